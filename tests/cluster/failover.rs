@@ -1,8 +1,7 @@
-//! A Redis Cluster of three masters. The busiest is killed while its replica lags, and the replica is promoted: with
-//! and without waiting for replicas.
+//! A failover in a Redis Cluster: the master of the client's partition is killed while its replica lags.
 //!
-//! Waiting keeps every promise. Without it, acknowledged but unreplicated writes are lost, and the nodes stop until an
-//! operator accepts that; the test prints the losses.
+//! If writes wait for the replica, nothing is lost. Otherwise acknowledged writes are lost, and the nodes stop until an
+//! operator accepts the loss; the test prints the losses.
 
 use sakshi_client::judge::journal::{Polled, Reply};
 use sakshi_domain::ids::ClientId;
@@ -13,10 +12,10 @@ use sakshi_kit::redis::{DURABLE, RedisServer};
 use sakshi_kit::storm::{Load, Notes, StormClient, Worker, summary};
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 
-use crate::nodes::launched;
+use crate::nodes::launch_nodes;
 
 const WORKERS: u64 = 9;
-/// Transactions completed before and after.
+/// Transactions completed before the failover, and again after it.
 const LOAD: usize = 60;
 /// Writes that the old master acknowledges, or leaves in doubt, while its replica is paused.
 const LAG: usize = 40;
@@ -34,13 +33,13 @@ impl Failover {
         let cluster = RedisCluster::start(1, DURABLE);
         let (urls, wait) = (cluster.urls().join(","), wait_replicas.to_string());
         let settings = [("STORE__REDIS_TOPOLOGY", "cluster"), ("STORE__REDIS_WAIT_REPLICAS", &wait)];
-        let nodes = launched(&urls, &settings).await;
+        let nodes = launch_nodes(&urls, &settings).await;
         let client = StormClient::create(&nodes[0], true).await;
         Self { waits: wait_replicas > 0, nodes, client, cluster }
     }
 
-    async fn completed(&self, more: usize) {
-        self.client.wait_for_growth("the load goes on", Notes::accepted, more).await;
+    async fn await_completed(&self, count: usize) {
+        self.client.wait_for_growth("the load continues", Notes::accepted, count).await;
     }
 
     /// Puts load on three nodes, and kills the master with the lagging replica in the middle.
@@ -51,12 +50,12 @@ impl Failover {
             let (backend, identity_app) = (worker.backend.through(addresses), worker.identity_app.through(addresses));
             Worker { backend, identity_app, ..worker }.run(over)
         });
-        self.completed(LOAD).await;
+        self.await_completed(LOAD).await;
         self.fail_over().await;
         if !self.waits {
             self.accept_loss().await;
         }
-        self.completed(LOAD).await;
+        self.await_completed(LOAD).await;
         load.end().await;
     }
 
@@ -68,21 +67,21 @@ impl Failover {
         replica.pause();
         // Earlier writes wait in the replica's socket; nothing is sent from now on.
         master.answer(&["CLIENT", "KILL", "TYPE", "replica"]);
-        self.client.wait_for_growth("the master works on without its replica", Notes::sent, LAG).await;
+        self.client.wait_for_growth("the master works without its replica", Notes::sent, LAG).await;
         let old = self.cluster.kill_master_of(slot);
         replica.resume();
         self.cluster.await_failover(slot, old);
-        // It returns as the replica of its successor, which had no replica to wait for until now.
+        // The old master returns as the replica of the new one, which had no replica to wait for.
         master.restart();
     }
 
     /// Checks that every node stops until an operator accepts the loss.
     async fn accept_loss(&self) {
         for node in &self.nodes {
-            let says = || async {
+            let is_loss_reported = || async {
                 node.operator().probe("/readyz").await.text.contains("the store has lost data since").then_some(())
             };
-            eventually("the loss is noticed", TIMEOUT, says).await;
+            eventually("the loss is noticed", TIMEOUT, is_loss_reported).await;
         }
         let accepted = self.nodes[2].admin(&["accept-loss"]).await;
         assert!(accepted.status.success(), "{accepted:?}");
@@ -95,27 +94,27 @@ impl Failover {
     }
 }
 
-/// The losses of a failover.
-struct Undone {
-    /// Opened transactions that are unknown.
+/// What a failover lost or repeated.
+struct Losses {
+    /// Opened transactions that no longer exist.
     transactions: usize,
-    /// Accepted answers that are forgotten.
+    /// Accepted answers whose transaction is pending again.
     answers: usize,
     /// Webhooks that arrived more than once.
     webhooks_twice: usize,
 }
 
 impl Failover {
-    /// Counts the store's lost writes, and duplicate webhooks.
-    async fn undone(&self) -> Undone {
+    /// Counts lost writes and duplicate webhooks.
+    async fn count_losses(&self) -> Losses {
         self.client.poll().await;
         let records = self.client.notes.journal.with(Clone::clone);
-        let polled =
+        let with_poll =
             |polled: Polled| records.entries.values().filter(move |entry| entry.polled.as_ref() == Some(&polled));
-        Undone {
-            transactions: polled(Polled::Refused(404)).count(),
-            answers: polled(Polled::Pending)
-                .filter(|entry| entry.answered.is_some_and(|it| it.reply == Reply::Accepted))
+        Losses {
+            transactions: with_poll(Polled::Refused(404)).count(),
+            answers: with_poll(Polled::Pending)
+                .filter(|entry| entry.answered.is_some_and(|answer| answer.reply == Reply::Accepted))
                 .count(),
             webhooks_twice: self.client.arrivals().by_txn.values().filter(|arrival| arrival.count > 1).count(),
         }
@@ -123,7 +122,7 @@ impl Failover {
 }
 
 #[tokio::test]
-async fn with_every_replica_waited_for_a_failover_undoes_nothing() {
+async fn a_failover_loses_nothing_if_writes_wait_for_the_replica() {
     let (seed, mut random) = Random::of_this_run();
     let failover = Failover::begin(1).await;
     failover.run(&mut random).await;
@@ -133,17 +132,17 @@ async fn with_every_replica_waited_for_a_failover_undoes_nothing() {
 }
 
 #[tokio::test]
-async fn without_waiting_a_failover_that_undoes_something_stops_the_nodes_until_accepted() {
+async fn a_failover_with_losses_stops_the_nodes_until_an_operator_accepts_them() {
     let (_, mut random) = Random::of_this_run();
     let failover = Failover::begin(0).await;
     failover.run(&mut random).await;
-    let Undone { transactions, answers, webhooks_twice } = failover.undone().await;
+    let Losses { transactions, answers, webhooks_twice } = failover.count_losses().await;
     eprintln!(
-        "without waiting: {} completed; undone: {transactions} transactions, {answers} answers; {webhooks_twice} \
+        "without waiting: {} completed; lost: {transactions} transactions, {answers} answers; {webhooks_twice} \
             webhooks came twice",
         failover.client.notes.accepted()
     );
-    assert!(transactions + answers > 0, "the replica had fallen behind, so something was undone");
+    assert!(transactions + answers > 0, "the replica lagged, so some writes are lost");
     for node in &failover.nodes {
         let opened = failover.client.backend.through(&node.addresses).open(&["name"]).await;
         failover.client.identity_app.through(&node.addresses).approve(&opened, "asha").await;

@@ -1,4 +1,4 @@
-//! Flows across nodes: any node accepts a report and answers a poll, and each webhook is sent once.
+//! Flows across nodes: every node accepts reports and answers polls, and each webhook is sent once.
 
 use std::time::Duration;
 
@@ -27,9 +27,9 @@ struct Site {
 impl Site {
     async fn open(settings: &[(&str, &str)]) -> Self {
         let upstream = Upstream::start().await;
-        let orders = upstream.settings();
-        let orders = orders.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-        let nodes = Nodes::with(&orders.chain(settings.iter().copied()).collect::<Vec<_>>()).await;
+        let upstream_settings = upstream.settings();
+        let upstream_settings = upstream_settings.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        let nodes = Nodes::start_with(&upstream_settings.chain(settings.iter().copied()).collect::<Vec<_>>()).await;
         let backend = nodes.backend(0).await;
         let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
         for (number, api_type) in ["ESign", "DocLocker", "RegistryEStamp"].into_iter().enumerate() {
@@ -38,45 +38,50 @@ impl Site {
         Self { nodes, backend, receiver, upstream }
     }
 
-    /// Returns the backend and the connector at a node.
-    fn at(&self, node: usize) -> (Backend, Connector) {
-        let node = &self.nodes.all[node % 3];
-        (self.backend.through(&node.addresses), node.connector())
+    /// Returns the backend with the addresses of a node.
+    fn backend_at(&self, node: usize) -> Backend {
+        self.backend.through(&self.nodes.all[node % 3].addresses)
     }
 
+    /// Returns a connector that calls a node.
+    fn connector_at(&self, node: usize) -> Connector {
+        self.nodes.all[node % 3].connector()
+    }
+
+    /// Returns the outcomes of the webhooks of a flow, as a node shows them.
     async fn outcomes(&self, node: usize, flow: &str) -> Vec<String> {
         self.nodes.all[node % 3].operator().outcomes(flow).await
     }
 }
 
 #[tokio::test]
-async fn a_report_on_one_node_is_polled_on_every_other_at_once() {
+async fn a_report_to_one_node_is_visible_on_every_node_immediately() {
     let site = Site::open(&[]).await;
     for round in 0..12 {
-        let opened = site.at(round).0.open_flow(Flow::Esign).await;
+        let opened = site.backend_at(round).open_flow(Flow::Esign).await;
         for node in 0..3 {
             assert_eq!(
-                site.at(node).0.poll(&opened).await.ok()["pending"],
+                site.backend_at(node).poll(&opened).await.ok()["pending"],
                 true,
-                "every node has a live copy from now on"
+                "every node now has a live copy"
             );
         }
-        site.at(round + 1).1.report_new("esign", &half_signed(&opened)).await;
+        site.connector_at(round + 1).report_new("esign", &half_signed(&opened)).await;
         for node in 0..3 {
             assert_eq!(
-                site.at(node).0.poll(&opened).await.text,
+                site.backend_at(node).poll(&opened).await.text,
                 opened.expected_body(ESIGN_PENDING),
                 "round {round}, node {node}"
             );
         }
-        site.at(round + 2).1.report_new("esign", &opened.report(ESIGN_COMPLETED)).await;
+        site.connector_at(round + 2).report_new("esign", &opened.report(ESIGN_COMPLETED)).await;
         for node in 0..3 {
             assert_eq!(
-                site.at(node).0.poll(&opened).await.text,
+                site.backend_at(node).poll(&opened).await.text,
                 opened.expected_body(ESIGN_COMPLETED),
                 "round {round}, node {node}"
             );
-            site.at(node).1.report_again("esign", &opened.report(ESIGN_COMPLETED)).await;
+            site.connector_at(node).report_again("esign", &opened.report(ESIGN_COMPLETED)).await;
         }
         assert_eq!(site.outcomes(round, &opened.id).await, ["delivered"]);
     }
@@ -85,38 +90,38 @@ async fn a_report_on_one_node_is_polled_on_every_other_at_once() {
 }
 
 #[tokio::test]
-async fn a_kept_answer_is_given_although_a_node_that_was_killed_left_its_lease() {
+async fn an_idempotent_answer_is_replayed_despite_the_lease_of_a_killed_node() {
     let site = Site::open(&[]).await;
     let body = Flow::Wealth.body();
-    let first = site.at(0).0.open_flow_once("order-1", Flow::Wealth, &body).await;
+    let first = site.backend_at(0).open_flow_once("order-1", Flow::Wealth, &body).await;
     first.ok();
     let redis = &site.nodes.redis;
     // Ids within names are bytes, as the script expects.
-    let of_lease = |then: &str| {
-        let named = "local answers = redis.call('KEYS', '*}idempotency:*') \
+    let eval_on_lease = |command: &str| {
+        let find_lease = "local answers = redis.call('KEYS', '*}idempotency:*') \
              local lease = string.gsub(answers[1], '}idempotency:', '}order_lease:')";
-        redis.answer(&["EVAL", &format!("{named} {then}"), "0"])
+        redis.answer(&["EVAL", &format!("{find_lease} {command}"), "0"])
     };
-    let kept = of_lease(
+    let stored = eval_on_lease(
         "redis.call('HSET', lease, 'version', '1', 'holder', 'a node that is gone') return tostring(#answers)",
     );
-    assert_eq!(kept.text().as_deref(), Some("1"), "one answer is kept");
-    let again = site.at(1).0.open_flow_once("order-1", Flow::Wealth, &body).await;
+    assert_eq!(stored.text().as_deref(), Some("1"), "one answer is stored");
+    let again = site.backend_at(1).open_flow_once("order-1", Flow::Wealth, &body).await;
     assert_eq!((again.status, &again.text), (200, &first.text));
     assert_eq!(site.upstream.orders().len(), 1);
-    let holder = of_lease("return redis.call('HGET', lease, 'holder')");
-    assert_eq!(holder.text().as_deref(), Some("a node that is gone"), "the lease was there all the time");
+    let holder = eval_on_lease("return redis.call('HGET', lease, 'holder')");
+    assert_eq!(holder.text().as_deref(), Some("a node that is gone"), "the lease still exists");
 }
 
 #[tokio::test]
-async fn one_report_raced_on_three_nodes_is_accepted_once_and_sends_one_webhook() {
+async fn a_report_raced_on_three_nodes_is_accepted_once_and_sends_one_webhook() {
     let site = Site::open(&[]).await;
     for round in 0..20 {
         let (flow, golden) = [(Flow::DocLocker, DOCLOCKER_FETCHED), (Flow::EStamp, ESTAMP_COMPLETED)][round % 2];
-        let opened = site.at(round).0.open_flow(flow).await;
+        let opened = site.backend_at(round).open_flow(flow).await;
         let report = opened.report(golden);
         let answers = join_all((0..6).map(|node| {
-            let (connector, report) = (site.at(node).1, &report);
+            let (connector, report) = (site.connector_at(node), &report);
             async move { result_of(&connector.report(flow.kind(), report).await) }
         }))
         .await;
@@ -129,48 +134,48 @@ async fn one_report_raced_on_three_nodes_is_accepted_once_and_sends_one_webhook(
 }
 
 #[tokio::test]
-async fn of_contradicting_reports_on_two_nodes_one_stands_everywhere() {
+async fn one_of_two_contradicting_reports_stands_on_every_node() {
     let site = Site::open(&[]).await;
     for round in 0..20 {
-        let opened = site.at(round).0.open_flow(Flow::Esign).await;
-        let ([one, other], [signed, refused]) = (
-            [1, 2].map(|node| site.at(round + node).1),
+        let opened = site.backend_at(round).open_flow(Flow::Esign).await;
+        let ([first, second], [signed, refused]) = (
+            [1, 2].map(|node| site.connector_at(round + node)),
             [ESIGN_COMPLETED, ESIGN_REJECTED].map(|golden| opened.report(golden)),
         );
-        let (signed, refused) = tokio::join!(one.report("esign", &signed), other.report("esign", &refused));
+        let (signed, refused) = tokio::join!(first.report("esign", &signed), second.report("esign", &refused));
         let mut statuses = [signed.status, refused.status];
         statuses.sort_unstable();
         assert_eq!(statuses, [200, 409], "{} {}", signed.text, refused.text);
-        let stands = opened.expected_body(if signed.status == 200 { ESIGN_COMPLETED } else { ESIGN_REJECTED });
+        let expected = opened.sent(if signed.status == 200 { ESIGN_COMPLETED } else { ESIGN_REJECTED });
         for node in 0..3 {
-            assert_eq!(site.at(node).0.poll(&opened).await.text, stands);
+            assert_eq!(site.backend_at(node).poll(&opened).await.text, expected);
         }
-        assert_eq!(body_of(&site.receiver.wait_for(round + 1, TIMEOUT).await[round]), stands);
+        assert_eq!(body_of(&site.receiver.wait_for(round + 1, TIMEOUT).await[round]), expected);
         assert_eq!(site.outcomes(round, &opened.id).await, ["delivered"]);
     }
     assert_eq!(site.receiver.received().len(), 20);
 }
 
 #[tokio::test]
-async fn a_document_lapses_once_though_three_nodes_look_for_it() {
+async fn a_document_expires_once_although_three_nodes_look_for_it() {
     let site = Site::open(&[]).await;
     let mut all = Vec::new();
     let until = json!(timestamp_in(Duration::from_secs(12)));
     for number in 0..24 {
         let body = Flow::Esign.body_with(&[("/signerInfo/1/invitationExpireTimeStamp", Some(until.clone()))]);
-        let opened = site.at(number).0.open_flow_with(Flow::Esign, &body).await;
-        site.at(number + 1).1.report_new("esign", &half_signed(&opened)).await;
+        let opened = site.backend_at(number).open_flow_with(Flow::Esign, &body).await;
+        site.connector_at(number + 1).report_new("esign", &half_signed(&opened)).await;
         all.push(opened);
     }
     let arrived = site.receiver.wait_for(all.len(), TIMEOUT).await;
     assert_eq!(arrived.len(), all.len());
     for (number, opened) in all.iter().enumerate() {
         let expected = opened.expected_body(ESIGN_EXPIRED);
-        assert_eq!(arrived.iter().filter(|one| body_of(one) == expected).count(), 1);
+        assert_eq!(arrived.iter().filter(|webhook| body_of(webhook) == expected).count(), 1);
         for node in 0..3 {
-            assert_eq!(site.at(node).0.poll(opened).await.text, expected);
+            assert_eq!(site.backend_at(node).poll(opened).await.text, expected);
         }
-        site.at(number).1.report_again("esign", &opened.report(ESIGN_EXPIRED)).await;
+        site.connector_at(number).report_again("esign", &opened.report(ESIGN_EXPIRED)).await;
         assert_eq!(site.outcomes(number, &opened.id).await, ["delivered"]);
     }
     assert_eq!(site.receiver.received().len(), all.len());
@@ -182,16 +187,16 @@ async fn one_idempotency_key_at_three_nodes_orders_and_opens_one_flow() {
     for (round, flow) in Flow::ALL.into_iter().enumerate() {
         let (key, body) = (format!("key-{}", flow.name()), flow.body());
         let answers = join_all((0..18).map(|node| {
-            let (backend, key, body) = (site.at(node).0, &key, &body);
+            let (backend, key, body) = (site.backend_at(node), &key, &body);
             async move { backend.open_flow_once(key, flow, body).await }
         }))
         .await;
         assert!(
             answers.iter().all(|answer| answer.status == 200 && answer.text == answers[0].text),
-            "every answer is the first one"
+            "every answer is the same"
         );
         assert_eq!(site.upstream.orders().len(), round + 1, "{}: one order in all", flow.name());
-        assert_eq!(site.at(1).0.open_flow_once(&key, flow, &body).await.text, answers[0].text);
+        assert_eq!(site.backend_at(1).open_flow_once(&key, flow, &body).await.text, answers[0].text);
         assert_eq!(site.upstream.orders().len(), round + 1, "a replay orders nothing");
     }
 }
@@ -200,39 +205,39 @@ async fn one_idempotency_key_at_three_nodes_orders_and_opens_one_flow() {
 async fn a_url_registered_on_one_node_is_used_for_a_report_on_another() {
     let site = Site::open(&[]).await;
     for round in 0..9 {
-        let opened = site.at(round).0.open_flow(Flow::EStamp).await;
+        let opened = site.backend_at(round).open_flow(Flow::EStamp).await;
         let path = format!("/secret-path/{round}");
-        site.at(round + 1).0.register("RegistryEStamp", &site.receiver.url(&path)).await;
-        site.at(round + 2).1.report_new("estamp", &opened.report(ESTAMP_REJECTED)).await;
+        site.backend_at(round + 1).register("RegistryEStamp", &site.receiver.url(&path)).await;
+        site.connector_at(round + 2).report_new("estamp", &opened.report(ESTAMP_REJECTED)).await;
         assert_eq!(site.receiver.wait_for(round + 1, TIMEOUT).await[round].path, path);
     }
 }
 
 #[tokio::test]
-async fn what_a_dead_node_had_taken_of_reports_is_sent_by_another() {
+async fn another_node_sends_the_flow_webhooks_that_a_dead_node_had_queued() {
     let mut site = Site::open(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1")]).await;
     site.receiver.set_behaviour(Behaviour::Hang);
     let mut all = Vec::new();
     for _ in 0..6 {
         let opened = site.backend.open_flow(Flow::DocLocker).await;
-        site.at(2).1.report_new("doclocker", &opened.report(DOCLOCKER_FAILED)).await;
+        site.connector_at(2).report_new("doclocker", &opened.report(DOCLOCKER_FAILED)).await;
         all.push(opened);
     }
     assert_eq!(
         site.receiver.wait_for(1, TIMEOUT).await.len(),
         1,
-        "one is under way, five are queued, all at the third node"
+        "one is in flight, five are queued, all at the third node"
     );
     site.nodes.all[2].kill().await;
     site.receiver.set_behaviour(Behaviour::Answer(200));
     let arrived = site.receiver.wait_for(6, TIMEOUT).await;
-    assert_eq!(arrived.len(), 6, "another node sends the five without being asked");
+    assert_eq!(arrived.len(), 6, "another node sends the five queued webhooks");
     let mut outcomes = Vec::new();
     for opened in &all {
         assert_eq!(
-            arrived.iter().filter(|one| body_of(one) == opened.expected_body(DOCLOCKER_FAILED)).count(),
+            arrived.iter().filter(|webhook| body_of(webhook) == opened.expected_body(DOCLOCKER_FAILED)).count(),
             1,
-            "each came once"
+            "each arrives once"
         );
         outcomes.extend(site.outcomes(0, &opened.id).await);
     }

@@ -14,11 +14,11 @@ use sakshi_kit::node::{TestNode, on_redis};
 use sakshi_kit::redis::{DURABLE, RedisServer};
 use serde_json::{Value, json};
 
-/// Time within which a node must follow.
-const SOON: Duration = Duration::from_secs(1);
+/// Time limit for a chosen key to take effect on every node.
+const CHANGE_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// Starts two nodes on one Redis; with `only_first_has_more`, only the first has further keys.
-async fn two_nodes(redis: &RedisServer, only_first_has_more: bool) -> [TestNode; 2] {
+/// Starts two nodes on one Redis; with `only_first_has_more`, only the first has additional keys.
+async fn start_two_nodes(redis: &RedisServer, only_first_has_more: bool) -> [TestNode; 2] {
     let mut first = TestNode::unlaunched(&[]);
     for (key, value) in on_redis(&redis.url()) {
         first.set(key, &value);
@@ -39,27 +39,27 @@ async fn two_nodes(redis: &RedisServer, only_first_has_more: bool) -> [TestNode;
     [first, second]
 }
 
-fn kid_of(opened: &Opened) -> String {
+fn intent_kid(opened: &Opened) -> String {
     let jwt = opened.answer["intentJwt"].as_str().unwrap();
     let header = BASE64_URL_SAFE_NO_PAD.decode(jwt.split('.').next().unwrap()).unwrap();
     serde_json::from_slice::<Value>(&header).unwrap()["kid"].as_str().unwrap().to_owned()
 }
 
 /// Waits until a backend's intents are signed with a key, within the limit.
-async fn signs_with(backend: &Backend, kid: &str, since: Instant) {
+async fn await_key(backend: &Backend, kid: &str, since: Instant) {
     loop {
-        let asked = since.elapsed();
-        if kid_of(&backend.open(&["name"]).await) == kid {
+        let elapsed = since.elapsed();
+        if intent_kid(&backend.open(&["name"]).await) == kid {
             return;
         }
-        assert!(asked < SOON, "another key signs {asked:?} after {kid} was chosen");
+        assert!(elapsed < CHANGE_TIME_MAX, "another key still signs {elapsed:?} after {kid} was chosen");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_that_is_chosen_at_one_node_signs_on_all_and_no_request_fails() {
+async fn a_key_chosen_at_one_node_signs_on_all_nodes_and_no_request_fails() {
     let redis = RedisServer::start(DURABLE);
-    let mut nodes = two_nodes(&redis, false).await;
+    let mut nodes = start_two_nodes(&redis, false).await;
     let here = nodes[0].backend(100_000).await;
     let there = here.through(&nodes[1].addresses);
     let set = nodes[1].get("/.well-known/jwks.json").await.ok();
@@ -76,7 +76,7 @@ async fn a_key_that_is_chosen_at_one_node_signs_on_all_and_no_request_fails() {
                 while busy.load(Ordering::Relaxed) {
                     let opened = backend.open(&["name"]).await;
                     identity_app.approve(&opened, "asha").await;
-                    signed.push((kid_of(&opened), opened.answer["intentJwt"].as_str().unwrap().to_owned()));
+                    signed.push((intent_kid(&opened), opened.answer["intentJwt"].as_str().unwrap().to_owned()));
                 }
                 signed
             })
@@ -86,11 +86,12 @@ async fn a_key_that_is_chosen_at_one_node_signs_on_all_and_no_request_fails() {
         let chosen = nodes[0].operator().post("/admin/v1/intent-keys", &json!({ "kid": kid })).await.ok();
         let since = Instant::now();
         assert_eq!(chosen["chosen"], kid);
-        signs_with(&here, kid, since).await;
-        signs_with(&there, kid, since).await;
+        await_key(&here, kid, since).await;
+        await_key(&there, kid, since).await;
         let listed = nodes[1].operator().get("/admin/v1/intent-keys").await.ok();
-        let signs: Vec<&Value> = listed["keys"].as_array().unwrap().iter().filter(|key| key["signs"] == true).collect();
-        assert_eq!((signs.len(), &signs[0]["kid"], &listed["chosen"]), (1, &json!(kid), &json!(kid)));
+        let signing: Vec<&Value> =
+            listed["keys"].as_array().unwrap().iter().filter(|key| key["signs"] == true).collect();
+        assert_eq!((signing.len(), &signing[0]["kid"], &listed["chosen"]), (1, &json!(kid), &json!(kid)));
     }
     busy.store(false, Ordering::Relaxed);
     let mut kids = BTreeSet::new();
@@ -105,17 +106,17 @@ async fn a_key_that_is_chosen_at_one_node_signs_on_all_and_no_request_fails() {
     // The choice survives restarts, and the settings decide again on request.
     nodes[0].operator().post("/admin/v1/intent-keys", &json!({ "kid": "next" })).await.ok();
     nodes[1].restart().await;
-    assert_eq!(kid_of(&there.open(&["name"]).await), "next", "from its first intent on");
+    assert_eq!(intent_kid(&there.open(&["name"]).await), "next", "from its first intent on");
     nodes[1].operator().post("/admin/v1/intent-keys", &json!({ "kid": null })).await.ok();
     let since = Instant::now();
-    signs_with(&there, "sakshi-1", since).await;
-    signs_with(&here, "sakshi-1", since).await;
+    await_key(&there, "sakshi-1", since).await;
+    await_key(&here, "sakshi-1", since).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_without_the_chosen_key_goes_on_as_its_settings_say_and_tells_of_it() {
+async fn a_node_without_the_chosen_key_signs_with_its_configured_key_and_warns() {
     let redis = RedisServer::start(DURABLE);
-    let nodes = two_nodes(&redis, true).await;
+    let nodes = start_two_nodes(&redis, true).await;
     let here = nodes[0].backend(1_000).await;
     let there = here.through(&nodes[1].addresses);
     let missing = |metrics: &str, value: u8| metrics.contains(&format!("sakshi_intent_key_missing {value}\n"));
@@ -124,11 +125,11 @@ async fn a_node_without_the_chosen_key_goes_on_as_its_settings_say_and_tells_of_
     assert_eq!(refused.refusal(400), "validation_failed");
     nodes[0].operator().post("/admin/v1/intent-keys", &json!({ "kid": "next" })).await.ok();
     let since = Instant::now();
-    signs_with(&here, "next", since).await;
+    await_key(&here, "next", since).await;
     while !missing(&nodes[1].operator().get("/metrics").await.text, 1) {
-        assert_within(since.elapsed(), SOON, "the metric of a missing key");
+        assert_within(since.elapsed(), CHANGE_TIME_MAX, "the metric of a missing key");
     }
-    assert_eq!(kid_of(&there.open(&["name"]).await), "sakshi-1");
+    assert_eq!(intent_kid(&there.open(&["name"]).await), "sakshi-1");
     assert!(
         nodes[1]
             .log()

@@ -21,7 +21,7 @@ pub(crate) struct Nodes {
 const BASE: &str = "https://verify.example";
 
 /// Prepares three nodes on one store without starting them.
-pub(crate) fn prepared(url: &str, settings: &[(&str, &str)]) -> Vec<TestNode> {
+pub(crate) fn prepare_nodes(url: &str, settings: &[(&str, &str)]) -> Vec<TestNode> {
     let mut first = TestNode::unlaunched(settings);
     for (key, value) in on_redis(url) {
         first.set(key, &value);
@@ -32,8 +32,8 @@ pub(crate) fn prepared(url: &str, settings: &[(&str, &str)]) -> Vec<TestNode> {
 }
 
 /// Starts three nodes.
-pub(crate) async fn launched(url: &str, settings: &[(&str, &str)]) -> Vec<TestNode> {
-    let mut nodes = prepared(url, settings);
+pub(crate) async fn launch_nodes(url: &str, settings: &[(&str, &str)]) -> Vec<TestNode> {
+    let mut nodes = prepare_nodes(url, settings);
     for node in &mut nodes {
         node.launch().await;
     }
@@ -43,25 +43,25 @@ pub(crate) async fn launched(url: &str, settings: &[(&str, &str)]) -> Vec<TestNo
 impl Nodes {
     /// Starts three nodes on a Redis of their own that writes every change to its disk.
     pub(crate) async fn start() -> Self {
-        Self::with(&[]).await
+        Self::start_with(&[]).await
     }
 
-    /// Starts with further settings.
-    pub(crate) async fn with(settings: &[(&str, &str)]) -> Self {
+    /// Starts three nodes with additional settings.
+    pub(crate) async fn start_with(settings: &[(&str, &str)]) -> Self {
         let redis = Arc::new(RedisServer::start(DURABLE));
-        let all = launched(&redis.url(), settings).await;
+        let all = launch_nodes(&redis.url(), settings).await;
         Self { all, redis }
     }
 
     /// Starts three nodes with fixed ports, and a balancer in front of them.
-    pub(crate) async fn balanced(settings: &[(&str, &str)]) -> (Self, Balancer) {
-        Self::balanced_on(env!("CARGO_BIN_EXE_sakshi"), settings).await
+    pub(crate) async fn start_balanced(settings: &[(&str, &str)]) -> (Self, Balancer) {
+        Self::start_balanced_with(env!("CARGO_BIN_EXE_sakshi"), settings).await
     }
 
-    /// As [`Nodes::balanced`], with nodes of this binary.
-    pub(crate) async fn balanced_on(binary: &str, settings: &[(&str, &str)]) -> (Self, Balancer) {
+    /// Starts three nodes of `binary` with fixed ports, and a balancer in front of them.
+    pub(crate) async fn start_balanced_with(binary: &str, settings: &[(&str, &str)]) -> (Self, Balancer) {
         let redis = Arc::new(RedisServer::start(DURABLE));
-        let mut all = prepared(&redis.url(), settings);
+        let mut all = prepare_nodes(&redis.url(), settings);
         for node in &mut all {
             fix_ports(node);
             node.set_variable(BINARY, binary);
@@ -76,17 +76,17 @@ impl Nodes {
         self.all[0].backend(credits).await
     }
 
-    /// Returns the same backend at each node.
-    pub(crate) fn everywhere(&self, backend: &Backend) -> Vec<Backend> {
+    /// Returns one backend per node, with the credentials of `backend`.
+    pub(crate) fn at_each_node(&self, backend: &Backend) -> Vec<Backend> {
         self.all.iter().map(|node| backend.through(&node.addresses)).collect()
     }
 
-    /// Calls `ask` concurrently with each number below `count` and the next node in turn.
-    pub(crate) async fn in_turn<'a, T, Asked: Future<Output = T>>(
+    /// Runs `count` concurrent calls, numbered from 0, on the nodes in turn.
+    pub(crate) async fn in_turn<'a, T, Call: Future<Output = T>>(
         &'a self,
         count: usize,
-        ask: impl Fn(usize, &'a TestNode) -> Asked,
+        call: impl Fn(usize, &'a TestNode) -> Call,
     ) -> Vec<T> {
-        join_all((0..count).map(|number| ask(number, &self.all[number % self.all.len()]))).await
+        join_all((0..count).map(|number| call(number, &self.all[number % self.all.len()]))).await
     }
 }

@@ -1,5 +1,5 @@
-//! Effects of one node on the others: immediate for a waiting request, before the answer where it matters, and within a
-//! second behind a cache.
+//! Effects of a change at one node on the others: immediate for a waiting request, before the response where that is
+//! promised, and within a second behind a cache.
 
 use std::time::{Duration, Instant};
 
@@ -14,18 +14,18 @@ use serde_json::{Value, json};
 use crate::nodes::Nodes;
 
 /// Time after which a waiter without a notice checks by itself.
-const RECHECK: Duration = Duration::from_secs(5);
+const RECHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 #[tokio::test]
 async fn a_long_poll_on_one_node_ends_when_another_accepts_the_answer() {
     let nodes = Nodes::start().await;
     let (backend, identity_app) = (nodes.backend(10).await, nodes.all[0].identity_app());
     let [a, b, c] = [0, 1, 2].map(|node| &nodes.all[node].addresses);
-    let mut woken = Vec::new();
+    let mut delays = Vec::new();
     for _ in 0..10 {
         let opened = backend.through(a).open(&["name"]).await;
-        let waits = backend.through(c).request(Method::GET, &format!("{}?wait=30", result_path(&opened.txn)));
-        let waiting = tokio::spawn(Answer::receive(waits));
+        let poll = backend.through(c).request(Method::GET, &format!("{}?wait=30", result_path(&opened.txn)));
+        let waiting = tokio::spawn(Answer::receive(poll));
         eventually("the third node has a live copy", TIMEOUT, || async {
             (live_transactions(&nodes.all[2]).await > 0).then_some(())
         })
@@ -33,30 +33,30 @@ async fn a_long_poll_on_one_node_ends_when_another_accepts_the_answer() {
         identity_app.through(b).approve(&opened, "asha").await;
         let accepted = Instant::now();
         let answer = waiting.await.expect("an answer").ok();
-        woken.push(accepted.elapsed());
+        delays.push(accepted.elapsed());
         assert_eq!(answer["data"]["verification_passed"], true, "{answer}");
     }
-    woken.sort_unstable();
-    eprintln!("a long poll on another node ended {:?} after the answer (median), {:?} at most", woken[5], woken[9]);
-    assert!(woken[9] < RECHECK / 2, "a notice has ended it, not the waiter's own question: {woken:?}");
+    delays.sort_unstable();
+    eprintln!("a long poll on another node ended {:?} after the answer (median), {:?} at most", delays[5], delays[9]);
+    assert!(delays[9] < RECHECK_INTERVAL / 2, "a notice ended the long polls, not their own checks: {delays:?}");
 }
 
 #[tokio::test]
-async fn a_poll_makes_no_copy_and_a_copy_of_what_ended_elsewhere_is_dropped_without_being_read_again() {
+async fn a_poll_makes_no_live_copy_and_a_stale_copy_is_dropped_without_a_read() {
     let nodes = Nodes::start().await;
     let (backend, identity_app) = (nodes.backend(1).await, nodes.all[0].identity_app());
     let opened = backend.open(&["name"]).await;
     assert!(backend.through(&nodes.all[2].addresses).is_pending(&opened.txn).await);
-    assert_eq!((live_transactions(&nodes.all[2]).await, loads(&nodes.all[2]).await), (0, 1));
+    assert_eq!((live_transactions(&nodes.all[2]).await, transaction_loads(&nodes.all[2]).await), (0, 1));
     assert_eq!(live_transactions(&nodes.all[0]).await, 1);
     identity_app.through(&nodes.all[1].addresses).approve(&opened, "asha").await;
     eventually("the copy is gone", TIMEOUT, || async { (live_transactions(&nodes.all[0]).await == 0).then_some(()) })
         .await;
-    assert_eq!(loads(&nodes.all[0]).await, 0);
+    assert_eq!(transaction_loads(&nodes.all[0]).await, 0);
 }
 
 #[tokio::test]
-async fn the_metrics_of_a_node_tell_what_it_asks_of_its_store() {
+async fn the_metrics_of_a_node_count_its_store_operations() {
     let nodes = Nodes::start().await;
     nodes.backend(1).await.open(&["name"]).await;
     let metrics = nodes.all[0].operator().probe("/metrics").await.text;
@@ -67,34 +67,34 @@ async fn the_metrics_of_a_node_tell_what_it_asks_of_its_store() {
 }
 
 #[tokio::test]
-async fn a_poll_on_any_node_sees_what_any_other_has_answered() {
+async fn a_poll_on_any_node_shows_an_answer_accepted_by_another() {
     let nodes = Nodes::start().await;
     let (backend, identity_app) = (nodes.backend(50).await, nodes.all[0].identity_app());
-    let everywhere = nodes.everywhere(&backend);
+    let backends = nodes.at_each_node(&backend);
     for round in 0..30 {
-        let opened = everywhere[round % 3].open(&["name"]).await;
-        for seen in &everywhere {
-            assert!(seen.is_pending(&opened.txn).await, "it waits, whichever node is asked");
+        let opened = backends[round % 3].open(&["name"]).await;
+        for at_node in &backends {
+            assert!(at_node.is_pending(&opened.txn).await, "it is pending on every node");
         }
         identity_app.through(&nodes.all[(round + 1) % 3].addresses).approve(&opened, "asha").await;
-        for seen in &everywhere {
-            assert!(!seen.is_pending(&opened.txn).await, "the answer was given before this question");
+        for at_node in &backends {
+            assert!(!at_node.is_pending(&opened.txn).await, "the answer was accepted before this poll");
         }
     }
 }
 
 #[tokio::test]
-async fn a_revoked_key_stops_on_every_node_within_a_second() {
+async fn a_revoked_key_is_refused_on_every_node_within_a_second() {
     let nodes = Nodes::start().await;
     let backend = nodes.backend(10).await;
-    for seen in nodes.everywhere(&backend) {
-        assert_eq!(seen.get("/api/v1/credits").await.status, 200, "every node remembers the key");
+    for at_node in nodes.at_each_node(&backend) {
+        assert_eq!(at_node.get("/api/v1/credits").await.status, 200, "every node caches the key");
     }
     nodes.all[0].operator().delete(&format!("/admin/v1/keys/{}", backend.key_id)).await.ok();
     let revoked = Instant::now();
-    for (number, seen) in nodes.everywhere(&backend).into_iter().enumerate() {
+    for (number, at_node) in nodes.at_each_node(&backend).into_iter().enumerate() {
         eventually("the key is refused", TIMEOUT, || async {
-            (seen.get("/api/v1/credits").await.status == 401).then_some(())
+            (at_node.get("/api/v1/credits").await.status == 401).then_some(())
         })
         .await;
         let took = revoked.elapsed();
@@ -104,7 +104,7 @@ async fn a_revoked_key_stops_on_every_node_within_a_second() {
 }
 
 #[tokio::test]
-async fn a_change_of_an_event_holds_on_every_node_before_it_is_answered() {
+async fn a_change_of_an_event_holds_on_every_node_before_its_response() {
     let nodes = Nodes::start().await;
     let organiser = nodes.backend(100).await;
     let event = TestEvent::open_reported(&nodes.all[0], &organiser, 50, "https://hooks.example/x").await;
@@ -122,21 +122,21 @@ async fn a_change_of_an_event_holds_on_every_node_before_it_is_answered() {
 }
 
 #[tokio::test]
-async fn a_kiosk_on_one_node_counts_the_guests_of_another() {
+async fn a_kiosk_on_one_node_counts_the_guests_of_another_node() {
     let nodes = Nodes::start().await;
     let (organiser, identity_app) = (nodes.backend(10).await, nodes.all[0].identity_app());
-    let event = TestEvent::open_reported(&nodes.all[0], &organiser, 5, "https://hooks.example/x").await;
-    let mut screen = Screen::at(&nodes.all[2], &event).await;
+    let event = TestEvent::reported(&nodes.all[0], &organiser, 5, "https://hooks.example/x").await;
+    let mut screen = Screen::open(&nodes.all[2], &event).await;
     assert_eq!(screen.places_left().await, 5);
     let opened = event.through(&nodes.all[0].addresses).scan().await;
     identity_app.through(&nodes.all[1].addresses).approve(&opened, "asha").await;
     let accepted = Instant::now();
     while screen.places_left().await != 4 {}
-    assert_within(accepted.elapsed(), RECHECK / 2, "the count of a guest at another node");
+    assert_within(accepted.elapsed(), RECHECK_INTERVAL / 2, "the count of a guest at another node");
 }
 
 /// Returns the number of times a node has read a transaction from its store.
-async fn loads(node: &TestNode) -> u64 {
+async fn transaction_loads(node: &TestNode) -> u64 {
     let metrics = node.operator().probe("/metrics").await.text;
     let reads = metrics
         .lines()
@@ -144,7 +144,7 @@ async fn loads(node: &TestNode) -> u64 {
     reads.map_or(0, |reads| reads.parse().expect("a number"))
 }
 
-/// Returns the live transactions of a node, from its tree.
+/// Returns the number of live transactions of a node, from its supervision tree.
 async fn live_transactions(node: &TestNode) -> u64 {
     let tree = node.operator().get("/admin/v1/tree").await.ok();
     let shards =
@@ -152,14 +152,14 @@ async fn live_transactions(node: &TestNode) -> u64 {
     shards.map(|shard| shard["live"].as_u64().expect("a count")).sum()
 }
 
-/// The stream of a kiosk's screen.
+/// The event stream of a kiosk's screen.
 struct Screen {
     response: reqwest::Response,
     read: String,
 }
 
 impl Screen {
-    async fn at(node: &TestNode, event: &TestEvent) -> Self {
+    async fn open(node: &TestNode, event: &TestEvent) -> Self {
         let address = event.state().await["kiosk_url"].as_str().expect("an address").to_owned();
         let (_, key) = address.split_once('?').expect("a key");
         let stream = node.addresses.public(&format!("/e/{}/kiosk/events?{key}&places=1", event.id));
@@ -170,33 +170,33 @@ impl Screen {
     /// Returns the places left in the next state of the screen.
     async fn places_left(&mut self) -> u64 {
         loop {
-            if let Some((told, rest)) = self.read.split_once("\n\n") {
-                let state = told.lines().find_map(|line| line.strip_prefix("data: ")).map(str::to_owned);
-                self.read = rest.to_owned();
+            if let Some((message, remainder)) = self.read.split_once("\n\n") {
+                let state = message.lines().find_map(|line| line.strip_prefix("data: ")).map(str::to_owned);
+                self.read = remainder.to_owned();
                 let Some(state) = state else { continue };
                 let state: Value = serde_json::from_str(&state).expect("JSON");
                 return state["places_left"].as_u64().expect("places left");
             }
-            let chunk = self.response.chunk().await.expect("the stream goes on").expect("the stream goes on");
+            let chunk = self.response.chunk().await.expect("an open stream").expect("another chunk");
             self.read.push_str(std::str::from_utf8(&chunk).expect("text"));
         }
     }
 }
 
 #[tokio::test]
-async fn a_webhook_url_that_is_registered_on_one_node_holds_on_all_at_once() {
+async fn a_webhook_url_registered_on_one_node_holds_on_all_immediately() {
     let nodes = Nodes::start().await;
-    let everywhere = nodes.everywhere(&nodes.backend(1).await);
+    let backends = nodes.at_each_node(&nodes.backend(1).await);
     let path = "/api/v1/user/webhook";
-    for (number, registrar) in everywhere.iter().enumerate() {
+    for (number, registrar) in backends.iter().enumerate() {
         let setting = json!({"apiType": "ESign", "webhookUrl": format!("https://client.example/{number}")});
         let answer = Answer::receive(registrar.request(Method::PUT, path).json(&setting)).await.ok();
         assert_eq!(answer, json!({"success": true, "data": setting}));
-        for seen in &everywhere {
-            assert_eq!(seen.get(path).await.ok(), json!({"success": true, "data": [setting]}));
+        for at_node in &backends {
+            assert_eq!(at_node.get(path).await.ok(), json!({"success": true, "data": [setting]}));
         }
     }
     let removal = json!({"apiType": "ESign", "webhookUrl": null});
-    Answer::receive(everywhere[0].request(Method::PUT, path).json(&removal)).await.ok();
-    assert_eq!(everywhere[2].get(path).await.ok()["data"], json!([]));
+    Answer::receive(backends[0].request(Method::PUT, path).json(&removal)).await.ok();
+    assert_eq!(backends[2].get(path).await.ok()["data"], json!([]));
 }

@@ -1,4 +1,4 @@
-//! A node cut off from Redis while others are not.
+//! One node that is cut off from Redis while the others are not.
 
 use std::io;
 
@@ -14,29 +14,29 @@ use tokio::sync::watch;
 use crate::nodes::Nodes;
 
 /// A route to Redis that can be cut: bytes then wait, as when a network drops packets.
-struct Way {
+struct Route {
     url: String,
     open: watch::Sender<bool>,
 }
 
-impl Way {
-    async fn to(address: String) -> Self {
+impl Route {
+    async fn open(address: String) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("redis://{}", listener.local_addr().unwrap());
-        let (open, seen) = watch::channel(true);
+        let (open, current) = watch::channel(true);
         tokio::spawn(async move {
             while let Ok((near, _)) = listener.accept().await {
                 let Ok(far) = TcpStream::connect(&address).await else { continue };
                 let ((from_near, to_near), (from_far, to_far)) = (near.into_split(), far.into_split());
-                tokio::spawn(carry(from_near, to_far, seen.clone()));
-                tokio::spawn(carry(from_far, to_near, seen.clone()));
+                tokio::spawn(forward(from_near, to_far, current.clone()));
+                tokio::spawn(forward(from_far, to_near, current.clone()));
             }
         });
         Self { url, open }
     }
 }
 
-async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut open: watch::Receiver<bool>) -> io::Result<()> {
+async fn forward(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut open: watch::Receiver<bool>) -> io::Result<()> {
     let mut bytes = [0; 4_096];
     loop {
         let count = from.read(&mut bytes).await?;
@@ -50,27 +50,27 @@ async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut open: watch:
 
 // The route keeps working during the nodes' last audit, which blocks a thread.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_node_delivered_while_it_was_cut_off_is_known_when_it_is_back() {
-    let mut nodes = Nodes::with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "8")]).await;
-    let way = Way::to(nodes.redis.address()).await;
-    for (key, value) in on_redis(&way.url) {
+async fn a_delivery_made_while_cut_off_is_recorded_once_the_node_is_back() {
+    let mut nodes = Nodes::start_with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "8")]).await;
+    let route = Route::open(nodes.redis.address()).await;
+    for (key, value) in on_redis(&route.url) {
         nodes.all[2].set(key, &value);
     }
     nodes.all[2].restart().await;
     let (backend, identity_app) = (nodes.backend(10).await, nodes.all[0].identity_app());
     let (receiver, mut arrivals) = listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
     let opened = approve_many(8, &backend, &identity_app.through(&nodes.all[2].addresses), &receiver).await;
-    let mut under_way = Vec::new();
-    while under_way.len() < opened.len() {
-        under_way.push(arrivals.recv().await.unwrap());
+    let mut in_flight = Vec::new();
+    while in_flight.len() < opened.len() {
+        in_flight.push(arrivals.recv().await.unwrap());
     }
-    way.open.send_replace(false);
-    under_way.into_iter().for_each(|arrival| arrival.respond(Behaviour::Answer(200)));
+    route.open.send_replace(false);
+    in_flight.into_iter().for_each(|arrival| arrival.respond(Behaviour::Answer(200)));
     let operator = nodes.all[0].operator();
     for opened in &opened {
-        assert_eq!(operator.outcome(&opened.txn).await, "unknown", "another node gives the attempt up");
+        assert_eq!(operator.outcome(&opened.txn).await, "unknown", "another node gives up the attempt");
     }
-    way.open.send_replace(true);
+    route.open.send_replace(true);
     for opened in &opened {
         eventually("the outcome is known", TIMEOUT, || async {
             (operator.outcome(&opened.txn).await == "delivered").then_some(())

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::nodes::Nodes;
 
 #[tokio::test]
-async fn of_sixty_inits_on_thirty_credits_through_three_nodes_exactly_thirty_are_opened() {
+async fn sixty_inits_on_thirty_credits_at_three_nodes_open_exactly_thirty() {
     let nodes = Nodes::start().await;
     let backend = nodes.backend(30).await;
     let answers = nodes.in_turn(60, |_, node| {
@@ -28,12 +28,12 @@ async fn of_sixty_inits_on_thirty_credits_through_three_nodes_exactly_thirty_are
 }
 
 #[tokio::test]
-async fn of_ninety_guests_for_twenty_places_through_three_nodes_exactly_twenty_are_registered() {
+async fn ninety_guests_for_twenty_places_at_three_nodes_register_exactly_twenty() {
     let nodes = Nodes::start().await;
     let (organiser, identity_app) = (nodes.backend(200).await, nodes.all[0].identity_app());
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
-    let event = TestEvent::open_reported(&nodes.all[0], &organiser, 20, &receiver.url("/hook")).await;
-    let came = nodes.in_turn(90, |number, scanned_on| {
+    let event = TestEvent::reported(&nodes.all[0], &organiser, 20, &receiver.url("/hook")).await;
+    let visits = nodes.in_turn(90, |number, scanned_on| {
         let here = event.through(&scanned_on.addresses);
         let answers_on = identity_app.through(&nodes.all[(number + 1) % 3].addresses);
         async move {
@@ -47,7 +47,7 @@ async fn of_ninety_guests_for_twenty_places_through_three_nodes_exactly_twenty_a
             (1, u64::from(answer.status == 200))
         }
     });
-    let (scans, registered) = came.await.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    let (scans, registered) = visits.await.iter().fold((0, 0), |sum, guest| (sum.0 + guest.0, sum.1 + guest.1));
     assert_eq!(registered, 20);
     assert_eq!(receiver.wait_for(20, TIMEOUT).await.len(), 20);
     for node in &nodes.all {
@@ -60,7 +60,7 @@ async fn of_ninety_guests_for_twenty_places_through_three_nodes_exactly_twenty_a
 }
 
 #[tokio::test]
-async fn of_two_answers_at_two_nodes_one_ends_the_transaction_and_one_webhook_tells_of_it() {
+async fn one_of_two_answers_at_two_nodes_wins_and_sends_one_webhook() {
     let nodes = Nodes::start().await;
     let (backend, identity_app) = (nodes.backend(40).await, nodes.all[0].identity_app());
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
@@ -74,16 +74,16 @@ async fn of_two_answers_at_two_nodes_one_ends_the_transaction_and_one_webhook_te
         let mut statuses = [passed.status, failed.status];
         statuses.sort_unstable();
         assert_eq!(statuses, [200, 409], "{} {}", passed.text, failed.text);
-        let stands = passed.status == 200;
-        for seen in nodes.everywhere(&backend) {
-            assert_eq!(seen.result(&opened.txn).await.ok()["data"]["verification_passed"], stands);
+        let has_passed = passed.status == 200;
+        for seen in nodes.at_each_node(&backend) {
+            assert_eq!(seen.result(&opened.txn).await.ok()["data"]["verification_passed"], has_passed);
         }
         // Repeating the winner's answer, anywhere, changes nothing.
-        let again = identity_app.through(&nodes.all[round % 3].addresses);
-        let answer = if stands {
-            again.present(&opened, &credential).await
+        let repeating_app = identity_app.through(&nodes.all[round % 3].addresses);
+        let answer = if has_passed {
+            repeating_app.present(&opened, &credential).await
         } else {
-            again.fail(&opened, "301", "User Reject").await
+            repeating_app.fail(&opened, "301", "User Reject").await
         };
         CallbackFormat::Json.reply(&answer, &opened.txn, 200);
     }
@@ -100,12 +100,12 @@ async fn one_idempotency_key_at_three_nodes_opens_one_transaction() {
     let nodes = Nodes::start().await;
     let backend = nodes.backend(10).await;
     let body = json!({"claims": ["name"], "channel": "qr"});
-    let everywhere = nodes.everywhere(&backend);
-    let answers = join_all((0..30).map(|number| everywhere[number % 3].init_once("the-same-key", &body))).await;
+    let backends = nodes.at_each_node(&backend);
+    let answers = join_all((0..30).map(|number| backends[number % 3].init_once("the-same-key", &body))).await;
     assert!(answers.iter().all(|answer| answer.status == 200));
-    assert!(answers.iter().all(|answer| answer.text == answers[0].text), "every answer is the first one, to the byte");
+    assert!(answers.iter().all(|answer| answer.text == answers[0].text), "every answer has the same bytes");
     assert_eq!(nodes.all[1].operator().balance(&backend.client).await, 9);
-    let other = everywhere[2].init_once("the-same-key", &json!({"claims": ["dob"], "channel": "qr"})).await;
+    let other = backends[2].init_once("the-same-key", &json!({"claims": ["dob"], "channel": "qr"})).await;
     assert_eq!(other.status, 422, "{}", other.text);
 }
 

@@ -16,35 +16,37 @@ use crate::nodes::Nodes;
 
 const WORKERS: usize = 8;
 
-/// The requests of one client and its resident.
+/// The verifications of one worker.
 #[derive(Default)]
-pub(crate) struct Visits {
+pub(crate) struct Verifications {
+    /// Transaction ids.
     pub(crate) completed: Vec<String>,
-    pub(crate) refused: Vec<String>,
+    pub(crate) failures: Vec<String>,
 }
 
-/// Opens, long-polls, answers and reads until `over` is set.
-pub(crate) async fn work(
+/// Runs verifications until `over` is set.
+pub(crate) async fn run_worker(
     backend: Backend,
     identity_app: IdentityApp,
     webhook: String,
     over: Arc<AtomicBool>,
-) -> Visits {
-    let mut visits = Visits::default();
+) -> Verifications {
+    let mut verifications = Verifications::default();
     while !over.load(Ordering::Relaxed) {
-        match visit(&backend, &identity_app, &webhook).await {
-            Ok(txn) => visits.completed.push(txn),
-            Err(what) => visits.refused.push(what),
+        match verify(&backend, &identity_app, &webhook).await {
+            Ok(txn) => verifications.completed.push(txn),
+            Err(failure) => verifications.failures.push(failure),
         }
     }
-    visits
+    verifications
 }
 
-async fn visit(backend: &Backend, identity_app: &IdentityApp, webhook: &str) -> Result<String, String> {
+/// Opens a transaction, waits for its answer in a long poll, answers and reads the result. Returns the transaction id.
+async fn verify(backend: &Backend, identity_app: &IdentityApp, webhook: &str) -> Result<String, String> {
     let body = json!({"claims": ["name"], "channel": "qr", "webhook_url": webhook});
     let opened = Opened::read(&expect_200("init", backend.request(Method::POST, INIT).json(&body)).await?.json());
-    let waits = backend.request(Method::GET, &format!("{}?wait=30", result_path(&opened.txn)));
-    let waiting = tokio::spawn(async move { expect_200("long poll", waits).await });
+    let poll = backend.request(Method::GET, &format!("{}?wait=30", result_path(&opened.txn)));
+    let waiting = tokio::spawn(async move { expect_200("long poll", poll).await });
     let consent = CallbackFormat::Json.success(&opened.txn, &identity_app.credential(&opened, "asha"));
     expect_200("callback", identity_app.request(&opened.callback_path(), CallbackFormat::Json.content_type(), consent))
         .await?;
@@ -54,37 +56,39 @@ async fn visit(backend: &Backend, identity_app: &IdentityApp, webhook: &str) -> 
     if result["data"]["verification_passed"] == true { Ok(opened.txn) } else { Err(format!("poll: {result}")) }
 }
 
-async fn expect_200(what: &str, request: reqwest::RequestBuilder) -> Result<Answer, String> {
+async fn expect_200(step: &str, request: reqwest::RequestBuilder) -> Result<Answer, String> {
     match Answer::attempt(request).await {
         Ok(answer) if answer.status == 200 => Ok(answer),
-        Ok(answer) => Err(format!("{what}: {} {}", answer.status, answer.text)),
-        Err(error) => Err(format!("{what}: {error}")),
+        Ok(answer) => Err(format!("{step}: {} {}", answer.status, answer.text)),
+        Err(error) => Err(format!("{step}: {error}")),
     }
 }
 
 #[tokio::test]
-async fn every_node_is_restarted_in_turn_and_no_request_fails() {
+async fn restarting_every_node_in_turn_fails_no_request() {
     let (mut nodes, balancer) =
-        Nodes::balanced(&[("SERVER__DRAIN_NOTICE_S", "2"), ("SERVER__DRAIN_TIMEOUT_S", "10")]).await;
+        Nodes::start_balanced(&[("SERVER__DRAIN_NOTICE_S", "2"), ("SERVER__DRAIN_TIMEOUT_S", "10")]).await;
     let backend = nodes.backend(1_000_000).await.through(&balancer.addresses);
     let identity_app = nodes.all[0].identity_app().through(&balancer.addresses);
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
     let over = Arc::new(AtomicBool::new(false));
     let workers: Vec<_> = (0..WORKERS)
-        .map(|_| tokio::spawn(work(backend.clone(), identity_app.clone(), receiver.url("/hook"), Arc::clone(&over))))
+        .map(|_| {
+            tokio::spawn(run_worker(backend.clone(), identity_app.clone(), receiver.url("/hook"), Arc::clone(&over)))
+        })
         .collect();
     for number in 0..nodes.all.len() {
-        let seen = receiver.received().len();
-        receiver.wait_for(seen + 100, TIMEOUT).await;
+        let received = receiver.received().len();
+        receiver.wait_for(received + 100, TIMEOUT).await;
         nodes.all[number].restart().await;
         balancer.wait_for_nodes(3).await;
     }
     over.store(true, Ordering::Relaxed);
     let mut completed = Vec::new();
-    for visits in join_all(workers).await {
-        let visits = visits.expect("a worker ends");
-        assert!(visits.refused.is_empty(), "{:#?}", visits.refused);
-        completed.extend(visits.completed);
+    for verifications in join_all(workers).await {
+        let verifications = verifications.expect("a worker ends");
+        assert!(verifications.failures.is_empty(), "{:#?}", verifications.failures);
+        completed.extend(verifications.completed);
     }
     assert_eq!(receiver.wait_for(completed.len(), TIMEOUT).await.len(), completed.len(), "one webhook for each");
     eprintln!("{} verifications through three restarts", completed.len());

@@ -17,9 +17,9 @@ use sakshi_kit::waiting::{TIMEOUT, eventually};
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use serde_json::{Value, json};
 
-use crate::nodes::launched;
+use crate::nodes::launch_nodes;
 
-/// The way in which Redis ends before its restart.
+/// How Redis stops before its restart.
 #[derive(Clone, Copy, Debug)]
 enum Ending {
     Terminated,
@@ -27,7 +27,7 @@ enum Ending {
     TerminatedAfterRewrite,
 }
 
-/// Two nodes and all their users.
+/// The nodes, their Redis, and their users.
 struct World {
     nodes: Vec<TestNode>,
     // Stopped after the nodes, which are dropped first.
@@ -43,7 +43,7 @@ struct World {
 impl World {
     async fn start() -> Self {
         let redis = RedisServer::shipped();
-        let nodes = launched(&redis.url_as("sakshi"), &[]).await;
+        let nodes = launch_nodes(&redis.url_as("sakshi"), &[]).await;
         let backend = nodes[0].backend(500).await;
         let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
         let event = TestEvent::open_reported(&nodes[0], &backend, 50, &receiver.url("/guests")).await;
@@ -51,7 +51,7 @@ impl World {
         Self { redis, nodes, backend, event, identity_app, receiver, opened: Vec::new(), flows: Vec::new() }
     }
 
-    /// Makes a transaction of each kind, a guest, a flow, and changes by an operator.
+    /// Creates a transaction of each kind, a guest, a flow, and changes by an operator.
     async fn work(&mut self) {
         let hook = self.receiver.url("/hook");
         let approved = self.backend.open_reported(&["name", "dob"], &hook).await;
@@ -69,7 +69,7 @@ impl World {
         self.opened.extend([approved, refused, guest, pending]);
     }
 
-    /// Returns every answer of a node, by its path.
+    /// Returns the answers of a node to all reads, by path.
     async fn answers(&self, node: &TestNode) -> BTreeMap<String, Value> {
         let (backend, operator) = (self.backend.through(&node.addresses), node.operator());
         let mut answers = BTreeMap::new();
@@ -84,11 +84,11 @@ impl World {
         for path in paths {
             answers.insert(path.clone(), backend.get(&path).await.ok());
         }
-        let mut inside =
+        let mut operator_paths =
             vec!["/admin/v1/clients".to_owned(), format!("/admin/v1/clients/{}/keys", self.backend.client)];
-        inside.extend(["/admin/v1/audit-log?limit=100", "/admin/v1/credits/audit"].map(str::to_owned));
-        inside.extend(self.opened.iter().map(|opened| format!("/admin/v1/transactions/{}", opened.txn)));
-        for path in inside {
+        operator_paths.extend(["/admin/v1/audit-log?limit=100", "/admin/v1/credits/audit"].map(str::to_owned));
+        operator_paths.extend(self.opened.iter().map(|opened| format!("/admin/v1/transactions/{}", opened.txn)));
+        for path in operator_paths {
             answers.insert(path.clone(), operator.ask(Method::GET, &path, None).await.ok());
         }
         answers
@@ -99,13 +99,13 @@ impl World {
             Ending::Terminated => self.redis.stop(),
             Ending::Killed => self.redis.kill9(),
             Ending::TerminatedAfterRewrite => {
-                ask_as_operator(&self.redis, &["BGREWRITEAOF"]);
-                let ended = || async {
-                    ask_as_operator(&self.redis, &["INFO", "persistence"])
+                run_redis_cli(&self.redis, &["BGREWRITEAOF"]);
+                let is_rewritten = || async {
+                    run_redis_cli(&self.redis, &["INFO", "persistence"])
                         .contains("aof_rewrite_in_progress:0")
                         .then_some(())
                 };
-                eventually("the rewrite ends", TIMEOUT, ended).await;
+                eventually("the rewrite ends", TIMEOUT, is_rewritten).await;
                 // Writes after a rewrite go to a separate file.
                 self.backend.open(&["name"]).await;
                 self.redis.stop();
@@ -115,17 +115,18 @@ impl World {
     }
 }
 
-fn ask_as_operator(redis: &RedisServer, command: &[&str]) -> String {
+/// Runs a command with `redis-cli` as the Redis user `operator`.
+fn run_redis_cli(redis: &RedisServer, command: &[&str]) -> String {
     let port = redis.port().to_string();
     let login = ["-p", &port, "--user", "operator", "--pass", SHIPPED_PASSWORD, "--no-auth-warning"];
-    let asked = Command::new("redis-cli").args(login).args(command).output().expect("redis-cli is installed");
-    let said = String::from_utf8_lossy(&asked.stdout).into_owned();
-    assert!(asked.status.success() && !said.contains("NOPERM") && !said.contains("NOAUTH"), "{said}");
-    said
+    let result = Command::new("redis-cli").args(login).args(command).output().expect("redis-cli is installed");
+    let output = String::from_utf8_lossy(&result.stdout).into_owned();
+    assert!(result.status.success() && !output.contains("NOPERM") && !output.contains("NOAUTH"), "{output}");
+    output
 }
 
 #[tokio::test]
-async fn whatever_was_answered_is_answered_the_same_after_redis_is_restarted() {
+async fn every_read_returns_the_same_answer_after_redis_restarts() {
     let mut world = World::start().await;
     for ending in [Ending::Terminated, Ending::Killed, Ending::TerminatedAfterRewrite, Ending::Terminated] {
         world.work().await;

@@ -17,14 +17,14 @@ use sakshi_kit::waiting::TIMEOUT;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 
 use crate::nodes::Nodes;
-use crate::rolling::work;
+use crate::rolling::run_worker;
 
 const WORKERS: usize = 8;
 /// Webhooks between two steps.
-const BETWEEN: usize = 50;
+const WEBHOOKS_BETWEEN: usize = 50;
 
-/// Returns the binary named by a variable; `None` if unset.
-fn named(variable: &str) -> Option<String> {
+/// Returns the path in an environment variable; `None` if it is unset.
+fn binary_from(variable: &str) -> Option<String> {
     let path = std::env::var(variable).ok().filter(|path| !path.is_empty());
     if path.is_none() {
         eprintln!("{variable} names no binary: not tested");
@@ -32,12 +32,12 @@ fn named(variable: &str) -> Option<String> {
     path
 }
 
-fn this() -> String {
+fn this_binary() -> String {
     env!("CARGO_BIN_EXE_sakshi").to_owned()
 }
 
 /// Returns the number of a binary's schema.
-fn schema_of(node: &TestNode, binary: &str) -> u32 {
+fn schema_number(node: &TestNode, binary: &str) -> u32 {
     let mut environment = node.environment().clone();
     environment.insert(BINARY.to_owned(), binary.to_owned());
     let version = Process::run(&["--version"], &environment, node.directory.path()).out;
@@ -45,11 +45,11 @@ fn schema_of(node: &TestNode, binary: &str) -> u32 {
     number.unwrap_or_else(|| panic!("no schema in {version}"))
 }
 
-/// Restarts every node with this binary, one after another, with some requests between.
-async fn change(nodes: &mut Nodes, balancer: &Balancer, receiver: &WebhookReceiver, binary: &str) {
+/// Restarts every node with `binary`, one after another, with some requests between.
+async fn restart_all_with(nodes: &mut Nodes, balancer: &Balancer, receiver: &WebhookReceiver, binary: &str) {
     for number in 0..nodes.all.len() {
-        let seen = receiver.received().len();
-        receiver.wait_for(seen + BETWEEN, TIMEOUT).await;
+        let received = receiver.received().len();
+        receiver.wait_for(received + WEBHOOKS_BETWEEN, TIMEOUT).await;
         nodes.all[number].set_variable(BINARY, binary);
         nodes.all[number].restart().await;
         balancer.wait_for_nodes(3).await;
@@ -57,20 +57,22 @@ async fn change(nodes: &mut Nodes, balancer: &Balancer, receiver: &WebhookReceiv
 }
 
 /// Changes from one release to the next, back, and up again, and finishes the upgrade.
-async fn upgraded(before: &str, after: &str) {
+async fn rehearse_upgrade(before: &str, after: &str) {
     let begun = Instant::now();
     let (mut nodes, balancer) =
-        Nodes::balanced_on(before, &[("SERVER__DRAIN_NOTICE_S", "2"), ("SERVER__DRAIN_TIMEOUT_S", "10")]).await;
-    let numbers = [before, after].map(|binary| schema_of(&nodes.all[0], binary));
+        Nodes::start_balanced_with(before, &[("SERVER__DRAIN_NOTICE_S", "2"), ("SERVER__DRAIN_TIMEOUT_S", "10")]).await;
+    let numbers = [before, after].map(|binary| schema_number(&nodes.all[0], binary));
     let backend = nodes.backend(1_000_000).await.through(&balancer.addresses);
     let identity_app = nodes.all[0].identity_app().through(&balancer.addresses);
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
     let over = Arc::new(AtomicBool::new(false));
     let workers: Vec<_> = (0..WORKERS)
-        .map(|_| tokio::spawn(work(backend.clone(), identity_app.clone(), receiver.url("/hook"), Arc::clone(&over))))
+        .map(|_| {
+            tokio::spawn(run_worker(backend.clone(), identity_app.clone(), receiver.url("/hook"), Arc::clone(&over)))
+        })
         .collect();
 
-    change(&mut nodes, &balancer, &receiver, after).await;
+    restart_all_with(&mut nodes, &balancer, &receiver, after).await;
     nodes.all[0].set_variable(BINARY, before);
     nodes.all[0].restart().await;
     balancer.wait_for_nodes(3).await;
@@ -79,27 +81,27 @@ async fn upgraded(before: &str, after: &str) {
     assert_eq!(
         early.status.code(),
         Some(i32::from(is_new)),
-        "a node of the release before runs: {} {}",
+        "a node of the previous release still runs: {} {}",
         early.out,
         early.err
     );
-    change(&mut nodes, &balancer, &receiver, before).await;
-    change(&mut nodes, &balancer, &receiver, after).await;
+    restart_all_with(&mut nodes, &balancer, &receiver, before).await;
+    restart_all_with(&mut nodes, &balancer, &receiver, after).await;
     let finished = nodes.all[2].admin(&["finish-upgrade"]).await;
     assert_eq!(finished.status.code(), Some(0), "{} {}", finished.out, finished.err);
-    let seen = receiver.received().len();
-    receiver.wait_for(seen + 2 * BETWEEN, TIMEOUT).await;
+    let received = receiver.received().len();
+    receiver.wait_for(received + 2 * WEBHOOKS_BETWEEN, TIMEOUT).await;
 
     over.store(true, Ordering::Relaxed);
     let mut completed = 0;
-    for visits in join_all(workers).await {
-        let visits = visits.expect("a worker ends");
-        assert!(visits.refused.is_empty(), "{:#?}", visits.refused);
-        completed += visits.completed.len();
+    for verifications in join_all(workers).await {
+        let verifications = verifications.expect("a worker ends");
+        assert!(verifications.failures.is_empty(), "{:#?}", verifications.failures);
+        completed += verifications.completed.len();
     }
     assert_eq!(receiver.wait_for(completed, TIMEOUT).await.len(), completed, "one webhook for each");
     if is_new {
-        refuses(&nodes, before).await;
+        assert_store_refused(&nodes, before).await;
     }
     eprintln!(
         "{completed} verifications from schema {} to {}, {:.0} s: {}",
@@ -110,9 +112,9 @@ async fn upgraded(before: &str, after: &str) {
     );
 }
 
-/// Checks that the previous release refuses the store in a sentence, with exit code 1, and so does its `check-config`.
-async fn refuses(nodes: &Nodes, before: &str) {
-    let mut node = nodes.all[0].prepare_peer();
+/// Checks that `serve` and `check-config` of the previous release exit with code 1 and an explanation.
+async fn assert_store_refused(nodes: &Nodes, before: &str) {
+    let mut node = nodes.all[0].beside();
     for (key, value) in [("SERVER__PUBLIC_ADDR", "127.0.0.1:0"), ("SERVER__INTERNAL_ADDR", "127.0.0.1:0")] {
         node.set(key, value);
     }
@@ -128,19 +130,19 @@ async fn refuses(nodes: &Nodes, before: &str) {
             ended.err
         );
     }
-    assert_eq!(nodes.redis.answer(&["ZCARD", "{nodes}beats"]).text(), beats, "it has sent no heartbeat");
+    assert_eq!(nodes.redis.answer(&["ZCARD", "{nodes}beats"]).text(), beats, "the refused node sends no heartbeat");
 }
 
 #[tokio::test]
-async fn nodes_change_to_the_next_release_and_back_and_no_request_fails() {
-    if let Some(next) = named("SAKSHI_NEXT") {
-        upgraded(&this(), &next).await;
+async fn changing_to_the_next_release_and_back_fails_no_request() {
+    if let Some(next) = binary_from("SAKSHI_NEXT") {
+        rehearse_upgrade(&this_binary(), &next).await;
     }
 }
 
 #[tokio::test]
-async fn nodes_change_from_the_last_release_to_this_one_and_no_request_fails() {
-    if let Some(last) = named("SAKSHI_LAST_RELEASE") {
-        upgraded(&last, &this()).await;
+async fn changing_from_the_last_release_to_this_one_fails_no_request() {
+    if let Some(last) = binary_from("SAKSHI_LAST_RELEASE") {
+        rehearse_upgrade(&last, &this_binary()).await;
     }
 }

@@ -1,11 +1,11 @@
-//! The operator's view of all nodes from one: states side by side, silence after a stop, and no writes without viewers.
+//! The operator's view of all nodes at one node: the state of each node, and no snapshots while nobody watches.
 
 use serde_json::Value;
 
 use crate::nodes::Nodes;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 
-/// Returns the state of each node in an answer, this one first.
+/// Returns the state of each node in an answer, beginning with the node that answered.
 fn states(answer: &Value) -> Vec<&str> {
     let mut nodes: Vec<&Value> = answer["nodes"].as_array().unwrap().iter().collect();
     nodes.sort_by_key(|node| node["is_this"] != true);
@@ -13,36 +13,42 @@ fn states(answer: &Value) -> Vec<&str> {
 }
 
 /// Returns the number of snapshots in the store.
-fn snapshots(nodes: &Nodes) -> usize {
+fn count_snapshots(nodes: &Nodes) -> usize {
     let keys = nodes.redis.answer(&["KEYS", "*snapshot:*"]);
     keys.members().len()
 }
 
 #[tokio::test]
-async fn every_node_is_seen_from_one_and_a_node_that_dies_is_silent_and_then_gone() {
+async fn one_node_shows_all_nodes_and_a_dead_node_becomes_silent_and_disappears() {
     let mut nodes = Nodes::start().await;
-    assert_eq!(snapshots(&nodes), 0, "nobody looks");
+    assert_eq!(count_snapshots(&nodes), 0, "nobody watches yet");
     let operator = nodes.all[0].operator();
-    let look = async || operator.get("/admin/v1/nodes").await.ok();
-    let told = eventually("the others to tell", TIMEOUT, || async {
-        let answer = look().await;
-        let told = answer["nodes"].as_array().unwrap().iter().filter(|node| node["tree"]["name"] == "root").count();
-        (told == 3).then_some(answer)
+    let read_nodes = async || operator.get("/admin/v1/nodes").await.ok();
+    let complete = eventually("all nodes report their tree", TIMEOUT, || async {
+        let answer = read_nodes().await;
+        let reported = answer["nodes"].as_array().unwrap().iter().filter(|node| node["tree"]["name"] == "root").count();
+        (reported == 3).then_some(answer)
     });
-    let told = told.await;
-    assert_eq!(states(&told), ["live"; 3], "{told:#}");
-    assert!(told["nodes"].as_array().unwrap().iter().all(|node| node["figures"]["interval_s"] == 2), "{told:#}");
+    let complete = complete.await;
+    assert_eq!(states(&complete), ["live"; 3], "{complete:#}");
+    assert!(
+        complete["nodes"].as_array().unwrap().iter().all(|node| node["figures"]["interval_s"] == 2),
+        "{complete:#}"
+    );
     let ids = |answer: &Value| {
         answer["nodes"].as_array().unwrap().iter().map(|node| node["node"].clone()).collect::<Vec<_>>()
     };
-    let seen_by_other = nodes.all[1].operator().get("/admin/v1/nodes").await.ok();
-    assert_eq!(ids(&seen_by_other), ids(&told), "the same from everywhere");
+    let from_other = nodes.all[1].operator().get("/admin/v1/nodes").await.ok();
+    assert_eq!(ids(&from_other), ids(&complete), "every node lists the same nodes");
     nodes.all[2].kill().await;
-    eventually("the dead node to be silent", TIMEOUT, || async {
-        (states(&look().await) == ["live", "live", "silent"] || states(&look().await) == ["live", "silent", "live"])
-            .then_some(())
+    eventually("the dead node is silent", TIMEOUT, || async {
+        (states(&read_nodes().await) == ["live", "live", "silent"]
+            || states(&read_nodes().await) == ["live", "silent", "live"])
+        .then_some(())
     })
     .await;
-    eventually("the dead node to be gone", TIMEOUT, || async { (states(&look().await) == ["live"; 2]).then_some(()) })
-        .await;
+    eventually("the dead node is gone", TIMEOUT, || async {
+        (states(&read_nodes().await) == ["live"; 2]).then_some(())
+    })
+    .await;
 }

@@ -1,4 +1,4 @@
-//! A damaged store is refused with a clear error, and never taken for an empty one.
+//! A damaged store: the process refuses it with a clear error, and never treats it as empty.
 
 use std::fs;
 use std::path::Path;
@@ -8,12 +8,12 @@ use sakshi_kit::process::Process;
 
 type Damage = fn(&Path);
 
-/// Damages, each on a copy of the store of a process that stopped gracefully.
+/// Damages with their names. Each is done to a copy of a store that was closed properly.
 const DAMAGES: [(&str, Damage); 4] = [
-    ("the database is gone", |store| fs::remove_file(store.join("sakshi.db")).expect("a file")),
+    ("the database is missing", |store| fs::remove_file(store.join("sakshi.db")).expect("a file")),
     ("the database is empty", |store| fs::write(store.join("sakshi.db"), b"").expect("a file")),
-    ("the database is something else", |store| fs::write(store.join("sakshi.db"), vec![b'x'; 20_000]).expect("a file")),
-    ("the database is cut", |store| {
+    ("the file is not a database", |store| fs::write(store.join("sakshi.db"), vec![b'x'; 20_000]).expect("a file")),
+    ("the database is truncated", |store| {
         let file = fs::OpenOptions::new().write(true).open(store.join("sakshi.db")).expect("a file");
         file.set_len(file.metadata().expect("metadata").len() / 2).expect("a shorter file");
     }),
@@ -39,29 +39,29 @@ async fn a_damaged_store_is_refused_with_an_error_that_names_it() {
         backend.open(&["name"]).await;
     }
     node.stop();
-    for (number, (what, damage)) in DAMAGES.into_iter().enumerate() {
+    for (number, (damage_name, damage)) in DAMAGES.into_iter().enumerate() {
         let store = node.directory.path().join(format!("damaged-{number}"));
         copy(&node.store(), &store);
         damage(&store);
         let mut environment = node.environment().clone();
         environment.insert("SAKSHI__STORE__PATH".to_owned(), store.display().to_string());
         let ending = Process::run(&["serve"], &environment, node.directory.path());
-        assert_eq!(ending.status.code(), Some(1), "{what}: {}", ending.err);
-        assert!(ending.out.is_empty(), "{what}: it served {}", ending.out);
+        assert_eq!(ending.status.code(), Some(1), "{damage_name}: {}", ending.err);
+        assert!(ending.out.is_empty(), "{damage_name}: it served {}", ending.out);
         let error = ending
             .err
             .lines()
             .find(|line| line.starts_with("error: "))
-            .unwrap_or_else(|| panic!("{what}: {}", ending.err));
+            .unwrap_or_else(|| panic!("{damage_name}: {}", ending.err));
         assert!(
             error.contains("damaged-") || error.contains("sakshi.db") || error.contains("corrupt"),
-            "{what}: {error}"
+            "{damage_name}: {error}"
         );
     }
 }
 
 #[tokio::test]
-async fn a_directory_that_cannot_be_written_is_named() {
+async fn an_error_names_a_store_directory_that_cannot_be_written() {
     let node = TestNode::start().await;
     let file = node.directory.path().join("a-file");
     fs::write(&file, b"").expect("a file");

@@ -1,5 +1,5 @@
-//! The storm at one event: guests scan, decline, consent and leave while the process is killed, and the organiser adds
-//! places whenever it is full.
+//! The storm at one event: guests scan, decline, consent and leave while the process is killed. The organiser adds
+//! places whenever the event is full.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,8 +13,11 @@ use sakshi_kit::storm::{Callback, Load, Notes, StormClient, rounds, summary};
 use serde_json::json;
 
 const ROUNDS: u64 = 8;
+/// Concurrent guests.
 const GUESTS: u64 = 10;
+/// Webhook attempts that may be in flight at a kill.
 const IN_FLIGHT: u64 = 8;
+/// Places at the start, and in each increase.
 const PLACES: u64 = 10;
 /// Maximum scans of a round before its kill.
 const SCANS_MAX: u64 = 250;
@@ -31,36 +34,37 @@ struct Guest {
 #[derive(Debug, Default)]
 struct Places {
     /// Highest number requested.
-    asked: AtomicU64,
+    requested: AtomicU64,
     /// Number of confirmed changes.
     confirmed: AtomicU64,
 }
 
 impl Guest {
-    /// Plays one guest after another, until a request is not answered.
-    async fn come_and_go(mut self) {
-        while !self.over.load(Ordering::Relaxed) && self.visit().await.is_ok() {}
+    /// Runs guests, one after another, until a request is not answered.
+    async fn run(mut self) {
+        while !self.over.load(Ordering::Relaxed) && self.attend().await.is_ok() {}
     }
 
-    fn problem(&self, what: &str, answer: &Answer) {
-        self.client.notes.journal.problem(format!("{what}: {} {}", answer.status, answer.text));
+    fn add_problem(&self, operation: &str, answer: &Answer) {
+        self.client.notes.journal.problem(format!("{operation}: {} {}", answer.status, answer.text));
     }
 
-    async fn visit(&mut self) -> Result<(), reqwest::Error> {
+    /// Runs one guest: a scan, and usually an answer.
+    async fn attend(&mut self) -> Result<(), reqwest::Error> {
         let notes = &self.client.notes;
-        let asked = notes.now();
+        let requested_at = notes.now();
         let pressed = Answer::attempt(self.event.button(BROWSER)).await;
         let pressed = pressed.inspect_err(|_| notes.journal.opening_unknown())?;
         match pressed.status {
             303 => {}
-            409 => return self.make_room().await,
+            409 => return self.add_places().await,
             _ => {
-                self.problem("start", &pressed);
+                self.add_problem("start", &pressed);
                 return Ok(());
             }
         }
-        let txn = redirect_txn(&pressed).to_owned();
-        notes.record_opened(&txn, asked);
+        let txn = led_to(&pressed).to_owned();
+        notes.record_opened(&txn, requested_at);
         let opened = self.event.fetch(&txn).await?;
         let callback = match self.random.below(8) {
             0 => return Ok(()),
@@ -71,44 +75,43 @@ impl Guest {
         let reply = notes.post(&self.client.identity_app, &opened, &callback).await?;
         // Only a consent needs a place.
         if reply.status != 200 && !(reply.status == 409 && is_consent) {
-            self.problem("callback", &reply);
+            self.add_problem("callback", &reply);
         }
         Ok(())
     }
 
-    async fn make_room(&self) -> Result<(), reqwest::Error> {
-        let places = self.places.asked.fetch_add(PLACES, Ordering::SeqCst) + PLACES;
+    async fn add_places(&self) -> Result<(), reqwest::Error> {
+        let places = self.places.requested.fetch_add(PLACES, Ordering::SeqCst) + PLACES;
         let change = public::change_event(&self.event.id, &json!({"max_guests": places}));
         let answer = Answer::attempt(self.event.organiser.api().request(change).expect("a body")).await?;
         match answer.status {
             200 => drop(self.places.confirmed.fetch_add(1, Ordering::SeqCst)),
-            // A higher number came first and its places have been filled meanwhile.
+            // A higher number was set before, and its places are already filled.
             400 => {}
-            _ => self.problem("patch", &answer),
+            _ => self.add_problem("patch", &answer),
         }
         Ok(())
     }
 }
 
 #[tokio::test]
-async fn no_kill_in_the_middle_of_an_event_loses_a_guest_overfills_it_or_charges_a_scan_twice() {
+async fn kills_during_an_event_neither_lose_guests_nor_overfill_it_nor_charge_twice() {
     let (seed, mut random) = Random::of_this_run();
     let in_flight = IN_FLIGHT.to_string();
     let settings =
         [("SERVER__PUBLIC_BASE_URL", "https://verify.example"), ("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", &in_flight)];
     let mut node = TestNode::start_with(&settings).await;
     let client = Arc::new(StormClient::create(&node, false).await);
-    let event = TestEvent::open_reported(&node, &client.backend, PLACES, &client.receiver.url("/hook")).await;
-    let places = Arc::new(Places { asked: PLACES.into(), ..Places::default() });
+    let event = TestEvent::reported(&node, &client.backend, PLACES, &client.receiver.url("/hook")).await;
+    let places = Arc::new(Places { requested: PLACES.into(), ..Places::default() });
     let mut kills = 0;
     let rounds = rounds(ROUNDS);
     for _ in 0..rounds {
         let load = Load::start(GUESTS, |over| {
             let random = Random::from_seed(random.next());
-            Guest { event: event.clone(), client: Arc::clone(&client), places: Arc::clone(&places), over, random }
-                .come_and_go()
+            Guest { event: event.clone(), client: Arc::clone(&client), places: Arc::clone(&places), over, random }.run()
         });
-        // The number of scans before the kill is random; so is the progress of the other guests.
+        // The number of scans before the kill is random, and so is the progress of the other guests.
         let more = usize::try_from(random.below(SCANS_MAX)).expect("a small number");
         client.wait_for_growth("the load of a round", Notes::opened_so_far, more).await;
         kills += load.kill(&mut node, &mut random).await;

@@ -1,4 +1,4 @@
-//! The at-most-once table for the webhooks of reported flows, row by row.
+//! At-most-once delivery of the webhooks of reported flows, when the process is killed.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use sakshi_kit::flow_fixture::{FlowFixture, body_of};
 use sakshi_kit::goldens::*;
 use sakshi_kit::waiting::TIMEOUT;
 
-/// Opens a flow of each kind with its report, all for one receiver.
-async fn reported(fixture: &FlowFixture) -> Vec<(OpenedFlow, &'static str, &'static str)> {
+/// Opens a flow for each kind of report, and sends the report. Returns the flows, kinds and reports.
+async fn report_each_kind(fixture: &FlowFixture) -> Vec<(OpenedFlow, &'static str, &'static str)> {
     let mut all = Vec::new();
     for (flow, kind, golden) in [
         (Flow::Esign, "esign", ESIGN_COMPLETED),
@@ -29,12 +29,12 @@ async fn reported(fixture: &FlowFixture) -> Vec<(OpenedFlow, &'static str, &'sta
 }
 
 #[tokio::test]
-async fn what_was_reported_before_a_kill_is_sent_once_after_it_and_what_was_under_way_is_unknown() {
+async fn queued_flow_webhooks_are_sent_after_a_kill_and_one_in_flight_becomes_unknown() {
     let mut fixture = FlowFixture::start_with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1")]).await;
     fixture.register_all(&fixture.backend).await;
     fixture.receiver.set_behaviour(Behaviour::Hang);
-    let flows = reported(&fixture).await;
-    assert_eq!(fixture.receiver.wait_for(1, TIMEOUT).await.len(), 1, "one is under way, the others are queued");
+    let flows = report_each_kind(&fixture).await;
+    assert_eq!(fixture.receiver.wait_for(1, TIMEOUT).await.len(), 1, "one is in flight, the others are queued");
     fixture.node.kill().await;
     fixture.receiver.set_behaviour(Behaviour::Answer(200));
     fixture.node.launch().await;
@@ -42,14 +42,14 @@ async fn what_was_reported_before_a_kill_is_sent_once_after_it_and_what_was_unde
 
     let mut outcomes = Vec::new();
     for (opened, kind, golden) in &flows {
-        let of_this: Vec<String> = fixture.node.operator().outcomes(&opened.id).await;
-        assert_eq!(of_this.len(), 1, "{kind}");
-        outcomes.extend(of_this);
-        let expected = opened.expected_body(golden);
+        let flow_outcomes: Vec<String> = fixture.node.operator().outcomes(&opened.id).await;
+        assert_eq!(flow_outcomes.len(), 1, "{kind}");
+        outcomes.extend(flow_outcomes);
+        let expected = opened.sent(golden);
         assert_eq!(
-            arrived.iter().filter(|one| body_of(one) == expected).count(),
+            arrived.iter().filter(|webhook| body_of(webhook) == expected).count(),
             1,
-            "{kind} came once and as it was reported"
+            "{kind} arrives once, as reported"
         );
         fixture.connector.report_again(kind, &opened.report(golden)).await;
     }
@@ -59,7 +59,7 @@ async fn what_was_reported_before_a_kill_is_sent_once_after_it_and_what_was_unde
 }
 
 #[tokio::test]
-async fn a_kill_right_after_a_report_was_accepted_loses_neither_the_report_nor_its_webhook() {
+async fn a_kill_right_after_a_report_is_accepted_loses_neither_report_nor_webhook() {
     let mut fixture = FlowFixture::start_with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1")]).await;
     fixture.register_all(&fixture.backend).await;
     let (mut expected, mut unknown) = (Vec::new(), 0);
@@ -73,8 +73,8 @@ async fn a_kill_right_after_a_report_was_accepted_loses_neither_the_report_nor_i
         fixture.node.launch().await;
         assert_eq!(fixture.backend.poll(&opened).await.text, opened.expected_body(ESIGN_COMPLETED));
         match &fixture.node.operator().outcomes(&opened.id).await[..] {
-            [one] if one == "unknown" => unknown += 1,
-            [one] => assert_eq!(one, "delivered"),
+            [outcome] if outcome == "unknown" => unknown += 1,
+            [outcome] => assert_eq!(outcome, "delivered"),
             several => panic!("{several:?}"),
         }
         fixture.connector.report_again("esign", &opened.report(ESIGN_COMPLETED)).await;
@@ -82,15 +82,15 @@ async fn a_kill_right_after_a_report_was_accepted_loses_neither_the_report_nor_i
     }
     let arrived = fixture.receiver.received();
     for opened in &expected {
-        let times = arrived.iter().filter(|one| one.body == opened.expected_body(ESIGN_COMPLETED)).count();
+        let count = arrived.iter().filter(|webhook| webhook.body == opened.expected_body(ESIGN_COMPLETED)).count();
         let outcomes = fixture.node.operator().outcomes(&opened.id).await;
-        assert!(times == 1 || (times == 0 && outcomes == ["unknown"]), "{times} webhooks, recorded as {outcomes:?}");
+        assert!(count == 1 || (count == 0 && outcomes == ["unknown"]), "{count} webhooks, recorded as {outcomes:?}");
     }
     eprintln!("8 kills: {} arrived, {unknown} are unknown", arrived.len());
 }
 
 #[tokio::test]
-async fn a_pending_report_and_a_registered_url_outlive_a_kill() {
+async fn a_pending_report_and_a_registered_url_survive_a_kill() {
     let mut fixture = FlowFixture::start().await;
     fixture.register_all(&fixture.backend).await;
     let opened = fixture.backend.open_flow(Flow::Esign).await;
@@ -99,7 +99,7 @@ async fn a_pending_report_and_a_registered_url_outlive_a_kill() {
     fixture.node.launch().await;
     assert_eq!(fixture.backend.poll(&opened).await.text, opened.expected_body(ESIGN_PENDING));
     let other = opened.report_with(ESIGN_COMPLETED, &[("/signerInfo/0/signerStatus", Some(json!("Rejected")))]);
-    assert_ne!(fixture.connector.report("esign", &other).await.status, 200, "a signature is not taken back");
+    assert_ne!(fixture.connector.report("esign", &other).await.status, 200, "a signature cannot be revoked");
     fixture.connector.report_new("esign", &opened.report(ESIGN_COMPLETED)).await;
     let body: Value = serde_json::from_slice(&fixture.webhooks(1).await[0].body).expect("JSON");
     assert_eq!(body["documentStatus"], "Completed");

@@ -1,5 +1,5 @@
-//! The storm over reported flows: connectors report on all of them while the process is killed. An accepted report is
-//! kept, and its webhook is sent once or `unknown`.
+//! The storm over reported flows: connectors report on flows while the process is killed. No accepted report is lost,
+//! and each webhook is sent once or recorded as `unknown`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,6 +21,7 @@ use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 const ROUNDS: u64 = 10;
 const CONNECTORS: u64 = 10;
+/// Webhook attempts that may be in flight at a kill.
 const IN_FLIGHT: u64 = 8;
 /// Maximum reports of a round before its kill.
 const REPORTS_MAX: u64 = 200;
@@ -34,17 +35,17 @@ struct Step {
     webhook: Option<String>,
 }
 
-/// Returns an upstream's reports about a flow, in order.
+/// Returns the reports that an upstream sends about a flow, in order.
 fn reports_about(opened: &OpenedFlow, random: &mut Random) -> Vec<Step> {
-    let own = |name: &str| json!(format!("{name}-of-{}", opened.id));
+    let unique_text = |name: &str| json!(format!("{name}-of-{}", opened.id));
     let step = |kind, golden: &str, changes: &[(&str, Option<Value>)]| {
         let report = opened.report_with(golden, changes);
         let mut webhook = opened.expected_body(golden);
         for (pointer, value) in changes {
-            let was: Value = serde_json::from_str(golden).expect("JSON");
-            let was = was.pointer(pointer).expect("a member").as_str().expect("a text");
-            let now = value.as_ref().and_then(Value::as_str).expect("a text");
-            webhook = webhook.replace(&format!("\"{was}\""), &format!("\"{now}\""));
+            let old: Value = serde_json::from_str(golden).expect("JSON");
+            let old = old.pointer(pointer).expect("a member").as_str().expect("a text");
+            let new = value.as_ref().and_then(Value::as_str).expect("a text");
+            webhook = webhook.replace(&format!("\"{old}\""), &format!("\"{new}\""));
         }
         Step { kind, report, webhook: Some(webhook) }
     };
@@ -59,8 +60,8 @@ fn reports_about(opened: &OpenedFlow, random: &mut Random) -> Vec<Step> {
             vec![step("estamp", if random.below(3) == 0 { ESTAMP_REJECTED } else { ESTAMP_COMPLETED }, &[])]
         }
         Flow::Wealth => {
-            let consent = ("/consentId", Some(own("consent")));
-            let fetch = ("/txnId", Some(own("fetch")));
+            let consent = ("/consentId", Some(unique_text("consent")));
+            let fetch = ("/txnId", Some(unique_text("fetch")));
             vec![
                 step("wealth-consent", CONSENT_ACCEPTED, std::slice::from_ref(&consent)),
                 step("wealth-data", DATA_RAW, &[consent.clone(), fetch.clone()]),
@@ -81,7 +82,7 @@ struct ClientAnswers {
     accepted: BTreeMap<String, Vec<Step>>,
     /// Steps without an answer.
     in_doubt: Vec<(String, Step)>,
-    /// Answers that should never occur.
+    /// Answers that must never occur.
     unexpected: Vec<String>,
 }
 
@@ -89,22 +90,22 @@ struct ClientAnswers {
 struct Worker {
     backend: Backend,
     connector: Connector,
-    told: Arc<Mutex<ClientAnswers>>,
+    answers: Arc<Mutex<ClientAnswers>>,
     over: Arc<AtomicBool>,
     random: Random,
 }
 
 impl Worker {
-    fn note<T>(&self, write: impl FnOnce(&mut ClientAnswers) -> T) -> T {
-        write(&mut self.told.lock().unwrap())
+    fn with_answers<T>(&self, write: impl FnOnce(&mut ClientAnswers) -> T) -> T {
+        write(&mut self.answers.lock().unwrap())
     }
 
-    /// Runs one flow after another, until a request is not answered.
-    async fn work(mut self) {
-        while !self.over.load(Ordering::Relaxed) && self.flow().await.is_ok() {}
+    /// Runs flows, one after another, until a request is not answered.
+    async fn run(mut self) {
+        while !self.over.load(Ordering::Relaxed) && self.run_flow().await.is_ok() {}
     }
 
-    async fn flow(&mut self) -> Result<(), reqwest::Error> {
+    async fn run_flow(&mut self) -> Result<(), reqwest::Error> {
         let flow = Flow::ALL[usize::try_from(self.random.below(4)).expect("a small number")];
         let (key, body) = (format!("key-{:016x}", self.random.next()), flow.body());
         let Some(opened) = self.open(&key, flow, &body).await? else { return Ok(()) };
@@ -123,32 +124,34 @@ impl Worker {
 
     async fn open(&self, key: &str, flow: Flow, body: &Value) -> Result<Option<OpenedFlow>, reqwest::Error> {
         let answer = Answer::attempt(self.backend.flow_request(flow, body).header("Idempotency-Key", key)).await;
-        let answer = answer
-            .inspect_err(|_| self.note(|told| told.openings_in_doubt.push((key.to_owned(), flow, body.clone()))))?;
+        let answer = answer.inspect_err(|_| {
+            self.with_answers(|answers| answers.openings_in_doubt.push((key.to_owned(), flow, body.clone())))
+        })?;
         if answer.status != 200 {
-            self.note(|told| told.unexpected.push(format!("opening: {} {}", answer.status, answer.text)));
+            self.with_answers(|answers| answers.unexpected.push(format!("opening: {} {}", answer.status, answer.text)));
             return Ok(None);
         }
         let opened = OpenedFlow::read(flow, &self.backend.app, body, &answer.json());
-        self.note(|told| told.opened.insert(opened.id.clone(), opened.clone()));
+        self.with_answers(|answers| answers.opened.insert(opened.id.clone(), opened.clone()));
         Ok(Some(opened))
     }
 
     async fn report(&self, id: &str, step: &Step) -> Result<(), reqwest::Error> {
         let answer = self.connector.attempt(step.kind, &step.report).await;
-        let answer = answer.inspect_err(|_| self.note(|told| told.in_doubt.push((id.to_owned(), step.clone()))))?;
-        self.note(|told| {
-            let accepted = told.accepted.entry(id.to_owned()).or_default();
+        let answer = answer
+            .inspect_err(|_| self.with_answers(|answers| answers.in_doubt.push((id.to_owned(), step.clone()))))?;
+        self.with_answers(|answers| {
+            let accepted = answers.accepted.entry(id.to_owned()).or_default();
             let known = accepted.iter().any(|known| known.report == step.report);
             match (answer.status, answer.text.contains("accepted")) {
                 (200, new) => {
                     if new && known {
-                        told.unexpected.push(format!("{id}: the same report was accepted twice"));
+                        answers.unexpected.push(format!("{id}: a report was accepted twice"));
                     } else if !known {
                         accepted.push(step.clone());
                     }
                 }
-                (status, _) => told.unexpected.push(format!("{}: {status} {}", step.kind, answer.text)),
+                (status, _) => answers.unexpected.push(format!("{}: {status} {}", step.kind, answer.text)),
             }
         });
         Ok(())
@@ -171,7 +174,7 @@ impl Storm {
         let worker = Worker {
             backend: fixture.backend.clone(),
             connector: fixture.connector.clone(),
-            told: Arc::default(),
+            answers: Arc::default(),
             over: Arc::default(),
             random: Random::from_seed(random.next()),
         };
@@ -179,24 +182,25 @@ impl Storm {
     }
 
     fn accepted(&self) -> u64 {
-        self.worker.note(|told| told.accepted.values().map(|steps| steps.len() as u64).sum())
+        self.worker.with_answers(|answers| answers.accepted.values().map(|steps| steps.len() as u64).sum())
     }
 
     /// Puts load on the node until the kill, and restarts it.
     async fn round(&mut self) {
         let load = Load::start(CONNECTORS, |over| {
             let random = Random::from_seed(self.random.next());
-            Worker { over, random, ..self.worker.clone() }.work()
+            Worker { over, random, ..self.worker.clone() }.run()
         });
-        let enough = self.accepted() + 1 + self.random.below(REPORTS_MAX);
-        eventually("the load of a round", TIMEOUT, || async { (self.accepted() >= enough).then_some(()) }).await;
+        let goal = self.accepted() + 1 + self.random.below(REPORTS_MAX);
+        eventually("the load of a round", TIMEOUT, || async { (self.accepted() >= goal).then_some(()) }).await;
         self.kills += load.kill(&mut self.fixture.node, &mut self.random).await;
     }
 
     /// Retries unanswered requests, as clients and connectors do, until every outcome is known.
     async fn resolve(&self) {
-        let (openings, reports) =
-            self.worker.note(|told| (std::mem::take(&mut told.openings_in_doubt), std::mem::take(&mut told.in_doubt)));
+        let (openings, reports) = self.worker.with_answers(|answers| {
+            (std::mem::take(&mut answers.openings_in_doubt), std::mem::take(&mut answers.in_doubt))
+        });
         for (key, flow, body) in openings {
             self.worker.open(&key, flow, &body).await.expect("an answer");
         }
@@ -206,9 +210,9 @@ impl Storm {
     }
 
     /// Checks that polls show the accepted reports.
-    async fn check_polls(&self, told: &ClientAnswers) {
-        for (id, opened) in &told.opened {
-            let steps = told.accepted.get(id).map(Vec::as_slice).unwrap_or_default();
+    async fn check_polls(&self, answers: &ClientAnswers) {
+        for (id, opened) in &answers.opened {
+            let steps = answers.accepted.get(id).map(Vec::as_slice).unwrap_or_default();
             if !matches!(opened.flow, Flow::Esign | Flow::DocLocker) {
                 continue;
             }
@@ -218,16 +222,17 @@ impl Storm {
                 Some(Step { webhook: None, .. }) => {
                     assert_eq!(poll.text, opened.expected_body(ESIGN_PENDING), "{id} is half signed");
                 }
-                None => assert_eq!(poll.ok()["pending"], true, "{id} was reported by nobody"),
+                None => assert_eq!(poll.ok()["pending"], true, "{id} has no report"),
             }
         }
     }
 
-    /// Returns the number of due webhooks, and of those that ended as `unknown`.
-    async fn check_webhooks(&self, told: &ClientAnswers) -> (u64, u64) {
+    /// Checks that each due webhook was sent at most once. Returns the number of due webhooks, and of those with the
+    /// outcome `unknown`.
+    async fn check_webhooks(&self, answers: &ClientAnswers) -> (u64, u64) {
         let mut due: BTreeMap<&str, &str> = BTreeMap::new();
-        let (mut all, mut unknown) = (0, 0);
-        for (id, steps) in &told.accepted {
+        let (mut due_count, mut unknown) = (0, 0);
+        for (id, steps) in &answers.accepted {
             let bodies: Vec<&str> = steps.iter().filter_map(|step| step.webhook.as_deref()).collect();
             due.extend(bodies.iter().map(|body| (*body, id.as_str())));
             let outcomes = self.fixture.node.operator().outcomes(id).await;
@@ -240,24 +245,24 @@ impl Storm {
                 outcomes.iter().all(|outcome| outcome == "delivered" || outcome == "unknown"),
                 "{id}: {outcomes:?}"
             );
-            all += outcomes.len() as u64;
+            due_count += outcomes.len() as u64;
             unknown += outcomes.iter().filter(|outcome| *outcome == "unknown").count() as u64;
         }
         let received = self.fixture.receiver.received();
         let mut arrived = BTreeSet::new();
         for request in &received {
             let body = body_of(request);
-            assert!(arrived.insert(body), "a webhook came more than once: {body}");
-            assert!(due.contains_key(body), "a webhook of something that was never reported: {body}");
+            assert!(arrived.insert(body), "a webhook arrived twice: {body}");
+            assert!(due.contains_key(body), "a webhook without a report: {body}");
         }
         let missing = due.len() - arrived.len();
-        assert!(missing as u64 <= unknown, "{missing} webhooks never came, and {unknown} are recorded as unknown");
-        (all, unknown)
+        assert!(missing as u64 <= unknown, "{missing} webhooks never arrived, and {unknown} are recorded as unknown");
+        (due_count, unknown)
     }
 }
 
 #[tokio::test]
-async fn no_kill_loses_a_report_or_sends_its_webhook_twice() {
+async fn kills_lose_no_report_and_send_no_flow_webhook_twice() {
     let (seed, random) = Random::of_this_run();
     let mut storm = Storm::begin(random).await;
     let rounds = rounds(ROUNDS);
@@ -265,19 +270,19 @@ async fn no_kill_loses_a_report_or_sends_its_webhook_twice() {
         storm.round().await;
     }
     storm.resolve().await;
-    let told = storm.worker.note(std::mem::take);
-    assert!(told.unexpected.is_empty() && told.in_doubt.is_empty(), "seed {seed}: {:#?}", told.unexpected);
-    assert!(told.accepted.len() as u64 > 3 * rounds, "seed {seed}: there was hardly any load");
-    storm.check_polls(&told).await;
-    let (all, unknown) = storm.check_webhooks(&told).await;
+    let answers = storm.worker.with_answers(std::mem::take);
+    assert!(answers.unexpected.is_empty() && answers.in_doubt.is_empty(), "seed {seed}: {:#?}", answers.unexpected);
+    assert!(answers.accepted.len() as u64 > 3 * rounds, "seed {seed}: there was hardly any load");
+    storm.check_polls(&answers).await;
+    let (due, unknown) = storm.check_webhooks(&answers).await;
     let kills = storm.kills;
     assert!(
         unknown <= kills * IN_FLIGHT,
-        "{unknown} deliveries of unknown end are more than were under way at {kills} kills"
+        "{unknown} deliveries are unknown, more than were in flight at {kills} kills"
     );
     eprintln!(
-        "{kills} kills: {} flows opened, {} reported on, {all} webhooks due, {unknown} of them unknown",
-        told.opened.len(),
-        told.accepted.len()
+        "{kills} kills: {} flows opened, {} reported on, {due} webhooks due, {unknown} of them unknown",
+        answers.opened.len(),
+        answers.accepted.len()
     );
 }

@@ -1,7 +1,7 @@
-//! Effects of SIGKILL under load, again and again, on one embedded store.
+//! Repeated SIGKILLs of a process with an embedded store, under load.
 //!
-//! The test keeps a journal of every answer. Afterwards the store must know all of it, have charged for nothing else,
-//! and have sent no webhook twice.
+//! The tests record every answer in a journal. Afterwards the store must contain all of it, have charged for nothing
+//! else, and have sent no webhook twice.
 
 #![allow(
     clippy::unwrap_used,

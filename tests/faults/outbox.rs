@@ -1,4 +1,4 @@
-//! The at-most-once table of the outbox, row by row.
+//! At-most-once delivery of webhooks when the process is killed.
 
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 
@@ -7,24 +7,24 @@ use sakshi_kit::outbox::{approve_many, assert_each_arrived_once, outcomes};
 use sakshi_kit::waiting::TIMEOUT;
 
 #[tokio::test]
-async fn what_was_queued_is_sent_after_a_kill_and_what_was_under_way_is_not_sent_again() {
+async fn queued_webhooks_are_sent_after_a_kill_and_one_in_flight_is_not_repeated() {
     let settings = [("SERVER__PUBLIC_BASE_URL", "https://verify.example"), ("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1")];
     let mut node = TestNode::start_with(&settings).await;
     let (backend, identity_app) = (node.backend(10).await, node.identity_app());
     let receiver = WebhookReceiver::start(Behaviour::Hang).await.expect("a port");
     let opened = approve_many(10, &backend, &identity_app, &receiver).await;
-    assert_eq!(receiver.wait_for(1, TIMEOUT).await.len(), 1, "one is under way, nine are queued");
+    assert_eq!(receiver.wait_for(1, TIMEOUT).await.len(), 1, "one is in flight, nine are queued");
     node.kill().await;
     receiver.set_behaviour(Behaviour::Answer(200));
     node.launch().await;
-    assert_eq!(receiver.wait_for(10, TIMEOUT).await.len(), 10, "the nine follow without being asked for");
+    assert_eq!(receiver.wait_for(10, TIMEOUT).await.len(), 10, "the nine queued webhooks are sent after the restart");
 
     assert_eq!(outcomes(&node.operator(), &opened).await, [vec!["delivered"; 9], vec!["unknown"]].concat());
     assert_each_arrived_once(&receiver, 10);
 }
 
 #[tokio::test]
-async fn a_settled_delivery_stays_settled_over_several_kills() {
+async fn a_settled_delivery_does_not_change_over_several_kills() {
     let mut node = TestNode::start_with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
     let (backend, identity_app) = (node.backend(3).await, node.identity_app());
     let receiver = WebhookReceiver::start(Behaviour::Answer(500)).await.expect("a port");

@@ -7,13 +7,13 @@ use sakshi_kit::node::{TestNode, on_redis};
 use sakshi_kit::redis::{DURABLE, RedisServer};
 use tokio::time::sleep;
 
-use crate::honest::Honest;
-use crate::one_address::{DESCRIPTORS, KEPT, assert_newcomers_are_served, attack, attacks};
+use crate::honest::HonestClient;
+use crate::one_address::{DESCRIPTORS, HOLD_TIME, assert_newcomers_are_served, attack, attacks};
 
-const VISITS: usize = 40;
+const VERIFICATIONS: usize = 40;
 
 #[tokio::test]
-async fn whatever_one_address_keeps_connections_open_with_others_are_served_through_haproxy() {
+async fn connections_kept_open_by_one_address_harm_no_other_client_behind_haproxy() {
     let redis = RedisServer::start(DURABLE);
     let mut first = TestNode::unlaunched(&[]);
     for (key, value) in on_redis(&redis.url()) {
@@ -27,15 +27,15 @@ async fn whatever_one_address_keeps_connections_open_with_others_are_served_thro
         node.launch_with_descriptors(DESCRIPTORS).await;
     }
     let balancer = Balancer::start(&nodes).await;
-    let honest = Honest::of(&nodes[0]).await.through(&balancer.addresses);
-    let alone = honest.visit(VISITS).await;
+    let honest = HonestClient::create(&nodes[0]).await.through(&balancer.addresses);
+    let baseline = honest.measure(VERIFICATIONS).await;
     let event = TestEvent::open(&nodes[0], &nodes[0].backend(100).await, &terms(5)).await;
     let address = balancer.addresses.public("").trim_start_matches("http://").parse().expect("an address");
-    for (what, request) in attacks(&event) {
+    for (attack_name, request) in attacks(&event) {
         let attack = attack("127.0.0.66", address, &request);
-        sleep(KEPT).await;
-        honest.is_as_well_off_as(&alone, &format!("{what}, through haproxy")).await;
-        assert_newcomers_are_served(&balancer.addresses, what).await;
+        sleep(HOLD_TIME).await;
+        honest.assert_unharmed(&baseline, &format!("{attack_name}, through haproxy")).await;
+        assert_newcomers_are_served(&balancer.addresses, attack_name).await;
         drop(attack);
     }
 }

@@ -1,4 +1,4 @@
-//! An honest client, and its measurements beside attackers.
+//! An honest client, and its measurements with and without an attack.
 
 use std::time::{Duration, Instant};
 
@@ -6,41 +6,42 @@ use sakshi_kit::backend::Backend;
 use sakshi_kit::identity_app::IdentityApp;
 use sakshi_kit::node::{Addresses, TestNode};
 
-/// Factor by which the slowest hundredth may exceed its time without attack.
+/// Maximum ratio of the 99th percentile under an attack to that without it.
 const RATIO_MAX: u32 = 3;
-/// Maximum number of measurements.
-const TIMES: usize = 3;
-/// Time that the slowest hundredth may take in any case: below it, a busy machine hides the effect.
-const NOTICEABLE: Duration = Duration::from_millis(60);
+/// Maximum number of measurements under an attack.
+const ATTEMPTS: usize = 3;
+/// 99th percentile that is always accepted: below it, other load on the machine hides the effect.
+const P99_MIN: Duration = Duration::from_millis(60);
 
-pub(crate) struct Honest {
+/// A client that runs verifications beside attackers.
+pub(crate) struct HonestClient {
     backend: Backend,
     identity_app: IdentityApp,
 }
 
-/// The measurements of the client.
+/// The measurements of a series of verifications.
 #[derive(Clone, Debug)]
-pub(crate) struct Noticed {
-    pub(crate) visits: usize,
-    pub(crate) refused: Vec<u16>,
+pub(crate) struct Measurements {
+    pub(crate) verifications: usize,
+    pub(crate) refusals: Vec<u16>,
     pub(crate) p99: Duration,
 }
 
-impl Honest {
+impl HonestClient {
     /// Creates a client with its own key and credits.
-    pub(crate) async fn of(node: &TestNode) -> Self {
+    pub(crate) async fn create(node: &TestNode) -> Self {
         Self { backend: node.backend(10_000).await, identity_app: node.identity_app() }
     }
 
-    /// Returns the same client, through another address of the service.
+    /// Returns this client with other addresses of the service.
     pub(crate) fn through(&self, addresses: &Addresses) -> Self {
         Self { backend: self.backend.through(addresses), identity_app: self.identity_app.through(addresses) }
     }
 
-    /// Runs `visits` verifications, one after another: init, callback, result.
-    pub(crate) async fn visit(&self, visits: usize) -> Noticed {
-        let (mut took, mut refused) = (Vec::new(), Vec::new());
-        for _ in 0..visits {
+    /// Runs `verifications` verifications, one after another: init, callback, result.
+    pub(crate) async fn measure(&self, verifications: usize) -> Measurements {
+        let (mut took, mut refusals) = (Vec::new(), Vec::new());
+        for _ in 0..verifications {
             let began = Instant::now();
             let opened = self.backend.open(&["name"]).await;
             took.push(began.elapsed());
@@ -48,43 +49,44 @@ impl Honest {
             let began = Instant::now();
             let answer = self.identity_app.present(&opened, &credential).await;
             took.push(began.elapsed());
-            refused.extend((answer.status != 200).then_some(answer.status));
+            refusals.extend((answer.status != 200).then_some(answer.status));
             let began = Instant::now();
             let result = self.backend.result(&opened.txn).await;
             took.push(began.elapsed());
-            refused.extend((result.status != 200).then_some(result.status));
+            refusals.extend((result.status != 200).then_some(result.status));
         }
         took.sort_unstable();
-        Noticed { visits, refused, p99: took[(took.len() * 99).div_ceil(100) - 1] }
+        Measurements { verifications, refusals, p99: took[(took.len() * 99).div_ceil(100) - 1] }
     }
 }
 
-impl Honest {
-    /// Compares measurements under a continuing attack with those without. Other load on this machine disturbs some of
-    /// them; a harmful attack disturbs all.
-    pub(crate) async fn is_as_well_off_as(&self, alone: &Noticed, attack: &str) {
-        let most = (alone.p99 * RATIO_MAX).max(NOTICEABLE);
+impl HonestClient {
+    /// Checks that one measurement under a running attack is about as good as `baseline`.
+    ///
+    /// Other load on the machine disturbs some measurements, and a harmful attack disturbs all.
+    pub(crate) async fn assert_unharmed(&self, baseline: &Measurements, attack: &str) {
+        let most = (baseline.p99 * RATIO_MAX).max(P99_MIN);
         let mut slowest = Vec::new();
-        for _ in 0..TIMES {
-            let noticed = self.visit(alone.visits).await;
+        for _ in 0..ATTEMPTS {
+            let measured = self.measure(baseline.verifications).await;
             eprintln!(
-                "{attack}: p99 {:?} alone, {:?} beside it, {} of {} refused",
-                alone.p99,
-                noticed.p99,
-                noticed.refused.len(),
-                noticed.visits
+                "{attack}: p99 {:?} alone, {:?} beside it, {} refusals of {} verifications",
+                baseline.p99,
+                measured.p99,
+                measured.refusals.len(),
+                measured.verifications
             );
-            assert!(noticed.refused.is_empty(), "{attack}: {:?}", noticed.refused);
-            if noticed.p99 <= most {
+            assert!(measured.refusals.is_empty(), "{attack}: {:?}", measured.refusals);
+            if measured.p99 <= most {
                 return;
             }
-            slowest.push(noticed.p99);
+            slowest.push(measured.p99);
         }
-        panic!("{attack}: {slowest:?}, alone {:?}", alone.p99);
+        panic!("{attack}: {slowest:?}, alone {:?}", baseline.p99);
     }
 }
 
-/// Checks the memory of the process: it may grow by `mebibytes` MiB under the attack.
+/// Checks that the process's resident memory grew by at most `mebibytes` MiB under an attack.
 pub(crate) fn assert_growth(node: &TestNode, before: u64, mebibytes: u64, attack: &str) {
     let most = node.process().peak_resident_bytes();
     eprintln!("{attack}: {} MiB resident before, {} MiB at most", before >> 20, most >> 20);

@@ -1,4 +1,4 @@
-//! Malformed chunks: each gets an answer.
+//! Malformed chunks of request bodies: each is refused.
 
 use sakshi_kit::node::TestNode;
 
@@ -10,27 +10,27 @@ pub(crate) const CHUNKS: [&str; 6] =
     ["zz\r\n{}\r\n0\r\n\r\n", "-1\r\n{}\r\n", "2;\n{}\r\n", "2\r\n{}x\r\n0\r\n\r\n", "fffffffffffffffff\r\n", "\r\n"];
 
 #[tokio::test]
-async fn a_malformed_chunk_is_answered_with_400() {
+async fn a_malformed_chunk_is_refused_as_a_client_error() {
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
     let opened = backend.open(&["name"]).await;
     let (key, app) = (&backend.key, &backend.app);
     let keyed = format!("x-api-key: {key}\r\nx-api-app-id: {app}\r\n{CHUNKED}");
-    let places = [
+    let requests = [
         (opened.callback_path(), CHUNKED.to_owned()),
         ("/api/v1/nationalid-ovse/init".to_owned(), keyed),
         ("/api/ping".to_owned(), CHUNKED.to_owned()),
         ("/nowhere".to_owned(), CHUNKED.to_owned()),
     ];
-    let mut silent = Vec::new();
-    for (path, headers) in places {
+    let mut wrong_statuses = Vec::new();
+    for (path, headers) in requests {
         for chunk in CHUNKS {
             let mut raw = Raw::post(&node, &path, &headers, chunk.as_bytes()).await;
             let status = raw.status().await;
             if !(400..=405).contains(&status) {
-                silent.push((path.clone(), chunk, status));
+                wrong_statuses.push((path.clone(), chunk, status));
             }
         }
     }
-    assert!(silent.is_empty(), "{silent:?}");
+    assert!(wrong_statuses.is_empty(), "{wrong_statuses:?}");
 }

@@ -1,4 +1,4 @@
-//! Callbacks of the largest size that would parse into a tree of a hundred times their size.
+//! Callbacks of the largest size, whose parsed form would take a hundred times their size.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,44 +12,46 @@ use sakshi_kit::node::TestNode;
 use serde_json::json;
 use tokio::time::sleep;
 
-use crate::honest::{Honest, assert_growth};
+use crate::honest::{HonestClient, assert_growth};
 
-const VISITS: usize = 100;
-/// Pause between two callbacks of a sender: eight senders fill a gigabit line. More would test the machine, which they
-/// share with the service.
+const VERIFICATIONS: usize = 100;
+/// Pause between two callbacks of a sender: eight senders then fill a gigabit line. The senders share the machine with
+/// the service, so more would only load the machine.
 const PAUSE: Duration = Duration::from_millis(200);
 /// Members of `{"x":[{"":0},…]}` that fit into the largest callback.
 pub(crate) const MEMBERS: usize = 590_000;
-/// Members that fit as Base64 into a credential.
+/// Members that fit into a credential as Base64.
 const MEMBERS_WITHIN: usize = 440_000;
 
-pub(crate) fn many(members: usize) -> String {
+/// Returns a JSON text with this number of members.
+pub(crate) fn many_values_json(members: usize) -> String {
     let mut text = "{\"x\":[".to_owned();
     text.push_str(&"{\"\":0},".repeat(members - 1));
     text.push_str("{\"\":0}]}");
     text
 }
 
-/// Returns a long unsigned credential.
-pub(crate) fn unsigned() -> String {
+/// Returns a long credential without a valid signature.
+pub(crate) fn unsigned_credential() -> String {
     let header = encode(json!({"alg": "ES256", "typ": "vc+sd-jwt", "kid": "issuer-key-1"}).to_string());
-    format!("{header}.{}.{}~", encode(many(MEMBERS_WITHIN)), encode([7; 64]))
+    format!("{header}.{}.{}~", encode(many_values_json(MEMBERS_WITHIN)), encode([7; 64]))
 }
 
-async fn beside(attack: &str, body: impl Fn(&Opened) -> String) {
+/// Sends callbacks from eight senders, and checks that they harm no honest client.
+async fn attack_with(attack: &str, body: impl Fn(&Opened) -> String) {
     let node = TestNode::start().await;
-    let honest = Honest::of(&node).await;
-    let alone = honest.visit(VISITS).await;
-    let (hostile, identity_app) = (node.backend(8).await, node.identity_app());
+    let honest = HonestClient::create(&node).await;
+    let baseline = honest.measure(VERIFICATIONS).await;
+    let (attacker, identity_app) = (node.backend(8).await, node.identity_app());
     let mut senders = Vec::new();
-    let over = Arc::new(AtomicBool::new(false));
+    let is_over = Arc::new(AtomicBool::new(false));
     let before = node.process().resident_bytes();
     for _ in 0..8 {
-        let opened = hostile.open(&["name"]).await;
-        let (body, identity_app, over) = (Bytes::from(body(&opened)), identity_app.clone(), Arc::clone(&over));
+        let opened = attacker.open(&["name"]).await;
+        let (body, identity_app, is_over) = (Bytes::from(body(&opened)), identity_app.clone(), Arc::clone(&is_over));
         senders.push(tokio::spawn(async move {
             let mut statuses = Vec::new();
-            while !over.load(Ordering::Relaxed) {
+            while !is_over.load(Ordering::Relaxed) {
                 let request =
                     identity_app.request(&opened.callback_path(), CallbackFormat::Json.content_type(), body.clone());
                 // A connection closed in the middle of a body counts as an answer.
@@ -59,8 +61,8 @@ async fn beside(attack: &str, body: impl Fn(&Opened) -> String) {
             statuses
         }));
     }
-    honest.is_as_well_off_as(&alone, attack).await;
-    over.store(true, Ordering::Relaxed);
+    honest.assert_unharmed(&baseline, attack).await;
+    is_over.store(true, Ordering::Relaxed);
     let mut statuses = Vec::new();
     for sender in senders {
         statuses.extend(sender.await.expect("a sender"));
@@ -71,16 +73,19 @@ async fn beside(attack: &str, body: impl Fn(&Opened) -> String) {
         statuses.iter().filter(|status| **status == 400).count()
     );
     assert!(statuses.iter().all(|status| matches!(status, 400 | 503)), "{statuses:?}");
-    assert!(statuses.contains(&400), "none was read");
+    assert!(statuses.contains(&400), "no callback was read");
     assert_growth(&node, before, 128, attack);
 }
 
 #[tokio::test]
-async fn a_callback_of_very_many_values_costs_others_nothing() {
-    beside("many values in a callback", |_| many(MEMBERS)).await;
+async fn a_callback_with_many_values_harms_no_other_client() {
+    attack_with("many values in a callback", |_| many_values_json(MEMBERS)).await;
 }
 
 #[tokio::test]
-async fn a_credential_of_very_many_values_costs_others_nothing() {
-    beside("many values in a credential", |opened| CallbackFormat::Json.success(&opened.txn, &unsigned())).await;
+async fn a_credential_with_many_values_harms_no_other_client() {
+    attack_with("many values in a credential", |opened| {
+        CallbackFormat::Json.success(&opened.txn, &unsigned_credential())
+    })
+    .await;
 }

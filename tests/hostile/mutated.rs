@@ -1,4 +1,4 @@
-//! Mutated callbacks: each is refused or has its signed meaning, and none breaks the service.
+//! Mutated callbacks: the service refuses each, or accepts it with the meaning that was signed.
 
 use std::collections::BTreeMap;
 
@@ -21,20 +21,20 @@ const PIECES: &str = concat!(
     "\"errCode\":\"308\", \"response\":\"\", \u{feff} \u{202e}"
 );
 
-/// Changes one to three places.
-fn mutate(body: &[u8], dice: &mut SmallRng) -> Vec<u8> {
+/// Makes one to three random changes.
+fn mutate(body: &[u8], rng: &mut SmallRng) -> Vec<u8> {
     let mut body = body.to_vec();
-    for _ in 0..dice.random_range(1..=3) {
-        let (a, b) = (dice.random_range(0..=body.len()), dice.random_range(0..=body.len()));
-        let few = (a.min(b))..(a.min(b) + 24).min(a.max(b));
-        match dice.random_range(0..6) {
-            0 if a < body.len() => body[a] ^= 1 << dice.random_range(0..8),
-            1 if a < body.len() => body[a] = dice.random(),
-            2 => drop(body.drain(few)),
-            3 => drop(body.splice(a..a, body[few].to_vec())),
+    for _ in 0..rng.random_range(1..=3) {
+        let (a, b) = (rng.random_range(0..=body.len()), rng.random_range(0..=body.len()));
+        let range = (a.min(b))..(a.min(b) + 24).min(a.max(b));
+        match rng.random_range(0..6) {
+            0 if a < body.len() => body[a] ^= 1 << rng.random_range(0..8),
+            1 if a < body.len() => body[a] = rng.random(),
+            2 => drop(body.drain(range)),
+            3 => drop(body.splice(a..a, body[range].to_vec())),
             4 => body.truncate(a),
             _ => {
-                let piece = PIECES.split(' ').choose(dice).unwrap_or_default();
+                let piece = PIECES.split(' ').choose(rng).unwrap_or_default();
                 body.splice(a..a, piece.bytes());
             }
         }
@@ -42,22 +42,25 @@ fn mutate(body: &[u8], dice: &mut SmallRng) -> Vec<u8> {
     body
 }
 
-/// Sends mutated callbacks, and counts the statuses of the answers.
+/// Sends mutated callbacks, and counts their responses by status.
 async fn attack(backend: Backend, identity_app: IdentityApp, seed: u64) -> BTreeMap<u16, usize> {
-    let (mut dice, mut statuses) = (SmallRng::seed_from_u64(seed), BTreeMap::new());
-    let form = CallbackFormat::BOTH[usize::from(seed.is_multiple_of(2))];
+    let (mut rng, mut statuses) = (SmallRng::seed_from_u64(seed), BTreeMap::new());
+    let format = CallbackFormat::BOTH[usize::from(seed.is_multiple_of(2))];
     let begin = async || -> (Opened, String) {
         let opened = backend.open(&["name"]).await;
         let credential = identity_app.credential(&opened, "asha");
-        let body = form.success(&opened.txn, &credential);
+        let body = format.success(&opened.txn, &credential);
         (opened, body)
     };
     let (mut opened, mut body) = begin().await;
     for number in 0..CALLBACKS {
-        let mutant = mutate(body.as_bytes(), &mut dice);
+        let mutant = mutate(body.as_bytes(), &mut rng);
         let sent = String::from_utf8_lossy(&mutant).into_owned();
-        let answer =
-            identity_app.request(&opened.callback_path(), form.content_type(), mutant).send().await.expect("an answer");
+        let answer = identity_app
+            .request(&opened.callback_path(), format.content_type(), mutant)
+            .send()
+            .await
+            .expect("an answer");
         let status = answer.status().as_u16();
         *statuses.entry(status).or_default() += 1;
         assert!(status < 500, "{status} to the callback {number} of seed {seed}: {sent}");
@@ -74,12 +77,12 @@ async fn attack(backend: Backend, identity_app: IdentityApp, seed: u64) -> BTree
         }
     }
     // The original body is still accepted.
-    assert_eq!(identity_app.post(&opened, form, body).await.status, 200);
+    assert_eq!(identity_app.post(&opened, format, body).await.status, 200);
     statuses
 }
 
 #[tokio::test]
-async fn a_changed_callback_is_refused_or_means_what_was_signed() {
+async fn a_mutated_callback_is_refused_or_keeps_its_signed_meaning() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(100_000).await, node.identity_app());
     let strangers = (0..STRANGERS).map(|seed| attack(backend.clone(), identity_app.clone(), seed));
@@ -87,7 +90,7 @@ async fn a_changed_callback_is_refused_or_means_what_was_signed() {
     for (status, count) in join_all(strangers).await.into_iter().flatten() {
         *statuses.entry(status).or_insert(0) += count;
     }
-    eprintln!("changed callbacks by status: {statuses:?}");
+    eprintln!("mutated callbacks by status: {statuses:?}");
     let sent: usize = statuses.values().sum();
     let refused: usize = statuses.range(400..).map(|(_, count)| count).sum();
     assert!(refused * 10 > sent * 9, "{statuses:?}");

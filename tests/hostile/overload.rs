@@ -1,5 +1,5 @@
-//! Inits at twice a node's capacity, from clients who retry. The bench `overload` has the figures. Here each is charged
-//! at most once, and the node recovers once all clients are served or have given up.
+//! Inits at twice a node's capacity, from clients who retry. The bench `overload` has the figures. Here each client is
+//! charged at most once, and the node recovers once all clients are served or have given up.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,10 +12,10 @@ const CREDITS: u64 = 10_000_000;
 /// Clients in the closed loop that measures the capacity.
 const CLIENTS: usize = 64;
 /// Inits after the overload; none may be refused.
-const AFTERWARDS: usize = 200;
+const INITS_AFTERWARDS: usize = 200;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_overloaded_node_charges_each_client_once_and_is_well_afterwards() {
+async fn an_overloaded_node_charges_each_client_at_most_once_and_recovers() {
     let is_long = std::env::var("SAKSHI_TESTS").is_ok_and(|form| form == "long");
     let mut node = TestNode::unlaunched(&[("SERVER__WORKERS", "2")]);
     node.set_variable("SAKSHI_LOG", "off");
@@ -49,7 +49,7 @@ async fn an_overloaded_node_charges_each_client_once_and_is_well_afterwards() {
     );
     let charged = before - node.operator().balance(&backend.client).await;
     assert!((served..=came).contains(&charged), "{charged} were charged of {came}, {served} were served");
-    for number in 0..AFTERWARDS {
+    for number in 0..INITS_AFTERWARDS {
         let answer =
             backend.init_once(&format!("afterwards-{number}"), &json!({"claims": ["name"], "channel": "qr"})).await;
         assert_eq!(answer.status, 200, "init {number} after the overload: {}", answer.text);

@@ -9,39 +9,39 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::honest::{Honest, assert_growth};
+use crate::honest::{HonestClient, assert_growth};
 
 const GUESTS: usize = 60;
 /// A resident with a photo of 300 KB.
-const PHOTOGRAPHED: &str = "meena";
-const VISITS: usize = 60;
+const RESIDENT_WITH_PHOTO: &str = "meena";
+const VERIFICATIONS: usize = 60;
 /// Number of clients who read one list after another.
 pub(crate) const READERS: usize = 4;
-/// Number of clients who request without reading.
-pub(crate) const UNREAD: usize = 40;
-/// Memory that all of them may cost, in mebibytes; forty unread lists alone took 700.
-const MEMORY: u64 = 160;
-/// Duration of the readers' work.
-const LONG: Duration = Duration::from_secs(5);
+/// Number of clients who request a list without reading it.
+pub(crate) const UNREAD_CLIENTS: usize = 40;
+/// Memory that all lists may take, in mebibytes. Without a limit, forty unread lists take 700.
+const MEMORY_MIB_MAX: u64 = 160;
+/// Time for which the readers read lists.
+const READ_TIME: Duration = Duration::from_secs(5);
 
 /// Creates an event with guests who have each shared a large photo.
-pub(crate) async fn crowded(node: &TestNode, organiser: &Backend) -> TestEvent {
-    let mut asked = terms(1_000);
-    asked["claims"] = json!(["name", "photo"]);
-    let event = TestEvent::open(node, organiser, &asked).await;
+pub(crate) async fn create_event_with_photos(node: &TestNode, organiser: &Backend) -> TestEvent {
+    let mut event_terms = terms(1_000);
+    event_terms["claims"] = json!(["name", "photo"]);
+    let event = TestEvent::open(node, organiser, &event_terms).await;
     let identity_app = node.identity_app();
     for _ in 0..GUESTS {
-        identity_app.approve(&event.scan().await, PHOTOGRAPHED).await;
+        identity_app.approve(&event.scan().await, RESIDENT_WITH_PHOTO).await;
     }
     event
 }
 
-pub(crate) fn list(event: &TestEvent) -> String {
+pub(crate) fn guest_list_path(event: &TestEvent) -> String {
     format!("{}/registrations?page_size=100", event.path())
 }
 
 /// Requests a list over a connection with a small buffer, and reads nothing.
-pub(crate) async fn unread(node: &TestNode, backend: &Backend, path: &str) -> TcpStream {
+pub(crate) async fn request_unread(node: &TestNode, backend: &Backend, path: &str) -> TcpStream {
     let address = node.addresses.public("").trim_start_matches("http://").parse().expect("an address");
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.set_recv_buffer_size(4_096).expect("a small buffer");
@@ -50,7 +50,7 @@ pub(crate) async fn unread(node: &TestNode, backend: &Backend, path: &str) -> Tc
         "GET {path} HTTP/1.1\r\nhost: x\r\nx-api-key: {}\r\nx-api-app-id: {}\r\n\r\n",
         backend.key, backend.app
     );
-    stream.write_all(head.as_bytes()).await.expect("the request is taken");
+    stream.write_all(head.as_bytes()).await.expect("the request is sent");
     stream
 }
 
@@ -58,8 +58,8 @@ pub(crate) async fn unread(node: &TestNode, backend: &Backend, path: &str) -> Tc
 async fn each_guest_is_listed_once_however_large_the_photos() {
     let node = TestNode::start().await;
     let organiser = node.backend(1_000).await;
-    let event = crowded(&node, &organiser).await;
-    let whole = organiser.get(&list(&event)).await;
+    let event = create_event_with_photos(&node, &organiser).await;
+    let whole = organiser.get(&guest_list_path(&event)).await;
     assert!(whole.text.len() > 16 * 1_024 * 1_024, "{}", whole.text.len());
     let whole = whole.ok();
     assert_eq!((&whole["total"], whole.get("next")), (&json!(GUESTS), None));
@@ -67,37 +67,38 @@ async fn each_guest_is_listed_once_however_large_the_photos() {
         page["registrations"].as_array().expect("registrations").iter().map(|guest| guest["txn_id"].clone()).collect()
     };
     let listed: Vec<Value> = ids(&whole);
-    let (mut path, mut seen, mut pages) = (Some(format!("{}/registrations?page_size=50", event.path())), Vec::new(), 0);
+    let (mut path, mut paged, mut pages) =
+        (Some(format!("{}/registrations?page_size=50", event.path())), Vec::new(), 0);
     while let Some(page) = path {
         let page = organiser.get(&page).await.ok();
-        seen.extend::<Vec<Value>>(ids(&page));
+        paged.extend::<Vec<Value>>(ids(&page));
         pages += 1;
         path = page["next"].as_str().map(str::to_owned);
     }
-    assert_eq!((seen.len(), pages), (GUESTS, 2));
-    assert_eq!(seen, listed);
+    assert_eq!((paged.len(), pages), (GUESTS, 2));
+    assert_eq!(paged, listed);
 }
 
 #[tokio::test]
-async fn lists_with_photos_cost_others_nothing_whether_they_are_read_or_not() {
+async fn lists_with_photos_harm_no_other_client_whether_read_or_not() {
     let node = TestNode::start().await;
     let organiser = node.backend(1_000).await;
-    let event = crowded(&node, &organiser).await;
-    let honest = Honest::of(&node).await;
-    let alone = honest.visit(VISITS).await;
+    let event = create_event_with_photos(&node, &organiser).await;
+    let honest = HonestClient::create(&node).await;
+    let baseline = honest.measure(VERIFICATIONS).await;
     let before = node.process().resident_bytes();
-    let mut held = Vec::new();
-    for _ in 0..UNREAD {
-        held.push(unread(&node, &organiser, &list(&event)).await);
+    let mut connections = Vec::new();
+    for _ in 0..UNREAD_CLIENTS {
+        connections.push(request_unread(&node, &organiser, &guest_list_path(&event)).await);
     }
-    let until = Instant::now() + LONG;
+    let until = Instant::now() + READ_TIME;
     let mut readers = Vec::new();
     for _ in 0..READERS {
-        let (organiser, path) = (organiser.clone(), list(&event));
+        let (organiser, path) = (organiser.clone(), guest_list_path(&event));
         readers.push(tokio::spawn(async move {
             let mut whole = 0;
             while Instant::now() < until {
-                // The largest holder gives way, which is the organiser of these lists.
+                // The largest user of memory is evicted, and that is this organiser. So a request may fail.
                 if let Ok(answer) = organiser.request(reqwest::Method::GET, &path).send().await {
                     whole += usize::from(answer.status() == 200 && answer.bytes().await.is_ok());
                 }
@@ -105,12 +106,12 @@ async fn lists_with_photos_cost_others_nothing_whether_they_are_read_or_not() {
             whole
         }));
     }
-    honest.is_as_well_off_as(&alone, "lists with photos").await;
-    assert_growth(&node, before, MEMORY, "lists with photos");
+    honest.assert_unharmed(&baseline, "lists with photos").await;
+    assert_growth(&node, before, MEMORY_MIB_MAX, "lists with photos");
     let mut whole = 0;
     for reader in readers {
         whole += reader.await.expect("a reader");
     }
     assert!(whole > 0, "nobody could read a list");
-    drop(held);
+    drop(connections);
 }

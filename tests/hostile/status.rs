@@ -11,19 +11,19 @@ use sakshi_kit::status_host::{Reply, StatusHost};
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use serde_json::json;
 
-use crate::honest::{Honest, assert_growth};
+use crate::honest::{HonestClient, assert_growth};
 
 /// Concurrent callbacks, each with its own URL.
 const CALLBACKS: usize = 500;
-const VISITS: usize = 60;
+const VERIFICATIONS: usize = 60;
 
 #[tokio::test]
-async fn callbacks_whose_status_hangs_make_nobody_else_wait() {
+async fn callbacks_whose_status_check_hangs_delay_no_other_client() {
     let host = StatusHost::start().await;
     host.publish_others(Reply::Never);
     let node = TestNode::start_with(&[("AUTHORITY__STATUS_HOSTS", &host.authority)]).await;
-    let honest = Honest::of(&node).await;
-    let alone = honest.visit(VISITS).await;
+    let honest = HonestClient::create(&node).await;
+    let baseline = honest.measure(VERIFICATIONS).await;
     let (stranger, victim) = (node.backend(2_000).await, node.backend(10).await);
     let issuer = &node.issuer;
     let opened = join_all((0..CALLBACKS).map(|_| stranger.open(&["name"]))).await;
@@ -48,8 +48,8 @@ async fn callbacks_whose_status_hangs_make_nobody_else_wait() {
         assert_eq!(answers, BTreeMap::from([(503, CALLBACKS)]));
     };
     // Another client's credential is served meanwhile.
-    let fetched = async {
-        eventually("the first fetch that hangs", TIMEOUT, || async { (host.total_request_count() > 0).then_some(()) })
+    let victim_callbacks = async {
+        eventually("the first hanging fetch", TIMEOUT, || async { (host.total_request_count() > 0).then_some(()) })
             .await;
         let mut took = Vec::new();
         for number in 0..5 {
@@ -69,6 +69,6 @@ async fn callbacks_whose_status_hangs_make_nobody_else_wait() {
         eprintln!("another client's callbacks beside them: {took:?}");
         assert!(took.iter().all(|took| *took < STATUS_FETCH_MAX), "{took:?}");
     };
-    tokio::join!(attack, fetched, honest.is_as_well_off_as(&alone, "callbacks whose status hangs"));
+    tokio::join!(attack, victim_callbacks, honest.assert_unharmed(&baseline, "callbacks whose status hangs"));
     assert_growth(&node, before, 48, "callbacks whose status hangs");
 }

@@ -8,18 +8,18 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
-use crate::honest::{Honest, assert_growth};
+use crate::honest::{HonestClient, assert_growth};
 
 const CONNECTIONS: usize = 400;
 const REQUESTS: usize = 400;
-const VISITS: usize = 100;
-/// Memory that all of them may cost, in mebibytes; unbounded, they took a gibibyte.
-const MEMORY: u64 = 96;
-/// Time limit for closing an unread connection; the service does it after twenty seconds.
-const CLOSED: Duration = Duration::from_secs(45);
+const VERIFICATIONS: usize = 100;
+/// Memory that all connections may take, in mebibytes. Without a limit, they take a gibibyte.
+const MEMORY_MIB_MAX: u64 = 96;
+/// Time limit for closing an unread connection; the service closes it after twenty seconds.
+const CLOSE_TIME_MAX: Duration = Duration::from_secs(45);
 
 /// Requests the same path many times and reads nothing.
-pub(crate) async fn unread(node: &TestNode, path: &str) -> TcpStream {
+pub(crate) async fn request_unread(node: &TestNode, path: &str) -> TcpStream {
     let address = node.addresses.public("").trim_start_matches("http://").parse().expect("an address");
     let socket = TcpSocket::new_v4().expect("a socket");
     // A small buffer keeps the client's own kernel from hiding the effect.
@@ -32,19 +32,19 @@ pub(crate) async fn unread(node: &TestNode, path: &str) -> TcpStream {
 }
 
 #[tokio::test]
-async fn answers_that_nobody_reads_hold_little_and_end_and_nobody_else_notices() {
+async fn unread_responses_take_little_memory_and_their_connections_are_closed() {
     let node = TestNode::start().await;
-    let honest = Honest::of(&node).await;
-    let alone = honest.visit(VISITS).await;
+    let honest = HonestClient::create(&node).await;
+    let baseline = honest.measure(VERIFICATIONS).await;
     let before = node.process().resident_bytes();
-    let mut unread_ones = Vec::new();
+    let mut connections = Vec::new();
     for number in 0..CONNECTIONS {
-        unread_ones.push(unread(&node, ["/openapi.json", "/docs", "/api/ping"][number % 3]).await);
+        connections.push(request_unread(&node, ["/openapi.json", "/docs", "/api/ping"][number % 3]).await);
     }
-    honest.is_as_well_off_as(&alone, "unread answers").await;
-    assert_growth(&node, before, MEMORY, "unread answers");
+    honest.assert_unharmed(&baseline, "unread answers").await;
+    assert_growth(&node, before, MEMORY_MIB_MAX, "unread answers");
 
-    eventually("the connections are closed", CLOSED, || async {
+    eventually("the connections are closed", CLOSE_TIME_MAX, || async {
         let metrics = node.operator().probe("/metrics").await.text;
         let closed = metrics.lines().find_map(|line| {
             line.strip_prefix(r#"sakshi_connections_closed_total{listener="public",reason="unread"} "#)
@@ -52,5 +52,5 @@ async fn answers_that_nobody_reads_hold_little_and_end_and_nobody_else_notices()
         closed.and_then(|closed| closed.parse::<usize>().ok()).filter(|closed| *closed >= CONNECTIONS / 2)
     })
     .await;
-    drop(unread_ones);
+    drop(connections);
 }

@@ -11,8 +11,8 @@ use sakshi_kit::raw::Raw;
 pub(crate) const LARGEST: usize = 14_000_000;
 const ORDERS: usize = 4;
 
-/// Sends the head of an order in the tenant's name, and the given part of its body.
-pub(crate) async fn begin(node: &TestNode, backend: &Backend, body: &[u8]) -> Raw {
+/// Sends the head of an order on behalf of a tenant, and a part of its body.
+pub(crate) async fn announce_order(node: &TestNode, backend: &Backend, body: &[u8]) -> Raw {
     let (key, app) = (&backend.key, &backend.app);
     let headers = format!(
         "x-api-key: {key}\r\nx-api-app-id: {app}\r\ncontent-type: application/json\r\ncontent-length: {LARGEST}"
@@ -21,13 +21,13 @@ pub(crate) async fn begin(node: &TestNode, backend: &Backend, body: &[u8]) -> Ra
 }
 
 #[tokio::test]
-async fn files_that_one_tenant_withholds_refuse_no_order_of_another() {
+async fn files_withheld_by_one_tenant_block_no_order_of_another() {
     let fixture = FlowFixture::with_webhooks().await;
     let neighbour = fixture.node.backend(0).await;
-    let (most, mut held) = (vec![b' '; LARGEST - 1], Vec::new());
-    for body in [&b"{"[..], &most] {
+    let (incomplete, mut connections) = (vec![b' '; LARGEST - 1], Vec::new());
+    for body in [&b"{"[..], &incomplete] {
         for _ in 0..6 {
-            held.push(begin(&fixture.node, &fixture.backend, body).await);
+            connections.push(announce_order(&fixture.node, &fixture.backend, body).await);
         }
         for _ in 0..ORDERS {
             neighbour.open_flow(Flow::Esign).await;

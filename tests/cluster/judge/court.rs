@@ -1,5 +1,5 @@
-//! The machines of a trial: haproxy, three nodes with their own routes and clocks, Redis with a replica and three
-//! sentinels; and their faults.
+//! The machines of a trial and their faults: haproxy, three nodes with their own routes and clocks, and Redis with a
+//! replica and three sentinels.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -16,18 +16,18 @@ use sakshi_kit::waiting::{TIMEOUT, eventually};
 use tokio::task::block_in_place;
 
 use super::scene::Scene;
-use super::ways::{Passage, Ways};
-use crate::nodes::prepared;
+use super::ways::{Passage, Routes};
+use crate::nodes::prepare_nodes;
 
-/// Fewest answers during a fault; doubled fewer than [`DOUBLINGS`] times.
-const WHILE_BROKEN: usize = 20;
-const DOUBLINGS: u64 = 5;
-/// Answers between two restarts, or after a second master has come back.
-const BETWEEN: usize = 10;
-/// Seconds by which a clock is set.
-const JUMPS: [i32; 4] = [-75, -20, 20, 240];
+/// Minimum of answers during a fault, before it is doubled at random fewer than [`DOUBLINGS_END`] times.
+const ANSWERS_DURING_FAULT: usize = 20;
+const DOUBLINGS_END: u64 = 5;
+/// Answers between two restarts, or after a second master has returned.
+const ANSWERS_BETWEEN: usize = 10;
+/// Errors of a clock, in seconds.
+const CLOCK_ERRORS_S: [i32; 4] = [-75, -20, 20, 240];
 
-/// A fault, until it is repaired.
+/// A fault that is injected and then repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// A node is killed.
@@ -41,15 +41,15 @@ pub(crate) enum Fault {
     /// The clock of a node jumps.
     Clock,
     /// Every node is restarted in turn, with the binary of the next release if there is one.
-    Roll,
+    RollingRestart,
     /// The master is killed, and a replica takes over.
     Failover,
     /// The master is paused until a replica has taken over, and resumes as a second master.
     SecondMaster,
     /// The master is killed and restarts at once.
-    Redis,
+    RestartMaster,
     /// The replica is paused, so no write is confirmed.
-    Replica,
+    PauseReplica,
     /// The replica is paused, and then the master is killed: all unconfirmed writes are lost.
     Loss,
 }
@@ -61,20 +61,20 @@ impl Fault {
         Self::Cut,
         Self::Mute,
         Self::Clock,
-        Self::Roll,
+        Self::RollingRestart,
         Self::Failover,
         Self::SecondMaster,
-        Self::Redis,
-        Self::Replica,
+        Self::RestartMaster,
+        Self::PauseReplica,
         Self::Loss,
     ];
 }
 
-/// The machines.
-pub(crate) struct Court {
+/// The nodes, the balancer, Redis, and the routes between nodes and Redis.
+pub(crate) struct Machines {
     pub(crate) nodes: Vec<TestNode>,
     pub(crate) balancer: Balancer,
-    ways: Vec<Ways>,
+    routes: Vec<Routes>,
     // Stopped after the nodes, which are dropped first.
     redis: Sentinels,
 }
@@ -85,7 +85,7 @@ fn fake_clock() -> PathBuf {
     Path::new("/usr/lib").join(format!("{machine}-linux-gnu/faketime/libfaketime.so.1"))
 }
 
-/// Returns the file with the error of a node's clock.
+/// Returns the file that sets the error of a node's clock.
 fn clock_file(node: &TestNode, number: usize) -> PathBuf {
     node.directory.path().join(format!("clock-{number}"))
 }
@@ -98,7 +98,7 @@ fn set_clock(node: &TestNode, number: usize, seconds: i32) {
 }
 
 /// Waits until the dates in a node's responses are right.
-async fn tells_the_time(node: &TestNode) {
+async fn await_right_clock(node: &TestNode) {
     eventually("a right clock", TIMEOUT, || async {
         let response = node.http.get(node.addresses.internal("/livez")).send().await.ok()?;
         let date = response.headers().get(reqwest::header::DATE)?.to_str().ok()?.to_owned();
@@ -108,11 +108,11 @@ async fn tells_the_time(node: &TestNode) {
     .await;
 }
 
-impl Court {
-    /// Starts everything with the strongest promises: every write is on the disks of two servers before its answer.
+impl Machines {
+    /// Starts all machines with the strongest promise: every write is on the disks of two servers before its answer.
     pub(crate) async fn start() -> Self {
         let redis = block_in_place(|| Sentinels::start(1, DURABLE));
-        let mut nodes = prepared(
+        let mut nodes = prepare_nodes(
             "",
             &[
                 ("STORE__REDIS_TOPOLOGY", "sentinel"),
@@ -122,13 +122,13 @@ impl Court {
                 ("SERVER__DRAIN_NOTICE_S", "1"),
             ],
         );
-        let mut ways = Vec::new();
+        let mut routes = Vec::new();
         for (number, node) in nodes.iter_mut().enumerate() {
-            let own = Ways::to(&redis).await;
-            for (key, value) in on_redis(&own.urls.join(",")) {
+            let node_routes = Routes::start(&redis).await;
+            for (key, value) in on_redis(&node_routes.urls.join(",")) {
                 node.set(key, &value);
             }
-            ways.push(own);
+            routes.push(node_routes);
             fix_ports(node);
             set_clock(node, number, 0);
             let file = clock_file(node, number).display().to_string();
@@ -144,76 +144,79 @@ impl Court {
             node.launch().await;
         }
         let balancer = Balancer::start(&nodes).await;
-        Self { nodes, balancer, ways, redis }
+        Self { nodes, balancer, routes, redis }
     }
 
     /// Injects a fault under the load of a scene, and repairs it.
-    pub(crate) async fn suffer(&mut self, fault: Fault, scene: &Scene, random: &mut Random) {
+    pub(crate) async fn inject(&mut self, fault: Fault, scene: &Scene, random: &mut Random) {
         let number = random.below(self.nodes.len() as u64) as usize;
-        let while_broken = WHILE_BROKEN << random.below(DOUBLINGS);
-        if matches!(fault, Fault::Failover | Fault::SecondMaster | Fault::Redis | Fault::Loss) {
+        let answers = ANSWERS_DURING_FAULT << random.below(DOUBLINGS_END);
+        if matches!(fault, Fault::Failover | Fault::SecondMaster | Fault::RestartMaster | Fault::Loss) {
             scene.may_fail_over.store(true, Ordering::SeqCst);
         }
         match fault {
             Fault::Kill => {
                 self.nodes[number].kill().await;
-                scene.grown(while_broken).await;
+                scene.await_answers(answers).await;
                 self.nodes[number].launch().await;
             }
             Fault::Pause => {
                 self.nodes[number].process().signal("STOP");
-                scene.grown(while_broken).await;
+                scene.await_answers(answers).await;
                 self.nodes[number].process().signal("CONT");
             }
             Fault::Cut | Fault::Mute => {
-                self.ways[number].set(if fault == Fault::Cut { Passage::Cut } else { Passage::Mute });
-                scene.grown(while_broken).await;
-                self.ways[number].set(Passage::Open);
+                self.routes[number].set(if fault == Fault::Cut { Passage::Cut } else { Passage::Mute });
+                scene.await_answers(answers).await;
+                self.routes[number].set(Passage::Open);
             }
             Fault::Clock => {
                 scene.is_clock_wrong.store(true, Ordering::SeqCst);
-                set_clock(&self.nodes[number], number, JUMPS[random.below(JUMPS.len() as u64) as usize]);
-                scene.grown(while_broken).await;
+                set_clock(
+                    &self.nodes[number],
+                    number,
+                    CLOCK_ERRORS_S[random.below(CLOCK_ERRORS_S.len() as u64) as usize],
+                );
+                scene.await_answers(answers).await;
                 set_clock(&self.nodes[number], number, 0);
-                tells_the_time(&self.nodes[number]).await;
+                await_right_clock(&self.nodes[number]).await;
             }
-            Fault::Roll => self.roll(scene).await,
+            Fault::RollingRestart => self.restart_in_turn(scene).await,
             Fault::Failover => {
                 let master = block_in_place(|| self.redis.master());
                 master.kill9();
-                self.replaced(master).await;
+                self.await_new_master(master).await;
                 block_in_place(|| master.restart());
             }
             Fault::SecondMaster => {
                 let master = block_in_place(|| self.redis.master());
                 master.pause();
-                self.replaced(master).await;
+                self.await_new_master(master).await;
                 master.resume();
-                scene.grown(BETWEEN).await;
+                scene.await_answers(ANSWERS_BETWEEN).await;
             }
-            Fault::Redis => block_in_place(|| self.redis.master().restart()),
-            Fault::Replica => {
-                self.without_replica(scene).await;
+            Fault::RestartMaster => block_in_place(|| self.redis.master().restart()),
+            Fault::PauseReplica => {
+                self.pause_replica(scene).await;
                 self.replica().resume();
             }
             Fault::Loss => {
                 let (master, replica) = block_in_place(|| (self.redis.master(), self.replica()));
-                self.without_replica(scene).await;
+                self.pause_replica(scene).await;
                 master.kill9();
                 replica.resume();
-                self.replaced(master).await;
+                self.await_new_master(master).await;
                 block_in_place(|| master.restart());
             }
         }
-        self.settle().await;
+        self.await_recovery().await;
         scene.may_fail_over.store(false, Ordering::SeqCst);
     }
 
-    /// Waits until another server is master. Sentinels promote no replica that was away too long; then the old one
-    /// returns.
-    async fn replaced(&self, old: &RedisServer) {
+    /// Waits until another server is master, or gives up: sentinels promote no replica that was disconnected too long.
+    async fn await_new_master(&self, old: &RedisServer) {
         let begun = Instant::now();
-        eventually("a failover, or none", 2 * TIMEOUT, || async {
+        eventually("a failover, or the end of the wait", 2 * TIMEOUT, || async {
             let master = block_in_place(|| self.redis.master());
             let is_replaced = master.port() != old.port() && master.info("role").is_some_and(|role| role == "master");
             (is_replaced || begun.elapsed() > TIMEOUT / 2).then_some(())
@@ -221,7 +224,7 @@ impl Court {
         .await;
     }
 
-    async fn roll(&mut self, scene: &Scene) {
+    async fn restart_in_turn(&mut self, scene: &Scene) {
         let next = std::env::var("SAKSHI_NEXT").ok().filter(|path| !path.is_empty());
         for number in 0..self.nodes.len() {
             if let Some(next) = &next {
@@ -231,12 +234,12 @@ impl Court {
             }
             self.nodes[number].restart().await;
             self.balancer.wait_for_nodes(3).await;
-            scene.grown(BETWEEN).await;
+            scene.await_answers(ANSWERS_BETWEEN).await;
         }
     }
 
-    /// Pauses the replica until requests go unanswered.
-    async fn without_replica(&self, scene: &Scene) {
+    /// Pauses the replica, and waits until requests go unanswered.
+    async fn pause_replica(&self, scene: &Scene) {
         let before = scene.unanswered();
         let master = block_in_place(|| self.redis.master());
         self.replica().pause();
@@ -253,7 +256,7 @@ impl Court {
     }
 
     /// Waits until one master has its replica and all nodes are in service. A former master follows the new one.
-    async fn settle(&self) {
+    async fn await_recovery(&self) {
         eventually("one master with its replica", 2 * TIMEOUT, || async {
             block_in_place(|| {
                 let master = self.redis.master();

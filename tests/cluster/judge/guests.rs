@@ -1,4 +1,4 @@
-//! Guests who race for the places of an event with one place per person, and its organiser.
+//! Guests who race for the places of an event that has one place per person, and the organiser of the event.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,8 +18,8 @@ use super::models::{PlacesOp, PlacesRet};
 use super::scene::{Book, Scene, pause};
 use super::verifications::PEOPLE;
 
-/// Visits of one process.
-const VISITS: u64 = 8;
+/// Guests of one process.
+const GUESTS: u64 = 8;
 /// Requests of the organiser.
 const READINGS: u64 = 16;
 
@@ -37,11 +37,11 @@ fn history<'a>(scene: &'a Scene, event: &'a Event) -> History<'a> {
     (&scene.histories.events, &event.id)
 }
 
-/// Runs guests, one after another.
-pub(crate) async fn visit(scene: Arc<Scene>, event: Arc<Event>, mut random: Random) {
-    let process = scene.process();
-    for _ in 0..VISITS {
-        if !scene.goes_on() {
+/// Runs one process: guests who scan and register, one after another.
+pub(crate) async fn run_guests(scene: Arc<Scene>, event: Arc<Event>, mut random: Random) {
+    let process = scene.next_process();
+    for _ in 0..GUESTS {
+        if !scene.is_running() {
             return;
         }
         pause(&mut random, 150).await;
@@ -51,34 +51,37 @@ pub(crate) async fn visit(scene: Arc<Scene>, event: Arc<Event>, mut random: Rand
         let person = random.below(PEOPLE.len() as u64) as u8;
         let credential = scene.identity_app.credential(&opened, PEOPLE[usize::from(person)]);
         let body = CallbackFormat::Json.success(&opened.txn, &credential);
-        let answered = scene
-            .insist(&mut random, |door| {
-                let request = scene.http.post(door.public(&opened.callback_path()));
+        let answer = scene
+            .retry(&mut random, |address| {
+                let request = scene.http.post(address.public(&opened.callback_path()));
                 request.header(CONTENT_TYPE, CallbackFormat::Json.content_type()).body(body.clone())
             })
             .await;
-        scene.record(history(&scene, &event), (process, PlacesOp::Register(guest, person)), answered, |reply| {
-            match reply.status {
+        scene.record(
+            history(&scene, &event),
+            (process, PlacesOp::Register(guest, person)),
+            answer,
+            |reply| match reply.status {
                 200 => Some(PlacesRet::Registered),
                 409 if reply.text.contains("already registered") => Some(PlacesRet::Duplicate),
                 409 if reply.text.contains("full") => Some(PlacesRet::Full),
                 _ => None,
-            }
-        });
+            },
+        );
     }
 }
 
-/// Presses the button and fetches the intent.
+/// Starts a scan from a browser, and fetches the intent of its transaction.
 async fn scan(scene: &Scene, event: &Event, process: u32, random: &mut Random) -> Option<Opened> {
-    let before = scene.promises_readings();
+    let was_current = scene.are_readings_current();
     let start = format!("/e/{}/start", event.id);
-    let press = |door: &Addresses| {
-        scene.http.post(door.public(&start)).header(ACCEPT, BROWSER).header("sec-fetch-site", "same-origin")
+    let press = |address: &Addresses| {
+        scene.http.post(address.public(&start)).header(ACCEPT, BROWSER).header("sec-fetch-site", "same-origin")
     };
-    let pressed = scene.once(random, press).await;
+    let pressed = scene.send_once(random, press).await;
     let (_, reply) = pressed.reply.clone()?;
     let is_full = reply.status == 409;
-    if !is_full || (before && scene.promises_readings()) {
+    if !is_full || (was_current && scene.are_readings_current()) {
         scene.record_reading(history(scene, event), (process, PlacesOp::Scan), pressed, |reply| match reply.status {
             303 => Some(PlacesRet::Scanned),
             409 => Some(PlacesRet::Full),
@@ -87,38 +90,38 @@ async fn scan(scene: &Scene, event: &Event, process: u32, random: &mut Random) -
     }
     let txn = reply.location?.strip_prefix("/v/")?.to_owned();
     let intent = scene
-        .insist(random, |door| scene.http.get(door.public(&format!("/v/{txn}"))).header(ACCEPT, IDENTITY_APP))
+        .retry(random, |address| scene.http.get(address.public(&format!("/v/{txn}"))).header(ACCEPT, IDENTITY_APP))
         .await;
     let (_, intent) = intent.reply?;
     if intent.status != 200 {
-        scene.unexpected("intent", &intent);
+        scene.record_unexpected("intent", &intent);
         return None;
     }
     Some(Opened::read(&json!({"txnId": txn, "intentJwt": intent.text})))
 }
 
 /// Reads the event, and sometimes changes its places.
-pub(crate) async fn organise(scene: Arc<Scene>, event: Arc<Event>, mut random: Random) {
-    let process = scene.process();
+pub(crate) async fn run_organiser(scene: Arc<Scene>, event: Arc<Event>, mut random: Random) {
+    let process = scene.next_process();
     for _ in 0..READINGS {
-        if !scene.goes_on() {
+        if !scene.is_running() {
             return;
         }
         pause(&mut random, 150).await;
         match random.below(6) {
             0 => {
                 let max = 1 + random.below(PEOPLE.len() as u64);
-                let api = |door: &Addresses| scene.api(&scene.client, door);
+                let api = |address: &Addresses| scene.api(&scene.client, address);
                 let change = json!({"max_guests": max});
-                let answered = scene
-                    .once(&mut random, |door| {
-                        api(door).request(public::change_event(&event.id, &change)).expect("a body")
+                let answer = scene
+                    .send_once(&mut random, |address| {
+                        api(address).request(public::change_event(&event.id, &change)).expect("a body")
                     })
                     .await;
                 scene.record(
                     history(&scene, &event),
-                    (process, PlacesOp::Change(scene.process(), max)),
-                    answered,
+                    (process, PlacesOp::SetMax(scene.next_process(), max)),
+                    answer,
                     |reply| match reply.status {
                         200 => Some(PlacesRet::Changed),
                         400 => Some(PlacesRet::TooSmall),
@@ -126,29 +129,29 @@ pub(crate) async fn organise(scene: Arc<Scene>, event: Arc<Event>, mut random: R
                     },
                 );
             }
-            1 | 2 => list(&scene, &event, process, &mut random).await,
-            _ => look(&scene, &event, process, &mut random).await,
+            1 | 2 => read_guests(&scene, &event, process, &mut random).await,
+            _ => read_event(&scene, &event, process, &mut random).await,
         }
     }
 }
 
-pub(crate) async fn look(scene: &Scene, event: &Event, process: u32, random: &mut Random) {
-    let before = scene.promises_readings();
-    let answered = scene.call(&scene.client, random, || public::event(&event.id)).await;
-    if before && scene.promises_readings() {
-        scene.record_reading(history(scene, event), (process, PlacesOp::Look), answered, |reply| {
+pub(crate) async fn read_event(scene: &Scene, event: &Event, process: u32, random: &mut Random) {
+    let was_current = scene.are_readings_current();
+    let answer = scene.call(&scene.client, random, || public::event(&event.id)).await;
+    if was_current && scene.are_readings_current() {
+        scene.record_reading(history(scene, event), (process, PlacesOp::ReadEvent), answer, |reply| {
             let count = |member: &str| reply.body[member].as_u64();
-            Some(PlacesRet::Shown(count("registration_count")?, count("max_guests")?))
+            Some(PlacesRet::Counts(count("registration_count")?, count("max_guests")?))
         });
     }
 }
 
-pub(crate) async fn list(scene: &Scene, event: &Event, process: u32, random: &mut Random) {
-    let before = scene.promises_readings();
+pub(crate) async fn read_guests(scene: &Scene, event: &Event, process: u32, random: &mut Random) {
+    let was_current = scene.are_readings_current();
     let path = format!("{}/registrations?page=1&page_size=100", public::event_path(&event.id));
-    let answered = scene.call(&scene.client, random, || Call::<Value>::new(Method::GET, &*path)).await;
-    if before && scene.promises_readings() {
-        scene.record_reading(history(scene, event), (process, PlacesOp::List), answered, |reply| {
+    let answer = scene.call(&scene.client, random, || Call::<Value>::new(Method::GET, &*path)).await;
+    if was_current && scene.are_readings_current() {
+        scene.record_reading(history(scene, event), (process, PlacesOp::ReadGuests), answer, |reply| {
             let guests = event.guests.lock().unwrap();
             let number = |row: &Value| guests.get(row["txn_id"].as_str()?).copied();
             reply.body["registrations"].as_array()?.iter().map(number).collect::<Option<_>>().map(PlacesRet::Guests)

@@ -1,5 +1,5 @@
-//! The models for the check of histories: each kind of record, one operation at a time. A state includes the operations
-//! that produced it.
+//! Models that the histories are checked against: each kind of record, with one operation at a time. A state includes
+//! the operations that produced it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,8 +27,8 @@ pub(crate) enum TransactionOp {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum TransactionRet {
     Accepted,
-    /// Another answer came first.
-    Other,
+    /// Another answer was accepted before.
+    Conflict,
     Missing,
     Pending,
     Outcome(u8),
@@ -50,7 +50,7 @@ impl SequentialSpec for Transaction {
                 self.outcome = Some(*answer);
                 TransactionRet::Accepted
             }
-            TransactionOp::Answer(_) => TransactionRet::Other,
+            TransactionOp::Answer(_) => TransactionRet::Conflict,
             TransactionOp::Poll | TransactionOp::Webhook => {
                 self.outcome.map_or(TransactionRet::Pending, TransactionRet::Outcome)
             }
@@ -59,10 +59,10 @@ impl SequentialSpec for Transaction {
 
     fn is_valid_step(&mut self, op: &TransactionOp, ret: &TransactionRet) -> bool {
         // docs/promises.md: a transaction that was pending when it was erased may still appear pending.
-        let shown_as_waiting = self.is_erased
+        let may_appear_pending = self.is_erased
             && self.outcome.is_none()
             && matches!((op, ret), (TransactionOp::Poll, TransactionRet::Pending));
-        shown_as_waiting || self.invoke(op) == *ret
+        may_appear_pending || self.invoke(op) == *ret
     }
 }
 
@@ -100,7 +100,7 @@ impl SequentialSpec for IdempotencyKey {
                 self.0 = Some((op.0, Some(*txn)));
                 true
             }
-            (made, ret) => made == *ret,
+            (expected, ret) => expected == *ret,
         }
     }
 }
@@ -123,7 +123,7 @@ pub(crate) enum BankOp {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum BankRet {
     Debited,
-    /// The balance does not cover it.
+    /// The balance is zero.
     Refused,
     /// The balance after the entry; `None` for a retried request, whose entry may be that of an earlier attempt.
     Granted(Option<u64>),
@@ -156,8 +156,8 @@ impl SequentialSpec for Bank {
     }
 
     fn is_valid_step(&mut self, op: &BankOp, ret: &BankRet) -> bool {
-        let made = self.invoke(op);
-        *ret == BankRet::Granted(None) || made == *ret
+        let expected = self.invoke(op);
+        *ret == BankRet::Granted(None) || expected == *ret
     }
 }
 
@@ -167,24 +167,24 @@ pub(crate) struct Places {
     max: u64,
     /// Guests by number, with the person of each.
     registered: BTreeMap<u32, u8>,
-    /// Guests who were refused, finally.
+    /// Guests who were refused for good.
     refused: BTreeSet<u32>,
-    /// Changes that were made.
+    /// Numbers of the changes that took effect.
     changes: BTreeSet<u32>,
 }
 
 #[derive(Clone, Debug, Serialize)]
 pub(crate) enum PlacesOp {
-    /// A guest presses the button.
+    /// A guest starts a scan.
     Scan,
     /// A guest answers as a person.
     Register(u32, u8),
-    /// The organiser changes the places; the first number identifies the change.
-    Change(u32, u64),
+    /// The organiser sets the number of places; the first number identifies the change.
+    SetMax(u32, u64),
     /// The organiser reads the event.
-    Look,
+    ReadEvent,
     /// The organiser reads the list of guests.
-    List,
+    ReadGuests,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -197,13 +197,13 @@ pub(crate) enum PlacesRet {
     Changed,
     /// More guests are registered.
     TooSmall,
-    /// Guests and places.
-    Shown(u64, u64),
+    /// Registered guests and places.
+    Counts(u64, u64),
     Guests(BTreeSet<u32>),
 }
 
 impl Places {
-    pub(crate) const fn of(max: u64) -> Self {
+    pub(crate) const fn with_max(max: u64) -> Self {
         Self { max, registered: BTreeMap::new(), refused: BTreeSet::new(), changes: BTreeSet::new() }
     }
 
@@ -246,24 +246,24 @@ impl SequentialSpec for Places {
                 self.registered.insert(*guest, *person);
                 PlacesRet::Registered
             }
-            PlacesOp::Change(_, max) if *max < self.count() => PlacesRet::TooSmall,
-            PlacesOp::Change(number, max) => {
+            PlacesOp::SetMax(_, max) if *max < self.count() => PlacesRet::TooSmall,
+            PlacesOp::SetMax(number, max) => {
                 self.max = *max;
                 self.changes.insert(*number);
                 PlacesRet::Changed
             }
-            PlacesOp::Look => PlacesRet::Shown(self.count(), self.max),
-            PlacesOp::List => PlacesRet::Guests(self.registered.keys().copied().collect()),
+            PlacesOp::ReadEvent => PlacesRet::Counts(self.count(), self.max),
+            PlacesOp::ReadGuests => PlacesRet::Guests(self.registered.keys().copied().collect()),
         }
     }
 
     fn is_valid_step(&mut self, op: &PlacesOp, ret: &PlacesRet) -> bool {
         let (refused, is_full) = (self.refused.clone(), self.is_full());
-        let made = self.invoke(op);
-        // If two reasons apply, either may be given; a repeated answer gives the first again.
-        let PlacesOp::Register(guest, _) = op else { return made == *ret };
-        let is_full_too =
-            made == PlacesRet::Duplicate && *ret == PlacesRet::Full && (is_full || refused.contains(guest));
-        is_full_too || made == *ret
+        let expected = self.invoke(op);
+        // If two reasons apply, the response may give either; a repeated answer repeats its first reason.
+        let PlacesOp::Register(guest, _) = op else { return expected == *ret };
+        let may_be_full =
+            expected == PlacesRet::Duplicate && *ret == PlacesRet::Full && (is_full || refused.contains(guest));
+        may_be_full || expected == *ret
     }
 }

@@ -13,8 +13,8 @@ use stateright::semantics::{ConsistencyTester as _, LinearizabilityTester, Seque
 
 /// Positions of a search after which it ends without a verdict.
 const POSITIONS_MAX: usize = 200_000;
-/// Threads from here on have an operation without a response. They are tried last.
-const UNANSWERED: usize = 1_000_000;
+/// Number of the first thread for an operation without a response. The search tries such threads last.
+const UNANSWERED_THREADS: usize = 1_000_000;
 
 /// An operation and its response. Times count from the start of the run.
 #[derive(Clone, Debug, Serialize)]
@@ -35,12 +35,12 @@ pub(crate) enum Verdict {
     Undecided,
 }
 
-/// A model that rejects positions that the search has already left: the same answered operations done, and the same
-/// state.
+/// A model that rejects positions which the search has already visited: equal states after the same answered
+/// operations.
 ///
 /// An operation without a response may happen at any time; after the last response, that is the same as never. Before
-/// that, it is placed only where it changes the state. A state includes the operations that produced it, so it tells
-/// which are left.
+/// that, it is placed only where it changes the state. A state includes the operations that produced it, so it
+/// determines which are left.
 #[derive(Clone)]
 struct Memo<M> {
     model: M,
@@ -82,43 +82,43 @@ impl<M: SequentialSpec + Clone + Eq + Hash> SequentialSpec for Memo<M> {
     }
 }
 
-/// Searches for an order of a history that begins with this state.
-pub(crate) fn order<M>(begin: &M, facts: &[Fact<M::Op, M::Ret>]) -> Verdict
+/// Searches for an order that explains a history, beginning with the state `initial`.
+pub(crate) fn find_order<M>(initial: &M, facts: &[Fact<M::Op, M::Ret>]) -> Verdict
 where
     M: SequentialSpec + Clone + Eq + Hash,
     M::Op: Clone + Debug,
     M::Ret: Clone + Debug,
 {
-    match is_ordered(begin, facts, Duration::MAX) {
+    match is_ordered(initial, facts, Duration::MAX) {
         None => Verdict::Undecided,
         Some(true) => Verdict::Ordered,
         Some(false) => {
             let mut ends: Vec<Duration> = facts.iter().filter_map(|fact| Some(fact.ended.as_ref()?.0)).collect();
             ends.sort_unstable();
-            let first = ends.partition_point(|end| is_ordered(begin, facts, *end) != Some(false));
+            let first = ends.partition_point(|end| is_ordered(initial, facts, *end) != Some(false));
             Verdict::Impossible(ends.get(first).copied().unwrap_or(Duration::MAX))
         }
     }
 }
 
 /// Returns true if the responses up to a time have an order; `None` if the search is too long.
-fn is_ordered<M>(begin: &M, facts: &[Fact<M::Op, M::Ret>], until: Duration) -> Option<bool>
+fn is_ordered<M>(initial: &M, facts: &[Fact<M::Op, M::Ret>], until: Duration) -> Option<bool>
 where
     M: SequentialSpec + Clone + Eq + Hash,
     M::Op: Clone + Debug,
     M::Ret: Clone + Debug,
 {
     let response = |at: usize| facts[at].ended.as_ref().filter(|(end, _)| *end <= until);
-    let asked: Vec<usize> = (0..facts.len()).filter(|at| facts[*at].invoked <= until).collect();
+    let invoked: Vec<usize> = (0..facts.len()).filter(|at| facts[*at].invoked <= until).collect();
     // At equal times a request comes before a response: such operations overlap.
-    let requests = asked.iter().map(|&at| (facts[at].invoked, false, at));
-    let responses = asked.iter().map(|&at| (response(at).map_or(Duration::MAX, |(end, _)| *end), true, at));
+    let requests = invoked.iter().map(|&at| (facts[at].invoked, false, at));
+    let responses = invoked.iter().map(|&at| (response(at).map_or(Duration::MAX, |(end, _)| *end), true, at));
     let mut moments: Vec<_> = requests.chain(responses).collect();
     moments.sort_unstable();
 
     let seen = Rc::new(RefCell::new(HashSet::new()));
-    let left = asked.iter().filter(|at| response(**at).is_some()).count();
-    let memo = Memo { model: begin.clone(), done: vec![0; facts.len().div_ceil(64)], left, seen: Rc::clone(&seen) };
+    let left = invoked.iter().filter(|at| response(**at).is_some()).count();
+    let memo = Memo { model: initial.clone(), done: vec![0; facts.len().div_ceil(64)], left, seen: Rc::clone(&seen) };
     let (mut tester, mut threads, mut idle) = (LinearizabilityTester::new(memo), vec![0; facts.len()], Vec::new());
     let mut count = 0;
     for (_, is_response, at) in moments {
@@ -131,7 +131,7 @@ where
                 count += 1;
                 count
             };
-            threads[at] = if answer.is_none() { UNANSWERED + at } else { idle.pop().unwrap_or_else(&mut next) };
+            threads[at] = if answer.is_none() { UNANSWERED_THREADS + at } else { idle.pop().unwrap_or_else(&mut next) };
             tester.on_invoke(threads[at], (at, facts[at].op.clone())).map(drop)
         };
         recorded.expect("each thread has one operation at a time");

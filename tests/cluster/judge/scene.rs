@@ -23,8 +23,8 @@ use super::bank::Reading;
 use super::models::{BankOp, BankRet, InitOp, InitRet, PlacesOp, PlacesRet, TransactionOp, TransactionRet};
 use super::order::Fact;
 
-/// Time for which a client retries a request without an answer.
-const PATIENCE: Duration = Duration::from_secs(40);
+/// Time for which a client retries an unanswered request.
+const RETRY_TIME_MAX: Duration = Duration::from_secs(40);
 /// Longest pause before a retry, in milliseconds.
 const PAUSE_MS_MAX: u64 = 150;
 
@@ -71,18 +71,18 @@ pub(crate) struct Histories {
 
 /// The public listeners behind the balancer and of each node.
 #[derive(Clone)]
-pub(crate) struct Doors {
+pub(crate) struct Listeners {
     pub(crate) balancer: Addresses,
     pub(crate) nodes: Vec<Addresses>,
 }
 
-impl Doors {
-    /// Returns the balancer for half of the requests, else any node.
-    fn any(&self, random: &mut Random) -> &Addresses {
-        if random.below(2) == 0 { &self.balancer } else { self.node(random) }
+impl Listeners {
+    /// Returns the balancer for half of the requests, else a random node.
+    fn pick(&self, random: &mut Random) -> &Addresses {
+        if random.below(2) == 0 { &self.balancer } else { self.pick_node(random) }
     }
 
-    fn node(&self, random: &mut Random) -> &Addresses {
+    fn pick_node(&self, random: &mut Random) -> &Addresses {
         &self.nodes[random.below(self.nodes.len() as u64) as usize]
     }
 }
@@ -111,7 +111,7 @@ pub(crate) struct TimedAnswer {
 pub(crate) struct Scene {
     pub(crate) origin: Instant,
     pub(crate) http: reqwest::Client,
-    pub(crate) doors: Doors,
+    pub(crate) listeners: Listeners,
     pub(crate) identity_app: IdentityApp,
     /// A client with enough credits for all.
     pub(crate) client: Backend,
@@ -119,8 +119,8 @@ pub(crate) struct Scene {
     pub(crate) poor: Backend,
     pub(crate) receiver: WebhookReceiver,
     pub(crate) histories: Histories,
-    /// True at the end of the round: no process begins anything new.
-    pub(crate) over: AtomicBool,
+    /// True at the end of the round: no process starts another operation.
+    pub(crate) is_over: AtomicBool,
     /// True if a replica may take over: unconfirmed readings may include writes that are then lost (docs/promises.md).
     pub(crate) may_fail_over: AtomicBool,
     /// True if a node has a wrong clock: it may refuse credentials and end windows early.
@@ -133,7 +133,7 @@ pub(crate) struct Scene {
 impl Scene {
     pub(crate) fn new(
         origin: Instant,
-        doors: Doors,
+        listeners: Listeners,
         identity_app: IdentityApp,
         [client, poor]: [Backend; 2],
         receiver: WebhookReceiver,
@@ -142,13 +142,13 @@ impl Scene {
         Arc::new(Self {
             origin,
             http,
-            doors,
+            listeners,
             identity_app,
             client,
             poor,
             receiver,
             histories: Histories::default(),
-            over: AtomicBool::new(false),
+            is_over: AtomicBool::new(false),
             may_fail_over: AtomicBool::new(false),
             is_clock_wrong: AtomicBool::new(false),
             answers: AtomicUsize::new(0),
@@ -161,12 +161,12 @@ impl Scene {
         self.origin.elapsed()
     }
 
-    pub(crate) fn goes_on(&self) -> bool {
-        !self.over.load(Ordering::SeqCst)
+    pub(crate) fn is_running(&self) -> bool {
+        !self.is_over.load(Ordering::SeqCst)
     }
 
     /// Returns the number of a new process.
-    pub(crate) fn process(&self) -> u32 {
+    pub(crate) fn next_process(&self) -> u32 {
         self.processes.fetch_add(1, Ordering::Relaxed)
     }
 
@@ -180,66 +180,66 @@ impl Scene {
         self.unanswered.load(Ordering::SeqCst)
     }
 
-    /// Waits until `more` further requests are answered.
-    pub(crate) async fn grown(&self, more: usize) {
-        let goal = self.answers() + more;
-        eventually("the clients are answered", 5 * TIMEOUT, || async { (self.answers() >= goal).then_some(()) }).await;
+    /// Waits until `count` more requests are answered.
+    pub(crate) async fn await_answers(&self, count: usize) {
+        let goal = self.answers() + count;
+        eventually("the clients get answers", 5 * TIMEOUT, || async { (self.answers() >= goal).then_some(()) }).await;
     }
 
-    /// Returns true if readings are promised to be current.
-    pub(crate) fn promises_readings(&self) -> bool {
+    /// Returns true while the service promises that readings are current.
+    pub(crate) fn are_readings_current(&self) -> bool {
         !self.may_fail_over.load(Ordering::SeqCst)
     }
 
-    pub(crate) fn problem(&self, sentence: String) {
+    pub(crate) fn add_problem(&self, sentence: String) {
         self.histories.problems.lock().unwrap().push(sentence);
     }
 
     /// Returns the API of a client's backend at an address.
-    pub(crate) fn api(&self, backend: &Backend, door: &Addresses) -> Client {
+    pub(crate) fn api(&self, backend: &Backend, address: &Addresses) -> Client {
         let credentials = Credentials::Client { key: backend.key.clone().into(), app: backend.app.clone() };
-        Client::new(self.http.clone(), door.public_base(), credentials)
+        Client::new(self.http.clone(), address.public_base(), credentials)
     }
 
-    /// Calls an operation of a client's backend, through any address.
+    /// Calls an operation with a client's credentials, and retries it until it is answered.
     pub(crate) async fn call<T>(
         &self,
         backend: &Backend,
         random: &mut Random,
         call: impl Fn() -> Call<T>,
     ) -> TimedAnswer {
-        self.insist(random, |door| self.api(backend, door).request(call()).expect("a body")).await
+        self.retry(random, |address| self.api(backend, address).request(call()).expect("a body")).await
     }
 
-    /// Calls an operation of the operator, at any node.
-    pub(crate) async fn operate<T>(&self, random: &mut Random, call: impl Fn() -> Call<T>) -> TimedAnswer {
-        let nodes = Doors { balancer: self.doors.node(random).clone(), ..self.doors.clone() };
+    /// Calls an operator's operation at a random node, and retries it until it is answered.
+    pub(crate) async fn call_operator<T>(&self, random: &mut Random, call: impl Fn() -> Call<T>) -> TimedAnswer {
+        let nodes = Listeners { balancer: self.listeners.pick_node(random).clone(), ..self.listeners.clone() };
         let admin = |node: &Addresses| {
             Client::new(self.http.clone(), node.internal_base(), Credentials::Bearer(ADMIN_TOKEN.to_owned().into()))
         };
-        self.insist_at(&nodes, random, |node| admin(node).request(call()).expect("a body")).await
+        self.retry_at(&nodes, random, |node| admin(node).request(call()).expect("a body")).await
     }
 
     /// Retries a request until it is answered, as `docs/errors.md` says.
-    pub(crate) async fn insist(
+    pub(crate) async fn retry(
         &self,
         random: &mut Random,
         request: impl Fn(&Addresses) -> RequestBuilder,
     ) -> TimedAnswer {
-        self.insist_at(&self.doors, random, request).await
+        self.retry_at(&self.listeners, random, request).await
     }
 
-    async fn insist_at(
+    async fn retry_at(
         &self,
-        doors: &Doors,
+        listeners: &Listeners,
         random: &mut Random,
         request: impl Fn(&Addresses) -> RequestBuilder,
     ) -> TimedAnswer {
         let (begun, mut first) = (self.now(), None);
         loop {
-            let (door, invoked) = (doors.any(random).clone(), self.now());
-            let reply = self.ask(request(&door)).await.map(|reply| (self.now(), reply));
-            if reply.is_some() || self.now() - begun > PATIENCE {
+            let (address, invoked) = (listeners.pick(random).clone(), self.now());
+            let reply = self.send(request(&address)).await.map(|reply| (self.now(), reply));
+            if reply.is_some() || self.now() - begun > RETRY_TIME_MAX {
                 return TimedAnswer { first, invoked, reply };
             }
             first = Some(begun);
@@ -247,27 +247,27 @@ impl Scene {
         }
     }
 
-    /// As [`Scene::insist`], but now and then gives up at the first request without an answer.
-    pub(crate) async fn try_hard(
+    /// Retries a request as [`Scene::retry`] does. In a quarter of the calls, gives up after one attempt.
+    pub(crate) async fn retry_or_give_up(
         &self,
         random: &mut Random,
         request: impl Fn(&Addresses) -> RequestBuilder,
     ) -> TimedAnswer {
-        if random.below(4) == 0 { self.once(random, request).await } else { self.insist(random, request).await }
+        if random.below(4) == 0 { self.send_once(random, request).await } else { self.retry(random, request).await }
     }
 
-    /// Sends one request through any address; `None` if its outcome is unknown.
-    pub(crate) async fn once(
+    /// Sends a request once, through the balancer or a random node.
+    pub(crate) async fn send_once(
         &self,
         random: &mut Random,
         request: impl Fn(&Addresses) -> RequestBuilder,
     ) -> TimedAnswer {
-        let (invoked, door) = (self.now(), self.doors.any(random).clone());
-        let reply = self.ask(request(&door)).await;
+        let (invoked, address) = (self.now(), self.listeners.pick(random).clone());
+        let reply = self.send(request(&address)).await;
         TimedAnswer { first: None, invoked, reply: reply.map(|reply| (self.now(), reply)) }
     }
 
-    async fn ask(&self, request: RequestBuilder) -> Option<Reply> {
+    async fn send(&self, request: RequestBuilder) -> Option<Reply> {
         let reply = read(request).await.filter(|reply| reply.status < 500 && !matches!(reply.status, 408 | 429));
         let count = if reply.is_some() { &self.answers } else { &self.unanswered };
         count.fetch_add(1, Ordering::SeqCst);
@@ -279,18 +279,18 @@ impl Scene {
         &self,
         (book, record): (&Book<Op, Ret>, &str),
         (process, op): (u32, Op),
-        answered: TimedAnswer,
+        answer: TimedAnswer,
         read: impl Fn(&Reply) -> Option<Ret>,
     ) {
-        let TimedAnswer { first, invoked, reply } = answered;
+        let TimedAnswer { first, invoked, reply } = answer;
         let in_doubt = first.or(reply.is_none().then_some(invoked));
         if let Some(invoked) = in_doubt {
-            book.add(record, Fact { process: self.process(), op: op.clone(), invoked, ended: None });
+            book.add(record, Fact { process: self.next_process(), op: op.clone(), invoked, ended: None });
         }
         let Some((ended, reply)) = reply else { return };
         match read(&reply) {
             Some(ret) => book.add(record, Fact { process, op, invoked, ended: Some((ended, ret)) }),
-            None => self.unexpected(&format!("{op:?} of {record}"), &reply),
+            None => self.record_unexpected(&format!("{op:?} of {record}"), &reply),
         }
     }
 
@@ -299,19 +299,19 @@ impl Scene {
         &self,
         place: (&Book<Op, Ret>, &str),
         operation: (u32, Op),
-        answered: TimedAnswer,
+        answer: TimedAnswer,
         read: impl Fn(&Reply) -> Option<Ret>,
     ) {
-        if answered.reply.is_some() {
-            self.record(place, operation, TimedAnswer { first: None, ..answered }, read);
+        if answer.reply.is_some() {
+            self.record(place, operation, TimedAnswer { first: None, ..answer }, read);
         }
     }
 
-    /// Records a response that the model lacks, unless a wrong clock explains it.
-    pub(crate) fn unexpected(&self, what: &str, reply: &Reply) {
-        let is_of_clock = self.is_clock_wrong.load(Ordering::SeqCst) && matches!(reply.status, 400 | 410);
-        if !is_of_clock {
-            self.problem(format!("{what}: {} {}", reply.status, reply.text));
+    /// Records a response that the model does not have, unless a wrong clock explains it.
+    pub(crate) fn record_unexpected(&self, operation: &str, reply: &Reply) {
+        let is_clock_error = self.is_clock_wrong.load(Ordering::SeqCst) && matches!(reply.status, 400 | 410);
+        if !is_clock_error {
+            self.add_problem(format!("{operation}: {} {}", reply.status, reply.text));
         }
     }
 }

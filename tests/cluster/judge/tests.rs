@@ -7,7 +7,7 @@ use super::models::{
     Bank, BankOp, BankRet, IdempotencyKey, InitOp, InitRet, Places, PlacesOp, PlacesRet, Transaction, TransactionOp,
     TransactionRet,
 };
-use super::order::{Fact, Verdict, order};
+use super::order::{Fact, Verdict, find_order};
 
 const fn ms(time: u64) -> Duration {
     Duration::from_millis(time)
@@ -22,79 +22,91 @@ fn unknown<Op, Ret>(invoked: u64, op: Op) -> Fact<Op, Ret> {
 }
 
 #[test]
-fn a_transaction_has_one_outcome_and_no_poll_forgets_it() {
+fn a_transaction_has_one_outcome_that_every_later_poll_returns() {
     use TransactionOp::{Answer, Erase, Poll};
-    use TransactionRet::{Accepted, Erased, Missing, Other, Outcome, Pending};
-    let of = |facts: &[Fact<TransactionOp, TransactionRet>]| order(&Transaction::default(), facts);
-    let won = [fact(0, 4, Answer(1), Accepted), fact(1, 5, Answer(2), Other), fact(2, 6, Poll, Outcome(1))];
-    assert_eq!(of(&won), Verdict::Ordered);
-    assert_eq!(of(&[fact(0, 4, Answer(1), Accepted), fact(5, 6, Answer(2), Accepted)]), Verdict::Impossible(ms(6)));
-    assert_eq!(of(&[fact(0, 4, Answer(1), Accepted), fact(5, 6, Poll, Pending)]), Verdict::Impossible(ms(6)));
-    assert_eq!(of(&[fact(0, 4, Answer(1), Accepted), fact(3, 6, Poll, Pending)]), Verdict::Ordered);
-    // An operation without a response may have happened, or not.
-    assert_eq!(of(&[unknown(0, Answer(1)), fact(5, 6, Poll, Outcome(1))]), Verdict::Ordered);
-    assert_eq!(of(&[unknown(0, Answer(1)), fact(5, 6, Poll, Pending), fact(7, 8, Poll, Outcome(1))]), Verdict::Ordered);
-    let forgotten = [unknown(0, Answer(1)), fact(5, 6, Poll, Outcome(1)), fact(7, 8, Poll, Pending)];
-    assert_eq!(of(&forgotten), Verdict::Impossible(ms(8)));
+    use TransactionRet::{Accepted, Conflict, Erased, Missing, Outcome, Pending};
+    let verdict = |facts: &[Fact<TransactionOp, TransactionRet>]| find_order(&Transaction::default(), facts);
+    let won = [fact(0, 4, Answer(1), Accepted), fact(1, 5, Answer(2), Conflict), fact(2, 6, Poll, Outcome(1))];
+    assert_eq!(verdict(&won), Verdict::Ordered);
     assert_eq!(
-        of(&[fact(0, 1, Erase, Erased), fact(2, 3, Poll, Pending), fact(4, 5, Poll, Missing)]),
+        verdict(&[fact(0, 4, Answer(1), Accepted), fact(5, 6, Answer(2), Accepted)]),
+        Verdict::Impossible(ms(6))
+    );
+    assert_eq!(verdict(&[fact(0, 4, Answer(1), Accepted), fact(5, 6, Poll, Pending)]), Verdict::Impossible(ms(6)));
+    assert_eq!(verdict(&[fact(0, 4, Answer(1), Accepted), fact(3, 6, Poll, Pending)]), Verdict::Ordered);
+    // An operation without a response may have happened, or not.
+    assert_eq!(verdict(&[unknown(0, Answer(1)), fact(5, 6, Poll, Outcome(1))]), Verdict::Ordered);
+    assert_eq!(
+        verdict(&[unknown(0, Answer(1)), fact(5, 6, Poll, Pending), fact(7, 8, Poll, Outcome(1))]),
+        Verdict::Ordered
+    );
+    let forgotten = [unknown(0, Answer(1)), fact(5, 6, Poll, Outcome(1)), fact(7, 8, Poll, Pending)];
+    assert_eq!(verdict(&forgotten), Verdict::Impossible(ms(8)));
+    assert_eq!(
+        verdict(&[fact(0, 1, Erase, Erased), fact(2, 3, Poll, Pending), fact(4, 5, Poll, Missing)]),
         Verdict::Ordered
     );
     let served = [fact(0, 1, Answer(1), Accepted), fact(2, 3, Erase, Erased), fact(4, 5, Poll, Outcome(1))];
-    assert_eq!(of(&served), Verdict::Impossible(ms(5)));
+    assert_eq!(verdict(&served), Verdict::Impossible(ms(5)));
 }
 
 #[test]
 fn an_idempotency_key_has_one_answer() {
-    let of = |facts: &[Fact<InitOp, InitRet>]| order(&IdempotencyKey::default(), facts);
+    let verdict = |facts: &[Fact<InitOp, InitRet>]| find_order(&IdempotencyKey::default(), facts);
     let once = [
         fact(0, 9, InitOp(0), InitRet::Opened(7)),
         fact(1, 8, InitOp(0), InitRet::Opened(7)),
         fact(2, 7, InitOp(1), InitRet::Reused),
     ];
-    assert_eq!(of(&once), Verdict::Ordered);
-    assert_eq!(of(&[once[0].clone(), fact(10, 11, InitOp(0), InitRet::Opened(8))]), Verdict::Impossible(ms(11)));
-    assert_eq!(of(&[unknown(0, InitOp(1)), fact(2, 3, InitOp(0), InitRet::Reused)]), Verdict::Ordered);
-    assert_eq!(of(&[fact(2, 3, InitOp(0), InitRet::Reused)]), Verdict::Impossible(ms(3)));
+    assert_eq!(verdict(&once), Verdict::Ordered);
+    assert_eq!(verdict(&[once[0].clone(), fact(10, 11, InitOp(0), InitRet::Opened(8))]), Verdict::Impossible(ms(11)));
+    assert_eq!(verdict(&[unknown(0, InitOp(1)), fact(2, 3, InitOp(0), InitRet::Reused)]), Verdict::Ordered);
+    assert_eq!(verdict(&[fact(2, 3, InitOp(0), InitRet::Reused)]), Verdict::Impossible(ms(3)));
 }
 
 #[test]
 fn a_debit_is_made_once_and_no_balance_is_negative() {
     use BankOp::{Balance, Debit, Grant, Statement};
-    let of = |facts: &[Fact<BankOp, BankRet>]| order(&Bank::default(), facts);
+    let verdict = |facts: &[Fact<BankOp, BankRet>]| find_order(&Bank::default(), facts);
     let grant = fact(0, 1, Grant(0, 1), BankRet::Granted(Some(1)));
     let spent = [grant.clone(), fact(2, 9, Debit(1), BankRet::Debited), fact(2, 9, Debit(2), BankRet::Refused)];
-    assert_eq!(of(&spent), Verdict::Ordered);
+    assert_eq!(verdict(&spent), Verdict::Ordered);
     let twice = [grant.clone(), fact(2, 9, Debit(1), BankRet::Debited), fact(2, 9, Debit(2), BankRet::Debited)];
-    assert_eq!(of(&twice), Verdict::Impossible(ms(9)));
+    assert_eq!(verdict(&twice), Verdict::Impossible(ms(9)));
     let free = [grant.clone(), fact(2, 3, Debit(1), BankRet::Debited), fact(4, 5, Balance, BankRet::Balance(1))];
-    assert_eq!(of(&free), Verdict::Impossible(ms(5)));
+    assert_eq!(verdict(&free), Verdict::Impossible(ms(5)));
     let stale =
         [grant, fact(2, 3, Debit(1), BankRet::Debited), fact(4, 5, Statement, BankRet::Statement(BTreeSet::from([0])))];
-    assert_eq!(of(&stale), Verdict::Impossible(ms(5)));
+    assert_eq!(verdict(&stale), Verdict::Impossible(ms(5)));
 }
 
 #[test]
-fn an_event_has_no_more_guests_than_places_and_each_person_once() {
-    use PlacesOp::{Change, List, Look, Register};
-    let of = |facts: &[Fact<PlacesOp, PlacesRet>]| order(&Places::of(1), facts);
+fn an_event_registers_each_person_once_and_no_more_guests_than_places() {
+    use PlacesOp::{ReadEvent, ReadGuests, Register, SetMax};
+    let verdict = |facts: &[Fact<PlacesOp, PlacesRet>]| find_order(&Places::with_max(1), facts);
     let first = fact(0, 5, Register(0, 1), PlacesRet::Registered);
-    assert_eq!(of(&[first.clone(), fact(0, 5, Register(1, 2), PlacesRet::Full)]), Verdict::Ordered);
-    assert_eq!(of(&[first.clone(), fact(0, 5, Register(1, 2), PlacesRet::Registered)]), Verdict::Impossible(ms(5)));
-    let wider = fact(6, 7, Change(7, 2), PlacesRet::Changed);
+    assert_eq!(verdict(&[first.clone(), fact(0, 5, Register(1, 2), PlacesRet::Full)]), Verdict::Ordered);
     assert_eq!(
-        of(&[first.clone(), wider.clone(), fact(8, 9, Register(1, 1), PlacesRet::Registered)]),
+        verdict(&[first.clone(), fact(0, 5, Register(1, 2), PlacesRet::Registered)]),
+        Verdict::Impossible(ms(5))
+    );
+    let wider = fact(6, 7, SetMax(7, 2), PlacesRet::Changed);
+    assert_eq!(
+        verdict(&[first.clone(), wider.clone(), fact(8, 9, Register(1, 1), PlacesRet::Registered)]),
         Verdict::Impossible(ms(9))
     );
-    assert_eq!(of(&[first.clone(), wider, fact(8, 9, Register(1, 1), PlacesRet::Duplicate)]), Verdict::Ordered);
-    assert_eq!(of(&[first.clone(), fact(6, 7, Look, PlacesRet::Shown(0, 1))]), Verdict::Impossible(ms(7)));
-    assert_eq!(of(&[first, fact(6, 7, List, PlacesRet::Guests(BTreeSet::new()))]), Verdict::Impossible(ms(7)));
+    assert_eq!(verdict(&[first.clone(), wider, fact(8, 9, Register(1, 1), PlacesRet::Duplicate)]), Verdict::Ordered);
+    assert_eq!(verdict(&[first.clone(), fact(6, 7, ReadEvent, PlacesRet::Counts(0, 1))]), Verdict::Impossible(ms(7)));
+    assert_eq!(
+        verdict(&[first, fact(6, 7, ReadGuests, PlacesRet::Guests(BTreeSet::new()))]),
+        Verdict::Impossible(ms(7))
+    );
 }
 
-/// Any verdict will do, for many concurrent operations and many without a response.
+/// The history has many concurrent operations, and many without a response.
 #[test]
-fn a_long_history_has_a_verdict() {
-    let of = |facts: &[Fact<BankOp, BankRet>]| order(&Bank::default(), facts);
+fn a_long_history_is_checked_within_the_search_limit() {
+    let verdict = |facts: &[Fact<BankOp, BankRet>]| find_order(&Bank::default(), facts);
     let mut facts = vec![fact(0, 1, BankOp::Grant(0, 50), BankRet::Granted(Some(50)))];
     for round in 0..20_u32 {
         let at = u64::from(round) * 100;
@@ -105,7 +117,7 @@ fn a_long_history_has_a_verdict() {
         let balance = 50 + 2 * u64::from(round + 1) - 4 * u64::from(round + 1);
         facts.push(fact(at + 60, at + 61, BankOp::Balance, BankRet::Balance(balance)));
     }
-    assert_eq!(of(&facts), Verdict::Ordered);
+    assert_eq!(verdict(&facts), Verdict::Ordered);
     facts.push(fact(3_000, 3_001, BankOp::Balance, BankRet::Balance(11)));
-    assert_eq!(of(&facts), Verdict::Impossible(ms(3_001)));
+    assert_eq!(verdict(&facts), Verdict::Impossible(ms(3_001)));
 }

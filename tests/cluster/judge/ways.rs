@@ -10,38 +10,38 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// The direction in which bytes pass. The others wait, as when a network drops packets.
+/// Which bytes a route forwards. All other bytes wait, as when a network drops packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Passage {
     Open,
-    /// Requests pass, replies do not.
+    /// Requests pass, and replies wait.
     Mute,
     Cut,
 }
 
 /// All routes of one node.
-pub(crate) struct Ways {
+pub(crate) struct Routes {
     /// URLs of the routes to the sentinels.
     pub(crate) urls: Vec<String>,
     passage: watch::Sender<Passage>,
 }
 
-/// Ports of servers as on the wire, and their replacements.
+/// Ports of servers and of their routes, as decimal digits.
 type Ports = Arc<BTreeMap<[u8; 5], [u8; 5]>>;
 
-impl Ways {
-    pub(crate) async fn to(redis: &Sentinels) -> Self {
-        let (passage, seen) = watch::channel(Passage::Open);
+impl Routes {
+    pub(crate) async fn start(redis: &Sentinels) -> Self {
+        let (passage, current) = watch::channel(Passage::Open);
         let mut ports = BTreeMap::new();
         for server in redis.servers() {
-            let own = open(server.address(), seen.clone(), Ports::default()).await;
+            let port = open(server.address(), current.clone(), Ports::default()).await;
             let digits = |port: u16| <[u8; 5]>::try_from(port.to_string().as_bytes()).expect("five digits");
-            ports.insert(digits(server.port()), digits(own));
+            ports.insert(digits(server.port()), digits(port));
         }
         let (ports, mut urls) = (Arc::new(ports), Vec::new());
         for sentinel in redis.sentinels() {
-            let own = open(sentinel.address(), seen.clone(), Arc::clone(&ports)).await;
-            urls.push(format!("redis://127.0.0.1:{own}/"));
+            let port = open(sentinel.address(), current.clone(), Arc::clone(&ports)).await;
+            urls.push(format!("redis://127.0.0.1:{port}/"));
         }
         Self { urls, passage }
     }
@@ -54,19 +54,19 @@ impl Ways {
 /// Opens a route and returns its port.
 async fn open(address: String, passage: watch::Receiver<Passage>, ports: Ports) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let own = listener.local_addr().expect("an address").port();
+    let port = listener.local_addr().expect("an address").port();
     tokio::spawn(async move {
         while let Ok((near, _)) = listener.accept().await {
             let Ok(far) = TcpStream::connect(&address).await else { continue };
             let ((from_near, to_near), (from_far, to_far)) = (near.into_split(), far.into_split());
-            tokio::spawn(carry(
+            tokio::spawn(forward(
                 from_near,
                 to_far,
                 passage.clone(),
                 |passage| passage != Passage::Cut,
                 Ports::default(),
             ));
-            tokio::spawn(carry(
+            tokio::spawn(forward(
                 from_far,
                 to_near,
                 passage.clone(),
@@ -75,10 +75,11 @@ async fn open(address: String, passage: watch::Receiver<Passage>, ports: Ports) 
             ));
         }
     });
-    own
+    port
 }
 
-async fn carry(
+/// Forwards bytes in one direction while the passage allows it, and replaces ports.
+async fn forward(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
     mut passage: watch::Receiver<Passage>,
@@ -104,9 +105,9 @@ fn rewrite(bytes: &mut [u8], ports: &BTreeMap<[u8; 5], [u8; 5]>) {
     const BEFORE: &[u8] = b"$5\r\n";
     for at in BEFORE.len()..bytes.len().saturating_sub(4) {
         if bytes[..at].ends_with(BEFORE)
-            && let Some(own) = <[u8; 5]>::try_from(&bytes[at..at + 5]).ok().and_then(|port| ports.get(&port))
+            && let Some(port) = <[u8; 5]>::try_from(&bytes[at..at + 5]).ok().and_then(|port| ports.get(&port))
         {
-            bytes[at..at + 5].copy_from_slice(own);
+            bytes[at..at + 5].copy_from_slice(port);
         }
     }
 }

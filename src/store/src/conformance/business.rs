@@ -1,7 +1,6 @@
-//! A small business over a store: verifications, guests, flows, credits and webhooks, step by step.
+//! A small business that uses every part of a store: verifications, guests, flows, credits and webhooks.
 //!
-//! Tests that damage the storage under a store fill it with this. Each step is one answered call; a [`Witness`] records
-//! it.
+//! Tests that damage the storage fill a store with it. Each step is one answered call, which a [`Witness`] records.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +32,7 @@ use crate::{
 
 /// Records each answered step.
 pub(crate) trait Witness {
-    /// Records a step once its answer has arrived.
+    /// Records a step after its answer.
     fn answered(&mut self, step: &'static str) -> impl Future<Output = ()>;
 }
 
@@ -58,21 +57,21 @@ pub(crate) struct Business {
     rounds: u8,
 }
 
-/// Seals text for its owner under the store's key.
-fn sealed(store: &Store, owner: &[u8], text: &str) -> Sealed {
+/// Seals text for an owner under the store's key.
+fn seal_text(store: &Store, owner: &[u8], text: &str) -> Sealed {
     store.vault().seal(owner, text.as_bytes())
 }
 
-/// Returns the answer with an outcome and a proof, sealed as the service seals them.
-fn complete(store: &Store, complete: CompleteTransaction, number: u8) -> CompleteTransaction {
+/// Replaces the outcome and the proof of a completion by values that are sealed under the store's key.
+fn with_sealed_outcome(store: &Store, complete: CompleteTransaction, number: u8) -> CompleteTransaction {
     let owner = *complete.id.as_bytes();
-    let outcome = sealed(store, &owner, &format!("planted outcome {number}"));
-    let evidence = Some(sealed(store, &owner, &format!("planted proof {number}")));
+    let outcome = seal_text(store, &owner, &format!("planted outcome {number}"));
+    let evidence = Some(seal_text(store, &owner, &format!("planted proof {number}")));
     CompleteTransaction { outcome, evidence, ..complete }
 }
 
 impl Business {
-    /// Founds a business: a client with credits, an app with a key and URLs, a user, an event.
+    /// Creates a business: a client with credits, an app with a key and URLs, a user, a session and an event.
     pub(crate) async fn found(test: &impl TestStore, witness: &mut impl Witness) -> Self {
         let (store, client) = (test.store(), client(test));
         let id = client.client_id.clone();
@@ -129,7 +128,7 @@ impl Business {
         }
     }
 
-    /// Does a day's work, in steps.
+    /// Does one round of work in every area.
     pub(crate) async fn work(&mut self, test: &impl TestStore, witness: &mut impl Witness) {
         self.rounds += 1;
         self.verify(test, witness).await;
@@ -138,6 +137,7 @@ impl Business {
         self.keep_books(test, witness).await;
     }
 
+    /// Builds the opening of a transaction of the app, and remembers its id.
     fn opening(&mut self, test: &impl TestStore) -> OpenTransaction {
         let mut open = opening(test, &self.client);
         Arc::make_mut(&mut open.pending).app = self.app.app_id.clone();
@@ -146,25 +146,31 @@ impl Business {
         open
     }
 
-    /// Opens verifications: one with every field, and three together. One of the three is declined, one expires and one
-    /// stays pending.
+    /// Opens and completes a verification with every field. Opens three more in one call: one is declined, one expires,
+    /// and one stays pending.
     async fn verify(&mut self, test: &impl TestStore, witness: &mut impl Witness) {
         let (store, number) = (test.store(), self.rounds);
         let scope = scope(&self.client, number);
-        let answer = sealed(store, &scope.digest, &format!("planted answer {number}"));
-        let kept =
+        let answer = seal_text(store, &scope.digest, &format!("planted answer {number}"));
+        let stored_answer =
             IdempotentAnswer { scope, request: [number; 32], answer, until: test.now() + super::fixture::RESULT_TTL };
         self.scopes.push(scope);
-        let open =
-            OpenTransaction { idempotency: Some(kept), intent: Some(b"planted intent".to_vec()), ..self.opening(test) };
+        let open = OpenTransaction {
+            idempotency: Some(stored_answer),
+            intent: Some(b"planted intent".to_vec()),
+            ..self.opening(test)
+        };
         let id = open.pending.id;
         assert!(matches!(store.open_transaction(open).await.unwrap(), OpenOutcome::Opened { .. }));
         witness.answered("an init with an Idempotency-Key").await;
         store.note_page(id).await.unwrap();
         witness.answered("a page").await;
         let credential = Some(PresentedCredential { digest: CredentialIdentity([number; 32]), holder_bound: false });
-        let delivery =
-            queued(store, complete(store, CompleteTransaction { credential, ..completing(id, number) }, number)).await;
+        let delivery = complete(
+            store,
+            with_sealed_outcome(store, CompleteTransaction { credential, ..completing(id, number) }, number),
+        )
+        .await;
         witness.answered("a callback").await;
         assert!(store.claim_delivery(delivery, id.into()).await.unwrap());
         witness.answered("a claim").await;
@@ -177,9 +183,11 @@ impl Business {
         let ids: Vec<TxnId> = opens.iter().map(|open| open.pending.id).collect();
         assert!(store.open_transactions(opens).await.unwrap().iter().all(Result::is_ok));
         witness.answered("three inits together").await;
-        let declined =
-            CompleteTransaction { code: Some("301".into()), ..complete(store, declining(ids[0], number), number) };
-        let delivery = queued(store, declined).await;
+        let declined = CompleteTransaction {
+            code: Some("301".into()),
+            ..with_sealed_outcome(store, declining(ids[0], number), number)
+        };
+        let delivery = complete(store, declined).await;
         witness.answered("a refusal").await;
         if number.is_multiple_of(2) {
             assert!(store.claim_delivery(delivery, ids[0].into()).await.unwrap());
@@ -189,7 +197,7 @@ impl Business {
         witness.answered("an end").await;
     }
 
-    /// Opens two scans, and registers and checks in one of them.
+    /// Opens two scans, registers and checks in one guest, and changes the event.
     async fn admit(&mut self, test: &impl TestStore, witness: &mut impl Witness) {
         let (store, number) = (test.store(), self.rounds);
         for is_registered in [true, false] {
@@ -200,7 +208,7 @@ impl Business {
             witness.answered("a scan").await;
             if is_registered {
                 self.webhooks.push(id.into());
-                queued(store, complete(store, completing(id, number), number)).await;
+                complete(store, with_sealed_outcome(store, completing(id, number), number)).await;
                 witness.answered("a registration").await;
             }
         }
@@ -213,30 +221,30 @@ impl Business {
         witness.answered("a change of the event").await;
     }
 
-    /// Opens flows: a consent with its data, and a document to be signed.
+    /// Opens a consent for wealth data and a document to sign, and reports their progress.
     async fn follow_flows(&mut self, test: &impl TestStore, witness: &mut impl Witness) {
         let store = test.store();
         let party = Party { client: self.client.clone(), app: self.app.app_id.clone() };
         let flow = opened(test, wealth(test, &party)).await;
         witness.answered("a flow").await;
-        let signed = opened(test, document(test, &party, None)).await;
+        let document = opened(test, document(test, &party, None)).await;
         witness.answered("a document").await;
-        for (flow, told) in [
+        for (flow, report) in [
             (&flow, ShortReport::Consent("Accepted", 1)),
             (&flow, ShortReport::Data(1, "RAW", 1)),
-            (&signed, ShortReport::Document("Rejected")),
+            (&document, ShortReport::Document("Rejected")),
         ] {
-            let queued = accepted(test, flow, told).await;
+            let queued = accepted(test, flow, report).await;
             witness.answered("a report").await;
             if let Some(delivery) = queued {
                 self.webhooks.push(delivery.subject);
-                if matches!(told, ShortReport::Data(..)) {
+                if matches!(report, ShortReport::Data(..)) {
                     assert!(store.claim_delivery(delivery.id, delivery.subject).await.unwrap());
                     witness.answered("a claim of a report").await;
                 }
             }
         }
-        self.flows.extend([flow, signed]);
+        self.flows.extend([flow, document]);
     }
 
     /// Moves credits, appends to the logs, and adds the figures of a day.
@@ -244,8 +252,8 @@ impl Business {
         let (store, number) = (test.store(), self.rounds);
         store.move_credits(self.client.clone(), grant(50, &format!("grant {number}"))).await.unwrap();
         witness.answered("another grant").await;
-        let adjusted = CreditMove { kind: EntryKind::Adjust, amount: -3, reference: format!("adjust {number}") };
-        store.move_credits(self.client.clone(), adjusted).await.unwrap();
+        let adjustment = CreditMove { kind: EntryKind::Adjust, amount: -3, reference: format!("adjust {number}") };
+        store.move_credits(self.client.clone(), adjustment).await.unwrap();
         witness.answered("an adjustment").await;
         store.append_audit(format!("{{\"asked\":\"planted {number}\"}}")).await.unwrap();
         witness.answered("an entry of the audit log").await;
@@ -259,7 +267,7 @@ impl Business {
         witness.answered("the figures of a day").await;
     }
 
-    /// Erases a verification that was opened with an `Idempotency-Key` in the first round.
+    /// Erases the verification that the first round opened with an `Idempotency-Key`.
     pub(crate) async fn erase(&self, test: &impl TestStore, witness: &mut impl Witness) {
         test.store().erase(ErasureSubject::Transaction(self.txns[0])).await.unwrap();
         witness.answered("an erasure").await;
@@ -272,8 +280,8 @@ impl Business {
         witness.answered("a sweep").await;
     }
 
-    /// Makes one verification, to check that the store still works. Returns the balance after it.
-    pub(crate) async fn goes_on(&self, test: &impl TestStore) -> u64 {
+    /// Opens a transaction to check that the store still works. Returns the balance afterwards.
+    pub(crate) async fn open_another(&self, test: &impl TestStore) -> u64 {
         let OpenOutcome::Opened { balance } =
             test.store().open_transaction(opening_with_hook(test, &self.client, None)).await.unwrap()
         else {
@@ -283,9 +291,9 @@ impl Business {
     }
 }
 
-/// Completes a transaction, which must queue a webhook.
-async fn queued(store: &Store, complete: CompleteTransaction) -> DeliveryId {
-    match store.complete_transaction(complete).await.unwrap() {
+/// Completes a transaction, which must queue a webhook. Returns the id of the delivery.
+async fn complete(store: &Store, command: CompleteTransaction) -> DeliveryId {
+    match store.complete_transaction(command).await.unwrap() {
         CompleteOutcome::Completed { queued: Some(delivery), repeated: false, .. } => delivery.id,
         other => panic!("{other:?}"),
     }

@@ -1,5 +1,5 @@
-//! The log of a client: every entry once, newest first, for its own time.
-#![allow(missing_docs)] // Each name is the sentence that the property states.
+//! The log of a client: every entry once, newest first, until its month expires.
+#![allow(missing_docs)] // The name of each function states the property that it checks.
 
 use std::time::Duration;
 
@@ -26,11 +26,11 @@ pub(crate) fn entry(test: &impl TestStore, action: Action) -> LogEntry {
 }
 
 /// Returns the whole log, read in pages of `limit` entries.
-async fn log(test: &impl TestStore, client: &ClientId, filter: LogFilter, limit: u32) -> Vec<LogEntry> {
+async fn read_log(test: &impl TestStore, client: &ClientId, filter: LogFilter, limit: u32) -> Vec<LogEntry> {
     let (mut entries, mut before) = (Vec::new(), None);
     loop {
-        let asked = AskedLog { client: client.clone(), filter: filter.clone(), before, limit, now: test.now() };
-        let page = test.store().client_log(asked).await.unwrap();
+        let query = AskedLog { client: client.clone(), filter: filter.clone(), before, limit, now: test.now() };
+        let page = test.store().client_log(query).await.unwrap();
         assert!(page.entries.len() <= limit as usize);
         entries.extend(page.entries);
         before = page.next;
@@ -40,7 +40,7 @@ async fn log(test: &impl TestStore, client: &ClientId, filter: LogFilter, limit:
     }
 }
 
-pub(crate) async fn the_log_of_a_client_is_read_in_parts_the_newest_entry_first(test: &impl TestStore) {
+pub(crate) async fn the_log_of_a_client_is_read_in_pages_newest_entry_first(test: &impl TestStore) {
     let (client, mut written) = (client_with(test, 0).await, Vec::new());
     for number in 0..7 {
         let entry = entry(test, if number % 2 == 0 { Action::SignedIn } else { Action::DetailsShown });
@@ -51,26 +51,26 @@ pub(crate) async fn the_log_of_a_client_is_read_in_parts_the_newest_entry_first(
         }
     }
     for limit in [1, 2, 7, 100] {
-        assert_eq!(log(test, &client, LogFilter::default(), limit).await, written, "{limit}");
+        assert_eq!(read_log(test, &client, LogFilter::default(), limit).await, written, "{limit}");
     }
     let signed_in = LogFilter { action: Some(Action::SignedIn), actor: None };
-    assert_eq!(log(test, &client, signed_in, 2).await.len(), 4);
-    let one = LogFilter { action: None, actor: Some(written[3].actor.id().to_owned()) };
-    assert_eq!(log(test, &client, one, 2).await, written[3..4]);
+    assert_eq!(read_log(test, &client, signed_in, 2).await.len(), 4);
+    let of_one_actor = LogFilter { action: None, actor: Some(written[3].actor.id().to_owned()) };
+    assert_eq!(read_log(test, &client, of_one_actor, 2).await, written[3..4]);
     assert_eq!(
-        log(test, &client_with(test, 0).await, LogFilter::default(), 10).await,
+        read_log(test, &client_with(test, 0).await, LogFilter::default(), 10).await,
         [],
-        "another client has its own"
+        "the log of another client is empty"
     );
 }
 
-pub(crate) async fn entries_that_race_for_a_new_month_are_all_in_the_log(test: &impl TestStore) {
+pub(crate) async fn concurrent_first_entries_of_a_month_are_all_in_the_log(test: &impl TestStore) {
     let client = client_with(test, 0).await;
     let entries: Vec<_> = (0..20).map(|_| entry(test, Action::SignedIn)).collect();
     let appended =
         join_all(entries.iter().map(|entry| test.store().append_client_log(client.clone(), entry.clone()))).await;
     appended.into_iter().for_each(Result::unwrap);
-    let mut ids: Vec<_> = log(test, &client, LogFilter::default(), 6)
+    let mut ids: Vec<_> = read_log(test, &client, LogFilter::default(), 6)
         .await
         .into_iter()
         .map(|entry| entry.actor.id().to_owned())
@@ -80,7 +80,7 @@ pub(crate) async fn entries_that_race_for_a_new_month_are_all_in_the_log(test: &
     assert_eq!(ids.len(), 20);
 }
 
-pub(crate) async fn the_log_goes_with_what_is_erased_of_its_client(test: &impl TestStore) {
+pub(crate) async fn erasing_a_client_erases_its_log(test: &impl TestStore) {
     let (client, other) = (client_with(test, 0).await, client_with(test, 0).await);
     for owner in [&client, &other] {
         test.store().append_client_log(owner.clone(), entry(test, Action::SignedIn)).await.unwrap();
@@ -88,6 +88,6 @@ pub(crate) async fn the_log_goes_with_what_is_erased_of_its_client(test: &impl T
         test.store().append_client_log(owner.clone(), entry(test, Action::SignedOut)).await.unwrap();
     }
     test.store().erase(ErasureSubject::Client(client.clone())).await.unwrap();
-    assert_eq!(log(test, &client, LogFilter::default(), 10).await, []);
-    assert_eq!(log(test, &other, LogFilter::default(), 10).await.len(), 2);
+    assert_eq!(read_log(test, &client, LogFilter::default(), 10).await, []);
+    assert_eq!(read_log(test, &other, LogFilter::default(), 10).await.len(), 2);
 }

@@ -1,5 +1,5 @@
-//! Completing transactions: once, in time, and with a credential that was not used elsewhere.
-#![allow(missing_docs)] // Each name is the sentence that the property states.
+//! Completing transactions: once, in time, and with a credential that is not a replay.
+#![allow(missing_docs)] // The name of each function states the property that it checks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use super::fixture::{
 use crate::{CompleteOutcome, CompleteTransaction, ExpireOutcome, PresentedCredential};
 use crate::{CompletedRecord, TransactionRecord};
 
-pub(crate) async fn completing_keeps_the_result_and_queues_one_webhook(test: &impl TestStore) {
+pub(crate) async fn completing_stores_the_result_and_queues_one_webhook(test: &impl TestStore) {
     let client = client_with(test, 1).await;
     let pending = opened(test, &client).await;
     test.advance(Duration::from_secs(60));
@@ -55,12 +55,12 @@ pub(crate) async fn completing_keeps_the_result_and_queues_one_webhook(test: &im
         (pending.id.into(), pending.terms.webhook_url)
     );
     assert_eq!(delivery.stored_bytes, sealed("outcome 5").size());
-    let kept = test.store().load_delivery(pending.id.into()).await.unwrap().unwrap();
-    assert_eq!((kept.id, kept.queued_at, kept.claimed_at, kept.attempt), (delivery.id, test.now(), None, None));
-    assert_eq!(kept.origin, "https://hooks.example");
+    let stored = test.store().load_delivery(pending.id.into()).await.unwrap().unwrap();
+    assert_eq!((stored.id, stored.queued_at, stored.claimed_at, stored.attempt), (delivery.id, test.now(), None, None));
+    assert_eq!(stored.origin, "https://hooks.example");
 }
 
-pub(crate) async fn without_a_webhook_url_nothing_is_queued(test: &impl TestStore) {
+pub(crate) async fn a_transaction_without_a_webhook_url_queues_no_delivery(test: &impl TestStore) {
     let client = client_with(test, 1).await;
     let open = opening_with_hook(test, &client, None);
     let id = open.pending.id;
@@ -71,7 +71,7 @@ pub(crate) async fn without_a_webhook_url_nothing_is_queued(test: &impl TestStor
     assert_eq!(test.store().load_delivery(id.into()).await, Ok(None));
 }
 
-pub(crate) async fn the_same_answer_again_is_repeated_and_another_one_is_refused(test: &impl TestStore) {
+pub(crate) async fn an_equal_answer_is_a_repetition_and_a_different_one_is_refused(test: &impl TestStore) {
     let client = client_with(test, 1).await;
     let (pending, _) = completed(test, &client).await;
     let first = test.store().load_transaction(pending.id).await.unwrap();
@@ -87,17 +87,17 @@ pub(crate) async fn the_same_answer_again_is_repeated_and_another_one_is_refused
     assert_eq!(test.store().due_deliveries(None, None, 10).await.unwrap().len(), 1);
 }
 
-pub(crate) async fn of_two_racing_answers_one_wins(test: &impl TestStore) {
+pub(crate) async fn one_of_several_racing_answers_wins(test: &impl TestStore) {
     let client = client_with(test, 20).await;
     for _ in 0..20 {
         let id = opened(test, &client).await.id;
         let race = join_all((1..=8).map(|answer| test.store().complete_transaction(completing(id, answer)))).await;
-        let won: Vec<_> = race
+        let winners: Vec<_> = race
             .iter()
             .filter(|outcome| matches!(outcome, Ok(CompleteOutcome::Completed { repeated: false, .. })))
             .collect();
-        let lost = race.iter().filter(|outcome| matches!(outcome, Ok(CompleteOutcome::AlreadyCompleted(_)))).count();
-        assert_eq!((won.len(), lost), (1, 7));
+        let losers = race.iter().filter(|outcome| matches!(outcome, Ok(CompleteOutcome::AlreadyCompleted(_)))).count();
+        assert_eq!((winners.len(), losers), (1, 7));
     }
     assert_eq!(test.store().due_deliveries(None, None, 100).await.unwrap().len(), 20);
 }
@@ -111,11 +111,14 @@ pub(crate) async fn a_transaction_expires_by_the_clock_of_the_store(test: &impl 
     test.advance(Duration::from_millis(1));
     assert_eq!(test.store().complete_transaction(completing(late, 2)).await, Ok(CompleteOutcome::Expired));
     assert!(matches!(test.store().load_transaction(late).await, Ok(Some(TransactionRecord::Expired(_)))));
-    let again = test.store().complete_transaction(completing(in_time, 1)).await.unwrap();
-    assert!(matches!(again, CompleteOutcome::Completed { repeated: true, .. }), "a repetition is not late");
+    let repetition = test.store().complete_transaction(completing(in_time, 1)).await.unwrap();
+    assert!(
+        matches!(repetition, CompleteOutcome::Completed { repeated: true, .. }),
+        "a repetition is accepted after the window"
+    );
 }
 
-pub(crate) async fn a_window_that_is_ended_before_its_time_stays_over(test: &impl TestStore) {
+pub(crate) async fn a_window_that_was_ended_early_stays_ended(test: &impl TestStore) {
     let client = client_with(test, 3).await;
     let pending = opened(test, &client).await;
     test.advance(Duration::from_secs(60));
@@ -127,22 +130,22 @@ pub(crate) async fn a_window_that_is_ended_before_its_time_stays_over(test: &imp
     assert_eq!(
         test.store().expire_transaction(pending.id).await,
         Ok(ExpireOutcome::Expired(ended)),
-        "it ended when it ended"
+        "the first end stands"
     );
     assert_eq!(test.store().due_deliveries(None, None, 10).await, Ok(vec![]));
 
-    let (by_itself, completed) = (opened(test, &client).await, completed(test, &client).await.0);
+    let (expiring, completed) = (opened(test, &client).await, completed(test, &client).await.0);
     let Ok(Some(TransactionRecord::Completed(record))) = test.store().load_transaction(completed.id).await else {
         panic!("{completed:?}")
     };
     assert_eq!(test.store().expire_transaction(completed.id).await, Ok(ExpireOutcome::AlreadyCompleted(record)));
     test.advance(WINDOW);
-    assert_eq!(test.store().expire_transaction(by_itself.id).await, Ok(ExpireOutcome::Expired(by_itself)));
+    assert_eq!(test.store().expire_transaction(expiring.id).await, Ok(ExpireOutcome::Expired(expiring)));
     let unknown = TxnId::generate(client.partition(), 0);
     assert_eq!(test.store().expire_transaction(unknown).await, Ok(ExpireOutcome::NotFound));
 }
 
-pub(crate) async fn of_an_answer_and_an_end_of_the_window_that_race_one_wins(test: &impl TestStore) {
+pub(crate) async fn either_an_answer_or_the_end_of_the_window_wins_a_race(test: &impl TestStore) {
     let client = client_with(test, 20).await;
     for _ in 0..20 {
         let id = opened(test, &client).await.id;
@@ -163,7 +166,7 @@ fn with_credential(id: TxnId, answer: u8, credential: u8) -> CompleteTransaction
     }
 }
 
-pub(crate) async fn a_credential_is_refused_under_another_transaction_while_its_window_lasts(test: &impl TestStore) {
+pub(crate) async fn a_credential_is_refused_under_another_transaction_in_the_replay_window(test: &impl TestStore) {
     let client = client_with(test, 4).await;
     let (first, second) = (opened(test, &client).await.id, opened(test, &client).await.id);
     test.store().complete_transaction(with_credential(first, 1, 9)).await.unwrap();
@@ -185,7 +188,7 @@ pub(crate) async fn a_credential_is_refused_under_another_transaction_while_its_
     assert!(matches!(later, CompleteOutcome::Completed { repeated: false, .. }));
 }
 
-pub(crate) async fn a_credential_that_its_holder_bound_to_a_transaction_is_no_replay(test: &impl TestStore) {
+pub(crate) async fn a_holder_bound_credential_is_not_a_replay(test: &impl TestStore) {
     let client = client_with(test, 3).await;
     let (first, second, third) =
         (opened(test, &client).await.id, opened(test, &client).await.id, opened(test, &client).await.id);
@@ -197,8 +200,8 @@ pub(crate) async fn a_credential_that_its_holder_bound_to_a_transaction_is_no_re
         let outcome = test.store().complete_transaction(bound(id, answer)).await.unwrap();
         assert!(matches!(outcome, CompleteOutcome::Completed { repeated: false, .. }));
     }
-    let stripped = test.store().complete_transaction(with_credential(third, 3, 9)).await;
-    assert_eq!(stripped, Ok(CompleteOutcome::CredentialReplayed), "without its binding it is known");
+    let unbound = test.store().complete_transaction(with_credential(third, 3, 9)).await;
+    assert_eq!(unbound, Ok(CompleteOutcome::CredentialReplayed), "without the binding it is a replay");
 }
 
 pub(crate) async fn one_credential_racing_under_two_transactions_completes_one(test: &impl TestStore) {
@@ -206,13 +209,13 @@ pub(crate) async fn one_credential_racing_under_two_transactions_completes_one(t
     let (first, second) = (opened(test, &client).await.id, opened(test, &client).await.id);
     let race = [with_credential(first, 1, 9), with_credential(second, 1, 9)];
     let race = join_all(race.into_iter().map(|complete| test.store().complete_transaction(complete))).await;
-    let won = race.iter().filter(|outcome| matches!(outcome, Ok(CompleteOutcome::Completed { .. }))).count();
+    let completed = race.iter().filter(|outcome| matches!(outcome, Ok(CompleteOutcome::Completed { .. }))).count();
     let refused = race.iter().filter(|outcome| **outcome == Ok(CompleteOutcome::CredentialReplayed)).count();
-    assert_eq!((won, refused), (1, 1));
+    assert_eq!((completed, refused), (1, 1));
 }
 
-/// Returns the names of every possible outcome of an answer, in a fixed order.
-async fn outcomes(test: &impl TestStore, client: &ClientId, is_known: bool) -> Vec<&'static str> {
+/// Causes every possible outcome of a completion. Returns their names, in a fixed order.
+async fn cause_outcomes(test: &impl TestStore, client: &ClientId, is_known: bool) -> Vec<&'static str> {
     let answer = |pending: &Pending, answer, credential: u8| CompleteTransaction {
         known: is_known.then(|| Arc::new(pending.clone())),
         ..with_credential(pending.id, answer, 2 * credential + u8::from(is_known))
@@ -224,14 +227,14 @@ async fn outcomes(test: &impl TestStore, client: &ClientId, is_known: bool) -> V
         opened(test, client).await,
     );
     test.store().expire_transaction(ended.id).await.unwrap();
-    let party = created(test, event(test, client, 1)).await;
+    let event = created(test, event(test, client, 1)).await;
     let mut guests = vec![];
     for _ in 0..2 {
-        let scan = test.store().load_transaction(scanned(test, &party).await).await;
+        let scan = test.store().load_transaction(scanned(test, &event).await).await;
         let Ok(Some(TransactionRecord::Pending(guest))) = scan else { panic!("{scan:?}") };
         guests.push(guest);
     }
-    let nobody = Pending { id: TxnId::generate(client.partition(), 0), ..late.clone() };
+    let unknown = Pending { id: TxnId::generate(client.partition(), 0), ..late.clone() };
     let mut outcomes = vec![];
     let answers = [
         answer(&first, 1, 1),
@@ -242,17 +245,17 @@ async fn outcomes(test: &impl TestStore, client: &ClientId, is_known: bool) -> V
         answer(&ended, 5, 4),
         answer(&guests[0], 6, 5),
         answer(&guests[1], 7, 6),
-        answer(&nobody, 8, 7),
+        answer(&unknown, 8, 7),
     ];
     for answer in answers {
-        outcomes.push(named(test.store().complete_transaction(answer).await.unwrap()));
+        outcomes.push(outcome_name(test.store().complete_transaction(answer).await.unwrap()));
     }
     test.advance(WINDOW);
-    outcomes.push(named(test.store().complete_transaction(answer(&late, 9, 8)).await.unwrap()));
+    outcomes.push(outcome_name(test.store().complete_transaction(answer(&late, 9, 8)).await.unwrap()));
     outcomes
 }
 
-fn named(outcome: CompleteOutcome) -> &'static str {
+fn outcome_name(outcome: CompleteOutcome) -> &'static str {
     match outcome {
         CompleteOutcome::Completed { record, .. } if record.refused.is_some() => "refused a place",
         CompleteOutcome::Completed { repeated: false, .. } => "completed",
@@ -264,7 +267,7 @@ fn named(outcome: CompleteOutcome) -> &'static str {
     }
 }
 
-pub(crate) async fn what_a_caller_knows_of_a_transaction_changes_no_outcome(test: &impl TestStore) {
+pub(crate) async fn passing_the_known_transaction_changes_no_outcome(test: &impl TestStore) {
     let client = client_with(test, 20).await;
     let expected = [
         "completed",
@@ -278,8 +281,8 @@ pub(crate) async fn what_a_caller_knows_of_a_transaction_changes_no_outcome(test
         "not found",
         "expired",
     ];
-    assert_eq!(outcomes(test, &client, false).await, expected);
-    assert_eq!(outcomes(test, &client, true).await, expected);
+    assert_eq!(cause_outcomes(test, &client, false).await, expected);
+    assert_eq!(cause_outcomes(test, &client, true).await, expected);
 }
 
 pub(crate) async fn an_unknown_transaction_cannot_be_completed(test: &impl TestStore) {
@@ -288,7 +291,7 @@ pub(crate) async fn an_unknown_transaction_cannot_be_completed(test: &impl TestS
     assert_eq!(test.store().complete_transaction(completing(id, 1)).await, Ok(CompleteOutcome::NotFound));
 }
 
-pub(crate) async fn evidence_is_kept_beside_the_result_and_goes_with_it(test: &impl TestStore) {
+pub(crate) async fn evidence_is_stored_and_removed_with_the_result(test: &impl TestStore) {
     let client = client_with(test, 5).await;
     let proof = |text: &str| Some(sealed(text));
     let (expires, erased, without) =
@@ -296,7 +299,7 @@ pub(crate) async fn evidence_is_kept_beside_the_result_and_goes_with_it(test: &i
     for (pending, evidence) in [(&expires, proof("one")), (&erased, proof("two")), (&without, None)] {
         let complete = CompleteTransaction { evidence: evidence.clone(), ..completing(pending.id, 1) };
         test.store().complete_transaction(complete.clone()).await.unwrap();
-        // Another answer replaces nothing.
+        // A different answer does not replace the evidence.
         let other = CompleteTransaction { evidence: proof("other"), ..completing(pending.id, 2) };
         assert!(matches!(test.store().complete_transaction(other).await, Ok(CompleteOutcome::AlreadyCompleted(_))));
         assert_eq!(test.store().load_evidence(pending.id).await, Ok(evidence));
@@ -305,5 +308,5 @@ pub(crate) async fn evidence_is_kept_beside_the_result_and_goes_with_it(test: &i
     assert_eq!(test.store().load_evidence(erased.id).await, Ok(None));
     assert_eq!(test.store().load_evidence(expires.id).await, Ok(proof("one")));
     test.advance(RESULT_TTL);
-    assert_eq!(test.store().load_evidence(expires.id).await, Ok(None), "though its webhook waits");
+    assert_eq!(test.store().load_evidence(expires.id).await, Ok(None), "even while its webhook is pending");
 }

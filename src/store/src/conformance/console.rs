@@ -1,5 +1,5 @@
-//! The operators' console: sessions that end, and grants that two people decide.
-#![allow(missing_docs)] // Each name is the sentence that the property states.
+//! The operators' console: its sessions, and grants that a second operator must confirm.
+#![allow(missing_docs)] // The name of each function states the property that it checks.
 
 use std::time::Duration;
 
@@ -16,21 +16,21 @@ const IDLE: Duration = Duration::from_secs(1_800);
 const LIFETIME: Duration = Duration::from_secs(4_000);
 const MOMENT: Duration = Duration::from_millis(1);
 
-fn by(id: &str) -> Signatory {
+fn signatory(id: &str) -> Signatory {
     Signatory { id: id.to_owned(), name: format!("Planted {id}") }
 }
 
-/// Opens a session, and makes a grant that is decided.
+/// Opens a session, requests and confirms a grant, and ends provider sessions.
 pub(crate) async fn used(test: &impl TestStore) {
-    let (store, asked) = (test.store(), asked(by("op_1"), 500));
+    let (store, command) = (test.store(), grant_command(signatory("op_1"), 500));
     store.open_console_session(session(test, 1)).await.unwrap();
-    store.ask_grant(asked.clone()).await.unwrap();
-    let decided = DecideGrant { id: asked.id, by: by("op_2"), decision: GrantState::Confirmed };
+    store.ask_grant(command.clone()).await.unwrap();
+    let decided = DecideGrant { id: command.id, by: signatory("op_2"), decision: GrantState::Confirmed };
     assert!(matches!(store.decide_grant(decided).await, Ok(DecideGrantOutcome::Decided(_))));
     store.end_provider_sessions("https://login.example".to_owned(), "asha".to_owned(), test.now()).await.unwrap();
 }
 
-fn asked(by: Signatory, amount: i64) -> AskGrant {
+fn grant_command(by: Signatory, amount: i64) -> AskGrant {
     let movement = CreditMove { kind: EntryKind::Grant, amount, reference: "planted-invoice".to_owned() };
     AskGrant { id: "gr_1".parse().unwrap(), client: ClientId::generate(), movement, by }
 }
@@ -44,36 +44,36 @@ fn session(test: &impl TestStore, number: u8) -> ConsoleSession {
     }
 }
 
-pub(crate) async fn a_session_of_the_console_is_kept_while_it_is_used_and_never_beyond_its_end(test: &impl TestStore) {
-    let (store, one, other) = (test.store(), session(test, 1), session(test, 2));
-    for opened in [&one, &other, &one] {
+pub(crate) async fn use_extends_a_console_session_up_to_its_end(test: &impl TestStore) {
+    let (store, first, other) = (test.store(), session(test, 1), session(test, 2));
+    for opened in [&first, &other, &first] {
         store.open_console_session(opened.clone()).await.unwrap();
     }
-    assert_eq!(store.load_console_session(one.digest).await, Ok(Some(one.clone())));
-    assert_eq!(store.load_session(one.digest).await, Ok(None), "it is none of the portal");
+    assert_eq!(store.load_console_session(first.digest).await, Ok(Some(first.clone())));
+    assert_eq!(store.load_session(first.digest).await, Ok(None), "it is not a portal session");
     test.advance(IDLE - MOMENT);
-    assert_eq!(store.prolong_console_session(one.digest, test.now() + IDLE).await, Ok(true));
+    assert_eq!(store.prolong_console_session(first.digest, test.now() + IDLE).await, Ok(true));
     test.advance(MOMENT);
     assert_eq!(store.load_console_session(other.digest).await, Ok(None));
     assert_eq!(store.prolong_console_session(other.digest, test.now() + IDLE).await, Ok(false));
     test.advance(IDLE - MOMENT - MOMENT);
-    assert_eq!(store.prolong_console_session(one.digest, test.now() + IDLE).await, Ok(true));
-    assert_eq!(store.load_console_session(one.digest).await.unwrap().unwrap().idle_until, one.ends_at);
-    test.advance(one.ends_at.since(test.now()));
-    assert_eq!(store.load_console_session(one.digest).await, Ok(None));
+    assert_eq!(store.prolong_console_session(first.digest, test.now() + IDLE).await, Ok(true));
+    assert_eq!(store.load_console_session(first.digest).await.unwrap().unwrap().idle_until, first.ends_at);
+    test.advance(first.ends_at.since(test.now()));
+    assert_eq!(store.load_console_session(first.digest).await, Ok(None));
 }
 
-pub(crate) async fn a_session_of_the_console_that_was_ended_is_gone_at_once(test: &impl TestStore) {
-    let (store, one) = (test.store(), session(test, 1));
-    store.open_console_session(one.clone()).await.unwrap();
+pub(crate) async fn an_ended_console_session_is_gone_immediately(test: &impl TestStore) {
+    let (store, first) = (test.store(), session(test, 1));
+    store.open_console_session(first.clone()).await.unwrap();
     for _ in 0..2 {
-        store.end_console_session(one.digest).await.unwrap();
-        assert_eq!(store.load_console_session(one.digest).await, Ok(None));
-        assert_eq!(store.prolong_console_session(one.digest, test.now() + IDLE).await, Ok(false));
+        store.end_console_session(first.digest).await.unwrap();
+        assert_eq!(store.load_console_session(first.digest).await, Ok(None));
+        assert_eq!(store.prolong_console_session(first.digest, test.now() + IDLE).await, Ok(false));
     }
 }
 
-pub(crate) async fn the_end_of_sessions_at_a_provider_is_known_by_issuer_and_name(test: &impl TestStore) {
+pub(crate) async fn the_end_of_provider_sessions_is_found_by_issuer_and_name(test: &impl TestStore) {
     let (store, now) = (test.store(), test.now());
     let end = |issuer: &str| store.end_provider_sessions(issuer.to_owned(), "asha".to_owned(), now);
     let ended = |issuer: &str, name: &str| store.provider_sessions_ended(issuer.to_owned(), name.to_owned());
@@ -86,45 +86,47 @@ pub(crate) async fn the_end_of_sessions_at_a_provider_is_known_by_issuer_and_nam
     assert_eq!(ended("one", "asha").await, Ok(None));
 }
 
-pub(crate) async fn a_grant_waits_for_a_second_person_and_is_decided_once(test: &impl TestStore) {
-    let (store, asked) = (test.store(), asked(by("op_1"), 500));
-    let Ok(AskGrantOutcome::Kept(request)) = store.ask_grant(asked.clone()).await else { panic!() };
+pub(crate) async fn a_grant_request_is_decided_once_by_a_second_operator(test: &impl TestStore) {
+    let (store, command) = (test.store(), grant_command(signatory("op_1"), 500));
+    let Ok(AskGrantOutcome::Kept(request)) = store.ask_grant(command.clone()).await else { panic!() };
     assert_eq!(
         (request.state, request.asked_at, request.ends_at),
         (GrantState::Pending, test.now(), test.now() + GRANT_REQUEST_TTL)
     );
     test.advance(MOMENT);
     assert_eq!(
-        store.ask_grant(asked.clone()).await,
+        store.ask_grant(command.clone()).await,
         Ok(AskGrantOutcome::Kept(request.clone())),
-        "the same again changes nothing"
+        "a repetition changes nothing"
     );
-    let other = AskGrant { movement: CreditMove { amount: 501, ..asked.movement.clone() }, ..asked };
+    let other = AskGrant { movement: CreditMove { amount: 501, ..command.movement.clone() }, ..command };
     assert_eq!(store.ask_grant(other).await, Ok(AskGrantOutcome::ReferenceReused));
     assert_eq!(store.grant_requests().await, Ok(vec![request.clone()]));
-    let decide = |who, decision| store.decide_grant(DecideGrant { id: request.id.clone(), by: by(who), decision });
+    let decide = |operator, decision| {
+        store.decide_grant(DecideGrant { id: request.id.clone(), by: signatory(operator), decision })
+    };
     let refused = Ok(DecideGrantOutcome::Refused(DecisionRefusal::SamePerson));
     assert_eq!(decide("op_1", GrantState::Confirmed).await, refused);
-    for who in ["op_2", "op_3"] {
-        let Ok(DecideGrantOutcome::Decided(decided)) = decide(who, GrantState::Confirmed).await else { panic!() };
-        assert_eq!((decided.state, decided.decided), (GrantState::Confirmed, Some((by("op_2"), test.now()))));
+    for operator in ["op_2", "op_3"] {
+        let Ok(DecideGrantOutcome::Decided(decided)) = decide(operator, GrantState::Confirmed).await else { panic!() };
+        assert_eq!((decided.state, decided.decided), (GrantState::Confirmed, Some((signatory("op_2"), test.now()))));
     }
     let refused = Ok(DecideGrantOutcome::Refused(DecisionRefusal::Decided(GrantState::Confirmed)));
     assert_eq!(decide("op_1", GrantState::Refused).await, refused);
 }
 
-pub(crate) async fn a_grant_that_nobody_decides_ends_after_a_day_and_can_be_asked_for_again(test: &impl TestStore) {
-    let (store, asked) = (test.store(), asked(by("op_1"), 500));
-    let Ok(AskGrantOutcome::Kept(request)) = store.ask_grant(asked.clone()).await else { panic!() };
+pub(crate) async fn an_undecided_grant_request_expires_and_can_be_made_again(test: &impl TestStore) {
+    let (store, command) = (test.store(), grant_command(signatory("op_1"), 500));
+    let Ok(AskGrantOutcome::Kept(request)) = store.ask_grant(command.clone()).await else { panic!() };
     test.advance(GRANT_REQUEST_TTL);
-    let decided = DecideGrant { id: request.id, by: by("op_2"), decision: GrantState::Confirmed };
-    assert_eq!(store.decide_grant(decided.clone()).await, Ok(DecideGrantOutcome::NotFound));
+    let command_to_decide = DecideGrant { id: request.id, by: signatory("op_2"), decision: GrantState::Confirmed };
+    assert_eq!(store.decide_grant(command_to_decide.clone()).await, Ok(DecideGrantOutcome::NotFound));
     assert_eq!(store.grant_requests().await, Ok(vec![]));
-    let Ok(AskGrantOutcome::Kept(again)) = store.ask_grant(AskGrant { by: by("op_2"), ..asked }).await else {
+    let Ok(AskGrantOutcome::Kept(second)) = store.ask_grant(AskGrant { by: signatory("op_2"), ..command }).await else {
         panic!()
     };
-    assert_eq!((again.asked_by, again.asked_at), (by("op_2"), test.now()));
+    assert_eq!((second.asked_by, second.asked_at), (signatory("op_2"), test.now()));
     assert_eq!(store.grant_requests().await.unwrap().len(), 1);
-    let unknown = DecideGrant { id: GrantId::generate(), ..decided };
+    let unknown = DecideGrant { id: GrantId::generate(), ..command_to_decide };
     assert_eq!(store.decide_grant(unknown).await, Ok(DecideGrantOutcome::NotFound));
 }

@@ -1,5 +1,5 @@
-//! Balances, movements, statements and their audit.
-#![allow(missing_docs)] // Each name is the sentence that the property states.
+//! Credits: balances, movements, statements and audits.
+#![allow(missing_docs)] // The name of each function states the property that it checks.
 
 use futures_util::future::join_all;
 use sakshi_domain::credits::{CreditMove, EntryKind};
@@ -27,15 +27,15 @@ pub(crate) async fn grants_and_adjustments_move_the_balance_and_are_repeatable(t
     assert_eq!(audited_balance(test, &client).await, 6);
 }
 
-pub(crate) async fn a_reference_means_one_amount_and_one_kind(test: &impl TestStore) {
+pub(crate) async fn a_reference_identifies_one_amount_of_one_kind(test: &impl TestStore) {
     let client = client_with(test, 0).await;
     test.store().move_credits(client.clone(), grant(10, "r")).await.unwrap();
     assert_eq!(test.store().move_credits(client.clone(), grant(11, "r")).await, Ok(CreditOutcome::ReferenceReused));
     let other_kind = test.store().move_credits(client.clone(), adjust(5, "r")).await.unwrap();
     assert!(matches!(other_kind, CreditOutcome::Moved(_)));
     let other_client = client_with(test, 0).await;
-    let elsewhere = test.store().move_credits(other_client, grant(1, "r")).await.unwrap();
-    assert!(matches!(elsewhere, CreditOutcome::Moved(_)));
+    let of_other_client = test.store().move_credits(other_client, grant(1, "r")).await.unwrap();
+    assert!(matches!(of_other_client, CreditOutcome::Moved(_)));
     assert_eq!(audited_balance(test, &client).await, 15);
 }
 
@@ -49,9 +49,9 @@ pub(crate) async fn the_balance_never_leaves_its_range(test: &impl TestStore) {
     }
     assert!(matches!(test.store().move_credits(client.clone(), adjust(-5, "all")).await, Ok(CreditOutcome::Moved(_))));
     assert_eq!(audited_balance(test, &client).await, 0);
-    let stranger = ClientId::generate();
-    assert_eq!(test.store().move_credits(stranger.clone(), grant(1, "a")).await, Ok(CreditOutcome::NotFound));
-    assert_eq!(test.store().balance(stranger).await, Ok(None));
+    let unknown = ClientId::generate();
+    assert_eq!(test.store().move_credits(unknown.clone(), grant(1, "a")).await, Ok(CreditOutcome::NotFound));
+    assert_eq!(test.store().balance(unknown).await, Ok(None));
 }
 
 pub(crate) async fn a_statement_has_every_entry_once_on_its_pages(test: &impl TestStore) {
@@ -60,18 +60,18 @@ pub(crate) async fn a_statement_has_every_entry_once_on_its_pages(test: &impl Te
         opened(test, &client).await;
     }
     let page = |page| test.store().statement(client.clone(), PageRequest { page, page_size: 10 });
-    let mut seen = page(1).await.unwrap().items;
+    let mut entries = page(1).await.unwrap().items;
     // An entry that arrives between two pages does not change a full page.
     opened(test, &client).await;
     for number in 2..=4 {
         let rows = page(number).await.unwrap();
         assert_eq!(rows.total, 24);
-        seen.extend(rows.items);
+        entries.extend(rows.items);
     }
-    let seen: Vec<_> = seen.into_iter().map(|entry| (entry.seq, entry.balance_after)).collect();
-    assert_eq!(seen, (1..=24).map(|seq| (seq, 51 - seq)).collect::<Vec<_>>());
-    let nobody = test.store().statement(ClientId::generate(), PageRequest { page: 1, page_size: 10 }).await.unwrap();
-    assert_eq!((nobody.items.len(), nobody.total), (0, 0));
+    let entries: Vec<_> = entries.into_iter().map(|entry| (entry.seq, entry.balance_after)).collect();
+    assert_eq!(entries, (1..=24).map(|seq| (seq, 51 - seq)).collect::<Vec<_>>());
+    let empty = test.store().statement(ClientId::generate(), PageRequest { page: 1, page_size: 10 }).await.unwrap();
+    assert_eq!((empty.items.len(), empty.total), (0, 0));
 }
 
 pub(crate) async fn concurrent_movements_add_up(test: &impl TestStore) {

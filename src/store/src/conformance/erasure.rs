@@ -1,5 +1,5 @@
-//! Erasure: erased records, remaining records, and the same result when repeated.
-#![allow(missing_docs)] // Each name is the sentence that the property states.
+//! Erasure: what it removes, what stays, and that it can be repeated.
+#![allow(missing_docs)] // The name of each function states the property that it checks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,15 +20,14 @@ use super::refusals::refused;
 use crate::vault::test_vault;
 use crate::{CompleteOutcome, Erased, OpenOutcome, OpenTransaction};
 
+/// Erases a subject twice; the second time must find nothing.
 async fn erase(test: &impl TestStore, subject: &ErasureSubject) -> Erased {
     let erased = test.store().erase(subject.clone()).await.unwrap();
-    assert_eq!(test.store().erase(subject.clone()).await, Ok(Erased::default()), "nothing is left to be erased");
+    assert_eq!(test.store().erase(subject.clone()).await, Ok(Erased::default()), "a repetition erases nothing");
     erased
 }
 
-pub(crate) async fn an_erased_transaction_is_gone_with_its_webhook_and_its_kept_answer_and_the_ledger_stays(
-    test: &impl TestStore,
-) {
+pub(crate) async fn erasing_a_transaction_removes_its_webhook_and_response_but_no_ledger_entry(test: &impl TestStore) {
     let client = client_with(test, 5).await;
     let (other, _) = completed(test, &client).await;
     let open = OpenTransaction { idempotency: Some(kept(test, &client, 1, 1)), ..opening(test, &client) };
@@ -45,27 +44,31 @@ pub(crate) async fn an_erased_transaction_is_gone_with_its_webhook_and_its_kept_
     assert_eq!(test.store().load_delivery(Subject::Transaction(id)).await, Ok(None));
     assert_eq!(test.store().claim_delivery(delivery, Subject::Transaction(id)).await, Ok(false));
     assert_eq!(test.store().load_idempotent_answer(scope(&client, 1)).await, Ok(None));
-    let left = test.store().due_deliveries(None, None, 10).await.unwrap();
-    assert_eq!(left.iter().map(|queued| queued.subject).collect::<Vec<_>>(), [Subject::Transaction(other.id)]);
+    let remaining = test.store().due_deliveries(None, None, 10).await.unwrap();
+    assert_eq!(remaining.iter().map(|queued| queued.subject).collect::<Vec<_>>(), [Subject::Transaction(other.id)]);
     assert_eq!(test.store().backlog().await.unwrap().deliveries, 1);
     assert_eq!(audited_balance(test, &client).await, 3);
     assert_eq!(test.store().statement(client, ALL).await, Ok(statement));
 }
 
-pub(crate) async fn an_erased_transaction_that_waits_cannot_be_completed(test: &impl TestStore) {
+pub(crate) async fn an_erased_pending_transaction_cannot_be_completed(test: &impl TestStore) {
     let client = client_with(test, 5).await;
     let event = created(test, event(test, &client, 5)).await;
-    let (guest, stays) = (scanned(test, &event).await, scanned(test, &event).await);
+    let (guest, remaining) = (scanned(test, &event).await, scanned(test, &event).await);
     let erased = erase(test, &ErasureSubject::Transaction(guest)).await;
     assert_eq!(erased, Erased { transactions: 1, ..Erased::default() });
     assert_eq!(test.store().complete_transaction(completing(guest, 1)).await, Ok(CompleteOutcome::NotFound));
-    let told = counts(test, &event).await;
-    assert_eq!((told.registrations, told.scans, told.abandoned), (0, 2, 1), "its scan was paid and came to nothing");
-    test.store().complete_transaction(completing(stays, 1)).await.unwrap();
+    let counts_after = counts(test, &event).await;
+    assert_eq!(
+        (counts_after.registrations, counts_after.scans, counts_after.abandoned),
+        (0, 2, 1),
+        "the erased scan counts as abandoned"
+    );
+    test.store().complete_transaction(completing(remaining, 1)).await.unwrap();
     assert_eq!(counts(test, &event).await.registrations, 1);
 }
 
-pub(crate) async fn an_erased_guest_keeps_the_place_and_nothing_else(test: &impl TestStore) {
+pub(crate) async fn an_erased_guest_keeps_only_the_place(test: &impl TestStore) {
     let client = client_with(test, 9).await;
     let mut event = event(test, &client, 9);
     event.terms.webhook_url = None;
@@ -77,7 +80,7 @@ pub(crate) async fn an_erased_guest_keeps_the_place_and_nothing_else(test: &impl
     let before = test.store().list_registrations(event.id, ALL.into()).await.unwrap().items;
     let erased = erase(test, &ErasureSubject::Transaction(guests[1])).await;
     assert_eq!(erased, Erased { transactions: 1, registrations: 1, ..Erased::default() });
-    // The transactions of the others expire long before the event.
+    // The transactions of the other guests expire long before the event.
     test.advance(RESULT_TTL + Duration::from_secs(1));
     while test.store().sweep(test.now(), 100).await.unwrap().transactions > 0 {}
     let erased = erase(test, &ErasureSubject::Transaction(guests[2])).await;
@@ -98,35 +101,36 @@ pub(crate) async fn an_erased_guest_keeps_the_place_and_nothing_else(test: &impl
     );
 }
 
-pub(crate) async fn an_erased_event_is_gone_with_all_that_guests_have_begun(test: &impl TestStore) {
+pub(crate) async fn erasing_an_event_erases_its_guests_and_their_transactions(test: &impl TestStore) {
     let client = client_with(test, 50).await;
-    let (gone, stays) = (created(test, event(test, &client, 30)).await, created(test, event(test, &client, 5)).await);
+    let (erased_event, other_event) =
+        (created(test, event(test, &client, 30)).await, created(test, event(test, &client, 5)).await);
     for _ in 0..20 {
-        registered(test, &gone).await;
+        registered(test, &erased_event).await;
     }
-    let (waits, other) = (scanned(test, &gone).await, registered(test, &stays).await);
-    let erased = erase(test, &ErasureSubject::Event(gone.id)).await;
+    let (pending, other) = (scanned(test, &erased_event).await, registered(test, &other_event).await);
+    let erased = erase(test, &ErasureSubject::Event(erased_event.id)).await;
     assert_eq!(erased, Erased { transactions: 21, registrations: 20, events: 1, ..Erased::default() });
-    assert_eq!(test.store().load_event(gone.id).await, Ok(None));
-    assert_eq!(test.store().list_events(gone.app.clone(), ALL).await.unwrap().total, 0);
-    assert_eq!(test.store().list_registrations(gone.id, ALL.into()).await.unwrap().total, 0);
-    assert_eq!(test.store().complete_transaction(completing(waits, 1)).await, Ok(CompleteOutcome::NotFound));
-    assert_eq!(test.store().open_transaction(scan(test, &gone)).await, Ok(OpenOutcome::EventNotFound));
+    assert_eq!(test.store().load_event(erased_event.id).await, Ok(None));
+    assert_eq!(test.store().list_events(erased_event.app.clone(), ALL).await.unwrap().total, 0);
+    assert_eq!(test.store().list_registrations(erased_event.id, ALL.into()).await.unwrap().total, 0);
+    assert_eq!(test.store().complete_transaction(completing(pending, 1)).await, Ok(CompleteOutcome::NotFound));
+    assert_eq!(test.store().open_transaction(scan(test, &erased_event)).await, Ok(OpenOutcome::EventNotFound));
     assert!(test.store().load_transaction(other).await.unwrap().is_some());
-    assert_eq!(counts(test, &stays).await.registrations, 1);
+    assert_eq!(counts(test, &other_event).await.registrations, 1);
     assert_eq!(audited_balance(test, &client).await, 28);
 }
 
-/// Creates a transaction, a pending one, an event with a guest, a flow with a report and a refused request of the app.
-async fn used(test: &impl TestStore, client: &ClientId, app: &AppId) -> [TxnId; 3] {
-    let of_app = || {
+/// Creates a completed and a pending transaction, an event with a guest, and a refused request of an app.
+async fn use_app(test: &impl TestStore, client: &ClientId, app: &AppId) -> [TxnId; 3] {
+    let open_for_app = || {
         let mut open = opening(test, client);
         Arc::make_mut(&mut open.pending).app = app.clone();
         open
     };
-    let (ended, waits) = (of_app(), of_app());
-    let ids = [ended.pending.id, waits.pending.id];
-    for open in [ended, waits] {
+    let (completed, pending) = (open_for_app(), open_for_app());
+    let ids = [completed.pending.id, pending.pending.id];
+    for open in [completed, pending] {
         test.store().open_transaction(open).await.unwrap();
     }
     test.store().complete_transaction(completing(ids[0], 1)).await.unwrap();
@@ -137,7 +141,7 @@ async fn used(test: &impl TestStore, client: &ClientId, app: &AppId) -> [TxnId; 
     [ids[0], ids[1], guest]
 }
 
-pub(crate) async fn what_is_erased_of_an_app_leaves_other_apps_alone(test: &impl TestStore) {
+pub(crate) async fn erasing_an_app_does_not_affect_other_apps(test: &impl TestStore) {
     let party = party(test).await;
     flow_fixture::registered(test, &party).await;
     let client = client_with(test, 20).await;
@@ -147,13 +151,13 @@ pub(crate) async fn what_is_erased_of_an_app_leaves_other_apps_alone(test: &impl
         record.app_id = id.clone();
         test.store().create_app(record).await.unwrap();
     }
-    let (gone, stays) = (used(test, &client, &app).await, used(test, &client, &other).await);
+    let (erased_ids, other_ids) = (use_app(test, &client, &app).await, use_app(test, &client, &other).await);
     let erased = erase(test, &ErasureSubject::App(app.clone())).await;
     assert_eq!(erased, Erased { transactions: 3, registrations: 1, events: 1, refusals: 1, ..Erased::default() });
-    for id in gone {
+    for id in erased_ids {
         assert_eq!(test.store().load_transaction(id).await, Ok(None));
     }
-    for id in stays {
+    for id in other_ids {
         assert!(test.store().load_transaction(id).await.unwrap().is_some());
     }
     assert_eq!(test.store().refusals(app.clone()).await, Ok(vec![]));
@@ -174,18 +178,18 @@ pub(crate) async fn what_is_erased_of_an_app_leaves_other_apps_alone(test: &impl
     assert_eq!(test.store().load_webhook(flow, webhook).await, Ok(None));
 }
 
-pub(crate) async fn what_is_erased_of_a_client_is_that_of_all_its_apps(test: &impl TestStore) {
+pub(crate) async fn erasing_a_client_erases_the_data_of_all_its_apps(test: &impl TestStore) {
     let (client, other) = (client_with(test, 20).await, client_with(test, 20).await);
     let mut apps = Vec::new();
     for owner in [&client, &client, &other] {
         let app = super::fixture::app(test, owner);
         test.store().create_app(app.clone()).await.unwrap();
-        used(test, owner, &app.app_id).await;
+        use_app(test, owner, &app.app_id).await;
         apps.push(app.app_id);
     }
     let erased = erase(test, &ErasureSubject::Client(client.clone())).await;
     assert_eq!(erased, Erased { transactions: 6, registrations: 2, events: 2, refusals: 2, ..Erased::default() });
     assert_eq!(test.store().list_events(apps[2].clone(), ALL).await.unwrap().total, 1);
-    assert_eq!(test.store().list_apps(client.clone()).await.unwrap().len(), 2, "its apps stay");
+    assert_eq!(test.store().list_apps(client.clone()).await.unwrap().len(), 2, "the apps themselves stay");
     assert_eq!((audited_balance(test, &client).await, audited_balance(test, &other).await), (14, 17));
 }

@@ -15,17 +15,17 @@ use super::fixture::{
 };
 use crate::{CreateEvent, CreateOutcome, OpenOutcome, Page, PageRequest, PatchEventOutcome, event_tag};
 
-pub(crate) async fn an_event_is_created_once_and_read_as_it_is(test: &impl TestStore) {
+pub(crate) async fn an_event_is_created_once_and_read_unchanged(test: &impl TestStore) {
     let client = client_with(test, 1).await;
     let event = created(test, event(test, &client, 10)).await;
     assert_eq!(test.store().load_event(event.id).await, Ok(Some(event.clone())));
     scanned(test, &event).await;
     created(test, event.clone()).await;
-    assert_eq!(counts(test, &event).await.scans, 1, "creating it again leaves its counts as they are");
+    assert_eq!(counts(test, &event).await.scans, 1, "repeating the creation does not change the counts");
     assert_eq!(test.store().load_event(EventId::generate(client.partition(), 3)).await, Ok(None));
 }
 
-pub(crate) async fn an_event_needs_its_client(test: &impl TestStore) {
+pub(crate) async fn an_event_requires_an_existing_client(test: &impl TestStore) {
     let event = event(test, &ClientId::generate(), 10);
     let outcome = test.store().create_event(CreateEvent { event: event.clone(), most: None, idempotency: None }).await;
     assert_eq!(outcome, Ok(CreateOutcome::ClientNotFound));
@@ -58,7 +58,7 @@ pub(crate) async fn the_events_of_an_app_are_listed_by_creation_with_their_count
         let mut event = event(test, &client, 10);
         event.app = app.clone();
         expected.push(created(test, event).await.id);
-        // The first two are created at the same time.
+        // The first two events are created at the same time.
         test.advance(Duration::from_secs(number));
     }
     created(test, event(test, &client, 10)).await;
@@ -79,11 +79,12 @@ pub(crate) async fn the_events_of_an_app_are_listed_by_creation_with_their_count
     );
     let last = PageRequest { page: u32::MAX, page_size: u32::MAX };
     assert_eq!(test.store().list_events(app, last).await, Ok(Page { items: vec![], total: 5 }));
-    let of_another_app = test.store().list_events(AppId::generate(), PageRequest { page: 1, page_size: 2 }).await;
-    assert_eq!(of_another_app, Ok(Page { items: vec![], total: 0 }));
+    let events_of_another_app =
+        test.store().list_events(AppId::generate(), PageRequest { page: 1, page_size: 2 }).await;
+    assert_eq!(events_of_another_app, Ok(Page { items: vec![], total: 0 }));
 }
 
-pub(crate) async fn a_patch_of_an_event_changes_what_it_names(test: &impl TestStore) {
+pub(crate) async fn a_patch_of_an_event_changes_only_the_named_fields(test: &impl TestStore) {
     let client = client_with(test, 2).await;
     let event = created(test, event(test, &client, 10)).await;
     registered(test, &event).await;
@@ -114,7 +115,7 @@ pub(crate) async fn a_patch_of_an_event_changes_what_it_names(test: &impl TestSt
     assert_eq!(without.terms.webhook_url, None);
 }
 
-pub(crate) async fn patches_that_race_for_an_event_are_all_made(test: &impl TestStore) {
+pub(crate) async fn racing_patches_of_an_event_are_all_applied(test: &impl TestStore) {
     let client = client_with(test, 0).await;
     let event = created(test, event(test, &client, 1)).await;
     let raises = [2, 3, 4]
@@ -122,42 +123,43 @@ pub(crate) async fn patches_that_race_for_an_event_are_all_made(test: &impl Test
     let name = EventText::parse("Fair").unwrap();
     let named = patched(test, &event, EventPatch { name: Some(name.clone()), ..EventPatch::default() });
     let (raised, _) = join(join_all(raises), named).await;
-    // A retried change returns the event with the changes made by others in the meantime.
-    let is_made = |made, event: &Event| {
-        event.terms.max_guests == made
+    // A retried patch returns the event with the patches that others have applied since.
+    let is_applied = |expected, event: &Event| {
+        event.terms.max_guests == expected
             || (test.loses_answers() && (2..=4).any(|count| event.terms.max_guests == places(count)))
     };
-    assert!((2..).zip(&raised).all(|(count, event)| is_made(places(count), event)), "{raised:?}");
+    assert!((2..).zip(&raised).all(|(count, event)| is_applied(places(count), event)), "{raised:?}");
     assert_eq!(test.store().load_event(event.id).await.unwrap().unwrap().terms.name, name);
 }
 
-pub(crate) async fn of_two_changes_that_have_seen_the_same_event_one_is_made(test: &impl TestStore) {
+pub(crate) async fn one_of_several_patches_of_the_same_version_is_applied(test: &impl TestStore) {
     let client = client_with(test, 1).await;
     let event = created(test, event(test, &client, 5)).await;
-    let seen = event_tag(&test.store().load_event(event.id).await.unwrap().unwrap().terms);
+    let tag = event_tag(&test.store().load_event(event.id).await.unwrap().unwrap().terms);
     let change = |count| {
         let patch =
-            EventPatch { max_guests: Some(places(count)), only_if: Some(vec![seen.clone()]), ..EventPatch::default() };
+            EventPatch { max_guests: Some(places(count)), only_if: Some(vec![tag.clone()]), ..EventPatch::default() };
         test.store().patch_event(event.id, event.app.clone(), patch)
     };
     let outcomes: Vec<_> = join_all([6, 7, 8].map(change)).await.into_iter().map(Result::unwrap).collect();
-    let made: Vec<_> = outcomes
+    let applied: Vec<_> = outcomes
         .iter()
         .filter_map(|outcome| if let PatchEventOutcome::Patched(event) = outcome { Some(event) } else { None })
         .collect();
     assert_eq!(
-        (made.len(), outcomes.iter().filter(|outcome| **outcome == PatchEventOutcome::Changed).count()),
+        (applied.len(), outcomes.iter().filter(|outcome| **outcome == PatchEventOutcome::Changed).count()),
         (1, 2),
         "{outcomes:?}"
     );
     registered(test, &event).await;
-    let now = test.store().load_event(event.id).await.unwrap().unwrap();
-    assert_eq!(now.terms, made[0].terms);
-    let patch = EventPatch { only_if: Some(vec!["other".to_owned(), event_tag(&now.terms)]), ..EventPatch::default() };
-    assert_eq!(patched(test, &event, patch).await.terms, now.terms, "a guest does not change the tag");
+    let current = test.store().load_event(event.id).await.unwrap().unwrap();
+    assert_eq!(current.terms, applied[0].terms);
+    let patch =
+        EventPatch { only_if: Some(vec!["other".to_owned(), event_tag(&current.terms)]), ..EventPatch::default() };
+    assert_eq!(patched(test, &event, patch).await.terms, current.terms, "a guest does not change the tag");
 }
 
-pub(crate) async fn a_patch_that_contradicts_what_has_happened_changes_nothing(test: &impl TestStore) {
+pub(crate) async fn a_patch_that_contradicts_the_event_changes_nothing(test: &impl TestStore) {
     let client = client_with(test, 3).await;
     let event = created(test, event(test, &client, 10)).await;
     registered(test, &event).await;
@@ -178,8 +180,8 @@ pub(crate) async fn a_patch_that_contradicts_what_has_happened_changes_nothing(t
     }
     assert_eq!(test.store().load_event(event.id).await.unwrap(), before);
     patched(test, &event, EventPatch { max_guests: Some(places(2)), ..EventPatch::default() }).await;
-    let scanned_when_full = test.store().open_transaction(scan(test, &event)).await;
-    assert_eq!(scanned_when_full, Ok(OpenOutcome::EventRefused(EventRefusal::Full)));
+    let scan_when_full = test.store().open_transaction(scan(test, &event)).await;
+    assert_eq!(scan_when_full, Ok(OpenOutcome::EventRefused(EventRefusal::Full)));
 }
 
 pub(crate) async fn an_event_of_another_app_cannot_be_changed(test: &impl TestStore) {
@@ -193,7 +195,7 @@ pub(crate) async fn an_event_of_another_app_cannot_be_changed(test: &impl TestSt
     assert_eq!(test.store().load_event(event.id).await, Ok(Some(event)));
 }
 
-pub(crate) async fn transactions_without_an_event_do_not_touch_one(test: &impl TestStore) {
+pub(crate) async fn transactions_without_an_event_change_no_event(test: &impl TestStore) {
     let client = client_with(test, 2).await;
     let event = created(test, event(test, &client, 10)).await;
     let plain = opened(test, &client).await;
@@ -207,7 +209,7 @@ pub(crate) async fn transactions_without_an_event_do_not_touch_one(test: &impl T
     assert_eq!(counts(test, &event).await, EventCounts::default());
 }
 
-pub(crate) async fn an_app_has_no_more_events_than_its_client_may(test: &impl TestStore) {
+pub(crate) async fn the_number_of_events_of_an_app_is_limited(test: &impl TestStore) {
     let client = client_with(test, 0).await;
     let app = AppId::generate();
     let create = |app: &AppId, most| {
@@ -222,13 +224,13 @@ pub(crate) async fn an_app_has_no_more_events_than_its_client_may(test: &impl Te
     assert_eq!(test.store().list_events(app.clone(), PageRequest { page: 1, page_size: 10 }).await.unwrap().total, 2);
     assert_eq!(create(&app, 3).await, Ok(CreateOutcome::Created));
     assert_eq!(create(&AppId::generate(), 0).await, Ok(CreateOutcome::LimitReached));
-    assert_eq!(create(&AppId::generate(), 1).await, Ok(CreateOutcome::Created), "another app has its own");
+    assert_eq!(create(&AppId::generate(), 1).await, Ok(CreateOutcome::Created), "another app has its own limit");
 }
 
-pub(crate) async fn a_suspended_client_takes_no_guests_and_keeps_those_that_have_begun(test: &impl TestStore) {
+pub(crate) async fn a_suspended_client_takes_no_new_guests_but_pending_ones_can_finish(test: &impl TestStore) {
     let client = client_with(test, 10).await;
     let event = created(test, event(test, &client, 10)).await;
-    let begun = scanned(test, &event).await;
+    let pending = scanned(test, &event).await;
     let suspend = |suspended| {
         let patch = ClientPatch { suspended: Some(suspended), ..ClientPatch::default() };
         test.store().patch_client(client.clone(), patch, test.now())
@@ -236,14 +238,14 @@ pub(crate) async fn a_suspended_client_takes_no_guests_and_keeps_those_that_have
     suspend(true).await.unwrap();
     let refused = test.store().open_transaction(scan(test, &event)).await;
     assert_eq!(refused, Ok(OpenOutcome::EventRefused(EventRefusal::Disabled)));
-    assert_eq!(test.store().balance(client.clone()).await, Ok(Some(9)), "only the guest who had begun was paid for");
+    assert_eq!(test.store().balance(client.clone()).await, Ok(Some(9)), "only the pending guest was paid for");
     let page = PageRequest { page: 1, page_size: 10 };
-    let seen = test.store().load_event(event.id).await.unwrap().unwrap();
+    let loaded = test.store().load_event(event.id).await.unwrap().unwrap();
     let listed = test.store().list_events(event.app.clone(), page).await.unwrap().items;
-    assert!(!seen.terms.is_active && !listed[0].terms.is_active);
-    test.store().complete_transaction(completing(begun, 1)).await.unwrap();
+    assert!(!loaded.terms.is_active && !listed[0].terms.is_active);
+    test.store().complete_transaction(completing(pending, 1)).await.unwrap();
     assert_eq!(counts(test, &event).await.registrations, 1);
-    // A change in flight does not extend its life.
+    // A patch during the suspension does not store the inactive state.
     patched(test, &event, EventPatch { name: Some(EventText::parse("Closing day").unwrap()), ..EventPatch::default() })
         .await;
     suspend(false).await.unwrap();

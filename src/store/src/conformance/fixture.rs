@@ -1,4 +1,4 @@
-//! Values for the properties.
+//! Values and helpers for the properties.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +36,7 @@ pub(crate) const RETENTION: Retention = Retention {
 pub(crate) const HOOK: &str = "https://hooks.example/secret-path";
 
 pub(crate) const EVENT_HOOK: &str = "https://events.example/guest-list";
-/// Duration of the events.
+/// Time from the creation of an event to its expiry.
 pub(crate) const EVENT_DURATION: Duration = Duration::from_secs(8 * 3_600);
 
 pub(crate) fn url(text: &str) -> WebhookUrl {
@@ -69,18 +69,18 @@ pub(crate) fn grant(amount: i64, reference: &str) -> CreditMove {
     CreditMove { kind: EntryKind::Grant, amount, reference: reference.into() }
 }
 
-/// Returns a client with credits.
+/// Creates a client with credits.
 pub(crate) async fn client_with(test: &impl TestStore, credits: i64) -> ClientId {
     let client = client(test);
     test.store().create_client(client.clone()).await.unwrap();
     if credits > 0 {
-        let moved = test.store().move_credits(client.client_id.clone(), grant(credits, "first")).await.unwrap();
-        assert!(matches!(moved, CreditOutcome::Moved(_)));
+        let outcome = test.store().move_credits(client.client_id.clone(), grant(credits, "first")).await.unwrap();
+        assert!(matches!(outcome, CreditOutcome::Moved(_)));
     }
     client.client_id
 }
 
-/// Returns a transaction of the client, to be opened, with a webhook.
+/// Builds the opening of a transaction with a webhook.
 pub(crate) fn opening(test: &impl TestStore, client: &ClientId) -> OpenTransaction {
     let extras = OptionalTerms { name_hint: Some("Asha Rao".into()), ..OptionalTerms::default() };
     let terms = Terms {
@@ -110,7 +110,7 @@ pub(crate) fn opening_with_hook(test: &impl TestStore, client: &ClientId, hook: 
     open
 }
 
-/// Opens a transaction, which must succeed.
+/// Opens a transaction. Asserts success.
 pub(crate) async fn opened(test: &impl TestStore, client: &ClientId) -> Pending {
     let open = opening(test, client);
     let pending = (*open.pending).clone();
@@ -119,12 +119,12 @@ pub(crate) async fn opened(test: &impl TestStore, client: &ClientId) -> Pending 
     pending
 }
 
-/// Returns a trait that no other guest has.
-pub(crate) fn trait_of(id: TxnId) -> Trait {
+/// Returns the trait of this guest, which no other guest has.
+pub(crate) fn unique_trait(id: TxnId) -> Trait {
     Trait([*id.as_bytes(); 2].concat().try_into().unwrap())
 }
 
-/// Returns an answer of the identity app, identified by a number.
+/// Builds the completion of a transaction by a passed verification. The number identifies the answer.
 pub(crate) fn completing(id: TxnId, answer: u8) -> CompleteTransaction {
     CompleteTransaction {
         id,
@@ -132,7 +132,7 @@ pub(crate) fn completing(id: TxnId, answer: u8) -> CompleteTransaction {
         passed: true,
         code: None,
         evidence: None,
-        guest: GuestDetails { name: Some("Asha Rao".into()), traits: vec![trait_of(id)] },
+        guest: GuestDetails { name: Some("Asha Rao".into()), traits: vec![unique_trait(id)] },
         outcome: sealed(&format!("outcome {answer}")),
         answer: AnswerDigest([answer; 32]),
         credential: None,
@@ -141,7 +141,7 @@ pub(crate) fn completing(id: TxnId, answer: u8) -> CompleteTransaction {
     }
 }
 
-/// Opens a transaction and completes it, which must queue a delivery.
+/// Opens and completes a transaction. Asserts that a delivery is queued.
 pub(crate) async fn completed(
     test: &impl TestStore,
     client: &ClientId,
@@ -153,12 +153,12 @@ pub(crate) async fn completed(
     }
 }
 
-/// Returns the URL of a delivery's attempt.
+/// Returns the URL to which a delivery goes.
 pub(crate) async fn receiver(store: &Store, delivery: &QueuedDelivery) -> WebhookUrl {
     match delivery.subject {
         Subject::Transaction(txn) => {
-            let found = store.load_transaction_with_app(txn, delivery.app.clone().unwrap()).await.unwrap();
-            let Some((TransactionRecord::Completed(record), _)) = found else { panic!("{found:?}") };
+            let loaded = store.load_transaction_with_app(txn, delivery.app.clone().unwrap()).await.unwrap();
+            let Some((TransactionRecord::Completed(record), _)) = loaded else { panic!("{loaded:?}") };
             record.webhook_url(store.vault()).unwrap()
         }
         Subject::Flow { flow, webhook } => store.load_webhook(flow, webhook).await.unwrap().unwrap().0,
@@ -169,7 +169,7 @@ pub(crate) fn scope(client: &ClientId, number: u8) -> IdempotencyScope {
     IdempotencyScope { partition: client.partition(), digest: [number; 32] }
 }
 
-/// Returns a stored response for an idempotency key, identified by numbers.
+/// Builds the response to store for an idempotency key. Numbers identify the key and the request.
 pub(crate) fn kept(test: &impl TestStore, client: &ClientId, number: u8, request: u8) -> IdempotentAnswer {
     IdempotentAnswer {
         scope: scope(client, number),
@@ -179,7 +179,7 @@ pub(crate) fn kept(test: &impl TestStore, client: &ClientId, number: u8, request
     }
 }
 
-/// Returns the balance, which must agree with the ledger.
+/// Returns the balance. Asserts that it agrees with the ledger.
 pub(crate) async fn audited_balance(test: &impl TestStore, client: &ClientId) -> u64 {
     let audits = test.store().audit().await.unwrap();
     for audit in &audits {
@@ -194,7 +194,7 @@ pub(crate) fn places(count: u64) -> MaxGuests {
     MaxGuests::new(count).unwrap()
 }
 
-/// Returns an event of the client, to be created, with a webhook.
+/// Builds an event with a webhook, to be created.
 pub(crate) fn event(test: &impl TestStore, client: &ClientId, count: u64) -> Event {
     Event {
         id: EventId::generate(client.partition(), 3),
@@ -228,14 +228,14 @@ pub(crate) fn event(test: &impl TestStore, client: &ClientId, count: u64) -> Eve
     }
 }
 
-/// Creates an event, which must succeed.
+/// Creates an event. Asserts success.
 pub(crate) async fn created(test: &impl TestStore, event: Event) -> Event {
     let outcome = test.store().create_event(CreateEvent { event: event.clone(), most: None, idempotency: None }).await;
     assert_eq!(outcome, Ok(CreateOutcome::Created));
     event
 }
 
-/// Changes an event, which must succeed.
+/// Patches an event. Asserts success.
 pub(crate) async fn patched(test: &impl TestStore, event: &Event, patch: EventPatch) -> Event {
     match test.store().patch_event(event.id, event.app.clone(), patch).await.unwrap() {
         PatchEventOutcome::Patched(event) => *event,
@@ -243,7 +243,7 @@ pub(crate) async fn patched(test: &impl TestStore, event: &Event, patch: EventPa
     }
 }
 
-/// Returns a guest's transaction, to be opened; it has no webhook of its own.
+/// Builds the opening of a guest's transaction without its own webhook.
 pub(crate) fn scan(test: &impl TestStore, event: &Event) -> OpenTransaction {
     let mut open = opening_with_hook(test, &event.client, None);
     let pending = Arc::make_mut(&mut open.pending);
@@ -252,7 +252,7 @@ pub(crate) fn scan(test: &impl TestStore, event: &Event) -> OpenTransaction {
     open
 }
 
-/// Opens a guest's transaction, which must succeed.
+/// Opens a guest's transaction. Asserts success.
 pub(crate) async fn scanned(test: &impl TestStore, event: &Event) -> TxnId {
     let open = scan(test, event);
     let id = open.pending.id;
@@ -261,12 +261,12 @@ pub(crate) async fn scanned(test: &impl TestStore, event: &Event) -> TxnId {
     id
 }
 
-/// Returns the answer of a guest who declined.
+/// Builds the completion of a transaction by a declined verification.
 pub(crate) fn declining(id: TxnId, answer: u8) -> CompleteTransaction {
     CompleteTransaction { passed: false, outcome: sealed("declined"), ..completing(id, answer) }
 }
 
-/// Scans and registers a guest, which must succeed.
+/// Opens a guest's transaction and registers the guest. Asserts success.
 pub(crate) async fn registered(test: &impl TestStore, event: &Event) -> TxnId {
     let id = scanned(test, event).await;
     match test.store().complete_transaction(completing(id, 1)).await.unwrap() {

@@ -1,4 +1,4 @@
-//! Single bits that flip in a store's data: noticed, harmless, or served.
+//! The effects of single flipped bits in a store's data.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,29 +15,29 @@ use crate::records::audit::AUDIT_LOG;
 pub(crate) enum Effect {
     /// No answer changes.
     None,
-    /// The store is not opened.
+    /// The store refuses to open.
     Refused,
-    /// Some answers are refused; all others are right.
+    /// Some queries are refused; all other answers are right.
     Noticed,
-    /// An earlier state, whole.
+    /// The store has a complete earlier state.
     Earlier,
-    /// Content that no query shows.
+    /// The content changed, but no query returns it.
     Unseen,
-    /// An answer is wrong, and the audit of credits reports it.
+    /// An answer is wrong, and an audit of credits reports it.
     Audited,
     /// An answer is wrong.
     Served,
 }
 
-/// Effects by the place of the bits, and the queries with wrong answers.
+/// The number of effects by place (`table.field`), and of wrong answers by query.
 #[derive(Default)]
 pub(crate) struct Effects {
     pub(crate) by_place: BTreeMap<String, BTreeMap<Effect, usize>>,
-    pub(crate) questions: BTreeMap<String, usize>,
+    pub(crate) wrong_answers: BTreeMap<String, usize>,
 }
 
 impl Effect {
-    /// Returns the effect on a reading, and the differences that it shows.
+    /// Returns the effect on a reading, and the differences from the reference.
     pub(crate) fn on(reference: &Reading, reading: &Reading) -> (Self, Vec<Difference>) {
         for (question, refusal) in reading.refusals() {
             assert!(!refusal.to_string().contains("panicked"), "{question}: {refusal}");
@@ -59,18 +59,19 @@ impl Effects {
     pub(crate) fn count(&mut self, place: &str, effect: Effect, differences: &[Difference]) {
         *self.by_place.entry(place.to_owned()).or_default().entry(effect).or_default() += 1;
         for difference in differences.iter().filter(|difference| difference.refusal.is_none()) {
-            *self.questions.entry(difference.question.clone()).or_default() += 1;
+            *self.wrong_answers.entry(difference.question.clone()).or_default() += 1;
             if std::env::var_os("SAKSHI_LIES_SHOW").is_some() {
                 eprintln!("{place}: {}: {:.600}", difference.question, difference.answers);
             }
         }
     }
 
-    /// Asserts that no sealed value, audit log entry or amount that an audit confirms was served changed.
+    /// Asserts that no changed value was served of a sealed field, of the audit log, or of an amount that an audit
+    /// confirms.
     pub(crate) fn hold(&self) {
         for (place, effects) in &self.by_place {
             let (table, field) = place.split_once('.').unwrap();
-            let table = ALL.iter().find(|one| one.name == table).unwrap();
+            let table = ALL.iter().find(|known| known.name == table).unwrap();
             let is_sealed = table.column(field).is_some_and(|column| matches!(column.kind, ColumnKind::Sealed(_)));
             let is_chained = table.name == AUDIT_LOG.name && ["previous", "hash", "entry", "values"].contains(&field);
             let is_amount = ["ledger.amount", "ledger.balance_after", "client.balance"].contains(&place.as_str());
@@ -80,7 +81,7 @@ impl Effects {
         }
     }
 
-    /// Returns all effects, at every place.
+    /// Returns the number of effects in all places.
     pub(crate) fn totals(&self) -> BTreeMap<Effect, usize> {
         let mut totals = BTreeMap::new();
         for (effect, count) in self.by_place.values().flatten() {
@@ -96,11 +97,11 @@ impl fmt::Display for Effects {
         for (place, effects) in &self.by_place {
             writeln!(f, "  {place}: {effects:?}")?;
         }
-        write!(f, "  answered otherwise: {:?}", self.questions)
+        write!(f, "  queries with other answers: {:?}", self.wrong_answers)
     }
 }
 
-/// Returns the bytes with one bit flipped; `None` for no bytes.
+/// Returns the bytes with one bit flipped; `None` for empty bytes.
 pub(crate) fn flipped(bytes: &[u8], random: &mut Random) -> Option<Vec<u8>> {
     let byte = usize::try_from(random.next().checked_rem(bytes.len() as u64)?).ok()?;
     let mut flipped = bytes.to_vec();

@@ -1,4 +1,4 @@
-//! Flows and reports for the properties.
+//! Flows, reports and helpers for the properties.
 
 use std::time::Duration;
 
@@ -25,10 +25,10 @@ use super::TestStore;
 use super::fixture::{RESULT_TTL, app, client_with, url};
 use crate::{CreateOutcome, FlowRecord, OpenFlow, ReportFlow, ReportFlowOutcome};
 
-/// Lifetime of flows and of their invitations.
+/// Lifetime of an open flow and of its invitations.
 pub(crate) const FLOW: Duration = Duration::from_secs(7 * 24 * 3_600);
 
-/// A client with an app whose wealth-data URLs are set.
+/// A client and its app, which has URLs for wealth data.
 #[derive(Clone, Debug)]
 pub(crate) struct Party {
     pub(crate) client: ClientId,
@@ -48,30 +48,30 @@ pub(crate) async fn party(test: &impl TestStore) -> Party {
     Party { client, app: app.app_id }
 }
 
-/// Registers a URL for every API type, at the same time.
+/// Registers a URL for every API type, concurrently.
 pub(crate) async fn registered(test: &impl TestStore, party: &Party) {
     let set = ApiType::ALL.iter().map(|api_type| {
-        let address = url(&format!("https://{}.example/hook", api_type.as_str().to_lowercase()));
-        test.store().set_webhook_url(party.app.clone(), *api_type, Some(address))
+        let hook = url(&format!("https://{}.example/hook", api_type.as_str().to_lowercase()));
+        test.store().set_webhook_url(party.app.clone(), *api_type, Some(hook))
     });
     for urls in futures_util::future::join_all(set).await {
         assert!(urls.unwrap().is_some());
     }
 }
 
-/// A flow to be opened.
+/// A flow that can be opened and reported.
 #[derive(Clone, Debug)]
 pub(crate) struct Flow {
     pub(crate) id: FlowId,
     pub(crate) app: AppId,
     state: FlowState,
     invited_until: Timestamp,
-    /// The flow whose ids its upstream uses in reports.
+    /// The flow whose ids the upstream uses in reports.
     upstream: FlowId,
 }
 
 impl Flow {
-    /// Returns the flow, reported by its upstream under the ids of another one.
+    /// Makes the upstream report this flow under the ids of another flow.
     pub(crate) const fn with_upstream_ids_of(mut self, other: &Self) -> Self {
         self.upstream = other.upstream;
         self
@@ -98,26 +98,26 @@ fn flow(test: &impl TestStore, party: &Party, state: impl FnOnce(FlowHeader) -> 
 }
 
 pub(crate) fn locker(test: &impl TestStore, party: &Party) -> Flow {
-    flow(test, party, |opened| FlowState::DocLocker(DocLockerFlow::new(opened)))
+    flow(test, party, |header| FlowState::DocLocker(DocLockerFlow::new(header)))
 }
 
-/// Returns the flow with the client's own retention times.
-pub(crate) fn locker_kept_for(test: &impl TestStore, party: &Party, retention: ClientRetention) -> Flow {
-    flow(test, party, |opened| FlowState::DocLocker(DocLockerFlow::new(FlowHeader { retention, ..opened })))
+/// Returns a document-locker flow with the retention of a client.
+pub(crate) fn locker_with_retention(test: &impl TestStore, party: &Party, retention: ClientRetention) -> Flow {
+    flow(test, party, |header| FlowState::DocLocker(DocLockerFlow::new(FlowHeader { retention, ..header })))
 }
 
 pub(crate) fn wealth(test: &impl TestStore, party: &Party) -> Flow {
-    let opened = |opened| WealthTerms { header: opened, consent_handle: "handle-1".parse().unwrap() };
-    flow(test, party, |asked| FlowState::Wealth(WealthConsent::Asked(opened(asked))))
+    let terms = |header| WealthTerms { header, consent_handle: "handle-1".parse().unwrap() };
+    flow(test, party, |header| FlowState::Wealth(WealthConsent::Asked(terms(header))))
 }
 
 pub(crate) fn document(test: &impl TestStore, party: &Party, response_url: Option<&str>) -> Flow {
-    let mut made = locker(test, party);
-    let opened =
-        EsignTerms { header: made.state.header().clone(), reference: None, response_url: response_url.map(url) };
-    let signers = document_body(&made, "Pending").signers();
-    made.state = FlowState::ESign(EsignFlow::Pending(EsignPending::new(opened, signers)));
-    made
+    let mut flow = locker(test, party);
+    let terms =
+        EsignTerms { header: flow.state.header().clone(), reference: None, response_url: response_url.map(url) };
+    let signers = document_body(&flow, "Pending").signers();
+    flow.state = FlowState::ESign(EsignFlow::Pending(EsignPending::new(terms, signers)));
+    flow
 }
 
 fn document_body(flow: &Flow, status: &str) -> EsignOutcome {
@@ -137,11 +137,11 @@ pub(crate) async fn opened(test: &impl TestStore, flow: Flow) -> Flow {
     flow
 }
 
-/// A report in short: its kind, its form, and its content.
+/// A report in short form. Equal numbers stand for equal content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ShortReport {
     Locker(&'static str, u8),
-    /// Documents with a file of this many bytes.
+    /// A document of this many bytes.
     Large(usize),
     Document(&'static str),
     Consent(&'static str, u8),
@@ -149,8 +149,9 @@ pub(crate) enum ShortReport {
     Historical(u8, u8),
 }
 
-pub(crate) fn told(flow: &Flow, told: ShortReport) -> ReportFlow {
-    let (kind, mut body) = match told {
+/// Builds the report of a flow by its upstream.
+pub(crate) fn told(flow: &Flow, report: ShortReport) -> ReportFlow {
+    let (kind, mut body) = match report {
         ShortReport::Document(status) => (ReportKind::ESign, document_json(flow, status)),
         ShortReport::Locker(status, content) => (ReportKind::DocLocker, locker_json(flow, status, content)),
         ShortReport::Large(bytes) => {
@@ -191,19 +192,19 @@ pub(crate) fn told(flow: &Flow, told: ShortReport) -> ReportFlow {
 }
 
 fn locker_json(flow: &Flow, status: &str, content: u8) -> Value {
-    let fetched = status == "Fetched";
+    let is_fetched = status == "Fetched";
     let issued = json!({"name": "Card", "type": "file", "size": "3", "date": "2020-01-01", "uri": "u",
         "doctype": "CARD", "issuer": "i"});
     json!({"success": status != "Failed", "statusCode": 200, "message": format!("content {content}"), "data": {
         "transactionId": flow.id, "docs": [{
-            "docType": "CARD", "status": status, "fetchedAt": fetched.then_some("2026-01-31T09:00:00Z"),
-            "dataPdf": fetched.then_some("UERG"), "issued": if fetched { issued } else { Value::Null },
-            "details": if fetched { json!({"name": "Asha Rao"}) } else { Value::Null },
+            "docType": "CARD", "status": status, "fetchedAt": is_fetched.then_some("2026-01-31T09:00:00Z"),
+            "dataPdf": is_fetched.then_some("UERG"), "issued": if is_fetched { issued } else { Value::Null },
+            "details": if is_fetched { json!({"name": "Asha Rao"}) } else { Value::Null },
         }],
     }})
 }
 
-/// Makes a report that must be accepted. Returns the delivery that it queued.
+/// Reports a flow. Asserts that the report is accepted, and returns the delivery that it queued.
 pub(crate) async fn accepted(test: &impl TestStore, flow: &Flow, report: ShortReport) -> Option<QueuedDelivery> {
     match test.store().report_flow(told(flow, report)).await.unwrap() {
         ReportFlowOutcome::Accepted { queued, .. } => queued,

@@ -1,5 +1,5 @@
-//! Flows that end upstream: opened once, reported once for each webhook, kept for their time.
-#![allow(missing_docs)] // Each name is the sentence that the property states.
+//! Flows: opened once, with one delivery for each webhook, retained for their time.
+#![allow(missing_docs)] // The name of each function states the property that it checks.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -17,22 +17,23 @@ use sakshi_domain::retention::ClientRetention;
 use super::TestStore;
 use super::fixture::{RESULT_TTL, app, client, client_with, kept, receiver, url};
 use super::flow_fixture::{
-    FLOW, Party, ShortReport, accepted, document, loaded, locker, locker_kept_for, opened, party, registered, told,
-    wealth,
+    FLOW, Party, ShortReport, accepted, document, loaded, locker, locker_with_retention, opened, party, registered,
+    told, wealth,
 };
 use crate::Swept;
 use crate::{CreateOutcome, LapseFlowOutcome, ReportFlowOutcome};
 
-async fn swept(test: &impl TestStore) {
+/// Sweeps until nothing is left to remove.
+async fn sweep_all(test: &impl TestStore) {
     while test.store().sweep(test.now(), 3).await.unwrap() != Swept::default() {}
 }
 
-/// Returns pending deliveries, by their subjects.
-async fn due(test: &impl TestStore) -> Vec<Subject> {
+/// Returns the subjects of the due deliveries.
+async fn due_subjects(test: &impl TestStore) -> Vec<Subject> {
     test.store().due_deliveries(None, None, 100).await.unwrap().into_iter().map(|delivery| delivery.subject).collect()
 }
 
-pub(crate) async fn a_flow_opened_twice_is_opened_once(test: &impl TestStore) {
+pub(crate) async fn opening_a_flow_twice_opens_it_once(test: &impl TestStore) {
     let party = party(test).await;
     let (first, second) = (wealth(test, &party), document(test, &party, None));
     for _ in 0..2 {
@@ -43,9 +44,9 @@ pub(crate) async fn a_flow_opened_twice_is_opened_once(test: &impl TestStore) {
     assert_eq!(test.store().open_flow(first.opening(test)).await, Ok(CreateOutcome::Created));
     assert!(matches!(loaded(test, &first).await.unwrap().state,
             FlowState::Wealth(consent) if consent.consent_id().is_some()));
-    let shown = loaded(test, &second).await.unwrap();
-    assert!(matches!(shown.state, FlowState::ESign(_)) && shown.latest.is_some());
-    assert_eq!(due(test).await.len(), 1);
+    let document = loaded(test, &second).await.unwrap();
+    assert!(matches!(document.state, FlowState::ESign(_)) && document.latest.is_some());
+    assert_eq!(due_subjects(test).await.len(), 1);
 }
 
 pub(crate) async fn an_idempotency_key_opens_one_flow_and_an_unknown_client_none(test: &impl TestStore) {
@@ -55,14 +56,14 @@ pub(crate) async fn an_idempotency_key_opens_one_flow_and_an_unknown_client_none
     open.idempotency = Some(kept(test, &party.client, 1, 1));
     assert_eq!(test.store().open_flow(open).await, Ok(CreateOutcome::Created));
     for (request, expected) in [(1, None), (2, Some(CreateOutcome::KeyReused))] {
-        let mut again = second.opening(test);
-        again.idempotency = Some(kept(test, &party.client, 1, request));
+        let mut second_open = second.opening(test);
+        second_open.idempotency = Some(kept(test, &party.client, 1, request));
         let replayed = CreateOutcome::Replayed(kept(test, &party.client, 1, 1).answer);
-        assert_eq!(test.store().open_flow(again).await, Ok(expected.unwrap_or(replayed)));
+        assert_eq!(test.store().open_flow(second_open).await, Ok(expected.unwrap_or(replayed)));
     }
     assert_eq!(loaded(test, &second).await, None);
-    let nobody = Party { client: client(test).client_id, app: party.app };
-    assert_eq!(test.store().open_flow(locker(test, &nobody).opening(test)).await, Ok(CreateOutcome::ClientNotFound));
+    let unknown = Party { client: client(test).client_id, app: party.app };
+    assert_eq!(test.store().open_flow(locker(test, &unknown).opening(test)).await, Ok(CreateOutcome::ClientNotFound));
 }
 
 pub(crate) async fn three_identical_reports_queue_one_delivery(test: &impl TestStore) {
@@ -79,8 +80,8 @@ pub(crate) async fn three_identical_reports_queue_one_delivery(test: &impl TestS
     }
     let refused = test.store().report_flow(told(&flow, ShortReport::Locker("Fetched", 2))).await;
     assert_eq!(refused, Ok(ReportFlowOutcome::Refused(ReportRefusal::AlreadyEnded("Fetched"))));
-    let found = test.store().due_deliveries(None, None, 10).await.unwrap();
-    assert_eq!(found, [queued]);
+    let due = test.store().due_deliveries(None, None, 10).await.unwrap();
+    assert_eq!(due, [queued]);
 }
 
 pub(crate) async fn raw_then_analysed_then_raw_again_queues_two(test: &impl TestStore) {
@@ -91,20 +92,20 @@ pub(crate) async fn raw_then_analysed_then_raw_again_queues_two(test: &impl Test
         test.store().report_flow(told(&flow, ShortReport::Data(1, "RAW", 1))).await,
         Ok(ReportFlowOutcome::Repeated)
     );
-    assert_eq!(due(test).await.len(), 2);
+    assert_eq!(due_subjects(test).await.len(), 2);
     assert!(
         accepted(test, &flow, ShortReport::Data(2, "RAW", 1)).await.is_some(),
-        "another fetch has webhooks of its own"
+        "another fetch has its own webhooks"
     );
     assert!(accepted(test, &flow, ShortReport::Historical(1, 1)).await.is_some());
     assert_eq!(
         test.store().report_flow(told(&flow, ShortReport::Historical(1, 1))).await,
         Ok(ReportFlowOutcome::Repeated)
     );
-    assert_eq!(due(test).await.len(), 4);
+    assert_eq!(due_subjects(test).await.len(), 4);
 }
 
-pub(crate) async fn accepted_accepted_revoked_queues_two_with_a_body_each(test: &impl TestStore) {
+pub(crate) async fn accepted_accepted_revoked_queues_two_webhooks(test: &impl TestStore) {
     let flow = opened(test, wealth(test, &party(test).await)).await;
     accepted(test, &flow, ShortReport::Consent("Accepted", 1)).await.unwrap();
     assert_eq!(
@@ -112,9 +113,9 @@ pub(crate) async fn accepted_accepted_revoked_queues_two_with_a_body_each(test: 
         Ok(ReportFlowOutcome::Repeated)
     );
     accepted(test, &flow, ShortReport::Consent("Revoked", 1)).await.unwrap();
-    let found = test.store().due_deliveries(None, None, 10).await.unwrap();
-    assert_eq!(found.len(), 2);
-    for (delivery, status) in found.iter().zip(["Accepted", "Revoked"]) {
+    let due = test.store().due_deliveries(None, None, 10).await.unwrap();
+    assert_eq!(due.len(), 2);
+    for (delivery, status) in due.iter().zip(["Accepted", "Revoked"]) {
         let Subject::Flow { flow: id, webhook } = delivery.subject else { panic!("{delivery:?}") };
         let (url, _) = test.store().load_webhook(id, webhook).await.unwrap().unwrap();
         assert_eq!((id, url.as_str()), (flow.id, "https://consent.example/hook"), "{status}");
@@ -122,7 +123,7 @@ pub(crate) async fn accepted_accepted_revoked_queues_two_with_a_body_each(test: 
     }
 }
 
-pub(crate) async fn a_key_that_two_flows_of_an_app_report_has_one_webhook(test: &impl TestStore) {
+pub(crate) async fn a_deduplication_key_of_two_flows_has_one_webhook(test: &impl TestStore) {
     let party = party(test).await;
     let first = opened(test, wealth(test, &party)).await;
     let second = opened(test, wealth(test, &party).with_upstream_ids_of(&first)).await;
@@ -131,30 +132,36 @@ pub(crate) async fn a_key_that_two_flows_of_an_app_report_has_one_webhook(test: 
             .into_iter()
             .enumerate()
     {
-        let (one, other) = tokio::join!(
+        let (of_first, of_second) = tokio::join!(
             test.store().report_flow(told(&first, report)),
             test.store().report_flow(told(&second, report))
         );
-        let (winner, loser) =
-            if matches!(one, Ok(ReportFlowOutcome::Accepted { .. })) { (one, other) } else { (other, one) };
+        let (winner, loser) = if matches!(of_first, Ok(ReportFlowOutcome::Accepted { .. })) {
+            (of_first, of_second)
+        } else {
+            (of_second, of_first)
+        };
         assert!(matches!(winner, Ok(ReportFlowOutcome::Accepted { queued: Some(_), .. })), "{winner:?}");
         assert_eq!(loser, Ok(ReportFlowOutcome::Refused(ReportRefusal::ReportedDifferently)));
-        assert_eq!(due(test).await.len(), number + 1);
+        assert_eq!(due_subjects(test).await.len(), number + 1);
     }
-    let elsewhere = wealth(test, &super::flow_fixture::party(test).await).with_upstream_ids_of(&first);
-    let elsewhere = opened(test, elsewhere).await;
-    assert!(accepted(test, &elsewhere, ShortReport::Consent("Accepted", 1)).await.is_some(), "a key is one of an app");
+    let of_other_app = wealth(test, &super::flow_fixture::party(test).await).with_upstream_ids_of(&first);
+    let of_other_app = opened(test, of_other_app).await;
+    assert!(
+        accepted(test, &of_other_app, ShortReport::Consent("Accepted", 1)).await.is_some(),
+        "another app has its own keys"
+    );
 }
 
-pub(crate) async fn of_two_racing_contradicting_reports_one_wins(test: &impl TestStore) {
+pub(crate) async fn one_of_several_racing_contradictory_reports_wins(test: &impl TestStore) {
     let party = party(test).await;
     registered(test, &party).await;
     for _ in 0..5 {
         let flow = opened(test, locker(test, &party)).await;
-        let before = due(test).await.len();
+        let before = due_subjects(test).await.len();
         let reports = (0..8).map(|content| {
-            let word = if content % 2 == 0 { "Fetched" } else { "Failed" };
-            test.store().report_flow(told(&flow, ShortReport::Locker(word, content)))
+            let status = if content % 2 == 0 { "Fetched" } else { "Failed" };
+            test.store().report_flow(told(&flow, ShortReport::Locker(status, content)))
         });
         let outcomes = join_all(reports).await;
         let accepted = outcomes
@@ -165,32 +172,32 @@ pub(crate) async fn of_two_racing_contradicting_reports_one_wins(test: &impl Tes
             .iter()
             .filter(|outcome| matches!(outcome, Ok(ReportFlowOutcome::Refused(ReportRefusal::AlreadyEnded(_)))));
         assert_eq!(refused.count(), 7, "{outcomes:?}");
-        assert_eq!(due(test).await.len(), before + 1);
+        assert_eq!(due_subjects(test).await.len(), before + 1);
     }
 }
 
-pub(crate) async fn racing_reports_of_one_flow_are_all_taken_in(test: &impl TestStore) {
+pub(crate) async fn racing_reports_of_one_flow_are_all_accepted(test: &impl TestStore) {
     let flow = opened(test, wealth(test, &party(test).await)).await;
     let reports = (0..12).map(|fetch| test.store().report_flow(told(&flow, ShortReport::Data(fetch, "RAW", 1))));
     for outcome in join_all(reports).await {
         assert!(matches!(outcome, Ok(ReportFlowOutcome::Accepted { queued: Some(_), .. })), "{outcome:?}");
     }
-    assert_eq!(due(test).await.len(), 12);
+    assert_eq!(due_subjects(test).await.len(), 12);
 }
 
-pub(crate) async fn without_a_url_a_flow_completes_silently_and_can_be_fetched(test: &impl TestStore) {
+pub(crate) async fn a_flow_without_a_url_completes_without_a_webhook_and_can_be_fetched(test: &impl TestStore) {
     let party = party(test).await;
     let flow = opened(test, locker(test, &party)).await;
     assert_eq!(loaded(test, &flow).await.unwrap().latest, None);
     assert_eq!(accepted(test, &flow, ShortReport::Locker("Pending", 1)).await, None);
     assert!(!loaded(test, &flow).await.unwrap().state.has_ended());
     assert_eq!(accepted(test, &flow, ShortReport::Locker("Fetched", 1)).await, None);
-    let found = loaded(test, &flow).await.unwrap();
-    assert!(found.state.has_ended() && found.latest.is_some());
-    assert_eq!(found.kept_until, test.now() + RESULT_TTL);
-    assert_eq!(due(test).await, []);
+    let record = loaded(test, &flow).await.unwrap();
+    assert!(record.state.has_ended() && record.latest.is_some());
+    assert_eq!(record.kept_until, test.now() + RESULT_TTL);
+    assert_eq!(due_subjects(test).await, []);
     test.advance(RESULT_TTL - Duration::from_millis(1));
-    swept(test).await;
+    sweep_all(test).await;
     assert!(loaded(test, &flow).await.unwrap().latest.is_some());
     test.advance(Duration::from_millis(1));
     for _ in 0..2 {
@@ -199,42 +206,42 @@ pub(crate) async fn without_a_url_a_flow_completes_silently_and_can_be_fetched(t
             test.store().report_flow(told(&flow, ShortReport::Locker("Fetched", 1))).await,
             Ok(ReportFlowOutcome::NotFound)
         );
-        swept(test).await;
+        sweep_all(test).await;
     }
 }
 
-pub(crate) async fn a_registered_url_holds_at_once_and_a_response_url_comes_first(test: &impl TestStore) {
+pub(crate) async fn a_registered_url_applies_immediately_and_a_response_url_has_priority(test: &impl TestStore) {
     let party = party(test).await;
     let store = test.store();
-    let set = |address: Option<&str>| store.set_webhook_url(party.app.clone(), ApiType::ESign, address.map(url));
+    let set = |hook: Option<&str>| store.set_webhook_url(party.app.clone(), ApiType::ESign, hook.map(url));
     let first = opened(test, document(test, &party, None)).await;
     let urls = set(Some("https://first.example/a")).await.unwrap().unwrap();
     assert_eq!(store.webhook_urls(party.app.clone()).await, Ok(Some(urls)));
     set(Some("https://second.example/b")).await.unwrap();
     let queued = accepted(test, &first, ShortReport::Document("Rejected")).await.unwrap();
     assert_eq!(receiver(store, &queued).await, url("https://second.example/b"));
-    let own = opened(test, document(test, &party, Some("https://own.example/c"))).await;
-    let to_own = accepted(test, &own, ShortReport::Document("Rejected")).await.unwrap();
-    assert_eq!(receiver(store, &to_own).await, url("https://own.example/c"));
+    let with_response_url = opened(test, document(test, &party, Some("https://own.example/c"))).await;
+    let to_response_url = accepted(test, &with_response_url, ShortReport::Document("Rejected")).await.unwrap();
+    assert_eq!(receiver(store, &to_response_url).await, url("https://own.example/c"));
     let last = opened(test, document(test, &party, None)).await;
     set(None).await.unwrap();
     assert_eq!(store.webhook_urls(party.app.clone()).await.unwrap().unwrap().iter().count(), 0);
     assert_eq!(accepted(test, &last, ShortReport::Document("Rejected")).await, None);
-    let found = store.due_deliveries(None, None, 10).await.unwrap();
-    assert_eq!(found[0], queued, "what is queued goes where it was going");
-    let nobody = AppId::generate();
-    assert_eq!(store.set_webhook_url(nobody.clone(), ApiType::ESign, None).await, Ok(None));
-    assert_eq!(store.webhook_urls(nobody).await, Ok(None));
+    let due = store.due_deliveries(None, None, 10).await.unwrap();
+    assert_eq!(due[0], queued, "a queued delivery keeps its URL");
+    let unknown = AppId::generate();
+    assert_eq!(store.set_webhook_url(unknown.clone(), ApiType::ESign, None).await, Ok(None));
+    assert_eq!(store.webhook_urls(unknown).await, Ok(None));
 }
 
-pub(crate) async fn racing_registrations_of_one_app_all_hold(test: &impl TestStore) {
+pub(crate) async fn racing_registrations_of_urls_all_apply(test: &impl TestStore) {
     let party = party(test).await;
     registered(test, &party).await;
     let urls = test.store().webhook_urls(party.app).await.unwrap().unwrap();
     assert_eq!(urls.iter().count(), ApiType::ALL.len());
 }
 
-pub(crate) async fn another_apps_flow_is_not_found(test: &impl TestStore) {
+pub(crate) async fn a_flow_of_another_app_is_not_found(test: &impl TestStore) {
     let (owner, other) = (party(test).await, party(test).await);
     let flow = opened(test, locker(test, &owner)).await;
     assert_eq!(test.store().load_flow(flow.id, other.app.clone()).await, Ok(None));
@@ -242,52 +249,55 @@ pub(crate) async fn another_apps_flow_is_not_found(test: &impl TestStore) {
     foreign.app = other.app;
     let outcome = test.store().report_flow(told(&foreign, ShortReport::Locker("Fetched", 1))).await;
     assert_eq!(outcome, Ok(ReportFlowOutcome::NotFound));
-    let mut misread = flow.clone();
-    misread.id = opened(test, wealth(test, &owner)).await.id;
-    let outcome = test.store().report_flow(told(&misread, ShortReport::Locker("Fetched", 1))).await;
-    assert_eq!(outcome, Ok(ReportFlowOutcome::NotFound), "nor one of another kind");
+    let mut other_kind = flow.clone();
+    other_kind.id = opened(test, wealth(test, &owner)).await.id;
+    let outcome = test.store().report_flow(told(&other_kind, ShortReport::Locker("Fetched", 1))).await;
+    assert_eq!(outcome, Ok(ReportFlowOutcome::NotFound), "a flow of another kind is not found");
     assert!(!loaded(test, &flow).await.unwrap().state.has_ended());
 }
 
-pub(crate) async fn a_flow_whose_delivery_has_not_ended_is_kept(test: &impl TestStore) {
+pub(crate) async fn a_report_with_an_unfinished_delivery_is_retained(test: &impl TestStore) {
     let party = party(test).await;
     registered(test, &party).await;
     let flow = opened(test, locker(test, &party)).await;
     let queued = accepted(test, &flow, ShortReport::Locker("Fetched", 1)).await.unwrap();
     let Subject::Flow { flow: id, webhook } = queued.subject else { panic!("{queued:?}") };
     test.advance(RESULT_TTL * 3);
-    swept(test).await;
-    assert_eq!(loaded(test, &flow).await, None, "its result has had its time all the same");
-    assert_eq!(due(test).await, [queued.subject]);
+    sweep_all(test).await;
+    assert_eq!(loaded(test, &flow).await, None, "the result expires nevertheless");
+    assert_eq!(due_subjects(test).await, [queued.subject]);
     assert!(test.store().load_webhook(id, webhook).await.unwrap().is_some());
     assert!(test.store().claim_delivery(queued.id, queued.subject).await.unwrap());
     assert!(!test.store().claim_delivery(queued.id, queued.subject).await.unwrap());
     assert!(test.store().load_webhook(id, webhook).await.unwrap().is_some());
     let attempt = Attempt::answered(204, 3);
     test.store().settle_delivery(queued.id, queued.subject, attempt).await.unwrap();
-    swept(test).await;
+    sweep_all(test).await;
     assert_eq!(test.store().load_webhook(id, webhook).await, Ok(None));
     assert_eq!(test.store().load_delivery(queued.subject).await, Ok(None));
 }
 
-pub(crate) async fn the_attempt_of_a_flow_is_recorded_as_that_of_a_transaction(test: &impl TestStore) {
+pub(crate) async fn the_outcome_of_an_attempt_for_a_flow_is_recorded(test: &impl TestStore) {
     let flow = opened(test, wealth(test, &party(test).await)).await;
-    let begun = accepted(test, &flow, ShortReport::Data(1, "RAW", 1)).await.unwrap();
-    let ended = accepted(test, &flow, ShortReport::Data(1, "ANALYSED", 1)).await.unwrap();
-    for delivery in [&begun, &ended] {
+    let claimed = accepted(test, &flow, ShortReport::Data(1, "RAW", 1)).await.unwrap();
+    let settled = accepted(test, &flow, ShortReport::Data(1, "ANALYSED", 1)).await.unwrap();
+    for delivery in [&claimed, &settled] {
         assert!(test.store().claim_delivery(delivery.id, delivery.subject).await.unwrap());
     }
     let attempt = Attempt::answered(500, 7);
-    test.store().settle_delivery(ended.id, ended.subject, attempt).await.unwrap();
+    test.store().settle_delivery(settled.id, settled.subject, attempt).await.unwrap();
     assert_eq!(test.store().abandon_attempts().await, Ok(1));
-    let record = test.store().load_delivery(ended.subject).await.unwrap().unwrap();
-    assert_eq!((record.id, record.origin.as_str(), record.attempt), (ended.id, "https://data.example", Some(attempt)));
-    let record = test.store().load_delivery(begun.subject).await.unwrap().unwrap();
+    let record = test.store().load_delivery(settled.subject).await.unwrap().unwrap();
+    assert_eq!(
+        (record.id, record.origin.as_str(), record.attempt),
+        (settled.id, "https://data.example", Some(attempt))
+    );
+    let record = test.store().load_delivery(claimed.subject).await.unwrap().unwrap();
     assert_eq!((record.queued_at, record.attempt.unwrap().outcome), (test.now(), DeliveryOutcome::Unknown));
-    assert_eq!(due(test).await, []);
+    assert_eq!(due_subjects(test).await, []);
 }
 
-pub(crate) async fn the_operator_sees_every_delivery_of_a_flow_in_order_with_what_it_tells(test: &impl TestStore) {
+pub(crate) async fn the_operator_sees_the_deliveries_of_a_flow_in_order_with_summaries(test: &impl TestStore) {
     let party = party(test).await;
     let store = test.store();
     let (flow, silent) = (opened(test, wealth(test, &party)).await, opened(test, locker(test, &party)).await);
@@ -308,9 +318,9 @@ pub(crate) async fn the_operator_sees_every_delivery_of_a_flow_in_order_with_wha
         assert!(store.claim_delivery(delivery.id, delivery.subject).await.unwrap());
     }
     store.settle_delivery(queued[1].id, queued[1].subject, attempt).await.unwrap();
-    let seen = store.flow_deliveries(flow.id).await.unwrap().unwrap();
-    assert_eq!((seen.state.kind(), seen.state.status()), ("wealth", "Expiring Soon"));
-    let words: Vec<_> = seen.deliveries.iter().map(|delivery| delivery.tells.as_str()).collect();
+    let overview = store.flow_deliveries(flow.id).await.unwrap().unwrap();
+    assert_eq!((overview.state.kind(), overview.state.status()), ("wealth", "Expiring Soon"));
+    let summaries: Vec<_> = overview.deliveries.iter().map(|delivery| delivery.tells.as_str()).collect();
     let historical = "wealth-historical HISTORICAL_DATA_FETCH_SUCCESS";
     let expected = [
         "wealth-consent Accepted",
@@ -319,21 +329,23 @@ pub(crate) async fn the_operator_sees_every_delivery_of_a_flow_in_order_with_wha
         historical,
         "wealth-consent Expiring Soon",
     ];
-    assert_eq!(words, expected);
-    for (seen, queued) in seen.deliveries.iter().zip(&queued) {
-        assert_eq!(Subject::Flow { flow: flow.id, webhook: seen.webhook }, queued.subject);
-        assert_eq!(Some(&seen.delivery), store.load_delivery(queued.subject).await.unwrap().as_ref());
+    assert_eq!(summaries, expected);
+    for (listed, queued) in overview.deliveries.iter().zip(&queued) {
+        assert_eq!(Subject::Flow { flow: flow.id, webhook: listed.webhook }, queued.subject);
+        assert_eq!(Some(&listed.delivery), store.load_delivery(queued.subject).await.unwrap().as_ref());
     }
-    assert!(seen.deliveries[0].delivery.attempt.is_none() && seen.deliveries[1].delivery.attempt == Some(attempt));
+    assert!(
+        overview.deliveries[0].delivery.attempt.is_none() && overview.deliveries[1].delivery.attempt == Some(attempt)
+    );
     accepted(test, &silent, ShortReport::Locker("Fetched", 1)).await;
-    let seen = store.flow_deliveries(silent.id).await.unwrap().unwrap();
+    let overview = store.flow_deliveries(silent.id).await.unwrap().unwrap();
     assert_eq!(
-        (seen.state.kind(), seen.state.status(), seen.deliveries),
+        (overview.state.kind(), overview.state.status(), overview.deliveries),
         ("doclocker", "Fetched", vec![]),
-        "nobody was to be told"
+        "a flow without a URL has no deliveries"
     );
     test.advance(RESULT_TTL);
-    swept(test).await;
+    sweep_all(test).await;
     assert_eq!(store.flow_deliveries(silent.id).await, Ok(None));
     assert_eq!(store.flow_deliveries(locker(test, &party).id).await, Ok(None));
 }
@@ -356,16 +368,16 @@ pub(crate) async fn a_document_lapses_by_the_clock_of_the_store_and_is_reported_
     let FlowState::ESign(sakshi_domain::flow::esign::EsignFlow::Ended(ended)) =
         loaded(test, &flow).await.unwrap().state
     else {
-        panic!("it has ended")
+        panic!("the document has not ended")
     };
     assert_eq!(ended.end.how, SigningStatus::Expired);
-    assert_eq!((due(test).await.len(), test.store().lapsed_flows(10).await), (1, Ok(vec![])));
+    assert_eq!((due_subjects(test).await.len(), test.store().lapsed_flows(10).await), (1, Ok(vec![])));
     test.advance(RESULT_TTL);
-    swept(test).await;
+    sweep_all(test).await;
     assert_eq!(lapse().await, Ok(LapseFlowOutcome::NotFound));
 }
 
-pub(crate) async fn a_document_of_ten_mebibytes_is_kept_once_and_handed_out(test: &impl TestStore) {
+pub(crate) async fn a_document_of_ten_mebibytes_is_stored_once_and_returned(test: &impl TestStore) {
     let party = party(test).await;
     registered(test, &party).await;
     let flow = opened(test, locker(test, &party)).await;
@@ -374,13 +386,13 @@ pub(crate) async fn a_document_of_ten_mebibytes_is_kept_once_and_handed_out(test
         test.store().report_flow(told(&flow, ShortReport::Large(FILE_BYTES_MAX))).await,
         Ok(ReportFlowOutcome::Repeated)
     );
-    assert_eq!(due(test).await, [queued.subject]);
+    assert_eq!(due_subjects(test).await, [queued.subject]);
     let Subject::Flow { flow: id, webhook } = queued.subject else { panic!("{queued:?}") };
     let (_, body) = test.store().load_webhook(id, webhook).await.unwrap().unwrap();
-    assert_eq!(loaded(test, &flow).await.unwrap().latest, Some(body), "polls show the same box");
+    assert_eq!(loaded(test, &flow).await.unwrap().latest, Some(body), "polls return the payload of the webhook");
 }
 
-pub(crate) async fn flows_and_transactions_wait_in_one_order(test: &impl TestStore) {
+pub(crate) async fn deliveries_of_flows_and_transactions_share_one_order(test: &impl TestStore) {
     let party = party(test).await;
     let flow = opened(test, wealth(test, &party)).await;
     let owner = client_with(test, 5).await;
@@ -393,17 +405,17 @@ pub(crate) async fn flows_and_transactions_wait_in_one_order(test: &impl TestSto
         expected.push(pending.id.into());
         test.advance(Duration::from_millis(1));
     }
-    assert_eq!(due(test).await, expected);
+    assert_eq!(due_subjects(test).await, expected);
     let receiver = Receiver { client: party.client.clone(), origin: "https://data.example".into() };
-    let of_data = test.store().due_deliveries(None, Some(receiver), 10).await.unwrap();
-    assert_eq!(of_data.len(), 3);
+    let of_one_receiver = test.store().due_deliveries(None, Some(receiver), 10).await.unwrap();
+    assert_eq!(of_one_receiver.len(), 3);
 }
 
-pub(crate) async fn the_result_of_a_flow_goes_after_the_clients_own_time(test: &impl TestStore) {
+pub(crate) async fn the_result_of_a_flow_expires_after_the_retention_of_its_client(test: &impl TestStore) {
     let party = party(test).await;
-    let own = ClientRetention { result_ttl_s: NonZeroU32::new(60), ..ClientRetention::default() };
+    let short = ClientRetention { result_ttl_s: NonZeroU32::new(60), ..ClientRetention::default() };
     let (early, usual) =
-        (opened(test, locker_kept_for(test, &party, own)).await, opened(test, locker(test, &party)).await);
+        (opened(test, locker_with_retention(test, &party, short)).await, opened(test, locker(test, &party)).await);
     for flow in [&early, &usual] {
         assert_eq!(accepted(test, flow, ShortReport::Locker("Fetched", 1)).await, None, "no URL is registered");
     }

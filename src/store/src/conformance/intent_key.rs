@@ -1,12 +1,12 @@
 //! The intent key chosen by operators.
-#![allow(missing_docs)] // Each name is the sentence that the property states.
+#![allow(missing_docs)] // The name of each function states the property that it checks.
 
 use std::time::Duration;
 
 use super::TestStore;
 use crate::ChosenIntentKey;
 
-pub(crate) async fn the_last_choice_of_an_intent_key_stands_until_the_settings_decide_again(test: &impl TestStore) {
+pub(crate) async fn the_last_chosen_intent_key_stands_until_the_settings_decide_again(test: &impl TestStore) {
     let store = test.store();
     assert_eq!(store.chosen_intent_key().await, Ok(None));
     store.choose_intent_key(None).await.unwrap();

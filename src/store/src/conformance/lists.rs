@@ -1,5 +1,5 @@
-//! Data of lists and overviews: summaries of transactions, the flows of an app, and figures for each day.
-#![allow(missing_docs)] // Each name is the sentence that the property states.
+//! Data for lists and overviews: summaries of transactions, the flows of an app, and daily figures.
+#![allow(missing_docs)] // The name of each function states the property that it checks.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::Swept;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-pub(crate) async fn a_summary_tells_the_steps_of_a_transaction_each_at_its_first_time(test: &impl TestStore) {
+pub(crate) async fn a_summary_has_the_first_time_of_each_step_of_a_transaction(test: &impl TestStore) {
     let (store, client) = (test.store(), client_with(test, 3).await);
     let pending = opened(test, &client).await;
     let id = pending.id;
@@ -26,9 +26,12 @@ pub(crate) async fn a_summary_tells_the_steps_of_a_transaction_each_at_its_first
     store.note_page(id).await.unwrap();
     test.advance(MINUTE);
     store.note_page(id).await.unwrap();
-    let found = summary(test, id).await;
-    assert_eq!((found.opened, found.status, found.page_seen_at), (pending, TransactionStatus::Pending, page_seen_at));
-    assert_eq!((found.verified_at, found.code, found.polled_at, found.delivery), (None, None, None, None));
+    let current = summary(test, id).await;
+    assert_eq!(
+        (current.opened, current.status, current.page_seen_at),
+        (pending, TransactionStatus::Pending, page_seen_at)
+    );
+    assert_eq!((current.verified_at, current.code, current.polled_at, current.delivery), (None, None, None, None));
 
     let verified_at = Some(test.now());
     store.complete_transaction(completing(id, 1)).await.unwrap();
@@ -40,12 +43,12 @@ pub(crate) async fn a_summary_tells_the_steps_of_a_transaction_each_at_its_first
     store.note_poll(id).await.unwrap();
     test.advance(MINUTE);
     store.note_poll(id).await.unwrap();
-    let found = summary(test, id).await;
+    let current = summary(test, id).await;
     assert_eq!(
-        (found.status, found.page_seen_at, found.verified_at),
+        (current.status, current.page_seen_at, current.verified_at),
         (TransactionStatus::Passed, page_seen_at, verified_at)
     );
-    assert_eq!((found.polled_at, found.delivery), (polled_at, store.load_delivery(id.into()).await.unwrap()));
+    assert_eq!((current.polled_at, current.delivery), (polled_at, store.load_delivery(id.into()).await.unwrap()));
 
     let (declined, late) = (opened(test, &client).await.id, opened(test, &client).await.id);
     store
@@ -54,9 +57,9 @@ pub(crate) async fn a_summary_tells_the_steps_of_a_transaction_each_at_its_first
         .unwrap();
     store.note_page(declined).await.unwrap();
     test.advance(WINDOW);
-    let found = summary(test, declined).await;
+    let current = summary(test, declined).await;
     assert_eq!(
-        (found.status, found.code.as_deref(), found.page_seen_at),
+        (current.status, current.code.as_deref(), current.page_seen_at),
         (TransactionStatus::Failed, Some("301"), None)
     );
     assert_eq!(summary(test, late).await.status, TransactionStatus::Expired);
@@ -70,33 +73,33 @@ async fn summary(test: &impl TestStore, id: TxnId) -> crate::TransactionSummary 
     test.store().summarise_transactions(vec![id]).await.unwrap().pop().unwrap().unwrap()
 }
 
-pub(crate) async fn figures_of_a_day_are_added_up_and_a_repeated_call_counts_once(test: &impl TestStore) {
+pub(crate) async fn the_figures_of_a_day_add_up_and_a_repeated_call_counts_once(test: &impl TestStore) {
     let (store, app, today) = (test.store(), AppId::generate(), Day::of(test.now()));
     let mut first = DayFigures { opened: 3, lost: 1, ..DayFigures::default() };
     first.answer(AnswerKind::Verified, MINUTE);
     first.answer(AnswerKind::Declined, WINDOW);
     let second = DayFigures { opened: 2, failed: 1, delivered: 4, ..DayFigures::default() };
-    for (call, more) in [(1, &first), (2, &second)] {
-        // Only an engine that may lose an answer recognises a repeated call.
+    for (call, figures) in [(1, &first), (2, &second)] {
+        // Only an engine that may lose a response recognises a repeated call.
         for _ in 0..if store.is_shared() { 2 } else { 1 } {
-            store.add_day_figures(app.clone(), today, more.clone(), [call; 16]).await.unwrap();
+            store.add_day_figures(app.clone(), today, figures.clone(), [call; 16]).await.unwrap();
         }
     }
     let oldest = today.plus(1 - FIGURE_DAYS);
     store.add_day_figures(app.clone(), oldest, second.clone(), [3; 16]).await.unwrap();
     let mut both = first;
     both += &second;
-    let found = store.day_figures(app.clone(), today).await.unwrap();
-    assert_eq!(found.len() as i64, FIGURE_DAYS);
-    assert_eq!((found.first(), found.last()), (Some(&(oldest, second)), Some(&(today, both.clone()))));
+    let days = store.day_figures(app.clone(), today).await.unwrap();
+    assert_eq!(days.len() as i64, FIGURE_DAYS);
+    assert_eq!((days.first(), days.last()), (Some(&(oldest, second)), Some(&(today, both.clone()))));
     assert_eq!(store.day_figures(AppId::generate(), today).await.unwrap().pop(), Some((today, DayFigures::default())));
     test.advance(Duration::from_secs(3 * 86_400));
     while store.sweep(test.now(), 10).await.unwrap() != Swept::default() {}
-    let found = store.day_figures(app, today).await.unwrap();
-    assert_eq!((&found[0].1, &found[found.len() - 1].1), (&DayFigures::default(), &both), "the oldest day has gone");
+    let days = store.day_figures(app, today).await.unwrap();
+    assert_eq!((&days[0].1, &days[days.len() - 1].1), (&DayFigures::default(), &both), "the oldest day has expired");
 }
 
-pub(crate) async fn flows_are_listed_for_their_app_while_they_are_kept(test: &impl TestStore) {
+pub(crate) async fn flows_are_listed_for_their_app_while_they_are_retained(test: &impl TestStore) {
     let (party, other) = (party(test).await, party(test).await);
     registered(test, &party).await;
     let first = opened_flow(test, locker(test, &party)).await;
@@ -104,8 +107,8 @@ pub(crate) async fn flows_are_listed_for_their_app_while_they_are_kept(test: &im
     let second = opened_flow(test, wealth(test, &party)).await;
     opened_flow(test, locker(test, &other)).await;
     let listed = async || {
-        let found = test.store().list_flows(party.client.clone(), party.app.clone(), 10).await.unwrap();
-        found
+        let flows = test.store().list_flows(party.client.clone(), party.app.clone(), 10).await.unwrap();
+        flows
             .into_iter()
             .map(|flow| (flow.state.header().id, flow.state.status(), flow.deliveries.len()))
             .collect::<Vec<_>>()
@@ -114,9 +117,9 @@ pub(crate) async fn flows_are_listed_for_their_app_while_they_are_kept(test: &im
     test.advance(MINUTE);
     let delivery = accepted(test, &first, ShortReport::Locker("Fetched", 1)).await.unwrap();
     assert_eq!(delivery.app, Some(party.app.clone()));
-    assert_eq!(listed().await, [(second.id, "Pending", 0), (first.id, "Fetched", 1)], "one report more");
+    assert_eq!(listed().await, [(second.id, "Pending", 0), (first.id, "Fetched", 1)], "the report queued a delivery");
     test.advance(RESULT_TTL);
-    // One that has ended is kept for a shorter time.
+    // An ended flow is retained for a shorter time.
     test.store().claim_delivery(delivery.id, delivery.subject).await.unwrap();
     test.store().settle_delivery(delivery.id, delivery.subject, Attempt::answered(200, 1)).await.unwrap();
     assert_eq!(listed().await, [(second.id, "Pending", 0)]);

@@ -1,4 +1,4 @@
-//! A simulated next release: a new field, a new kind of record, and rewrites of records with and without a partition.
+//! A simulated next release: new fields, a new kind of record, and rewrites of records with and without a partition.
 
 use std::sync::OnceLock;
 
@@ -10,14 +10,14 @@ use crate::records::{client, tenancy};
 use crate::schema::{Change, Rewrite, SCHEMA, Schema, Step};
 use crate::vault::Vault;
 
-/// The kinds that the release changes.
+/// The kinds of records that the next release changes or adds.
 pub(crate) struct Kinds {
     pub(crate) client: &'static Table,
     pub(crate) motto: &'static Table,
     pub(crate) app: &'static Table,
 }
 
-/// Returns a kind of record with one more field.
+/// Returns a kind of record with an additional field.
 fn with_field(table: &'static Table, name: &'static str) -> &'static Table {
     let since = SCHEMA.number() + 1;
     let fields =
@@ -42,12 +42,12 @@ pub(crate) fn kinds() -> &'static Kinds {
     })
 }
 
-/// Returns the same record of a kind of the next release.
+/// Returns the key with the same place and id in another kind.
 pub(crate) fn of(key: &Key, table: &'static Table) -> Key {
     Key { table, ..key.clone() }
 }
 
-/// Gives every client a tier and a motto, and its name in capitals.
+/// Gives a client a tier and a motto, and capitalises its name.
 fn change_client(_: &Vault, key: &Key, record: &Record) -> Result<Vec<Op>, StoreError> {
     if record.has("tier") {
         return Ok(vec![]);
@@ -67,10 +67,10 @@ fn fail(_: &Vault, _: &Key, _: &Record) -> Result<Vec<Op>, StoreError> {
 
 fn schema(changes: &[Change]) -> &'static Schema {
     let Kinds { client, motto, app } = kinds();
-    let changed = |table: &&'static Table| {
+    let next_table = |table: &&'static Table| {
         [client, app].into_iter().find(|other| other.name == table.name).map_or(*table, |table| *table)
     };
-    let tables = SCHEMA.tables.iter().map(changed).chain([*motto]).collect::<Vec<_>>().leak();
+    let tables = SCHEMA.tables.iter().map(next_table).chain([*motto]).collect::<Vec<_>>().leak();
     let rewrites = changes
         .iter()
         .zip([client, app])
@@ -96,7 +96,7 @@ pub(crate) fn after_next() -> &'static Schema {
     Box::leak(Box::new(Schema { tables: next().tables, steps }))
 }
 
-/// Returns the same schema with a step that fails after it has begun.
+/// Returns a schema of the next release whose migration step fails at the first client.
 pub(crate) fn failing() -> &'static Schema {
     static FAILING: OnceLock<&Schema> = OnceLock::new();
     FAILING.get_or_init(|| schema(&[fail]))
@@ -106,9 +106,9 @@ pub(crate) fn failing() -> &'static Schema {
 pub(crate) async fn records(engine: &dyn Engine, table: &'static Table) -> Vec<(Key, Record)> {
     let (mut next, mut records) = (Some(ScanFrom::default()), Vec::new());
     while let Some(from) = next {
-        let found = engine.scan(table, from, 100).await.unwrap();
-        next = found.next;
-        for key in found.keys {
+        let scanned = engine.scan(table, from, 100).await.unwrap();
+        next = scanned.next;
+        for key in scanned.keys {
             let record = engine.read(vec![Query::Record(key.clone())]).await.unwrap().record().unwrap();
             records.extend(record.map(|record| (key, record)));
         }
@@ -116,10 +116,10 @@ pub(crate) async fn records(engine: &dyn Engine, table: &'static Table) -> Vec<(
     records
 }
 
-/// Checks that the step ran to its end for every record, and once.
-pub(crate) async fn is_walked_up(engine: &dyn Engine, one: &ClientId) {
+/// Asserts that the migration changed every record exactly once.
+pub(crate) async fn is_walked_up(engine: &dyn Engine, known_client: &ClientId) {
     let clients = records(engine, kinds().client).await;
-    assert!(clients.iter().any(|(key, _)| key.id == one.as_str().as_bytes()));
+    assert!(clients.iter().any(|(key, _)| key.id == known_client.as_str().as_bytes()));
     for (key, record) in clients {
         assert_eq!(
             (record.text("tier"), record.text("name")),

@@ -1,5 +1,5 @@
-//! Operators: found by their tokens, and revoked for good.
-#![allow(missing_docs)] // Each name is the sentence that the property states.
+//! Operators: found by their tokens, and revoked permanently.
+#![allow(missing_docs)] // The name of each function states the property that it checks.
 
 use std::time::Duration;
 
@@ -30,24 +30,24 @@ pub(crate) async fn an_operator_is_found_by_its_token_and_listed_by_creation(tes
     test.advance(Duration::from_millis(1));
     let second = operator(test, "Another One");
     store.add_operator(second.clone(), KeyDigest([2; 32])).await.unwrap();
-    let again = OperatorRecord { role: Role::Owner, ..first.clone() };
-    store.add_operator(again, KeyDigest([1; 32])).await.unwrap();
+    let changed = OperatorRecord { role: Role::Owner, ..first.clone() };
+    store.add_operator(changed, KeyDigest([1; 32])).await.unwrap();
     assert_eq!(store.find_operator(KeyDigest([1; 32])).await.as_ref(), Ok(&Some(first.clone())));
     assert_eq!(store.find_operator(KeyDigest([3; 32])).await, Ok(None));
     assert_eq!(store.operators().await, Ok(vec![first, second]));
 }
 
-pub(crate) async fn a_revoked_operator_stays_revoked_as_of_the_first_time(test: &impl TestStore) {
+pub(crate) async fn a_revoked_operator_keeps_the_time_of_the_first_revocation(test: &impl TestStore) {
     let store = test.store();
-    let (kept, gone) = (operator(test, "Kept"), operator(test, "Gone"));
-    store.add_operator(kept.clone(), KeyDigest([1; 32])).await.unwrap();
-    store.add_operator(gone.clone(), KeyDigest([2; 32])).await.unwrap();
+    let (active, retired) = (operator(test, "Active"), operator(test, "Retired"));
+    store.add_operator(active.clone(), KeyDigest([1; 32])).await.unwrap();
+    store.add_operator(retired.clone(), KeyDigest([2; 32])).await.unwrap();
     let first = test.now();
-    let revoked = Some(OperatorRecord { revoked_at: Some(first), ..gone.clone() });
-    assert_eq!(store.revoke_operator(gone.operator_id.clone(), first).await.as_ref(), Ok(&revoked));
+    let revoked = Some(OperatorRecord { revoked_at: Some(first), ..retired.clone() });
+    assert_eq!(store.revoke_operator(retired.operator_id.clone(), first).await.as_ref(), Ok(&revoked));
     test.advance(Duration::from_secs(1));
-    assert_eq!(store.revoke_operator(gone.operator_id, test.now()).await.as_ref(), Ok(&revoked));
+    assert_eq!(store.revoke_operator(retired.operator_id, test.now()).await.as_ref(), Ok(&revoked));
     assert_eq!(store.find_operator(KeyDigest([2; 32])).await, Ok(revoked));
-    assert_eq!(store.find_operator(KeyDigest([1; 32])).await, Ok(Some(kept)));
+    assert_eq!(store.find_operator(KeyDigest([1; 32])).await, Ok(Some(active)));
     assert_eq!(store.revoke_operator(OperatorId::generate(), first).await, Ok(None));
 }

@@ -1,5 +1,5 @@
-//! The outbox: at most one attempt at each delivery.
-#![allow(missing_docs)] // Each name is the sentence that the property states.
+//! The outbox: at most one attempt of each delivery.
+#![allow(missing_docs)] // The name of each function states the property that it checks.
 
 use std::time::Duration;
 
@@ -12,17 +12,17 @@ use super::fixture::{RESULT_TTL, client_with, completed, completing, opening_wit
 use crate::{Backlog, TransactionRecord};
 
 /// Duration of an attempt, in milliseconds.
-const MS: u32 = 42;
+const DURATION_MS: u32 = 42;
 
 pub(crate) async fn a_delivery_is_claimed_at_most_once(test: &impl TestStore) {
     let client = client_with(test, 10).await;
     for _ in 0..10 {
         let (pending, id) = completed(test, &client).await;
         let claims = join_all((0..16).map(|_| test.store().claim_delivery(id, pending.id.into()))).await;
-        assert_eq!(claims.into_iter().filter(|taken| *taken == Ok(true)).count(), 1);
-        let kept = test.store().load_delivery(pending.id.into()).await.unwrap().unwrap();
-        assert_eq!((kept.claimed_at, kept.attempt), (Some(test.now()), None));
-        test.store().settle_delivery(id, pending.id.into(), Attempt::answered(200, MS)).await.unwrap();
+        assert_eq!(claims.into_iter().filter(|claim| *claim == Ok(true)).count(), 1);
+        let stored = test.store().load_delivery(pending.id.into()).await.unwrap().unwrap();
+        assert_eq!((stored.claimed_at, stored.attempt), (Some(test.now()), None));
+        test.store().settle_delivery(id, pending.id.into(), Attempt::answered(200, DURATION_MS)).await.unwrap();
         assert_eq!(test.store().claim_delivery(id, pending.id.into()).await, Ok(false));
     }
     assert_eq!(test.store().due_deliveries(None, None, 100).await, Ok(vec![]));
@@ -32,11 +32,11 @@ pub(crate) async fn a_delivery_is_claimed_at_most_once(test: &impl TestStore) {
     );
 }
 
-pub(crate) async fn due_deliveries_come_in_order_after_a_position_and_of_one_receiver(test: &impl TestStore) {
+pub(crate) async fn due_deliveries_are_ordered_and_can_be_filtered_by_receiver(test: &impl TestStore) {
     let client = client_with(test, 9).await;
     let (mut queued, mut txns) = (Vec::new(), Vec::new());
-    for n in 0..9 {
-        let open = opening_with_hook(test, &client, Some(&format!("https://host{}.example/{n}", n % 3)));
+    for number in 0..9 {
+        let open = opening_with_hook(test, &client, Some(&format!("https://host{}.example/{number}", number % 3)));
         let id = open.pending.id;
         test.store().open_transaction(open).await.unwrap();
         test.store().complete_transaction(completing(id, 1)).await.unwrap();
@@ -45,8 +45,8 @@ pub(crate) async fn due_deliveries_come_in_order_after_a_position_and_of_one_rec
     }
     let due = |after, origin: Option<&str>, limit| {
         let receiver = origin.map(|origin| Receiver { client: client.clone(), origin: origin.to_owned() });
-        let found = test.store().due_deliveries(after, receiver, limit);
-        async { found.await.unwrap().into_iter().map(|delivery| delivery.id).collect::<Vec<_>>() }
+        let due = test.store().due_deliveries(after, receiver, limit);
+        async { due.await.unwrap().into_iter().map(|delivery| delivery.id).collect::<Vec<_>>() }
     };
     assert!(queued.is_sorted());
     assert_eq!(due(None, None, 100).await, queued);
@@ -54,35 +54,35 @@ pub(crate) async fn due_deliveries_come_in_order_after_a_position_and_of_one_rec
     assert_eq!(due(None, Some("https://host1.example"), 100).await, [queued[1], queued[4], queued[7]]);
     assert_eq!(due(Some(queued[1]), Some("https://host1.example"), 1).await, [queued[4]]);
     assert_eq!(due(None, Some("https://host1.example:444"), 100).await, []);
-    let of_another = Receiver { client: ClientId::generate(), origin: "https://host1.example".into() };
-    assert_eq!(test.store().due_deliveries(None, Some(of_another), 100).await, Ok(vec![]));
+    let other_receiver = Receiver { client: ClientId::generate(), origin: "https://host1.example".into() };
+    assert_eq!(test.store().due_deliveries(None, Some(other_receiver), 100).await, Ok(vec![]));
     assert!(test.store().claim_delivery(queued[4], txns[4].into()).await.unwrap());
-    test.store().settle_delivery(queued[4], txns[4].into(), Attempt::answered(200, MS)).await.unwrap();
+    test.store().settle_delivery(queued[4], txns[4].into(), Attempt::answered(200, DURATION_MS)).await.unwrap();
     assert_eq!(due(None, Some("https://host1.example"), 100).await, [queued[1], queued[7]]);
 }
 
-pub(crate) async fn the_backlog_counts_what_has_not_ended_and_knows_the_oldest(test: &impl TestStore) {
+pub(crate) async fn the_backlog_counts_unfinished_deliveries_and_has_the_oldest_time(test: &impl TestStore) {
     let client = client_with(test, 3).await;
     assert_eq!(test.store().backlog().await, Ok(Backlog::default()));
-    let begun = test.now();
+    let start = test.now();
     let (first, id) = completed(test, &client).await;
     test.advance(Duration::from_secs(5));
     completed(test, &client).await;
-    assert_eq!(test.store().backlog().await, Ok(Backlog { deliveries: 2, oldest: Some(begun) }));
+    assert_eq!(test.store().backlog().await, Ok(Backlog { deliveries: 2, oldest: Some(start) }));
     assert!(test.store().claim_delivery(id, first.id.into()).await.unwrap());
     assert_eq!(
         test.store().backlog().await,
-        Ok(Backlog { deliveries: 2, oldest: Some(begun) }),
-        "its attempt is under way"
+        Ok(Backlog { deliveries: 2, oldest: Some(start) }),
+        "the attempt is in flight"
     );
-    test.store().settle_delivery(id, first.id.into(), Attempt::answered(200, MS)).await.unwrap();
+    test.store().settle_delivery(id, first.id.into(), Attempt::answered(200, DURATION_MS)).await.unwrap();
     assert_eq!(
         test.store().backlog().await,
-        Ok(Backlog { deliveries: 1, oldest: Some(begun + Duration::from_secs(5)) })
+        Ok(Backlog { deliveries: 1, oldest: Some(start + Duration::from_secs(5)) })
     );
 }
 
-pub(crate) async fn a_delivery_that_waits_longer_than_its_result_can_be_polled_is_still_made(test: &impl TestStore) {
+pub(crate) async fn a_delivery_can_be_attempted_after_its_result_has_expired(test: &impl TestStore) {
     let client = client_with(test, 1).await;
     let (pending, id) = completed(test, &client).await;
     test.advance(RESULT_TTL * 3);
@@ -93,63 +93,63 @@ pub(crate) async fn a_delivery_that_waits_longer_than_its_result_can_be_polled_i
     let due = test.store().due_deliveries(None, None, 10).await.unwrap();
     assert_eq!(due.iter().map(|due| due.id).collect::<Vec<_>>(), [id]);
     assert!(test.store().claim_delivery(id, pending.id.into()).await.unwrap());
-    test.store().settle_delivery(id, pending.id.into(), Attempt::answered(200, MS)).await.unwrap();
+    test.store().settle_delivery(id, pending.id.into(), Attempt::answered(200, DURATION_MS)).await.unwrap();
     test.store().sweep(test.now(), 100).await.unwrap();
     assert_eq!(test.store().load_transaction_with_app(pending.id, pending.app.clone()).await, Ok(None));
 }
 
-pub(crate) async fn the_first_record_of_an_attempt_stands(test: &impl TestStore) {
+pub(crate) async fn the_first_outcome_of_an_attempt_stands(test: &impl TestStore) {
     let client = client_with(test, 1).await;
     let (pending, id) = completed(test, &client).await;
     assert!(test.store().claim_delivery(id, pending.id.into()).await.unwrap());
-    let first = Attempt::answered(503, MS);
+    let first = Attempt::answered(503, DURATION_MS);
     test.store().settle_delivery(id, pending.id.into(), first).await.unwrap();
-    test.store().settle_delivery(id, pending.id.into(), Attempt::answered(200, MS)).await.unwrap();
-    let kept = test.store().load_delivery(pending.id.into()).await.unwrap().unwrap();
-    assert_eq!(kept.attempt, Some(first));
+    test.store().settle_delivery(id, pending.id.into(), Attempt::answered(200, DURATION_MS)).await.unwrap();
+    let stored = test.store().load_delivery(pending.id.into()).await.unwrap().unwrap();
+    assert_eq!(stored.attempt, Some(first));
     assert_eq!(test.store().abandon_attempts().await, Ok(0));
     assert_eq!(test.store().claim_delivery(id, pending.id.into()).await, Ok(false));
 }
 
-pub(crate) async fn a_delivery_that_was_not_claimed_cannot_be_settled(test: &impl TestStore) {
+pub(crate) async fn an_unclaimed_delivery_cannot_be_settled(test: &impl TestStore) {
     let client = client_with(test, 1).await;
     let (pending, id) = completed(test, &client).await;
-    test.store().settle_delivery(id, pending.id.into(), Attempt::answered(200, MS)).await.unwrap();
+    test.store().settle_delivery(id, pending.id.into(), Attempt::answered(200, DURATION_MS)).await.unwrap();
     assert_eq!(test.store().load_delivery(pending.id.into()).await.unwrap().unwrap().attempt, None);
     assert!(test.store().claim_delivery(id, pending.id.into()).await.unwrap());
 }
 
 pub(crate) async fn abandoned_attempts_are_unknown_and_never_due_again(test: &impl TestStore) {
     let client = client_with(test, 3).await;
-    let (begun, begun_id) = completed(test, &client).await;
+    let (claimed, claimed_id) = completed(test, &client).await;
     let (waiting, waiting_id) = completed(test, &client).await;
-    let (ended, ended_id) = completed(test, &client).await;
-    assert!(test.store().claim_delivery(begun_id, begun.id.into()).await.unwrap());
-    assert!(test.store().claim_delivery(ended_id, ended.id.into()).await.unwrap());
-    let delivered = Attempt::answered(204, MS);
-    test.store().settle_delivery(ended_id, ended.id.into(), delivered).await.unwrap();
+    let (settled, settled_id) = completed(test, &client).await;
+    assert!(test.store().claim_delivery(claimed_id, claimed.id.into()).await.unwrap());
+    assert!(test.store().claim_delivery(settled_id, settled.id.into()).await.unwrap());
+    let delivered = Attempt::answered(204, DURATION_MS);
+    test.store().settle_delivery(settled_id, settled.id.into(), delivered).await.unwrap();
     test.advance(Duration::from_secs(1));
     assert_eq!(test.store().abandon_attempts().await, Ok(1));
     let outcome = |txn: TxnId| {
-        let found = test.store().load_delivery(txn.into());
-        async { found.await.unwrap().unwrap().attempt.map(|attempt| attempt.outcome) }
+        let loaded = test.store().load_delivery(txn.into());
+        async { loaded.await.unwrap().unwrap().attempt.map(|attempt| attempt.outcome) }
     };
-    assert_eq!(outcome(begun.id).await, Some(DeliveryOutcome::Unknown));
+    assert_eq!(outcome(claimed.id).await, Some(DeliveryOutcome::Unknown));
     assert_eq!(outcome(waiting.id).await, None);
-    assert_eq!(outcome(ended.id).await, Some(DeliveryOutcome::Delivered));
-    assert_eq!(test.store().claim_delivery(begun_id, begun.id.into()).await, Ok(false));
+    assert_eq!(outcome(settled.id).await, Some(DeliveryOutcome::Delivered));
+    assert_eq!(test.store().claim_delivery(claimed_id, claimed.id.into()).await, Ok(false));
     assert!(test.store().claim_delivery(waiting_id, waiting.id.into()).await.unwrap());
 }
 
-pub(crate) async fn who_made_an_attempt_that_was_given_up_may_still_say_how_it_ended(test: &impl TestStore) {
+pub(crate) async fn an_abandoned_attempt_can_still_get_its_real_outcome(test: &impl TestStore) {
     let client = client_with(test, 1).await;
     let (pending, id) = completed(test, &client).await;
     assert!(test.store().claim_delivery(id, pending.id.into()).await.unwrap());
     assert_eq!(test.store().abandon_attempts().await, Ok(1));
     for status in [200, 500] {
-        test.store().settle_delivery(id, pending.id.into(), Attempt::answered(status, MS)).await.unwrap();
-        let kept = test.store().load_delivery(pending.id.into()).await.unwrap().unwrap();
-        assert_eq!(kept.attempt, Some(Attempt::answered(200, MS)));
+        test.store().settle_delivery(id, pending.id.into(), Attempt::answered(status, DURATION_MS)).await.unwrap();
+        let stored = test.store().load_delivery(pending.id.into()).await.unwrap().unwrap();
+        assert_eq!(stored.attempt, Some(Attempt::answered(200, DURATION_MS)));
     }
     assert_eq!(test.store().abandon_attempts().await, Ok(0));
 }

@@ -1,5 +1,5 @@
-//! The people of an event: repeated registrations and check-ins.
-#![allow(missing_docs)] // Each name is the sentence that the property states.
+//! The people of an event: duplicate registrations and check-ins.
+#![allow(missing_docs)] // The name of each function states the property that it checks.
 
 use std::time::Duration;
 
@@ -15,80 +15,81 @@ use super::guests::ALL;
 use crate::vault::test_vault;
 use crate::{CheckInOutcome, CompleteOutcome, CompleteTransaction, Guest, GuestDetails};
 
-async fn event_that(test: &impl TestStore, on_duplicate: OnDuplicate) -> Event {
+/// Creates an event without a webhook that handles duplicates in this way.
+async fn create_event(test: &impl TestStore, on_duplicate: OnDuplicate) -> Event {
     let client = client_with(test, 50).await;
-    let mut asked = event(test, &client, 30);
-    (asked.terms.on_duplicate, asked.terms.webhook_url) = (on_duplicate, None);
-    created(test, asked).await
+    let mut event = event(test, &client, 30);
+    (event.terms.on_duplicate, event.terms.webhook_url) = (on_duplicate, None);
+    created(test, event).await
 }
 
-/// Returns the guest `number` of a test, with these traits.
-fn coming(id: TxnId, traits: &[u8]) -> CompleteTransaction {
+/// Builds the completion of a guest with these traits.
+fn completing_with_traits(id: TxnId, traits: &[u8]) -> CompleteTransaction {
     let traits = traits.iter().map(|number| Trait([*number; 32])).collect();
     CompleteTransaction { guest: GuestDetails { name: Some("Asha Rao".into()), traits }, ..completing(id, 1) }
 }
 
-/// Scans and answers. Returns the transaction, and the reason if the guest was refused.
-async fn comes(test: &impl TestStore, event: &Event, traits: &[u8]) -> (TxnId, Option<EventRefusal>) {
+/// Opens and completes the transaction of a guest with these traits. Returns its id, and the reason of a refusal.
+async fn arrive(test: &impl TestStore, event: &Event, traits: &[u8]) -> (TxnId, Option<EventRefusal>) {
     let id = scanned(test, event).await;
-    match test.store().complete_transaction(coming(id, traits)).await.unwrap() {
+    match test.store().complete_transaction(completing_with_traits(id, traits)).await.unwrap() {
         CompleteOutcome::Completed { record, repeated: false, .. } => (id, record.refused),
         other => panic!("{other:?}"),
     }
 }
 
+/// Returns the registered guests of an event.
 async fn guests(test: &impl TestStore, event: &Event) -> Vec<Guest> {
     test.store().list_guests(event.id, ALL.into()).await.unwrap().items
 }
 
-pub(crate) async fn a_person_with_a_trait_of_a_guest_is_marked_with_the_first_one(test: &impl TestStore) {
-    let event = event_that(test, OnDuplicate::Flag).await;
-    let (asha, _) = comes(test, &event, &[1, 2, 3]).await;
-    let (meena, _) = comes(test, &event, &[4, 5]).await;
-    let (again, refused) = comes(test, &event, &[9, 2]).await;
+pub(crate) async fn a_person_with_a_known_trait_is_marked_as_a_duplicate(test: &impl TestStore) {
+    let event = create_event(test, OnDuplicate::Flag).await;
+    let (asha, _) = arrive(test, &event, &[1, 2, 3]).await;
+    let (meena, _) = arrive(test, &event, &[4, 5]).await;
+    let (returning, refused) = arrive(test, &event, &[9, 2]).await;
     assert_eq!(refused, None);
-    // New traits of a returning person are remembered as well.
-    let (with_the_new_one, _) = comes(test, &event, &[9]).await;
-    let (_, _) = comes(test, &event, &[]).await;
+    // New traits of a returning person are stored as well.
+    let (with_new_trait, _) = arrive(test, &event, &[9]).await;
+    let (_, _) = arrive(test, &event, &[]).await;
     let marks: Vec<_> =
         guests(test, &event).await.into_iter().map(|guest| (guest.number, guest.txn, guest.duplicate_of)).collect();
-    let expected = [(1, asha, None), (2, meena, None), (3, again, Some(asha)), (4, with_the_new_one, Some(again))];
+    let expected =
+        [(1, asha, None), (2, meena, None), (3, returning, Some(asha)), (4, with_new_trait, Some(returning))];
     assert_eq!(marks[..4], expected);
-    assert_eq!(marks[4].2, None, "somebody without traits is nobody's duplicate");
+    assert_eq!(marks[4].2, None, "a guest without traits is no duplicate");
     let counted = counts(test, &event).await;
     assert_eq!((counted.registrations, counted.duplicates), (5, 2));
 }
 
-pub(crate) async fn a_person_is_refused_where_nobody_registers_twice_and_not_looked_for_where_all_may(
-    test: &impl TestStore,
-) {
-    let strict = event_that(test, OnDuplicate::Refuse).await;
-    assert_eq!(comes(test, &strict, &[1, 2]).await.1, None);
-    let (again, refused) = comes(test, &strict, &[2, 7]).await;
+pub(crate) async fn duplicates_are_refused_or_ignored_as_the_event_says(test: &impl TestStore) {
+    let strict = create_event(test, OnDuplicate::Refuse).await;
+    assert_eq!(arrive(test, &strict, &[1, 2]).await.1, None);
+    let (duplicate, refused) = arrive(test, &strict, &[2, 7]).await;
     assert_eq!(refused, Some(EventRefusal::Duplicate));
-    assert_eq!(comes(test, &strict, &[7]).await.1, None, "nothing is remembered of who was refused");
-    let repeated = test.store().complete_transaction(coming(again, &[2, 7])).await.unwrap();
+    assert_eq!(arrive(test, &strict, &[7]).await.1, None, "the traits of a refused guest are not stored");
+    let repeated = test.store().complete_transaction(completing_with_traits(duplicate, &[2, 7])).await.unwrap();
     let CompleteOutcome::Completed { record, repeated: true, .. } = repeated else { panic!("{repeated:?}") };
     assert_eq!((record.refused, record.registration), (Some(EventRefusal::Duplicate), None));
     let counted = counts(test, &strict).await;
     assert_eq!((counted.registrations, counted.duplicates, counted.pending), (2, 0, 0));
 
-    let open = event_that(test, OnDuplicate::Allow).await;
+    let open = create_event(test, OnDuplicate::Allow).await;
     for _ in 0..2 {
-        assert_eq!(comes(test, &open, &[1, 2]).await.1, None);
+        assert_eq!(arrive(test, &open, &[1, 2]).await.1, None);
     }
     assert!(guests(test, &open).await.iter().all(|guest| guest.duplicate_of.is_none()));
-    // A change applies to guests who come after it.
+    // A change applies to later guests only.
     patched(test, &open, EventPatch { on_duplicate: Some(OnDuplicate::Refuse), ..EventPatch::default() }).await;
-    assert_eq!(comes(test, &open, &[1]).await.1, None);
-    assert_eq!(comes(test, &open, &[1]).await.1, Some(EventRefusal::Duplicate));
+    assert_eq!(arrive(test, &open, &[1]).await.1, None);
+    assert_eq!(arrive(test, &open, &[1]).await.1, Some(EventRefusal::Duplicate));
 }
 
-pub(crate) async fn of_many_who_come_at_once_as_one_person_one_is_the_first(test: &impl TestStore) {
+pub(crate) async fn one_of_many_concurrent_registrations_of_a_person_is_the_first(test: &impl TestStore) {
     for (on_duplicate, registered) in [(OnDuplicate::Flag, 8), (OnDuplicate::Refuse, 1)] {
-        let event = event_that(test, on_duplicate).await;
+        let event = create_event(test, on_duplicate).await;
         let ids = join_all((0..8).map(|_| scanned(test, &event))).await;
-        join_all(ids.iter().map(|id| test.store().complete_transaction(coming(*id, &[1, 2, 3])))).await;
+        join_all(ids.iter().map(|id| test.store().complete_transaction(completing_with_traits(*id, &[1, 2, 3])))).await;
         let listed = guests(test, &event).await;
         assert_eq!(listed.len(), registered);
         assert_eq!(listed[0].duplicate_of, None);
@@ -100,39 +101,42 @@ pub(crate) async fn of_many_who_come_at_once_as_one_person_one_is_the_first(test
 pub(crate) async fn a_person_is_not_recognised_at_another_event(test: &impl TestStore) {
     let client = client_with(test, 50).await;
     for number in 1..=2 {
-        let mut one = event(test, &client, 30);
-        one.terms.secret = EventSecret::fixed(number);
-        let one = created(test, one).await;
-        comes(test, &one, &[1]).await;
-        assert_eq!(guests(test, &one).await[0].duplicate_of, None);
+        let mut event = event(test, &client, 30);
+        event.terms.secret = EventSecret::fixed(number);
+        let event = created(test, event).await;
+        arrive(test, &event, &[1]).await;
+        assert_eq!(guests(test, &event).await[0].duplicate_of, None);
     }
 }
 
-pub(crate) async fn a_guest_is_checked_in_once_however_many_doors_try(test: &impl TestStore) {
-    let event = event_that(test, OnDuplicate::Flag).await;
+pub(crate) async fn a_guest_is_checked_in_once_by_concurrent_gates(test: &impl TestStore) {
+    let event = create_event(test, OnDuplicate::Flag).await;
     let (first, second) = (registered(test, &event).await, registered(test, &event).await);
-    // Two of them at one gate in one millisecond.
+    // Two check-ins at each gate, in the same millisecond.
     let at = |id: i64| CheckIn { id: CheckInId::new(id), at: test.now(), gate: format!("gate {}", id / 2) };
     let tries = join_all((0..6).map(|id| test.store().check_in(event.id, 2, at(id)))).await;
     let done: Vec<&Guest> = tries
         .iter()
-        .filter_map(|one| if let Ok(CheckInOutcome::CheckedIn(guest)) = one { Some(guest) } else { None })
+        .filter_map(|outcome| if let Ok(CheckInOutcome::CheckedIn(guest)) = outcome { Some(guest) } else { None })
         .collect();
     let [guest] = done[..] else { panic!("{tries:?}") };
     assert_eq!((guest.number, guest.txn), (2, second));
-    assert!(tries.iter().filter(|one| **one == Ok(CheckInOutcome::Already(guest.clone()))).count() == 5, "{tries:?}");
+    assert!(
+        tries.iter().filter(|outcome| **outcome == Ok(CheckInOutcome::Already(guest.clone()))).count() == 5,
+        "{tries:?}"
+    );
     let known = CheckIn { at: test.now() + Duration::from_secs(9), ..guest.check_in.clone().unwrap() };
-    let again = test.store().check_in(event.id, 2, known).await;
-    assert_eq!(again, Ok(CheckInOutcome::Repeated(guest.clone())), "the answer to an earlier try was lost");
-    let early = CheckIn { at: listed_at(test, &event, 1).await - Duration::from_secs(60), ..at(7) };
+    let retry = test.store().check_in(event.id, 2, known).await;
+    assert_eq!(retry, Ok(CheckInOutcome::Repeated(guest.clone())), "a retry after a lost response");
+    let early = CheckIn { at: registered_at(test, &event, 1).await - Duration::from_secs(60), ..at(7) };
     let Ok(CheckInOutcome::CheckedIn(early)) = test.store().check_in(event.id, 1, early).await else { panic!() };
     assert_eq!(
         (early.txn, early.check_in.map(|check_in| check_in.at)),
         (first, Some(early.verified_at)),
-        "nobody enters before they registered"
+        "no check-in is earlier than the registration"
     );
-    for (of, number) in [(event.id, 0), (event.id, 3), (EventId::generate(event.client.partition(), 1), 1)] {
-        assert_eq!(test.store().check_in(of, number, at(1)).await, Ok(CheckInOutcome::NotFound));
+    for (event_id, number) in [(event.id, 0), (event.id, 3), (EventId::generate(event.client.partition(), 1), 1)] {
+        assert_eq!(test.store().check_in(event_id, number, at(1)).await, Ok(CheckInOutcome::NotFound));
     }
     let listed = guests(test, &event).await;
     assert_eq!((listed[0].txn, &listed[1]), (first, guest));
@@ -140,16 +144,16 @@ pub(crate) async fn a_guest_is_checked_in_once_however_many_doors_try(test: &imp
     assert_eq!(counts(test, &event).await.checked_in, 2);
 }
 
-async fn listed_at(test: &impl TestStore, event: &Event, number: usize) -> Timestamp {
+async fn registered_at(test: &impl TestStore, event: &Event, number: usize) -> Timestamp {
     guests(test, event).await[number - 1].verified_at
 }
 
-pub(crate) async fn nothing_says_of_an_erased_guest_who_the_person_is(test: &impl TestStore) {
-    let event = event_that(test, OnDuplicate::Flag).await;
-    let (first, _) = comes(test, &event, &[1]).await;
-    let (second, _) = comes(test, &event, &[1, 2]).await;
-    let (_, _) = comes(test, &event, &[2]).await;
-    let (_, _) = comes(test, &event, &[1]).await;
+pub(crate) async fn erasing_a_guest_removes_the_duplicate_marks_that_name_the_guest(test: &impl TestStore) {
+    let event = create_event(test, OnDuplicate::Flag).await;
+    let (first, _) = arrive(test, &event, &[1]).await;
+    let (second, _) = arrive(test, &event, &[1, 2]).await;
+    let (_, _) = arrive(test, &event, &[2]).await;
+    let (_, _) = arrive(test, &event, &[1]).await;
     let marks = |guests: Vec<Guest>| guests.into_iter().map(|guest| guest.duplicate_of).collect::<Vec<_>>();
     assert_eq!(marks(guests(test, &event).await), [None, Some(first), Some(second), Some(first)]);
     test.store().erase(ErasureSubject::Transaction(second)).await.unwrap();
@@ -161,10 +165,10 @@ pub(crate) async fn nothing_says_of_an_erased_guest_who_the_person_is(test: &imp
     assert_eq!((counted.registrations, counted.duplicates), (4, 0));
 }
 
-pub(crate) async fn an_erased_guest_has_no_name_and_is_not_recognised_and_stays_checked_in(test: &impl TestStore) {
-    let event = event_that(test, OnDuplicate::Refuse).await;
-    let (gone, _) = comes(test, &event, &[1, 2, 3]).await;
-    let (stays, _) = comes(test, &event, &[4]).await;
+pub(crate) async fn an_erased_guest_has_no_name_and_no_traits_but_stays_checked_in(test: &impl TestStore) {
+    let event = create_event(test, OnDuplicate::Refuse).await;
+    let (erased, _) = arrive(test, &event, &[1, 2, 3]).await;
+    let (other, _) = arrive(test, &event, &[4]).await;
     test.store()
         .check_in(event.id, 1, CheckIn { id: CheckInId::new(1), at: test.now(), gate: "A".into() })
         .await
@@ -172,14 +176,14 @@ pub(crate) async fn an_erased_guest_has_no_name_and_is_not_recognised_and_stays_
     let before = guests(test, &event).await;
     let open = |guest: &Guest| test_vault(&[7]).open(guest.txn.as_bytes(), &guest.name).unwrap().to_vec();
     assert_eq!([open(&before[0]), open(&before[1])], [b"Asha Rao"; 2]);
-    test.store().erase(ErasureSubject::Transaction(gone)).await.unwrap();
+    test.store().erase(ErasureSubject::Transaction(erased)).await.unwrap();
     let after = guests(test, &event).await;
-    assert_eq!((after[0].txn, &after[0].check_in, after[1].txn), (gone, &before[0].check_in, stays));
+    assert_eq!((after[0].txn, &after[0].check_in, after[1].txn), (erased, &before[0].check_in, other));
     assert_eq!([open(&after[0]), open(&after[1])], [b"".to_vec(), b"Asha Rao".to_vec()]);
     for number in 1..=3 {
-        assert_eq!(comes(test, &event, &[number]).await.1, None, "trait {number} is forgotten");
+        assert_eq!(arrive(test, &event, &[number]).await.1, None, "trait {number} is erased");
     }
-    assert_eq!(comes(test, &event, &[4]).await.1, Some(EventRefusal::Duplicate));
+    assert_eq!(arrive(test, &event, &[4]).await.1, Some(EventRefusal::Duplicate));
     assert!(matches!(
         test.store().check_in(event.id, 1, CheckIn { id: CheckInId::new(2), at: test.now(), gate: "B".into() }).await,
         Ok(CheckInOutcome::Already(_))

@@ -1,5 +1,5 @@
-//! Refused requests: the newest of an app, for a day.
-#![allow(missing_docs)] // Each name is the sentence that the property states.
+//! Refused requests: the newest of each app are stored for a day.
+#![allow(missing_docs)] // The name of each function states the property that it checks.
 
 use std::time::Duration;
 
@@ -25,24 +25,24 @@ pub(crate) fn refused(test: &impl TestStore, number: u32) -> RefusedRequest {
     }
 }
 
-pub(crate) async fn refused_requests_are_kept_for_their_app_the_newest_first_and_not_too_many(test: &impl TestStore) {
+pub(crate) async fn the_newest_refused_requests_of_an_app_are_stored_newest_first(test: &impl TestStore) {
     let (app, other) = (AppId::generate(), AppId::generate());
     assert_eq!(test.store().refusals(app.clone()).await, Ok(vec![]));
     test.store().keep_refusal(other.clone(), refused(test, 0)).await.unwrap();
-    let mut kept = Vec::new();
+    let mut expected = Vec::new();
     for number in 0..REFUSALS_KEPT_MAX + 5 {
         let refused = refused(test, number);
         test.store().keep_refusal(app.clone(), refused.clone()).await.unwrap();
-        kept.push(refused);
+        expected.push(refused);
         test.advance(MOMENT);
     }
-    kept.reverse();
-    kept.truncate(usize::try_from(REFUSALS_KEPT_MAX).unwrap());
-    assert_eq!(test.store().refusals(app).await, Ok(kept));
+    expected.reverse();
+    expected.truncate(usize::try_from(REFUSALS_KEPT_MAX).unwrap());
+    assert_eq!(test.store().refusals(app).await, Ok(expected));
     assert_eq!(test.store().refusals(other).await.unwrap().len(), 1);
 }
 
-pub(crate) async fn a_refused_request_is_forgotten_after_its_time(test: &impl TestStore) {
+pub(crate) async fn a_refused_request_expires(test: &impl TestStore) {
     let app = AppId::generate();
     test.store().keep_refusal(app.clone(), refused(test, 1)).await.unwrap();
     test.advance(REFUSAL_TTL / 2);
@@ -51,7 +51,7 @@ pub(crate) async fn a_refused_request_is_forgotten_after_its_time(test: &impl Te
     test.advance(REFUSAL_TTL / 2 - MOMENT);
     assert_eq!(test.store().refusals(app.clone()).await.unwrap().len(), 2);
     test.advance(MOMENT);
-    assert_eq!(test.store().refusals(app.clone()).await, Ok(vec![later]), "the later one has time left");
+    assert_eq!(test.store().refusals(app.clone()).await, Ok(vec![later]), "the later request has not expired");
     test.advance(REFUSAL_TTL);
     assert_eq!(test.store().refusals(app.clone()).await, Ok(vec![]));
     while test.store().sweep(test.now(), 1).await.unwrap() != Swept::default() {}

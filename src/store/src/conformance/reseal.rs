@@ -1,5 +1,5 @@
-//! A store with every kind of sealed value, and every value read from it. Tests of each store reseal it.
-#![allow(missing_docs)] // Each name is the sentence that the property states.
+//! A store with every kind of sealed value, which the tests of each store reseal and read.
+#![allow(missing_docs)] // The name of each function states the property that it checks.
 
 use sakshi_domain::client_log::Action;
 use sakshi_domain::delivery::{QueuedDelivery, Subject};
@@ -33,22 +33,23 @@ use crate::{
     SigningIn, Store, TransactionRecord, Vault,
 };
 
-const OUTCOME: &[u8] = b"what was shared";
-const PROOF: &[u8] = b"what proves it";
-const ANSWER: &[u8] = b"what was answered";
+const OUTCOME: &[u8] = b"shared claims";
+const PROOF: &[u8] = b"a proof";
+const ANSWER: &[u8] = b"a response";
 
-/// Contents of the filled store.
+/// Ids of the records in the filled store.
 pub(crate) struct Filled {
     client: ClientId,
     app: AppId,
     event: Event,
     transactions: Vec<TxnId>,
     flows: Vec<Flow>,
-    fetched: Flow,
+    /// A flow with a fetch.
+    flow_with_fetch: Flow,
     scope: IdempotencyScope,
 }
 
-/// Fills a store with sealed values of every kind, under the key that seals in this vault.
+/// Fills a store with every kind of sealed value. Outcomes, proofs and responses are sealed by this vault.
 pub(crate) async fn filled(test: &impl TestStore, vault: &Vault) -> Filled {
     let store = test.store();
     let client = client_with(test, 50).await;
@@ -67,18 +68,18 @@ pub(crate) async fn filled(test: &impl TestStore, vault: &Vault) -> Filled {
         store.append_audit(format!("{{\"entry\":{number}}}")).await.unwrap();
     }
 
-    let mut waiting = opening(test, &client);
+    let mut pending = opening(test, &client);
     let scope = kept(test, &client, 1, 1).scope;
-    waiting.idempotency =
+    pending.idempotency =
         Some(crate::IdempotentAnswer { answer: vault.seal(&scope.digest, ANSWER), ..kept(test, &client, 1, 1) });
-    let ended = opening(test, &client);
-    let mut transactions = vec![waiting.pending.id, ended.pending.id];
-    for open in [waiting, ended] {
+    let completed = opening(test, &client);
+    let mut transactions = vec![pending.pending.id, completed.pending.id];
+    for open in [pending, completed] {
         store.open_transaction(open).await.unwrap();
     }
-    let party = created(test, event(test, &client, 100)).await;
+    let event = created(test, event(test, &client, 100)).await;
     for _ in 0..20 {
-        transactions.push(scanned(test, &party).await);
+        transactions.push(scanned(test, &event).await);
     }
     for id in transactions.iter().copied().skip(1) {
         let complete = completing(id, 1);
@@ -86,25 +87,25 @@ pub(crate) async fn filled(test: &impl TestStore, vault: &Vault) -> Filled {
         let complete = crate::CompleteTransaction { outcome, evidence, ..complete };
         assert!(matches!(store.complete_transaction(complete).await, Ok(CompleteOutcome::Completed { .. })));
     }
-    let (flows, fetched, app) = flows(test, app).await;
-    Filled { client, app, event: party, transactions, flows, fetched, scope }
+    let (flows, flow_with_fetch, app) = fill_flows(test, app).await;
+    Filled { client, app, event, transactions, flows, flow_with_fetch, scope }
 }
 
-/// Returns flows with reports, deliveries and a fetch.
-async fn flows(test: &impl TestStore, app: App) -> (Vec<Flow>, Flow, AppId) {
+/// Adds flows with reports, deliveries and a fetch. Returns them, the flow with the fetch, and their app.
+async fn fill_flows(test: &impl TestStore, app: App) -> (Vec<Flow>, Flow, AppId) {
     let party = party(test).await;
     registered(test, &party).await;
     drop(app);
-    let signed = flow_opened(test, document(test, &party, Some("https://own.example/planted-path"))).await;
-    let fetched = flow_opened(test, locker(test, &party)).await;
-    accepted(test, &fetched, ShortReport::Locker("Fetched", 1)).await.unwrap();
+    let document = flow_opened(test, document(test, &party, Some("https://own.example/planted-path"))).await;
+    let locker = flow_opened(test, locker(test, &party)).await;
+    accepted(test, &locker, ShortReport::Locker("Fetched", 1)).await.unwrap();
     let consent = flow_opened(test, wealth(test, &party)).await;
     accepted(test, &consent, ShortReport::Consent("Accepted", 1)).await.unwrap();
     accepted(test, &consent, ShortReport::Data(1, "RAW", 1)).await.unwrap();
-    (vec![signed, fetched, consent.clone()], consent, party.app)
+    (vec![document, locker, consent.clone()], consent, party.app)
 }
 
-/// Every sealed value in a store's answers, opened.
+/// Every sealed value of a filled store, opened.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Read {
     apps: Vec<App>,
@@ -130,7 +131,7 @@ pub(crate) struct Read {
     person: Option<SigningIn>,
 }
 
-/// Reads everything, with these keys alone.
+/// Reads every sealed value of a filled store with the keys of this vault.
 pub(crate) async fn read(store: &Store, vault: &Vault, filled: &Filled) -> Read {
     let all = PageRequest { page: 1, page_size: 100 };
     let apps = store.list_apps(filled.client.clone()).await.unwrap();
@@ -161,12 +162,12 @@ pub(crate) async fn read(store: &Store, vault: &Vault, filled: &Filled) -> Read 
     }
     let mut evidence = Vec::new();
     for id in &filled.transactions {
-        let kept = store.load_evidence(*id).await.unwrap();
-        evidence.push(kept.map(|kept| vault.open(id.as_bytes(), &kept).unwrap().to_vec()));
+        let proof = store.load_evidence(*id).await.unwrap();
+        evidence.push(proof.map(|proof| vault.open(id.as_bytes(), &proof).unwrap().to_vec()));
     }
     let (from, to) = (Timestamp::from_millis(0), Timestamp::from_millis(4_000_000_000_000));
-    let asked = AskedConsents { client: filled.client.clone(), from, to, after: ConsentPlace::default(), limit: 100 };
-    let consents = store.consents(asked).await.unwrap();
+    let query = AskedConsents { client: filled.client.clone(), from, to, after: ConsentPlace::default(), limit: 100 };
+    let consents = store.consents(query).await.unwrap();
     let log = AskedLog::newest(filled.client.clone(), apps[0].created_at);
     let answer = store.load_idempotent_answer(filled.scope).await.unwrap().unwrap().answer;
     let guests = store.list_registrations(filled.event.id, all.into()).await.unwrap().items;
@@ -180,12 +181,12 @@ pub(crate) async fn read(store: &Store, vault: &Vault, filled: &Filled) -> Read 
         event: store.load_event(filled.event.id).await.unwrap(),
         guests: guests
             .into_iter()
-            .map(|one| (one.guest.txn, vault.open(one.guest.txn.as_bytes(), &one.outcome).unwrap().to_vec()))
+            .map(|row| (row.guest.txn, vault.open(row.guest.txn.as_bytes(), &row.outcome).unwrap().to_vec()))
             .collect(),
         flows,
         webhooks,
-        // The same report again changes nothing, but it is compared with the fetch.
-        fetch: store.report_flow(told(&filled.fetched, ShortReport::Data(1, "RAW", 1))).await.unwrap(),
+        // A repeated report changes nothing, but reads the stored fetch.
+        fetch: store.report_flow(told(&filled.flow_with_fetch, ShortReport::Data(1, "RAW", 1))).await.unwrap(),
         session: store.load_session(SessionDigest([1; 32])).await.unwrap(),
         console_session: store.load_console_session(SessionDigest([1; 32])).await.unwrap(),
         grants: store.grant_requests().await.unwrap(),
@@ -199,24 +200,24 @@ pub(crate) async fn read(store: &Store, vault: &Vault, filled: &Filled) -> Read 
     }
 }
 
-/// Runs a whole pass in steps of a few records.
+/// Runs a complete pass in steps of a few records.
 pub(crate) async fn pass(store: &Store) -> Resealed {
-    let (mut whole, mut next) = (Resealed::default(), Some(ResealCursor::default()));
+    let (mut total, mut next) = (Resealed::default(), Some(ResealCursor::default()));
     while let Some(from) = next.take() {
-        whole.add(store.reseal(from.to_string().parse().unwrap(), 3).await.unwrap());
-        next.clone_from(&whole.next);
+        total.add(store.reseal(from.to_string().parse().unwrap(), 3).await.unwrap());
+        next.clone_from(&total.next);
     }
-    whole
+    total
 }
 
-pub(crate) async fn a_pass_looks_at_the_values_of_every_client(test: &impl TestStore) {
+pub(crate) async fn a_pass_checks_the_values_of_every_client(test: &impl TestStore) {
     let clients = 20;
     for _ in 0..clients {
         completed(test, &client_with(test, 1).await).await;
     }
-    let told = pass(test.store()).await;
-    // Outcomes of the properties are under a key that no node has.
-    let left: Vec<_> = told.left.into_iter().map(|(key, values)| (key.to_string(), values)).collect();
-    assert_eq!((left, told.resealed), (vec![("01010101".to_owned(), clients)], 0));
-    assert!(told.looked_at >= 2 * clients);
+    let result = pass(test.store()).await;
+    // The fixture seals outcomes under a key that no node has.
+    let left: Vec<_> = result.left.into_iter().map(|(key, values)| (key.to_string(), values)).collect();
+    assert_eq!((left, result.resealed), (vec![("01010101".to_owned(), clients)], 0));
+    assert!(result.looked_at >= 2 * clients);
 }

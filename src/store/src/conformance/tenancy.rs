@@ -1,5 +1,5 @@
-//! Clients, apps and keys: creation, change, rotation and revocation.
-#![allow(missing_docs)] // Each name is the sentence that the property states.
+//! Clients, apps and API keys: creation, change, rotation and revocation.
+#![allow(missing_docs)] // The name of each function states the property that it checks.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -30,48 +30,48 @@ fn key(test: &impl TestStore, client: &ClientId, environments: Vec<Profile>) -> 
 }
 
 pub(crate) async fn clients_apps_and_keys_are_created_once(test: &impl TestStore) {
-    let one = client(test);
-    let app = app(test, &one.client_id);
-    let key = key(test, &one.client_id, vec![Profile::Stage, Profile::Production]);
+    let record = client(test);
+    let app = app(test, &record.client_id);
+    let key = key(test, &record.client_id, vec![Profile::Stage, Profile::Production]);
     for _ in 0..2 {
-        test.store().create_client(one.clone()).await.unwrap();
+        test.store().create_client(record.clone()).await.unwrap();
         assert_eq!(test.store().create_app(app.clone()).await, Ok(true));
         assert_eq!(test.store().create_key(key.clone(), KeyDigest([1; 32])).await, Ok(true));
     }
     let all = test.store().list_clients(PageRequest { page: 1, page_size: 10 }).await.unwrap();
-    assert_eq!((all.items, all.total), (vec![one.clone()], 1));
+    assert_eq!((all.items, all.total), (vec![record.clone()], 1));
     assert_eq!(test.store().load_app(app.app_id.clone()).await, Ok(Some(app.clone())));
-    assert_eq!(test.store().list_apps(one.client_id.clone()).await, Ok(vec![app]));
-    assert_eq!(test.store().list_keys(one.client_id.clone()).await, Ok(vec![key]));
-    assert_eq!(test.store().balance(one.client_id).await, Ok(Some(0)));
+    assert_eq!(test.store().list_apps(record.client_id.clone()).await, Ok(vec![app]));
+    assert_eq!(test.store().list_keys(record.client_id.clone()).await, Ok(vec![key]));
+    assert_eq!(test.store().balance(record.client_id).await, Ok(Some(0)));
 }
 
-pub(crate) async fn apps_and_keys_need_their_client(test: &impl TestStore) {
-    let stranger = ClientId::generate();
-    let app = app(test, &stranger);
+pub(crate) async fn apps_and_keys_require_an_existing_client(test: &impl TestStore) {
+    let unknown = ClientId::generate();
+    let app = app(test, &unknown);
     assert_eq!(test.store().create_app(app.clone()).await, Ok(false));
-    assert_eq!(test.store().create_key(key(test, &stranger, vec![]), KeyDigest([1; 32])).await, Ok(false));
+    assert_eq!(test.store().create_key(key(test, &unknown, vec![]), KeyDigest([1; 32])).await, Ok(false));
     assert_eq!(test.store().load_app(app.app_id).await, Ok(None));
-    assert_eq!(test.store().list_apps(stranger.clone()).await, Ok(vec![]));
-    assert_eq!(test.store().list_keys(stranger).await, Ok(vec![]));
+    assert_eq!(test.store().list_apps(unknown.clone()).await, Ok(vec![]));
+    assert_eq!(test.store().list_keys(unknown).await, Ok(vec![]));
     assert_eq!(test.store().find_key(KeyDigest([1; 32]), AppId::generate()).await, Ok(None));
 }
 
 pub(crate) async fn clients_are_listed_by_creation_on_pages(test: &impl TestStore) {
     let mut created = Vec::new();
     for _ in 0..7 {
-        let one = client(test);
-        test.store().create_client(one.clone()).await.unwrap();
-        created.push(one);
+        let record = client(test);
+        test.store().create_client(record.clone()).await.unwrap();
+        created.push(record);
         test.advance(Duration::from_secs(1));
     }
-    let mut seen = Vec::new();
+    let mut listed = Vec::new();
     for page in 1..=4 {
         let rows = test.store().list_clients(PageRequest { page, page_size: 3 }).await.unwrap();
         assert_eq!(rows.total, 7);
-        seen.extend(rows.items);
+        listed.extend(rows.items);
     }
-    assert_eq!(seen, created);
+    assert_eq!(listed, created);
 }
 
 pub(crate) async fn a_client_is_renamed_limited_suspended_and_resumed(test: &impl TestStore) {
@@ -114,7 +114,7 @@ pub(crate) async fn a_client_is_renamed_limited_suspended_and_resumed(test: &imp
     };
     assert_eq!(change(patch.clone()).await, Ok(Some(expected.clone())));
     test.advance(Duration::from_secs(9));
-    assert_eq!(change(patch).await, Ok(Some(expected.clone())), "as of the first time");
+    assert_eq!(change(patch).await, Ok(Some(expected.clone())), "the time of the first suspension stands");
     assert_eq!(test.store().load_client(before.client_id.clone()).await, Ok(Some(expected.clone())));
     assert_eq!(
         test.store().list_clients(PageRequest { page: 1, page_size: 9 }).await.unwrap().items,
@@ -126,16 +126,16 @@ pub(crate) async fn a_client_is_renamed_limited_suspended_and_resumed(test: &imp
     let expected = Client { suspended_at: None, limits: ClientLimits { events_per_app: None, ..limits }, ..expected };
     assert_eq!(change(resume).await, Ok(Some(expected.clone())));
     assert_eq!(test.store().load_client(before.client_id.clone()).await, Ok(Some(expected)));
-    let nobody = ClientId::generate();
-    assert_eq!(test.store().patch_client(nobody.clone(), ClientPatch::default(), test.now()).await, Ok(None));
-    assert_eq!(test.store().load_client(nobody).await, Ok(None));
+    let unknown = ClientId::generate();
+    assert_eq!(test.store().patch_client(unknown.clone(), ClientPatch::default(), test.now()).await, Ok(None));
+    assert_eq!(test.store().load_client(unknown).await, Ok(None));
 }
 
 fn brand() -> Brand {
     Brand { name: Some("Bank".into()), logo: Some(LogoId([9; 16])), colour: "#7a1f3d".parse().ok(), ..Brand::default() }
 }
 
-pub(crate) async fn a_logo_is_kept_until_it_is_removed(test: &impl TestStore) {
+pub(crate) async fn a_logo_is_stored_until_it_is_removed(test: &impl TestStore) {
     let (id, logo) = (LogoId([9; 16]), Icon::of_file(b"<svg/>".to_vec()).unwrap());
     assert_eq!(test.store().load_logo(id).await, Ok(None));
     for _ in 0..2 {
@@ -149,7 +149,7 @@ pub(crate) async fn a_logo_is_kept_until_it_is_removed(test: &impl TestStore) {
     }
 }
 
-pub(crate) async fn a_patch_changes_what_it_names(test: &impl TestStore) {
+pub(crate) async fn a_patch_of_an_app_changes_only_the_named_fields(test: &impl TestStore) {
     let client = client_with(test, 0).await;
     let mut app = app(test, &client);
     test.store().create_app(app.clone()).await.unwrap();
@@ -166,7 +166,7 @@ pub(crate) async fn a_patch_changes_what_it_names(test: &impl TestStore) {
     assert_eq!(test.store().patch_app(AppId::generate(), patch).await, Ok(None));
 }
 
-pub(crate) async fn a_key_is_found_by_its_digest_with_the_app_that_was_named(test: &impl TestStore) {
+pub(crate) async fn a_key_is_found_by_its_digest_together_with_the_requested_app(test: &impl TestStore) {
     let client = client_with(test, 0).await;
     let (app, key) = (app(test, &client), key(test, &client, vec![Profile::Stage]));
     test.store().create_app(app.clone()).await.unwrap();
@@ -188,7 +188,7 @@ pub(crate) async fn a_rotated_key_works_until_its_overlap_ends(test: &impl TestS
     assert_eq!(retired, ApiKeyRecord { expires_at: Some(end), ..old.clone() });
     let prolonged =
         test.store().retire_key(old.key_id.clone(), None, Some(end + Duration::from_secs(1))).await.unwrap().unwrap();
-    assert_eq!(prolonged.expires_at, Some(end), "retiring never prolongs");
+    assert_eq!(prolonged.expires_at, Some(end), "a second call does not extend the overlap");
     for digest in [1, 2] {
         let grant = test.store().find_key(KeyDigest([digest; 32]), AppId::generate()).await.unwrap().unwrap();
         assert!(grant.key.is_valid(test.now(), Profile::Production));
@@ -197,21 +197,21 @@ pub(crate) async fn a_rotated_key_works_until_its_overlap_ends(test: &impl TestS
     assert_eq!(test.store().list_keys(client).await, Ok(vec![retired, new]));
 }
 
-pub(crate) async fn a_revoked_key_stays_revoked_as_of_the_first_time(test: &impl TestStore) {
+pub(crate) async fn a_revoked_key_keeps_the_time_of_its_first_revocation(test: &impl TestStore) {
     let client = client_with(test, 0).await;
     let key = key(test, &client, vec![]);
     test.store().create_key(key.clone(), KeyDigest([1; 32])).await.unwrap();
     let first = test.now();
     test.store().retire_key(key.key_id.clone(), Some(first), None).await.unwrap();
     test.advance(Duration::from_secs(9));
-    let again = test.store().retire_key(key.key_id.clone(), Some(test.now()), None).await.unwrap().unwrap();
-    assert_eq!((again.revoked_at, again.expires_at), (Some(first), None));
+    let revoked = test.store().retire_key(key.key_id.clone(), Some(test.now()), None).await.unwrap().unwrap();
+    assert_eq!((revoked.revoked_at, revoked.expires_at), (Some(first), None));
     let grant = test.store().find_key(KeyDigest([1; 32]), AppId::generate()).await.unwrap().unwrap();
     assert!(!grant.key.is_valid(test.now(), Profile::Production));
     assert_eq!(test.store().retire_key(KeyId::generate(), Some(first), None).await, Ok(None));
 }
 
-pub(crate) async fn the_use_of_a_key_is_noted_once_in_an_interval(test: &impl TestStore) {
+pub(crate) async fn the_use_of_a_key_is_recorded_once_in_an_interval(test: &impl TestStore) {
     let (store, client, interval) = (test.store(), client_with(test, 0).await, Duration::from_secs(600));
     let (used, unused) = (key(test, &client, vec![]), key(test, &client, vec![]));
     assert_eq!(store.create_key(used.clone(), KeyDigest([1; 32])).await, Ok(true));

@@ -1,5 +1,5 @@
-//! Opening and reading transactions: the debit, retries, idempotency keys.
-#![allow(missing_docs)] // Each name is the sentence that the property states.
+//! Opening and reading transactions: debits, retries and idempotency keys.
+#![allow(missing_docs)] // The name of each function states the property that it checks.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::{OpenOutcome, OpenTransaction, PageRequest};
 
 const FIRST_PAGE: PageRequest = PageRequest { page: 1, page_size: 100 };
 
-pub(crate) async fn opening_debits_the_balance_and_keeps_what_was_asked_for(test: &impl TestStore) {
+pub(crate) async fn opening_debits_the_balance_and_stores_the_transaction(test: &impl TestStore) {
     let client = client_with(test, 10).await;
     let mut open = opening(test, &client);
     open.cost = 3;
@@ -36,10 +36,10 @@ pub(crate) async fn eighty_concurrent_opens_on_25_credits_open_exactly_25(test: 
     let outcomes = join_all(opens.into_iter().map(|open| test.store().open_transaction(open))).await;
     let mut paid = HashSet::new();
     for (id, outcome) in ids.iter().zip(outcomes) {
-        let known = test.store().load_transaction(*id).await.unwrap().is_some();
+        let exists = test.store().load_transaction(*id).await.unwrap().is_some();
         match outcome.unwrap() {
-            OpenOutcome::Opened { .. } => assert!(known && paid.insert(id.to_string())),
-            other => assert!(!known && other == OpenOutcome::InsufficientCredits, "{other:?}"),
+            OpenOutcome::Opened { .. } => assert!(exists && paid.insert(id.to_string())),
+            other => assert!(!exists && other == OpenOutcome::InsufficientCredits, "{other:?}"),
         }
     }
     assert_eq!(paid.len(), 25);
@@ -49,14 +49,14 @@ pub(crate) async fn eighty_concurrent_opens_on_25_credits_open_exactly_25(test: 
     assert_eq!(audited_balance(test, &client).await, 0);
 }
 
-pub(crate) async fn an_open_repeated_under_its_id_debits_once(test: &impl TestStore) {
+pub(crate) async fn repeating_an_open_under_its_id_debits_once(test: &impl TestStore) {
     let client = client_with(test, 5).await;
     let open = opening(test, &client);
     let outcomes = join_all((0..10).map(|_| test.store().open_transaction(open.clone()))).await;
     assert!(outcomes.into_iter().all(|outcome| outcome == Ok(OpenOutcome::Opened { balance: 4 })));
     opened(test, &client).await;
-    let again = test.store().open_transaction(open).await;
-    assert_eq!(again, Ok(OpenOutcome::Opened { balance: 3 }), "the balance of the moment");
+    let repetition = test.store().open_transaction(open).await;
+    assert_eq!(repetition, Ok(OpenOutcome::Opened { balance: 3 }), "a repetition returns the current balance");
     assert_eq!(audited_balance(test, &client).await, 3);
 }
 
@@ -69,17 +69,17 @@ pub(crate) async fn an_unknown_client_has_no_credits(test: &impl TestStore) {
 
 pub(crate) async fn an_idempotency_key_replays_its_first_answer_and_refuses_another_body(test: &impl TestStore) {
     let client = client_with(test, 5).await;
-    let asked = |request| {
+    let build_open = |request| {
         let mut open = opening(test, &client);
         open.idempotency = Some(kept(test, &client, 1, request));
         open
     };
-    assert_eq!(test.store().open_transaction(asked(1)).await, Ok(OpenOutcome::Opened { balance: 4 }));
+    assert_eq!(test.store().open_transaction(build_open(1)).await, Ok(OpenOutcome::Opened { balance: 4 }));
     assert_eq!(
-        test.store().open_transaction(asked(1)).await,
+        test.store().open_transaction(build_open(1)).await,
         Ok(OpenOutcome::Replayed(kept(test, &client, 1, 1).answer))
     );
-    assert_eq!(test.store().open_transaction(asked(2)).await, Ok(OpenOutcome::KeyReused));
+    assert_eq!(test.store().open_transaction(build_open(2)).await, Ok(OpenOutcome::KeyReused));
     assert_eq!(test.store().load_idempotent_answer(scope(&client, 1)).await, Ok(Some(kept(test, &client, 1, 1))));
     assert_eq!(test.store().load_idempotent_answer(scope(&client, 2)).await, Ok(None));
     assert_eq!(audited_balance(test, &client).await, 4);
@@ -87,37 +87,37 @@ pub(crate) async fn an_idempotency_key_replays_its_first_answer_and_refuses_anot
 
 pub(crate) async fn concurrent_requests_under_one_idempotency_key_open_one_transaction(test: &impl TestStore) {
     let client = client_with(test, 50).await;
-    let asked = |_| {
+    let open_with_key = |_| {
         let mut open = opening(test, &client);
         open.idempotency = Some(kept(test, &client, 3, 3));
         test.store().open_transaction(open)
     };
-    let outcomes = join_all((0..40).map(asked)).await;
+    let outcomes = join_all((0..40).map(open_with_key)).await;
     let opened = outcomes.iter().filter(|outcome| matches!(outcome, Ok(OpenOutcome::Opened { .. }))).count();
     let replayed = outcomes.iter().filter(|outcome| matches!(outcome, Ok(OpenOutcome::Replayed(_)))).count();
     assert_eq!((opened, replayed), (1, 39));
     assert_eq!(audited_balance(test, &client).await, 49);
 }
 
-pub(crate) async fn an_idempotency_key_is_forgotten_after_its_time(test: &impl TestStore) {
+pub(crate) async fn an_idempotency_key_expires(test: &impl TestStore) {
     let client = client_with(test, 5).await;
-    let asked = |request| {
+    let build_open = |request| {
         let mut open = opening(test, &client);
         open.idempotency = Some(kept(test, &client, 1, request));
         open
     };
-    let first = asked(1);
+    let first = build_open(1);
     let until = first.idempotency.clone().unwrap().until;
     test.store().open_transaction(first).await.unwrap();
     test.advance(until.since(test.now()) - Duration::from_millis(1));
-    assert!(matches!(test.store().open_transaction(asked(1)).await, Ok(OpenOutcome::Replayed(_))));
+    assert!(matches!(test.store().open_transaction(build_open(1)).await, Ok(OpenOutcome::Replayed(_))));
     test.advance(Duration::from_millis(1));
     assert_eq!(test.store().load_idempotent_answer(scope(&client, 1)).await, Ok(None));
-    assert_eq!(test.store().open_transaction(asked(2)).await, Ok(OpenOutcome::Opened { balance: 3 }));
-    assert!(matches!(test.store().open_transaction(asked(2)).await, Ok(OpenOutcome::Replayed(_))));
+    assert_eq!(test.store().open_transaction(build_open(2)).await, Ok(OpenOutcome::Opened { balance: 3 }));
+    assert!(matches!(test.store().open_transaction(build_open(2)).await, Ok(OpenOutcome::Replayed(_))));
 }
 
-pub(crate) async fn an_open_repeated_under_its_id_and_idempotency_key_is_no_replay(test: &impl TestStore) {
+pub(crate) async fn repeating_an_open_under_its_id_and_idempotency_key_is_not_a_replay(test: &impl TestStore) {
     let client = client_with(test, 5).await;
     let mut open = opening(test, &client);
     open.idempotency = Some(kept(test, &client, 1, 1));
@@ -141,13 +141,13 @@ pub(crate) async fn an_unknown_transaction_is_not_found(test: &impl TestStore) {
     assert_eq!(test.store().load_transaction(TxnId::generate(client.partition(), 0)).await, Ok(None));
 }
 
-pub(crate) async fn what_pages_make_the_intent_of_is_kept_while_the_transaction_waits(test: &impl TestStore) {
+pub(crate) async fn the_bytes_of_an_intent_are_stored_while_the_transaction_is_pending(test: &impl TestStore) {
     let client = client_with(test, 2).await;
-    let with = OpenTransaction { intent: Some(vec![7; 300]), ..opening(test, &client) };
-    let (waits, without) = (with.pending.id, opened(test, &client).await.id);
-    assert!(matches!(test.store().open_transaction(with).await, Ok(OpenOutcome::Opened { .. })));
-    assert_eq!(test.store().load_intent(waits).await, Ok(Some(vec![7; 300])));
-    assert_eq!(test.store().load_intent(without).await, Ok(None));
-    test.store().complete_transaction(completing(waits, 1)).await.unwrap();
-    assert_eq!(test.store().load_intent(waits).await, Ok(None));
+    let with_intent = OpenTransaction { intent: Some(vec![7; 300]), ..opening(test, &client) };
+    let (pending, without_intent) = (with_intent.pending.id, opened(test, &client).await.id);
+    assert!(matches!(test.store().open_transaction(with_intent).await, Ok(OpenOutcome::Opened { .. })));
+    assert_eq!(test.store().load_intent(pending).await, Ok(Some(vec![7; 300])));
+    assert_eq!(test.store().load_intent(without_intent).await, Ok(None));
+    test.store().complete_transaction(completing(pending, 1)).await.unwrap();
+    assert_eq!(test.store().load_intent(pending).await, Ok(None));
 }

@@ -1,4 +1,4 @@
-//! Handing a client from one store to another.
+//! Exporting a client from a store and importing it into another.
 
 use std::time::Duration;
 
@@ -25,8 +25,8 @@ fn key(test: &impl TestStore, client: &ClientId, environments: Vec<Profile>) -> 
     }
 }
 
-/// Returns a client with two apps and two keys, as it is exported.
-async fn exported(test: &impl TestStore, credits: i64) -> ClientTransfer {
+/// Creates a client with two apps and two keys, and exports it.
+async fn create_and_export(test: &impl TestStore, credits: i64) -> ClientTransfer {
     let client = client_with(test, credits).await;
     for _ in 0..2 {
         assert_eq!(test.store().create_app(app(test, &client)).await, Ok(true));
@@ -37,8 +37,8 @@ async fn exported(test: &impl TestStore, credits: i64) -> ClientTransfer {
     test.store().export_client(client).await.unwrap().unwrap()
 }
 
-/// Returns the same transfer with ids and digests that the store does not have.
-fn from_elsewhere(mut transfer: ClientTransfer) -> ClientTransfer {
+/// Replaces the ids and digests of a transfer by ones that the store does not have.
+fn with_new_ids(mut transfer: ClientTransfer) -> ClientTransfer {
     transfer.client.client_id = ClientId::generate();
     for app in &mut transfer.apps {
         app.app_id = AppId::generate();
@@ -51,7 +51,8 @@ fn from_elsewhere(mut transfer: ClientTransfer) -> ClientTransfer {
     transfer
 }
 
-async fn imported(test: &impl TestStore, transfer: &ClientTransfer) -> Vec<ImportedRecord> {
+/// Imports a transfer. Asserts success.
+async fn import(test: &impl TestStore, transfer: &ClientTransfer) -> Vec<ImportedRecord> {
     test.store().import_client(transfer.clone(), test.now()).await.unwrap().unwrap()
 }
 
@@ -59,13 +60,14 @@ fn outcomes(records: &[ImportedRecord]) -> Vec<ImportOutcome> {
     records.iter().map(|record| record.outcome).collect()
 }
 
-async fn refused(test: &impl TestStore, transfer: &ClientTransfer) -> Vec<String> {
+/// Imports a transfer that must be refused. Returns the conflicting fields.
+async fn conflicting_fields(test: &impl TestStore, transfer: &ClientTransfer) -> Vec<String> {
     let refusal = test.store().import_client(transfer.clone(), test.now()).await.unwrap().unwrap_err();
     refusal.fields().iter().map(|error| error.field.clone()).collect()
 }
 
-pub(crate) async fn an_export_has_all_of_a_client_but_its_credits(test: &impl TestStore) {
-    let transfer = exported(test, 7).await;
+pub(crate) async fn an_export_contains_everything_of_a_client_except_credits(test: &impl TestStore) {
+    let transfer = create_and_export(test, 7).await;
     assert_eq!((transfer.apps.len(), transfer.keys.len()), (2, 2));
     assert_eq!(
         transfer.keys.iter().map(|sent| sent.digest).collect::<Vec<_>>(),
@@ -73,26 +75,24 @@ pub(crate) async fn an_export_has_all_of_a_client_but_its_credits(test: &impl Te
     );
     assert_eq!(transfer.keys[1].key.environments, [Profile::Stage]);
     assert_eq!(transfer.apps[0].settings.data_webhook_url, Some(Some(url("https://data.example/in?key=1"))));
-    assert_eq!(transfer.apps[0].settings.consent_webhook_url, None, "what is not set is not handed on");
+    assert_eq!(transfer.apps[0].settings.consent_webhook_url, None, "an unset URL is not exported");
     assert_eq!(test.store().imported_at(transfer.client.client_id.clone()).await, Ok(None));
     assert_eq!(test.store().export_client(ClientId::generate()).await, Ok(None));
 }
 
-pub(crate) async fn an_imported_client_is_exported_as_it_came_and_a_second_import_changes_nothing(
-    test: &impl TestStore,
-) {
-    let transfer = from_elsewhere(exported(test, 7).await);
+pub(crate) async fn an_import_reproduces_the_export_and_can_be_repeated(test: &impl TestStore) {
+    let transfer = with_new_ids(create_and_export(test, 7).await);
     let id = transfer.client.client_id.clone();
     let first = test.now();
-    assert_eq!(outcomes(&imported(test, &transfer).await), [ImportOutcome::Created; 5]);
+    assert_eq!(outcomes(&import(test, &transfer).await), [ImportOutcome::Created; 5]);
     let kinds = [RecordKind::Client, RecordKind::App, RecordKind::App, RecordKind::Key, RecordKind::Key];
     test.advance(Duration::from_secs(5));
-    let again = imported(test, &transfer).await;
-    assert_eq!(outcomes(&again), [ImportOutcome::Unchanged; 5]);
-    assert_eq!(again.iter().map(|record| record.kind).collect::<Vec<_>>(), kinds);
+    let second = import(test, &transfer).await;
+    assert_eq!(outcomes(&second), [ImportOutcome::Unchanged; 5]);
+    assert_eq!(second.iter().map(|record| record.kind).collect::<Vec<_>>(), kinds);
     assert_eq!(test.store().export_client(id.clone()).await, Ok(Some(transfer.clone())));
     assert_eq!(test.store().imported_at(id.clone()).await, Ok(Some(first)));
-    assert_eq!(test.store().balance(id.clone()).await, Ok(Some(0)), "credits stay where they are");
+    assert_eq!(test.store().balance(id.clone()).await, Ok(Some(0)), "credits are not transferred");
     let grant = test.store().find_key(KeyDigest([101; 32]), transfer.apps[0].app_id.clone()).await.unwrap().unwrap();
     assert!(grant.key.is_valid(test.now(), Profile::Stage) && !grant.key.is_valid(test.now(), Profile::Production));
     assert_eq!(grant.app.map(|app| app.client_id), Some(id));
@@ -100,81 +100,81 @@ pub(crate) async fn an_imported_client_is_exported_as_it_came_and_a_second_impor
     assert_eq!(all.total, 2);
 }
 
-pub(crate) async fn an_import_with_changes_makes_them_and_leaves_what_is_here_alone(test: &impl TestStore) {
-    let mut transfer = from_elsewhere(exported(test, 0).await);
+pub(crate) async fn an_import_applies_its_changes_and_keeps_other_records(test: &impl TestStore) {
+    let mut transfer = with_new_ids(create_and_export(test, 0).await);
     let id = transfer.client.client_id.clone();
-    imported(test, &transfer).await;
-    let mine = app(test, &id);
-    assert_eq!(test.store().create_app(mine.clone()).await, Ok(true));
+    import(test, &transfer).await;
+    let local_app = app(test, &id);
+    assert_eq!(test.store().create_app(local_app.clone()).await, Ok(true));
     transfer.client.name = "Bank of Change".into();
     transfer.apps[0].settings = AppPatch { payload_spelling: Some(KeyCase::CamelCase), ..AppPatch::default() };
     transfer.apps[1].settings = AppPatch { data_webhook_url: Some(None), ..AppPatch::default() };
     transfer.keys[0].key.label = "counter".into();
     transfer.keys[0].key.revoked_at = Some(test.now());
-    let records = imported(test, &transfer).await;
+    let records = import(test, &transfer).await;
     let changed: Vec<&[&str]> = records.iter().map(|record| &record.changed[..]).collect();
     let expected: [&[&str]; 5] =
         [&["name"], &["payload_spelling"], &["data_webhook_url"], &["label", "revoked_at"], &[]];
     assert_eq!(changed, expected);
-    let here = test.store().export_client(id.clone()).await.unwrap().unwrap();
-    assert_eq!(here.client, Client { name: "Bank of Change".into(), ..transfer.client.clone() });
-    assert_eq!(here.keys, transfer.keys);
+    let exported = test.store().export_client(id.clone()).await.unwrap().unwrap();
+    assert_eq!(exported.client, Client { name: "Bank of Change".into(), ..transfer.client.clone() });
+    assert_eq!(exported.keys, transfer.keys);
     let apps = test.store().list_apps(id).await.unwrap();
-    assert!(apps.contains(&mine) && apps.len() == 3);
-    let app = |place: usize| apps.iter().find(|app| app.app_id == transfer.apps[place].app_id).unwrap();
+    assert!(apps.contains(&local_app) && apps.len() == 3);
+    let app = |index: usize| apps.iter().find(|app| app.app_id == transfer.apps[index].app_id).unwrap();
     assert_eq!((app(0).payload_spelling, app(0).data_webhook_url.is_some()), (KeyCase::CamelCase, true));
     assert_eq!((app(1).payload_spelling, app(1).data_webhook_url.is_some()), (KeyCase::SnakeCase, false));
 }
 
-pub(crate) async fn no_import_brings_a_revoked_key_back(test: &impl TestStore) {
-    let transfer = from_elsewhere(exported(test, 0).await);
-    imported(test, &transfer).await;
+pub(crate) async fn an_import_does_not_restore_a_revoked_key(test: &impl TestStore) {
+    let transfer = with_new_ids(create_and_export(test, 0).await);
+    import(test, &transfer).await;
     let id = transfer.keys[0].key.key_id.clone();
     let revoked_at = Some(test.now());
     test.store().retire_key(id, revoked_at, Some(test.now() + Duration::from_secs(9))).await.unwrap().unwrap();
     test.advance(Duration::from_secs(1));
-    assert_eq!(outcomes(&imported(test, &transfer).await), [ImportOutcome::Unchanged; 5]);
+    assert_eq!(outcomes(&import(test, &transfer).await), [ImportOutcome::Unchanged; 5]);
     let keys = test.store().list_keys(transfer.client.client_id).await.unwrap();
     assert!(keys.iter().any(|key| key.revoked_at == revoked_at && key.expires_at.is_some()));
 }
 
-pub(crate) async fn ids_and_digests_of_others_are_named_and_nothing_is_imported(test: &impl TestStore) {
-    let known = exported(test, 0).await;
-    let mut transfer = from_elsewhere(known.clone());
+pub(crate) async fn an_import_with_foreign_ids_or_digests_names_them_and_changes_nothing(test: &impl TestStore) {
+    let known = create_and_export(test, 0).await;
+    let mut transfer = with_new_ids(known.clone());
     transfer.apps[1].app_id = known.apps[0].app_id.clone();
     transfer.keys[0].key.key_id = known.keys[0].key.key_id.clone();
     transfer.keys[1].digest = known.keys[1].digest;
-    assert_eq!(refused(test, &transfer).await, ["apps[1].app_id", "keys[0].key_id", "keys[1].digest"]);
+    assert_eq!(conflicting_fields(test, &transfer).await, ["apps[1].app_id", "keys[0].key_id", "keys[1].digest"]);
     assert_eq!(test.store().export_client(transfer.client.client_id.clone()).await, Ok(None));
     assert_eq!(test.store().load_app(transfer.apps[0].app_id.clone()).await, Ok(None));
-    let mut same = known.clone();
-    same.keys[0].digest = KeyDigest([50; 32]);
-    assert_eq!(refused(test, &same).await, ["keys[0].digest"], "a key keeps its digest");
+    let mut changed = known.clone();
+    changed.keys[0].digest = KeyDigest([50; 32]);
+    assert_eq!(conflicting_fields(test, &changed).await, ["keys[0].digest"], "a key keeps its digest");
     assert_eq!(test.store().export_client(known.client.client_id.clone()).await, Ok(Some(known)));
 }
 
-pub(crate) async fn an_import_of_what_was_created_here_marks_nothing_until_it_changes_something(test: &impl TestStore) {
-    let mut transfer = exported(test, 3).await;
+pub(crate) async fn an_import_that_changes_nothing_does_not_mark_the_client_as_imported(test: &impl TestStore) {
+    let mut transfer = create_and_export(test, 3).await;
     let id = transfer.client.client_id.clone();
-    assert_eq!(outcomes(&imported(test, &transfer).await), [ImportOutcome::Unchanged; 5]);
+    assert_eq!(outcomes(&import(test, &transfer).await), [ImportOutcome::Unchanged; 5]);
     assert_eq!(test.store().imported_at(id.clone()).await, Ok(None));
     let other = client(test);
     test.store().create_client(other.clone()).await.unwrap();
     transfer.client.name = "Other name".into();
-    imported(test, &transfer).await;
+    import(test, &transfer).await;
     assert_eq!(test.store().imported_at(id.clone()).await, Ok(Some(test.now())));
     assert_eq!(test.store().imported_at(other.client_id).await, Ok(None));
     assert_eq!(test.store().balance(id).await, Ok(Some(3)));
 }
 
-pub(crate) async fn racing_imports_of_one_client_end_as_one(test: &impl TestStore) {
-    let transfer = from_elsewhere(exported(test, 0).await);
+pub(crate) async fn racing_imports_of_one_client_create_it_once(test: &impl TestStore) {
+    let transfer = with_new_ids(create_and_export(test, 0).await);
     let imports = (0..12).map(|_| test.store().import_client(transfer.clone(), test.now()));
     for import in futures_util::future::join_all(imports).await {
         import.unwrap().unwrap();
     }
     assert_eq!(test.store().export_client(transfer.client.client_id.clone()).await.unwrap().unwrap().apps.len(), 2);
-    let mut here = test.store().export_client(transfer.client.client_id.clone()).await.unwrap().unwrap();
-    here.keys.sort_by_key(|sent| sent.digest.0);
-    assert_eq!(here.keys, transfer.keys);
+    let mut exported = test.store().export_client(transfer.client.client_id.clone()).await.unwrap().unwrap();
+    exported.keys.sort_by_key(|sent| sent.digest.0);
+    assert_eq!(exported.keys, transfer.keys);
 }

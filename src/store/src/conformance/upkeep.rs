@@ -1,5 +1,5 @@
-//! Expiry and retention. A store may remove records when it sweeps or let them expire; callers see the same.
-#![allow(missing_docs)] // Each name is the sentence that the property states.
+//! Expiry and retention. Whether a store sweeps expired records or lets them expire makes no difference to callers.
+#![allow(missing_docs)] // The name of each function states the property that it checks.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -24,11 +24,12 @@ use crate::{
 };
 
 /// Sweeps until nothing is left to remove.
-async fn swept(test: &impl TestStore) {
+async fn sweep_all(test: &impl TestStore) {
     while test.store().sweep(test.now(), 3).await.unwrap() != Swept::default() {}
 }
 
-async fn completed_without_hook(test: &impl TestStore, client: &ClientId) -> TxnId {
+/// Completes a transaction that has no webhook.
+async fn complete_without_webhook(test: &impl TestStore, client: &ClientId) -> TxnId {
     let open = opening_with_hook(test, client, None);
     let id = open.pending.id;
     test.store().open_transaction(open).await.unwrap();
@@ -36,44 +37,44 @@ async fn completed_without_hook(test: &impl TestStore, client: &ClientId) -> Txn
     id
 }
 
-pub(crate) async fn a_result_can_be_fetched_for_its_time_and_no_longer(test: &impl TestStore) {
+pub(crate) async fn a_result_can_be_fetched_until_it_expires(test: &impl TestStore) {
     let client = client_with(test, 1).await;
-    let id = completed_without_hook(test, &client).await;
+    let id = complete_without_webhook(test, &client).await;
     test.advance(RESULT_TTL - Duration::from_millis(1));
-    swept(test).await;
+    sweep_all(test).await;
     assert!(test.store().load_transaction(id).await.unwrap().is_some());
     test.advance(Duration::from_millis(1));
     for _ in 0..2 {
         assert_eq!(test.store().load_transaction(id).await, Ok(None));
         assert_eq!(test.store().complete_transaction(completing(id, 1)).await, Ok(CompleteOutcome::NotFound));
-        swept(test).await;
+        sweep_all(test).await;
     }
 }
 
-pub(crate) async fn an_expired_transaction_can_be_read_until_its_grace_has_passed(test: &impl TestStore) {
+pub(crate) async fn an_expired_transaction_can_be_read_during_the_grace_period(test: &impl TestStore) {
     let client = client_with(test, 1).await;
     let id = opened(test, &client).await.id;
     test.advance(WINDOW + RETENTION.expired - Duration::from_millis(1));
-    swept(test).await;
+    sweep_all(test).await;
     assert!(test.store().load_transaction(id).await.unwrap().is_some());
     test.advance(Duration::from_millis(1));
-    swept(test).await;
+    sweep_all(test).await;
     assert_eq!(test.store().load_transaction(id).await, Ok(None));
     assert_eq!(test.store().complete_transaction(completing(id, 1)).await, Ok(CompleteOutcome::NotFound));
 }
 
-pub(crate) async fn a_transaction_whose_delivery_has_not_ended_is_never_swept(test: &impl TestStore) {
+pub(crate) async fn a_transaction_with_an_unfinished_delivery_is_not_swept(test: &impl TestStore) {
     let client = client_with(test, 2).await;
     let (queued, queued_id) = completed(test, &client).await;
     let (claimed, claimed_id) = completed(test, &client).await;
     assert!(test.store().claim_delivery(claimed_id, claimed.id.into()).await.unwrap());
     test.advance(RESULT_TTL * 10);
-    swept(test).await;
+    sweep_all(test).await;
     assert!(test.store().load_delivery(claimed.id.into()).await.unwrap().is_some());
-    assert_eq!(test.store().load_transaction(claimed.id).await, Ok(None), "its result has had its time all the same");
+    assert_eq!(test.store().load_transaction(claimed.id).await, Ok(None), "the result expires nevertheless");
     let attempt = Attempt::answered(200, 1);
     test.store().settle_delivery(claimed_id, claimed.id.into(), attempt).await.unwrap();
-    swept(test).await;
+    sweep_all(test).await;
     assert_eq!(test.store().load_delivery(claimed.id.into()).await, Ok(None));
     let due = test.store().due_deliveries(None, None, 10).await.unwrap();
     assert_eq!(due.iter().map(|due| (due.id, due.subject)).collect::<Vec<_>>(), [(queued_id, queued.id.into())]);
@@ -84,7 +85,7 @@ pub(crate) async fn a_sweep_is_bounded(test: &impl TestStore) {
     let client = client_with(test, 10).await;
     let mut ids = Vec::new();
     for _ in 0..4 {
-        ids.push(completed_without_hook(test, &client).await);
+        ids.push(complete_without_webhook(test, &client).await);
         ids.push(opened(test, &client).await.id);
     }
     test.advance(RESULT_TTL);
@@ -96,14 +97,14 @@ pub(crate) async fn a_sweep_is_bounded(test: &impl TestStore) {
             break;
         }
         rounds += 1;
-        assert!(rounds <= ids.len(), "what was swept is swept again");
+        assert!(rounds <= ids.len(), "a swept record is swept again");
     }
     for id in ids {
         assert_eq!(test.store().load_transaction(id).await, Ok(None));
     }
 }
 
-pub(crate) async fn idempotency_records_and_credentials_are_forgotten_after_their_time(test: &impl TestStore) {
+pub(crate) async fn idempotency_records_and_credentials_expire(test: &impl TestStore) {
     let client = client_with(test, 3).await;
     let mut open = opening(test, &client);
     Arc::make_mut(&mut open.pending).terms.webhook_url = None;
@@ -116,128 +117,122 @@ pub(crate) async fn idempotency_records_and_credentials_are_forgotten_after_thei
     };
     test.store().complete_transaction(presenting(id)).await.unwrap();
     test.advance(REPLAY_WINDOW - Duration::from_millis(1));
-    swept(test).await;
+    sweep_all(test).await;
     let second = opened(test, &client).await.id;
     assert_eq!(test.store().complete_transaction(presenting(second)).await, Ok(CompleteOutcome::CredentialReplayed));
     test.advance(Duration::from_millis(1));
-    swept(test).await;
+    sweep_all(test).await;
     let outcome = test.store().complete_transaction(presenting(second)).await.unwrap();
     assert!(matches!(outcome, CompleteOutcome::Completed { repeated: false, .. }), "{outcome:?}");
     test.advance(RESULT_TTL - REPLAY_WINDOW - Duration::from_millis(1));
-    swept(test).await;
+    sweep_all(test).await;
     assert!(test.store().load_idempotent_answer(scope(&client, 1)).await.unwrap().is_some());
     test.advance(Duration::from_millis(1));
-    swept(test).await;
+    sweep_all(test).await;
     assert_eq!(test.store().load_idempotent_answer(scope(&client, 1)).await, Ok(None));
 }
 
-pub(crate) async fn sweeping_leaves_the_ledger_as_it_is(test: &impl TestStore) {
+pub(crate) async fn sweeping_does_not_change_the_ledger(test: &impl TestStore) {
     let client = client_with(test, 5).await;
-    completed_without_hook(test, &client).await;
+    complete_without_webhook(test, &client).await;
     opened(test, &client).await;
     test.advance(RESULT_TTL * 2);
-    swept(test).await;
+    sweep_all(test).await;
     assert_eq!(audited_balance(test, &client).await, 3);
 }
 
-pub(crate) async fn abandoned_scans_are_counted_at_any_moment_and_after_they_are_swept(test: &impl TestStore) {
+pub(crate) async fn abandoned_scans_are_counted_before_and_after_they_are_swept(test: &impl TestStore) {
     abandoned_scans(test).await;
 }
 
 /// Checks the counts of abandoned scans. Returns the number of transactions that each sweep removed.
 pub(crate) async fn abandoned_scans(test: &impl TestStore) -> [u64; 3] {
-    let sweep = |most| async move { test.store().sweep(test.now(), most).await.unwrap().transactions };
+    let sweep = |limit| async move { test.store().sweep(test.now(), limit).await.unwrap().transactions };
     let client = client_with(test, 20).await;
     let event = created(test, event(test, &client, 10)).await;
-    let answered = scanned(test, &event).await;
+    let declined = scanned(test, &event).await;
     for _ in 0..3 {
         scanned(test, &event).await;
     }
     let minute = Duration::from_secs(60);
     test.advance(minute);
     scanned(test, &event).await;
-    test.store().complete_transaction(declining(answered, 1)).await.unwrap();
+    test.store().complete_transaction(declining(declined, 1)).await.unwrap();
     let abandoned = || async { counts(test, &event).await.abandoned };
     test.advance(WINDOW - minute - Duration::from_millis(1));
     assert_eq!(abandoned().await, 0);
     test.advance(Duration::from_millis(1));
-    assert_eq!(abandoned().await, 3, "by the passing of time alone");
+    assert_eq!(abandoned().await, 3, "the windows have passed");
     scanned(test, &event).await;
-    assert_eq!(abandoned().await, 3, "and no more by the next scan");
+    assert_eq!(abandoned().await, 3, "the next scan does not count them again");
     test.advance(minute);
     assert_eq!(abandoned().await, 4);
-    // A scan that was queued for longer than its window.
+    // A scan that is opened after its window.
     let mut late = scan(test, &event);
     Arc::make_mut(&mut late.pending).expires_at = test.now() - WINDOW;
     assert!(matches!(test.store().open_transaction(late).await, Ok(OpenOutcome::Opened { .. })));
     assert_eq!(abandoned().await, 5);
     test.advance(RETENTION.expired);
-    let some = sweep(2).await;
-    assert_eq!(abandoned().await, 5, "however many of them are gone");
-    let others = sweep(100).await;
-    assert_eq!(abandoned().await, 5, "however many of them are gone");
+    let first = sweep(2).await;
+    assert_eq!(abandoned().await, 5, "swept scans stay counted");
+    let second = sweep(100).await;
+    assert_eq!(abandoned().await, 5, "swept scans stay counted");
     test.advance(WINDOW);
     assert_eq!(abandoned().await, 6);
     test.advance(RESULT_TTL);
-    let answered = sweep(100).await;
+    let third = sweep(100).await;
     assert_eq!(
         counts(test, &event).await,
         EventCounts { registrations: 0, scans: 7, abandoned: 6, pending: 0, ..EventCounts::default() }
     );
-    [some, others, answered]
+    [first, second, third]
 }
 
 pub(crate) async fn a_scan_whose_window_is_ended_is_abandoned_once(test: &impl TestStore) {
     let client = client_with(test, 10).await;
     let event = created(test, event(test, &client, 10)).await;
     let first = scanned(test, &event).await;
-    let abandoned = async |expected| assert_eq!(counts(test, &event).await.abandoned, expected);
+    let assert_abandoned = async |expected| assert_eq!(counts(test, &event).await.abandoned, expected);
     for _ in 0..2 {
         assert!(
             matches!(test.store().expire_transaction(first).await, Ok(ExpireOutcome::Expired(_))),
-            "in the moment of its scan"
+            "immediately after its scan"
         );
-        abandoned(1).await;
+        assert_abandoned(1).await;
     }
     let second = scanned(test, &event).await;
     test.advance(Duration::from_secs(1));
     test.store().expire_transaction(second).await.unwrap();
-    abandoned(2).await;
+    assert_abandoned(2).await;
     scanned(test, &event).await;
     test.advance(WINDOW - Duration::from_millis(1));
-    swept(test).await;
-    abandoned(2).await;
+    sweep_all(test).await;
+    assert_abandoned(2).await;
     test.advance(Duration::from_millis(1));
-    abandoned(3).await;
+    assert_abandoned(3).await;
     test.advance(RETENTION.expired);
-    swept(test).await;
-    abandoned(3).await;
+    sweep_all(test).await;
+    assert_abandoned(3).await;
 }
 
-pub(crate) async fn an_event_goes_with_its_registrations_after_its_time_and_its_deliveries_do_not(
-    test: &impl TestStore,
-) {
+pub(crate) async fn an_expired_event_is_removed_with_its_registrations_but_not_deliveries(test: &impl TestStore) {
     let client = client_with(test, 20).await;
     let event = created(test, event(test, &client, 10)).await;
     registered(test, &event).await;
-    let quiet = patched(test, &event, EventPatch { webhook_url: Some(None), ..EventPatch::default() }).await;
-    registered(test, &quiet).await;
+    let without_webhook = patched(test, &event, EventPatch { webhook_url: Some(None), ..EventPatch::default() }).await;
+    registered(test, &without_webhook).await;
     test.advance(EVENT_DURATION + RETENTION.events - Duration::from_millis(1));
-    swept(test).await;
+    sweep_all(test).await;
     let listed = test.store().list_registrations(event.id, ALL.into()).await.unwrap();
     assert_eq!((listed.items.len(), listed.total), (2, 2), "registrations outlive their transactions");
     test.advance(Duration::from_millis(1));
-    swept(test).await;
+    sweep_all(test).await;
     let due = test.store().due_deliveries(None, None, 10).await.unwrap().remove(0);
-    assert_eq!(
-        Some(receiver(test.store(), &due).await),
-        event.terms.webhook_url,
-        "where it goes does not depend on the event"
-    );
+    assert_eq!(Some(receiver(test.store(), &due).await), event.terms.webhook_url, "a queued delivery keeps its URL");
     assert!(test.store().claim_delivery(due.id, due.subject).await.unwrap());
     let attempt = Attempt::answered(200, 1);
     test.store().settle_delivery(due.id, due.subject, attempt).await.unwrap();
-    swept(test).await;
+    sweep_all(test).await;
     assert_eq!(test.store().load_event(event.id).await, Ok(None));
     assert_eq!(test.store().list_registrations(event.id, ALL.into()).await, Ok(Page { items: vec![], total: 0 }));
     assert_eq!(test.store().list_events(event.app.clone(), ALL).await, Ok(Page { items: vec![], total: 0 }));
@@ -245,17 +240,17 @@ pub(crate) async fn an_event_goes_with_its_registrations_after_its_time_and_its_
     assert_eq!(audited_balance(test, &client).await, 18);
 }
 
-pub(crate) async fn an_event_of_a_client_with_a_shorter_time_goes_earlier(test: &impl TestStore) {
+pub(crate) async fn an_event_of_a_client_with_a_shorter_retention_expires_earlier(test: &impl TestStore) {
     const DAYS: u32 = 3;
     let client = client_with(test, 2).await;
-    let own = ClientRetention { registration_ttl_days: NonZeroU32::new(DAYS), ..ClientRetention::default() };
-    let longer = ClientRetention { registration_ttl_days: NonZeroU32::new(10_000), ..own };
-    let with = |retention| {
+    let short = ClientRetention { registration_ttl_days: NonZeroU32::new(DAYS), ..ClientRetention::default() };
+    let long = ClientRetention { registration_ttl_days: NonZeroU32::new(10_000), ..short };
+    let create_with = |retention| {
         let mut event = event(test, &client, 5);
         (event.terms.retention, event.terms.webhook_url) = (retention, None);
         created(test, event)
     };
-    let (early, usual) = (with(own).await, with(longer).await);
+    let (early, usual) = (create_with(short).await, create_with(long).await);
     registered(test, &early).await;
     // A change of the event's end restarts the retention from the new end.
     let later = EventPatch { expires_at: Some(test.now() + EVENT_DURATION * 2), ..EventPatch::default() };
@@ -263,19 +258,19 @@ pub(crate) async fn an_event_of_a_client_with_a_shorter_time_goes_earlier(test: 
     let time = Duration::from_secs(u64::from(DAYS) * 24 * 3_600);
     assert!(time < RETENTION.events);
     test.advance(EVENT_DURATION * 2 + time - Duration::from_millis(1));
-    swept(test).await;
+    sweep_all(test).await;
     assert!(test.store().load_event(early.id).await.unwrap().is_some());
     test.advance(Duration::from_millis(1));
-    swept(test).await;
+    sweep_all(test).await;
     assert_eq!(test.store().load_event(early.id).await, Ok(None));
     assert_eq!(test.store().list_registrations(early.id, ALL.into()).await.unwrap().total, 0);
     assert!(test.store().load_event(usual.id).await.unwrap().is_some());
     test.advance(RETENTION.events);
-    swept(test).await;
-    assert_eq!(test.store().load_event(usual.id).await, Ok(None), "no client has a longer time than the settings say");
+    sweep_all(test).await;
+    assert_eq!(test.store().load_event(usual.id).await, Ok(None), "the settings limit the retention of every client");
 }
 
-pub(crate) async fn nobody_sees_half_of_an_event(test: &impl TestStore) {
+pub(crate) async fn a_partly_removed_event_is_hidden(test: &impl TestStore) {
     let client = client_with(test, 20).await;
     let mut old = event(test, &client, 10);
     old.terms.webhook_url = None;
@@ -303,48 +298,46 @@ pub(crate) async fn nobody_sees_half_of_an_event(test: &impl TestStore) {
     }
 }
 
-pub(crate) async fn every_page_of_a_long_list_of_events_is_found_before_and_after_some_have_gone(
-    test: &impl TestStore,
-) {
+pub(crate) async fn pages_of_a_long_list_of_events_are_complete_after_removals(test: &impl TestStore) {
     let client = client_with(test, 1).await;
-    let (app, left) = long_list(test, &client).await;
-    pages_have(test, &app, &left).await;
+    let (app, remaining) = long_list(test, &client).await;
+    pages_have(test, &app, &remaining).await;
     let mut newest = event(test, &client, 1);
     newest.app = app.clone();
     let newest = created(test, newest).await.id;
-    pages_have(test, &app, &[left, vec![newest]].concat()).await;
+    pages_have(test, &app, &[remaining, vec![newest]].concat()).await;
 }
 
-/// Creates hundreds of events of an app, and removes some. Returns the remaining ones.
+/// Creates hundreds of events of an app and lets some expire. Returns the app and the remaining events.
 pub(crate) async fn long_list(test: &impl TestStore, client: &ClientId) -> (AppId, Vec<EventId>) {
     let app = AppId::generate();
     let mut events = Vec::new();
     for number in 0..600 {
         let mut event = event(test, client, 1);
         event.app = app.clone();
-        // The first block of a list that counts by blocks is empty, and two thirds of the others remain.
-        let longer = number > 300 && number % 3 > 0;
-        event.terms.expires_at = event.terms.expires_at + Duration::from_millis(u64::from(longer));
-        events.push((created(test, event).await.id, longer));
+        // The first half of the list expires, and a third of the second half.
+        let remains = number > 300 && number % 3 > 0;
+        event.terms.expires_at = event.terms.expires_at + Duration::from_millis(u64::from(remains));
+        events.push((created(test, event).await.id, remains));
     }
     pages_have(test, &app, &events.iter().map(|(id, _)| *id).collect::<Vec<_>>()).await;
     test.advance(EVENT_DURATION + RETENTION.events);
-    swept(test).await;
-    (app, events.into_iter().filter(|(_, longer)| *longer).map(|(id, _)| id).collect())
+    sweep_all(test).await;
+    (app, events.into_iter().filter(|(_, remains)| *remains).map(|(id, _)| id).collect())
 }
 
-/// Checks that pages of the list show these events, in this order, and their number.
+/// Asserts that the pages of the list have these events in this order, and their total number.
 pub(crate) async fn pages_have(test: &impl TestStore, app: &AppId, expected: &[EventId]) {
     let page_size = 7;
-    for (place, ids) in expected.chunks(page_size).enumerate() {
+    for (index, ids) in expected.chunks(page_size).enumerate() {
         let page =
-            PageRequest { page: u32::try_from(place).unwrap() + 1, page_size: u32::try_from(page_size).unwrap() };
+            PageRequest { page: u32::try_from(index).unwrap() + 1, page_size: u32::try_from(page_size).unwrap() };
         let listed = test.store().list_events(app.clone(), page).await.unwrap();
-        let found: Vec<EventId> = listed.items.iter().map(|event| event.id).collect();
-        assert_eq!((found.as_slice(), listed.total), (ids, expected.len() as u64), "page {}", page.page);
+        let listed_ids: Vec<EventId> = listed.items.iter().map(|event| event.id).collect();
+        assert_eq!((listed_ids.as_slice(), listed.total), (ids, expected.len() as u64), "page {}", page.page);
     }
 }
 
-pub(crate) async fn a_working_store_says_that_a_write_would_succeed(test: &impl TestStore) {
+pub(crate) async fn a_working_store_passes_the_write_check(test: &impl TestStore) {
     assert_eq!(test.store().check().await, Ok(()));
 }

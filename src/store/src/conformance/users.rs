@@ -1,5 +1,5 @@
-//! Users of clients: invited once, signed in with single-use codes, and deleted when removed.
-#![allow(missing_docs)] // Each name is the sentence that the property states.
+//! Users of clients: invitations, sign-in with single-use codes, and removal.
+#![allow(missing_docs)] // The name of each function states the property that it checks.
 
 use std::time::Duration;
 
@@ -34,41 +34,42 @@ pub(crate) fn credential() -> Credential {
     Credential { salt: [1; 16], iterations: 2, hash: [3; 32], totp: [4; 20], recovery: vec![[5; 32], [6; 32]] }
 }
 
-/// Returns a user who has accepted the invitation of this link.
+/// Invites a user who accepts the invitation.
 pub(crate) async fn joined(test: &impl TestStore, client: &ClientId, email: &str, link: u8) -> User {
     let (invited, link) = (user(test, client, email), InviteDigest([link; 32]));
     assert_eq!(test.store().invite_user(invited, link, test.now() + HOUR).await, Ok(InviteOutcome::Invited));
     test.store().accept_invite(link, credential()).await.unwrap().unwrap()
 }
 
-fn of_user(test: &impl TestStore, number: u8, user: &User, epoch: i64) -> SessionRecord {
+fn user_session(test: &impl TestStore, number: u8, user: &User, epoch: i64) -> SessionRecord {
     SessionRecord { holder: SessionHolder::User { id: user.user_id.clone(), epoch }, ..session(test, number) }
 }
 
-pub(crate) async fn a_user_is_invited_by_a_link_that_works_once_and_for_its_time(test: &impl TestStore) {
+pub(crate) async fn an_invitation_link_works_once_until_it_expires(test: &impl TestStore) {
     let (store, client) = (test.store(), client_with(test, 0).await);
-    let (one, late) = (user(test, &client, "planted-one@example.com"), user(test, &client, "planted-late@example.com"));
-    for (invited, link) in [(&one, 1), (&late, 2)] {
+    let (invited_user, late) =
+        (user(test, &client, "planted-one@example.com"), user(test, &client, "planted-late@example.com"));
+    for (invited, link) in [(&invited_user, 1), (&late, 2)] {
         for _ in 0..2 {
-            let invited = store.invite_user(invited.clone(), InviteDigest([link; 32]), test.now() + HOUR).await;
-            assert_eq!(invited, Ok(InviteOutcome::Invited));
+            let outcome = store.invite_user(invited.clone(), InviteDigest([link; 32]), test.now() + HOUR).await;
+            assert_eq!(outcome, Ok(InviteOutcome::Invited));
         }
     }
     assert_eq!(store.list_users(client.clone()).await.unwrap().len(), 2);
-    assert_eq!(store.find_invite(InviteDigest([1; 32])).await, Ok(Some(one.clone())));
+    assert_eq!(store.find_invite(InviteDigest([1; 32])).await, Ok(Some(invited_user.clone())));
     assert_eq!(store.find_invite(InviteDigest([3; 32])).await, Ok(None));
-    assert_eq!(store.find_signing_in(one.email.clone()).await, Ok(None), "nobody signs in before");
+    assert_eq!(store.find_signing_in(invited_user.email.clone()).await, Ok(None), "an invited user cannot sign in yet");
     let tries = join_all((0..4).map(|_| store.accept_invite(InviteDigest([1; 32]), credential()))).await;
     assert_eq!(tries.into_iter().filter(|user| matches!(user, Ok(Some(_)))).count(), 1);
     assert_eq!(store.find_invite(InviteDigest([1; 32])).await, Ok(None));
-    let found = store.find_signing_in(one.email.clone()).await.unwrap().unwrap();
-    assert_eq!((found.user.user_id, found.credential, found.epoch), (one.user_id, credential(), 0));
+    let found = store.find_signing_in(invited_user.email.clone()).await.unwrap().unwrap();
+    assert_eq!((found.user.user_id, found.credential, found.epoch), (invited_user.user_id, credential(), 0));
     test.advance(HOUR);
     assert_eq!(store.find_invite(InviteDigest([2; 32])).await, Ok(None));
     assert_eq!(store.accept_invite(InviteDigest([2; 32]), credential()).await, Ok(None));
 }
 
-pub(crate) async fn an_address_has_one_user_and_a_user_needs_a_client(test: &impl TestStore) {
+pub(crate) async fn an_email_address_has_one_user_and_a_user_needs_a_client(test: &impl TestStore) {
     let (store, client, other) = (test.store(), client_with(test, 0).await, client_with(test, 0).await);
     let first = joined(test, &client, "planted-one@example.com", 1).await;
     test.advance(HOUR);
@@ -80,26 +81,29 @@ pub(crate) async fn an_address_has_one_user_and_a_user_needs_a_client(test: &imp
     assert_eq!(store.find_invite(InviteDigest([2; 32])).await, Ok(None));
     assert_eq!(store.remove_user(first.user_id).await, Ok(true));
     assert_eq!(store.invite_user(second, InviteDigest([2; 32]), test.now() + HOUR).await, Ok(InviteOutcome::Invited));
-    let nobodys = user(test, &ClientId::generate(), "planted-two@example.com");
-    assert_eq!(store.invite_user(nobodys, InviteDigest([3; 32]), test.now() + HOUR).await, Ok(InviteOutcome::NotFound));
+    let user_without_client = user(test, &ClientId::generate(), "planted-two@example.com");
+    assert_eq!(
+        store.invite_user(user_without_client, InviteDigest([3; 32]), test.now() + HOUR).await,
+        Ok(InviteOutcome::NotFound)
+    );
 }
 
 pub(crate) async fn each_code_works_once_in_a_race(test: &impl TestStore) {
     let (store, client) = (test.store(), client_with(test, 0).await);
     let id = joined(test, &client, "planted-one@example.com", 1).await.user_id;
-    let raced = join_all((0..8).map(|_| store.use_code(id.clone(), 0, 100))).await;
-    assert_eq!(raced.into_iter().filter(|used| *used == Ok(true)).count(), 1);
-    assert_eq!(store.use_code(id.clone(), 0, 99).await, Ok(false), "an earlier one");
-    assert_eq!(store.use_code(id.clone(), 1, 101).await, Ok(false), "of another credential");
+    let uses = join_all((0..8).map(|_| store.use_code(id.clone(), 0, 100))).await;
+    assert_eq!(uses.into_iter().filter(|used| *used == Ok(true)).count(), 1);
+    assert_eq!(store.use_code(id.clone(), 0, 99).await, Ok(false), "an earlier time step");
+    assert_eq!(store.use_code(id.clone(), 1, 101).await, Ok(false), "a code of another epoch");
     assert_eq!(store.use_code(id.clone(), 0, 101).await, Ok(true));
-    let raced = join_all((0..8).map(|_| store.use_recovery_code(id.clone(), 0, [5; 32]))).await;
-    assert_eq!(raced.into_iter().filter(|used| *used == Ok(true)).count(), 1);
+    let uses = join_all((0..8).map(|_| store.use_recovery_code(id.clone(), 0, [5; 32]))).await;
+    assert_eq!(uses.into_iter().filter(|used| *used == Ok(true)).count(), 1);
     assert_eq!(store.use_recovery_code(id.clone(), 0, [7; 32]).await, Ok(false));
     assert_eq!(store.use_recovery_code(id.clone(), 0, [6; 32]).await, Ok(true));
     assert!(store.load_user(id).await.unwrap().unwrap().signed_in_at.is_some());
 }
 
-pub(crate) async fn a_user_who_is_disabled_or_reset_does_not_sign_in(test: &impl TestStore) {
+pub(crate) async fn a_disabled_or_reset_user_cannot_sign_in(test: &impl TestStore) {
     let (store, client) = (test.store(), client_with(test, 0).await);
     let user = joined(test, &client, "planted-one@example.com", 1).await;
     let (id, patch) =
@@ -109,7 +113,11 @@ pub(crate) async fn a_user_who_is_disabled_or_reset_does_not_sign_in(test: &impl
     assert_eq!(store.find_signing_in(user.email.clone()).await, Ok(None));
     assert_eq!(store.use_code(id.clone(), 0, 100).await, Ok(false));
     store.patch_user(id.clone(), patch(false), test.now()).await.unwrap().unwrap();
-    assert_eq!(store.find_signing_in(user.email.clone()).await.unwrap().unwrap().epoch, 1, "sessions do not come back");
+    assert_eq!(
+        store.find_signing_in(user.email.clone()).await.unwrap().unwrap().epoch,
+        1,
+        "disabling raised the epoch"
+    );
     let reset = store.reset_user(id.clone(), InviteDigest([2; 32]), test.now() + HOUR).await.unwrap().unwrap();
     assert_eq!((reset.accepted_at, reset.invited_until), (None, Some(test.now() + HOUR)));
     assert_eq!(store.find_signing_in(user.email.clone()).await, Ok(None));
@@ -122,7 +130,7 @@ pub(crate) async fn a_user_who_is_disabled_or_reset_does_not_sign_in(test: &impl
 pub(crate) async fn the_sessions_of_a_user_are_listed_switched_and_ended(test: &impl TestStore) {
     let (store, client) = (test.store(), client_with(test, 0).await);
     let user = joined(test, &client, "planted-one@example.com", 1).await;
-    let sessions: Vec<_> = (1..=3).map(|number| of_user(test, number, &user, 0)).collect();
+    let sessions: Vec<_> = (1..=3).map(|number| user_session(test, number, &user, 0)).collect();
     for opened in &sessions {
         store.open_session(opened.clone()).await.unwrap();
     }
@@ -141,10 +149,10 @@ pub(crate) async fn the_sessions_of_a_user_are_listed_switched_and_ended(test: &
     assert_eq!(store.list_sessions(user.user_id).await, Ok(vec![]));
     assert_eq!(store.load_session(switched.digest).await, Ok(None));
     assert_eq!(store.find_signing_in(user.email).await.unwrap().unwrap().epoch, 1);
-    assert!(store.load_session(session(test, 4).digest).await.unwrap().is_some(), "another person's");
+    assert!(store.load_session(session(test, 4).digest).await.unwrap().is_some(), "a session of another holder");
 }
 
-pub(crate) async fn a_user_is_found_with_the_client_and_the_app_that_was_named(test: &impl TestStore) {
+pub(crate) async fn a_user_is_found_together_with_the_client_and_the_requested_app(test: &impl TestStore) {
     let (store, client) = (test.store(), client_with(test, 0).await);
     let (user, app) = (joined(test, &client, "planted-one@example.com", 1).await, app(test, &client));
     store.create_app(app.clone()).await.unwrap();
@@ -157,23 +165,23 @@ pub(crate) async fn a_user_is_found_with_the_client_and_the_app_that_was_named(t
     assert_eq!(store.find_user(UserId::generate(), AppId::generate()).await, Ok(None));
 }
 
-pub(crate) async fn what_is_erased_of_a_client_is_that_of_its_users_too(test: &impl TestStore) {
+pub(crate) async fn erasing_a_client_erases_its_users(test: &impl TestStore) {
     let (store, client, other) = (test.store(), client_with(test, 0).await, client_with(test, 0).await);
-    let (gone, stays) = (
+    let (erased_user, other_user) = (
         joined(test, &client, "planted-one@example.com", 1).await,
         joined(test, &other, "planted-two@example.com", 2).await,
     );
-    let waits = user(test, &client, "planted-three@example.com");
-    store.invite_user(waits.clone(), InviteDigest([3; 32]), test.now() + HOUR).await.unwrap();
-    store.open_session(of_user(test, 1, &gone, 0)).await.unwrap();
+    let invited = user(test, &client, "planted-three@example.com");
+    store.invite_user(invited.clone(), InviteDigest([3; 32]), test.now() + HOUR).await.unwrap();
+    store.open_session(user_session(test, 1, &erased_user, 0)).await.unwrap();
     let erased = store.erase(ErasureSubject::Client(client.clone())).await.unwrap();
     assert_eq!(erased.users, 2);
     assert_eq!(store.list_users(client).await, Ok(vec![]));
-    assert_eq!(store.load_user(gone.user_id).await, Ok(None));
+    assert_eq!(store.load_user(erased_user.user_id).await, Ok(None));
     assert_eq!(
-        (store.find_signing_in(gone.email).await, store.find_invite(InviteDigest([3; 32])).await),
+        (store.find_signing_in(erased_user.email).await, store.find_invite(InviteDigest([3; 32])).await),
         (Ok(None), Ok(None))
     );
     assert_eq!(store.load_session(session(test, 1).digest).await, Ok(None));
-    assert!(store.find_signing_in(stays.email).await.unwrap().is_some());
+    assert!(store.find_signing_in(other_user.email).await.unwrap().is_some());
 }

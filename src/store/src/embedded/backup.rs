@@ -1,9 +1,8 @@
 //! Backups of the store's file: written while a node serves, checked after writing, restored when no node has the store
 //! open.
 //!
-//! A backup is one file, a snapshot of the store, encrypted as the store is: personal data needs the store's key. The
-//! copy does not block a serving node. A file beside it has its SHA-256 as `sha256sum` writes it, because SQLite does
-//! not notice every changed byte.
+//! A backup is a snapshot of the store in one file. Personal data in it is sealed under the store's key. A second file
+//! contains the SHA-256 in the format of `sha256sum`, because SQLite does not notice every changed byte.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
@@ -30,12 +29,12 @@ use crate::{Ownership, SCHEMA, Schema};
 /// Extension of the checksum file.
 pub const SUM: &str = "sha256";
 /// Pages copied at once.
-const STEP: i32 = 1_024;
-/// Counts pending webhooks, in the records of transactions and of reports.
-const UNSENT: &str = "SELECT (SELECT count(*) FROM txn_record WHERE delivery IS NOT NULL AND claimed_at IS NULL) \
+const PAGES_AT_ONCE: i32 = 1_024;
+/// Counts unclaimed deliveries, in the records of transactions and of reports.
+const COUNT_UNSENT: &str = "SELECT (SELECT count(*) FROM txn_record WHERE delivery IS NOT NULL AND claimed_at IS NULL) \
      + (SELECT count(*) FROM report_record WHERE delivery IS NOT NULL AND claimed_at IS NULL)";
-/// Statements that abandon each unfinished attempt, also pending ones: those are claimed by no call, which is zeros.
-const GIVEN_UP: [&str; 2] = [
+/// Statements that abandon every unfinished delivery. An unclaimed delivery gets a claim of zeros.
+const ABANDON_DELIVERIES: [&str; 2] = [
     "UPDATE txn_record SET claimed_at = coalesce(claimed_at, ?1), claim = coalesce(claim, zeroblob(16)), attempt = \
      ?2, reason = ?3, duration_ms = 0, _end = until WHERE delivery IS NOT NULL AND attempt IS NULL",
     "UPDATE report_record SET claimed_at = coalesce(claimed_at, ?1), claim = coalesce(claim, zeroblob(16)), attempt = \
@@ -50,7 +49,7 @@ pub struct BackupContents {
     pub bytes: u64,
     /// Number of clients.
     pub clients: u64,
-    /// Number of entries of their ledgers, which add up.
+    /// Number of ledger entries of all clients.
     pub ledger_entries: u64,
     /// Number of transactions.
     pub transactions: u64,
@@ -63,17 +62,17 @@ pub struct BackupContents {
 /// Treatment of pending webhooks in a restored backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueuedWebhooks {
-    /// Not sent, and recorded as `unknown`: they may have been sent since the backup was made.
+    /// Records them as `unknown`, because they may have been sent since the backup.
     Drop,
-    /// Sent when the node starts, perhaps for the second time.
+    /// Sends them when the node starts, possibly for the second time.
     Send,
 }
 
-/// Copies the store in a directory into a new file, also while a node serves, and checks the copy. Leaves no file on
+/// Copies the store in a directory into a new file, even while a node serves, and checks the copy. Leaves no file on
 /// failure.
 ///
 /// # Errors
-/// There is no store, the file exists already, or the copy cannot be written or fails its check.
+/// [`StoreError::Unavailable`] without a store, for an existing target or a failed write; any error of [`inspect`].
 pub fn backup(directory: &Path, to: &Path, clock: Arc<dyn Clock>, vault: &Vault) -> Result<BackupContents, StoreError> {
     let from = files::database(directory);
     if files::length(&from)? == 0 {
@@ -82,43 +81,43 @@ pub fn backup(directory: &Path, to: &Path, clock: Arc<dyn Clock>, vault: &Vault)
     if to.exists() {
         return Err(StoreError::unavailable(format!("{} exists already", to.display())));
     }
-    let (draft, sum_file) = (beside(to, "part"), beside(to, SUM));
-    let made = write(&from, &draft).and_then(|()| inspect(&draft, clock, vault, None));
-    let made = made.and_then(|contents| name(&draft, to, &sum_file).map(|()| contents));
-    if made.is_err() {
-        [&*draft, &*sum_file, to].into_iter().for_each(remove);
+    let (draft, sum_file) = (path_beside(to, "part"), path_beside(to, SUM));
+    let result = copy_snapshot(&from, &draft).and_then(|()| inspect(&draft, clock, vault, None));
+    let result = result.and_then(|contents| publish(&draft, to, &sum_file).map(|()| contents));
+    if result.is_err() {
+        [&*draft, &*sum_file, to].into_iter().for_each(remove_files);
     }
-    made
+    result
 }
 
-/// Copies a store of an earlier release, before its migration, into a file beside it. Returns the name of the file.
-pub(super) fn keep_earlier(path: &Path, schema: u32, clock: &dyn Clock) -> Result<PathBuf, StoreError> {
-    let kept = beside(path, &format!("schema-{schema}-{}", clock.now().seconds()));
-    let (draft, sum_file) = (beside(&kept, "part"), beside(&kept, SUM));
-    let made = write(path, &draft)
+/// Backs up a store of an earlier release before its migration. Returns the path of the backup.
+pub(super) fn back_up_earlier(path: &Path, schema: u32, clock: &dyn Clock) -> Result<PathBuf, StoreError> {
+    let backup = path_beside(path, &format!("schema-{schema}-{}", clock.now().seconds()));
+    let (draft, sum_file) = (path_beside(&backup, "part"), path_beside(&backup, SUM));
+    let result = copy_snapshot(path, &draft)
         .and_then(|()| check_pages(&draft, &read_only(&draft)?))
-        .and_then(|()| name(&draft, &kept, &sum_file));
-    if made.is_err() {
-        [&*draft, &*sum_file, &*kept].into_iter().for_each(remove);
+        .and_then(|()| publish(&draft, &backup, &sum_file));
+    if result.is_err() {
+        [&*draft, &*sum_file, &*backup].into_iter().for_each(remove_files);
     }
-    made.map(|()| kept)
+    result.map(|()| backup)
 }
 
-/// Writes the checksum of a finished copy beside it, and gives the copy its name.
-fn name(draft: &Path, to: &Path, sum_file: &Path) -> Result<(), StoreError> {
+/// Writes the checksum of a finished copy, and renames the copy to its final path.
+fn publish(draft: &Path, to: &Path, sum_file: &Path) -> Result<(), StoreError> {
     let sum = checksum(draft)?;
     let name = to.file_name().unwrap_or_default().to_string_lossy();
     std::fs::write(sum_file, format!("{sum}  {name}\n")).map_err(|error| failed("write", sum_file, &error))?;
-    synced(sum_file)?;
+    sync_file(sum_file)?;
     std::fs::rename(draft, to).map_err(|error| failed("write", to, &error))?;
-    synced(to)
+    sync_file(to)
 }
 
-/// Removes a file and the files that SQLite wrote beside it.
-fn remove(path: &Path) {
-    for end in ["", "-journal", "-wal", "-shm"] {
-        // Most of them do not exist.
-        let _ = std::fs::remove_file(with_end(path, end));
+/// Removes a database file with its journal, log and index.
+fn remove_files(path: &Path) {
+    for suffix in ["", "-journal", "-wal", "-shm"] {
+        // Most of these files do not exist.
+        let _ = std::fs::remove_file(with_suffix(path, suffix));
     }
 }
 
@@ -139,22 +138,23 @@ fn checksum(file: &Path) -> Result<String, StoreError> {
 
 /// Compares a backup with the checksum file beside it, if there is one.
 fn compare_checksum(file: &Path) -> Result<(), StoreError> {
-    let sum_file = beside(file, SUM);
-    let kept = match std::fs::read_to_string(&sum_file) {
-        Ok(kept) => kept,
+    let sum_file = path_beside(file, SUM);
+    let expected = match std::fs::read_to_string(&sum_file) {
+        Ok(expected) => expected,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(failed("read", &sum_file, &error)),
     };
-    let is_same = kept.split_whitespace().next() == Some(&*checksum(file)?);
+    let is_same = expected.split_whitespace().next() == Some(&*checksum(file)?);
     if is_same {
         Ok(())
     } else {
-        Err(StoreError::Corrupt(format!("{} is not what {} says", file.display(), sum_file.display())))
+        Err(StoreError::Corrupt(format!("{} does not match the checksum in {}", file.display(), sum_file.display())))
     }
 }
 
-fn write(from: &Path, draft: &Path) -> Result<(), StoreError> {
-    remove(draft);
+/// Copies a snapshot of a database into a new file without a log.
+fn copy_snapshot(from: &Path, draft: &Path) -> Result<(), StoreError> {
+    remove_files(draft);
     OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -162,28 +162,29 @@ fn write(from: &Path, draft: &Path) -> Result<(), StoreError> {
         .open(draft)
         .map_err(|error| failed("create", draft, &error))?;
     let source = connect(from, Role::Reader)?;
-    // One snapshot for the whole copy: without it the copy would begin again with every commit.
+    // Without a transaction the copy would restart with every commit.
     source.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema;")?;
     let mut copy =
         Connection::open_with_flags(draft, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    // A copy that fails is thrown away, so it needs no journal beside it.
-    without_log(&copy)?;
+    // A failed copy is deleted, so it needs no journal.
+    disable_log(&copy)?;
     let steps = Backup::new(&source, &mut copy)?;
-    while steps.step(STEP)? != StepResult::Done {}
+    while steps.step(PAGES_AT_ONCE)? != StepResult::Done {}
     drop(steps);
-    // The store has one, and a file that stands alone has none.
-    Ok(without_log(&copy)?)
+    // The copied pages select a log as the store does.
+    Ok(disable_log(&copy)?)
 }
 
-fn without_log(copy: &Connection) -> rusqlite::Result<()> {
+fn disable_log(copy: &Connection) -> rusqlite::Result<()> {
     copy.pragma_update_and_check(None, "journal_mode", "MEMORY", |_| Ok(()))
 }
 
-/// Checks that a file is a whole store that a node would open, and whose ledgers add up. Without an ownership, a store
-/// of any installation passes.
+/// Checks that a file is a complete store that a node would open, and that its ledgers add up. Without an ownership, a
+/// store of any installation passes.
 ///
 /// # Errors
-/// The error of opening it, or [`StoreError::Corrupt`], or the file cannot be read.
+/// [`StoreError::Corrupt`] for a damaged file or a wrong ledger, [`StoreError::Unavailable`] for an unreadable file,
+/// and the error with which a node would refuse the file.
 pub fn inspect(
     file: &Path,
     clock: Arc<dyn Clock>,
@@ -200,12 +201,12 @@ fn inspect_as(
     ownership: Option<&Ownership>,
     schema: &Schema,
 ) -> Result<BackupContents, StoreError> {
-    let (bytes, connection) = (length_of(file)?, read_only(file)?);
+    let (bytes, connection) = (file_length(file)?, read_only(file)?);
     check_pages(file, &connection)?;
     schema::refuse_earlier(schema::verify(&connection, Some(vault), ownership, schema)?, schema)?;
     let now = clock.now().millis();
     let db = Database { connection, clock, health: Arc::new(Health::default()) };
-    let audits = audits(&db)?;
+    let audits = audit_all(&db)?;
     if let Some(wrong) = audits.iter().find(|audit| !audit.is_clean()) {
         return Err(StoreError::Corrupt(format!("{}: the ledger of {} does not add up", file.display(), wrong.client)));
     }
@@ -215,11 +216,11 @@ fn inspect_as(
         ledger_entries: audits.iter().map(|audit| audit.entries).sum(),
         transactions: count(&db, "SELECT count(*) FROM txn_record WHERE _end IS NULL OR _end > ?1", [now])?,
         events: count(&db, "SELECT count(*) FROM event_record WHERE _end IS NULL OR _end > ?1", [now])?,
-        queued_webhooks: count(&db, UNSENT, [])?,
+        queued_webhooks: count(&db, COUNT_UNSENT, [])?,
     })
 }
 
-fn length_of(file: &Path) -> Result<u64, StoreError> {
+fn file_length(file: &Path) -> Result<u64, StoreError> {
     file.metadata().map(|metadata| metadata.len()).map_err(|error| failed("read", file, &error))
 }
 
@@ -237,7 +238,7 @@ fn count(db: &Database, sql: &str, params: impl Params) -> rusqlite::Result<u64>
 }
 
 /// Recomputes every ledger.
-fn audits(db: &Database) -> Result<Vec<Audit>, StoreError> {
+fn audit_all(db: &Database) -> Result<Vec<Audit>, StoreError> {
     let unreadable = || StoreError::unreadable("a client");
     let clients = db.all("SELECT _id, balance FROM client_record ORDER BY _row", [], |row| {
         Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, i64>(1)?))
@@ -258,21 +259,22 @@ fn audits(db: &Database) -> Result<Vec<Audit>, StoreError> {
     Ok(audits)
 }
 
-/// Restores a backup into a directory that no node has open. Returns the new name of a store that was there before.
-/// Files written by root are given to the owner of the directory. A backup of an earlier release is migrated.
+/// Restores a backup into a directory that no node has open. Returns the contents, and the new path of a store that was
+/// there before. Files written by root are given to the owner of the directory. A backup of an earlier release is
+/// migrated.
 ///
 /// # Errors
-/// [`StoreError::InUse`] when a node serves; the backup is damaged or a node would not open it; there is a store and
-/// `replace` is false; or a file cannot be written. An existing store stays in all these cases.
+/// [`StoreError::InUse`] while a node serves; [`StoreError::Unavailable`] for an existing store unless `replace` is
+/// true, and for a failed write; any error of [`inspect`]. An existing store is unchanged after an error.
 pub fn restore(
     file: &Path,
     directory: &Path,
-    with: (Arc<dyn Clock>, Arc<Vault>),
+    clock_and_vault: (Arc<dyn Clock>, Arc<Vault>),
     ownership: Option<&Ownership>,
     webhooks: QueuedWebhooks,
     replace: bool,
 ) -> Result<(BackupContents, Option<PathBuf>), StoreError> {
-    restore_as(&SCHEMA, file, directory, with, ownership, webhooks, replace)
+    restore_as(&SCHEMA, file, directory, clock_and_vault, ownership, webhooks, replace)
 }
 
 pub(super) fn restore_as(
@@ -286,39 +288,39 @@ pub(super) fn restore_as(
 ) -> Result<(BackupContents, Option<PathBuf>), StoreError> {
     compare_checksum(file)?;
     let found = schema::verify(&read_only(file)?, Some(&vault), ownership, schema)?;
-    let is_own = found.is_none_or(|found| found == schema.number());
+    let is_current = found.is_none_or(|found| found == schema.number());
     let inspect = |file: &Path| inspect_as(file, Arc::clone(&clock), &vault, ownership, schema);
-    let known = if is_own { Some(inspect(file)?) } else { None };
+    let inspected = if is_current { Some(inspect(file)?) } else { None };
     let mut locked = LockedDirectory::lock(directory)?;
     let path = locked.database();
-    // A log without its file also belongs to a store, and would be applied to the restored one.
+    // A log without its database also belongs to a store. SQLite would apply it to the restored file.
     let has_store = files::length(&path)? > 0 || files::length(&files::log(directory))? > 0;
     if has_store && !replace {
         return Err(StoreError::unavailable(format!("{} holds a store already", directory.display())));
     }
-    let draft = beside(&path, "part");
-    let copied = copy(file, &draft).and_then(|()| match known {
+    let draft = path_beside(&path, "part");
+    let copied = copy_file(file, &draft).and_then(|()| match inspected {
         Some(contents) => Ok(contents),
-        None => walk_up(&draft, &clock, &vault, schema).and_then(|()| inspect(&draft)),
+        None => migrate_copy(&draft, &clock, &vault, schema).and_then(|()| inspect(&draft)),
     });
-    let contents = match copied.and_then(|contents| settle(&draft, &*clock, webhooks).map(|()| contents)) {
+    let contents = match copied.and_then(|contents| settle_webhooks(&draft, &*clock, webhooks).map(|()| contents)) {
         Ok(contents) => contents,
         Err(error) => {
-            remove(&draft);
+            remove_files(&draft);
             return Err(error);
         }
     };
     let replaced = if has_store { Some(set_aside(&path, &*clock)?) } else { None };
     std::fs::rename(&draft, &path).map_err(|error| failed("write", &path, &error))?;
-    synced(&path)?;
+    sync_file(&path)?;
     locked.mark()?;
     Ok((contents, replaced))
 }
 
-fn copy(file: &Path, draft: &Path) -> Result<(), StoreError> {
-    remove(draft);
+fn copy_file(file: &Path, draft: &Path) -> Result<(), StoreError> {
+    remove_files(draft);
     let mut source = File::open(file).map_err(|error| failed("read", file, &error))?;
-    let mut copy = files::private(draft, true)?;
+    let mut copy = files::open_private(draft, true)?;
     io::copy(&mut source, &mut copy).map(drop).map_err(|error| failed("write", draft, &error))
 }
 
@@ -327,19 +329,19 @@ fn writable(draft: &Path) -> Result<Connection, StoreError> {
 }
 
 /// Migrates a copy to the schema.
-fn walk_up(draft: &Path, clock: &Arc<dyn Clock>, vault: &Vault, schema: &Schema) -> Result<(), StoreError> {
+fn migrate_copy(draft: &Path, clock: &Arc<dyn Clock>, vault: &Vault, schema: &Schema) -> Result<(), StoreError> {
     let db = Database { connection: writable(draft)?, clock: Arc::clone(clock), health: Arc::default() };
     let found = schema::number(&db.connection, schema)?.unwrap_or_else(|| schema.number());
     let transaction = Transaction::new_unchecked(&db.connection, TransactionBehavior::Immediate)?;
-    schema::walk(&db, vault, schema, found)?;
+    schema::migrate(&db, vault, schema, found)?;
     Ok(transaction.commit()?)
 }
 
-/// Settles the pending webhooks of a copy, unless they are to be sent.
-fn settle(draft: &Path, clock: &dyn Clock, webhooks: QueuedWebhooks) -> Result<(), StoreError> {
+/// Records the unfinished deliveries of a copy as `unknown`, unless they are to be sent.
+fn settle_webhooks(draft: &Path, clock: &dyn Clock, webhooks: QueuedWebhooks) -> Result<(), StoreError> {
     if webhooks == QueuedWebhooks::Drop {
         let connection = writable(draft)?;
-        for sql in GIVEN_UP {
+        for sql in ABANDON_DELIVERIES {
             connection.execute(
                 sql,
                 params![clock.now().millis(), DeliveryOutcome::Unknown.as_str(), FailureReason::Unknown.as_str()],
@@ -350,32 +352,32 @@ fn settle(draft: &Path, clock: &dyn Clock, webhooks: QueuedWebhooks) -> Result<(
     Ok(())
 }
 
-/// Renames the files of a store, with its log.
+/// Renames the database file of a store with its log and index. Returns the new path.
 fn set_aside(path: &Path, clock: &dyn Clock) -> Result<PathBuf, StoreError> {
-    let kept = beside(path, &format!("before-{}", clock.now().seconds()));
-    for end in ["", "-wal", "-shm"] {
-        let (from, to) = (with_end(path, end), with_end(&kept, end));
+    let renamed = path_beside(path, &format!("before-{}", clock.now().seconds()));
+    for suffix in ["", "-wal", "-shm"] {
+        let (from, to) = (with_suffix(path, suffix), with_suffix(&renamed, suffix));
         match std::fs::rename(&from, &to) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed("rename", &from, &error)),
             _ => {}
         }
     }
-    Ok(kept)
+    Ok(renamed)
 }
 
-fn with_end(path: &Path, end: &str) -> PathBuf {
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
-    name.push(end);
+    name.push(suffix);
     name.into()
 }
 
-fn beside(path: &Path, end: &str) -> PathBuf {
-    with_end(path, &format!(".{end}"))
+fn path_beside(path: &Path, extension: &str) -> PathBuf {
+    with_suffix(path, &format!(".{extension}"))
 }
 
-/// Makes the file and its name durable.
-fn synced(path: &Path) -> Result<(), StoreError> {
-    let directory = files::here(path.parent().unwrap_or(path));
+/// Makes a file and its directory entry durable.
+fn sync_file(path: &Path) -> Result<(), StoreError> {
+    let directory = files::non_empty(path.parent().unwrap_or(path));
     let sync = || File::open(path)?.sync_all().and_then(|()| File::open(directory)?.sync_all());
     sync().map_err(|error| failed("write", path, &error))
 }

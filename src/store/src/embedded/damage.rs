@@ -1,4 +1,4 @@
-//! A damaged file, for the fuzzer: any value in any column, whatever the schema says.
+//! Damaged files for the fuzzer: any value in any column, regardless of the schema.
 
 use std::sync::{MutexGuard, PoisonError};
 
@@ -15,17 +15,17 @@ const INDEXES: &str = "SELECT sql FROM main.sqlite_schema WHERE type = 'index' A
 /// A table and its columns.
 #[derive(Clone, Debug)]
 pub struct LooseTable {
-    /// Its name.
+    /// Name of the table.
     pub name: String,
-    /// The names of its columns.
+    /// Names of the columns.
     pub columns: Vec<String>,
 }
 
 impl EmbeddedStore {
-    /// Hides every table of a store in memory behind a copy of it that has neither types nor constraints.
+    /// Replaces every table of a store in memory by a copy without types and constraints.
     ///
     /// # Errors
-    /// The error of SQLite; also when the store is in a file.
+    /// Any error of SQLite; `InvalidQuery` for a store in a file.
     pub fn loosen(&self) -> rusqlite::Result<Vec<LooseTable>> {
         let db = self.database()?;
         let names: Vec<String> = db.all(TABLES, [], |row| row.get(0))?;
@@ -38,24 +38,23 @@ impl EmbeddedStore {
             db.connection.execute_batch(&format!("CREATE INDEX temp.{rest}"))?;
         }
         let columns = |name: &String| {
-            let found = db.connection.prepare(&format!("SELECT * FROM temp.{name}"))?;
-            let columns = found.column_names().map(str::to_owned).collect();
+            let statement = db.connection.prepare(&format!("SELECT * FROM temp.{name}"))?;
+            let columns = statement.column_names().map(str::to_owned).collect();
             Ok(LooseTable { name: name.clone(), columns })
         };
         names.iter().map(columns).collect()
     }
 
-    /// Puts a value into a column of one row of a loose table. Returns the value before, or `None` if there is no such
-    /// row.
+    /// Overwrites a column of one row of a loose table. Returns the previous value; `None` if the row does not exist.
     ///
     /// # Errors
-    /// The error of SQLite.
+    /// Any error of SQLite.
     pub fn overwrite(&self, table: &str, column: &str, row: i64, value: &Value) -> rusqlite::Result<Option<Value>> {
         let db = self.database()?;
-        let found =
+        let result =
             db.connection
                 .query_row(&format!("SELECT {column} FROM temp.{table} WHERE rowid = ?1"), [row], |row| row.get(0));
-        let before = found.optional()?;
+        let before = result.optional()?;
         if before.is_some() {
             db.connection.execute(
                 &format!("UPDATE temp.{table} SET {column} = ?2 WHERE rowid = ?1"),

@@ -1,6 +1,6 @@
-//! Translation of SQLite's errors for callers, and the memory of damage, from which there is no recovery.
+//! Translation of SQLite's errors. Damage of the file is remembered, because the store cannot recover from it.
 //!
-//! Messages contain SQLite's own text for a result code and never a statement or a value.
+//! Messages contain SQLite's text for a result code, but never a statement or a value.
 
 use std::sync::OnceLock;
 
@@ -8,25 +8,25 @@ use rusqlite::{Error, ErrorCode};
 
 use crate::error::StoreError;
 
-/// Damage seen in the file. Once set, every call fails with it.
+/// Damage found in the file. Once set, every call fails with this error.
 #[derive(Debug, Default)]
 pub(crate) struct Health(OnceLock<StoreError>);
 
 impl Health {
-    /// Returns the damage seen before as an error, if any.
+    /// Returns the remembered damage as an error, if any.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         self.0.get().map_or(Ok(()), |damage| Err(damage.clone()))
     }
 
-    /// Translates an error, and remembers it when the file itself is damaged.
-    pub(crate) fn judge(&self, error: Error) -> StoreError {
-        let damaged = matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase));
-        let verdict = StoreError::from(error);
-        if damaged {
-            tracing::error!(error = %verdict, "the store has stopped: its file is damaged");
-            return self.0.get_or_init(|| verdict).clone();
+    /// Translates an error, and remembers it if the file is damaged.
+    pub(crate) fn translate(&self, error: Error) -> StoreError {
+        let is_damage = matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase));
+        let translated = StoreError::from(error);
+        if is_damage {
+            tracing::error!(error = %translated, "the store has stopped: its file is damaged");
+            return self.0.get_or_init(|| translated).clone();
         }
-        verdict
+        translated
     }
 }
 
@@ -57,23 +57,23 @@ mod tests {
 
     use super::*;
 
-    fn failed(code: i32) -> Error {
+    fn failure(code: i32) -> Error {
         Error::SqliteFailure(ffi::Error::new(code), None)
     }
 
     #[test]
-    fn damage_is_remembered_and_nothing_else_is() {
+    fn only_damage_is_remembered() {
         let health = Health::default();
-        assert_eq!(health.judge(failed(ffi::SQLITE_FULL)), StoreError::Full);
+        assert_eq!(health.translate(failure(ffi::SQLITE_FULL)), StoreError::Full);
         assert_eq!(health.check(), Ok(()));
-        let damage = health.judge(failed(ffi::SQLITE_CORRUPT));
+        let damage = health.translate(failure(ffi::SQLITE_CORRUPT));
         assert!(matches!(damage, StoreError::Corrupt(_)));
-        assert_eq!(health.judge(failed(ffi::SQLITE_NOTADB)), damage);
+        assert_eq!(health.translate(failure(ffi::SQLITE_NOTADB)), damage);
         assert_eq!(health.check(), Err(damage));
     }
 
     #[test]
-    fn a_column_of_another_type_is_a_record_that_cannot_be_read() {
+    fn a_column_of_another_type_makes_the_record_unreadable() {
         let no_text = String::from_utf8(vec![0xff]).unwrap_err().utf8_error();
         let other_type = Error::InvalidColumnType(0, "name".into(), Type::Null);
         for error in [other_type, Error::IntegralValueOutOfRange(0, -1), Error::Utf8Error(0, no_text)] {

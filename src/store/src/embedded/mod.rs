@@ -1,12 +1,12 @@
 //! The embedded store: one SQLite file, one thread that writes, a few that read.
 //!
 //! ```text
-//! open, complete, claim … ──▶ bounded queue ──▶ writer ── one commit for all that waits   ──▶ answers
+//! open, complete, claim … ──▶ bounded queue ──▶ writer ── one commit for all waiting jobs ──▶ answers
 //! load, find, list …      ──▶ bounded queue ──▶ readers ── one snapshot for several reads ──▶ answers
 //! ```
 //!
-//! An answer to a write is sent after its commit is on the disk, so a later read sees it. The logic is in `operations`
-//! and `transitions`; the statements are in `engine/embedded`. `database` holds the file and its schema, `threads` the
+//! A write is answered after its commit is synced, so a later read sees it. The logic is in `operations` and
+//! `transitions`, the statements are in `engine/embedded`. `database` contains the file and its schema, `threads` the
 //! writer and the readers.
 
 mod backup;

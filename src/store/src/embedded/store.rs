@@ -1,4 +1,4 @@
-//! [`EmbeddedStore`]: the store of one node, in one SQLite file.
+//! [`EmbeddedStore`]: the store of a single node in one SQLite file.
 
 use std::fmt;
 use std::ops::Deref;
@@ -21,17 +21,17 @@ use crate::{Ownership, Schema, Upgrading};
 /// Location and limits of the store.
 #[derive(Clone, Debug)]
 pub struct EmbeddedOptions {
-    /// The directory of its files. It is created, for its owner alone, if it does not exist.
+    /// Directory of the files. A missing directory is created with access for its owner only.
     pub directory: PathBuf,
     /// Clock that decides expiry.
     pub clock: Arc<dyn Clock>,
     /// Vault that seals personal and secret data.
     pub vault: Arc<Vault>,
-    /// Retention of records after their use.
+    /// Retention of records.
     pub retention: Retention,
-    /// Maximum number of waiting writes, and of waiting reads; further ones are refused at once.
+    /// Maximum number of waiting writes, and of waiting reads; further calls are refused immediately.
     pub max_waiting: usize,
-    /// The installation to which the store belongs.
+    /// The installation that owns the store.
     pub ownership: Ownership,
     /// The schema, and the treatment of a file of an earlier release.
     pub upgrading: Upgrading,
@@ -48,10 +48,10 @@ pub struct Migrated {
     pub backup: PathBuf,
 }
 
-/// Upgrades the file of a store that no node has open; `None` when it is already of this release.
+/// Upgrades the file of a store that no node has open; `None` if it is of this release already.
 ///
 /// # Errors
-/// Those of [`EmbeddedStore::open`].
+/// As [`EmbeddedStore::open`].
 pub fn migrate(options: EmbeddedOptions) -> Result<Option<Migrated>, StoreError> {
     let upgrading = Upgrading { at_start: true, ..options.upgrading };
     let store = EmbeddedStore::open(EmbeddedOptions { upgrading, ..options })?;
@@ -59,7 +59,7 @@ pub fn migrate(options: EmbeddedOptions) -> Result<Option<Migrated>, StoreError>
     Ok(store.migrated().cloned())
 }
 
-/// The store in one file. Clones share it; dropping the last one stops its threads.
+/// A store in one file. Clones share it; dropping the last clone stops its threads.
 #[derive(Clone)]
 pub struct EmbeddedStore {
     store: Store,
@@ -67,28 +67,32 @@ pub struct EmbeddedStore {
 }
 
 impl EmbeddedStore {
-    /// Opens the store, or creates one in an empty directory.
+    /// Opens the store, or creates a store in an empty directory.
     ///
     /// # Errors
-    /// [`StoreError::InUse`] when another process or handle has it open, [`StoreError::Corrupt`] when its files are
-    /// damaged, missing or not a store's, [`StoreError::Full`] when there is no room for them, [`StoreError::WrongKey`]
-    /// when they were written under keys that the vault does not have, [`StoreError::OtherInstallation`] when they
-    /// belong to another installation, [`StoreError::OtherSchema`] when they are of another release,
-    /// [`StoreError::Unavailable`] when they cannot be reached. Nothing is removed or created in any of these cases.
+    /// Nothing is removed or created after an error:
+    ///
+    /// - [`StoreError::InUse`] if another process or handle has the store open
+    /// - [`StoreError::Corrupt`] if files are damaged, missing or not of a store
+    /// - [`StoreError::Full`] if the disk is full
+    /// - [`StoreError::WrongKey`] if the store was written under keys that the vault does not have
+    /// - [`StoreError::OtherInstallation`] if the store belongs to another installation
+    /// - [`StoreError::OtherSchema`] if the store is of another release
+    /// - [`StoreError::Unavailable`] if the files cannot be accessed
     pub fn open(options: EmbeddedOptions) -> Result<Self, StoreError> {
         Self::open_within(options, None)
     }
 
-    /// Opens the store with at most `max_pages` pages of 4 KiB in the file, as on a small disk.
+    /// Opens the store with at most `max_pages` pages of 4 KiB in the file, to simulate a small disk.
     pub(crate) fn open_within(options: EmbeddedOptions, max_pages: Option<u32>) -> Result<Self, StoreError> {
         let (vault, retention, schema) = (Arc::clone(&options.vault), options.retention, options.upgrading.schema);
-        Ok(Self::over(Sqlite::open(options, max_pages)?, vault, retention, schema))
+        Ok(Self::from_sqlite(Sqlite::open(options, max_pages)?, vault, retention, schema))
     }
 
     /// Opens a store in memory. Each call takes effect on the caller's thread before it returns.
     ///
     /// # Errors
-    /// The error of SQLite.
+    /// Any error of SQLite.
     #[cfg(any(test, feature = "fuzzing"))]
     pub fn in_memory(
         clock: Arc<dyn Clock>,
@@ -96,22 +100,22 @@ impl EmbeddedStore {
         retention: Retention,
         ownership: &Ownership,
     ) -> Result<Self, StoreError> {
-        Ok(Self::over(Sqlite::in_memory(clock, &vault, ownership)?, vault, retention, &SCHEMA))
+        Ok(Self::from_sqlite(Sqlite::in_memory(clock, &vault, ownership)?, vault, retention, &SCHEMA))
     }
 
-    fn over(sqlite: Sqlite, vault: Arc<Vault>, retention: Retention, schema: &Schema) -> Self {
+    fn from_sqlite(sqlite: Sqlite, vault: Arc<Vault>, retention: Retention, schema: &Schema) -> Self {
         let engine = Box::new(EmbeddedEngine::new(sqlite.clone(), schema.tables));
         Self { store: Store::new(engine, vault, retention, NodeId::ALONE, None), sqlite }
     }
 
-    /// Returns the upgrade made by opening, if the file was of an earlier release.
+    /// Returns the upgrade that opening the store made, if the file was of an earlier release.
     #[must_use]
     pub fn migrated(&self) -> Option<&Migrated> {
         self.sqlite.migrated()
     }
 
-    /// Finishes queued calls, refuses later ones, and ends the threads. Blocks until the files are closed; safe to call
-    /// twice.
+    /// Finishes queued calls, refuses further calls, and ends the threads. Blocks until the files are closed; safe to
+    /// call twice.
     pub fn close(&self) {
         self.sqlite.close();
     }

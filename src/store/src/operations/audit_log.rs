@@ -2,24 +2,26 @@
 
 use std::time::Duration;
 
-use super::{Store, call, is_done};
+use super::{Store, is_done, new_call};
 use crate::audit_log::{AuditHead, AuditRecord, UnsentAudit};
 use crate::engine::{Query, Record};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::records::audit::{audit_log, audit_push};
-use crate::transitions::audit::{append, entry_of, parts, received, settle_push, take_push, values};
+use crate::transitions::audit::{
+    append, begin_push, decode_entry, decode_received_head, encode_entry, extend_push, split_entry,
+};
 
 impl Store {
-    /// Appends an entry. An equal entry is appended again.
+    /// Appends an entry, even if an equal entry exists.
     pub fn append_audit(&self, entry: String) -> StoreFuture<AuditRecord> {
         self.run(|store| async move {
             for _ in 0..ATTEMPTS {
                 let record = store.head().await?.followed_by(entry.clone());
-                let values = values(store.vault(), &record)?;
+                let values = encode_entry(store.vault(), &record)?;
                 if is_done(&store.commit(append(record.number, &values)).await?) {
                     return Ok(record);
                 }
-                // Sealed bytes never repeat, so this is the entry of this call, whose response was lost.
+                // Sealed bytes never repeat, so an equal entry was appended by this call, whose response was lost.
                 if store.read(vec![Query::entries(audit_log(), record.number, 1)]).await?.entries()?.first()
                     == Some(&values)
                 {
@@ -30,15 +32,14 @@ impl Store {
         })
     }
 
-    /// Returns entries after this number, oldest first, without checks: readers verify that each follows the one before
-    /// it.
+    /// Returns entries after this number, oldest first. Readers verify the chain of hashes.
     pub fn audit_log(&self, after: u64, limit: u32) -> StoreFuture<Vec<AuditRecord>> {
         self.run(move |store| async move {
             let entries = store
                 .read_as_is(vec![Query::entries(audit_log(), after.saturating_add(1), limit.into())])
                 .await?
                 .entries()?;
-            entries.iter().map(|values| entry_of(store.vault(), values)).collect()
+            entries.iter().map(|values| decode_entry(store.vault(), values)).collect()
         })
     }
 
@@ -47,23 +48,24 @@ impl Store {
         self.run(|store| async move { store.head().await })
     }
 
-    /// Begins to send entries that the log's receiver does not have yet, at most `limit`. No other node sends until
-    /// this time has passed; [`Store::settle_audit_push`] extends it.
+    /// Returns at most `limit` entries that the log's receiver does not have yet, for this node to send. No other node
+    /// sends for `time`; [`Store::settle_audit_push`] extends that.
     ///
-    /// A restored or rolled-back store may have other entries than the receiver. The whole log is then sent again.
+    /// After a restore or rollback the store may have other entries than the receiver. It then sends the whole log
+    /// again.
     pub fn take_audit_push(&self, time: Duration, limit: u32) -> StoreFuture<UnsentAudit> {
         self.run(move |store| async move {
-            let mut found = store.read(vec![Query::Record(audit_push()), Query::Length(audit_log())]).await?;
-            let (seen, length) = (found.record()?, found.number()?);
-            let mut sent = seen.as_ref().map_or(Ok(AuditHead::NONE), received)?;
-            let is_of_other = |record: &Record| {
-                record.bytes("node") != store.node().as_bytes() && found.now.millis() < record.integer("until")
+            let mut answers = store.read(vec![Query::Record(audit_push()), Query::Length(audit_log())]).await?;
+            let (known, length) = (answers.record()?, answers.number()?);
+            let mut sent = known.as_ref().map_or(Ok(AuditHead::NONE), decode_received_head)?;
+            let is_sent_by_other = |record: &Record| {
+                record.bytes("node") != store.node().as_bytes() && answers.now.millis() < record.integer("until")
             };
             let waiting = |sent: AuditHead| length.saturating_sub(sent.number);
-            if length == sent.number || store.engine().is_shared() && seen.as_ref().is_some_and(is_of_other) {
+            if length == sent.number || store.engine().is_shared() && known.as_ref().is_some_and(is_sent_by_other) {
                 return Ok(UnsentAudit { waiting: waiting(sent), next: None });
             }
-            // Includes the last sent entry, to check that it is still the same.
+            // Includes the last sent entry, to detect a rollback.
             let mut entries = store.entries_from(sent.number.max(1), u64::from(limit) + 1).await?;
             if sent.number > 0
                 && entries.first().is_none_or(|first| (first.number, first.hash) != (sent.number, sent.hash))
@@ -73,21 +75,22 @@ impl Store {
             }
             entries.retain(|entry| entry.number > sent.number);
             entries.truncate(limit as usize);
-            let is_taken = is_done(&store.commit(take_push(seen.as_ref(), sent, store.node(), time, call())).await?);
-            Ok(UnsentAudit { waiting: waiting(sent), next: is_taken.then_some((sent, entries)) })
+            let is_sender =
+                is_done(&store.commit(begin_push(known.as_ref(), sent, store.node(), time, new_call())).await?);
+            Ok(UnsentAudit { waiting: waiting(sent), next: is_sender.then_some((sent, entries)) })
         })
     }
 
-    /// Notes that the receiver of the log has all entries up to `to`. Returns false when another node sends.
+    /// Records that the receiver of the log has all entries up to `to`. Returns false if another node sends.
     pub fn settle_audit_push(&self, from: AuditHead, to: AuditHead, time: Duration) -> StoreFuture<bool> {
         self.run(move |store| async move {
-            Ok(is_done(&store.commit(settle_push(from, to, store.node(), time, call())).await?))
+            Ok(is_done(&store.commit(extend_push(from, to, store.node(), time, new_call())).await?))
         })
     }
 
     async fn entries_from(&self, first: u64, limit: u64) -> Result<Vec<AuditRecord>, StoreError> {
         let entries = self.read(vec![Query::entries(audit_log(), first, limit)]).await?.entries()?;
-        entries.iter().map(|values| entry_of(self.vault(), values)).collect()
+        entries.iter().map(|values| decode_entry(self.vault(), values)).collect()
     }
 
     async fn head(&self) -> Result<AuditHead, StoreError> {
@@ -96,7 +99,7 @@ impl Store {
             return self.confirmed(AuditHead::NONE).await;
         }
         let newest = self.read(vec![Query::entries(audit_log(), number, 1)]).await?.entries()?;
-        let (number, _, hash, _) = parts(newest.first().map_or(&[], Vec::as_slice))?;
+        let (number, _, hash, _) = split_entry(newest.first().map_or(&[], Vec::as_slice))?;
         Ok(AuditHead { number, hash })
     }
 }

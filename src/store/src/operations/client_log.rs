@@ -4,7 +4,7 @@ use sakshi_domain::client_log::LogEntry;
 use sakshi_domain::ids::ClientId;
 use sakshi_domain::time::Timestamp;
 
-use super::{Store, call, is_done};
+use super::{Store, is_done, new_call};
 use crate::client_log::{AskedLog, LogPage, LogPlace};
 use crate::engine::Query;
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
@@ -12,15 +12,15 @@ use crate::records::client_log::{client_log, months};
 use crate::transitions::client_log;
 
 /// Entries read at once.
-const AT_ONCE: u64 = 200;
+const ENTRIES_AT_ONCE: u64 = 200;
 /// Approximate maximum number of entries read by one call.
-const LOOKED_AT_MAX: u64 = 5_000;
+const ENTRIES_READ_MAX: u64 = 5_000;
 
 impl Store {
     /// Appends an entry to the log of a client.
     pub fn append_client_log(&self, client: ClientId, entry: LogEntry) -> StoreFuture<()> {
         self.run(|store| async move {
-            let batch = client_log::append(store.vault(), &client, &entry, call())?;
+            let batch = client_log::append(store.vault(), &client, &entry, new_call())?;
             for _ in 0..ATTEMPTS {
                 if is_done(&store.commit(batch.clone()).await?) {
                     return Ok(());
@@ -31,29 +31,29 @@ impl Store {
         })
     }
 
-    /// Returns a part of a client's log, newest entry first. It reads a limited number of entries, so an empty page may
-    /// have a next one.
-    pub fn client_log(&self, asked: AskedLog) -> StoreFuture<LogPage> {
+    /// Returns a page of a client's log, newest entry first. A call reads a limited number of entries, so an empty page
+    /// may be followed by others.
+    pub fn client_log(&self, query: AskedLog) -> StoreFuture<LogPage> {
         self.run(|store| async move {
-            let (mut page, mut left) = (LogPage::default(), LOOKED_AT_MAX);
-            let last = asked.before.map_or(i64::MAX, |place| place.month);
-            let months: Vec<i64> = months(asked.now).rev().filter(|month| *month <= last).collect();
+            let (mut page, mut reads_left) = (LogPage::default(), ENTRIES_READ_MAX);
+            let last = query.before.map_or(i64::MAX, |place| place.month);
+            let months: Vec<i64> = months(query.now).rev().filter(|month| *month <= last).collect();
             let mut lengths = store
-                .read(months.iter().map(|month| Query::Length(client_log(&asked.client, *month))).collect())
+                .read(months.iter().map(|month| Query::Length(client_log(&query.client, *month))).collect())
                 .await?;
             for month in months {
                 let length = lengths.number()?;
-                let before = asked.before.filter(|place| place.month == month).map_or(length + 1, |place| place.number);
+                let before = query.before.filter(|place| place.month == month).map_or(length + 1, |place| place.number);
                 let mut place = LogPlace { month, number: before.min(length + 1) };
                 while place.number > 1 {
-                    if page.entries.len() >= asked.limit as usize || left == 0 {
+                    if page.entries.len() >= query.limit as usize || reads_left == 0 {
                         page.next = Some(place);
                         return Ok(page);
                     }
-                    let looked_at = store.log_entries(&asked, &mut place, &mut page).await?;
-                    left = left.saturating_sub(looked_at);
-                    if looked_at == 0 {
-                        // The month has expired meanwhile.
+                    let entries_read = store.read_log_entries(&query, &mut place, &mut page).await?;
+                    reads_left = reads_left.saturating_sub(entries_read);
+                    if entries_read == 0 {
+                        // The month has just expired.
                         break;
                     }
                 }
@@ -62,24 +62,30 @@ impl Store {
         })
     }
 
-    /// Takes entries before a place until the page is full, and moves the place to the last entry read. Returns their
-    /// number.
-    async fn log_entries(&self, asked: &AskedLog, place: &mut LogPlace, page: &mut LogPage) -> Result<u64, StoreError> {
-        let (list, first) = (client_log(&asked.client, place.month), place.number.saturating_sub(AT_ONCE).max(1));
+    /// Reads entries before `place` until the page is full, and moves `place` to the last entry read. Returns the
+    /// number of entries read.
+    async fn read_log_entries(
+        &self,
+        query: &AskedLog,
+        place: &mut LogPlace,
+        page: &mut LogPage,
+    ) -> Result<u64, StoreError> {
+        let (list, first) =
+            (client_log(&query.client, place.month), place.number.saturating_sub(ENTRIES_AT_ONCE).max(1));
         let entries = self.read(vec![Query::entries(list.clone(), first, place.number - first)]).await?.entries()?;
-        let mut looked_at = 0;
+        let mut entries_read = 0;
         for values in entries.into_iter().rev() {
-            if page.entries.len() >= asked.limit as usize {
+            if page.entries.len() >= query.limit as usize {
                 break;
             }
-            looked_at += 1;
+            entries_read += 1;
             place.number -= 1;
-            let entry = client_log::entry_of(self.vault(), &list.id, values)?;
-            if asked.filter.has(&entry) {
+            let entry = client_log::decode_entry(self.vault(), &list.id, values)?;
+            if query.filter.has(&entry) {
                 page.entries.push(entry);
             }
         }
-        Ok(looked_at)
+        Ok(entries_read)
     }
 
     /// Removes the log of a client.

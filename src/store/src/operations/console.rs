@@ -1,4 +1,4 @@
-//! The operators' console: its sessions, and grants of credits that wait for a second person.
+//! The operators' console: its sessions, and credit grants that a second operator must confirm.
 
 use sakshi_domain::credits::EntryKind;
 use sakshi_domain::grant_request::{GrantRequest, GrantState};
@@ -13,9 +13,11 @@ use crate::records::client;
 use crate::records::console::{console_session, grant_request, grant_requests, provider_logout};
 use crate::sealing::{seal_of_console, unseal_of_console};
 use crate::sessions::SessionDigest;
-use crate::transitions::console::{ask, decide, end_provider_sessions, logout_digest, open, prolong, request_of};
+use crate::transitions::console::{
+    decide, decode_request, end_provider_sessions, logout_digest, open, prolong, request_grant,
+};
 
-/// Maximum number of requests in a list.
+/// Maximum number of listed grant requests.
 const LISTED_MAX: u64 = 1_000;
 
 impl Store {
@@ -27,24 +29,26 @@ impl Store {
         })
     }
 
-    /// Returns the console session, unless its time has passed by the store's clock.
+    /// Returns a console session that has not expired by the store's clock.
     pub fn load_console_session(&self, digest: SessionDigest) -> StoreFuture<Option<ConsoleSession>> {
         self.run(move |store| async move {
-            let Some(found) = store.record(console_session(&digest)).await? else { return store.confirmed(None).await };
-            let sign_in = unseal_of_console(store.vault(), &digest.0, found.bytes("grant").to_vec())?;
-            let time = |name| found.time(name).ok_or_else(|| StoreError::unreadable("a session"));
+            let Some(record) = store.record(console_session(&digest)).await? else {
+                return store.confirmed(None).await;
+            };
+            let sign_in = unseal_of_console(store.vault(), &digest.0, record.bytes("grant").to_vec())?;
+            let time = |name| record.time(name).ok_or_else(|| StoreError::unreadable("a session"));
             Ok(Some(ConsoleSession { digest, sign_in, idle_until: time("idle_until")?, ends_at: time("ends_at")? }))
         })
     }
 
-    /// Extends a console session to `until`, at most to its own end; `false` when it has ended before.
+    /// Extends a console session to `until`, at most to its final end; `false` if it has ended already.
     pub fn prolong_console_session(&self, digest: SessionDigest, until: Timestamp) -> StoreFuture<bool> {
         self.run(move |store| async move {
             let Some(known) = store.record(console_session(&digest)).await? else {
                 return store.confirmed(false).await;
             };
             let applied = store.commit(prolong(&digest, &known, until)).await?;
-            // A session that exists despite the refusal has a later end.
+            // A session that exists despite the refusal already lasts longer.
             if is_done(&applied) || matches!(applied, Applied::Refused { seen: Some(_), .. }) {
                 return Ok(true);
             }
@@ -54,7 +58,7 @@ impl Store {
 
     /// Ends a console session. Repeatable.
     pub fn end_console_session(&self, digest: SessionDigest) -> StoreFuture<()> {
-        // It frees memory.
+        // Allowed on a full store, because it frees memory.
         self.run(move |store| async move {
             store.commit(Batch::on_full(vec![], vec![Op::Remove(console_session(&digest))])).await.map(drop)
         })
@@ -67,49 +71,49 @@ impl Store {
         })
     }
 
-    /// Returns the last time at which the sessions of a subject, or one session, at the identity provider were ended.
+    /// Returns the last time at which the identity provider ended the sessions of a subject, or one session.
     pub fn provider_sessions_ended(&self, issuer: String, name: String) -> StoreFuture<Option<Timestamp>> {
         self.run(move |store| async move {
             match store.record(provider_logout(logout_digest(&issuer, &name))).await? {
-                Some(found) => Ok(found.time("at")),
+                Some(record) => Ok(record.time("at")),
                 None => store.confirmed(None).await,
             }
         })
     }
 
-    /// Stores a grant until a second person decides. Repeatable by its id.
-    pub fn ask_grant(&self, asked: AskGrant) -> StoreFuture<AskGrantOutcome> {
+    /// Requests a grant that a second operator must confirm. Repeatable by its id.
+    pub fn ask_grant(&self, command: AskGrant) -> StoreFuture<AskGrantOutcome> {
         self.run(|store| async move {
             for _ in 0..ATTEMPTS {
-                store.commit(ask(store.vault(), &asked)?).await?;
-                // Read back, whichever call made it; an expired one is made again.
-                if let Some(record) = store.record(grant_request(&asked.id)).await? {
-                    let kept = request_of(store.vault(), asked.id.clone(), &record)?;
-                    let is_same = kept.movement.amount == asked.movement.amount;
-                    return Ok(if is_same { AskGrantOutcome::Kept(kept) } else { AskGrantOutcome::ReferenceReused });
+                store.commit(request_grant(store.vault(), &command)?).await?;
+                // Returns the stored request, which an earlier call may have made. An expired request is made again.
+                if let Some(record) = store.record(grant_request(&command.id)).await? {
+                    let request = decode_request(store.vault(), command.id.clone(), &record)?;
+                    let is_same = request.movement.amount == command.movement.amount;
+                    return Ok(if is_same { AskGrantOutcome::Kept(request) } else { AskGrantOutcome::ReferenceReused });
                 }
             }
             Err(StoreError::Overloaded)
         })
     }
 
-    /// Returns the grants that wait for a second person or were decided within their time, oldest first.
+    /// Returns the pending and the recently decided grant requests, oldest first.
     pub fn grant_requests(&self) -> StoreFuture<Vec<GrantRequest>> {
         self.run(|store| async move {
             let ids = store.ids(grant_requests(), 0, LISTED_MAX).await?;
-            store.records_of(ids, grant_request, |id, record| request_of(store.vault(), id, &record)).await
+            store.load_records(ids, grant_request, |id, record| decode_request(store.vault(), id, &record)).await
         })
     }
 
     /// Confirms or refuses a grant. Repeatable.
-    pub fn decide_grant(&self, decided: DecideGrant) -> StoreFuture<DecideGrantOutcome> {
+    pub fn decide_grant(&self, command: DecideGrant) -> StoreFuture<DecideGrantOutcome> {
         self.run(|store| async move {
-            let DecideGrant { id, by, decision } = decided;
+            let DecideGrant { id, by, decision } = command;
             for _ in 0..ATTEMPTS {
                 let Some(record) = store.record(grant_request(&id)).await? else {
                     return store.confirmed(DecideGrantOutcome::NotFound).await;
                 };
-                let request = request_of(store.vault(), id.clone(), &record)?;
+                let request = decode_request(store.vault(), id.clone(), &record)?;
                 if let Err(refusal) = request.check(&by, decision) {
                     return Ok(DecideGrantOutcome::Refused(refusal));
                 }
@@ -122,7 +126,7 @@ impl Store {
         })
     }
 
-    /// Returns true if a movement with this kind and reference was made.
+    /// Returns true if a credit movement with this kind and reference exists.
     pub fn has_moved(&self, client: ClientId, kind: EntryKind, reference: String) -> StoreFuture<bool> {
         self.run(
             move |store| async move { Ok(store.record(client::reference(&client, kind, &reference)).await?.is_some()) },

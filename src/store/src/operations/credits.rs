@@ -1,4 +1,4 @@
-//! Credits.
+//! Credits: movements, balances, ledgers and their audit.
 
 use sakshi_domain::credits::{CreditMove, EntryKind, LedgerEntry};
 use sakshi_domain::ids::{ClientId, TxnId};
@@ -12,15 +12,15 @@ use crate::paging::{Page, PageRequest};
 use crate::records::client;
 use crate::transitions::credits;
 
-/// Clients, or entries of a ledger, that an audit reads at once.
-const SLICE: u64 = 1_000;
+/// Clients, or ledger entries, that an audit reads at once.
+const READ_AT_ONCE: u64 = 1_000;
 
 impl Store {
     /// Grants or adjusts credits. Repeatable by kind and reference.
     pub fn move_credits(&self, client: ClientId, movement: CreditMove) -> StoreFuture<CreditOutcome> {
         self.run(|store| async move {
             let applied = store.commit(credits::move_credits(&client, &movement)).await?;
-            match credits::moved(&movement, applied) {
+            match credits::move_outcome(&movement, applied) {
                 CreditOutcome::NotFound => store.confirmed(CreditOutcome::NotFound).await,
                 outcome => Ok(outcome),
             }
@@ -30,9 +30,9 @@ impl Store {
     /// Returns the balance, or `None` for an unknown client.
     pub fn balance(&self, client: ClientId) -> StoreFuture<Option<u64>> {
         self.run(|store| async move {
-            let found = store.read(vec![Query::Fields(client::client(&client), &["balance"])]).await?.record()?;
-            match found {
-                Some(found) => Ok(Some(found.integer("balance").unsigned_abs())),
+            let record = store.read(vec![Query::Fields(client::client(&client), &["balance"])]).await?.record()?;
+            match record {
+                Some(record) => Ok(Some(record.integer("balance").unsigned_abs())),
                 None => store.confirmed(None).await,
             }
         })
@@ -43,15 +43,17 @@ impl Store {
         self.ledger_entries(client, page.offset(), page.page_size)
     }
 
-    /// Returns at most `limit` movements of a client after the first `offset`, and the number of all.
+    /// Returns at most `limit` ledger entries of a client after the first `offset`, and the total number of entries.
     pub fn ledger_entries(&self, client: ClientId, offset: u64, limit: u32) -> StoreFuture<Page<LedgerEntry>> {
         self.run(move |store| async move {
             let (ledger, first) = (client::ledger(&client), offset + 1);
             let queries = vec![Query::Length(ledger.clone()), Query::entries(ledger, first, limit.into())];
             let mut answers = store.read(queries).await?;
             let total = answers.number()?;
-            let items =
-                (first..).zip(answers.entries()?).map(|(seq, values)| entry(seq, &values)).collect::<Option<_>>();
+            let items = (first..)
+                .zip(answers.entries()?)
+                .map(|(seq, values)| decode_entry(seq, &values))
+                .collect::<Option<_>>();
             Ok(Page { items: items.ok_or_else(|| StoreError::unreadable("a ledger"))?, total })
         })
     }
@@ -61,37 +63,40 @@ impl Store {
         self.run(|store| async move {
             let mut audits = Vec::new();
             loop {
-                let members =
-                    store.read(vec![Query::page(client::clients(), audits.len() as u64, SLICE)]).await?.members()?;
+                let members = store
+                    .read(vec![Query::page(client::clients(), audits.len() as u64, READ_AT_ONCE)])
+                    .await?
+                    .members()?;
                 if members.is_empty() {
                     return Ok(audits);
                 }
                 for (member, _) in members {
                     let id = std::str::from_utf8(&member).ok().and_then(|id| id.parse().ok());
-                    audits.push(store.audit_of(id.ok_or_else(|| StoreError::unreadable("the id of a client"))?).await?);
+                    audits.push(
+                        store.audit_client(id.ok_or_else(|| StoreError::unreadable("the id of a client"))?).await?,
+                    );
                 }
             }
         })
     }
 
-    /// Reads the whole ledger of a client, without later entries.
-    async fn audit_of(&self, id: ClientId) -> Result<Audit, StoreError> {
+    /// Audits the ledger of a client, up to its length at the start.
+    async fn audit_client(&self, id: ClientId) -> Result<Audit, StoreError> {
         let ledger = client::ledger(&id);
         let queries = vec![Query::Fields(client::client(&id), &["balance"]), Query::Length(ledger.clone())];
         let mut answers = self.read_as_is(queries).await?;
         let balance = answers.record()?.unwrap_or_default().integer("balance").unsigned_abs();
         let (length, mut audit) = (answers.number()?, Audit::new(id, balance));
-        for first in (1..=length).step_by(usize::try_from(SLICE).unwrap_or(1)) {
-            let limit = SLICE.min(length + 1 - first);
+        for first in (1..=length).step_by(usize::try_from(READ_AT_ONCE).unwrap_or(1)) {
+            let limit = READ_AT_ONCE.min(length + 1 - first);
             let entries = self.read_as_is(vec![Query::entries(ledger.clone(), first, limit)]).await?.entries()?;
-            let is_short = (entries.len() as u64) < limit;
+            let is_incomplete = (entries.len() as u64) < limit;
             for (seq, values) in (first..).zip(entries) {
                 let LedgerEntry { kind, amount, balance_after, .. } =
-                    entry(seq, &values).ok_or_else(|| StoreError::unreadable("a ledger"))?;
+                    decode_entry(seq, &values).ok_or_else(|| StoreError::unreadable("a ledger"))?;
                 audit.add(seq, kind, amount, balance_after);
             }
-            if is_short {
-                // The rest is missing.
+            if is_incomplete {
                 break;
             }
         }
@@ -99,8 +104,8 @@ impl Store {
     }
 }
 
-/// Returns an entry of a ledger with this number.
-fn entry(seq: u64, values: &[Value]) -> Option<LedgerEntry> {
+/// Decodes the ledger entry with this number.
+fn decode_entry(seq: u64, values: &[Value]) -> Option<LedgerEntry> {
     let [
         Value::Text(kind),
         Value::Integer(amount),

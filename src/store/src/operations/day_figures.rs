@@ -1,4 +1,4 @@
-//! The figures of apps for each day.
+//! The daily figures of apps.
 
 use sakshi_domain::day_figures::{Day, DayFigures, FIGURE_DAYS};
 use sakshi_domain::ids::AppId;
@@ -7,15 +7,15 @@ use super::{Store, is_done};
 use crate::engine::{CallId, Query};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::records::day::day;
-use crate::transitions::day::{add, figures_of};
+use crate::transitions::day::{add_figures, decode_figures};
 
 impl Store {
-    /// Adds to the figures of an app on a day. A retry after an error uses the same call, until another call adds to
-    /// them.
+    /// Adds to the figures of an app on a day. A retry after an error passes the same call id, and counts once unless
+    /// another call has come between.
     pub fn add_day_figures(&self, app: AppId, at: Day, more: DayFigures, call: CallId) -> StoreFuture<()> {
         self.run(move |store| async move {
             for _ in 0..ATTEMPTS {
-                for batch in add(&app, at, &more, call) {
+                for batch in add_figures(&app, at, &more, call) {
                     if is_done(&store.commit(batch).await?) {
                         return Ok(());
                     }
@@ -32,7 +32,7 @@ impl Store {
             let days: Vec<Day> = (1 - FIGURE_DAYS..=0).map(|back| last.plus(back)).collect();
             let mut answers = store.read(days.iter().map(|at| Query::Record(day(&app, *at))).collect()).await?;
             days.into_iter()
-                .map(|at| Ok((at, answers.record()?.as_ref().map(figures_of).unwrap_or_default())))
+                .map(|at| Ok((at, answers.record()?.as_ref().map(decode_figures).unwrap_or_default())))
                 .collect()
         })
     }

@@ -1,11 +1,11 @@
-//! Events.
+//! Events: creating, reading, listing and changing them.
 
 use sakshi_domain::event::{Event, EventPatch};
 use sakshi_domain::ids::{AppId, ClientId, EventId, Partition};
 use sakshi_domain::limits::CREDITS_PER_VERIFICATION;
 use sakshi_domain::time::Timestamp;
 
-use super::{Store, call};
+use super::{Store, new_call};
 use crate::engine::{Answers, Applied, Batch, Key, Operand, Query, Record};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::events::{CreateEvent, PatchEventOutcome, event_tag};
@@ -15,8 +15,8 @@ use crate::records::{client, event, tenancy};
 use crate::sealing::SealedTerms;
 use crate::transitions::event as transitions;
 
-/// Events processed or read at once.
-const SLICE: u64 = 1_000;
+/// Listed events checked at once.
+const EVENTS_AT_ONCE: u64 = 1_000;
 
 impl Store {
     /// Creates an event, and stores the response for its idempotency key. Repeatable by event id.
@@ -27,9 +27,9 @@ impl Store {
                 let sealed = SealedTerms::seal(store.vault(), id, &create.event.terms)?;
                 let (batch, creation) = transitions::create(&create, sealed, store.0.retention.events);
                 match creation.outcome(store.commit(batch).await?) {
-                    // Some of them may no longer exist.
+                    // Some listed events may no longer exist.
                     CreateOutcome::LimitReached if !is_last => {
-                        store.delist_gone(&event::events(id.partition(), &app)).await?;
+                        store.delist_missing(&event::events(id.partition(), &app)).await?;
                     }
                     CreateOutcome::ClientNotFound => return store.confirmed(CreateOutcome::ClientNotFound).await,
                     outcome => return Ok(outcome),
@@ -42,29 +42,29 @@ impl Store {
     /// Returns the event with its current counts.
     pub fn load_event(&self, id: EventId) -> StoreFuture<Option<Event>> {
         self.run(move |store| async move {
-            let mut answers = store.read(queries(id).into()).await?;
-            let Some(mut found) = store.event(id, &mut answers)? else { return store.confirmed(None).await };
-            store.show(std::slice::from_mut(&mut found)).await?;
-            Ok(Some(found))
+            let mut answers = store.read(event_queries(id).into()).await?;
+            let Some(mut event) = store.decode_event(id, &mut answers)? else { return store.confirmed(None).await };
+            store.apply_client_state(std::slice::from_mut(&mut event)).await?;
+            Ok(Some(event))
         })
     }
 
-    /// Returns the event in one read, if it is of this client: its client never changes.
+    /// Returns the event in one read, with the state of its client, whom the caller knows.
     pub fn load_event_of(&self, id: EventId, client: ClientId) -> StoreFuture<Option<Event>> {
         self.run(move |store| async move {
-            let asked = queries(id).into_iter().chain([standing(&client)]).collect();
-            let mut answers = store.read(asked).await?;
-            let Some(mut found) = store.event(id, &mut answers)? else { return store.confirmed(None).await };
-            show(std::slice::from_mut(&mut found), &answers.record()?.unwrap_or_default());
-            Ok(Some(found))
+            let queries = event_queries(id).into_iter().chain([client_query(&client)]).collect();
+            let mut answers = store.read(queries).await?;
+            let Some(mut event) = store.decode_event(id, &mut answers)? else { return store.confirmed(None).await };
+            apply_client_state(std::slice::from_mut(&mut event), &answers.record()?.unwrap_or_default());
+            Ok(Some(event))
         })
     }
 
     /// Returns the app's events by creation time.
     pub fn list_events(&self, app: AppId, page: PageRequest) -> StoreFuture<Page<Event>> {
         self.run(move |store| async move {
-            let Some(events) = store.events_of(&app).await? else { return store.confirmed(Page::empty()).await };
-            store.delist_gone(&events).await?;
+            let Some(events) = store.event_list(&app).await? else { return store.confirmed(Page::empty()).await };
+            store.delist_missing(&events).await?;
             let queries = vec![Query::count(events.clone()), Query::page(events, page.offset(), page.page_size.into())];
             let mut answers = store.read(queries).await?;
             let (total, members) = (answers.number()?, answers.members()?);
@@ -72,39 +72,39 @@ impl Store {
             for slice in members.chunks(100) {
                 items.extend(store.events(slice).await?);
             }
-            store.show(&mut items).await?;
+            store.apply_client_state(&mut items).await?;
             Ok(Page { items, total })
         })
     }
 
-    /// Changes an event of this app, by the store's clock and its current counts. The change is applied once, also when
-    /// an answer is lost.
+    /// Changes an event of this app, by the store's clock and the current counts of the event. The change is applied
+    /// once, even if a response is lost.
     pub fn patch_event(&self, id: EventId, app: AppId, patch: EventPatch) -> StoreFuture<PatchEventOutcome> {
         self.run(move |store| async move {
-            let (at, call) = (event::event(id.partition(), id), call());
+            let (at, call) = (event::event(id.partition(), id), new_call());
             for _ in 0..ATTEMPTS {
-                let mut asked = queries(id).to_vec();
-                asked.extend([Query::Last(at.of(&event::WAITING)), Query::Record(at.clone())]);
-                let mut answers = store.read(asked).await?;
-                let found = store.event(id, &mut answers)?.filter(|found| found.app == app);
-                let Some(mut found) = found else { return store.confirmed(PatchEventOutcome::NotFound).await };
-                let last = answers.members()?.first().map(|(_, end)| Timestamp::from_millis(*end));
+                let mut queries = event_queries(id).to_vec();
+                queries.extend([Query::Last(at.of(&event::WAITING)), Query::Record(at.clone())]);
+                let mut answers = store.read(queries).await?;
+                let event = store.decode_event(id, &mut answers)?.filter(|event| event.app == app);
+                let Some(mut event) = event else { return store.confirmed(PatchEventOutcome::NotFound).await };
+                let last_scan_end = answers.members()?.first().map(|(_, end)| Timestamp::from_millis(*end));
                 let before = answers.record()?.unwrap_or_default();
                 if transitions::is_changed_by(&before, &call) {
                     // The response to an earlier attempt was lost, and another change came after it.
-                    return store.patched(found).await;
+                    return store.patched_outcome(event).await;
                 }
-                if patch.only_if.as_ref().is_some_and(|tags| !tags.contains(&event_tag(&found.terms))) {
+                if patch.only_if.as_ref().is_some_and(|tags| !tags.contains(&event_tag(&event.terms))) {
                     return Ok(PatchEventOutcome::Changed);
                 }
-                found.terms = match found.patched(patch.clone(), answers.now) {
+                event.terms = match event.patched(patch.clone(), answers.now) {
                     Ok(terms) => terms,
                     Err(invalid) => return Ok(PatchEventOutcome::Refused(invalid)),
                 };
-                let sealed = SealedTerms::seal(store.vault(), id, &found.terms)?;
-                let batch = transitions::patch(&before, &found, sealed, last, store.0.retention, call);
+                let sealed = SealedTerms::seal(store.vault(), id, &event.terms)?;
+                let batch = transitions::patch(&before, &event, sealed, last_scan_end, store.0.retention, call);
                 if let Applied::Done { results, .. } = store.commit(batch).await? {
-                    return store.patched(transitions::patched(found, &results)).await;
+                    return store.patched_outcome(transitions::patched_event(event, &results)).await;
                 }
             }
             Err(StoreError::Overloaded)
@@ -113,19 +113,19 @@ impl Store {
 }
 
 /// Returns the queries that read an event.
-fn queries(id: EventId) -> [Query; 3] {
+fn event_queries(id: EventId) -> [Query; 3] {
     let at = event::event(id.partition(), id);
     let waiting = at.of(&event::WAITING);
     [Query::count(waiting.clone()), Query::Count(waiting, Operand::Now(0)), Query::Record(at)]
 }
 
-/// Returns the query of the client data that its events show.
-fn standing(id: &ClientId) -> Query {
+/// Returns the query for the state of a client that its events show.
+fn client_query(id: &ClientId) -> Query {
     Query::Fields(client::client(id), &["suspended_at", "balance"])
 }
 
-/// Completes events of one client for display; see [`Store::show`].
-fn show(events: &mut [Event], client: &Record) {
+/// Marks events of a suspended client as inactive, and events as funded if the client's balance covers a verification.
+fn apply_client_state(events: &mut [Event], client: &Record) {
     let is_funded = client.integer("balance") >= i64::try_from(CREDITS_PER_VERIFICATION).unwrap_or(i64::MAX);
     for event in events {
         event.terms.is_active &= !client.has("suspended_at");
@@ -134,20 +134,23 @@ fn show(events: &mut [Event], client: &Record) {
 }
 
 impl Store {
-    async fn patched(&self, event: Event) -> Result<PatchEventOutcome, StoreError> {
+    async fn patched_outcome(&self, event: Event) -> Result<PatchEventOutcome, StoreError> {
         let mut events = [event];
-        self.show(&mut events).await?;
+        self.apply_client_state(&mut events).await?;
         let [event] = events;
         Ok(PatchEventOutcome::Patched(Box::new(event)))
     }
 
-    /// Returns the event that was read.
-    fn event(&self, id: EventId, answers: &mut Answers) -> Result<Option<Event>, StoreError> {
-        let (listed, passed) = (answers.number()?, answers.number()?);
-        answers.record()?.map(|record| transitions::event_of(self.vault(), id, &record, listed, passed)).transpose()
+    /// Decodes the answers to [`event_queries`].
+    fn decode_event(&self, id: EventId, answers: &mut Answers) -> Result<Option<Event>, StoreError> {
+        let (unanswered, overdue) = (answers.number()?, answers.number()?);
+        answers
+            .record()?
+            .map(|record| transitions::decode_event(self.vault(), id, &record, unanswered, overdue))
+            .transpose()
     }
 
-    /// Returns the events of some members of a list, without those that no longer exist.
+    /// Returns the listed events that still exist.
     async fn events(&self, members: &[(Vec<u8>, i64)]) -> Result<Vec<Event>, StoreError> {
         let id = |(member, _): &(Vec<u8>, i64)| member.as_slice().try_into().map(EventId::from_bytes);
         let ids: Vec<EventId> = members
@@ -155,23 +158,23 @@ impl Store {
             .map(id)
             .collect::<Result<_, _>>()
             .map_err(|_| StoreError::unreadable("the id of an event"))?;
-        let mut answers = self.read(ids.iter().flat_map(|id| queries(*id)).collect()).await?;
-        ids.into_iter().filter_map(|id| self.event(id, &mut answers).transpose()).collect()
+        let mut answers = self.read(ids.iter().flat_map(|id| event_queries(*id)).collect()).await?;
+        ids.into_iter().filter_map(|id| self.decode_event(id, &mut answers).transpose()).collect()
     }
 
-    /// Completes events of one client for display: adds its credits, and shows those of a suspended client as disabled.
-    async fn show(&self, events: &mut [Event]) -> Result<(), StoreError> {
+    /// Reads the client of these events, and applies its state to them; see the function [`apply_client_state`].
+    async fn apply_client_state(&self, events: &mut [Event]) -> Result<(), StoreError> {
         let Some(Event { client, .. }) = events.first() else { return Ok(()) };
-        let client = self.read(vec![standing(client)]).await?.record()?;
-        show(events, &client.unwrap_or_default());
+        let client = self.read(vec![client_query(client)]).await?.record()?;
+        apply_client_state(events, &client.unwrap_or_default());
         Ok(())
     }
 
-    /// Returns the list of an app's events. An unknown app may still have some.
-    async fn events_of(&self, app: &AppId) -> Result<Option<Key>, StoreError> {
-        let known = self.read(vec![Query::Fields(tenancy::app(app), &["client"])]).await?.record()?;
-        if let Some(known) = known {
-            let client: ClientId = known.parsed("client")?;
+    /// Returns the key of the list of an app's events. An erased app may still have events.
+    async fn event_list(&self, app: &AppId) -> Result<Option<Key>, StoreError> {
+        let record = self.read(vec![Query::Fields(tenancy::app(app), &["client"])]).await?.record()?;
+        if let Some(record) = record {
+            let client: ClientId = record.parsed("client")?;
             return Ok(Some(event::events(client.partition(), app)));
         }
         let lists: Vec<Key> = Partition::all().map(|partition| event::events(partition, app)).collect();
@@ -184,13 +187,14 @@ impl Store {
         Ok(None)
     }
 
-    /// Removes events that no longer exist from the lists of their app. One that was scanned shortly before its end
-    /// expires later.
-    async fn delist_gone(&self, events: &Key) -> Result<(), StoreError> {
+    /// Removes events that no longer exist from the lists of their app. An event with a late scan outlives its listed
+    /// end.
+    async fn delist_missing(&self, events: &Key) -> Result<(), StoreError> {
         let ends = events.of(&event::EVENT_ENDS);
         loop {
             let until = Operand::Now(0);
-            let query = Query::Members { index: ends.clone(), above: i64::MIN, until, offset: 0, limit: SLICE };
+            let query =
+                Query::Members { index: ends.clone(), above: i64::MIN, until, offset: 0, limit: EVENTS_AT_ONCE };
             let members = self.read(vec![query]).await?.members()?;
             let record = |(member, _): &(Vec<u8>, i64)| {
                 Query::Fields(Key { table: &event::EVENT, id: member.clone(), ..events.clone() }, &["app"])
@@ -202,11 +206,11 @@ impl Store {
                     ops.extend(transitions::delist(events, member));
                 }
             }
-            let goes_on = !ops.is_empty() && members.len() as u64 == SLICE;
+            let continues = !ops.is_empty() && members.len() as u64 == EVENTS_AT_ONCE;
             if !ops.is_empty() {
                 self.commit(Batch::on_full(vec![], ops)).await?;
             }
-            if !goes_on {
+            if !continues {
                 return Ok(());
             }
         }

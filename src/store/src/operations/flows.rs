@@ -1,4 +1,4 @@
-//! Flows.
+//! Flows: opening, reporting, lapsing and reading them.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::{AppId, ClientId, Partition};
 use sakshi_domain::tenancy::App;
 
-use super::{Store, call};
+use super::{Store, new_call};
 use crate::engine::{Operand, Query, Value};
 use crate::error::{StoreError, StoreFuture};
 use crate::flows::encoding::SealedOpening;
@@ -29,27 +29,25 @@ impl Store {
     /// Opens a flow, and stores the response for its idempotency key. Repeatable by flow id.
     pub fn open_flow(&self, open: OpenFlow) -> StoreFuture<CreateOutcome> {
         self.run(|store| async move {
-            store.has_room()?;
+            store.check_room()?;
             let sealed = SealedOpening::of(store.vault(), &open)?;
             let applied = store.commit(transitions::open(&open, sealed)).await?;
-            match transitions::opened(&open, applied) {
+            match transitions::open_outcome(&open, applied) {
                 CreateOutcome::ClientNotFound => store.confirmed(CreateOutcome::ClientNotFound).await,
                 outcome => Ok(outcome),
             }
         })
     }
 
-    /// Records an upstream's report of a flow. In one step the flow's state and the sealed payload are stored, and its
-    /// webhook is queued if one is due and a URL is known now; each webhook at most once. Repeatable by the report's
-    /// content.
+    /// Records an upstream's report of a flow. One step stores the flow's state and the sealed payload, and queues the
+    /// webhook if one is due and its URL is known. Each webhook is queued at most once. Repeatable by the content of
+    /// the report.
     pub fn report_flow(&self, report: ReportFlow) -> StoreFuture<ReportFlowOutcome> {
         self.run(|store| reporting::report(store, report))
     }
 
-    /// Ends a document as expired, and queues its webhook, if an invitation has ended by the store's
-    /// clock.
-    ///
-    /// Removes a missing flow from the list of open invitations.
+    /// Ends a document as expired and queues its webhook, if an invitation has ended by the store's clock. Removes a
+    /// missing flow from the list of open invitations.
     pub fn lapse_flow(&self, id: FlowId, result_ttl: Duration) -> StoreFuture<LapseFlowOutcome> {
         self.run(move |store| async move {
             let outcome = reporting::lapse(store.clone(), id, result_ttl).await?;
@@ -60,7 +58,7 @@ impl Store {
         })
     }
 
-    /// Returns documents whose invitation has lapsed and that are not marked as expired yet, longest ago first.
+    /// Returns documents whose invitation has lapsed but that are not marked as expired yet, oldest first.
     pub fn lapsed_flows(&self, limit: usize) -> StoreFuture<Vec<FlowId>> {
         self.run(move |store| async move {
             let members = |partition| Query::Members {
@@ -89,8 +87,7 @@ impl Store {
         self.run(move |store| reporting::load(store, id, app))
     }
 
-    /// Returns at most `limit` retained flows of an app, with their deliveries: those with the latest end, newest
-    /// first.
+    /// Returns the `limit` retained flows of an app that expire last, newest first, with their deliveries.
     pub fn list_flows(&self, client: ClientId, app: AppId, limit: u32) -> StoreFuture<Vec<FlowDeliveries>> {
         self.run(move |store| async move {
             let index = flows(client.partition(), &app);
@@ -99,14 +96,14 @@ impl Store {
                 .read(vec![Query::page(index, total.saturating_sub(limit.into()), limit.into())])
                 .await?
                 .members()?;
-            let mut found = Vec::with_capacity(members.len());
+            let mut list = Vec::with_capacity(members.len());
             for (id, _) in members {
                 let id =
                     id.try_into().map(FlowId::from_bytes).map_err(|_| StoreError::unreadable("an id of a flow"))?;
-                found.extend(reporting::deliveries(store.clone(), id).await?);
+                list.extend(reporting::deliveries(store.clone(), id).await?);
             }
-            found.sort_by_key(|flow: &FlowDeliveries| std::cmp::Reverse(flow.state.header().opened_at));
-            Ok(found)
+            list.sort_by_key(|flow: &FlowDeliveries| std::cmp::Reverse(flow.state.header().opened_at));
+            Ok(list)
         })
     }
 
@@ -119,9 +116,9 @@ impl Store {
     /// retained.
     pub fn load_webhook(&self, flow: FlowId, webhook: DedupDigest) -> StoreFuture<Option<(WebhookUrl, SealedPayload)>> {
         self.run(move |store| async move {
-            let found =
+            let record =
                 store.read(vec![Query::Fields(report(flow, webhook), &["payload", "address"])]).await?.record()?;
-            let Some(record) = found else { return store.confirmed(None).await };
+            let Some(record) = record else { return store.confirmed(None).await };
             let url = unseal_of_flow(store.vault(), flow, record.bytes("address"))?;
             Ok(Some((url, SealedPayload::new(flow, webhook, record.bytes("payload").to_vec()))))
         })
@@ -136,13 +133,13 @@ impl FlowStorage for Store {
     async fn find(&self, id: FlowId, fetch: Option<DedupDigest>) -> Result<Option<StoredFlow>, StoreError> {
         let mut answers = self.read(vec![Query::Record(flow(id))]).await?;
         let Some(record) = answers.record()? else { return self.confirmed(None).await };
-        transitions::stored_of(self.vault(), id, &record, fetch, answers.now).map(Some)
+        transitions::decode_flow(self.vault(), id, &record, fetch, answers.now).map(Some)
     }
 
-    /// Returns a sealed payload. A report has no end until its delivery has ended.
+    /// Returns a sealed payload. A report does not expire before its delivery has ended.
     async fn payload(&self, id: FlowId, name: DedupDigest) -> Result<Option<Vec<u8>>, StoreError> {
-        let found = self.read(vec![Query::Fields(report(id, name), &["payload"])]).await?.record()?;
-        Ok(found.and_then(|mut record| match record.fields.remove("payload") {
+        let record = self.read(vec![Query::Fields(report(id, name), &["payload"])]).await?.record()?;
+        Ok(record.and_then(|mut record| match record.fields.remove("payload") {
             Some(Value::Bytes(payload)) => Some(payload),
             _ => None,
         }))
@@ -150,27 +147,27 @@ impl FlowStorage for Store {
 
     async fn deliveries(&self, id: FlowId) -> Result<Vec<FlowDelivery>, StoreError> {
         let listed = self.read(vec![Query::entries(webhooks(id), 1, u64::MAX)]).await?.entries()?;
-        let named = |entry: Vec<Value>| match <[Value; 2]>::try_from(entry) {
+        let decode = |entry: Vec<Value>| match <[Value; 2]>::try_from(entry) {
             Ok([Value::Bytes(name), Value::Text(tells)]) => Some((DedupDigest(name.try_into().ok()?), tells)),
             _ => None,
         };
-        let listed: Option<Vec<_>> = listed.into_iter().map(named).collect();
+        let listed: Option<Vec<_>> = listed.into_iter().map(decode).collect();
         let listed = listed.ok_or_else(|| StoreError::unreadable("the webhooks of a flow"))?;
         let queries = listed.iter().map(|(webhook, _)| Query::Fields(report(id, *webhook), delivery::FIELDS));
         let mut answers = self.read(queries.collect()).await?;
-        let mut found = Vec::with_capacity(listed.len());
+        let mut deliveries = Vec::with_capacity(listed.len());
         for (webhook, tells) in listed {
             let Some(record) = answers.record()? else { continue };
-            let delivery = delivery::delivery_of(id.partition(), &record)?;
-            found.extend(delivery.map(|delivery| FlowDelivery { webhook, tells, delivery }));
+            let delivery = delivery::decode_delivery(id.partition(), &record)?;
+            deliveries.extend(delivery.map(|delivery| FlowDelivery { webhook, tells, delivery }));
         }
-        Ok(found)
+        Ok(deliveries)
     }
 
     async fn receiver(&self, app: AppId) -> Result<Option<(App, RegisteredUrls)>, StoreError> {
-        let Some(found) = self.record(tenancy::app(&app)).await? else { return Ok(None) };
-        let urls = found.has("urls").then(|| unseal_urls(self.vault(), &app, found.bytes("urls"))).transpose()?;
-        Ok(Some((unseal_app(self.vault(), &app, found.bytes("record"))?, urls.unwrap_or_default())))
+        let Some(record) = self.record(tenancy::app(&app)).await? else { return Ok(None) };
+        let urls = record.has("urls").then(|| unseal_urls(self.vault(), &app, record.bytes("urls"))).transpose()?;
+        Ok(Some((unseal_app(self.vault(), &app, record.bytes("record"))?, urls.unwrap_or_default())))
     }
 
     async fn commit(&self, commit: Commit) -> Result<CommitOutcome, StoreError> {
@@ -183,9 +180,9 @@ impl FlowStorage for Store {
             ])
             .await?;
         let (flow, owner, is_reported) = (answers.record()?, answers.record()?, answers.record()?.is_some());
-        let read = transitions::Snapshot { flow, owner, is_reported };
-        match transitions::commit(self.vault(), commit, &read, call(), self.node())? {
-            Ok((batch, number)) => Ok(transitions::committed(id, number, &self.commit(batch).await?)),
+        let snapshot = transitions::Snapshot { flow, owner, is_reported };
+        match transitions::commit(self.vault(), commit, &snapshot, new_call(), self.node())? {
+            Ok((batch, numbering_op)) => Ok(transitions::commit_outcome(id, numbering_op, &self.commit(batch).await?)),
             Err(outcome) => Ok(outcome),
         }
     }

@@ -13,20 +13,19 @@ use crate::transitions::guests;
 use crate::vault::Sealed;
 
 impl Store {
-    /// Returns the registered guests, in the order of registration.
-    ///
-    /// Registrations are only appended, so an offset always finds the same ones.
+    /// Returns the registered guests, in the order of registration. Registrations are only appended, so offsets are
+    /// stable.
     pub fn list_guests(&self, id: EventId, rows: Rows) -> StoreFuture<Page<Guest>> {
         self.run(move |store| async move {
             let list = event::guests(id.partition(), id);
             let Rows { offset, limit, max_bytes } = rows;
             let entries = Query::Entries { list: list.clone(), first: offset + 1, limit: limit.into(), max_bytes };
             let mut answers = store.read(vec![Query::Length(list), entries]).await?;
-            Ok(Page { total: answers.number()?, items: numbered(offset, answers.entries()?)? })
+            Ok(Page { total: answers.number()?, items: decode_guests(offset, answers.entries()?)? })
         })
     }
 
-    /// Returns the same guests with their shared claims.
+    /// Returns the registered guests with their shared claims, in the order of registration.
     pub fn list_registrations(&self, id: EventId, rows: Rows) -> StoreFuture<Page<Registration>> {
         self.run(move |store| async move {
             let list = event::guests(id.partition(), id);
@@ -36,9 +35,9 @@ impl Store {
             let mut answers =
                 store.read(vec![Query::Length(list.clone()), shared, Query::entries(list, first, limit)]).await?;
             let (total, shared) = (answers.number()?, answers.entries()?);
-            let guests = numbered(offset, answers.entries()?)?;
+            let guests = decode_guests(offset, answers.entries()?)?;
             let registration = |(guest, shared): (Guest, Vec<Value>)| {
-                let outcome = outcome_of(guest.txn, &shared)?;
+                let outcome = decode_outcome(guest.txn, &shared)?;
                 Some(Registration { guest, outcome })
             };
             let items = guests.into_iter().zip(shared).map(registration).collect::<Option<_>>();
@@ -46,28 +45,29 @@ impl Store {
         })
     }
 
-    /// Returns the guest with this number and the shared claims.
+    /// Returns the guest with this number, with the shared claims.
     pub fn load_registration(&self, id: EventId, number: u64) -> StoreFuture<Option<Registration>> {
         self.run(move |store| async move {
             let Some(offset) = number.checked_sub(1) else { return Ok(None) };
-            let found = store.list_registrations(id, Rows { offset, limit: 1, max_bytes: usize::MAX }).await?;
-            Ok(found.items.into_iter().next())
+            let page = store.list_registrations(id, Rows { offset, limit: 1, max_bytes: usize::MAX }).await?;
+            Ok(page.items.into_iter().next())
         })
     }
 
-    /// Checks in a guest who was not; never before the registration. A retry after a lost response uses the same id.
+    /// Checks in a guest who is not checked in yet. The check-in is never earlier than the registration. A retry after
+    /// a lost response uses the same id.
     pub fn check_in(&self, id: EventId, number: u64, check_in: CheckIn) -> StoreFuture<CheckInOutcome> {
         self.run(move |store| async move {
             let Some(offset) = number.checked_sub(1) else { return Ok(CheckInOutcome::NotFound) };
             for attempt in 0..ATTEMPTS {
-                // Another door learns that the guest is in, so no failover may lose it.
+                // Another gate may act on this check-in, so it must survive a failover.
                 let entry = Query::entries(event::guests(id.partition(), id), number, 1);
-                let found = numbered(offset, store.engine().read_confirmed(vec![entry]).await?.entries()?)?;
-                let Some(guest) = found.into_iter().next() else {
+                let guests = decode_guests(offset, store.engine().read_confirmed(vec![entry]).await?.entries()?)?;
+                let Some(guest) = guests.into_iter().next() else {
                     return store.confirmed(CheckInOutcome::NotFound).await;
                 };
                 match &guest.check_in {
-                    // Done by this call, whose response was lost, or by an earlier one.
+                    // An earlier attempt of this call checked the guest in, and its response was lost.
                     Some(known) if known.id == check_in.id && attempt > 0 => {
                         return Ok(CheckInOutcome::CheckedIn(guest));
                     }
@@ -86,16 +86,17 @@ impl Store {
     }
 }
 
-/// Returns the guests of entries after the first `offset`.
-pub(super) fn numbered(offset: u64, entries: Vec<Vec<Value>>) -> Result<Vec<Guest>, StoreError> {
-    let guests: Option<_> = (offset + 1..).zip(entries).map(|(number, entry)| guests::guest(number, &entry)).collect();
+/// Decodes the guests in entries. The first entry has the number `offset + 1`.
+pub(super) fn decode_guests(offset: u64, entries: Vec<Vec<Value>>) -> Result<Vec<Guest>, StoreError> {
+    let guests: Option<_> =
+        (offset + 1..).zip(entries).map(|(number, entry)| guests::decode_guest(number, &entry)).collect();
     guests.ok_or_else(|| StoreError::unreadable("a guest"))
 }
 
-/// Returns the claims that this guest shared.
-fn outcome_of(txn: TxnId, shared: &[Value]) -> Option<Sealed> {
+/// Decodes the claims that a guest shared.
+fn decode_outcome(txn: TxnId, shared: &[Value]) -> Option<Sealed> {
     match shared {
-        [Value::Bytes(of), Value::Bytes(outcome)] if of == txn.as_bytes() => Sealed::from_bytes(outcome.clone()),
+        [Value::Bytes(guest), Value::Bytes(outcome)] if guest == txn.as_bytes() => Sealed::from_bytes(outcome.clone()),
         _ => None,
     }
 }

@@ -1,4 +1,4 @@
-//! Idempotency keys.
+//! Idempotency keys, and leases for placing orders.
 
 use std::time::Duration;
 
@@ -14,30 +14,31 @@ impl Store {
     /// Returns the response stored under an idempotency key, while it is replayed.
     pub fn load_idempotent_answer(&self, scope: IdempotencyScope) -> StoreFuture<Option<IdempotentAnswer>> {
         self.run(move |store| async move {
-            let Some(kept) = store.engine().read_confirmed(vec![Query::Record(idempotency(&scope))]).await?.record()?
+            let Some(record) =
+                store.engine().read_confirmed(vec![Query::Record(idempotency(&scope))]).await?.record()?
             else {
                 return Ok(None);
             };
-            let unreadable = || StoreError::unreadable("a kept answer");
+            let unreadable = || StoreError::unreadable("a stored response");
             Ok(Some(IdempotentAnswer {
                 scope,
-                request: kept.array("request")?,
-                answer: Sealed::from_bytes(kept.bytes("answer")).ok_or_else(unreadable)?,
-                until: kept.time("until").ok_or_else(unreadable)?,
+                request: record.array("request")?,
+                answer: Sealed::from_bytes(record.bytes("answer")).ok_or_else(unreadable)?,
+                until: record.time("until").ok_or_else(unreadable)?,
             }))
         })
     }
 
-    /// Lets one request, on any node, place the order of its idempotency key until the lease ends;
-    /// `false` while another request holds the lease. Repeatable by its holder.
+    /// Takes the lease that lets one request, on any node, place the order of its idempotency key. Returns false while
+    /// another request holds the lease. Repeatable by the holder.
     ///
-    /// A store of one node has no other node to exclude.
-    pub fn take_order_lease(&self, lease: OrderLease, lasting: Duration) -> StoreFuture<bool> {
+    /// A store of one node needs no lease.
+    pub fn take_order_lease(&self, lease: OrderLease, duration: Duration) -> StoreFuture<bool> {
         self.run(move |store| async move {
             if !store.engine().is_shared() {
                 return Ok(true);
             }
-            let applied = store.engine().commit(transitions::take_lease(&lease, lasting).into()).await?;
+            let applied = store.engine().commit(transitions::take_lease(&lease, duration).into()).await?;
             Ok(transitions::has_lease(&applied))
         })
     }

@@ -16,7 +16,7 @@ impl Store {
         })
     }
 
-    /// Chooses a key, or lets the settings decide again.
+    /// Chooses an intent key; `None` lets the settings decide again.
     pub fn choose_intent_key(&self, chosen: Option<ChosenIntentKey>) -> StoreFuture<()> {
         self.run(|store| async move {
             let op = match chosen {

@@ -1,5 +1,5 @@
-//! Operations: the calls of a store. Each reads its records, lets a transition decide, and commits the batch. When a
-//! guard refuses the batch, it decides again.
+//! Operations: the calls of a store. Each reads records, lets a transition decide, and commits the resulting batch. If
+//! a guard refuses the batch, the operation starts over.
 
 mod audit_log;
 mod client_log;
@@ -171,7 +171,7 @@ pub const OPERATIONS: &[&str] = &[
     "webhook_urls",
 ];
 
-/// A store over an engine. Clones share it.
+/// A store over an engine. Clones share the engine.
 #[derive(Clone)]
 pub struct Store(Arc<Shared>);
 
@@ -181,12 +181,13 @@ struct Shared {
     retention: Retention,
     node: NodeId,
     ended_elsewhere: Option<broadcast::Sender<TxnId>>,
-    /// True once this node has left and begins no further attempt.
-    left: AtomicBool,
+    /// True once this node has left the cluster; it then begins no further delivery attempt.
+    has_left: AtomicBool,
 }
 
 impl Store {
-    /// Returns the store of a node. `ended_elsewhere` reports transactions that other nodes end, if there are any.
+    /// Returns the store of a node. `ended_elsewhere` reports transactions that other nodes end; `None` without other
+    /// nodes.
     pub fn new(
         engine: Box<dyn Engine>,
         vault: Arc<Vault>,
@@ -195,7 +196,7 @@ impl Store {
         ended_elsewhere: Option<broadcast::Sender<TxnId>>,
     ) -> Self {
         let engine = CheckedEngine::new(engine);
-        Self(Arc::new(Shared { engine, vault, retention, node, ended_elsewhere, left: AtomicBool::new(false) }))
+        Self(Arc::new(Shared { engine, vault, retention, node, ended_elsewhere, has_left: AtomicBool::new(false) }))
     }
 
     fn engine(&self) -> &dyn Engine {
@@ -211,16 +212,16 @@ impl Store {
     }
 
     fn has_left(&self) -> bool {
-        self.0.left.load(Ordering::Relaxed)
+        self.0.has_left.load(Ordering::Relaxed)
     }
 
-    /// Returns the span of an operation that is called in the current span and executed together with others.
+    /// Returns the span of an operation that is called in the current span but runs in a batch.
     #[must_use]
     pub fn span_of(&self, operation: &'static str) -> tracing::Span {
         sakshi_trace::store(self.engine().system(), operation)
     }
 
-    /// Runs an operation, which begins at once: calls reach an engine in the order of their making.
+    /// Starts an operation immediately, so that calls reach the engine in the order in which they are made.
     fn run<T, F>(&self, operation: impl FnOnce(Self) -> F) -> StoreFuture<T>
     where
         T: Send + 'static,
@@ -228,7 +229,7 @@ impl Store {
     {
         let span = sakshi_trace::store_step(self.engine().system(), &operation);
         let name = sakshi_trace::method_of(&operation);
-        count(name, 1);
+        count_calls(name, 1);
         let mut work = Box::pin(operation(self.clone()));
         match span.in_scope(|| work.as_mut().poll(&mut Context::from_waker(Waker::noop()))) {
             Poll::Ready(answer) => Box::pin(ready(answer)),
@@ -241,8 +242,8 @@ impl Store {
         self.engine().read(queries).await
     }
 
-    /// Reads without checks, for operations that look for damage, remove records or reseal them: damaged records are
-    /// returned unchanged.
+    /// Reads without checking invariants. Operations that search for damage, erase or reseal also process damaged
+    /// records.
     async fn read_as_is(&self, queries: Vec<Query>) -> Result<Answers, StoreError> {
         self.0.engine.unchecked().read(queries).await
     }
@@ -251,26 +252,26 @@ impl Store {
         self.0.engine.commit_as_is(batches).await
     }
 
-    /// Returns one record.
+    /// Returns the record with this key.
     async fn record(&self, key: Key) -> Result<Option<Record>, StoreError> {
         self.read(vec![Query::Record(key)]).await?.record()
     }
 
     async fn commit(&self, batch: Batch) -> Result<Applied, StoreError> {
-        one(self.engine().commit(vec![batch]).await?)
+        single(self.engine().commit(vec![batch]).await?)
     }
 
-    /// Commits one batch, and retries until its outcome is known.
+    /// Commits a batch without a timeout, so that its outcome is known.
     async fn commit_until_answered(&self, batch: Batch) -> Result<Applied, StoreError> {
-        one(self.engine().commit_until_answered(vec![batch]).await?)
+        single(self.engine().commit_until_answered(vec![batch]).await?)
     }
 
-    /// Refuses to begin something while little room is left, so that open and paid transactions can end.
-    fn has_room(&self) -> Result<(), StoreError> {
+    /// Returns [`StoreError::Full`] while little room is left. It is reserved for completing open transactions.
+    fn check_room(&self) -> Result<(), StoreError> {
         if self.engine().is_nearly_full() { Err(StoreError::Full) } else { Ok(()) }
     }
 
-    /// Confirms a final answer: that something does not exist.
+    /// Returns a final answer after the engine has confirmed that missing records were not lost.
     async fn confirmed<T>(&self, answer: T) -> Result<T, StoreError> {
         self.engine().confirm().await?;
         Ok(answer)
@@ -278,18 +279,18 @@ impl Store {
 }
 
 /// Counts `times` calls of an operation.
-fn count(operation: &'static str, times: usize) {
-    debug_assert!(OPERATIONS.contains(&operation), "{operation} is not among the operations");
+fn count_calls(operation: &'static str, times: usize) {
+    debug_assert!(OPERATIONS.contains(&operation), "OPERATIONS lacks {operation}");
     metrics::counter!("sakshi_store_operations_total", "operation" => operation).increment(times as u64);
 }
 
-/// Returns the only answer.
-fn one(applied: Vec<Applied>) -> Result<Applied, StoreError> {
+/// Returns the result of a single batch.
+fn single(applied: Vec<Applied>) -> Result<Applied, StoreError> {
     applied.into_iter().next().ok_or_else(|| StoreError::unreadable("an answer"))
 }
 
 /// Returns a new call id.
-fn call() -> CallId {
+fn new_call() -> CallId {
     *Uuid::new_v4().as_bytes()
 }
 

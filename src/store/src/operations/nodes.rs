@@ -1,4 +1,4 @@
-//! The nodes of an installation, with snapshots that they publish while an operator watches.
+//! The nodes of an installation, and the snapshots that they publish while an operator watches.
 
 use std::future::ready;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use crate::records::node::{snapshot, watch};
 use crate::redis::NodeId;
 use crate::vault::Sealed;
 
-/// Lifetime of a watcher's mark. It is renewed after half of that.
-const WATCHED_FOR: Duration = Duration::from_secs(10);
-/// Lifetime of a snapshot; longer than a node counts as a member after its last heartbeat.
-const SNAPSHOT_KEPT: Duration = Duration::from_secs(30);
+/// Time for which a watching operator is recorded. The record is renewed after half of it.
+const WATCH_DURATION: Duration = Duration::from_secs(10);
+/// Lifetime of a snapshot. It exceeds the time for which a node counts as a member after its last heartbeat.
+const SNAPSHOT_TTL: Duration = Duration::from_secs(30);
 
 /// Another node of the installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,48 +40,49 @@ impl Store {
         self.run(|store| async move { Ok(store.record(watch()).await?.is_some()) })
     }
 
-    /// Publishes a snapshot of this node. Repeatable; the last one stands.
-    pub fn publish_snapshot(&self, told: Vec<u8>) -> StoreFuture<()> {
+    /// Publishes a snapshot of this node, which replaces the previous one.
+    pub fn publish_snapshot(&self, bytes: Vec<u8>) -> StoreFuture<()> {
         self.run(move |store| async move {
             let node = store.node();
-            let (key, sealed) = (snapshot(node), store.vault().seal(node.as_bytes(), &told).into_bytes());
+            let (key, sealed) = (snapshot(node), store.vault().seal(node.as_bytes(), &bytes).into_bytes());
             let put = Op::Put(key.clone(), vec![("snapshot", sealed.into())]);
-            // A few kilobytes, and an operator also watches when the memory is full.
+            // Allowed on a full store: a snapshot is small, and operators need it most then.
             store
-                .commit(Batch::on_full(vec![], vec![put, Op::ExpireAt(key, Operand::after(SNAPSHOT_KEPT))]))
+                .commit(Batch::on_full(vec![], vec![put, Op::ExpireAt(key, Operand::after(SNAPSHOT_TTL))]))
                 .await
                 .map(drop)
         })
     }
 
-    /// Returns the other nodes that have a heartbeat, with their snapshots. Each call makes them publish further ones.
-    /// None on a store of one node.
+    /// Returns the other nodes that have a heartbeat, with their latest snapshots. Each call makes nodes publish
+    /// further snapshots. A store of one node returns none.
     pub fn watch_nodes(&self) -> StoreFuture<Vec<OtherNode>> {
         if !self.engine().is_shared() {
             return Box::pin(ready(Ok(vec![])));
         }
         self.run(|store| async move {
-            let us = store.node();
-            let others: Vec<_> = store.engine().members().into_iter().filter(|(node, _)| *node != us).collect();
+            let own = store.node();
+            let others: Vec<_> = store.engine().members().into_iter().filter(|(node, _)| *node != own).collect();
             let queries = others.iter().map(|(node, _)| Query::Record(snapshot(*node)));
-            let mut found = store.read(std::iter::once(Query::Record(watch())).chain(queries).collect()).await?;
-            let until = found.record()?.and_then(|mark| mark.time("until")).unwrap_or(found.now);
-            if until.since(found.now) < WATCHED_FOR / 2 {
-                let (key, end) = (watch(), Operand::after(WATCHED_FOR));
+            let mut answers = store.read(std::iter::once(Query::Record(watch())).chain(queries).collect()).await?;
+            let until = answers.record()?.and_then(|watch| watch.time("until")).unwrap_or(answers.now);
+            if until.since(answers.now) < WATCH_DURATION / 2 {
+                let (key, end) = (watch(), Operand::after(WATCH_DURATION));
                 let ops = vec![Op::Put(key.clone(), vec![("until", end.clone())]), Op::ExpireAt(key, end)];
                 store.commit(Batch::on_full(vec![], ops)).await?;
             }
             let mut nodes = Vec::with_capacity(others.len());
             for (node, seen_at) in others {
-                let told = found.record()?.map(|record| opened(&store, node, record.bytes("snapshot"))).transpose()?;
-                nodes.push(OtherNode { node, seen_at, snapshot: told });
+                let snapshot =
+                    answers.record()?.map(|record| unseal(&store, node, record.bytes("snapshot"))).transpose()?;
+                nodes.push(OtherNode { node, seen_at, snapshot });
             }
             Ok(nodes)
         })
     }
 }
 
-fn opened(store: &Store, node: NodeId, sealed: &[u8]) -> Result<Vec<u8>, StoreError> {
+fn unseal(store: &Store, node: NodeId, sealed: &[u8]) -> Result<Vec<u8>, StoreError> {
     let sealed = Sealed::from_bytes(sealed).ok_or_else(|| StoreError::unreadable("the snapshot of a node"))?;
     store.vault().open_in_place(node.as_bytes(), sealed).map_err(|error| StoreError::Corrupt(error.to_string()))
 }

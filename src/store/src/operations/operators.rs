@@ -1,4 +1,4 @@
-//! The people who operate the service. A record is sealed, because it has a name; of a token only the digest is stored.
+//! The people who operate the service. Records are sealed because they contain names. Tokens are stored as digests.
 
 use sakshi_domain::ids::OperatorId;
 use sakshi_domain::operator::OperatorRecord;
@@ -9,14 +9,14 @@ use super::Store;
 use crate::error::{StoreError, StoreFuture};
 use crate::records::operator::{operator, operator_token, operators};
 use crate::sealing::seal_operator;
-use crate::transitions::operator::{add, operator_of, revoke};
+use crate::transitions::operator::{add_operator, decode_operator, revoke_operator};
 
 impl Store {
     /// Adds an operator. Repeatable by its id.
     pub fn add_operator(&self, added: OperatorRecord, token: KeyDigest) -> StoreFuture<()> {
         self.run(move |store| async move {
             let sealed = seal_operator(store.vault(), &added)?;
-            store.commit(add(&added, sealed, &token)).await.map(drop)
+            store.commit(add_operator(&added, sealed, &token)).await.map(drop)
         })
     }
 
@@ -24,7 +24,7 @@ impl Store {
     pub fn operators(&self) -> StoreFuture<Vec<OperatorRecord>> {
         self.run(|store| async move {
             let ids = store.ids(operators(), 0, u64::MAX).await?;
-            store.records_of(ids, operator, |id, record| operator_of(store.vault(), &id, &record)).await
+            store.load_records(ids, operator, |id, record| decode_operator(store.vault(), &id, &record)).await
         })
     }
 
@@ -32,7 +32,7 @@ impl Store {
     pub fn find_operator(&self, token: KeyDigest) -> StoreFuture<Option<OperatorRecord>> {
         self.run(move |store| async move {
             match store.record(operator_token(&token)).await? {
-                Some(known) => store.operator(known.parsed("operator")?).await,
+                Some(record) => store.operator(record.parsed("operator")?).await,
                 None => store.confirmed(None).await,
             }
         })
@@ -41,15 +41,15 @@ impl Store {
     /// Revokes an operator; the time of the first revocation stands. `None` when there is no such operator.
     pub fn revoke_operator(&self, id: OperatorId, at: Timestamp) -> StoreFuture<Option<OperatorRecord>> {
         self.run(move |store| async move {
-            // Refused: the operator is revoked already or does not exist.
-            store.commit(revoke(&id, at)).await?;
+            // A refusal means that the operator is revoked already or does not exist.
+            store.commit(revoke_operator(&id, at)).await?;
             store.operator(id).await
         })
     }
 
     async fn operator(&self, id: OperatorId) -> Result<Option<OperatorRecord>, StoreError> {
         match self.record(operator(&id)).await? {
-            Some(record) => Ok(Some(operator_of(self.vault(), &id, &record)?)),
+            Some(record) => Ok(Some(decode_operator(self.vault(), &id, &record)?)),
             None => self.confirmed(None).await,
         }
     }

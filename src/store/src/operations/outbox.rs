@@ -1,10 +1,9 @@
-//! The outbox. Indexes list the deliveries of each node; the claim in the record of a delivery is the only permission
-//! to attempt it.
+//! The outbox. Indexes list the deliveries of each node. Only a claim in the record of a delivery permits its attempt.
 
 use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryRecord, QueuedDelivery, Receiver, Subject};
 use sakshi_domain::ids::Partition;
 
-use super::{Store, call, is_done};
+use super::{Store, is_done, new_call};
 use crate::engine::Query;
 use crate::error::{StoreError, StoreFuture};
 use crate::outbox::{Backlog, count_unknown};
@@ -13,49 +12,51 @@ use crate::redis::NodeId;
 use crate::transitions::delivery;
 
 /// Deliveries moved or abandoned at once.
-const SLICE: usize = 100;
+const DELIVERIES_AT_ONCE: usize = 100;
 
 impl Store {
-    /// Returns deliveries of this node whose attempt has not ended, in order, after a position; of one receiver or of
-    /// all.
+    /// Returns the deliveries of this node whose attempt has not ended, in order: at most `limit` after the id `after`,
+    /// of one receiver or of all.
     pub fn due_deliveries(
         &self,
         after: Option<DeliveryId>,
-        of: Option<Receiver>,
+        receiver: Option<Receiver>,
         limit: usize,
     ) -> StoreFuture<Vec<QueuedDelivery>> {
         self.run(move |store| async move {
             if store.has_left() || limit == 0 {
                 return Ok(Vec::new());
             }
-            store.deliveries_of(store.node(), after, of.as_ref(), limit).await
+            store.node_deliveries(store.node(), after, receiver.as_ref(), limit).await
         })
     }
 
-    /// Takes the one permission to attempt a delivery; `false` when it was taken before.
+    /// Claims the only attempt of a delivery; `false` if it was claimed before.
     pub fn claim_delivery(&self, id: DeliveryId, subject: Subject) -> StoreFuture<bool> {
         self.run(move |store| async move {
             if store.has_left() {
                 return Ok(false);
             }
-            let call = call();
+            let call = new_call();
             let applied = store.commit_until_answered(delivery::claim(&subject, id, store.node(), call)).await?;
             Ok(delivery::has_claim(call, &applied))
         })
     }
 
-    /// Removes a delivery whose record is missing from the outbox.
+    /// Removes a delivery from the outbox if its record is missing.
     pub fn forget_delivery(&self, id: DeliveryId, subject: Subject) -> StoreFuture<()> {
-        self.run(move |store| async move { store.commit(delivery::forget(&subject, id, store.node())).await.map(drop) })
+        self.run(move |store| async move {
+            store.commit(delivery::forget_missing(&subject, id, store.node())).await.map(drop)
+        })
     }
 
-    /// Records the outcome of the attempt. Repeatable; the first record stands, but `unknown` is replaced by the record
-    /// of the node that made the attempt after all.
+    /// Records the outcome of the attempt. Repeatable: the first outcome stands, except that `unknown` is replaced by
+    /// the outcome from the node that made the attempt.
     pub fn settle_delivery(&self, id: DeliveryId, subject: Subject, attempt: Attempt) -> StoreFuture<()> {
         self.run(move |store| async move {
-            let [first, given_up] = delivery::settle(&subject, id, store.node(), attempt);
-            if !is_done(&store.commit_until_answered(first).await?) {
-                store.commit_until_answered(given_up).await?;
+            let [unsettled, abandoned] = delivery::settle(&subject, id, store.node(), attempt);
+            if !is_done(&store.commit_until_answered(unsettled).await?) {
+                store.commit_until_answered(abandoned).await?;
             }
             Ok(())
         })
@@ -65,11 +66,11 @@ impl Store {
     pub fn load_delivery(&self, subject: Subject) -> StoreFuture<Option<DeliveryRecord>> {
         self.run(move |store| async move {
             let record = store.read(vec![Query::Fields(of_subject(&subject), delivery::FIELDS)]).await?.record()?;
-            record.map_or(Ok(None), |record| delivery::delivery_of(subject.partition(), &record))
+            record.map_or(Ok(None), |record| delivery::decode_delivery(subject.partition(), &record))
         })
     }
 
-    /// Returns the deliveries whose attempt has not ended, of all nodes.
+    /// Counts the deliveries of all nodes whose attempt has not ended, with the time of the oldest.
     pub fn backlog(&self) -> StoreFuture<Backlog> {
         self.run(|store| async move {
             let holders = store.holders().await?;
@@ -78,34 +79,34 @@ impl Store {
                 [Query::count(index.clone()), Query::page(index, 0, 1)]
             });
             let mut answers = store.read(queries.collect()).await?;
-            let mut first = Vec::new();
+            let mut oldest_records = Vec::new();
             let mut backlog = Backlog::default();
             for (partition, _) in &holders {
                 backlog.deliveries += answers.number()?;
                 let members = answers.members()?;
-                let waiting =
+                let oldest =
                     members.iter().filter_map(|(member, number)| of_member(delivery::id(*partition, *number), member));
-                first.extend(waiting.map(|delivery| of_subject(&delivery.subject)));
+                oldest_records.extend(oldest.map(|delivery| of_subject(&delivery.subject)));
             }
-            let mut answers =
-                store.read(first.iter().map(|key| Query::Fields(key.clone(), &["queued_at"])).collect()).await?;
-            for _ in &first {
-                let queued = answers.record()?.and_then(|record| record.time("queued_at"));
-                backlog.oldest = backlog.oldest.into_iter().chain(queued).min();
+            let mut answers = store
+                .read(oldest_records.iter().map(|key| Query::Fields(key.clone(), &["queued_at"])).collect())
+                .await?;
+            for _ in &oldest_records {
+                let queued_at = answers.record()?.and_then(|record| record.time("queued_at"));
+                backlog.oldest = backlog.oldest.into_iter().chain(queued_at).min();
             }
             Ok(backlog)
         })
     }
 
-    /// Marks unfinished attempts as `unknown`: those left by this node's previous run, and those of dead nodes. Returns
-    /// their number.
+    /// Marks unfinished attempts of this node's previous run as `unknown`. Returns their number.
     ///
-    /// Without other nodes, every attempt in the store was made by an earlier run of this node, or before the store was
-    /// moved here.
+    /// Without other nodes, it marks every unfinished attempt in the store: an earlier run of this node made it, or a
+    /// node made it before the store was moved here.
     pub fn abandon_attempts(&self) -> StoreFuture<u64> {
         self.run(|store| async move {
             if !store.engine().is_open() {
-                // A node that waits at its start has begun none.
+                // A node that still waits for its store has begun no attempt.
                 return Ok(0);
             }
             if store.engine().is_shared() {
@@ -128,64 +129,66 @@ impl Store {
     /// Returns the nodes that may have deliveries, by partition.
     ///
     /// # Errors
-    /// Errors of the engine.
+    /// Any error of the engine.
     pub async fn holders(&self) -> Result<Vec<(Partition, NodeId)>, StoreError> {
         let mut answers =
             self.read(Partition::all().map(|partition| Query::page(holders(partition), 0, u64::MAX)).collect()).await?;
-        let mut found = Vec::new();
+        let mut nodes = Vec::new();
         for partition in Partition::all() {
-            found
+            nodes
                 .extend(answers.members()?.iter().filter_map(|(node, _)| Some((partition, NodeId::from_bytes(node)?))));
         }
-        Ok(found)
+        Ok(nodes)
     }
 
-    /// Returns deliveries of a node in order, after a position, of one receiver or of all, without unreadable ones.
-    async fn deliveries_of(
+    /// Returns the deliveries of a node in order: at most `limit` after the id `after`, of one receiver or of all.
+    /// Skips unreadable deliveries.
+    async fn node_deliveries(
         &self,
         node: NodeId,
         after: Option<DeliveryId>,
-        of: Option<&Receiver>,
+        receiver: Option<&Receiver>,
         limit: usize,
     ) -> Result<Vec<QueuedDelivery>, StoreError> {
-        let slice = u64::try_from(limit).unwrap_or(u64::MAX).clamp(1, 1_000);
+        let page_size = u64::try_from(limit).unwrap_or(u64::MAX).clamp(1, 1_000);
         let above = |partition| after.map_or(i64::MIN, |id| delivery::number_not_after(partition, id));
-        let has_some = |partition: &Partition| of.is_none_or(|receiver| receiver.client.partition() == *partition);
-        let mut asked: Vec<(Partition, i64)> =
-            Partition::all().filter(has_some).map(|partition| (partition, above(partition))).collect();
+        let is_searched =
+            |partition: &Partition| receiver.is_none_or(|receiver| receiver.client.partition() == *partition);
+        let mut positions: Vec<(Partition, i64)> =
+            Partition::all().filter(is_searched).map(|partition| (partition, above(partition))).collect();
         let mut deliveries = Vec::new();
-        let mut found = [0; 64];
-        while !asked.is_empty() {
+        let mut found_in_partition = [0; 64];
+        while !positions.is_empty() {
             let members = |(partition, above): &(Partition, i64)| Query::Members {
                 index: outbox(*partition, node),
                 above: *above,
                 until: i64::MAX.into(),
                 offset: 0,
-                limit: slice,
+                limit: page_size,
             };
-            let mut answers = self.read(asked.iter().map(members).collect()).await?;
-            let mut further = Vec::new();
-            for (partition, _) in asked {
+            let mut answers = self.read(positions.iter().map(members).collect()).await?;
+            let mut next_positions = Vec::new();
+            for (partition, _) in positions {
                 let page = answers.members()?;
-                let is_full = page.len() as u64 == slice;
+                let is_full = page.len() as u64 == page_size;
                 let last = page.last().map_or(i64::MAX, |(_, number)| *number);
                 for (member, number) in page {
                     let id = delivery::id(partition, number);
                     match of_member(id, &member) {
-                        Some(delivery) if of.is_none_or(|receiver| *receiver == delivery.receiver) => {
-                            found[usize::from(partition.number())] += 1;
+                        Some(delivery) if receiver.is_none_or(|receiver| *receiver == delivery.receiver) => {
+                            found_in_partition[usize::from(partition.number())] += 1;
                             deliveries.push(delivery);
                         }
                         Some(_) => {}
-                        // It delays no other delivery.
+                        // An unreadable delivery must not delay the others.
                         None => tracing::error!(delivery.id = %id, "a delivery in the outbox cannot be read"),
                     }
                 }
-                if is_full && found[usize::from(partition.number())] < limit {
-                    further.push((partition, last));
+                if is_full && found_in_partition[usize::from(partition.number())] < limit {
+                    next_positions.push((partition, last));
                 }
             }
-            asked = further;
+            positions = next_positions;
         }
         deliveries.sort_unstable_by_key(|delivery| delivery.id);
         deliveries.truncate(limit);
@@ -196,35 +199,37 @@ impl Store {
     pub(crate) async fn abandon(&self, node: NodeId) -> Result<u64, StoreError> {
         let (mut marked, mut after) = (0, None);
         loop {
-            let page = self.deliveries_of(node, after, None, SLICE).await?;
+            let page = self.node_deliveries(node, after, None, DELIVERIES_AT_ONCE).await?;
             let Some(last) = page.last() else { return Ok(marked) };
             after = Some(last.id);
-            let batches = page.iter().map(|delivery| delivery::abandon(&delivery.subject, delivery.id, node, call()));
+            let batches =
+                page.iter().map(|delivery| delivery::abandon(&delivery.subject, delivery.id, node, new_call()));
             marked +=
                 self.engine().commit(batches.collect()).await?.iter().filter(|applied| is_done(applied)).count() as u64;
         }
     }
 
-    /// Takes over from a dead node. Returns the number of deliveries moved here, and of attempts left unknown.
+    /// Takes over the deliveries of a dead node. Returns the number of deliveries moved to this node, and of attempts
+    /// marked as unknown. Repeatable.
     ///
     /// # Errors
-    /// Errors of the engine. The call can be repeated.
+    /// Any error of the engine.
     pub async fn take_over(&self, dead: NodeId) -> Result<(u64, u64), StoreError> {
-        let (mut taken, mut unknown) = (0, 0);
+        let (mut moved, mut unknown) = (0, 0);
         loop {
-            let page = self.deliveries_of(dead, None, None, SLICE).await?;
+            let page = self.node_deliveries(dead, None, None, DELIVERIES_AT_ONCE).await?;
             if page.is_empty() {
                 break;
             }
-            let batches = page.iter().flat_map(|delivery| delivery::take_over(delivery, dead, self.node(), call()));
+            let batches = page.iter().flat_map(|delivery| delivery::take_over(delivery, dead, self.node(), new_call()));
             for applied in self.engine().commit(batches.collect()).await?.chunks(3) {
-                taken += u64::from(is_done(&applied[0]));
+                moved += u64::from(is_done(&applied[0]));
                 unknown += u64::from(is_done(&applied[1]));
             }
         }
         self.engine()
             .commit(Partition::all().map(|partition| delivery::forget_holder(partition, dead)).collect())
             .await?;
-        Ok((taken, unknown))
+        Ok((moved, unknown))
     }
 }

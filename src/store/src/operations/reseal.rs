@@ -1,7 +1,7 @@
-//! Resealing values that are sealed under an old key: one kind of record after the other, by its sealed fields.
+//! Resealing values that are sealed under an old key, one kind of record after the other.
 //!
-//! A scan gives keys in any order. Those of a step are sorted by their digests, so that an interrupted step resumes
-//! with the following ones, even if others were added or removed.
+//! A scan returns keys in any order. The keys of one scan step are sorted by digest. An interrupted step resumes after
+//! the last processed digest, even if keys were added or removed meanwhile.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use tokio::task::spawn_blocking;
@@ -15,62 +15,63 @@ use crate::records::ALL;
 use crate::reseal::{ResealCursor, Resealed, sealed_anew};
 use crate::vault::EncryptionKeyId;
 
-/// Bytes that one step reads, except its last slice.
+/// Bytes that one step reads; its last slice may exceed them.
 const STEP_BYTES: usize = 4 * 1_024 * 1_024;
-/// Records, or entries of a list, read at once; each may hold a photo.
-const SLICE: usize = 16;
+/// Records, or entries of a list, read at once; each may contain a photo.
+const ROWS_AT_ONCE: usize = 16;
 
-/// The beginning of the digest of a key.
+/// The first bytes of the digest of a key.
 type Digest = [u8; 16];
 
-/// A place in the scan of a kind.
+/// A position in the scan of a kind.
 #[derive(Clone, Copy, Default)]
-struct Place {
-    /// The number of the server.
+struct Position {
+    /// Number of the server.
     part: [u8; 2],
-    /// The last processed key of the scan's step.
+    /// The last processed key of the scan step.
     after: Digest,
-    /// Number of the next entry in that key, a list; 0 when it was processed completely.
+    /// Number of the next entry to process if that key is a list; 0 once the key is processed.
     entry: [u8; 8],
 }
 
-/// A record, or an entry of a list as one.
+/// A record, or an entry of a list in the form of a record.
 struct Row {
     key: Key,
-    /// The number of the entry; 0 for a record.
+    /// Number of the entry; 0 for a record.
     number: u64,
     record: Record,
 }
 
-/// A row with its values under an old key, and the same values resealed.
+/// A row with its values that are sealed under an old key, and the resealed values.
 struct Replacement {
     row: Row,
     old: Vec<(&'static str, Vec<u8>)>,
-    fresh: Vec<(&'static str, Vec<u8>)>,
+    resealed: Vec<(&'static str, Vec<u8>)>,
 }
 
 /// The result of a step.
 struct Step {
     resealed: Resealed,
-    /// The first unprocessed key.
-    rest: Option<Place>,
+    /// Position of the first unprocessed key; `None` if all keys were processed.
+    resume_at: Option<Position>,
 }
 
 impl Store {
-    /// Runs one step of a pass: checks about `limit` records from the cursor on, and reseals values under other keys.
-    /// Repeatable; a pass can begin again at any time.
+    /// Runs one step of a pass: checks about `limit` records from the cursor on, and reseals values that are sealed
+    /// under old keys. Repeatable; a pass can restart at any time.
     pub fn reseal(&self, from: ResealCursor, limit: usize) -> StoreFuture<Resealed> {
         self.run(move |store| async move {
             let Some(table) = sealed_tables().nth(from.part.into()) else { return Ok(Resealed::default()) };
-            let place = Place::read(&from.name);
-            let scan = ScanFrom { part: u16::from_be_bytes(place.part), number: from.number };
+            let position = Position::decode(&from.name);
+            let scan = ScanFrom { part: u16::from_be_bytes(position.part), number: from.number };
             let scanned = store.engine().scan(table, scan, limit).await?;
-            let Step { mut resealed, rest } = store.reseal_keys(place, following(scanned.keys, place), limit).await?;
-            resealed.next = match (rest, scanned.next) {
-                (Some(rest), _) => Some(ResealCursor { name: rest.written(), ..from }),
+            let keys = keys_after(scanned.keys, position);
+            let Step { mut resealed, resume_at } = store.reseal_keys(position, keys, limit).await?;
+            resealed.next = match (resume_at, scanned.next) {
+                (Some(position), _) => Some(ResealCursor { name: position.encode(), ..from }),
                 (None, Some(ScanFrom { part, number })) => {
-                    let place = Place { part: part.to_be_bytes(), ..Place::default() };
-                    Some(ResealCursor { number, name: place.written(), ..from })
+                    let position = Position { part: part.to_be_bytes(), ..Position::default() };
+                    Some(ResealCursor { number, name: position.encode(), ..from })
                 }
                 (None, None) => Some(from.part + 1)
                     .filter(|part| sealed_tables().nth((*part).into()).is_some())
@@ -85,36 +86,42 @@ impl Store {
         self.vault().sealing_key()
     }
 
-    /// Processes the keys of a scan's step, up to a number of rows or bytes.
-    async fn reseal_keys(&self, mut place: Place, keys: Vec<(Digest, Key)>, limit: usize) -> Result<Step, StoreError> {
-        let (mut resealed, mut rows_left, mut room) = (Resealed::default(), limit.max(1), STEP_BYTES);
+    /// Reseals the keys of a scan step, up to `limit` rows and [`STEP_BYTES`].
+    async fn reseal_keys(
+        &self,
+        mut position: Position,
+        keys: Vec<(Digest, Key)>,
+        limit: usize,
+    ) -> Result<Step, StoreError> {
+        let (mut resealed, mut rows_left, mut bytes_left) = (Resealed::default(), limit.max(1), STEP_BYTES);
         let mut keys = keys.as_slice();
         while let Some((first, key)) = keys.first() {
-            if rows_left == 0 || room == 0 {
-                return Ok(Step { resealed, rest: Some(place) });
+            if rows_left == 0 || bytes_left == 0 {
+                return Ok(Step { resealed, resume_at: Some(position) });
             }
-            let slice = SLICE.min(rows_left);
+            let slice = ROWS_AT_ONCE.min(rows_left);
             let rows = if key.table.form == Form::List {
-                let number = if place.after == *first { u64::from_be_bytes(place.entry).max(1) } else { 1 };
+                let number = if position.after == *first { u64::from_be_bytes(position.entry).max(1) } else { 1 };
                 let rows = self.entries_as_rows(key, number, slice).await?;
                 let next = rows.last().map_or(0, |row| row.number + 1);
-                place = Place { after: *first, entry: next.to_be_bytes(), ..place };
+                position = Position { after: *first, entry: next.to_be_bytes(), ..position };
                 if rows.is_empty() {
                     keys = &keys[1..];
                 }
                 rows
             } else {
-                let (some, others) = keys.split_at(slice.min(keys.len()));
-                place = Place { after: some.last().map_or(*first, |(last, _)| *last), entry: [0; 8], ..place };
+                let (chunk, others) = keys.split_at(slice.min(keys.len()));
+                let after = chunk.last().map_or(*first, |(last, _)| *last);
+                position = Position { after, entry: [0; 8], ..position };
                 keys = others;
-                self.records_as_rows(some).await?
+                self.records_as_rows(chunk).await?
             };
             rows_left -= rows.len();
             let sizes = rows.iter().flat_map(|row| row.record.fields.values().map(Value::size));
-            room = room.saturating_sub(sizes.sum());
+            bytes_left = bytes_left.saturating_sub(sizes.sum());
             self.reseal_rows(rows, &mut resealed).await?;
         }
-        Ok(Step { resealed, rest: None })
+        Ok(Step { resealed, resume_at: None })
     }
 
     async fn records_as_rows(&self, keys: &[(Digest, Key)]) -> Result<Vec<Row>, StoreError> {
@@ -136,55 +143,50 @@ impl Store {
         Ok((first..).zip(entries).map(row).collect())
     }
 
-    /// Reseals the values of rows that are under another key than the sealing one.
-    async fn reseal_rows(&self, rows: Vec<Row>, resealed: &mut Resealed) -> Result<(), StoreError> {
-        let is_sealed = |row: &Row| values(row).count() as u64;
-        resealed.looked_at += rows.iter().map(is_sealed).sum::<u64>();
-        let is_old = |row: &Row| values(row).any(|(_, _, sealed)| !self.vault().seals_like(sealed));
+    /// Reseals the values of rows that are sealed under an old key.
+    async fn reseal_rows(&self, rows: Vec<Row>, progress: &mut Resealed) -> Result<(), StoreError> {
+        let values = |row: &Row| sealed_values(row).count() as u64;
+        progress.looked_at += rows.iter().map(values).sum::<u64>();
+        let is_old = |row: &Row| sealed_values(row).any(|(_, _, sealed)| !self.vault().seals_like(sealed));
         let old: Vec<Row> = rows.into_iter().filter(is_old).collect();
         if old.is_empty() {
             return Ok(());
         }
         let store = self.clone();
         let work = move || old.into_iter().map(|row| store.replacement(row)).collect::<Vec<_>>();
-        let ready = if self.engine().works_at_once() {
+        let replacements = if self.engine().works_at_once() {
             work()
         } else {
             spawn_blocking(work).await.map_err(|_| StoreError::unavailable("the runtime is shutting down"))?
         };
-        let mut sent = Vec::with_capacity(ready.len());
-        let mut batches = Vec::with_capacity(ready.len());
-        for Replacement { row, old, fresh } in ready {
+        let mut replaced = Vec::with_capacity(replacements.len());
+        let mut batches = Vec::with_capacity(replacements.len());
+        for Replacement { row, old, resealed } in replacements {
             let (opened, unopened): (Vec<_>, Vec<_>) =
-                old.into_iter().partition(|(name, _)| fresh.iter().any(|(known, _)| known == name));
-            unopened.iter().for_each(|(_, sealed)| resealed.leave(sealed));
+                old.into_iter().partition(|(name, _)| resealed.iter().any(|(known, _)| known == name));
+            unopened.iter().for_each(|(_, sealed)| progress.leave(sealed));
             if !opened.is_empty() {
                 let (key, number) = (row.key.clone(), row.number);
-                batches.push(replace(row, &opened, fresh));
-                sent.push((key, number, opened));
+                batches.push(replace_values(row, &opened, resealed));
+                replaced.push((key, number, opened));
             }
         }
         if batches.is_empty() {
             return Ok(());
         }
-        for ((key, number, opened), applied) in sent.iter().zip(self.commit_as_is(batches).await?) {
-            // A batch whose response was lost is refused as well, and its writes are stored.
-            if is_done(&applied) || self.is_sealed_anew(key, *number, opened).await? {
-                resealed.resealed += opened.len() as u64;
+        for ((key, number, opened), applied) in replaced.iter().zip(self.commit_as_is(batches).await?) {
+            // A batch whose response was lost is also refused, but its values are stored.
+            if is_done(&applied) || self.is_resealed(key, *number, opened).await? {
+                progress.resealed += opened.len() as u64;
             } else {
-                opened.iter().for_each(|(_, sealed)| resealed.leave(sealed));
+                opened.iter().for_each(|(_, sealed)| progress.leave(sealed));
             }
         }
         Ok(())
     }
 
-    /// Returns true if the values of a row are under the sealing key.
-    async fn is_sealed_anew(
-        &self,
-        key: &Key,
-        number: u64,
-        old: &[(&'static str, Vec<u8>)],
-    ) -> Result<bool, StoreError> {
+    /// Returns true if these values of a row are sealed under the sealing key.
+    async fn is_resealed(&self, key: &Key, number: u64, old: &[(&'static str, Vec<u8>)]) -> Result<bool, StoreError> {
         let rows = if key.table.form == Form::List {
             self.entries_as_rows(key, number, 1).await?
         } else {
@@ -194,15 +196,16 @@ impl Store {
         Ok(rows.first().is_some_and(|row| old.iter().all(|(name, _)| is_new(row, name))))
     }
 
+    /// Reseals the old values of a row, except those that no key opens.
     fn replacement(&self, row: Row) -> Replacement {
         let is_old = |(_, _, sealed): &(&'static str, Owner, &[u8])| !self.vault().seals_like(sealed);
-        let (mut old, mut fresh) = (Vec::new(), Vec::new());
-        for (name, owner, sealed) in values(&row).filter(is_old) {
+        let (mut old, mut resealed) = (Vec::new(), Vec::new());
+        for (name, owner, sealed) in sealed_values(&row).filter(is_old) {
             let owner = owner.bytes(&row.key.id, &row.record, row.number);
-            fresh.extend(sealed_anew(self.vault(), &owner, sealed).map(|sealed| (name, sealed)));
+            resealed.extend(sealed_anew(self.vault(), &owner, sealed).map(|sealed| (name, sealed)));
             old.push((name, sealed.to_vec()));
         }
-        Replacement { row, old, fresh }
+        Replacement { row, old, resealed }
     }
 }
 
@@ -213,7 +216,7 @@ pub(crate) fn sealed_tables() -> impl Iterator<Item = &'static Table> {
 }
 
 /// Returns the sealed values of a row.
-fn values(row: &Row) -> impl Iterator<Item = (&'static str, Owner, &[u8])> {
+fn sealed_values(row: &Row) -> impl Iterator<Item = (&'static str, Owner, &[u8])> {
     let columns = row.key.table.fields.iter().filter_map(|column| match column.kind {
         ColumnKind::Sealed(owner) => Some((column.name, owner, row.record.bytes(column.name))),
         _ => None,
@@ -221,28 +224,29 @@ fn values(row: &Row) -> impl Iterator<Item = (&'static str, Owner, &[u8])> {
     columns.filter(|(_, _, sealed)| !sealed.is_empty())
 }
 
-/// Returns the batch that replaces values which are unchanged since they were read.
-fn replace(row: Row, old: &[(&'static str, Vec<u8>)], fresh: Vec<(&'static str, Vec<u8>)>) -> Batch {
+/// Builds the batch that replaces values. It is refused if a value has changed since it was read.
+fn replace_values(row: Row, old: &[(&'static str, Vec<u8>)], resealed: Vec<(&'static str, Vec<u8>)>) -> Batch {
     let Row { key, number, mut record } = row;
     let (guards, op) = if key.table.form == Form::List {
-        let of_entry = |record: &mut Record| -> Vec<Value> {
+        let entry_values = |record: &mut Record| -> Vec<Value> {
             key.table.fields.iter().filter_map(|column| record.fields.get(column.name).cloned()).collect()
         };
-        let guards = vec![Guard::Entry(key.clone(), number, of_entry(&mut record))];
-        record.fields.extend(fresh.into_iter().map(|(name, sealed)| (name, sealed.into())));
-        let entry = of_entry(&mut record).into_iter().map(Operand::Value).collect();
+        let guards = vec![Guard::Entry(key.clone(), number, entry_values(&mut record))];
+        record.fields.extend(resealed.into_iter().map(|(name, sealed)| (name, sealed.into())));
+        let entry = entry_values(&mut record).into_iter().map(Operand::Value).collect();
         (guards, Op::Rewrite(key, number, entry))
     } else {
         let guards = old.iter().map(|(name, sealed)| Guard::Equal(key.clone(), name, sealed.clone().into())).collect();
-        (guards, Op::Set(key, fresh.into_iter().map(|(name, sealed)| (name, sealed.into())).collect()))
+        (guards, Op::Set(key, resealed.into_iter().map(|(name, sealed)| (name, sealed.into())).collect()))
     };
     Batch::on_full(guards, vec![op])
 }
 
-/// Returns the keys after a place, in the order of their digests.
-fn following(keys: Vec<Key>, place: Place) -> Vec<(Digest, Key)> {
-    let is_next =
-        |(digest, _): &(Digest, Key)| *digest > place.after || (*digest == place.after && place.entry != [0; 8]);
+/// Returns the keys from a position on, in the order of their digests.
+fn keys_after(keys: Vec<Key>, position: Position) -> Vec<(Digest, Key)> {
+    let is_next = |(digest, _): &(Digest, Key)| {
+        *digest > position.after || (*digest == position.after && position.entry != [0; 8])
+    };
     let mut keys: Vec<_> = keys.into_iter().map(|key| (digest_of(&key), key)).filter(is_next).collect();
     keys.sort_unstable_by_key(|(digest, _)| *digest);
     // A scan may return a key twice.
@@ -257,16 +261,16 @@ fn digest_of(key: &Key) -> Digest {
     beginning
 }
 
-impl Place {
-    /// Returns the place in the name of a cursor; missing bytes are zeros.
-    fn read(name: &[u8]) -> Self {
-        let mut place = Self::default();
-        let Self { part, after, entry } = &mut place;
+impl Position {
+    /// Decodes the position in the name of a cursor; missing bytes count as zeros.
+    fn decode(name: &[u8]) -> Self {
+        let mut position = Self::default();
+        let Self { part, after, entry } = &mut position;
         part.iter_mut().chain(after).chain(entry).zip(name).for_each(|(to, from)| *to = *from);
-        place
+        position
     }
 
-    fn written(self) -> Vec<u8> {
+    fn encode(self) -> Vec<u8> {
         [&self.part[..], &self.after, &self.entry].concat()
     }
 }

@@ -20,8 +20,8 @@ use crate::records::{client, tenancy};
 use crate::sealing::{seal_app, seal_urls, unseal_app, unseal_urls};
 use crate::tenancy::KeyGrant;
 use crate::transitions::tenancy::{
-    Changes, client_of, create_client, key_of, list, name_key, note_use, of_client, of_key, put_app, put_key, retired,
-    write,
+    Changes, add_to_list, client_fields, create_client, decode_client, decode_key, index_key, key_fields, note_use,
+    put_app, put_key, retire, write,
 };
 
 impl Store {
@@ -29,7 +29,7 @@ impl Store {
     pub fn create_client(&self, created: Client) -> StoreFuture<()> {
         self.run(|store| async move {
             if store.record(client::client(&created.client_id)).await?.is_none() {
-                // Refused: another call has created the client.
+                // A refusal means that another call has created the client.
                 store.commit_in_order(create_client(&created, None).into()).await?;
             }
             Ok(())
@@ -41,29 +41,29 @@ impl Store {
         self.run(move |store| async move {
             let total = store.read(vec![Query::count(client::clients())]).await?.number()?;
             let ids = store.ids(client::clients(), page.offset(), page.page_size.into()).await?;
-            let items = store.records_of(ids, client::client, |id, record| client_of(id, &record)).await?;
+            let items = store.load_records(ids, client::client, |id, record| decode_client(id, &record)).await?;
             Ok(Page { items, total })
         })
     }
 
-    /// Returns the client.
+    /// Returns the client with this id.
     pub fn load_client(&self, id: ClientId) -> StoreFuture<Option<Client>> {
         self.run(|store| async move {
             match store.record(client::client(&id)).await? {
-                Some(record) => Ok(Some(client_of(id, &record)?)),
+                Some(record) => Ok(Some(decode_client(id, &record)?)),
                 None => store.confirmed(None).await,
             }
         })
     }
 
-    /// Changes a client at this time; `None` when there is no such client.
+    /// Changes a client at the time `at`; `None` when there is no such client.
     pub fn patch_client(&self, id: ClientId, patch: ClientPatch, at: Timestamp) -> StoreFuture<Option<Client>> {
         self.run(move |store| async move {
             let change = |record: &Record| {
-                let before = client_of(id.clone(), record)?;
+                let before = decode_client(id.clone(), record)?;
                 let mut after = before.clone();
                 after.apply(patch.clone(), at);
-                Ok(((after != before).then(|| of_client(&after)), after))
+                Ok(((after != before).then(|| client_fields(&after)), after))
             };
             store.change(client::client(&id), change).await
         })
@@ -76,7 +76,7 @@ impl Store {
         })
     }
 
-    /// Returns the logo.
+    /// Returns the logo with this id.
     pub fn load_logo(&self, id: LogoId) -> StoreFuture<Option<Icon>> {
         self.run(move |store| async move {
             match store.record(tenancy::logo(id)).await? {
@@ -100,14 +100,16 @@ impl Store {
         self.run(|store| async move {
             let (id, owner) = (&app.app_id, &app.client_id);
             for _ in 0..ATTEMPTS {
-                let Some((listed, [known])) = store.read_of(owner, tenancy::apps(owner), [tenancy::app(id)]).await?
+                let Some((listed, [record])) =
+                    store.read_list_and_records(owner, tenancy::apps(owner), [tenancy::app(id)]).await?
                 else {
                     return store.confirmed(false).await;
                 };
-                if known.is_some() {
+                if record.is_some() {
                     return Ok(true);
                 }
-                let mut batches = Vec::from_iter(list(tenancy::apps(owner), &listed, [(id.as_str(), app.created_at)]));
+                let mut batches =
+                    Vec::from_iter(add_to_list(tenancy::apps(owner), &listed, [(id.as_str(), app.created_at)]));
                 batches.push(put_app(&app, seal_app(store.vault(), &app)?, None));
                 if store.commit_in_order(batches).await? {
                     return Ok(true);
@@ -117,7 +119,7 @@ impl Store {
         })
     }
 
-    /// Returns the app.
+    /// Returns the app with this id.
     pub fn load_app(&self, id: AppId) -> StoreFuture<Option<App>> {
         self.run(move |store| async move {
             match store.record(tenancy::app(&id)).await? {
@@ -127,9 +129,7 @@ impl Store {
         })
     }
 
-    /// Changes an app; `None` when there is no such app.
-    ///
-    /// An app that the vault cannot open stays as it is.
+    /// Changes an app; `None` when there is no such app. An app that the vault cannot open is not changed.
     pub fn patch_app(&self, id: AppId, patch: AppPatch) -> StoreFuture<Option<App>> {
         self.run(move |store| async move {
             let change = |record: &Record| {
@@ -145,7 +145,7 @@ impl Store {
 
     /// Returns the apps of a client by creation time.
     pub fn list_apps(&self, client: ClientId) -> StoreFuture<Vec<App>> {
-        self.run(|store| async move { store.apps_of(&client).await })
+        self.run(|store| async move { store.client_apps(&client).await })
     }
 
     /// Stores a key's digest; `false` when its client does not exist. Repeatable by key id.
@@ -153,18 +153,19 @@ impl Store {
         self.run(move |store| async move {
             let (id, owner) = (&key.key_id, &key.client_id);
             for _ in 0..ATTEMPTS {
-                let asked = [tenancy::api_key_id(id), tenancy::api_key(&digest)];
-                let Some((listed, [named, known])) = store.read_of(owner, tenancy::api_keys(owner), asked).await?
+                let keys = [tenancy::api_key_id(id), tenancy::api_key(&digest)];
+                let Some((listed, [id_record, record])) =
+                    store.read_list_and_records(owner, tenancy::api_keys(owner), keys).await?
                 else {
                     return store.confirmed(false).await;
                 };
-                // The first digest of an id stays.
-                if known.is_some() || named.as_ref().is_some_and(|named| named.bytes("digest") != digest.0) {
+                // A key id keeps its first digest.
+                if record.is_some() || id_record.as_ref().is_some_and(|known| known.bytes("digest") != digest.0) {
                     return Ok(true);
                 }
                 let mut batches =
-                    Vec::from_iter(list(tenancy::api_keys(owner), &listed, [(id.as_str(), key.created_at)]));
-                batches.extend(named.is_none().then(|| name_key(id, &digest)));
+                    Vec::from_iter(add_to_list(tenancy::api_keys(owner), &listed, [(id.as_str(), key.created_at)]));
+                batches.extend(id_record.is_none().then(|| index_key(id, &digest)));
                 batches.push(put_key(&key, &digest, None));
                 if store.commit_in_order(batches).await? {
                     return Ok(true);
@@ -176,24 +177,28 @@ impl Store {
 
     /// Returns the keys of a client by creation time, revoked ones included.
     pub fn list_keys(&self, client: ClientId) -> StoreFuture<Vec<ApiKeyRecord>> {
-        self.run(|store| async move { Ok(store.keys_of(&client).await?.into_iter().map(|named| named.key).collect()) })
+        self.run(|store| async move {
+            Ok(store.client_keys(&client).await?.into_iter().map(|transferred| transferred.key).collect())
+        })
     }
 
-    /// Returns the last noted use of each used key of a client.
+    /// Returns the last recorded use of each key of a client. Unused keys are left out.
     pub fn key_uses(&self, client: ClientId) -> StoreFuture<Vec<(KeyId, Timestamp)>> {
         self.run(|store| async move {
             let ids: Vec<KeyId> = store.ids(tenancy::api_keys(&client), 0, u64::MAX).await?;
-            let named = store
-                .records_of(ids, tenancy::api_key_id, |id, named| Ok((id, KeyDigest(named.array("digest")?))))
+            let digests = store
+                .load_records(ids, tenancy::api_key_id, |id, record| Ok((id, KeyDigest(record.array("digest")?))))
                 .await?;
-            let key = |named: &(KeyId, KeyDigest)| tenancy::api_key(&named.1);
-            let uses =
-                store.records_of(named, key, |(id, _), record| Ok(record.time("used_at").map(|at| (id, at)))).await?;
+            let key = |(_, digest): &(KeyId, KeyDigest)| tenancy::api_key(digest);
+            let uses = store
+                .load_records(digests, key, |(id, _), record| Ok(record.time("used_at").map(|at| (id, at))))
+                .await?;
             Ok(uses.into_iter().flatten().collect())
         })
     }
 
-    /// Notes that a key is used, unless a use was noted within the interval.
+    /// Records the use of a key, unless a use was recorded within the interval. `known` is the last recorded use that
+    /// the caller has read.
     pub fn note_key_use(
         &self,
         digest: KeyDigest,
@@ -204,8 +209,8 @@ impl Store {
         self.run(move |store| async move { store.commit(note_use(&digest, known, at, interval)).await.map(drop) })
     }
 
-    /// Sets the end of a key: `revoked_at` at once, `expires_at` later; with neither, the key is only read. `None` when
-    /// there is no such key. The first revocation stands, and of two expiry times the earlier one.
+    /// Ends a key: immediately at `revoked_at`, or later at `expires_at`. The first revocation stands, and the earlier
+    /// of two expiry times. Without either argument it only returns the key; `None` when there is no such key.
     pub fn retire_key(
         &self,
         id: KeyId,
@@ -213,37 +218,37 @@ impl Store {
         expires_at: Option<Timestamp>,
     ) -> StoreFuture<Option<ApiKeyRecord>> {
         self.run(move |store| async move {
-            let Some(named) = store.record(tenancy::api_key_id(&id)).await? else { return store.confirmed(None).await };
-            let change = |record: &Record| {
-                let before = key_of(record)?;
-                let after = retired(before.clone(), revoked_at, expires_at);
-                Ok(((after != before).then(|| of_key(&after)), after))
+            let Some(id_record) = store.record(tenancy::api_key_id(&id)).await? else {
+                return store.confirmed(None).await;
             };
-            store.change(tenancy::api_key(&KeyDigest(named.array("digest")?)), change).await
+            let change = |record: &Record| {
+                let before = decode_key(record)?;
+                let after = retire(before.clone(), revoked_at, expires_at);
+                Ok(((after != before).then(|| key_fields(&after)), after))
+            };
+            store.change(tenancy::api_key(&KeyDigest(id_record.array("digest")?)), change).await
         })
     }
 
-    /// Returns the key with this digest, with its client and an app.
+    /// Returns the API key with this digest, its client, and the app `app`.
     pub fn find_key(&self, digest: KeyDigest, app: AppId) -> StoreFuture<Option<KeyGrant>> {
         self.run(move |store| async move {
             let Some(record) = store.record(tenancy::api_key(&digest)).await? else {
                 return store.confirmed(None).await;
             };
-            let (key, used_at) = (key_of(&record)?, record.time("used_at"));
+            let (key, used_at) = (decode_key(&record)?, record.time("used_at"));
             let queries = [client::client(&key.client_id), tenancy::app(&app)].map(Query::Record);
             let mut answers = store.read(queries.into()).await?;
             let Some(client) = answers.record()? else { return store.confirmed(None).await };
-            let client = client_of(key.client_id.clone(), &client)?;
+            let client = decode_client(key.client_id.clone(), &client)?;
             let app =
                 answers.record()?.map(|record| unseal_app(store.vault(), &app, record.bytes("record"))).transpose()?;
             Ok(Some(KeyGrant { key, used_at, client, app }))
         })
     }
 
-    /// Registers the URL for webhooks of an API type, or removes it. Returns the URLs that the app has now, or `None`
-    /// when there is no such app.
-    ///
-    /// URLs that the vault cannot open stay as they are.
+    /// Registers or removes the URL for webhooks of an API type. Returns all registered URLs of the app, or `None` when
+    /// there is no such app. URLs that the vault cannot open are not changed.
     pub fn set_webhook_url(
         &self,
         id: AppId,
@@ -252,7 +257,7 @@ impl Store {
     ) -> StoreFuture<Option<RegisteredUrls>> {
         self.run(move |store| async move {
             let change = |record: &Record| {
-                let before = store.urls_of(&id, record)?;
+                let before = store.decode_urls(&id, record)?;
                 let mut after = before.clone();
                 after.set(api_type, url.clone());
                 let sealed = (after != before).then(|| seal_urls(store.vault(), &id, &after)).transpose()?;
@@ -266,14 +271,14 @@ impl Store {
     pub fn webhook_urls(&self, id: AppId) -> StoreFuture<Option<RegisteredUrls>> {
         self.run(|store| async move {
             match store.record(tenancy::app(&id)).await? {
-                Some(record) => Ok(Some(store.urls_of(&id, &record)?)),
+                Some(record) => Ok(Some(store.decode_urls(&id, &record)?)),
                 None => store.confirmed(None).await,
             }
         })
     }
 
-    /// Commits batches in this order, or as one where places can be joined. Returns false when a guard has refused one;
-    /// those after it were then not committed. None of them uses the result of an operation.
+    /// Commits batches in this order, or joined into one batch on a store of one node. Returns false if a guard refused
+    /// a batch; the batches after it are then not committed. No batch may use the result of an operation.
     pub(super) async fn commit_in_order(&self, mut batches: Vec<Batch>) -> Result<bool, StoreError> {
         if !self.engine().is_shared() {
             let (guards, ops): (Vec<_>, Vec<_>) = batches.into_iter().map(|batch| (batch.guards, batch.ops)).unzip();
@@ -287,8 +292,8 @@ impl Store {
         Ok(true)
     }
 
-    /// Writes the result of `change` for a record, if it is unchanged since it was read, and otherwise retries; `None`
-    /// when there is none. An empty change is not written, so a repeated call sees the first one's result.
+    /// Reads a record, applies `change`, and writes the changed fields. Retries if the record changed between the read
+    /// and the write. Returns `None` without a record. If `change` returns no fields, nothing is written.
     pub(super) async fn change<T>(
         &self,
         key: Key,
@@ -305,8 +310,8 @@ impl Store {
         Err(StoreError::Overloaded)
     }
 
-    /// Reads a list of a client and some records; `None` when there is no such client.
-    async fn read_of<const N: usize>(
+    /// Reads a list of a client and the records under `keys`; `None` when there is no such client.
+    async fn read_list_and_records<const N: usize>(
         &self,
         owner: &ClientId,
         index: Key,
@@ -315,11 +320,11 @@ impl Store {
         let mut queries = vec![Query::Fields(client::client(owner), &["created_at"]), Query::page(index, 0, u64::MAX)];
         queries.extend(keys.into_iter().map(Query::Record));
         let mut answers = self.read(queries).await?;
-        let (owner, listed, mut found) = (answers.record()?, answers.members()?, [const { None }; N]);
-        for record in &mut found {
+        let (owner, listed, mut records) = (answers.record()?, answers.members()?, [const { None }; N]);
+        for record in &mut records {
             *record = answers.record()?;
         }
-        Ok(owner.map(|_| (listed, found)))
+        Ok(owner.map(|_| (listed, records)))
     }
 
     /// Returns the ids on a page of a list.
@@ -330,37 +335,37 @@ impl Store {
         ids.ok_or_else(|| StoreError::unreadable("a list"))
     }
 
-    /// Reads the records with these ids that exist.
-    pub(super) async fn records_of<I, T>(
+    /// Reads and decodes the records with these ids. Missing records are left out.
+    pub(super) async fn load_records<I, T>(
         &self,
         ids: Vec<I>,
         key: impl Fn(&I) -> Key,
-        read: impl Fn(I, Record) -> Result<T, StoreError>,
+        decode: impl Fn(I, Record) -> Result<T, StoreError>,
     ) -> Result<Vec<T>, StoreError> {
         let mut answers = self.read(ids.iter().map(|id| Query::Record(key(id))).collect()).await?;
-        let mut found = Vec::with_capacity(ids.len());
+        let mut decoded = Vec::with_capacity(ids.len());
         for id in ids {
-            found.extend(answers.record()?.map(|record| read(id, record)).transpose()?);
+            decoded.extend(answers.record()?.map(|record| decode(id, record)).transpose()?);
         }
-        Ok(found)
+        Ok(decoded)
     }
 
     /// Returns the apps of a client by creation time.
-    pub(super) async fn apps_of(&self, client: &ClientId) -> Result<Vec<App>, StoreError> {
+    pub(super) async fn client_apps(&self, client: &ClientId) -> Result<Vec<App>, StoreError> {
         let ids = self.ids(tenancy::apps(client), 0, u64::MAX).await?;
-        self.records_of(ids, tenancy::app, |id, record| unseal_app(self.vault(), &id, record.bytes("record"))).await
+        self.load_records(ids, tenancy::app, |id, record| unseal_app(self.vault(), &id, record.bytes("record"))).await
     }
 
     /// Returns the keys of a client by creation time.
-    pub(super) async fn keys_of(&self, client: &ClientId) -> Result<Vec<TransferredKey>, StoreError> {
+    pub(super) async fn client_keys(&self, client: &ClientId) -> Result<Vec<TransferredKey>, StoreError> {
         let ids = self.ids(tenancy::api_keys(client), 0, u64::MAX).await?;
         let digests =
-            self.records_of(ids, tenancy::api_key_id, |_, named| named.array("digest").map(KeyDigest)).await?;
-        let key = |digest, record: Record| Ok(TransferredKey { key: key_of(&record)?, digest });
-        self.records_of(digests, tenancy::api_key, key).await
+            self.load_records(ids, tenancy::api_key_id, |_, record| record.array("digest").map(KeyDigest)).await?;
+        let key = |digest, record: Record| Ok(TransferredKey { key: decode_key(&record)?, digest });
+        self.load_records(digests, tenancy::api_key, key).await
     }
 
-    fn urls_of(&self, id: &AppId, record: &Record) -> Result<RegisteredUrls, StoreError> {
+    fn decode_urls(&self, id: &AppId, record: &Record) -> Result<RegisteredUrls, StoreError> {
         if record.has("urls") {
             unseal_urls(self.vault(), id, record.bytes("urls"))
         } else {

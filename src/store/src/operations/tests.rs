@@ -1,4 +1,4 @@
-//! The properties of every store, over the memory engine.
+//! The conformance suite over the memory engine, and tests of operations on it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ mod outbox;
 mod reseal;
 mod shared;
 
-/// A store in memory, with a clock that the test moves.
+/// A store in memory, with a clock that the test advances.
 pub(crate) struct MemoryTestStore {
     store: Store,
     pub(crate) engine: MemoryEngine,
@@ -29,10 +29,10 @@ pub(crate) struct MemoryTestStore {
 }
 
 pub(crate) fn test_store() -> MemoryTestStore {
-    test_store_keeping(RETENTION)
+    test_store_with_retention(RETENTION)
 }
 
-fn test_store_keeping(retention: Retention) -> MemoryTestStore {
+fn test_store_with_retention(retention: Retention) -> MemoryTestStore {
     let clock = Arc::new(ManualClock::starting_at(Timestamp::from_millis(1_900_000_000_000)));
     store_with(MemoryEngine::new(clock.clone()), clock, &[7, 6], NodeId::generate(), retention)
 }
@@ -70,17 +70,17 @@ mod conformance {
 }
 
 mod models {
-    use super::{test_store, test_store_keeping};
+    use super::{test_store, test_store_with_retention};
 
-    // Every call is executed at once.
+    // The memory engine executes every call immediately.
     crate::conformance::models::store_models!(
-        Behaviour { in_order: true, expires: false }, test_store(), test_store_keeping(event::KEPT), transactions: 64,
-        events: 64, flows: 48
+        Behaviour { in_order: true, expires: false }, test_store(), test_store_with_retention(event::KEPT),
+        transactions: 64, events: 64, flows: 48
     );
 }
 
 #[test]
-fn a_flow_that_is_gone_leaves_the_list_of_open_invitations() {
+fn a_removed_flow_leaves_the_list_of_open_invitations() {
     run(async {
         let test = test_store();
         let party = party(&test).await;

@@ -1,4 +1,4 @@
-//! Transactions.
+//! Transactions: opening, completing, expiring and reading them.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Pending;
 use tokio::sync::broadcast;
 
-use super::{Store, call, count, is_done};
+use super::{Store, count_calls, is_done, new_call};
 use crate::engine::{Applied, Query, Record};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::records::evidence::evidence;
-use crate::records::transaction::{seen_of, transaction, transaction_of};
+use crate::records::transaction::{decode_fetchable, decode_transaction, transaction};
 use crate::records::{client, credential, event, tenancy};
 use crate::redis::NodeId;
 use crate::sealing::{seal_terms, unseal_app, unseal_event};
@@ -22,61 +22,61 @@ use crate::transactions::{
     TransactionSummary,
 };
 use crate::transitions::guests::{self, People};
-use crate::transitions::{complete, credential as memory, event as events, open, summary};
+use crate::transitions::{complete, credential as credential_use, event as events, open, summary};
 use crate::vault::Sealed;
 
 impl Store {
-    /// Checks that the event, if there is one, takes guests now; checks and debits the balance; writes the transaction
-    /// with its ledger entry; counts the scan; and stores the response for its idempotency key. Does all of it or
-    /// nothing. Repeatable by transaction id.
+    /// Opens a transaction. In one step it checks that the event takes guests, debits the balance, writes the
+    /// transaction and its ledger entry, counts the scan, and stores the response for the idempotency key. Repeatable
+    /// by transaction id.
     pub fn open_transaction(&self, open: OpenTransaction) -> StoreFuture<OpenOutcome> {
         self.run(|store| async move {
             store.open_all(vec![open]).await?.pop().unwrap_or_else(|| Err(StoreError::unreadable("an answer")))
         })
     }
 
-    /// Does [`Store::open_transaction`] for several transactions, each by itself; those of one client in this order,
-    /// and in one step of the engine. After an error each of them may have been opened or not.
+    /// Opens several transactions independently, as [`Store::open_transaction`] does, in one step of the engine. The
+    /// transactions of a client are opened in this order. After an error each transaction may be open or not.
     pub fn open_transactions(&self, opens: Vec<OpenTransaction>) -> StoreFuture<Vec<Result<OpenOutcome, StoreError>>> {
-        count("open_transaction", opens.len());
+        count_calls("open_transaction", opens.len());
         let store = self.clone();
         Box::pin(async move { store.open_all(opens).await })
     }
 
-    /// Ends a pending transaction that is in time by the store's clock, remembers its credential
-    /// and queues its webhook if it has a URL. A guest who passed is registered if the event has a
-    /// place *now*, and ends as refused otherwise; only a registration queues the event's webhook,
-    /// to its current URL. Repeatable by transaction id and answer.
+    /// Completes a pending transaction whose window has not ended by the store's clock. Records the use of its
+    /// credential, and queues its webhook if it has a URL. A guest who passed is registered if the event has a place
+    /// *now*, and is refused otherwise. Only a registration queues the event's webhook, to its current URL. Repeatable
+    /// by transaction id and answer.
     pub fn complete_transaction(&self, complete: CompleteTransaction) -> StoreFuture<CompleteOutcome> {
         self.run(|store| async move {
-            let (call, mut known) = (call(), complete.known.clone());
+            let (call, mut known) = (new_call(), complete.known.clone());
             let mut known_event = known.as_ref().and_then(|pending| pending.event);
             for attempt in 0..ATTEMPTS {
-                let mut read = store.read_for(&complete, known.take(), known_event).await?;
-                // Most people are new: guards detect the others.
-                read.people = store.people(&complete, &read, attempt > 0).await?;
-                let of_event = read.transaction.as_ref().and_then(|record| record.opened().event);
-                if of_event != known_event && read.transaction.is_some() {
-                    known_event = of_event;
+                let mut snapshot = store.read_snapshot(&complete, known.take(), known_event).await?;
+                // Most people register once, so the first attempt leaves detecting duplicates to the guards.
+                snapshot.people = store.read_people(&complete, &snapshot, attempt > 0).await?;
+                let event = snapshot.transaction.as_ref().and_then(|record| record.opened().event);
+                if event != known_event && snapshot.transaction.is_some() {
+                    known_event = event;
                     continue;
                 }
                 let completion = match complete::complete(
                     store.vault(),
                     &complete,
-                    &read,
+                    &snapshot,
                     call,
                     store.node(),
                     store.keeps_consents(),
                 ) {
                     Ok(completion) => completion,
                     Err(outcome) => match *outcome {
-                        final_one @ (CompleteOutcome::NotFound | CompleteOutcome::Expired) => {
-                            return store.confirmed(final_one).await;
+                        refused @ (CompleteOutcome::NotFound | CompleteOutcome::Expired) => {
+                            return store.confirmed(refused).await;
                         }
                         outcome => return Ok(outcome),
                     },
                 };
-                if let Some(outcome) = store.commit_completion(completion, &complete, &read).await? {
+                if let Some(outcome) = store.commit_completion(completion, &complete, &snapshot).await? {
                     return Ok(outcome);
                 }
             }
@@ -88,7 +88,7 @@ impl Store {
     pub fn expire_transaction(&self, id: TxnId) -> StoreFuture<ExpireOutcome> {
         self.run(move |store| async move {
             let mut answers = store.engine().read_confirmed(vec![Query::Record(transaction(id))]).await?;
-            let opened = match seen_of(store.vault(), id, answers.record()?.as_ref(), answers.now)? {
+            let opened = match decode_fetchable(store.vault(), id, answers.record()?.as_ref(), answers.now)? {
                 None => return store.confirmed(ExpireOutcome::NotFound).await,
                 Some(TransactionRecord::Completed(record)) => return Ok(ExpireOutcome::AlreadyCompleted(record)),
                 Some(TransactionRecord::Expired(opened)) => {
@@ -97,39 +97,41 @@ impl Store {
                 Some(TransactionRecord::Pending(opened)) => opened,
             };
             let applied = store.commit(complete::expire(&opened)).await?;
-            complete::expired(store.vault(), &opened, applied)
+            complete::expire_outcome(store.vault(), &opened, applied)
         })
     }
 
-    /// Returns the transaction, while it is retained.
+    /// Returns the transaction while it is retained.
     pub fn load_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
         self.run(move |store| async move {
             let mut answers = store.read(vec![Query::Record(transaction(id))]).await?;
-            store.seen(id, answers.record()?, answers.now).await
+            store.decode_confirmed(id, answers.record()?, answers.now).await
         })
     }
 
-    /// Returns summaries of transactions, in the order of the ids; `None` for one that is not retained.
+    /// Returns summaries of transactions, in the order of the ids; `None` for transactions that are not retained.
     pub fn summarise_transactions(&self, ids: Vec<TxnId>) -> StoreFuture<Vec<Option<TransactionSummary>>> {
         self.run(|store| async move {
             let mut answers =
                 store.read(ids.iter().map(|id| Query::Fields(transaction(*id), summary::FIELDS)).collect()).await?;
             let now = answers.now;
-            ids.into_iter().map(|id| summary::summary_of(store.vault(), id, answers.record()?.as_ref(), now)).collect()
+            ids.into_iter()
+                .map(|id| summary::decode_summary(store.vault(), id, answers.record()?.as_ref(), now))
+                .collect()
         })
     }
 
-    /// Notes that the page of a transaction was opened, unless that was noted before or the transaction has ended.
+    /// Records the first opening of a pending transaction's page.
     pub fn note_page(&self, id: TxnId) -> StoreFuture<()> {
         self.run(move |store| async move { store.commit(complete::note_page(id)).await.map(drop) })
     }
 
-    /// Notes that the outcome of a transaction was fetched, unless that was noted before.
+    /// Records the first fetch of a completed transaction's outcome.
     pub fn note_poll(&self, id: TxnId) -> StoreFuture<()> {
         self.run(move |store| async move { store.commit(complete::note_poll(id)).await.map(drop) })
     }
 
-    /// Returns the bytes from which the pages of a pending transaction make its intent.
+    /// Returns the bytes from which the pages of a pending transaction build its intent.
     pub fn load_intent(&self, id: TxnId) -> StoreFuture<Option<Vec<u8>>> {
         self.run(move |store| async move {
             let record = store.read(vec![Query::Fields(transaction(id), &["intent"])]).await?.record()?;
@@ -140,33 +142,34 @@ impl Store {
     /// Returns the sealed proof of a completed transaction, if one was stored and its result is retained.
     pub fn load_evidence(&self, id: TxnId) -> StoreFuture<Option<Sealed>> {
         self.run(move |store| async move {
-            let Some(kept) = store.record(evidence(id)).await? else { return store.confirmed(None).await };
-            Sealed::from_bytes(kept.bytes("proof").to_vec()).map(Some).ok_or_else(|| StoreError::unreadable("evidence"))
+            let Some(record) = store.record(evidence(id)).await? else { return store.confirmed(None).await };
+            let proof = Sealed::from_bytes(record.bytes("proof").to_vec());
+            proof.map(Some).ok_or_else(|| StoreError::unreadable("evidence"))
         })
     }
 
-    /// Loads as [`Store::load_transaction`] does, for a node that keeps a copy of a pending transaction:
+    /// Returns the transaction while it is retained, and makes this node a watcher while it is pending:
     /// [`Store::ended_elsewhere`] reports when another node ends it.
     pub fn watch_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
         self.run(move |store| async move {
             for _ in 0..ATTEMPTS {
                 let mut answers = store.engine().read_confirmed(vec![Query::Record(transaction(id))]).await?;
                 let (record, now) = (answers.record()?, answers.now);
-                let watched = record.as_ref().filter(|_| store.engine().is_shared());
-                let watches = match watched.and_then(|record| complete::watch(record, id, store.node())) {
+                let shared = record.as_ref().filter(|_| store.engine().is_shared());
+                let is_watcher = match shared.and_then(|record| complete::watch(record, id, store.node())) {
                     Some(batch) => is_done(&store.commit(batch).await?),
                     None => true,
                 };
-                if watches {
-                    return store.seen(id, record, now).await;
+                if is_watcher {
+                    return store.decode_confirmed(id, record, now).await;
                 }
             }
             Err(StoreError::Overloaded)
         })
     }
 
-    /// Loads the transaction and its app for its webhook. A webhook may wait for longer than the result can be polled,
-    /// so this also returns a result that can no longer be polled.
+    /// Returns the transaction and its app, for its webhook. A webhook may be pending for longer than the result can be
+    /// polled, so this also returns results that can no longer be polled.
     pub fn load_transaction_with_app(
         &self,
         id: TxnId,
@@ -176,15 +179,14 @@ impl Store {
             let mut answers =
                 store.read(vec![Query::Record(transaction(id)), Query::Record(tenancy::app(&app))]).await?;
             let Some(record) = answers.record()? else { return store.confirmed(None).await };
-            let found = transaction_of(store.vault(), id, &record, answers.now)?;
-            let kept = answers.record()?;
-            Ok(Some((found, kept.map(|kept| unseal_app(store.vault(), &app, kept.bytes("record"))).transpose()?)))
+            let transaction = decode_transaction(store.vault(), id, &record, answers.now)?;
+            let app = answers.record()?.map(|record| unseal_app(store.vault(), &app, record.bytes("record")));
+            Ok(Some((transaction, app.transpose()?)))
         })
     }
 
-    /// Returns a receiver of transactions that this node opened or watches and another node ends from now on; `None`
-    /// when there are no other nodes. A notice may be lost, so a waiting caller must also read the transaction from
-    /// time to time.
+    /// Returns a receiver of the transactions that this node opened or watches and that another node ends from now on;
+    /// `None` without other nodes. A notice may be lost, so a caller must also poll the transaction.
     pub fn ended_elsewhere(&self) -> Option<broadcast::Receiver<TxnId>> {
         self.0.ended_elsewhere.as_ref().map(broadcast::Sender::subscribe)
     }
@@ -195,12 +197,12 @@ impl Store {
     }
 
     async fn open_all(&self, opens: Vec<OpenTransaction>) -> Result<Vec<Result<OpenOutcome, StoreError>>, StoreError> {
-        self.has_room()?;
+        self.check_room()?;
         let watcher = self.engine().is_shared().then(|| self.node());
         let (mut outcomes, mut openings, mut batches) = (Vec::with_capacity(opens.len()), Vec::new(), Vec::new());
-        for (place, open) in opens.iter().enumerate() {
+        for (index, open) in opens.iter().enumerate() {
             let Pending { id, client, event, terms, .. } = &*open.pending;
-            // No client has a transaction outside its own partition.
+            // The outcome of an id outside the partition of its client, which no client has.
             outcomes.push(Ok(if event.is_some() {
                 OpenOutcome::EventNotFound
             } else {
@@ -210,15 +212,15 @@ impl Store {
                 let sealed = seal_terms(self.vault(), *id, terms)?;
                 let (batch, opening) = open::open(open, sealed, self.0.retention.expired, watcher);
                 batches.push(batch);
-                openings.push((place, client, opening));
+                openings.push((index, client, opening));
             }
         }
         if !batches.is_empty() {
             let applied = self.engine().commit(batches).await?;
-            for ((place, client, opening), applied) in openings.into_iter().zip(applied) {
-                outcomes[place] = match opening.outcome(applied) {
-                    Some(OpenOutcome::ScansPending) => self.open_behind(&opens[place], watcher).await,
-                    outcome => self.opened(client, outcome).await,
+            for ((index, client, opening), applied) in openings.into_iter().zip(applied) {
+                outcomes[index] = match opening.outcome(applied) {
+                    Some(OpenOutcome::ScansPending) => self.open_after_sweep(&opens[index], watcher).await,
+                    outcome => self.final_outcome(client, outcome).await,
                 };
             }
         }
@@ -226,18 +228,23 @@ impl Store {
     }
 
     /// Counts scans whose window has passed as abandoned, then opens the transaction of a guest.
-    async fn open_behind(&self, open: &OpenTransaction, watcher: Option<NodeId>) -> Result<OpenOutcome, StoreError> {
+    async fn open_after_sweep(
+        &self,
+        open: &OpenTransaction,
+        watcher: Option<NodeId>,
+    ) -> Result<OpenOutcome, StoreError> {
         let Pending { id, client, event, terms, .. } = &*open.pending;
         let Some(event) = event else { return Ok(OpenOutcome::EventNotFound) };
         self.commit(events::abandon(client.partition(), *event)).await?;
         let (batch, opening) =
             open::open(open, seal_terms(self.vault(), *id, terms)?, self.0.retention.expired, watcher);
         let applied = self.commit(batch).await?;
-        self.opened(client, opening.outcome(applied)).await
+        self.final_outcome(client, opening.outcome(applied)).await
     }
 
-    /// Returns the outcome of an opening, also when the transaction was opened before, or the refusal is final.
-    async fn opened(&self, id: &ClientId, outcome: Option<OpenOutcome>) -> Result<OpenOutcome, StoreError> {
+    /// Confirms a final refusal of an opening. `None` means that an earlier call opened the transaction, and gives the
+    /// current balance.
+    async fn final_outcome(&self, id: &ClientId, outcome: Option<OpenOutcome>) -> Result<OpenOutcome, StoreError> {
         match outcome {
             Some(
                 refused @ (OpenOutcome::EventNotFound
@@ -254,27 +261,27 @@ impl Store {
         }
     }
 
-    /// Returns the transaction that was read. A client stops polling at a final state, so a final state is confirmed by
-    /// a second read behind the replicas.
-    async fn seen(
+    /// Decodes the transaction in a record. A client stops polling at a final state, so that state must survive a
+    /// failover: if replicas may lack it, it is read again with confirmation.
+    async fn decode_confirmed(
         &self,
         id: TxnId,
         record: Option<Record>,
         now: Timestamp,
     ) -> Result<Option<TransactionRecord>, StoreError> {
-        match seen_of(self.vault(), id, record.as_ref(), now)? {
+        match decode_fetchable(self.vault(), id, record.as_ref(), now)? {
             Some(TransactionRecord::Completed(_)) if self.engine().may_be_ahead() => {
                 let mut answers = self.engine().read_confirmed(vec![Query::Record(transaction(id))]).await?;
-                seen_of(self.vault(), id, answers.record()?.as_ref(), answers.now)
+                decode_fetchable(self.vault(), id, answers.record()?.as_ref(), answers.now)
             }
-            final_one @ (None | Some(TransactionRecord::Expired(_))) => self.confirmed(final_one).await,
-            found => Ok(found),
+            final_state @ (None | Some(TransactionRecord::Expired(_))) => self.confirmed(final_state).await,
+            other => Ok(other),
         }
     }
 
-    /// Reads the records that decide a completion at this event. A known transaction without an event is assumed to be
-    /// pending, and its credential to be new: if either is wrong, nothing is committed.
-    async fn read_for(
+    /// Reads the records that decide a completion. A known transaction without an event is assumed to be pending, and
+    /// its credential to be unused. If either assumption is wrong, the guards refuse the batch.
+    async fn read_snapshot(
         &self,
         command: &CompleteTransaction,
         known: Option<Arc<Pending>>,
@@ -284,7 +291,7 @@ impl Store {
         if let (Some(pending), None) = (&known, event) {
             let now = pending.opened_at;
             let (transaction, people) = (known.map(TransactionRecord::Pending), People::default());
-            return Ok(complete::Snapshot { transaction, event: None, memory: None, people, now });
+            return Ok(complete::Snapshot { transaction, event: None, last_use: None, people, now });
         }
         let mut queries = vec![];
         queries.extend(known.is_none().then(|| Query::Record(transaction(command.id))));
@@ -296,25 +303,25 @@ impl Store {
         Ok(complete::Snapshot {
             transaction: match known {
                 Some(pending) => Some(TransactionRecord::Pending(pending)),
-                None => seen_of(self.vault(), command.id, answers.record()?.as_ref(), now)?,
+                None => decode_fetchable(self.vault(), command.id, answers.record()?.as_ref(), now)?,
             },
             event: if event.is_some() { answers.record()? } else { None },
-            memory: if presented.is_some() { answers.record()? } else { None },
+            last_use: if presented.is_some() { answers.record()? } else { None },
             people: People::default(),
             now,
         })
     }
 
-    /// Returns the people of the event that was read who matter for this guest; those who share a trait with the guest
-    /// only on request.
-    async fn people(
+    /// Returns how the event handles duplicates, with the scores of the guest's traits. Reads the guests who share a
+    /// trait only if `with_known` is true.
+    async fn read_people(
         &self,
         command: &CompleteTransaction,
-        read: &complete::Snapshot,
+        snapshot: &complete::Snapshot,
         with_known: bool,
     ) -> Result<People, StoreError> {
-        let event = read.transaction.as_ref().and_then(|record| record.opened().event).filter(|_| command.passed);
-        let (Some(id), Some(record)) = (event, &read.event) else { return Ok(People::default()) };
+        let event = snapshot.transaction.as_ref().and_then(|record| record.opened().event).filter(|_| command.passed);
+        let (Some(id), Some(record)) = (event, &snapshot.event) else { return Ok(People::default()) };
         let EventTerms { on_duplicate, secret, .. } = unseal_event(self.vault(), id, record.bytes("terms"))?;
         if on_duplicate == OnDuplicate::Allow {
             return Ok(People { on_duplicate, ..People::default() });
@@ -323,43 +330,42 @@ impl Store {
         let mut known = Vec::new();
         if with_known {
             let index = event::event(command.id.partition(), id).of(&event::PEOPLE);
-            let with = |score: &i64| Query::Members {
+            let members = |score: &i64| Query::Members {
                 index: index.clone(),
                 above: score - 1,
                 until: (*score).into(),
                 offset: 0,
                 limit: 2,
             };
-            let mut answers = self.engine().read_confirmed(scores.iter().map(with).collect()).await?;
+            let mut answers = self.engine().read_confirmed(scores.iter().map(members).collect()).await?;
             for score in &scores {
                 known.extend(
-                    answers.members()?.iter().filter_map(|(member, _)| Some((*score, guests::guest_of(member)?))),
+                    answers.members()?.iter().filter_map(|(member, _)| Some((*score, guests::decode_member(member)?))),
                 );
             }
         }
         Ok(People { on_duplicate, scores, known })
     }
 
-    /// Commits a completion of this call; `None` when the records have changed since they were read. Where places
-    /// cannot be joined, the memory of the credential is reserved before, and released if the transaction does not end
-    /// so.
+    /// Commits a completion; `None` if the records have changed since the snapshot. If one batch cannot span several
+    /// places, the use of the credential is recorded first, and released if the transaction is not completed.
     async fn commit_completion(
         &self,
         mut completion: complete::Completion,
         command: &CompleteTransaction,
-        read: &complete::Snapshot,
+        snapshot: &complete::Snapshot,
     ) -> Result<Option<CompleteOutcome>, StoreError> {
         let reservation = completion.reservation.take();
         let reserved = match reservation {
             Some(reservation) if !self.engine().joins_places() => {
-                if !memory::has_reserved(completion.call, &self.commit(reservation).await?) {
+                if !credential_use::has_reserved(completion.call, &self.commit(reservation).await?) {
                     return Ok(None);
                 }
                 command.credential.map(|presented| (completion.call, presented))
             }
             Some(reservation) => {
                 completion.batch.guards.extend(reservation.guards);
-                // Results of the earlier operations keep their numbers.
+                // Appended last, so that the indexes of the other operations stay valid.
                 completion.batch.ops.extend(reservation.ops);
                 None
             }
@@ -367,18 +373,18 @@ impl Store {
         };
         let batch = std::mem::take(&mut completion.batch);
         let applied = self.commit(batch).await?;
-        if let (Applied::Refused { guard, .. }, Some(opened)) = (&applied, &read.transaction)
-            && Some(*guard) == completion.week
+        if let (Applied::Refused { guard, .. }, Some(opened)) = (&applied, &snapshot.transaction)
+            && Some(*guard) == completion.week_guard
         {
             let Pending { client, opened_at, .. } = opened.opened();
             self.begin_consents(client, *opened_at).await?;
         }
         let outcome = completion.outcome(&applied);
-        // This answer has ended the transaction if another call changed the record before the retry.
-        let has_ended_so =
+        // An equal answer completed the transaction, possibly through an earlier attempt of this call.
+        let was_completed_equally =
             matches!(&applied, Applied::Refused { seen: Some(seen), .. } if seen.bytes("answer") == command.answer.0);
-        if let (None, false, Some((call, presented))) = (&outcome, has_ended_so, reserved) {
-            self.commit(memory::release(&presented, call, read.memory.as_ref())).await?;
+        if let (None, false, Some((call, presented))) = (&outcome, was_completed_equally, reserved) {
+            self.commit(credential_use::release(&presented, call, snapshot.last_use.as_ref())).await?;
         }
         Ok(outcome)
     }

@@ -1,4 +1,4 @@
-//! Handing a client over. An import writes in several places. Repeating an interrupted import completes it.
+//! Exporting a client and importing it into another store. Repeating an interrupted import completes it.
 
 use sakshi_domain::client_transfer::{ClientTransfer, ImportedRecord, KnownClient, TransferredKey};
 use sakshi_domain::ids::ClientId;
@@ -9,7 +9,7 @@ use super::Store;
 use crate::engine::Query;
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::records::{client, tenancy};
-use crate::transitions::tenancy::{client_of, key_of};
+use crate::transitions::tenancy::{decode_client, decode_key};
 use crate::transitions::transfer::{ExistingRecords, import, keys};
 
 impl Store {
@@ -17,14 +17,14 @@ impl Store {
     pub fn export_client(&self, id: ClientId) -> StoreFuture<Option<ClientTransfer>> {
         self.run(|store| async move {
             let Some(record) = store.record(client::client(&id)).await? else { return store.confirmed(None).await };
-            let apps = store.apps_of(&id).await?.into_iter().map(Into::into).collect();
-            let keys = store.keys_of(&id).await?;
-            Ok(Some(ClientTransfer { client: client_of(id, &record)?, apps, keys }))
+            let apps = store.client_apps(&id).await?.into_iter().map(Into::into).collect();
+            let keys = store.client_keys(&id).await?;
+            Ok(Some(ClientTransfer { client: decode_client(id, &record)?, apps, keys }))
         })
     }
 
-    /// Makes the client, its apps and its keys the same here; other records here stay. Repeatable by content. Returns
-    /// the changes, or the conflicting ids and digests; in case of conflicts nothing is done.
+    /// Imports a client with its apps and keys; other records stay. Returns the changes, or the conflicting ids and
+    /// digests. A conflict prevents the whole import. Repeatable by content.
     pub fn import_client(
         &self,
         transfer: ClientTransfer,
@@ -33,15 +33,15 @@ impl Store {
         self.run(move |store| async move {
             let mut imported = None;
             for _ in 0..ATTEMPTS {
-                let (existing, known) = store.existing_records(&transfer).await?;
-                let mut decided = match transfer.onto(&known) {
-                    Ok(decided) => decided,
+                let (existing, known) = store.read_existing_records(&transfer).await?;
+                let mut changes = match transfer.onto(&known) {
+                    Ok(changes) => changes,
                     Err(invalid) => return Ok(Err(invalid)),
                 };
-                let is_over = !decided.does_something();
-                // A retry finds the records of the first attempt unchanged, so the first attempt names them.
-                let records = imported.get_or_insert(std::mem::take(&mut decided.records));
-                if is_over || store.commit_in_order(import(store.vault(), &decided, &existing, at)?).await? {
+                let is_complete = !changes.does_something();
+                // A retry no longer reports records that the first attempt wrote, so the first report stands.
+                let records = imported.get_or_insert(std::mem::take(&mut changes.records));
+                if is_complete || store.commit_in_order(import(store.vault(), &changes, &existing, at)?).await? {
                     return Ok(Ok(std::mem::take(records)));
                 }
             }
@@ -57,8 +57,11 @@ impl Store {
         })
     }
 
-    /// Reads the records of a transfer.
-    async fn existing_records(&self, transfer: &ClientTransfer) -> Result<(ExistingRecords, KnownClient), StoreError> {
+    /// Reads the records that exist under the ids and digests of a transfer.
+    async fn read_existing_records(
+        &self,
+        transfer: &ClientTransfer,
+    ) -> Result<(ExistingRecords, KnownClient), StoreError> {
         let (id, keys) = (&transfer.client.client_id, keys(transfer));
         let mut queries =
             vec![Query::page(tenancy::apps(id), 0, u64::MAX), Query::page(tenancy::api_keys(id), 0, u64::MAX)];
@@ -74,7 +77,7 @@ impl Store {
         let mut by_id = Vec::with_capacity(digests.len());
         for digest in digests {
             let record = if digest.is_some() { answers.record()? } else { None };
-            let key = record.map(|record| key_of(&record)).transpose()?;
+            let key = record.map(|record| decode_key(&record)).transpose()?;
             by_id.push(key.zip(digest).map(|(key, digest)| TransferredKey { key, digest }));
         }
         let known = existing.known_client(self.vault(), transfer, by_id)?;

@@ -1,4 +1,4 @@
-//! Upkeep.
+//! Upkeep: sweeping expired records, checking the store, and leaving the cluster.
 
 use std::future::ready;
 use std::sync::atomic::Ordering;
@@ -13,18 +13,17 @@ use crate::redis::Finish;
 use crate::upkeep::Swept;
 
 impl Store {
-    /// Removes at most `limit` records of each kind that have expired, at `now` and by the store's clock. Their ends
-    /// were set when they were written, by the retention of the store and of the client. A record with an unsettled
-    /// delivery has no end.
+    /// Removes at most `limit` records of each kind that have expired both at `now` and by the store's clock. A record
+    /// with an unsettled delivery does not expire.
     pub fn sweep(&self, now: Timestamp, limit: usize) -> StoreFuture<Swept> {
         self.run(move |store| async move {
             if store.engine().is_shared() {
                 return Ok(Swept::default());
             }
-            let noted = Batch::on_full(vec![], vec![Op::Put(swept(), vec![("at", Operand::Now(0))])]);
+            let record_sweep = Batch::on_full(vec![], vec![Op::Put(swept(), vec![("at", Operand::Now(0))])]);
             let mut counts = Swept::default();
-            for (table, number) in store.engine().sweep(now, limit, noted).await? {
-                if let Some(count) = count_of(&mut counts, table.name) {
+            for (table, number) in store.engine().sweep(now, limit, record_sweep).await? {
+                if let Some(count) = counter_for(&mut counts, table.name) {
                     *count += number;
                 }
             }
@@ -45,8 +44,8 @@ impl Store {
         self.engine().check()
     }
 
-    /// Accepts that the store has lost data, so that nodes use it again. Returns the time of the loss, or `None` when
-    /// nothing is missing.
+    /// Accepts a loss of data, so that nodes use the store again. Returns the time of the loss, or `None` when nothing
+    /// is missing.
     pub fn accept_loss(&self) -> StoreFuture<Option<Timestamp>> {
         self.engine().accept_loss()
     }
@@ -56,15 +55,16 @@ impl Store {
         self.engine().finish_upgrade()
     }
 
-    /// Takes this node out of service: it begins no further attempt, and other nodes take over its waiting deliveries.
+    /// Takes this node out of the cluster: it begins no further attempt, and other nodes take over its waiting
+    /// deliveries.
     pub fn leave(&self) -> StoreFuture<()> {
-        self.0.left.store(true, Ordering::Relaxed);
+        self.0.has_left.store(true, Ordering::Relaxed);
         self.engine().leave()
     }
 }
 
-/// Returns the counter for records of a kind; `None` for one that is not swept.
-fn count_of<'a>(counts: &'a mut Swept, kind: &str) -> Option<&'a mut u64> {
+/// Returns the counter for swept records of a kind; `None` for kinds that do not expire.
+fn counter_for<'a>(counts: &'a mut Swept, kind: &str) -> Option<&'a mut u64> {
     Some(match kind {
         "txn" | "evidence" => &mut counts.transactions,
         "idempotency" | "order_lease" => &mut counts.idempotency,
@@ -83,17 +83,17 @@ fn count_of<'a>(counts: &'a mut Swept, kind: &str) -> Option<&'a mut u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::count_of;
+    use super::counter_for;
     use crate::Swept;
     use crate::engine::Life;
     use crate::records::ALL;
 
-    /// The reaper sweeps again at once while a kind reaches its limit, so no kind may go uncounted.
+    /// The reaper sweeps again immediately if a kind reaches the limit, so every kind must be counted.
     #[test]
-    fn every_kind_that_ends_is_counted_and_no_other() {
+    fn exactly_the_kinds_that_expire_are_counted() {
         for table in ALL {
             let ends = !matches!(table.life, Life::Stays);
-            assert_eq!(count_of(&mut Swept::default(), table.name).is_some(), ends, "{table:?}");
+            assert_eq!(counter_for(&mut Swept::default(), table.name).is_some(), ends, "{table:?}");
         }
     }
 }

@@ -9,20 +9,21 @@ use sakshi_domain::time::Timestamp;
 use sakshi_domain::user::{Email, User, UserPatch};
 use zeroize::Zeroizing;
 
-use super::{Store, call, is_done};
+use super::{Store, is_done, new_call};
 use crate::engine::{Query, Record};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::records::{client, tenancy, user};
 use crate::sealing::{unseal_app, unseal_credential};
-use crate::transitions::tenancy::{client_of, write};
+use crate::transitions::tenancy::{decode_client, write};
 use crate::transitions::user::{
-    accept, list, name_email, name_invite, of_user, put, remove, reset, use_recovery, use_step, user_of,
+    accept_invite, decode_user, index_email, index_invite, list_user, put_user, remove_user, reset_fields,
+    use_code_step, use_recovery, user_fields,
 };
 use crate::users::{Credential, InviteDigest, InviteOutcome, SigningIn, UserGrant};
 use crate::vault::Sealed;
 
-/// Time in which a node that has reserved an address writes its user. After it, the address is free again.
-const ARRIVAL: Duration = Duration::from_secs(60);
+/// Time for which an email address stays reserved for a user who is not written yet.
+const EMAIL_RESERVATION: Duration = Duration::from_secs(60);
 
 impl Store {
     /// Invites a user by a link that works until `until`. Repeatable by user id.
@@ -42,25 +43,26 @@ impl Store {
                 if answers.record()?.is_none() {
                     return store.confirmed(InviteOutcome::NotFound).await;
                 }
-                let (members, is_known, named) = (answers.number()?, answers.record()?.is_some(), answers.record()?);
+                let (users, is_known, email_record) =
+                    (answers.number()?, answers.record()?.is_some(), answers.record()?);
                 let has_link = answers.record()?.is_some();
                 if is_known {
                     return Ok(InviteOutcome::Invited);
                 }
-                if members >= USERS_MAX {
+                if users >= USERS_MAX {
                     return Ok(InviteOutcome::TooMany);
                 }
-                if let Some(named) = &named
-                    && store.is_taken(named, id, answers.now).await?
+                if let Some(email_record) = &email_record
+                    && store.is_email_taken(email_record, id, answers.now).await?
                 {
                     return Ok(InviteOutcome::EmailTaken);
                 }
-                let has_email = named.as_ref().is_some_and(|named| named.text("user") == id.as_str());
+                let has_email = email_record.as_ref().is_some_and(|known| known.text("user") == id.as_str());
                 let mut batches =
-                    Vec::from_iter((!has_email).then(|| name_email(&mark, id, answers.now, named.as_ref())));
-                batches.push(list(owner, id, invited.created_at));
-                batches.extend((!has_link).then(|| name_invite(&invite, id, until)));
-                batches.push(put(store.vault(), &invited, &mark, &invite, until)?);
+                    Vec::from_iter((!has_email).then(|| index_email(&mark, id, answers.now, email_record.as_ref())));
+                batches.push(list_user(owner, id, invited.created_at));
+                batches.extend((!has_link).then(|| index_invite(&invite, id, until)));
+                batches.push(put_user(store.vault(), &invited, &mark, &invite, until)?);
                 if store.commit_in_order(batches).await? {
                     return Ok(InviteOutcome::Invited);
                 }
@@ -69,14 +71,14 @@ impl Store {
         })
     }
 
-    /// Returns true if an address belongs to another user, or is reserved for one.
-    async fn is_taken(&self, named: &Record, id: &UserId, now: Timestamp) -> Result<bool, StoreError> {
-        let other: UserId = named.parsed("user")?;
-        let is_new = now.since(Timestamp::from_millis(named.integer("created_at"))) < ARRIVAL;
-        Ok(other != *id && (is_new || self.record(user::user(&other)).await?.is_some()))
+    /// Returns true if an email address belongs to another user or is reserved for another user.
+    async fn is_email_taken(&self, email_record: &Record, id: &UserId, now: Timestamp) -> Result<bool, StoreError> {
+        let other: UserId = email_record.parsed("user")?;
+        let is_reserved = now.since(Timestamp::from_millis(email_record.integer("created_at"))) < EMAIL_RESERVATION;
+        Ok(other != *id && (is_reserved || self.record(user::user(&other)).await?.is_some()))
     }
 
-    /// Makes a new link for a user, and ends the password, codes and sessions; `None` when there is no such user.
+    /// Replaces the password, codes and sessions of a user by a new invitation link; `None` when there is no such user.
     pub fn reset_user(&self, id: UserId, invite: InviteDigest, until: Timestamp) -> StoreFuture<Option<User>> {
         self.run(move |store| async move {
             for _ in 0..ATTEMPTS {
@@ -87,8 +89,8 @@ impl Store {
                 if known.bytes("invite") == invite.0 {
                     return store.user(id).await;
                 }
-                let mut batches = Vec::from_iter((!has_link).then(|| name_invite(&invite, &id, until)));
-                batches.push(write(user::user(&id), Some(&known), reset(&known, &invite, until)));
+                let mut batches = Vec::from_iter((!has_link).then(|| index_invite(&invite, &id, until)));
+                batches.push(write(user::user(&id), Some(&known), reset_fields(&known, &invite, until)));
                 if store.commit_in_order(batches).await? {
                     return store.user(id).await;
                 }
@@ -97,68 +99,70 @@ impl Store {
         })
     }
 
-    /// Returns the user of a usable link.
+    /// Returns the user of an invitation link that can be used.
     pub fn find_invite(&self, invite: InviteDigest) -> StoreFuture<Option<User>> {
         self.run(move |store| async move {
-            let Some(named) = store.record(user::user_invite(&invite)).await? else {
+            let Some(link) = store.record(user::user_invite(&invite)).await? else {
                 return store.confirmed(None).await;
             };
-            let id: UserId = named.parsed("user")?;
+            let id: UserId = link.parsed("user")?;
             let mut answers = store.read(vec![Query::Record(user::user(&id))]).await?;
             let now = answers.now;
-            let found = answers.record()?.filter(|known| known.bytes("invite") == invite.0);
-            let found = found.map(|known| user_of(store.vault(), id, &known)).transpose()?;
-            Ok(found.filter(|user| user.disabled_at.is_none() && user.invited_until.is_some_and(|end| now < end)))
+            let record = answers.record()?.filter(|record| record.bytes("invite") == invite.0);
+            let invited = record.map(|record| decode_user(store.vault(), id, &record)).transpose()?;
+            Ok(invited.filter(|user| user.disabled_at.is_none() && user.invited_until.is_some_and(|end| now < end)))
         })
     }
 
-    /// Uses a link: the user signs in with this credential from now on; `None` when the link cannot be used.
+    /// Accepts an invitation: the user signs in with this credential from now on. `None` if the link cannot be used.
     pub fn accept_invite(&self, invite: InviteDigest, credential: Credential) -> StoreFuture<Option<User>> {
         self.run(move |store| async move {
-            let Some(named) = store.record(user::user_invite(&invite)).await? else {
+            let Some(link) = store.record(user::user_invite(&invite)).await? else {
                 return store.confirmed(None).await;
             };
-            let id: UserId = named.parsed("user")?;
-            let batch = accept(store.vault(), &id, &invite, &credential, call())?;
+            let id: UserId = link.parsed("user")?;
+            let batch = accept_invite(store.vault(), &id, &invite, &credential, new_call())?;
             if is_done(&store.commit(batch).await?) { store.user(id).await } else { store.confirmed(None).await }
         })
     }
 
-    /// Returns the user with an address, who may sign in. Reads as much for an unknown address as for a known one.
+    /// Returns the active user with an email address, for a sign-in. Unknown and known addresses cost the same reads.
     pub fn find_signing_in(&self, email: Email) -> StoreFuture<Option<SigningIn>> {
         self.run(|store| async move {
             let mark = store.email_mark(&email).await?;
-            let named = store.record(user::user_email(&mark)).await?;
-            let id = named.map_or_else(|| Ok(UserId::generate()), |named| named.parsed("user"))?;
-            let Some(known) = store.record(user::user(&id)).await? else { return store.confirmed(None).await };
-            let found = user_of(store.vault(), id.clone(), &known)?;
-            if !found.is_active() || found.email != email {
+            let email_record = store.record(user::user_email(&mark)).await?;
+            let id = email_record.map_or_else(|| Ok(UserId::generate()), |record| record.parsed("user"))?;
+            let Some(record) = store.record(user::user(&id)).await? else { return store.confirmed(None).await };
+            let user = decode_user(store.vault(), id.clone(), &record)?;
+            if !user.is_active() || user.email != email {
                 return Ok(None);
             }
-            let credential = unseal_credential(store.vault(), &id, known.bytes("credential"))?;
-            Ok(Some(SigningIn { user: found, credential, epoch: known.integer("epoch") }))
+            let credential = unseal_credential(store.vault(), &id, record.bytes("credential"))?;
+            Ok(Some(SigningIn { user, credential, epoch: record.integer("epoch") }))
         })
     }
 
-    /// Uses up the one-time code of a time step; `false` when it or a later one was used, or the credential has
+    /// Uses up the one-time code of a time step; `false` if this code or a later one was used, or the credential has
     /// changed.
     pub fn use_code(&self, id: UserId, epoch: i64, step: i64) -> StoreFuture<bool> {
-        self.run(move |store| async move { Ok(is_done(&store.commit(use_step(&id, epoch, step, call())).await?)) })
+        self.run(
+            move |store| async move { Ok(is_done(&store.commit(use_code_step(&id, epoch, step, new_call())).await?)) },
+        )
     }
 
-    /// Uses up a recovery code; `false` when it was used.
+    /// Uses up a recovery code; `false` if the code was used before.
     pub fn use_recovery_code(&self, id: UserId, epoch: i64, code: [u8; 32]) -> StoreFuture<bool> {
         self.run(move |store| async move {
-            let call = call();
+            let call = new_call();
             for _ in 0..ATTEMPTS {
                 let Some(known) = store.record(user::user(&id)).await? else { return store.confirmed(false).await };
                 if known.integer("epoch") != epoch || known.has("disabled_at") || !known.has("credential") {
                     return Ok(false);
                 }
-                let mut left = unseal_credential(store.vault(), &id, known.bytes("credential"))?;
-                let Some(place) = left.recovery.iter().position(|known| *known == code) else { return Ok(false) };
-                left.recovery.swap_remove(place);
-                if is_done(&store.commit(use_recovery(store.vault(), &id, &known, &left, call)?).await?) {
+                let mut remaining = unseal_credential(store.vault(), &id, known.bytes("credential"))?;
+                let Some(index) = remaining.recovery.iter().position(|known| *known == code) else { return Ok(false) };
+                remaining.recovery.swap_remove(index);
+                if is_done(&store.commit(use_recovery(store.vault(), &id, &known, &remaining, call)?).await?) {
                     return Ok(true);
                 }
             }
@@ -166,36 +170,36 @@ impl Store {
         })
     }
 
-    /// Returns the users of a client by invitation.
+    /// Returns the users of a client by time of invitation.
     pub fn list_users(&self, client: ClientId) -> StoreFuture<Vec<User>> {
-        self.run(|store| async move { store.users_of(&client).await })
+        self.run(|store| async move { store.client_users(&client).await })
     }
 
-    async fn users_of(&self, client: &ClientId) -> Result<Vec<User>, StoreError> {
+    async fn client_users(&self, client: &ClientId) -> Result<Vec<User>, StoreError> {
         let ids = self.ids(user::users(client), 0, u64::MAX).await?;
-        self.records_of(ids, user::user, |id, record| user_of(self.vault(), id, &record)).await
+        self.load_records(ids, user::user, |id, record| decode_user(self.vault(), id, &record)).await
     }
 
-    /// Returns the user.
+    /// Returns the user with this id.
     pub fn load_user(&self, id: UserId) -> StoreFuture<Option<User>> {
         self.run(|store| async move { store.user(id).await })
     }
 
     async fn user(&self, id: UserId) -> Result<Option<User>, StoreError> {
         match self.record(user::user(&id)).await? {
-            Some(record) => Ok(Some(user_of(self.vault(), id, &record)?)),
+            Some(record) => Ok(Some(decode_user(self.vault(), id, &record)?)),
             None => self.confirmed(None).await,
         }
     }
 
-    /// Changes a user at this time; `None` when there is no such user.
+    /// Changes a user at the time `at`; `None` when there is no such user.
     pub fn patch_user(&self, id: UserId, patch: UserPatch, at: Timestamp) -> StoreFuture<Option<User>> {
         self.run(move |store| async move {
             let change = |record: &Record| {
-                let before = user_of(store.vault(), id.clone(), record)?;
+                let before = decode_user(store.vault(), id.clone(), record)?;
                 let mut after = before.clone();
                 after.apply(patch, at);
-                Ok(((after != before).then(|| of_user(record, &before, &after)), after))
+                Ok(((after != before).then(|| user_fields(record, &before, &after)), after))
             };
             store.change(user::user(&id), change).await
         })
@@ -204,17 +208,17 @@ impl Store {
     /// Removes a user with all personal data; `false` when there is no such user. The log of the client stays.
     pub fn remove_user(&self, id: UserId) -> StoreFuture<bool> {
         self.run(|store| async move {
-            let was_known = store.erase_user(&id).await?;
-            if was_known { Ok(true) } else { store.confirmed(false).await }
+            let is_removed = store.erase_user(&id).await?;
+            if is_removed { Ok(true) } else { store.confirmed(false).await }
         })
     }
 
     async fn erase_user(&self, id: &UserId) -> Result<bool, StoreError> {
         let Some(known) = self.record(user::user(id)).await? else { return Ok(false) };
-        for digest in self.sessions_of(id).await? {
+        for digest in self.session_digests(id).await? {
             self.end_session(digest).await?;
         }
-        for batch in remove(id, &known) {
+        for batch in remove_user(id, &known) {
             self.commit(batch).await?;
         }
         Ok(true)
@@ -229,28 +233,28 @@ impl Store {
         Ok(erased)
     }
 
-    /// Returns the user with the client and an app.
+    /// Returns the user, the user's client, and the app `app`.
     pub fn find_user(&self, id: UserId, app: AppId) -> StoreFuture<Option<UserGrant>> {
         self.run(move |store| async move {
             let Some(record) = store.record(user::user(&id)).await? else { return store.confirmed(None).await };
-            let user = user_of(store.vault(), id, &record)?;
+            let user = decode_user(store.vault(), id, &record)?;
             let queries = [client::client(&user.client_id), tenancy::app(&app)].map(Query::Record);
             let mut answers = store.read(queries.into()).await?;
             let Some(client) = answers.record()? else { return store.confirmed(None).await };
-            let client = client_of(user.client_id.clone(), &client)?;
+            let client = decode_client(user.client_id.clone(), &client)?;
             let app =
                 answers.record()?.map(|record| unseal_app(store.vault(), &app, record.bytes("record"))).transpose()?;
             Ok(Some(UserGrant { user, epoch: record.integer("epoch"), client, app }))
         })
     }
 
-    /// Returns the HMAC of an address.
+    /// Returns the HMAC of an email address. The first call creates the secret.
     async fn email_mark(&self, email: &Email) -> Result<Vec<u8>, StoreError> {
         let key = user::email_secret();
         for _ in 0..ATTEMPTS {
             if let Some(record) = self.record(key.clone()).await? {
                 let sealed = Sealed::from_bytes(record.bytes("secret"))
-                    .ok_or_else(|| StoreError::unreadable("the secret of addresses"))?;
+                    .ok_or_else(|| StoreError::unreadable("the secret for email addresses"))?;
                 let secret =
                     self.vault().open(&key.id, &sealed).map_err(|error| StoreError::Corrupt(error.to_string()))?;
                 let secret = hmac::Key::new(hmac::HMAC_SHA256, &secret);

@@ -4,7 +4,7 @@ use super::{of_installation, table};
 use crate::engine::Key;
 
 table! {
-    /// The entries, each with its number from 1, which reveals missing ones, the hash of the one before it and its own.
+    /// The entries, numbered from 1 without gaps. `previous` is the hash of the preceding entry.
     AUDIT_LOG = "audit", List Stays {
         number: Integer,
         previous: Bytes,
@@ -19,7 +19,7 @@ table! {
 }
 
 table! {
-    /// The last entry that the log's receiver has, and the node that sends to it until this time.
+    /// The newest entry that the log's receiver has. Only `node` sends to the receiver until `until`.
     AUDIT_PUSH = "audit_push", Record Stays {
         number: Integer,
         hash: Bytes,
@@ -34,13 +34,13 @@ table! {
     }
 }
 
-/// Returns the key of the place of the receiver in the log.
+/// Returns the key of the receiver's position in the log.
 #[must_use]
 pub(crate) fn audit_push() -> Key {
     of_installation(&AUDIT_PUSH, vec![])
 }
 
-/// Returns the key of the log.
+/// Returns the key of the audit log.
 #[must_use]
 pub(crate) fn audit_log() -> Key {
     of_installation(&AUDIT_LOG, vec![])

@@ -7,8 +7,8 @@ use super::{in_partition, of_installation, table};
 use crate::engine::Key;
 
 table! {
-    /// A client. `balance` is the sum of its ledger. One with `suspended_at` is suspended; `limits` and `brand` are
-    /// JSON. With `key_sign_in_refused`, nobody signs in to the portal with an API key.
+    /// A client. `balance` is the sum of its ledger. With `suspended_at` the client is suspended. `limits` and `brand`
+    /// are JSON. `key_sign_in_refused` disables sign-in to the portal with an API key.
     CLIENT = "client", Record Stays {
         name: Text,
         created_at: Integer,
@@ -30,7 +30,7 @@ table! {
 }
 
 table! {
-    /// All clients by creation.
+    /// All clients by creation time.
     CLIENTS = "clients", Index Stays {} always {
         Home(Home::Installation),
     }
@@ -52,7 +52,7 @@ table! {
 }
 
 table! {
-    /// The entry of a grant or an adjustment, by kind and reference.
+    /// The ledger entry of a grant or an adjustment, by kind and reference.
     REFERENCE = "credit_reference", Record Stays {
         number: Integer,
         amount: Integer,
@@ -86,9 +86,9 @@ pub(crate) fn ledger(id: &ClientId) -> Key {
     in_partition(&LEDGER, id.partition(), id.as_str().as_bytes().to_vec())
 }
 
-/// Returns the key of the entry under a reference.
+/// Returns the key of the record that finds a ledger entry by kind and reference.
 #[must_use]
 pub(crate) fn reference(id: &ClientId, kind: EntryKind, reference: &str) -> Key {
-    let words = format!("{} {} {reference}", id.as_str(), kind.as_str());
-    in_partition(&REFERENCE, id.partition(), words.into_bytes())
+    let name = format!("{} {} {reference}", id.as_str(), kind.as_str());
+    in_partition(&REFERENCE, id.partition(), name.into_bytes())
 }

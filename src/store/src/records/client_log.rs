@@ -13,7 +13,7 @@ use crate::invariants::is_id;
 const MONTH_MS: i64 = 30 * 24 * 3_600 * 1_000;
 
 table! {
-    /// A month with entries. It ends when its entries do.
+    /// A month of a client with log entries. Expires together with the entries.
     CLIENT_LOG_MONTH = "client_log_month", Record Ends(CLIENT_LOG) {
         client: Text,
     } always {
@@ -26,7 +26,7 @@ table! {
 }
 
 table! {
-    /// The entries of a month, numbered from 1. They are sealed because they have names.
+    /// The entries of a month, numbered from 1. They are sealed because they contain names.
     CLIENT_LOG = "client_log", List With(CLIENT_LOG_MONTH) {
         entry: Sealed(Id),
     } always {
@@ -34,19 +34,19 @@ table! {
     }
 }
 
-/// Returns the month of a time, counted from 1970.
+/// Returns the number of the month that contains `at`, counted from 1970.
 #[must_use]
 pub(crate) const fn month_of(at: Timestamp) -> i64 {
     at.millis().div_euclid(MONTH_MS)
 }
 
-/// Returns the end of the entries of a time's month.
+/// Returns the expiry of the entries that are written in the month of `at`.
 #[must_use]
-pub(crate) const fn end_of_log(at: Timestamp) -> Timestamp {
+pub(crate) const fn log_expiry(at: Timestamp) -> Timestamp {
     Timestamp::from_millis((month_of(at) + 1 + CLIENT_LOG_MONTHS).saturating_mul(MONTH_MS))
 }
 
-/// Returns the months that may have entries. The clock of another node may be ahead.
+/// Returns the months that may have entries, including the next month: another node's clock may be ahead.
 #[must_use]
 pub(crate) const fn months(now: Timestamp) -> RangeInclusive<i64> {
     let month = month_of(now);

@@ -12,7 +12,7 @@ use crate::invariants::is_id;
 const WEEK_MS: i64 = 7 * 24 * 3_600 * 1_000;
 
 table! {
-    /// A week with requests of a client. It ends when its entries do.
+    /// A week in which a client asked for consent. Expires together with its entries.
     CONSENT_WEEK = "consent_week", Record Ends(CONSENTS) {
         client: Text,
     } always {
@@ -34,13 +34,13 @@ table! {
     }
 }
 
-/// Returns the week of a time, counted from 1970.
+/// Returns the number of the week that contains `at`, counted from 1970.
 #[must_use]
 pub(crate) const fn week_of(at: Timestamp) -> i64 {
     at.millis().div_euclid(WEEK_MS)
 }
 
-/// Returns the end of the week of a time.
+/// Returns the end of the week that contains `at`.
 #[must_use]
 pub(crate) fn end_of_week(at: Timestamp) -> Timestamp {
     Timestamp::from_millis(week_of(at).saturating_mul(WEEK_MS)) + Duration::from_millis(WEEK_MS.unsigned_abs())

@@ -1,4 +1,4 @@
-//! The operators' console: its sessions, and grants of credits that wait for a second person.
+//! The operators' console: its sessions, and credit grants that a second operator must confirm.
 
 use sakshi_domain::grant_request::GrantState;
 use sakshi_domain::ids::GrantId;
@@ -24,7 +24,7 @@ table! {
 }
 
 table! {
-    /// A grant that waits for a second person, or was decided. Client, movement and names are sealed.
+    /// A credit grant that a second operator must confirm, or has decided. Client, amount and names are sealed.
     GRANT_REQUEST = "grant_request", Record Ends {
         asked_at: Integer,
         ends_at: Integer,
@@ -47,14 +47,14 @@ table! {
 }
 
 table! {
-    /// These grants by the time of their request. Expired ones are removed when another is added.
+    /// Requested grants by the time of the request. Adding a request removes the expired ones.
     GRANT_REQUESTS = "grant_requests", Index Stays {} always {
         Home(Home::Installation),
     }
 }
 
 table! {
-    /// Ended sessions at the identity provider, of a person or a single one, by the digest of their name.
+    /// The end of a session at the identity provider, or of all sessions of a person there, by the digest of its name.
     PROVIDER_LOGOUT = "provider_logout", Record Ends {
         at: Integer,
     } always {
@@ -63,25 +63,25 @@ table! {
     }
 }
 
-/// Returns the key of the record of such an end.
+/// Returns the key of the record of sessions that ended at the identity provider.
 #[must_use]
 pub(crate) fn provider_logout(digest: [u8; 32]) -> Key {
     alone(&PROVIDER_LOGOUT, digest.to_vec())
 }
 
-/// Returns the key of the record of a session.
+/// Returns the key of the record of a console session.
 #[must_use]
 pub(crate) fn console_session(digest: &SessionDigest) -> Key {
     alone(&CONSOLE_SESSION, digest.0.to_vec())
 }
 
-/// Returns the key of the record of a grant.
+/// Returns the key of the record of a grant request.
 #[must_use]
 pub(crate) fn grant_request(id: &GrantId) -> Key {
     of_installation(&GRANT_REQUEST, id.as_str().as_bytes().to_vec())
 }
 
-/// Returns the key of the list of all these grants.
+/// Returns the key of the list of all grant requests.
 #[must_use]
 pub(crate) fn grant_requests() -> Key {
     of_installation(&GRANT_REQUESTS, vec![])

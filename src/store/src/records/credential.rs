@@ -1,4 +1,4 @@
-//! The memory of presented credentials, which detects one under another transaction.
+//! The last use of each presented credential, which detects a replay under another transaction.
 
 use sakshi_domain::transaction::CredentialIdentity;
 
@@ -6,9 +6,9 @@ use super::{alone, table};
 use crate::engine::Key;
 
 table! {
-    /// The last transaction of a credential, and the call that wrote this. `under` is the kind of memory that this one
-    /// replaced: 0 none, 1 one of the same transaction, 2 one of another transaction, because the holder had bound the
-    /// credential.
+    /// The last transaction of a credential, and the call that recorded it. `under` says which use the record replaced:
+    /// 0 for none, 1 for a use in the same transaction, 2 for a use in another transaction. The last case requires that
+    /// the holder bound the credential to the transaction.
     CREDENTIAL = "credential", Record Ends {
         txn: Bytes,
         call: Bytes,
@@ -23,7 +23,7 @@ table! {
     }
 }
 
-/// Returns the key of the memory of a credential.
+/// Returns the key of the record of a credential's last use.
 #[must_use]
 pub(crate) fn credential(digest: &CredentialIdentity) -> Key {
     alone(&CREDENTIAL, digest.0.to_vec())

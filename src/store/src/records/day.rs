@@ -1,4 +1,4 @@
-//! The figures of an app for each day.
+//! The daily figures of an app.
 
 use sakshi_domain::day_figures::Day;
 use sakshi_domain::ids::{AppId, Partition};
@@ -7,8 +7,8 @@ use super::{in_partition, table};
 use crate::engine::Key;
 
 table! {
-    /// The figures of an app on a day. `took_…` counts the answers that took at most this many seconds, and more than
-    /// those before.
+    /// The figures of an app on a day. `took_N` counts the answers that took at most `N` seconds but longer than the
+    /// preceding `took_` field.
     DAY = "day", Record Ends {
         opened: Integer,
         verified: Integer,

@@ -1,10 +1,10 @@
 //! Deliveries: each is part of the record of its subject, a transaction or a report. Indexes list the deliveries of
 //! each node.
 //!
-//! The fields of a delivery in such a record: `delivery` is its number, `holder` the node that is to attempt it,
-//! `queued_at`, `origin` and `address` (the sealed URL, if it was copied); `claimed_at` and `claim`, the call with the
-//! permission, once its attempt has begun; `attempt`, `reason` and `part` of a failure, `status` and `duration_ms` once
-//! that has ended. The record stays until then.
+//! A queued delivery has its number (`delivery`), the node that attempts it (`holder`), `queued_at`, `origin` and, if
+//! the URL was copied, the sealed `address`. A begun attempt adds `claimed_at` and `claim`, the call that claimed it.
+//! A finished attempt adds `attempt`, `status`, `duration_ms` and, for a failure, `reason` and `part`. The record stays
+//! until the attempt has finished.
 
 use sakshi_domain::delivery::{DeliveryId, QueuedDelivery, Receiver, Subject};
 use sakshi_domain::ids::{AppId, Partition};
@@ -14,7 +14,7 @@ use crate::engine::Key;
 use crate::redis::NodeId;
 
 table! {
-    /// The last numbers of a delivery and of an event.
+    /// The last delivery number (`last`) and the last event number (`event`) of a partition.
     NUMBERS = "numbers", Record Stays {
         last: Integer,
         event: Integer,
@@ -27,7 +27,7 @@ table! {
 }
 
 table! {
-    /// The deliveries of a node whose attempt has not ended, by number. Members are made by [`member`].
+    /// The deliveries of a node whose attempt has not ended, by number. [`member`] encodes them.
     OUTBOX = "outbox", Index Stays {} always {
         Home(Home::OfNode),
     }
@@ -52,7 +52,7 @@ pub(crate) fn outbox(partition: Partition, node: NodeId) -> Key {
     in_partition(&OUTBOX, partition, node.to_string().into_bytes())
 }
 
-/// Returns the key of the nodes that may have deliveries.
+/// Returns the key of the list of nodes that may have deliveries.
 #[must_use]
 pub(crate) fn holders(partition: Partition) -> Key {
     in_partition(&HOLDERS, partition, vec![])
@@ -67,8 +67,8 @@ pub(crate) fn of_subject(subject: &Subject) -> Key {
     }
 }
 
-/// Returns a delivery as a member of an index: its subject, its client and its app, each after its length in one byte;
-/// the stored bytes of its body in four; its origin.
+/// Encodes a delivery as a member of [`OUTBOX`]: subject, client and app, each after its length in one byte; the size
+/// of the body in four bytes; the origin.
 #[must_use]
 pub(crate) fn member(subject: &Subject, receiver: &Receiver, app: Option<&AppId>, stored_bytes: usize) -> Vec<u8> {
     let mut member = Vec::new();
@@ -82,7 +82,7 @@ pub(crate) fn member(subject: &Subject, receiver: &Receiver, app: Option<&AppId>
     member
 }
 
-/// Returns the delivery of a member.
+/// Decodes a member of [`OUTBOX`]; `None` for invalid bytes.
 #[must_use]
 pub(crate) fn of_member(id: DeliveryId, member: &[u8]) -> Option<QueuedDelivery> {
     let part = |bytes| {

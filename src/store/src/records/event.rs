@@ -9,8 +9,8 @@ use crate::invariants::is_id;
 
 table! {
     /// An event of an app. `origin` is the destination of its webhook, without the path. `abandoned` counts the scans
-    /// whose window has passed and that no longer wait. `budget` is above all counts where there is none. `changes` are
-    /// the calls of the last changes of its terms, newest first.
+    /// that expired and left the index of pending scans. An event without a budget has a `budget` above every possible
+    /// count. `changes` are the ids of the last calls that changed the terms, newest first.
     EVENT = "event", Record Ends(GUESTS, SHARED, PEOPLE, WAITING) {
         client: Text,
         app: Text,
@@ -61,9 +61,9 @@ table! {
 }
 
 table! {
-    /// Registered guests, numbered from 1. `check_in` is the id of the request that checked in the guest at
-    /// `checked_in_at`, which is 0 until then; `duplicate_of` is the transaction of a guest who may be the same person,
-    /// or empty.
+    /// Registered guests, numbered from 1. `check_in` is the id of the request that checked in the guest.
+    /// `checked_in_at` is 0 before the check-in. `duplicate_of` is the transaction of an earlier guest who may be the
+    /// same person, or empty.
     GUESTS = "guests", List With(EVENT) {
         txn: Bytes,
         verified_at: Integer,
@@ -81,7 +81,7 @@ table! {
 }
 
 table! {
-    /// The claims that guests shared, under the same numbers.
+    /// The claims that guests shared, under the numbers of the guests in [`GUESTS`].
     SHARED = "shared", List With(EVENT) {
         txn: Bytes,
         outcome: Sealed(Field("txn")),
@@ -92,22 +92,22 @@ table! {
 }
 
 table! {
-    /// Traits of the guests: a member is the transaction and the place of the trait, its score the digest under the
-    /// event's secret.
+    /// Traits of the guests. A member is the guest's transaction and the position of the trait. Its score is an HMAC of
+    /// the trait under the event's secret.
     PEOPLE = "people", Index With(EVENT) {} always {
         Home(Home::OfId(12)),
     }
 }
 
 table! {
-    /// Scans by the end of their windows.
+    /// Pending scans by the end of their windows.
     WAITING = "waiting", Index With(EVENT) {} always {
         Home(Home::OfId(12)),
     }
 }
 
 table! {
-    /// The events of an app by creation. An expired one is removed when its end in [`EVENT_ENDS`] has passed.
+    /// The events of an app by creation. An expired event is removed when its end in [`EVENT_ENDS`] has passed.
     EVENTS = "events", Index Stays {} always {
         Home(Home::OfPartitionApp),
     }
@@ -120,20 +120,19 @@ table! {
     }
 }
 
-/// Returns the key of the record of an event, in the partition of the caller: an event of another client is not found
-/// there.
+/// Returns the key of the record of an event in the partition of the caller, where no other client's event is found.
 #[must_use]
 pub(crate) fn event(partition: Partition, id: EventId) -> Key {
     in_partition(&EVENT, partition, id.as_bytes().to_vec())
 }
 
-/// Returns the key of the guests who are registered for an event.
+/// Returns the key of the registered guests of an event.
 #[must_use]
 pub(crate) fn guests(partition: Partition, id: EventId) -> Key {
     in_partition(&GUESTS, partition, id.as_bytes().to_vec())
 }
 
-/// Returns the key of the scans of an event that wait.
+/// Returns the key of the pending scans of an event.
 #[must_use]
 pub(crate) fn waiting(partition: Partition, id: EventId) -> Key {
     in_partition(&WAITING, partition, id.as_bytes().to_vec())

@@ -1,4 +1,4 @@
-//! The evidence of a verification, too large to be read with its transaction each time.
+//! The evidence of a verification, stored apart from the transaction because of its size.
 
 use sakshi_domain::ids::TxnId;
 

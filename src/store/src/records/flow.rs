@@ -1,4 +1,4 @@
-//! A flow that ends upstream, and its reports.
+//! Flows, which an upstream completes, and their reports.
 
 use sakshi_domain::delivery::{AttemptPart, DeliveryOutcome, FailureReason};
 use sakshi_domain::flow::dedup::DedupDigest;
@@ -34,14 +34,14 @@ table! {
 }
 
 table! {
-    /// The flows of an app by their expiry. Expired ones are removed when the next one is opened.
+    /// The flows of an app by expiry. Opening a flow removes the expired ones.
     FLOWS = "flows", Index Stays {} always {
         Home(Home::OfPartitionApp),
     }
 }
 
 table! {
-    /// The queued webhooks of a flow. `tells` is the summary of one, without personal data.
+    /// The queued webhooks of a flow. `tells` is a summary of the webhook without personal data.
     WEBHOOKS = "webhooks", List With(FLOW) {
         name: Bytes,
         tells: Text,
@@ -52,8 +52,8 @@ table! {
 }
 
 table! {
-    /// A report, by flow and webhook: the digest of the webhook's deduplication key, or zeros for one that queued none.
-    /// One whose delivery has not ended outlives its flow.
+    /// A report, by flow and webhook. The webhook is named by the digest of its deduplication key, or by zeros if the
+    /// report queued none. A report with an unfinished delivery outlives its flow.
     REPORT = "report", Record Ends {
         until: Integer,
         delivery: Integer,
@@ -99,8 +99,8 @@ table! {
 }
 
 table! {
-    /// The flow that a webhook's deduplication key belongs to: an upstream may report the same consent or fetch under
-    /// two flows of an app, and a key has one webhook.
+    /// The flow that owns a webhook's deduplication key. An upstream may report one consent or fetch under two flows of
+    /// an app, but each key has one webhook.
     WEBHOOK_NAME = "webhook_name", Record Ends {
         flow: Bytes,
     } always {
@@ -112,7 +112,7 @@ table! {
 }
 
 table! {
-    /// Flows with an open invitation, by its end.
+    /// Flows with an open invitation, by the end of the invitation.
     LAPSING = "lapsing", Index Stays {} always {
         Home(Home::Partition(0)),
     }
@@ -142,7 +142,7 @@ pub(crate) fn report(id: FlowId, name: DedupDigest) -> Key {
     in_partition(&REPORT, id.partition(), [&id.as_bytes()[..], &name.0].concat())
 }
 
-/// Returns the key of the record of the owner of a deduplication key.
+/// Returns the key of the record that names the flow that owns a deduplication key.
 #[must_use]
 pub(crate) fn webhook_name(partition: Partition, name: DedupDigest) -> Key {
     in_partition(&WEBHOOK_NAME, partition, name.0.to_vec())

@@ -5,7 +5,7 @@ use crate::engine::Key;
 use crate::idempotency::IdempotencyScope;
 
 table! {
-    /// The first response to a request, while it is replayed. `subject` is the id of the created object.
+    /// The first successful response to a request, while retries get it. `subject` is the id of the created object.
     IDEMPOTENCY = "idempotency", Record Ends {
         request: Bytes,
         answer: Sealed(Id),
@@ -22,7 +22,7 @@ table! {
 }
 
 table! {
-    /// The request that may place the order of a key.
+    /// The only request that may place the order of an idempotency key.
     ORDER_LEASE = "order_lease", Record Ends {
         holder: Bytes,
     } always {
@@ -34,13 +34,13 @@ table! {
     }
 }
 
-/// Returns the key of the record of a key.
+/// Returns the key of the response stored for an `Idempotency-Key`.
 #[must_use]
 pub(crate) fn idempotency(scope: &IdempotencyScope) -> Key {
     in_partition(&IDEMPOTENCY, scope.partition, scope.digest.to_vec())
 }
 
-/// Returns the key of the lease on the order of a key.
+/// Returns the key of the lease for placing the order of an `Idempotency-Key`.
 #[must_use]
 pub(crate) fn order_lease(scope: &IdempotencyScope) -> Key {
     in_partition(&ORDER_LEASE, scope.partition, scope.digest.to_vec())

@@ -4,7 +4,7 @@ use super::{of_installation, table};
 use crate::engine::Key;
 
 table! {
-    /// The intent key that operators have chosen; without a record the settings decide.
+    /// The intent key that operators chose; without a record the settings choose it.
     INTENT_KEY = "intent_key", Record Stays {
         kid: Text,
         since: Integer,

@@ -1,5 +1,5 @@
-//! Records: each kind with its key, its fields and its lifetime. Engines, moves, erasures and new encryption keys are
-//! driven by this.
+//! The kinds of records, each with its key, fields, lifetime and invariants. Engines, moves between stores, erasure and
+//! resealing follow these declarations.
 
 pub(crate) mod audit;
 pub(crate) mod client;
@@ -26,8 +26,8 @@ use sakshi_domain::ids::Partition;
 
 use crate::engine::{Key, Place, Table};
 
-/// Declares a kind of record, with its invariants. Kinds and fields after the first release name their schema number
-/// with `since`.
+/// Declares a kind of record with its invariants. `since` is the schema number of a kind or field that was added after
+/// the first release.
 macro_rules! table {
     ($(#[$doc:meta])* $constant:ident = $name:literal,
         $form:ident $life:ident $(($($with:ident),*))? $(since $since:literal)? {
@@ -63,8 +63,7 @@ macro_rules! table {
 }
 use table;
 
-/// Every kind of record. Data that is neither personal nor secret is not sealed. A kind comes before the kinds that
-/// copy from it.
+/// Every kind of record. Only personal and secret data is sealed. A kind comes before the kinds that copy from it.
 pub(crate) static ALL: &[&Table] = &[
     &installation::INTENT_KEY,
     &installation::SWEPT,
@@ -131,12 +130,12 @@ const fn in_partition(table: &'static Table, partition: Partition, id: Vec<u8>) 
     Key { table, place: Place::Partition(partition), id }
 }
 
-/// Returns a key that is found by its id alone.
+/// Returns the key of a record that is found by its id alone.
 const fn alone(table: &'static Table, id: Vec<u8>) -> Key {
     Key { table, place: Place::Alone, id }
 }
 
-/// Returns a key of the installation: these are few, and in one partition.
+/// Returns the key of a record of the installation. These records are few and share one partition.
 fn of_installation(table: &'static Table, id: Vec<u8>) -> Key {
     let place = Partition::all().next().map_or(Place::Alone, Place::Partition);
     Key { table, place, id }
@@ -148,9 +147,9 @@ mod tests {
     use crate::engine::Life;
 
     #[test]
-    fn kinds_have_names_of_their_own_and_those_that_go_together_name_each_other() {
-        for (place, table) in ALL.iter().enumerate() {
-            assert!(ALL[..place].iter().all(|other| other.name != table.name), "{table:?}");
+    fn kinds_have_unique_names_and_parents_and_children_name_each_other() {
+        for (index, table) in ALL.iter().enumerate() {
+            assert!(ALL[..index].iter().all(|other| other.name != table.name), "{table:?}");
             for child in table.children() {
                 assert!(matches!(child.life, Life::With(parent) if parent.name == table.name), "{child:?}");
             }

@@ -1,11 +1,11 @@
-//! The snapshots that nodes publish for operators, and the mark of a watcher.
+//! The snapshots that nodes publish while an operator watches them.
 
 use super::{of_installation, table};
 use crate::engine::Key;
 use crate::redis::NodeId;
 
 table! {
-    /// The mark of a watcher; nodes publish snapshots while it exists.
+    /// Present while an operator watches the nodes, which then publish snapshots.
     WATCH = "watch", Record Ends {
         until: Integer,
     } always {
@@ -15,7 +15,7 @@ table! {
 }
 
 table! {
-    /// The latest snapshot of a node, sealed because it names receivers and requests of clients.
+    /// The latest snapshot of a node, sealed because it names webhook receivers and requests of clients.
     SNAPSHOT = "snapshot", Record Ends {
         snapshot: Sealed(Id),
     } always {
@@ -24,7 +24,7 @@ table! {
     }
 }
 
-/// Returns the key of the mark of a watcher.
+/// Returns the key of the record that exists while an operator watches.
 #[must_use]
 pub(crate) fn watch() -> Key {
     of_installation(&WATCH, vec![])

@@ -8,7 +8,7 @@ use crate::engine::Key;
 use crate::invariants::is_id;
 
 table! {
-    /// An operator. `record` is sealed because it has a name.
+    /// An operator. `record` is sealed because it contains a name.
     OPERATOR = "operator", Record Stays {
         created_at: Integer,
         revoked_at: Integer,

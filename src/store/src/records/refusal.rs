@@ -1,4 +1,4 @@
-//! The newest refused requests of an app, in a fixed number of places, used in turn.
+//! The newest refused requests of an app, in a ring of numbered slots.
 
 use sakshi_domain::ids::{AppId, Partition};
 
@@ -7,7 +7,7 @@ use crate::engine::Key;
 use crate::invariants::is_id;
 
 table! {
-    /// The number of refused requests recorded for an app so far.
+    /// The number of refused requests recorded for an app, overwritten ones included.
     REFUSALS = "refusals", Record Ends {
         kept: Integer,
     } always {
@@ -20,7 +20,7 @@ table! {
 }
 
 table! {
-    /// A refused request, by app and place. The names of fields and ids in it are the client's own.
+    /// A refused request, by app and slot. It is sealed because the client chose the names of its fields and ids.
     REFUSAL = "refusal", Record Ends {
         app: Text,
         refused: Sealed(Field("app")),
@@ -31,18 +31,18 @@ table! {
     }
 }
 
-/// Returns the key of the number of an app's refused requests.
+/// Returns the key of the count of an app's refused requests.
 #[must_use]
 pub(crate) fn refusals(app: &AppId) -> Key {
     in_partition(&REFUSALS, Partition::of_name(app.as_str()), app.as_str().as_bytes().to_vec())
 }
 
-/// Returns the key of a refused request of an app.
+/// Returns the key of the refused request in a slot.
 #[must_use]
-pub(crate) fn refusal(app: &AppId, place: u32) -> Key {
+pub(crate) fn refusal(app: &AppId, slot: u32) -> Key {
     in_partition(
         &REFUSAL,
         Partition::of_name(app.as_str()),
-        [app.as_str().as_bytes(), b" ", place.to_string().as_bytes()].concat(),
+        [app.as_str().as_bytes(), b" ", slot.to_string().as_bytes()].concat(),
     )
 }

@@ -1,11 +1,11 @@
-//! Sessions of signed-in people.
+//! Portal sessions.
 
 use super::{alone, table};
 use crate::engine::Key;
 use crate::sessions::SessionDigest;
 
 table! {
-    /// A session, by the digest of its id. `grant` is the person, the app, and the place of the sign-in.
+    /// A portal session, by the digest of its id. `grant` is the person, the app, the network and the browser.
     SESSION = "session", Record Ends {
         idle_until: Integer,
         ends_at: Integer,

@@ -10,7 +10,7 @@ use super::{alone, in_partition, table};
 use crate::engine::Key;
 
 table! {
-    /// An app. `record` is sealed because its URLs can have secrets, and so are its registered `urls`.
+    /// An app. `record` and the registered `urls` are sealed because URLs can contain secrets.
     APP = "app", Record Stays {
         client: Text,
         record: Sealed(Id),
@@ -25,7 +25,7 @@ table! {
 }
 
 table! {
-    /// A logo of a client or an event, or a picture, by its id: a JPEG, PNG or SVG file.
+    /// A logo of a client or an event, or a picture, by its id. `file` is a JPEG, PNG or SVG file.
     LOGO = "logo", Record Stays {
         file: Bytes,
     } always {
@@ -35,14 +35,14 @@ table! {
 }
 
 table! {
-    /// The apps of a client by creation.
+    /// The apps of a client by creation time.
     APPS = "apps", Index Stays {} always {
         Home(Home::OfClient),
     }
 }
 
 table! {
-    /// An API key, by its digest. `environments` are words. `used_at` may lag by some minutes.
+    /// An API key, by its digest. `environments` and `networks` are lists of words. `used_at` may lag by some minutes.
     API_KEY = "key", Record Stays {
         key_id: Text,
         client: Text,
@@ -67,7 +67,7 @@ table! {
 }
 
 table! {
-    /// The digest of a key, by its id.
+    /// The digest of an API key, by its id.
     API_KEY_ID = "key_id", Record Stays {
         digest: Bytes,
     } always {
@@ -80,7 +80,7 @@ table! {
 }
 
 table! {
-    /// The ids of a client's keys by creation.
+    /// The ids of a client's API keys by creation time.
     API_KEYS = "keys", Index Stays {} always {
         Home(Home::OfClient),
     }
@@ -98,25 +98,25 @@ pub(crate) fn logo(id: LogoId) -> Key {
     alone(&LOGO, id.0.to_vec())
 }
 
-/// Returns the key of the apps of a client.
+/// Returns the key of the list of a client's apps.
 #[must_use]
 pub(crate) fn apps(client: &ClientId) -> Key {
     in_partition(&APPS, client.partition(), client.as_str().as_bytes().to_vec())
 }
 
-/// Returns the key of the record of a key.
+/// Returns the key of the record of an API key.
 #[must_use]
 pub(crate) fn api_key(digest: &KeyDigest) -> Key {
     alone(&API_KEY, digest.0.to_vec())
 }
 
-/// Returns the key of the digest of a key.
+/// Returns the key of the record that finds an API key's digest by its id.
 #[must_use]
 pub(crate) fn api_key_id(id: &KeyId) -> Key {
     alone(&API_KEY_ID, id.as_str().as_bytes().to_vec())
 }
 
-/// Returns the key of the keys of a client.
+/// Returns the key of the list of a client's API keys.
 #[must_use]
 pub(crate) fn api_keys(client: &ClientId) -> Key {
     in_partition(&API_KEYS, client.partition(), client.as_str().as_bytes().to_vec())

@@ -1,4 +1,4 @@
-//! A transaction, from its opening to the end of its result.
+//! A transaction, from its opening until its result expires.
 
 use sakshi_domain::delivery::{AttemptPart, DeliveryOutcome, FailureReason};
 use sakshi_domain::ids::{ClientId, EventId, TxnId};
@@ -15,11 +15,13 @@ use crate::transactions::{CompletedRecord, TransactionRecord, refusal};
 use crate::vault::{Sealed, Vault};
 
 table! {
-    /// A transaction. `intent` is made by its pages while it is pending. `origin` is the destination of its webhook,
-    /// without the path; `watchers` are the nodes that keep a copy of a pending one. One with `verified_at` is
-    /// completed, by `call`, and is returned until `until`. `code` is that of a failure, `refused` the number of the
-    /// reason for refusing its guest, `registration` the number of a registered guest. `page_seen_at` is the first
-    /// opening of its page, `polled_at` the first fetch of its outcome.
+    /// A transaction. `intent` are the bytes from which its pages build the intent while it is pending. `origin` is the
+    /// destination of its webhook, without the path. `watchers` are the nodes that keep a copy while it is pending.
+    ///
+    /// A transaction with `verified_at` was completed by `call`, and its result can be fetched until `until`. `code` is
+    /// the code of a failure, `refused` the number of the reason for refusing its guest, and `registration` the number
+    /// of its registered guest. `page_seen_at` is the first opening of its page, `polled_at` the first fetch of its
+    /// result.
     TRANSACTION = "txn", Record Ends {
         client: Text,
         app: Text,
@@ -124,33 +126,32 @@ pub(crate) fn transaction(id: TxnId) -> Key {
     in_partition(&TRANSACTION, id.partition(), id.as_bytes().to_vec())
 }
 
-/// Returns the transaction of a record as callers see it at this time; `None` when there is none, or its result can no
-/// longer be fetched.
+/// Decodes the transaction in a record; `None` without a record, and once the result can no longer be fetched.
 ///
 /// # Errors
-/// It cannot be read.
-pub(crate) fn seen_of(
+/// [`StoreError::Corrupt`] for an unreadable record.
+pub(crate) fn decode_fetchable(
     vault: &Vault,
     id: TxnId,
     record: Option<&Record>,
     now: Timestamp,
 ) -> Result<Option<TransactionRecord>, StoreError> {
-    let is_over = |record: &Record| record.time("until").is_some_and(|until| until <= now);
-    record.filter(|record| !is_over(record)).map(|record| transaction_of(vault, id, record, now)).transpose()
+    let has_ended = |record: &Record| record.time("until").is_some_and(|until| until <= now);
+    record.filter(|record| !has_ended(record)).map(|record| decode_transaction(vault, id, record, now)).transpose()
 }
 
-/// Returns the transaction of a record, as it is at this time.
+/// Decodes the transaction in a record, in its state at `now`.
 ///
 /// # Errors
-/// It cannot be read.
-pub(crate) fn transaction_of(
+/// [`StoreError::Corrupt`] for an unreadable record.
+pub(crate) fn decode_transaction(
     vault: &Vault,
     id: TxnId,
     record: &Record,
     now: Timestamp,
 ) -> Result<TransactionRecord, StoreError> {
     let unreadable = || StoreError::unreadable("a transaction");
-    let opened = pending_of(vault, id, record)?;
+    let opened = decode_pending(vault, id, record)?;
     if !record.has("verified_at") {
         return Ok(if opened.is_expired(now) {
             TransactionRecord::Expired(opened)
@@ -174,11 +175,11 @@ pub(crate) fn transaction_of(
     }))
 }
 
-/// Returns the transaction of a record as it was opened.
+/// Decodes the transaction in a record as it was opened.
 ///
 /// # Errors
-/// It cannot be read.
-pub(crate) fn pending_of(vault: &Vault, id: TxnId, record: &Record) -> Result<Pending, StoreError> {
+/// [`StoreError::Corrupt`] for an unreadable record.
+pub(crate) fn decode_pending(vault: &Vault, id: TxnId, record: &Record) -> Result<Pending, StoreError> {
     let time = |name: &str| Timestamp::from_millis(record.integer(name));
     let event = record.has("event").then(|| record.array("event").map(EventId::from_bytes));
     let client: ClientId = record.parsed("client")?;

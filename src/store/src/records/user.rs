@@ -1,5 +1,5 @@
-//! Users of clients. Names and secrets are sealed; an address is found by an HMAC of it, and a link by a digest of its
-//! secret.
+//! Users of clients. Names and secrets are sealed. A user is found by an HMAC of the email address, and an invitation
+//! by the digest of its secret.
 
 use sakshi_domain::ids::{ClientId, UserId};
 use sakshi_domain::user::UserRole;
@@ -10,7 +10,7 @@ use crate::invariants::is_id;
 use crate::users::InviteDigest;
 
 table! {
-    /// The secret of the HMACs of addresses.
+    /// The secret key for HMACs of email addresses.
     EMAIL_SECRET = "email_secret", Record Stays {
         secret: Sealed(Id),
     } always {
@@ -21,8 +21,8 @@ table! {
 }
 
 table! {
-    /// A user. `profile` is the name and the address, `step` the time step of the last one-time code, and `epoch` the
-    /// number of the credential: a session of another one has ended.
+    /// A user. `profile` is the name and the email address, and `step` the time step of the last one-time code. `epoch`
+    /// is the number of the credential; sessions of another epoch have ended.
     USER = "user", Record Stays {
         client: Text,
         role: Text,
@@ -57,14 +57,14 @@ table! {
 }
 
 table! {
-    /// The users of a client by invitation.
+    /// The users of a client by time of invitation.
     USERS = "users", Index Stays {} always {
         Home(Home::OfClient),
     }
 }
 
 table! {
-    /// The user with an address, by the HMAC of the address.
+    /// The user with an email address, by the HMAC of the address.
     USER_EMAIL = "user_email", Record Stays {
         user: Text,
         created_at: Integer,
@@ -76,7 +76,7 @@ table! {
 }
 
 table! {
-    /// The user of a link, by the digest of its secret.
+    /// The user who is invited by a link, by the digest of the link's secret.
     USER_INVITE = "user_invite", Record Ends {
         user: Text,
     } always {
@@ -95,7 +95,7 @@ table! {
     }
 }
 
-/// Returns the key of the record of the secret.
+/// Returns the key of the secret for HMACs of email addresses.
 #[must_use]
 pub(crate) fn email_secret() -> Key {
     of_installation(&EMAIL_SECRET, b"email".to_vec())
@@ -107,25 +107,25 @@ pub(crate) fn user(id: &UserId) -> Key {
     alone(&USER, id.as_str().as_bytes().to_vec())
 }
 
-/// Returns the key of the users of a client.
+/// Returns the key of the list of a client's users.
 #[must_use]
 pub(crate) fn users(client: &ClientId) -> Key {
     in_partition(&USERS, client.partition(), client.as_str().as_bytes().to_vec())
 }
 
-/// Returns the key of the user with an address.
+/// Returns the key of the record that finds a user by the HMAC of the email address.
 #[must_use]
 pub(crate) fn user_email(mark: &[u8]) -> Key {
     alone(&USER_EMAIL, mark.to_vec())
 }
 
-/// Returns the key of the user of a link.
+/// Returns the key of the record that finds a user by an invitation.
 #[must_use]
 pub(crate) fn user_invite(digest: &InviteDigest) -> Key {
     alone(&USER_INVITE, digest.0.to_vec())
 }
 
-/// Returns the key of the sessions of a user.
+/// Returns the key of the list of a user's sessions.
 #[must_use]
 pub(crate) fn user_sessions(id: &UserId) -> Key {
     alone(&USER_SESSIONS, id.as_str().as_bytes().to_vec())

@@ -1,4 +1,4 @@
-//! The log of a client: an entry is added to the month of its time.
+//! The log of a client. An entry belongs to the month of its time.
 
 use sakshi_domain::client_log::LogEntry;
 use sakshi_domain::ids::ClientId;
@@ -6,39 +6,39 @@ use sakshi_domain::time::Timestamp;
 
 use crate::engine::{Batch, CallId, Guard, Op, Value};
 use crate::error::StoreError;
-use crate::records::client_log::{CLIENT_LOG_MONTH, client_log, client_log_month, end_of_log, month_of, months};
+use crate::records::client_log::{CLIENT_LOG_MONTH, client_log, client_log_month, log_expiry, month_of, months};
 use crate::sealing::{seal_log_entry, unseal_log_entry};
 use crate::vault::Vault;
 
-/// Returns the batch that appends an entry. It is refused until the month has begun.
+/// Builds the batch that appends an entry. It is refused until [`begin`] has created the month.
 ///
 /// # Errors
-/// The entry cannot be sealed.
+/// [`StoreError::Unavailable`] if sealing fails.
 pub(crate) fn append(vault: &Vault, client: &ClientId, entry: &LogEntry, call: CallId) -> Result<Batch, StoreError> {
     let list = client_log(client, month_of(entry.at));
     let (month, sealed) = (list.of(&CLIENT_LOG_MONTH), seal_log_entry(vault, &list.id, entry)?);
     Ok(Batch::new(vec![Guard::Present(month.clone())], vec![Op::Append(list, vec![sealed.into()])]).called(call, month))
 }
 
-/// Returns the batch that begins the month of a time.
+/// Builds the batch that creates the month that contains `at`.
 #[must_use]
 pub(crate) fn begin(client: &ClientId, at: Timestamp) -> Batch {
     let month = client_log_month(client, month_of(at));
-    let end = Op::ExpireAt(month.clone(), end_of_log(at).into());
+    let end = Op::ExpireAt(month.clone(), log_expiry(at).into());
     Batch::new(vec![Guard::Absent(month.clone())], vec![Op::Put(month, vec![("client", client.as_str().into())]), end])
 }
 
-/// Returns the batch that removes the log.
+/// Builds the batch that removes the whole log of a client.
 #[must_use]
 pub(crate) fn remove(client: &ClientId, now: Timestamp) -> Batch {
     Batch::on_full(vec![], months(now).map(|month| Op::Remove(client_log_month(client, month))).collect())
 }
 
-/// Returns the entry with these values.
+/// Decodes an entry.
 ///
 /// # Errors
-/// It cannot be read.
-pub(crate) fn entry_of(vault: &Vault, list: &[u8], values: Vec<Value>) -> Result<LogEntry, StoreError> {
+/// [`StoreError::Corrupt`] for an unreadable entry.
+pub(crate) fn decode_entry(vault: &Vault, list: &[u8], values: Vec<Value>) -> Result<LogEntry, StoreError> {
     let Ok([Value::Bytes(sealed)]) = <[Value; 1]>::try_from(values) else {
         return Err(StoreError::unreadable("an entry of the log of a client"));
     };

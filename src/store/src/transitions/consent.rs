@@ -1,4 +1,4 @@
-//! The register of consents: an entry is added to the week in which the person was asked.
+//! The register of consents. An entry belongs to the week in which the person was asked.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::records::consent::{CONSENT_WEEK, consent_week, consents, end_of_week,
 use crate::sealing::{seal_consent, unseal_consent};
 use crate::vault::Vault;
 
-/// Returns the guard and the operation that append an entry. The guard fails until the week has begun.
+/// Builds the guard and the operation that append an entry. The guard fails until [`begin`] has created the week.
 #[must_use]
 pub(crate) fn append(vault: &Vault, client: &ClientId, entry: &Consent) -> (Guard, Op) {
     let list = consents(client, week_of(entry.opened_at));
@@ -21,19 +21,19 @@ pub(crate) fn append(vault: &Vault, client: &ClientId, entry: &Consent) -> (Guar
     (Guard::Present(list.of(&CONSENT_WEEK)), Op::Append(list, vec![Operand::Now(0), sealed.into_bytes().into()]))
 }
 
-/// Returns the batch that begins the week of a time, whose entries are kept for this long after its end.
+/// Builds the batch that creates the week that contains `at`. It expires `retention` after its end.
 #[must_use]
-pub(crate) fn begin(client: &ClientId, at: Timestamp, kept: Duration) -> Batch {
+pub(crate) fn begin(client: &ClientId, at: Timestamp, retention: Duration) -> Batch {
     let week = consent_week(client, week_of(at));
-    let end = Op::ExpireAt(week.clone(), (end_of_week(at) + kept).into());
+    let end = Op::ExpireAt(week.clone(), (end_of_week(at) + retention).into());
     Batch::new(vec![Guard::Absent(week.clone())], vec![Op::Put(week, vec![("client", client.as_str().into())]), end])
 }
 
-/// Returns the entry with these values.
+/// Decodes an entry.
 ///
 /// # Errors
-/// It cannot be read.
-pub(crate) fn entry_of(
+/// [`StoreError::Corrupt`] for an unreadable entry.
+pub(crate) fn decode_entry(
     vault: &Vault,
     client: &ClientId,
     week: i64,

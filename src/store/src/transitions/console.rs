@@ -1,4 +1,4 @@
-//! The operators' console: its sessions, and grants of credits that wait for a second person.
+//! The operators' console: its sessions, and credit grants that a second operator must confirm.
 
 use aws_lc_rs::digest::{Context, SHA256};
 use sakshi_domain::credits::{CreditMove, EntryKind};
@@ -17,7 +17,7 @@ use crate::sealing::{seal_of_console, unseal_of_console};
 use crate::sessions::SessionDigest;
 use crate::vault::Vault;
 
-/// Returns the batch that stores a session with this sealed grant.
+/// Builds the batch that stores a session with this sealed grant.
 #[must_use]
 pub(crate) fn open(opened: &ConsoleSession, grant: Vec<u8>) -> Batch {
     let (key, idle_until) = (console_session(&opened.digest), opened.idle_until.min(opened.ends_at));
@@ -26,8 +26,8 @@ pub(crate) fn open(opened: &ConsoleSession, grant: Vec<u8>) -> Batch {
     Batch::new(vec![Guard::Absent(key)], ops)
 }
 
-/// Returns the batch that extends a session to `until`, at most to its own end. It is refused for one with a later end,
-/// and for an expired one.
+/// Builds the batch that extends a session to `until`, at most to its final end. It is refused for a session that
+/// already lasts longer, and for an expired session.
 #[must_use]
 pub(crate) fn prolong(digest: &SessionDigest, known: &Record, until: Timestamp) -> Batch {
     let (key, until) = (console_session(digest), until.millis().min(known.integer("ends_at")));
@@ -35,7 +35,7 @@ pub(crate) fn prolong(digest: &SessionDigest, known: &Record, until: Timestamp) 
     Batch::on_full(vec![Guard::AtMost(key, "idle_until", until)], ops)
 }
 
-/// Returns the digest under which the end of sessions at a provider is stored.
+/// Returns the digest that names a subject or session of an identity provider.
 pub(crate) fn logout_digest(issuer: &str, name: &str) -> [u8; 32] {
     let mut context = Context::new(&SHA256);
     for part in [issuer, " ", name] {
@@ -46,7 +46,8 @@ pub(crate) fn logout_digest(issuer: &str, name: &str) -> [u8; 32] {
     digest
 }
 
-/// Returns the batch that ends the sessions of this name. The record stays for as long as a session can last.
+/// Builds the batch that ends the sessions of a subject, or one session, at an identity provider. The record stays for
+/// as long as a console session can last.
 #[must_use]
 pub(crate) fn end_provider_sessions(digest: [u8; 32], at: Timestamp) -> Batch {
     let key = provider_logout(digest);
@@ -55,7 +56,7 @@ pub(crate) fn end_provider_sessions(digest: [u8; 32], at: Timestamp) -> Batch {
     Batch::on_full(vec![], ops)
 }
 
-/// The sealed part of a request.
+/// The sealed part of a grant request.
 #[derive(Serialize, Deserialize)]
 struct SealedRequest {
     client: ClientId,
@@ -65,12 +66,12 @@ struct SealedRequest {
     by: Signatory,
 }
 
-/// Returns the batch that stores a new request. Expired requests are removed from lists.
+/// Builds the batch that stores a grant request, unless its id exists, and removes expired requests from the list.
 ///
 /// # Errors
-/// It cannot be sealed.
-pub(crate) fn ask(vault: &Vault, asked: &AskGrant) -> Result<Batch, StoreError> {
-    let AskGrant { id, client, movement: CreditMove { kind, amount, reference }, by } = asked;
+/// [`StoreError::Unavailable`] if sealing fails.
+pub(crate) fn request_grant(vault: &Vault, command: &AskGrant) -> Result<Batch, StoreError> {
+    let AskGrant { id, client, movement: CreditMove { kind, amount, reference }, by } = command;
     let request = SealedRequest {
         client: client.clone(),
         kind: *kind,
@@ -80,7 +81,7 @@ pub(crate) fn ask(vault: &Vault, asked: &AskGrant) -> Result<Batch, StoreError> 
     };
     let sealed = seal_of_console(vault, id.as_str().as_bytes(), &request)?;
     let (key, end) = (grant_request(id), Operand::after(GRANT_REQUEST_TTL));
-    let ended = Operand::Now(-i64::try_from(GRANT_REQUEST_TTL.as_millis()).unwrap_or(i64::MAX));
+    let expired = Operand::Now(-i64::try_from(GRANT_REQUEST_TTL.as_millis()).unwrap_or(i64::MAX));
     let fields = vec![
         ("asked_at", Operand::Now(0)),
         ("ends_at", end.clone()),
@@ -90,16 +91,17 @@ pub(crate) fn ask(vault: &Vault, asked: &AskGrant) -> Result<Batch, StoreError> 
     let ops = vec![
         Op::Put(key.clone(), fields),
         Op::ExpireAt(key.clone(), end),
-        Op::Sweep(grant_requests(), i64::MIN, ended),
+        Op::Sweep(grant_requests(), i64::MIN, expired),
         Op::Index(grant_requests(), id.as_str().as_bytes().to_vec(), Operand::Now(0)),
     ];
     Ok(Batch::new(vec![Guard::Absent(key)], ops))
 }
 
-/// Returns the batch that decides a request which is unchanged since it was read and has not ended.
+/// Builds the batch that confirms or refuses a request. It is refused if the request changed since it was read, or has
+/// expired.
 ///
 /// # Errors
-/// The name cannot be sealed.
+/// [`StoreError::Unavailable`] if sealing fails.
 pub(crate) fn decide(
     vault: &Vault,
     id: &GrantId,
@@ -115,11 +117,11 @@ pub(crate) fn decide(
     Ok(Batch::on_full(guards, vec![Op::Set(key, fields)]))
 }
 
-/// Returns the request of a record.
+/// Decodes the grant request in a record.
 ///
 /// # Errors
-/// It cannot be read.
-pub(crate) fn request_of(vault: &Vault, id: GrantId, record: &Record) -> Result<GrantRequest, StoreError> {
+/// [`StoreError::Corrupt`] for an unreadable record.
+pub(crate) fn decode_request(vault: &Vault, id: GrantId, record: &Record) -> Result<GrantRequest, StoreError> {
     let owner = id.as_str().as_bytes();
     let SealedRequest { client, kind, amount, reference, by } =
         unseal_of_console(vault, owner, record.bytes("request"))?;

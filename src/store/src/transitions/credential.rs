@@ -1,4 +1,4 @@
-//! The memory of credentials, which detects one that was accepted under another transaction.
+//! The last use of each credential, which detects a replay under another transaction.
 
 use std::time::Duration;
 
@@ -8,37 +8,36 @@ use crate::engine::{Applied, Batch, CallId, Guard, Op, Operand, Record};
 use crate::records::credential::credential;
 use crate::transactions::PresentedCredential;
 
-/// The memory replaced none.
-const NOTHING: i64 = 0;
-/// The memory replaced one of the same transaction.
-const SAME: i64 = 1;
-/// The memory replaced one of another transaction.
-const OTHER: i64 = 2;
+/// `under` of the first use.
+const FIRST_USE: i64 = 0;
+/// `under` of a use after one in the same transaction.
+const AFTER_SAME: i64 = 1;
+/// `under` of a use after one in another transaction.
+const AFTER_OTHER: i64 = 2;
 
-/// Returns the batch that remembers a credential under a transaction, given the memory that was read; `None` when it is
-/// refused there.
+/// Builds the batch that records the use of a credential in a transaction; `None` for a replay.
 ///
-/// A credential that its holder bound to the transaction may have been accepted under another one.
+/// A credential that its holder bound to this transaction is no replay, even after a use in another transaction.
 #[must_use]
 pub(crate) fn reserve(
     presented: &PresentedCredential,
     txn: TxnId,
     call: CallId,
     window: Duration,
-    seen: Option<&Record>,
+    last_use: Option<&Record>,
 ) -> Option<Batch> {
-    let memory = credential(&presented.digest);
-    let under = match seen {
-        None => NOTHING,
-        Some(before) if before.bytes("txn") != txn.as_bytes() || before.integer("under") == OTHER => OTHER,
-        Some(_) => SAME,
+    let key = credential(&presented.digest);
+    let under = match last_use {
+        None => FIRST_USE,
+        Some(last) if last.bytes("txn") != txn.as_bytes() || last.integer("under") == AFTER_OTHER => AFTER_OTHER,
+        Some(_) => AFTER_SAME,
     };
-    if under == OTHER && !presented.holder_bound {
+    if under == AFTER_OTHER && !presented.holder_bound {
         return None;
     }
-    let guard = match seen {
-        None => Guard::Absent(memory.clone()),
-        Some(before) => Guard::Equal(memory.clone(), "call", before.bytes("call").into()),
+    let guard = match last_use {
+        None => Guard::Absent(key.clone()),
+        Some(last) => Guard::Equal(key.clone(), "call", last.bytes("call").into()),
     };
     let until = Operand::after(window);
     let fields = vec![
@@ -47,29 +46,30 @@ pub(crate) fn reserve(
         ("under", under.into()),
         ("until", until.clone()),
     ];
-    let ops = vec![Op::Put(memory.clone(), fields), Op::ExpireAt(memory.clone(), until)];
+    let ops = vec![Op::Put(key.clone(), fields), Op::ExpireAt(key, until)];
     Some(Batch::new(vec![guard], ops))
 }
 
-/// Returns true if the call has written the memory. After a lost response the memory decides.
+/// Returns true if this call recorded its use of the credential. After a lost response the stored record decides.
 #[must_use]
 pub(crate) fn has_reserved(call: CallId, applied: &Applied) -> bool {
     match applied {
         Applied::Done { .. } => true,
-        Applied::Refused { seen, .. } => seen.as_ref().is_some_and(|memory| memory.bytes("call") == call),
+        Applied::Refused { seen, .. } => seen.as_ref().is_some_and(|last_use| last_use.bytes("call") == call),
     }
 }
 
-/// Returns the batch that restores the memory from before a call, unless another call has written one since.
+/// Builds the batch that restores the previous use of a credential. It is refused if another call has used the
+/// credential since.
 #[must_use]
 pub(crate) fn release(presented: &PresentedCredential, call: CallId, before: Option<&Record>) -> Batch {
-    let memory = credential(&presented.digest);
-    let guard = Guard::Equal(memory.clone(), "call", call[..].into());
+    let key = credential(&presented.digest);
+    let guard = Guard::Equal(key.clone(), "call", call[..].into());
     let ops = match before {
-        None => vec![Op::Remove(memory)],
+        None => vec![Op::Remove(key)],
         Some(before) => {
             let fields = before.fields.iter().map(|(name, value)| (*name, Operand::Value(value.clone()))).collect();
-            vec![Op::Put(memory.clone(), fields), Op::ExpireAt(memory, before.integer("until").into())]
+            vec![Op::Put(key.clone(), fields), Op::ExpireAt(key, before.integer("until").into())]
         }
     };
     Batch::on_full(vec![guard], ops)

@@ -8,11 +8,11 @@ use crate::credits::{CreditOutcome, is_allowed};
 use crate::engine::{Applied, Batch, Guard, Op, Operand, Record};
 use crate::records::client;
 
-/// Returns the batch that moves credits. A movement that is not allowed is refused, for an existing client.
+/// Builds the batch that moves credits. A movement that is not allowed gets a batch that is always refused.
 #[must_use]
 pub(crate) fn move_credits(id: &ClientId, movement: &CreditMove) -> Batch {
     let CreditMove { kind, amount, reference } = movement;
-    let (account, known) = (client::client(id), client::reference(id, *kind, reference));
+    let (account, by_reference) = (client::client(id), client::reference(id, *kind, reference));
     if !is_allowed(movement) {
         return Batch::new(vec![Guard::Present(account.clone()), Guard::Absent(account)], vec![]);
     }
@@ -23,14 +23,14 @@ pub(crate) fn move_credits(id: &ClientId, movement: &CreditMove) -> Batch {
         Op::Add(account, "balance", (*amount).into()),
         append(id, *kind, *amount, reference.as_bytes().to_vec(), balance.clone()),
         Op::Put(
-            known,
+            by_reference,
             vec![("number", number), ("amount", (*amount).into()), ("balance_after", balance), ("at", Operand::Now(0))],
         ),
     ];
     Batch::new(guards, ops)
 }
 
-/// Returns the guards that keep a balance within its range when this is added to it.
+/// Returns the guard that keeps a balance within its range when `more` is added.
 pub(crate) fn balance_guards(id: &ClientId, more: i64) -> Option<Guard> {
     let account = client::client(id);
     match more {
@@ -38,13 +38,13 @@ pub(crate) fn balance_guards(id: &ClientId, more: i64) -> Option<Guard> {
         1.. => Some(Guard::AtMost(account, "balance", i64::MAX - more)),
         ..0 => Some(match more.checked_neg() {
             Some(less) => Guard::AtLeast(account, "balance", less),
-            // No balance has so much, and none is negative.
+            // No balance covers `i64::MIN`, and none is negative, so this guard always fails.
             None => Guard::AtMost(account, "balance", -1),
         }),
     }
 }
 
-/// Appends an entry to a client's ledger.
+/// Builds the operation that appends an entry to a client's ledger.
 pub(crate) fn append(id: &ClientId, kind: EntryKind, amount: i64, reference: Vec<u8>, balance_after: Operand) -> Op {
     let entry = vec![kind.as_str().into(), amount.into(), balance_after, reference.into(), Operand::Now(0)];
     Op::Append(client::ledger(id), entry)
@@ -52,7 +52,7 @@ pub(crate) fn append(id: &ClientId, kind: EntryKind, amount: i64, reference: Vec
 
 /// Returns the outcome of the batch of [`move_credits`].
 #[must_use]
-pub(crate) fn moved(movement: &CreditMove, applied: Applied) -> CreditOutcome {
+pub(crate) fn move_outcome(movement: &CreditMove, applied: Applied) -> CreditOutcome {
     let CreditMove { kind, amount, reference } = movement;
     let entry = |number: i64, balance: i64, at: Timestamp| {
         let (seq, balance_after) = (number.unsigned_abs(), balance.unsigned_abs());
@@ -70,13 +70,13 @@ pub(crate) fn moved(movement: &CreditMove, applied: Applied) -> CreditOutcome {
         Applied::Refused { guard: 0, .. } => CreditOutcome::NotFound,
         Applied::Refused { .. } if !is_allowed(movement) => CreditOutcome::OutOfRange,
         Applied::Refused { guard: 1, seen: Some(known), .. } if known.integer("amount") == *amount => {
-            repeated(&known, entry)
+            repeated_entry(&known, entry)
         }
         Applied::Refused { guard: 1, .. } => CreditOutcome::ReferenceReused,
         Applied::Refused { .. } => CreditOutcome::OutOfRange,
     }
 }
 
-fn repeated(known: &Record, entry: impl FnOnce(i64, i64, Timestamp) -> CreditOutcome) -> CreditOutcome {
+fn repeated_entry(known: &Record, entry: impl FnOnce(i64, i64, Timestamp) -> CreditOutcome) -> CreditOutcome {
     entry(known.integer("number"), known.integer("balance_after"), Timestamp::from_millis(known.integer("at")))
 }

@@ -1,4 +1,4 @@
-//! The figures of an app for each day.
+//! The daily figures of an app.
 
 use sakshi_domain::day_figures::{ANSWER_SPANS, Day, DayFigures, FIGURE_DAYS};
 use sakshi_domain::ids::AppId;
@@ -7,36 +7,37 @@ use crate::engine::{Batch, CallId, Guard, Op, Operand, Record, Value};
 use crate::records::day::day;
 
 /// The fields that count answers by their duration, in the order of [`ANSWER_SPANS`].
-const TOOK: [&str; ANSWER_SPANS.len()] = [
+const TOOK_FIELDS: [&str; ANSWER_SPANS.len()] = [
     "took_2", "took_5", "took_10", "took_15", "took_20", "took_30", "took_45", "took_60", "took_90", "took_120",
     "took_180", "took_300", "took_600", "took_900",
 ];
 
-fn fields(figures: &DayFigures) -> impl Iterator<Item = (&'static str, u64)> {
+fn nonzero_fields(figures: &DayFigures) -> impl Iterator<Item = (&'static str, u64)> {
     let DayFigures { opened, verified, declined, failed, delivered, lost, took } = figures;
     let named = [("opened", *opened), ("verified", *verified), ("declined", *declined), ("failed", *failed)];
     named
         .into_iter()
         .chain([("delivered", *delivered), ("lost", *lost)])
-        .chain(TOOK.into_iter().zip(*took))
+        .chain(TOOK_FIELDS.into_iter().zip(*took))
         .filter(|(_, count)| *count > 0)
 }
 
-/// Returns the batches that add to the figures of a day. One is applied: the first if there are any figures, the second
-/// if there are none.
+/// Builds two batches that add to the figures of a day. The first is applied if the day has figures, the second if it
+/// has none.
 #[must_use]
-pub(crate) fn add(app: &AppId, at: Day, more: &DayFigures, call: CallId) -> [Batch; 2] {
+pub(crate) fn add_figures(app: &AppId, at: Day, more: &DayFigures, call: CallId) -> [Batch; 2] {
     let key = day(app, at);
-    let sums = fields(more).map(|(name, count)| Op::Add(key.clone(), name, Value::number(count).into())).collect();
-    let values = fields(more).map(|(name, count)| (name, Operand::from(Value::number(count)))).collect();
-    let ends = Op::ExpireAt(key.clone(), at.plus(FIGURE_DAYS + 1).begin().into());
-    [(Guard::Present(key.clone()), sums), (Guard::Absent(key.clone()), vec![Op::Put(key.clone(), values), ends])]
+    let sums =
+        nonzero_fields(more).map(|(name, count)| Op::Add(key.clone(), name, Value::number(count).into())).collect();
+    let values = nonzero_fields(more).map(|(name, count)| (name, Operand::from(Value::number(count)))).collect();
+    let expiry = Op::ExpireAt(key.clone(), at.plus(FIGURE_DAYS + 1).begin().into());
+    [(Guard::Present(key.clone()), sums), (Guard::Absent(key.clone()), vec![Op::Put(key.clone(), values), expiry])]
         .map(|(guard, ops)| Batch::on_full(vec![guard], ops).called(call, key.clone()))
 }
 
-/// Returns the figures of a record.
+/// Decodes the figures in a record.
 #[must_use]
-pub(crate) fn figures_of(record: &Record) -> DayFigures {
+pub(crate) fn decode_figures(record: &Record) -> DayFigures {
     let count = |name| record.integer(name).unsigned_abs();
     DayFigures {
         opened: count("opened"),
@@ -45,6 +46,6 @@ pub(crate) fn figures_of(record: &Record) -> DayFigures {
         failed: count("failed"),
         delivered: count("delivered"),
         lost: count("lost"),
-        took: TOOK.map(count),
+        took: TOOK_FIELDS.map(count),
     }
 }

@@ -1,6 +1,6 @@
-//! Deliveries: each is queued with its subject, for the node that accepted that; claimed before its one attempt; and
-//! settled after it, when it leaves the outbox. The claim in the record is the only permission to make the attempt, so
-//! a node that was declared dead too early makes none that another has begun.
+//! Deliveries. A delivery is queued together with its subject, for the node that accepted the subject. That node claims
+//! it before the only attempt, and settles it afterwards, which removes it from the outbox. Only a claim in the record
+//! permits the attempt, so a node that was wrongly declared dead repeats no attempt of another node.
 
 use sakshi_domain::delivery::{
     Attempt, AttemptFailure, AttemptPart, DeliveryId, DeliveryOutcome, DeliveryRecord, QueuedDelivery, Subject,
@@ -13,15 +13,14 @@ use crate::outbox::Target;
 use crate::records::delivery::{holders, member, numbers, of_subject, outbox};
 use crate::redis::NodeId;
 
-/// Number of bits of an id for the partition. The bits before are the number of the delivery, so that ids are in the
-/// order of time.
+/// Bits of an id for the partition. The higher bits are the number of the delivery, so ids are ordered by time.
 const PARTITION_BITS: u32 = 6;
 
 /// The delivery fields of a record.
 pub(crate) const FIELDS: &[&str] =
     &["delivery", "origin", "queued_at", "claimed_at", "attempt", "reason", "part", "status", "duration_ms"];
 
-/// Returns the delivery with this number.
+/// Returns the id of the delivery with this number.
 pub(crate) fn id(partition: Partition, number: i64) -> DeliveryId {
     DeliveryId(number.unsigned_abs() << PARTITION_BITS | u64::from(partition.number()))
 }
@@ -31,14 +30,14 @@ pub(crate) const fn number(id: DeliveryId) -> i64 {
     (id.0 >> PARTITION_BITS).cast_signed()
 }
 
-/// Returns the last number of a partition whose delivery is not after one of any partition.
+/// Returns the highest number in a partition whose delivery id is not above `id`, which may be of another partition.
 pub(crate) fn number_not_after(partition: Partition, id: DeliveryId) -> i64 {
-    let of_id = id.0 & ((1 << PARTITION_BITS) - 1);
-    number(id) - i64::from(u64::from(partition.number()) > of_id)
+    let partition_of_id = id.0 & ((1 << PARTITION_BITS) - 1);
+    number(id) - i64::from(u64::from(partition.number()) > partition_of_id)
 }
 
-/// Adds the operations that queue a delivery; the first results in its number. Returns its fields. The `member` of the
-/// index is its [`member`](crate::records::delivery::member).
+/// Adds the operations that queue a delivery and returns its fields. The first operation numbers the delivery. `member`
+/// is its encoding by [`member`](crate::records::delivery::member).
 pub(crate) fn queue(
     ops: &mut Vec<Op>,
     partition: Partition,
@@ -62,15 +61,15 @@ pub(crate) fn queue(
     fields
 }
 
-/// Returns the batch with which a call claims an attempt.
+/// Builds the batch that claims the attempt for a call.
 pub(crate) fn claim(subject: &Subject, id: DeliveryId, node: NodeId, call: CallId) -> Batch {
     let record = of_subject(subject);
     let ops = vec![Op::Set(record.clone(), vec![("claimed_at", Operand::Now(0)), ("claim", call[..].into())])];
-    Batch::on_full(waits(&record, id, node), ops)
+    Batch::on_full(unclaimed_guards(&record, id, node), ops)
 }
 
-/// Returns the guards that a delivery waits for its attempt by this node.
-fn waits(record: &Key, id: DeliveryId, node: NodeId) -> Vec<Guard> {
+/// Returns the guards that require an unclaimed delivery of this node.
+fn unclaimed_guards(record: &Key, id: DeliveryId, node: NodeId) -> Vec<Guard> {
     vec![
         Guard::Equal(record.clone(), "delivery", number(id).into()),
         Guard::Equal(record.clone(), "holder", node.to_string().into()),
@@ -78,7 +77,7 @@ fn waits(record: &Key, id: DeliveryId, node: NodeId) -> Vec<Guard> {
     ]
 }
 
-/// Returns true if the call has the permission. After a lost response the record decides, whatever its later state.
+/// Returns true if the call holds the claim. After a lost response the stored record decides, whatever its later state.
 #[must_use]
 pub(crate) fn has_claim(call: CallId, applied: &Applied) -> bool {
     match applied {
@@ -87,26 +86,33 @@ pub(crate) fn has_claim(call: CallId, applied: &Applied) -> bool {
     }
 }
 
-/// Returns the batches that record an attempt. At most one is applied: the first for an attempt without a record, the
-/// second for one that was abandoned.
+/// Builds two batches that record the outcome of an attempt. The first is applied to an attempt without an outcome, the
+/// second to an abandoned attempt.
 pub(crate) fn settle(subject: &Subject, id: DeliveryId, node: NodeId, attempt: Attempt) -> [Batch; 2] {
     let record = of_subject(subject);
     [
         Guard::Unset(record.clone(), "attempt"),
         Guard::Equal(record.clone(), "attempt", DeliveryOutcome::Unknown.as_str().into()),
     ]
-    .map(|guard| end(subject, &record, id, node, attempt, vec![guard]))
+    .map(|guard| end_attempt(subject, &record, id, node, attempt, vec![guard]))
 }
 
-/// Returns the batch that abandons an attempt which a node has begun.
+/// Builds the batch that abandons an attempt that a node has begun.
 pub(crate) fn abandon(subject: &Subject, id: DeliveryId, node: NodeId, call: CallId) -> Batch {
     let record = of_subject(subject);
     let guards =
         vec![Guard::Unset(record.clone(), "attempt"), Guard::Equal(record.clone(), "holder", node.to_string().into())];
-    end(subject, &record, id, node, Attempt::unknown(), guards).called(call, record)
+    end_attempt(subject, &record, id, node, Attempt::unknown(), guards).called(call, record)
 }
 
-fn end(subject: &Subject, record: &Key, id: DeliveryId, node: NodeId, attempt: Attempt, further: Vec<Guard>) -> Batch {
+fn end_attempt(
+    subject: &Subject,
+    record: &Key,
+    id: DeliveryId,
+    node: NodeId,
+    attempt: Attempt,
+    further_guards: Vec<Guard>,
+) -> Batch {
     let Attempt { outcome, failure, status, duration_ms } = attempt;
     let word = |word: Option<&'static str>| word.map_or(Operand::Nothing, Operand::from);
     let fields = vec![
@@ -121,27 +127,27 @@ fn end(subject: &Subject, record: &Key, id: DeliveryId, node: NodeId, attempt: A
         // An attempt that was not begun cannot have ended.
         Guard::AtLeast(record.clone(), "claimed_at", i64::MIN),
     ];
-    guards.extend(further);
+    guards.extend(further_guards);
     let ops = vec![
         Op::Set(record.clone(), fields),
         Op::ExpireAt(record.clone(), Operand::Field("until")),
-        leave(subject.partition(), node, number(id)),
+        dequeue(subject.partition(), node, number(id)),
     ];
     Batch::on_full(guards, ops)
 }
 
-/// Returns the operation that removes a delivery from the outbox of a node.
-fn leave(partition: Partition, node: NodeId, number: i64) -> Op {
+/// Builds the operation that removes a delivery from the outbox of a node.
+fn dequeue(partition: Partition, node: NodeId, number: i64) -> Op {
     Op::Sweep(outbox(partition, node), number - 1, number.into())
 }
 
-/// Returns the batch that removes a delivery from the outbox of a node if its record is missing.
-pub(crate) fn forget(subject: &Subject, id: DeliveryId, node: NodeId) -> Batch {
-    Batch::on_full(vec![Guard::Absent(of_subject(subject))], vec![leave(subject.partition(), node, number(id))])
+/// Builds the batch that removes a delivery from the outbox of a node if its record is missing.
+pub(crate) fn forget_missing(subject: &Subject, id: DeliveryId, node: NodeId) -> Batch {
+    Batch::on_full(vec![Guard::Absent(of_subject(subject))], vec![dequeue(subject.partition(), node, number(id))])
 }
 
-/// Returns the batches for a delivery of a dead node, in this order: the first gives it to another node if it waits,
-/// the second abandons its attempt if that has begun, and the last removes it from the outbox.
+/// Builds three batches for a delivery of a dead node. The first moves an unclaimed delivery to this node, the second
+/// abandons a begun attempt, and the third removes the delivery from the dead node's outbox.
 pub(crate) fn take_over(delivery: &QueuedDelivery, dead: NodeId, node: NodeId, call: CallId) -> [Batch; 3] {
     let QueuedDelivery { id, subject, receiver, app, stored_bytes } = delivery;
     let (partition, record, name) = (subject.partition(), of_subject(subject), node.to_string());
@@ -151,11 +157,11 @@ pub(crate) fn take_over(delivery: &QueuedDelivery, dead: NodeId, node: NodeId, c
         Op::Index(outbox(partition, node), member, number(*id).into()),
         Op::Index(holders(partition), name.into_bytes(), 0.into()),
     ];
-    let given = Batch::on_full(waits(&record, *id, dead), ops);
-    [given, abandon(subject, *id, dead, call), Batch::on_full(vec![], vec![leave(partition, dead, number(*id))])]
+    let handover = Batch::on_full(unclaimed_guards(&record, *id, dead), ops);
+    [handover, abandon(subject, *id, dead, call), Batch::on_full(vec![], vec![dequeue(partition, dead, number(*id))])]
 }
 
-/// Returns the batch that forgets a node without deliveries.
+/// Builds the batch that removes a node without deliveries from the list of holders.
 pub(crate) fn forget_holder(partition: Partition, node: NodeId) -> Batch {
     Batch::on_full(
         vec![Guard::Fewer(outbox(partition, node), 1)],
@@ -163,20 +169,20 @@ pub(crate) fn forget_holder(partition: Partition, node: NodeId) -> Batch {
     )
 }
 
-/// Returns the operations that remove a delivery from the outbox, for a record that is removed.
-pub(crate) fn dropped(key: &Key, record: &Record) -> Vec<Op> {
+/// Builds the operations that remove the delivery of a record from the outbox, for the removal of that record.
+pub(crate) fn dequeue_ops(key: &Key, record: &Record) -> Vec<Op> {
     let (Place::Partition(partition), true) = (key.place, record.has("delivery")) else { return vec![] };
     let (number, holder) = (record.integer("delivery"), NodeId::from_bytes(record.text("holder").as_bytes()));
-    holder.map(|node| leave(partition, node, number)).into_iter().collect()
+    holder.map(|node| dequeue(partition, node, number)).into_iter().collect()
 }
 
-/// Returns the delivery of a record; `None` when none was queued.
+/// Decodes the delivery in a record; `None` if none was queued.
 ///
 /// # Errors
-/// It cannot be read.
-pub(crate) fn delivery_of(partition: Partition, record: &Record) -> Result<Option<DeliveryRecord>, StoreError> {
+/// [`StoreError::Corrupt`] for an unreadable record.
+pub(crate) fn decode_delivery(partition: Partition, record: &Record) -> Result<Option<DeliveryRecord>, StoreError> {
     let Some(queued_at) = record.time("queued_at") else { return Ok(None) };
-    let attempt = record.has("attempt").then(|| attempt_of(record)).transpose()?;
+    let attempt = record.has("attempt").then(|| decode_attempt(record)).transpose()?;
     let id = id(partition, record.integer("delivery"));
     Ok(Some(DeliveryRecord {
         id,
@@ -187,7 +193,7 @@ pub(crate) fn delivery_of(partition: Partition, record: &Record) -> Result<Optio
     }))
 }
 
-fn attempt_of(record: &Record) -> Result<Attempt, StoreError> {
+fn decode_attempt(record: &Record) -> Result<Attempt, StoreError> {
     let unreadable = || StoreError::unreadable("a delivery");
     let part = record.has("part").then(|| record.text("part").parse().map_err(|_| unreadable())).transpose()?;
     let reason = record.has("reason").then(|| record.text("reason").parse().map_err(|_| unreadable())).transpose()?;

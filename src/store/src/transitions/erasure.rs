@@ -1,8 +1,8 @@
-//! Erasure: each batch removes a record as it was read, with its places in indexes.
+//! Erasure. Each batch removes a record with its index entries, if the record is unchanged since it was read.
 
 use sakshi_domain::ids::{AppId, EventId};
 
-use super::delivery::dropped;
+use super::delivery::dequeue_ops;
 use super::event::delist;
 use crate::engine::{Batch, Guard, Key, Op, Operand, Record};
 use crate::records::evidence::EVIDENCE;
@@ -11,36 +11,36 @@ use crate::records::{event, flow, refusal};
 /// The fields that the removal of a transaction or a report needs.
 pub(crate) const FIELDS: &[&str] = &["event", "verified_at", "registration", "delivery", "holder"];
 
-/// Returns the batch that removes a transaction with its webhook. A pending scan counts as abandoned.
-pub(crate) fn transaction(key: &Key, record: &Record) -> Batch {
-    let mut ops = dropped(key, record);
+/// Builds the batch that removes a transaction with its webhook. A pending scan counts as abandoned.
+pub(crate) fn remove_transaction(key: &Key, record: &Record) -> Batch {
+    let mut ops = dequeue_ops(key, record);
     if record.has("event") && !record.has("verified_at") {
         let waiting = Key { table: &event::WAITING, id: record.bytes("event").to_vec(), ..key.clone() };
         let at = waiting.of(&event::EVENT);
-        // A scan that is not pending was counted before.
-        let known = Operand::Result(ops.len());
+        // `Op::Unindex` results in the correction for a scan that already counts as abandoned.
+        let correction = Operand::Result(ops.len());
         ops.extend([
             Op::Unindex(waiting, key.id.clone()),
-            Op::Add(at.clone(), "abandoned", known),
+            Op::Add(at.clone(), "abandoned", correction),
             Op::Add(at, "abandoned", 1.into()),
         ]);
     }
     ops.extend([Op::Tell(key.clone(), "watchers"), Op::Remove(key.of(&EVIDENCE)), Op::Remove(key.clone())]);
-    as_read(key, record, ops)
+    if_unchanged(key, record, ops)
 }
 
-/// Returns the batch that removes a report with its webhook.
-pub(crate) fn report(key: &Key, record: &Record) -> Batch {
-    let mut ops = dropped(key, record);
+/// Builds the batch that removes a report with its webhook.
+pub(crate) fn remove_report(key: &Key, record: &Record) -> Batch {
+    let mut ops = dequeue_ops(key, record);
     ops.push(Op::Remove(key.clone()));
-    as_read(key, record, ops)
+    if_unchanged(key, record, ops)
 }
 
-/// Returns the batch that removes a flow. No report of it has arrived since it was read.
-pub(crate) fn flow(key: &Key, record: &Record) -> Batch {
+/// Builds the batch that removes a flow. It is refused if a report has arrived since the flow was read.
+pub(crate) fn remove_flow(key: &Key, record: &Record) -> Batch {
     let lapsing = Key { table: &flow::LAPSING, id: vec![], ..key.clone() };
     let listed = Key { table: &flow::FLOWS, id: record.bytes("app").to_vec(), ..key.clone() };
-    as_read(
+    if_unchanged(
         key,
         record,
         [lapsing, listed]
@@ -51,17 +51,17 @@ pub(crate) fn flow(key: &Key, record: &Record) -> Batch {
     )
 }
 
-/// Returns the batch that removes a stored response.
-pub(crate) fn answer(key: &Key, record: &Record) -> Batch {
-    as_read(key, record, vec![Op::Remove(key.clone())])
+/// Builds the batch that removes a stored response.
+pub(crate) fn remove_answer(key: &Key, record: &Record) -> Batch {
+    if_unchanged(key, record, vec![Op::Remove(key.clone())])
 }
 
-fn as_read(key: &Key, record: &Record, ops: Vec<Op>) -> Batch {
+fn if_unchanged(key: &Key, record: &Record, ops: Vec<Op>) -> Batch {
     Batch::on_full(vec![Guard::Version(key.clone(), record.version)], ops)
 }
 
-/// Returns the batch that removes an event with its guests. Its first operation results in their number.
-pub(crate) fn event(id: EventId, app: &AppId) -> Batch {
+/// Builds the batch that removes an event with its guests. Its first operation results in the number of guests.
+pub(crate) fn remove_event(id: EventId, app: &AppId) -> Batch {
     let at = event::event(id.partition(), id);
     let mut ops = vec![Op::Add(at.clone(), "registrations", 0.into())];
     ops.extend(delist(&event::events(id.partition(), app), id.as_bytes()));
@@ -69,8 +69,8 @@ pub(crate) fn event(id: EventId, app: &AppId) -> Batch {
     Batch::on_full(vec![Guard::Present(at)], ops)
 }
 
-/// Returns the batch that removes the refused requests of an app.
-pub(crate) fn refusals(app: &AppId, places: Vec<Key>) -> Batch {
-    let keys = places.into_iter().chain([refusal::refusals(app)]);
+/// Builds the batch that removes the refused requests of an app.
+pub(crate) fn remove_refusals(app: &AppId, slots: Vec<Key>) -> Batch {
+    let keys = slots.into_iter().chain([refusal::refusals(app)]);
     Batch::on_full(vec![], keys.map(Op::Remove).collect())
 }

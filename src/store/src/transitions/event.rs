@@ -1,4 +1,4 @@
-//! An event and its guests.
+//! Events: creating and changing them, and counting abandoned scans.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use sakshi_domain::event::{Event, EventCounts, EventRefusal};
 use sakshi_domain::ids::{EventId, Partition};
 use sakshi_domain::time::Timestamp;
 
-use super::idempotency::{keep, replayed};
+use super::idempotency::{replayed_answer, store_answer};
 use crate::engine::{Applied, Batch, CallId, Guard, Key, Op, Operand, Record, Value};
 use crate::error::StoreError;
 use crate::events::CreateEvent;
@@ -16,12 +16,11 @@ use crate::sealing::{SealedTerms, unseal_event};
 use crate::upkeep::Retention;
 use crate::vault::Vault;
 
-/// Number of last changes of an event that are known by their calls: a change with a lost response is found unless this
-/// many others came after it.
-const CHANGES_KNOWN: usize = 8;
+/// Calls that an event remembers as its last changes. A retry after a lost response finds its change among them.
+const CHANGES_REMEMBERED: usize = 8;
 
-/// Returns the guards of an event that takes a guest now, each with the reason of its failure.
-pub(super) fn place(event: &Key) -> [(EventRefusal, Guard); 3] {
+/// Returns the guards of an event that has a place for a guest now, each with the refusal for its failure.
+pub(super) fn place_guards(event: &Key) -> [(EventRefusal, Guard); 3] {
     [
         (EventRefusal::Disabled, Guard::Equal(event.clone(), "is_active", Value::Integer(1))),
         (EventRefusal::Expired, Guard::Before(event.clone(), "expires_at")),
@@ -32,26 +31,26 @@ pub(super) fn place(event: &Key) -> [(EventRefusal, Guard); 3] {
 /// The meaning of a failed guard of a creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Meaning {
-    /// The event was created before, by a call whose response was lost.
-    Known,
+    /// The event exists: an earlier call created it, and its response was lost.
+    Exists,
     /// The idempotency key was used before.
     KeyUsed,
     NoClient,
-    /// The app has reached its limit.
-    Limit,
+    /// The app has its maximum number of events.
+    LimitReached,
 }
 
-/// Returns the batch that creates an event with these sealed terms, and the meanings of its guards.
-pub(crate) fn create(create: &CreateEvent, sealed: SealedTerms, usual: Duration) -> (Batch, Creation) {
+/// Builds the batch that creates an event with these sealed terms, with the meanings of its guards.
+pub(crate) fn create(create: &CreateEvent, sealed: SealedTerms, default_retention: Duration) -> (Batch, Creation) {
     let CreateEvent { event: Event { id, client: owner, app, created_at, terms, .. }, most, idempotency } = create;
     let (partition, at) = (id.partition(), event::event(id.partition(), *id));
-    let gone_at = terms.expires_at + terms.retention.registrations(usual);
-    let mut guards = vec![(Meaning::Known, Guard::Absent(at.clone()))];
+    let removed_at = terms.expires_at + terms.retention.registrations(default_retention);
+    let mut guards = vec![(Meaning::Exists, Guard::Absent(at.clone()))];
     guards.extend(
-        idempotency.iter().map(|kept| (Meaning::KeyUsed, Guard::Absent(idempotency::idempotency(&kept.scope)))),
+        idempotency.iter().map(|answer| (Meaning::KeyUsed, Guard::Absent(idempotency::idempotency(&answer.scope)))),
     );
     guards.push((Meaning::NoClient, Guard::Present(client::client(owner))));
-    guards.extend(most.map(|most| (Meaning::Limit, Guard::Fewer(event::events(partition, app), most.into()))));
+    guards.extend(most.map(|most| (Meaning::LimitReached, Guard::Fewer(event::events(partition, app), most.into()))));
     let mut fields: Vec<(&'static str, Operand)> = vec![
         ("client", owner.as_str().into()),
         ("app", app.as_str().into()),
@@ -62,22 +61,22 @@ pub(crate) fn create(create: &CreateEvent, sealed: SealedTerms, usual: Duration)
         ("scans", 0.into()),
         ("abandoned", 0.into()),
     ];
-    fields.extend(terms_of(sealed).into_iter().filter(|(_, value)| *value != Operand::Nothing));
+    fields.extend(terms_fields(sealed).into_iter().filter(|(_, value)| *value != Operand::Nothing));
     let mut ops = vec![
         Op::Number(delivery::numbers(partition), "event"),
         Op::Put(at.clone(), fields),
-        Op::ExpireAt(at, gone_at.into()),
-        // In the order of creation, also within a millisecond.
+        Op::ExpireAt(at, removed_at.into()),
+        // The order of creation, even within a millisecond.
         Op::Index(event::events(partition, app), id.as_bytes().to_vec(), Operand::Result(0)),
-        Op::Index(event::event_ends(partition, app), id.as_bytes().to_vec(), gone_at.into()),
+        Op::Index(event::event_ends(partition, app), id.as_bytes().to_vec(), removed_at.into()),
     ];
-    ops.extend(idempotency.iter().flat_map(|kept| keep(kept, id.as_bytes())));
+    ops.extend(idempotency.iter().flat_map(|answer| store_answer(answer, id.as_bytes())));
     let (meanings, guards) = guards.into_iter().unzip();
-    (Batch::new(guards, ops), Creation { meanings, request: idempotency.as_ref().map(|kept| kept.request) })
+    (Batch::new(guards, ops), Creation { meanings, request: idempotency.as_ref().map(|answer| answer.request) })
 }
 
-/// Returns the fields of an event that its terms decide.
-fn terms_of(sealed: SealedTerms) -> Vec<(&'static str, Operand)> {
+/// Returns the fields of an event that follow from its terms.
+fn terms_fields(sealed: SealedTerms) -> Vec<(&'static str, Operand)> {
     let SealedTerms { is_active, expires_at, max_guests, budget, origin, webhook, terms } = sealed;
     vec![
         ("is_active", is_active.into()),
@@ -103,56 +102,58 @@ impl Creation {
     pub(crate) fn outcome(&self, applied: Applied) -> CreateOutcome {
         let Applied::Refused { guard, seen, .. } = applied else { return CreateOutcome::Created };
         match self.meanings[guard] {
-            Meaning::Known => CreateOutcome::Created,
-            Meaning::KeyUsed => replayed(self.request, seen).map_or(CreateOutcome::KeyReused, CreateOutcome::Replayed),
+            Meaning::Exists => CreateOutcome::Created,
+            Meaning::KeyUsed => {
+                replayed_answer(self.request, seen).map_or(CreateOutcome::KeyReused, CreateOutcome::Replayed)
+            }
             Meaning::NoClient => CreateOutcome::ClientNotFound,
-            Meaning::Limit => CreateOutcome::LimitReached,
+            Meaning::LimitReached => CreateOutcome::LimitReached,
         }
     }
 }
 
-/// Returns true if this call has changed the event, and fewer than [`CHANGES_KNOWN`] others have since.
+/// Returns true if this call has changed the event and is among its last [`CHANGES_REMEMBERED`] changes.
 #[must_use]
 pub(crate) fn is_changed_by(event: &Record, call: &CallId) -> bool {
     event.bytes("changes").chunks(call.len()).any(|known| known == call)
 }
 
-/// Returns the batch that gives an event other terms, if it is unchanged since it was read. `last` is the end of the
-/// last pending scan: the event outlives it.
+/// Builds the batch that changes the terms of an event, if it is unchanged since it was read. The event outlives
+/// `last_scan_end`, the end of the last pending scan.
 pub(crate) fn patch(
     before: &Record,
     after: &Event,
     sealed: SealedTerms,
-    last: Option<Timestamp>,
-    kept: Retention,
+    last_scan_end: Option<Timestamp>,
+    retention: Retention,
     call: CallId,
 ) -> Batch {
     let (id, at) = (after.id, event::event(after.id.partition(), after.id));
-    let gone_at = after.terms.expires_at + after.terms.retention.registrations(kept.events);
-    let gone_at = last.map_or(gone_at, |last| gone_at.max(last + kept.expired));
+    let removed_at = after.terms.expires_at + after.terms.retention.registrations(retention.events);
+    let removed_at = last_scan_end.map_or(removed_at, |end| removed_at.max(end + retention.expired));
     let mut guards = vec![
         Guard::Version(at.clone(), before.version),
         Guard::AtMost(at.clone(), "registrations", after.terms.max_guests.get().into()),
     ];
-    let ends = if after.terms.expires_at.millis() < before.integer("expires_at") {
-        // No guest has scanned it meanwhile, so no later scan needs it longer.
+    let expiry = if after.terms.expires_at.millis() < before.integer("expires_at") {
+        // No guest has scanned it since, so no newer scan needs it longer.
         guards.push(Guard::Equal(at.clone(), "scans", before.integer("scans").into()));
-        Op::ExpireAt(at.clone(), gone_at.into())
+        Op::ExpireAt(at.clone(), removed_at.into())
     } else {
-        Op::ExpireLater(at.clone(), gone_at.into())
+        Op::ExpireLater(at.clone(), removed_at.into())
     };
-    let listed = Op::Index(event::event_ends(id.partition(), &after.app), id.as_bytes().to_vec(), gone_at.into());
-    let mut fields = terms_of(sealed);
-    let known = before.bytes("changes");
-    let changes = [&call[..], &known[..known.len().min((CHANGES_KNOWN - 1) * call.len())]].concat();
+    let list_end = Op::Index(event::event_ends(id.partition(), &after.app), id.as_bytes().to_vec(), removed_at.into());
+    let mut fields = terms_fields(sealed);
+    let earlier = before.bytes("changes");
+    let changes = [&call[..], &earlier[..earlier.len().min((CHANGES_REMEMBERED - 1) * call.len())]].concat();
     fields.push(("changes", changes.into()));
     let counts = ["registrations", "scans"].map(|count| Op::Add(at.clone(), count, 0.into()));
-    let ops = counts.into_iter().chain([Op::Set(at.clone(), fields), ends, listed]);
+    let ops = counts.into_iter().chain([Op::Set(at.clone(), fields), expiry, list_end]);
     Batch::new(guards, ops.collect()).called(call, at)
 }
 
-/// Returns the event after the batch of [`patch`] was applied: guests may have arrived since it was read.
-pub(crate) fn patched(mut after: Event, results: &[i64]) -> Event {
+/// Returns the event with the counts that the batch of [`patch`] returned: guests may have arrived since it was read.
+pub(crate) fn patched_event(mut after: Event, results: &[i64]) -> Event {
     if let [registrations, scans, ..] = *results {
         after.counts.registrations = u32::try_from(registrations).unwrap_or(u32::MAX);
         after.counts.scans = scans.unsigned_abs();
@@ -160,7 +161,7 @@ pub(crate) fn patched(mut after: Event, results: &[i64]) -> Event {
     after
 }
 
-/// Returns the batch that counts scans whose window has passed as abandoned.
+/// Builds the batch that counts scans whose window has passed as abandoned.
 pub(crate) fn abandon(partition: Partition, id: EventId) -> Batch {
     let at = event::event(partition, id);
     let ops = vec![
@@ -170,22 +171,22 @@ pub(crate) fn abandon(partition: Partition, id: EventId) -> Batch {
     Batch::on_full(vec![Guard::Present(at)], ops)
 }
 
-/// Returns the operations that remove an event that no longer exists from the lists of its app.
+/// Builds the operations that remove an event that no longer exists from the lists of its app.
 pub(crate) fn delist(events: &Key, member: &[u8]) -> [Op; 2] {
     [Op::Unindex(events.clone(), member.to_vec()), Op::Unindex(events.of(&event::EVENT_ENDS), member.to_vec())]
 }
 
-/// Returns the event of a record. `listed` is the number of scans without an answer; for `passed` of them the window
-/// has passed.
+/// Decodes the event in a record. `unanswered` is the number of scans in the index of pending scans. The window of
+/// `overdue` of them has passed.
 ///
 /// # Errors
-/// It cannot be read.
-pub(crate) fn event_of(
+/// [`StoreError::Corrupt`] for an unreadable record.
+pub(crate) fn decode_event(
     vault: &Vault,
     id: EventId,
     record: &Record,
-    listed: u64,
-    passed: u64,
+    unanswered: u64,
+    overdue: u64,
 ) -> Result<Event, StoreError> {
     let unreadable = || StoreError::unreadable("an event");
     let count = |name: &str| u64::try_from(record.integer(name)).map_err(|_| unreadable());
@@ -201,8 +202,8 @@ pub(crate) fn event_of(
             duplicates: guests("duplicates")?,
             checked_in: guests("checked_in")?,
             scans: count("scans")?,
-            abandoned: count("abandoned")?.checked_add(passed).ok_or_else(unreadable)?,
-            pending: listed.saturating_sub(passed),
+            abandoned: count("abandoned")?.checked_add(overdue).ok_or_else(unreadable)?,
+            pending: unanswered.saturating_sub(overdue),
         },
         is_funded: false,
     })

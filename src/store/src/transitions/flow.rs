@@ -1,4 +1,4 @@
-//! A flow: its opening, its changes by reports, and its end on the list of open invitations.
+//! Flows: opening them, changing them by reports, and listing open invitations by their end.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use sakshi_domain::ids::AppId;
 use sakshi_domain::time::Timestamp;
 
 use super::delivery;
-use super::idempotency::{keep, replayed};
+use super::idempotency::{replayed_answer, store_answer};
 use crate::engine::{Applied, Batch, CallId, Guard, Op, Operand, Record, Value};
 use crate::error::StoreError;
 use crate::flows::OpenFlow;
@@ -25,14 +25,14 @@ use crate::redis::NodeId;
 use crate::sealing::{seal_of_flow, unseal_of_flow};
 use crate::vault::Vault;
 
-/// Returns the batch that opens a flow.
+/// Builds the batch that opens a flow.
 #[must_use]
 pub(crate) fn open(open: &OpenFlow, sealed: SealedOpening) -> Batch {
     let OpenFlow { flow: state, until, idempotency, .. } = open;
     let FlowHeader { id, client: owner, app, .. } = state.header();
     let (record, lapses_at) = (flow(*id), state.deadline());
     let mut guards = vec![Guard::Absent(record.clone())];
-    guards.extend(idempotency.iter().map(|kept| Guard::Absent(idempotency::idempotency(&kept.scope))));
+    guards.extend(idempotency.iter().map(|answer| Guard::Absent(idempotency::idempotency(&answer.scope))));
     guards.push(Guard::Present(client::client(owner)));
     let mut fields: Vec<(&'static str, Operand)> = vec![
         ("client", owner.as_str().into()),
@@ -41,11 +41,11 @@ pub(crate) fn open(open: &OpenFlow, sealed: SealedOpening) -> Batch {
         ("lapses_at", lapses_at.map_or(Operand::Nothing, Operand::from)),
         ("state", sealed.state.into()),
     ];
-    let listed = flows(id.partition(), app);
+    let list = flows(id.partition(), app);
     let mut ops = vec![
-        line_up(*id, lapses_at),
-        Op::Sweep(listed.clone(), i64::MIN, Operand::Now(0)),
-        Op::Index(listed, id.as_bytes().to_vec(), (*until).into()),
+        list_lapse(*id, lapses_at),
+        Op::Sweep(list.clone(), i64::MIN, Operand::Now(0)),
+        Op::Index(list, id.as_bytes().to_vec(), (*until).into()),
     ];
     if let Some(payload) = sealed.payload {
         fields.push(("latest", PROGRESS.0[..].into()));
@@ -56,36 +56,39 @@ pub(crate) fn open(open: &OpenFlow, sealed: SealedOpening) -> Batch {
         ]);
     }
     ops.extend([Op::Put(record.clone(), fields), Op::ExpireAt(record, (*until).into())]);
-    ops.extend(idempotency.iter().flat_map(|kept| keep(kept, id.as_bytes())));
+    ops.extend(idempotency.iter().flat_map(|answer| store_answer(answer, id.as_bytes())));
     Batch::new(guards, ops)
 }
 
 /// Returns the outcome of the batch of [`open`].
 #[must_use]
-pub(crate) fn opened(open: &OpenFlow, applied: Applied) -> CreateOutcome {
+pub(crate) fn open_outcome(open: &OpenFlow, applied: Applied) -> CreateOutcome {
     match applied {
         Applied::Done { .. } | Applied::Refused { guard: 0, .. } => CreateOutcome::Created,
         Applied::Refused { seen: None, .. } => CreateOutcome::ClientNotFound,
-        Applied::Refused { seen, .. } => match replayed(open.idempotency.as_ref().map(|kept| kept.request), seen) {
-            Some(answer) => CreateOutcome::Replayed(answer),
-            None => CreateOutcome::KeyReused,
-        },
+        Applied::Refused { seen, .. } => {
+            match replayed_answer(open.idempotency.as_ref().map(|answer| answer.request), seen) {
+                Some(answer) => CreateOutcome::Replayed(answer),
+                None => CreateOutcome::KeyReused,
+            }
+        }
     }
 }
 
-/// Returns the flow of a record, with the fetch of this name.
+/// Decodes the flow in a record, with the state of the fetch `fetch`.
 ///
 /// # Errors
-/// It cannot be read.
-pub(crate) fn stored_of(
+/// [`StoreError::Corrupt`] for an unreadable record.
+pub(crate) fn decode_flow(
     vault: &Vault,
     id: FlowId,
     record: &Record,
     fetch: Option<DedupDigest>,
     now: Timestamp,
 ) -> Result<StoredFlow, StoreError> {
-    let fetch =
-        fetch.map(|name| Ok::<_, StoreError>(fetches(vault, id, record)?.remove(&name.to_string()))).transpose()?;
+    let fetch = fetch
+        .map(|name| Ok::<_, StoreError>(decode_fetches(vault, id, record)?.remove(&name.to_string())))
+        .transpose()?;
     let latest = record.has("latest").then(|| record.array("latest").map(DedupDigest));
     Ok(StoredFlow {
         state: unseal_of_flow(vault, id, record.bytes("state"))?,
@@ -97,8 +100,8 @@ pub(crate) fn stored_of(
     })
 }
 
-/// Returns the states of the fetches under a flow, by the digests of their names.
-fn fetches(vault: &Vault, id: FlowId, record: &Record) -> Result<BTreeMap<String, FetchState>, StoreError> {
+/// Decodes the states of a flow's fetches, by the digests of their names.
+fn decode_fetches(vault: &Vault, id: FlowId, record: &Record) -> Result<BTreeMap<String, FetchState>, StoreError> {
     if record.has("fetches") { unseal_of_flow(vault, id, record.bytes("fetches")) } else { Ok(BTreeMap::new()) }
 }
 
@@ -109,33 +112,33 @@ pub(crate) struct Snapshot {
     pub(crate) flow: Option<Record>,
     /// The owner of the webhook.
     pub(crate) owner: Option<Record>,
-    /// True if there is a report under this name.
+    /// True if a report with the name of the webhook exists.
     pub(crate) is_reported: bool,
 }
 
-/// The batch of a commit, and the number of its operation that numbers the delivery.
-pub(crate) type Writing = (Batch, Option<usize>);
+/// The batch of a commit, and the index of its operation that numbers the delivery.
+pub(crate) type CommitBatch = (Batch, Option<usize>);
 
-/// Decides the writing of a commit: a batch, or an outcome that needs none.
+/// Decides how to commit a report: by a batch, or with an outcome that changes nothing.
 ///
-/// A report under a name appears only with a new version of its flow, so the guard on the version stands for both.
+/// Every new report raises the version of its flow, so the guard on the version also covers the report.
 ///
 /// # Errors
-/// A record cannot be read or sealed.
+/// [`StoreError::Corrupt`] for an unreadable record, [`StoreError::Unavailable`] if sealing fails.
 pub(crate) fn commit(
     vault: &Vault,
     commit: Commit,
     read: &Snapshot,
     call: CallId,
     node: NodeId,
-) -> Result<Result<Writing, CommitOutcome>, StoreError> {
+) -> Result<Result<CommitBatch, CommitOutcome>, StoreError> {
     let Commit { id, version, until, lapses_at, change, payload, payload_until, name, tells, target } = commit;
-    let (record, own) = (flow(id), report(id, name));
+    let (record, own_report) = (flow(id), report(id, name));
     let version = version.cast_signed();
     let Some(known) = read.flow.as_ref().filter(|known| known.version == version) else {
         return Ok(Err(CommitOutcome::Conflict));
     };
-    let Some((guard, mut ops)) = take_name(id, name, until, read.owner.as_ref()) else {
+    let Some((guard, mut ops)) = claim_name(id, name, until, read.owner.as_ref()) else {
         return Ok(Err(CommitOutcome::KeyTaken));
     };
     let mut guards = vec![Guard::Version(record.clone(), version)];
@@ -146,12 +149,12 @@ pub(crate) fn commit(
         Change::Flow(state) => {
             let lapse = lapses_at.map_or(Operand::Nothing, Operand::from);
             fields.extend([("state", state.into()), ("latest", name.0[..].into()), ("lapses_at", lapse)]);
-            // Polls show the new report instead of this one.
-            ops.extend([Op::Remove(report(id, PROGRESS)), line_up(id, lapses_at)]);
+            // Polls return the new report instead of the progress report.
+            ops.extend([Op::Remove(report(id, PROGRESS)), list_lapse(id, lapses_at)]);
             is_reported &= name != PROGRESS;
         }
         Change::Fetch(fetch, state) => {
-            let mut fetches = fetches(vault, id, known)?;
+            let mut fetches = decode_fetches(vault, id, known)?;
             fetches.insert(fetch.to_string(), unseal_of_flow(vault, id, state)?);
             fields.push(("fetches", seal_of_flow(vault, id, &fetches)?.into()));
         }
@@ -159,25 +162,25 @@ pub(crate) fn commit(
     ops.extend([Op::Set(record.clone(), fields), Op::ExpireAt(record.clone(), until.into())]);
     let app: AppId = known.parsed("app")?;
     ops.push(Op::Index(flows(id.partition(), &app), id.as_bytes().to_vec(), until.into()));
-    let mut number = None;
-    // A key has one webhook at most, whatever the domain decided.
+    let mut numbering_op = None;
+    // A key has at most one webhook, whatever the domain decided.
     if !is_reported {
         let stored_bytes = payload.len();
         let mut fields = report_fields(payload, payload_until);
         if let Some(target) = target {
-            number = Some(ops.len());
+            numbering_op = Some(ops.len());
             let member = member(&Subject::Flow { flow: id, webhook: name }, &target.receiver, Some(&app), stored_bytes);
             fields.extend(delivery::queue(&mut ops, id.partition(), member, target, node));
-            ops.extend([Op::Append(webhooks(id), vec![name.0[..].into(), tells.into()]), Op::Put(own, fields)]);
+            ops.extend([Op::Append(webhooks(id), vec![name.0[..].into(), tells.into()]), Op::Put(own_report, fields)]);
         } else {
-            ops.extend([Op::Put(own.clone(), fields), Op::ExpireAt(own, payload_until.into())]);
+            ops.extend([Op::Put(own_report.clone(), fields), Op::ExpireAt(own_report, payload_until.into())]);
         }
     }
-    Ok(Ok((Batch::new(guards, ops).called(call, record), number)))
+    Ok(Ok((Batch::new(guards, ops).called(call, record), numbering_op)))
 }
 
-/// Takes the deduplication key of a webhook for a flow; `None` when another flow has it.
-fn take_name(
+/// Builds the guard and operations that claim a deduplication key for a flow; `None` if another flow has it.
+fn claim_name(
     id: FlowId,
     name: DedupDigest,
     until: Timestamp,
@@ -199,8 +202,8 @@ fn report_fields(payload: Vec<u8>, until: Timestamp) -> Vec<(&'static str, Opera
     vec![("until", until.into()), ("payload", payload.into())]
 }
 
-/// Lists a flow by the end of its open invitation, or removes it from the list. The last possible time means no end.
-fn line_up(id: FlowId, lapses_at: Option<Timestamp>) -> Op {
+/// Lists a flow by the end of its open invitation, or removes it from that list. The last possible time means no end.
+fn list_lapse(id: FlowId, lapses_at: Option<Timestamp>) -> Op {
     let (list, member) = (lapsing(id.partition()), id.as_bytes().to_vec());
     match lapses_at.filter(|at| at.millis() < i64::MAX) {
         Some(at) => Op::Index(list, member, at.into()),
@@ -208,18 +211,17 @@ fn line_up(id: FlowId, lapses_at: Option<Timestamp>) -> Op {
     }
 }
 
-/// Returns the batch that removes a missing flow from the list of open invitations.
+/// Builds the batch that removes a missing flow from the list of open invitations.
 #[must_use]
 pub(crate) fn forget_lapse(id: FlowId) -> Batch {
-    Batch::on_full(vec![Guard::Absent(flow(id))], vec![line_up(id, None)])
+    Batch::on_full(vec![Guard::Absent(flow(id))], vec![list_lapse(id, None)])
 }
 
-/// Returns the outcome of the batch of [`commit`]. A refusal by a guard means that the flow has changed since it was
-/// read.
+/// Returns the outcome of the batch of [`commit`]. A refused batch means that the flow has changed since it was read.
 #[must_use]
-pub(crate) fn committed(id: FlowId, number: Option<usize>, applied: &Applied) -> CommitOutcome {
+pub(crate) fn commit_outcome(id: FlowId, numbering_op: Option<usize>, applied: &Applied) -> CommitOutcome {
     let Applied::Done { results, .. } = applied else { return CommitOutcome::Conflict };
-    let number = number.and_then(|op| results.get(op));
+    let number = numbering_op.and_then(|op| results.get(op));
     CommitOutcome::Done(number.map(|number| delivery::id(id.partition(), *number)))
 }
 
@@ -249,8 +251,8 @@ mod tests {
         engine.commit(vec![batch]).await.unwrap().remove(0)
     }
 
-    /// Returns a flow of the version 1.
-    async fn flow_of(engine: &MemoryEngine, owner: &ClientId) -> FlowId {
+    /// Stores a flow with version 1.
+    async fn store_flow(engine: &MemoryEngine, owner: &ClientId) -> FlowId {
         let id = FlowId::generate(owner.partition(), 3);
         let ops = vec![
             Op::Put(flow(id), vec![("app", AppId::generate().as_str().into())]),
@@ -260,7 +262,7 @@ mod tests {
         id
     }
 
-    async fn read(engine: &MemoryEngine, id: FlowId) -> Snapshot {
+    async fn snapshot(engine: &MemoryEngine, id: FlowId) -> Snapshot {
         let queries = [flow(id), webhook_name(id.partition(), NAME), report(id, NAME)].map(Query::Record);
         let mut answers: Answers = engine.read(queries.into()).await.unwrap();
         let (flow, owner, is_reported) =
@@ -268,7 +270,7 @@ mod tests {
         Snapshot { flow, owner, is_reported }
     }
 
-    fn decide(id: FlowId, read: &Snapshot, call: u8) -> Result<Writing, CommitOutcome> {
+    fn decide(id: FlowId, read: &Snapshot, call: u8) -> Result<CommitBatch, CommitOutcome> {
         let receiver = Receiver { client: ClientId::generate(), origin: "https://a.example".into() };
         let report = Commit {
             id,
@@ -279,39 +281,39 @@ mod tests {
             payload: vec![2],
             payload_until: UNTIL,
             name: NAME,
-            tells: "it".into(),
+            tells: "summary".into(),
             target: Some(Target { receiver, address: None }),
         };
         commit(&test_vault(&[7]), report, read, [call; 16], NodeId::generate()).unwrap()
     }
 
     #[test]
-    fn a_commit_that_is_sent_again_is_known_and_one_on_an_old_version_is_refused() {
+    fn a_resent_commit_is_recognised_and_a_commit_on_an_old_version_is_refused() {
         run(async {
             let engine = engine();
-            let id = flow_of(&engine, &ClientId::generate()).await;
-            let known = read(&engine, id).await;
+            let id = store_flow(&engine, &ClientId::generate()).await;
+            let known = snapshot(&engine, id).await;
             let (batch, number) = decide(id, &known, 1).ok().unwrap();
             let first = apply(&engine, batch.clone()).await;
-            assert!(matches!(committed(id, number, &first), CommitOutcome::Done(Some(_))));
+            assert!(matches!(commit_outcome(id, number, &first), CommitOutcome::Done(Some(_))));
             assert_eq!(apply(&engine, batch).await, first);
             let (other, number) = decide(id, &known, 2).ok().unwrap();
-            assert!(matches!(committed(id, number, &apply(&engine, other).await), CommitOutcome::Conflict));
-            assert!(matches!(decide(id, &read(&engine, id).await, 2), Err(CommitOutcome::Conflict)));
+            assert!(matches!(commit_outcome(id, number, &apply(&engine, other).await), CommitOutcome::Conflict));
+            assert!(matches!(decide(id, &snapshot(&engine, id).await, 2), Err(CommitOutcome::Conflict)));
             let queued = engine.read(vec![Query::Length(webhooks(id))]).await.unwrap().number();
             assert_eq!(queued, Ok(1));
         });
     }
 
     #[test]
-    fn a_key_that_another_flow_takes_meanwhile_is_taken() {
+    fn a_key_that_another_flow_claims_first_is_refused() {
         run(async {
             let (engine, owner) = (engine(), ClientId::generate());
-            let (id, other) = (flow_of(&engine, &owner).await, flow_of(&engine, &owner).await);
-            let (late, number) = decide(id, &read(&engine, id).await, 1).ok().unwrap();
-            apply(&engine, decide(other, &read(&engine, other).await, 2).ok().unwrap().0).await;
-            assert!(matches!(committed(id, number, &apply(&engine, late).await), CommitOutcome::Conflict));
-            assert!(matches!(decide(id, &read(&engine, id).await, 1), Err(CommitOutcome::KeyTaken)));
+            let (id, other) = (store_flow(&engine, &owner).await, store_flow(&engine, &owner).await);
+            let (late, number) = decide(id, &snapshot(&engine, id).await, 1).ok().unwrap();
+            apply(&engine, decide(other, &snapshot(&engine, other).await, 2).ok().unwrap().0).await;
+            assert!(matches!(commit_outcome(id, number, &apply(&engine, late).await), CommitOutcome::Conflict));
+            assert!(matches!(decide(id, &snapshot(&engine, id).await, 1), Err(CommitOutcome::KeyTaken)));
         });
     }
 }

@@ -1,5 +1,5 @@
-//! Opening a transaction: the guest's admission, the debit, the ledger entry, the record, the count of the scan and the
-//! response for its idempotency key, all or none of them.
+//! Opening a transaction. One batch admits the guest, debits the balance, adds the ledger entry, writes the record,
+//! counts the scan and stores the response for the idempotency key.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use sakshi_domain::event::EventRefusal;
 use sakshi_domain::transaction::Pending;
 
 use super::credits::{append, balance_guards};
-use super::event::place;
-use super::idempotency::{keep, replayed};
+use super::event::place_guards;
+use super::idempotency::{replayed_answer, store_answer};
 use crate::engine::{Applied, Batch, Guard, Key, Op, Operand};
 use crate::records::{client, event, idempotency, transaction};
 use crate::redis::NodeId;
@@ -25,7 +25,7 @@ pub(crate) struct Opening {
 /// The meaning of a failed guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Meaning {
-    /// The transaction was opened before, by a call whose response was lost.
+    /// An earlier call opened the transaction, and its response was lost.
     Known,
     /// The idempotency key was used before.
     KeyUsed,
@@ -36,8 +36,8 @@ enum Meaning {
     Unpaid,
 }
 
-/// Returns the batch that opens a transaction with these sealed terms. It is retained for `grace` after its window.
-/// `watcher` is the node that keeps a copy, if there are others.
+/// Builds the batch that opens a transaction with these sealed terms. The transaction is retained for `grace` after its
+/// window. `watcher` is this node, if others share the store.
 #[must_use]
 pub(crate) fn open(
     open: &OpenTransaction,
@@ -56,20 +56,20 @@ pub(crate) fn open(
         Op::Add(account.clone(), "balance", effect.into()),
         append(owner, EntryKind::Debit, effect.saturating_neg(), id.as_bytes().to_vec(), Operand::Result(0)),
     ];
-    if let Some(kept) = idempotency {
-        guards.push((Meaning::KeyUsed, Guard::Absent(idempotency::idempotency(&kept.scope))));
+    if let Some(answer) = idempotency {
+        guards.push((Meaning::KeyUsed, Guard::Absent(idempotency::idempotency(&answer.scope))));
     }
     if let Some(event_id) = event {
         let (at, waiting) = (event::event(owner.partition(), *event_id), event::waiting(owner.partition(), *event_id));
-        guards.extend(admission(&at, &account, owner.as_str(), app.as_str()));
+        guards.extend(admission_guards(&at, &account, owner.as_str(), app.as_str()));
         guards.push((Meaning::BudgetSpent, Guard::Below(at.clone(), "scans", "budget")));
         guards.extend(pending_max.map(|most| (Meaning::ScansPending, Guard::Fewer(waiting.clone(), most.into()))));
-        let sweep = ops.len() + 1;
+        let sweep_op = ops.len() + 1;
         ops.extend([
             Op::Add(at.clone(), "scans", 1.into()),
             // Scans whose window has passed since the last scan are abandoned.
             Op::Sweep(waiting.clone(), i64::MIN, Operand::Now(0)),
-            Op::Add(at.clone(), "abandoned", Operand::Result(sweep)),
+            Op::Add(at.clone(), "abandoned", Operand::Result(sweep_op)),
             Op::Index(waiting, id.as_bytes().to_vec(), (*expires_at).into()),
             // The event outlives its scans.
             Op::ExpireLater(at, kept_until.clone()),
@@ -90,26 +90,26 @@ pub(crate) fn open(
     fields.extend(watcher.map(|node| ("watchers", Operand::from(node.to_string()))));
     fields.extend(event.map(|event| ("event", Operand::from(event.as_bytes().to_vec()))));
     fields.extend(terms.webhook_url.as_ref().map(|url| ("origin", Operand::from(url.origin()))));
-    // A late one is also retained for the grace period, so that a retry finds it.
+    // A transaction that is opened late is also retained for the grace period, so that a retry finds it.
     ops.extend([Op::Put(record.clone(), fields), Op::ExpireAt(record, kept_until)]);
-    ops.extend(idempotency.iter().flat_map(|kept| keep(kept, id.as_bytes())));
+    ops.extend(idempotency.iter().flat_map(|answer| store_answer(answer, id.as_bytes())));
     let (meanings, guards) = guards.into_iter().unzip();
-    (Batch::new(guards, ops), Opening { meanings, request: idempotency.as_ref().map(|kept| kept.request) })
+    (Batch::new(guards, ops), Opening { meanings, request: idempotency.as_ref().map(|answer| answer.request) })
 }
 
 /// Returns the guards that admit a guest of this client and app to an event.
-fn admission(event: &Key, account: &Key, client: &str, app: &str) -> impl Iterator<Item = (Meaning, Guard)> {
-    let of_caller = [
+fn admission_guards(event: &Key, account: &Key, client: &str, app: &str) -> impl Iterator<Item = (Meaning, Guard)> {
+    let owner_guards = [
         (Meaning::NoEvent, Guard::Equal(event.clone(), "client", client.into())),
         (Meaning::NoEvent, Guard::Equal(event.clone(), "app", app.into())),
         // A suspended client takes no guests.
         (Meaning::EventRefused(EventRefusal::Disabled), Guard::Unset(account.clone(), "suspended_at")),
     ];
-    of_caller.into_iter().chain(place(event).map(|(refusal, guard)| (Meaning::EventRefused(refusal), guard)))
+    owner_guards.into_iter().chain(place_guards(event).map(|(refusal, guard)| (Meaning::EventRefused(refusal), guard)))
 }
 
 impl Opening {
-    /// Returns the outcome of the batch of [`open`]; `None` when the transaction was opened before.
+    /// Returns the outcome of the batch of [`open`]; `None` if an earlier call opened the transaction.
     #[must_use]
     pub(crate) fn outcome(&self, applied: Applied) -> Option<OpenOutcome> {
         let (guard, seen) = match applied {
@@ -118,7 +118,7 @@ impl Opening {
         };
         Some(match self.meanings[guard] {
             Meaning::Known => return None,
-            Meaning::KeyUsed => match replayed(self.request, seen) {
+            Meaning::KeyUsed => match replayed_answer(self.request, seen) {
                 Some(answer) => OpenOutcome::Replayed(answer),
                 None => OpenOutcome::KeyReused,
             },

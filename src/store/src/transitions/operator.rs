@@ -11,9 +11,9 @@ use crate::records::operator::{operator, operator_token, operators};
 use crate::sealing::unseal_operator;
 use crate::vault::Vault;
 
-/// Returns the batch that adds an operator with this sealed record.
+/// Builds the batch that adds an operator with this sealed record.
 #[must_use]
-pub(crate) fn add(added: &OperatorRecord, sealed: Vec<u8>, token: &KeyDigest) -> Batch {
+pub(crate) fn add_operator(added: &OperatorRecord, sealed: Vec<u8>, token: &KeyDigest) -> Batch {
     let OperatorRecord { operator_id, created_at, .. } = added;
     let (key, id) = (operator(operator_id), operator_id.as_str());
     let ops = vec![
@@ -24,18 +24,18 @@ pub(crate) fn add(added: &OperatorRecord, sealed: Vec<u8>, token: &KeyDigest) ->
     Batch::new(vec![Guard::Absent(key)], ops)
 }
 
-/// Returns the batch that revokes an operator who is not revoked.
+/// Builds the batch that revokes an operator who is not revoked.
 #[must_use]
-pub(crate) fn revoke(id: &OperatorId, at: Timestamp) -> Batch {
+pub(crate) fn revoke_operator(id: &OperatorId, at: Timestamp) -> Batch {
     let key = operator(id);
-    let revoked = Op::Set(key.clone(), vec![("revoked_at", at.into())]);
-    Batch::on_full(vec![Guard::Unset(key, "revoked_at")], vec![revoked])
+    let set = Op::Set(key.clone(), vec![("revoked_at", at.into())]);
+    Batch::on_full(vec![Guard::Unset(key, "revoked_at")], vec![set])
 }
 
-/// Returns the operator of a record.
+/// Decodes the operator in a record.
 ///
 /// # Errors
-/// It cannot be read.
-pub(crate) fn operator_of(vault: &Vault, id: &OperatorId, record: &Record) -> Result<OperatorRecord, StoreError> {
+/// [`StoreError::Corrupt`] for an unreadable record.
+pub(crate) fn decode_operator(vault: &Vault, id: &OperatorId, record: &Record) -> Result<OperatorRecord, StoreError> {
     Ok(OperatorRecord { revoked_at: record.time("revoked_at"), ..unseal_operator(vault, id, record.bytes("record"))? })
 }

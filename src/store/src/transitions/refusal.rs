@@ -1,4 +1,4 @@
-//! The newest refused requests of an app, in a fixed number of places.
+//! The newest refused requests of an app, in a ring of numbered slots.
 
 use sakshi_domain::ids::AppId;
 use sakshi_domain::limits::{REFUSAL_TTL, REFUSALS_KEPT_MAX};
@@ -7,28 +7,28 @@ use sakshi_domain::refused_request::RefusedRequest;
 use crate::engine::{Batch, CallId, Guard, Op, Operand, Record};
 use crate::records::refusal::{refusal, refusals};
 
-/// Returns the place of the refused request with this number, from 0.
+/// Returns the slot of the refused request with this number; the first request has number 0.
 #[must_use]
-pub(crate) fn place(number: i64) -> u32 {
+pub(crate) fn slot(number: i64) -> u32 {
     u32::try_from(number.rem_euclid(i64::from(REFUSALS_KEPT_MAX))).unwrap_or_default()
 }
 
-/// Returns the batch that stores a refused request after those counted. The count does not end before any of them:
-/// numbers begin again when none is left.
+/// Builds the batch that stores a refused request in the slot after the counted requests. The count expires no earlier
+/// than any stored request, so numbering restarts only after all of them.
 #[must_use]
-pub(crate) fn keep(
+pub(crate) fn store_refusal(
     app: &AppId,
     refused: &RefusedRequest,
     sealed: Vec<u8>,
-    counted: Option<&Record>,
+    count: Option<&Record>,
     call: CallId,
 ) -> Batch {
-    let (counter, kept) = (refusals(app), counted.map_or(0, |counted| counted.integer("kept")));
-    let (until, place) = (Operand::from(refused.at + REFUSAL_TTL), refusal(app, place(kept)));
-    let next = vec![("kept", (kept + 1).into())];
-    let (guard, ops) = match counted {
+    let (counter, number) = (refusals(app), count.map_or(0, |count| count.integer("kept")));
+    let (until, slot) = (Operand::from(refused.at + REFUSAL_TTL), refusal(app, slot(number)));
+    let next = vec![("kept", (number + 1).into())];
+    let (guard, ops) = match count {
         Some(_) => (
-            Guard::Equal(counter.clone(), "kept", kept.into()),
+            Guard::Equal(counter.clone(), "kept", number.into()),
             [Op::Set(counter.clone(), next), Op::ExpireLater(counter.clone(), until.clone())],
         ),
         None => (
@@ -38,6 +38,6 @@ pub(crate) fn keep(
     };
     let mut ops = ops.to_vec();
     let fields = vec![("app", app.as_str().into()), ("refused", Operand::from(sealed))];
-    ops.extend([Op::Put(place.clone(), fields), Op::ExpireAt(place, until)]);
+    ops.extend([Op::Put(slot.clone(), fields), Op::ExpireAt(slot, until)]);
     Batch::new(vec![guard], ops).called(call, counter)
 }

@@ -1,4 +1,4 @@
-//! Sessions of signed-in people.
+//! Portal sessions.
 
 use sakshi_domain::ids::UserId;
 use sakshi_domain::time::Timestamp;
@@ -11,7 +11,7 @@ use crate::sealing::unseal_grant;
 use crate::sessions::{Grant, SessionDigest, SessionRecord};
 use crate::vault::Vault;
 
-/// Returns the batch that stores a session with this sealed grant.
+/// Builds the batch that stores a session with this sealed grant.
 #[must_use]
 pub(crate) fn open(opened: &SessionRecord, grant: Vec<u8>) -> Batch {
     let SessionRecord { digest, idle_until, ends_at, .. } = opened;
@@ -21,16 +21,16 @@ pub(crate) fn open(opened: &SessionRecord, grant: Vec<u8>) -> Batch {
     Batch::new(vec![Guard::Absent(key)], ops)
 }
 
-/// Returns the batch that lists a session of a user, and drops those whose time has passed.
+/// Builds the batch that lists a session of a user and removes expired sessions from the list.
 #[must_use]
-pub(crate) fn list(id: &UserId, opened: &SessionRecord) -> Batch {
+pub(crate) fn list_session(id: &UserId, opened: &SessionRecord) -> Batch {
     let (index, digest) = (user_sessions(id), opened.digest.0.to_vec());
-    let ended = Op::Sweep(index.clone(), i64::MIN, Operand::Now(0));
-    Batch::new(vec![], vec![ended, Op::Index(index, digest, opened.ends_at.into())])
+    let sweep = Op::Sweep(index.clone(), i64::MIN, Operand::Now(0));
+    Batch::new(vec![], vec![sweep, Op::Index(index, digest, opened.ends_at.into())])
 }
 
-/// Returns the batch that extends a session to `until`, at most to its own end. It is refused for one with a later end,
-/// and for an expired one.
+/// Builds the batch that extends a session to `until`, at most to its final end. It is refused for a session that
+/// already lasts longer, and for an expired session.
 #[must_use]
 pub(crate) fn prolong(digest: &SessionDigest, known: &Record, until: Timestamp) -> Batch {
     let (key, until) = (session(digest), until.millis().min(known.integer("ends_at")));
@@ -38,20 +38,28 @@ pub(crate) fn prolong(digest: &SessionDigest, known: &Record, until: Timestamp) 
     Batch::on_full(vec![Guard::AtMost(key, "idle_until", until)], ops)
 }
 
-/// Returns the batches that end all sessions of a user: the listed ones, and any other by the number of the credential.
+/// Builds the batches that end all sessions of a user. Raising the epoch also ends sessions that are not listed.
 #[must_use]
 pub(crate) fn end_all(id: &UserId, listed: &[SessionDigest], call: CallId) -> Vec<Batch> {
-    let ended = listed.iter().map(|digest| Batch::on_full(vec![], vec![Op::Remove(session(digest))]));
-    let raised = Batch::on_full(vec![Guard::Present(user(id))], vec![Op::Add(user(id), "epoch", 1.into())])
+    let remove_listed = listed.iter().map(|digest| Batch::on_full(vec![], vec![Op::Remove(session(digest))]));
+    let raise_epoch = Batch::on_full(vec![Guard::Present(user(id))], vec![Op::Add(user(id), "epoch", 1.into())])
         .called(call, user(id));
-    [raised].into_iter().chain(ended).chain([Batch::on_full(vec![], vec![Op::Remove(user_sessions(id))])]).collect()
+    [raise_epoch]
+        .into_iter()
+        .chain(remove_listed)
+        .chain([Batch::on_full(vec![], vec![Op::Remove(user_sessions(id))])])
+        .collect()
 }
 
-/// Returns the session of a record.
+/// Decodes the session in a record.
 ///
 /// # Errors
-/// It cannot be read.
-pub(crate) fn session_of(vault: &Vault, digest: SessionDigest, record: &Record) -> Result<SessionRecord, StoreError> {
+/// [`StoreError::Corrupt`] for an unreadable record.
+pub(crate) fn decode_session(
+    vault: &Vault,
+    digest: SessionDigest,
+    record: &Record,
+) -> Result<SessionRecord, StoreError> {
     let Grant { holder, app, opened_at, network, browser } = unseal_grant(vault, digest, record.bytes("grant"))?;
     let time = |name| record.time(name).ok_or_else(|| StoreError::unreadable("a session"));
     let (idle_until, ends_at) = (time("idle_until")?, time("ends_at")?);

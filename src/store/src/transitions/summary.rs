@@ -1,4 +1,4 @@
-//! Summaries of transactions, for lists: read from a few fields, because an outcome may hold a photo.
+//! Summaries of transactions, for lists. They need few fields: the outcome, which may contain a photo, is not read.
 
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::time::Timestamp;
@@ -7,11 +7,11 @@ use sakshi_domain::transaction::TransactionStatus;
 use super::delivery;
 use crate::engine::Record;
 use crate::error::StoreError;
-use crate::records::transaction::pending_of;
+use crate::records::transaction::decode_pending;
 use crate::transactions::TransactionSummary;
 use crate::vault::Vault;
 
-/// The fields of a summary.
+/// The fields that a summary needs.
 pub(crate) const FIELDS: &[&str] = &[
     "client",
     "app",
@@ -36,12 +36,12 @@ pub(crate) const FIELDS: &[&str] = &[
     "duration_ms",
 ];
 
-/// Returns the summary of a record with the fields of [`FIELDS`]; `None` when there is none, or its result can no
+/// Decodes a summary from a record with the fields of [`FIELDS`]; `None` without a record, and once the result can no
 /// longer be fetched.
 ///
 /// # Errors
-/// It cannot be read.
-pub(crate) fn summary_of(
+/// [`StoreError::Corrupt`] for an unreadable record.
+pub(crate) fn decode_summary(
     vault: &Vault,
     id: TxnId,
     record: Option<&Record>,
@@ -50,7 +50,7 @@ pub(crate) fn summary_of(
     let Some(record) = record.filter(|record| record.time("until").is_none_or(|until| now < until)) else {
         return Ok(None);
     };
-    let opened = pending_of(vault, id, record)?;
+    let opened = decode_pending(vault, id, record)?;
     let status = match (record.has("verified_at"), record.integer("passed") == 1) {
         (true, true) => TransactionStatus::Passed,
         (true, false) => TransactionStatus::Failed,
@@ -64,6 +64,6 @@ pub(crate) fn summary_of(
         verified_at: record.time("verified_at"),
         code: record.has("code").then(|| record.text("code").to_owned()),
         polled_at: record.time("polled_at"),
-        delivery: delivery::delivery_of(id.partition(), record)?,
+        delivery: delivery::decode_delivery(id.partition(), record)?,
     }))
 }

@@ -1,6 +1,6 @@
-//! Clients, apps and keys. Index entries come before their records: a batch that creates something in several places is
-//! ordered so that it can be repeated after a crash. First the list, whose readers skip ids without a record; then the
-//! id of a key; last the record, which makes it valid.
+//! Clients, apps and API keys. Several batches create one object, in an order that allows a repetition after a crash:
+//! first the list, whose readers skip ids without a record; then the id of a key; last the record, which makes the
+//! object valid.
 
 use std::time::Duration;
 
@@ -15,15 +15,15 @@ use crate::error::StoreError;
 use crate::records::{client, tenancy};
 use crate::tenancy::{join_environments, parse_environments, parse_networks};
 
-/// Bits for the members of a list that are created within one millisecond and keep their order. Years of four digits
-/// leave 5 of 53 bits.
+/// Low bits of a score that order the members created within one millisecond. Times until the year 9999 leave 5 of 53
+/// bits.
 const ORDER_BITS: u32 = 5;
 
 /// Fields with their new values.
 pub(crate) type Changes = Vec<(&'static str, Operand)>;
 
-/// Returns the batch that writes a record: one that was read only if it is unchanged, and one that was missing only if
-/// it still is.
+/// Builds the batch that writes a record. It is refused if the record has changed, appeared or disappeared since it was
+/// read.
 pub(crate) fn write(key: Key, known: Option<&Record>, fields: Changes) -> Batch {
     let (guard, op) = match known {
         Some(known) => (Guard::Version(key.clone(), known.version), Op::Set(key, fields)),
@@ -32,11 +32,12 @@ pub(crate) fn write(key: Key, known: Option<&Record>, fields: Changes) -> Batch 
     Batch::new(vec![guard], vec![op])
 }
 
+/// Returns the operand that sets a value, or clears the field.
 pub(crate) fn or_nothing(value: Option<impl Into<Operand>>) -> Operand {
     value.map_or(Operand::Nothing, Into::into)
 }
 
-/// Returns the batches that create a client, also by an import.
+/// Builds the batches that create a client; `imported_at` is the time of an import.
 pub(crate) fn create_client(client: &Client, imported_at: Option<Timestamp>) -> [Batch; 2] {
     let Client { client_id, name, created_at, .. } = client;
     let member = Op::Index(client::clients(), client_id.as_str().as_bytes().to_vec(), (*created_at).into());
@@ -49,13 +50,13 @@ pub(crate) fn create_client(client: &Client, imported_at: Option<Timestamp>) -> 
     [Batch::new(vec![], vec![member]), write(client::client(client_id), None, fields)]
 }
 
-/// Returns a value as JSON; `None` for the default, which is not stored.
-fn unless_usual<T: Serialize + Default + PartialEq>(value: &T) -> Option<String> {
+/// Encodes a value as JSON; `None` for the default, which is not stored.
+fn json_unless_default<T: Serialize + Default + PartialEq>(value: &T) -> Option<String> {
     (*value != T::default()).then(|| serde_json::to_string(value).ok()).flatten()
 }
 
-/// Returns the value of a field stored as JSON, or the default.
-fn of_json<T: DeserializeOwned + Default>(record: &Record, field: &'static str) -> Result<T, StoreError> {
+/// Decodes a field that is stored as JSON; an empty field has the default.
+fn json_field<T: DeserializeOwned + Default>(record: &Record, field: &'static str) -> Result<T, StoreError> {
     if !record.has(field) {
         return Ok(T::default());
     }
@@ -63,24 +64,24 @@ fn of_json<T: DeserializeOwned + Default>(record: &Record, field: &'static str) 
 }
 
 /// Returns the fields of a client that operators set.
-pub(crate) fn of_client(client: &Client) -> Changes {
+pub(crate) fn client_fields(client: &Client) -> Changes {
     let Client { name, suspended_at, limits, brand, portal_key_sign_in, .. } = client;
     vec![
         ("name", name.as_str().into()),
         ("suspended_at", or_nothing(*suspended_at)),
-        ("limits", or_nothing(unless_usual(limits))),
-        ("brand", or_nothing(unless_usual(brand))),
+        ("limits", or_nothing(json_unless_default(limits))),
+        ("brand", or_nothing(json_unless_default(brand))),
         ("key_sign_in_refused", or_nothing((!portal_key_sign_in).then_some(1))),
     ]
 }
 
-/// Returns the client of a record.
+/// Decodes the client in a record.
 ///
 /// # Errors
-/// It cannot be read.
-pub(crate) fn client_of(client_id: ClientId, record: &Record) -> Result<Client, StoreError> {
+/// [`StoreError::Corrupt`] for an unreadable record.
+pub(crate) fn decode_client(client_id: ClientId, record: &Record) -> Result<Client, StoreError> {
     let created_at = Timestamp::from_millis(record.integer("created_at"));
-    let (limits, brand) = (of_json(record, "limits")?, of_json(record, "brand")?);
+    let (limits, brand) = (json_field(record, "limits")?, json_field(record, "brand")?);
     Ok(Client {
         client_id,
         name: record.text("name").to_owned(),
@@ -92,9 +93,9 @@ pub(crate) fn client_of(client_id: ClientId, record: &Record) -> Result<Client, 
     })
 }
 
-/// Returns the batch that adds new members to a list of a client, by creation and then by arrival, given the members
-/// that were read; `None` when it has all of them.
-pub(crate) fn list<'a>(
+/// Builds the batch that adds ids to a list of a client, ordered by creation time and then by arrival. `listed` are the
+/// members that were read. `None` if the list has all ids already.
+pub(crate) fn add_to_list<'a>(
     index: Key,
     listed: &[(Vec<u8>, i64)],
     created: impl IntoIterator<Item = (&'a str, Timestamp)>,
@@ -105,34 +106,35 @@ pub(crate) fn list<'a>(
             continue;
         }
         let first = created_at.millis().saturating_mul(1 << ORDER_BITS);
-        let before = members.iter().filter(|(_, score)| score >> ORDER_BITS == created_at.millis()).count();
-        let score = first | i64::try_from(before).unwrap_or(i64::MAX).min((1 << ORDER_BITS) - 1);
+        let in_same_millisecond =
+            members.iter().filter(|(_, score)| score >> ORDER_BITS == created_at.millis()).count();
+        let score = first | i64::try_from(in_same_millisecond).unwrap_or(i64::MAX).min((1 << ORDER_BITS) - 1);
         members.push((id.into(), score));
         ops.push(Op::Index(index.clone(), id.into(), score.into()));
     }
-    // Members are never removed, so the list is unchanged while it has no more of them.
+    // Members are never removed, so a list with as many members as were read is unchanged.
     let guard = Guard::Fewer(index, listed.len() as u64 + 1);
     (!ops.is_empty()).then(|| Batch::new(vec![guard], ops))
 }
 
-/// Returns the batch that writes a sealed app.
+/// Builds the batch that writes a sealed app.
 pub(crate) fn put_app(app: &App, sealed: Vec<u8>, known: Option<&Record>) -> Batch {
     let fields = vec![("client", app.client_id.as_str().into()), ("record", Operand::from(sealed))];
     write(tenancy::app(&app.app_id), known, fields)
 }
 
-/// Returns the batch that writes the digest of a key under its id.
-pub(crate) fn name_key(id: &KeyId, digest: &KeyDigest) -> Batch {
+/// Builds the batch that writes the digest of an API key under its id.
+pub(crate) fn index_key(id: &KeyId, digest: &KeyDigest) -> Batch {
     write(tenancy::api_key_id(id), None, vec![("digest", digest.0[..].into())])
 }
 
-/// Returns the batch that writes a key.
+/// Builds the batch that writes an API key.
 pub(crate) fn put_key(key: &ApiKeyRecord, digest: &KeyDigest, known: Option<&Record>) -> Batch {
-    write(tenancy::api_key(digest), known, of_key(key))
+    write(tenancy::api_key(digest), known, key_fields(key))
 }
 
-/// Returns the fields of a key.
-pub(crate) fn of_key(key: &ApiKeyRecord) -> Changes {
+/// Returns the fields of an API key.
+pub(crate) fn key_fields(key: &ApiKeyRecord) -> Changes {
     let ApiKeyRecord { key_id, client_id, label, environments, networks, created_at, expires_at, revoked_at } = key;
     vec![
         ("key_id", key_id.as_str().into()),
@@ -146,11 +148,11 @@ pub(crate) fn of_key(key: &ApiKeyRecord) -> Changes {
     ]
 }
 
-/// Returns the key of a record.
+/// Decodes the API key in a record.
 ///
 /// # Errors
-/// It cannot be read.
-pub(crate) fn key_of(record: &Record) -> Result<ApiKeyRecord, StoreError> {
+/// [`StoreError::Corrupt`] for an unreadable record.
+pub(crate) fn decode_key(record: &Record) -> Result<ApiKeyRecord, StoreError> {
     Ok(ApiKeyRecord {
         key_id: record.parsed("key_id")?,
         client_id: record.parsed("client")?,
@@ -163,7 +165,7 @@ pub(crate) fn key_of(record: &Record) -> Result<ApiKeyRecord, StoreError> {
     })
 }
 
-/// Returns the batch that notes the time of a key's use. It is refused if one was noted within the interval.
+/// Builds the batch that records the time of a key's use. It is refused if a use was recorded within the interval.
 #[must_use]
 pub(crate) fn note_use(digest: &KeyDigest, known: Option<Timestamp>, at: Timestamp, interval: Duration) -> Batch {
     let key = tenancy::api_key(digest);
@@ -174,9 +176,9 @@ pub(crate) fn note_use(digest: &KeyDigest, known: Option<Timestamp>, at: Timesta
     Batch::on_full(vec![guard], vec![Op::Set(key, vec![("used_at", at.into())])])
 }
 
-/// Returns the ended key: the first time of a revocation stands, and the earlier of two expiry times.
+/// Ends an API key. The first revocation stands, and the earlier of two expiry times.
 #[must_use]
-pub(crate) fn retired(key: ApiKeyRecord, revoked_at: Option<Timestamp>, expires_at: Option<Timestamp>) -> ApiKeyRecord {
+pub(crate) fn retire(key: ApiKeyRecord, revoked_at: Option<Timestamp>, expires_at: Option<Timestamp>) -> ApiKeyRecord {
     let expires_at = key.expires_at.into_iter().chain(expires_at).min();
     ApiKeyRecord { revoked_at: key.revoked_at.or(revoked_at), expires_at, ..key }
 }
@@ -186,10 +188,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_in_the_order_of_creation_and_then_of_arrival_and_have_each_id_once() {
+    fn list_members_are_unique_and_ordered_by_creation_time_then_by_arrival() {
         let (index, at) = (tenancy::apps(&ClientId::generate()), Timestamp::from_millis);
         let added = |listed: &[(Vec<u8>, i64)], created: &[(&'static str, i64)]| {
-            let batch = list(index.clone(), listed, created.iter().map(|(id, millis)| (*id, at(*millis))));
+            let batch = add_to_list(index.clone(), listed, created.iter().map(|(id, millis)| (*id, at(*millis))));
             let member = |op| match op {
                 Op::Index(_, member, Operand::Value(crate::engine::Value::Integer(score))) => (member, score),
                 other => panic!("{other:?}"),
@@ -201,9 +203,9 @@ mod tests {
         listed.sort_by_key(|(_, score)| *score);
         let ids: Vec<&str> = listed.iter().map(|(id, _)| std::str::from_utf8(id).unwrap()).collect();
         assert_eq!(ids, ["early", "b", "a", "0", "late"]);
-        assert_eq!(list(index.clone(), &listed, [("a", at(7))]), None);
+        assert_eq!(add_to_list(index.clone(), &listed, [("a", at(7))]), None);
         let end_of_time = Timestamp::parse_iso8601("9999-12-31T23:59:59.999Z").unwrap();
-        let last = list(index, &[], [("last", end_of_time)]).unwrap();
+        let last = add_to_list(index, &[], [("last", end_of_time)]).unwrap();
         assert!(matches!(last.ops[0], Op::Index(_, _,
                 Operand::Value(crate::engine::Value::Integer(score))) if score < 1 << 53));
     }

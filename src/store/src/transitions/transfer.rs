@@ -1,23 +1,23 @@
-//! Importing a client. The import is decided on the records read, and again if they have changed since. Keys come last:
-//! until they exist, a new client cannot be used.
+//! Importing a client. The records that were read decide the import; if they change before the commit, it is decided
+//! again. Keys come last, because a new client cannot be used without them.
 
 use sakshi_domain::client_transfer::{ClientImport, ClientTransfer, KnownClient, TransferredKey};
 use sakshi_domain::tenancy::{App, Client, KeyDigest};
 use sakshi_domain::time::Timestamp;
 
-use super::tenancy::{client_of, create_client, list, name_key, put_app, put_key, write};
+use super::tenancy::{add_to_list, create_client, decode_client, index_key, put_app, put_key, write};
 use crate::engine::{Batch, Key, Record};
 use crate::error::StoreError;
 use crate::records::{client, tenancy};
 use crate::sealing::{seal_app, unseal_app};
 use crate::vault::Vault;
 
-/// The existing records under the ids and digests of a transfer.
+/// The records that already exist under the ids and digests of a transfer.
 #[derive(Debug)]
 pub(crate) struct ExistingRecords {
-    /// The apps that the client has.
+    /// The list of the client's apps.
     pub(crate) apps: Vec<(Vec<u8>, i64)>,
-    /// Its keys.
+    /// The list of the client's keys.
     pub(crate) keys: Vec<(Vec<u8>, i64)>,
     /// The records of [`keys`] that exist.
     pub(crate) records: Vec<(Key, Record)>,
@@ -25,10 +25,11 @@ pub(crate) struct ExistingRecords {
 
 /// Returns the keys of the records that a transfer may write.
 pub(crate) fn keys(transfer: &ClientTransfer) -> Vec<Key> {
-    let of_key = |sent: &TransferredKey| [tenancy::api_key_id(&sent.key.key_id), tenancy::api_key(&sent.digest)];
+    let records_of_key =
+        |sent: &TransferredKey| [tenancy::api_key_id(&sent.key.key_id), tenancy::api_key(&sent.digest)];
     let mut keys = vec![client::client(&transfer.client.client_id)];
     keys.extend(transfer.apps.iter().map(|app| tenancy::app(&app.app_id)));
-    keys.extend(transfer.keys.iter().flat_map(of_key));
+    keys.extend(transfer.keys.iter().flat_map(records_of_key));
     keys
 }
 
@@ -37,19 +38,19 @@ impl ExistingRecords {
         self.records.iter().find_map(|(known, record)| (known == key).then_some(record))
     }
 
-    /// Returns the digests under the ids of a transfer's keys.
+    /// Returns the digests that are stored under the ids of a transfer's keys.
     ///
     /// # Errors
-    /// One cannot be read.
+    /// [`StoreError::Corrupt`] for an unreadable record.
     pub(crate) fn digests(&self, transfer: &ClientTransfer) -> Result<Vec<Option<KeyDigest>>, StoreError> {
-        let named = transfer.keys.iter().map(|sent| self.record(&tenancy::api_key_id(&sent.key.key_id)));
-        named.map(|named| named.map(|named| named.array("digest").map(KeyDigest)).transpose()).collect()
+        let records = transfer.keys.iter().map(|sent| self.record(&tenancy::api_key_id(&sent.key.key_id)));
+        records.map(|record| record.map(|record| record.array("digest").map(KeyDigest)).transpose()).collect()
     }
 
-    /// Returns the client as it is known here, given the keys under those digests.
+    /// Returns the client as this store has it. `by_id` are the keys that exist under the ids of the transfer.
     ///
     /// # Errors
-    /// A record cannot be read.
+    /// [`StoreError::Corrupt`] for an unreadable record.
     pub(crate) fn known_client(
         &self,
         vault: &Vault,
@@ -65,17 +66,17 @@ impl ExistingRecords {
             Ok((by_id, by_digest.transpose()?))
         };
         Ok(KnownClient {
-            client: self.record(&client::client(id)).map(|record| client_of(id.clone(), record)).transpose()?,
+            client: self.record(&client::client(id)).map(|record| decode_client(id.clone(), record)).transpose()?,
             apps: transfer.apps.iter().map(|sent| app(&sent.app_id)).collect::<Result<_, _>>()?,
             keys: by_id.into_iter().zip(&transfer.keys).map(key).collect::<Result<_, StoreError>>()?,
         })
     }
 }
 
-/// Returns the batches of an import, in their order.
+/// Builds the batches of an import, in the order of their commits.
 ///
 /// # Errors
-/// An app cannot be sealed.
+/// [`StoreError::Unavailable`] if sealing fails.
 pub(crate) fn import(
     vault: &Vault,
     import: &ClientImport,
@@ -87,7 +88,7 @@ pub(crate) fn import(
     let account = client::client(client_id);
     match existing.record(&account) {
         None => batches.extend(create_client(owner, Some(at))),
-        // A repeated import sees the changes of the one before it.
+        // Repeating an import finds the changes already made.
         Some(known) if known.has("imported_at") && known.text("name") == name => {}
         Some(known) => {
             let imported_at = known.time("imported_at").unwrap_or(at);
@@ -98,20 +99,20 @@ pub(crate) fn import(
             ));
         }
     }
-    let (of_apps, of_keys) =
+    let (app_times, sent_keys) =
         (apps.iter().map(|app| (app.app_id.as_str(), app.created_at)), keys.iter().map(|sent| &sent.key));
-    batches.extend(list(tenancy::apps(client_id), &existing.apps, of_apps));
-    batches.extend(list(
+    batches.extend(add_to_list(tenancy::apps(client_id), &existing.apps, app_times));
+    batches.extend(add_to_list(
         tenancy::api_keys(client_id),
         &existing.keys,
-        of_keys.map(|key| (key.key_id.as_str(), key.created_at)),
+        sent_keys.map(|key| (key.key_id.as_str(), key.created_at)),
     ));
     for app in apps {
         batches.push(put_app(app, seal_app(vault, app)?, existing.record(&tenancy::app(&app.app_id))));
     }
     for TransferredKey { key, digest } in keys {
-        let named = existing.record(&tenancy::api_key_id(&key.key_id));
-        batches.extend(named.is_none().then(|| name_key(&key.key_id, digest)));
+        let id_record = existing.record(&tenancy::api_key_id(&key.key_id));
+        batches.extend(id_record.is_none().then(|| index_key(&key.key_id, digest)));
         batches.push(put_key(key, digest, existing.record(&tenancy::api_key(digest))));
     }
     Ok(batches)

@@ -1,4 +1,4 @@
-//! Users of clients. Index records of a user come before the user, as with keys.
+//! Users of clients. The records that find a user are written before the user.
 
 use sakshi_domain::ids::{ClientId, UserId};
 use sakshi_domain::limits::USERS_MAX;
@@ -15,39 +15,39 @@ use crate::sealing::{seal_credential, seal_profile, unseal_profile};
 use crate::users::{Credential, InviteDigest};
 use crate::vault::Vault;
 
-/// The part of a user that is sealed.
+/// The sealed part of a user.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Profile {
     pub(crate) name: PersonName,
     pub(crate) email: Email,
 }
 
-/// Returns the batch that gives an address to a user.
+/// Builds the batch that reserves an email address for a user.
 #[must_use]
-pub(crate) fn name_email(mark: &[u8], id: &UserId, at: Timestamp, known: Option<&Record>) -> Batch {
+pub(crate) fn index_email(mark: &[u8], id: &UserId, at: Timestamp, known: Option<&Record>) -> Batch {
     write(user_email(mark), known, vec![("user", id.as_str().into()), ("created_at", at.into())])
 }
 
-/// Returns the batch that adds a user to the list of a client, if there is room.
+/// Builds the batch that adds a user to the list of a client, up to [`USERS_MAX`].
 #[must_use]
-pub(crate) fn list(owner: &ClientId, id: &UserId, at: Timestamp) -> Batch {
+pub(crate) fn list_user(owner: &ClientId, id: &UserId, at: Timestamp) -> Batch {
     let member = Op::Index(users(owner), id.as_str().as_bytes().to_vec(), at.into());
     Batch::new(vec![Guard::Present(client(owner)), Guard::Fewer(users(owner), USERS_MAX)], vec![member])
 }
 
-/// Returns the batch that makes a link lead to a user.
+/// Builds the batch that makes an invitation link find a user.
 #[must_use]
-pub(crate) fn name_invite(invite: &InviteDigest, id: &UserId, until: Timestamp) -> Batch {
+pub(crate) fn index_invite(invite: &InviteDigest, id: &UserId, until: Timestamp) -> Batch {
     let key = user_invite(invite);
     let ops = vec![Op::Put(key.clone(), vec![("user", id.as_str().into())]), Op::ExpireAt(key.clone(), until.into())];
     Batch::new(vec![Guard::Absent(key)], ops)
 }
 
-/// Returns the batch that writes an invited user.
+/// Builds the batch that writes an invited user.
 ///
 /// # Errors
-/// The profile cannot be sealed.
-pub(crate) fn put(
+/// [`StoreError::Unavailable`] if sealing fails.
+pub(crate) fn put_user(
     vault: &Vault,
     invited: &User,
     mark: &[u8],
@@ -69,9 +69,9 @@ pub(crate) fn put(
     Ok(write(user(user_id), None, fields))
 }
 
-/// Returns the fields of a user who must use a new link.
+/// Returns the changed fields of a user who must sign up again by a new link.
 #[must_use]
-pub(crate) fn reset(known: &Record, invite: &InviteDigest, until: Timestamp) -> Changes {
+pub(crate) fn reset_fields(known: &Record, invite: &InviteDigest, until: Timestamp) -> Changes {
     vec![
         ("accepted_at", Operand::Nothing),
         ("credential", Operand::Nothing),
@@ -81,11 +81,11 @@ pub(crate) fn reset(known: &Record, invite: &InviteDigest, until: Timestamp) -> 
     ]
 }
 
-/// Returns the batch that uses a link, which has not been used and has not ended.
+/// Builds the batch that accepts an invitation. It is refused for a used or expired link.
 ///
 /// # Errors
-/// The credential cannot be sealed.
-pub(crate) fn accept(
+/// [`StoreError::Unavailable`] if sealing fails.
+pub(crate) fn accept_invite(
     vault: &Vault,
     id: &UserId,
     invite: &InviteDigest,
@@ -108,70 +108,71 @@ pub(crate) fn accept(
     Ok(Batch::new(guards, vec![Op::Set(key.clone(), fields)]).called(call, key))
 }
 
-/// Returns the batch that uses up a one-time code, and earlier ones.
+/// Builds the batch that uses up the one-time codes of a time step and of earlier ones.
 #[must_use]
-pub(crate) fn use_step(id: &UserId, epoch: i64, step: i64, call: CallId) -> Batch {
+pub(crate) fn use_code_step(id: &UserId, epoch: i64, step: i64, call: CallId) -> Batch {
     let key = user(id);
     let guards = vec![
         Guard::Equal(key.clone(), "epoch", epoch.into()),
         Guard::AtMost(key.clone(), "step", step - 1),
         Guard::Unset(key.clone(), "disabled_at"),
     ];
-    let used = Op::Set(key.clone(), vec![("step", step.into()), ("signed_in_at", Operand::Now(0))]);
-    Batch::on_full(guards, vec![used]).called(call, key)
+    let set = Op::Set(key.clone(), vec![("step", step.into()), ("signed_in_at", Operand::Now(0))]);
+    Batch::on_full(guards, vec![set]).called(call, key)
 }
 
-/// Returns the batch that leaves a user, as it was read, with this credential after a sign-in.
+/// Builds the batch that signs in a user by a recovery code. `remaining` is the credential without that code. The batch
+/// is refused if the user has changed since it was read.
 ///
 /// # Errors
-/// The credential cannot be sealed.
+/// [`StoreError::Unavailable`] if sealing fails.
 pub(crate) fn use_recovery(
     vault: &Vault,
     id: &UserId,
     known: &Record,
-    left: &Credential,
+    remaining: &Credential,
     call: CallId,
 ) -> Result<Batch, StoreError> {
-    let (key, sealed) = (user(id), seal_credential(vault, id, left)?);
-    let used = Op::Set(key.clone(), vec![("credential", sealed.into()), ("signed_in_at", Operand::Now(0))]);
-    Ok(Batch::new(vec![Guard::Version(key.clone(), known.version)], vec![used]).called(call, key))
+    let (key, sealed) = (user(id), seal_credential(vault, id, remaining)?);
+    let set = Op::Set(key.clone(), vec![("credential", sealed.into()), ("signed_in_at", Operand::Now(0))]);
+    Ok(Batch::new(vec![Guard::Version(key.clone(), known.version)], vec![set]).called(call, key))
 }
 
-/// Returns the fields of a user that a patch changes. Disabling a user ends the sessions permanently.
+/// Returns the fields of a user that a patch can change. Disabling a user raises the epoch, which ends all sessions.
 #[must_use]
-pub(crate) fn of_user(known: &Record, before: &User, after: &User) -> Changes {
-    let was_disabled = before.disabled_at.is_none() && after.disabled_at.is_some();
+pub(crate) fn user_fields(known: &Record, before: &User, after: &User) -> Changes {
+    let is_disabled_now = before.disabled_at.is_none() && after.disabled_at.is_some();
     vec![
         ("role", after.role.as_str().into()),
         ("disabled_at", or_nothing(after.disabled_at)),
-        ("epoch", (known.integer("epoch") + i64::from(was_disabled)).into()),
+        ("epoch", (known.integer("epoch") + i64::from(is_disabled_now)).into()),
     ]
 }
 
-/// Returns the batches that remove a user, index records first.
+/// Builds the batches that remove a user, after the records that find the user.
 #[must_use]
-pub(crate) fn remove(id: &UserId, known: &Record) -> Vec<Batch> {
+pub(crate) fn remove_user(id: &UserId, known: &Record) -> Vec<Batch> {
     let (email, text) = (user_email(known.bytes("email_mark")), id.as_str());
-    // The address may belong to another user by now.
+    // The email address may belong to another user by now.
     let mut batches =
         vec![Batch::on_full(vec![Guard::Equal(email.clone(), "user", text.into())], vec![Op::Remove(email)])];
-    let mut gone = |op| batches.push(Batch::on_full(vec![], vec![op]));
+    let mut remove = |op| batches.push(Batch::on_full(vec![], vec![op]));
     if let Ok(digest) = known.array("invite") {
-        gone(Op::Remove(user_invite(&InviteDigest(digest))));
+        remove(Op::Remove(user_invite(&InviteDigest(digest))));
     }
-    gone(Op::Remove(user_sessions(id)));
+    remove(Op::Remove(user_sessions(id)));
     if let Ok(owner) = known.parsed("client") {
-        gone(Op::Unindex(users(&owner), text.as_bytes().to_vec()));
+        remove(Op::Unindex(users(&owner), text.as_bytes().to_vec()));
     }
-    gone(Op::Remove(user(id)));
+    remove(Op::Remove(user(id)));
     batches
 }
 
-/// Returns the user of a record.
+/// Decodes the user in a record.
 ///
 /// # Errors
-/// It cannot be read.
-pub(crate) fn user_of(vault: &Vault, id: UserId, record: &Record) -> Result<User, StoreError> {
+/// [`StoreError::Corrupt`] for an unreadable record.
+pub(crate) fn decode_user(vault: &Vault, id: UserId, record: &Record) -> Result<User, StoreError> {
     let Profile { name, email } = unseal_profile(vault, &id, record.bytes("profile"))?;
     Ok(User {
         client_id: record.parsed("client")?,

@@ -1,4 +1,4 @@
-//! One event: scans, answers, patches, grants and sweeps, with time moving between them.
+//! A model of one event: scans, answers, patches, grants and sweeps, with advancing time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::conformance::guests::ALL;
 use crate::{CompleteOutcome, CreditOutcome, OpenOutcome, PatchEventOutcome, Retention};
 
 const SLOTS: usize = 24;
-/// The event outlives every interleaving.
+/// Retention with which the event outlives every sequence of steps.
 pub(crate) const KEPT: Retention = Retention { events: Duration::from_secs(10 * 366 * 24 * 3_600), ..RETENTION };
 
 #[derive(Clone, Debug)]
@@ -49,26 +49,27 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The answer to a scan: the guest passed, the guest was registered, and the time until which it can be read.
+/// The answer to a scan: whether the guest passed, whether the guest was registered, and the expiry of the result.
 type Answer = (bool, bool, Timestamp);
 
-/// The expected answers of a store.
+/// The expected state of a store.
 struct Model {
     credits: u64,
     spent: u64,
     granted: u64,
-    active: bool,
-    end: Timestamp,
-    cap: u32,
-    /// End of the window and the answer, by slot.
+    is_active: bool,
+    expires_at: Timestamp,
+    max_guests: u32,
+    /// The end of the window and the answer of each scan, by slot.
     scans: BTreeMap<usize, (Timestamp, Option<Answer>)>,
-    abandoned_and_gone: u64,
+    /// Abandoned scans that were removed.
+    removed_abandoned: u64,
     registered: Vec<usize>,
 }
 
 impl Model {
     fn refusal(&self, now: Timestamp) -> Option<EventRefusal> {
-        match (self.active, now < self.end, self.registered.len() < self.cap as usize) {
+        match (self.is_active, now < self.expires_at, self.registered.len() < self.max_guests as usize) {
             (false, ..) => Some(EventRefusal::Disabled),
             (_, false, _) => Some(EventRefusal::Expired),
             (.., false) => Some(EventRefusal::Full),
@@ -76,8 +77,9 @@ impl Model {
         }
     }
 
+    /// Applies a step. Returns the expected answer.
     fn expect(&mut self, step: &Step, now: Timestamp) -> String {
-        self.end(now);
+        self.remove_expired(now);
         let refusal = self.refusal(now);
         match *step {
             Step::Scan { slot } if self.scans.contains_key(&slot) => return format!("opened {}", self.credits),
@@ -106,10 +108,10 @@ impl Model {
             },
             Step::Cap { places } if (places as usize) < self.registered.len() => return "contradicts".into(),
             // Setting the current end again is allowed.
-            Step::Extend { minutes: 0 } if self.end != now => return "contradicts".into(),
-            Step::Cap { places } => self.cap = places,
-            Step::Enable { active } => self.active = active,
-            Step::Extend { minutes } => self.end = now + Duration::from_secs(minutes * 60),
+            Step::Extend { minutes: 0 } if self.expires_at != now => return "contradicts".into(),
+            Step::Cap { places } => self.max_guests = places,
+            Step::Enable { active } => self.is_active = active,
+            Step::Extend { minutes } => self.expires_at = now + Duration::from_secs(minutes * 60),
             Step::Grant { credits } => {
                 (self.credits, self.granted) = (self.credits + u64::from(credits), self.granted + 1);
             }
@@ -118,39 +120,39 @@ impl Model {
         "done".into()
     }
 
-    /// Removes expired entries.
-    fn end(&mut self, now: Timestamp) {
+    /// Removes expired scans.
+    fn remove_expired(&mut self, now: Timestamp) {
         self.scans.retain(|_, scan| match scan {
-            // No delivery is ever attempted here, so a transaction with a webhook stays.
+            // This test attempts no deliveries, so a transaction with a webhook does not expire.
             (_, Some((_, registered, until))) => *registered || now < *until,
             (window, None) => {
-                let goes = now >= *window + KEPT.expired;
-                self.abandoned_and_gone += u64::from(goes);
-                !goes
+                let is_expired = now >= *window + KEPT.expired;
+                self.removed_abandoned += u64::from(is_expired);
+                !is_expired
             }
         });
     }
 
     fn counts(&self, now: Timestamp) -> EventCounts {
         let windows = self.scans.values().filter_map(|(window, answer)| answer.is_none().then_some(*window));
-        let (late, waiting): (Vec<_>, Vec<_>) = windows.partition(|window| now >= *window);
+        let (overdue, pending): (Vec<_>, Vec<_>) = windows.partition(|window| now >= *window);
         EventCounts {
             registrations: u32::try_from(self.registered.len()).unwrap(),
             scans: self.spent,
-            abandoned: self.abandoned_and_gone + late.len() as u64,
-            pending: waiting.len() as u64,
+            abandoned: self.removed_abandoned + overdue.len() as u64,
+            pending: pending.len() as u64,
             ..EventCounts::default()
         }
     }
 }
 
-/// Calls the store with a step; the answer is in the terms of the model.
+/// Executes a step on the store. Returns the answer in the words of the model.
 fn execute(test: &impl TestStore, event: &Event, ids: &[TxnId], number: usize, step: &Step) -> AnswerFuture {
     let store = test.store();
-    let patched = |patch| -> AnswerFuture {
-        let patched = store.patch_event(event.id, event.app.clone(), patch);
+    let patch_event = |patch| -> AnswerFuture {
+        let outcome = store.patch_event(event.id, event.app.clone(), patch);
         Box::pin(async move {
-            match patched.await.unwrap() {
+            match outcome.await.unwrap() {
                 PatchEventOutcome::Patched(_) => "done".into(),
                 PatchEventOutcome::Refused(_) => "contradicts".into(),
                 PatchEventOutcome::Changed => "changed".into(),
@@ -162,26 +164,26 @@ fn execute(test: &impl TestStore, event: &Event, ids: &[TxnId], number: usize, s
         Step::Scan { slot } => {
             let mut open = scan(test, event);
             Arc::make_mut(&mut open.pending).id = ids[slot];
-            let opened = store.open_transaction(open);
-            Box::pin(async move { words_of_scan(&opened.await.unwrap()) })
+            let outcome = store.open_transaction(open);
+            Box::pin(async move { describe_scan(&outcome.await.unwrap()) })
         }
         Step::Answer { slot, passes } => {
             let complete = if passes { completing(ids[slot], 1) } else { declining(ids[slot], 2) };
-            let completed = store.complete_transaction(complete);
-            Box::pin(async move { words_of_answer(&completed.await.unwrap()) })
+            let outcome = store.complete_transaction(complete);
+            Box::pin(async move { describe_answer(&outcome.await.unwrap()) })
         }
         Step::Cap { places: count } => {
-            patched(EventPatch { max_guests: Some(places(count.into())), ..EventPatch::default() })
+            patch_event(EventPatch { max_guests: Some(places(count.into())), ..EventPatch::default() })
         }
-        Step::Enable { active } => patched(EventPatch { is_active: Some(active), ..EventPatch::default() }),
+        Step::Enable { active } => patch_event(EventPatch { is_active: Some(active), ..EventPatch::default() }),
         Step::Extend { minutes } => {
             let end = test.now() + Duration::from_secs(minutes * 60);
-            patched(EventPatch { expires_at: Some(end), ..EventPatch::default() })
+            patch_event(EventPatch { expires_at: Some(end), ..EventPatch::default() })
         }
         Step::Grant { credits } => {
-            let moved = store.move_credits(event.client.clone(), grant(credits.into(), &number.to_string()));
+            let outcome = store.move_credits(event.client.clone(), grant(credits.into(), &number.to_string()));
             Box::pin(async move {
-                if matches!(moved.await, Ok(CreditOutcome::Moved(_))) { "done".into() } else { "not moved".into() }
+                if matches!(outcome.await, Ok(CreditOutcome::Moved(_))) { "done".into() } else { "not moved".into() }
             })
         }
         Step::Sweep => {
@@ -192,7 +194,7 @@ fn execute(test: &impl TestStore, event: &Event, ids: &[TxnId], number: usize, s
     }
 }
 
-fn words_of_scan(outcome: &OpenOutcome) -> String {
+fn describe_scan(outcome: &OpenOutcome) -> String {
     match outcome {
         OpenOutcome::Opened { balance } => format!("opened {balance}"),
         OpenOutcome::EventRefused(refusal) => format!("refused {refusal:?}"),
@@ -204,7 +206,7 @@ fn words_of_scan(outcome: &OpenOutcome) -> String {
     }
 }
 
-fn words_of_answer(outcome: &CompleteOutcome) -> String {
+fn describe_answer(outcome: &CompleteOutcome) -> String {
     match outcome {
         CompleteOutcome::Completed { repeated: true, .. } => "repeated".into(),
         CompleteOutcome::Completed { record, queued, .. } => {
@@ -217,13 +219,14 @@ fn words_of_answer(outcome: &CompleteOutcome) -> String {
     }
 }
 
-async fn agree(test: &impl TestStore, event: &Event, ids: &[TxnId], model: &Model) {
-    let now = test.store().load_event(event.id).await.unwrap().unwrap();
-    assert_eq!(now.counts, model.counts(test.now()));
-    assert!(now.counts.registrations <= now.terms.max_guests.get());
+/// Asserts that the store has the state of the model.
+async fn assert_agreement(test: &impl TestStore, event: &Event, ids: &[TxnId], model: &Model) {
+    let current = test.store().load_event(event.id).await.unwrap().unwrap();
+    assert_eq!(current.counts, model.counts(test.now()));
+    assert!(current.counts.registrations <= current.terms.max_guests.get());
     let listed = test.store().list_registrations(event.id, ALL.into()).await.unwrap();
     let expected: Vec<TxnId> = model.registered.iter().map(|slot| ids[*slot]).collect();
-    assert_eq!(listed.items.iter().map(|one| one.guest.txn).collect::<Vec<_>>(), expected);
+    assert_eq!(listed.items.iter().map(|row| row.guest.txn).collect::<Vec<_>>(), expected);
     let subjects: Vec<Subject> = expected.into_iter().map(Into::into).collect();
     let due = test.store().due_deliveries(None, None, 10_000).await.unwrap();
     assert_eq!(
@@ -236,25 +239,32 @@ async fn agree(test: &impl TestStore, event: &Event, ids: &[TxnId], model: &Mode
     assert_eq!(audit.entries, model.spent + model.granted, "one credit for each scan");
 }
 
-/// Executes the steps on a fresh store that keeps events as [`KEPT`] says. Compares each answer with the model's.
+/// Executes the steps on a fresh store with the retention [`KEPT`]. Compares each answer with the model's.
 pub(crate) async fn compare(test: &impl TestStore, behaviour: Behaviour, steps: Vec<Step>) {
     let client = client_with(test, 6).await;
     let event = created(test, event(test, &client, 3)).await;
     let ids: Vec<TxnId> = (0..SLOTS).map(|_| TxnId::generate(client.partition(), 7)).collect();
-    let end = test.now() + EVENT_DURATION;
-    let (scans, registered) = (BTreeMap::new(), Vec::new());
-    let mut model =
-        Model { credits: 6, spent: 0, granted: 1, active: true, end, cap: 3, scans, abandoned_and_gone: 0, registered };
+    let mut model = Model {
+        credits: 6,
+        spent: 0,
+        granted: 1,
+        is_active: true,
+        expires_at: test.now() + EVENT_DURATION,
+        max_guests: 3,
+        scans: BTreeMap::new(),
+        removed_abandoned: 0,
+        registered: Vec::new(),
+    };
     let mut number = 0;
     for group in steps.split_inclusive(|step| matches!(step, Step::Advance { .. })) {
         let expected: Vec<String> = group.iter().map(|step| model.expect(step, test.now())).collect();
         let calls = group.iter().zip(number..).map(|(step, at)| execute(test, &event, &ids, at, step));
         assert_eq!(call_all(behaviour, calls).await, expected, "{group:?}");
-        agree(test, &event, &ids, &model).await;
+        assert_agreement(test, &event, &ids, &model).await;
         number += group.len();
         if let Some(Step::Advance { seconds }) = group.last() {
             test.advance(Duration::from_secs(*seconds));
-            agree(test, &event, &ids, &model).await;
+            assert_agreement(test, &event, &ids, &model).await;
         }
     }
 }

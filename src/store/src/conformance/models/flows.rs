@@ -1,4 +1,4 @@
-//! The flows of one app: at most one delivery for each deduplication key, ever.
+//! A model of the flows of one app: at most one delivery for each deduplication key.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use crate::ReportFlowOutcome;
 use crate::conformance::TestStore;
 use crate::conformance::flow_fixture::{Flow, ShortReport, locker, opened, party, registered, told, wealth};
 
-/// Returns a report of the locker flow or the wealth-data flow.
+/// Generates reports of a document-locker flow and of a wealth-data flow.
 pub(crate) fn step() -> impl Strategy<Value = ShortReport> {
     let statuses = vec!["Accepted", "Rejected", "Revoked", "Expiring Soon", "Expired"];
     prop_oneof![
@@ -23,38 +23,43 @@ pub(crate) fn step() -> impl Strategy<Value = ShortReport> {
     ]
 }
 
-/// The accepted reports under each key, and the report that the locker's poll shows.
+/// The expected state of a store.
 #[derive(Default)]
 struct Model {
-    sent: BTreeMap<String, (&'static str, u8)>,
+    /// Content of the accepted report, by deduplication key.
+    accepted: BTreeMap<String, (&'static str, u8)>,
+    /// Status of the consent.
     consent: Option<&'static str>,
-    shown: Option<u8>,
+    /// Content of the latest progress report of the locker.
+    progress: Option<u8>,
 }
 
 impl Model {
+    /// Applies a report. Returns the expected answer.
     fn expect(&mut self, report: ShortReport) -> &'static str {
-        let (key, said) = match report {
-            ShortReport::Locker("Pending", content) if !self.sent.contains_key("locker") => {
-                return if self.shown.replace(content) == Some(content) { "repeated" } else { "progressed" };
+        let (key, content) = match report {
+            ShortReport::Locker("Pending", content) if !self.accepted.contains_key("locker") => {
+                return if self.progress.replace(content) == Some(content) { "repeated" } else { "progressed" };
             }
-            ShortReport::Locker(word, content) => (key(report), (word, content)),
+            ShortReport::Locker(status, content) => (key(report), (status, content)),
             ShortReport::Consent(_, content)
             | ShortReport::Data(_, _, content)
             | ShortReport::Historical(_, content) => (key(report), ("", content)),
             ShortReport::Document(_) | ShortReport::Large(_) => unreachable!("the model has no such report"),
         };
-        match (self.sent.get(&key), report) {
-            (Some(first), _) => return if *first == said { "repeated" } else { "refused" },
-            (None, ShortReport::Consent(to, _)) if !moves(self.consent, to) => return "refused",
+        match (self.accepted.get(&key), report) {
+            (Some(first), _) => return if *first == content { "repeated" } else { "refused" },
+            (None, ShortReport::Consent(to, _)) if !can_change(self.consent, to) => return "refused",
             (None, ShortReport::Consent(to, _)) => self.consent = Some(to),
             (None, _) => {}
         }
-        self.sent.insert(key, said);
+        self.accepted.insert(key, content);
         "queued"
     }
 }
 
-fn moves(from: Option<&str>, to: &str) -> bool {
+/// Returns true if a consent may change between these states.
+fn can_change(from: Option<&str>, to: &str) -> bool {
     match from {
         None => true,
         Some("Accepted") => matches!(to, "Expiring Soon" | "Revoked" | "Expired"),
@@ -65,9 +70,9 @@ fn moves(from: Option<&str>, to: &str) -> bool {
 
 fn execute(test: &impl TestStore, locker: &Flow, wealth: &Flow, report: ShortReport) -> AnswerFuture {
     let flow = if matches!(report, ShortReport::Locker(..)) { locker } else { wealth };
-    let reported = test.store().report_flow(told(flow, report));
+    let outcome = test.store().report_flow(told(flow, report));
     Box::pin(async move {
-        match reported.await.unwrap() {
+        match outcome.await.unwrap() {
             ReportFlowOutcome::Accepted { queued: Some(_), .. } => "queued",
             ReportFlowOutcome::Accepted { queued: None, .. } => "progressed",
             ReportFlowOutcome::Repeated => "repeated",
@@ -78,35 +83,36 @@ fn execute(test: &impl TestStore, locker: &Flow, wealth: &Flow, report: ShortRep
     })
 }
 
-/// Makes the reports one after the other and compares each answer with the model's.
+/// Makes the reports one after the other, and compares each answer with the model's.
 pub(crate) async fn compare(test: &impl TestStore, steps: Vec<ShortReport>) {
     let party = party(test).await;
     registered(test, &party).await;
     let (locker, wealth) = (opened(test, locker(test, &party)).await, opened(test, wealth(test, &party)).await);
     let mut model = Model::default();
     let expected: Vec<_> = steps.iter().map(|report| model.expect(*report)).collect();
-    let one_by_one = Behaviour { in_order: false, expires: true };
+    let sequential = Behaviour { in_order: false, expires: true };
     let calls = steps.iter().map(|report| execute(test, &locker, &wealth, *report));
-    assert_eq!(call_all(one_by_one, calls).await, expected, "{steps:?}");
+    assert_eq!(call_all(sequential, calls).await, expected, "{steps:?}");
     let due = test.store().due_deliveries(None, None, 1_000).await.unwrap();
     let subjects: BTreeSet<_> = due.iter().map(|delivery| delivery.subject).collect();
-    assert_eq!((due.len(), subjects.len()), (model.sent.len(), model.sent.len()));
+    assert_eq!((due.len(), subjects.len()), (model.accepted.len(), model.accepted.len()));
 }
 
-/// Makes the reports all at once: in every order, each key has one delivery at most.
+/// Makes all reports concurrently, and checks that each key has at most one delivery.
 pub(crate) async fn race(test: &impl TestStore, steps: Vec<ShortReport>) {
     let party = party(test).await;
     registered(test, &party).await;
     let (locker, wealth) = (opened(test, locker(test, &party)).await, opened(test, wealth(test, &party)).await);
     let calls: Vec<_> = steps.iter().map(|report| execute(test, &locker, &wealth, *report)).collect();
-    let answered = futures_util::future::join_all(calls).await;
+    let answers = futures_util::future::join_all(calls).await;
     let queued: Vec<_> =
-        steps.iter().zip(&answered).filter(|(_, answer)| *answer == "queued").map(|(report, _)| key(*report)).collect();
+        steps.iter().zip(&answers).filter(|(_, answer)| *answer == "queued").map(|(report, _)| key(*report)).collect();
     let keys: BTreeSet<_> = queued.iter().collect();
-    assert_eq!(keys.len(), queued.len(), "{steps:?} {answered:?}");
+    assert_eq!(keys.len(), queued.len(), "{steps:?} {answers:?}");
     assert_eq!(test.store().due_deliveries(None, None, 1_000).await.unwrap().len(), queued.len());
 }
 
+/// Returns the deduplication key of a report.
 fn key(report: ShortReport) -> String {
     match report {
         ShortReport::Locker(..) => "locker".to_owned(),

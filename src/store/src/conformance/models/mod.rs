@@ -1,5 +1,4 @@
-//! Small models of a store's answers. Tests make random sequences of calls and compare the answers of every store with
-//! those of the model.
+//! Small models of a store. Tests run random sequences of calls and compare the answers of a store with the model's.
 
 pub(crate) mod event;
 pub(crate) mod flows;
@@ -10,17 +9,17 @@ use std::pin::Pin;
 use futures_util::future::join_all;
 use proptest::prelude::ProptestConfig;
 
-/// Behaviour that the trait leaves open.
+/// Behaviour in which stores may differ.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Behaviour {
     /// True if concurrent calls are executed in the order in which they were made.
     pub(crate) in_order: bool,
-    /// True if expired records disappear, and leave nothing for `sweep` to remove.
+    /// True if expired records are removed without `sweep`.
     pub(crate) expires: bool,
 }
 
-/// Compares a store with the models over random sequences of calls. `kept` makes a store that keeps events as
-/// [`event::KEPT`]; the numbers are cases.
+/// Compares a store with the models over random sequences of calls. `$kept` creates a store with the retention
+/// [`event::KEPT`]. The literals are the numbers of cases.
 macro_rules! store_models {
     ($behaviour:expr, $store:expr, $kept:expr, transactions: $transactions:literal, events: $events:literal,
         flows: $flows:literal) => {
@@ -33,7 +32,7 @@ macro_rules! store_models {
             #![proptest_config($crate::conformance::models::cases($transactions))]
 
             #[test]
-            fn any_interleaving_does_what_the_model_says(steps in prop::collection::vec(transactions::step(), 1..160)) {
+            fn any_interleaving_agrees_with_the_model(steps in prop::collection::vec(transactions::step(), 1..160)) {
                 run(transactions::compare(&$store, $behaviour, steps));
             }
         }
@@ -42,7 +41,7 @@ macro_rules! store_models {
             #![proptest_config($crate::conformance::models::cases($events))]
 
             #[test]
-            fn any_interleaving_at_an_event_does_what_the_model_says(steps in prop::collection::vec(event::step(),
+            fn any_interleaving_at_an_event_agrees_with_the_model(steps in prop::collection::vec(event::step(),
                 1..200)) {
                 run(event::compare(&$kept, $behaviour, steps));
             }
@@ -52,7 +51,7 @@ macro_rules! store_models {
             #![proptest_config($crate::conformance::models::cases($flows))]
 
             #[test]
-            fn any_interleaving_of_reports_does_what_the_model_says(steps in prop::collection::vec(flows::step(),
+            fn any_interleaving_of_reports_agrees_with_the_model(steps in prop::collection::vec(flows::step(),
                 1..60)) {
                 run(flows::compare(&$store, steps));
             }
@@ -74,7 +73,7 @@ pub(crate) fn cases(cases: u32) -> ProptestConfig {
 
 type AnswerFuture = Pin<Box<dyn Future<Output = String>>>;
 
-/// Makes the calls at the same time if the store executes them in order, otherwise one after the other; returns the
+/// Makes the calls concurrently if the store executes them in order, and otherwise one after the other. Returns the
 /// answers.
 async fn call_all(behaviour: Behaviour, calls: impl Iterator<Item = AnswerFuture>) -> Vec<String> {
     if behaviour.in_order {

@@ -1,4 +1,4 @@
-//! The ledger and the transactions of one client.
+//! A model of the ledger and the transactions of one client.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -38,11 +38,13 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The expected answers of a store.
+/// The expected state of a store.
 #[derive(Default)]
 struct Model {
     balance: i64,
-    moved: BTreeMap<(bool, u8), i64>,
+    /// Amounts by reference; `true` stands for a grant.
+    movements: BTreeMap<(bool, u8), i64>,
+    /// The end of the window, and the answer with the expiry of its result.
     transactions: BTreeMap<usize, (Timestamp, Option<(u8, Timestamp)>)>,
     debits: u64,
     queued: u64,
@@ -51,19 +53,22 @@ struct Model {
 }
 
 impl Model {
+    /// Applies a step. Returns the expected answer.
     fn expect(&mut self, behaviour: Behaviour, step: &Step, now: Timestamp) -> String {
-        self.end(now);
+        self.remove_expired(now);
         match *step {
-            Step::Move { kind, amount, reference } => match self.moved.get(&(kind == EntryKind::Grant, reference)) {
-                Some(known) if *known == amount => "moved".into(),
-                Some(_) => "reused".into(),
-                None if self.balance + amount < 0 => "out of range".into(),
-                None => {
-                    self.balance += amount;
-                    self.moved.insert((kind == EntryKind::Grant, reference), amount);
-                    "moved".into()
+            Step::Move { kind, amount, reference } => {
+                match self.movements.get(&(kind == EntryKind::Grant, reference)) {
+                    Some(known) if *known == amount => "moved".into(),
+                    Some(_) => "reused".into(),
+                    None if self.balance + amount < 0 => "out of range".into(),
+                    None => {
+                        self.balance += amount;
+                        self.movements.insert((kind == EntryKind::Grant, reference), amount);
+                        "moved".into()
+                    }
                 }
-            },
+            }
             Step::Open { slot } if self.transactions.contains_key(&slot) => format!("opened {}", self.balance),
             Step::Open { .. } if self.balance == 0 => "no credits".into(),
             Step::Open { slot } => {
@@ -90,38 +95,38 @@ impl Model {
     }
 
     /// Removes expired transactions.
-    fn end(&mut self, now: Timestamp) {
-        let has_ended = |slot: &usize, (expires_at, ended): &mut (Timestamp, Option<(u8, Timestamp)>)| match ended {
+    fn remove_expired(&mut self, now: Timestamp) {
+        let is_expired = |slot: &usize, (expires_at, ended): &mut (Timestamp, Option<(u8, Timestamp)>)| match ended {
             None => now >= *expires_at + RETENTION.expired,
             Some((_, until)) => now >= *until && !has_hook(*slot),
         };
-        self.unswept.extend(self.transactions.extract_if(.., has_ended).map(|(slot, _)| slot));
+        self.unswept.extend(self.transactions.extract_if(.., is_expired).map(|(slot, _)| slot));
     }
 }
 
-/// Returns true for the transactions with a webhook, half of them; no delivery is ever attempted here.
+/// Returns true for the half of the transactions that have a webhook. This test attempts no deliveries.
 const fn has_hook(slot: usize) -> bool {
     slot.is_multiple_of(2)
 }
 
-/// Calls the store with a step; the answer is in the terms of the model.
+/// Executes a step on the store. Returns the answer in the words of the model.
 fn execute(test: &impl TestStore, client: &ClientId, ids: &[TxnId], step: &Step) -> AnswerFuture {
     let store = test.store();
     match *step {
         Step::Move { kind, amount, reference } => {
-            let moved =
+            let outcome =
                 store.move_credits(client.clone(), CreditMove { kind, amount, reference: reference.to_string() });
-            Box::pin(async move { words_of_move(&moved.await.unwrap()) })
+            Box::pin(async move { describe_move(&outcome.await.unwrap()) })
         }
         Step::Open { slot } => {
             let mut open = opening_with_hook(test, client, has_hook(slot).then_some("https://a.example/"));
             Arc::make_mut(&mut open.pending).id = ids[slot];
-            let opened = store.open_transaction(open);
-            Box::pin(async move { words_of_open(&opened.await.unwrap()) })
+            let outcome = store.open_transaction(open);
+            Box::pin(async move { describe_open(&outcome.await.unwrap()) })
         }
         Step::Complete { slot, answer } => {
-            let completed = store.complete_transaction(completing(ids[slot], answer));
-            Box::pin(async move { words_of_completion(&completed.await.unwrap()) })
+            let outcome = store.complete_transaction(completing(ids[slot], answer));
+            Box::pin(async move { describe_completion(&outcome.await.unwrap()) })
         }
         Step::Sweep => {
             let swept = store.sweep(test.now(), 1_000);
@@ -131,7 +136,7 @@ fn execute(test: &impl TestStore, client: &ClientId, ids: &[TxnId], step: &Step)
     }
 }
 
-fn words_of_move(outcome: &CreditOutcome) -> String {
+fn describe_move(outcome: &CreditOutcome) -> String {
     let words = match outcome {
         CreditOutcome::Moved(_) => "moved",
         CreditOutcome::ReferenceReused => "reused",
@@ -141,7 +146,7 @@ fn words_of_move(outcome: &CreditOutcome) -> String {
     words.into()
 }
 
-fn words_of_open(outcome: &OpenOutcome) -> String {
+fn describe_open(outcome: &OpenOutcome) -> String {
     match outcome {
         OpenOutcome::Opened { balance } => format!("opened {balance}"),
         OpenOutcome::InsufficientCredits => "no credits".into(),
@@ -153,7 +158,7 @@ fn words_of_open(outcome: &OpenOutcome) -> String {
     }
 }
 
-fn words_of_completion(outcome: &CompleteOutcome) -> String {
+fn describe_completion(outcome: &CompleteOutcome) -> String {
     match outcome {
         CompleteOutcome::Completed { repeated: true, .. } => "repeated".into(),
         CompleteOutcome::Completed { queued, .. } => format!("completed, queued {}", queued.is_some()),
@@ -171,15 +176,15 @@ pub(crate) async fn compare(test: &impl TestStore, behaviour: Behaviour, steps: 
     let mut model = Model::default();
     for group in steps.split_inclusive(|step| matches!(step, Step::Advance { .. })) {
         let expected: Vec<String> = group.iter().map(|step| model.expect(behaviour, step, test.now())).collect();
-        let answered = call_all(behaviour, group.iter().map(|step| execute(test, &client, &ids, step))).await;
-        assert_eq!(answered, expected, "{group:?}");
+        let answers = call_all(behaviour, group.iter().map(|step| execute(test, &client, &ids, step))).await;
+        assert_eq!(answers, expected, "{group:?}");
         assert_eq!(audited_balance(test, &client).await, u64::try_from(model.balance).unwrap());
         if let Some(Step::Advance { minutes }) = group.last() {
             test.advance(Duration::from_secs(minutes * 60));
         }
     }
     let audit = test.store().audit().await.unwrap().remove(0);
-    assert_eq!(audit.entries, model.debits + model.moved.len() as u64);
+    assert_eq!(audit.entries, model.debits + model.movements.len() as u64);
     let due = test.store().due_deliveries(None, None, 10_000).await.unwrap();
     assert_eq!(due.len() as u64, model.queued);
 }

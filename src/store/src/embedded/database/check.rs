@@ -1,7 +1,6 @@
-//! Checks that a node would open the store in a directory, even while another process has it open.
+//! Checks that a node would open the store in a directory, even while another process has it open. Nothing is written.
 //!
-//! Writes nothing to the store. Reads a log if there is one: until a checkpoint, the database file alone may be out of
-//! date or torn.
+//! A log is read as well, because the database file alone may be out of date or torn until a checkpoint.
 
 use std::path::Path;
 
@@ -12,18 +11,19 @@ use crate::error::{OpenError, StoreError};
 use crate::vault::Vault;
 use crate::{Ownership, Upgrading};
 
-/// Reads without locks and without a log, and creates no files for them.
+/// Reads without locks and without a log, and creates no files.
 const IMMUTABLE: &str = "?immutable=1";
-/// Reads the log by the index that is beside it, or by one in memory, and writes to neither.
+/// Reads the log through its index file without writing to it.
 const WITH_INDEX: &str = "?readonly_shm=1";
-/// Creates the index of the log, as a node would.
+/// Creates the index file of the log, as a node does.
 const WITHOUT_INDEX: &str = "";
 
 /// Checks files, schema, keys and installation of the store in a directory. A directory without a store passes; without
 /// a vault, any key passes.
 ///
 /// # Errors
-/// [`OpenError::Refused`] with the error of opening it, [`OpenError::Unreadable`] when it cannot be read from here.
+/// [`OpenError::Refused`] with the error that a node would get, [`OpenError::Unreadable`] if this process cannot read
+/// the files.
 pub fn may_open(
     directory: &Path,
     vault: Option<&Vault>,
@@ -46,7 +46,7 @@ pub fn may_open(
     }
 }
 
-/// Opens the database file, and begins a snapshot of it.
+/// Opens the database file and begins a read transaction.
 fn connect(directory: &Path) -> Result<Connection, StoreError> {
     let (path, log) = (files::database(directory), files::log(directory));
     let has_index = files::index(directory).exists();

@@ -1,17 +1,17 @@
-//! Connections to the database file, and the settings that durability and latency depend on.
+//! Connections to the database file, with their settings for durability and latency.
 
 use std::path::Path;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-/// Pages kept in memory by the writer, in KiB.
+/// Page cache of the writer, in KiB.
 const WRITER_CACHE_KIB: i64 = 16 * 1_024;
-/// Pages kept in memory by each reader, in KiB.
+/// Page cache of each reader, in KiB.
 const READER_CACHE_KIB: i64 = 8 * 1_024;
-/// Prepared statements cached by each connection; more than there are.
-pub(crate) const STATEMENTS: usize = 512;
-/// Time for which a connection waits for another's lock. Only checkpoints hold locks for long.
+/// Prepared statements cached by each connection; more than the store uses.
+pub(crate) const STATEMENTS_CACHED: usize = 512;
+/// Time for which a connection waits for the lock of another connection. Only checkpoints hold locks for long.
 const LOCK_WAIT: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// Purpose of a connection.
@@ -25,23 +25,23 @@ pub(crate) enum Role {
     Reader,
 }
 
-/// Opens the file for a purpose.
+/// Opens a connection to the file in a role.
 ///
 /// # Errors
-/// The error of SQLite for the file.
+/// Any error of SQLite.
 pub(crate) fn connect(path: &Path, role: Role) -> rusqlite::Result<Connection> {
     let access =
         if role == Role::Reader { OpenFlags::SQLITE_OPEN_READ_ONLY } else { OpenFlags::SQLITE_OPEN_READ_WRITE };
     let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(LOCK_WAIT)?;
-    keep_statements(&connection)?;
+    cache_statements(&connection)?;
     let set = |name: &str, value: i64| connection.pragma_update(None, name, value);
     if matches!(role, Role::Writer(_)) {
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     }
-    // 2 is FULL: the log is on the disk before a commit answers.
+    // 2 is FULL: the log is synced before a commit returns.
     set("synchronous", 2)?;
-    // Deleted data is overwritten.
+    // Overwrites deleted data.
     set("secure_delete", 1)?;
     set("cell_size_check", 1)?;
     set("temp_store", 2)?;
@@ -59,9 +59,9 @@ pub(crate) fn connect(path: &Path, role: Role) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Makes a connection compile each statement once.
-pub(crate) fn keep_statements(connection: &Connection) -> rusqlite::Result<()> {
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    // Without it SQLite may recompile a statement for every bound value.
+/// Makes a connection compile each statement only once.
+pub(crate) fn cache_statements(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
+    // Without this setting SQLite may recompile a statement for every bound value.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
 }

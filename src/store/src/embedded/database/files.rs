@@ -1,7 +1,7 @@
 //! The files of a store: its directory, its lock and its database, with the checks before SQLite opens them.
 //!
-//! SQLite takes an empty file for a new database and discards the log of a missing one. Here both
-//! are damage: the lock file records that the directory has held a store.
+//! SQLite treats an empty file as a new database, and discards the log of a missing file. Here both count as damage:
+//! the lock file records that the directory has held a store.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -18,38 +18,38 @@ const LOCK: &str = "sakshi.lock";
 const MARK: &[u8] = b"This directory holds a sakshi store.\n";
 const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
 
-/// The directory, locked by this process until dropped.
+/// A directory that this process has locked until the value is dropped.
 #[derive(Debug)]
 pub(crate) struct LockedDirectory {
     directory: PathBuf,
     lock: File,
 }
 
-/// Returns the database file of the store in a directory.
+/// Returns the path of the database file in a store's directory.
 pub(crate) fn database(directory: &Path) -> PathBuf {
     directory.join(DATABASE)
 }
 
-/// Returns the log of the store in a directory.
+/// Returns the path of the log in a store's directory.
 pub(crate) fn log(directory: &Path) -> PathBuf {
     directory.join(LOG)
 }
 
-/// Returns the index of that log, shared by every process that has the store open.
+/// Returns the path of the log's index, which all processes with an open store share.
 pub(crate) fn index(directory: &Path) -> PathBuf {
     directory.join(INDEX)
 }
 
 /// Returns the error for a failed file operation.
-pub(crate) fn failed(what: &str, path: &Path, error: &std::io::Error) -> StoreError {
+pub(crate) fn failed(operation: &str, path: &Path, error: &std::io::Error) -> StoreError {
     if error.kind() == std::io::ErrorKind::StorageFull {
         return StoreError::Full;
     }
-    StoreError::unavailable(format!("cannot {what} {}: {error}", path.display()))
+    StoreError::unavailable(format!("cannot {operation} {}: {error}", path.display()))
 }
 
-/// Opens a file for its owner alone, and creates it if it does not exist. With `is_new`, it must not exist.
-pub(crate) fn private(path: &Path, is_new: bool) -> Result<File, StoreError> {
+/// Opens a file that only its owner can access, and creates it if it does not exist. With `is_new`, it must not exist.
+pub(crate) fn open_private(path: &Path, is_new: bool) -> Result<File, StoreError> {
     let open = || {
         let file = OpenOptions::new()
             .read(true)
@@ -60,38 +60,39 @@ pub(crate) fn private(path: &Path, is_new: bool) -> Result<File, StoreError> {
             .mode(0o600)
             .open(path)?;
         file.set_permissions(PermissionsExt::from_mode(0o600))?;
-        leave_to_owner(&file, path)?;
+        hand_to_directory_owner(&file, path)?;
         Ok(file)
     };
     open().map_err(|error| failed("open", path, &error))
 }
 
-/// Creates a directory for its owner alone, with its parents.
-fn private_directory(directory: &Path) -> std::io::Result<()> {
-    let missing: Vec<&Path> = directory.ancestors().take_while(|path| !here(path).exists()).collect();
+/// Creates a directory that only its owner can access, with its parents.
+fn create_private_directory(directory: &Path) -> std::io::Result<()> {
+    let missing: Vec<&Path> = directory.ancestors().take_while(|path| !non_empty(path).exists()).collect();
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-    missing.into_iter().rev().try_for_each(|path| leave_to_owner(&File::open(path)?, path))
+    missing.into_iter().rev().try_for_each(|path| hand_to_directory_owner(&File::open(path)?, path))
 }
 
-/// Gives a file created by root to the owner and the group of its directory, so the service there can open it. A link's
-/// target stays root's, so the service cannot get hold of a file elsewhere.
-fn leave_to_owner(file: &File, path: &Path) -> std::io::Result<()> {
-    let (made, named) = (file.metadata()?, path.symlink_metadata()?);
-    let directory = here(path.parent().unwrap_or(path)).metadata()?;
-    let is_link = (made.dev(), made.ino()) != (named.dev(), named.ino()) || (made.is_file() && made.nlink() > 1);
-    let is_roots = made.uid() == 0 && (made.uid(), made.gid()) != (directory.uid(), directory.gid());
-    if is_roots && !is_link { fchown(file, Some(directory.uid()), Some(directory.gid())) } else { Ok(()) }
+/// Gives a file created by root to the owner and group of its directory, so that the service can open it. The target of
+/// a link stays with root, so that the service cannot gain access to a file elsewhere.
+fn hand_to_directory_owner(file: &File, path: &Path) -> std::io::Result<()> {
+    let (opened, named) = (file.metadata()?, path.symlink_metadata()?);
+    let directory = non_empty(path.parent().unwrap_or(path)).metadata()?;
+    let is_link =
+        (opened.dev(), opened.ino()) != (named.dev(), named.ino()) || (opened.is_file() && opened.nlink() > 1);
+    let is_of_root = opened.uid() == 0 && (opened.uid(), opened.gid()) != (directory.uid(), directory.gid());
+    if is_of_root && !is_link { fchown(file, Some(directory.uid()), Some(directory.gid())) } else { Ok(()) }
 }
 
-/// Returns the path itself; the working directory for an empty one.
-pub(crate) fn here(path: &Path) -> &Path {
+/// Returns the path, or `.` for an empty path.
+pub(crate) fn non_empty(path: &Path) -> &Path {
     if path.as_os_str().is_empty() { Path::new(".") } else { path }
 }
 
-/// Returns the size of a file in bytes; 0 when there is none.
+/// Returns the size of a file in bytes; 0 for a missing file.
 ///
 /// # Errors
-/// It cannot be examined.
+/// [`StoreError::Unavailable`] if the file cannot be examined.
 pub(crate) fn length(path: &Path) -> Result<u64, StoreError> {
     match path.metadata() {
         Ok(metadata) => Ok(metadata.len()),
@@ -103,7 +104,7 @@ pub(crate) fn length(path: &Path) -> Result<u64, StoreError> {
 /// Returns true if a directory holds a store.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] when the data is missing or is not a database.
+/// [`StoreError::Corrupt`] if the database file is missing, empty or not a database.
 pub(crate) fn holds_store(directory: &Path) -> Result<bool, StoreError> {
     let (path, lock) = (database(directory), directory.join(LOCK));
     if length(&path)? == 0 {
@@ -118,7 +119,7 @@ pub(crate) fn holds_store(directory: &Path) -> Result<bool, StoreError> {
     if starts_with(&path, SQLITE_MAGIC)? {
         return Ok(true);
     }
-    // The creation of a store was interrupted in its first page: SQLite rolls it back with its journal.
+    // The creation of a store was interrupted: SQLite rolls it back with its journal.
     if directory.join(JOURNAL).exists() && !starts_with(&lock, MARK)? {
         return Ok(false);
     }
@@ -135,14 +136,14 @@ fn starts_with(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
 }
 
 impl LockedDirectory {
-    /// Creates the directory if it does not exist (for its owner alone), and locks it.
+    /// Locks a directory, and creates it with access for its owner only if it does not exist.
     ///
     /// # Errors
-    /// [`StoreError::InUse`] when it is locked, [`StoreError::Unavailable`] when it cannot be created.
+    /// [`StoreError::InUse`] if another process has locked it, [`StoreError::Unavailable`] if it cannot be created.
     pub(crate) fn lock(directory: &Path) -> Result<Self, StoreError> {
-        private_directory(directory).map_err(|error| failed("create", directory, &error))?;
+        create_private_directory(directory).map_err(|error| failed("create", directory, &error))?;
         let path = directory.join(LOCK);
-        let lock = private(&path, false)?;
+        let lock = open_private(&path, false)?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { directory: directory.into(), lock }),
             Err(TryLockError::WouldBlock) => Err(StoreError::InUse(directory.display().to_string())),
@@ -158,16 +159,16 @@ impl LockedDirectory {
     /// Refuses files that SQLite would silently replace, and creates the file of a new store.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] when the data is missing or is not a database.
+    /// [`StoreError::Corrupt`] if the database file of a store is missing, empty or not a database.
     pub(crate) fn check_files(&self) -> Result<(), StoreError> {
         holds_store(&self.directory)?;
-        private(&self.database(), false).map(drop)
+        open_private(&self.database(), false).map(drop)
     }
 
-    /// Records in the lock file that there is a store in this directory.
+    /// Records in the lock file that the directory holds a store.
     ///
     /// # Errors
-    /// When the record cannot be made durable.
+    /// [`StoreError::Full`] or [`StoreError::Unavailable`] if the file cannot be written.
     pub(crate) fn mark(&mut self) -> Result<(), StoreError> {
         let path = self.directory.join(LOCK);
         let mut write = || {
@@ -185,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_cannot_be_examined_is_no_missing_one() {
+    fn a_file_that_cannot_be_examined_does_not_count_as_missing() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("file");
         assert_eq!(length(&file), Ok(0));
@@ -195,11 +196,11 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_without_room_is_told_apart() {
-        let told = |kind: std::io::ErrorKind| failed("write", Path::new("file"), &kind.into());
-        assert_eq!(told(std::io::ErrorKind::StorageFull), StoreError::Full);
+    fn a_full_disk_has_its_own_error() {
+        let error = |kind: std::io::ErrorKind| failed("write", Path::new("file"), &kind.into());
+        assert_eq!(error(std::io::ErrorKind::StorageFull), StoreError::Full);
         assert_eq!(
-            told(std::io::ErrorKind::PermissionDenied),
+            error(std::io::ErrorKind::PermissionDenied),
             StoreError::unavailable("cannot write file: permission denied")
         );
     }

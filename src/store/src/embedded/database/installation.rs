@@ -1,37 +1,39 @@
-//! The installation to which the file belongs.
+//! The installation that owns the file.
 
 use rusqlite::{Connection, OptionalExtension as _};
 
 use crate::Ownership;
 use crate::error::StoreError;
 
-const KEPT: &str = "SELECT made_under FROM installation";
-const KEEP: &str = "INSERT OR REPLACE INTO installation (row, made_under) VALUES (1, ?1)";
+const SELECT_OWNER: &str = "SELECT made_under FROM installation";
+const UPSERT_OWNER: &str = "INSERT OR REPLACE INTO installation (row, made_under) VALUES (1, ?1)";
 
-/// Checks the installation, within the transaction that opens the file. Only a new file has none yet.
+/// Checks the installation, and stores the owner of a new or taken-over file. Runs in the transaction that opens the
+/// file.
 ///
 /// # Errors
-/// [`StoreError::OtherInstallation`], and [`StoreError::Corrupt`] when the installation is unknown.
-pub(crate) fn check(connection: &Connection, ownership: &Ownership, is_new: bool) -> Result<(), StoreError> {
-    if let Some(made_under) = examine(connection, ownership, is_new)? {
-        connection.execute(KEEP, [made_under])?;
+/// [`StoreError::OtherInstallation`] for a file of another installation, [`StoreError::Corrupt`] for an existing file
+/// without an owner.
+pub(crate) fn check_and_store(connection: &Connection, ownership: &Ownership, is_new: bool) -> Result<(), StoreError> {
+    if let Some(owner) = next_owner(connection, ownership, is_new)? {
+        connection.execute(UPSERT_OWNER, [owner])?;
     }
     Ok(())
 }
 
-/// Checks the installation without writing anything.
+/// Checks the installation without writing.
 ///
 /// # Errors
-/// As [`check`].
-pub(crate) fn verify(connection: &Connection, ownership: &Ownership) -> Result<(), StoreError> {
-    examine(connection, ownership, false).map(drop)
+/// As [`check_and_store`].
+pub(crate) fn check_only(connection: &Connection, ownership: &Ownership) -> Result<(), StoreError> {
+    next_owner(connection, ownership, false).map(drop)
 }
 
-/// Checks the installation. Returns the text to store, if it differs.
-fn examine(connection: &Connection, ownership: &Ownership, is_new: bool) -> Result<Option<String>, StoreError> {
-    let kept: Option<String> = connection.query_row(KEPT, [], |row| row.get(0)).optional()?;
-    if kept.is_none() && !is_new {
+/// Checks the installation. Returns the owner to store, if it differs from the stored one.
+fn next_owner(connection: &Connection, ownership: &Ownership, is_new: bool) -> Result<Option<String>, StoreError> {
+    let stored: Option<String> = connection.query_row(SELECT_OWNER, [], |row| row.get(0)).optional()?;
+    if stored.is_none() && !is_new {
         return Err(StoreError::unreadable("the installation"));
     }
-    ownership.check(kept.as_deref())
+    ownership.check(stored.as_deref())
 }

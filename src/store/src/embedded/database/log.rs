@@ -1,9 +1,10 @@
-//! The log left by an earlier process: it must end at the last write of that process, not before.
+//! Detects a log that lost commits in the middle.
 //!
-//! SQLite reads the log as far as its chain of checksums goes. A power cut tears the last step, which was not answered.
-//! But a flipped bit, a dropped write or a false sync also ends the chain, with answered steps behind it. A step is
-//! written only after the one before it was synced, so a later step of the same chain shows that an answered one is
-//! damaged. SQLite describes the format in <https://www.sqlite.org/fileformat2.html#walformat>.
+//! SQLite reads the log up to the first break in its chain of checksums. A power cut tears only the last commit, which
+//! was not acknowledged. A flipped bit, a dropped write or a false sync can also break the chain before acknowledged
+//! commits. A commit is written only after the previous one was synced, so a valid commit behind a break proves that
+//! acknowledged data is damaged. SQLite describes the format in
+//! <https://www.sqlite.org/fileformat2.html#walformat>.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -14,36 +15,36 @@ use crate::error::StoreError;
 
 const HEAD: usize = 32;
 const FRAME_HEAD: usize = 24;
-/// The magic number, whose last bit says that the words of checksums are big-endian.
+/// The magic number. Its lowest bit is set if checksums use big-endian words.
 const MAGIC: u32 = 0x377f_0682;
 /// Bytes of the largest page.
 const PAGE_MAX: u32 = 65_536;
 
-/// A checksum of the chain.
+/// A checksum in the chain.
 type Sum = [u32; 2];
 
-/// The beginning of a log.
+/// The header of a log.
 struct Head {
     is_big_endian: bool,
-    page: usize,
+    page_size: usize,
     salts: [u8; 8],
     sum: Sum,
 }
 
-/// A page in the log.
+/// A frame of the log: a header and a page.
 struct Frame {
     is_commit: bool,
     salts: [u8; 8],
     /// The stored checksum.
     sum: Sum,
-    /// The bytes that it covers.
+    /// The bytes that the checksum covers.
     covered: Vec<u8>,
 }
 
-/// Checks that no step behind the end of the chain was answered.
+/// Checks that no commit follows a break in the chain of checksums.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] when one was, [`StoreError::Unavailable`] when the log cannot be read.
+/// [`StoreError::Corrupt`] if one does, [`StoreError::Unavailable`] if the log cannot be read.
 pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
     let damaged = match File::open(path) {
         Ok(file) => find_damage(&mut BufReader::with_capacity(1 << 20, file)),
@@ -53,64 +54,64 @@ pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
     match damaged.map_err(|error| failed("read", path, &error))? {
         None => Ok(()),
         Some(byte) => Err(StoreError::Corrupt(format!(
-            "{} is damaged at byte {byte}, and steps that were answered lie behind; cut it there to go on without \
-                them, or restore a backup",
+            "{} is damaged at byte {byte}, before commits that were acknowledged; truncate it there to continue \
+                without them, or restore a backup",
             path.display()
         ))),
     }
 }
 
-/// Returns the place where the chain ends too early.
+/// Returns the byte at which the chain breaks, if commits follow.
 fn find_damage(log: &mut impl Read) -> io::Result<Option<u64>> {
     let mut head = [0; HEAD];
     if !fill(log, &mut head)? {
         return Ok(None);
     }
     let Some(head) = Head::read(&head) else {
-        // The head is synced before anything is written behind it.
+        // SQLite syncs the header before it writes a frame.
         return Ok(fill(log, &mut [0])?.then_some(0));
     };
-    let (mut sum, mut salts, mut at, mut damage) = (head.sum, head.salts, HEAD as u64, None);
+    let (mut sum, mut salts, mut position, mut damage) = (head.sum, head.salts, HEAD as u64, None);
     let mut after_commit = false;
     while let Some(frame) = Frame::read(log, &head)? {
-        let is_of_log = frame.salts == head.salts || is_next(salt(&head.salts), salt(&frame.salts));
+        let is_current = frame.salts == head.salts || is_next(restart_count(&head.salts), restart_count(&frame.salts));
         let follows = frame.salts == salts && head.add(sum, &frame.covered) == frame.sum;
         if damage.is_none() && !(follows && frame.salts == head.salts) {
-            damage = Some(at);
+            damage = Some(position);
         }
-        if damage.is_some() && is_of_log && follows && after_commit {
+        if damage.is_some() && is_current && follows && after_commit {
             return Ok(damage);
         }
-        after_commit = damage.is_some() && is_of_log && frame.is_commit;
+        after_commit = damage.is_some() && is_current && frame.is_commit;
         (sum, salts) = (frame.sum, frame.salts);
-        at += (FRAME_HEAD + head.page) as u64;
+        position += (FRAME_HEAD + head.page_size) as u64;
     }
     Ok(None)
 }
 
-/// Returns the part of the salts that counts log restarts. Leftovers of an earlier life behind the end have a smaller
-/// one.
-fn salt(salts: &[u8; 8]) -> u32 {
+/// Returns the part of the salts that counts log restarts. Frames left over from before a restart have a lower count.
+fn restart_count(salts: &[u8; 8]) -> u32 {
     word(salts, 0)
 }
 
-/// Returns true for frames of the log's next life, whose head was lost.
+/// Returns true for frames written after a restart whose header was lost.
 const fn is_next(head: u32, frame: u32) -> bool {
     frame == head.wrapping_add(1)
 }
 
 impl Head {
-    /// Parses a head; `None` for a damaged one.
+    /// Parses a header; `None` for a damaged one.
     fn read(bytes: &[u8; HEAD]) -> Option<Self> {
         let word = |at| word(bytes, at);
-        let (is_big_endian, page) = (word(0) & 1 == 1, word(8));
-        let mut head = Self { is_big_endian, page: usize::try_from(page).ok()?, salts: array(bytes, 16), sum: [0; 2] };
+        let (is_big_endian, page_size) = (word(0) & 1 == 1, word(8));
+        let mut head =
+            Self { is_big_endian, page_size: usize::try_from(page_size).ok()?, salts: array(bytes, 16), sum: [0; 2] };
         head.sum = head.add([0; 2], &bytes[..24]);
-        let is_whole = word(0) & !1 == MAGIC && page.is_power_of_two() && (512..=PAGE_MAX).contains(&page);
-        (is_whole && head.sum == [word(24), word(28)]).then_some(head)
+        let is_valid = word(0) & !1 == MAGIC && page_size.is_power_of_two() && (512..=PAGE_MAX).contains(&page_size);
+        (is_valid && head.sum == [word(24), word(28)]).then_some(head)
     }
 
-    /// Extends a checksum with further bytes.
+    /// Extends a checksum by these bytes.
     fn add(&self, [mut first, mut second]: Sum, bytes: &[u8]) -> Sum {
         let word = if self.is_big_endian { u32::from_be_bytes } else { u32::from_le_bytes };
         for pair in bytes.as_chunks::<8>().0 {
@@ -123,20 +124,20 @@ impl Head {
 }
 
 impl Frame {
-    /// Reads the next frame; `None` where there is no whole one.
+    /// Reads the next frame; `None` at an incomplete frame.
     fn read(log: &mut impl Read, head: &Head) -> io::Result<Option<Self>> {
-        let mut own = [0; FRAME_HEAD];
-        let mut covered = vec![0; 8 + head.page];
-        if !fill(log, &mut own)? || !fill(log, &mut covered[8..])? {
+        let mut frame_head = [0; FRAME_HEAD];
+        let mut covered = vec![0; 8 + head.page_size];
+        if !fill(log, &mut frame_head)? || !fill(log, &mut covered[8..])? {
             return Ok(None);
         }
-        covered[..8].copy_from_slice(&own[..8]);
-        let sum = [word(&own, 16), word(&own, 20)];
-        Ok(Some(Self { is_commit: word(&own, 4) != 0, salts: array(&own, 8), sum, covered }))
+        covered[..8].copy_from_slice(&frame_head[..8]);
+        let sum = [word(&frame_head, 16), word(&frame_head, 20)];
+        Ok(Some(Self { is_commit: word(&frame_head, 4) != 0, salts: array(&frame_head, 8), sum, covered }))
     }
 }
 
-/// Fills the buffer. Returns false if there are too few bytes.
+/// Fills the buffer. Returns false if the log has too few bytes.
 fn fill(log: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
     match log.read_exact(buffer) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_is_whole_torn_at_its_end_or_missing_is_no_damage() {
+    fn a_complete_missing_or_torn_log_is_accepted() {
         let (_directory, path, bytes) = log();
         for length in [bytes.len(), bytes.len() - 1, HEAD + 2 * FRAME + 3, HEAD + 1, HEAD, HEAD - 1, 0] {
             fs::write(&path, &bytes[..length]).unwrap();
@@ -193,13 +194,13 @@ mod tests {
         let mut torn = bytes;
         torn[HEAD + 2 * FRAME + 99] ^= 1;
         fs::write(&path, &torn).unwrap();
-        assert_eq!(check(&path), Ok(()), "the last commit may not have been answered");
+        assert_eq!(check(&path), Ok(()), "the last commit may not have been acknowledged");
         fs::remove_file(&path).unwrap();
         assert_eq!(check(&path), Ok(()));
     }
 
     #[test]
-    fn a_log_with_commits_behind_a_damaged_one_is_refused() {
+    fn a_log_with_commits_behind_damage_is_refused() {
         let (_directory, path, bytes) = log();
         for byte in 0..HEAD + FRAME {
             let mut damaged = bytes.clone();
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_whose_new_head_was_lost_is_refused() {
+    fn a_log_whose_new_header_was_lost_is_refused() {
         let directory = tempfile::tempdir().unwrap();
         let connection = Connection::open(directory.path().join("file")).unwrap();
         connection
@@ -224,7 +225,7 @@ mod tests {
         connection.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(())).unwrap();
         (0..2).for_each(|_| commit());
         let mut bytes = fs::read(&log).unwrap();
-        assert_ne!(bytes[..HEAD], older[..HEAD], "it began anew");
+        assert_ne!(bytes[..HEAD], older[..HEAD], "the log was restarted");
         fs::write(&path, &bytes).unwrap();
         assert_eq!(check(&path), Ok(()));
         bytes[..HEAD].copy_from_slice(&older[..HEAD]);
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_life_of_the_log_left_behind_its_end_is_no_damage() {
+    fn frames_left_over_from_before_a_restart_are_accepted() {
         let (_directory, path, mut bytes) = log();
         let (_other, _, older) = log();
         bytes.truncate(HEAD + FRAME);

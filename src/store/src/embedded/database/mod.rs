@@ -1,5 +1,4 @@
-//! The database file: its directory and lock, its connections, its schema, and the check that this
-//! node has the keys it was written under.
+//! The database file: its directory and lock, its connections, its schema, and the checks before it is opened.
 
 pub(crate) mod canary;
 pub(crate) mod check;

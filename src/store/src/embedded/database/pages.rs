@@ -1,7 +1,7 @@
-//! A check of every page of a file after an unclean shutdown.
+//! A check of every page of the file after an unclean shutdown.
 //!
-//! A disk that lost synced writes leaves pages of different times. SQLite reads such a file normally until it meets an
-//! impossible page. So the whole file is compared with its indexes before it is served.
+//! A disk that lost synced writes leaves pages of different times. SQLite reads such a file without an error until it
+//! reaches an impossible page. So the whole file is compared with its indexes before the store is opened.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use rusqlite::{Connection, ErrorCode};
 
 use crate::error::StoreError;
 
-/// Time limit of the check: a few gigabytes from a fast disk. A start must not fail because the file is large.
+/// Time limit of the check, enough for a few gigabytes on a fast disk. A large file must not prevent a start.
 const TIME_MAX: Duration = Duration::from_secs(30);
 /// Steps of SQLite's virtual machine between two checks of the clock.
 const STEPS: i32 = 100_000;
@@ -23,18 +23,18 @@ pub(crate) fn check(connection: &mut Connection, path: &Path) -> Result<(), Stor
     check_within(connection, path, TIME_MAX)
 }
 
-fn check_within(connection: &mut Connection, path: &Path, time: Duration) -> Result<(), StoreError> {
-    let begun = Instant::now();
-    connection.progress_handler(STEPS, Some(move || begun.elapsed() >= time))?;
-    let checked = find_fault(connection);
+fn check_within(connection: &mut Connection, path: &Path, limit: Duration) -> Result<(), StoreError> {
+    let started = Instant::now();
+    connection.progress_handler(STEPS, Some(move || started.elapsed() >= limit))?;
+    let fault = find_fault(connection);
     connection.progress_handler(0, None::<fn() -> bool>)?;
-    match checked {
+    match fault {
         Ok(None) => Ok(()),
         Ok(Some(fault)) => Err(StoreError::Corrupt(format!("{}: {fault}", path.display()))),
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) => {
             tracing::warn!(
-                seconds = time.as_secs(),
-                "the store is too large to be checked at this start, which follows no end in good order"
+                seconds = limit.as_secs(),
+                "the store is too large to be checked completely at this start after an unclean shutdown"
             );
             Ok(())
         }
@@ -42,7 +42,7 @@ fn check_within(connection: &mut Connection, path: &Path, time: Duration) -> Res
     }
 }
 
-/// Returns the first fault of a file in SQLite's words.
+/// Returns SQLite's description of the first fault in a file.
 pub(crate) fn find_fault(connection: &Connection) -> rusqlite::Result<Option<String>> {
     let verdict: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
     Ok((verdict != "ok").then_some(verdict))
@@ -61,10 +61,10 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_too_large_for_the_time_is_opened_all_the_same() {
+    fn a_file_too_large_for_the_time_limit_is_opened_nevertheless() {
         let mut connection = large();
         assert_eq!(check_within(&mut connection, Path::new("file"), Duration::ZERO), Ok(()));
-        assert_eq!(find_fault(&connection), Ok(None), "later statements have all the time");
+        assert_eq!(find_fault(&connection), Ok(None), "later statements have no time limit");
     }
 
     #[test]
@@ -74,7 +74,7 @@ mod tests {
              UPDATE sqlite_schema SET sql = 'CREATE TABLE t (a)' WHERE name = 't'; PRAGMA writable_schema = RESET;";
         connection.execute_batch(forged).unwrap();
         let Err(StoreError::Corrupt(fault)) = check(&mut connection, Path::new("file")) else {
-            panic!("it has pages that nothing uses")
+            panic!("the unused pages were not found")
         };
         assert!(fault.starts_with("file: "), "{fault}");
     }

@@ -1,5 +1,5 @@
-//! The tables: one for each kind of record, and the file's own. A file of an earlier release is migrated in the
-//! transaction that opens it (`crate::schema`).
+//! The tables: one for each kind of record, and a few for the file itself. A file of an earlier release is migrated in
+//! the transaction that opens it (`crate::schema`).
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use sakshi_domain::clock::Clock;
@@ -11,13 +11,12 @@ use crate::error::StoreError;
 use crate::vault::Vault;
 use crate::{Ownership, Schema};
 
-/// "SAKS": distinguishes this file from any other SQLite database.
+/// "SAKS": identifies the file as a sakshi store.
 pub(crate) const APPLICATION_ID: i64 = 0x5341_4B53;
 
-/// Tables and triggers besides the records: the installation, the page for health checks, a sealed value that proves
-/// the keys, and an audit log that only grows. An audit entry may be sealed under another key; its hash covers the
-/// plain text.
-const OWN: &str = "\
+/// Tables and triggers besides the records: the owning installation, a page for health checks, the canary, and an
+/// append-only audit log. Resealing may change the sealed text of an audit entry; its hash covers the plain text.
+const FILE_TABLES: &str = "\
     CREATE TABLE installation (row INTEGER PRIMARY KEY CHECK (row = 1), made_under TEXT NOT NULL); \
     CREATE TABLE probe (row INTEGER PRIMARY KEY CHECK (row = 1), pad BLOB); INSERT INTO probe (row) VALUES (1); \
     CREATE TABLE canary (row INTEGER PRIMARY KEY CHECK (row = 1), box BLOB NOT NULL); \
@@ -30,7 +29,7 @@ const OWN: &str = "\
 /// Reads the schema number of a file, in `user_version`; `None` for an empty file.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] for a file that is not a store's, [`StoreError::OtherSchema`] for a number that this schema
+/// [`StoreError::Corrupt`] for a file that is not a store, [`StoreError::OtherSchema`] for a number that this schema
 /// does not know.
 pub(crate) fn number(connection: &Connection, schema: &Schema) -> Result<Option<u32>, StoreError> {
     let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
@@ -45,26 +44,26 @@ pub(crate) fn number(connection: &Connection, schema: &Schema) -> Result<Option<
     schema.check(found).map(|()| Some(found))
 }
 
-/// Makes an empty file a store, migrates one of an earlier release, and checks that a node with these keys and this
-/// installation may open an existing one.
+/// Opens a file: creates the tables of an empty file, migrates a file of an earlier release, and checks keys and
+/// installation.
 ///
 /// # Errors
-/// As [`number`] and [`verify`]. Nothing is changed in any of these cases.
+/// As [`number`] and [`verify`]; the file is then unchanged.
 pub(crate) fn open(db: &Database, vault: &Vault, ownership: &Ownership, schema: &Schema) -> Result<(), StoreError> {
     let found = number(&db.connection, schema)?;
     let transaction = Transaction::new_unchecked(&db.connection, TransactionBehavior::Immediate)?;
     match found {
         None => create(&transaction, &*db.clock, schema)?,
-        Some(found) => walk(db, vault, schema, found)?,
+        Some(found) => migrate(db, vault, schema, found)?,
     }
-    // In the same transaction: a refused file stays unchanged.
-    canary::check(&transaction, vault, found.is_none())?;
-    installation::check(&transaction, ownership, found.is_none())?;
+    // In the same transaction, so that a refused file stays unchanged.
+    canary::check_and_store(&transaction, vault, found.is_none())?;
+    installation::check_and_store(&transaction, ownership, found.is_none())?;
     Ok(transaction.commit()?)
 }
 
-/// Migrates a file with this number, inside a transaction.
-pub(crate) fn walk(db: &Database, vault: &Vault, schema: &Schema, found: u32) -> Result<(), StoreError> {
+/// Migrates a file from the schema number `found`, inside a transaction.
+pub(crate) fn migrate(db: &Database, vault: &Vault, schema: &Schema, found: u32) -> Result<(), StoreError> {
     if found == schema.number() {
         return Ok(());
     }
@@ -78,7 +77,7 @@ pub(crate) fn walk(db: &Database, vault: &Vault, schema: &Schema, found: u32) ->
 /// Refuses a file of an earlier release.
 ///
 /// # Errors
-/// [`StoreError::OtherSchema`].
+/// [`StoreError::OtherSchema`] for an earlier schema number.
 pub(crate) fn refuse_earlier(found: Option<u32>, schema: &Schema) -> Result<(), StoreError> {
     match found.filter(|found| *found < schema.number()) {
         None => Ok(()),
@@ -91,11 +90,11 @@ pub(crate) fn refuse_earlier(found: Option<u32>, schema: &Schema) -> Result<(), 
     }
 }
 
-/// Checks, without writing, that [`open`] would not refuse a file. Returns its number.
+/// Checks, without writing, that [`open`] would accept a file. Returns its schema number.
 ///
 /// # Errors
-/// [`StoreError::WrongKey`] for one that was written under other keys, [`StoreError::OtherInstallation`] for one that
-/// belongs to another installation, and as [`number`].
+/// [`StoreError::WrongKey`] for a file under other keys, [`StoreError::OtherInstallation`] for a file of another
+/// installation, and the errors of [`number`].
 pub(crate) fn verify(
     connection: &Connection,
     vault: Option<&Vault>,
@@ -104,15 +103,15 @@ pub(crate) fn verify(
 ) -> Result<Option<u32>, StoreError> {
     let found = number(connection, schema)?;
     if found.is_some() {
-        vault.map_or(Ok(()), |vault| canary::verify(connection, vault))?;
-        ownership.map_or(Ok(()), |ownership| installation::verify(connection, ownership))?;
+        vault.map_or(Ok(()), |vault| canary::check_only(connection, vault))?;
+        ownership.map_or(Ok(()), |ownership| installation::check_only(connection, ownership))?;
     }
     Ok(found)
 }
 
 fn create(transaction: &Transaction<'_>, clock: &dyn Clock, schema: &Schema) -> rusqlite::Result<()> {
     add_missing(transaction, schema.tables)?;
-    transaction.execute_batch(OWN)?;
+    transaction.execute_batch(FILE_TABLES)?;
     transaction
         .execute("INSERT INTO swept_record (_id, _version, at) VALUES (x'00', 1, ?1)", [clock.now().millis()])?;
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;

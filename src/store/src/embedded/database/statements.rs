@@ -1,4 +1,4 @@
-//! The database as an operation sees it: cached statements, rows, and the store's clock.
+//! The database for operations: cached statements, rows, and the store's clock.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ impl Database {
         self.connection.prepare_cached(sql)
     }
 
-    /// Returns the first row, if there is one.
+    /// Returns the first row; `None` without rows.
     pub(crate) fn first<T>(
         &self,
         sql: &str,
@@ -35,12 +35,12 @@ impl Database {
         self.statement(sql)?.query_row(params, read).optional()
     }
 
-    /// Returns true if there is a row.
+    /// Returns true if the query has a row.
     pub(crate) fn any(&self, sql: &str, params: impl Params) -> rusqlite::Result<bool> {
         self.statement(sql)?.exists(params)
     }
 
-    /// Returns every row.
+    /// Returns all rows.
     pub(crate) fn all<T>(
         &self,
         sql: &str,
@@ -50,7 +50,7 @@ impl Database {
         self.statement(sql)?.query_map(params, read)?.collect()
     }
 
-    /// Changes rows. Returns their number.
+    /// Changes rows. Returns the number of changed rows.
     pub(crate) fn change(&self, sql: &str, params: impl Params) -> rusqlite::Result<u64> {
         self.statement(sql)?.execute(params).map(|rows| u64::try_from(rows).unwrap_or(u64::MAX))
     }

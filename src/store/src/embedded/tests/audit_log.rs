@@ -1,11 +1,11 @@
-//! The file stores the audit log unchanged.
+//! The audit log is append-only in the file.
 
 use rusqlite::Connection;
 
 use super::test_store;
 
 #[tokio::test]
-async fn no_statement_changes_or_removes_an_entry_and_none_is_readable() {
+async fn entries_are_sealed_and_cannot_be_changed_or_removed() {
     let test = test_store();
     test.store.append_audit("planted-entry".into()).await.unwrap();
     test.store.close();

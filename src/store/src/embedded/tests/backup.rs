@@ -21,8 +21,8 @@ use crate::installation::test_ownership;
 use crate::vault::test_vault;
 use crate::{Backlog, Ownership, StoreError, Vault};
 
-/// Returns a store that was used and closed, and a backup of it.
-async fn backed_up() -> (EmbeddedTestStore, PathBuf) {
+/// Returns a closed store with records, and its backup.
+async fn store_with_backup() -> (EmbeddedTestStore, PathBuf) {
     let test = test_store();
     client_with(&test, 5).await;
     test.store.close();
@@ -31,16 +31,17 @@ async fn backed_up() -> (EmbeddedTestStore, PathBuf) {
     (test, file)
 }
 
-fn restored(
+/// Restores a backup, and drops its webhooks.
+fn restore_backup(
     test: &EmbeddedTestStore,
     file: &Path,
     to: &Path,
     replace: bool,
 ) -> Result<(BackupContents, Option<PathBuf>), StoreError> {
-    restore(file, &to.join("store"), with(test), Some(&test_ownership()), QueuedWebhooks::Drop, replace)
+    restore(file, &to.join("store"), clock_and_vault(test), Some(&test_ownership()), QueuedWebhooks::Drop, replace)
 }
 
-fn with(test: &EmbeddedTestStore) -> (Arc<dyn Clock>, Arc<Vault>) {
+fn clock_and_vault(test: &EmbeddedTestStore) -> (Arc<dyn Clock>, Arc<Vault>) {
     (test.clock.clone(), vault())
 }
 
@@ -51,14 +52,14 @@ fn change(file: &Path, sql: &str) {
 }
 
 #[tokio::test]
-async fn an_empty_file_is_no_store_to_back_up_and_none_to_replace() {
-    let (test, file) = backed_up().await;
+async fn an_empty_file_does_not_count_as_a_store() {
+    let (test, file) = store_with_backup().await;
     let other = tempfile::tempdir().unwrap();
     fs::create_dir(other.path().join("store")).unwrap();
     fs::write(other.path().join("store/sakshi.db"), b"").unwrap();
     let refused = backup(&other.path().join("store"), &other.path().join("b.db"), test.clock.clone(), &vault());
     assert!(matches!(refused, Err(StoreError::Unavailable(why)) if why.starts_with("there is no store in")));
-    assert_eq!(restored(&test, &file, other.path(), false).unwrap().1, None);
+    assert_eq!(restore_backup(&test, &file, other.path(), false).unwrap().1, None);
     let balances: Vec<_> =
         open(other.path()).unwrap().audit().await.unwrap().iter().map(|audit| audit.balance).collect();
     assert_eq!(balances, [5]);
@@ -66,7 +67,7 @@ async fn an_empty_file_is_no_store_to_back_up_and_none_to_replace() {
 
 #[tokio::test]
 async fn a_backup_under_other_keys_is_refused() {
-    let (test, file) = backed_up().await;
+    let (test, file) = store_with_backup().await;
     let other = tempfile::tempdir().unwrap();
     let wrong = (test.clock.clone() as Arc<dyn Clock>, Arc::new(test_vault(&[9])));
     assert_eq!(
@@ -77,11 +78,12 @@ async fn a_backup_under_other_keys_is_refused() {
 }
 
 #[tokio::test]
-async fn what_a_node_would_not_open_is_neither_backed_up_nor_restored() {
-    let (test, file) = backed_up().await;
+async fn a_store_that_a_node_would_refuse_is_neither_backed_up_nor_restored() {
+    let (test, file) = store_with_backup().await;
     let (store, to) = (test.directory.path().join("store"), tempfile::tempdir().unwrap());
     let other = Ownership { owner: "stage https://one.example".parse().unwrap(), takes_over: None };
-    let refused = restore(&file, &to.path().join("store"), with(&test), Some(&other), QueuedWebhooks::Drop, false);
+    let refused =
+        restore(&file, &to.path().join("store"), clock_and_vault(&test), Some(&other), QueuedWebhooks::Drop, false);
     assert!(matches!(refused, Err(StoreError::OtherInstallation { .. })), "{refused:?}");
 
     const NEWER: &str = "PRAGMA user_version = 1000";
@@ -89,54 +91,54 @@ async fn what_a_node_would_not_open_is_neither_backed_up_nor_restored() {
     change(&store.join("sakshi.db"), NEWER);
     let refusal = open(test.directory.path()).unwrap_err();
     assert!(refusal.to_string().contains("schema 1000"), "{refusal}");
-    assert_eq!(restored(&test, &file, to.path(), false), Err(refusal.clone()));
+    assert_eq!(restore_backup(&test, &file, to.path(), false), Err(refusal.clone()));
     assert!(!to.path().join("store").exists());
-    let again = test.directory.path().join("again.db");
-    let (clock, keys) = with(&test);
-    assert_eq!(backup(&store, &again, clock, &keys), Err(refusal));
+    let second = test.directory.path().join("second.db");
+    let (clock, vault) = clock_and_vault(&test);
+    assert_eq!(backup(&store, &second, clock, &vault), Err(refusal));
 }
 
 #[tokio::test]
 async fn a_backup_that_cannot_be_finished_leaves_no_file() {
-    let (test, _) = backed_up().await;
+    let (test, _) = store_with_backup().await;
     let target = tempfile::tempdir().unwrap();
     let file = target.path().join("b.db");
     fs::create_dir(file.with_extension(format!("db.{SUM}"))).unwrap();
-    let (clock, keys) = with(&test);
-    assert!(backup(&test.directory.path().join("store"), &file, clock, &keys).is_err());
-    let left: Vec<_> = fs::read_dir(&target).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(left, ["b.db.sha256"], "the directory that was in the way");
+    let (clock, vault) = clock_and_vault(&test);
+    assert!(backup(&test.directory.path().join("store"), &file, clock, &vault).is_err());
+    let remaining: Vec<_> = fs::read_dir(&target).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(remaining, ["b.db.sha256"], "the obstructing directory");
 }
 
 #[tokio::test]
-async fn what_root_restores_belongs_to_the_owner_of_the_directory() {
-    let (test, file) = backed_up().await;
+async fn files_restored_by_root_belong_to_the_owner_of_the_directory() {
+    let (test, file) = store_with_backup().await;
     let parent = tempfile::tempdir().unwrap();
     if parent.path().metadata().unwrap().uid() != 0 {
         return;
     }
-    // As in a state directory of systemd.
+    // The owner of a state directory of systemd.
     let (user, group) = (12_345, 12_346);
     chown(parent.path(), Some(user), Some(group)).unwrap();
     let deep = parent.path().join("new/deeper");
     for replace in [false, true] {
-        restored(&test, &file, &deep, replace).unwrap();
-        // Wrong ownership left by an earlier program is repaired.
+        restore_backup(&test, &file, &deep, replace).unwrap();
+        // A restore repairs a wrong owner.
         chown(deep.join("store/sakshi.lock"), Some(0), Some(0)).unwrap();
     }
-    restored(&test, &file, &deep, true).unwrap();
-    let mut places = vec![parent.path().join("new"), deep.clone(), deep.join("store")];
-    places.extend(fs::read_dir(deep.join("store")).unwrap().map(|entry| entry.unwrap().path()));
-    assert!(places.len() >= 6, "a store, the one before it and the lock: {places:?}");
-    for place in places {
-        let found = place.metadata().unwrap();
-        assert_eq!((found.uid(), found.gid()), (user, group), "{}", place.display());
+    restore_backup(&test, &file, &deep, true).unwrap();
+    let mut paths = vec![parent.path().join("new"), deep.clone(), deep.join("store")];
+    paths.extend(fs::read_dir(deep.join("store")).unwrap().map(|entry| entry.unwrap().path()));
+    assert!(paths.len() >= 6, "the store, the replaced store and the lock: {paths:?}");
+    for path in paths {
+        let metadata = path.metadata().unwrap();
+        assert_eq!((metadata.uid(), metadata.gid()), (user, group), "{}", path.display());
     }
 }
 
 #[tokio::test]
-async fn a_link_in_the_directory_gives_no_file_away() {
-    let (test, file) = backed_up().await;
+async fn the_target_of_a_link_stays_with_root() {
+    let (test, file) = store_with_backup().await;
     let (parent, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::NamedTempFile::new().unwrap());
     if parent.path().metadata().unwrap().uid() != 0 {
         return;
@@ -145,65 +147,65 @@ async fn a_link_in_the_directory_gives_no_file_away() {
     fs::create_dir(&store).unwrap();
     chown(&store, Some(12_345), Some(12_345)).unwrap();
     symlink(elsewhere.path(), store.join("sakshi.lock")).unwrap();
-    restored(&test, &file, parent.path(), false).unwrap();
+    restore_backup(&test, &file, parent.path(), false).unwrap();
     assert_eq!(elsewhere.path().metadata().unwrap().uid(), 0);
 }
 
 #[tokio::test]
-async fn a_log_whose_file_is_gone_is_not_applied_to_a_backup() {
-    let (test, file) = backed_up().await;
+async fn a_log_without_its_database_is_not_applied_to_a_restored_file() {
+    let (test, file) = store_with_backup().await;
     let to = tempfile::tempdir().unwrap();
     fs::create_dir(to.path().join("store")).unwrap();
     fs::write(to.path().join("store/sakshi.db-wal"), "a log").unwrap();
-    assert!(restored(&test, &file, to.path(), false).is_err());
-    restored(&test, &file, to.path(), true).unwrap();
+    assert!(restore_backup(&test, &file, to.path(), false).is_err());
+    restore_backup(&test, &file, to.path(), true).unwrap();
     assert!(!to.path().join("store/sakshi.db-wal").exists());
 }
 
 #[tokio::test]
-async fn a_store_is_replaced_on_purpose_alone_and_kept_with_its_log() {
-    let (test, file) = backed_up().await;
+async fn a_restore_replaces_a_store_only_on_request_and_renames_it_with_its_log() {
+    let (test, file) = store_with_backup().await;
     let directory = test.directory.path().join("store");
-    assert!(restored(&test, &file, test.directory.path(), false).is_err());
+    assert!(restore_backup(&test, &file, test.directory.path(), false).is_err());
     fs::write(directory.join("sakshi.db-wal"), "a log").unwrap();
-    // A reader of the file leaves it; a closing node does not.
+    // A reader creates this file; a closing node removes it.
     fs::remove_file(directory.join("sakshi.db-shm")).unwrap();
-    let kept = restored(&test, &file, test.directory.path(), true).unwrap().1.unwrap();
+    let replaced = restore_backup(&test, &file, test.directory.path(), true).unwrap().1.unwrap();
     let seconds = test.clock.now().seconds();
-    assert_eq!(kept, directory.join(format!("sakshi.db.before-{seconds}")));
-    assert!(kept.exists());
+    assert_eq!(replaced, directory.join(format!("sakshi.db.before-{seconds}")));
+    assert!(replaced.exists());
     assert_eq!(fs::read_to_string(directory.join(format!("sakshi.db.before-{seconds}-wal"))).unwrap(), "a log");
-    assert!(!directory.join("sakshi.db-wal").exists(), "the log is not that of the backup");
+    assert!(!directory.join("sakshi.db-wal").exists(), "the old log is not applied to the backup");
 }
 
 #[tokio::test]
-async fn a_store_that_cannot_be_kept_is_not_replaced() {
-    let (test, file) = backed_up().await;
+async fn a_store_that_cannot_be_renamed_is_not_replaced() {
+    let (test, file) = store_with_backup().await;
     let directory = test.directory.path().join("store");
     fs::create_dir(directory.join(format!("sakshi.db.before-{}", test.clock.now().seconds()))).unwrap();
     let before = fs::read(directory.join("sakshi.db")).unwrap();
-    let refused = restored(&test, &file, test.directory.path(), true);
+    let refused = restore_backup(&test, &file, test.directory.path(), true);
     assert!(matches!(refused, Err(StoreError::Unavailable(why)) if why.starts_with("cannot rename")));
     assert!(fs::read(directory.join("sakshi.db")).unwrap() == before);
 }
 
 #[tokio::test]
-async fn a_backup_without_a_checksum_is_restored_and_one_whose_checksum_cannot_be_read_is_not() {
-    let (test, file) = backed_up().await;
+async fn a_backup_without_a_checksum_is_restored_but_not_with_an_unreadable_one() {
+    let (test, file) = store_with_backup().await;
     let sum = file.with_extension(format!("db.{SUM}"));
     fs::remove_file(&sum).unwrap();
     let to = tempfile::tempdir().unwrap();
-    restored(&test, &file, to.path(), false).unwrap();
+    restore_backup(&test, &file, to.path(), false).unwrap();
     fs::create_dir(&sum).unwrap();
     let to = tempfile::tempdir().unwrap();
-    let refused = restored(&test, &file, to.path(), false);
+    let refused = restore_backup(&test, &file, to.path(), false);
     assert!(matches!(refused, Err(StoreError::Unavailable(why)) if why.starts_with("cannot read")));
     assert!(!to.path().join("store").exists());
 }
 
-/// Makes a store with webhooks of two transactions and of two reports. One of each waits, one attempt is in flight and
-/// one has ended.
-async fn with_webhooks() -> (EmbeddedTestStore, PathBuf, Vec<QueuedDelivery>) {
+/// Returns a store with six webhooks and its backup: three webhooks wait, two attempts are in flight, and one has
+/// ended.
+async fn store_with_webhooks() -> (EmbeddedTestStore, PathBuf, Vec<QueuedDelivery>) {
     let test = test_store();
     let client = client_with(&test, 10).await;
     for _ in 0..4 {
@@ -216,8 +218,8 @@ async fn with_webhooks() -> (EmbeddedTestStore, PathBuf, Vec<QueuedDelivery>) {
         accepted(&test, &flow, ShortReport::Document("Rejected")).await.unwrap();
     }
     let due = test.store.due_deliveries(None, None, 10).await.unwrap();
-    for begun in &due[2..5] {
-        assert!(test.store.claim_delivery(begun.id, begun.subject).await.unwrap());
+    for claimed in &due[2..5] {
+        assert!(test.store.claim_delivery(claimed.id, claimed.subject).await.unwrap());
     }
     let attempt = Attempt::answered(200, 3);
     test.store.settle_delivery(due[2].id, due[2].subject, attempt).await.unwrap();
@@ -228,41 +230,42 @@ async fn with_webhooks() -> (EmbeddedTestStore, PathBuf, Vec<QueuedDelivery>) {
     (test, file, due)
 }
 
-/// Returns the store restored from a backup after a minute, and its clock.
-fn serving(test: &EmbeddedTestStore, file: &Path, webhooks: QueuedWebhooks) -> EmbeddedTestStore {
+/// Returns a store that was restore_backup from a backup one minute later.
+fn restored_store(test: &EmbeddedTestStore, file: &Path, webhooks: QueuedWebhooks) -> EmbeddedTestStore {
     let directory = tempfile::tempdir().unwrap();
     let clock = Arc::new(ManualClock::starting_at(test.clock.now() + Duration::from_secs(60)));
-    let with = (clock.clone() as Arc<dyn Clock>, vault());
+    let clock_and_vault = (clock.clone() as Arc<dyn Clock>, vault());
     let (contents, _) =
-        restore(file, &directory.path().join("store"), with, Some(&test_ownership()), webhooks, false).unwrap();
-    assert_eq!(contents.queued_webhooks, 3, "as the backup has it");
+        restore(file, &directory.path().join("store"), clock_and_vault, Some(&test_ownership()), webhooks, false)
+            .unwrap();
+    assert_eq!(contents.queued_webhooks, 3, "the contents of the backup");
     let store = EmbeddedStore::open(options(directory.path(), clock.clone())).unwrap();
     EmbeddedTestStore { store, clock, directory }
 }
 
 #[tokio::test]
-async fn webhooks_that_wait_in_a_backup_are_not_sent_and_recorded_as_unknown() {
-    let (before, file, due) = with_webhooks().await;
-    let kept = before.clock.now();
-    let test = serving(&before, &file, QueuedWebhooks::Drop);
+async fn pending_webhooks_in_a_backup_are_recorded_as_unknown() {
+    let (before, file, due) = store_with_webhooks().await;
+    let backup_time = before.clock.now();
+    let test = restored_store(&before, &file, QueuedWebhooks::Drop);
     assert_eq!(test.store.due_deliveries(None, None, 10).await, Ok(vec![]));
     assert_eq!(test.store.backlog().await, Ok(Backlog::default()));
     let unknown = Some(Attempt::unknown());
     for delivery in [&due[0], &due[1], &due[5]] {
         let record = test.store.load_delivery(delivery.subject).await.unwrap().unwrap();
-        assert_eq!((record.id, record.queued_at), (delivery.id, kept));
+        assert_eq!((record.id, record.queued_at), (delivery.id, backup_time));
         assert_eq!((record.claimed_at, record.attempt), (Some(test.clock.now()), unknown));
         assert_eq!(test.store.claim_delivery(delivery.id, delivery.subject).await, Ok(false));
     }
-    // Transactions begun or ended before are unchanged.
+    // Attempts that were begun or ended before the backup keep their times.
     let ended = test.store.load_delivery(due[2].subject).await.unwrap().unwrap();
-    assert_eq!((ended.claimed_at, ended.attempt.map(|attempt| attempt.status)), (Some(kept), Some(Some(200))));
-    for begun in &due[3..5] {
-        let record = test.store.load_delivery(begun.subject).await.unwrap().unwrap();
-        assert_eq!((record.claimed_at, record.attempt), (Some(kept), unknown));
+    assert_eq!((ended.claimed_at, ended.attempt.map(|attempt| attempt.status)), (Some(backup_time), Some(Some(200))));
+    for claimed in &due[3..5] {
+        let record = test.store.load_delivery(claimed.subject).await.unwrap().unwrap();
+        assert_eq!((record.claimed_at, record.attempt), (Some(backup_time), unknown));
     }
     assert_eq!(test.store.abandon_attempts().await, Ok(0));
-    // They expire when their time has passed, and a new one is queued behind them.
+    // The transactions expire normally, and new deliveries have higher ids.
     test.clock.advance(RESULT_TTL);
     let swept = test.store.sweep(test.clock.now(), 100).await.unwrap();
     assert_eq!(swept.transactions, 4);
@@ -272,24 +275,24 @@ async fn webhooks_that_wait_in_a_backup_are_not_sent_and_recorded_as_unknown() {
 }
 
 #[tokio::test]
-async fn webhooks_that_wait_in_a_backup_are_sent_again_if_that_is_asked_for() {
-    let (before, file, due) = with_webhooks().await;
-    let test = serving(&before, &file, QueuedWebhooks::Send);
-    // As a node does when it starts.
+async fn pending_webhooks_in_a_backup_are_sent_on_request() {
+    let (before, file, due) = store_with_webhooks().await;
+    let test = restored_store(&before, &file, QueuedWebhooks::Send);
+    // A starting node abandons unfinished attempts.
     assert_eq!(test.store.abandon_attempts().await, Ok(2));
-    let again = test.store.due_deliveries(None, None, 10).await.unwrap();
-    assert_eq!(again, [due[0].clone(), due[1].clone(), due[5].clone()]);
-    for delivery in again {
+    let pending = test.store.due_deliveries(None, None, 10).await.unwrap();
+    assert_eq!(pending, [due[0].clone(), due[1].clone(), due[5].clone()]);
+    for delivery in pending {
         assert_eq!(test.store.claim_delivery(delivery.id, delivery.subject).await, Ok(true));
     }
 }
 
 #[tokio::test]
-async fn a_file_whose_ledger_does_not_add_up_or_cannot_be_read_is_no_backup() {
-    let (test, file) = backed_up().await;
+async fn a_file_with_a_wrong_or_unreadable_ledger_is_refused() {
+    let (test, file) = store_with_backup().await;
     let whole = fs::read(&file).unwrap();
-    let (clock, keys) = with(&test);
-    let inspected = || inspect(&file, Arc::clone(&clock), &keys, None);
+    let (clock, vault) = clock_and_vault(&test);
+    let inspected = || inspect(&file, Arc::clone(&clock), &vault, None);
     assert_eq!(inspected().map(|contents| (contents.clients, contents.ledger_entries)), Ok((1, 1)));
     for damage in [
         "UPDATE client_record SET balance = 6",
@@ -309,7 +312,7 @@ async fn a_file_whose_ledger_does_not_add_up_or_cannot_be_read_is_no_backup() {
 }
 
 #[tokio::test]
-async fn what_has_ended_and_was_not_swept_yet_is_not_counted() {
+async fn expired_records_are_not_counted_before_they_are_swept() {
     let test = test_store();
     let client = client_with(&test, 10).await;
     opened(&test, &client).await;

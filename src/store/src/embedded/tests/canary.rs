@@ -1,4 +1,4 @@
-//! A store and the keys that it was written under.
+//! Opening a store under right and wrong keys.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ fn open(directory: &Path, keys: &[u8]) -> Result<EmbeddedStore, StoreError> {
 }
 
 #[tokio::test]
-async fn a_store_is_refused_under_keys_that_did_not_write_it_and_nothing_changes() {
+async fn a_store_is_refused_unchanged_under_keys_that_did_not_write_it() {
     let test = test_store();
     let client = client_with(&test, 5).await;
     let (pending, _) = completed(&test, &client).await;
@@ -38,7 +38,7 @@ async fn a_store_is_refused_under_keys_that_did_not_write_it_and_nothing_changes
 }
 
 #[tokio::test]
-async fn even_a_store_without_a_record_is_refused_under_another_key() {
+async fn an_empty_store_is_refused_under_another_key() {
     let test = test_store();
     test.store.close();
     assert_eq!(open(test.directory.path(), &[8]).unwrap_err(), StoreError::WrongKey);
@@ -46,7 +46,7 @@ async fn even_a_store_without_a_record_is_refused_under_another_key() {
 }
 
 #[tokio::test]
-async fn keys_are_changed_by_keeping_the_old_one_beside_the_new_one() {
+async fn a_new_key_works_beside_the_old_one() {
     let test = test_store();
     let client = client_with(&test, 5).await;
     let (old, _) = completed(&test, &client).await;
@@ -63,7 +63,7 @@ async fn keys_are_changed_by_keeping_the_old_one_beside_the_new_one() {
     assert!(store.load_transaction(old.id).await.unwrap().is_some());
     assert!(store.load_transaction(id).await.unwrap().is_some());
     store.close();
-    // Without the old keys only what they sealed is lost.
+    // Without the old keys only the values under these keys are unreadable.
     let store = open(directory, &[9]).unwrap();
     assert!(matches!(store.load_transaction(old.id).await, Err(StoreError::Corrupt(_))));
     assert!(store.balance(client).await.unwrap().is_some());
@@ -71,7 +71,7 @@ async fn keys_are_changed_by_keeping_the_old_one_beside_the_new_one() {
 }
 
 #[tokio::test]
-async fn a_store_without_a_canary_is_refused_under_any_key_and_gets_none() {
+async fn a_store_without_a_canary_is_refused_unchanged_under_any_key() {
     let test = test_store();
     let client = client_with(&test, 5).await;
     completed(&test, &client).await;
@@ -82,13 +82,13 @@ async fn a_store_without_a_canary_is_refused_under_any_key_and_gets_none() {
     for keys in [&[7][..], &[8], &[8, 7]] {
         assert_eq!(open(test.directory.path(), keys).unwrap_err(), StoreError::unreadable("the canary"));
     }
-    let looked = may_open(&test.directory.path().join("store"), &test_ownership());
-    assert_eq!(looked, Err(OpenError::Refused(StoreError::unreadable("the canary"))));
+    let inspected = may_open(&test.directory.path().join("store"), &test_ownership());
+    assert_eq!(inspected, Err(OpenError::Refused(StoreError::unreadable("the canary"))));
     assert!(std::fs::read(&path).unwrap() == before);
 }
 
 #[test]
-fn a_directory_holds_a_store_from_its_first_opening_on() {
+fn a_directory_holds_a_store_after_the_first_opening() {
     let directory = tempfile::tempdir().unwrap();
     assert!(!exists(&directory.path().join("store")));
     open(directory.path(), &[7]).unwrap();

@@ -1,4 +1,4 @@
-//! Checking a store without opening it as a node does.
+//! Checking whether a node would open a store.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -21,12 +21,12 @@ pub(super) fn may_open(directory: &Path, ownership: &Ownership) -> Result<(), Op
     check::may_open(directory, Some(&test_vault(&[7])), ownership, Upgrading::default())
 }
 
-fn names(directory: &Path) -> BTreeSet<OsString> {
+fn file_names(directory: &Path) -> BTreeSet<OsString> {
     fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name()).collect()
 }
 
-/// Makes a store with a log that is not checkpointed.
-async fn used() -> EmbeddedTestStore {
+/// Returns a store with a log that is not checkpointed.
+async fn store_with_log() -> EmbeddedTestStore {
     let test = test_store();
     let client = client_with(&test, 100).await;
     for _ in 0..100 {
@@ -35,10 +35,10 @@ async fn used() -> EmbeddedTestStore {
     test
 }
 
-/// Copies the files of a store whose process was killed after a checkpoint had copied one page: `from` is still open.
-fn torn(from: &EmbeddedTestStore, to: &Path) {
+/// Copies the files of an open store, as a kill after the first page of a checkpoint leaves them.
+fn copy_during_checkpoint(from: &EmbeddedTestStore, to: &Path) {
     let store = from.directory.path().join("store");
-    for name in names(&store) {
+    for name in file_names(&store) {
         fs::copy(store.join(&name), to.join(&name)).unwrap();
     }
     from.store.close();
@@ -48,9 +48,9 @@ fn torn(from: &EmbeddedTestStore, to: &Path) {
 }
 
 #[tokio::test]
-async fn a_half_copied_log_is_no_damage_with_its_index_or_without() {
+async fn a_partly_copied_log_is_accepted_with_and_without_its_index() {
     let directory = tempfile::tempdir().unwrap();
-    torn(&used().await, directory.path());
+    copy_during_checkpoint(&store_with_log().await, directory.path());
     let alone = tempfile::tempdir().unwrap();
     fs::copy(directory.path().join("sakshi.db"), alone.path().join("sakshi.db")).unwrap();
     let refused = may_open(alone.path(), &test_ownership());
@@ -59,26 +59,26 @@ async fn a_half_copied_log_is_no_damage_with_its_index_or_without() {
         "without its log the file is torn: {refused:?}"
     );
 
-    let before = names(directory.path());
+    let before = file_names(directory.path());
     let files = || before.iter().map(|name| fs::read(directory.path().join(name)).unwrap()).collect::<Vec<_>>();
     let bytes = files();
     assert_eq!(may_open(directory.path(), &test_ownership()), Ok(()));
-    assert!(names(directory.path()) == before && files() == bytes, "nothing is written");
+    assert!(file_names(directory.path()) == before && files() == bytes, "nothing is written");
     fs::remove_file(directory.path().join("sakshi.db-shm")).unwrap();
     assert_eq!(may_open(directory.path(), &test_ownership()), Ok(()));
 }
 
 #[tokio::test]
-async fn a_store_is_checked_beside_a_node_that_writes() {
-    let test = Arc::new(used().await);
+async fn a_store_is_checked_while_a_node_writes() {
+    let test = Arc::new(store_with_log().await);
     let (directory, busy) = (test.directory.path().join("store"), Arc::new(AtomicBool::new(true)));
-    let checked = {
+    let checks = {
         let (directory, busy) = (directory.clone(), Arc::clone(&busy));
         tokio::task::spawn_blocking(move || {
-            let before = names(&directory);
-            let checked: Vec<_> = (0..200).map(|_| may_open(&directory, &test_ownership())).collect();
+            let before = file_names(&directory);
+            let results: Vec<_> = (0..200).map(|_| may_open(&directory, &test_ownership())).collect();
             busy.store(false, Ordering::Relaxed);
-            (before == names(&directory), checked)
+            (before == file_names(&directory), results)
         })
     };
     let client = client_with(&*test, 1_000_000).await;
@@ -86,40 +86,40 @@ async fn a_store_is_checked_beside_a_node_that_writes() {
         completed(&*test, &client).await;
         test.store.sqlite().empty_log().await.unwrap();
     }
-    let (is_same, checked) = checked.await.unwrap();
+    let (is_same, results) = checks.await.unwrap();
     assert!(is_same);
-    assert_eq!(checked, vec![Ok(()); 200]);
+    assert_eq!(results, vec![Ok(()); 200]);
 }
 
 #[tokio::test]
-async fn what_opening_refuses_is_refused_in_the_same_words() {
-    let test = used().await;
+async fn checking_and_opening_refuse_with_the_same_error() {
+    let test = store_with_log().await;
     let directory = test.directory.path().join("store");
     test.store.close();
     assert_eq!(may_open(&directory, &test_ownership()), Ok(()));
     let wrong = check::may_open(&directory, Some(&test_vault(&[9])), &test_ownership(), Upgrading::default());
     assert_eq!(wrong, Err(OpenError::Refused(StoreError::WrongKey)));
 
-    let is_refused = || {
+    let assert_refused = || {
         let refusal = open(test.directory.path()).unwrap_err();
         assert_eq!(may_open(&directory, &test_ownership()), Err(OpenError::Refused(refusal)));
     };
     let file = directory.join("sakshi.db");
     Connection::open(&file).unwrap().pragma_update(None, "user_version", 1_000).unwrap();
-    is_refused();
+    assert_refused();
     fs::write(&file, "something else that is no database").unwrap();
-    is_refused();
+    assert_refused();
     fs::write(&file, "").unwrap();
-    is_refused();
+    assert_refused();
     fs::remove_file(&file).unwrap();
-    is_refused();
+    assert_refused();
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_from_here_is_not_refused() {
+async fn an_inaccessible_store_is_reported_as_unreadable() {
     let file = tempfile::NamedTempFile::new().unwrap();
-    let beyond = may_open(&file.path().join("store"), &test_ownership());
-    assert!(matches!(beyond, Err(OpenError::Unreadable(StoreError::Unavailable(_)))), "{beyond:?}");
+    let inaccessible = may_open(&file.path().join("store"), &test_ownership());
+    assert!(matches!(inaccessible, Err(OpenError::Unreadable(StoreError::Unavailable(_)))), "{inaccessible:?}");
     let empty = tempfile::tempdir().unwrap();
     assert_eq!(may_open(&options(empty.path(), Arc::clone(&test_store().clock)).directory, &test_ownership()), Ok(()));
 }

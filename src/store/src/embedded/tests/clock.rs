@@ -1,4 +1,4 @@
-//! A clock that is set back, as machines' clocks sometimes are.
+//! A clock that is set back.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -15,10 +15,11 @@ use crate::conformance::TestStore;
 use crate::conformance::fixture::{WINDOW, client_with, counts, created, declining, event, registered, scanned};
 use crate::embedded::EmbeddedStore;
 
+/// A clock that the test sets to any time.
 #[derive(Debug)]
-struct Settable(AtomicI64);
+struct SettableClock(AtomicI64);
 
-impl Clock for Settable {
+impl Clock for SettableClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.0.load(Ordering::SeqCst))
     }
@@ -28,13 +29,14 @@ impl Clock for Settable {
     }
 }
 
-struct Adjusted {
+/// A store with a settable clock.
+struct ClockTestStore {
     store: EmbeddedStore,
-    clock: Arc<Settable>,
+    clock: Arc<SettableClock>,
     _directory: tempfile::TempDir,
 }
 
-impl TestStore for Adjusted {
+impl TestStore for ClockTestStore {
     fn store(&self) -> &Store {
         &self.store
     }
@@ -48,10 +50,10 @@ impl TestStore for Adjusted {
     }
 }
 
-impl Adjusted {
+impl ClockTestStore {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let clock = Arc::new(Settable(AtomicI64::new(START.millis())));
+        let clock = Arc::new(SettableClock(AtomicI64::new(START.millis())));
         let options =
             crate::embedded::EmbeddedOptions { clock: clock.clone(), ..options(directory.path(), test_store().clock) };
         Self { store: EmbeddedStore::open(options).unwrap(), clock, _directory: directory }
@@ -63,8 +65,8 @@ impl Adjusted {
 }
 
 #[tokio::test]
-async fn a_scan_that_was_counted_as_abandoned_and_is_answered_after_all_is_abandoned_no_more() {
-    let test = Adjusted::new();
+async fn a_scan_completed_after_the_clock_is_set_back_no_longer_counts_as_abandoned() {
+    let test = ClockTestStore::new();
     let client = client_with(&test, 10).await;
     let event = created(&test, event(&test, &client, 10)).await;
     let (first, second) = (scanned(&test, &event).await, scanned(&test, &event).await);

@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 #[test]
-fn sqlite_keeps_no_count_of_its_memory_and_has_nothing_that_nobody_uses() {
+fn sqlite_has_no_memory_statistics_and_no_unused_features() {
     let connection = Connection::open_in_memory().unwrap();
     let mut options = connection.prepare("PRAGMA compile_options").unwrap();
     let options: Vec<String> = options.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();

@@ -1,4 +1,4 @@
-//! Files that are damaged, not a store's, newer or missing: reported clearly, and left as they are.
+//! Damaged, foreign, newer and missing files: opening them reports an error and changes nothing.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,8 +7,8 @@ use super::{EmbeddedTestStore, open, test_store};
 use crate::conformance::fixture::{audited_balance, client_with, created, event, opened};
 use crate::{PageRequest, StoreError};
 
-/// Returns the database file of a store that was used and closed.
-async fn closed() -> (EmbeddedTestStore, PathBuf) {
+/// Returns a closed_store store with records, and the path of its database file.
+async fn closed_store() -> (EmbeddedTestStore, PathBuf) {
     let test = test_store();
     let client = client_with(&test, 500).await;
     for _ in 0..400 {
@@ -19,8 +19,8 @@ async fn closed() -> (EmbeddedTestStore, PathBuf) {
     (test, path)
 }
 
-/// Checks that opening reports a corrupt store and changes nothing. Returns the message.
-fn refused(test: &EmbeddedTestStore, path: &PathBuf) -> String {
+/// Asserts that opening is refused and leaves the file unchanged. Returns the message.
+fn assert_refused(test: &EmbeddedTestStore, path: &PathBuf) -> String {
     let before = fs::read(path).ok();
     let error = open(test.directory.path()).unwrap_err();
     assert_eq!(fs::read(path).ok(), before, "the file was changed");
@@ -32,11 +32,11 @@ fn refused(test: &EmbeddedTestStore, path: &PathBuf) -> String {
 
 #[tokio::test]
 async fn a_truncated_file_is_refused() {
-    let (test, path) = closed().await;
+    let (test, path) = closed_store().await;
     let whole = fs::read(&path).unwrap();
     for length in [whole.len() - 4_096, whole.len() / 2, 4_096, 1_000, 10] {
         fs::write(&path, &whole[..length]).unwrap();
-        refused(&test, &path);
+        assert_refused(&test, &path);
     }
     fs::write(&path, &whole).unwrap();
     let store = open(test.directory.path()).unwrap();
@@ -44,17 +44,17 @@ async fn a_truncated_file_is_refused() {
 }
 
 #[tokio::test]
-async fn a_file_that_was_emptied_or_removed_is_not_made_anew() {
-    let (test, path) = closed().await;
+async fn an_emptied_or_removed_file_is_not_created_again() {
+    let (test, path) = closed_store().await;
     fs::write(&path, b"").unwrap();
-    assert!(refused(&test, &path).contains("missing or empty"));
+    assert!(assert_refused(&test, &path).contains("missing or empty"));
     fs::remove_file(&path).unwrap();
-    assert!(refused(&test, &path).contains("missing or empty"));
+    assert!(assert_refused(&test, &path).contains("missing or empty"));
     assert!(!path.exists());
 }
 
 #[tokio::test]
-async fn a_log_without_its_database_is_not_thrown_away() {
+async fn a_log_without_its_database_is_not_deleted() {
     let directory = tempfile::tempdir().unwrap();
     fs::create_dir(directory.path().join("store")).unwrap();
     let log = directory.path().join("store/sakshi.db-wal");
@@ -82,33 +82,33 @@ async fn a_foreign_file_is_refused() {
 }
 
 #[tokio::test]
-async fn a_file_of_a_newer_program_is_refused() {
-    let (test, path) = closed().await;
+async fn a_file_of_a_newer_release_is_refused() {
+    let (test, path) = closed_store().await;
     rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
-    assert!(refused(&test, &path).contains("newer release"));
+    assert!(assert_refused(&test, &path).contains("newer release"));
 }
 
 #[tokio::test]
-async fn damage_that_shows_later_stops_the_store_and_is_said_from_then_on() {
-    let (test, path) = closed().await;
-    let number =
+async fn damage_found_by_a_read_stops_the_store_and_fails_every_later_call() {
+    let (test, path) = closed_store().await;
+    let query =
         |sql: &str| -> u32 { rusqlite::Connection::open(&path).unwrap().query_row(sql, [], |row| row.get(0)).unwrap() };
-    let first = (number("SELECT rootpage FROM sqlite_schema WHERE name = 'ledger_list'") as usize - 1) * 4_096;
+    let first = (query("SELECT rootpage FROM sqlite_schema WHERE name = 'ledger_list'") as usize - 1) * 4_096;
     let mut bytes = fs::read(&path).unwrap();
     bytes[first..first + 4_096].fill(0xA5);
     fs::write(&path, &bytes).unwrap();
     let store = open(test.directory.path()).unwrap();
-    assert_eq!(store.check().await, Ok(()), "the damage is not seen yet");
-    let seen = store.audit().await.unwrap_err();
-    assert!(matches!(seen, StoreError::Corrupt(_)), "{seen:?}");
-    assert_eq!(store.check().await, Err(seen.clone()), "even what touches no damaged page");
-    assert_eq!(store.sqlite().read(|_| Ok(())).await, Err(seen));
+    assert_eq!(store.check().await, Ok(()), "the damage is not found yet");
+    let damage = store.audit().await.unwrap_err();
+    assert!(matches!(damage, StoreError::Corrupt(_)), "{damage:?}");
+    assert_eq!(store.check().await, Err(damage.clone()), "even a call that reads no damaged page");
+    assert_eq!(store.sqlite().read(|_| Ok(())).await, Err(damage));
     store.close();
     assert!(path.exists());
 }
 
 #[tokio::test]
-async fn a_list_of_events_whose_counts_are_damaged_is_unreadable() {
+async fn a_list_of_events_with_damaged_values_is_unreadable() {
     let test = test_store();
     let client = client_with(&test, 5).await;
     let event = created(&test, event(&test, &client, 5)).await;
@@ -140,12 +140,12 @@ async fn a_list_of_events_whose_counts_are_damaged_is_unreadable() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_opened_again_has_everything() {
-    let (test, _) = closed().await;
+async fn a_reopened_store_has_all_records() {
+    let (test, _) = closed_store().await;
     let store = open(test.directory.path()).unwrap();
     let client = store.audit().await.unwrap()[0].client.clone();
-    let again = EmbeddedTestStore { store, clock: test.clock.clone(), directory: tempfile::tempdir().unwrap() };
-    assert_eq!(audited_balance(&again, &client).await, 100);
-    opened(&again, &client).await;
-    assert_eq!(audited_balance(&again, &client).await, 99);
+    let reopened = EmbeddedTestStore { store, clock: test.clock.clone(), directory: tempfile::tempdir().unwrap() };
+    assert_eq!(audited_balance(&reopened, &client).await, 100);
+    opened(&reopened, &client).await;
+    assert_eq!(audited_balance(&reopened, &client).await, 99);
 }

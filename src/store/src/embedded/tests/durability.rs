@@ -1,7 +1,7 @@
-//! A killed process: everything that it had answered is still stored.
+//! Every call that was answered before the process is killed is stored.
 //!
-//! The process is this test binary once more, running only the test named [`CHILD`], which works
-//! for as long as it lives and prints every answer it got.
+//! The process is this test binary, running only the test [`CHILD`]. It works until it is killed, and prints every
+//! answer that it got.
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Write};
@@ -28,7 +28,7 @@ const EVENT: &str = "SAKSHI_TEST_EVENT";
 /// More rows than the child can write.
 const ALL: PageRequest = PageRequest { page: 1, page_size: 1_000_000 };
 
-/// Makes the command run the child on a store, for the client of an event or only to open it.
+/// Makes the command run the child on a store. Without an event, the child only opens the store.
 pub(super) fn run_child<'a>(command: &'a mut Command, directory: &Path, event: Option<EventId>) -> &'a mut Command {
     command.args([CHILD, "--exact", "--nocapture", "--test-threads=1"]).env(DIRECTORY, directory);
     match event {
@@ -37,38 +37,39 @@ pub(super) fn run_child<'a>(command: &'a mut Command, directory: &Path, event: O
     }
 }
 
-fn say(words: &str, what: &dyn std::fmt::Display) {
+/// Prints a line with the kind of an answer and its value.
+fn report(kind: &str, value: &dyn std::fmt::Display) {
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{words} {what}").unwrap();
+    writeln!(out, "{kind} {value}").unwrap();
     out.flush().unwrap();
 }
 
-/// Opens, completes, claims, registers and reports, and prints each answer.
+/// Opens, completes, claims, registers and reports in a loop, and prints each answer.
 async fn work(test: &EmbeddedTestStore, event: &Event) {
     let party = flow_fixture::party(test).await;
     for round in 0_u64.. {
         let guest = scanned(test, event).await;
-        say("opened", &guest);
+        report("opened", &guest);
         let outcome = test.store.complete_transaction(completing(guest, 1)).await.unwrap();
         assert!(matches!(outcome, CompleteOutcome::Completed { queued: Some(_), .. }), "{outcome:?}");
-        say("registered", &guest);
+        report("registered", &guest);
         let flow = flow_fixture::opened(test, flow_fixture::wealth(test, &party)).await;
-        let reported = flow_fixture::accepted(test, &flow, ShortReport::Data(1, "RAW", 1)).await.unwrap();
-        say("reported", &reported.id);
+        let delivery = flow_fixture::accepted(test, &flow, ShortReport::Data(1, "RAW", 1)).await.unwrap();
+        report("reported", &delivery.id);
         let open = opening(test, &event.client);
         let id = open.pending.id;
         let outcome = test.store.open_transaction(open).await.unwrap();
         assert!(matches!(outcome, OpenOutcome::Opened { .. }));
-        say("opened", &id);
+        report("opened", &id);
         if round % 3 == 0 {
             continue;
         }
         let outcome = test.store.complete_transaction(completing(id, 1)).await.unwrap();
         let CompleteOutcome::Completed { queued: Some(delivery), .. } = outcome else { panic!("{outcome:?}") };
-        say("completed", &id);
+        report("completed", &id);
         if round % 3 == 1 {
             assert!(test.store.claim_delivery(delivery.id, id.into()).await.unwrap());
-            say("claimed", &format!("{} {id}", delivery.id));
+            report("claimed", &format!("{} {id}", delivery.id));
         }
     }
 }
@@ -79,7 +80,7 @@ fn the_child_works_until_it_is_killed() {
     let clock = Arc::new(ManualClock::starting_at(super::START));
     let store = match EmbeddedStore::open(options(&directory, Arc::clone(&clock))) {
         Ok(store) => store,
-        Err(error) => return say("\nrefused", &error),
+        Err(error) => return report("\nrefused", &error),
     };
     let Ok(event) = std::env::var(EVENT) else { return };
     let event: EventId = event.parse().unwrap();
@@ -90,21 +91,21 @@ fn the_child_works_until_it_is_killed() {
     });
 }
 
-/// Runs a child, and kills it after `wanted` answers. Returns its answers, from complete lines.
-fn answers_until_killed(directory: &Path, event: EventId, wanted: usize) -> Vec<(String, String)> {
+/// Runs a child and kills it after `answers_wanted` answers. Returns the answers that it printed in complete lines.
+fn answers_until_killed(directory: &Path, event: EventId, answers_wanted: usize) -> Vec<(String, String)> {
     let mut command = Command::new(std::env::current_exe().unwrap());
     let mut child = run_child(&mut command, directory, Some(event)).stdout(Stdio::piped()).spawn().unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap());
     let (mut answers, mut line) = (Vec::new(), String::new());
     while output.read_line(&mut line).unwrap() > 0 {
-        if let Some((word @ ("opened" | "completed" | "claimed" | "registered" | "reported"), what)) =
+        if let Some((kind @ ("opened" | "completed" | "claimed" | "registered" | "reported"), value)) =
             line.trim_end_matches('\n').split_once(' ')
             && line.ends_with('\n')
         {
-            answers.push((word.to_owned(), what.to_owned()));
+            answers.push((kind.to_owned(), value.to_owned()));
         }
         line.clear();
-        if answers.len() == wanted {
+        if answers.len() == answers_wanted {
             child.kill().unwrap();
         }
     }
@@ -113,56 +114,57 @@ fn answers_until_killed(directory: &Path, event: EventId, wanted: usize) -> Vec<
 }
 
 #[test]
-fn whatever_was_answered_before_a_kill_is_there_after_it() {
+fn every_answered_call_survives_a_kill() {
     let first = test_store();
     let directory = &first.directory;
-    let mut party = None;
+    let mut created_event = None;
     crate::conformance::run(async {
         let client = client_with(&first, 1_000_000).await;
-        party = Some(created(&first, event(&first, &client, 1_000_000)).await);
+        created_event = Some(created(&first, event(&first, &client, 1_000_000)).await);
     });
-    let party = party.unwrap();
+    let test_event = created_event.unwrap();
     first.store.close();
     let mut claimed_before = HashSet::new();
-    for wanted in [50, 400, 1_500, 3_000] {
-        let answers = answers_until_killed(directory.path(), party.id, wanted);
-        assert!(answers.len() >= wanted, "the child worked");
+    for answers_wanted in [50, 400, 1_500, 3_000] {
+        let answers = answers_until_killed(directory.path(), test_event.id, answers_wanted);
+        assert!(answers.len() >= answers_wanted, "the child stopped early");
         let store = open(directory.path()).unwrap();
         let test = EmbeddedTestStore { store, clock: first.clock.clone(), directory: tempfile::tempdir().unwrap() };
         crate::conformance::run(async {
-            for (word, what) in &answers {
-                check(&test, word, what, &mut claimed_before).await;
+            for (kind, value) in &answers {
+                check_answer(&test, kind, value, &mut claimed_before).await;
             }
-            check_event(&test, &party, &answers).await;
-            let spent = 1_000_000 - audited_balance(&test, &party.client).await;
-            assert!(spent >= answers.iter().filter(|(word, _)| word == "opened").count() as u64);
+            check_event(&test, &test_event, &answers).await;
+            let spent = 1_000_000 - audited_balance(&test, &test_event.client).await;
+            assert!(spent >= answers.iter().filter(|(kind, _)| kind == "opened").count() as u64);
             test.store.abandon_attempts().await.unwrap();
         });
         test.store.close();
     }
 }
 
-async fn check(test: &EmbeddedTestStore, word: &str, what: &str, claimed_before: &mut HashSet<u64>) {
-    if word == "claimed" {
-        let (id, txn) = what.split_once(' ').unwrap();
+/// Checks that the store has the result of an answered call.
+async fn check_answer(test: &EmbeddedTestStore, kind: &str, value: &str, claimed_before: &mut HashSet<u64>) {
+    if kind == "claimed" {
+        let (id, txn) = value.split_once(' ').unwrap();
         let (id, txn): (u64, TxnId) = (id.parse().unwrap(), txn.parse().unwrap());
-        assert!(claimed_before.insert(id), "no position is used twice");
+        assert!(claimed_before.insert(id), "no delivery id is used twice");
         assert_eq!(test.store.claim_delivery(DeliveryId(id), txn.into()).await, Ok(false));
-        let kept = test.store.load_delivery(txn.into()).await.unwrap().unwrap();
-        assert!(kept.id == DeliveryId(id) && kept.claimed_at.is_some(), "{kept:?}");
+        let delivery = test.store.load_delivery(txn.into()).await.unwrap().unwrap();
+        assert!(delivery.id == DeliveryId(id) && delivery.claimed_at.is_some(), "{delivery:?}");
         return;
     }
-    if word == "reported" {
-        let id: u64 = what.parse().unwrap();
+    if kind == "reported" {
+        let id: u64 = value.parse().unwrap();
         let due = test.store.due_deliveries(Some(DeliveryId(id - 1)), None, 1).await.unwrap().remove(0);
         let Subject::Flow { flow, webhook } = due.subject else { panic!("{due:?}") };
-        assert_eq!(due.id, DeliveryId(id), "it waits for its attempt");
+        assert_eq!(due.id, DeliveryId(id), "the delivery waits for its attempt");
         assert!(test.store.load_webhook(flow, webhook).await.unwrap().is_some());
         return;
     }
-    let id: TxnId = what.parse().unwrap();
+    let id: TxnId = value.parse().unwrap();
     let record = test.store.load_transaction(id).await.unwrap();
-    match word {
+    match kind {
         "completed" | "registered" => assert!(matches!(record, Some(TransactionRecord::Completed(_)))),
         _ => assert!(record.is_some()),
     }
@@ -170,11 +172,11 @@ async fn check(test: &EmbeddedTestStore, word: &str, what: &str, claimed_before:
     assert_eq!(delivery.is_some(), matches!(record, Some(TransactionRecord::Completed(_))));
 }
 
-/// Checks that every guest with an answer is on the list, and that the event's counts are right.
+/// Checks that the list has every guest whose registration was answered, and that the event's counts are right.
 async fn check_event(test: &EmbeddedTestStore, event: &Event, answers: &[(String, String)]) {
     let listed = test.store.list_registrations(event.id, ALL.into()).await.unwrap();
-    let listed: HashSet<String> = listed.items.iter().map(|one| one.guest.txn.to_string()).collect();
-    assert!(answers.iter().filter(|(word, _)| word == "registered").all(|(_, guest)| listed.contains(guest)));
+    let listed: HashSet<String> = listed.items.iter().map(|registration| registration.guest.txn.to_string()).collect();
+    assert!(answers.iter().filter(|(kind, _)| kind == "registered").all(|(_, guest)| listed.contains(guest)));
     let counts = test.store.load_event(event.id).await.unwrap().unwrap().counts;
     assert_eq!(counts.registrations as usize, listed.len());
     assert!(counts.scans >= counts.registrations.into() && counts.scans <= u64::from(counts.registrations) + 24 * 4);

@@ -1,4 +1,4 @@
-//! Nothing of what was erased is left in the files of the store, in its log, or in a backup.
+//! Erased data is in no file of the store: not in its log, and not in a backup.
 
 use std::collections::HashSet;
 use std::fs;
@@ -16,22 +16,22 @@ use crate::conformance::{TestStore, run};
 use crate::embedded::backup;
 use crate::{Sealed, Vault};
 
-/// Bytes that identify a piece of a sealed record.
-const PIECE: usize = 16;
+/// Bytes per piece; a piece identifies a part of a sealed record.
+const PIECE_BYTES: usize = 16;
 
 /// Returns every piece in the files of a directory.
-fn pieces(directory: &Path) -> HashSet<[u8; PIECE]> {
+fn file_pieces(directory: &Path) -> HashSet<[u8; PIECE_BYTES]> {
     let files = fs::read_dir(directory).unwrap().map(|file| fs::read(file.unwrap().path()).unwrap());
     files.flat_map(|file| file.array_windows().copied().collect::<Vec<_>>()).collect()
 }
 
-/// Returns the pieces of a sealed record; one that is on two pages is in none of the files.
-fn of(sealed: &Sealed) -> impl Iterator<Item = [u8; PIECE]> {
-    sealed.as_bytes().chunks_exact(PIECE).map(|piece| piece.try_into().unwrap())
+/// Returns the pieces of a sealed record. A piece that spans two pages is in no file.
+fn record_pieces(sealed: &Sealed) -> impl Iterator<Item = [u8; PIECE_BYTES]> {
+    sealed.as_bytes().chunks_exact(PIECE_BYTES).map(|piece| piece.try_into().unwrap())
 }
 
-/// Registers a guest whose sealed outcome holds `size` bytes. Returns the outcome.
-async fn registered(test: &impl TestStore, event: &Event, size: usize) -> (TxnId, Sealed) {
+/// Registers a guest whose sealed outcome contains `size` bytes. Returns the sealed outcome.
+async fn register_guest(test: &impl TestStore, event: &Event, size: usize) -> (TxnId, Sealed) {
     let id = scanned(test, event).await;
     let outcome = Vault::new(&[vec![7; 32].into()]).unwrap().seal(id.as_bytes(), &vec![b'x'; size]);
     let complete = crate::CompleteTransaction { outcome: outcome.clone(), ..completing(id, 1) };
@@ -40,38 +40,44 @@ async fn registered(test: &impl TestStore, event: &Event, size: usize) -> (TxnId
 }
 
 #[test]
-fn no_byte_of_an_erased_record_is_left_in_the_files_or_in_a_backup() {
+fn the_files_and_a_backup_contain_no_byte_of_an_erased_record() {
     run(async {
         let test = &test_store();
         let directory = test.directory.path().join("store");
         let client = client_with(test, 200).await;
-        let (one, all) = (created(test, event(test, &client, 99)).await, created(test, event(test, &client, 99)).await);
+        let (event_with_erased_guests, erased_event) =
+            (created(test, event(test, &client, 99)).await, created(test, event(test, &client, 99)).await);
         let mut guests = Vec::new();
-        // Small ones share a page, and large ones have pages of their own.
+        // Small records share a page, and large records fill several pages.
         for size in [200, 300, 9_000, 200, 70_000, 250, 4_000] {
-            guests.push((registered(test, &one, size).await, registered(test, &all, size).await));
+            guests.push((
+                register_guest(test, &event_with_erased_guests, size).await,
+                register_guest(test, &erased_event, size).await,
+            ));
         }
-        let before = pieces(&directory);
-        let known = |sealed: &Sealed, pieces: &HashSet<_>| of(sealed).filter(|piece| pieces.contains(piece)).count();
-        for ((_, mine), (_, others)) in &guests {
-            assert!(known(mine, &before) > 0 && known(others, &before) > 0);
+        let before = file_pieces(&directory);
+        let count =
+            |sealed: &Sealed, pieces: &HashSet<_>| record_pieces(sealed).filter(|piece| pieces.contains(piece)).count();
+        for ((_, guest), (_, guest_of_event)) in &guests {
+            assert!(count(guest, &before) > 0 && count(guest_of_event, &before) > 0);
         }
-        let (gone, stays) = guests.split_at(5);
-        for ((id, _), _) in gone {
+        let (erased, remaining) = guests.split_at(5);
+        for ((id, _), _) in erased {
             test.store().erase(ErasureSubject::Transaction(*id)).await.unwrap();
         }
-        test.store().erase(ErasureSubject::Event(all.id)).await.unwrap();
+        test.store().erase(ErasureSubject::Event(erased_event.id)).await.unwrap();
         let copy = test.directory.path().join("copy");
         fs::create_dir(&copy).unwrap();
         let clock = Arc::new(ManualClock::starting_at(test.now()));
         backup(&directory, &copy.join("copy.db"), clock, &vault()).unwrap();
-        for left in [pieces(&directory), pieces(&copy)] {
-            for ((_, mine), (_, others)) in gone {
-                assert_eq!((known(mine, &left), known(others, &left)), (0, 0), "of {} bytes", mine.size());
+        for pieces in [file_pieces(&directory), file_pieces(&copy)] {
+            for ((_, guest), (_, guest_of_event)) in erased {
+                let counts = (count(guest, &pieces), count(guest_of_event, &pieces));
+                assert_eq!(counts, (0, 0), "{} bytes", guest.size());
             }
-            for ((_, mine), (_, others)) in stays {
-                assert!(known(mine, &left) > 0);
-                assert_eq!(known(others, &left), 0, "of {} bytes", others.size());
+            for ((_, guest), (_, guest_of_event)) in remaining {
+                assert!(count(guest, &pieces) > 0);
+                assert_eq!(count(guest_of_event, &pieces), 0, "{} bytes", guest_of_event.size());
             }
         }
     });

@@ -1,4 +1,4 @@
-//! A file and its installation.
+//! The installation that owns a file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::{OpenError, Ownership, StoreError};
 
 const FILE: &str = "store/sakshi.db";
 
-fn of(text: &str) -> Ownership {
+fn owned_by(text: &str) -> Ownership {
     Ownership { owner: text.parse().unwrap(), takes_over: None }
 }
 
@@ -22,31 +22,31 @@ fn open(directory: &Path, ownership: &Ownership) -> Result<EmbeddedStore, StoreE
     open_when_free(&crate::embedded::EmbeddedOptions { ownership: ownership.clone(), ..options(directory, clock) })
 }
 
-/// Checks that opening and inspecting it are refused in the same words.
-fn is_refused(directory: &Path, ownership: &Ownership) {
+/// Asserts that opening and checking refuse the store with the same error.
+fn assert_refused(directory: &Path, ownership: &Ownership) {
     let refusal = open(directory, ownership).unwrap_err();
     assert!(matches!(refusal, StoreError::OtherInstallation { .. }), "{refusal}");
     assert_eq!(may_open(&directory.join("store"), ownership), Err(OpenError::Refused(refusal)));
 }
 
 #[test]
-fn a_file_is_refused_under_another_profile_or_authority_and_stays_as_it_was() {
+fn a_file_is_refused_unchanged_under_another_profile_or_authority() {
     let directory = tempfile::tempdir().unwrap();
-    let stage = of("stage https://one.example");
-    assert_eq!(may_open(&directory.path().join("store"), &stage), Ok(()), "there is none yet");
+    let stage = owned_by("stage https://one.example");
+    assert_eq!(may_open(&directory.path().join("store"), &stage), Ok(()), "without a store");
     open(directory.path(), &stage).unwrap().close();
     let file = || std::fs::read(directory.path().join(FILE)).unwrap();
     let before = file();
-    is_refused(directory.path(), &of("production https://one.example"));
-    is_refused(directory.path(), &of("stage https://other.example"));
+    assert_refused(directory.path(), &owned_by("production https://one.example"));
+    assert_refused(directory.path(), &owned_by("stage https://other.example"));
     assert!(file() == before);
     open(directory.path(), &stage).unwrap();
 }
 
 #[test]
-fn a_file_that_does_not_say_whose_it_is_is_refused_and_becomes_nobodys() {
+fn a_file_without_an_owner_is_refused_unchanged() {
     let directory = tempfile::tempdir().unwrap();
-    let stage = of("stage https://one.example");
+    let stage = owned_by("stage https://one.example");
     open(directory.path(), &stage).unwrap().close();
     let path = directory.path().join(FILE);
     Connection::open(&path).unwrap().execute("DELETE FROM installation", []).unwrap();
@@ -58,43 +58,46 @@ fn a_file_that_does_not_say_whose_it_is_is_refused_and_becomes_nobodys() {
 }
 
 #[test]
-fn a_file_is_moved_to_the_installation_that_takes_it_over_and_not_back() {
+fn a_file_belongs_to_the_installation_that_took_it_over() {
     let directory = tempfile::tempdir().unwrap();
-    let before = of("stage https://one.example");
+    let before = owned_by("stage https://one.example");
     open(directory.path(), &before).unwrap().close();
-    let moving = Ownership { takes_over: Some(before.owner.clone()), ..of("stage https://two.example") };
-    for ownership in [&moving, &moving, &of("stage https://two.example")] {
+    let moving = Ownership { takes_over: Some(before.owner.clone()), ..owned_by("stage https://two.example") };
+    for ownership in [&moving, &moving, &owned_by("stage https://two.example")] {
         assert_eq!(may_open(&directory.path().join("store"), ownership), Ok(()));
         open(directory.path(), ownership).unwrap().close();
     }
-    is_refused(directory.path(), &before);
+    assert_refused(directory.path(), &before);
 }
 
 #[test]
-fn looking_at_a_file_needs_no_lock_and_leaves_nothing_behind() {
+fn checking_a_file_needs_no_lock_and_creates_no_file() {
     let directory = tempfile::tempdir().unwrap();
-    let looked = directory.path().join("100% #1?");
-    let ownership = of("stage https://one.example");
-    let store = open(&looked, &ownership).unwrap();
-    assert_eq!(may_open(&looked.join("store"), &ownership), Ok(()), "while it is open");
-    is_refused_by_look(&looked);
+    let unusual = directory.path().join("100% #1?");
+    let stage = owned_by("stage https://one.example");
+    let store = open(&unusual, &stage).unwrap();
+    assert_eq!(may_open(&unusual.join("store"), &stage), Ok(()), "while it is open");
+    assert_check_refuses(&unusual);
     store.close();
     let names = || {
-        std::fs::read_dir(looked.join("store"))
+        std::fs::read_dir(unusual.join("store"))
             .unwrap()
             .map(|entry| entry.unwrap().file_name())
             .collect::<std::collections::BTreeSet<_>>()
     };
     let before = names();
-    is_refused_by_look(&looked);
+    assert_check_refuses(&unusual);
     assert_eq!(names(), before);
     let other = Connection::open(directory.path().join("sakshi.db")).unwrap();
     other.execute_batch("CREATE TABLE other (row INTEGER)").unwrap();
-    let refused = may_open(directory.path(), &ownership);
-    assert!(matches!(refused, Err(OpenError::Refused(StoreError::Corrupt(_)))), "another program's file: {refused:?}");
+    let refused = may_open(directory.path(), &stage);
+    assert!(
+        matches!(refused, Err(OpenError::Refused(StoreError::Corrupt(_)))),
+        "the file of another program: {refused:?}"
+    );
 }
 
-fn is_refused_by_look(directory: &Path) {
-    let other = may_open(&directory.join("store"), &of("production https://one.example"));
+fn assert_check_refuses(directory: &Path) {
+    let other = may_open(&directory.join("store"), &owned_by("production https://one.example"));
     assert!(matches!(other, Err(OpenError::Refused(StoreError::OtherInstallation { .. }))), "{other:?}");
 }

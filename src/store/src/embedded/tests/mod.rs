@@ -1,4 +1,4 @@
-//! The embedded store: the properties of every store, and failures of files, disks and processes.
+//! The embedded store: the conformance suite, and failures of files, disks and processes.
 
 mod audit_log;
 mod backup;
@@ -37,7 +37,7 @@ use crate::{Store, StoreError, Upgrading, Vault};
 
 const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
-/// A store in a directory of its own, with a clock that the test moves.
+/// A store in a temporary directory, with a clock that the test advances.
 struct EmbeddedTestStore {
     store: EmbeddedStore,
     clock: Arc<ManualClock>,
@@ -57,19 +57,19 @@ fn options(directory: &Path, clock: Arc<ManualClock>) -> EmbeddedOptions {
     }
 }
 
-/// Returns the keys of the tests' stores.
+/// Returns the vault of the tests.
 fn vault() -> Arc<Vault> {
     Arc::new(test_vault(&[7]))
 }
 
-/// Opens a store once no other process has its files: a process that another test is starting holds every open file for
+/// Opens a store as soon as no process has its files open: the processes that other tests start inherit open files for
 /// a moment.
 pub(crate) fn open_when_free(options: &EmbeddedOptions) -> Result<EmbeddedStore, StoreError> {
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         match EmbeddedStore::open(options.clone()) {
-            Err(StoreError::InUse(_)) if begun.elapsed() < TIMEOUT => std::thread::yield_now(),
-            opened => return opened,
+            Err(StoreError::InUse(_)) if started.elapsed() < TIMEOUT => std::thread::yield_now(),
+            result => return result,
         }
     }
 }
@@ -114,7 +114,7 @@ mod conformance {
     crate::store_conformance!(test_store());
 }
 
-/// The store in memory, as fuzzing uses it.
+/// The store in memory, which the fuzzer uses.
 mod in_memory {
     use futures_util::FutureExt as _;
 
@@ -122,7 +122,7 @@ mod in_memory {
     use crate::ResealCursor;
     use crate::conformance::ClockedStore;
     use crate::conformance::fixture::{audited_balance, completed};
-    use crate::embedded::database::connection::STATEMENTS;
+    use crate::embedded::database::connection::STATEMENTS_CACHED;
     use crate::engine::embedded::EmbeddedEngine;
     use crate::engine::embedded::statements::text_count;
     use crate::operations::Store;
@@ -139,22 +139,23 @@ mod in_memory {
 
     crate::store_conformance!(every_property_holds: _nothing = () => test_store());
 
-    /// Statements are cached by the thread that executes them.
+    /// Statements are counted per thread, and a store in memory uses the thread of the test.
     #[test]
-    fn a_connection_keeps_every_statement_that_the_properties_need() {
+    fn a_connection_caches_every_statement_that_the_suite_needs() {
         every_property_holds();
-        assert!((100..=STATEMENTS).contains(&text_count()), "{}", text_count());
+        assert!((100..=STATEMENTS_CACHED).contains(&text_count()), "{}", text_count());
     }
 
     #[tokio::test]
-    async fn a_step_that_fails_half_way_leaves_nothing_and_the_next_one_is_carried_out() {
-        const TAKES_ALL: &str = "UPDATE client_record SET balance = 0";
+    async fn a_job_that_fails_halfway_is_rolled_back() {
+        const EMPTY_BALANCES: &str = "UPDATE client_record SET balance = 0";
         let test = test_store();
         let client = client_with(&test, 5).await;
-        let refused = test.store.sqlite().write(0, |db| db.change(TAKES_ALL, []).and_then(|_| db.change("no SQL", [])));
+        let refused =
+            test.store.sqlite().write(0, |db| db.change(EMPTY_BALANCES, []).and_then(|_| db.change("no SQL", [])));
         assert!(refused.await.is_err());
         let panics = test.store.sqlite().write(0, |db| -> rusqlite::Result<()> {
-            db.change(TAKES_ALL, [])?;
+            db.change(EMPTY_BALANCES, [])?;
             panic!("a bug")
         });
         assert!(panics.await.is_err());
@@ -162,7 +163,7 @@ mod in_memory {
     }
 
     #[tokio::test]
-    async fn sealing_anew_is_done_when_it_is_asked_for() {
+    async fn resealing_in_memory_completes_immediately() {
         let test = test_store();
         let client = client_with(&test, 5).await;
         completed(&test, &client).await;

@@ -1,4 +1,4 @@
-//! The embedded store against the models of every store.
+//! The embedded store against the models.
 
 use super::{test_store, test_store_with};
 

@@ -7,7 +7,7 @@ use crate::engine::embedded::statements::{Condition, End, Statement, can_end, te
 use crate::engine::{Column, ColumnKind, Form, Table};
 use crate::records::ALL;
 
-/// Returns every statement about a kind that an operation may execute.
+/// Returns the statements that operations may execute for a kind.
 fn statements(table: &'static Table) -> Vec<Statement> {
     let names = || table.fields.iter().map(|column| column.name);
     let mut statements = match table.form {
@@ -26,7 +26,7 @@ fn statements(table: &'static Table) -> Vec<Statement> {
             );
             statements.extend(integers().flat_map(|name| [Statement::Add(name, vec![]), Statement::Number(name)]));
             for name in integers() {
-                let all = vec![
+                let conditions = vec![
                     Condition::Below(name, name),
                     Condition::Before(name),
                     Condition::AtLeast(name),
@@ -34,12 +34,15 @@ fn statements(table: &'static Table) -> Vec<Statement> {
                     Condition::Is(name),
                     Condition::Version,
                 ];
-                statements.extend([Statement::Set(vec![name], End::Same, all.clone()), Statement::Add(name, all)]);
+                statements.extend([
+                    Statement::Set(vec![name], End::Same, conditions.clone()),
+                    Statement::Add(name, conditions),
+                ]);
             }
             if can_end(table) {
-                let of_ends =
+                let expiry =
                     [Statement::End, Statement::Purge, Statement::ExpireAt, Statement::ExpireLater, Statement::Keep];
-                statements.extend(of_ends.into_iter().chain([Statement::Ended]));
+                statements.extend(expiry.into_iter().chain([Statement::Ended]));
             }
             statements
         }
@@ -62,7 +65,7 @@ fn statements(table: &'static Table) -> Vec<Statement> {
     statements
 }
 
-/// Returns the steps of the plan of a statement.
+/// Returns the steps of a statement's query plan.
 fn plan(connection: &Connection, sql: &str) -> Vec<String> {
     let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
     let unbound = vec![rusqlite::types::Null; statement.parameter_count()];
@@ -70,15 +73,15 @@ fn plan(connection: &Connection, sql: &str) -> Vec<String> {
     rows.collect::<Result<_, _>>().unwrap()
 }
 
-/// Returns true if a statement may scan. Moves and erasures go through the keys of a kind: through rows in parts, and
-/// through an index, which has no rows, at once. A count up to a limit goes through the results of a search.
+/// Returns true if a step of a statement may scan. A scan of keys reads an index as a whole, because an index has no
+/// row numbers to continue from. A count up to a limit scans the results of a search.
 fn may_scan(table: &Table, statement: &Statement, step: &str) -> bool {
-    let is_of_keys = table.form == Form::Index && *statement == Statement::Scan && step.contains(" USING ");
-    is_of_keys || (*statement == Statement::Fewer && step == "SCAN (subquery-1)")
+    let scans_keys = table.form == Form::Index && *statement == Statement::Scan && step.contains(" USING ");
+    scans_keys || (*statement == Statement::Fewer && step == "SCAN (subquery-1)")
 }
 
 #[test]
-fn no_statement_of_any_kind_of_record_reads_a_whole_table_or_sorts_what_it_has_found() {
+fn no_statement_scans_a_table_or_sorts_its_results() {
     let test = test_store();
     test.store.close();
     let connection = Connection::open(test.directory.path().join("store/sakshi.db")).unwrap();

@@ -1,4 +1,4 @@
-//! Resealing: no value stays under the old key, and none is forgotten.
+//! Resealing leaves no value under the old key in the file.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use crate::records::{audit, transaction};
 use crate::vault::test_vault;
 use crate::{EncryptionKeyId, ResealCursor, Vault};
 
-/// Unsealed columns of blobs. Keys and members are unsealed too; the file reseals its canary by itself.
-const IN_THE_CLEAR: &[&str] = &[
+/// Unsealed columns of blobs, besides keys and members. The file reseals its canary when it is opened.
+const UNSEALED: &[&str] = &[
     "audit_list.hash",
     "audit_list.previous",
     "audit_push_record.hash",
@@ -48,17 +48,17 @@ const IN_THE_CLEAR: &[&str] = &[
 ];
 const CANARY: &str = "canary.box";
 
-/// Returns the sealed columns of records, as the file names them.
+/// Returns the sealed columns of records, as `table.column`.
 fn sealed_columns() -> BTreeSet<String> {
-    let of_table = |table: &'static Table| {
+    let table_columns = |table: &'static Table| {
         let form = if table.form == Form::List { "list" } else { "record" };
         let sealed = table.fields.iter().filter(|column| matches!(column.kind, ColumnKind::Sealed(_)));
         sealed.map(move |column| format!("{}_{form}.{}", table.name, column.name))
     };
-    sealed_tables().flat_map(of_table).collect()
+    sealed_tables().flat_map(table_columns).collect()
 }
 
-fn part_of(table: &Table) -> ResealCursor {
+fn cursor_at(table: &Table) -> ResealCursor {
     let part = sealed_tables().position(|other| other.name == table.name).unwrap();
     ResealCursor { part: u16::try_from(part).unwrap(), ..ResealCursor::default() }
 }
@@ -79,21 +79,21 @@ fn columns(file: &Connection) -> Vec<(String, String, String)> {
         .unwrap()
 }
 
-/// Returns the columns with a value that begins as one under this key.
-fn under(file: &Connection, key: EncryptionKeyId) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
+/// Returns the columns that have a value sealed under this key.
+fn columns_under(file: &Connection, key: EncryptionKeyId) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
     for (table, column, _) in columns(file) {
         let sql = format!("SELECT count(*) FROM {table} WHERE substr(CAST(\"{column}\" AS BLOB), 1, 4) = ?1");
         let values: i64 = file.query_row(&sql, [key.0], |row| row.get(0)).unwrap();
         if values > 0 {
-            found.insert(format!("{table}.{column}"));
+            names.insert(format!("{table}.{column}"));
         }
     }
-    found
+    names
 }
 
-/// Returns the store opened again with these keys; the first seals.
-fn reopened(test: &mut EmbeddedTestStore, keys: &[u8]) -> Arc<Vault> {
+/// Reopens the store with these keys; the first key seals. Returns the vault.
+fn reopen(test: &mut EmbeddedTestStore, keys: &[u8]) -> Arc<Vault> {
     test.store.close();
     let vault = Arc::new(test_vault(keys));
     let options = super::options(test.directory.path(), Arc::clone(&test.clock));
@@ -102,7 +102,7 @@ fn reopened(test: &mut EmbeddedTestStore, keys: &[u8]) -> Arc<Vault> {
 }
 
 #[tokio::test]
-async fn after_a_pass_everything_is_read_with_the_new_key_alone() {
+async fn after_a_pass_the_new_key_opens_every_value() {
     let mut test = test_store();
     let old = test_vault(&[7]);
     let filled = filled(&test, &old).await;
@@ -110,33 +110,34 @@ async fn after_a_pass_everything_is_read_with_the_new_key_alone() {
     let before = read(test.store(), &old, &filled).await;
     let mut sealed = sealed_columns();
     sealed.insert(CANARY.into());
-    assert_eq!(under(&file(&test), old.sealing_key()), sealed, "the store has a value of every kind");
+    assert_eq!(columns_under(&file(&test), old.sealing_key()), sealed, "every sealed column has a value");
 
-    let both = reopened(&mut test, &[8, 7]);
+    let both = reopen(&mut test, &[8, 7]);
     assert_eq!(read(test.store(), &both, &filled).await, before);
     let first = pass(test.store()).await;
     assert!(first.resealed > 0 && first.left.is_empty(), "{first:?}");
-    assert_eq!(under(&file(&test), old.sealing_key()), BTreeSet::new());
+    assert_eq!(columns_under(&file(&test), old.sealing_key()), BTreeSet::new());
     let second = pass(test.store()).await;
     assert_eq!((second.looked_at, second.resealed, second.left.len()), (first.looked_at, 0, 0));
 
-    let new = reopened(&mut test, &[8]);
+    let new = reopen(&mut test, &[8]);
     assert_eq!(read(test.store(), &new, &filled).await, before);
 }
 
 #[test]
-fn every_column_of_blobs_is_sealed_anew_or_known_to_be_in_the_clear() {
+fn every_blob_column_is_resealed_or_listed_as_unsealed() {
     let test = test_store();
     test.store.close();
-    let blobs =
-        columns(&file(&test)).into_iter().filter(|(_, column, of_type)| of_type == "BLOB" && !column.starts_with('_'));
+    let blobs = columns(&file(&test))
+        .into_iter()
+        .filter(|(_, column, column_type)| column_type == "BLOB" && !column.starts_with('_'));
     let blobs: BTreeSet<_> = blobs.map(|(table, column, _)| format!("{table}.{column}")).collect();
-    let clear = IN_THE_CLEAR.iter().chain([&CANARY]).map(|column| (*column).to_owned());
-    assert_eq!(sealed_columns().into_iter().chain(clear).collect::<BTreeSet<_>>(), blobs);
+    let unsealed = UNSEALED.iter().chain([&CANARY]).map(|column| (*column).to_owned());
+    assert_eq!(sealed_columns().into_iter().chain(unsealed).collect::<BTreeSet<_>>(), blobs);
 }
 
 #[tokio::test]
-async fn values_that_no_key_opens_are_left_and_told_of() {
+async fn values_that_no_key_opens_are_left_and_reported() {
     let mut test = test_store();
     let client = client_with(&test, 5).await;
     for _ in 0..3 {
@@ -144,18 +145,18 @@ async fn values_that_no_key_opens_are_left_and_told_of() {
     }
     let lost = test_vault(&[7]).sealing_key();
     // The canary moves to the second key, so that the store opens without the first one.
-    reopened(&mut test, &[8, 7]);
+    reopen(&mut test, &[8, 7]);
     opened(&test, &client).await;
-    reopened(&mut test, &[9, 8]);
-    let told = pass(test.store()).await;
-    assert_eq!((told.left.into_iter().collect::<Vec<_>>(), told.resealed), (vec![(lost, 3)], 1));
+    reopen(&mut test, &[9, 8]);
+    let result = pass(test.store()).await;
+    assert_eq!((result.left.into_iter().collect::<Vec<_>>(), result.resealed), (vec![(lost, 3)], 1));
 }
 
 #[tokio::test]
-async fn an_entry_of_the_audit_log_is_sealed_anew_and_says_the_same() {
+async fn a_resealed_audit_entry_keeps_its_text_and_hash() {
     let mut test = test_store();
     let first = test.store.append_audit("an entry".into()).await.unwrap();
-    reopened(&mut test, &[8, 7]);
+    reopen(&mut test, &[8, 7]);
     assert_eq!(pass(test.store()).await.resealed, 1);
     assert_eq!(test.store.audit_log(0, 10).await, Ok(vec![first.clone()]));
     let second = test.store.append_audit("another".into()).await.unwrap();
@@ -163,14 +164,14 @@ async fn an_entry_of_the_audit_log_is_sealed_anew_and_says_the_same() {
 }
 
 #[tokio::test]
-async fn a_step_is_bounded_and_goes_on_where_the_one_before_ended() {
+async fn a_step_is_bounded_and_continues_where_the_previous_step_ended() {
     let mut test = test_store();
     let client = client_with(&test, 20).await;
     for _ in 0..10 {
         opened(&test, &client).await;
     }
-    reopened(&mut test, &[8, 7]);
-    let mut from = part_of(&transaction::TRANSACTION);
+    reopen(&mut test, &[8, 7]);
+    let mut from = cursor_at(&transaction::TRANSACTION);
     let part = from.part;
     for resealed in [4, 4, 2] {
         let step = test.store.reseal(from, 4).await.unwrap();
@@ -182,13 +183,13 @@ async fn a_step_is_bounded_and_goes_on_where_the_one_before_ended() {
 }
 
 #[tokio::test]
-async fn a_step_that_ends_within_a_list_goes_on_with_its_next_entry() {
+async fn a_step_that_ends_within_a_list_continues_with_its_next_entry() {
     let mut test = test_store();
     for number in 1..=3 {
         test.store.append_audit(format!("entry {number}")).await.unwrap();
     }
-    reopened(&mut test, &[8, 7]);
-    let first = test.store.reseal(part_of(&audit::AUDIT_LOG), 2).await.unwrap();
+    reopen(&mut test, &[8, 7]);
+    let first = test.store.reseal(cursor_at(&audit::AUDIT_LOG), 2).await.unwrap();
     let second = test.store.reseal(first.next.unwrap(), 2).await.unwrap();
     assert_eq!((first.resealed, second.resealed), (2, 1));
 }

@@ -1,4 +1,4 @@
-//! Sweeps: the records removed, the limit, and the records kept.
+//! Sweeps: which records they remove, and how many.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,8 @@ use crate::conformance::upkeep::abandoned_scans;
 use crate::conformance::{TestStore, run};
 use crate::{CompleteOutcome, CompleteTransaction, OpenOutcome, Page, PatchEventOutcome, PresentedCredential, Swept};
 
-async fn completed_without_hook(
+/// Completes a transaction that has no webhook.
+async fn complete_without_webhook(
     test: &impl TestStore,
     client: &sakshi_domain::ids::ClientId,
 ) -> sakshi_domain::ids::TxnId {
@@ -30,16 +31,16 @@ async fn completed_without_hook(
 }
 
 #[test]
-fn a_result_is_swept_once_after_its_time() {
+fn a_result_is_swept_once_after_its_expiry() {
     run(async {
         let test = &test_store();
         let client = client_with(test, 1).await;
-        let id = completed_without_hook(test, &client).await;
+        let id = complete_without_webhook(test, &client).await;
         test.advance(RESULT_TTL - Duration::from_millis(1));
         assert_eq!(test.store().sweep(test.now(), 10).await, Ok(Swept::default()));
         assert!(test.store().load_transaction(id).await.unwrap().is_some());
         test.advance(Duration::from_millis(1));
-        assert_eq!(test.store().load_transaction(id).await, Ok(None), "it is gone for readers before it is swept");
+        assert_eq!(test.store().load_transaction(id).await, Ok(None), "an expired record is hidden before it is swept");
         assert_eq!(test.store().complete_transaction(completing(id, 1)).await, Ok(CompleteOutcome::NotFound));
         assert_eq!(test.store().sweep(test.now(), 10).await, Ok(Swept { transactions: 1, ..Swept::default() }));
         assert_eq!(test.store().sweep(test.now(), 10).await, Ok(Swept::default()));
@@ -47,11 +48,11 @@ fn a_result_is_swept_once_after_its_time() {
 }
 
 #[test]
-fn a_sweep_removes_nothing_whose_time_has_not_passed_at_its_own_time() {
+fn a_sweep_removes_only_records_that_have_expired_at_the_given_time() {
     run(async {
         let test = &test_store();
         let (client, created) = (client_with(test, 1).await, test.now());
-        let id = completed_without_hook(test, &client).await;
+        let id = complete_without_webhook(test, &client).await;
         test.advance(RESULT_TTL);
         let just_before = test.now() - Duration::from_millis(1);
         assert_eq!(test.store().last_sweep().await, Ok(Some(created)));
@@ -60,13 +61,13 @@ fn a_sweep_removes_nothing_whose_time_has_not_passed_at_its_own_time() {
         assert_eq!(test.store().last_sweep().await, Ok(Some(just_before)), "a health check is no sweep");
         let far_ahead = test.now() + RESULT_TTL;
         assert_eq!(test.store().sweep(far_ahead, 10).await, Ok(Swept { transactions: 1, ..Swept::default() }));
-        assert_eq!(test.store().last_sweep().await, Ok(Some(test.now())), "nor later than the clock of the store");
+        assert_eq!(test.store().last_sweep().await, Ok(Some(test.now())), "limited by the store's clock");
         assert_eq!(test.store().load_transaction(id).await, Ok(None));
     });
 }
 
 #[test]
-fn an_expired_transaction_is_swept_once_after_the_grace() {
+fn an_expired_transaction_is_swept_once_after_the_grace_period() {
     run(async {
         let test = &test_store();
         let client = client_with(test, 1).await;
@@ -102,12 +103,12 @@ fn a_transaction_is_swept_only_after_its_delivery_has_ended() {
 }
 
 #[test]
-fn a_sweep_removes_exactly_as_many_as_it_may() {
+fn a_sweep_removes_records_up_to_its_limit() {
     run(async {
         let test = &test_store();
         let client = client_with(test, 10).await;
         for _ in 0..4 {
-            completed_without_hook(test, &client).await;
+            complete_without_webhook(test, &client).await;
             opened(test, &client).await;
         }
         test.advance(RESULT_TTL);
@@ -120,7 +121,7 @@ fn a_sweep_removes_exactly_as_many_as_it_may() {
 }
 
 #[test]
-fn idempotency_records_and_credentials_are_swept_after_their_time() {
+fn idempotency_records_and_credentials_are_swept_after_their_expiry() {
     run(async {
         let test = &test_store();
         let client = client_with(test, 1).await;
@@ -152,7 +153,7 @@ fn abandoned_scans_stay_counted_after_their_rows_are_swept() {
 }
 
 #[test]
-fn an_event_is_swept_with_its_registrations_and_without_its_deliveries() {
+fn an_event_is_swept_with_its_registrations_but_not_its_deliveries() {
     run(async {
         let test = &test_store();
         let client = client_with(test, 20).await;
@@ -176,7 +177,7 @@ fn an_event_is_swept_with_its_registrations_and_without_its_deliveries() {
         assert_eq!(
             Some(receiver(test.store(), &due).await),
             event.terms.webhook_url,
-            "a delivery that has not ended outlives its event"
+            "an unfinished delivery outlives its event"
         );
         assert!(test.store().claim_delivery(due.id, due.subject).await.unwrap());
         let attempt = Attempt::answered(200, 1);
@@ -191,7 +192,7 @@ fn an_event_is_swept_with_its_registrations_and_without_its_deliveries() {
 }
 
 #[test]
-fn the_registrations_of_an_event_are_swept_a_bounded_number_at_a_time() {
+fn a_sweep_removes_a_bounded_number_of_registrations() {
     run(async {
         let test = &test_store();
         let client = client_with(test, 20).await;
@@ -213,22 +214,22 @@ fn the_registrations_of_an_event_are_swept_a_bounded_number_at_a_time() {
         assert_eq!(
             test.store().sweep(test.now(), 3).await.unwrap().events,
             9,
-            "three guests, what they shared, and their traits"
+            "three guests, their claims and their traits"
         );
-        assert_eq!(test.store().load_event(old.id).await, Ok(None), "nobody sees half of an event");
+        assert_eq!(test.store().load_event(old.id).await, Ok(None), "a partly swept event is hidden");
         let patch = test.store().patch_event(old.id, old.app.clone(), EventPatch::default()).await;
         assert_eq!(patch, Ok(PatchEventOutcome::NotFound));
         let mut rounds = Vec::new();
         for _ in 0..4 {
             rounds.push(test.store().sweep(test.now(), 3).await.unwrap().events);
         }
-        assert_eq!(rounds, [9, 6, 0, 0], "the four guests that were left, and three events");
+        assert_eq!(rounds, [9, 6, 0, 0], "the remaining four guests, and three events");
         assert!(test.store().load_event(longer.id).await.unwrap().is_some());
     });
 }
 
 #[test]
-fn reports_and_flows_are_swept_a_bounded_number_at_a_time() {
+fn a_sweep_removes_a_bounded_number_of_reports_and_flows() {
     run(async {
         let test = &test_store();
         let party = party(test).await;
@@ -241,6 +242,6 @@ fn reports_and_flows_are_swept_a_bounded_number_at_a_time() {
         for _ in 0..3 {
             rounds.push(test.store().sweep(test.now(), 3).await.unwrap().flows);
         }
-        assert_eq!(rounds, [9, 3, 0], "four flows, reports and names of webhooks, at most three of each at a time");
+        assert_eq!(rounds, [9, 3, 0], "four flows, reports and webhook names, at most three of each at once");
     });
 }

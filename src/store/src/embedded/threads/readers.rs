@@ -1,8 +1,8 @@
-//! Threads that read, and the queue that they share. Each has a connection that cannot write.
+//! Reader threads, each with a read-only connection, and the queue that they share.
 //!
-//! A reader that wakes up takes its share of all waiting jobs and reads them from one snapshot of the database, because
-//! waking up costs more than most reads. The snapshot is taken after the jobs were queued, so a read after an answered
-//! write sees that write.
+//! A reader that wakes up takes its share of the waiting jobs and executes them in one snapshot of the database,
+//! because waking up costs more than most reads. The snapshot begins after the jobs were queued, so a read sees every
+//! write that was answered before it.
 
 use std::collections::VecDeque;
 
@@ -11,76 +11,77 @@ use crate::embedded::database::statements::Database;
 use crate::error::StoreError;
 use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Number of reading threads, each with one connection.
+/// Number of reader threads.
 pub(crate) const READERS: usize = 2;
 
-/// Jobs that a reader takes at a time; few, so that a slow one delays little.
-const TOGETHER: usize = 16;
+/// Maximum number of jobs that a reader takes at once. It is low, so that a slow job delays few others.
+const SHARE_MAX: usize = 16;
 
 /// The queue of reads.
 pub(crate) struct Reads {
-    waiting: Mutex<Waiting>,
+    state: Mutex<QueueState>,
     queued: Condvar,
-    max: usize,
+    jobs_max: usize,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct QueueState {
     jobs: VecDeque<Box<dyn Job>>,
-    /// Number of sleeping readers, and of those that have been notified.
+    /// Number of sleeping readers, including the notified ones.
     asleep: usize,
+    /// Number of notified readers that have not woken up yet.
     notified: usize,
-    closed: bool,
+    is_closed: bool,
 }
 
 impl Reads {
-    /// Returns a queue for at most `max` reads.
-    pub(crate) fn new(max: usize) -> Self {
-        Self { waiting: Mutex::default(), queued: Condvar::new(), max }
+    /// Returns a queue for at most `jobs_max` reads.
+    pub(crate) fn new(jobs_max: usize) -> Self {
+        Self { state: Mutex::default(), queued: Condvar::new(), jobs_max }
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues a read, or refuses it at once when too many wait.
+    /// Queues a read, or refuses it immediately if the queue is full or closed.
     pub(crate) fn push(&self, job: Box<dyn Job>) -> Result<(), StoreError> {
-        let mut waiting = self.waiting();
-        if waiting.closed {
-            return Err(StoreError::unavailable("it is closed"));
+        let mut state = self.lock();
+        if state.is_closed {
+            return Err(StoreError::unavailable("the store is closed"));
         }
-        if waiting.jobs.len() >= self.max {
+        if state.jobs.len() >= self.jobs_max {
             return Err(StoreError::Overloaded);
         }
-        waiting.jobs.push_back(job);
-        if waiting.asleep > waiting.notified {
-            waiting.notified += 1;
-            drop(waiting);
+        state.jobs.push_back(job);
+        if state.asleep > state.notified {
+            state.notified += 1;
+            drop(state);
             self.queued.notify_one();
         }
         Ok(())
     }
 
-    /// Refuses later reads, and lets the readers end when the queue is empty.
+    /// Refuses further reads, and ends the readers when the queue is empty.
     pub(crate) fn close(&self) {
-        self.waiting().closed = true;
+        self.lock().is_closed = true;
         self.queued.notify_all();
     }
 
     /// Waits for jobs and takes a reader's share of them; `None` when the queue is closed and empty.
     fn take(&self) -> Option<Vec<Box<dyn Job>>> {
-        let mut waiting = self.waiting();
-        while waiting.jobs.is_empty() {
-            if waiting.closed {
+        let mut state = self.lock();
+        while state.jobs.is_empty() {
+            if state.is_closed {
                 return None;
             }
-            waiting.asleep += 1;
-            waiting = self.queued.wait(waiting).unwrap_or_else(PoisonError::into_inner);
-            waiting.asleep -= 1;
-            waiting.notified = waiting.notified.saturating_sub(1);
+            state.asleep += 1;
+            state = self.queued.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.asleep -= 1;
+            state.notified = state.notified.saturating_sub(1);
         }
-        let share = waiting.jobs.len().div_ceil(READERS).min(TOGETHER);
-        Some(waiting.jobs.drain(..share).collect())
+        let share = state.jobs.len().div_ceil(READERS).min(SHARE_MAX);
+        Some(state.jobs.drain(..share).collect())
     }
 }
 
@@ -97,9 +98,9 @@ mod interleavings {
     use crate::sync::Arc;
 
     /// A job that reads nothing.
-    struct Nothing;
+    struct EmptyJob;
 
-    impl Job for Nothing {
+    impl Job for EmptyJob {
         fn weight(&self) -> usize {
             0
         }
@@ -112,7 +113,7 @@ mod interleavings {
     }
 
     #[test]
-    fn in_no_interleaving_does_a_read_wait_while_every_reader_sleeps() {
+    fn no_interleaving_leaves_a_read_waiting_while_all_readers_sleep() {
         let explored = || {
             let reads = Arc::new(Reads::new(8));
             let readers: Vec<_> = (0..READERS)
@@ -126,17 +127,17 @@ mod interleavings {
             let writers: Vec<_> = (0..2)
                 .map(|_| {
                     let reads = Arc::clone(&reads);
-                    shuttle::thread::spawn(move || (0..2).for_each(|_| reads.push(Box::new(Nothing)).unwrap()))
+                    shuttle::thread::spawn(move || (0..2).for_each(|_| reads.push(Box::new(EmptyJob)).unwrap()))
                 })
                 .collect();
             writers.into_iter().for_each(|writer| writer.join().unwrap());
-            // They wake up by themselves: nothing else notifies them before it is closed.
-            while !reads.waiting().jobs.is_empty() {
+            // Only the pushes notify readers before the queue is closed.
+            while !reads.lock().jobs.is_empty() {
                 shuttle::thread::yield_now();
             }
             reads.close();
             assert_eq!(readers.into_iter().map(|reader| reader.join().unwrap()).sum::<usize>(), 4);
-            assert!(matches!(reads.push(Box::new(Nothing)), Err(StoreError::Unavailable(_))));
+            assert!(matches!(reads.push(Box::new(EmptyJob)), Err(StoreError::Unavailable(_))));
         };
         shuttle::check_random(explored, 20_000);
     }

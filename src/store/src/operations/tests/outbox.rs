@@ -19,15 +19,15 @@ use crate::records::delivery::of_subject;
 use crate::redis::NodeId;
 use crate::{Backlog, CompleteOutcome, CompleteTransaction, PresentedCredential, TransactionRecord};
 
-/// Orders of events that each test tries.
+/// Random schedules that each test tries.
 const SEEDS: u64 = 80;
 
 #[test]
-fn two_survivors_that_take_over_at_the_same_time_have_each_delivery_once() {
+fn concurrent_takeovers_move_each_delivery_to_one_survivor() {
     for seed in 0..SEEDS {
         run(async {
             let engine = SharedEngine::new();
-            // A node of another store, which was moved here, or one that was alive.
+            // A node of another store that was moved here, or a node of this cluster.
             let dead = engine.join_as(if seed % 2 == 0 { NodeId::ALONE } else { NodeId::generate() });
             let survivors = [engine.join(), engine.join()];
             let clients = dead.clients(5).await;
@@ -41,12 +41,12 @@ fn two_survivors_that_take_over_at_the_same_time_have_each_delivery_once() {
             join_all(survivors.iter().map(|node| node.replace(dead.id))).await;
             engine.end_disorder();
 
-            let held = [survivors[0].due(None, None, 100).await, survivors[1].due(None, None, 100).await];
-            let mut all = held.concat();
+            let queues = [survivors[0].due(None, None, 100).await, survivors[1].due(None, None, 100).await];
+            let mut all = queues.concat();
             all.sort_unstable();
             assert_eq!(all, waiting.keys().copied().collect::<Vec<_>>(), "{seed}");
             assert_eq!(dead.due(None, None, 100).await, []);
-            assert!(!survivors[0].finds(dead.id).await, "{seed}");
+            assert!(!survivors[0].lists_holder(dead.id).await, "{seed}");
             assert_eq!(dead.store.backlog().await.unwrap().deliveries, waiting.len() as u64);
             for delivery in &begun {
                 assert_eq!(dead.outcome(delivery.1).await, Some(DeliveryOutcome::Unknown), "{seed}");
@@ -57,8 +57,8 @@ fn two_survivors_that_take_over_at_the_same_time_have_each_delivery_once() {
                 );
             }
             for delivery in &waiting {
-                assert!(!dead.claim(delivery).await, "it is its own no more");
-                let holder = usize::from(held[1].contains(delivery.0));
+                assert!(!dead.claim(delivery).await, "the dead node no longer holds the delivery");
+                let holder = usize::from(queues[1].contains(delivery.0));
                 assert!(!survivors[1 - holder].claim(delivery).await && survivors[holder].claim(delivery).await);
                 survivors[holder].store.settle_delivery(*delivery.0, *delivery.1, DELIVERED).await.unwrap();
             }
@@ -68,11 +68,11 @@ fn two_survivors_that_take_over_at_the_same_time_have_each_delivery_once() {
 }
 
 #[test]
-fn a_claim_that_races_with_take_overs_is_the_only_attempt_and_its_outcome_is_kept() {
+fn a_claim_racing_with_takeovers_is_the_only_attempt_and_keeps_its_outcome() {
     for seed in 0..SEEDS {
         run(async {
             let engine = SharedEngine::new();
-            // It is declared dead, and continues.
+            // The slow node is declared dead, but continues.
             let (slow, one, other) = (engine.join(), engine.join(), engine.join());
             let waiting = slow.queue(&slow.clients(3).await, 16).await;
             engine.begin_disorder(seed);
@@ -80,13 +80,13 @@ fn a_claim_that_races_with_take_overs_is_the_only_attempt_and_its_outcome_is_kep
                 node.replace(slow.id).await;
                 node.attempt(&waiting).await
             };
-            let (mut made, by_one, by_other) = join!(slow.attempt(&waiting), survive(&one), survive(&other));
-            made.extend([by_one, by_other].concat());
-            // The next check finds what the previous one missed.
-            made.extend(survive(&one).await);
+            let (mut attempted, by_one, by_other) = join!(slow.attempt(&waiting), survive(&one), survive(&other));
+            attempted.extend([by_one, by_other].concat());
+            // The next takeover finds the deliveries that the previous one missed.
+            attempted.extend(survive(&one).await);
             engine.end_disorder();
-            made.sort_unstable();
-            assert_eq!(made, waiting.keys().copied().collect::<Vec<_>>(), "{seed}: one attempt at each");
+            attempted.sort_unstable();
+            assert_eq!(attempted, waiting.keys().copied().collect::<Vec<_>>(), "{seed}: one attempt of each delivery");
             for subject in waiting.values() {
                 assert_eq!(
                     slow.store.load_delivery(*subject).await.unwrap().unwrap().attempt,
@@ -96,7 +96,7 @@ fn a_claim_that_races_with_take_overs_is_the_only_attempt_and_its_outcome_is_kep
             }
             for node in [&slow, &one, &other] {
                 assert_eq!(node.due(None, None, 100).await, []);
-                assert_eq!(node.store.abandon_attempts().await, Ok(0), "no attempt is under way");
+                assert_eq!(node.store.abandon_attempts().await, Ok(0), "no attempt is in flight");
             }
             assert_eq!(slow.store.backlog().await, Ok(Backlog::default()));
         });
@@ -104,7 +104,7 @@ fn a_claim_that_races_with_take_overs_is_the_only_attempt_and_its_outcome_is_kep
 }
 
 #[test]
-fn nodes_that_take_each_other_for_dead_make_one_attempt_at_each_delivery() {
+fn nodes_that_declare_each_other_dead_attempt_each_delivery_once() {
     for seed in 0..SEEDS {
         run(async {
             let engine = SharedEngine::new();
@@ -112,19 +112,19 @@ fn nodes_that_take_each_other_for_dead_make_one_attempt_at_each_delivery() {
             let waiting = nodes[0].queue(&nodes[0].clients(3).await, 12).await;
             engine.begin_disorder(seed);
             let work = async |node: &Node| {
-                let mut made =
+                let mut attempted =
                     node.attempt(&waiting.iter().step_by(3).map(|(id, subject)| (*id, *subject)).collect()).await;
                 for dead in nodes.iter().filter(|dead| dead.id != node.id) {
                     node.replace(dead.id).await;
-                    made.extend(node.attempt(&waiting).await);
+                    attempted.extend(node.attempt(&waiting).await);
                 }
-                made
+                attempted
             };
-            let mut made = join_all(nodes.iter().map(&work)).await.concat();
-            made.extend(work(&nodes[1]).await);
+            let mut attempted = join_all(nodes.iter().map(&work)).await.concat();
+            attempted.extend(work(&nodes[1]).await);
             engine.end_disorder();
-            made.sort_unstable();
-            assert_eq!(made, waiting.keys().copied().collect::<Vec<_>>(), "{seed}");
+            attempted.sort_unstable();
+            assert_eq!(attempted, waiting.keys().copied().collect::<Vec<_>>(), "{seed}");
             for subject in waiting.values() {
                 assert_eq!(nodes[0].outcome(subject).await, Some(DeliveryOutcome::Delivered), "{seed}");
             }
@@ -133,7 +133,7 @@ fn nodes_that_take_each_other_for_dead_make_one_attempt_at_each_delivery() {
 }
 
 #[test]
-fn what_is_queued_for_a_dead_node_after_a_take_over_has_looked_is_found_by_the_next_look() {
+fn the_next_takeover_finds_deliveries_queued_during_the_previous_one() {
     for seed in 0..SEEDS {
         run(async {
             let engine = SharedEngine::new();
@@ -155,19 +155,19 @@ fn what_is_queued_for_a_dead_node_after_a_take_over_has_looked_is_found_by_the_n
             for id in late {
                 all.insert(dead.store.load_delivery(id.into()).await.unwrap().unwrap().id, id.into());
             }
-            assert_eq!(survivor.finds(dead.id).await, !dead.due(None, None, 100).await.is_empty(), "{seed}");
+            assert_eq!(survivor.lists_holder(dead.id).await, !dead.due(None, None, 100).await.is_empty(), "{seed}");
             survivor.replace(dead.id).await;
             assert_eq!(survivor.due(None, None, 100).await, all.into_keys().collect::<Vec<_>>(), "{seed}");
-            assert!(!survivor.finds(dead.id).await);
+            assert!(!survivor.lists_holder(dead.id).await);
 
-            // Nothing was left at the check; then a delivery was queued, and one begun.
+            // The takeover finished; afterwards one delivery is queued and another is claimed.
             let more = dead.queue(&clients, 2).await;
             assert!(dead.claim(more.first_key_value().unwrap()).await);
-            assert!(survivor.finds(dead.id).await);
+            assert!(survivor.lists_holder(dead.id).await);
             survivor.replace(dead.id).await;
             assert!(survivor.due(None, None, 100).await.contains(more.last_key_value().unwrap().0));
             assert_eq!(survivor.outcome(more.first_key_value().unwrap().1).await, Some(DeliveryOutcome::Unknown));
-            assert!(!survivor.finds(dead.id).await);
+            assert!(!survivor.lists_holder(dead.id).await);
         });
     }
 }
@@ -185,12 +185,12 @@ fn pages_over_several_partitions_have_no_gaps_and_are_in_order() {
         let mut all = Vec::new();
         for round in 0..6 {
             for (number, client) in clients.iter().enumerate() {
-                // The dead node has every third; the others have the same moments.
-                let on = if number % 3 == 0 { &dead } else { &node };
+                // Every third delivery is queued on the dead node.
+                let queueing_node = if number % 3 == 0 { &dead } else { &node };
                 let open = opening_with_hook(&node, client, Some(&format!("https://host{}.example/", round % 2)));
                 let id = open.pending.id;
-                on.store.open_transaction(open).await.unwrap();
-                on.complete(completing(id, 1)).await;
+                queueing_node.store.open_transaction(open).await.unwrap();
+                queueing_node.complete(completing(id, 1)).await;
                 all.push((node.store.load_delivery(id.into()).await.unwrap().unwrap().id, (number, round % 2)));
             }
             node.advance(Duration::from_millis(round % 2));
@@ -198,21 +198,24 @@ fn pages_over_several_partitions_have_no_gaps_and_are_in_order() {
         node.replace(dead.id).await;
         all.sort_unstable();
         for limit in [1, 2, 7, 50, 1_000] {
-            for of in [None, Some((0, 0)), Some((4, 1))] {
-                let expected: Vec<_> =
-                    all.iter().filter(|(_, its)| of.is_none_or(|of| *its == of)).map(|(id, _)| *id).collect();
-                let of = of.map(|(client, origin)| receiver(&clients[client], origin));
+            for filter in [None, Some((0, 0)), Some((4, 1))] {
+                let expected: Vec<_> = all
+                    .iter()
+                    .filter(|(_, target)| filter.is_none_or(|filter| *target == filter))
+                    .map(|(id, _)| *id)
+                    .collect();
+                let filter = filter.map(|(client, origin)| receiver(&clients[client], origin));
                 for start in [0, 1, expected.len() / 2, expected.len()] {
                     let mut read = Vec::new();
                     loop {
                         let after = read.last().copied().or(start.checked_sub(1).map(|before| expected[before]));
-                        let page = node.due(after, of.clone(), limit).await;
+                        let page = node.due(after, filter.clone(), limit).await;
                         read.extend(page.iter().copied());
                         if page.len() < limit {
                             break;
                         }
                     }
-                    assert_eq!(read, expected[start..], "{limit} {of:?} {start}");
+                    assert_eq!(read, expected[start..], "{limit} {filter:?} {start}");
                 }
             }
         }
@@ -220,7 +223,7 @@ fn pages_over_several_partitions_have_no_gaps_and_are_in_order() {
 }
 
 #[test]
-fn a_page_that_is_longer_than_what_is_read_at_once_is_whole() {
+fn a_page_larger_than_one_read_is_complete() {
     run(async {
         let node = SharedEngine::new().join();
         let clients = node.clients(2).await;
@@ -233,7 +236,7 @@ fn a_page_that_is_longer_than_what_is_read_at_once_is_whole() {
 }
 
 #[test]
-fn a_reader_that_goes_round_misses_nothing_though_the_clock_is_set_back_and_others_claim() {
+fn a_cycling_reader_misses_no_delivery_when_the_clock_jumps() {
     for seed in 0..SEEDS {
         run(async {
             let engine = SharedEngine::new();
@@ -246,14 +249,11 @@ fn a_reader_that_goes_round_misses_nothing_though_the_clock_is_set_back_and_othe
                     engine.clock.jump(i64::try_from(random.below(2_000)).unwrap() - 1_000);
                     let client = &clients[random.below(4) as usize];
                     for (id, subject) in node.queue(std::slice::from_ref(client), random.below(4) as usize).await {
-                        assert!(
-                            Some(id) > last.insert(subject.partition(), id),
-                            "{seed}: within a partition they rise"
-                        );
+                        assert!(Some(id) > last.insert(subject.partition(), id), "{seed}: ids rise within a partition");
                         waiting.insert(id, subject);
                     }
                 }
-                // As the dispatcher does: after a page that is not full it starts over.
+                // Like the dispatcher: a page that is not full ends the cycle.
                 let page = node.due(position, None, limit).await;
                 position = page.last().copied().filter(|_| page.len() == limit);
                 for id in page {
@@ -265,7 +265,7 @@ fn a_reader_that_goes_round_misses_nothing_though_the_clock_is_set_back_and_othe
                 if step > 60 && waiting.is_empty() {
                     break;
                 }
-                assert!(step < 60 + 120, "{seed}: {waiting:?} are never met");
+                assert!(step < 60 + 120, "{seed}: {waiting:?} are never returned");
             }
             assert_eq!(node.store.backlog().await, Ok(Backlog::default()));
         });
@@ -273,7 +273,7 @@ fn a_reader_that_goes_round_misses_nothing_though_the_clock_is_set_back_and_othe
 }
 
 #[test]
-fn a_delivery_waits_no_more_once_its_record_is_gone() {
+fn a_delivery_without_a_record_is_removed_from_the_outbox() {
     run(async {
         let engine = SharedEngine::new();
         let node = engine.join();
@@ -284,23 +284,23 @@ fn a_delivery_waits_no_more_once_its_record_is_gone() {
             }
         };
         forget_all().await;
-        assert_eq!(node.due(None, None, 100).await.len(), 12, "their records are there");
-        let gone = queued.values().take(7).map(|subject| Batch::new(vec![], vec![Op::Remove(of_subject(subject))]));
-        engine.apply(gone.collect()).await.unwrap();
+        assert_eq!(node.due(None, None, 100).await.len(), 12, "deliveries with records stay");
+        let removals = queued.values().take(7).map(|subject| Batch::new(vec![], vec![Op::Remove(of_subject(subject))]));
+        engine.apply(removals.collect()).await.unwrap();
         forget_all().await;
-        let left: Vec<_> = queued.keys().copied().skip(7).collect();
-        assert_eq!(node.due(None, None, 100).await, left);
+        let remaining: Vec<_> = queued.keys().copied().skip(7).collect();
+        assert_eq!(node.due(None, None, 100).await, remaining);
         assert_eq!(node.store.backlog().await.unwrap().deliveries, 5);
     });
 }
 
 #[test]
-fn a_node_that_got_a_copy_of_a_transaction_that_waits_is_told_of_its_end() {
+fn a_watcher_of_a_pending_transaction_is_notified_of_its_end() {
     for seed in 0..2 * SEEDS {
         run(async {
             let engine = SharedEngine::new();
-            let (ender, watcher) = (engine.join(), engine.join());
-            let id = opened(&ender, &client_with(&ender, 5).await).await.id;
+            let (ending_node, watcher) = (engine.join(), engine.join());
+            let id = opened(&ending_node, &client_with(&ending_node, 5).await).await.id;
             engine.begin_disorder(seed);
             let watch = async {
                 loop {
@@ -311,21 +311,22 @@ fn a_node_that_got_a_copy_of_a_transaction_that_waits_is_told_of_its_end() {
             };
             let end = async {
                 if seed % 2 == 0 {
-                    while ender.store.expire_transaction(id).await.is_err() {}
+                    while ending_node.store.expire_transaction(id).await.is_err() {}
                 } else {
-                    ender.complete(completing(id, 1)).await;
+                    ending_node.complete(completing(id, 1)).await;
                 }
             };
             let (seen, ()) = join!(watch, end);
-            let waits = matches!(seen, Some(TransactionRecord::Pending(_)));
-            let was_told = engine.told.lock().unwrap().contains(&(watcher.id.to_string(), id.as_bytes().to_vec()));
-            assert!(!waits || was_told, "{seed}: its copy waits for ever");
+            let is_pending = matches!(seen, Some(TransactionRecord::Pending(_)));
+            let is_notified =
+                engine.notices.lock().unwrap().contains(&(watcher.id.to_string(), id.as_bytes().to_vec()));
+            assert!(!is_pending || is_notified, "{seed}: the watcher's copy stays pending");
         });
     }
 }
 
 #[test]
-fn a_completion_whose_delivery_was_claimed_before_its_answer_arrived_frees_no_credential() {
+fn a_credential_stays_used_if_the_delivery_is_claimed_before_the_response() {
     for seed in 0..2 * SEEDS {
         run(async {
             let engine = SharedEngine::new();

@@ -1,4 +1,4 @@
-//! Resealing: no value stays under the old key, and none is forgotten.
+//! Resealing leaves no value under the old key.
 
 use std::collections::BTreeSet;
 
@@ -11,61 +11,61 @@ use crate::records::{ALL, event as events, transaction};
 use crate::vault::test_vault;
 use crate::{EncryptionKeyId, ResealCursor};
 
-/// Returns the same records under other keys; the first seals.
+/// Reopens the store with other keys; the first key seals.
 fn reopened(test: &MemoryTestStore, keys: &[u8]) -> MemoryTestStore {
     store_with(test.engine.clone(), test.clock.clone(), keys, test.store.node(), RETENTION)
 }
 
-/// Returns the fields with a value that begins as one under this key.
-async fn under(test: &MemoryTestStore, key: EncryptionKeyId) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
+/// Returns the fields that have a value sealed under this key, as `table.field`.
+async fn fields_under(test: &MemoryTestStore, key: EncryptionKeyId) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
     for table in ALL {
-        for key_of in test.engine.scan(table, ScanFrom::default(), usize::MAX).await.unwrap().keys {
+        for record_key in test.engine.scan(table, ScanFrom::default(), usize::MAX).await.unwrap().keys {
             let query = match table.form {
-                Form::Record => Query::Record(key_of),
-                Form::List => Query::entries(key_of, 1, u64::MAX),
+                Form::Record => Query::Record(record_key),
+                Form::List => Query::entries(record_key, 1, u64::MAX),
                 Form::Index => continue,
             };
             let mut answers = test.engine.read(vec![query]).await.unwrap();
             let rows: Vec<Vec<(&str, Value)>> = if table.form == Form::Record {
                 vec![answers.record().unwrap().unwrap().fields.into_iter().collect()]
             } else {
-                let names = || table.fields.iter().map(|column| column.name);
-                answers.entries().unwrap().into_iter().map(|values| names().zip(values).collect()).collect()
+                let columns = || table.fields.iter().map(|column| column.name);
+                answers.entries().unwrap().into_iter().map(|values| columns().zip(values).collect()).collect()
             };
             let is_under = |value: &Value| matches!(value, Value::Bytes(bytes) if bytes.starts_with(&key.0));
             let values = rows.into_iter().flatten().filter(|(_, value)| is_under(value));
-            found.extend(values.map(|(field, _)| format!("{}.{field}", table.name)));
+            names.extend(values.map(|(field, _)| format!("{}.{field}", table.name)));
         }
     }
-    found
+    names
 }
 
-fn part_of(name: &str) -> ResealCursor {
+fn cursor_at(name: &str) -> ResealCursor {
     let part = sealed_tables().position(|table| table.name == name).unwrap();
     ResealCursor { part: u16::try_from(part).unwrap(), ..ResealCursor::default() }
 }
 
 #[tokio::test]
-async fn after_a_pass_everything_is_read_with_the_new_key_alone() {
+async fn after_a_pass_the_new_key_opens_every_value() {
     let test = test_store();
     let old = test_vault(&[7]);
     let filled = filled(&test, &old).await;
     test.store.publish_snapshot(b"{}".to_vec()).await.unwrap();
     let before = read(&test.store, &old, &filled).await;
-    let of_table = |table: &'static crate::engine::Table| {
+    let sealed_fields = |table: &'static crate::engine::Table| {
         let sealed = table.fields.iter().filter(|column| matches!(column.kind, ColumnKind::Sealed(_)));
         sealed.map(|column| format!("{}.{}", table.name, column.name))
     };
-    let sealed: BTreeSet<_> = sealed_tables().flat_map(of_table).collect();
-    assert_eq!(under(&test, old.sealing_key()).await, sealed, "the store has a value of every kind");
+    let sealed: BTreeSet<_> = sealed_tables().flat_map(sealed_fields).collect();
+    assert_eq!(fields_under(&test, old.sealing_key()).await, sealed, "every sealed field has a value");
 
     let (both, new) = (test_vault(&[8, 7]), test_vault(&[8]));
     let test = reopened(&test, &[8, 7]);
     assert_eq!(read(&test.store, &both, &filled).await, before);
     let first = pass(&test.store).await;
     assert!(first.resealed > 0 && first.left.is_empty(), "{first:?}");
-    assert_eq!(under(&test, old.sealing_key()).await, BTreeSet::new());
+    assert_eq!(fields_under(&test, old.sealing_key()).await, BTreeSet::new());
     let second = pass(&test.store).await;
     assert_eq!((second.looked_at, second.resealed, second.left.len()), (first.looked_at, 0, 0));
 
@@ -74,7 +74,7 @@ async fn after_a_pass_everything_is_read_with_the_new_key_alone() {
 }
 
 #[tokio::test]
-async fn values_that_no_key_opens_are_left_and_told_of() {
+async fn values_that_no_key_opens_are_left_and_reported() {
     let test = test_store();
     let client = client_with(&test, 5).await;
     for _ in 0..3 {
@@ -83,19 +83,19 @@ async fn values_that_no_key_opens_are_left_and_told_of() {
     let lost = test_vault(&[7]).sealing_key();
     let test = reopened(&test, &[8]);
     opened(&test, &client).await;
-    let told = pass(&reopened(&test, &[9, 8]).store).await;
-    assert_eq!((told.left.into_iter().collect::<Vec<_>>(), told.resealed), (vec![(lost, 3)], 1));
+    let result = pass(&reopened(&test, &[9, 8]).store).await;
+    assert_eq!((result.left.into_iter().collect::<Vec<_>>(), result.resealed), (vec![(lost, 3)], 1));
 }
 
 #[tokio::test]
-async fn a_step_is_bounded_and_goes_on_where_the_one_before_ended() {
+async fn a_step_is_bounded_and_continues_where_the_previous_step_ended() {
     let test = test_store();
     let client = client_with(&test, 20).await;
     for _ in 0..10 {
         opened(&test, &client).await;
     }
     let test = reopened(&test, &[8, 7]);
-    let mut from = part_of(transaction::TRANSACTION.name);
+    let mut from = cursor_at(transaction::TRANSACTION.name);
     let after = from.part + 1;
     for resealed in [4, 4, 2] {
         let step = test.store.reseal(from.to_string().parse().unwrap(), 4).await.unwrap();
@@ -107,7 +107,7 @@ async fn a_step_is_bounded_and_goes_on_where_the_one_before_ended() {
 }
 
 #[tokio::test]
-async fn a_step_that_ends_within_a_list_goes_on_with_its_next_entry() {
+async fn a_step_that_ends_within_a_list_continues_with_its_next_entry() {
     let test = test_store();
     let client = client_with(&test, 20).await;
     let old = test_vault(&[7]);
@@ -115,20 +115,20 @@ async fn a_step_that_ends_within_a_list_goes_on_with_its_next_entry() {
         let event = created(&test, event(&test, &client, 9)).await;
         for number in 1..=3 {
             let guest = registered(&test, &event).await;
-            // Outcomes of the properties are under a key that no node has.
+            // The fixture seals outcomes under a key that no node has.
             let list = events::guests(client.partition(), event.id).of(&events::SHARED);
-            let sealed = old.seal(guest.as_bytes(), b"what was shared").into_bytes();
+            let sealed = old.seal(guest.as_bytes(), b"shared claims").into_bytes();
             let entry = vec![guest.as_bytes()[..].into(), sealed.into()];
             let ops = vec![Op::Rewrite(list, number, entry)];
             test.engine.commit(vec![Batch { ops, ..Batch::default() }]).await.unwrap();
         }
     }
     let test = reopened(&test, &[8, 7]);
-    let mut from = part_of(events::SHARED.name);
+    let mut from = cursor_at(events::SHARED.name);
     for resealed in [2, 2, 2] {
         let step = test.store.reseal(from.to_string().parse().unwrap(), 2).await.unwrap();
         assert_eq!((step.looked_at, step.resealed), (resealed, resealed));
         from = step.next.unwrap();
     }
-    assert!(!under(&test, old.sealing_key()).await.contains("shared.outcome"));
+    assert!(!fields_under(&test, old.sealing_key()).await.contains("shared.outcome"));
 }

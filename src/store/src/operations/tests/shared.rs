@@ -1,4 +1,4 @@
-//! Nodes that share their records, take calls in any order and lose answers.
+//! Nodes that share records. In disorder, their calls interleave at random and responses are lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -25,24 +25,24 @@ use crate::{CompleteOutcome, CompleteTransaction};
 
 pub(super) const DELIVERED: Attempt = Attempt::answered(200, 7);
 
-/// Nodes, and the transactions that they were notified of.
+/// Pairs of a notified node and an ended transaction.
 type Notices = BTreeSet<(String, Vec<u8>)>;
 
-/// Records shared by nodes. In disorder, calls take turns at random, and answers are lost: the call is then retried, or
-/// it fails.
+/// Records shared by nodes. In disorder, calls interleave at random, and responses are lost: the call is then retried
+/// or fails.
 #[derive(Clone)]
 pub(super) struct SharedEngine {
     pub(super) records: MemoryEngine,
     pub(super) clock: Arc<ManualClock>,
     pub(super) disorder: Arc<Mutex<Option<Random>>>,
-    /// The nodes that were notified of the end of a transaction.
-    pub(super) told: Arc<Mutex<Notices>>,
+    /// Notices of the end of a transaction.
+    pub(super) notices: Arc<Mutex<Notices>>,
 }
 
 impl SharedEngine {
     pub(super) fn new() -> Self {
         let clock = Arc::new(ManualClock::starting_at(Timestamp::from_millis(1_900_000_000_000)));
-        Self { records: MemoryEngine::new(clock.clone()), clock, disorder: Arc::default(), told: Arc::default() }
+        Self { records: MemoryEngine::new(clock.clone()), clock, disorder: Arc::default(), notices: Arc::default() }
     }
 
     pub(super) fn join(&self) -> Node {
@@ -62,7 +62,7 @@ impl SharedEngine {
         *self.disorder.lock().unwrap() = None;
     }
 
-    /// Returns true once in `times` calls, at random, in disorder.
+    /// Returns true with a chance of one in `times`, in disorder only.
     fn happens_once_in(&self, times: u64) -> bool {
         self.disorder.lock().unwrap().as_mut().is_some_and(|random| random.below(times) == 0)
     }
@@ -81,20 +81,21 @@ impl SharedEngine {
                 let record = self.records.read(vec![Query::Record(key.clone())]).await?.record()?.unwrap_or_default();
                 let watchers =
                     record.text(field).as_bytes().chunks(32).map(|node| String::from_utf8(node.to_vec()).unwrap());
-                self.told.lock().unwrap().extend(watchers.map(|node| (node, key.id.clone())));
+                self.notices.lock().unwrap().extend(watchers.map(|node| (node, key.id.clone())));
             }
         }
         Ok(applied)
     }
 
-    fn commit_as(&self, batches: Vec<Batch>, fails: bool) -> StoreFuture<Vec<Applied>> {
+    /// Applies batches, repeatedly in disorder. If `may_fail`, the response may be lost.
+    fn commit_in_disorder(&self, batches: Vec<Batch>, may_fail: bool) -> StoreFuture<Vec<Applied>> {
         let engine = self.clone();
         Box::pin(async move {
             engine.pause().await;
             while engine.happens_once_in(4) {
                 engine.apply(batches.clone()).await?;
                 engine.pause().await;
-                if fails && engine.happens_once_in(3) {
+                if may_fail && engine.happens_once_in(3) {
                     return Err(StoreError::unavailable("there was no answer in time"));
                 }
             }
@@ -121,11 +122,11 @@ impl Engine for SharedEngine {
     }
 
     fn commit(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
-        self.commit_as(batches, true)
+        self.commit_in_disorder(batches, true)
     }
 
     fn commit_until_answered(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
-        self.commit_as(batches, false)
+        self.commit_in_disorder(batches, false)
     }
 
     fn scan(&self, table: &'static Table, from: ScanFrom, limit: usize) -> StoreFuture<Scanned> {
@@ -172,7 +173,7 @@ impl Node {
         join_all((0..count).map(|_| client_with(self, 5_000))).await
     }
 
-    /// Queues deliveries for it, of several clients.
+    /// Queues deliveries of several clients for this node.
     pub(super) async fn queue(&self, clients: &[ClientId], count: usize) -> BTreeMap<DeliveryId, Subject> {
         let mut queued = BTreeMap::new();
         for number in 0..count {
@@ -182,13 +183,18 @@ impl Node {
         queued
     }
 
-    /// Returns its waiting deliveries.
-    pub(super) async fn due(&self, after: Option<DeliveryId>, of: Option<Receiver>, limit: usize) -> Vec<DeliveryId> {
-        let due = self.store.due_deliveries(after, of, limit).await.unwrap();
+    /// Returns the ids of this node's due deliveries.
+    pub(super) async fn due(
+        &self,
+        after: Option<DeliveryId>,
+        receiver: Option<Receiver>,
+        limit: usize,
+    ) -> Vec<DeliveryId> {
+        let due = self.store.due_deliveries(after, receiver, limit).await.unwrap();
         due.into_iter().map(|delivery| delivery.id).collect()
     }
 
-    /// Takes over from a node as heartbeats do: again until it has succeeded.
+    /// Takes over from a dead node, and retries until it succeeds.
     pub(super) async fn replace(&self, dead: NodeId) {
         while self.store.take_over(dead).await.is_err() {}
     }
@@ -197,20 +203,20 @@ impl Node {
         self.store.claim_delivery(*delivery.0, *delivery.1).await.unwrap()
     }
 
-    /// Attempts the permitted ones of these deliveries.
+    /// Claims and attempts these deliveries. Returns the ids of the claimed deliveries.
     pub(super) async fn attempt(&self, deliveries: &BTreeMap<DeliveryId, Subject>) -> Vec<DeliveryId> {
-        let mut made = Vec::new();
+        let mut attempted = Vec::new();
         for (id, subject) in deliveries {
             if self.claim((id, subject)).await {
-                made.push(*id);
+                attempted.push(*id);
                 self.engine.pause().await;
                 self.store.settle_delivery(*id, *subject, DELIVERED).await.unwrap();
             }
         }
-        made
+        attempted
     }
 
-    /// Completes a transaction, and retries until there is an answer.
+    /// Completes a transaction, and retries until a call succeeds.
     pub(super) async fn complete(&self, command: CompleteTransaction) -> CompleteOutcome {
         loop {
             if let Ok(outcome) = self.store.complete_transaction(command.clone()).await {
@@ -223,8 +229,8 @@ impl Node {
         self.store.load_delivery(*subject).await.unwrap().unwrap().attempt.map(|attempt| attempt.outcome)
     }
 
-    /// Returns true if the records list a node as one that may have deliveries.
-    pub(super) async fn finds(&self, dead: NodeId) -> bool {
+    /// Returns true if the dead node is still listed as a holder of deliveries.
+    pub(super) async fn lists_holder(&self, dead: NodeId) -> bool {
         self.store.holders().await.unwrap().iter().any(|(_, holder)| *holder == dead)
     }
 }

@@ -1,4 +1,4 @@
-//! The whole content of a store, key by key, as its engine reads it.
+//! The whole content of a store, as digests by key.
 
 use std::collections::BTreeMap;
 
@@ -10,31 +10,31 @@ use crate::engine::{Answer, Form, Key, Query, Value};
 use crate::records::ALL;
 use crate::records::installation::SWEPT;
 
-/// A digest for each key that holds something.
-pub(super) type Content = BTreeMap<Name, Digest>;
+/// The digests of all keys that have a value.
+pub(super) type Content = BTreeMap<KeyName, Digest>;
 /// The kind, the place and the id of a key.
-pub(super) type Name = (&'static str, u8, Vec<u8>);
+pub(super) type KeyName = (&'static str, u8, Vec<u8>);
 type Digest = [u8; 32];
 
-/// Every key that a store has had.
+/// Every key that the store has had so far.
 #[derive(Debug, Default)]
-pub(super) struct Keys(BTreeMap<Name, Key>);
+pub(super) struct Keys(BTreeMap<KeyName, Key>);
 
-fn name(key: &Key) -> Name {
+fn key_name(key: &Key) -> KeyName {
     (key.table.name, key.place.number(), key.id.clone())
 }
 
 impl Keys {
     /// Adds the current keys of a store.
-    pub(super) fn meet(&mut self, db: &Database) -> rusqlite::Result<()> {
+    pub(super) fn add_current(&mut self, db: &Database) -> rusqlite::Result<()> {
         for table in ALL {
-            self.0.extend(keys(db, table)?.into_iter().map(|key| (name(&key), key)));
+            self.0.extend(keys(db, table)?.into_iter().map(|key| (key_name(&key), key)));
         }
         Ok(())
     }
 
-    /// Returns the content under these keys and under all others of the store. Every value is found by its key, through
-    /// the index, and every key by a walk through its table: both must agree.
+    /// Returns the content under these keys and under all current keys. Values are looked up by key, through an index;
+    /// keys are also found by scanning their table. Both must agree.
     pub(super) fn content(&self, db: &Database) -> rusqlite::Result<Content> {
         let mut content = Content::new();
         for (name, key) in &self.0 {
@@ -42,15 +42,19 @@ impl Keys {
         }
         for table in ALL {
             for key in keys(db, table)? {
-                // A key that only a walk finds differs from all other content.
-                content.entry(name(&key)).or_insert(if self.0.contains_key(&name(&key)) { [0; 32] } else { [1; 32] });
+                // A key that only the scan finds gets a digest that no value has.
+                content.entry(key_name(&key)).or_insert(if self.0.contains_key(&key_name(&key)) {
+                    [0; 32]
+                } else {
+                    [1; 32]
+                });
             }
         }
         Ok(content)
     }
 }
 
-/// Returns true for the content of a new store, which has answered nothing.
+/// Returns true for the content of a new store.
 pub(super) fn is_new(content: &Content) -> bool {
     content.keys().all(|(table, ..)| *table == SWEPT.name)
 }
@@ -72,24 +76,24 @@ fn digest(db: &Database, key: &Key) -> rusqlite::Result<Option<Digest>> {
             }
             for (field, value) in record.fields {
                 context.update(field.as_bytes());
-                add(&mut context, &value);
+                add_value(&mut context, &value);
             }
         }
         Answer::Entries(entries) if entries.is_empty() => return Ok(None),
         Answer::Entries(entries) => entries.iter().for_each(|entry| {
             context.update(&entry.len().to_be_bytes());
-            entry.iter().for_each(|value| add(&mut context, value));
+            entry.iter().for_each(|value| add_value(&mut context, value));
         }),
         Answer::Members(members) if members.is_empty() => return Ok(None),
         Answer::Members(members) => members.iter().for_each(|(member, score)| {
-            add(&mut context, &member.as_slice().into());
+            add_value(&mut context, &member.as_slice().into());
             context.update(&score.to_be_bytes());
         }),
     }
     Ok(context.finish().as_ref().try_into().ok())
 }
 
-fn add(context: &mut Context, value: &Value) {
+fn add_value(context: &mut Context, value: &Value) {
     let bytes = match value {
         Value::Integer(number) => return context.update(&number.to_be_bytes()),
         Value::Text(text) => text.as_bytes(),

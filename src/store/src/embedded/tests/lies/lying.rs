@@ -1,7 +1,6 @@
-//! Disks that lie: about a sync, about a write, about its place, or about the bytes beside it.
+//! Disks that lie about a sync, a write, the position of a write, or the bytes beside it.
 //!
-//! No store can recover all that such a disk loses. Each case ends in one of the ways of [`Outcome`]; a table counts
-//! them.
+//! No store can recover everything that such a disk loses. Each case ends in an [`Outcome`], and a table counts them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
@@ -11,52 +10,52 @@ use sakshi_kit::random::Random;
 
 use super::cases;
 use super::content::is_new;
-use super::crashes::{differing, states_of};
-use super::look::{Case, Look, judge_all, look};
+use super::crashes::{differing_tables, states_with};
+use super::look::{Case, ReadResult, judge_all, open_and_read};
 use super::recording::Recording;
-use super::trace::{Change, DiskState, FileId, Rest};
+use super::trace::{Change, DiskState, FileId, Survivors};
 use crate::conformance::run;
 use crate::embedded::EmbeddedStore;
 use crate::{Audit, StoreError};
 
-/// The way in which a case ends, from the best to the worst.
+/// The outcome of a case, from the best to the worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Outcome {
     /// Everything answered is stored.
     Whole,
-    /// Opening is refused with a sentence.
+    /// Opening is refused with an ordinary error.
     Refused,
-    /// A read is refused with a sentence, and everything from then on.
+    /// A read is refused with an ordinary error, and so is every later call.
     Unreadable,
-    /// An earlier state, whole: the last answers are lost.
+    /// A complete earlier state: the last answers are lost.
     Earlier,
-    /// A state that never existed, and an audit of credits reports it.
+    /// A state that never existed, reported by an audit of credits.
     Audited,
-    /// A state that never existed, and SQLite's check of the whole file reports it.
+    /// A state that never existed, reported by SQLite's check of the whole file.
     Checked,
     /// A state that never existed, unnoticed.
     Unnoticed,
 }
 
-/// A lie, and its target.
+/// A lie and its target file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Lie {
-    /// No sync of the log does anything from some moment on, and then power fails.
+    /// Syncs of the log do nothing from some moment until a power cut.
     SyncOfLog,
-    /// The same for the database file.
+    /// Syncs of the database file do nothing from some moment until a power cut.
     SyncOfFile,
-    /// The same for both.
+    /// All syncs do nothing from some moment until a power cut.
     Sync,
     /// A write to the log is dropped.
     DropInLog,
     /// A write to the database file is dropped.
     DropInFile,
-    /// A write to the log goes elsewhere in the log.
+    /// A write to the log goes to another position in the log.
     MisdirectInLog,
-    /// A write to the database file goes elsewhere in it.
+    /// A write to the database file goes to another position in it.
     MisdirectInFile,
-    /// Power fails in a write to the log, and the rest of the touched sector of 4,096 bytes is lost too.
-    Beside,
+    /// A power cut during a write to the log destroys the whole sectors of 4,096 bytes that it touches.
+    WholeSectors,
 }
 
 impl Lie {
@@ -68,13 +67,13 @@ impl Lie {
         Self::DropInFile,
         Self::MisdirectInLog,
         Self::MisdirectInFile,
-        Self::Beside,
+        Self::WholeSectors,
     ];
 
-    /// Returns true if the lie concerns files of this kind.
-    const fn concerns(self, is_log: bool) -> bool {
+    /// Returns true if the lie affects logs, or database files.
+    const fn affects(self, is_log: bool) -> bool {
         match self {
-            Self::SyncOfLog | Self::DropInLog | Self::MisdirectInLog | Self::Beside => is_log,
+            Self::SyncOfLog | Self::DropInLog | Self::MisdirectInLog | Self::WholeSectors => is_log,
             Self::SyncOfFile | Self::DropInFile | Self::MisdirectInFile => !is_log,
             Self::Sync => true,
         }
@@ -85,8 +84,8 @@ fn below(random: &mut Random, bound: usize) -> usize {
     usize::try_from(random.below(bound.max(1) as u64)).unwrap()
 }
 
-/// Returns the files that are logs.
-fn logs(recording: &Recording) -> Vec<FileId> {
+/// Returns the ids of the log files.
+fn log_files(recording: &Recording) -> Vec<FileId> {
     let created = recording.changes.iter().filter_map(|change| match change {
         Change::Create { file, name } if name.ends_with("-wal") => Some(*file),
         _ => None,
@@ -94,55 +93,56 @@ fn logs(recording: &Recording) -> Vec<FileId> {
     created.collect()
 }
 
-/// Returns a random change to which the lie applies, once the store was open.
-fn moment(recording: &Recording, logs: &[FileId], lie: Lie, random: &mut Random) -> usize {
+/// Returns the index of a random change, after the store was opened, to which the lie applies.
+fn random_change(recording: &Recording, logs: &[FileId], lie: Lie, random: &mut Random) -> usize {
     let opened = recording.states[0].changes;
-    let is_one = |change: &Change| match change {
+    let is_target = |change: &Change| match change {
         Change::Sync { file, .. } => {
-            matches!(lie, Lie::Sync | Lie::SyncOfLog | Lie::SyncOfFile) && lie.concerns(logs.contains(file))
+            matches!(lie, Lie::Sync | Lie::SyncOfLog | Lie::SyncOfFile) && lie.affects(logs.contains(file))
         }
         Change::Write { file, bytes, .. } => {
             let is_frame_or_page = bytes.len() >= 24;
             !matches!(lie, Lie::Sync | Lie::SyncOfLog | Lie::SyncOfFile)
-                && lie.concerns(logs.contains(file))
+                && lie.affects(logs.contains(file))
                 && is_frame_or_page
         }
         _ => false,
     };
-    let all: Vec<usize> = (opened..recording.changes.len()).filter(|at| is_one(&recording.changes[*at])).collect();
-    all[below(random, all.len())]
+    let targets: Vec<usize> =
+        (opened..recording.changes.len()).filter(|at| is_target(&recording.changes[*at])).collect();
+    targets[below(random, targets.len())]
 }
 
-/// A case with a lie, and the events between the lie and its end.
+/// A case with a lie, and what happened between the lie and the crash.
 struct LyingCase {
     case: Case,
-    /// True if the log was copied into the file.
+    /// True if the log was copied into the database file.
     is_copied: bool,
     /// Number of syncs of the log.
     commits: usize,
 }
 
-/// Returns a case with this lie.
-fn case(recording: &Recording, logs: &[FileId], lie: Lie, random: &mut Random) -> LyingCase {
-    let from = moment(recording, logs, lie, random);
-    // A lie is most often noticed soon, and sometimes only much later.
-    let left = recording.changes.len() - from - 1;
-    let later = if random.below(3) == 0 { below(random, left + 1) } else { below(random, left.min(200) + 1) };
+/// Builds a case with this lie.
+fn lying_case(recording: &Recording, logs: &[FileId], lie: Lie, random: &mut Random) -> LyingCase {
+    let from = random_change(recording, logs, lie, random);
+    // Most crashes follow soon after the lie, and some only much later.
+    let remaining = recording.changes.len() - from - 1;
+    let later = if random.below(3) == 0 { below(random, remaining + 1) } else { below(random, remaining.min(200) + 1) };
     let at = from + 1 + later;
     let (mut state, mut garbled) = (DiskState::default(), None);
     for (number, change) in recording.changes[..at].iter().enumerate() {
         let is_lie = number == from;
         match (lie, change) {
             (Lie::Sync | Lie::SyncOfLog | Lie::SyncOfFile, Change::Sync { file, .. }) => {
-                state.follow(change, number >= from && lie.concerns(logs.contains(file)));
+                state.apply_change(change, number >= from && lie.affects(logs.contains(file)));
             }
             (Lie::DropInLog | Lie::DropInFile, _) if is_lie => {}
             (Lie::MisdirectInLog | Lie::MisdirectInFile, Change::Write { file, at, bytes }) if is_lie => {
                 let unit = if logs.contains(file) { 4_120 } else { 4_096 };
-                let elsewhere = (at % unit) + unit * random.below(at / unit + 4);
-                state.follow(&Change::Write { file: *file, at: elsewhere, bytes: bytes.clone() }, false);
+                let wrong_position = (at % unit) + unit * random.below(at / unit + 4);
+                state.apply_change(&Change::Write { file: *file, at: wrong_position, bytes: bytes.clone() }, false);
             }
-            (Lie::Beside, Change::Write { file, at, bytes }) if is_lie => {
+            (Lie::WholeSectors, Change::Write { file, at, bytes }) if is_lie => {
                 let first = at / 4_096 * 4_096;
                 let end = (at + bytes.len() as u64).div_ceil(4_096) * 4_096;
                 garbled = Some(Change::Write {
@@ -151,84 +151,88 @@ fn case(recording: &Recording, logs: &[FileId], lie: Lie, random: &mut Random) -
                     bytes: vec![0xA5; usize::try_from(end - first).unwrap()].into(),
                 });
             }
-            _ => state.follow(change, false),
+            _ => state.apply_change(change, false),
         }
         if garbled.is_some() {
             break;
         }
     }
     let at = if let Some(garbled) = garbled {
-        state.follow(&garbled, false);
+        state.apply_change(&garbled, false);
         from
     } else {
         at
     };
-    let rest = match lie {
-        Lie::Sync | Lie::SyncOfLog | Lie::SyncOfFile => Rest::ALL[below(random, Rest::ALL.len())],
-        _ => Rest::Everything,
+    let survivors = match lie {
+        Lie::Sync | Lie::SyncOfLog | Lie::SyncOfFile => Survivors::ALL[below(random, Survivors::ALL.len())],
+        _ => Survivors::Everything,
     };
     let since = recording.changes.get(from..at).unwrap_or_default();
     let is_copied = since.iter().any(|change| matches!(change, Change::Write { file, .. } if !logs.contains(file)));
     let commits =
         since.iter().filter(|change| matches!(change, Change::Sync { file, .. } if logs.contains(file))).count();
-    let how = format!("{lie:?} from {from}, then {rest:?}");
-    LyingCase { case: Case { files: state.after_crash(rest, random), is_marked: true, at, how }, is_copied, commits }
+    let description = format!("{lie:?} from {from}, then {survivors:?}");
+    let files = state.after_crash(survivors, random);
+    LyingCase { case: Case { files, is_marked: true, at, description }, is_copied, commits }
 }
 
 /// Returns true if SQLite's check of the whole file passes.
-fn is_whole(store: &EmbeddedStore) -> bool {
-    let mut found = None;
+fn passes_integrity_check(store: &EmbeddedStore) -> bool {
+    let mut result = None;
     run(async {
         let check = |sql: &'static str| {
             store.sqlite().read(move |db| db.connection.query_row(sql, [], |row| row.get::<_, String>(0)))
         };
-        found = Some(check("PRAGMA integrity_check(1)").await);
+        result = Some(check("PRAGMA integrity_check(1)").await);
     });
-    found.unwrap().is_ok_and(|verdict| verdict == "ok")
+    result.unwrap().is_ok_and(|verdict| verdict == "ok")
 }
 
-fn is_balanced(store: &EmbeddedStore) -> bool {
-    let mut found = None;
-    run(async { found = Some(store.audit().await) });
-    found.unwrap().is_ok_and(|audits| audits.iter().all(Audit::is_clean))
+fn passes_audit(store: &EmbeddedStore) -> bool {
+    let mut result = None;
+    run(async { result = Some(store.audit().await) });
+    result.unwrap().is_ok_and(|audits| audits.iter().all(Audit::is_clean))
 }
 
-/// Checks that a refusal has an ordinary message, not that of a defect.
-fn is_a_sentence(error: &StoreError) {
+/// Asserts that an error is an ordinary error, and not a panic.
+fn assert_ordinary(error: &StoreError) {
     assert!(!error.to_string().contains("panicked"), "{error}");
 }
 
 fn judge(recording: &Recording, directory: &Path, case: &Case) -> Outcome {
-    let (found, store) = look(directory, case, &recording.keys);
+    let (result, store) = open_and_read(directory, case, &recording.keys);
     let answered = recording.answered(case.at).unwrap_or(0);
-    match found {
-        Look::Refused(error) => {
-            is_a_sentence(&error);
+    match result {
+        ReadResult::Refused(error) => {
+            assert_ordinary(&error);
             Outcome::Refused
         }
-        Look::Unreadable(error) => {
-            is_a_sentence(&error);
+        ReadResult::Unreadable(error) => {
+            assert_ordinary(&error);
             Outcome::Unreadable
         }
-        Look::Content(content) => {
-            let found: Vec<usize> = states_of(recording, &content).collect();
-            if found.contains(&answered) || found.contains(&(answered + 1)) {
+        ReadResult::Content(content) => {
+            let states: Vec<usize> = states_with(recording, &content).collect();
+            if states.contains(&answered) || states.contains(&(answered + 1)) {
                 return Outcome::Whole;
             }
             let was_between =
                 recording.between.iter().any(|(before, between)| *before <= answered && *between == content);
-            if found.iter().any(|number| *number < answered) || was_between || is_new(&content) {
+            if states.iter().any(|number| *number < answered) || was_between || is_new(&content) {
                 return Outcome::Earlier;
             }
             let store = store.unwrap();
-            let outcome = match (is_balanced(&store), is_whole(&store)) {
+            let outcome = match (passes_audit(&store), passes_integrity_check(&store)) {
                 (false, _) => Outcome::Audited,
                 (true, false) => Outcome::Checked,
                 (true, true) => Outcome::Unnoticed,
             };
             if std::env::var_os("SAKSHI_LIES_SHOW").is_some() {
-                let kinds = differing(&recording.states[answered].content, &content);
-                eprintln!("{outcome:?} at {} ({}): {} {kinds:?}", case.at, recording.states[answered].step, case.how);
+                let tables = differing_tables(&recording.states[answered].content, &content);
+                eprintln!(
+                    "{outcome:?} at {} ({}): {} {tables:?}",
+                    case.at, recording.states[answered].step, case.description
+                );
             }
             outcome
         }
@@ -236,28 +240,28 @@ fn judge(recording: &Recording, directory: &Path, case: &Case) -> Outcome {
 }
 
 #[test]
-fn a_disk_that_lies_is_refused_or_goes_back_as_a_whole_where_that_can_be_known() {
+fn a_lie_about_the_log_is_refused_or_leaves_a_complete_earlier_state() {
     let count = cases("SAKSHI_LIES", 240, 20_000);
     let recording = Recording::shared();
-    let logs = logs(recording);
+    let logs = log_files(recording);
     let (_, mut random) = Random::of_this_run();
     let table: Mutex<BTreeMap<Lie, BTreeMap<Outcome, usize>>> = Mutex::default();
     let lies = Mutex::new(VecDeque::new());
-    let made = (0..count).map(|number| {
+    let cases = (0..count).map(|number| {
         let lie = Lie::ALL[number % Lie::ALL.len()];
-        let LyingCase { mut case, is_copied, commits } = case(recording, &logs, lie, &mut random);
-        case.how = format!("{number}: {}", case.how);
-        lies.lock().unwrap().push_back((case.how.clone(), lie, is_copied, commits));
+        let LyingCase { mut case, is_copied, commits } = lying_case(recording, &logs, lie, &mut random);
+        case.description = format!("{number}: {}", case.description);
+        lies.lock().unwrap().push_back((case.description.clone(), lie, is_copied, commits));
         case
     });
-    judge_all(made, |directory, case| {
+    judge_all(cases, |directory, case| {
         let outcome = judge(recording, directory, &case);
         let (_, lie, is_copied, commits) = {
             let mut lies = lies.lock().unwrap();
-            let place = lies.iter().position(|(how, ..)| *how == case.how).unwrap();
-            lies.remove(place).unwrap()
+            let index = lies.iter().position(|(description, ..)| *description == case.description).unwrap();
+            lies.remove(index).unwrap()
         };
-        hold(lie, is_copied, commits, outcome, &case);
+        assert_certain_effects(lie, is_copied, commits, outcome, &case);
         *table.lock().unwrap().entry(lie).or_default().entry(outcome).or_default() += 1;
     });
     for (lie, outcomes) in table.into_inner().unwrap() {
@@ -265,24 +269,24 @@ fn a_disk_that_lies_is_refused_or_goes_back_as_a_whole_where_that_can_be_known()
     }
 }
 
-/// Asserts the certain effects of a lie about the log alone: its chain of checksums breaks, and commits behind the
-/// break show it. If a log was left, all pages are checked.
-fn hold(lie: Lie, is_copied: bool, commits: usize, outcome: Outcome, case: &Case) {
+/// Asserts the certain effects of a lie about the log: the chain of checksums breaks, and later commits reveal the
+/// break. After a crash that left a log, all pages are checked.
+fn assert_certain_effects(lie: Lie, is_copied: bool, commits: usize, outcome: Outcome, case: &Case) {
     assert!(
         outcome != Outcome::Checked || !case.files.contains_key("sakshi.db-wal"),
-        "it was opened unchecked: {}",
-        case.how
+        "the file was opened unchecked: {}",
+        case.description
     );
-    if is_copied || !matches!(lie, Lie::SyncOfLog | Lie::DropInLog | Lie::MisdirectInLog | Lie::Beside) {
+    if is_copied || !matches!(lie, Lie::SyncOfLog | Lie::DropInLog | Lie::MisdirectInLog | Lie::WholeSectors) {
         return;
     }
-    let is_known = matches!(outcome, Outcome::Whole | Outcome::Refused | Outcome::Earlier);
-    assert!(is_known, "{outcome:?}, {}", case.how);
+    let is_expected = matches!(outcome, Outcome::Whole | Outcome::Refused | Outcome::Earlier);
+    assert!(is_expected, "{outcome:?}, {}", case.description);
     let is_one_write = matches!(lie, Lie::DropInLog | Lie::MisdirectInLog);
     assert!(
         !is_one_write || commits < 4 || outcome != Outcome::Earlier,
-        "{} commits are lost without a word: {}",
+        "{} commits are lost without an error: {}",
         commits,
-        case.how
+        case.description
     );
 }

@@ -1,4 +1,4 @@
-//! Disks that lose power at any write, and disks that lie.
+//! Power cuts at any write, disks that lie about their writes and syncs, and flipped bits.
 
 mod content;
 mod crashes;
@@ -11,9 +11,9 @@ mod records;
 mod trace;
 mod vfs;
 
-/// Returns the number of cases of a test: from the environment, or by the form of the run.
+/// Returns the number of cases of a test: from the environment variable, or by the length of the run.
 fn cases(variable: &str, short: usize, long: usize) -> usize {
     let is_long = std::env::var("SAKSHI_STORAGE").is_ok_and(|form| form == "long");
-    let set = std::env::var(variable).ok().and_then(|number| number.parse().ok());
-    set.unwrap_or(if is_long { long } else { short })
+    let override_count = std::env::var(variable).ok().and_then(|number| number.parse().ok());
+    override_count.unwrap_or(if is_long { long } else { short })
 }

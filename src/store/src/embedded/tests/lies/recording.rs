@@ -1,4 +1,4 @@
-//! A store at work on a watched disk, and its content after each answer.
+//! A recorded run of a store: every change of its files, and its content after each answer.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
@@ -9,8 +9,8 @@ use sakshi_kit::random::Random;
 use tempfile::TempDir;
 
 use super::content::{Content, Keys};
-use super::look::{Case, Look, look};
-use super::trace::{Change, DiskState, Files, Rest};
+use super::look::{Case, ReadResult, open_and_read};
+use super::trace::{Change, DiskState, Files, Survivors};
 use super::vfs::Disk;
 use crate::conformance::business::{Business, Witness};
 use crate::conformance::{ClockedStore, run};
@@ -19,30 +19,30 @@ use crate::embedded::database::connection::{Role, connect};
 use crate::embedded::database::statements::Database;
 use crate::embedded::tests::{START, open_when_free, options};
 
-/// Steps of several commits, each whole by itself: a user is invited and accepts, the week of a register and the month
-/// of a log are begun before their first entries, and an erasure goes kind by kind.
+/// Steps that take several commits: a user is invited and accepts, a week or month is created before its first entry,
+/// and an erasure removes one kind of record after the other.
 const SEVERAL_COMMITS: [&str; 4] = ["a user", "a callback", "an entry of the client's log", "an erasure"];
 
-/// A store that has worked, with every change of its files.
+/// A finished run, with every change of the store's files.
 pub(super) struct Recording {
     pub(super) changes: Vec<Change>,
-    /// The content after each answer, in order. The first is that of a new store.
+    /// The state after each answer, in order. The first is the state of a new store.
     pub(super) states: Vec<State>,
     pub(super) keys: Arc<Keys>,
     pub(super) business: Business,
-    /// Contents between two answers, of steps of several commits, with the number of the answer before.
+    /// Contents between the commits of one step, with the number of the previous state.
     pub(super) between: Vec<(usize, Content)>,
 }
 
 /// Content of the store when a step was answered.
 pub(super) struct State {
     pub(super) step: &'static str,
-    /// Number of disk changes until then.
+    /// Number of disk changes before the answer.
     pub(super) changes: usize,
     pub(super) content: Content,
 }
 
-/// Watches a store at work.
+/// Records a run of a store.
 pub(super) struct Recorder {
     pub(super) disk: Arc<Disk>,
     path: PathBuf,
@@ -51,19 +51,19 @@ pub(super) struct Recorder {
     pub(super) states: Vec<State>,
 }
 
-/// Returns a directory in memory if the machine has one: nothing needs to outlive the test.
+/// Returns a temporary directory, in memory if the machine has `/dev/shm`.
 pub(super) fn directory() -> TempDir {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() { tempfile::tempdir_in(memory).unwrap() } else { tempfile::tempdir().unwrap() }
 }
 
-/// Returns the store in a directory.
+/// Opens the store in a directory.
 pub(super) fn open(directory: &Path, clock: &Arc<ManualClock>) -> ClockedStore<EmbeddedStore> {
     ClockedStore { store: open_when_free(&options(directory, Arc::clone(clock))).unwrap(), clock: Arc::clone(clock) }
 }
 
 impl Recorder {
-    pub(super) fn over(directory: &Path) -> Self {
+    pub(super) fn new(directory: &Path) -> Self {
         let store = directory.canonicalize().unwrap().join("store");
         let disk = Disk::watch(&store);
         Self { disk, path: store.join("sakshi.db"), db: None, keys: Keys::default(), states: vec![] }
@@ -77,22 +77,23 @@ impl Recorder {
         })
     }
 
-    fn note(&mut self, step: &'static str) {
+    /// Records the state after a step.
+    fn record_state(&mut self, step: &'static str) {
         let changes = self.disk.count();
         self.database();
         let db = self.db.as_ref().unwrap();
-        self.keys.meet(db).unwrap();
+        self.keys.add_current(db).unwrap();
         let content = self.keys.content(db).unwrap();
         self.states.push(State { step, changes, content });
     }
 
-    /// Copies the log, as the checkpoint thread does, while the store keeps running.
+    /// Runs a checkpoint beside the open store, as the checkpoint thread does.
     fn checkpoint(&self) {
         let connection = connect(&self.path, Role::Checkpointer).unwrap();
         connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())).unwrap();
     }
 
-    /// Closes a store, and opens it again.
+    /// Closes and reopens a store.
     fn reopen(&mut self, test: &ClockedStore<EmbeddedStore>, directory: &Path) -> ClockedStore<EmbeddedStore> {
         self.db = None;
         test.store.close();
@@ -113,54 +114,54 @@ impl Recorder {
 
 impl Witness for Recorder {
     async fn answered(&mut self, step: &'static str) {
-        self.note(step);
+        self.record_state(step);
     }
 }
 
 impl Recording {
     /// Returns the recording that tests share.
     pub(super) fn shared() -> &'static Self {
-        static SHARED: LazyLock<Recording> = LazyLock::new(Recording::make);
+        static SHARED: LazyLock<Recording> = LazyLock::new(Recording::record);
         &SHARED
     }
 
-    /// Records a store from its creation: with checkpoints of every kind, a clean shutdown and a second life.
-    fn make() -> Self {
+    /// Records a run from the creation of a store, with checkpoints of every kind, a clean shutdown and a restart.
+    fn record() -> Self {
         let directory = directory();
-        let mut recorder = Recorder::over(directory.path());
-        let business = Self::live(&mut recorder, directory.path());
+        let mut recorder = Recorder::new(directory.path());
+        let business = Self::run_business(&mut recorder, directory.path());
         let mut recording = recorder.finish(business);
         recording.between = recording.contents_between();
         recording
     }
 
-    /// Returns the contents after unanswered commits: the files are read after each sync of the log.
+    /// Returns the contents between answers: opens the files as they were after each sync.
     fn contents_between(&self) -> Vec<(usize, Content)> {
         let (directory, mut state, mut between) = (directory(), DiskState::default(), vec![]);
         for (at, change) in self.changes.iter().enumerate() {
-            state.follow(change, false);
+            state.apply_change(change, false);
             let Some(answered) = self.answered(at).filter(|_| matches!(change, Change::Sync { .. })) else { continue };
-            let files = state.after_crash(Rest::Everything, &mut Random::from_seed(0));
-            let (found, _) =
-                look(directory.path(), &Case { files, is_marked: true, at, how: String::new() }, &self.keys);
-            let Look::Content(content) = found else { panic!("{found:?}") };
+            let files = state.after_crash(Survivors::Everything, &mut Random::from_seed(0));
+            let case = Case { files, is_marked: true, at, description: String::new() };
+            let (result, _) = open_and_read(directory.path(), &case, &self.keys);
+            let ReadResult::Content(content) = result else { panic!("{result:?}") };
             let is_known = |number| self.states.get(number).is_some_and(|state: &State| state.content == content);
             if !is_known(answered) && !is_known(answered + 1) {
                 let step = self.states[answered + 1].step;
-                assert!(SEVERAL_COMMITS.contains(&step), "{step} is several commits");
+                assert!(SEVERAL_COMMITS.contains(&step), "{step} takes several commits");
                 between.push((answered, content));
             }
         }
         between
     }
 
-    /// Runs the life of that store.
-    pub(super) fn live(recorder: &mut Recorder, directory: &Path) -> Business {
+    /// Creates a store and works in it.
+    pub(super) fn run_business(recorder: &mut Recorder, directory: &Path) -> Business {
         let clock = Arc::new(ManualClock::starting_at(START));
-        let mut lived = None;
+        let mut finished = None;
         run(async {
             let mut test = open(directory, &clock);
-            recorder.note("the making of the store");
+            recorder.record_state("the creation of the store");
             let mut business = Business::found(&test, recorder).await;
             business.work(&test, recorder).await;
             recorder.checkpoint();
@@ -173,19 +174,19 @@ impl Recording {
             business.work(&test, recorder).await;
             recorder.db = None;
             test.store.close();
-            lived = Some(business);
+            finished = Some(business);
         });
-        lived.unwrap()
+        finished.unwrap()
     }
 
-    /// Returns the number of the last answered state after this number of disk changes, if there is one.
+    /// Returns the number of the last state that was answered within this number of disk changes.
     pub(super) fn answered(&self, changes: usize) -> Option<usize> {
         self.states.iter().rposition(|state| state.changes <= changes)
     }
 }
 
-/// Puts files into a directory as those of a store, marked as such if it had been opened before.
-pub(super) fn place(directory: &Path, files: &Files, is_marked: bool) {
+/// Writes the files of a store into a directory. `is_marked` records in the lock file that a store was opened there.
+pub(super) fn write_files(directory: &Path, files: &Files, is_marked: bool) {
     let store = directory.join("store");
     let _ = std::fs::remove_dir_all(&store);
     std::fs::create_dir(&store).unwrap();

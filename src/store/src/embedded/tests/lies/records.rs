@@ -1,5 +1,4 @@
-//! Single bits that flip in the values of records: sealed ones and plain ones, entries of lists, members and scores of
-//! indexes.
+//! Single flipped bits in the values of records, in entries of lists, and in members and scores of indexes.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -9,10 +8,10 @@ use rusqlite::types::Value;
 use sakshi_kit::random::Random;
 
 use super::cases;
-use super::flips::{effect_of, in_turn, reference_of};
+use super::flips::{count_effect, reference_reading, spread};
 use super::look::{Case, judge_all};
 use super::recording::{Recording, directory};
-use super::trace::{DiskState, Files, Rest};
+use super::trace::{DiskState, Files, Survivors};
 use crate::conformance::flips::{Effects, flipped};
 use crate::engine::embedded::statements::columns_of;
 use crate::engine::{Form, Table};
@@ -20,44 +19,50 @@ use crate::records::ALL;
 
 const NAME: &str = "sakshi.db";
 
-/// Returns the columns of a kind that hold values, with their places for a table of effects.
+/// Returns the columns of a kind that have values, with their names for the table of effects.
 fn columns(table: &'static Table) -> Vec<(String, String)> {
-    let own: &[(&str, &str)] = match table.form {
+    let key_columns: &[(&str, &str)] = match table.form {
         Form::Record => &[("_id", "id"), ("_version", "version")],
         Form::List => &[("_id", "id"), ("_entry", "number")],
         Form::Index => &[("_id", "id"), ("_member", "member"), ("_score", "score")],
     };
     let fields = if table.form == Form::Index { vec![] } else { columns_of(table).1 };
     let fields = fields.iter().map(|(column, _)| ((*column).to_owned(), *column));
-    let all = own.iter().map(|(column, shown)| ((*column).to_owned(), *shown)).chain(fields);
-    all.map(|(column, shown)| (column, format!("{}.{shown}", table.name))).collect()
+    let all = key_columns.iter().map(|(column, name)| ((*column).to_owned(), *name)).chain(fields);
+    all.map(|(column, name)| (column, format!("{}.{name}", table.name))).collect()
 }
 
-/// Returns the file with one bit flipped in this column of any row; `None` if no row has a value there, or a constraint
-/// forbids the new one.
+/// Flips one bit in this column of a random row. Returns `None` if no row has a value, or a constraint forbids the new
+/// value.
 fn flip(connection: &Connection, table: &'static Table, column: &str, random: &mut Random) -> Option<()> {
     let (name, _) = columns_of(table);
-    let any = format!(
+    let select = format!(
         "SELECT \"{column}\", {} FROM {name} WHERE length(\"{column}\") > 0",
         if table.form == Form::Index { "_id, _member" } else { "_row, NULL" }
     );
-    let mut statement = connection.prepare(&any).unwrap();
+    let mut statement = connection.prepare(&select).unwrap();
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
     let rows: Vec<(Value, Value, Value)> = rows.map(Result::unwrap).collect();
     let (value, first, second) = rows.get(usize::try_from(random.next().checked_rem(rows.len() as u64)?).unwrap())?;
-    let (changed, value) = match value {
+    let (operand, value) = match value {
         Value::Integer(number) => ("?1", Value::Integer(number ^ (1 << random.below(63)))),
         Value::Text(text) => ("CAST(?1 AS TEXT)", Value::Blob(flipped(text.as_bytes(), random)?)),
         Value::Blob(bytes) => ("?1", Value::Blob(flipped(bytes, random)?)),
         Value::Real(_) | Value::Null => return None,
     };
-    let which = if table.form == Form::Index { "_id = ?2 AND _member = ?3" } else { "_row = ?2 AND ?3 IS NULL" };
-    let update = format!("UPDATE {name} SET \"{column}\" = {changed} WHERE {which}");
+    let condition = if table.form == Form::Index { "_id = ?2 AND _member = ?3" } else { "_row = ?2 AND ?3 IS NULL" };
+    let update = format!("UPDATE {name} SET \"{column}\" = {operand} WHERE {condition}");
     connection.execute(&update, (value, first, second)).ok().map(drop)
 }
 
-/// Returns the base with one bit flipped.
-fn file(scratch: &Path, base: &Files, table: &'static Table, column: &str, random: &mut Random) -> Option<Files> {
+/// Returns the base files with one bit flipped in a column.
+fn flipped_files(
+    scratch: &Path,
+    base: &Files,
+    table: &'static Table,
+    column: &str,
+    random: &mut Random,
+) -> Option<Files> {
     let path = scratch.join(NAME);
     std::fs::write(&path, &base[NAME]).unwrap();
     let connection = Connection::open(&path).unwrap();
@@ -69,22 +74,21 @@ fn file(scratch: &Path, base: &Files, table: &'static Table, column: &str, rando
 }
 
 #[test]
-fn a_bit_that_flips_in_a_record_is_noticed_or_harmless_or_of_a_field_that_is_written_down() {
+fn a_flipped_bit_in_a_record_is_noticed_or_has_a_documented_effect() {
     let recording = Recording::shared();
     let (_, mut random) = Random::of_this_run();
     let mut state = DiskState::default();
-    recording.changes.iter().for_each(|change| state.follow(change, false));
-    let base = state.after_crash(Rest::Everything, &mut random);
-    let (reference, answered) = reference_of(recording, &base, recording.changes.len());
+    recording.changes.iter().for_each(|change| state.apply_change(change, false));
+    let base = state.after_crash(Survivors::Everything, &mut random);
+    let (reference, answered) = reference_reading(recording, &base, recording.changes.len());
     let (scratch, effects) = (directory(), Mutex::new(Effects::default()));
-    let all =
-        ALL.iter().flat_map(|table| columns(table).into_iter().map(move |(column, place)| (*table, column, place)));
-    let chosen = in_turn(&all.collect::<Vec<_>>(), cases("SAKSHI_RECORD_FLIPS", 60, 10_000), &mut random);
-    let made = chosen.into_iter().filter_map(|(table, column, how)| {
-        let files = file(scratch.path(), &base, table, &column, &mut random)?;
-        Some(Case { files, is_marked: true, at: 0, how })
+    let all = ALL.iter().flat_map(|table| columns(table).into_iter().map(move |(column, name)| (*table, column, name)));
+    let chosen = spread(&all.collect::<Vec<_>>(), cases("SAKSHI_RECORD_FLIPS", 60, 10_000), &mut random);
+    let cases = chosen.into_iter().filter_map(|(table, column, description)| {
+        let files = flipped_files(scratch.path(), &base, table, &column, &mut random)?;
+        Some(Case { files, is_marked: true, at: 0, description })
     });
-    judge_all(made, |directory, case| effect_of(recording, &reference, answered, directory, &case, &effects));
+    judge_all(cases, |directory, case| count_effect(recording, &reference, answered, directory, &case, &effects));
     let effects: Effects = effects.into_inner().unwrap();
     eprintln!("{effects}");
     effects.hold();

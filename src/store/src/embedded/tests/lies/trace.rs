@@ -1,17 +1,17 @@
-//! The changes of the files of a disk, and the files that a crash can leave.
+//! A model of a disk: the changes of its files, and the files that can survive a crash.
 //!
-//! Of the writes to a file since its last sync, a power cut leaves any part: whole writes or single sectors of them, in
-//! any order. Creating or removing a file takes effect at the latest when its directory is synced.
+//! Of the writes to a file since its last sync, a power cut leaves any part: whole writes or single sectors, in any
+//! order. The creation or removal of a file is durable once its directory is synced.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sakshi_kit::random::Random;
 
-/// A file; the same name can later be another file.
+/// Number of a file. A name can refer to another file later.
 pub(super) type FileId = usize;
 
-/// A change of the disk, in SQLite's order.
+/// A change of the disk that SQLite makes.
 #[derive(Clone, Debug)]
 pub(super) enum Change {
     Create { file: FileId, name: String },
@@ -21,23 +21,23 @@ pub(super) enum Change {
     Sync { file: FileId, directory: bool },
 }
 
-/// The part of the unsynced changes that a crash leaves.
+/// The unsynced changes that survive a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rest {
+pub(super) enum Survivors {
     Nothing,
     /// Everything, as after `kill -9`.
     Everything,
-    /// Some first writes, the last of which is torn.
+    /// Some first writes; the last of them is torn.
     Beginning,
     /// Any writes, in any order.
     Writes,
     /// Any sectors of this many bytes of any writes.
     Sectors(usize),
-    /// The same, and overlapping writes are in any order.
+    /// Any sectors of this many bytes of any writes, in any order where writes overlap.
     Shuffled(usize),
 }
 
-impl Rest {
+impl Survivors {
     pub(super) const ALL: [Self; 8] = [
         Self::Nothing,
         Self::Everything,
@@ -56,7 +56,7 @@ pub(super) type Files = BTreeMap<String, Vec<u8>>;
 #[derive(Clone, Debug, Default)]
 struct Contents {
     durable: Vec<u8>,
-    /// Writes and cuts since the last sync.
+    /// Writes and truncations since the last sync.
     pending: Vec<Change>,
 }
 
@@ -69,11 +69,11 @@ pub(super) struct DiskState {
 }
 
 impl DiskState {
-    /// Applies a change. A disk that lies about syncs reports success and does nothing.
-    pub(super) fn follow(&mut self, change: &Change, lies_about_syncs: bool) {
+    /// Applies a change. A disk that lies about syncs ignores them.
+    pub(super) fn apply_change(&mut self, change: &Change, lies_about_syncs: bool) {
         match change {
             Change::Create { file, .. } => {
-                debug_assert_eq!(self.files.len(), *file, "files are numbered as they come");
+                debug_assert_eq!(self.files.len(), *file, "files are numbered in the order of their creation");
                 self.files.push(Contents::default());
                 self.pending_names.push(change.clone());
             }
@@ -84,27 +84,27 @@ impl DiskState {
             Change::Sync { .. } if lies_about_syncs => {}
             Change::Sync { file, directory } => {
                 let Contents { durable, pending } = &mut self.files[*file];
-                pending.drain(..).for_each(|change| apply(durable, &change));
+                pending.drain(..).for_each(|change| write_change(durable, &change));
                 if *directory {
-                    self.pending_names.drain(..).for_each(|change| name(&mut self.names, &change));
+                    self.pending_names.drain(..).for_each(|change| rename_change(&mut self.names, &change));
                 }
             }
         }
     }
 
-    /// Returns the files that a crash at this moment leaves.
-    pub(super) fn after_crash(&self, rest: Rest, random: &mut Random) -> Files {
+    /// Returns the files after a crash at this moment.
+    pub(super) fn after_crash(&self, survivors: Survivors, random: &mut Random) -> Files {
         let mut names = self.names.clone();
-        let kept_names = match rest {
-            Rest::Nothing => 0,
-            Rest::Everything => self.pending_names.len(),
+        let surviving_names = match survivors {
+            Survivors::Nothing => 0,
+            Survivors::Everything => self.pending_names.len(),
             _ => below(random, self.pending_names.len() + 1),
         };
-        self.pending_names[..kept_names].iter().for_each(|change| name(&mut names, change));
+        self.pending_names[..surviving_names].iter().for_each(|change| rename_change(&mut names, change));
         let contents = |id: FileId, random: &mut Random| {
             let Contents { durable, pending } = &self.files[id];
             let mut contents = durable.clone();
-            kept(pending, rest, random).iter().for_each(|change| apply(&mut contents, change));
+            surviving(pending, survivors, random).iter().for_each(|change| write_change(&mut contents, change));
             contents
         };
         names.into_iter().map(|(name, id)| (name, contents(id, random))).collect()
@@ -116,37 +116,37 @@ fn below(random: &mut Random, bound: usize) -> usize {
 }
 
 /// Returns the surviving changes, in the order in which they reach the disk.
-fn kept(pending: &[Change], rest: Rest, random: &mut Random) -> Vec<Change> {
-    match rest {
-        Rest::Nothing => vec![],
-        Rest::Everything => pending.to_vec(),
-        Rest::Beginning => {
-            let mut kept = pending[..below(random, pending.len() + 1)].to_vec();
-            if let Some(Change::Write { bytes, .. }) = kept.last_mut() {
+fn surviving(pending: &[Change], survivors: Survivors, random: &mut Random) -> Vec<Change> {
+    match survivors {
+        Survivors::Nothing => vec![],
+        Survivors::Everything => pending.to_vec(),
+        Survivors::Beginning => {
+            let mut changes = pending[..below(random, pending.len() + 1)].to_vec();
+            if let Some(Change::Write { bytes, .. }) = changes.last_mut() {
                 let sectors = bytes.len() / 512;
                 *bytes = bytes[..512 * below(random, sectors + 1)].into();
             }
-            kept
+            changes
         }
-        Rest::Writes => {
-            let mut kept: Vec<Change> = pending.iter().filter(|_| random.below(2) == 0).cloned().collect();
-            shuffle(&mut kept, random);
-            kept
+        Survivors::Writes => {
+            let mut changes: Vec<Change> = pending.iter().filter(|_| random.below(2) == 0).cloned().collect();
+            shuffle(&mut changes, random);
+            changes
         }
-        Rest::Sectors(size) | Rest::Shuffled(size) => {
-            // Most, half or few of them: one missing write loses a commit.
+        Survivors::Sectors(size) | Survivors::Shuffled(size) => {
+            // Few, half or most of the sectors: one missing write loses a commit.
             let share = [1, 8, 15][below(random, 3)];
             let parts = pending.iter().flat_map(|change| sectors(change, size));
-            let mut kept: Vec<Change> = parts.filter(|_| random.below(16) < share).collect();
-            if matches!(rest, Rest::Shuffled(_)) {
-                shuffle(&mut kept, random);
+            let mut changes: Vec<Change> = parts.filter(|_| random.below(16) < share).collect();
+            if matches!(survivors, Survivors::Shuffled(_)) {
+                shuffle(&mut changes, random);
             }
-            kept
+            changes
         }
     }
 }
 
-/// Returns the parts of a write that lie in one sector each.
+/// Splits a write into parts of one sector each.
 fn sectors(change: &Change, size: usize) -> Vec<Change> {
     let Change::Write { file, at, bytes } = change else { return vec![change.clone()] };
     let (mut at, mut rest, mut parts) = (*at, &bytes[..], Vec::new());
@@ -165,7 +165,8 @@ fn shuffle(changes: &mut [Change], random: &mut Random) {
     }
 }
 
-fn apply(contents: &mut Vec<u8>, change: &Change) {
+/// Applies a write or truncation to the contents of a file.
+fn write_change(contents: &mut Vec<u8>, change: &Change) {
     match change {
         Change::Write { at, bytes, .. } => {
             let at = usize::try_from(*at).unwrap_or(0);
@@ -179,7 +180,8 @@ fn apply(contents: &mut Vec<u8>, change: &Change) {
     }
 }
 
-fn name(names: &mut BTreeMap<String, FileId>, change: &Change) {
+/// Applies the creation or removal of a file to the names.
+fn rename_change(names: &mut BTreeMap<String, FileId>, change: &Change) {
     match change {
         Change::Create { file, name } => names.insert(name.clone(), *file),
         Change::Remove { name } => names.remove(name),

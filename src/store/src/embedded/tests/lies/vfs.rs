@@ -1,7 +1,7 @@
-//! A VFS that records SQLite's changes to the files of some directories, and lies to it there.
+//! A VFS that records SQLite's changes to the files of watched directories, and can lie about them.
 //!
-//! It is SQLite's own VFS with a few calls replaced: files are opened as always, and those of a [`Disk`] get a table of
-//! methods of their own. All else, also in other tests of this process, is unchanged.
+//! It is SQLite's own VFS with a few functions replaced. Files of a [`Disk`] get their own table of methods when they
+//! are opened. Other files, such as those of other tests in this process, are unaffected.
 #![allow(unsafe_code)] // A VFS is a table of C functions.
 
 use std::collections::{BTreeMap, HashMap};
@@ -30,20 +30,20 @@ struct Journal {
     lie: Option<(usize, Lie)>,
 }
 
-/// An action of the disk instead of a write.
+/// What the disk does instead of a write.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Lie {
-    /// Does nothing, and reports success.
+    /// Drops the write and reports success.
     Drop,
-    /// Writes at another place of the file.
+    /// Writes at another position in the file.
     Misdirect(i64),
 }
 
 /// A file that SQLite has open.
 struct OpenFile {
     original: &'static sqlite3_io_methods,
-    /// The methods that SQLite calls instead. They live as long as the file is open.
-    own: Box<sqlite3_io_methods>,
+    /// The methods that SQLite calls instead. They live until the file is closed.
+    replacement: Box<sqlite3_io_methods>,
     disk: Arc<Disk>,
     id: FileId,
     /// SQLite's VFS syncs the directory with the first sync of a log or a journal that it has opened.
@@ -88,14 +88,15 @@ impl Disk {
         lock(&self.journal).lie = Some((change, lie));
     }
 
-    fn note(&self, change: Change) -> Option<Lie> {
+    /// Records a change. Returns the lie that applies to it.
+    fn record(&self, change: Change) -> Option<Lie> {
         let mut journal = lock(&self.journal);
         let number = journal.changes.len();
         journal.changes.push(change);
         journal.lie.filter(|(at, _)| *at == number).map(|(_, lie)| lie)
     }
 
-    /// Returns the file with this name, which is new if there is none.
+    /// Returns the id of the file with this name, and records its creation if it is new.
     fn file(&self, name: &str) -> FileId {
         let mut journal = lock(&self.journal);
         if let Some(known) = journal.names.get(name) {
@@ -116,8 +117,8 @@ impl Disk {
     }
 }
 
-/// Returns the disk of a path, and the name of the file there. The index of a log does not survive a crash, so it is
-/// not watched.
+/// Returns the disk that watches a path, and the name of the file. The index of a log is not watched, because it need
+/// not survive a crash.
 fn watched(path: *const c_char) -> Option<(Arc<Disk>, String)> {
     if path.is_null() {
         return None;
@@ -128,7 +129,7 @@ fn watched(path: *const c_char) -> Option<(Arc<Disk>, String)> {
     Some((disk, path.file_name()?.to_str()?.to_owned()))
 }
 
-/// Installs the VFS before SQLite's own, once in this process.
+/// Makes this VFS the default, once in this process.
 fn install() {
     ORIGINAL.get_or_init(|| {
         // SAFETY: SQLite's own VFS is static. The copy differs in two functions, which call those of the original, and
@@ -137,7 +138,7 @@ fn install() {
             let own = *sqlite3_vfs_find(std::ptr::null());
             let original = Original {
                 open: own.xOpen.expect("every VFS opens files"),
-                delete: own.xDelete.expect("and deletes them"),
+                delete: own.xDelete.expect("every VFS deletes files"),
             };
             let copy = sqlite3_vfs {
                 zName: c"lies".as_ptr(),
@@ -152,10 +153,10 @@ fn install() {
     });
 }
 
-/// Calls a function of the file's original methods, with the recorded state of the file.
-fn with<T>(file: *mut sqlite3_file, call: impl FnOnce(&mut OpenFile) -> T) -> T {
+/// Calls a closure with the state of an open file.
+fn with_open_file<T>(file: *mut sqlite3_file, call: impl FnOnce(&mut OpenFile) -> T) -> T {
     let mut open = lock(&OPEN);
-    call(open.get_or_insert_default().get_mut(&(file as usize)).expect("SQLite calls it for an open file"))
+    call(open.get_or_insert_default().get_mut(&(file as usize)).expect("SQLite calls methods of open files only"))
 }
 
 unsafe extern "C" fn open(
@@ -167,21 +168,21 @@ unsafe extern "C" fn open(
 ) -> c_int {
     // SAFETY: as SQLite calls it. A file that was opened has methods, which SQLite's VFS keeps in statics.
     unsafe {
-        let code = (ORIGINAL.get().expect("it is installed").open)(vfs, name, file, flags, out);
+        let code = (ORIGINAL.get().expect("the VFS is installed").open)(vfs, name, file, flags, out);
         let Some((disk, name)) = watched(name).filter(|_| code == SQLITE_OK) else { return code };
         let original: &'static sqlite3_io_methods = &*(*file).pMethods;
-        let own = Box::new(sqlite3_io_methods {
+        let replacement = Box::new(sqlite3_io_methods {
             xWrite: Some(write),
             xTruncate: Some(truncate),
             xSync: Some(sync),
             xClose: Some(close),
             ..*original
         });
-        (*file).pMethods = &raw const *own;
+        (*file).pMethods = &raw const *replacement;
         let (id, syncs_directory) = (disk.file(&name), name.contains('-'));
         lock(&OPEN)
             .get_or_insert_default()
-            .insert(file as usize, OpenFile { original, own, disk, id, syncs_directory });
+            .insert(file as usize, OpenFile { original, replacement, disk, id, syncs_directory });
         code
     }
 }
@@ -189,7 +190,7 @@ unsafe extern "C" fn open(
 unsafe extern "C" fn delete(vfs: *mut sqlite3_vfs, name: *const c_char, sync: c_int) -> c_int {
     // SAFETY: as SQLite calls it.
     unsafe {
-        let code = (ORIGINAL.get().expect("it is installed").delete)(vfs, name, sync);
+        let code = (ORIGINAL.get().expect("the VFS is installed").delete)(vfs, name, sync);
         if let Some((disk, name)) = watched(name).filter(|_| code == SQLITE_OK) {
             disk.remove(&name);
         }
@@ -201,9 +202,9 @@ unsafe extern "C" fn write(file: *mut sqlite3_file, bytes: *const c_void, amount
     // SAFETY: as SQLite calls it: `bytes` has `amount` bytes.
     unsafe {
         let written = std::slice::from_raw_parts(bytes.cast::<u8>(), usize::try_from(amount).unwrap_or(0));
-        let (original, lie) = with(file, |open| {
+        let (original, lie) = with_open_file(file, |open| {
             let change = Change::Write { file: open.id, at: u64::try_from(at).unwrap_or(0), bytes: written.into() };
-            (open.original.xWrite.expect("it writes"), open.disk.note(change))
+            (open.original.xWrite.expect("every file has xWrite"), open.disk.record(change))
         });
         match lie {
             Some(Lie::Drop) => SQLITE_OK,
@@ -216,9 +217,9 @@ unsafe extern "C" fn write(file: *mut sqlite3_file, bytes: *const c_void, amount
 unsafe extern "C" fn truncate(file: *mut sqlite3_file, length: sqlite3_int64) -> c_int {
     // SAFETY: as SQLite calls it.
     unsafe {
-        let original = with(file, |open| {
-            open.disk.note(Change::Truncate { file: open.id, length: u64::try_from(length).unwrap_or(0) });
-            open.original.xTruncate.expect("it truncates")
+        let original = with_open_file(file, |open| {
+            open.disk.record(Change::Truncate { file: open.id, length: u64::try_from(length).unwrap_or(0) });
+            open.original.xTruncate.expect("every file has xTruncate")
         });
         original(file, length)
     }
@@ -227,20 +228,20 @@ unsafe extern "C" fn truncate(file: *mut sqlite3_file, length: sqlite3_int64) ->
 unsafe extern "C" fn sync(file: *mut sqlite3_file, flags: c_int) -> c_int {
     // SAFETY: as SQLite calls it.
     unsafe {
-        let original = with(file, |open| {
-            open.disk.note(Change::Sync { file: open.id, directory: std::mem::take(&mut open.syncs_directory) });
-            open.original.xSync.expect("it syncs")
+        let original = with_open_file(file, |open| {
+            open.disk.record(Change::Sync { file: open.id, directory: std::mem::take(&mut open.syncs_directory) });
+            open.original.xSync.expect("every file has xSync")
         });
         original(file, flags)
     }
 }
 
 unsafe extern "C" fn close(file: *mut sqlite3_file) -> c_int {
-    // SAFETY: as SQLite calls it, once. The original gets its own methods back before those of this file are freed.
+    // SAFETY: as SQLite calls it, once. The file gets its original methods back before the replacement is freed.
     unsafe {
         let open = lock(&OPEN).get_or_insert_default().remove(&(file as usize)).expect("SQLite closes an open file");
         (*file).pMethods = open.original;
-        drop(open.own);
-        open.original.xClose.expect("it closes")(file)
+        drop(open.replacement);
+        open.original.xClose.expect("every file has xClose")(file)
     }
 }
