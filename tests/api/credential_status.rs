@@ -238,7 +238,7 @@ async fn token_status_lists_of_every_bit_width_are_read() {
             "no-zlib",
             "malformed",
             status_list(issuer, &url("no-zlib"), 8, &no_states, |_, payload| {
-                payload["status_list"]["lst"] = "AAAA".into()
+                payload["status_list"]["lst"] = "AAAA".into();
             }),
         ),
         ("bomb", "malformed", status_list(issuer, &url("bomb"), 8, &vec![0; 2 * 1_024 * 1_024], |_, _| {})),

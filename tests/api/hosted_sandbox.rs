@@ -73,11 +73,11 @@ async fn the_listen_command_of_the_portal_opens_an_inbox_for_the_app() {
     let backend = node.backend(1).await;
     let page = Browser::signed_in(&node, &backend).await.get("/portal/webhooks").await.text;
     let command = element_text(&page, "listen");
-    let words = command
+    let line = command
         .strip_prefix("SAKSHI_API_KEY=\"$KEY\" sakshi ")
         .unwrap_or_else(|| panic!("{command}"))
         .replace('\'', "");
-    let words: Vec<_> = words.split(' ').chain(["--json"]).collect();
+    let arguments: Vec<_> = line.split(' ').chain(["--json"]).collect();
     let directory = tempfile::tempdir().unwrap();
     let process = Process::start(&arguments, &environment(&backend.key, ""), directory.path());
     let mut listener = Listener { process, url: String::new() };
@@ -231,7 +231,7 @@ async fn a_local_listener_forwards_webhooks_too() {
     let target = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
     let (directory, to) = (tempfile::tempdir().unwrap(), target.url("/"));
     let arguments = ["listen", "--json", "--port", "0", "--forward", &to];
-    let listener = Listener { process: Process::start(&words, &BTreeMap::new(), directory.path()), url: String::new() };
+    let listener = Listener { process: Process::start(&arguments, &BTreeMap::new(), directory.path()), url: String::new() };
     let url = listener.line("listening", 0).await["url"].as_str().unwrap().to_owned();
     let result = approve_transaction(&node, &backend, &url).await;
     let forwarded = target.wait_for(1, TIMEOUT).await;

@@ -146,7 +146,7 @@ async fn one_of_two_contradicting_reports_stands_on_every_node() {
         let mut statuses = [signed.status, refused.status];
         statuses.sort_unstable();
         assert_eq!(statuses, [200, 409], "{} {}", signed.text, refused.text);
-        let expected = opened.sent(if signed.status == 200 { ESIGN_COMPLETED } else { ESIGN_REJECTED });
+        let expected = opened.expected_body(if signed.status == 200 { ESIGN_COMPLETED } else { ESIGN_REJECTED });
         for node in 0..3 {
             assert_eq!(site.backend_at(node).poll(&opened).await.text, expected);
         }

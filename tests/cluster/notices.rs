@@ -125,7 +125,7 @@ async fn a_change_of_an_event_holds_on_every_node_before_its_response() {
 async fn a_kiosk_on_one_node_counts_the_guests_of_another_node() {
     let nodes = Nodes::start().await;
     let (organiser, identity_app) = (nodes.backend(10).await, nodes.all[0].identity_app());
-    let event = TestEvent::reported(&nodes.all[0], &organiser, 5, "https://hooks.example/x").await;
+    let event = TestEvent::open_reported(&nodes.all[0], &organiser, 5, "https://hooks.example/x").await;
     let mut screen = Screen::open(&nodes.all[2], &event).await;
     assert_eq!(screen.places_left().await, 5);
     let opened = event.through(&nodes.all[0].addresses).scan().await;

@@ -32,7 +32,7 @@ async fn ninety_guests_for_twenty_places_at_three_nodes_register_exactly_twenty(
     let nodes = Nodes::start().await;
     let (organiser, identity_app) = (nodes.backend(200).await, nodes.all[0].identity_app());
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
-    let event = TestEvent::reported(&nodes.all[0], &organiser, 20, &receiver.url("/hook")).await;
+    let event = TestEvent::open_reported(&nodes.all[0], &organiser, 20, &receiver.url("/hook")).await;
     let visits = nodes.in_turn(90, |number, scanned_on| {
         let here = event.through(&scanned_on.addresses);
         let answers_on = identity_app.through(&nodes.all[(number + 1) % 3].addresses);

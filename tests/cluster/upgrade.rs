@@ -114,7 +114,7 @@ async fn rehearse_upgrade(before: &str, after: &str) {
 
 /// Checks that `serve` and `check-config` of the previous release exit with code 1 and an explanation.
 async fn assert_store_refused(nodes: &Nodes, before: &str) {
-    let mut node = nodes.all[0].beside();
+    let mut node = nodes.all[0].prepare_peer();
     for (key, value) in [("SERVER__PUBLIC_ADDR", "127.0.0.1:0"), ("SERVER__INTERNAL_ADDR", "127.0.0.1:0")] {
         node.set(key, value);
     }

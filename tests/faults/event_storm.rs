@@ -63,7 +63,7 @@ impl Guest {
                 return Ok(());
             }
         }
-        let txn = led_to(&pressed).to_owned();
+        let txn = redirect_txn(&pressed).to_owned();
         notes.record_opened(&txn, requested_at);
         let opened = self.event.fetch(&txn).await?;
         let callback = match self.random.below(8) {
@@ -102,7 +102,7 @@ async fn kills_during_an_event_neither_lose_guests_nor_overfill_it_nor_charge_tw
         [("SERVER__PUBLIC_BASE_URL", "https://verify.example"), ("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", &in_flight)];
     let mut node = TestNode::start_with(&settings).await;
     let client = Arc::new(StormClient::create(&node, false).await);
-    let event = TestEvent::reported(&node, &client.backend, PLACES, &client.receiver.url("/hook")).await;
+    let event = TestEvent::open_reported(&node, &client.backend, PLACES, &client.receiver.url("/hook")).await;
     let places = Arc::new(Places { requested: PLACES.into(), ..Places::default() });
     let mut kills = 0;
     let rounds = rounds(ROUNDS);

@@ -45,7 +45,7 @@ async fn queued_flow_webhooks_are_sent_after_a_kill_and_one_in_flight_becomes_un
         let flow_outcomes: Vec<String> = fixture.node.operator().outcomes(&opened.id).await;
         assert_eq!(flow_outcomes.len(), 1, "{kind}");
         outcomes.extend(flow_outcomes);
-        let expected = opened.sent(golden);
+        let expected = opened.expected_body(golden);
         assert_eq!(
             arrived.iter().filter(|webhook| body_of(webhook) == expected).count(),
             1,

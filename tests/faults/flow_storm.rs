@@ -125,7 +125,7 @@ impl Worker {
     async fn open(&self, key: &str, flow: Flow, body: &Value) -> Result<Option<OpenedFlow>, reqwest::Error> {
         let answer = Answer::attempt(self.backend.flow_request(flow, body).header("Idempotency-Key", key)).await;
         let answer = answer.inspect_err(|_| {
-            self.with_answers(|answers| answers.openings_in_doubt.push((key.to_owned(), flow, body.clone())))
+            self.with_answers(|answers| answers.openings_in_doubt.push((key.to_owned(), flow, body.clone())));
         })?;
         if answer.status != 200 {
             self.with_answers(|answers| answers.unexpected.push(format!("opening: {} {}", answer.status, answer.text)));

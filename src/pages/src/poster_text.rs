@@ -304,7 +304,7 @@ fn cut_word(word: &str, width_max: f64) -> Vec<String> {
     for letter in word.graphemes(true) {
         match pieces.last_mut() {
             Some(piece) if piece.is_empty() || text_width(piece) + text_width(letter) <= width_max => {
-                piece.push_str(letter)
+                piece.push_str(letter);
             }
             _ => pieces.push(letter.to_owned()),
         }

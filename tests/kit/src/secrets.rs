@@ -64,7 +64,7 @@ impl Secrets {
                 for (name, value) in members {
                     match value.as_str() {
                         Some(text) if FILES.contains(&&**name) => {
-                            self.watch_for(&text[..text.len().min(FILE_PREFIX_CHARS)])
+                            self.watch_for(&text[..text.len().min(FILE_PREFIX_CHARS)]);
                         }
                         Some(text) if PERSONAL.contains(&&**name) => self.watch_for(text),
                         _ => self.watch_for_personal_data(value),

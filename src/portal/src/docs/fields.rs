@@ -34,7 +34,7 @@ pub(super) fn text(value: &Value) -> String {
 }
 
 /// Follows a `$ref`; returns the value itself if it has none.
-pub(super) fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
+pub(super) fn resolve<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     match value["$ref"].as_str().and_then(|to| to.strip_prefix('#')) {
         Some(pointer) => document.pointer(pointer).map_or(&Value::Null, |target| resolve(document, target)),
         None => value,

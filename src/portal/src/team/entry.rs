@@ -75,7 +75,7 @@ pub(crate) fn is_secure(service: &Service) -> bool {
 
 /// Returns the IP address of the caller.
 pub(crate) fn client_host(request: &HttpRequest) -> Option<IpAddr> {
-    request.app_data::<Data<RateLimits>>().map(|rates| rates.client_host(request))
+    request.app_data::<Data<RateLimits>>().map(|rates| rates.host(request))
 }
 
 /// Counts an attempt to sign in to the account with an e-mail address.

@@ -58,7 +58,7 @@ fn claim_set(claims: &[Claim]) -> ClaimSet {
 #[test]
 fn the_credential_of_every_resident_is_verified_with_and_without_key_binding() {
     let scene = Scene::new();
-    for resident in Resident::all_claims() {
+    for resident in Resident::all() {
         let missing: ClaimSet = Claim::ALL.into_iter().filter(|claim| !resident.has(*claim, scene.now)).collect();
         let bare = scene
             .verifier(KeyBinding::WhenPresent)

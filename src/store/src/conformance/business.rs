@@ -19,12 +19,13 @@ use sakshi_domain::transaction::CredentialIdentity;
 
 use super::TestStore;
 use super::fixture::{
-    app, client, completing, created, declining, event, grant, opening, opening_with_hook, scan, scope, url,
+    app, build_completion, build_declined_completion, build_guest_scan, build_opening, build_opening_with_hook, client,
+    event, grant, idempotency_scope, store_event, url,
 };
-use super::flow_fixture::{Flow, Party, ShortReport, accepted, document, opened, wealth};
-use super::refusals::refused;
+use super::flow_fixture::{Flow, Party, ShortReport, accept_report, document_flow, open_flow, wealth_flow};
+use super::refusals::refused_request;
 use super::sessions::session;
-use super::users::joined;
+use super::users::join_user;
 use crate::{
     CompleteOutcome, CompleteTransaction, IdempotencyScope, IdempotentAnswer, OpenOutcome, OpenTransaction,
     PresentedCredential, Sealed, SessionDigest, Store,
@@ -33,12 +34,12 @@ use crate::{
 /// Records each answered step.
 pub(crate) trait Witness {
     /// Records a step after its answer.
-    fn answered(&mut self, step: &'static str) -> impl Future<Output = ()>;
+    fn record(&mut self, step: &'static str) -> impl Future<Output = ()>;
 }
 
 /// Ignores every step.
 impl Witness for () {
-    async fn answered(&mut self, _step: &'static str) {}
+    async fn record(&mut self, _step: &'static str) {}
 }
 
 /// Ids of the records of a business.
@@ -72,24 +73,24 @@ fn with_sealed_outcome(store: &Store, complete: CompleteTransaction, number: u8)
 
 impl Business {
     /// Creates a business: a client with credits, an app with a key and URLs, a user, a session and an event.
-    pub(crate) async fn found(test: &impl TestStore, witness: &mut impl Witness) -> Self {
+    pub(crate) async fn create(test: &impl TestStore, witness: &mut impl Witness) -> Self {
         let (store, client) = (test.store(), client(test));
         let id = client.client_id.clone();
         store.create_client(client).await.unwrap();
-        witness.answered("a client").await;
+        witness.record("a client").await;
         store.move_credits(id.clone(), grant(1_000, "first")).await.unwrap();
-        witness.answered("a grant").await;
+        witness.record("a grant").await;
         let urls =
             ["consent", "data", "historical"].map(|host| Some(url(&format!("https://{host}.example/hook?planted=1"))));
         let [consent_webhook_url, data_webhook_url, historical_webhook_url] = urls;
         let app = App { consent_webhook_url, data_webhook_url, historical_webhook_url, ..app(test, &id) };
         assert!(store.create_app(app.clone()).await.unwrap());
-        witness.answered("an app").await;
+        witness.record("an app").await;
         store
             .set_webhook_url(app.app_id.clone(), ApiType::ESign, Some(url("https://esign.example/hook")))
             .await
             .unwrap();
-        witness.answered("a URL").await;
+        witness.record("a URL").await;
         let key = ApiKeyRecord {
             key_id: KeyId::generate(),
             client_id: id.clone(),
@@ -102,17 +103,17 @@ impl Business {
         };
         let digest = KeyDigest([1; 32]);
         assert!(store.create_key(key, digest).await.unwrap());
-        witness.answered("a key").await;
+        witness.record("a key").await;
         let email = "planted-one@example.com".to_owned();
-        joined(test, &id, &email, 1).await;
-        witness.answered("a user").await;
+        join_user(test, &id, &email, 1).await;
+        witness.record("a user").await;
         let session = session(test, 1);
         store.open_session(session.clone()).await.unwrap();
-        witness.answered("a session").await;
+        witness.record("a session").await;
         let mut event = Event { app: app.app_id.clone(), ..event(test, &id, 50) };
         event.terms.expires_at = test.now() + Duration::from_secs(30 * 86_400);
-        let event = created(test, event).await;
-        witness.answered("an event").await;
+        let event = store_event(test, event).await;
+        witness.record("an event").await;
         Self {
             client: id,
             app,
@@ -139,7 +140,7 @@ impl Business {
 
     /// Builds the opening of a transaction of the app, and remembers its id.
     fn opening(&mut self, test: &impl TestStore) -> OpenTransaction {
-        let mut open = opening(test, &self.client);
+        let mut open = build_opening(test, &self.client);
         Arc::make_mut(&mut open.pending).app = self.app.app_id.clone();
         self.txns.push(open.pending.id);
         self.webhooks.push(open.pending.id.into());
@@ -150,7 +151,7 @@ impl Business {
     /// and one stays pending.
     async fn verify(&mut self, test: &impl TestStore, witness: &mut impl Witness) {
         let (store, number) = (test.store(), self.rounds);
-        let scope = scope(&self.client, number);
+        let scope = idempotency_scope(&self.client, number);
         let answer = seal_text(store, &scope.digest, &format!("planted answer {number}"));
         let stored_answer =
             IdempotentAnswer { scope, request: [number; 32], answer, until: test.now() + super::fixture::RESULT_TTL };
@@ -162,85 +163,85 @@ impl Business {
         };
         let id = open.pending.id;
         assert!(matches!(store.open_transaction(open).await.unwrap(), OpenOutcome::Opened { .. }));
-        witness.answered("an init with an Idempotency-Key").await;
+        witness.record("an init with an Idempotency-Key").await;
         store.note_page(id).await.unwrap();
-        witness.answered("a page").await;
+        witness.record("a page").await;
         let credential = Some(PresentedCredential { digest: CredentialIdentity([number; 32]), holder_bound: false });
         let delivery = complete(
             store,
-            with_sealed_outcome(store, CompleteTransaction { credential, ..completing(id, number) }, number),
+            with_sealed_outcome(store, CompleteTransaction { credential, ..build_completion(id, number) }, number),
         )
         .await;
-        witness.answered("a callback").await;
+        witness.record("a callback").await;
         assert!(store.claim_delivery(delivery, id.into()).await.unwrap());
-        witness.answered("a claim").await;
+        witness.record("a claim").await;
         store.settle_delivery(delivery, id.into(), Attempt::answered(200, 42)).await.unwrap();
-        witness.answered("a delivery").await;
+        witness.record("a delivery").await;
         store.note_poll(id).await.unwrap();
-        witness.answered("a poll").await;
+        witness.record("a poll").await;
 
         let opens: Vec<_> = (0..3).map(|_| self.opening(test)).collect();
         let ids: Vec<TxnId> = opens.iter().map(|open| open.pending.id).collect();
         assert!(store.open_transactions(opens).await.unwrap().iter().all(Result::is_ok));
-        witness.answered("three inits together").await;
+        witness.record("three inits together").await;
         let declined = CompleteTransaction {
             code: Some("301".into()),
-            ..with_sealed_outcome(store, declining(ids[0], number), number)
+            ..with_sealed_outcome(store, build_declined_completion(ids[0], number), number)
         };
         let delivery = complete(store, declined).await;
-        witness.answered("a refusal").await;
+        witness.record("a refusal").await;
         if number.is_multiple_of(2) {
             assert!(store.claim_delivery(delivery, ids[0].into()).await.unwrap());
-            witness.answered("a claim that stays").await;
+            witness.record("a claim that stays").await;
         }
         store.expire_transaction(ids[1]).await.unwrap();
-        witness.answered("an end").await;
+        witness.record("an end").await;
     }
 
     /// Opens two scans, registers and checks in one guest, and changes the event.
     async fn admit(&mut self, test: &impl TestStore, witness: &mut impl Witness) {
         let (store, number) = (test.store(), self.rounds);
         for is_registered in [true, false] {
-            let open = scan(test, &self.event);
+            let open = build_guest_scan(test, &self.event);
             let id = open.pending.id;
             self.txns.push(id);
             assert!(matches!(store.open_transaction(open).await.unwrap(), OpenOutcome::Opened { .. }));
-            witness.answered("a scan").await;
+            witness.record("a scan").await;
             if is_registered {
                 self.webhooks.push(id.into());
-                complete(store, with_sealed_outcome(store, completing(id, number), number)).await;
-                witness.answered("a registration").await;
+                complete(store, with_sealed_outcome(store, build_completion(id, number), number)).await;
+                witness.record("a registration").await;
             }
         }
         let check_in = CheckIn { id: CheckInId::new(number.into()), at: test.now(), gate: format!("gate {number}") };
         store.check_in(self.event.id, number.into(), check_in).await.unwrap();
-        witness.answered("a check-in").await;
+        witness.record("a check-in").await;
         let patch =
             EventPatch { max_guests: Some(super::fixture::places(50 + u64::from(number))), ..EventPatch::default() };
-        super::fixture::patched(test, &self.event, patch).await;
-        witness.answered("a change of the event").await;
+        super::fixture::patch_event(test, &self.event, patch).await;
+        witness.record("a change of the event").await;
     }
 
     /// Opens a consent for wealth data and a document to sign, and reports their progress.
     async fn follow_flows(&mut self, test: &impl TestStore, witness: &mut impl Witness) {
         let store = test.store();
         let party = Party { client: self.client.clone(), app: self.app.app_id.clone() };
-        let flow = opened(test, wealth(test, &party)).await;
-        witness.answered("a flow").await;
-        let document = opened(test, document(test, &party, None)).await;
-        witness.answered("a document").await;
+        let flow = open_flow(test, wealth_flow(test, &party)).await;
+        witness.record("a flow").await;
+        let document = open_flow(test, document_flow(test, &party, None)).await;
+        witness.record("a document").await;
         for (flow, report) in [
             (&flow, ShortReport::Consent("Accepted", 1)),
             (&flow, ShortReport::Data(1, "RAW", 1)),
             (&document, ShortReport::Document("Rejected")),
         ] {
-            let queued = accepted(test, flow, report).await;
-            witness.answered("a report").await;
+            let queued = accept_report(test, flow, report).await;
+            witness.record("a report").await;
             if let Some(delivery) = queued {
                 self.webhooks.push(delivery.subject);
                 if matches!(report, ShortReport::Data(..)) {
                     assert!(store.claim_delivery(delivery.id, delivery.subject).await.unwrap());
-                    witness.answered("a claim of a report").await;
+                    witness.record("a claim of a report").await;
                 }
             }
         }
@@ -251,39 +252,39 @@ impl Business {
     async fn keep_books(&self, test: &impl TestStore, witness: &mut impl Witness) {
         let (store, number) = (test.store(), self.rounds);
         store.move_credits(self.client.clone(), grant(50, &format!("grant {number}"))).await.unwrap();
-        witness.answered("another grant").await;
+        witness.record("another grant").await;
         let adjustment = CreditMove { kind: EntryKind::Adjust, amount: -3, reference: format!("adjust {number}") };
         store.move_credits(self.client.clone(), adjustment).await.unwrap();
-        witness.answered("an adjustment").await;
+        witness.record("an adjustment").await;
         store.append_audit(format!("{{\"asked\":\"planted {number}\"}}")).await.unwrap();
-        witness.answered("an entry of the audit log").await;
+        witness.record("an entry of the audit log").await;
         let entry = super::client_log::entry(test, Action::SignedIn);
         store.append_client_log(self.client.clone(), entry).await.unwrap();
-        witness.answered("an entry of the client's log").await;
-        store.keep_refusal(self.app.app_id.clone(), refused(test, number.into())).await.unwrap();
-        witness.answered("a refused request").await;
+        witness.record("an entry of the client's log").await;
+        store.keep_refusal(self.app.app_id.clone(), refused_request(test, number.into())).await.unwrap();
+        witness.record("a refused request").await;
         let figures = DayFigures { opened: 4, verified: 1, ..DayFigures::default() };
         store.add_day_figures(self.app.app_id.clone(), Day::of(test.now()), figures, [number; 16]).await.unwrap();
-        witness.answered("the figures of a day").await;
+        witness.record("the figures of a day").await;
     }
 
     /// Erases the verification that the first round opened with an `Idempotency-Key`.
     pub(crate) async fn erase(&self, test: &impl TestStore, witness: &mut impl Witness) {
         test.store().erase(ErasureSubject::Transaction(self.txns[0])).await.unwrap();
-        witness.answered("an erasure").await;
+        witness.record("an erasure").await;
     }
 
     /// Advances the clock by `span`, and removes expired records.
     pub(crate) async fn sweep(&self, test: &impl TestStore, span: Duration, witness: &mut impl Witness) {
         test.advance(span);
         test.store().sweep(test.now(), 1_000).await.unwrap();
-        witness.answered("a sweep").await;
+        witness.record("a sweep").await;
     }
 
     /// Opens a transaction to check that the store still works. Returns the balance afterwards.
     pub(crate) async fn open_another(&self, test: &impl TestStore) -> u64 {
         let OpenOutcome::Opened { balance } =
-            test.store().open_transaction(opening_with_hook(test, &self.client, None)).await.unwrap()
+            test.store().open_transaction(build_opening_with_hook(test, &self.client, None)).await.unwrap()
         else {
             panic!("the client has credits");
         };

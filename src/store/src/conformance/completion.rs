@@ -11,17 +11,17 @@ use sakshi_domain::transaction::{AnswerDigest, CredentialIdentity, Pending};
 
 use super::TestStore;
 use super::fixture::{
-    REPLAY_WINDOW, RESULT_TTL, WINDOW, client_with, completed, completing, created, event, opened, opening_with_hook,
-    receiver, scanned, sealed,
+    REPLAY_WINDOW, RESULT_TTL, WINDOW, build_completion, build_opening_with_hook, client_with, event,
+    open_and_complete, open_guest_scan, open_pending, receiver, sealed, store_event,
 };
 use crate::{CompleteOutcome, CompleteTransaction, ExpireOutcome, PresentedCredential};
 use crate::{CompletedRecord, TransactionRecord};
 
 pub(crate) async fn completing_stores_the_result_and_queues_one_webhook(test: &impl TestStore) {
     let client = client_with(test, 1).await;
-    let pending = opened(test, &client).await;
+    let pending = open_pending(test, &client).await;
     test.advance(Duration::from_secs(60));
-    let outcome = test.store().complete_transaction(completing(pending.id, 5)).await.unwrap();
+    let outcome = test.store().complete_transaction(build_completion(pending.id, 5)).await.unwrap();
     let expected = CompletedRecord {
         opened: pending.clone(),
         verified_at: test.now(),
@@ -62,10 +62,10 @@ pub(crate) async fn completing_stores_the_result_and_queues_one_webhook(test: &i
 
 pub(crate) async fn a_transaction_without_a_webhook_url_queues_no_delivery(test: &impl TestStore) {
     let client = client_with(test, 1).await;
-    let open = opening_with_hook(test, &client, None);
+    let open = build_opening_with_hook(test, &client, None);
     let id = open.pending.id;
     test.store().open_transaction(open).await.unwrap();
-    let outcome = test.store().complete_transaction(completing(id, 1)).await.unwrap();
+    let outcome = test.store().complete_transaction(build_completion(id, 1)).await.unwrap();
     assert!(matches!(outcome, CompleteOutcome::Completed { queued: None, repeated: false, .. }));
     assert_eq!(test.store().due_deliveries(None, None, 10).await, Ok(vec![]));
     assert_eq!(test.store().load_delivery(id.into()).await, Ok(None));
@@ -73,14 +73,14 @@ pub(crate) async fn a_transaction_without_a_webhook_url_queues_no_delivery(test:
 
 pub(crate) async fn an_equal_answer_is_a_repetition_and_a_different_one_is_refused(test: &impl TestStore) {
     let client = client_with(test, 1).await;
-    let (pending, _) = completed(test, &client).await;
+    let (pending, _) = open_and_complete(test, &client).await;
     let first = test.store().load_transaction(pending.id).await.unwrap();
     test.advance(Duration::from_secs(5));
-    match test.store().complete_transaction(completing(pending.id, 1)).await.unwrap() {
+    match test.store().complete_transaction(build_completion(pending.id, 1)).await.unwrap() {
         CompleteOutcome::Completed { record, queued: None, repeated: true } => assert_eq!(Some(record.into()), first),
         other => panic!("{other:?}"),
     }
-    match test.store().complete_transaction(completing(pending.id, 2)).await.unwrap() {
+    match test.store().complete_transaction(build_completion(pending.id, 2)).await.unwrap() {
         CompleteOutcome::AlreadyCompleted(record) => assert_eq!(Some(record.into()), first),
         other => panic!("{other:?}"),
     }
@@ -90,8 +90,9 @@ pub(crate) async fn an_equal_answer_is_a_repetition_and_a_different_one_is_refus
 pub(crate) async fn one_of_several_racing_answers_wins(test: &impl TestStore) {
     let client = client_with(test, 20).await;
     for _ in 0..20 {
-        let id = opened(test, &client).await.id;
-        let race = join_all((1..=8).map(|answer| test.store().complete_transaction(completing(id, answer)))).await;
+        let id = open_pending(test, &client).await.id;
+        let race =
+            join_all((1..=8).map(|answer| test.store().complete_transaction(build_completion(id, answer)))).await;
         let winners: Vec<_> = race
             .iter()
             .filter(|outcome| matches!(outcome, Ok(CompleteOutcome::Completed { repeated: false, .. })))
@@ -104,14 +105,14 @@ pub(crate) async fn one_of_several_racing_answers_wins(test: &impl TestStore) {
 
 pub(crate) async fn a_transaction_expires_by_the_clock_of_the_store(test: &impl TestStore) {
     let client = client_with(test, 2).await;
-    let (in_time, late) = (opened(test, &client).await.id, opened(test, &client).await.id);
+    let (in_time, late) = (open_pending(test, &client).await.id, open_pending(test, &client).await.id);
     test.advance(WINDOW - Duration::from_millis(1));
-    let outcome = test.store().complete_transaction(completing(in_time, 1)).await.unwrap();
+    let outcome = test.store().complete_transaction(build_completion(in_time, 1)).await.unwrap();
     assert!(matches!(outcome, CompleteOutcome::Completed { .. }));
     test.advance(Duration::from_millis(1));
-    assert_eq!(test.store().complete_transaction(completing(late, 2)).await, Ok(CompleteOutcome::Expired));
+    assert_eq!(test.store().complete_transaction(build_completion(late, 2)).await, Ok(CompleteOutcome::Expired));
     assert!(matches!(test.store().load_transaction(late).await, Ok(Some(TransactionRecord::Expired(_)))));
-    let repetition = test.store().complete_transaction(completing(in_time, 1)).await.unwrap();
+    let repetition = test.store().complete_transaction(build_completion(in_time, 1)).await.unwrap();
     assert!(
         matches!(repetition, CompleteOutcome::Completed { repeated: true, .. }),
         "a repetition is accepted after the window"
@@ -120,11 +121,11 @@ pub(crate) async fn a_transaction_expires_by_the_clock_of_the_store(test: &impl 
 
 pub(crate) async fn a_window_that_was_ended_early_stays_ended(test: &impl TestStore) {
     let client = client_with(test, 3).await;
-    let pending = opened(test, &client).await;
+    let pending = open_pending(test, &client).await;
     test.advance(Duration::from_secs(60));
     let ended = Pending { expires_at: test.now(), ..pending.clone() };
     assert_eq!(test.store().expire_transaction(pending.id).await, Ok(ExpireOutcome::Expired(ended.clone())));
-    assert_eq!(test.store().complete_transaction(completing(pending.id, 1)).await, Ok(CompleteOutcome::Expired));
+    assert_eq!(test.store().complete_transaction(build_completion(pending.id, 1)).await, Ok(CompleteOutcome::Expired));
     assert_eq!(test.store().load_transaction(pending.id).await, Ok(Some(TransactionRecord::Expired(ended.clone()))));
     test.advance(Duration::from_secs(60));
     assert_eq!(
@@ -134,7 +135,7 @@ pub(crate) async fn a_window_that_was_ended_early_stays_ended(test: &impl TestSt
     );
     assert_eq!(test.store().due_deliveries(None, None, 10).await, Ok(vec![]));
 
-    let (expiring, completed) = (opened(test, &client).await, completed(test, &client).await.0);
+    let (expiring, completed) = (open_pending(test, &client).await, open_and_complete(test, &client).await.0);
     let Ok(Some(TransactionRecord::Completed(record))) = test.store().load_transaction(completed.id).await else {
         panic!("{completed:?}")
     };
@@ -148,9 +149,11 @@ pub(crate) async fn a_window_that_was_ended_early_stays_ended(test: &impl TestSt
 pub(crate) async fn either_an_answer_or_the_end_of_the_window_wins_a_race(test: &impl TestStore) {
     let client = client_with(test, 20).await;
     for _ in 0..20 {
-        let id = opened(test, &client).await.id;
-        let (completed, expired) =
-            tokio::join!(test.store().complete_transaction(completing(id, 1)), test.store().expire_transaction(id));
+        let id = open_pending(test, &client).await.id;
+        let (completed, expired) = tokio::join!(
+            test.store().complete_transaction(build_completion(id, 1)),
+            test.store().expire_transaction(id)
+        );
         match (completed.unwrap(), expired.unwrap()) {
             (CompleteOutcome::Completed { repeated: false, .. }, ExpireOutcome::AlreadyCompleted(_))
             | (CompleteOutcome::Expired, ExpireOutcome::Expired(_)) => {}
@@ -162,13 +165,13 @@ pub(crate) async fn either_an_answer_or_the_end_of_the_window_wins_a_race(test: 
 fn with_credential(id: TxnId, answer: u8, credential: u8) -> CompleteTransaction {
     CompleteTransaction {
         credential: Some(PresentedCredential { digest: CredentialIdentity([credential; 32]), holder_bound: false }),
-        ..completing(id, answer)
+        ..build_completion(id, answer)
     }
 }
 
 pub(crate) async fn a_credential_is_refused_under_another_transaction_in_the_replay_window(test: &impl TestStore) {
     let client = client_with(test, 4).await;
-    let (first, second) = (opened(test, &client).await.id, opened(test, &client).await.id);
+    let (first, second) = (open_pending(test, &client).await.id, open_pending(test, &client).await.id);
     test.store().complete_transaction(with_credential(first, 1, 9)).await.unwrap();
     let replay = test.store().complete_transaction(with_credential(second, 1, 9)).await;
     assert_eq!(replay, Ok(CompleteOutcome::CredentialReplayed));
@@ -178,7 +181,7 @@ pub(crate) async fn a_credential_is_refused_under_another_transaction_in_the_rep
     let other = test.store().complete_transaction(with_credential(second, 2, 8)).await.unwrap();
     assert!(matches!(other, CompleteOutcome::Completed { repeated: false, .. }));
     test.advance(REPLAY_WINDOW - Duration::from_millis(1));
-    let third = opened(test, &client).await.id;
+    let third = open_pending(test, &client).await.id;
     assert_eq!(
         test.store().complete_transaction(with_credential(third, 3, 9)).await,
         Ok(CompleteOutcome::CredentialReplayed)
@@ -190,11 +193,14 @@ pub(crate) async fn a_credential_is_refused_under_another_transaction_in_the_rep
 
 pub(crate) async fn a_holder_bound_credential_is_not_a_replay(test: &impl TestStore) {
     let client = client_with(test, 3).await;
-    let (first, second, third) =
-        (opened(test, &client).await.id, opened(test, &client).await.id, opened(test, &client).await.id);
+    let (first, second, third) = (
+        open_pending(test, &client).await.id,
+        open_pending(test, &client).await.id,
+        open_pending(test, &client).await.id,
+    );
     let bound = |id, answer| {
         let credential = PresentedCredential { digest: CredentialIdentity([9; 32]), holder_bound: true };
-        CompleteTransaction { credential: Some(credential), ..completing(id, answer) }
+        CompleteTransaction { credential: Some(credential), ..build_completion(id, answer) }
     };
     for (id, answer) in [(first, 1), (second, 2)] {
         let outcome = test.store().complete_transaction(bound(id, answer)).await.unwrap();
@@ -206,7 +212,7 @@ pub(crate) async fn a_holder_bound_credential_is_not_a_replay(test: &impl TestSt
 
 pub(crate) async fn one_credential_racing_under_two_transactions_completes_one(test: &impl TestStore) {
     let client = client_with(test, 2).await;
-    let (first, second) = (opened(test, &client).await.id, opened(test, &client).await.id);
+    let (first, second) = (open_pending(test, &client).await.id, open_pending(test, &client).await.id);
     let race = [with_credential(first, 1, 9), with_credential(second, 1, 9)];
     let race = join_all(race.into_iter().map(|complete| test.store().complete_transaction(complete))).await;
     let completed = race.iter().filter(|outcome| matches!(outcome, Ok(CompleteOutcome::Completed { .. }))).count();
@@ -221,16 +227,16 @@ async fn cause_outcomes(test: &impl TestStore, client: &ClientId, is_known: bool
         ..with_credential(pending.id, answer, 2 * credential + u8::from(is_known))
     };
     let (first, second, ended, late) = (
-        opened(test, client).await,
-        opened(test, client).await,
-        opened(test, client).await,
-        opened(test, client).await,
+        open_pending(test, client).await,
+        open_pending(test, client).await,
+        open_pending(test, client).await,
+        open_pending(test, client).await,
     );
     test.store().expire_transaction(ended.id).await.unwrap();
-    let event = created(test, event(test, client, 1)).await;
+    let event = store_event(test, event(test, client, 1)).await;
     let mut guests = vec![];
     for _ in 0..2 {
-        let scan = test.store().load_transaction(scanned(test, &event).await).await;
+        let scan = test.store().load_transaction(open_guest_scan(test, &event).await).await;
         let Ok(Some(TransactionRecord::Pending(guest))) = scan else { panic!("{scan:?}") };
         guests.push(guest);
     }
@@ -288,19 +294,19 @@ pub(crate) async fn passing_the_known_transaction_changes_no_outcome(test: &impl
 pub(crate) async fn an_unknown_transaction_cannot_be_completed(test: &impl TestStore) {
     let client = client_with(test, 0).await;
     let id = TxnId::generate(client.partition(), 0);
-    assert_eq!(test.store().complete_transaction(completing(id, 1)).await, Ok(CompleteOutcome::NotFound));
+    assert_eq!(test.store().complete_transaction(build_completion(id, 1)).await, Ok(CompleteOutcome::NotFound));
 }
 
 pub(crate) async fn evidence_is_stored_and_removed_with_the_result(test: &impl TestStore) {
     let client = client_with(test, 5).await;
     let proof = |text: &str| Some(sealed(text));
     let (expires, erased, without) =
-        (opened(test, &client).await, opened(test, &client).await, opened(test, &client).await);
+        (open_pending(test, &client).await, open_pending(test, &client).await, open_pending(test, &client).await);
     for (pending, evidence) in [(&expires, proof("one")), (&erased, proof("two")), (&without, None)] {
-        let complete = CompleteTransaction { evidence: evidence.clone(), ..completing(pending.id, 1) };
+        let complete = CompleteTransaction { evidence: evidence.clone(), ..build_completion(pending.id, 1) };
         test.store().complete_transaction(complete.clone()).await.unwrap();
         // A different answer does not replace the evidence.
-        let other = CompleteTransaction { evidence: proof("other"), ..completing(pending.id, 2) };
+        let other = CompleteTransaction { evidence: proof("other"), ..build_completion(pending.id, 2) };
         assert!(matches!(test.store().complete_transaction(other).await, Ok(CompleteOutcome::AlreadyCompleted(_))));
         assert_eq!(test.store().load_evidence(pending.id).await, Ok(evidence));
     }

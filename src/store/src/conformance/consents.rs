@@ -11,7 +11,10 @@ use sakshi_domain::ids::{AppId, ClientId};
 use sakshi_domain::time::Timestamp;
 
 use super::TestStore;
-use super::fixture::{RETENTION, client_with, completing, created, declining, event, opened, registered, scanned};
+use super::fixture::{
+    RETENTION, build_completion, build_declined_completion, client_with, event, open_guest_scan, open_pending,
+    register_guest, store_event,
+};
 use crate::consents::{AskedConsents, ConsentPlace, KeptConsent};
 use crate::{CompleteOutcome, CompleteTransaction};
 
@@ -53,11 +56,11 @@ fn declared_consent(id: usize, at: Timestamp) -> Consent {
 pub(crate) async fn an_answered_verification_is_in_the_register_once(test: &impl TestStore) {
     let client = client_with(test, 5).await;
     let (passes, declines, pending) =
-        (opened(test, &client).await, opened(test, &client).await, opened(test, &client).await);
+        (open_pending(test, &client).await, open_pending(test, &client).await, open_pending(test, &client).await);
     test.advance(Duration::from_secs(60));
     for _ in 0..2 {
-        test.store().complete_transaction(completing(passes.id, 1)).await.unwrap();
-        let declining = CompleteTransaction { code: Some("301".into()), ..declining(declines.id, 2) };
+        test.store().complete_transaction(build_completion(passes.id, 1)).await.unwrap();
+        let declining = CompleteTransaction { code: Some("301".into()), ..build_declined_completion(declines.id, 2) };
         test.store().complete_transaction(declining).await.unwrap();
     }
     let entries = read_whole_register(test, &client).await;
@@ -80,10 +83,10 @@ pub(crate) async fn an_answered_verification_is_in_the_register_once(test: &impl
 
 pub(crate) async fn a_guest_who_is_refused_a_place_has_given_consent(test: &impl TestStore) {
     let client = client_with(test, 5).await;
-    let event = created(test, event(test, &client, 1)).await;
-    let late = scanned(test, &event).await;
-    registered(test, &event).await;
-    let outcome = test.store().complete_transaction(completing(late, 1)).await.unwrap();
+    let event = store_event(test, event(test, &client, 1)).await;
+    let late = open_guest_scan(test, &event).await;
+    register_guest(test, &event).await;
+    let outcome = test.store().complete_transaction(build_completion(late, 1)).await.unwrap();
     assert!(matches!(outcome, CompleteOutcome::Completed { .. }));
     let entries = read_whole_register(test, &client).await;
     let decisions: Vec<_> = entries
@@ -122,8 +125,8 @@ pub(crate) async fn the_register_is_read_in_pages_by_the_time_of_asking(test: &i
 
 pub(crate) async fn the_register_survives_erasure_until_its_retention_ends(test: &impl TestStore) {
     let client = client_with(test, 5).await;
-    let passes = opened(test, &client).await;
-    test.store().complete_transaction(completing(passes.id, 1)).await.unwrap();
+    let passes = open_pending(test, &client).await;
+    test.store().complete_transaction(build_completion(passes.id, 1)).await.unwrap();
     let before = read_whole_register(test, &client).await;
     assert_eq!(before.len(), 1);
     test.store().erase(ErasureSubject::Client(client.clone())).await.unwrap();

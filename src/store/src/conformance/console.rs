@@ -21,7 +21,7 @@ fn signatory(id: &str) -> Signatory {
 }
 
 /// Opens a session, requests and confirms a grant, and ends provider sessions.
-pub(crate) async fn used(test: &impl TestStore) {
+pub(crate) async fn use_console(test: &impl TestStore) {
     let (store, command) = (test.store(), grant_command(signatory("op_1"), 500));
     store.open_console_session(session(test, 1)).await.unwrap();
     store.ask_grant(command.clone()).await.unwrap();

@@ -6,7 +6,7 @@ use sakshi_domain::credits::{CreditMove, EntryKind};
 use sakshi_domain::ids::ClientId;
 
 use super::TestStore;
-use super::fixture::{audited_balance, client_with, grant, opened};
+use super::fixture::{audited_balance, client_with, grant, open_pending};
 use crate::{CreditOutcome, PageRequest};
 
 fn adjust(amount: i64, reference: &str) -> CreditMove {
@@ -57,12 +57,12 @@ pub(crate) async fn the_balance_never_leaves_its_range(test: &impl TestStore) {
 pub(crate) async fn a_statement_has_every_entry_once_on_its_pages(test: &impl TestStore) {
     let client = client_with(test, 50).await;
     for _ in 0..22 {
-        opened(test, &client).await;
+        open_pending(test, &client).await;
     }
     let page = |page| test.store().statement(client.clone(), PageRequest { page, page_size: 10 });
     let mut entries = page(1).await.unwrap().items;
     // An entry that arrives between two pages does not change a full page.
-    opened(test, &client).await;
+    open_pending(test, &client).await;
     for number in 2..=4 {
         let rows = page(number).await.unwrap();
         assert_eq!(rows.total, 24);
@@ -85,7 +85,7 @@ pub(crate) async fn concurrent_movements_add_up(test: &impl TestStore) {
 
 pub(crate) async fn an_audit_covers_every_client(test: &impl TestStore) {
     let (rich, new) = (client_with(test, 3).await, client_with(test, 0).await);
-    opened(test, &rich).await;
+    open_pending(test, &rich).await;
     let mut audits = test.store().audit().await.unwrap();
     audits.sort_by_key(|audit| audit.client != rich);
     let found: Vec<_> =

@@ -11,12 +11,13 @@ use sakshi_domain::transaction::Outcome;
 
 use super::TestStore;
 use super::fixture::{
-    RESULT_TTL, audited_balance, client_with, completed, completing, counts, created, event, kept, opening, registered,
-    scan, scanned, scope,
+    RESULT_TTL, audited_balance, build_completion, build_guest_scan, build_idempotent_answer, build_opening,
+    client_with, event, idempotency_scope, load_counts, open_and_complete, open_guest_scan, register_guest,
+    store_event,
 };
-use super::flow_fixture::{self, ShortReport, accepted, loaded, locker, opened, party};
+use super::flow_fixture::{self, ShortReport, accept_report, create_party, load_flow, locker_flow, open_flow};
 use super::guests::ALL;
-use super::refusals::refused;
+use super::refusals::refused_request;
 use crate::vault::test_vault;
 use crate::{CompleteOutcome, Erased, OpenOutcome, OpenTransaction};
 
@@ -29,11 +30,14 @@ async fn erase(test: &impl TestStore, subject: &ErasureSubject) -> Erased {
 
 pub(crate) async fn erasing_a_transaction_removes_its_webhook_and_response_but_no_ledger_entry(test: &impl TestStore) {
     let client = client_with(test, 5).await;
-    let (other, _) = completed(test, &client).await;
-    let open = OpenTransaction { idempotency: Some(kept(test, &client, 1, 1)), ..opening(test, &client) };
+    let (other, _) = open_and_complete(test, &client).await;
+    let open = OpenTransaction {
+        idempotency: Some(build_idempotent_answer(test, &client, 1, 1)),
+        ..build_opening(test, &client)
+    };
     let id = open.pending.id;
     test.store().open_transaction(open).await.unwrap();
-    test.store().complete_transaction(completing(id, 2)).await.unwrap();
+    test.store().complete_transaction(build_completion(id, 2)).await.unwrap();
     let queued = test.store().due_deliveries(None, None, 10).await.unwrap();
     let delivery = queued.iter().find(|queued| queued.subject == Subject::Transaction(id)).unwrap().id;
     let statement = test.store().statement(client.clone(), ALL).await.unwrap();
@@ -43,7 +47,7 @@ pub(crate) async fn erasing_a_transaction_removes_its_webhook_and_response_but_n
     assert_eq!(test.store().load_transaction(id).await, Ok(None));
     assert_eq!(test.store().load_delivery(Subject::Transaction(id)).await, Ok(None));
     assert_eq!(test.store().claim_delivery(delivery, Subject::Transaction(id)).await, Ok(false));
-    assert_eq!(test.store().load_idempotent_answer(scope(&client, 1)).await, Ok(None));
+    assert_eq!(test.store().load_idempotent_answer(idempotency_scope(&client, 1)).await, Ok(None));
     let remaining = test.store().due_deliveries(None, None, 10).await.unwrap();
     assert_eq!(remaining.iter().map(|queued| queued.subject).collect::<Vec<_>>(), [Subject::Transaction(other.id)]);
     assert_eq!(test.store().backlog().await.unwrap().deliveries, 1);
@@ -53,29 +57,29 @@ pub(crate) async fn erasing_a_transaction_removes_its_webhook_and_response_but_n
 
 pub(crate) async fn an_erased_pending_transaction_cannot_be_completed(test: &impl TestStore) {
     let client = client_with(test, 5).await;
-    let event = created(test, event(test, &client, 5)).await;
-    let (guest, remaining) = (scanned(test, &event).await, scanned(test, &event).await);
+    let event = store_event(test, event(test, &client, 5)).await;
+    let (guest, remaining) = (open_guest_scan(test, &event).await, open_guest_scan(test, &event).await);
     let erased = erase(test, &ErasureSubject::Transaction(guest)).await;
     assert_eq!(erased, Erased { transactions: 1, ..Erased::default() });
-    assert_eq!(test.store().complete_transaction(completing(guest, 1)).await, Ok(CompleteOutcome::NotFound));
-    let counts_after = counts(test, &event).await;
+    assert_eq!(test.store().complete_transaction(build_completion(guest, 1)).await, Ok(CompleteOutcome::NotFound));
+    let counts_after = load_counts(test, &event).await;
     assert_eq!(
         (counts_after.registrations, counts_after.scans, counts_after.abandoned),
         (0, 2, 1),
         "the erased scan counts as abandoned"
     );
-    test.store().complete_transaction(completing(remaining, 1)).await.unwrap();
-    assert_eq!(counts(test, &event).await.registrations, 1);
+    test.store().complete_transaction(build_completion(remaining, 1)).await.unwrap();
+    assert_eq!(load_counts(test, &event).await.registrations, 1);
 }
 
 pub(crate) async fn an_erased_guest_keeps_only_the_place(test: &impl TestStore) {
     let client = client_with(test, 9).await;
     let mut event = event(test, &client, 9);
     event.terms.webhook_url = None;
-    let event = created(test, event).await;
+    let event = store_event(test, event).await;
     let mut guests = Vec::new();
     for _ in 0..3 {
-        guests.push(registered(test, &event).await);
+        guests.push(register_guest(test, &event).await);
     }
     let before = test.store().list_registrations(event.id, ALL.into()).await.unwrap().items;
     let erased = erase(test, &ErasureSubject::Transaction(guests[1])).await;
@@ -94,7 +98,7 @@ pub(crate) async fn an_erased_guest_keeps_only_the_place(test: &impl TestStore) 
             serde_json::from_slice(&test_vault(&[7]).open(now.guest.txn.as_bytes(), &now.outcome).unwrap()).unwrap();
         assert_eq!(Outcome::Verified(Arc::default()), outcome);
     }
-    assert_eq!(counts(test, &event).await.registrations, 3);
+    assert_eq!(load_counts(test, &event).await.registrations, 3);
     assert_eq!(
         erase(test, &ErasureSubject::Transaction(TxnId::generate(client.partition(), 1))).await,
         Erased::default()
@@ -104,27 +108,30 @@ pub(crate) async fn an_erased_guest_keeps_only_the_place(test: &impl TestStore) 
 pub(crate) async fn erasing_an_event_erases_its_guests_and_their_transactions(test: &impl TestStore) {
     let client = client_with(test, 50).await;
     let (erased_event, other_event) =
-        (created(test, event(test, &client, 30)).await, created(test, event(test, &client, 5)).await);
+        (store_event(test, event(test, &client, 30)).await, store_event(test, event(test, &client, 5)).await);
     for _ in 0..20 {
-        registered(test, &erased_event).await;
+        register_guest(test, &erased_event).await;
     }
-    let (pending, other) = (scanned(test, &erased_event).await, registered(test, &other_event).await);
+    let (pending, other) = (open_guest_scan(test, &erased_event).await, register_guest(test, &other_event).await);
     let erased = erase(test, &ErasureSubject::Event(erased_event.id)).await;
     assert_eq!(erased, Erased { transactions: 21, registrations: 20, events: 1, ..Erased::default() });
     assert_eq!(test.store().load_event(erased_event.id).await, Ok(None));
     assert_eq!(test.store().list_events(erased_event.app.clone(), ALL).await.unwrap().total, 0);
     assert_eq!(test.store().list_registrations(erased_event.id, ALL.into()).await.unwrap().total, 0);
-    assert_eq!(test.store().complete_transaction(completing(pending, 1)).await, Ok(CompleteOutcome::NotFound));
-    assert_eq!(test.store().open_transaction(scan(test, &erased_event)).await, Ok(OpenOutcome::EventNotFound));
+    assert_eq!(test.store().complete_transaction(build_completion(pending, 1)).await, Ok(CompleteOutcome::NotFound));
+    assert_eq!(
+        test.store().open_transaction(build_guest_scan(test, &erased_event)).await,
+        Ok(OpenOutcome::EventNotFound)
+    );
     assert!(test.store().load_transaction(other).await.unwrap().is_some());
-    assert_eq!(counts(test, &other_event).await.registrations, 1);
+    assert_eq!(load_counts(test, &other_event).await.registrations, 1);
     assert_eq!(audited_balance(test, &client).await, 28);
 }
 
 /// Creates a completed and a pending transaction, an event with a guest, and a refused request of an app.
 async fn use_app(test: &impl TestStore, client: &ClientId, app: &AppId) -> [TxnId; 3] {
     let open_for_app = || {
-        let mut open = opening(test, client);
+        let mut open = build_opening(test, client);
         Arc::make_mut(&mut open.pending).app = app.clone();
         open
     };
@@ -133,17 +140,17 @@ async fn use_app(test: &impl TestStore, client: &ClientId, app: &AppId) -> [TxnI
     for open in [completed, pending] {
         test.store().open_transaction(open).await.unwrap();
     }
-    test.store().complete_transaction(completing(ids[0], 1)).await.unwrap();
+    test.store().complete_transaction(build_completion(ids[0], 1)).await.unwrap();
     let mut event = event(test, client, 5);
     event.app = app.clone();
-    let guest = registered(test, &created(test, event).await).await;
-    test.store().keep_refusal(app.clone(), refused(test, 1)).await.unwrap();
+    let guest = register_guest(test, &store_event(test, event).await).await;
+    test.store().keep_refusal(app.clone(), refused_request(test, 1)).await.unwrap();
     [ids[0], ids[1], guest]
 }
 
 pub(crate) async fn erasing_an_app_does_not_affect_other_apps(test: &impl TestStore) {
-    let party = party(test).await;
-    flow_fixture::registered(test, &party).await;
+    let party = create_party(test).await;
+    flow_fixture::register_webhooks(test, &party).await;
     let client = client_with(test, 20).await;
     let (app, other) = (AppId::generate(), AppId::generate());
     for id in [&app, &other] {
@@ -166,13 +173,13 @@ pub(crate) async fn erasing_an_app_does_not_affect_other_apps(test: &impl TestSt
     assert!(test.store().load_app(app).await.unwrap().is_some(), "the app itself stays");
     assert_eq!(audited_balance(test, &client).await, 14);
 
-    let flow = opened(test, locker(test, &party)).await;
+    let flow = open_flow(test, locker_flow(test, &party)).await;
     assert_eq!(erase(test, &ErasureSubject::Flow(flow.id)).await, Erased { flows: 1, ..Erased::default() });
-    assert_eq!(loaded(test, &flow).await, None);
-    let flow = opened(test, locker(test, &party)).await;
-    let queued = accepted(test, &flow, ShortReport::Locker("Fetched", 1)).await.unwrap();
+    assert_eq!(load_flow(test, &flow).await, None);
+    let flow = open_flow(test, locker_flow(test, &party)).await;
+    let queued = accept_report(test, &flow, ShortReport::Locker("Fetched", 1)).await.unwrap();
     assert_eq!(erase(test, &ErasureSubject::App(party.app)).await, Erased { flows: 1, ..Erased::default() });
-    assert_eq!(loaded(test, &flow).await, None);
+    assert_eq!(load_flow(test, &flow).await, None);
     assert_eq!(test.store().claim_delivery(queued.id, queued.subject).await, Ok(false));
     let Subject::Flow { flow, webhook } = queued.subject else { panic!("{queued:?}") };
     assert_eq!(test.store().load_webhook(flow, webhook).await, Ok(None));

@@ -81,7 +81,7 @@ pub(crate) async fn client_with(test: &impl TestStore, credits: i64) -> ClientId
 }
 
 /// Builds the opening of a transaction with a webhook.
-pub(crate) fn opening(test: &impl TestStore, client: &ClientId) -> OpenTransaction {
+pub(crate) fn build_opening(test: &impl TestStore, client: &ClientId) -> OpenTransaction {
     let extras = OptionalTerms { name_hint: Some("Asha Rao".into()), ..OptionalTerms::default() };
     let terms = Terms {
         claims: [Claim::Name, Claim::Dob].into_iter().collect(),
@@ -104,15 +104,15 @@ pub(crate) fn opening(test: &impl TestStore, client: &ClientId) -> OpenTransacti
     OpenTransaction { pending, cost: 1, idempotency: None, pending_max: None, intent: None }
 }
 
-pub(crate) fn opening_with_hook(test: &impl TestStore, client: &ClientId, hook: Option<&str>) -> OpenTransaction {
-    let mut open = opening(test, client);
+pub(crate) fn build_opening_with_hook(test: &impl TestStore, client: &ClientId, hook: Option<&str>) -> OpenTransaction {
+    let mut open = build_opening(test, client);
     Arc::make_mut(&mut open.pending).terms.webhook_url = hook.map(url);
     open
 }
 
 /// Opens a transaction. Asserts success.
-pub(crate) async fn opened(test: &impl TestStore, client: &ClientId) -> Pending {
-    let open = opening(test, client);
+pub(crate) async fn open_pending(test: &impl TestStore, client: &ClientId) -> Pending {
+    let open = build_opening(test, client);
     let pending = (*open.pending).clone();
     let outcome = test.store().open_transaction(open).await.unwrap();
     assert!(matches!(outcome, OpenOutcome::Opened { .. }), "{outcome:?}");
@@ -125,7 +125,7 @@ pub(crate) fn unique_trait(id: TxnId) -> Trait {
 }
 
 /// Builds the completion of a transaction by a passed verification. The number identifies the answer.
-pub(crate) fn completing(id: TxnId, answer: u8) -> CompleteTransaction {
+pub(crate) fn build_completion(id: TxnId, answer: u8) -> CompleteTransaction {
     CompleteTransaction {
         id,
         known: None,
@@ -142,12 +142,12 @@ pub(crate) fn completing(id: TxnId, answer: u8) -> CompleteTransaction {
 }
 
 /// Opens and completes a transaction. Asserts that a delivery is queued.
-pub(crate) async fn completed(
+pub(crate) async fn open_and_complete(
     test: &impl TestStore,
     client: &ClientId,
 ) -> (Pending, sakshi_domain::delivery::DeliveryId) {
-    let pending = opened(test, client).await;
-    match test.store().complete_transaction(completing(pending.id, 1)).await.unwrap() {
+    let pending = open_pending(test, client).await;
+    match test.store().complete_transaction(build_completion(pending.id, 1)).await.unwrap() {
         CompleteOutcome::Completed { queued: Some(delivery), repeated: false, .. } => (pending, delivery.id),
         other => panic!("{other:?}"),
     }
@@ -165,14 +165,19 @@ pub(crate) async fn receiver(store: &Store, delivery: &QueuedDelivery) -> Webhoo
     }
 }
 
-pub(crate) fn scope(client: &ClientId, number: u8) -> IdempotencyScope {
+pub(crate) fn idempotency_scope(client: &ClientId, number: u8) -> IdempotencyScope {
     IdempotencyScope { partition: client.partition(), digest: [number; 32] }
 }
 
 /// Builds the response to store for an idempotency key. Numbers identify the key and the request.
-pub(crate) fn kept(test: &impl TestStore, client: &ClientId, number: u8, request: u8) -> IdempotentAnswer {
+pub(crate) fn build_idempotent_answer(
+    test: &impl TestStore,
+    client: &ClientId,
+    number: u8,
+    request: u8,
+) -> IdempotentAnswer {
     IdempotentAnswer {
-        scope: scope(client, number),
+        scope: idempotency_scope(client, number),
         request: [request; 32],
         answer: sealed(&format!("answer to {request}")),
         until: test.now() + RESULT_TTL,
@@ -229,14 +234,14 @@ pub(crate) fn event(test: &impl TestStore, client: &ClientId, count: u64) -> Eve
 }
 
 /// Creates an event. Asserts success.
-pub(crate) async fn created(test: &impl TestStore, event: Event) -> Event {
+pub(crate) async fn store_event(test: &impl TestStore, event: Event) -> Event {
     let outcome = test.store().create_event(CreateEvent { event: event.clone(), most: None, idempotency: None }).await;
     assert_eq!(outcome, Ok(CreateOutcome::Created));
     event
 }
 
 /// Patches an event. Asserts success.
-pub(crate) async fn patched(test: &impl TestStore, event: &Event, patch: EventPatch) -> Event {
+pub(crate) async fn patch_event(test: &impl TestStore, event: &Event, patch: EventPatch) -> Event {
     match test.store().patch_event(event.id, event.app.clone(), patch).await.unwrap() {
         PatchEventOutcome::Patched(event) => *event,
         other => panic!("{other:?}"),
@@ -244,8 +249,8 @@ pub(crate) async fn patched(test: &impl TestStore, event: &Event, patch: EventPa
 }
 
 /// Builds the opening of a guest's transaction without its own webhook.
-pub(crate) fn scan(test: &impl TestStore, event: &Event) -> OpenTransaction {
-    let mut open = opening_with_hook(test, &event.client, None);
+pub(crate) fn build_guest_scan(test: &impl TestStore, event: &Event) -> OpenTransaction {
+    let mut open = build_opening_with_hook(test, &event.client, None);
     let pending = Arc::make_mut(&mut open.pending);
     pending.id = TxnId::generate(event.client.partition(), 7);
     (pending.app, pending.event) = (event.app.clone(), Some(event.id));
@@ -253,8 +258,8 @@ pub(crate) fn scan(test: &impl TestStore, event: &Event) -> OpenTransaction {
 }
 
 /// Opens a guest's transaction. Asserts success.
-pub(crate) async fn scanned(test: &impl TestStore, event: &Event) -> TxnId {
-    let open = scan(test, event);
+pub(crate) async fn open_guest_scan(test: &impl TestStore, event: &Event) -> TxnId {
+    let open = build_guest_scan(test, event);
     let id = open.pending.id;
     let outcome = test.store().open_transaction(open).await.unwrap();
     assert!(matches!(outcome, OpenOutcome::Opened { .. }), "{outcome:?}");
@@ -262,14 +267,14 @@ pub(crate) async fn scanned(test: &impl TestStore, event: &Event) -> TxnId {
 }
 
 /// Builds the completion of a transaction by a declined verification.
-pub(crate) fn declining(id: TxnId, answer: u8) -> CompleteTransaction {
-    CompleteTransaction { passed: false, outcome: sealed("declined"), ..completing(id, answer) }
+pub(crate) fn build_declined_completion(id: TxnId, answer: u8) -> CompleteTransaction {
+    CompleteTransaction { passed: false, outcome: sealed("declined"), ..build_completion(id, answer) }
 }
 
 /// Opens a guest's transaction and registers the guest. Asserts success.
-pub(crate) async fn registered(test: &impl TestStore, event: &Event) -> TxnId {
-    let id = scanned(test, event).await;
-    match test.store().complete_transaction(completing(id, 1)).await.unwrap() {
+pub(crate) async fn register_guest(test: &impl TestStore, event: &Event) -> TxnId {
+    let id = open_guest_scan(test, event).await;
+    match test.store().complete_transaction(build_completion(id, 1)).await.unwrap() {
         CompleteOutcome::Completed { record, repeated: false, .. } => assert!(record.passed),
         other => panic!("{other:?}"),
     }
@@ -277,6 +282,6 @@ pub(crate) async fn registered(test: &impl TestStore, event: &Event) -> TxnId {
 }
 
 /// Returns the counts of the event.
-pub(crate) async fn counts(test: &impl TestStore, event: &Event) -> EventCounts {
+pub(crate) async fn load_counts(test: &impl TestStore, event: &Event) -> EventCounts {
     test.store().load_event(event.id).await.unwrap().unwrap().counts
 }

@@ -38,7 +38,7 @@ pub(crate) struct Effects {
 
 impl Effect {
     /// Returns the effect on a reading, and the differences from the reference.
-    pub(crate) fn on(reference: &Reading, reading: &Reading) -> (Self, Vec<Difference>) {
+    pub(crate) fn compare(reference: &Reading, reading: &Reading) -> (Self, Vec<Difference>) {
         for (question, refusal) in reading.refusals() {
             assert!(!refusal.to_string().contains("panicked"), "{question}: {refusal}");
         }
@@ -68,7 +68,7 @@ impl Effects {
 
     /// Asserts that no changed value was served of a sealed field, of the audit log, or of an amount that an audit
     /// confirms.
-    pub(crate) fn hold(&self) {
+    pub(crate) fn assert_allowed(&self) {
         for (place, effects) in &self.by_place {
             let (table, field) = place.split_once('.').unwrap();
             let table = ALL.iter().find(|known| known.name == table).unwrap();
@@ -102,7 +102,7 @@ impl fmt::Display for Effects {
 }
 
 /// Returns the bytes with one bit flipped; `None` for empty bytes.
-pub(crate) fn flipped(bytes: &[u8], random: &mut Random) -> Option<Vec<u8>> {
+pub(crate) fn flip_bit(bytes: &[u8], random: &mut Random) -> Option<Vec<u8>> {
     let byte = usize::try_from(random.next().checked_rem(bytes.len() as u64)?).ok()?;
     let mut flipped = bytes.to_vec();
     flipped[byte] ^= 1 << random.below(8);

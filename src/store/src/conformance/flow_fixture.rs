@@ -35,7 +35,7 @@ pub(crate) struct Party {
     pub(crate) app: AppId,
 }
 
-pub(crate) async fn party(test: &impl TestStore) -> Party {
+pub(crate) async fn create_party(test: &impl TestStore) -> Party {
     let client = client_with(test, 0).await;
     let hook = |host: &str| Some(url(&format!("https://{host}.example/hook")));
     let app = App {
@@ -49,7 +49,7 @@ pub(crate) async fn party(test: &impl TestStore) -> Party {
 }
 
 /// Registers a URL for every API type, concurrently.
-pub(crate) async fn registered(test: &impl TestStore, party: &Party) {
+pub(crate) async fn register_webhooks(test: &impl TestStore, party: &Party) {
     let set = ApiType::ALL.iter().map(|api_type| {
         let hook = url(&format!("https://{}.example/hook", api_type.as_str().to_lowercase()));
         test.store().set_webhook_url(party.app.clone(), *api_type, Some(hook))
@@ -97,7 +97,7 @@ fn flow(test: &impl TestStore, party: &Party, state: impl FnOnce(FlowHeader) -> 
     Flow { id, app, state, invited_until: test.now() + FLOW, upstream: id }
 }
 
-pub(crate) fn locker(test: &impl TestStore, party: &Party) -> Flow {
+pub(crate) fn locker_flow(test: &impl TestStore, party: &Party) -> Flow {
     flow(test, party, |header| FlowState::DocLocker(DocLockerFlow::new(header)))
 }
 
@@ -106,13 +106,13 @@ pub(crate) fn locker_with_retention(test: &impl TestStore, party: &Party, retent
     flow(test, party, |header| FlowState::DocLocker(DocLockerFlow::new(FlowHeader { retention, ..header })))
 }
 
-pub(crate) fn wealth(test: &impl TestStore, party: &Party) -> Flow {
+pub(crate) fn wealth_flow(test: &impl TestStore, party: &Party) -> Flow {
     let terms = |header| WealthTerms { header, consent_handle: "handle-1".parse().unwrap() };
     flow(test, party, |header| FlowState::Wealth(WealthConsent::Asked(terms(header))))
 }
 
-pub(crate) fn document(test: &impl TestStore, party: &Party, response_url: Option<&str>) -> Flow {
-    let mut flow = locker(test, party);
+pub(crate) fn document_flow(test: &impl TestStore, party: &Party, response_url: Option<&str>) -> Flow {
+    let mut flow = locker_flow(test, party);
     let terms =
         EsignTerms { header: flow.state.header().clone(), reference: None, response_url: response_url.map(url) };
     let signers = document_body(&flow, "Pending").signers();
@@ -132,7 +132,7 @@ fn document_json(flow: &Flow, status: &str) -> Value {
     }]})
 }
 
-pub(crate) async fn opened(test: &impl TestStore, flow: Flow) -> Flow {
+pub(crate) async fn open_flow(test: &impl TestStore, flow: Flow) -> Flow {
     assert_eq!(test.store().open_flow(flow.opening(test)).await, Ok(CreateOutcome::Created));
     flow
 }
@@ -150,7 +150,7 @@ pub(crate) enum ShortReport {
 }
 
 /// Builds the report of a flow by its upstream.
-pub(crate) fn told(flow: &Flow, report: ShortReport) -> ReportFlow {
+pub(crate) fn build_report(flow: &Flow, report: ShortReport) -> ReportFlow {
     let (kind, mut body) = match report {
         ShortReport::Document(status) => (ReportKind::ESign, document_json(flow, status)),
         ShortReport::Locker(status, content) => (ReportKind::DocLocker, locker_json(flow, status, content)),
@@ -205,13 +205,13 @@ fn locker_json(flow: &Flow, status: &str, content: u8) -> Value {
 }
 
 /// Reports a flow. Asserts that the report is accepted, and returns the delivery that it queued.
-pub(crate) async fn accepted(test: &impl TestStore, flow: &Flow, report: ShortReport) -> Option<QueuedDelivery> {
-    match test.store().report_flow(told(flow, report)).await.unwrap() {
+pub(crate) async fn accept_report(test: &impl TestStore, flow: &Flow, report: ShortReport) -> Option<QueuedDelivery> {
+    match test.store().report_flow(build_report(flow, report)).await.unwrap() {
         ReportFlowOutcome::Accepted { queued, .. } => queued,
         other => panic!("{other:?}"),
     }
 }
 
-pub(crate) async fn loaded(test: &impl TestStore, flow: &Flow) -> Option<FlowRecord> {
+pub(crate) async fn load_flow(test: &impl TestStore, flow: &Flow) -> Option<FlowRecord> {
     test.store().load_flow(flow.id, flow.app.clone()).await.unwrap()
 }

@@ -11,8 +11,9 @@ use sakshi_domain::transaction::{AnswerDigest, CredentialIdentity, Failure, Outc
 
 use super::TestStore;
 use super::fixture::{
-    EVENT_DURATION, HOOK, WINDOW, audited_balance, client_with, completing, counts, created, declining, event, patched,
-    places, receiver, registered, scan, scanned, sealed, url,
+    EVENT_DURATION, HOOK, WINDOW, audited_balance, build_completion, build_declined_completion, build_guest_scan,
+    client_with, event, load_counts, open_guest_scan, patch_event, places, receiver, register_guest, sealed,
+    store_event, url,
 };
 use crate::vault::test_vault;
 use crate::{
@@ -24,16 +25,16 @@ pub(crate) const ALL: PageRequest = PageRequest { page: 1, page_size: 1_000 };
 
 pub(crate) async fn a_scan_costs_a_credit_and_takes_no_place(test: &impl TestStore) {
     let client = client_with(test, 5).await;
-    let event = created(test, event(test, &client, 1)).await;
-    let first = scan(test, &event);
+    let event = store_event(test, event(test, &client, 1)).await;
+    let first = build_guest_scan(test, &event);
     for _ in 0..3 {
         assert_eq!(test.store().open_transaction(first.clone()).await, Ok(OpenOutcome::Opened { balance: 4 }));
     }
-    scanned(test, &event).await;
+    open_guest_scan(test, &event).await;
     let loaded = test.store().load_transaction(first.pending.id).await;
     assert_eq!(loaded, Ok(Some(TransactionRecord::Pending((*first.pending).clone()))));
     assert_eq!(
-        counts(test, &event).await,
+        load_counts(test, &event).await,
         EventCounts { registrations: 0, scans: 2, abandoned: 0, pending: 2, ..EventCounts::default() }
     );
     assert_eq!(audited_balance(test, &client).await, 3);
@@ -41,15 +42,15 @@ pub(crate) async fn a_scan_costs_a_credit_and_takes_no_place(test: &impl TestSto
 
 pub(crate) async fn the_refusals_of_a_scan_have_a_fixed_precedence(test: &impl TestStore) {
     let client = client_with(test, 1).await;
-    let event = created(test, event(test, &client, 1)).await;
-    registered(test, &event).await;
-    let open = || test.store().open_transaction(scan(test, &event));
+    let event = store_event(test, event(test, &client, 1)).await;
+    register_guest(test, &event).await;
+    let open = || test.store().open_transaction(build_guest_scan(test, &event));
     let refused = |refusal| Ok(OpenOutcome::EventRefused(refusal));
 
     assert_eq!(open().await, refused(EventRefusal::Full), "a full event takes precedence over missing credits");
     test.advance(EVENT_DURATION);
     assert_eq!(open().await, refused(EventRefusal::Expired));
-    patched(test, &event, EventPatch { is_active: Some(false), ..EventPatch::default() }).await;
+    patch_event(test, &event, EventPatch { is_active: Some(false), ..EventPatch::default() }).await;
     assert_eq!(open().await, refused(EventRefusal::Disabled));
 
     let other = client_with(test, 1).await;
@@ -59,7 +60,7 @@ pub(crate) async fn the_refusals_of_a_scan_have_a_fixed_precedence(test: &impl T
         |open, _| Arc::make_mut(&mut open.pending).app = AppId::generate(),
     ];
     for change in make_foreign {
-        let mut open = scan(test, &event);
+        let mut open = build_guest_scan(test, &event);
         change(&mut open, &other);
         assert_eq!(test.store().open_transaction(open).await, Ok(OpenOutcome::EventNotFound));
     }
@@ -67,10 +68,10 @@ pub(crate) async fn the_refusals_of_a_scan_have_a_fixed_precedence(test: &impl T
     let end = Some(test.now() + EVENT_DURATION);
     let reactivate =
         EventPatch { is_active: Some(true), expires_at: end, max_guests: Some(places(2)), ..EventPatch::default() };
-    patched(test, &event, reactivate).await;
+    patch_event(test, &event, reactivate).await;
     assert_eq!(open().await, Ok(OpenOutcome::InsufficientCredits));
     assert_eq!(
-        counts(test, &event).await,
+        load_counts(test, &event).await,
         EventCounts { registrations: 1, scans: 1, ..EventCounts::default() },
         "refused scans are not counted"
     );
@@ -79,15 +80,16 @@ pub(crate) async fn the_refusals_of_a_scan_have_a_fixed_precedence(test: &impl T
 
 pub(crate) async fn a_guest_who_passes_is_registered_and_reported_to_the_current_url(test: &impl TestStore) {
     let client = client_with(test, 3).await;
-    let event = created(test, event(test, &client, 10)).await;
-    let open = scan(test, &event);
+    let event = store_event(test, event(test, &client, 10)).await;
+    let open = build_guest_scan(test, &event);
     let (id, pending) = (open.pending.id, (*open.pending).clone());
     test.store().open_transaction(open).await.unwrap();
-    let change_url =
-        |text: &str| patched(test, &event, EventPatch { webhook_url: Some(Some(url(text))), ..EventPatch::default() });
+    let change_url = |text: &str| {
+        patch_event(test, &event, EventPatch { webhook_url: Some(Some(url(text))), ..EventPatch::default() })
+    };
     change_url("https://second.example/in").await;
     test.advance(Duration::from_secs(9));
-    let outcome = test.store().complete_transaction(completing(id, 1)).await.unwrap();
+    let outcome = test.store().complete_transaction(build_completion(id, 1)).await.unwrap();
     let CompleteOutcome::Completed { record, queued: Some(delivery), repeated: false } = outcome else {
         panic!("{outcome:?}")
     };
@@ -123,16 +125,16 @@ pub(crate) async fn a_guest_who_passes_is_registered_and_reported_to_the_current
     let [Registration { guest, outcome }] = &listed.items[..] else { panic!("{listed:?}") };
     assert_eq!((guest.number, guest.txn, guest.verified_at, outcome), (1, id, expected.verified_at, &expected.outcome));
     assert_eq!((&guest.check_in, guest.duplicate_of, listed.total), (&None, None, 1));
-    match test.store().complete_transaction(completing(id, 1)).await.unwrap() {
+    match test.store().complete_transaction(build_completion(id, 1)).await.unwrap() {
         CompleteOutcome::Completed { record, queued: None, repeated: true } => assert_eq!(record, expected),
         other => panic!("{other:?}"),
     }
-    assert_eq!(counts(test, &event).await, EventCounts { registrations: 1, scans: 1, ..EventCounts::default() });
+    assert_eq!(load_counts(test, &event).await, EventCounts { registrations: 1, scans: 1, ..EventCounts::default() });
 }
 
 /// Opens a guest's transaction that has its own webhook URL.
 async fn scan_with_own_url(test: &impl TestStore, event: &Event) -> TxnId {
-    let mut open = scan(test, event);
+    let mut open = build_guest_scan(test, event);
     Arc::make_mut(&mut open.pending).terms.webhook_url = Some(url(HOOK));
     let id = open.pending.id;
     test.store().open_transaction(open).await.unwrap();
@@ -141,28 +143,28 @@ async fn scan_with_own_url(test: &impl TestStore, event: &Event) -> TxnId {
 
 pub(crate) async fn the_url_of_a_guest_has_priority_over_the_url_of_the_event(test: &impl TestStore) {
     let client = client_with(test, 3).await;
-    let event = created(test, event(test, &client, 10)).await;
+    let event = store_event(test, event(test, &client, 10)).await;
     // A failed verification also queues a webhook to the transaction's own URL.
-    for answer in [completing, declining] {
+    for answer in [build_completion, build_declined_completion] {
         let id = scan_with_own_url(test, &event).await;
         let outcome = test.store().complete_transaction(answer(id, 1)).await.unwrap();
         let CompleteOutcome::Completed { queued: Some(delivery), .. } = outcome else { panic!("{outcome:?}") };
         assert_eq!(receiver(test.store(), &delivery).await, url(HOOK));
     }
-    patched(test, &event, EventPatch { webhook_url: Some(None), ..EventPatch::default() }).await;
-    let silent = scanned(test, &event).await;
-    let outcome = test.store().complete_transaction(completing(silent, 1)).await.unwrap();
+    patch_event(test, &event, EventPatch { webhook_url: Some(None), ..EventPatch::default() }).await;
+    let silent = open_guest_scan(test, &event).await;
+    let outcome = test.store().complete_transaction(build_completion(silent, 1)).await.unwrap();
     assert!(matches!(outcome, CompleteOutcome::Completed { queued: None, .. }));
     assert_eq!(test.store().due_deliveries(None, None, 10).await.unwrap().len(), 2);
-    assert_eq!(counts(test, &event).await.registrations, 2);
+    assert_eq!(load_counts(test, &event).await.registrations, 2);
 }
 
 pub(crate) async fn a_guest_who_does_not_pass_takes_no_place_and_is_not_reported(test: &impl TestStore) {
     let client = client_with(test, 1).await;
-    let event = created(test, event(test, &client, 1)).await;
-    let id = scanned(test, &event).await;
+    let event = store_event(test, event(test, &client, 1)).await;
+    let id = open_guest_scan(test, &event).await;
     for repeated in [false, true] {
-        match test.store().complete_transaction(declining(id, 1)).await.unwrap() {
+        match test.store().complete_transaction(build_declined_completion(id, 1)).await.unwrap() {
             CompleteOutcome::Completed { record, queued: None, repeated: now } => {
                 assert_eq!(
                     (record.passed, record.refused, record.outcome, now),
@@ -173,7 +175,7 @@ pub(crate) async fn a_guest_who_does_not_pass_takes_no_place_and_is_not_reported
         }
     }
     test.advance(EVENT_DURATION);
-    assert_eq!(counts(test, &event).await, EventCounts { registrations: 0, scans: 1, ..EventCounts::default() });
+    assert_eq!(load_counts(test, &event).await, EventCounts { registrations: 0, scans: 1, ..EventCounts::default() });
     assert_eq!(test.store().list_registrations(event.id, ALL.into()).await, Ok(Page { items: vec![], total: 0 }));
     assert_eq!(test.store().due_deliveries(None, None, 10).await, Ok(vec![]));
 }
@@ -181,7 +183,7 @@ pub(crate) async fn a_guest_who_does_not_pass_takes_no_place_and_is_not_reported
 /// Completes a transaction whose guest must be refused a place.
 async fn assert_refused(test: &impl TestStore, id: TxnId, refusal: EventRefusal) {
     for repeated in [false, true] {
-        match test.store().complete_transaction(completing(id, 1)).await.unwrap() {
+        match test.store().complete_transaction(build_completion(id, 1)).await.unwrap() {
             CompleteOutcome::Completed { record, queued: None, repeated: now } => {
                 assert_eq!((record.passed, record.refused, now), (false, Some(refusal), repeated));
                 let outcome: Outcome =
@@ -192,7 +194,7 @@ async fn assert_refused(test: &impl TestStore, id: TxnId, refusal: EventRefusal)
             other => panic!("{other:?}"),
         }
     }
-    match test.store().complete_transaction(completing(id, 2)).await.unwrap() {
+    match test.store().complete_transaction(build_completion(id, 2)).await.unwrap() {
         CompleteOutcome::AlreadyCompleted(record) => assert_eq!(record.refused, Some(refusal)),
         other => panic!("{other:?}"),
     }
@@ -201,30 +203,32 @@ async fn assert_refused(test: &impl TestStore, id: TxnId, refusal: EventRefusal)
 
 pub(crate) async fn a_guest_who_finds_no_place_at_completion_is_refused(test: &impl TestStore) {
     let client = client_with(test, 10).await;
-    let event = created(test, event(test, &client, 1)).await;
+    let event = store_event(test, event(test, &client, 1)).await;
     test.advance(EVENT_DURATION - Duration::from_secs(60));
     let full = scan_with_own_url(test, &event).await;
     let (disabled, disabled_and_expired, expired) =
-        (scanned(test, &event).await, scanned(test, &event).await, scanned(test, &event).await);
-    registered(test, &event).await;
+        (open_guest_scan(test, &event).await, open_guest_scan(test, &event).await, open_guest_scan(test, &event).await);
+    register_guest(test, &event).await;
     assert_refused(test, full, EventRefusal::Full).await;
-    let active = |is_active| patched(test, &event, EventPatch { is_active: Some(is_active), ..EventPatch::default() });
+    let active =
+        |is_active| patch_event(test, &event, EventPatch { is_active: Some(is_active), ..EventPatch::default() });
     active(false).await;
     assert_refused(test, disabled, EventRefusal::Disabled).await;
     test.advance(Duration::from_secs(60));
     assert_refused(test, disabled_and_expired, EventRefusal::Disabled).await;
     active(true).await;
     assert_refused(test, expired, EventRefusal::Expired).await;
-    assert_eq!(counts(test, &event).await, EventCounts { registrations: 1, scans: 5, ..EventCounts::default() });
+    assert_eq!(load_counts(test, &event).await, EventCounts { registrations: 1, scans: 5, ..EventCounts::default() });
     assert_eq!(test.store().list_registrations(event.id, ALL.into()).await.unwrap().items.len(), 1);
 }
 
 pub(crate) async fn ten_of_forty_guests_racing_for_ten_places_are_registered(test: &impl TestStore) {
     let client = client_with(test, 100).await;
-    let event = created(test, event(test, &client, 10)).await;
-    let ids = join_all((0..40).map(|_| scanned(test, &event))).await;
+    let event = store_event(test, event(test, &client, 10)).await;
+    let ids = join_all((0..40).map(|_| open_guest_scan(test, &event))).await;
     // Each guest's answer arrives twice.
-    let answers = ids.iter().flat_map(|id| [*id, *id]).map(|id| test.store().complete_transaction(completing(id, 1)));
+    let answers =
+        ids.iter().flat_map(|id| [*id, *id]).map(|id| test.store().complete_transaction(build_completion(id, 1)));
     let (mut places_taken, mut full, mut webhooks) = (0, 0, 0);
     for outcome in join_all(answers).await {
         let CompleteOutcome::Completed { record, queued, repeated } = outcome.unwrap() else {
@@ -237,36 +241,36 @@ pub(crate) async fn ten_of_forty_guests_racing_for_ten_places_are_registered(tes
     }
     assert_eq!((places_taken, full, webhooks), (10, 30, 10));
     assert_eq!(test.store().due_deliveries(None, None, 100).await.unwrap().len(), 10);
-    assert_eq!(counts(test, &event).await, EventCounts { registrations: 10, scans: 40, ..EventCounts::default() });
+    assert_eq!(load_counts(test, &event).await, EventCounts { registrations: 10, scans: 40, ..EventCounts::default() });
     assert_eq!(audited_balance(test, &client).await, 60);
 
-    let open = || test.store().open_transaction(scan(test, &event));
+    let open = || test.store().open_transaction(build_guest_scan(test, &event));
     assert_eq!(open().await, Ok(OpenOutcome::EventRefused(EventRefusal::Full)));
-    patched(test, &event, EventPatch { max_guests: Some(places(12)), ..EventPatch::default() }).await;
-    registered(test, &event).await;
-    patched(test, &event, EventPatch { is_active: Some(false), ..EventPatch::default() }).await;
+    patch_event(test, &event, EventPatch { max_guests: Some(places(12)), ..EventPatch::default() }).await;
+    register_guest(test, &event).await;
+    patch_event(test, &event, EventPatch { is_active: Some(false), ..EventPatch::default() }).await;
     assert_eq!(open().await, Ok(OpenOutcome::EventRefused(EventRefusal::Disabled)));
-    assert_eq!(counts(test, &event).await.registrations, 11);
+    assert_eq!(load_counts(test, &event).await.registrations, 11);
 }
 
 pub(crate) async fn a_credential_used_elsewhere_takes_no_place(test: &impl TestStore) {
     let client = client_with(test, 2).await;
-    let event = created(test, event(test, &client, 5)).await;
+    let event = store_event(test, event(test, &client, 5)).await;
     let presenting = |id| CompleteTransaction {
         credential: Some(PresentedCredential { digest: CredentialIdentity([9; 32]), holder_bound: false }),
-        ..completing(id, 1)
+        ..build_completion(id, 1)
     };
-    let (first, second) = (scanned(test, &event).await, scanned(test, &event).await);
+    let (first, second) = (open_guest_scan(test, &event).await, open_guest_scan(test, &event).await);
     test.store().complete_transaction(presenting(first)).await.unwrap();
     assert_eq!(test.store().complete_transaction(presenting(second)).await, Ok(CompleteOutcome::CredentialReplayed));
-    assert_eq!(counts(test, &event).await.registrations, 1);
+    assert_eq!(load_counts(test, &event).await.registrations, 1);
 }
 
 pub(crate) async fn pending_scans_are_limited_and_end_with_their_windows(test: &impl TestStore) {
     let client = client_with(test, 20).await;
-    let event = created(test, event(test, &client, 10)).await;
+    let event = store_event(test, event(test, &client, 10)).await;
     let open_scan = |most| {
-        let open = OpenTransaction { pending_max: Some(most), ..scan(test, &event) };
+        let open = OpenTransaction { pending_max: Some(most), ..build_guest_scan(test, &event) };
         async move { (open.pending.id, test.store().open_transaction(open).await.unwrap()) }
     };
     let opened = join_all((0..8).map(|_| open_scan(3))).await;
@@ -275,13 +279,13 @@ pub(crate) async fn pending_scans_are_limited_and_end_with_their_windows(test: &
     assert_eq!(waiting.len(), 3);
     assert!(refused.iter().all(|(_, outcome)| *outcome == OpenOutcome::ScansPending), "{refused:?}");
     assert_eq!(test.store().balance(client.clone()).await, Ok(Some(17)), "a refused scan costs nothing");
-    test.store().complete_transaction(completing(waiting[0].0, 1)).await.unwrap();
+    test.store().complete_transaction(build_completion(waiting[0].0, 1)).await.unwrap();
     assert!(matches!(open_scan(3).await.1, OpenOutcome::Opened { .. }), "a completed scan is no longer pending");
     assert_eq!(open_scan(3).await.1, OpenOutcome::ScansPending);
     test.advance(WINDOW);
     assert!(matches!(open_scan(1).await.1, OpenOutcome::Opened { .. }), "the windows of the other scans have passed");
     assert_eq!(
-        counts(test, &event).await,
+        load_counts(test, &event).await,
         EventCounts { registrations: 1, scans: 5, abandoned: 3, pending: 1, ..EventCounts::default() }
     );
 }
@@ -290,8 +294,8 @@ pub(crate) async fn concurrent_scans_spend_at_most_the_budget(test: &impl TestSt
     let client = client_with(test, 20).await;
     let mut limited = event(test, &client, 10);
     limited.terms.credit_budget = CreditBudget::new(3).ok();
-    let event = created(test, limited).await;
-    let open_scan = || async { test.store().open_transaction(scan(test, &event)).await.unwrap() };
+    let event = store_event(test, limited).await;
+    let open_scan = || async { test.store().open_transaction(build_guest_scan(test, &event)).await.unwrap() };
     let outcomes = join_all((0..8).map(|_| open_scan())).await;
     let opened = outcomes.iter().filter(|outcome| matches!(outcome, OpenOutcome::Opened { .. })).count();
     let refused = outcomes.iter().filter(|outcome| **outcome == OpenOutcome::BudgetSpent).count();
@@ -307,14 +311,15 @@ pub(crate) async fn concurrent_scans_spend_at_most_the_budget(test: &impl TestSt
 
 pub(crate) async fn registrations_are_listed_in_order_and_pages_are_stable(test: &impl TestStore) {
     let client = client_with(test, 20).await;
-    let (event, other) = (created(test, event(test, &client, 10)).await, created(test, event(test, &client, 10)).await);
-    let ids = join_all((0..7).map(|_| scanned(test, &event))).await;
+    let (event, other) =
+        (store_event(test, event(test, &client, 10)).await, store_event(test, event(test, &client, 10)).await);
+    let ids = join_all((0..7).map(|_| open_guest_scan(test, &event))).await;
     let page = |page| test.store().list_registrations(event.id, PageRequest { page, page_size: 2 }.into());
     let mut first_page = None;
     // The guests are registered in the reverse order of their scans.
     for id in ids.iter().rev() {
-        test.store().complete_transaction(completing(*id, 1)).await.unwrap();
-        registered(test, &other).await;
+        test.store().complete_transaction(build_completion(*id, 1)).await.unwrap();
+        register_guest(test, &other).await;
         let first = page(1).await.unwrap().items;
         if first.len() == 2 {
             assert_eq!(*first_page.get_or_insert(first.clone()), first);

@@ -10,15 +10,18 @@ use sakshi_domain::ids::{AppId, TxnId};
 use sakshi_domain::transaction::TransactionStatus;
 
 use super::TestStore;
-use super::fixture::{RESULT_TTL, WINDOW, client_with, completing, declining, opened};
-use super::flow_fixture::{FLOW, ShortReport, accepted, locker, opened as opened_flow, party, registered, wealth};
+use super::fixture::{RESULT_TTL, WINDOW, build_completion, build_declined_completion, client_with, open_pending};
+use super::flow_fixture::{
+    FLOW, ShortReport, accept_report, create_party, locker_flow, open_flow as opened_flow, register_webhooks,
+    wealth_flow,
+};
 use crate::Swept;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
 pub(crate) async fn a_summary_has_the_first_time_of_each_step_of_a_transaction(test: &impl TestStore) {
     let (store, client) = (test.store(), client_with(test, 3).await);
-    let pending = opened(test, &client).await;
+    let pending = open_pending(test, &client).await;
     let id = pending.id;
     store.note_poll(id).await.unwrap();
     test.advance(MINUTE);
@@ -34,7 +37,7 @@ pub(crate) async fn a_summary_has_the_first_time_of_each_step_of_a_transaction(t
     assert_eq!((current.verified_at, current.code, current.polled_at, current.delivery), (None, None, None, None));
 
     let verified_at = Some(test.now());
-    store.complete_transaction(completing(id, 1)).await.unwrap();
+    store.complete_transaction(build_completion(id, 1)).await.unwrap();
     let queued = store.load_delivery(id.into()).await.unwrap().unwrap();
     store.claim_delivery(queued.id, id.into()).await.unwrap();
     store.settle_delivery(queued.id, id.into(), Attempt::answered(503, 7)).await.unwrap();
@@ -50,9 +53,12 @@ pub(crate) async fn a_summary_has_the_first_time_of_each_step_of_a_transaction(t
     );
     assert_eq!((current.polled_at, current.delivery), (polled_at, store.load_delivery(id.into()).await.unwrap()));
 
-    let (declined, late) = (opened(test, &client).await.id, opened(test, &client).await.id);
+    let (declined, late) = (open_pending(test, &client).await.id, open_pending(test, &client).await.id);
     store
-        .complete_transaction(crate::CompleteTransaction { code: Some("301".into()), ..declining(declined, 2) })
+        .complete_transaction(crate::CompleteTransaction {
+            code: Some("301".into()),
+            ..build_declined_completion(declined, 2)
+        })
         .await
         .unwrap();
     store.note_page(declined).await.unwrap();
@@ -100,12 +106,12 @@ pub(crate) async fn the_figures_of_a_day_add_up_and_a_repeated_call_counts_once(
 }
 
 pub(crate) async fn flows_are_listed_for_their_app_while_they_are_retained(test: &impl TestStore) {
-    let (party, other) = (party(test).await, party(test).await);
-    registered(test, &party).await;
-    let first = opened_flow(test, locker(test, &party)).await;
+    let (party, other) = (create_party(test).await, create_party(test).await);
+    register_webhooks(test, &party).await;
+    let first = opened_flow(test, locker_flow(test, &party)).await;
     test.advance(MINUTE);
-    let second = opened_flow(test, wealth(test, &party)).await;
-    opened_flow(test, locker(test, &other)).await;
+    let second = opened_flow(test, wealth_flow(test, &party)).await;
+    opened_flow(test, locker_flow(test, &other)).await;
     let listed = async || {
         let flows = test.store().list_flows(party.client.clone(), party.app.clone(), 10).await.unwrap();
         flows
@@ -115,7 +121,7 @@ pub(crate) async fn flows_are_listed_for_their_app_while_they_are_retained(test:
     };
     assert_eq!(listed().await, [(second.id, "Pending", 0), (first.id, "Pending", 0)]);
     test.advance(MINUTE);
-    let delivery = accepted(test, &first, ShortReport::Locker("Fetched", 1)).await.unwrap();
+    let delivery = accept_report(test, &first, ShortReport::Locker("Fetched", 1)).await.unwrap();
     assert_eq!(delivery.app, Some(party.app.clone()));
     assert_eq!(listed().await, [(second.id, "Pending", 0), (first.id, "Fetched", 1)], "the report queued a delivery");
     test.advance(RESULT_TTL);
@@ -126,13 +132,13 @@ pub(crate) async fn flows_are_listed_for_their_app_while_they_are_retained(test:
     test.store().erase(ErasureSubject::Flow(second.id)).await.unwrap();
     assert_eq!(listed().await, []);
     test.advance(FLOW + RESULT_TTL);
-    let third = opened_flow(test, locker(test, &party)).await;
+    let third = opened_flow(test, locker_flow(test, &party)).await;
     assert_eq!(listed().await, [(third.id, "Pending", 0)]);
     // A report extends the retention of a consent.
-    let lasting = opened_flow(test, wealth(test, &party)).await;
+    let lasting = opened_flow(test, wealth_flow(test, &party)).await;
     test.advance(FLOW + RESULT_TTL - MINUTE);
-    accepted(test, &lasting, ShortReport::Consent("Accepted", 1)).await.unwrap();
+    accept_report(test, &lasting, ShortReport::Consent("Accepted", 1)).await.unwrap();
     test.advance(2 * MINUTE);
-    let next = opened_flow(test, locker(test, &party)).await;
+    let next = opened_flow(test, locker_flow(test, &party)).await;
     assert_eq!(listed().await, [(next.id, "Pending", 0), (lasting.id, "Accepted", 1)]);
 }

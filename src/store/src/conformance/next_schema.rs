@@ -43,7 +43,7 @@ pub(crate) fn kinds() -> &'static Kinds {
 }
 
 /// Returns the key with the same place and id in another kind.
-pub(crate) fn of(key: &Key, table: &'static Table) -> Key {
+pub(crate) fn with_table(key: &Key, table: &'static Table) -> Key {
     Key { table, ..key.clone() }
 }
 
@@ -54,7 +54,7 @@ fn change_client(_: &Vault, key: &Key, record: &Record) -> Result<Vec<Op>, Store
     }
     let name = record.text("name").to_uppercase();
     let set = Op::Set(key.clone(), vec![("tier", "first".into()), ("name", name.into())]);
-    Ok(vec![set, Op::Put(of(key, kinds().motto), vec![("words", "ever onward".into())])])
+    Ok(vec![set, Op::Put(with_table(key, kinds().motto), vec![("words", "ever onward".into())])])
 }
 
 fn change_app(_: &Vault, key: &Key, record: &Record) -> Result<Vec<Op>, StoreError> {
@@ -117,7 +117,7 @@ pub(crate) async fn records(engine: &dyn Engine, table: &'static Table) -> Vec<(
 }
 
 /// Asserts that the migration changed every record exactly once.
-pub(crate) async fn is_walked_up(engine: &dyn Engine, known_client: &ClientId) {
+pub(crate) async fn assert_migrated(engine: &dyn Engine, known_client: &ClientId) {
     let clients = records(engine, kinds().client).await;
     assert!(clients.iter().any(|(key, _)| key.id == known_client.as_str().as_bytes()));
     for (key, record) in clients {
@@ -126,7 +126,8 @@ pub(crate) async fn is_walked_up(engine: &dyn Engine, known_client: &ClientId) {
             ("first", &*record.text("name").to_uppercase()),
             "{key:?}"
         );
-        let motto = engine.read(vec![Query::Record(of(&key, kinds().motto))]).await.unwrap().record().unwrap().unwrap();
+        let motto =
+            engine.read(vec![Query::Record(with_table(&key, kinds().motto))]).await.unwrap().record().unwrap().unwrap();
         assert_eq!((motto.version, motto.fields.get("words")), (1, Some(&Value::from("ever onward"))), "{key:?}");
     }
     for (key, record) in records(engine, kinds().app).await {

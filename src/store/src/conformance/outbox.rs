@@ -8,7 +8,7 @@ use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome, Receiver};
 use sakshi_domain::ids::{ClientId, TxnId};
 
 use super::TestStore;
-use super::fixture::{RESULT_TTL, client_with, completed, completing, opening_with_hook};
+use super::fixture::{RESULT_TTL, build_completion, build_opening_with_hook, client_with, open_and_complete};
 use crate::{Backlog, TransactionRecord};
 
 /// Duration of an attempt, in milliseconds.
@@ -17,7 +17,7 @@ const DURATION_MS: u32 = 42;
 pub(crate) async fn a_delivery_is_claimed_at_most_once(test: &impl TestStore) {
     let client = client_with(test, 10).await;
     for _ in 0..10 {
-        let (pending, id) = completed(test, &client).await;
+        let (pending, id) = open_and_complete(test, &client).await;
         let claims = join_all((0..16).map(|_| test.store().claim_delivery(id, pending.id.into()))).await;
         assert_eq!(claims.into_iter().filter(|claim| *claim == Ok(true)).count(), 1);
         let stored = test.store().load_delivery(pending.id.into()).await.unwrap().unwrap();
@@ -36,10 +36,11 @@ pub(crate) async fn due_deliveries_are_ordered_and_can_be_filtered_by_receiver(t
     let client = client_with(test, 9).await;
     let (mut queued, mut txns) = (Vec::new(), Vec::new());
     for number in 0..9 {
-        let open = opening_with_hook(test, &client, Some(&format!("https://host{}.example/{number}", number % 3)));
+        let open =
+            build_opening_with_hook(test, &client, Some(&format!("https://host{}.example/{number}", number % 3)));
         let id = open.pending.id;
         test.store().open_transaction(open).await.unwrap();
-        test.store().complete_transaction(completing(id, 1)).await.unwrap();
+        test.store().complete_transaction(build_completion(id, 1)).await.unwrap();
         queued.push(test.store().load_delivery(id.into()).await.unwrap().unwrap().id);
         txns.push(id);
     }
@@ -65,9 +66,9 @@ pub(crate) async fn the_backlog_counts_unfinished_deliveries_and_has_the_oldest_
     let client = client_with(test, 3).await;
     assert_eq!(test.store().backlog().await, Ok(Backlog::default()));
     let start = test.now();
-    let (first, id) = completed(test, &client).await;
+    let (first, id) = open_and_complete(test, &client).await;
     test.advance(Duration::from_secs(5));
-    completed(test, &client).await;
+    open_and_complete(test, &client).await;
     assert_eq!(test.store().backlog().await, Ok(Backlog { deliveries: 2, oldest: Some(start) }));
     assert!(test.store().claim_delivery(id, first.id.into()).await.unwrap());
     assert_eq!(
@@ -84,7 +85,7 @@ pub(crate) async fn the_backlog_counts_unfinished_deliveries_and_has_the_oldest_
 
 pub(crate) async fn a_delivery_can_be_attempted_after_its_result_has_expired(test: &impl TestStore) {
     let client = client_with(test, 1).await;
-    let (pending, id) = completed(test, &client).await;
+    let (pending, id) = open_and_complete(test, &client).await;
     test.advance(RESULT_TTL * 3);
     test.store().sweep(test.now(), 100).await.unwrap();
     assert_eq!(test.store().load_transaction(pending.id).await, Ok(None));
@@ -100,7 +101,7 @@ pub(crate) async fn a_delivery_can_be_attempted_after_its_result_has_expired(tes
 
 pub(crate) async fn the_first_outcome_of_an_attempt_stands(test: &impl TestStore) {
     let client = client_with(test, 1).await;
-    let (pending, id) = completed(test, &client).await;
+    let (pending, id) = open_and_complete(test, &client).await;
     assert!(test.store().claim_delivery(id, pending.id.into()).await.unwrap());
     let first = Attempt::answered(503, DURATION_MS);
     test.store().settle_delivery(id, pending.id.into(), first).await.unwrap();
@@ -113,7 +114,7 @@ pub(crate) async fn the_first_outcome_of_an_attempt_stands(test: &impl TestStore
 
 pub(crate) async fn an_unclaimed_delivery_cannot_be_settled(test: &impl TestStore) {
     let client = client_with(test, 1).await;
-    let (pending, id) = completed(test, &client).await;
+    let (pending, id) = open_and_complete(test, &client).await;
     test.store().settle_delivery(id, pending.id.into(), Attempt::answered(200, DURATION_MS)).await.unwrap();
     assert_eq!(test.store().load_delivery(pending.id.into()).await.unwrap().unwrap().attempt, None);
     assert!(test.store().claim_delivery(id, pending.id.into()).await.unwrap());
@@ -121,9 +122,9 @@ pub(crate) async fn an_unclaimed_delivery_cannot_be_settled(test: &impl TestStor
 
 pub(crate) async fn abandoned_attempts_are_unknown_and_never_due_again(test: &impl TestStore) {
     let client = client_with(test, 3).await;
-    let (claimed, claimed_id) = completed(test, &client).await;
-    let (waiting, waiting_id) = completed(test, &client).await;
-    let (settled, settled_id) = completed(test, &client).await;
+    let (claimed, claimed_id) = open_and_complete(test, &client).await;
+    let (waiting, waiting_id) = open_and_complete(test, &client).await;
+    let (settled, settled_id) = open_and_complete(test, &client).await;
     assert!(test.store().claim_delivery(claimed_id, claimed.id.into()).await.unwrap());
     assert!(test.store().claim_delivery(settled_id, settled.id.into()).await.unwrap());
     let delivered = Attempt::answered(204, DURATION_MS);
@@ -143,7 +144,7 @@ pub(crate) async fn abandoned_attempts_are_unknown_and_never_due_again(test: &im
 
 pub(crate) async fn an_abandoned_attempt_can_still_get_its_real_outcome(test: &impl TestStore) {
     let client = client_with(test, 1).await;
-    let (pending, id) = completed(test, &client).await;
+    let (pending, id) = open_and_complete(test, &client).await;
     assert!(test.store().claim_delivery(id, pending.id.into()).await.unwrap());
     assert_eq!(test.store().abandon_attempts().await, Ok(1));
     for status in [200, 500] {

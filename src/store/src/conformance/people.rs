@@ -10,7 +10,9 @@ use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::time::Timestamp;
 
 use super::TestStore;
-use super::fixture::{client_with, completing, counts, created, event, patched, registered, scanned};
+use super::fixture::{
+    build_completion, client_with, event, load_counts, open_guest_scan, patch_event, register_guest, store_event,
+};
 use super::guests::ALL;
 use crate::vault::test_vault;
 use crate::{CheckInOutcome, CompleteOutcome, CompleteTransaction, Guest, GuestDetails};
@@ -20,18 +22,18 @@ async fn create_event(test: &impl TestStore, on_duplicate: OnDuplicate) -> Event
     let client = client_with(test, 50).await;
     let mut event = event(test, &client, 30);
     (event.terms.on_duplicate, event.terms.webhook_url) = (on_duplicate, None);
-    created(test, event).await
+    store_event(test, event).await
 }
 
 /// Builds the completion of a guest with these traits.
 fn completing_with_traits(id: TxnId, traits: &[u8]) -> CompleteTransaction {
     let traits = traits.iter().map(|number| Trait([*number; 32])).collect();
-    CompleteTransaction { guest: GuestDetails { name: Some("Asha Rao".into()), traits }, ..completing(id, 1) }
+    CompleteTransaction { guest: GuestDetails { name: Some("Asha Rao".into()), traits }, ..build_completion(id, 1) }
 }
 
 /// Opens and completes the transaction of a guest with these traits. Returns its id, and the reason of a refusal.
 async fn arrive(test: &impl TestStore, event: &Event, traits: &[u8]) -> (TxnId, Option<EventRefusal>) {
-    let id = scanned(test, event).await;
+    let id = open_guest_scan(test, event).await;
     match test.store().complete_transaction(completing_with_traits(id, traits)).await.unwrap() {
         CompleteOutcome::Completed { record, repeated: false, .. } => (id, record.refused),
         other => panic!("{other:?}"),
@@ -58,7 +60,7 @@ pub(crate) async fn a_person_with_a_known_trait_is_marked_as_a_duplicate(test: &
         [(1, asha, None), (2, meena, None), (3, returning, Some(asha)), (4, with_new_trait, Some(returning))];
     assert_eq!(marks[..4], expected);
     assert_eq!(marks[4].2, None, "a guest without traits is no duplicate");
-    let counted = counts(test, &event).await;
+    let counted = load_counts(test, &event).await;
     assert_eq!((counted.registrations, counted.duplicates), (5, 2));
 }
 
@@ -71,7 +73,7 @@ pub(crate) async fn duplicates_are_refused_or_ignored_as_the_event_says(test: &i
     let repeated = test.store().complete_transaction(completing_with_traits(duplicate, &[2, 7])).await.unwrap();
     let CompleteOutcome::Completed { record, repeated: true, .. } = repeated else { panic!("{repeated:?}") };
     assert_eq!((record.refused, record.registration), (Some(EventRefusal::Duplicate), None));
-    let counted = counts(test, &strict).await;
+    let counted = load_counts(test, &strict).await;
     assert_eq!((counted.registrations, counted.duplicates, counted.pending), (2, 0, 0));
 
     let open = create_event(test, OnDuplicate::Allow).await;
@@ -80,7 +82,7 @@ pub(crate) async fn duplicates_are_refused_or_ignored_as_the_event_says(test: &i
     }
     assert!(guests(test, &open).await.iter().all(|guest| guest.duplicate_of.is_none()));
     // A change applies to later guests only.
-    patched(test, &open, EventPatch { on_duplicate: Some(OnDuplicate::Refuse), ..EventPatch::default() }).await;
+    patch_event(test, &open, EventPatch { on_duplicate: Some(OnDuplicate::Refuse), ..EventPatch::default() }).await;
     assert_eq!(arrive(test, &open, &[1]).await.1, None);
     assert_eq!(arrive(test, &open, &[1]).await.1, Some(EventRefusal::Duplicate));
 }
@@ -88,13 +90,13 @@ pub(crate) async fn duplicates_are_refused_or_ignored_as_the_event_says(test: &i
 pub(crate) async fn one_of_many_concurrent_registrations_of_a_person_is_the_first(test: &impl TestStore) {
     for (on_duplicate, registered) in [(OnDuplicate::Flag, 8), (OnDuplicate::Refuse, 1)] {
         let event = create_event(test, on_duplicate).await;
-        let ids = join_all((0..8).map(|_| scanned(test, &event))).await;
+        let ids = join_all((0..8).map(|_| open_guest_scan(test, &event))).await;
         join_all(ids.iter().map(|id| test.store().complete_transaction(completing_with_traits(*id, &[1, 2, 3])))).await;
         let listed = guests(test, &event).await;
         assert_eq!(listed.len(), registered);
         assert_eq!(listed[0].duplicate_of, None);
         assert!(listed[1..].iter().all(|guest| guest.duplicate_of == Some(listed[0].txn)), "{listed:?}");
-        assert_eq!(counts(test, &event).await.duplicates as usize, registered - 1);
+        assert_eq!(load_counts(test, &event).await.duplicates as usize, registered - 1);
     }
 }
 
@@ -103,7 +105,7 @@ pub(crate) async fn a_person_is_not_recognised_at_another_event(test: &impl Test
     for number in 1..=2 {
         let mut event = event(test, &client, 30);
         event.terms.secret = EventSecret::fixed(number);
-        let event = created(test, event).await;
+        let event = store_event(test, event).await;
         arrive(test, &event, &[1]).await;
         assert_eq!(guests(test, &event).await[0].duplicate_of, None);
     }
@@ -111,7 +113,7 @@ pub(crate) async fn a_person_is_not_recognised_at_another_event(test: &impl Test
 
 pub(crate) async fn a_guest_is_checked_in_once_by_concurrent_gates(test: &impl TestStore) {
     let event = create_event(test, OnDuplicate::Flag).await;
-    let (first, second) = (registered(test, &event).await, registered(test, &event).await);
+    let (first, second) = (register_guest(test, &event).await, register_guest(test, &event).await);
     // Two check-ins at each gate, in the same millisecond.
     let at = |id: i64| CheckIn { id: CheckInId::new(id), at: test.now(), gate: format!("gate {}", id / 2) };
     let tries = join_all((0..6).map(|id| test.store().check_in(event.id, 2, at(id)))).await;
@@ -141,7 +143,7 @@ pub(crate) async fn a_guest_is_checked_in_once_by_concurrent_gates(test: &impl T
     let listed = guests(test, &event).await;
     assert_eq!((listed[0].txn, &listed[1]), (first, guest));
     assert_eq!(test.store().load_registration(event.id, 2).await.unwrap().unwrap().guest, *guest);
-    assert_eq!(counts(test, &event).await.checked_in, 2);
+    assert_eq!(load_counts(test, &event).await.checked_in, 2);
 }
 
 async fn registered_at(test: &impl TestStore, event: &Event, number: usize) -> Timestamp {
@@ -158,10 +160,10 @@ pub(crate) async fn erasing_a_guest_removes_the_duplicate_marks_that_name_the_gu
     assert_eq!(marks(guests(test, &event).await), [None, Some(first), Some(second), Some(first)]);
     test.store().erase(ErasureSubject::Transaction(second)).await.unwrap();
     assert_eq!(marks(guests(test, &event).await), [None, None, None, Some(first)]);
-    assert_eq!(counts(test, &event).await.duplicates, 1);
+    assert_eq!(load_counts(test, &event).await.duplicates, 1);
     test.store().erase(ErasureSubject::Transaction(first)).await.unwrap();
     assert_eq!(marks(guests(test, &event).await), [None; 4]);
-    let counted = counts(test, &event).await;
+    let counted = load_counts(test, &event).await;
     assert_eq!((counted.registrations, counted.duplicates), (4, 0));
 }
 

@@ -17,15 +17,17 @@ use sakshi_domain::transaction::Pending;
 
 use super::client_log::entry;
 use super::fixture::{
-    WINDOW, app, client_with, completed, completing, created, event, kept, opening, receiver, scanned,
+    WINDOW, app, build_completion, build_idempotent_answer, build_opening, client_with, event, open_and_complete,
+    open_guest_scan, receiver, store_event,
 };
 use super::flow_fixture::{
-    Flow, ShortReport, accepted, document, locker, opened as flow_opened, party, registered, told, wealth,
+    Flow, ShortReport, accept_report, build_report, create_party, document_flow, locker_flow, open_flow,
+    register_webhooks, wealth_flow,
 };
 use super::operators::operator;
-use super::refusals::refused;
+use super::refusals::refused_request;
 use super::sessions::session;
-use super::users::joined;
+use super::users::join_user;
 use super::{TestStore, console};
 use crate::{
     AskedConsents, AskedLog, AuditRecord, CompleteOutcome, ConsentPage, ConsentPlace, ConsoleSession, IdempotencyScope,
@@ -38,7 +40,7 @@ const PROOF: &[u8] = b"a proof";
 const ANSWER: &[u8] = b"a response";
 
 /// Ids of the records in the filled store.
-pub(crate) struct Filled {
+pub(crate) struct FilledStore {
     client: ClientId,
     app: AppId,
     event: Event,
@@ -50,64 +52,66 @@ pub(crate) struct Filled {
 }
 
 /// Fills a store with every kind of sealed value. Outcomes, proofs and responses are sealed by this vault.
-pub(crate) async fn filled(test: &impl TestStore, vault: &Vault) -> Filled {
+pub(crate) async fn fill_store(test: &impl TestStore, vault: &Vault) -> FilledStore {
     let store = test.store();
     let client = client_with(test, 50).await;
     let app = app(test, &client);
     assert!(store.create_app(app.clone()).await.unwrap());
-    store.keep_refusal(app.app_id.clone(), refused(test, 1)).await.unwrap();
+    store.keep_refusal(app.app_id.clone(), refused_request(test, 1)).await.unwrap();
     store.add_operator(operator(test, "Asha Rao"), KeyDigest([6; 32])).await.unwrap();
     let times = [test.now() + WINDOW, test.now() + WINDOW * 10];
-    let person = joined(test, &client, "planted-one@example.com", 1).await;
+    let person = join_user(test, &client, "planted-one@example.com", 1).await;
     let holder = SessionHolder::User { id: person.user_id, epoch: 0 };
     let session = SessionRecord { holder, idle_until: times[0], ends_at: times[1], ..session(test, 1) };
     store.open_session(session).await.unwrap();
     store.append_client_log(client.clone(), entry(test, Action::SignedIn)).await.unwrap();
-    console::used(test).await;
+    console::use_console(test).await;
     for number in 1..=3 {
         store.append_audit(format!("{{\"entry\":{number}}}")).await.unwrap();
     }
 
-    let mut pending = opening(test, &client);
-    let scope = kept(test, &client, 1, 1).scope;
-    pending.idempotency =
-        Some(crate::IdempotentAnswer { answer: vault.seal(&scope.digest, ANSWER), ..kept(test, &client, 1, 1) });
-    let completed = opening(test, &client);
+    let mut pending = build_opening(test, &client);
+    let scope = build_idempotent_answer(test, &client, 1, 1).scope;
+    pending.idempotency = Some(crate::IdempotentAnswer {
+        answer: vault.seal(&scope.digest, ANSWER),
+        ..build_idempotent_answer(test, &client, 1, 1)
+    });
+    let completed = build_opening(test, &client);
     let mut transactions = vec![pending.pending.id, completed.pending.id];
     for open in [pending, completed] {
         store.open_transaction(open).await.unwrap();
     }
-    let event = created(test, event(test, &client, 100)).await;
+    let event = store_event(test, event(test, &client, 100)).await;
     for _ in 0..20 {
-        transactions.push(scanned(test, &event).await);
+        transactions.push(open_guest_scan(test, &event).await);
     }
     for id in transactions.iter().copied().skip(1) {
-        let complete = completing(id, 1);
+        let complete = build_completion(id, 1);
         let (outcome, evidence) = (vault.seal(id.as_bytes(), OUTCOME), Some(vault.seal(id.as_bytes(), PROOF)));
         let complete = crate::CompleteTransaction { outcome, evidence, ..complete };
         assert!(matches!(store.complete_transaction(complete).await, Ok(CompleteOutcome::Completed { .. })));
     }
     let (flows, flow_with_fetch, app) = fill_flows(test, app).await;
-    Filled { client, app, event, transactions, flows, flow_with_fetch, scope }
+    FilledStore { client, app, event, transactions, flows, flow_with_fetch, scope }
 }
 
 /// Adds flows with reports, deliveries and a fetch. Returns them, the flow with the fetch, and their app.
 async fn fill_flows(test: &impl TestStore, app: App) -> (Vec<Flow>, Flow, AppId) {
-    let party = party(test).await;
-    registered(test, &party).await;
+    let party = create_party(test).await;
+    register_webhooks(test, &party).await;
     drop(app);
-    let document = flow_opened(test, document(test, &party, Some("https://own.example/planted-path"))).await;
-    let locker = flow_opened(test, locker(test, &party)).await;
-    accepted(test, &locker, ShortReport::Locker("Fetched", 1)).await.unwrap();
-    let consent = flow_opened(test, wealth(test, &party)).await;
-    accepted(test, &consent, ShortReport::Consent("Accepted", 1)).await.unwrap();
-    accepted(test, &consent, ShortReport::Data(1, "RAW", 1)).await.unwrap();
+    let document = open_flow(test, document_flow(test, &party, Some("https://own.example/planted-path"))).await;
+    let locker = open_flow(test, locker_flow(test, &party)).await;
+    accept_report(test, &locker, ShortReport::Locker("Fetched", 1)).await.unwrap();
+    let consent = open_flow(test, wealth_flow(test, &party)).await;
+    accept_report(test, &consent, ShortReport::Consent("Accepted", 1)).await.unwrap();
+    accept_report(test, &consent, ShortReport::Data(1, "RAW", 1)).await.unwrap();
     (vec![document, locker, consent.clone()], consent, party.app)
 }
 
 /// Every sealed value of a filled store, opened.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Read {
+pub(crate) struct ReadValues {
     apps: Vec<App>,
     urls: Option<RegisteredUrls>,
     transactions: Vec<(Pending, Option<Vec<u8>>)>,
@@ -132,7 +136,7 @@ pub(crate) struct Read {
 }
 
 /// Reads every sealed value of a filled store with the keys of this vault.
-pub(crate) async fn read(store: &Store, vault: &Vault, filled: &Filled) -> Read {
+pub(crate) async fn read_values(store: &Store, vault: &Vault, filled: &FilledStore) -> ReadValues {
     let all = PageRequest { page: 1, page_size: 100 };
     let apps = store.list_apps(filled.client.clone()).await.unwrap();
     let refusals = store.refusals(apps[0].app_id.clone()).await.unwrap();
@@ -171,7 +175,7 @@ pub(crate) async fn read(store: &Store, vault: &Vault, filled: &Filled) -> Read 
     let log = AskedLog::newest(filled.client.clone(), apps[0].created_at);
     let answer = store.load_idempotent_answer(filled.scope).await.unwrap().unwrap().answer;
     let guests = store.list_registrations(filled.event.id, all.into()).await.unwrap().items;
-    Read {
+    ReadValues {
         urls: store.webhook_urls(filled.app.clone()).await.unwrap(),
         apps,
         transactions,
@@ -186,7 +190,7 @@ pub(crate) async fn read(store: &Store, vault: &Vault, filled: &Filled) -> Read 
         flows,
         webhooks,
         // A repeated report changes nothing, but reads the stored fetch.
-        fetch: store.report_flow(told(&filled.flow_with_fetch, ShortReport::Data(1, "RAW", 1))).await.unwrap(),
+        fetch: store.report_flow(build_report(&filled.flow_with_fetch, ShortReport::Data(1, "RAW", 1))).await.unwrap(),
         session: store.load_session(SessionDigest([1; 32])).await.unwrap(),
         console_session: store.load_console_session(SessionDigest([1; 32])).await.unwrap(),
         grants: store.grant_requests().await.unwrap(),
@@ -201,7 +205,7 @@ pub(crate) async fn read(store: &Store, vault: &Vault, filled: &Filled) -> Read 
 }
 
 /// Runs a complete pass in steps of a few records.
-pub(crate) async fn pass(store: &Store) -> Resealed {
+pub(crate) async fn reseal_store(store: &Store) -> Resealed {
     let (mut total, mut next) = (Resealed::default(), Some(ResealCursor::default()));
     while let Some(from) = next.take() {
         total.add(store.reseal(from.to_string().parse().unwrap(), 3).await.unwrap());
@@ -213,9 +217,9 @@ pub(crate) async fn pass(store: &Store) -> Resealed {
 pub(crate) async fn a_pass_checks_the_values_of_every_client(test: &impl TestStore) {
     let clients = 20;
     for _ in 0..clients {
-        completed(test, &client_with(test, 1).await).await;
+        open_and_complete(test, &client_with(test, 1).await).await;
     }
-    let result = pass(test.store()).await;
+    let result = reseal_store(test.store()).await;
     // The fixture seals outcomes under a key that no node has.
     let left: Vec<_> = result.left.into_iter().map(|(key, values)| (key.to_string(), values)).collect();
     assert_eq!((left, result.resealed), (vec![("01010101".to_owned(), clients)], 0));

@@ -13,9 +13,10 @@ use sakshi_domain::transaction::CredentialIdentity;
 
 use super::TestStore;
 use super::fixture::{
-    EVENT_DURATION, REPLAY_WINDOW, RESULT_TTL, RETENTION, WINDOW, audited_balance, client_with, completed, completing,
-    counts, created, declining, event, kept, opened, opening, opening_with_hook, patched, receiver, registered, scan,
-    scanned, scope,
+    EVENT_DURATION, REPLAY_WINDOW, RESULT_TTL, RETENTION, WINDOW, audited_balance, build_completion,
+    build_declined_completion, build_guest_scan, build_idempotent_answer, build_opening, build_opening_with_hook,
+    client_with, event, idempotency_scope, load_counts, open_and_complete, open_guest_scan, open_pending, patch_event,
+    receiver, register_guest, store_event,
 };
 use super::guests::ALL;
 use crate::{
@@ -30,10 +31,10 @@ async fn sweep_all(test: &impl TestStore) {
 
 /// Completes a transaction that has no webhook.
 async fn complete_without_webhook(test: &impl TestStore, client: &ClientId) -> TxnId {
-    let open = opening_with_hook(test, client, None);
+    let open = build_opening_with_hook(test, client, None);
     let id = open.pending.id;
     test.store().open_transaction(open).await.unwrap();
-    test.store().complete_transaction(completing(id, 1)).await.unwrap();
+    test.store().complete_transaction(build_completion(id, 1)).await.unwrap();
     id
 }
 
@@ -46,27 +47,27 @@ pub(crate) async fn a_result_can_be_fetched_until_it_expires(test: &impl TestSto
     test.advance(Duration::from_millis(1));
     for _ in 0..2 {
         assert_eq!(test.store().load_transaction(id).await, Ok(None));
-        assert_eq!(test.store().complete_transaction(completing(id, 1)).await, Ok(CompleteOutcome::NotFound));
+        assert_eq!(test.store().complete_transaction(build_completion(id, 1)).await, Ok(CompleteOutcome::NotFound));
         sweep_all(test).await;
     }
 }
 
 pub(crate) async fn an_expired_transaction_can_be_read_during_the_grace_period(test: &impl TestStore) {
     let client = client_with(test, 1).await;
-    let id = opened(test, &client).await.id;
+    let id = open_pending(test, &client).await.id;
     test.advance(WINDOW + RETENTION.expired - Duration::from_millis(1));
     sweep_all(test).await;
     assert!(test.store().load_transaction(id).await.unwrap().is_some());
     test.advance(Duration::from_millis(1));
     sweep_all(test).await;
     assert_eq!(test.store().load_transaction(id).await, Ok(None));
-    assert_eq!(test.store().complete_transaction(completing(id, 1)).await, Ok(CompleteOutcome::NotFound));
+    assert_eq!(test.store().complete_transaction(build_completion(id, 1)).await, Ok(CompleteOutcome::NotFound));
 }
 
 pub(crate) async fn a_transaction_with_an_unfinished_delivery_is_not_swept(test: &impl TestStore) {
     let client = client_with(test, 2).await;
-    let (queued, queued_id) = completed(test, &client).await;
-    let (claimed, claimed_id) = completed(test, &client).await;
+    let (queued, queued_id) = open_and_complete(test, &client).await;
+    let (claimed, claimed_id) = open_and_complete(test, &client).await;
     assert!(test.store().claim_delivery(claimed_id, claimed.id.into()).await.unwrap());
     test.advance(RESULT_TTL * 10);
     sweep_all(test).await;
@@ -86,7 +87,7 @@ pub(crate) async fn a_sweep_is_bounded(test: &impl TestStore) {
     let mut ids = Vec::new();
     for _ in 0..4 {
         ids.push(complete_without_webhook(test, &client).await);
-        ids.push(opened(test, &client).await.id);
+        ids.push(open_pending(test, &client).await.id);
     }
     test.advance(RESULT_TTL);
     let mut rounds = 0;
@@ -106,19 +107,19 @@ pub(crate) async fn a_sweep_is_bounded(test: &impl TestStore) {
 
 pub(crate) async fn idempotency_records_and_credentials_expire(test: &impl TestStore) {
     let client = client_with(test, 3).await;
-    let mut open = opening(test, &client);
+    let mut open = build_opening(test, &client);
     Arc::make_mut(&mut open.pending).terms.webhook_url = None;
-    open.idempotency = Some(kept(test, &client, 1, 1));
+    open.idempotency = Some(build_idempotent_answer(test, &client, 1, 1));
     let id = open.pending.id;
     test.store().open_transaction(open).await.unwrap();
     let presenting = |id| CompleteTransaction {
         credential: Some(PresentedCredential { digest: CredentialIdentity([4; 32]), holder_bound: false }),
-        ..completing(id, 1)
+        ..build_completion(id, 1)
     };
     test.store().complete_transaction(presenting(id)).await.unwrap();
     test.advance(REPLAY_WINDOW - Duration::from_millis(1));
     sweep_all(test).await;
-    let second = opened(test, &client).await.id;
+    let second = open_pending(test, &client).await.id;
     assert_eq!(test.store().complete_transaction(presenting(second)).await, Ok(CompleteOutcome::CredentialReplayed));
     test.advance(Duration::from_millis(1));
     sweep_all(test).await;
@@ -126,16 +127,16 @@ pub(crate) async fn idempotency_records_and_credentials_expire(test: &impl TestS
     assert!(matches!(outcome, CompleteOutcome::Completed { repeated: false, .. }), "{outcome:?}");
     test.advance(RESULT_TTL - REPLAY_WINDOW - Duration::from_millis(1));
     sweep_all(test).await;
-    assert!(test.store().load_idempotent_answer(scope(&client, 1)).await.unwrap().is_some());
+    assert!(test.store().load_idempotent_answer(idempotency_scope(&client, 1)).await.unwrap().is_some());
     test.advance(Duration::from_millis(1));
     sweep_all(test).await;
-    assert_eq!(test.store().load_idempotent_answer(scope(&client, 1)).await, Ok(None));
+    assert_eq!(test.store().load_idempotent_answer(idempotency_scope(&client, 1)).await, Ok(None));
 }
 
 pub(crate) async fn sweeping_does_not_change_the_ledger(test: &impl TestStore) {
     let client = client_with(test, 5).await;
     complete_without_webhook(test, &client).await;
-    opened(test, &client).await;
+    open_pending(test, &client).await;
     test.advance(RESULT_TTL * 2);
     sweep_all(test).await;
     assert_eq!(audited_balance(test, &client).await, 3);
@@ -149,26 +150,26 @@ pub(crate) async fn abandoned_scans_are_counted_before_and_after_they_are_swept(
 pub(crate) async fn abandoned_scans(test: &impl TestStore) -> [u64; 3] {
     let sweep = |limit| async move { test.store().sweep(test.now(), limit).await.unwrap().transactions };
     let client = client_with(test, 20).await;
-    let event = created(test, event(test, &client, 10)).await;
-    let declined = scanned(test, &event).await;
+    let event = store_event(test, event(test, &client, 10)).await;
+    let declined = open_guest_scan(test, &event).await;
     for _ in 0..3 {
-        scanned(test, &event).await;
+        open_guest_scan(test, &event).await;
     }
     let minute = Duration::from_secs(60);
     test.advance(minute);
-    scanned(test, &event).await;
-    test.store().complete_transaction(declining(declined, 1)).await.unwrap();
-    let abandoned = || async { counts(test, &event).await.abandoned };
+    open_guest_scan(test, &event).await;
+    test.store().complete_transaction(build_declined_completion(declined, 1)).await.unwrap();
+    let abandoned = || async { load_counts(test, &event).await.abandoned };
     test.advance(WINDOW - minute - Duration::from_millis(1));
     assert_eq!(abandoned().await, 0);
     test.advance(Duration::from_millis(1));
     assert_eq!(abandoned().await, 3, "the windows have passed");
-    scanned(test, &event).await;
+    open_guest_scan(test, &event).await;
     assert_eq!(abandoned().await, 3, "the next scan does not count them again");
     test.advance(minute);
     assert_eq!(abandoned().await, 4);
     // A scan that is opened after its window.
-    let mut late = scan(test, &event);
+    let mut late = build_guest_scan(test, &event);
     Arc::make_mut(&mut late.pending).expires_at = test.now() - WINDOW;
     assert!(matches!(test.store().open_transaction(late).await, Ok(OpenOutcome::Opened { .. })));
     assert_eq!(abandoned().await, 5);
@@ -182,7 +183,7 @@ pub(crate) async fn abandoned_scans(test: &impl TestStore) -> [u64; 3] {
     test.advance(RESULT_TTL);
     let third = sweep(100).await;
     assert_eq!(
-        counts(test, &event).await,
+        load_counts(test, &event).await,
         EventCounts { registrations: 0, scans: 7, abandoned: 6, pending: 0, ..EventCounts::default() }
     );
     [first, second, third]
@@ -190,9 +191,9 @@ pub(crate) async fn abandoned_scans(test: &impl TestStore) -> [u64; 3] {
 
 pub(crate) async fn a_scan_whose_window_is_ended_is_abandoned_once(test: &impl TestStore) {
     let client = client_with(test, 10).await;
-    let event = created(test, event(test, &client, 10)).await;
-    let first = scanned(test, &event).await;
-    let assert_abandoned = async |expected| assert_eq!(counts(test, &event).await.abandoned, expected);
+    let event = store_event(test, event(test, &client, 10)).await;
+    let first = open_guest_scan(test, &event).await;
+    let assert_abandoned = async |expected| assert_eq!(load_counts(test, &event).await.abandoned, expected);
     for _ in 0..2 {
         assert!(
             matches!(test.store().expire_transaction(first).await, Ok(ExpireOutcome::Expired(_))),
@@ -200,11 +201,11 @@ pub(crate) async fn a_scan_whose_window_is_ended_is_abandoned_once(test: &impl T
         );
         assert_abandoned(1).await;
     }
-    let second = scanned(test, &event).await;
+    let second = open_guest_scan(test, &event).await;
     test.advance(Duration::from_secs(1));
     test.store().expire_transaction(second).await.unwrap();
     assert_abandoned(2).await;
-    scanned(test, &event).await;
+    open_guest_scan(test, &event).await;
     test.advance(WINDOW - Duration::from_millis(1));
     sweep_all(test).await;
     assert_abandoned(2).await;
@@ -217,10 +218,11 @@ pub(crate) async fn a_scan_whose_window_is_ended_is_abandoned_once(test: &impl T
 
 pub(crate) async fn an_expired_event_is_removed_with_its_registrations_but_not_deliveries(test: &impl TestStore) {
     let client = client_with(test, 20).await;
-    let event = created(test, event(test, &client, 10)).await;
-    registered(test, &event).await;
-    let without_webhook = patched(test, &event, EventPatch { webhook_url: Some(None), ..EventPatch::default() }).await;
-    registered(test, &without_webhook).await;
+    let event = store_event(test, event(test, &client, 10)).await;
+    register_guest(test, &event).await;
+    let without_webhook =
+        patch_event(test, &event, EventPatch { webhook_url: Some(None), ..EventPatch::default() }).await;
+    register_guest(test, &without_webhook).await;
     test.advance(EVENT_DURATION + RETENTION.events - Duration::from_millis(1));
     sweep_all(test).await;
     let listed = test.store().list_registrations(event.id, ALL.into()).await.unwrap();
@@ -236,7 +238,7 @@ pub(crate) async fn an_expired_event_is_removed_with_its_registrations_but_not_d
     assert_eq!(test.store().load_event(event.id).await, Ok(None));
     assert_eq!(test.store().list_registrations(event.id, ALL.into()).await, Ok(Page { items: vec![], total: 0 }));
     assert_eq!(test.store().list_events(event.app.clone(), ALL).await, Ok(Page { items: vec![], total: 0 }));
-    assert_eq!(test.store().open_transaction(scan(test, &event)).await, Ok(OpenOutcome::EventNotFound));
+    assert_eq!(test.store().open_transaction(build_guest_scan(test, &event)).await, Ok(OpenOutcome::EventNotFound));
     assert_eq!(audited_balance(test, &client).await, 18);
 }
 
@@ -248,13 +250,13 @@ pub(crate) async fn an_event_of_a_client_with_a_shorter_retention_expires_earlie
     let create_with = |retention| {
         let mut event = event(test, &client, 5);
         (event.terms.retention, event.terms.webhook_url) = (retention, None);
-        created(test, event)
+        store_event(test, event)
     };
     let (early, usual) = (create_with(short).await, create_with(long).await);
-    registered(test, &early).await;
+    register_guest(test, &early).await;
     // A change of the event's end restarts the retention from the new end.
     let later = EventPatch { expires_at: Some(test.now() + EVENT_DURATION * 2), ..EventPatch::default() };
-    patched(test, &early, later).await;
+    patch_event(test, &early, later).await;
     let time = Duration::from_secs(u64::from(DAYS) * 24 * 3_600);
     assert!(time < RETENTION.events);
     test.advance(EVENT_DURATION * 2 + time - Duration::from_millis(1));
@@ -274,18 +276,18 @@ pub(crate) async fn a_partly_removed_event_is_hidden(test: &impl TestStore) {
     let client = client_with(test, 20).await;
     let mut old = event(test, &client, 10);
     old.terms.webhook_url = None;
-    let old = created(test, old).await;
+    let old = store_event(test, old).await;
     for _ in 0..7 {
-        registered(test, &old).await;
+        register_guest(test, &old).await;
     }
     let mut longer = event(test, &client, 10);
     (longer.app, longer.terms.expires_at) = (old.app.clone(), old.terms.expires_at + Duration::from_millis(1));
-    let longer = created(test, longer).await;
+    let longer = store_event(test, longer).await;
     test.advance(EVENT_DURATION + RETENTION.events - Duration::from_millis(1));
     for _ in 0..10 {
         test.store().sweep(test.now(), 3).await.unwrap();
     }
-    assert_eq!(counts(test, &old).await.registrations, 7);
+    assert_eq!(load_counts(test, &old).await.registrations, 7);
     test.advance(Duration::from_millis(1));
     for _ in 0..5 {
         test.store().sweep(test.now(), 3).await.unwrap();
@@ -304,7 +306,7 @@ pub(crate) async fn pages_of_a_long_list_of_events_are_complete_after_removals(t
     pages_have(test, &app, &remaining).await;
     let mut newest = event(test, &client, 1);
     newest.app = app.clone();
-    let newest = created(test, newest).await.id;
+    let newest = store_event(test, newest).await.id;
     pages_have(test, &app, &[remaining, vec![newest]].concat()).await;
 }
 
@@ -318,7 +320,7 @@ pub(crate) async fn long_list(test: &impl TestStore, client: &ClientId) -> (AppI
         // The first half of the list expires, and a third of the second half.
         let remains = number > 300 && number % 3 > 0;
         event.terms.expires_at = event.terms.expires_at + Duration::from_millis(u64::from(remains));
-        events.push((created(test, event).await.id, remains));
+        events.push((store_event(test, event).await.id, remains));
     }
     pages_have(test, &app, &events.iter().map(|(id, _)| *id).collect::<Vec<_>>()).await;
     test.advance(EVENT_DURATION + RETENTION.events);

@@ -35,7 +35,7 @@ pub(crate) fn credential() -> Credential {
 }
 
 /// Invites a user who accepts the invitation.
-pub(crate) async fn joined(test: &impl TestStore, client: &ClientId, email: &str, link: u8) -> User {
+pub(crate) async fn join_user(test: &impl TestStore, client: &ClientId, email: &str, link: u8) -> User {
     let (invited, link) = (user(test, client, email), InviteDigest([link; 32]));
     assert_eq!(test.store().invite_user(invited, link, test.now() + HOUR).await, Ok(InviteOutcome::Invited));
     test.store().accept_invite(link, credential()).await.unwrap().unwrap()
@@ -71,7 +71,7 @@ pub(crate) async fn an_invitation_link_works_once_until_it_expires(test: &impl T
 
 pub(crate) async fn an_email_address_has_one_user_and_a_user_needs_a_client(test: &impl TestStore) {
     let (store, client, other) = (test.store(), client_with(test, 0).await, client_with(test, 0).await);
-    let first = joined(test, &client, "planted-one@example.com", 1).await;
+    let first = join_user(test, &client, "planted-one@example.com", 1).await;
     test.advance(HOUR);
     let second = user(test, &other, first.email.as_str());
     assert_eq!(
@@ -90,7 +90,7 @@ pub(crate) async fn an_email_address_has_one_user_and_a_user_needs_a_client(test
 
 pub(crate) async fn each_code_works_once_in_a_race(test: &impl TestStore) {
     let (store, client) = (test.store(), client_with(test, 0).await);
-    let id = joined(test, &client, "planted-one@example.com", 1).await.user_id;
+    let id = join_user(test, &client, "planted-one@example.com", 1).await.user_id;
     let uses = join_all((0..8).map(|_| store.use_code(id.clone(), 0, 100))).await;
     assert_eq!(uses.into_iter().filter(|used| *used == Ok(true)).count(), 1);
     assert_eq!(store.use_code(id.clone(), 0, 99).await, Ok(false), "an earlier time step");
@@ -105,7 +105,7 @@ pub(crate) async fn each_code_works_once_in_a_race(test: &impl TestStore) {
 
 pub(crate) async fn a_disabled_or_reset_user_cannot_sign_in(test: &impl TestStore) {
     let (store, client) = (test.store(), client_with(test, 0).await);
-    let user = joined(test, &client, "planted-one@example.com", 1).await;
+    let user = join_user(test, &client, "planted-one@example.com", 1).await;
     let (id, patch) =
         (user.user_id.clone(), |disabled| UserPatch { disabled: Some(disabled), role: Some(UserRole::Admin) });
     let disabled = store.patch_user(id.clone(), patch(true), test.now()).await.unwrap().unwrap();
@@ -129,7 +129,7 @@ pub(crate) async fn a_disabled_or_reset_user_cannot_sign_in(test: &impl TestStor
 
 pub(crate) async fn the_sessions_of_a_user_are_listed_switched_and_ended(test: &impl TestStore) {
     let (store, client) = (test.store(), client_with(test, 0).await);
-    let user = joined(test, &client, "planted-one@example.com", 1).await;
+    let user = join_user(test, &client, "planted-one@example.com", 1).await;
     let sessions: Vec<_> = (1..=3).map(|number| user_session(test, number, &user, 0)).collect();
     for opened in &sessions {
         store.open_session(opened.clone()).await.unwrap();
@@ -154,7 +154,7 @@ pub(crate) async fn the_sessions_of_a_user_are_listed_switched_and_ended(test: &
 
 pub(crate) async fn a_user_is_found_together_with_the_client_and_the_requested_app(test: &impl TestStore) {
     let (store, client) = (test.store(), client_with(test, 0).await);
-    let (user, app) = (joined(test, &client, "planted-one@example.com", 1).await, app(test, &client));
+    let (user, app) = (join_user(test, &client, "planted-one@example.com", 1).await, app(test, &client));
     store.create_app(app.clone()).await.unwrap();
     let grant = store.find_user(user.user_id.clone(), app.app_id.clone()).await.unwrap().unwrap();
     assert_eq!(
@@ -168,8 +168,8 @@ pub(crate) async fn a_user_is_found_together_with_the_client_and_the_requested_a
 pub(crate) async fn erasing_a_client_erases_its_users(test: &impl TestStore) {
     let (store, client, other) = (test.store(), client_with(test, 0).await, client_with(test, 0).await);
     let (erased_user, other_user) = (
-        joined(test, &client, "planted-one@example.com", 1).await,
-        joined(test, &other, "planted-two@example.com", 2).await,
+        join_user(test, &client, "planted-one@example.com", 1).await,
+        join_user(test, &other, "planted-two@example.com", 2).await,
     );
     let invited = user(test, &client, "planted-three@example.com");
     store.invite_user(invited.clone(), InviteDigest([3; 32]), test.now() + HOUR).await.unwrap();

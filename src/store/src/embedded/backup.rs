@@ -17,7 +17,7 @@ use sakshi_domain::clock::Clock;
 use sakshi_domain::delivery::{DeliveryOutcome, FailureReason};
 
 use super::database::connection::{Role, connect};
-use super::database::files::{self, LockedDirectory, failed};
+use super::database::files::{self, LockedDirectory, file_error};
 use super::database::statements::Database;
 use super::database::{pages, schema};
 use super::errors::Health;
@@ -74,8 +74,8 @@ pub enum QueuedWebhooks {
 /// # Errors
 /// [`StoreError::Unavailable`] without a store, for an existing target or a failed write; any error of [`inspect`].
 pub fn backup(directory: &Path, to: &Path, clock: Arc<dyn Clock>, vault: &Vault) -> Result<BackupContents, StoreError> {
-    let from = files::database(directory);
-    if files::length(&from)? == 0 {
+    let from = files::database_path(directory);
+    if files::file_length(&from)? == 0 {
         return Err(StoreError::unavailable(format!("there is no store in {}", directory.display())));
     }
     if to.exists() {
@@ -107,9 +107,9 @@ pub(super) fn back_up_earlier(path: &Path, schema: u32, clock: &dyn Clock) -> Re
 fn publish(draft: &Path, to: &Path, sum_file: &Path) -> Result<(), StoreError> {
     let sum = checksum(draft)?;
     let name = to.file_name().unwrap_or_default().to_string_lossy();
-    std::fs::write(sum_file, format!("{sum}  {name}\n")).map_err(|error| failed("write", sum_file, &error))?;
+    std::fs::write(sum_file, format!("{sum}  {name}\n")).map_err(|error| file_error("write", sum_file, &error))?;
     sync_file(sum_file)?;
-    std::fs::rename(draft, to).map_err(|error| failed("write", to, &error))?;
+    std::fs::rename(draft, to).map_err(|error| file_error("write", to, &error))?;
     sync_file(to)
 }
 
@@ -132,7 +132,7 @@ fn checksum(file: &Path) -> Result<String, StoreError> {
             }
         }
     };
-    let digest = read().map_err(|error| failed("read", file, &error))?;
+    let digest = read().map_err(|error| file_error("read", file, &error))?;
     Ok(digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
@@ -142,7 +142,7 @@ fn compare_checksum(file: &Path) -> Result<(), StoreError> {
     let expected = match std::fs::read_to_string(&sum_file) {
         Ok(expected) => expected,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(failed("read", &sum_file, &error)),
+        Err(error) => return Err(file_error("read", &sum_file, &error)),
     };
     let is_same = expected.split_whitespace().next() == Some(&*checksum(file)?);
     if is_same {
@@ -160,7 +160,7 @@ fn copy_snapshot(from: &Path, draft: &Path) -> Result<(), StoreError> {
         .create_new(true)
         .mode(0o600)
         .open(draft)
-        .map_err(|error| failed("create", draft, &error))?;
+        .map_err(|error| file_error("create", draft, &error))?;
     let source = connect(from, Role::Reader)?;
     // Without a transaction the copy would restart with every commit.
     source.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema;")?;
@@ -221,7 +221,7 @@ fn inspect_as(
 }
 
 fn file_length(file: &Path) -> Result<u64, StoreError> {
-    file.metadata().map(|metadata| metadata.len()).map_err(|error| failed("read", file, &error))
+    file.metadata().map(|metadata| metadata.len()).map_err(|error| file_error("read", file, &error))
 }
 
 fn read_only(file: &Path) -> Result<Connection, StoreError> {
@@ -294,7 +294,7 @@ pub(super) fn restore_as(
     let mut locked = LockedDirectory::lock(directory)?;
     let path = locked.database();
     // A log without its database also belongs to a store. SQLite would apply it to the restored file.
-    let has_store = files::length(&path)? > 0 || files::length(&files::log(directory))? > 0;
+    let has_store = files::file_length(&path)? > 0 || files::file_length(&files::log_path(directory))? > 0;
     if has_store && !replace {
         return Err(StoreError::unavailable(format!("{} holds a store already", directory.display())));
     }
@@ -311,7 +311,7 @@ pub(super) fn restore_as(
         }
     };
     let replaced = if has_store { Some(set_aside(&path, &*clock)?) } else { None };
-    std::fs::rename(&draft, &path).map_err(|error| failed("write", &path, &error))?;
+    std::fs::rename(&draft, &path).map_err(|error| file_error("write", &path, &error))?;
     sync_file(&path)?;
     locked.mark()?;
     Ok((contents, replaced))
@@ -319,9 +319,9 @@ pub(super) fn restore_as(
 
 fn copy_file(file: &Path, draft: &Path) -> Result<(), StoreError> {
     remove_files(draft);
-    let mut source = File::open(file).map_err(|error| failed("read", file, &error))?;
+    let mut source = File::open(file).map_err(|error| file_error("read", file, &error))?;
     let mut copy = files::open_private(draft, true)?;
-    io::copy(&mut source, &mut copy).map(drop).map_err(|error| failed("write", draft, &error))
+    io::copy(&mut source, &mut copy).map(drop).map_err(|error| file_error("write", draft, &error))
 }
 
 fn writable(draft: &Path) -> Result<Connection, StoreError> {
@@ -358,7 +358,7 @@ fn set_aside(path: &Path, clock: &dyn Clock) -> Result<PathBuf, StoreError> {
     for suffix in ["", "-wal", "-shm"] {
         let (from, to) = (with_suffix(path, suffix), with_suffix(&renamed, suffix));
         match std::fs::rename(&from, &to) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed("rename", &from, &error)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(file_error("rename", &from, &error)),
             _ => {}
         }
     }
@@ -379,5 +379,5 @@ fn path_beside(path: &Path, extension: &str) -> PathBuf {
 fn sync_file(path: &Path) -> Result<(), StoreError> {
     let directory = files::non_empty(path.parent().unwrap_or(path));
     let sync = || File::open(path)?.sync_all().and_then(|()| File::open(directory)?.sync_all());
-    sync().map_err(|error| failed("write", path, &error))
+    sync().map_err(|error| file_error("write", path, &error))
 }

@@ -93,7 +93,7 @@ impl Sqlite {
         let EmbeddedOptions { directory, clock, vault, max_waiting, ownership, upgrading, .. } = options;
         let mut locked = LockedDirectory::lock(&directory)?;
         locked.check_files()?;
-        let (path, log) = (locked.database(), files::log(&directory));
+        let (path, log) = (locked.database(), files::log_path(&directory));
         let was_closed_cleanly = !log.exists();
         log::check(&log)?;
         let health = Arc::new(Health::default());
@@ -273,7 +273,7 @@ impl Sqlite {
 /// Returns true if the directory has a store, even a damaged one.
 #[must_use]
 pub fn exists(directory: &Path) -> bool {
-    files::database(directory).exists()
+    files::database_path(directory).exists()
 }
 
 /// Backs up a file of an earlier release, if its migration is allowed; `None` for a file of this release.

@@ -4,7 +4,7 @@
 use super::rule::Need;
 use super::step::{Kind, Step, StepRule, bytes, integer, operand_for};
 use crate::engine::{Guard, Op, Operand, Value};
-use crate::records::delivery::{HOLDERS, NUMBERS, OUTBOX, of_member};
+use crate::records::delivery::{HOLDERS, NUMBERS, OUTBOX, decode_member};
 use crate::records::event::{EVENT, GUESTS, SHARED, WAITING};
 use crate::records::evidence::EVIDENCE;
 use crate::records::flow::{FLOW, REPORT, WEBHOOKS};
@@ -283,7 +283,7 @@ fn number_is_used(step: Step<'_>) -> bool {
 
 fn member_is_readable(step: Step<'_>) -> bool {
     let Op::Index(index, member, _) = step.op else { return false };
-    let delivery = of_member(DeliveryId(0), member);
+    let delivery = decode_member(DeliveryId(0), member);
     delivery.is_some_and(|delivery| index.place == crate::engine::Place::Partition(delivery.subject.partition()))
 }
 

@@ -8,7 +8,9 @@ use sakshi_domain::clock::{Clock, SystemClock};
 use tokio::task::spawn_blocking;
 
 use crate::Upgrading;
-use crate::embedded::database::files::{LockedDirectory, database, failed, holds_store, length, log};
+use crate::embedded::database::files::{
+    LockedDirectory, database_path, file_error, file_length, holds_store, log_path,
+};
 use crate::embedded::sqlite::Sqlite;
 use crate::embedded::{EmbeddedOptions, exists, inspect};
 use crate::engine::Engine as _;
@@ -118,7 +120,7 @@ impl TargetDirectory {
     pub(super) async fn create(&self, servers: &RedisOptions) -> Result<StoreFile, StoreError> {
         let (draft, options) = (self.draft(), file_options(&self.draft(), servers));
         let create = move || match std::fs::remove_dir_all(&draft) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failed("remove", &draft, &error)),
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(file_error("remove", &draft, &error)),
             _ => Sqlite::open(options, None),
         };
         run_blocking(create).await.map(StoreFile::new)
@@ -131,13 +133,13 @@ impl TargetDirectory {
         store.close().await?;
         let name = move || {
             let draft = self.draft();
-            if length(&log(&draft))? > 0 {
+            if file_length(&log_path(&draft))? > 0 {
                 return Err(StoreError::unavailable(format!("there is a log left in {}", draft.display())));
             }
-            let renamed = std::fs::rename(database(&draft), database(&self.directory))
+            let renamed = std::fs::rename(database_path(&draft), database_path(&self.directory))
                 .and_then(|()| std::fs::remove_dir_all(&draft));
             let synced = renamed.and_then(|()| std::fs::File::open(&self.directory)?.sync_all());
-            synced.map_err(|error| failed("write", &self.directory, &error))?;
+            synced.map_err(|error| file_error("write", &self.directory, &error))?;
             self.locked.mark()
         };
         run_blocking(name).await

@@ -7,8 +7,10 @@ use sakshi_domain::clock::ManualClock;
 
 use super::{Moved, copy};
 use crate::conformance::TestStore;
-use crate::conformance::fixture::{WINDOW, client_with, created, event, opened, registered, scanned};
-use crate::conformance::reseal::filled;
+use crate::conformance::fixture::{
+    WINDOW, client_with, event, open_guest_scan, open_pending, register_guest, store_event,
+};
+use crate::conformance::reseal::fill_store;
 use crate::engine::memory::MemoryEngine;
 use crate::engine::{Answer, Batch, Engine as _, Form, Key, Op, Query, ScanFrom};
 use crate::operations::tests::{MemoryTestStore, test_store};
@@ -65,20 +67,20 @@ fn empty(test: &MemoryTestStore) -> MemoryEngine {
 async fn fill_client(test: &MemoryTestStore) -> [Key; 2] {
     let client = client_with(test, 50).await;
     for _ in 0..20 {
-        opened(test, &client).await;
+        open_pending(test, &client).await;
     }
-    let event = created(test, event(test, &client, 9)).await;
+    let event = store_event(test, event(test, &client, 9)).await;
     for _ in 0..3 {
-        registered(test, &event).await;
+        register_guest(test, &event).await;
     }
-    scanned(test, &event).await;
+    open_guest_scan(test, &event).await;
     [client::client(&client), events::event(client.partition(), event.id)]
 }
 
 #[tokio::test]
 async fn a_move_copies_every_kind_of_record_unchanged() {
     let test = test_store();
-    filled(&test, &test_vault(&[7])).await;
+    fill_store(&test, &test_vault(&[7])).await;
     let to = empty(&test);
     let first = move_all(&test, &to).await;
     assert!(first.kinds.values().all(|kind| kind.keys > 0 && kind.written == kind.keys), "{first:?}");

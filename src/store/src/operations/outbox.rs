@@ -7,7 +7,7 @@ use super::{Store, is_done, new_call};
 use crate::engine::Query;
 use crate::error::{StoreError, StoreFuture};
 use crate::outbox::{Backlog, count_unknown};
-use crate::records::delivery::{holders, of_member, of_subject, outbox};
+use crate::records::delivery::{decode_member, delivery_key, holders, outbox};
 use crate::redis::NodeId;
 use crate::transitions::delivery;
 
@@ -65,7 +65,7 @@ impl Store {
     /// Returns the delivery of a subject, for the operator.
     pub fn load_delivery(&self, subject: Subject) -> StoreFuture<Option<DeliveryRecord>> {
         self.run(move |store| async move {
-            let record = store.read(vec![Query::Fields(of_subject(&subject), delivery::FIELDS)]).await?.record()?;
+            let record = store.read(vec![Query::Fields(delivery_key(&subject), delivery::FIELDS)]).await?.record()?;
             record.map_or(Ok(None), |record| delivery::decode_delivery(subject.partition(), &record))
         })
     }
@@ -84,9 +84,10 @@ impl Store {
             for (partition, _) in &holders {
                 backlog.deliveries += answers.number()?;
                 let members = answers.members()?;
-                let oldest =
-                    members.iter().filter_map(|(member, number)| of_member(delivery::id(*partition, *number), member));
-                oldest_records.extend(oldest.map(|delivery| of_subject(&delivery.subject)));
+                let oldest = members
+                    .iter()
+                    .filter_map(|(member, number)| decode_member(delivery::id(*partition, *number), member));
+                oldest_records.extend(oldest.map(|delivery| delivery_key(&delivery.subject)));
             }
             let mut answers = store
                 .read(oldest_records.iter().map(|key| Query::Fields(key.clone(), &["queued_at"])).collect())
@@ -174,7 +175,7 @@ impl Store {
                 let last = page.last().map_or(i64::MAX, |(_, number)| *number);
                 for (member, number) in page {
                     let id = delivery::id(partition, number);
-                    match of_member(id, &member) {
+                    match decode_member(id, &member) {
                         Some(delivery) if receiver.is_none_or(|receiver| *receiver == delivery.receiver) => {
                             found_in_partition[usize::from(partition.number())] += 1;
                             deliveries.push(delivery);

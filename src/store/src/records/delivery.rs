@@ -27,7 +27,7 @@ table! {
 }
 
 table! {
-    /// The deliveries of a node whose attempt has not ended, by number. [`member`] encodes them.
+    /// The deliveries of a node whose attempt has not ended, by number. [`encode_member`] encodes them.
     OUTBOX = "outbox", Index Stays {} always {
         Home(Home::OfNode),
     }
@@ -42,7 +42,7 @@ table! {
 
 /// Returns the key of the last numbers of a partition.
 #[must_use]
-pub(crate) fn numbers(partition: Partition) -> Key {
+pub(crate) fn last_numbers(partition: Partition) -> Key {
     in_partition(&NUMBERS, partition, vec![])
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn holders(partition: Partition) -> Key {
 
 /// Returns the key of the record that contains a delivery.
 #[must_use]
-pub(crate) fn of_subject(subject: &Subject) -> Key {
+pub(crate) fn delivery_key(subject: &Subject) -> Key {
     match *subject {
         Subject::Transaction(txn) => transaction::transaction(txn),
         Subject::Flow { flow, webhook } => flow::report(flow, webhook),
@@ -70,7 +70,12 @@ pub(crate) fn of_subject(subject: &Subject) -> Key {
 /// Encodes a delivery as a member of [`OUTBOX`]: subject, client and app, each after its length in one byte; the size
 /// of the body in four bytes; the origin.
 #[must_use]
-pub(crate) fn member(subject: &Subject, receiver: &Receiver, app: Option<&AppId>, stored_bytes: usize) -> Vec<u8> {
+pub(crate) fn encode_member(
+    subject: &Subject,
+    receiver: &Receiver,
+    app: Option<&AppId>,
+    stored_bytes: usize,
+) -> Vec<u8> {
     let mut member = Vec::new();
     for part in [&subject.to_bytes()[..], receiver.client.as_str().as_bytes(), app.map_or("", AppId::as_str).as_bytes()]
     {
@@ -84,7 +89,7 @@ pub(crate) fn member(subject: &Subject, receiver: &Receiver, app: Option<&AppId>
 
 /// Decodes a member of [`OUTBOX`]; `None` for invalid bytes.
 #[must_use]
-pub(crate) fn of_member(id: DeliveryId, member: &[u8]) -> Option<QueuedDelivery> {
+pub(crate) fn decode_member(id: DeliveryId, member: &[u8]) -> Option<QueuedDelivery> {
     let part = |bytes| {
         let (length, rest) = <[u8]>::split_first(bytes)?;
         rest.split_at_checked((*length).into())

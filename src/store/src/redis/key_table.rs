@@ -85,8 +85,8 @@ fn record_kind(table: &'static Table) -> KeyKind {
     };
     let expiry = match table.life {
         Life::Stays => Expiry::Never,
-        Life::Expiry(_) if table.column("delivery").is_some() => Expiry::AfterDelivery,
-        Life::Expiry(_) => Expiry::Always,
+        Life::Ends(_) if table.column("delivery").is_some() => Expiry::AfterDelivery,
+        Life::Ends(_) => Expiry::Always,
         Life::With(record) => Expiry::WithRecord(record),
     };
     KeyKind { name: table.name, redis_type, expiry, table: Some(table) }

@@ -15,7 +15,7 @@ use super::{consent, credential, delivery, event::place_guards};
 use crate::engine::{Applied, Batch, CallId, Guard, Key, Op, Operand, Record};
 use crate::error::StoreError;
 use crate::outbox::Target;
-use crate::records::delivery::member;
+use crate::records::delivery::encode_member;
 use crate::records::transaction::{self, decode_fetchable};
 use crate::records::{event, evidence};
 use crate::redis::NodeId;
@@ -170,8 +170,12 @@ fn build_ending(
     fields.extend(ended.refused.map(|refusal| ("refused", i64::from(refusal_number(refusal)).into())));
     fields.extend(guest_op.map(|op| ("registration", Operand::Result(op))));
     let delivery_op = webhook_target(ended, read).map(|target| {
-        let member =
-            member(&Subject::Transaction(command.id), &target.receiver, Some(&ended.opened.app), ended.outcome.size());
+        let member = encode_member(
+            &Subject::Transaction(command.id),
+            &target.receiver,
+            Some(&ended.opened.app),
+            ended.outcome.size(),
+        );
         let numbering = (ops.len(), target.receiver.clone());
         ended.address.clone_from(&target.address);
         fields.extend(delivery::queue(&mut ops, command.id.partition(), member, target, node));

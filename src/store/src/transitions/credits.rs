@@ -16,7 +16,7 @@ pub(crate) fn move_credits(id: &ClientId, movement: &CreditMove) -> Batch {
     if !is_allowed(movement) {
         return Batch::new(vec![Guard::Present(account.clone()), Guard::Absent(account)], vec![]);
     }
-    let mut guards = vec![Guard::Present(account.clone()), Guard::Absent(known.clone())];
+    let mut guards = vec![Guard::Present(account.clone()), Guard::Absent(by_reference.clone())];
     guards.extend(balance_guards(id, *amount));
     let (balance, number) = (Operand::Result(0), Operand::Result(1));
     let ops = vec![

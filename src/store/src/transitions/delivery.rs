@@ -10,7 +10,7 @@ use sakshi_domain::ids::Partition;
 use crate::engine::{Applied, Batch, CallId, Guard, Key, Op, Operand, Place, Record};
 use crate::error::StoreError;
 use crate::outbox::Target;
-use crate::records::delivery::{holders, member, numbers, of_subject, outbox};
+use crate::records::delivery::{delivery_key, encode_member, holders, last_numbers, outbox};
 use crate::redis::NodeId;
 
 /// Bits of an id for the partition. The higher bits are the number of the delivery, so ids are ordered by time.
@@ -37,7 +37,7 @@ pub(crate) fn number_not_after(partition: Partition, id: DeliveryId) -> i64 {
 }
 
 /// Adds the operations that queue a delivery and returns its fields. The first operation numbers the delivery. `member`
-/// is its encoding by [`member`](crate::records::delivery::member).
+/// is its encoding by [`encode_member`](crate::records::delivery::encode_member).
 pub(crate) fn queue(
     ops: &mut Vec<Op>,
     partition: Partition,
@@ -47,7 +47,7 @@ pub(crate) fn queue(
 ) -> Vec<(&'static str, Operand)> {
     let (number, name) = (Operand::Result(ops.len()), node.to_string());
     ops.extend([
-        Op::Number(numbers(partition), "last"),
+        Op::Number(last_numbers(partition), "last"),
         Op::Index(outbox(partition, node), member, number.clone()),
         Op::Index(holders(partition), name.clone().into_bytes(), 0.into()),
     ]);
@@ -63,7 +63,7 @@ pub(crate) fn queue(
 
 /// Builds the batch that claims the attempt for a call.
 pub(crate) fn claim(subject: &Subject, id: DeliveryId, node: NodeId, call: CallId) -> Batch {
-    let record = of_subject(subject);
+    let record = delivery_key(subject);
     let ops = vec![Op::Set(record.clone(), vec![("claimed_at", Operand::Now(0)), ("claim", call[..].into())])];
     Batch::on_full(unclaimed_guards(&record, id, node), ops)
 }
@@ -89,7 +89,7 @@ pub(crate) fn has_claim(call: CallId, applied: &Applied) -> bool {
 /// Builds two batches that record the outcome of an attempt. The first is applied to an attempt without an outcome, the
 /// second to an abandoned attempt.
 pub(crate) fn settle(subject: &Subject, id: DeliveryId, node: NodeId, attempt: Attempt) -> [Batch; 2] {
-    let record = of_subject(subject);
+    let record = delivery_key(subject);
     [
         Guard::Unset(record.clone(), "attempt"),
         Guard::Equal(record.clone(), "attempt", DeliveryOutcome::Unknown.as_str().into()),
@@ -99,7 +99,7 @@ pub(crate) fn settle(subject: &Subject, id: DeliveryId, node: NodeId, attempt: A
 
 /// Builds the batch that abandons an attempt that a node has begun.
 pub(crate) fn abandon(subject: &Subject, id: DeliveryId, node: NodeId, call: CallId) -> Batch {
-    let record = of_subject(subject);
+    let record = delivery_key(subject);
     let guards =
         vec![Guard::Unset(record.clone(), "attempt"), Guard::Equal(record.clone(), "holder", node.to_string().into())];
     end_attempt(subject, &record, id, node, Attempt::unknown(), guards).called(call, record)
@@ -143,15 +143,15 @@ fn dequeue(partition: Partition, node: NodeId, number: i64) -> Op {
 
 /// Builds the batch that removes a delivery from the outbox of a node if its record is missing.
 pub(crate) fn forget_missing(subject: &Subject, id: DeliveryId, node: NodeId) -> Batch {
-    Batch::on_full(vec![Guard::Absent(of_subject(subject))], vec![dequeue(subject.partition(), node, number(id))])
+    Batch::on_full(vec![Guard::Absent(delivery_key(subject))], vec![dequeue(subject.partition(), node, number(id))])
 }
 
 /// Builds three batches for a delivery of a dead node. The first moves an unclaimed delivery to this node, the second
 /// abandons a begun attempt, and the third removes the delivery from the dead node's outbox.
 pub(crate) fn take_over(delivery: &QueuedDelivery, dead: NodeId, node: NodeId, call: CallId) -> [Batch; 3] {
     let QueuedDelivery { id, subject, receiver, app, stored_bytes } = delivery;
-    let (partition, record, name) = (subject.partition(), of_subject(subject), node.to_string());
-    let member = member(subject, receiver, app.as_ref(), *stored_bytes);
+    let (partition, record, name) = (subject.partition(), delivery_key(subject), node.to_string());
+    let member = encode_member(subject, receiver, app.as_ref(), *stored_bytes);
     let ops = vec![
         Op::Set(record.clone(), vec![("holder", name.clone().into())]),
         Op::Index(outbox(partition, node), member, number(*id).into()),

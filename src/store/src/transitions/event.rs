@@ -63,7 +63,7 @@ pub(crate) fn create(create: &CreateEvent, sealed: SealedTerms, default_retentio
     ];
     fields.extend(terms_fields(sealed).into_iter().filter(|(_, value)| *value != Operand::Nothing));
     let mut ops = vec![
-        Op::Number(delivery::numbers(partition), "event"),
+        Op::Number(delivery::last_numbers(partition), "event"),
         Op::Put(at.clone(), fields),
         Op::ExpireAt(at, removed_at.into()),
         // The order of creation, even within a millisecond.

@@ -18,7 +18,7 @@ use crate::flows::OpenFlow;
 use crate::flows::encoding::{PROGRESS, SealedOpening};
 use crate::flows::reporting::{Change, Commit, CommitOutcome, StoredFlow};
 use crate::idempotency::CreateOutcome;
-use crate::records::delivery::member;
+use crate::records::delivery::encode_member;
 use crate::records::flow::{flow, flows, lapsing, report, webhook_name, webhooks};
 use crate::records::{client, idempotency};
 use crate::redis::NodeId;
@@ -169,7 +169,8 @@ pub(crate) fn commit(
         let mut fields = report_fields(payload, payload_until);
         if let Some(target) = target {
             numbering_op = Some(ops.len());
-            let member = member(&Subject::Flow { flow: id, webhook: name }, &target.receiver, Some(&app), stored_bytes);
+            let member =
+                encode_member(&Subject::Flow { flow: id, webhook: name }, &target.receiver, Some(&app), stored_bytes);
             fields.extend(delivery::queue(&mut ops, id.partition(), member, target, node));
             ops.extend([Op::Append(webhooks(id), vec![name.0[..].into(), tells.into()]), Op::Put(own_report, fields)]);
         } else {

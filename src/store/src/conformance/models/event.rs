@@ -13,15 +13,16 @@ use sakshi_domain::time::Timestamp;
 use super::{AnswerFuture, Behaviour, call_all};
 use crate::conformance::TestStore;
 use crate::conformance::fixture::{
-    EVENT_DURATION, RESULT_TTL, RETENTION, WINDOW, audited_balance, client_with, completing, created, declining, event,
-    grant, places, scan,
+    EVENT_DURATION, RESULT_TTL, RETENTION, WINDOW, audited_balance, build_completion, build_declined_completion,
+    build_guest_scan, client_with, event, grant, places, store_event,
 };
 use crate::conformance::guests::ALL;
 use crate::{CompleteOutcome, CreditOutcome, OpenOutcome, PatchEventOutcome, Retention};
 
 const SLOTS: usize = 24;
 /// Retention with which the event outlives every sequence of steps.
-pub(crate) const KEPT: Retention = Retention { events: Duration::from_secs(10 * 366 * 24 * 3_600), ..RETENTION };
+pub(crate) const EVENT_RETENTION: Retention =
+    Retention { events: Duration::from_secs(10 * 366 * 24 * 3_600), ..RETENTION };
 
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
@@ -126,7 +127,7 @@ impl Model {
             // This test attempts no deliveries, so a transaction with a webhook does not expire.
             (_, Some((_, registered, until))) => *registered || now < *until,
             (window, None) => {
-                let is_expired = now >= *window + KEPT.expired;
+                let is_expired = now >= *window + EVENT_RETENTION.expired;
                 self.removed_abandoned += u64::from(is_expired);
                 !is_expired
             }
@@ -162,13 +163,14 @@ fn execute(test: &impl TestStore, event: &Event, ids: &[TxnId], number: usize, s
     };
     match *step {
         Step::Scan { slot } => {
-            let mut open = scan(test, event);
+            let mut open = build_guest_scan(test, event);
             Arc::make_mut(&mut open.pending).id = ids[slot];
             let outcome = store.open_transaction(open);
             Box::pin(async move { describe_scan(&outcome.await.unwrap()) })
         }
         Step::Answer { slot, passes } => {
-            let complete = if passes { completing(ids[slot], 1) } else { declining(ids[slot], 2) };
+            let complete =
+                if passes { build_completion(ids[slot], 1) } else { build_declined_completion(ids[slot], 2) };
             let outcome = store.complete_transaction(complete);
             Box::pin(async move { describe_answer(&outcome.await.unwrap()) })
         }
@@ -239,10 +241,10 @@ async fn assert_agreement(test: &impl TestStore, event: &Event, ids: &[TxnId], m
     assert_eq!(audit.entries, model.spent + model.granted, "one credit for each scan");
 }
 
-/// Executes the steps on a fresh store with the retention [`KEPT`]. Compares each answer with the model's.
+/// Executes the steps on a fresh store with the retention [`EVENT_RETENTION`]. Compares each answer with the model's.
 pub(crate) async fn compare(test: &impl TestStore, behaviour: Behaviour, steps: Vec<Step>) {
     let client = client_with(test, 6).await;
-    let event = created(test, event(test, &client, 3)).await;
+    let event = store_event(test, event(test, &client, 3)).await;
     let ids: Vec<TxnId> = (0..SLOTS).map(|_| TxnId::generate(client.partition(), 7)).collect();
     let mut model = Model {
         credits: 6,

@@ -8,7 +8,9 @@ use proptest::sample::select;
 use super::{AnswerFuture, Behaviour, call_all};
 use crate::ReportFlowOutcome;
 use crate::conformance::TestStore;
-use crate::conformance::flow_fixture::{Flow, ShortReport, locker, opened, party, registered, told, wealth};
+use crate::conformance::flow_fixture::{
+    Flow, ShortReport, build_report, create_party, locker_flow, open_flow, register_webhooks, wealth_flow,
+};
 
 /// Generates reports of a document-locker flow and of a wealth-data flow.
 pub(crate) fn step() -> impl Strategy<Value = ShortReport> {
@@ -70,7 +72,7 @@ fn can_change(from: Option<&str>, to: &str) -> bool {
 
 fn execute(test: &impl TestStore, locker: &Flow, wealth: &Flow, report: ShortReport) -> AnswerFuture {
     let flow = if matches!(report, ShortReport::Locker(..)) { locker } else { wealth };
-    let outcome = test.store().report_flow(told(flow, report));
+    let outcome = test.store().report_flow(build_report(flow, report));
     Box::pin(async move {
         match outcome.await.unwrap() {
             ReportFlowOutcome::Accepted { queued: Some(_), .. } => "queued",
@@ -85,9 +87,10 @@ fn execute(test: &impl TestStore, locker: &Flow, wealth: &Flow, report: ShortRep
 
 /// Makes the reports one after the other, and compares each answer with the model's.
 pub(crate) async fn compare(test: &impl TestStore, steps: Vec<ShortReport>) {
-    let party = party(test).await;
-    registered(test, &party).await;
-    let (locker, wealth) = (opened(test, locker(test, &party)).await, opened(test, wealth(test, &party)).await);
+    let party = create_party(test).await;
+    register_webhooks(test, &party).await;
+    let (locker, wealth) =
+        (open_flow(test, locker_flow(test, &party)).await, open_flow(test, wealth_flow(test, &party)).await);
     let mut model = Model::default();
     let expected: Vec<_> = steps.iter().map(|report| model.expect(*report)).collect();
     let sequential = Behaviour { in_order: false, expires: true };
@@ -100,9 +103,10 @@ pub(crate) async fn compare(test: &impl TestStore, steps: Vec<ShortReport>) {
 
 /// Makes all reports concurrently, and checks that each key has at most one delivery.
 pub(crate) async fn race(test: &impl TestStore, steps: Vec<ShortReport>) {
-    let party = party(test).await;
-    registered(test, &party).await;
-    let (locker, wealth) = (opened(test, locker(test, &party)).await, opened(test, wealth(test, &party)).await);
+    let party = create_party(test).await;
+    register_webhooks(test, &party).await;
+    let (locker, wealth) =
+        (open_flow(test, locker_flow(test, &party)).await, open_flow(test, wealth_flow(test, &party)).await);
     let calls: Vec<_> = steps.iter().map(|report| execute(test, &locker, &wealth, *report)).collect();
     let answers = futures_util::future::join_all(calls).await;
     let queued: Vec<_> =

@@ -19,7 +19,7 @@ pub(crate) struct Behaviour {
 }
 
 /// Compares a store with the models over random sequences of calls. `$kept` creates a store with the retention
-/// [`event::KEPT`]. The literals are the numbers of cases.
+/// [`event::EVENT_RETENTION`]. The literals are the numbers of cases.
 macro_rules! store_models {
     ($behaviour:expr, $store:expr, $kept:expr, transactions: $transactions:literal, events: $events:literal,
         flows: $flows:literal) => {

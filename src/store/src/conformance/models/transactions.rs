@@ -12,7 +12,7 @@ use sakshi_domain::time::Timestamp;
 use super::{AnswerFuture, Behaviour, call_all};
 use crate::conformance::TestStore;
 use crate::conformance::fixture::{
-    RESULT_TTL, RETENTION, WINDOW, audited_balance, client_with, completing, opening_with_hook,
+    RESULT_TTL, RETENTION, WINDOW, audited_balance, build_completion, build_opening_with_hook, client_with,
 };
 use crate::{CompleteOutcome, CreditOutcome, OpenOutcome};
 
@@ -119,13 +119,13 @@ fn execute(test: &impl TestStore, client: &ClientId, ids: &[TxnId], step: &Step)
             Box::pin(async move { describe_move(&outcome.await.unwrap()) })
         }
         Step::Open { slot } => {
-            let mut open = opening_with_hook(test, client, has_hook(slot).then_some("https://a.example/"));
+            let mut open = build_opening_with_hook(test, client, has_hook(slot).then_some("https://a.example/"));
             Arc::make_mut(&mut open.pending).id = ids[slot];
             let outcome = store.open_transaction(open);
             Box::pin(async move { describe_open(&outcome.await.unwrap()) })
         }
         Step::Complete { slot, answer } => {
-            let outcome = store.complete_transaction(completing(ids[slot], answer));
+            let outcome = store.complete_transaction(build_completion(ids[slot], answer));
             Box::pin(async move { describe_completion(&outcome.await.unwrap()) })
         }
         Step::Sweep => {

@@ -48,9 +48,9 @@ pub fn may_open(
 
 /// Opens the database file and begins a read transaction.
 fn connect(directory: &Path) -> Result<Connection, StoreError> {
-    let (path, log) = (files::database(directory), files::log(directory));
-    let has_index = files::index(directory).exists();
-    let access = if !log.exists() || (files::length(&log)? == 0 && !has_index) {
+    let (path, log) = (files::database_path(directory), files::log_path(directory));
+    let has_index = files::index_path(directory).exists();
+    let access = if !log.exists() || (files::file_length(&log)? == 0 && !has_index) {
         IMMUTABLE
     } else if has_index {
         WITH_INDEX

@@ -26,22 +26,22 @@ pub(crate) struct LockedDirectory {
 }
 
 /// Returns the path of the database file in a store's directory.
-pub(crate) fn database(directory: &Path) -> PathBuf {
+pub(crate) fn database_path(directory: &Path) -> PathBuf {
     directory.join(DATABASE)
 }
 
 /// Returns the path of the log in a store's directory.
-pub(crate) fn log(directory: &Path) -> PathBuf {
+pub(crate) fn log_path(directory: &Path) -> PathBuf {
     directory.join(LOG)
 }
 
 /// Returns the path of the log's index, which all processes with an open store share.
-pub(crate) fn index(directory: &Path) -> PathBuf {
+pub(crate) fn index_path(directory: &Path) -> PathBuf {
     directory.join(INDEX)
 }
 
 /// Returns the error for a failed file operation.
-pub(crate) fn failed(operation: &str, path: &Path, error: &std::io::Error) -> StoreError {
+pub(crate) fn file_error(operation: &str, path: &Path, error: &std::io::Error) -> StoreError {
     if error.kind() == std::io::ErrorKind::StorageFull {
         return StoreError::Full;
     }
@@ -63,7 +63,7 @@ pub(crate) fn open_private(path: &Path, is_new: bool) -> Result<File, StoreError
         hand_to_directory_owner(&file, path)?;
         Ok(file)
     };
-    open().map_err(|error| failed("open", path, &error))
+    open().map_err(|error| file_error("open", path, &error))
 }
 
 /// Creates a directory that only its owner can access, with its parents.
@@ -93,11 +93,11 @@ pub(crate) fn non_empty(path: &Path) -> &Path {
 ///
 /// # Errors
 /// [`StoreError::Unavailable`] if the file cannot be examined.
-pub(crate) fn length(path: &Path) -> Result<u64, StoreError> {
+pub(crate) fn file_length(path: &Path) -> Result<u64, StoreError> {
     match path.metadata() {
         Ok(metadata) => Ok(metadata.len()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(0),
-        Err(error) => Err(failed("examine", path, &error)),
+        Err(error) => Err(file_error("examine", path, &error)),
     }
 }
 
@@ -106,9 +106,9 @@ pub(crate) fn length(path: &Path) -> Result<u64, StoreError> {
 /// # Errors
 /// [`StoreError::Corrupt`] if the database file is missing, empty or not a database.
 pub(crate) fn holds_store(directory: &Path) -> Result<bool, StoreError> {
-    let (path, lock) = (database(directory), directory.join(LOCK));
-    if length(&path)? == 0 {
-        if starts_with(&lock, MARK)? || length(&log(directory))? > 0 {
+    let (path, lock) = (database_path(directory), directory.join(LOCK));
+    if file_length(&path)? == 0 {
+        if starts_with(&lock, MARK)? || file_length(&log_path(directory))? > 0 {
             return Err(StoreError::Corrupt(format!(
                 "{} is missing or empty, but this directory has held a store",
                 path.display()
@@ -130,7 +130,7 @@ pub(crate) fn holds_store(directory: &Path) -> Result<bool, StoreError> {
 fn starts_with(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
     let mut head = Vec::new();
     match File::open(path).and_then(|file| file.take(bytes.len() as u64).read_to_end(&mut head)) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failed("read", path, &error)),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(file_error("read", path, &error)),
         _ => Ok(head == bytes),
     }
 }
@@ -141,19 +141,19 @@ impl LockedDirectory {
     /// # Errors
     /// [`StoreError::InUse`] if another process has locked it, [`StoreError::Unavailable`] if it cannot be created.
     pub(crate) fn lock(directory: &Path) -> Result<Self, StoreError> {
-        create_private_directory(directory).map_err(|error| failed("create", directory, &error))?;
+        create_private_directory(directory).map_err(|error| file_error("create", directory, &error))?;
         let path = directory.join(LOCK);
         let lock = open_private(&path, false)?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { directory: directory.into(), lock }),
             Err(TryLockError::WouldBlock) => Err(StoreError::InUse(directory.display().to_string())),
-            Err(TryLockError::Error(error)) => Err(failed("lock", &path, &error)),
+            Err(TryLockError::Error(error)) => Err(file_error("lock", &path, &error)),
         }
     }
 
     /// Returns the path of the database file, which may still be empty.
     pub(crate) fn database(&self) -> PathBuf {
-        database(&self.directory)
+        database_path(&self.directory)
     }
 
     /// Refuses files that SQLite would silently replace, and creates the file of a new store.
@@ -177,7 +177,7 @@ impl LockedDirectory {
             self.lock.sync_all()?;
             File::open(&self.directory)?.sync_all()
         };
-        write().map_err(|error| failed("write", &path, &error))
+        write().map_err(|error| file_error("write", &path, &error))
     }
 }
 
@@ -189,15 +189,15 @@ mod tests {
     fn a_file_that_cannot_be_examined_does_not_count_as_missing() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("file");
-        assert_eq!(length(&file), Ok(0));
+        assert_eq!(file_length(&file), Ok(0));
         std::fs::write(&file, "abc").unwrap();
-        assert_eq!(length(&file), Ok(3));
-        assert!(matches!(length(&file.join("within")), Err(StoreError::Unavailable(_))));
+        assert_eq!(file_length(&file), Ok(3));
+        assert!(matches!(file_length(&file.join("within")), Err(StoreError::Unavailable(_))));
     }
 
     #[test]
     fn a_full_disk_has_its_own_error() {
-        let error = |kind: std::io::ErrorKind| failed("write", Path::new("file"), &kind.into());
+        let error = |kind: std::io::ErrorKind| file_error("write", Path::new("file"), &kind.into());
         assert_eq!(error(std::io::ErrorKind::StorageFull), StoreError::Full);
         assert_eq!(
             error(std::io::ErrorKind::PermissionDenied),

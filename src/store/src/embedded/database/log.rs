@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-use super::files::failed;
+use super::files::file_error;
 use crate::error::StoreError;
 
 const HEAD: usize = 32;
@@ -51,7 +51,7 @@ pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => Err(error),
     };
-    match damaged.map_err(|error| failed("read", path, &error))? {
+    match damaged.map_err(|error| file_error("read", path, &error))? {
         None => Ok(()),
         Some(byte) => Err(StoreError::Corrupt(format!(
             "{} is damaged at byte {byte}, before commits that were acknowledged; truncate it there to continue \

@@ -12,9 +12,9 @@ use sakshi_domain::delivery::{Attempt, QueuedDelivery};
 
 use super::{EmbeddedTestStore, open, options, test_store, vault};
 use crate::conformance::fixture::{
-    EVENT_DURATION, RESULT_TTL, RETENTION, client_with, completed, created, event, opened,
+    EVENT_DURATION, RESULT_TTL, RETENTION, client_with, event, open_and_complete, open_pending, store_event,
 };
-use crate::conformance::flow_fixture::{self, ShortReport, accepted};
+use crate::conformance::flow_fixture::{self, ShortReport, accept_report};
 use crate::embedded::EmbeddedStore;
 use crate::embedded::backup::{BackupContents, QueuedWebhooks, SUM, backup, inspect, restore};
 use crate::installation::test_ownership;
@@ -209,13 +209,14 @@ async fn store_with_webhooks() -> (EmbeddedTestStore, PathBuf, Vec<QueuedDeliver
     let test = test_store();
     let client = client_with(&test, 10).await;
     for _ in 0..4 {
-        completed(&test, &client).await;
+        open_and_complete(&test, &client).await;
     }
-    let party = flow_fixture::party(&test).await;
+    let party = flow_fixture::create_party(&test).await;
     for _ in 0..2 {
         let flow =
-            flow_fixture::opened(&test, flow_fixture::document(&test, &party, Some("https://own.example/in"))).await;
-        accepted(&test, &flow, ShortReport::Document("Rejected")).await.unwrap();
+            flow_fixture::open_flow(&test, flow_fixture::document_flow(&test, &party, Some("https://own.example/in")))
+                .await;
+        accept_report(&test, &flow, ShortReport::Document("Rejected")).await.unwrap();
     }
     let due = test.store.due_deliveries(None, None, 10).await.unwrap();
     for claimed in &due[2..5] {
@@ -271,7 +272,7 @@ async fn pending_webhooks_in_a_backup_are_recorded_as_unknown() {
     assert_eq!(swept.transactions, 4);
     let clients = test.store.audit().await.unwrap();
     let client = clients.iter().find(|audit| audit.balance > 0).unwrap();
-    assert!(completed(&test, &client.client).await.1 > due[5].id);
+    assert!(open_and_complete(&test, &client.client).await.1 > due[5].id);
 }
 
 #[tokio::test]
@@ -315,8 +316,8 @@ async fn a_file_with_a_wrong_or_unreadable_ledger_is_refused() {
 async fn expired_records_are_not_counted_before_they_are_swept() {
     let test = test_store();
     let client = client_with(&test, 10).await;
-    opened(&test, &client).await;
-    created(&test, event(&test, &client, 5)).await;
+    open_pending(&test, &client).await;
+    store_event(&test, event(&test, &client, 5)).await;
     let store = test.directory.path().join("store");
     let contents = |name: &str| {
         let contents = backup(&store, &test.directory.path().join(name), test.clock.clone(), &vault()).unwrap();

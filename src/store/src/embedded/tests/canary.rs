@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use super::check::may_open;
 use super::{open_when_free, options, test_store};
 use crate::conformance::TestStore;
-use crate::conformance::fixture::{client_with, completed, opening};
+use crate::conformance::fixture::{build_opening, client_with, open_and_complete};
 use crate::embedded::{EmbeddedStore, exists};
 use crate::installation::test_ownership;
 use crate::vault::test_vault;
@@ -24,7 +24,7 @@ fn open(directory: &Path, keys: &[u8]) -> Result<EmbeddedStore, StoreError> {
 async fn a_store_is_refused_unchanged_under_keys_that_did_not_write_it() {
     let test = test_store();
     let client = client_with(&test, 5).await;
-    let (pending, _) = completed(&test, &client).await;
+    let (pending, _) = open_and_complete(&test, &client).await;
     test.store.close();
     let directory = test.directory.path();
     let file = || std::fs::read(directory.join("store/sakshi.db")).unwrap();
@@ -49,11 +49,11 @@ async fn an_empty_store_is_refused_under_another_key() {
 async fn a_new_key_works_beside_the_old_one() {
     let test = test_store();
     let client = client_with(&test, 5).await;
-    let (old, _) = completed(&test, &client).await;
+    let (old, _) = open_and_complete(&test, &client).await;
     test.store.close();
     let directory = test.directory.path();
     let store = open(directory, &[8, 7]).unwrap();
-    let new = opening(&test, &client);
+    let new = build_opening(&test, &client);
     let id = new.pending.id;
     store.open_transaction(new).await.unwrap();
     assert!(store.load_transaction(old.id).await.unwrap().is_some());
@@ -74,7 +74,7 @@ async fn a_new_key_works_beside_the_old_one() {
 async fn a_store_without_a_canary_is_refused_unchanged_under_any_key() {
     let test = test_store();
     let client = client_with(&test, 5).await;
-    completed(&test, &client).await;
+    open_and_complete(&test, &client).await;
     test.store.close();
     let path = test.directory.path().join("store/sakshi.db");
     Connection::open(&path).unwrap().execute("DELETE FROM canary", []).unwrap();

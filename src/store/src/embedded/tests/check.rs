@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rusqlite::Connection;
 
 use super::{EmbeddedTestStore, open, options, test_store};
-use crate::conformance::fixture::{client_with, completed};
+use crate::conformance::fixture::{client_with, open_and_complete};
 use crate::embedded::database::check;
 use crate::installation::test_ownership;
 use crate::vault::test_vault;
@@ -30,7 +30,7 @@ async fn store_with_log() -> EmbeddedTestStore {
     let test = test_store();
     let client = client_with(&test, 100).await;
     for _ in 0..100 {
-        completed(&test, &client).await;
+        open_and_complete(&test, &client).await;
     }
     test
 }
@@ -83,7 +83,7 @@ async fn a_store_is_checked_while_a_node_writes() {
     };
     let client = client_with(&*test, 1_000_000).await;
     while busy.load(Ordering::Relaxed) {
-        completed(&*test, &client).await;
+        open_and_complete(&*test, &client).await;
         test.store.sqlite().empty_log().await.unwrap();
     }
     let (is_same, results) = checks.await.unwrap();

@@ -12,7 +12,9 @@ use super::{START, options, test_store};
 use crate::CompleteOutcome;
 use crate::Store;
 use crate::conformance::TestStore;
-use crate::conformance::fixture::{WINDOW, client_with, counts, created, declining, event, registered, scanned};
+use crate::conformance::fixture::{
+    WINDOW, build_declined_completion, client_with, event, load_counts, open_guest_scan, register_guest, store_event,
+};
 use crate::embedded::EmbeddedStore;
 
 /// A clock that the test sets to any time.
@@ -68,23 +70,26 @@ impl ClockTestStore {
 async fn a_scan_completed_after_the_clock_is_set_back_no_longer_counts_as_abandoned() {
     let test = ClockTestStore::new();
     let client = client_with(&test, 10).await;
-    let event = created(&test, event(&test, &client, 10)).await;
-    let (first, second) = (scanned(&test, &event).await, scanned(&test, &event).await);
+    let event = store_event(&test, event(&test, &client, 10)).await;
+    let (first, second) = (open_guest_scan(&test, &event).await, open_guest_scan(&test, &event).await);
     test.advance(WINDOW);
-    scanned(&test, &event).await;
+    open_guest_scan(&test, &event).await;
     assert_eq!(
-        counts(&test, &event).await,
+        load_counts(&test, &event).await,
         EventCounts { registrations: 0, scans: 3, abandoned: 2, pending: 1, ..EventCounts::default() }
     );
     test.set(START);
-    let answer = test.store.complete_transaction(declining(first, 1)).await;
+    let answer = test.store.complete_transaction(build_declined_completion(first, 1)).await;
     assert!(matches!(answer, Ok(CompleteOutcome::Completed { .. })));
-    registered(&test, &event).await;
+    register_guest(&test, &event).await;
     test.advance(WINDOW);
-    assert_eq!(test.store.complete_transaction(declining(second, 1)).await, Ok(CompleteOutcome::Expired));
+    assert_eq!(
+        test.store.complete_transaction(build_declined_completion(second, 1)).await,
+        Ok(CompleteOutcome::Expired)
+    );
     test.advance(WINDOW * 2);
     assert_eq!(
-        counts(&test, &event).await,
+        load_counts(&test, &event).await,
         EventCounts { registrations: 1, scans: 4, abandoned: 2, pending: 0, ..EventCounts::default() }
     );
 }

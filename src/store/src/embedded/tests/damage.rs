@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::{EmbeddedTestStore, open, test_store};
-use crate::conformance::fixture::{audited_balance, client_with, created, event, opened};
+use crate::conformance::fixture::{audited_balance, client_with, event, open_pending, store_event};
 use crate::{PageRequest, StoreError};
 
 /// Returns a closed_store store with records, and the path of its database file.
@@ -12,7 +12,7 @@ async fn closed_store() -> (EmbeddedTestStore, PathBuf) {
     let test = test_store();
     let client = client_with(&test, 500).await;
     for _ in 0..400 {
-        opened(&test, &client).await;
+        open_pending(&test, &client).await;
     }
     test.store.close();
     let path = test.directory.path().join("store/sakshi.db");
@@ -111,7 +111,7 @@ async fn damage_found_by_a_read_stops_the_store_and_fails_every_later_call() {
 async fn a_list_of_events_with_damaged_values_is_unreadable() {
     let test = test_store();
     let client = client_with(&test, 5).await;
-    let event = created(&test, event(&test, &client, 5)).await;
+    let event = store_event(&test, event(&test, &client, 5)).await;
     let page = PageRequest { page: 1, page_size: 20 };
     assert_eq!(test.store.list_events(event.app.clone(), page).await.unwrap().total, 1);
     let change = |sql: String| test.store.sqlite().write(0, move |db| db.connection.execute_batch(&sql));
@@ -146,6 +146,6 @@ async fn a_reopened_store_has_all_records() {
     let client = store.audit().await.unwrap()[0].client.clone();
     let reopened = EmbeddedTestStore { store, clock: test.clock.clone(), directory: tempfile::tempdir().unwrap() };
     assert_eq!(audited_balance(&reopened, &client).await, 100);
-    opened(&reopened, &client).await;
+    open_pending(&reopened, &client).await;
     assert_eq!(audited_balance(&reopened, &client).await, 99);
 }

@@ -17,7 +17,9 @@ use sakshi_domain::ids::{EventId, TxnId};
 
 use super::{EmbeddedTestStore, open, options, test_store};
 use crate::TransactionRecord;
-use crate::conformance::fixture::{audited_balance, client_with, completing, created, event, opening, scanned};
+use crate::conformance::fixture::{
+    audited_balance, build_completion, build_opening, client_with, event, open_guest_scan, store_event,
+};
 use crate::conformance::flow_fixture::{self, ShortReport};
 use crate::embedded::EmbeddedStore;
 use crate::{CompleteOutcome, OpenOutcome, PageRequest};
@@ -46,17 +48,17 @@ fn report(kind: &str, value: &dyn std::fmt::Display) {
 
 /// Opens, completes, claims, registers and reports in a loop, and prints each answer.
 async fn work(test: &EmbeddedTestStore, event: &Event) {
-    let party = flow_fixture::party(test).await;
+    let party = flow_fixture::create_party(test).await;
     for round in 0_u64.. {
-        let guest = scanned(test, event).await;
+        let guest = open_guest_scan(test, event).await;
         report("opened", &guest);
-        let outcome = test.store.complete_transaction(completing(guest, 1)).await.unwrap();
+        let outcome = test.store.complete_transaction(build_completion(guest, 1)).await.unwrap();
         assert!(matches!(outcome, CompleteOutcome::Completed { queued: Some(_), .. }), "{outcome:?}");
         report("registered", &guest);
-        let flow = flow_fixture::opened(test, flow_fixture::wealth(test, &party)).await;
-        let delivery = flow_fixture::accepted(test, &flow, ShortReport::Data(1, "RAW", 1)).await.unwrap();
+        let flow = flow_fixture::open_flow(test, flow_fixture::wealth_flow(test, &party)).await;
+        let delivery = flow_fixture::accept_report(test, &flow, ShortReport::Data(1, "RAW", 1)).await.unwrap();
         report("reported", &delivery.id);
-        let open = opening(test, &event.client);
+        let open = build_opening(test, &event.client);
         let id = open.pending.id;
         let outcome = test.store.open_transaction(open).await.unwrap();
         assert!(matches!(outcome, OpenOutcome::Opened { .. }));
@@ -64,7 +66,7 @@ async fn work(test: &EmbeddedTestStore, event: &Event) {
         if round % 3 == 0 {
             continue;
         }
-        let outcome = test.store.complete_transaction(completing(id, 1)).await.unwrap();
+        let outcome = test.store.complete_transaction(build_completion(id, 1)).await.unwrap();
         let CompleteOutcome::Completed { queued: Some(delivery), .. } = outcome else { panic!("{outcome:?}") };
         report("completed", &id);
         if round % 3 == 1 {
@@ -120,7 +122,7 @@ fn every_answered_call_survives_a_kill() {
     let mut created_event = None;
     crate::conformance::run(async {
         let client = client_with(&first, 1_000_000).await;
-        created_event = Some(created(&first, event(&first, &client, 1_000_000)).await);
+        created_event = Some(store_event(&first, event(&first, &client, 1_000_000)).await);
     });
     let test_event = created_event.unwrap();
     first.store.close();

@@ -12,7 +12,7 @@ use crate::OpenOutcome;
 use crate::StoreError;
 use crate::StoreFuture;
 use crate::conformance::TestStore;
-use crate::conformance::fixture::{RESULT_TTL, audited_balance, client_with, opening, opening_with_hook};
+use crate::conformance::fixture::{RESULT_TTL, audited_balance, build_opening, build_opening_with_hook, client_with};
 use crate::embedded::database::statements::Database;
 
 /// Keeps the writer busy until the returned sender is dropped, so that later calls queue up.
@@ -31,7 +31,7 @@ async fn occupy_writer(test: &EmbeddedTestStore) -> (std::sync::mpsc::Sender<()>
 }
 
 fn open_transactions(test: &EmbeddedTestStore, client: &ClientId, count: usize) -> Vec<StoreFuture<OpenOutcome>> {
-    (0..count).map(|_| test.store.open_transaction(opening(test, client))).collect()
+    (0..count).map(|_| test.store.open_transaction(build_opening(test, client))).collect()
 }
 
 #[tokio::test]
@@ -99,7 +99,7 @@ async fn closing_finishes_waiting_calls_and_refuses_later_ones() {
 async fn fill_store(test: &EmbeddedTestStore, client: &ClientId) -> Vec<TxnId> {
     let mut opened = Vec::new();
     loop {
-        let opens: Vec<_> = (0..16).map(|_| opening_with_hook(test, client, None)).collect();
+        let opens: Vec<_> = (0..16).map(|_| build_opening_with_hook(test, client, None)).collect();
         let ids: Vec<_> = opens.iter().map(|open| open.pending.id).collect();
         let outcomes = join_all(opens.into_iter().map(|open| test.store.open_transaction(open))).await;
         let mut is_full = false;
@@ -134,7 +134,7 @@ async fn a_full_store_reports_it_loses_nothing_and_recovers() {
     test.advance(RESULT_TTL);
     assert_eq!(test.store.sweep(test.now(), 10_000).await.unwrap().transactions, opened.len() as u64);
     assert_eq!(test.store.check().await, Ok(()));
-    let outcome = test.store.open_transaction(opening(&test, &client)).await.unwrap();
+    let outcome = test.store.open_transaction(build_opening(&test, &client)).await.unwrap();
     assert_eq!(outcome, OpenOutcome::Opened { balance: 1_000_000 - opened.len() as u64 - 1 });
 
     fill_store(&test, &client).await;

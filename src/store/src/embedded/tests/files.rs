@@ -8,7 +8,7 @@ use super::durability::run_child;
 use super::{open, open_when_free, options, test_store};
 use crate::CompleteTransaction;
 use crate::StoreError;
-use crate::conformance::fixture::{app, client_with, completed, completing, opened, sealed};
+use crate::conformance::fixture::{app, build_completion, client_with, open_and_complete, open_pending, sealed};
 use crate::embedded::EmbeddedStore;
 
 #[test]
@@ -64,8 +64,8 @@ async fn a_growing_log_is_copied_and_restarted() {
     let client = client_with(&test, ROUNDS_MAX.try_into().unwrap()).await;
     let log = test.directory.path().join("store/sakshi.db-wal");
     for round in 1..=ROUNDS_MAX {
-        let id = opened(&test, &client).await.id;
-        let complete = CompleteTransaction { outcome: sealed(&"x".repeat(OUTCOME_BYTES)), ..completing(id, 1) };
+        let id = open_pending(&test, &client).await.id;
+        let complete = CompleteTransaction { outcome: sealed(&"x".repeat(OUTCOME_BYTES)), ..build_completion(id, 1) };
         test.store.complete_transaction(complete).await.unwrap();
         if log.metadata().unwrap().len() < (round * OUTCOME_BYTES / 2).try_into().unwrap() {
             return;
@@ -79,7 +79,7 @@ async fn names_and_secret_urls_are_sealed_in_every_file() {
     let test = test_store();
     let client = client_with(&test, 2).await;
     test.store.create_app(app(&test, &client)).await.unwrap();
-    completed(&test, &client).await;
+    open_and_complete(&test, &client).await;
     let directory = test.directory.path().join("store");
     let contains = |needle: &str| {
         let bytes: Vec<u8> =

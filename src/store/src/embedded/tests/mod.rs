@@ -121,7 +121,7 @@ mod in_memory {
     use super::*;
     use crate::ResealCursor;
     use crate::conformance::ClockedStore;
-    use crate::conformance::fixture::{audited_balance, completed};
+    use crate::conformance::fixture::{audited_balance, open_and_complete};
     use crate::embedded::database::connection::STATEMENTS_CACHED;
     use crate::engine::embedded::EmbeddedEngine;
     use crate::engine::embedded::statements::text_count;
@@ -166,7 +166,7 @@ mod in_memory {
     async fn resealing_in_memory_completes_immediately() {
         let test = test_store();
         let client = client_with(&test, 5).await;
-        completed(&test, &client).await;
+        open_and_complete(&test, &client).await;
         let engine = Box::new(EmbeddedEngine::new(test.store.sqlite().clone(), ALL));
         let store = Store::new(engine, Arc::new(test_vault(&[8, 7])), RETENTION, NodeId::ALONE, None);
         let (mut next, mut resealed) = (Some(ResealCursor::default()), 0);

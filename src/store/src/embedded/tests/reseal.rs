@@ -7,8 +7,8 @@ use rusqlite::Connection;
 
 use super::{EmbeddedTestStore, open_when_free, test_store};
 use crate::conformance::TestStore;
-use crate::conformance::fixture::{client_with, opened};
-use crate::conformance::reseal::{filled, pass, read};
+use crate::conformance::fixture::{client_with, open_pending};
+use crate::conformance::reseal::{fill_store, read_values, reseal_store};
 use crate::engine::{ColumnKind, Form, Table};
 use crate::operations::reseal::sealed_tables;
 use crate::records::{audit, transaction};
@@ -105,23 +105,23 @@ fn reopen(test: &mut EmbeddedTestStore, keys: &[u8]) -> Arc<Vault> {
 async fn after_a_pass_the_new_key_opens_every_value() {
     let mut test = test_store();
     let old = test_vault(&[7]);
-    let filled = filled(&test, &old).await;
+    let filled = fill_store(&test, &old).await;
     test.store().publish_snapshot(b"{}".to_vec()).await.unwrap();
-    let before = read(test.store(), &old, &filled).await;
+    let before = read_values(test.store(), &old, &filled).await;
     let mut sealed = sealed_columns();
     sealed.insert(CANARY.into());
     assert_eq!(columns_under(&file(&test), old.sealing_key()), sealed, "every sealed column has a value");
 
     let both = reopen(&mut test, &[8, 7]);
-    assert_eq!(read(test.store(), &both, &filled).await, before);
-    let first = pass(test.store()).await;
+    assert_eq!(read_values(test.store(), &both, &filled).await, before);
+    let first = reseal_store(test.store()).await;
     assert!(first.resealed > 0 && first.left.is_empty(), "{first:?}");
     assert_eq!(columns_under(&file(&test), old.sealing_key()), BTreeSet::new());
-    let second = pass(test.store()).await;
+    let second = reseal_store(test.store()).await;
     assert_eq!((second.looked_at, second.resealed, second.left.len()), (first.looked_at, 0, 0));
 
     let new = reopen(&mut test, &[8]);
-    assert_eq!(read(test.store(), &new, &filled).await, before);
+    assert_eq!(read_values(test.store(), &new, &filled).await, before);
 }
 
 #[test]
@@ -141,14 +141,14 @@ async fn values_that_no_key_opens_are_left_and_reported() {
     let mut test = test_store();
     let client = client_with(&test, 5).await;
     for _ in 0..3 {
-        opened(&test, &client).await;
+        open_pending(&test, &client).await;
     }
     let lost = test_vault(&[7]).sealing_key();
     // The canary moves to the second key, so that the store opens without the first one.
     reopen(&mut test, &[8, 7]);
-    opened(&test, &client).await;
+    open_pending(&test, &client).await;
     reopen(&mut test, &[9, 8]);
-    let result = pass(test.store()).await;
+    let result = reseal_store(test.store()).await;
     assert_eq!((result.left.into_iter().collect::<Vec<_>>(), result.resealed), (vec![(lost, 3)], 1));
 }
 
@@ -157,7 +157,7 @@ async fn a_resealed_audit_entry_keeps_its_text_and_hash() {
     let mut test = test_store();
     let first = test.store.append_audit("an entry".into()).await.unwrap();
     reopen(&mut test, &[8, 7]);
-    assert_eq!(pass(test.store()).await.resealed, 1);
+    assert_eq!(reseal_store(test.store()).await.resealed, 1);
     assert_eq!(test.store.audit_log(0, 10).await, Ok(vec![first.clone()]));
     let second = test.store.append_audit("another".into()).await.unwrap();
     assert_eq!(second.previous, first.hash);
@@ -168,7 +168,7 @@ async fn a_step_is_bounded_and_continues_where_the_previous_step_ended() {
     let mut test = test_store();
     let client = client_with(&test, 20).await;
     for _ in 0..10 {
-        opened(&test, &client).await;
+        open_pending(&test, &client).await;
     }
     reopen(&mut test, &[8, 7]);
     let mut from = cursor_at(&transaction::TRANSACTION);

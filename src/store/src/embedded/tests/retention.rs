@@ -9,10 +9,11 @@ use sakshi_domain::transaction::CredentialIdentity;
 
 use super::test_store;
 use crate::conformance::fixture::{
-    EVENT_DURATION, REPLAY_WINDOW, RESULT_TTL, RETENTION, WINDOW, audited_balance, client_with, completed, completing,
-    created, event, kept, opened, opening, opening_with_hook, patched, receiver, registered, scan, scope,
+    EVENT_DURATION, REPLAY_WINDOW, RESULT_TTL, RETENTION, WINDOW, audited_balance, build_completion, build_guest_scan,
+    build_idempotent_answer, build_opening, build_opening_with_hook, client_with, event, idempotency_scope,
+    open_and_complete, open_pending, patch_event, receiver, register_guest, store_event,
 };
-use crate::conformance::flow_fixture::{self, ShortReport, accepted, locker, party};
+use crate::conformance::flow_fixture::{self, ShortReport, accept_report, create_party, locker_flow};
 use crate::conformance::guests::ALL;
 use crate::conformance::upkeep::abandoned_scans;
 use crate::conformance::{TestStore, run};
@@ -23,10 +24,10 @@ async fn complete_without_webhook(
     test: &impl TestStore,
     client: &sakshi_domain::ids::ClientId,
 ) -> sakshi_domain::ids::TxnId {
-    let open = opening_with_hook(test, client, None);
+    let open = build_opening_with_hook(test, client, None);
     let id = open.pending.id;
     test.store().open_transaction(open).await.unwrap();
-    test.store().complete_transaction(completing(id, 1)).await.unwrap();
+    test.store().complete_transaction(build_completion(id, 1)).await.unwrap();
     id
 }
 
@@ -41,7 +42,7 @@ fn a_result_is_swept_once_after_its_expiry() {
         assert!(test.store().load_transaction(id).await.unwrap().is_some());
         test.advance(Duration::from_millis(1));
         assert_eq!(test.store().load_transaction(id).await, Ok(None), "an expired record is hidden before it is swept");
-        assert_eq!(test.store().complete_transaction(completing(id, 1)).await, Ok(CompleteOutcome::NotFound));
+        assert_eq!(test.store().complete_transaction(build_completion(id, 1)).await, Ok(CompleteOutcome::NotFound));
         assert_eq!(test.store().sweep(test.now(), 10).await, Ok(Swept { transactions: 1, ..Swept::default() }));
         assert_eq!(test.store().sweep(test.now(), 10).await, Ok(Swept::default()));
     });
@@ -71,7 +72,7 @@ fn an_expired_transaction_is_swept_once_after_the_grace_period() {
     run(async {
         let test = &test_store();
         let client = client_with(test, 1).await;
-        let id = opened(test, &client).await.id;
+        let id = open_pending(test, &client).await.id;
         test.advance(WINDOW + RETENTION.expired - Duration::from_millis(1));
         assert_eq!(test.store().sweep(test.now(), 10).await, Ok(Swept::default()));
         assert!(test.store().load_transaction(id).await.unwrap().is_some());
@@ -86,8 +87,8 @@ fn a_transaction_is_swept_only_after_its_delivery_has_ended() {
     run(async {
         let test = &test_store();
         let client = client_with(test, 2).await;
-        let (queued, queued_id) = completed(test, &client).await;
-        let (claimed, claimed_id) = completed(test, &client).await;
+        let (queued, queued_id) = open_and_complete(test, &client).await;
+        let (claimed, claimed_id) = open_and_complete(test, &client).await;
         assert!(test.store().claim_delivery(claimed_id, claimed.id.into()).await.unwrap());
         test.advance(RESULT_TTL * 10);
         assert_eq!(test.store().sweep(test.now(), 10).await, Ok(Swept::default()));
@@ -109,7 +110,7 @@ fn a_sweep_removes_records_up_to_its_limit() {
         let client = client_with(test, 10).await;
         for _ in 0..4 {
             complete_without_webhook(test, &client).await;
-            opened(test, &client).await;
+            open_pending(test, &client).await;
         }
         test.advance(RESULT_TTL);
         let mut rounds = Vec::new();
@@ -125,20 +126,20 @@ fn idempotency_records_and_credentials_are_swept_after_their_expiry() {
     run(async {
         let test = &test_store();
         let client = client_with(test, 1).await;
-        let mut open = opening(test, &client);
+        let mut open = build_opening(test, &client);
         Arc::make_mut(&mut open.pending).terms.webhook_url = None;
-        open.idempotency = Some(kept(test, &client, 1, 1));
+        open.idempotency = Some(build_idempotent_answer(test, &client, 1, 1));
         let id = open.pending.id;
         test.store().open_transaction(open).await.unwrap();
         let complete = CompleteTransaction {
             credential: Some(PresentedCredential { digest: CredentialIdentity([4; 32]), holder_bound: false }),
-            ..completing(id, 1)
+            ..build_completion(id, 1)
         };
         test.store().complete_transaction(complete).await.unwrap();
         assert_eq!(test.store().sweep(test.now(), 10).await, Ok(Swept::default()));
         test.advance(REPLAY_WINDOW);
         assert_eq!(test.store().sweep(test.now(), 10).await, Ok(Swept { credentials: 1, ..Swept::default() }));
-        assert!(test.store().load_idempotent_answer(scope(&client, 1)).await.unwrap().is_some());
+        assert!(test.store().load_idempotent_answer(idempotency_scope(&client, 1)).await.unwrap().is_some());
         test.advance(RESULT_TTL - REPLAY_WINDOW);
         assert_eq!(
             test.store().sweep(test.now(), 10).await,
@@ -157,10 +158,10 @@ fn an_event_is_swept_with_its_registrations_but_not_its_deliveries() {
     run(async {
         let test = &test_store();
         let client = client_with(test, 20).await;
-        let event = created(test, event(test, &client, 10)).await;
-        registered(test, &event).await;
-        let quiet = patched(test, &event, EventPatch { webhook_url: Some(None), ..EventPatch::default() }).await;
-        registered(test, &quiet).await;
+        let event = store_event(test, event(test, &client, 10)).await;
+        register_guest(test, &event).await;
+        let quiet = patch_event(test, &event, EventPatch { webhook_url: Some(None), ..EventPatch::default() }).await;
+        register_guest(test, &quiet).await;
         test.advance(RESULT_TTL);
         assert_eq!(test.store().sweep(test.now(), 100).await, Ok(Swept { transactions: 1, ..Swept::default() }));
         let listed = test.store().list_registrations(event.id, ALL.into()).await.unwrap();
@@ -186,7 +187,7 @@ fn an_event_is_swept_with_its_registrations_but_not_its_deliveries() {
         assert_eq!(test.store().load_event(event.id).await, Ok(None));
         assert_eq!(test.store().list_registrations(event.id, ALL.into()).await, Ok(Page { items: vec![], total: 0 }));
         assert_eq!(test.store().list_events(event.app.clone(), ALL).await, Ok(Page { items: vec![], total: 0 }));
-        assert_eq!(test.store().open_transaction(scan(test, &event)).await, Ok(OpenOutcome::EventNotFound));
+        assert_eq!(test.store().open_transaction(build_guest_scan(test, &event)).await, Ok(OpenOutcome::EventNotFound));
         assert_eq!(audited_balance(test, &client).await, 18);
     });
 }
@@ -198,16 +199,16 @@ fn a_sweep_removes_a_bounded_number_of_registrations() {
         let client = client_with(test, 20).await;
         let mut old = event(test, &client, 10);
         old.terms.webhook_url = None;
-        let old = created(test, old).await;
+        let old = store_event(test, old).await;
         for _ in 0..7 {
-            registered(test, &old).await;
+            register_guest(test, &old).await;
         }
         for _ in 0..2 {
-            created(test, event(test, &client, 10)).await;
+            store_event(test, event(test, &client, 10)).await;
         }
         let mut longer = event(test, &client, 10);
         longer.terms.expires_at = old.terms.expires_at + Duration::from_millis(1);
-        let longer = created(test, longer).await;
+        let longer = store_event(test, longer).await;
         test.advance(EVENT_DURATION + RETENTION.events - Duration::from_millis(1));
         assert_eq!(test.store().sweep(test.now(), 100).await.unwrap().events, 0);
         test.advance(Duration::from_millis(1));
@@ -232,10 +233,14 @@ fn a_sweep_removes_a_bounded_number_of_registrations() {
 fn a_sweep_removes_a_bounded_number_of_reports_and_flows() {
     run(async {
         let test = &test_store();
-        let party = party(test).await;
+        let party = create_party(test).await;
         for _ in 0..4 {
-            let flow = flow_fixture::opened(test, locker(test, &party)).await;
-            assert_eq!(accepted(test, &flow, ShortReport::Locker("Fetched", 1)).await, None, "no URL is registered");
+            let flow = flow_fixture::open_flow(test, locker_flow(test, &party)).await;
+            assert_eq!(
+                accept_report(test, &flow, ShortReport::Locker("Fetched", 1)).await,
+                None,
+                "no URL is registered"
+            );
         }
         test.advance(RESULT_TTL);
         let mut rounds = Vec::new();

@@ -9,8 +9,8 @@ use rusqlite::Connection;
 use sakshi_domain::ids::ClientId;
 
 use super::{EmbeddedTestStore, open, open_when_free, options, test_store, vault};
-use crate::conformance::fixture::{client_with, completed};
-use crate::conformance::next_schema::{self, is_walked_up};
+use crate::conformance::fixture::{client_with, open_and_complete};
+use crate::conformance::next_schema::{self, assert_migrated};
 use crate::embedded::backup::{QueuedWebhooks, backup, inspect, restore, restore_as};
 use crate::embedded::database::check;
 use crate::embedded::{EmbeddedOptions, EmbeddedStore};
@@ -22,7 +22,7 @@ use crate::{FIRST, OpenError, SCHEMA, StoreError, Upgrading};
 async fn closed_store() -> (EmbeddedTestStore, ClientId) {
     let test = test_store();
     let client = client_with(&test, 5).await;
-    completed(&test, &client).await;
+    open_and_complete(&test, &client).await;
     test.store.close();
     (test, client)
 }
@@ -95,12 +95,12 @@ async fn the_next_release_migrates_a_file_after_a_backup_that_can_be_restored() 
     assert_eq!(backups(&test), Vec::<PathBuf>::new());
 
     let upgraded = open_when_free(&next_release(&test, true)).unwrap();
-    is_walked_up(&engine(&upgraded), &client).await;
+    assert_migrated(&engine(&upgraded), &client).await;
     assert_eq!(upgraded.balance(client.clone()).await, Ok(Some(4)));
     upgraded.close();
     assert_eq!(user_version(&file(&test)), next_schema::next().number());
     let reopened = open_when_free(&next_release(&test, true)).unwrap();
-    is_walked_up(&engine(&reopened), &client).await;
+    assert_migrated(&engine(&reopened), &client).await;
     reopened.close();
     let [backup] = &backups(&test)[..] else { panic!("{:?}", backups(&test)) };
 
@@ -154,7 +154,7 @@ async fn a_restored_backup_of_another_release_is_migrated_or_refused() {
     assert_eq!(user_version(&directory.join("sakshi.db")), next_schema::next().number());
     let upgraded =
         open_when_free(&EmbeddedOptions { directory: directory.clone(), ..next_release(&test, false) }).unwrap();
-    is_walked_up(&engine(&upgraded), &client).await;
+    assert_migrated(&engine(&upgraded), &client).await;
     upgraded.close();
 
     // This release refuses a backup of the next release.

@@ -175,9 +175,11 @@ async fn take_over_webhooks() {
     let (dead, other) = (NodeId::generate(), NodeId::generate());
     let test = node(dead);
     let client = fixture::client_with(&test, 5).await;
-    fixture::completed(&test, &client).await;
-    let flow = flow_fixture::opened(&test, flow_fixture::wealth(&test, &flow_fixture::party(&test).await)).await;
-    flow_fixture::accepted(&test, &flow, flow_fixture::ShortReport::Data(1, "RAW", 1)).await.unwrap();
+    fixture::open_and_complete(&test, &client).await;
+    let flow =
+        flow_fixture::open_flow(&test, flow_fixture::wealth_flow(&test, &flow_fixture::create_party(&test).await))
+            .await;
+    flow_fixture::accept_report(&test, &flow, flow_fixture::ShortReport::Data(1, "RAW", 1)).await.unwrap();
     node(other).store.take_over(dead).await.unwrap();
     node(other).store.erase(ErasureSubject::Flow(flow.id)).await.unwrap();
 }

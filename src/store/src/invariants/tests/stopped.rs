@@ -7,7 +7,7 @@ use sakshi_domain::erasure::ErasureSubject;
 use sakshi_domain::ids::ClientId;
 use sakshi_domain::time::Timestamp;
 
-use crate::conformance::fixture::{client_with, opened};
+use crate::conformance::fixture::{client_with, open_pending};
 use crate::conformance::{TestStore as _, run};
 use crate::engine::memory::MemoryEngine;
 use crate::engine::{Applied, Batch, Engine as _, Guard, Op, Query};
@@ -64,7 +64,7 @@ fn a_damaged_record_is_not_served_and_can_be_erased() {
     run(async {
         let test = test_store();
         let client = client_with(&test, 5).await;
-        let (damaged, whole) = (opened(&test, &client).await, opened(&test, &client).await);
+        let (damaged, whole) = (open_pending(&test, &client).await, open_pending(&test, &client).await);
         let damage = Op::Set(transaction(damaged.id), vec![("passed", 2.into())]);
         test.engine.commit(vec![Batch::new(vec![], vec![damage])]).await.unwrap();
         let load = async |id| test.store().load_transaction(id).await;

@@ -11,7 +11,7 @@ use crate::invariants::{form, invariants};
 use crate::records::audit::audit_log;
 use crate::records::client::{client, clients, ledger, reference};
 use crate::records::credential::CREDENTIAL;
-use crate::records::delivery::numbers;
+use crate::records::delivery::last_numbers;
 use crate::records::event::{GUESTS, WAITING};
 use crate::records::user::USER_EMAIL;
 use sakshi_domain::credits::EntryKind;
@@ -125,7 +125,7 @@ fn each_invariant_of_batch_answers_can_be_broken() {
         ("a member was removed or was missing", with(Op::Unindex(waiting.clone(), vec![]), 1)),
         ("members were swept or were missing", with(Op::Sweep(waiting, 0, 1.into()), -1)),
         ("members were swept or were missing", with(Op::Append(guests, vec![]), -1)),
-        ("a drawn number is positive", with(Op::Number(numbers(owner().partition()), "last"), 0)),
+        ("a drawn number is positive", with(Op::Number(last_numbers(owner().partition()), "last"), 0)),
         ("an operation without a result has none", with(remove(), 1)),
     ];
     for (name, (batch, applied)) in &cases {

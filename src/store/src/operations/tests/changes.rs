@@ -5,7 +5,7 @@ use futures_util::join;
 use sakshi_domain::event::{EventPatch, MaxGuests};
 
 use super::shared::SharedEngine;
-use crate::conformance::fixture::{client_with, created, event, scan};
+use crate::conformance::fixture::{build_guest_scan, client_with, event, store_event};
 use crate::conformance::run;
 use crate::engine::{Engine as _, Query};
 use crate::records::event::event as key;
@@ -21,7 +21,7 @@ fn a_change_whose_response_is_lost_is_applied_once() {
             let engine = SharedEngine::new();
             let nodes: Vec<_> = (0..CHANGES).map(|_| engine.join()).collect();
             let client = client_with(&nodes[0], 1).await;
-            let event = created(&nodes[0], event(&nodes[0], &client, 10)).await;
+            let event = store_event(&nodes[0], event(&nodes[0], &client, 10)).await;
             let record = || async {
                 let queries = vec![Query::Record(key(event.id.partition(), event.id))];
                 engine.records.read(queries).await.unwrap().record().unwrap().unwrap()
@@ -49,11 +49,11 @@ fn the_response_to_a_change_counts_guests_admitted_before_it() {
         for seed in 0..200 {
             let engine = SharedEngine::new();
             let [door, office] = [engine.join(), engine.join()];
-            let event = created(&door, event(&door, &client_with(&door, 1).await, 10)).await;
+            let event = store_event(&door, event(&door, &client_with(&door, 1).await, 10)).await;
             engine.begin_disorder(seed);
             let closing = EventPatch { is_active: Some(false), ..EventPatch::default() };
             let closed = office.store.patch_event(event.id, event.app.clone(), closing);
-            let (closed, opened) = join!(closed, door.store.open_transaction(scan(&door, &event)));
+            let (closed, opened) = join!(closed, door.store.open_transaction(build_guest_scan(&door, &event)));
             engine.end_disorder();
             if let (Ok(PatchEventOutcome::Patched(event)), Ok(OpenOutcome::Opened { .. })) = (closed, opened) {
                 assert_eq!(event.counts.scans, 1, "{seed}");

@@ -12,10 +12,10 @@ use sakshi_domain::transaction::CredentialIdentity;
 use sakshi_kit::random::Random;
 
 use super::shared::{DELIVERED, Node, SharedEngine};
-use crate::conformance::fixture::{client_with, completing, opened, opening_with_hook};
+use crate::conformance::fixture::{build_completion, build_opening_with_hook, client_with, open_pending};
 use crate::conformance::{TestStore as _, run};
 use crate::engine::{Batch, Op};
-use crate::records::delivery::of_subject;
+use crate::records::delivery::delivery_key;
 use crate::redis::NodeId;
 use crate::{Backlog, CompleteOutcome, CompleteTransaction, PresentedCredential, TransactionRecord};
 
@@ -142,12 +142,12 @@ fn the_next_takeover_finds_deliveries_queued_during_the_previous_one() {
             let mut all = dead.queue(&clients, 4).await;
             let mut late = Vec::new();
             for client in &clients {
-                late.push(opened(&dead, client).await.id);
+                late.push(open_pending(&dead, client).await.id);
             }
             engine.begin_disorder(seed);
             let ends = async {
                 for id in &late {
-                    dead.complete(completing(*id, 1)).await;
+                    dead.complete(build_completion(*id, 1)).await;
                 }
             };
             join!(ends, survivor.replace(dead.id));
@@ -187,10 +187,10 @@ fn pages_over_several_partitions_have_no_gaps_and_are_in_order() {
             for (number, client) in clients.iter().enumerate() {
                 // Every third delivery is queued on the dead node.
                 let queueing_node = if number % 3 == 0 { &dead } else { &node };
-                let open = opening_with_hook(&node, client, Some(&format!("https://host{}.example/", round % 2)));
+                let open = build_opening_with_hook(&node, client, Some(&format!("https://host{}.example/", round % 2)));
                 let id = open.pending.id;
                 queueing_node.store.open_transaction(open).await.unwrap();
-                queueing_node.complete(completing(id, 1)).await;
+                queueing_node.complete(build_completion(id, 1)).await;
                 all.push((node.store.load_delivery(id.into()).await.unwrap().unwrap().id, (number, round % 2)));
             }
             node.advance(Duration::from_millis(round % 2));
@@ -285,7 +285,8 @@ fn a_delivery_without_a_record_is_removed_from_the_outbox() {
         };
         forget_all().await;
         assert_eq!(node.due(None, None, 100).await.len(), 12, "deliveries with records stay");
-        let removals = queued.values().take(7).map(|subject| Batch::new(vec![], vec![Op::Remove(of_subject(subject))]));
+        let removals =
+            queued.values().take(7).map(|subject| Batch::new(vec![], vec![Op::Remove(delivery_key(subject))]));
         engine.apply(removals.collect()).await.unwrap();
         forget_all().await;
         let remaining: Vec<_> = queued.keys().copied().skip(7).collect();
@@ -300,7 +301,7 @@ fn a_watcher_of_a_pending_transaction_is_notified_of_its_end() {
         run(async {
             let engine = SharedEngine::new();
             let (ending_node, watcher) = (engine.join(), engine.join());
-            let id = opened(&ending_node, &client_with(&ending_node, 5).await).await.id;
+            let id = open_pending(&ending_node, &client_with(&ending_node, 5).await).await.id;
             engine.begin_disorder(seed);
             let watch = async {
                 loop {
@@ -313,7 +314,7 @@ fn a_watcher_of_a_pending_transaction_is_notified_of_its_end() {
                 if seed % 2 == 0 {
                     while ending_node.store.expire_transaction(id).await.is_err() {}
                 } else {
-                    ending_node.complete(completing(id, 1)).await;
+                    ending_node.complete(build_completion(id, 1)).await;
                 }
             };
             let (seen, ()) = join!(watch, end);
@@ -332,9 +333,9 @@ fn a_credential_stays_used_if_the_delivery_is_claimed_before_the_response() {
             let engine = SharedEngine::new();
             let node = engine.join();
             let client = client_with(&node, 5).await;
-            let (first, second) = (opened(&node, &client).await.id, opened(&node, &client).await.id);
+            let (first, second) = (open_pending(&node, &client).await.id, open_pending(&node, &client).await.id);
             let credential = Some(PresentedCredential { digest: CredentialIdentity([3; 32]), holder_bound: false });
-            let command = |id: TxnId| CompleteTransaction { credential, ..completing(id, 1) };
+            let command = |id: TxnId| CompleteTransaction { credential, ..build_completion(id, 1) };
             engine.begin_disorder(seed);
             let scan = async {
                 for _ in 0..20 {

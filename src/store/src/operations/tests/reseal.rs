@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::{MemoryTestStore, store_with, test_store};
-use crate::conformance::fixture::{RETENTION, client_with, created, event, opened, registered};
-use crate::conformance::reseal::{filled, pass, read};
+use crate::conformance::fixture::{RETENTION, client_with, event, open_pending, register_guest, store_event};
+use crate::conformance::reseal::{fill_store, read_values, reseal_store};
 use crate::engine::{Batch, ColumnKind, Engine as _, Form, Op, Query, ScanFrom, Value};
 use crate::operations::reseal::sealed_tables;
 use crate::records::{ALL, event as events, transaction};
@@ -50,9 +50,9 @@ fn cursor_at(name: &str) -> ResealCursor {
 async fn after_a_pass_the_new_key_opens_every_value() {
     let test = test_store();
     let old = test_vault(&[7]);
-    let filled = filled(&test, &old).await;
+    let filled = fill_store(&test, &old).await;
     test.store.publish_snapshot(b"{}".to_vec()).await.unwrap();
-    let before = read(&test.store, &old, &filled).await;
+    let before = read_values(&test.store, &old, &filled).await;
     let sealed_fields = |table: &'static crate::engine::Table| {
         let sealed = table.fields.iter().filter(|column| matches!(column.kind, ColumnKind::Sealed(_)));
         sealed.map(|column| format!("{}.{}", table.name, column.name))
@@ -62,15 +62,15 @@ async fn after_a_pass_the_new_key_opens_every_value() {
 
     let (both, new) = (test_vault(&[8, 7]), test_vault(&[8]));
     let test = reopened(&test, &[8, 7]);
-    assert_eq!(read(&test.store, &both, &filled).await, before);
-    let first = pass(&test.store).await;
+    assert_eq!(read_values(&test.store, &both, &filled).await, before);
+    let first = reseal_store(&test.store).await;
     assert!(first.resealed > 0 && first.left.is_empty(), "{first:?}");
     assert_eq!(fields_under(&test, old.sealing_key()).await, BTreeSet::new());
-    let second = pass(&test.store).await;
+    let second = reseal_store(&test.store).await;
     assert_eq!((second.looked_at, second.resealed, second.left.len()), (first.looked_at, 0, 0));
 
     let test = reopened(&test, &[8]);
-    assert_eq!(read(&test.store, &new, &filled).await, before);
+    assert_eq!(read_values(&test.store, &new, &filled).await, before);
 }
 
 #[tokio::test]
@@ -78,12 +78,12 @@ async fn values_that_no_key_opens_are_left_and_reported() {
     let test = test_store();
     let client = client_with(&test, 5).await;
     for _ in 0..3 {
-        opened(&test, &client).await;
+        open_pending(&test, &client).await;
     }
     let lost = test_vault(&[7]).sealing_key();
     let test = reopened(&test, &[8]);
-    opened(&test, &client).await;
-    let result = pass(&reopened(&test, &[9, 8]).store).await;
+    open_pending(&test, &client).await;
+    let result = reseal_store(&reopened(&test, &[9, 8]).store).await;
     assert_eq!((result.left.into_iter().collect::<Vec<_>>(), result.resealed), (vec![(lost, 3)], 1));
 }
 
@@ -92,7 +92,7 @@ async fn a_step_is_bounded_and_continues_where_the_previous_step_ended() {
     let test = test_store();
     let client = client_with(&test, 20).await;
     for _ in 0..10 {
-        opened(&test, &client).await;
+        open_pending(&test, &client).await;
     }
     let test = reopened(&test, &[8, 7]);
     let mut from = cursor_at(transaction::TRANSACTION.name);
@@ -112,9 +112,9 @@ async fn a_step_that_ends_within_a_list_continues_with_its_next_entry() {
     let client = client_with(&test, 20).await;
     let old = test_vault(&[7]);
     for _ in 0..2 {
-        let event = created(&test, event(&test, &client, 9)).await;
+        let event = store_event(&test, event(&test, &client, 9)).await;
         for number in 1..=3 {
-            let guest = registered(&test, &event).await;
+            let guest = register_guest(&test, &event).await;
             // The fixture seals outcomes under a key that no node has.
             let list = events::guests(client.partition(), event.id).of(&events::SHARED);
             let sealed = old.seal(guest.as_bytes(), b"shared claims").into_bytes();

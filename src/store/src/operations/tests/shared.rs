@@ -15,7 +15,7 @@ use tokio::task::yield_now;
 
 use super::super::Store;
 use crate::conformance::TestStore;
-use crate::conformance::fixture::{RETENTION, client_with, completed};
+use crate::conformance::fixture::{RETENTION, client_with, open_and_complete};
 use crate::engine::memory::MemoryEngine;
 use crate::engine::{Answers, Applied, Batch, Engine, Op, Query, ScanFrom, Scanned, Table};
 use crate::error::{StoreError, StoreFuture};
@@ -177,7 +177,7 @@ impl Node {
     pub(super) async fn queue(&self, clients: &[ClientId], count: usize) -> BTreeMap<DeliveryId, Subject> {
         let mut queued = BTreeMap::new();
         for number in 0..count {
-            let (pending, id) = completed(self, &clients[number % clients.len()]).await;
+            let (pending, id) = open_and_complete(self, &clients[number % clients.len()]).await;
             queued.insert(id, pending.id.into());
         }
         queued

@@ -15,7 +15,7 @@ use super::flips::value_bytes;
 use super::server::{RedisServer, TIMEOUT};
 use super::{RedisTestStore, key_names, options, standalone, test_store_with_config};
 use crate::conformance::business::{Business, Witness};
-use crate::conformance::fixture::{RETENTION, client_with, opening_with_hook};
+use crate::conformance::fixture::{RETENTION, build_opening_with_hook, client_with};
 use crate::conformance::reading::Reading;
 use crate::conformance::{TestStore as _, run};
 use crate::engine::redis::parse_name_in;
@@ -99,7 +99,7 @@ fn digest(server: &RedisServer) -> u64 {
 }
 
 impl Witness for StateRecorder<'_> {
-    async fn answered(&mut self, _: &'static str) {
+    async fn record(&mut self, _: &'static str) {
         let bytes = appended_file(&files_of(self.server)).metadata().unwrap().len();
         self.states.push(State { bytes, records: digest(self.server) });
     }
@@ -127,11 +127,11 @@ impl Past {
     /// Runs two rounds of business with a rewrite of the file between them, and kills Redis.
     async fn make() -> Self {
         let test = store_with_shipped_settings();
-        let mut business = Business::found(&test, &mut ()).await;
+        let mut business = Business::create(&test, &mut ()).await;
         business.work(&test, &mut ()).await;
         rewrite(&test.server);
         let mut recorder = StateRecorder { server: &test.server, states: vec![] };
-        recorder.answered("the rewriting").await;
+        recorder.record("the rewriting").await;
         business.work(&test, &mut recorder).await;
         let states = recorder.states;
         assert_eq!(test.store.check().await, Ok(()));
@@ -336,7 +336,7 @@ fn damaged_files_keep_redis_from_starting_or_are_reported_as_data_loss() {
 /// Opens transactions until Redis is down. Collects the ids of the answered calls.
 async fn open_until_killed(test: &RedisTestStore, client: &ClientId, answered: &mut BTreeSet<TxnId>) {
     loop {
-        let open = opening_with_hook(test, client, None);
+        let open = build_opening_with_hook(test, client, None);
         let id = open.pending.id;
         match test.store.open_transaction(open).await {
             Ok(OpenOutcome::Opened { .. }) => answered.insert(id),

@@ -13,8 +13,8 @@ use super::{options, standalone, test_store};
 use crate::StoreError;
 use crate::Vault;
 use crate::conformance::TestStore;
-use crate::conformance::fixture::{RETENTION, app, client_with, completing, event, opened, opening};
-use crate::conformance::flow_fixture::{ShortReport, locker, party, told};
+use crate::conformance::fixture::{RETENTION, app, build_completion, build_opening, client_with, event, open_pending};
+use crate::conformance::flow_fixture::{ShortReport, build_report, create_party, locker_flow};
 use crate::redis::{RedisOptions, RedisStore};
 
 fn options_with_keys(server: &RedisServer, keys: &[u8]) -> RedisOptions {
@@ -29,7 +29,7 @@ fn a_node_without_the_key_is_refused_and_writes_nothing() {
     let test = test_store();
     crate::conformance::run(async {
         let client = client_with(&test, 5).await;
-        opened(&test, &client).await;
+        open_pending(&test, &client).await;
         let before = test.server.answer(&["DBSIZE"]);
         assert_eq!(RedisStore::open(options_with_keys(&test.server, &[9])).await.err(), Some(StoreError::WrongKey));
         assert_eq!(test.server.answer(&["DBSIZE"]), before);
@@ -66,7 +66,7 @@ fn an_emptied_server_is_unhealthy_and_reports_nothing_as_missing() {
     crate::conformance::run(async {
         assert_eq!(test.store.check().await, Ok(()));
         let client = client_with(&test, 1).await;
-        let (app, party) = (app(&test, &client), party(&test).await);
+        let (app, party) = (app(&test, &client), create_party(&test).await);
         assert!(test.store.create_app(app.clone()).await.unwrap());
         let unknown = TxnId::generate(client.partition(), 0);
         let unknown_key = test.store.find_key(KeyDigest([1; 32]), app.app_id.clone()).await;
@@ -81,11 +81,13 @@ fn an_emptied_server_is_unhealthy_and_reports_nothing_as_missing() {
         assert_lost(store.check().await.err());
         assert_lost(store.find_key(KeyDigest([1; 32]), app.app_id.clone()).await.err());
         assert_lost(store.load_transaction(unknown).await.err());
-        assert_lost(store.open_transaction(opening(&test, &client)).await.err());
-        assert_lost(store.complete_transaction(completing(unknown, 1)).await.err());
+        assert_lost(store.open_transaction(build_opening(&test, &client)).await.err());
+        assert_lost(store.complete_transaction(build_completion(unknown, 1)).await.err());
         assert_lost(store.load_event(event.id).await.err());
-        assert_lost(store.open_flow(locker(&test, &party).opening(&test)).await.err());
-        assert_lost(store.report_flow(told(&locker(&test, &party), ShortReport::Locker("Fetched", 1))).await.err());
+        assert_lost(store.open_flow(locker_flow(&test, &party).opening(&test)).await.err());
+        assert_lost(
+            store.report_flow(build_report(&locker_flow(&test, &party), ShortReport::Locker("Fetched", 1))).await.err(),
+        );
         assert_lost(store.webhook_urls(app.app_id.clone()).await.err());
         assert_lost(store.set_webhook_url(app.app_id, ApiType::ESign, None).await.err());
     });

@@ -9,7 +9,7 @@ use sakshi_domain::ids::TxnId;
 use sakshi_domain::transaction::CredentialIdentity;
 
 use super::{RedisTestStore, test_store};
-use crate::conformance::fixture::{WINDOW, client_with, completing, opened, opening};
+use crate::conformance::fixture::{WINDOW, build_completion, build_opening, client_with, open_pending};
 use crate::conformance::{TestStore, run};
 use crate::{CompleteOutcome, CompleteTransaction, OpenOutcome, PresentedCredential};
 
@@ -32,11 +32,11 @@ fn presentation() -> impl Strategy<Value = Presentation> {
 
 fn presenting(id: TxnId, answer: u8, holder_bound: bool, credential: u8) -> CompleteTransaction {
     let credential = PresentedCredential { digest: CredentialIdentity([credential; 32]), holder_bound };
-    CompleteTransaction { credential: Some(credential), ..completing(id, answer) }
+    CompleteTransaction { credential: Some(credential), ..build_completion(id, answer) }
 }
 
 async fn open_expired(test: &RedisTestStore, client: &sakshi_domain::ids::ClientId) -> TxnId {
-    let mut open = opening(test, client);
+    let mut open = build_opening(test, client);
     Arc::make_mut(&mut open.pending).expires_at = test.now() - WINDOW;
     let id = open.pending.id;
     assert!(matches!(test.store().open_transaction(open).await, Ok(OpenOutcome::Opened { .. })));
@@ -48,7 +48,7 @@ async fn race(test: &RedisTestStore, credential: u8, presentations: &[Presentati
     let client = client_with(test, 10).await;
     let mut ids = Vec::new();
     for _ in 0..3 {
-        ids.push(opened(test, &client).await.id);
+        ids.push(open_pending(test, &client).await.id);
     }
     ids.push(open_expired(test, &client).await);
     let calls = presentations.iter().map(|presentation| {
@@ -70,7 +70,7 @@ async fn race(test: &RedisTestStore, credential: u8, presentations: &[Presentati
         }
     }
     assert!(unbound.len() <= 1, "one credential, accepted without holder binding under {unbound:?}");
-    let stranger = opened(test, &client).await.id;
+    let stranger = open_pending(test, &client).await.id;
     match test.store().complete_transaction(presenting(stranger, 9, false, credential)).await.unwrap() {
         // Without a race, the credential of a refused answer is released.
         CompleteOutcome::CredentialReplayed => assert!(is_accepted || presentations.len() > 1, "it was never accepted"),

@@ -10,7 +10,7 @@ use sakshi_domain::ids::ClientId;
 use super::server::{DURABLE, RedisServer};
 use super::{RedisTestStore, connect_store, options, standalone, test_store_with_config};
 use crate::StoreError;
-use crate::conformance::fixture::{RETENTION, client_with, opened, opening};
+use crate::conformance::fixture::{RETENTION, build_opening, client_with, open_pending};
 use crate::conformance::{TestStore, run};
 use crate::redis::{RedisOptions, RedisStore, RedisTopology};
 
@@ -68,7 +68,7 @@ fn an_older_file_stops_all_writes_until_an_operator_accepts_the_loss() {
         let client = client_with(&test, 5).await;
         let (other, server) = (test.another_node().await, &test.server);
         save_file(server, "older");
-        opened(&test, &client).await;
+        open_pending(&test, &client).await;
         restart_with_file(server, "older");
         // The first call on a new connection detects the loss. The other node has seen no missing data, and is
         // informed.
@@ -89,7 +89,7 @@ fn an_older_file_stops_all_writes_until_an_operator_accepts_the_loss() {
         }
         assert_eq!(other.accept_loss().await, Ok(None), "nothing is missing any more");
         assert!(matches!(
-            fresh.open_transaction(opening(&test, &client)).await,
+            fresh.open_transaction(build_opening(&test, &client)).await,
             Ok(crate::OpenOutcome::Opened { balance: 4 })
         ));
     });
@@ -167,7 +167,7 @@ fn a_loss_on_one_master_of_a_cluster_stops_all_masters() {
         let partition = client.partition().number();
         let master = test.server.master_of(test.server.slot_of(&format!("{{p{partition:02}}}x")));
         save_file(master, "older");
-        opened(&test, &client).await;
+        open_pending(&test, &client).await;
         restart_with_file(master, "older");
         let lost = loop {
             match test.store.balance(client.clone()).await {
@@ -239,7 +239,7 @@ fn an_unhealthy_node_gives_no_final_answer_from_its_reads() {
     run(async {
         let test = durable_store();
         let client = client_with(&test, 1).await;
-        let pending = opened(&test, &client).await;
+        let pending = open_pending(&test, &client).await;
         assert_eq!(test.store.check().await, Ok(()));
         // The server becomes read-only, like a master that was replaced.
         test.server.answer(&["CONFIG", "SET", "min-replicas-to-write", "1"]);

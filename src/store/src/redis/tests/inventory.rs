@@ -26,15 +26,17 @@ use crate::LapseFlowOutcome;
 use crate::conformance::client_log::entry;
 use crate::conformance::console;
 use crate::conformance::fixture::{
-    RESULT_TTL, RETENTION, WINDOW, app, client_with, completed, completing, created, event, kept, opened, opening,
-    patched, registered, scanned, url,
+    RESULT_TTL, RETENTION, WINDOW, app, build_completion, build_idempotent_answer, build_opening, client_with, event,
+    open_and_complete, open_guest_scan, open_pending, patch_event, register_guest, store_event, url,
 };
-use crate::conformance::flow_fixture::{self, ShortReport, accepted, loaded, locker, party, wealth};
+use crate::conformance::flow_fixture::{
+    self, ShortReport, accept_report, create_party, load_flow, locker_flow, wealth_flow,
+};
 use crate::conformance::operators::operator;
-use crate::conformance::refusals::refused;
-use crate::conformance::reseal::pass;
+use crate::conformance::refusals::refused_request;
+use crate::conformance::reseal::reseal_store;
 use crate::conformance::sessions::session;
-use crate::conformance::users::{joined, user};
+use crate::conformance::users::{join_user, user};
 use crate::conformance::{TestStore, run};
 use crate::engine::redis::{RedisEngine, name, parse_name};
 use crate::engine::{Column, ColumnKind, Engine as _, Fields, Form, Query, ScanFrom, Scanned, Table, Value};
@@ -103,11 +105,11 @@ async fn use_tenancy(test: &impl TestStore) -> ClientId {
     transfer.keys[0].key.label = "counter".into();
     store.import_client(transfer, test.now()).await.unwrap().unwrap();
     store.keep_logo(LogoId([1; 16]), Icon::of_file(b"<svg/>".to_vec()).unwrap()).await.unwrap();
-    let person = joined(test, &client, "planted-one@example.com", 1).await;
+    let person = join_user(test, &client, "planted-one@example.com", 1).await;
     let invited = user(test, &client, "planted-two@example.com");
     store.invite_user(invited, InviteDigest([2; 32]), test.now() + WINDOW).await.unwrap();
     use_sessions_in_every_state(test, &app.app_id, &person).await;
-    store.keep_refusal(app.app_id.clone(), refused(test, 1)).await.unwrap();
+    store.keep_refusal(app.app_id.clone(), refused_request(test, 1)).await.unwrap();
     assert_eq!(store.refusals(app.app_id.clone()).await.unwrap().len(), 1);
     let figures = DayFigures { opened: 1, ..DayFigures::default() };
     store.add_day_figures(app.app_id.clone(), Day::of(test.now()), figures, [1; 16]).await.unwrap();
@@ -131,58 +133,64 @@ async fn use_operators_and_logs(test: &impl TestStore, client: &ClientId) {
 /// Opens transactions of a client, and brings them and their deliveries into every state.
 async fn use_transactions(test: &impl TestStore, client: &ClientId) {
     let store = test.store();
-    let mut open = opening(test, client);
-    open.idempotency = Some(kept(test, client, 1, 1));
+    let mut open = build_opening(test, client);
+    open.idempotency = Some(build_idempotent_answer(test, client, 1, 1));
     let pending = open.pending.clone();
     assert!(matches!(store.open_transaction(open).await, Ok(OpenOutcome::Opened { .. })));
-    assert!(store.load_idempotent_answer(kept(test, client, 1, 1).scope).await.unwrap().is_some());
-    let resealed = opened(test, client).await.id;
+    assert!(store.load_idempotent_answer(build_idempotent_answer(test, client, 1, 1).scope).await.unwrap().is_some());
+    let resealed = open_pending(test, client).await.id;
     let outcome = test_vault(&[6]).seal(resealed.as_bytes(), b"{}");
-    store.complete_transaction(CompleteTransaction { outcome, ..completing(resealed, 1) }).await.unwrap();
-    assert_eq!(pass(store).await.resealed, 1);
+    store.complete_transaction(CompleteTransaction { outcome, ..build_completion(resealed, 1) }).await.unwrap();
+    assert_eq!(reseal_store(store).await.resealed, 1);
     // Deliveries: queued, in flight, ended, abandoned.
     let evidence = Some(test_vault(&[7]).seal(pending.id.as_bytes(), b"planted-proof"));
     store
-        .complete_transaction(CompleteTransaction { evidence, ..presenting(completing(pending.id, 1), 1) })
+        .complete_transaction(CompleteTransaction { evidence, ..presenting(build_completion(pending.id, 1), 1) })
         .await
         .unwrap();
     assert!(store.load_evidence(pending.id).await.unwrap().is_some());
     let (from, to, after) = (Timestamp::from_millis(0), test.now() + WINDOW, ConsentPlace::default());
     let query = AskedConsents { client: client.clone(), from, to, after, limit: 10 };
     assert!(!store.consents(query).await.unwrap().entries.is_empty());
-    let (in_flight, id) = completed(test, client).await;
+    let (in_flight, id) = open_and_complete(test, client).await;
     assert!(store.claim_delivery(id, in_flight.id.into()).await.unwrap());
     assert_eq!(store.abandon_attempts().await, Ok(1));
-    let (ended, id) = completed(test, client).await;
+    let (ended, id) = open_and_complete(test, client).await;
     assert!(store.claim_delivery(id, ended.id.into()).await.unwrap());
     let attempt = Attempt::answered(200, 1);
     store.settle_delivery(id, ended.id.into(), attempt).await.unwrap();
-    let (claimed, id) = completed(test, client).await;
+    let (claimed, id) = open_and_complete(test, client).await;
     assert!(store.claim_delivery(id, claimed.id.into()).await.unwrap());
-    opened(test, client).await;
+    open_pending(test, client).await;
     // One credential is released, the other remembered.
-    let late = opened(test, client).await;
+    let late = open_pending(test, client).await;
     assert!(store.watch_transaction(late.id).await.unwrap().is_some());
     store.note_page(late.id).await.unwrap();
     store.note_poll(ended.id).await.unwrap();
-    let cut_short = opened(test, client).await;
+    let cut_short = open_pending(test, client).await;
     assert!(matches!(store.expire_transaction(cut_short.id).await, Ok(ExpireOutcome::Expired(_))));
     test.advance(WINDOW);
-    assert_eq!(store.complete_transaction(presenting(completing(late.id, 1), 2)).await, Ok(CompleteOutcome::Expired));
+    assert_eq!(
+        store.complete_transaction(presenting(build_completion(late.id, 1), 2)).await,
+        Ok(CompleteOutcome::Expired)
+    );
 }
 
 /// Creates an event of a client, with guests and a scan.
 async fn use_events(test: &impl TestStore, client: &ClientId) {
     let store = test.store();
-    let event = created(test, event(test, client, 10)).await;
-    registered(test, &event).await;
-    scanned(test, &event).await;
+    let event = store_event(test, event(test, client, 10)).await;
+    register_guest(test, &event).await;
+    open_guest_scan(test, &event).await;
     let name = EventText::parse("Planted name of a party").unwrap();
-    patched(test, &event, EventPatch { name: Some(name), ..EventPatch::default() }).await;
+    patch_event(test, &event, EventPatch { name: Some(name), ..EventPatch::default() }).await;
     assert_eq!(store.list_events(event.app.clone(), ALL).await.unwrap().total, 1);
     assert_eq!(store.list_registrations(event.id, ALL.into()).await.unwrap().total, 1);
-    let guest = scanned(test, &event).await;
-    assert!(matches!(store.complete_transaction(completing(guest, 1)).await, Ok(CompleteOutcome::Completed { .. })));
+    let guest = open_guest_scan(test, &event).await;
+    assert!(matches!(
+        store.complete_transaction(build_completion(guest, 1)).await,
+        Ok(CompleteOutcome::Completed { .. })
+    ));
     assert!(store.load_delivery(guest.into()).await.unwrap().is_some());
     assert!(!store.due_deliveries(None, None, 10).await.unwrap().is_empty());
 }
@@ -193,7 +201,7 @@ pub(super) async fn use_leases(test: &impl TestStore) {
     store.watch_nodes().await.unwrap();
     assert_eq!(store.is_watched().await, Ok(true));
     for holder in [1, 2] {
-        let scope = kept(test, &client, holder, 1).scope;
+        let scope = build_idempotent_answer(test, &client, holder, 1).scope;
         let lease = OrderLease { scope, holder: Uuid::from_u128(holder.into()) };
         assert_eq!(store.take_order_lease(lease, WINDOW).await, Ok(true));
         let other = OrderLease { holder: Uuid::nil(), ..lease };
@@ -223,7 +231,7 @@ async fn use_sessions_in_every_state(test: &impl TestStore, app: &AppId, person:
     assert!(store.load_session(SessionDigest([1; 32])).await.unwrap().is_some());
     assert_eq!(store.prolong_session(SessionDigest([1; 32]), idle_until + WINDOW).await, Ok(true));
     store.end_session(SessionDigest([2; 32])).await.unwrap();
-    console::used(test).await;
+    console::use_console(test).await;
     assert!(store.load_console_session(SessionDigest([1; 32])).await.unwrap().is_some());
     assert_eq!(store.prolong_console_session(SessionDigest([1; 32]), idle_until).await, Ok(true));
     store.end_console_session(SessionDigest([2; 32])).await.unwrap();
@@ -234,24 +242,25 @@ async fn use_sessions_in_every_state(test: &impl TestStore, app: &AppId, person:
 /// Opens flows whose reports and deliveries are pending, queued, in flight and ended, and a document that can lapse.
 async fn use_flows_in_every_state(test: &impl TestStore) -> Vec<(FlowId, AppId)> {
     let store = test.store();
-    let party = party(test).await;
-    flow_fixture::registered(test, &party).await;
-    flow_fixture::opened(test, flow_fixture::document(test, &party, Some("https://own.example/planted-path"))).await;
-    let (pending, ended) = (locker(test, &party), locker(test, &party));
-    let (pending, ended) = (flow_fixture::opened(test, pending).await, flow_fixture::opened(test, ended).await);
-    accepted(test, &pending, ShortReport::Locker("Pending", 1)).await;
-    let delivery = accepted(test, &ended, ShortReport::Locker("Fetched", 1)).await.unwrap();
+    let party = create_party(test).await;
+    flow_fixture::register_webhooks(test, &party).await;
+    flow_fixture::open_flow(test, flow_fixture::document_flow(test, &party, Some("https://own.example/planted-path")))
+        .await;
+    let (pending, ended) = (locker_flow(test, &party), locker_flow(test, &party));
+    let (pending, ended) = (flow_fixture::open_flow(test, pending).await, flow_fixture::open_flow(test, ended).await);
+    accept_report(test, &pending, ShortReport::Locker("Pending", 1)).await;
+    let delivery = accept_report(test, &ended, ShortReport::Locker("Fetched", 1)).await.unwrap();
     assert!(store.claim_delivery(delivery.id, delivery.subject).await.unwrap());
     let attempt = Attempt::answered(200, 1);
     store.settle_delivery(delivery.id, delivery.subject, attempt).await.unwrap();
-    let consent = flow_fixture::opened(test, wealth(test, &party)).await;
-    accepted(test, &consent, ShortReport::Consent("Accepted", 1)).await.unwrap();
-    let in_flight = accepted(test, &consent, ShortReport::Data(1, "RAW", 1)).await.unwrap();
+    let consent = flow_fixture::open_flow(test, wealth_flow(test, &party)).await;
+    accept_report(test, &consent, ShortReport::Consent("Accepted", 1)).await.unwrap();
+    let in_flight = accept_report(test, &consent, ShortReport::Data(1, "RAW", 1)).await.unwrap();
     assert!(store.claim_delivery(in_flight.id, in_flight.subject).await.unwrap());
-    assert!(loaded(test, &ended).await.unwrap().latest.is_some());
+    assert!(load_flow(test, &ended).await.unwrap().latest.is_some());
     assert_eq!(store.flow_deliveries(consent.id).await.unwrap().unwrap().deliveries.len(), 2);
     store.lapsed_flows(10).await.unwrap();
-    let gone = locker(test, &party);
+    let gone = locker_flow(test, &party);
     assert_eq!(store.lapse_flow(gone.id, RESULT_TTL).await, Ok(LapseFlowOutcome::NotFound));
     [pending, ended, consent].map(|flow| (flow.id, flow.app)).into()
 }
@@ -340,13 +349,13 @@ async fn use_with_two_nodes(test: &RedisTestStore, servers: RedisServers) {
     let client = client_with(test, 5).await;
     let patch = ClientPatch { suspended: Some(false), events_per_app: Some(Some(1)), ..ClientPatch::default() };
     store.patch_client(client.clone(), patch, test.now()).await.unwrap();
-    let event = created(test, event(test, &client, 2)).await;
-    let guest = registered(test, &event).await;
+    let event = store_event(test, event(test, &client, 2)).await;
+    let guest = register_guest(test, &event).await;
     // The other node is notified of the end of a transaction, and takes over from this one.
-    let pending = opened(test, &client).await;
+    let pending = open_pending(test, &client).await;
     assert!(other.watch_transaction(pending.id).await.unwrap().is_some());
     assert!(matches!(
-        store.complete_transaction(completing(pending.id, 1)).await,
+        store.complete_transaction(build_completion(pending.id, 1)).await,
         Ok(CompleteOutcome::Completed { .. })
     ));
     assert!(store.backlog().await.unwrap().deliveries > 0);
@@ -447,11 +456,11 @@ fn personal_and_secret_data_is_not_readable_in_redis() {
     run(async {
         use_every_operation(&test).await;
         let client = client_with(&test, 1).await;
-        let pending = opened(&test, &client).await;
+        let pending = open_pending(&test, &client).await;
         let claims = serde_json::json!({"residentName": "Planted Resident"});
         let outcome: Outcome = serde_json::from_value(serde_json::json!({"verified": claims})).unwrap();
         let sealed = vault.seal(pending.id.as_bytes(), &serde_json::to_vec(&outcome).unwrap());
-        let complete = CompleteTransaction { outcome: sealed, ..completing(pending.id, 1) };
+        let complete = CompleteTransaction { outcome: sealed, ..build_completion(pending.id, 1) };
         assert!(matches!(test.store().complete_transaction(complete).await, Ok(CompleteOutcome::Completed { .. })));
         let moved =
             test.store().move_credits(client, crate::conformance::fixture::grant(1, "a reference in the clear")).await;

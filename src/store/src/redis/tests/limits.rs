@@ -9,8 +9,8 @@ use sakshi_domain::event::EventPatch;
 
 use super::{test_store, test_store_with_retention};
 use crate::conformance::fixture::{
-    EVENT_DURATION, RETENTION, WINDOW, audited_balance, client_with, completing, counts, created, declining, event,
-    grant, opened, opening, patched, scan, scanned,
+    EVENT_DURATION, RETENTION, WINDOW, audited_balance, build_completion, build_declined_completion, build_guest_scan,
+    build_opening, client_with, event, grant, load_counts, open_guest_scan, open_pending, patch_event, store_event,
 };
 use crate::conformance::{TestStore, run};
 use crate::engine::redis::RedisEngine;
@@ -63,7 +63,7 @@ fn a_balance_is_exact_beyond_the_integers_of_lua() {
                 None => assert_eq!(outcome, CreditOutcome::OutOfRange, "{movement:?}"),
             }
         }
-        opened(test, &client).await;
+        open_pending(test, &client).await;
         assert_eq!(audited_balance(test, &client).await, i64::MAX as u64 - 1);
     });
 }
@@ -74,12 +74,12 @@ fn a_cost_of_any_size_is_paid_exactly_or_not_at_all() {
         let test = &test_store();
         let client = client_with(test, i64::MAX).await;
         for cost in [u64::MAX, i64::MAX as u64 + 1] {
-            let mut open = opening(test, &client);
+            let mut open = build_opening(test, &client);
             open.cost = cost;
             assert_eq!(test.store().open_transaction(open).await, Ok(OpenOutcome::InsufficientCredits));
         }
         for (cost, left) in [(0, i64::MAX as u64), (i64::MAX as u64 - 1, 1), (2, 1), (1, 0)] {
-            let mut open = opening(test, &client);
+            let mut open = build_opening(test, &client);
             open.cost = cost;
             let outcome = test.store().open_transaction(open).await.unwrap();
             let expected =
@@ -96,7 +96,7 @@ fn a_long_ledger_is_audited_to_its_end_and_its_damage_is_found() {
         let test = &test_store();
         let client = client_with(test, 5_000).await;
         for slice in 0..25 {
-            let opens = (0..100).map(|_| test.store().open_transaction(opening(test, &client)));
+            let opens = (0..100).map(|_| test.store().open_transaction(build_opening(test, &client)));
             join_all(opens).await;
             assert_eq!(test.store().balance(client.clone()).await, Ok(Some(5_000 - (slice + 1) * 100)));
         }
@@ -116,24 +116,24 @@ fn an_event_without_retention_still_outlives_its_scans() {
     run(async {
         let test = &test_store_with_retention(Retention { events: Duration::ZERO, ..RETENTION });
         let client = client_with(test, 9).await;
-        let event = created(test, event(test, &client, 9)).await;
+        let event = store_event(test, event(test, &client, 9)).await;
         test.advance(EVENT_DURATION - Duration::from_secs(1));
-        let (late, other) = (scanned(test, &event).await, scanned(test, &event).await);
+        let (late, other) = (open_guest_scan(test, &event).await, open_guest_scan(test, &event).await);
         // A new end before the end of the scans does not remove the event earlier than the scans.
         let nearer = Some(test.now() + Duration::from_millis(1));
-        patched(test, &event, EventPatch { expires_at: nearer, ..EventPatch::default() }).await;
+        patch_event(test, &event, EventPatch { expires_at: nearer, ..EventPatch::default() }).await;
         test.advance(WINDOW - Duration::from_millis(1));
-        let outcome = test.store().complete_transaction(declining(late, 1)).await.unwrap();
+        let outcome = test.store().complete_transaction(build_declined_completion(late, 1)).await.unwrap();
         assert!(matches!(outcome, CompleteOutcome::Completed { .. }));
-        let outcome = test.store().complete_transaction(completing(other, 1)).await.unwrap();
+        let outcome = test.store().complete_transaction(build_completion(other, 1)).await.unwrap();
         assert!(
             matches!(&outcome, CompleteOutcome::Completed { record, .. } if record.refused.is_some()),
             "{outcome:?}"
         );
-        assert_eq!(counts(test, &event).await.scans, 2);
+        assert_eq!(load_counts(test, &event).await.scans, 2);
         test.advance(RETENTION.expired + Duration::from_millis(1));
         assert_eq!(test.store().load_event(event.id).await, Ok(None));
-        assert_eq!(test.store().open_transaction(scan(test, &event)).await, Ok(OpenOutcome::EventNotFound));
+        assert_eq!(test.store().open_transaction(build_guest_scan(test, &event)).await, Ok(OpenOutcome::EventNotFound));
     });
 }
 

@@ -8,7 +8,7 @@ use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
 use super::nodes::Node;
 use super::server::{DURABLE, RedisServer, TIMEOUT, eventually};
 use super::standalone;
-use crate::conformance::fixture::{RETENTION, completing, opened};
+use crate::conformance::fixture::{RETENTION, build_completion, open_pending};
 use crate::engine::redis::RedisEngine;
 use crate::operations::Store;
 use crate::redis::{NodeId, RedisServers};
@@ -174,8 +174,8 @@ async fn deliveries_of_a_store_that_was_moved_here_are_taken_over() {
     let moved = Store::new(engine, Arc::new(test_vault(&[7])), RETENTION, NodeId::ALONE, None);
     let mut queued = Vec::new();
     for _ in 0..2 {
-        let id = opened(&survivor, &client).await.id;
-        match moved.complete_transaction(completing(id, 1)).await {
+        let id = open_pending(&survivor, &client).await.id;
+        match moved.complete_transaction(build_completion(id, 1)).await {
             Ok(CompleteOutcome::Completed { queued: Some(delivery), .. }) => queued.push(delivery),
             other => panic!("{other:?}"),
         }

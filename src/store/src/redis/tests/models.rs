@@ -4,6 +4,6 @@ use super::{test_store, test_store_with_retention};
 
 crate::conformance::models::store_models!(
     Behaviour { in_order: false, expires: true },
-    test_store(), test_store_with_retention(event::KEPT),
+    test_store(), test_store_with_retention(event::EVENT_RETENTION),
     transactions: 32, events: 32, flows: 24
 );

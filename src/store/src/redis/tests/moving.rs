@@ -20,14 +20,16 @@ use super::equality::assert_equal;
 use super::inventory::use_every_operation;
 use super::server::{RedisServer, TIMEOUT};
 use super::{key_names, options, standalone};
-use crate::conformance::fixture::{RETENTION, client_with, completed, created, event, opened, registered, scanned};
+use crate::conformance::fixture::{
+    RETENTION, client_with, event, open_and_complete, open_guest_scan, open_pending, register_guest, store_event,
+};
 use crate::conformance::{TestStore, run};
 use crate::embedded::tests::open_when_free;
 use crate::embedded::{EmbeddedOptions, EmbeddedStore};
 use crate::engine::Form;
 use crate::engine::redis::{name, parse_name, parse_name_in};
 use crate::installation::test_ownership;
-use crate::records::delivery::of_subject;
+use crate::records::delivery::delivery_key;
 use crate::records::{ALL as KINDS, client, idempotency, installation, node, transaction};
 use crate::redis::{NodeId, RedisOptions, RedisStore};
 use crate::vault::test_vault;
@@ -138,7 +140,7 @@ impl Move {
 pub(super) async fn create_events_in_one_millisecond(test: &impl TestStore, client: &ClientId) -> AppId {
     let app = AppId::generate();
     for _ in 0..6 {
-        created(test, Event { app: app.clone(), ..event(test, client, 10) }).await;
+        store_event(test, Event { app: app.clone(), ..event(test, client, 10) }).await;
     }
     assert_eq!(test.store().list_events(app.clone(), ALL).await.unwrap().total, 6);
     app
@@ -190,7 +192,7 @@ fn a_moved_store_has_every_kind_of_key_and_gives_the_same_answers() {
         let flows = use_every_operation(&test).await;
         let client = client_with(&test, 50).await;
         let app = create_events_in_one_millisecond(&test, &client).await;
-        let unanswered = opened(&test, &client).await;
+        let unanswered = open_pending(&test, &client).await;
         let waiting = pending_deliveries(test.store()).await;
         assert!(waiting.len() > 2);
         let moved = test.run(true).await.unwrap();
@@ -206,7 +208,7 @@ fn a_moved_store_has_every_kind_of_key_and_gives_the_same_answers() {
         store.abandon(NodeId::ALONE).await.unwrap();
         assert_equal(test.store(), target, &flows).await;
         assert_eq!(target.list_events(app.clone(), ALL).await, test.store().list_events(app, ALL).await);
-        let scope = crate::conformance::fixture::kept(
+        let scope = crate::conformance::fixture::build_idempotent_answer(
             &test,
             &test.store().list_clients(ALL).await.unwrap().items[0].client_id,
             1,
@@ -218,7 +220,7 @@ fn a_moved_store_has_every_kind_of_key_and_gives_the_same_answers() {
         let due = target.due_deliveries(None, None, 100).await.unwrap();
         assert_eq!(due.iter().map(|due| due.subject).collect::<BTreeSet<_>>(), waiting.into_iter().collect());
         for delivery in &due {
-            let key = name(&of_subject(&delivery.subject));
+            let key = name(&delivery_key(&delivery.subject));
             assert_eq!(
                 reply_to(&store, "PTTL", &key).await,
                 "-1",
@@ -231,7 +233,7 @@ fn a_moved_store_has_every_kind_of_key_and_gives_the_same_answers() {
             ends += u64::from(reply_to(&store, "PTTL", key).await != "-1");
         }
         assert!(ends > 0, "an ended transaction expires");
-        let kept_until = reply_to(&store, "PEXPIRETIME", &name(&of_subject(&unanswered.id.into()))).await;
+        let kept_until = reply_to(&store, "PEXPIRETIME", &name(&delivery_key(&unanswered.id.into()))).await;
         let retained = i64::try_from(RETENTION.expired.as_millis()).unwrap();
         assert_eq!(kept_until, (retained + unanswered.expires_at.millis()).to_string());
         let attempt = Attempt::answered(200, 1);
@@ -248,10 +250,10 @@ fn a_later_run_copies_only_changed_records() {
     run(async {
         let mut test = Move::new();
         let client = client_with(&test, 50).await;
-        let event = created(&test, event(&test, &client, 10)).await;
-        let guest = registered(&test, &event).await;
-        let (erased, _) = completed(&test, &client).await;
-        let pending = opened(&test, &client).await;
+        let event = store_event(&test, event(&test, &client, 10)).await;
+        let guest = register_guest(&test, &event).await;
+        let (erased, _) = open_and_complete(&test, &client).await;
+        let pending = open_pending(&test, &client).await;
         let first = test.run(false).await.unwrap();
         assert!(count_written(&first) > 10 && first.kinds.values().all(|kind| kind.keys > 0), "{first:?}");
         let unfinished = RedisStore::open(test.options()).await.unwrap_err();
@@ -261,9 +263,9 @@ fn a_later_run_copies_only_changed_records() {
 
         test.store().erase(ErasureSubject::Transaction(erased.id)).await.unwrap();
         test.store().erase(ErasureSubject::Transaction(guest)).await.unwrap();
-        scanned(&test, &event).await;
-        registered(&test, &event).await;
-        let (_, _) = completed(&test, &client).await;
+        open_guest_scan(&test, &event).await;
+        register_guest(&test, &event).await;
+        let (_, _) = open_and_complete(&test, &client).await;
         let moved = test.run(true).await.unwrap();
         assert!(
             moved.removed >= 2 && moved.kinds["guests"].written == 1 && moved.kinds["client"].written == 1,
@@ -314,7 +316,7 @@ fn an_interrupted_move_can_be_restarted() {
         let flows = use_every_operation(&test).await;
         let client = client_with(&test, 2_000).await;
         for _ in 0..600 {
-            opened(&test, &client).await;
+            open_pending(&test, &client).await;
         }
         test.store.close();
         let has_started = Arc::new(Notify::new());
@@ -384,11 +386,11 @@ fn a_node_sends_pending_webhooks_once_and_no_claimed_ones() {
     run(async {
         let mut test = Move::new();
         let client = client_with(&test, 50).await;
-        let (claimed, id) = completed(&test, &client).await;
+        let (claimed, id) = open_and_complete(&test, &client).await;
         assert!(test.store().claim_delivery(id, claimed.id.into()).await.unwrap());
         let mut waiting = BTreeSet::new();
         for _ in 0..3 {
-            waiting.insert(Subject::from(completed(&test, &client).await.0.id));
+            waiting.insert(Subject::from(open_and_complete(&test, &client).await.0.id));
         }
         test.run(true).await.unwrap();
         let beat = Duration::from_millis(20);
@@ -426,7 +428,7 @@ fn moving_a_backup_does_not_change_it() {
     run(async {
         let mut test = Move::new();
         let client = client_with(&test, 50).await;
-        completed(&test, &client).await;
+        open_and_complete(&test, &client).await;
         let file = test.directory.path().join("backup.db");
         let copied =
             crate::embedded::backup(&test.path(), &file, Arc::<ManualClock>::clone(&test.clock), &test_vault(&[7, 6]));
@@ -447,7 +449,7 @@ fn moving_a_backup_does_not_change_it() {
             beside.collect::<BTreeSet<_>>(),
             ["backup.db", "backup.db.sha256", "store"].map(str::to_owned).into()
         );
-        completed(&test, &client).await;
+        open_and_complete(&test, &client).await;
         let second = test.run(true).await.unwrap();
         assert_eq!((second.kinds["client"].written, second.kinds["clients"].written), (1, 0));
         let target = test.open_target().await;

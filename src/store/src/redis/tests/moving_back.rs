@@ -12,7 +12,8 @@ use super::moving::{ALL, create_events_in_one_millisecond, open_embedded, pendin
 use super::server::RedisServer;
 use super::{RedisTestStore, connect_store, options, standalone, test_store};
 use crate::conformance::fixture::{
-    RETENTION, WINDOW, client_with, completed, counts, created, event, opened, registered, scanned,
+    RETENTION, WINDOW, client_with, event, load_counts, open_and_complete, open_guest_scan, open_pending,
+    register_guest, store_event,
 };
 use crate::conformance::{ClockedStore, TestStore as _, run};
 use crate::engine::redis::name;
@@ -44,12 +45,13 @@ fn a_store_that_was_moved_back_gives_the_same_answers() {
         let test = test_store();
         let flows = use_every_operation(&test).await;
         let client = client_with(&test, 50).await;
-        let events = [created(&test, event(&test, &client, 10)).await, created(&test, event(&test, &client, 10)).await];
+        let events =
+            [store_event(&test, event(&test, &client, 10)).await, store_event(&test, event(&test, &client, 10)).await];
         let app = create_events_in_one_millisecond(&test, &client).await;
         for event in &events {
-            registered(&test, event).await;
-            scanned(&test, event).await;
-            registered(&test, event).await;
+            register_guest(&test, event).await;
+            open_guest_scan(&test, event).await;
+            register_guest(&test, event).await;
         }
         test.store().erase(ErasureSubject::Event(events[0].id)).await.unwrap();
         let waiting = pending_deliveries(test.store()).await;
@@ -75,13 +77,13 @@ fn a_store_that_was_moved_back_gives_the_same_answers() {
         }
         // The file continues where the servers ended.
         let test = ClockedStore { store: file, clock: Arc::clone(&test.clock) };
-        completed(&test, &client).await;
-        let (event, before) = (&events[1], counts(&test, &events[1]).await);
-        let guest = registered(&test, event).await;
-        assert_eq!(counts(&test, event).await.registrations, before.registrations + 1);
+        open_and_complete(&test, &client).await;
+        let (event, before) = (&events[1], load_counts(&test, &events[1]).await);
+        let guest = register_guest(&test, event).await;
+        assert_eq!(load_counts(&test, event).await.registrations, before.registrations + 1);
         assert_eq!(test.store.erase(ErasureSubject::Transaction(guest)).await.unwrap().registrations, 1);
         test.clock.advance(WINDOW * 2);
-        assert_eq!(counts(&test, event).await.abandoned, before.abandoned + 1);
+        assert_eq!(load_counts(&test, event).await.abandoned, before.abandoned + 1);
         assert!(test.store.audit().await.unwrap().iter().all(crate::Audit::is_clean));
     });
 }
@@ -91,8 +93,8 @@ fn a_scan_without_its_transaction_counts_as_abandoned() {
     run(async {
         let test = test_store();
         let client = client_with(&test, 10).await;
-        let event = created(&test, event(&test, &client, 10)).await;
-        let (removed, expired) = (scanned(&test, &event).await, scanned(&test, &event).await);
+        let event = store_event(&test, event(&test, &client, 10)).await;
+        let (removed, expired) = (open_guest_scan(&test, &event).await, open_guest_scan(&test, &event).await);
         test.clock.advance(WINDOW);
         assert_eq!(reply_to(&test.store, "DEL", &name(&transaction::transaction(removed))).await, "1");
         let directory = tempfile::tempdir().unwrap();
@@ -100,7 +102,7 @@ fn a_scan_without_its_transaction_counts_as_abandoned() {
         test.move_to(&path).await.unwrap();
         let file = open_embedded(&path, &test.clock);
         let test = ClockedStore { store: file, clock: Arc::clone(&test.clock) };
-        let counted = counts(&test, &event).await;
+        let counted = load_counts(&test, &event).await;
         assert_eq!((counted.scans, counted.abandoned), (2, 2), "{expired} has ended as well");
     });
 }
@@ -110,7 +112,7 @@ fn records_without_content_do_not_block_a_move() {
     run(async {
         let test = test_store();
         let client = client_with(&test, 10).await;
-        let (txn, id) = completed(&test, &client).await;
+        let (txn, id) = open_and_complete(&test, &client).await;
         test.store().choose_intent_key(None).await.unwrap();
         assert!(test.store().claim_delivery(id, txn.id.into()).await.unwrap());
         let ended = Attempt::answered(200, 1);
@@ -139,7 +141,7 @@ fn a_refused_move_changes_nothing() {
     run(async {
         let test = test_store();
         let client = client_with(&test, 5).await;
-        opened(&test, &client).await;
+        open_pending(&test, &client).await;
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("store");
         let move_to = |options, path: &Path| {
@@ -210,14 +212,14 @@ fn a_moved_store_sends_the_pending_webhooks_of_all_nodes_once() {
         let test = test_store();
         let client = client_with(&test, 50).await;
         let other = test.another_node().await;
-        let (claimed, id) = completed(&test, &client).await;
+        let (claimed, id) = open_and_complete(&test, &client).await;
         assert!(test.store().claim_delivery(id, claimed.id.into()).await.unwrap());
-        let mut waiting = vec![Subject::from(completed(&test, &client).await.0.id)];
+        let mut waiting = vec![Subject::from(open_and_complete(&test, &client).await.0.id)];
         let of_other = ClockedStore { store: other.clone(), clock: Arc::clone(&test.clock) };
-        waiting.push(completed(&of_other, &client).await.0.id.into());
-        let (claimed_there, id) = completed(&of_other, &client).await;
+        waiting.push(open_and_complete(&of_other, &client).await.0.id.into());
+        let (claimed_there, id) = open_and_complete(&of_other, &client).await;
         assert!(other.claim_delivery(id, claimed_there.id.into()).await.unwrap());
-        waiting.push(completed(&test, &client).await.0.id.into());
+        waiting.push(open_and_complete(&test, &client).await.0.id.into());
         other.leave().await.unwrap();
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("store");

@@ -14,7 +14,7 @@ use super::server::{RedisServer, TIMEOUT, eventually};
 use crate::Store;
 use crate::Vault;
 use crate::conformance::TestStore;
-use crate::conformance::fixture::{RETENTION, client_with, completed};
+use crate::conformance::fixture::{RETENTION, client_with, open_and_complete};
 use crate::installation::test_ownership;
 use crate::redis::{NodeId, RedisOptions, RedisServers, RedisStore};
 
@@ -46,7 +46,7 @@ impl Node {
 
     /// Queues a delivery for this node.
     pub(super) async fn queue(&self, client: &ClientId) -> (Pending, DeliveryId) {
-        completed(self, client).await
+        open_and_complete(self, client).await
     }
 
     /// Returns the pending deliveries of this node.

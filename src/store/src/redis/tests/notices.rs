@@ -11,7 +11,7 @@ use super::nodes::Node;
 use super::server::groups::RedisCluster;
 use super::server::{DURABLE, RedisServer, TIMEOUT, eventually};
 use super::standalone;
-use crate::conformance::fixture::{completing, opened, opening};
+use crate::conformance::fixture::{build_completion, build_opening, open_pending};
 use crate::redis::{RedisServers, RedisTopology};
 
 const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(50);
@@ -26,11 +26,11 @@ fn await_listeners(servers: &[&RedisServer], count: usize) {
 
 /// Ends two transactions of which another node has copies: by an answer, and by expiry. Checks the notices.
 async fn assert_notices(receiver: &mut Receiver<TxnId>, on: &Node, watching: &Node, client: &ClientId) {
-    let (answered, cut_short) = (opened(on, client).await.id, opened(on, client).await.id);
+    let (answered, cut_short) = (open_pending(on, client).await.id, open_pending(on, client).await.id);
     for id in [answered, cut_short] {
         assert!(watching.store.watch_transaction(id).await.unwrap().is_some());
     }
-    on.store.complete_transaction(completing(answered, 1)).await.unwrap();
+    on.store.complete_transaction(build_completion(answered, 1)).await.unwrap();
     assert_eq!(next_notice(receiver).await, answered);
     on.store.expire_transaction(cut_short).await.unwrap();
     assert_eq!(next_notice(receiver).await, cut_short);
@@ -63,19 +63,19 @@ async fn only_other_nodes_with_a_copy_get_the_notice_of_an_end() {
     let client = opener.client().await;
     await_listeners(&[&server], 3);
     let mut notices = [&opener, &ender, &watcher].map(|node| node.store.ended_elsewhere().unwrap());
-    let (first, last) = (opened(&opener, &client).await.id, opened(&opener, &client).await.id);
+    let (first, last) = (open_pending(&opener, &client).await.id, open_pending(&opener, &client).await.id);
     for node in [&watcher, &ender, &watcher] {
         node.store.load_transaction(first).await.unwrap();
         node.store.watch_transaction(last).await.unwrap();
     }
     for id in [first, last] {
-        ender.store.complete_transaction(completing(id, 1)).await.unwrap();
+        ender.store.complete_transaction(build_completion(id, 1)).await.unwrap();
     }
     assert_eq!([next_notice(&mut notices[0]).await, next_notice(&mut notices[0]).await], [first, last]);
     assert_eq!(next_notice(&mut notices[2]).await, last, "it had no copy of the first");
-    let again = opened(&opener, &client).await.id;
+    let again = open_pending(&opener, &client).await.id;
     watcher.store.watch_transaction(again).await.unwrap();
-    ender.store.complete_transaction(completing(again, 1)).await.unwrap();
+    ender.store.complete_transaction(build_completion(again, 1)).await.unwrap();
     assert_eq!(
         [next_notice(&mut notices[0]).await, next_notice(&mut notices[2]).await],
         [again; 2],
@@ -138,11 +138,11 @@ async fn await_notice(first: &Node, second: &Node, client: &ClientId) {
     let started = Instant::now();
     loop {
         assert!(started.elapsed() < TIMEOUT, "no notice arrived");
-        let opening = opening(first, client);
+        let opening = build_opening(first, client);
         let id = opening.pending.id;
         let ends = first.store.open_transaction(opening).await.is_ok()
             && second.store.watch_transaction(id).await.is_ok()
-            && first.store.complete_transaction(completing(id, 1)).await.is_ok();
+            && first.store.complete_transaction(build_completion(id, 1)).await.is_ok();
         // The listener may not have reached the new master yet.
         if ends && timeout(HEARTBEAT_INTERVAL, ended.recv()).await.is_ok_and(|notice| notice == Ok(id)) {
             break;

@@ -9,13 +9,15 @@ use sakshi_domain::ids::{ClientId, TxnId};
 use super::{RedisTestStore, test_store};
 use crate::CompleteOutcome;
 use crate::ReportFlowOutcome;
-use crate::conformance::fixture::{client_with, completed, completing, opened, opening_with_hook};
+use crate::conformance::fixture::{
+    build_completion, build_opening_with_hook, client_with, open_and_complete, open_pending,
+};
 use crate::conformance::flow_fixture::{self, ShortReport};
 use crate::conformance::{TestStore, run};
 use crate::engine::redis::RedisEngine;
 use crate::engine::{Batch, Engine as _, Op};
 use crate::operations::Store;
-use crate::records::delivery::numbers;
+use crate::records::delivery::last_numbers;
 use crate::redis::RedisStore;
 use crate::transitions::delivery::number;
 
@@ -39,10 +41,10 @@ async fn due(store: &Store, after: Option<DeliveryId>, receiver: Option<Receiver
 }
 
 async fn queue_delivery(test: &RedisTestStore, client: &ClientId, hook: &str) -> (TxnId, DeliveryId) {
-    let open = opening_with_hook(test, client, Some(hook));
+    let open = build_opening_with_hook(test, client, Some(hook));
     let id = open.pending.id;
     test.store().open_transaction(open).await.unwrap();
-    match test.store().complete_transaction(completing(id, 1)).await.unwrap() {
+    match test.store().complete_transaction(build_completion(id, 1)).await.unwrap() {
         CompleteOutcome::Completed { queued: Some(delivery), .. } => (id, delivery.id),
         other => panic!("{other:?}"),
     }
@@ -99,9 +101,9 @@ fn a_delivery_waits_only_for_the_node_that_completed_its_transaction() {
         let test = &test_store();
         let other = test.another_node().await;
         let client = client_with(test, 10).await;
-        let (_, own) = completed(test, &client).await;
-        let other_txn = opened(test, &client).await.id;
-        let outcome = other.complete_transaction(completing(other_txn, 1)).await.unwrap();
+        let (_, own) = open_and_complete(test, &client).await;
+        let other_txn = open_pending(test, &client).await.id;
+        let outcome = other.complete_transaction(build_completion(other_txn, 1)).await.unwrap();
         let CompleteOutcome::Completed { queued: Some(delivery), .. } = outcome else { panic!("{outcome:?}") };
         assert_eq!(due(&test.store, None, None, 10).await, [own]);
         assert_eq!(due(&other, None, None, 10).await, [delivery.id]);
@@ -123,8 +125,8 @@ fn deliveries_of_a_dead_node_are_taken_over_and_its_open_attempts_unknown() {
         let clients = create_clients(test, 12).await;
         let (mut waiting, mut in_flight) = (Vec::new(), Vec::new());
         for number in 0..240 {
-            let id = opened(test, &clients[number % 12]).await.id;
-            let outcome = dead.complete_transaction(completing(id, 1)).await.unwrap();
+            let id = open_pending(test, &clients[number % 12]).await.id;
+            let outcome = dead.complete_transaction(build_completion(id, 1)).await.unwrap();
             let CompleteOutcome::Completed { queued: Some(delivery), .. } = outcome else { panic!("{outcome:?}") };
             if number % 20 == 0 {
                 assert!(dead.claim_delivery(delivery.id, id.into()).await.unwrap());
@@ -159,10 +161,13 @@ fn flow_webhooks_of_a_dead_node_are_taken_over_too() {
     run(async {
         let test = &test_store();
         let (dead, heir) = (test.another_node().await, test.another_node().await);
-        let flow = flow_fixture::opened(test, flow_fixture::wealth(test, &flow_fixture::party(test).await)).await;
+        let flow =
+            flow_fixture::open_flow(test, flow_fixture::wealth_flow(test, &flow_fixture::create_party(test).await))
+                .await;
         let mut queued = Vec::new();
         for form in ["RAW", "ANALYSED"] {
-            let outcome = dead.report_flow(flow_fixture::told(&flow, ShortReport::Data(1, form, 1))).await.unwrap();
+            let outcome =
+                dead.report_flow(flow_fixture::build_report(&flow, ShortReport::Data(1, form, 1))).await.unwrap();
             let ReportFlowOutcome::Accepted { queued: Some(delivery), .. } = outcome else { panic!("{outcome:?}") };
             queued.push(delivery);
         }
@@ -184,8 +189,8 @@ fn a_takeover_with_lost_replies_moves_every_delivery_once() {
         let client = client_with(test, 1_000).await;
         let mut waiting = Vec::new();
         for _ in 0..250 {
-            let id = opened(test, &client).await.id;
-            let outcome = dead.complete_transaction(completing(id, 1)).await.unwrap();
+            let id = open_pending(test, &client).await.id;
+            let outcome = dead.complete_transaction(build_completion(id, 1)).await.unwrap();
             let CompleteOutcome::Completed { queued: Some(delivery), .. } = outcome else { panic!("{outcome:?}") };
             waiting.push(delivery.id);
         }
@@ -202,22 +207,22 @@ fn delivery_numbers_rise_despite_clock_steps_and_full_milliseconds() {
         let test = &test_store();
         let client = client_with(test, 100).await;
         let set_last = |millisecond: i64, count: i64| {
-            Op::Put(numbers(client.partition()), vec![("last", (millisecond * 2_048 + count).into())])
+            Op::Put(last_numbers(client.partition()), vec![("last", (millisecond * 2_048 + count).into())])
         };
-        let (_, first) = completed(test, &client).await;
+        let (_, first) = open_and_complete(test, &client).await;
         // The last number of a later millisecond is used.
         let later = test.now().millis() + 5_000;
         apply_op(test, set_last(later, 2_047)).await;
-        let (_, second) = completed(test, &client).await;
+        let (_, second) = open_and_complete(test, &client).await;
         apply_op(test, set_last(later + 1_000, 7)).await;
-        let (_, third) = completed(test, &client).await;
+        let (_, third) = open_and_complete(test, &client).await;
         assert_eq!([second, third].map(number), [(later + 1) * 2_048, (later + 1_000) * 2_048 + 8]);
         assert!(first < second && second < third);
         // The clock reaches a millisecond whose numbers are all used.
         apply_op(test, set_last(later + 10_000, 2_047)).await;
         test.advance(std::time::Duration::from_millis(15_000));
         assert_eq!(test.now().millis(), later + 10_000);
-        let (txn, fourth) = completed(test, &client).await;
+        let (txn, fourth) = open_and_complete(test, &client).await;
         assert_eq!(number(fourth), (later + 10_001) * 2_048);
         assert!(test.store().claim_delivery(fourth, txn.id.into()).await.unwrap());
     });
@@ -230,7 +235,7 @@ fn eight_nodes_racing_for_each_delivery_make_one_attempt() {
         let nodes = join_all((0..8).map(|_| test.another_node())).await;
         let client = client_with(test, 50).await;
         for _ in 0..50 {
-            let (pending, id) = completed(test, &client).await;
+            let (pending, id) = open_and_complete(test, &client).await;
             // Each node takes the holder for dead.
             let holder = test.store.shared.node;
             let claims = join_all(nodes.iter().map(|node| async move {

@@ -10,7 +10,9 @@ use sakshi_domain::transaction::CredentialIdentity;
 use super::server::{RedisServer, TIMEOUT};
 use super::{options, standalone, test_store, test_store_with_config};
 use crate::StoreError;
-use crate::conformance::fixture::{RETENTION, audited_balance, client_with, completed, completing, opened, opening};
+use crate::conformance::fixture::{
+    RETENTION, audited_balance, build_completion, build_opening, client_with, open_and_complete, open_pending,
+};
 use crate::conformance::{TestStore, run};
 use crate::redis::RedisStore;
 use crate::{CompleteOutcome, CompleteTransaction, OpenOutcome, PresentedCredential};
@@ -20,13 +22,13 @@ fn a_full_server_refuses_new_records_and_lets_deliveries_end() {
     run(async {
         let test = &test_store_with_config(&["maxmemory-policy noeviction"], RETENTION);
         let client = client_with(test, 10).await;
-        let pending = opened(test, &client).await;
-        let (delivered, id) = completed(test, &client).await;
+        let pending = open_pending(test, &client).await;
+        let (delivered, id) = open_and_complete(test, &client).await;
         test.server.answer(&["CONFIG", "SET", "maxmemory", "1"]);
         let credential = Some(PresentedCredential { digest: CredentialIdentity([3; 32]), holder_bound: false });
-        let complete = CompleteTransaction { credential, ..completing(pending.id, 1) };
+        let complete = CompleteTransaction { credential, ..build_completion(pending.id, 1) };
         for _ in 0..3 {
-            assert_eq!(test.store().open_transaction(opening(test, &client)).await, Err(StoreError::Full));
+            assert_eq!(test.store().open_transaction(build_opening(test, &client)).await, Err(StoreError::Full));
             assert_eq!(test.store().complete_transaction(complete.clone()).await, Err(StoreError::Full));
             assert_eq!(test.store().check().await, Err(StoreError::Full));
         }
@@ -48,7 +50,7 @@ fn a_nearly_full_server_opens_no_transaction_and_lets_others_end() {
     run(async {
         let test = &test_store_with_config(&["maxmemory-policy noeviction", "maxmemory 64mb"], RETENTION);
         let client = client_with(test, 10).await;
-        let pending = opened(test, &client).await;
+        let pending = open_pending(test, &client).await;
         let set_maxmemory = |bytes: &str| test.server.answer(&["CONFIG", "SET", "maxmemory", bytes]);
         // A fiftieth of this is more than the buffers of connections vary by.
         test.server.answer(&["SETRANGE", "ballast", "30000000", "x"]);
@@ -69,12 +71,12 @@ fn a_nearly_full_server_opens_no_transaction_and_lets_others_end() {
         for _ in 0..25 {
             assert_eq!(test.store().check().await, Ok(()));
         }
-        assert_eq!(test.store().open_transaction(opening(test, &client)).await, Err(StoreError::Full));
-        let outcome = test.store().complete_transaction(completing(pending.id, 1)).await.unwrap();
+        assert_eq!(test.store().open_transaction(build_opening(test, &client)).await, Err(StoreError::Full));
+        let outcome = test.store().complete_transaction(build_completion(pending.id, 1)).await.unwrap();
         assert!(matches!(outcome, CompleteOutcome::Completed { repeated: false, .. }), "{outcome:?}");
         set_maxmemory("64mb");
         assert_eq!(test.store().check().await, Ok(()));
-        opened(test, &client).await;
+        open_pending(test, &client).await;
     });
 }
 
@@ -85,7 +87,7 @@ fn a_server_that_fills_up_charges_only_for_opened_transactions() {
         let client = client_with(test, 100_000).await;
         let (mut opened, mut full) = (0, 0);
         while full < 200 {
-            let opens = (0..200).map(|_| test.store().open_transaction(opening(test, &client)));
+            let opens = (0..200).map(|_| test.store().open_transaction(build_opening(test, &client)));
             for outcome in join_all(opens).await {
                 match outcome {
                     Ok(OpenOutcome::Opened { .. }) => opened += 1,
@@ -115,7 +117,7 @@ fn a_server_that_became_a_replica_is_unavailable() {
             }
         };
         tokio::time::timeout(TIMEOUT, back).await.unwrap();
-        opened(test, &client).await;
+        open_pending(test, &client).await;
         assert_eq!(audited_balance(test, &client).await, 2);
     });
 }

@@ -20,7 +20,7 @@ use super::inventory::{use_every_operation, use_leases};
 use super::server::RedisServer;
 use super::{key_names, options, standalone, test_clock, test_store};
 use crate::conformance::fixture::RETENTION;
-use crate::conformance::reseal::pass;
+use crate::conformance::reseal::reseal_store;
 use crate::conformance::{ClockedStore, TestStore, run};
 use crate::embedded::{EmbeddedOptions, EmbeddedStore};
 use crate::engine::embedded::EmbeddedEngine;
@@ -190,7 +190,7 @@ async fn assert_whole(store: &Store, engine: &dyn Engine, resealing: &Store, abs
         assert_eq!((record.previous, record.hash), (previous, previous.followed_by(&record.entry)));
         previous = record.hash;
     }
-    let resealed = pass(resealing).await;
+    let resealed = reseal_store(resealing).await;
     // Outcomes that fixtures build are sealed with a key that no node has.
     assert!(resealed.left.keys().all(|key| key.to_string() == "01010101"), "{:?}", resealed.left);
     assert!(resealed.resealed > 10, "{resealed:?}");

@@ -8,8 +8,8 @@ use sakshi_domain::time::Timestamp;
 
 use super::{RedisTestStore, options, standalone, test_store, test_store_with_config};
 use crate::Vault;
-use crate::conformance::fixture::{RETENTION, client_with, opened};
-use crate::conformance::reseal::{filled, pass, read};
+use crate::conformance::fixture::{RETENTION, client_with, open_pending};
+use crate::conformance::reseal::{fill_store, read_values, reseal_store};
 use crate::conformance::{TestStore, run};
 use crate::engine::redis::RedisEngine;
 use crate::engine::{Answers, Applied, Batch, Column, ColumnKind, Engine, Op, Query, ScanFrom, Scanned, Table};
@@ -63,24 +63,24 @@ fn after_a_pass_the_new_key_alone_opens_every_value() {
     let old = test_vault(&[7]);
     let has_old = || dump(&test).windows(4).any(|window| window == old.sealing_key().0);
     run(async {
-        let filled = filled(&test, &old).await;
+        let filled = fill_store(&test, &old).await;
         test.store().publish_snapshot(b"{}".to_vec()).await.unwrap();
-        let before = read(test.store(), &old, &filled).await;
+        let before = read_values(test.store(), &old, &filled).await;
         assert!(has_old());
         let (store, both) = successor(&test, &test.store, &[8, 7]).await;
         let ends_before = read_ends(&test).await;
         for table in ALL.iter().filter(|table| has_sealed_values(table)) {
             assert!(ends_before.keys().any(|(kind, ..)| *kind == table.name), "{table:?} has no record");
         }
-        assert_eq!(read(&store, &both, &filled).await, before);
-        let first = pass(&store).await;
+        assert_eq!(read_values(&store, &both, &filled).await, before);
+        let first = reseal_store(&store).await;
         assert!(first.resealed > 0 && first.left.is_empty(), "{first:?}");
         assert!(!has_old());
         assert_eq!(read_ends(&test).await, ends_before);
-        let second = pass(&store).await;
+        let second = reseal_store(&store).await;
         assert!(second.resealed == 0 && second.left.is_empty() && second.looked_at > 60, "{second:?}");
         let (store, new) = successor(&test, &store, &[8]).await;
-        assert_eq!(read(&store, &new, &filled).await, before);
+        assert_eq!(read_values(&store, &new, &filled).await, before);
     });
 }
 
@@ -89,15 +89,15 @@ fn a_pass_with_lost_replies_reseals_every_value() {
     let test = test_store();
     run(async {
         let old = test_vault(&[7]);
-        let filled = filled(&test, &old).await;
-        let before = read(test.store(), &old, &filled).await;
+        let filled = fill_store(&test, &old).await;
+        let before = read_values(test.store(), &old, &filled).await;
         let (store, both) = successor(&test, &test.store, &[8, 7]).await;
         store.shared.faults.replies_are_lost.store(true, Ordering::SeqCst);
-        let first = pass(&store).await;
+        let first = reseal_store(&store).await;
         assert!(first.left.is_empty() && first.resealed > 60, "{first:?}");
-        let second = pass(&store).await;
+        let second = reseal_store(&store).await;
         assert_eq!((second.resealed, second.left.len()), (0, 0));
-        assert_eq!(read(&store, &both, &filled).await, before);
+        assert_eq!(read_values(&store, &both, &filled).await, before);
     });
 }
 
@@ -145,7 +145,7 @@ fn a_changed_value_is_not_overwritten_and_an_unopenable_one_is_reported() {
     let test = test_store();
     run(async {
         let client = client_with(&test, 5).await;
-        let pending = opened(&test, &client).await;
+        let pending = open_pending(&test, &client).await;
         let key = transaction::transaction(pending.id);
         let shared = &test.store.shared;
         let terms = async || {
@@ -168,15 +168,15 @@ fn a_changed_value_is_not_overwritten_and_an_unopenable_one_is_reported() {
             pending.id.as_bytes(),
             &old.open(pending.id.as_bytes(), &crate::Sealed::from_bytes(terms().await).unwrap()).unwrap(),
         );
-        let result = pass(&store_that_changes_to(again.as_bytes().to_vec())).await;
+        let result = reseal_store(&store_that_changes_to(again.as_bytes().to_vec())).await;
         assert_eq!(terms().await, again.as_bytes());
         assert_eq!(result.left.into_iter().collect::<Vec<_>>(), [(old.sealing_key(), 1)]);
         let store = store_that_changes_to(b"four bytes and some more".to_vec());
         for _ in 0..2 {
-            pass(&store).await;
+            reseal_store(&store).await;
             assert_eq!(terms().await, b"four bytes and some more");
         }
-        let result = pass(&store).await;
+        let result = reseal_store(&store).await;
         let left: Vec<_> = result.left.into_iter().map(|(key, values)| (key.to_string(), values)).collect();
         assert_eq!(left, [("666f7572".to_owned(), 1)]);
         assert!(store.load_transaction(pending.id).await.is_err());

@@ -8,8 +8,8 @@ use sakshi_domain::ids::ClientId;
 
 use super::server::groups::RedisCluster;
 use super::{RedisTestStore, connect_store, options, standalone, test_store};
-use crate::conformance::fixture::{RETENTION, app, client_with, completed, grant};
-use crate::conformance::next_schema::{self, is_walked_up, kinds, of, records};
+use crate::conformance::fixture::{RETENTION, app, client_with, grant, open_and_complete};
+use crate::conformance::next_schema::{self, assert_migrated, kinds, records, with_table};
 use crate::conformance::{TestStore, run};
 use crate::engine::redis::{RedisEngine, name};
 use crate::engine::{Applied, Batch, Engine as _, Guard, Op, Query, Value};
@@ -48,8 +48,8 @@ async fn start_frozen_nodes(
 
 /// Returns a batch as written by a node of the next release: a new field, and a record of a new kind.
 fn next_release_batch(client: &ClientId, words: &str) -> Batch {
-    let key = of(&client::client(client), kinds().client);
-    let put = Op::Put(of(&key, kinds().motto), vec![("words", words.into())]);
+    let key = with_table(&client::client(client), kinds().client);
+    let put = Op::Put(with_table(&key, kinds().motto), vec![("words", words.into())]);
     Batch::new(
         vec![Guard::Present(key.clone())],
         vec![put, Op::Set(key, vec![("tier", words.into()), ("name", words.into())])],
@@ -58,9 +58,11 @@ fn next_release_batch(client: &ClientId, words: &str) -> Batch {
 
 /// Returns the fields that the next release adds, as it reads them.
 async fn next_release_fields(store: &RedisStore, client: &ClientId) -> [Option<Value>; 3] {
-    let key = of(&client::client(client), kinds().client);
-    let mut found =
-        engine(store).read(vec![Query::Record(key.clone()), Query::Record(of(&key, kinds().motto))]).await.unwrap();
+    let key = with_table(&client::client(client), kinds().client);
+    let mut found = engine(store)
+        .read(vec![Query::Record(key.clone()), Query::Record(with_table(&key, kinds().motto))])
+        .await
+        .unwrap();
     let (record, motto) = (found.record().unwrap().unwrap(), found.record().unwrap());
     let field = |name| record.fields.get(name).cloned();
     [field("tier"), field("name"), motto.and_then(|motto| motto.fields.get("words").cloned())]
@@ -118,7 +120,7 @@ fn two_releases_work_side_by_side_until_the_upgrade_is_finished() {
             "newer fields and kinds are left out"
         );
         next.move_credits(client.clone(), grant(1, "by the next release")).await.unwrap();
-        completed(&test, &client).await;
+        open_and_complete(&test, &client).await;
         assert_eq!(
             (test.store().balance(client.clone()).await, next.balance(client.clone()).await),
             (Ok(Some(9)), Ok(Some(9)))
@@ -137,7 +139,7 @@ fn two_releases_work_side_by_side_until_the_upgrade_is_finished() {
 
         let finished = next.finish_upgrade().await.unwrap();
         assert_eq!((finished.state, finished.changed), (FinishState::Finished, 2));
-        is_walked_up(&engine(&next), &client).await;
+        assert_migrated(&engine(&next), &client).await;
         assert_eq!(next.finish_upgrade().await.unwrap().state, FinishState::Nothing);
         engine(&next).commit(vec![next_release_batch(&client, "late")]).await.unwrap();
         assert_eq!(next_release_fields(&next, &client).await, ["late"; 3].map(|text| Some(text.into())));
@@ -165,7 +167,7 @@ async fn check_frozen_nodes<S>(test: &RedisTestStore<S>, servers: impl Fn() -> R
         matches!(&refused, Err(StoreError::OtherSchema(reason)) if reason.contains("newer release")),
         "{refused:?}"
     );
-    is_walked_up(&engine(&finisher), &client).await;
+    assert_migrated(&engine(&finisher), &client).await;
     // From then on the node sends nothing, not even a heartbeat.
     let read = RedisEngine::new(Arc::clone(&this)).read(vec![Query::Record(client::client(&client))]).await;
     assert!(matches!(read, Err(StoreError::OtherSchema(_))));
@@ -214,7 +216,7 @@ fn another_node_finishes_an_interrupted_upgrade() {
         let finished = next.finish_upgrade().await.unwrap();
         assert_eq!((finished.state, finished.changed), (FinishState::Finished, 10));
         for client in clients {
-            is_walked_up(&engine(&next), &client).await;
+            assert_migrated(&engine(&next), &client).await;
         }
     });
 }
@@ -248,7 +250,7 @@ fn unknown_fields_are_ignored_and_preserved() {
         let client = client_with(&test, 5).await;
         let hash = String::from_utf8(name(&client::client(&client))).unwrap();
         test.server.answer(&["HSET", &hash, "tier", "first"]);
-        completed(&test, &client).await;
+        open_and_complete(&test, &client).await;
         test.store().move_credits(client.clone(), grant(3, "more")).await.unwrap();
         assert_eq!(test.store().balance(client.clone()).await, Ok(Some(7)));
         assert_eq!(test.server.answer(&["HGET", &hash, "tier"]).text().as_deref(), Some("first"));

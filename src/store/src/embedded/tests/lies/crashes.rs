@@ -60,7 +60,7 @@ fn judge(recording: &Recording, directory: &Path, case: &Case) -> Option<Embedde
     let step = answered.map_or("nothing", |number| recording.states[number].step);
     match result {
         ReadResult::Content(content) if answered.is_none() => {
-            assert!(is_new(&content), "{} {}", case.at, case.description)
+            assert!(is_new(&content), "{} {}", case.at, case.description);
         }
         ReadResult::Content(content) => {
             let (answered, states) = (answered.unwrap(), states_with(recording, &content).collect::<Vec<_>>());

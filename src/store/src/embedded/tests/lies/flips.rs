@@ -54,7 +54,7 @@ pub(super) fn count_effect(
     match open(directory) {
         Err(error) => assert!(!error.to_string().contains("panicked"), "{}: {error}", case.description),
         Ok(store) => {
-            (effect, differences) = Effect::on(reference, &take_reading(&store, recording));
+            (effect, differences) = Effect::compare(reference, &take_reading(&store, recording));
             let result = read_all(&store, &recording.keys);
             let states: Vec<usize> = if let ReadResult::Content(content) = &result {
                 states_with(recording, content).collect()

@@ -113,7 +113,7 @@ impl Recorder {
 }
 
 impl Witness for Recorder {
-    async fn answered(&mut self, step: &'static str) {
+    async fn record(&mut self, step: &'static str) {
         self.record_state(step);
     }
 }
@@ -162,7 +162,7 @@ impl Recording {
         run(async {
             let mut test = open(directory, &clock);
             recorder.record_state("the creation of the store");
-            let mut business = Business::found(&test, recorder).await;
+            let mut business = Business::create(&test, recorder).await;
             business.work(&test, recorder).await;
             recorder.checkpoint();
             business.work(&test, recorder).await;
