@@ -8,13 +8,13 @@ use sakshi_trace::invariant::{Broken, Part, ensure};
 /// The error when a stored outcome cannot be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RevealError {
-    /// It cannot be decrypted.
+    /// No configured key decrypts the outcome.
     #[error(transparent)]
     Vault(#[from] VaultError),
-    /// Its content is not an outcome.
+    /// The decrypted bytes are not an outcome.
     #[error("the sealed outcome is malformed")]
     Malformed,
-    /// It belongs to another record.
+    /// The outcome belongs to another record.
     #[error(transparent)]
     Broken(#[from] Broken),
 }

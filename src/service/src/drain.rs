@@ -59,7 +59,7 @@ impl Drain {
     /// Counts a request until the permit is dropped.
     #[must_use]
     pub fn enter(&self) -> UnderWay {
-        self.under_way.enter_anyway()
+        self.under_way.enter_unbounded()
     }
 
     /// Returns the number of requests in flight.
@@ -70,7 +70,7 @@ impl Drain {
 
     /// Waits until no request is in flight, for `time` at most; returns the number left.
     pub async fn finish(&self, time: Duration) -> usize {
-        self.under_way.emptied(time).await
+        self.under_way.wait_until_empty(time).await
     }
 }
 

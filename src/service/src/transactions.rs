@@ -45,7 +45,7 @@ pub async fn open_transaction(
         return Ok(CreationAnswer::Replayed(json));
     }
     caller.recheck().await?;
-    if service.transactions.is_short(&caller.client, CREDITS_PER_VERIFICATION).await? {
+    if service.transactions.lacks_credits(&caller.client, CREDITS_PER_VERIFICATION).await? {
         // No intent is signed for a transaction that will not be opened.
         return Err(ServiceError::InsufficientCredits);
     }
@@ -82,7 +82,7 @@ pub async fn open_transaction(
 /// does not sign for requests that it then refuses.
 fn new_id(service: &Service, client: &ClientId) -> Result<TxnId, ServiceError> {
     let id = service.transactions.new_id(client);
-    service.transactions.expect_room(id)?;
+    service.transactions.check_room(id)?;
     Ok(id)
 }
 
