@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{Answer, Failure};
-use sakshi_outbound::recent::Recent;
+use sakshi_outbound::recent::RecentCounts;
 
 /// The code of an authority whose face authentication is down.
 const SERVICE_DOWN: &str = "306";
@@ -14,7 +14,7 @@ const HTTP_ERROR: &str = "307";
 /// Counter of the identity app's answers.
 #[derive(Debug, Default)]
 pub struct AuthorityAnswers {
-    recent: Recent<3>,
+    recent: RecentCounts<3>,
     last: Mutex<Option<Timestamp>>,
 }
 

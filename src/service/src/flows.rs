@@ -12,7 +12,7 @@ use sakshi_domain::flow::flow_state::FlowState;
 use sakshi_domain::flow::header::FlowHeader;
 use sakshi_domain::flow::wealth_consent::{WealthConsent, WealthTerms};
 use sakshi_domain::request_id::RequestId;
-use sakshi_outbound::upstream::wealth::AskedConsent;
+use sakshi_outbound::upstream::wealth::RequestedConsent;
 use sakshi_outbound::upstream::{Upstream, doclocker, esign, estamp, wealth};
 use sakshi_store::{CreateOutcome, OpenFlow};
 use sakshi_wire::doclocker::{DocLockerInitRequest, DocLockerResponse};
@@ -107,7 +107,7 @@ pub async fn request_consent(
 ) -> Result<CreationAnswer<WealthConsentResponse>, ServiceError> {
     let order = async |header: FlowHeader| {
         consents::keep(service, declared("wealth", &header, vec![], &asked.consent.0)).await?;
-        let AskedConsent { handle, page } = wealth::order(upstream, &header, &asked.consent.0).await?;
+        let RequestedConsent { handle, page } = wealth::order(upstream, &header, &asked.consent.0).await?;
         let answer =
             WealthConsentResponse { unique_identifier: header.id, consent_handle: handle.clone(), request_url: page };
         Ok(Ordered {

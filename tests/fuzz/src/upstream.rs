@@ -6,7 +6,7 @@ use sakshi_domain::checks::{CHECKS, CheckQuery, CheckStatus, DetailForm, DetailV
 use sakshi_domain::flow::consent_given::ConsentGiven;
 use sakshi_domain::limits::URL_CHARS_MAX;
 use sakshi_outbound::upstream::UpstreamError;
-use sakshi_outbound::upstream::fuzzing::{asked_consent, checked, locker_page, signing_pages};
+use sakshi_outbound::upstream::fuzzing::{parse_check, parse_consent, parse_locker_page, parse_signing_pages};
 use sakshi_wire::esign::EsignOutcome;
 use sakshi_wire::{PageUrl, read_report};
 use serde_json::json;
@@ -63,14 +63,15 @@ pub(crate) fn answers(data: &[u8]) {
     let Some((&first, body)) = data.split_first() else { return };
     let Some((kind, _)) = choice(&[first.wrapping_sub(b'A')], 3 + CHECKS.len()) else { return };
     match kind {
-        0 => assert!(told(locker_page(body)).is_none_or(|page| is_page(&page))),
-        1 => assert!(told(asked_consent(body)).is_none_or(|asked| asked.page.is_none_or(|page| is_page(&page)))),
+        0 => assert!(told(parse_locker_page(body)).is_none_or(|page| is_page(&page))),
+        1 => assert!(told(parse_consent(body)).is_none_or(|asked| asked.page.is_none_or(|page| is_page(&page)))),
         2 => assert!(
-            told(signing_pages(body, document())).is_none_or(|pages| pages.len() == 2 && pages.iter().all(is_page))
+            told(parse_signing_pages(body, document()))
+                .is_none_or(|pages| pages.len() == 2 && pages.iter().all(is_page))
         ),
         _ => {
             let query = &queries()[kind - 3];
-            let Some(result) = told(checked(body, query)) else { return };
+            let Some(result) = told(parse_check(body, query)) else { return };
             assert!(result.status != CheckStatus::NotFound || result.details.iter().all(Option::is_none));
             for (known, value) in query.check.details.iter().zip(&result.details) {
                 match (known.form, value) {
