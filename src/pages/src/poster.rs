@@ -167,7 +167,7 @@ impl About {
     async fn of(service: &Service, event: &Event) -> Self {
         let organiser = Organiser::of(service, event).await;
         let logo = match organiser.as_ref().and_then(|organiser| organiser.logo) {
-            Some(logo) => Names::logo(service, logo).await.ok().flatten(),
+            Some(logo) => Names::load_logo(service, logo).await.ok().flatten(),
             None => None,
         };
         let texts = Texts::of(event.terms.language);

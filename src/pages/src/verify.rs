@@ -12,7 +12,7 @@ use sakshi_actors::View;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::limits::PAGE_SIGNATURE_COST;
 use sakshi_domain::transaction::Pending;
-use sakshi_service::transactions::{kept_intent, note_page};
+use sakshi_service::transactions::{load_stored_intent, note_page};
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::error::ApiError;
 use sakshi_web::html::private;
@@ -94,7 +94,7 @@ enum IntentSource {
 impl IntentSource {
     async fn or_kept(self, service: &Service, id: Option<TxnId>) -> Self {
         match (self, id) {
-            (Self::Nothing, Some(id)) => kept_intent(service, id).await.map_or(Self::Nothing, Self::Kept),
+            (Self::Nothing, Some(id)) => load_stored_intent(service, id).await.map_or(Self::Nothing, Self::Kept),
             (known, _) => known,
         }
     }
@@ -115,14 +115,14 @@ impl Intents<'_> {
         let now = service.clock.now();
         let again = match known {
             IntentSource::Shown(intent) => return Ok(intent),
-            IntentSource::Kept(kept) => service.authority.intent_again(pending, &kept, now),
+            IntentSource::Kept(kept) => service.authority.rebuild_intent(pending, &kept, now),
             IntentSource::Nothing => None,
         };
         let jwt = match again {
             Some(jwt) => jwt,
             None => {
                 rates.pages.take_extra(&rates.client_address(request), PAGE_SIGNATURE_COST)?;
-                service.authority.intent(pending, now).await?.jwt
+                service.authority.sign_intent(pending, now).await?.jwt
             }
         };
         PageIntents::of(request).keep(pending.id, jwt, now)

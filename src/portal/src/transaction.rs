@@ -20,7 +20,7 @@ use sakshi_outbound::client::WebhookClient;
 use sakshi_pages::qr_code::QrCode;
 use sakshi_pages::text::Texts;
 use sakshi_pages::time_left::TimeLeft;
-use sakshi_service::transactions::{self, kept_intent, outcome_body};
+use sakshi_service::transactions::{self, load_stored_intent, outcome_body};
 use sakshi_service::verifications::reference;
 use sakshi_service::{Service, ServiceError};
 use sakshi_store::{CompletedRecord, TransactionSummary};
@@ -279,10 +279,11 @@ pub(crate) async fn send_again(
 async fn waiting(service: &Service, pending: &Pending) -> Result<Stage, ApiError> {
     let now = service.clock.now();
     let authority = &service.authority;
-    let again = kept_intent(service, pending.id).await.and_then(|kept| authority.intent_again(pending, &kept, now));
+    let again =
+        load_stored_intent(service, pending.id).await.and_then(|kept| authority.rebuild_intent(pending, &kept, now));
     let intent = match again {
         Some(jwt) => jwt,
-        None => authority.intent(pending, now).await?.jwt,
+        None => authority.sign_intent(pending, now).await?.jwt,
     };
     let way = match pending.terms.channel {
         Channel::Web | Channel::Qr => {

@@ -1,7 +1,7 @@
-//! A list of an event's guests, read from the store and opened a slice at a time.
+//! A list of an event's guests, read from the store and decrypted one slice at a time.
 //!
 //! A guest may have shared a photo of megabytes, so a slice is bounded in bytes as well as in rows. Large slices are
-//! opened off the HTTP workers.
+//! decrypted off the HTTP workers.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::error::ServiceError;
 use crate::registration_codes::code_of;
 use crate::service::Service;
 
-/// The guests of an event who are still to be read.
+/// The guests of an event that are not read yet.
 pub struct GuestList {
     store: Store,
     vault: Arc<Vault>,
@@ -29,7 +29,7 @@ pub struct GuestList {
     owners: OwnerPath,
     event: EventId,
     secret: EventSecret,
-    /// Number of guests before the next one.
+    /// Number of guests before the next guest.
     after: u64,
     /// Maximum number of guests left to read.
     left: u32,
@@ -52,13 +52,13 @@ impl GuestList {
         Self { store, vault, cpu, owners: caller.owners(), event: event.id, secret: event.terms.secret, after, left }
     }
 
-    /// Returns true once all have been read, of `total` guests.
+    /// Returns true when all guests have been read; `total` is the number of the event's guests.
     #[must_use]
     pub fn is_read(&self, total: u64) -> bool {
         self.left == 0 || self.after >= total
     }
 
-    /// Converts every guest, in as many slices as needed; also returns the number of guests on all pages.
+    /// Reads all slices and converts every guest. Also returns the number of guests on all pages.
     ///
     /// # Errors
     /// As [`GuestList::next`].
@@ -76,10 +76,11 @@ impl GuestList {
         }
     }
 
-    /// Reads the next guests and converts them: on this thread when they are small.
+    /// Reads and converts the next slice, on this thread if it is small.
     ///
     /// # Errors
-    /// A store error, a registration that does not open, or no processor time.
+    /// Any error of the store; [`ServiceError::Internal`] when a registration cannot be decrypted;
+    /// [`ServiceError::Overloaded`] without processor time.
     pub async fn next<T: Send + 'static>(
         &mut self,
         make: impl FnOnce(Vec<RegistrationRow>) -> Result<T, ServiceError> + Send + 'static,
@@ -90,19 +91,25 @@ impl GuestList {
         let bytes: usize = found.items.iter().map(|guest| guest.outcome.size()).sum();
         let (vault, secret) = (Arc::clone(&self.vault), self.secret);
         let work = move || {
-            make(found.items.into_iter().map(|guest| revealed(&vault, &secret, guest)).collect::<Result<_, _>>()?)
+            make(
+                found
+                    .items
+                    .into_iter()
+                    .map(|guest| open_registration(&vault, &secret, guest))
+                    .collect::<Result<_, _>>()?,
+            )
         };
         let made =
             if bytes <= GUEST_SLICE_INLINE_BYTES { work() } else { self.cpu.run(self.owners.clone(), work).await? }?;
         self.after += u64::from(rows);
-        // Guests may have been removed since the list was begun.
+        // Guests may have been removed since the first slice.
         self.left = if rows == 0 { 0 } else { self.left - rows };
         Ok(Slice { made, total: found.total })
     }
 }
 
-/// Opens a registration: the guest with the shared details.
-pub(crate) fn revealed(
+/// Decrypts a registration, and builds the row of its guest with the shared details.
+pub(crate) fn open_registration(
     vault: &Vault,
     secret: &EventSecret,
     registration: Registration,

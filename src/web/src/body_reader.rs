@@ -106,7 +106,7 @@ impl BodyReader<'_> {
                         continue;
                     }
                 },
-                () = permit.revoked() => return Err(BodyError::BudgetExhausted),
+                () = permit.wait_until_revoked() => return Err(BodyError::BudgetExhausted),
             };
             if chunk.len() > self.limit - buffer.length {
                 return Err(BodyError::TooLarge);
@@ -276,13 +276,13 @@ mod tests {
         let (reader, declared) = (reader(&budget), declaring("90000"));
         let mut withheld = Box::pin(reader.read(sender(1), declared, begun));
         assert!((&mut withheld).now_or_never().is_none());
-        assert_eq!(budget.held(), 1_000);
+        assert_eq!(budget.bytes_held(), 1_000);
         let received = reader.read(sender(2), declaring("6000"), chunks(6)).await.unwrap();
-        assert_eq!((received.bytes.len(), budget.held()), (6_000, 7_000));
+        assert_eq!((received.bytes.len(), budget.bytes_held()), (6_000, 7_000));
         drop((withheld, received.bytes));
-        assert_eq!(budget.held(), 6_000, "the permit is kept for what was parsed out of it");
+        assert_eq!(budget.bytes_held(), 6_000, "the permit is kept for what was parsed out of it");
         drop(received.permit);
-        assert_eq!(budget.held(), 0);
+        assert_eq!(budget.bytes_held(), 0);
     }
 
     #[actix_rt::test]
@@ -309,10 +309,10 @@ mod tests {
         let budget = budget(MAPPED_FROM + 20_000);
         let reader = reader(&budget);
         let received = reader.read(sender(1), None, chunks(10)).await.unwrap();
-        assert!(received.bytes.len() == 10_000 && budget.held() <= MAPPED_FROM);
+        assert!(received.bytes.len() == 10_000 && budget.bytes_held() <= MAPPED_FROM);
         drop(received);
         assert_eq!(reader.read(sender(1), None, chunks(95)).await.unwrap_err(), BodyError::BudgetExhausted);
-        assert_eq!(budget.held(), 0);
+        assert_eq!(budget.bytes_held(), 0);
     }
 
     #[actix_rt::test]
@@ -323,7 +323,7 @@ mod tests {
         assert!((&mut large).now_or_never().is_none());
         let small = reader.read(sender(2), declaring("3000"), chunks(3)).await.unwrap();
         assert_eq!(
-            (large.await.unwrap_err(), small.bytes.len(), budget.held()),
+            (large.await.unwrap_err(), small.bytes.len(), budget.bytes_held()),
             (BodyError::BudgetExhausted, 3_000, 3_000)
         );
     }
@@ -338,7 +338,7 @@ mod tests {
             );
         }
         assert_eq!(reader(&budget).read(sender(1), None, chunks(101)).await.unwrap_err(), BodyError::TooLarge);
-        assert_eq!(budget.held(), 0);
+        assert_eq!(budget.bytes_held(), 0);
     }
 
     #[tokio::test(start_paused = true)]
@@ -347,7 +347,7 @@ mod tests {
         for (bytes, seconds) in [(&[b'a'; 100][..], 10), (&[b'a'; 1_100][..], 30)] {
             let began = Instant::now();
             let fault = reader(&budget).read(sender(1), declaring("90000"), drip(bytes)).await.unwrap_err();
-            assert_eq!((fault, began.elapsed().as_secs(), budget.held()), (BodyError::TooSlow, seconds, 0));
+            assert_eq!((fault, began.elapsed().as_secs(), budget.bytes_held()), (BodyError::TooSlow, seconds, 0));
         }
     }
 
@@ -356,6 +356,6 @@ mod tests {
         let budget = budget(usize::MAX);
         let broken = chunks(3).chain(stream::iter([Err(PayloadError::Incomplete(None))]));
         assert_eq!(reader(&budget).read(sender(1), declaring("9000"), broken).await.unwrap_err(), BodyError::Broken);
-        assert_eq!(budget.held(), 0);
+        assert_eq!(budget.bytes_held(), 0);
     }
 }

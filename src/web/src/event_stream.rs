@@ -121,7 +121,7 @@ pub fn stream_of<S: Serialize>(
         let event = tokio::select! {
             biased;
             () = sleep_until(ends) => Next::End,
-            () = drain.begun() => Next::End,
+            () = drain.wait_until_begun() => Next::End,
             event = next() => event,
         };
         let (text, more) = event.text();

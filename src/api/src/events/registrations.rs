@@ -44,7 +44,7 @@ pub(crate) async fn list(
     let page = page_of(request.query_string())?;
     let event = own_event(&service, &caller.app.app_id, &path).await?;
     let permit = service.memory.answers.permit(caller.owners(), Stage::Leaving);
-    let watch = close_connection_when(&request, permit.revoked());
+    let watch = close_connection_when(&request, permit.wait_until_revoked());
     let list = GuestList::new(&service, &caller, &event, page);
     let mut document = Document {
         path: request.path().to_owned(),

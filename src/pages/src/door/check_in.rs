@@ -15,7 +15,7 @@ use sakshi_domain::event::{CheckInId, Event, RegistrationCode};
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::limits::DOOR_AFTER_END_MAX;
 use sakshi_domain::time::Timestamp;
-use sakshi_service::check_ins::{CheckInDone, ListedGuest, check_in, guest_with};
+use sakshi_service::check_ins::{CheckInResult, ListedGuest, check_in, guest_with};
 use sakshi_service::doors::{OpenDoor, find_late_door};
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::body::read_bounded;
@@ -108,7 +108,7 @@ pub(crate) async fn post(
 /// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Done {
-    CheckIn(CheckInDone),
+    CheckIn(CheckInResult),
     OldProof,
     NoSuchGuest,
 }
@@ -116,8 +116,8 @@ enum Done {
 impl Done {
     const fn state(self) -> State {
         match self {
-            Self::CheckIn(CheckInDone::Now | CheckInDone::Repeated) => State::In,
-            Self::CheckIn(CheckInDone::Before) => State::Already,
+            Self::CheckIn(CheckInResult::New | CheckInResult::Repeated) => State::In,
+            Self::CheckIn(CheckInResult::AlreadyCheckedIn) => State::Already,
             Self::OldProof => State::Old,
             Self::NoSuchGuest => State::Unknown,
         }
@@ -136,7 +136,7 @@ async fn checked(
         let guest = guest_with(service, event, code).await?;
         let done = match &guest {
             None => Done::NoSuchGuest,
-            Some(ListedGuest { check_in: Some(_), .. }) => Done::CheckIn(CheckInDone::Before),
+            Some(ListedGuest { check_in: Some(_), .. }) => Done::CheckIn(CheckInResult::AlreadyCheckedIn),
             Some(_) => Done::OldProof,
         };
         return Ok((done, guest));
@@ -161,7 +161,7 @@ fn answer(open: &OpenDoor, code: RegistrationCode, done: Done, guest: Option<Lis
         name: guest.map(|guest| guest.name).unwrap_or_default(),
         photo: photo(open, code),
         registered: counts.registrations,
-        inside: counts.checked_in + u32::from(done == Done::CheckIn(CheckInDone::Now)),
+        inside: counts.checked_in + u32::from(done == Done::CheckIn(CheckInResult::New)),
     }
 }
 

@@ -9,7 +9,7 @@ use base64::prelude::BASE64_STANDARD;
 use sakshi_authority::claims::credential_name;
 use sakshi_domain::claims::Claim;
 use sakshi_domain::event::RegistrationCode;
-use sakshi_service::check_ins::{each_guest, find_guest, guests_after};
+use sakshi_service::check_ins::{find_guest, for_each_guest, guests_after};
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::error::ApiError;
 use sakshi_web::html::private;
@@ -75,7 +75,7 @@ pub(crate) async fn list(
 /// Returns one bit per guest.
 async fn bits(service: &Service, open: &sakshi_service::doors::OpenDoor) -> Result<String, ServiceError> {
     let mut bits: Vec<u8> = Vec::new();
-    each_guest(&service.store, open.event.id, |guest| {
+    for_each_guest(&service.store, open.event.id, |guest| {
         let place = usize::try_from(guest.number - 1).unwrap_or(usize::MAX);
         if place / 8 >= bits.len() {
             bits.push(0);

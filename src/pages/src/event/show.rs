@@ -9,7 +9,7 @@ use askama::Template;
 use sakshi_domain::event::{Event, EventRefusal};
 use sakshi_domain::time::Timestamp;
 use sakshi_service::entrance::Admission;
-use sakshi_service::transactions::may_pay;
+use sakshi_service::transactions::check_credits;
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::error::ApiError;
 use sakshi_web::html::page;
@@ -136,7 +136,7 @@ fn start_address(admission: &Admission, path: &str, further: Option<&str>) -> St
 /// Refuses a guest who could not start. Only the start itself decides; this avoids a button that would fail.
 fn may_start(event: &Event, admission: Option<&Admission>) -> Result<(), ServiceError> {
     admission.ok_or(ServiceError::CodeExpired)?;
-    may_pay(event)
+    check_credits(event)
 }
 
 /// Adds these cookies to a page with a start button.

@@ -58,7 +58,7 @@ pub(super) async fn next(
     query.finish()?;
     let webhook = tokio::select! {
         next = inboxes.next(&caller.app.app_id, &path, after, wait) => next.map_err(|error| refusal(&error))?,
-        () = service.drain.begun() => None,
+        () = service.drain.wait_until_begun() => None,
         () = caller.until_revoked() => return Err(ServiceError::Unauthorized.into()),
     };
     Ok(HttpResponse::Ok().json(json!({ "webhook": webhook })))

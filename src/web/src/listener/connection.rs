@@ -175,7 +175,7 @@ impl Connection {
     fn poll_unsent(&mut self, context: &mut Context<'_>, bytes: usize) -> Poll<io::Result<usize>> {
         if self.unsent.is_none() {
             let permit = self.answers.permit(OwnerPath::new([Owner::Address(self.owner)]), Stage::Leaving);
-            let revoked = permit.revoked().boxed_local();
+            let revoked = permit.wait_until_revoked().boxed_local();
             self.unsent = Some(Unsent { permit, revoked, deadline: Box::pin(sleep(ANSWER_STALL_MAX)), sent: 0 });
         }
         let Some(unsent) = &mut self.unsent else { return Poll::Pending };
