@@ -32,7 +32,7 @@ async fn an_app_that_does_not_read_its_answers_is_refused_before_it_takes_the_ro
         ids.push(flow.id.to_string());
     }
     let mut unread = vec![poll_locker(service, app, &ids[0]).await.unwrap()];
-    let bytes = service.memory.answers.held();
+    let bytes = service.memory.answers.bytes_held();
     assert!(bytes >= FILE_BYTES_MAX);
     for _ in 1..ANSWER_BYTES_HELD_MAX / bytes {
         unread.push(poll_locker(service, app, &ids[0]).await.unwrap());

@@ -134,13 +134,13 @@ async fn an_answer_that_is_read_late_arrives_whole() {
         .write_all((get("/large") + "GET /ping HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").as_bytes())
         .await
         .unwrap();
-    while served.answers.held() == 0 {
+    while served.answers.bytes_held() == 0 {
         tokio::task::yield_now().await;
     }
-    assert!(served.answers.held() <= 128 * 1_024, "{}", served.answers.held());
+    assert!(served.answers.bytes_held() <= 128 * 1_024, "{}", served.answers.bytes_held());
     let seen = until_closed(&mut client).await;
     assert!(seen.len() > LARGE && seen.ends_with("pong"));
-    assert_eq!(served.answers.held(), 0);
+    assert_eq!(served.answers.bytes_held(), 0);
     served.listener.stop().await;
 }
 
@@ -334,7 +334,7 @@ async fn over_tls_requests_sent_ahead_are_answered_and_large_answers_arrive_whol
     let answers: Vec<&str> = seen.split("HTTP/1.1 200 OK\r\n").skip(1).collect();
     assert_eq!(answers.len(), 5);
     assert!(answers[1].ends_with("one") && answers[3].len() > LARGE && answers[4].ends_with("pong"));
-    assert_eq!(served.answers.held(), 0);
+    assert_eq!(served.answers.bytes_held(), 0);
     served.listener.stop().await;
 }
 
@@ -346,11 +346,11 @@ async fn over_tls_an_unread_answer_is_counted_and_a_client_without_tls_gets_noth
     let socket = served.small_client().await;
     let mut unread = connector.connect(ServerName::try_from("localhost").unwrap(), socket).await.unwrap();
     unread.write_all(get("/large").as_bytes()).await.unwrap();
-    while served.answers.held() == 0 {
+    while served.answers.bytes_held() == 0 {
         tokio::task::yield_now().await;
     }
     drop(unread);
-    while served.answers.held() > 0 {
+    while served.answers.bytes_held() > 0 {
         tokio::task::yield_now().await;
     }
     let mut plain = served.client().await;
