@@ -64,7 +64,7 @@ pub enum ServiceError {
     },
     /// The service is overloaded.
     Overloaded,
-    /// A guest has not scanned the code that the kiosk of the event shows now.
+    /// The guest scanned a code that the kiosk no longer shows, or none.
     CodeExpired,
     /// The guests of an event have spent its credit budget.
     BudgetSpent,
