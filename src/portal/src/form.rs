@@ -65,7 +65,7 @@ impl Form {
     }
 
     pub(super) fn read(bytes: &[u8]) -> Self {
-        Self { pairs: form::read(bytes), ..Self::default() }
+        Self { pairs: form::parse(bytes), ..Self::default() }
     }
 
     /// Returns the value of a field; empty when it has none.
@@ -110,7 +110,7 @@ impl Form {
 
     /// Returns the fields of a request. Fields outside the shape are included, to be refused.
     pub(super) fn sent(&self, shape: &[(&str, Kind)]) -> Sent {
-        form::sent(self.pairs.iter().filter(|(name, _)| name != ONCE), shape)
+        form::request_fields(self.pairs.iter().filter(|(name, _)| name != ONCE), shape)
     }
 
     /// Splits a field of words into one field for each word.

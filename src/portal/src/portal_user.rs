@@ -16,7 +16,7 @@ use sakshi_service::authentication::{Caller, KeyGate};
 use sakshi_service::client_log::append;
 use sakshi_service::{Service, ServiceError};
 use sakshi_store::{SessionDigest, SessionHolder, SessionRecord};
-use sakshi_web::authenticated::refuse_elsewhere;
+use sakshi_web::authenticated::refuse_other_address;
 use sakshi_web::edge::request_id;
 use sakshi_web::error::ApiError;
 use sakshi_web::rate_limit::RateLimits;
@@ -90,7 +90,7 @@ impl PortalUser {
             Err(ApiError::Service(ServiceError::Unauthorized)) => return Self::ended(&id, service).await,
             Err(error) => return Err(error.into()),
         };
-        refuse_elsewhere(request, &caller)?;
+        refuse_other_address(request, &caller)?;
         let Some(client) = service.store.load_client(caller.client.clone()).await? else {
             return Self::ended(&id, service).await;
         };

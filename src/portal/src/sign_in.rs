@@ -16,7 +16,7 @@ use sakshi_service::authentication::KeyGate;
 use sakshi_service::users::{self, SignedIn};
 use sakshi_service::{Service, ServiceError};
 use sakshi_store::SessionHolder;
-use sakshi_web::authenticated::refuse_elsewhere;
+use sakshi_web::authenticated::refuse_other_address;
 use sakshi_web::error::ApiError;
 use sakshi_web::html::with_cookie;
 use sakshi_web::rate_limit::RateLimits;
@@ -149,7 +149,7 @@ async fn by_key(
     let (key, app) = (form.value("key").trim(), sent.app_id.as_str());
     let gate = request.app_data::<Rc<KeyGate>>().ok_or_else(|| ApiError::internal("the portal is not configured"))?;
     let caller = gate.admit(key, app).await?;
-    refuse_elsewhere(request, &caller)?;
+    refuse_other_address(request, &caller)?;
     let client = service.store.load_client(caller.client.clone()).await?.ok_or(ServiceError::Unauthorized)?;
     if !client.portal_key_sign_in {
         return Err(ServiceError::Unauthorized.into());

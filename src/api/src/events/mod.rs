@@ -41,7 +41,7 @@ pub(crate) async fn create(
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     rates.orders.count(&request, &caller.client)?;
-    let idempotent = idempotency::of(&request, &caller, OPERATION, &body.bytes)?;
+    let idempotent = idempotency::idempotent_request(&request, &caller, OPERATION, &body.bytes)?;
     let asked: CreateEventRequest = body.sent.request(service.request_context())?;
     let answered = create_event(&service, caller, asked.terms(service.rules.time_zone), idempotent).await?;
     if let CreationAnswer::New { answer, .. } = &answered {

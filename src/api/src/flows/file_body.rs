@@ -35,7 +35,7 @@ pub(super) async fn receive<T: Body + Send + 'static>(
 ) -> Result<WithFile<T>, ApiError> {
     Query::of(request.query_string()).finish()?;
     check_json(request.headers())?;
-    let key = idempotency::key(request, caller)?;
+    let key = idempotency::read_scope(request, caller)?;
     let (urls, now) = (service.rules.urls, service.clock.now());
     let reader =
         BodyReader { budget: &service.memory.files, limit: FILE_REQUEST_BYTES_MAX, timeout: FILE_REQUEST_ARRIVAL_MAX };

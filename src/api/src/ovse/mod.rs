@@ -53,7 +53,7 @@ pub(crate) async fn init(
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     rates.init.count(&request, &caller.app.app_id)?;
-    let idempotent = idempotency::of(&request, &caller, OPERATION, &body.bytes)?;
+    let idempotent = idempotency::idempotent_request(&request, &caller, OPERATION, &body.bytes)?;
     let asked: InitRequest = body.sent.request(service.request_context())?;
     let request_id = adopt_request_id(&request, asked.request_id.clone());
     let (with_qr, terms) = (asked.qr.0, asked.terms(request_id, caller.app.evidence));
