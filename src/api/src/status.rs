@@ -30,7 +30,7 @@ pub(crate) async fn show(
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     rates.polls.count(&request, &caller.app.app_id)?;
-    Query::of(request.query_string()).finish()?;
+    Query::parse(request.query_string()).finish()?;
     let Status { authority, upstreams, webhooks } = status(&service, &caller).await?;
     let AnswerCounts { answers, service_down, http_errors, last_at } = authority;
     let Webhooks { delivered, failed, waiting } = webhooks;

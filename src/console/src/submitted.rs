@@ -144,7 +144,7 @@ impl FromRequest for Submitted {
             let staff = Staff::extract(&request).await?;
             let mut form = form?;
             let token = form.take(CSRF_FIELD);
-            if staff.csrf_token.is(&token) { Ok(Self { staff, form }) } else { Err(ConsoleError::ForeignForm) }
+            if staff.csrf_token.matches(&token) { Ok(Self { staff, form }) } else { Err(ConsoleError::ForeignForm) }
         })
     }
 }

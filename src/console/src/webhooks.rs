@@ -159,7 +159,7 @@ pub(crate) async fn verifications(
     request: HttpRequest,
 ) -> Result<HttpResponse, ConsoleError> {
     let id: ClientId = path.parse().map_err(|_| ServiceError::NotFound("client"))?;
-    let mut query = Query::of(request.query_string());
+    let mut query = Query::parse(request.query_string());
     let (reference, before) = (query.text("reference"), query.number(&["before"], 0..=u64::MAX, 0));
     query.finish()?;
     let client = client_of(&staff, &id).await?;

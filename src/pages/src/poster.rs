@@ -65,7 +65,7 @@ impl Print {
         app: &AppId,
         event: &str,
     ) -> Result<HttpResponse, ApiError> {
-        let mut query = Query::of(request.query_string());
+        let mut query = Query::parse(request.query_string());
         let is_sheet = matches!(self, Self::Page | Self::Drawing);
         let size =
             if is_sheet { query.one_of("size", [("A4", PaperSize::A4), ("A3", PaperSize::A3)]) } else { PaperSize::A4 };

@@ -246,7 +246,7 @@ impl FromRequest for Submitted {
             // The sender may have withheld the last byte for long.
             user.caller.recheck().await?;
             let token = form.take(CSRF_FIELD).unwrap_or_default();
-            if user.csrf_token.is(&token) { Ok(Self { user, form }) } else { Err(PortalError::ForeignForm) }
+            if user.csrf_token.matches(&token) { Ok(Self { user, form }) } else { Err(PortalError::ForeignForm) }
         })
     }
 }

@@ -82,7 +82,7 @@ impl PortalUser {
         let rates = request.app_data::<Data<RateLimits>>().ok_or_else(missing)?;
         rates.pages.take(&rates.client_address(request))?;
         let gate = request.app_data::<Rc<KeyGate>>().cloned().ok_or_else(missing)?;
-        let id = COOKIE.of(request).ok_or(PortalError::SignIn { ended: false })?;
+        let id = COOKIE.session_id(request).ok_or(PortalError::SignIn { ended: false })?;
         let record = service.store.load_session(id.digest()).await?.ok_or(PortalError::SignIn { ended: true })?;
         let session = Session { gate, record };
         let caller = match session.check().await {

@@ -40,12 +40,12 @@ pub(crate) async fn show(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
-    let mut query = Query::of(request.query_string());
+    let mut query = Query::parse(request.query_string());
     let find = query.text("find").unwrap_or_default();
     let number = query.number(&["page"], 1..=u32::MAX, 1);
     let mut kept = service.store.refusals(user.caller.app.app_id.clone()).await?;
     kept.retain(|refused| find.is_empty() || refused.request_id.as_str() == find);
-    let pages = Pages::of(number, kept.len() as u64);
+    let pages = Pages::new(number, kept.len() as u64);
     let shown = kept.into_iter().skip(((pages.page - 1) * ROWS) as usize).take(ROWS as usize);
     let template = Page {
         layout: user.layout(Section::Verifications, &service),

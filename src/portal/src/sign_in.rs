@@ -194,5 +194,5 @@ pub(crate) async fn leave(submitted: Submitted, service: Data<Service>) -> Resul
     service.store.end_session(user.session.digest()).await?;
     user.log(&service, Action::SignedOut, Vec::new()).await?;
     tracing::info!(app.id = %user.caller.app.app_id, "portal session ended");
-    Ok(with_cookie(redirect("/portal/sign-in?out=1"), &COOKIE.none(is_secure(&service))))
+    Ok(with_cookie(redirect("/portal/sign-in?out=1"), &COOKIE.removal(is_secure(&service))))
 }

@@ -7,7 +7,7 @@ use askama::Template;
 use sakshi_service::Service;
 use sakshi_service::status::{Status, status};
 use sakshi_web::query::Query;
-use sakshi_web::rate_limit::{RateLimits, Standing};
+use sakshi_web::rate_limit::{LimitState, RateLimits};
 
 use super::error::PortalError;
 use super::layout::{Layout, Section, page};
@@ -32,7 +32,7 @@ pub(crate) struct Limit {
 
 /// Returns the limits of this installation.
 pub(crate) fn limits(rates: &RateLimits) -> Vec<Limit> {
-    let line = |(Standing { name, quota, window, .. }, by): (Standing, &'static str)| {
+    let line = |(LimitState { name, quota, window, .. }, by): (LimitState, &'static str)| {
         let time = if window.as_secs() == 1 { "second".to_owned() } else { format!("{} seconds", window.as_secs()) };
         Limit { name, allowed: format!("{quota} in a {time}").replace("in a 60 seconds", "in a minute"), by }
     };
@@ -49,7 +49,7 @@ pub(crate) async fn show(
     service: Data<Service>,
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, PortalError> {
-    Query::of(request.query_string()).finish()?;
+    Query::parse(request.query_string()).finish()?;
     let status = status(&service, &user.caller).await?;
     let mut limits = limits(&rates);
     if let Some(own) = user.caller.limits.requests_per_second {

@@ -94,7 +94,7 @@ impl FromRequest for AuthenticatedBody {
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let caller = Authenticated::from_request(request, payload);
-        let query = Query::of(request.query_string());
+        let query = Query::parse(request.query_string());
         let body = Body::from_request(request, payload);
         Box::pin(async move {
             let Authenticated(caller) = caller.await?;

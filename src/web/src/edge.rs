@@ -58,7 +58,7 @@ pub async fn edge<B: MessageBody + Unpin + 'static>(
     let id = accepted_id(request.headers());
     let docs = request.app_data::<DocsBase>().cloned().unwrap_or_default();
     let connection = request.conn_data::<Rc<ConnectionState>>().cloned();
-    let unread = UnreadBody::of(&mut request, connection.clone());
+    let unread = UnreadBody::wrap(&mut request, connection.clone());
     let length = if unread.is_some() { None } else { Some(declared_length(request.headers()).unwrap_or(0) as u64) };
     let refusal =
         connection.as_ref().and_then(|connection| connection.refusal()).filter(|_| !is_health_check(request.path()));

@@ -18,7 +18,7 @@ use super::error::ApiError;
 use super::rate_limit::RateLimits;
 use super::routing::RouteMetrics;
 
-/// Stored characters of a method.
+/// Maximum number of stored characters of a method.
 const METHOD_CHARS_MAX: usize = 16;
 
 /// Records the refusal of a request, unless the request has no app or the limit of its app is reached.

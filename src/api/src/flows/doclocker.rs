@@ -67,7 +67,7 @@ pub(crate) async fn details(
     service: Data<Service>,
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
-    Query::of(request.query_string()).finish()?;
+    Query::parse(request.query_string()).finish()?;
     rates.polls.count(&request, &caller.app.app_id)?;
     Ok(poll_response(&request, poll_locker(&service, &caller.app, &path).await?))
 }

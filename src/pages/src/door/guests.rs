@@ -52,7 +52,7 @@ pub(crate) async fn list(
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
     let open = entered_at(&service, &request, &path).await?;
-    let mut query = Query::of(request.query_string());
+    let mut query = Query::parse(request.query_string());
     let after = query.number(&["after"], 0..=u64::from(u32::MAX), 0);
     let known = query.number(&["inside"], 0..=u64::from(u32::MAX), u64::from(u32::MAX));
     query.finish()?;

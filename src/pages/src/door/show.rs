@@ -118,7 +118,7 @@ pub(crate) async fn show(
     if !is_entered(&service, &request, &open) {
         return Ok(ask_for_pin(&service, &open, StatusCode::OK, None));
     }
-    let mut query = Query::of(request.query_string());
+    let mut query = Query::parse(request.query_string());
     let words = query.text("q").unwrap_or_default();
     let (code, state) = (query.text("guest").unwrap_or_default(), query.text("state").unwrap_or_default());
     let (done, now) = (query.text("done").and_then(|id| id.parse().ok()), service.clock.now());

@@ -112,7 +112,7 @@ pub(crate) async fn current(
     rates.pages.take(&rates.client_address(&request))?;
     let none = || ApiError::from(ServiceError::NotFound("ticket"));
     let event: EventId = path.parse().map_err(|_| none())?;
-    let mut query = Query::of(request.query_string());
+    let mut query = Query::parse(request.query_string());
     let (code, key) = (query.text("code").unwrap_or_default(), query.text("key").unwrap_or_default());
     query.finish()?;
     let code = code.parse().ok().filter(|code| service.authority.is_ticket_key(event, *code, &key)).ok_or_else(none)?;

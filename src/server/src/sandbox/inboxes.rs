@@ -52,7 +52,7 @@ pub(super) async fn next(
     inboxes: Data<Inboxes>,
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
-    let mut query = Query::of(request.query_string());
+    let mut query = Query::parse(request.query_string());
     let after = query.number(&["after"], 0..=u64::MAX, 0);
     let wait = Duration::from_secs(query.number(&["wait"], 0..=LONG_POLL_SECONDS_MAX, 0));
     query.finish()?;
