@@ -74,7 +74,7 @@ pub(crate) enum Step {
     Move(MoveCredits),
 }
 
-/// What the ledger does after a step of a client.
+/// The next action of the ledger after a step of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// Begin another step.

@@ -62,8 +62,8 @@ impl ReceiverQueue {
     /// Queues a delivery. Returns `false` if a refill must read it later.
     pub(super) fn push(&mut self, delivery: QueuedDelivery, source: Source) -> bool {
         let id = delivery.id;
-        let is_unseen = self.seen_until.is_none_or(|seen| id > seen);
-        if self.queued.len() >= QUEUED_MAX || (self.behind && is_unseen && source == Source::NoticeOrScan) {
+        let is_new = self.seen_until.is_none_or(|seen| id > seen);
+        if self.queued.len() >= QUEUED_MAX || (self.behind && is_new && source == Source::NoticeOrScan) {
             self.behind = true;
             self.missed = Some(self.missed.map_or(id, |missed| missed.min(id)));
             return false;
@@ -127,8 +127,8 @@ impl ReceiverQueue {
     /// Starts a refill if the queue is behind and has room for a batch. Returns the delivery after which to read the
     /// outbox, or `Some(None)` for its beginning.
     pub(super) fn start_refill(&mut self) -> Option<Option<DeliveryId>> {
-        let wanted = self.behind && !self.refilling && self.queued.len() + BATCH <= QUEUED_MAX;
-        wanted.then(|| {
+        let is_needed = self.behind && !self.refilling && self.queued.len() + BATCH <= QUEUED_MAX;
+        is_needed.then(|| {
             self.refilling = true;
             if let Some(DeliveryId(missed)) = self.missed.take() {
                 self.seen_until = self.seen_until.min(Some(DeliveryId(missed.saturating_sub(1))));

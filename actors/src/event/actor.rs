@@ -114,21 +114,21 @@ impl EventActor {
             return;
         };
         let now = Instant::now();
-        let too_early_by = self.notified_at.map_or(Duration::ZERO, |notified_at| {
+        let remaining_wait = self.notified_at.map_or(Duration::ZERO, |notified_at| {
             (notified_at + self.notify_interval()).saturating_duration_since(now)
         });
         let mut notification_due = self.notification_due;
         let notified = latest.send_if_modified(|known| {
             notification_due |= known != event;
             *known = Arc::clone(event);
-            notification_due && too_early_by.is_zero()
+            notification_due && remaining_wait.is_zero()
         });
         if notified {
             self.notified_at = Some(now);
         }
         self.notification_due = notification_due && !notified;
         if self.notification_due {
-            self.refresh(too_early_by, ctx);
+            self.refresh(remaining_wait, ctx);
         }
     }
 

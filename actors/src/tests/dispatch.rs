@@ -112,7 +112,7 @@ impl FakeResolver {
         Arc::new(Self { dark: watch::Sender::new(None), sent: Mutex::default() })
     }
 
-    fn sent(&self) -> Vec<String> {
+    fn sent_origins(&self) -> Vec<String> {
         self.sent.lock().unwrap().clone()
     }
 }
@@ -179,7 +179,7 @@ fn webhooks_wait_for_a_name_unclaimed_and_are_sent_once() {
         for id in &ids {
             assert_eq!(wait_for_outcome(&fixture, *id).await, DeliveryOutcome::Delivered);
         }
-        assert_eq!(resolver.sent(), ["http://lit.example", FakeResolver::DARK, FakeResolver::DARK]);
+        assert_eq!(resolver.sent_origins(), ["http://lit.example", FakeResolver::DARK, FakeResolver::DARK]);
         tree.stop();
         fixture.end().await;
     });
@@ -196,7 +196,7 @@ fn webhooks_whose_name_does_not_resolve_in_time_are_not_sent() {
         for id in ids {
             assert_eq!(wait_for_outcome(&fixture, id).await, DeliveryOutcome::Unresolved);
         }
-        assert!(resolver.sent().is_empty());
+        assert!(resolver.sent_origins().is_empty());
         tree.stop();
         fixture.end().await;
     });
@@ -212,7 +212,7 @@ fn webhooks_that_wait_for_a_name_do_not_delay_a_drain_and_stay_due() {
         assert_eq!(tree.drain(TIMEOUT).await, 0);
         resolver.dark.send_replace(Some(true));
         assert_eq!(tree.drain(TIMEOUT).await, 0);
-        assert!(resolver.sent().is_empty());
+        assert!(resolver.sent_origins().is_empty());
         tree.stop();
         assert_eq!(fixture.unclaimed_deliveries().await, 1);
         fixture.end().await;

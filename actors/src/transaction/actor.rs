@@ -151,8 +151,8 @@ impl TransactionActor {
         tracing::debug!(txn.id = %self.id, "transaction expired");
     }
 
-    /// Notifies the transaction's event, if it has one, of a change to a guest.
-    fn notify_event_of(&self, opened: &Pending) {
+    /// Notifies the event of the transaction, if there is one, of a change to a guest.
+    fn notify_own_event(&self, opened: &Pending) {
         if let Some(event) = opened.event {
             notify_event(&self.context.events, event, None);
         }
@@ -320,7 +320,7 @@ impl TransactionActor {
                         record.verified_at,
                     );
                 }
-                self.notify_event_of(&record.opened);
+                self.notify_own_event(&record.opened);
                 if let Some(delivery) = queued {
                     self.context.dispatcher.do_send(DeliveryQueued(delivery, Some(Box::new(record.clone()))));
                 }
@@ -362,7 +362,7 @@ impl Handler<Inquiry<Expire>> for TransactionActor {
             let view = match outcome? {
                 ExpireOutcome::Expired(pending) => {
                     actor.note_expiry();
-                    actor.notify_event_of(&pending);
+                    actor.notify_own_event(&pending);
                     View::Expired(Arc::new(pending))
                 }
                 ExpireOutcome::AlreadyCompleted(record) => View::Completed(Box::new(record)),

@@ -72,9 +72,9 @@ impl<K: Clone + Eq + Hash> FairSlots<K> {
         timeout(time, receiver).await.ok()?.ok()
     }
 
-    /// Returns the number of slots taken.
+    /// Returns the number of slots in use.
     #[must_use]
-    pub fn taken(&self) -> usize {
+    pub fn in_use(&self) -> usize {
         let state = self.lock();
         state.total - state.free
     }
@@ -85,13 +85,13 @@ impl<K: Clone + Eq + Hash> FairSlots<K> {
 }
 
 impl<K: Clone + Eq + Hash> State<K> {
-    fn slots_of(&self, owner: &K) -> usize {
+    fn count_by_owner(&self, owner: &K) -> usize {
         self.by_owner.get(owner).copied().unwrap_or(0)
     }
 
-    /// Takes a slot; false if the owner must not have another.
+    /// Takes a slot. Returns false if the owner must not have another.
     fn take(&mut self, owner: &K) -> bool {
-        let is_allowed = self.slots_of(owner) < self.free;
+        let is_allowed = self.count_by_owner(owner) < self.free;
         if is_allowed {
             self.free -= 1;
             *self.by_owner.entry(owner.clone()).or_default() += 1;
@@ -112,7 +112,7 @@ impl<K: Clone + Eq + Hash> State<K> {
     /// Takes a slot for the waiting owner with the fewest slots; among equals, for the first.
     fn take_for_next(&mut self) -> Option<(K, oneshot::Sender<FairSlot<K>>)> {
         self.waiting.retain(|(_, sender)| !sender.is_closed());
-        let (index, _) = self.waiting.iter().enumerate().min_by_key(|(_, (owner, _))| self.slots_of(owner))?;
+        let (index, _) = self.waiting.iter().enumerate().min_by_key(|(_, (owner, _))| self.count_by_owner(owner))?;
         let owner = self.waiting.get(index)?.0.clone();
         if self.take(&owner) { self.waiting.remove(index) } else { None }
     }
@@ -145,7 +145,7 @@ mod tests {
         let slots = FairSlots::new(12);
         let first = take_all(&slots, &"a");
         let second = take_all(&slots, &"b");
-        assert_eq!((first.len(), second.len(), slots.taken()), (6, 3, 9));
+        assert_eq!((first.len(), second.len(), slots.in_use()), (6, 3, 9));
         let third = slots.enter(&"c");
         assert!(third.is_some() && slots.enter(&"a").is_none());
         drop(first);
@@ -161,7 +161,7 @@ mod tests {
     async fn the_waiting_owner_with_the_fewest_slots_comes_first() {
         let (slots, second) = (FairSlots::new(4), Duration::from_secs(1));
         let (mut slots_of_a, slots_of_b) = (take_all(&slots, &"a"), take_all(&slots, &"b"));
-        assert_eq!((slots_of_a.len(), slots_of_b.len(), slots.taken()), (2, 1, 3));
+        assert_eq!((slots_of_a.len(), slots_of_b.len(), slots.in_use()), (2, 1, 3));
         let _last = slots.enter(&"d").unwrap();
         let wait = |owner: &'static str| {
             let slots = slots.clone();
@@ -186,7 +186,7 @@ mod tests {
         for waiting in many {
             drop(waiting.await);
         }
-        assert_eq!(slots.taken(), 3);
+        assert_eq!(slots.in_use(), 3);
     }
 }
 
@@ -202,7 +202,7 @@ mod interleavings {
                 let slots = slots.clone();
                 shuttle::thread::spawn(move || {
                     let own: Vec<_> = (0..2).filter_map(|_| slots.enter(&owner)).collect();
-                    assert!((own.len()..=3).contains(&slots.taken()));
+                    assert!((own.len()..=3).contains(&slots.in_use()));
                     shuttle::thread::yield_now();
                     drop(own);
                 })
@@ -210,7 +210,7 @@ mod interleavings {
             for thread in [enter("a"), enter("a"), enter("b")] {
                 thread.join().unwrap();
             }
-            assert_eq!((slots.taken(), slots.lock().by_owner.len()), (0, 0));
+            assert_eq!((slots.in_use(), slots.lock().by_owner.len()), (0, 0));
         };
         shuttle::check_random(scenario, 20_000);
     }
@@ -228,7 +228,7 @@ mod interleavings {
             gives_up.join().unwrap();
             leaves.join().unwrap();
             let slot = receiver.try_recv().unwrap();
-            assert_eq!((slot.owner, slots.taken()), ("patient", 1));
+            assert_eq!((slot.owner, slots.in_use()), ("patient", 1));
         };
         shuttle::check_random(scenario, 20_000);
     }

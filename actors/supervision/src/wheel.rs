@@ -71,18 +71,18 @@ impl<K> Wheel<K> {
 
     /// Checks the next `limit` ids, and drops those for which `keep` returns false.
     pub(crate) fn tidy(&mut self, limit: usize, keep: impl Fn(&K) -> bool) {
-        let mut looks_left = limit;
+        let mut checks_left = limit;
         let (begin, mut index) = self.tidied;
         for (step, ids) in self.buckets.range_mut(begin..) {
             if *step != begin {
                 index = 0;
             }
             while index < ids.len() {
-                if looks_left == 0 {
+                if checks_left == 0 {
                     self.tidied = (*step, index);
                     return;
                 }
-                looks_left -= 1;
+                checks_left -= 1;
                 if keep(&ids[index]) {
                     index += 1;
                 } else {
@@ -173,9 +173,9 @@ mod tests {
         let (kept, ended) = ids.split_at(300);
         let kept: HashSet<_> = kept.iter().collect();
         for _ in 0..10 {
-            let looks = Cell::new(0);
+            let checks = Cell::new(0);
             wheel.tidy(100, |id| {
-                looks.set(looks.get() + 1);
+                checks.set(checks.get() + 1);
                 kept.contains(id)
             });
             assert_eq!(looks.get(), 100);

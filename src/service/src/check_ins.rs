@@ -74,13 +74,13 @@ impl AuthorityContext {
         self.callbacks.capabilities().is_genuine(Purpose::TicketPage, &ticket(event, code, 0), key)
     }
 
-    /// Makes the proof that the page of a guest shows at `now`.
+    /// Makes the proof in the ticket page of a guest at `now`.
     #[must_use]
     pub fn ticket_proof(&self, event: EventId, code: RegistrationCode, now: Timestamp) -> String {
         self.callbacks.capabilities().make(Purpose::Ticket, &ticket(event, code, step(now)))
     }
 
-    /// Returns true if the page of the guest showed this proof at `scanned_at`, or in the step before or after.
+    /// Returns true if the ticket page of the guest showed the proof at `scanned_at`, or one step before or after.
     #[must_use]
     pub fn is_shown(&self, event: EventId, code: RegistrationCode, proof: &str, scanned_at: Timestamp) -> bool {
         let matches =
@@ -153,17 +153,17 @@ pub async fn check_in_response(
     Ok(CheckInResponse {
         txn_id: guest.txn,
         checked_in_at: check_in.at,
-        gate: gate_of(check_in),
+        gate: named_gate(check_in),
         already: result == CheckInResult::AlreadyCheckedIn,
     })
 }
 
-/// Returns the gate of a check-in, if it has one.
-pub(crate) fn gate_of(check_in: CheckIn) -> Option<String> {
+/// Returns the name of a check-in's gate, if there is one.
+pub(crate) fn named_gate(check_in: CheckIn) -> Option<String> {
     Some(check_in.gate).filter(|gate| !gate.is_empty())
 }
 
-/// Finds the guest with this code, with the shared details.
+/// Finds a guest by code, with the shared details.
 ///
 /// # Errors
 /// Any error of the store; [`ServiceError::Internal`] when the registration cannot be decrypted.
@@ -173,37 +173,37 @@ pub async fn find_guest(
     code: RegistrationCode,
 ) -> Result<Option<RegistrationRow>, ServiceError> {
     let number = number_of(&event.terms.secret, code);
-    let found = service.store.load_registration(event.id, number).await?;
-    found.map(|registration| open_registration(&service.vault, &event.terms.secret, registration)).transpose()
+    let stored = service.store.load_registration(event.id, number).await?;
+    stored.map(|registration| open_registration(&service.vault, &event.terms.secret, registration)).transpose()
 }
 
-/// Finds the guest with this code.
+/// Finds a guest by code, as in the list.
 ///
 /// # Errors
 /// As [`guests_after`].
-pub async fn guest_with(
+pub async fn find_listed_guest(
     service: &Service,
     event: &Event,
     code: RegistrationCode,
 ) -> Result<Option<ListedGuest>, ServiceError> {
     let number = number_of(&event.terms.secret, code);
-    let found = guests_after(service, event, number.saturating_sub(1), 1).await?.items;
-    Ok(found.into_iter().find(|guest| guest.number == number))
+    let guests = guests_after(service, event, number.saturating_sub(1), 1).await?.items;
+    Ok(guests.into_iter().find(|guest| guest.number == number))
 }
 
-/// Skips `after` guests, and returns the next guests, at most `limit`.
+/// Returns at most `limit` guests after the first `after` guests.
 ///
 /// # Errors
 /// Any error of the store; [`ServiceError::Internal`] when a name cannot be decrypted.
 pub async fn guests_after(service: &Service, event: &Event, after: u64, limit: u32) -> Result<Guests, ServiceError> {
     let rows = Rows { offset: after, limit, max_bytes: usize::MAX };
-    let found = service.store.list_guests(event.id, rows).await?;
+    let page = service.store.list_guests(event.id, rows).await?;
     let to_listed = |guest| to_listed(&service.vault, &event.terms.secret, guest);
-    Ok(Guests { items: found.items.into_iter().map(to_listed).collect::<Result<_, _>>()?, total: found.total })
+    Ok(Guests { items: page.items.into_iter().map(to_listed).collect::<Result<_, _>>()?, total: page.total })
 }
 
-/// Finds the newest guests, at most `limit`, whose names have parts that begin with these words, or the guest with this
-/// code.
+/// Finds the newest guests, at most `limit`, whose names have parts that begin with the words. If the words are a code,
+/// finds the guest with the code.
 ///
 /// # Errors
 /// As [`guests_after`].
@@ -214,7 +214,7 @@ pub async fn search_guests(
     limit: usize,
 ) -> Result<Vec<ListedGuest>, ServiceError> {
     if let Ok(code) = words.parse()
-        && let Some(guest) = guest_with(service, event, code).await?
+        && let Some(guest) = find_listed_guest(service, event, code).await?
     {
         return Ok(vec![guest]);
     }
@@ -252,10 +252,10 @@ fn has_words(guest: &ListedGuest, words: &[String]) -> bool {
 pub async fn for_each_guest(store: &Store, event: EventId, mut visit: impl FnMut(&Guest)) -> Result<(), ServiceError> {
     let mut offset = 0;
     loop {
-        let found = store.list_guests(event, Rows { offset, limit: SLICE, max_bytes: usize::MAX }).await?;
-        found.items.iter().for_each(&mut visit);
-        offset += found.items.len() as u64;
-        if found.items.is_empty() || offset >= found.total {
+        let page = store.list_guests(event, Rows { offset, limit: SLICE, max_bytes: usize::MAX }).await?;
+        page.items.iter().for_each(&mut visit);
+        offset += page.items.len() as u64;
+        if page.items.is_empty() || offset >= page.total {
             return Ok(());
         }
     }

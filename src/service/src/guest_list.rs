@@ -16,7 +16,7 @@ use sakshi_wire::guests::RegistrationRow;
 
 use crate::authentication::Caller;
 use crate::budget::{CpuBudget, OwnerPath};
-use crate::check_ins::gate_of;
+use crate::check_ins::named_gate;
 use crate::error::ServiceError;
 use crate::registration_codes::code_of;
 use crate::service::Service;
@@ -86,14 +86,13 @@ impl GuestList {
         make: impl FnOnce(Vec<RegistrationRow>) -> Result<T, ServiceError> + Send + 'static,
     ) -> Result<Slice<T>, ServiceError> {
         let rows = Rows { offset: self.after, limit: self.left, max_bytes: GUEST_SLICE_BYTES };
-        let found = self.store.list_registrations(self.event, rows).await?;
-        let rows = u32::try_from(found.items.len()).unwrap_or(u32::MAX);
-        let bytes: usize = found.items.iter().map(|guest| guest.outcome.size()).sum();
+        let page = self.store.list_registrations(self.event, rows).await?;
+        let rows = u32::try_from(page.items.len()).unwrap_or(u32::MAX);
+        let bytes: usize = page.items.iter().map(|guest| guest.outcome.size()).sum();
         let (vault, secret) = (Arc::clone(&self.vault), self.secret);
         let work = move || {
             make(
-                found
-                    .items
+                page.items
                     .into_iter()
                     .map(|guest| open_registration(&vault, &secret, guest))
                     .collect::<Result<_, _>>()?,
@@ -104,7 +103,7 @@ impl GuestList {
         self.after += u64::from(rows);
         // Guests may have been removed since the first slice.
         self.left = if rows == 0 { 0 } else { self.left - rows };
-        Ok(Slice { made, total: found.total })
+        Ok(Slice { made, total: page.total })
     }
 }
 
@@ -126,7 +125,7 @@ pub(crate) fn open_registration(
         verified_at,
         possible_duplicate_of: duplicate_of,
         checked_in_at: check_in.as_ref().map(|check_in| check_in.at),
-        gate: check_in.and_then(gate_of),
+        gate: check_in.and_then(named_gate),
         verification_passed: Always,
         verified_claims,
     })

@@ -84,7 +84,7 @@ impl IdempotencyLocks {
         let (place, queue) = self.join_queue(client, scope)?;
         let turn = timeout_at(until, queue.lock_owned()).await.map_err(|_| ServiceError::Overloaded)?;
         let lease = Lease { store: store.clone(), lease: OrderLease { scope, holder: Uuid::new_v4() } };
-        retry_until_taken(async || Ok(store.take_order_lease(lease.lease, self.wait_max + LEASE_MARGIN).await?), until)
+        retry_until_true(async || Ok(store.take_order_lease(lease.lease, self.wait_max + LEASE_MARGIN).await?), until)
             .await?;
         Ok(IdempotencyLock { _lease: lease, _turn: turn, _place: place })
     }
@@ -111,7 +111,7 @@ impl IdempotencyLocks {
     }
 }
 
-async fn retry_until_taken(
+async fn retry_until_true(
     mut take: impl AsyncFnMut() -> Result<bool, ServiceError>,
     until: Instant,
 ) -> Result<(), ServiceError> {
@@ -173,7 +173,7 @@ mod tests {
 
     /// Returns the numbers of requests and of queues.
     fn count_requests_and_queues(locks: &IdempotencyLocks) -> (usize, usize) {
-        (locks.requests.taken(), locks.queues().len())
+        (locks.requests.in_use(), locks.queues().len())
     }
 
     #[actix_rt::test]
@@ -211,9 +211,9 @@ mod tests {
             attempts += 1;
             Ok(attempts == 5)
         };
-        assert_eq!(retry_until_taken(free_at_fifth_attempt, until).await, Ok(()));
+        assert_eq!(retry_until_true(free_at_fifth_attempt, until).await, Ok(()));
         assert_eq!((attempts, Instant::now()), (5, until - 6 * LEASE_RETRY_PAUSE));
-        assert_eq!(retry_until_taken(async || Ok(false), until).await, Err(ServiceError::Overloaded));
+        assert_eq!(retry_until_true(async || Ok(false), until).await, Err(ServiceError::Overloaded));
         assert_eq!(Instant::now(), until);
     }
 

@@ -86,13 +86,13 @@ mod tests {
             (at(5), at(2), 6..6),
         ] {
             let all: Vec<u64> = all.collect();
-            let mut seen = Vec::new();
+            let mut listed = Vec::new();
             for page in 1..=4 {
                 let found = statement(&store, &client, PageRequest { page, page_size: 3 }, from, to).await.unwrap();
                 assert_eq!(found.total, all.len() as u64, "{from:?} {to:?}");
-                seen.extend(found.items.iter().map(|entry| entry.seq));
+                listed.extend(found.items.iter().map(|entry| entry.seq));
             }
-            assert_eq!(seen, all, "{from:?} {to:?}");
+            assert_eq!(listed, all, "{from:?} {to:?}");
         }
     }
 }

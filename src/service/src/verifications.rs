@@ -147,7 +147,7 @@ impl Ledger<'_> {
         };
         let (end, mut chunk) = (next.saturating_sub(self.read_max), CHUNK_FIRST);
         let mut listing = Listing { verifications: Vec::new(), older: None, read_back_to: None, looked_at: 0 };
-        let mut any_kept = false;
+        let mut any_found = false;
         while next > end {
             let first = next.saturating_sub(chunk).max(end);
             chunk = (chunk * 2).min(CHUNK_MAX);
@@ -162,7 +162,7 @@ impl Ledger<'_> {
                     return Ok(listing);
                 }
                 listing.read_back_to = Some(entry.at);
-                any_kept |= found.is_some();
+                any_found |= found.is_some();
                 let Some(own) = found.filter(|found| self.app.is_none_or(|app| found.opened.app == *app)) else {
                     continue;
                 };
@@ -176,7 +176,7 @@ impl Ledger<'_> {
             }
         }
         // Transactions are removed in about the order of their opening, so if none of these is left, no older one is.
-        let is_end = !any_kept && listing.read_back_to.is_some_and(|at| at < self.kept_since);
+        let is_end = !any_found && listing.read_back_to.is_some_and(|at| at < self.kept_since);
         listing.older = (next > 0 && !is_end).then_some(next + 1);
         Ok(listing)
     }

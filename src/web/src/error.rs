@@ -1,4 +1,4 @@
-//! The errors of the HTTP edge, and the body of every response other than 2xx and 3xx. [`crate::error_table`] has the
+//! The errors of the HTTP edge, and the body of every response other than 2xx and 3xx. The module `error_table` has the
 //! code, status and message of every error.
 //!
 //! Internal detail goes to the log with the request id, never into a body.

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use actix_web::http::StatusCode;
+use sakshi_domain::checks::NumberForm;
 use sakshi_domain::event::EventRefusal;
 use sakshi_outbound::upstream::UpstreamError;
 use sakshi_service::ServiceError;
@@ -22,6 +23,9 @@ const fn row(status: StatusCode, code: &'static str, message: &'static str) -> R
 
 const OVERLOADED: Row<'static> =
     row(StatusCode::SERVICE_UNAVAILABLE, "overloaded", "The service is overloaded. Retry after `Retry-After` seconds.");
+
+const INTERNAL: Row<'static> =
+    row(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", "Internal error. Quote `errorId` when you ask about it.");
 
 /// Returns the row of an error.
 pub(crate) fn api_row(error: &ApiError) -> Row<'_> {
@@ -131,21 +135,13 @@ fn service_row(error: &ServiceError) -> Row<'_> {
             "The service cannot do this now. Retry after `Retry-After` seconds.",
         ),
         ServiceError::Overloaded => OVERLOADED,
-        ServiceError::MalformedNumber(form) => Row {
-            status: StatusCode::UNPROCESSABLE_ENTITY,
-            code: form.refusal,
-            message: format!("The {} must be {}, such as {}.", form.field, form.rule, form.example).into(),
-        },
+        ServiceError::MalformedNumber(form) => number_row(form),
         ServiceError::NotOffered => {
             row(StatusCode::NOT_IMPLEMENTED, "not_offered", "This service does not offer this operation.")
         }
         ServiceError::Upstream(error) => upstream_row(*error),
         ServiceError::Source(error) => source_row(*error),
-        ServiceError::Internal(_) => row(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "internal_error",
-            "Internal error. Quote `errorId` when you ask about it.",
-        ),
+        ServiceError::Internal(_) => INTERNAL,
     }
 }
 
@@ -160,7 +156,16 @@ const fn event_row(refusal: EventRefusal) -> Row<'static> {
     }
 }
 
-/// Returns the row of an upstream that was to open a flow.
+/// Returns the row of a number that is not in its form.
+fn number_row(form: &NumberForm) -> Row<'static> {
+    Row {
+        status: StatusCode::UNPROCESSABLE_ENTITY,
+        code: form.refusal,
+        message: format!("The {} must be {}, such as {}.", form.field, form.rule, form.example).into(),
+    }
+}
+
+/// Returns the row of a failed order, which would have opened a flow.
 const fn upstream_row(error: UpstreamError) -> Row<'static> {
     match error {
         UpstreamError::Busy => OVERLOADED,
@@ -177,7 +182,7 @@ const fn upstream_row(error: UpstreamError) -> Row<'static> {
     }
 }
 
-/// Returns the row of a source that was to verify a number.
+/// Returns the row of a failed query to a source, which would have verified a number.
 const fn source_row(error: UpstreamError) -> Row<'static> {
     match error {
         UpstreamError::Busy => OVERLOADED,

@@ -90,22 +90,22 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> RateLimit<K> {
     /// Allows `per_second` requests, with bursts of the same size; 0 for no limit.
     #[must_use]
     pub fn per_second(name: &'static str, per_second: u32) -> Self {
-        Self::of(name, per_second, Duration::from_secs(1), Quota::per_second)
+        Self::with_quota(name, per_second, Duration::from_secs(1), Quota::per_second)
     }
 
     /// Allows `per_minute` requests, with bursts of the same size; 0 for no limit.
     #[must_use]
     pub fn per_minute(name: &'static str, per_minute: u32) -> Self {
-        Self::of(name, per_minute, Duration::from_secs(60), Quota::per_minute)
+        Self::with_quota(name, per_minute, Duration::from_secs(60), Quota::per_minute)
     }
 
     /// Allows `per_hour` requests, with bursts of the same size; 0 for no limit.
     #[must_use]
     pub fn per_hour(name: &'static str, per_hour: u32) -> Self {
-        Self::of(name, per_hour, Duration::from_secs(3_600), Quota::per_hour)
+        Self::with_quota(name, per_hour, Duration::from_secs(3_600), Quota::per_hour)
     }
 
-    fn of(name: &'static str, rate: u32, window: Duration, quota: fn(NonZeroU32) -> Quota) -> Self {
+    fn with_quota(name: &'static str, rate: u32, window: Duration, quota: fn(NonZeroU32) -> Quota) -> Self {
         let limiter = NonZeroU32::new(rate).map(|burst| {
             let limiter = RateLimiter::keyed(quota(burst)).with_middleware();
             Arc::new(Limiter { limiter, burst, window, sweep_above: AtomicUsize::new(SWEEP_ABOVE_MIN) })
@@ -126,8 +126,8 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> RateLimit<K> {
     /// # Errors
     /// [`ApiError::RateLimited`].
     pub fn count(&self, request: &HttpRequest, key: &K) -> Result<(), ApiError> {
-        let taken = self.take_cost(key, NonZeroU32::MIN);
-        let state = match &taken {
+        let result = self.take_cost(key, NonZeroU32::MIN);
+        let state = match &result {
             Ok(state) => *state,
             Err(ApiError::RateLimited { retry_after, .. }) => {
                 self.policy().map(|policy| LimitState { remaining: 0, reset: *retry_after, ..policy })
@@ -141,7 +141,7 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> RateLimit<K> {
                 None => drop(extensions.insert(LimitStates(vec![state]))),
             }
         }
-        taken.map(drop)
+        result.map(drop)
     }
 
     /// Counts one request.

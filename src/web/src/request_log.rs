@@ -53,10 +53,10 @@ pub(crate) fn log(answered: &AnsweredRequest<'_>, span: &Span) {
     let AnsweredRequest { request, id, pattern, status, duration, error } = *answered;
     let method = method_name(request.method());
     let duration_ms = duration.as_secs_f64() * 1_000.0;
-    let Subject { app, operator, txn, event } = Subject::of(request);
+    let Subject { app, operator, txn, event } = Subject::from_request(request);
     let (client, app) = (app.as_ref().map(|app| display(&app.client_id)), app.as_ref().map(|app| display(&app.app_id)));
     let (txn, event) = (txn.map(display), event.map(display));
-    let (address, operator) = (ClientAddress::of(request).map(display), operator.as_deref());
+    let (address, operator) = (ClientAddress::from_request(request).map(display), operator.as_deref());
     let (trace_id, code) = (sakshi_trace::trace_id(span), error.map(ApiError::code));
     if !span.is_disabled() {
         sakshi_trace::rename(span, format!("{method} {pattern}"));
@@ -100,8 +100,8 @@ struct ClientAddress {
 }
 
 impl ClientAddress {
-    /// Returns `None` for a request without a connection.
-    fn of(request: &HttpRequest) -> Option<Self> {
+    /// Reads the address of a request; `None` without a connection.
+    fn from_request(request: &HttpRequest) -> Option<Self> {
         request.peer_addr()?;
         let trusted = request.app_data::<TrustedProxies>().map_or(&[][..], |trusted| trusted);
         let audience = request.app_data::<Audience>();
@@ -133,7 +133,7 @@ mod tests {
             .insert_header(("x-forwarded-for", forwarded))
             .app_data(trusted);
         let request = if let Some(audience) = audience { request.app_data(audience) } else { request };
-        ClientAddress::of(&request.to_http_request()).unwrap().to_string()
+        ClientAddress::from_request(&request.to_http_request()).unwrap().to_string()
     }
 
     #[test]
@@ -147,7 +147,7 @@ mod tests {
             assert_eq!(logged_address("[2001:db8:1:2:3:4:5:6]:1", "", audience), "2001:db8:1::/48");
             assert_eq!(logged_address("[::ffff:198.51.100.7]:1", "", audience), "198.51.100.0/24");
         }
-        assert!(ClientAddress::of(&TestRequest::default().to_http_request()).is_none());
+        assert!(ClientAddress::from_request(&TestRequest::default().to_http_request()).is_none());
     }
 
     #[test]

@@ -46,7 +46,8 @@ pub(crate) struct Subject {
 }
 
 impl Subject {
-    pub(crate) fn of(request: &HttpRequest) -> Self {
+    /// Reads the subjects that were noted or are in the path.
+    pub(crate) fn from_request(request: &HttpRequest) -> Self {
         let (extensions, path) = (request.extensions(), request.match_info());
         let in_path = |name| path.get(name);
         Self {

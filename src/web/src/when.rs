@@ -20,8 +20,8 @@ enum Precision {
 /// A moment as an HTML element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Template)]
 #[template(
-    source = r#"<time datetime="{{ at }}"{% if let Some(style) = self.style() %} data-exactly="{{ style }}"{% endif %}>{#
-        #}{{ self.text() }} UTC</time>"#,
+    source = r#"<time datetime="{{ at }}"{% if let Some(style) = self.style() %} data-exactly="{{ style }}"{% endif %}{#
+        #}>{{ self.text() }} UTC</time>"#,
     ext = "html"
 )]
 pub struct When {

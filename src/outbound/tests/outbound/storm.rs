@@ -29,7 +29,7 @@ const CRUEL_TIMEOUT: Duration = Duration::from_secs(2);
 /// Silence after which the receiver sends delayed answers.
 const QUIET: Duration = Duration::from_millis(20);
 
-/// What happened to a delivery at the receiver.
+/// The arrivals and results of a delivery at the receiver.
 #[derive(Clone, Copy, Debug, Default)]
 struct Fate {
     /// Number of times that it arrived.

@@ -15,7 +15,7 @@ use sakshi_domain::event::{CheckInId, Event, RegistrationCode};
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::limits::DOOR_AFTER_END_MAX;
 use sakshi_domain::time::Timestamp;
-use sakshi_service::check_ins::{CheckInResult, ListedGuest, check_in, guest_with};
+use sakshi_service::check_ins::{CheckInResult, ListedGuest, check_in, find_listed_guest};
 use sakshi_service::doors::{OpenDoor, find_late_door};
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::body::read_bounded;
@@ -133,7 +133,7 @@ async fn checked(
 ) -> Result<(Done, Option<ListedGuest>), ApiError> {
     let event = &*open.event;
     if !proof.is_empty() && !service.authority.is_shown(event.id, code, proof, at) {
-        let guest = guest_with(service, event, code).await?;
+        let guest = find_listed_guest(service, event, code).await?;
         let done = match &guest {
             None => Done::NoSuchGuest,
             Some(ListedGuest { check_in: Some(_), .. }) => Done::CheckIn(CheckInResult::AlreadyCheckedIn),

@@ -11,7 +11,7 @@ use sakshi_domain::event::{CheckInId, EventText};
 use sakshi_domain::language::Language;
 use sakshi_domain::time::Timestamp;
 use sakshi_service::Service;
-use sakshi_service::check_ins::{ListedGuest, guest_with, search_guests};
+use sakshi_service::check_ins::{ListedGuest, find_listed_guest, search_guests};
 use sakshi_service::doors::{OpenDoor, find_door};
 use sakshi_web::error::ApiError;
 use sakshi_web::html::page;
@@ -123,7 +123,7 @@ pub(crate) async fn show(
     let (code, state) = (query.text("guest").unwrap_or_default(), query.text("state").unwrap_or_default());
     let (done, now) = (query.text("done").and_then(|id| id.parse().ok()), service.clock.now());
     let result = match code.parse() {
-        Ok(code) => shown(&open, (&state, done), guest_with(&service, &open.event, code).await?, now),
+        Ok(code) => shown(&open, (&state, done), find_listed_guest(&service, &open.event, code).await?, now),
         Err(_) if state.is_empty() => None,
         Err(_) => shown(&open, (&state, None), None, now),
     };

@@ -176,13 +176,13 @@ mod tests {
     fn the_longest_idle_connection_is_closed_and_a_computing_one_stays() {
         let table = table(3, 9);
         let entries: Vec<_> = (0..3).map(|_| enter(&table, A)).collect();
-        let answered = ActiveRequest::begin(Rc::clone(&entries[0].state), Some(0));
+        let in_flight = ActiveRequest::begin(Rc::clone(&entries[0].state), Some(0));
         entries[1].touch();
         let newcomer = enter(&table, A);
         assert_eq!((closing_indexes(&entries), newcomer.state.is_closing()), (vec![2], false));
         let _another = enter(&table, A);
         assert_eq!(closing_indexes(&entries), [1, 2]);
-        drop((answered, entries, newcomer));
+        drop((in_flight, entries, newcomer));
         assert_eq!(table.open.borrow().len(), 1);
     }
 

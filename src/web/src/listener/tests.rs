@@ -84,19 +84,19 @@ fn get(path: &str) -> String {
 
 /// Reads until the server closes.
 async fn read_until_closed(client: &mut TcpStream) -> String {
-    let mut seen = Vec::new();
-    timeout(LONG_TIMEOUT, client.read_to_end(&mut seen)).await.expect("closed").expect("in good order");
-    String::from_utf8(seen).unwrap()
+    let mut received = Vec::new();
+    timeout(LONG_TIMEOUT, client.read_to_end(&mut received)).await.expect("closed").expect("in good order");
+    String::from_utf8(received).unwrap()
 }
 
 async fn expect_pong(client: &mut TcpStream) {
     client.write_all(get("/ping").as_bytes()).await.unwrap();
-    let mut seen = String::new();
-    while !seen.ends_with("pong") {
+    let mut received = String::new();
+    while !received.ends_with("pong") {
         let mut buffer = [0; 1_024];
         let read = timeout(LONG_TIMEOUT, client.read(&mut buffer)).await.expect("an answer").unwrap();
-        assert!(read > 0, "closed after {seen}");
-        seen.push_str(std::str::from_utf8(&buffer[..read]).unwrap());
+        assert!(read > 0, "closed after {received}");
+        received.push_str(std::str::from_utf8(&buffer[..read]).unwrap());
     }
 }
 
@@ -112,14 +112,14 @@ async fn pipelined_requests_with_and_without_bodies_are_answered_in_order() {
     let all = [get("/ping"), echo("one"), chunked.to_owned(), echo(&long), get("/ping").repeat(300), last.to_owned()]
         .concat();
     let (mut reader, mut writer) = client.split();
-    let (sent, mut seen) = (writer.write_all(all.as_bytes()), Vec::new());
+    let (sent, mut received) = (writer.write_all(all.as_bytes()), Vec::new());
     let (sent, read) =
-        timeout(LONG_TIMEOUT, async { tokio::join!(sent, reader.read_to_end(&mut seen)) }).await.unwrap();
+        timeout(LONG_TIMEOUT, async { tokio::join!(sent, reader.read_to_end(&mut received)) }).await.unwrap();
     sent.unwrap();
     read.unwrap();
-    let seen = String::from_utf8(seen).unwrap();
+    let received = String::from_utf8(received).unwrap();
     let bodies: Vec<&str> =
-        seen.split("HTTP/1.1 200 OK\r\n").skip(1).map(|answer| answer.split_once("\r\n\r\n").unwrap().1).collect();
+        received.split("HTTP/1.1 200 OK\r\n").skip(1).map(|answer| answer.split_once("\r\n\r\n").unwrap().1).collect();
     assert_eq!(
         (bodies.len(), bodies[0], bodies[1], bodies[2], bodies[3] == long),
         (305, "pong", "one", "abcdef", true)
@@ -139,8 +139,8 @@ async fn a_response_that_is_read_late_arrives_whole() {
         tokio::task::yield_now().await;
     }
     assert!(server.answers.bytes_held() <= 128 * 1_024, "{}", server.answers.bytes_held());
-    let seen = read_until_closed(&mut client).await;
-    assert!(seen.len() > LARGE && seen.ends_with("pong"));
+    let received = read_until_closed(&mut client).await;
+    assert!(received.len() > LARGE && received.ends_with("pong"));
     assert_eq!(server.answers.bytes_held(), 0);
     server.listener.stop().await;
 }
@@ -157,9 +157,9 @@ async fn the_client_with_most_unread_bytes_is_closed_when_memory_is_used_up() {
     expect_pong(&mut server.client().await).await;
     let mut closed = 0;
     for mut client in clients {
-        let mut seen = Vec::new();
-        match timeout(LONG_TIMEOUT, client.read_to_end(&mut seen)).await {
-            Ok(Ok(_)) if seen.len() > LARGE => break,
+        let mut received = Vec::new();
+        match timeout(LONG_TIMEOUT, client.read_to_end(&mut received)).await {
+            Ok(Ok(_)) if received.len() > LARGE => break,
             Ok(_) => closed += 1,
             Err(_) => break,
         }
@@ -194,8 +194,11 @@ async fn a_body_with_broken_chunks_gets_a_400_without_a_body() {
         let mut client = server.client().await;
         let head = "POST /echo HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n";
         client.write_all([head, chunk].concat().as_bytes()).await.unwrap();
-        let seen = read_until_closed(&mut client).await;
-        assert!(seen.starts_with("HTTP/1.1 400 ") && seen.matches("HTTP/1.1").count() == 1, "{chunk}: {seen}");
+        let received = read_until_closed(&mut client).await;
+        assert!(
+            received.starts_with("HTTP/1.1 400 ") && received.matches("HTTP/1.1").count() == 1,
+            "{chunk}: {received}"
+        );
     }
     server.listener.stop().await;
 }
@@ -315,9 +318,9 @@ impl TestListener {
 
 async fn send(client: &mut (impl AsyncRead + AsyncWrite + Unpin), requests: &str) -> String {
     client.write_all(requests.as_bytes()).await.unwrap();
-    let mut seen = Vec::new();
-    let _ = timeout(LONG_TIMEOUT, client.read_to_end(&mut seen)).await.expect("closed");
-    String::from_utf8(seen).unwrap()
+    let mut received = Vec::new();
+    let _ = timeout(LONG_TIMEOUT, client.read_to_end(&mut received)).await.expect("closed");
+    String::from_utf8(received).unwrap()
 }
 
 fn get_and_close(path: &str) -> String {
@@ -331,10 +334,10 @@ async fn pipelined_requests_and_large_responses_work_over_tls() {
     let connector = authority.connector(None);
     let mut client = server.tls_client(&connector).await.unwrap();
     let echo = "POST /echo HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\n\r\none";
-    let seen =
+    let received =
         send(&mut client, &[&get("/ping"), echo, &get("/ping"), &get("/large"), &get_and_close("/ping")].concat())
             .await;
-    let answers: Vec<&str> = seen.split("HTTP/1.1 200 OK\r\n").skip(1).collect();
+    let answers: Vec<&str> = received.split("HTTP/1.1 200 OK\r\n").skip(1).collect();
     assert_eq!(answers.len(), 5);
     assert!(answers[1].ends_with("one") && answers[3].len() > LARGE && answers[4].ends_with("pong"));
     assert_eq!(server.answers.bytes_held(), 0);
