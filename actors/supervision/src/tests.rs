@@ -151,12 +151,12 @@ fn an_actor_that_has_ended_is_removed_from_its_shard() {
         let (shards, root, _escalations) = shards(1, 2);
         assert_eq!(shards.start_here(), Some(0));
         let shard = shards.get(0).unwrap();
-        let first = shard.send(Start(1)).await.unwrap();
+        let child = shard.send(Start(1)).await.unwrap();
         assert_eq!(shard.send(Known(vec![1, 2])).await.unwrap(), (vec![1], false));
         shard.send(Start(2)).await.unwrap();
         assert_eq!(shard.send(Known(vec![1, 2])).await.unwrap(), (vec![1, 2], true));
         assert_eq!(shards.live(), 2);
-        first.do_send(Command::Stop);
+        child.do_send(Command::Stop);
         settle().await;
         assert_eq!(shard.send(Known(vec![1, 2])).await.unwrap(), (vec![2], false));
         assert_eq!(first(&root).live, 1);
