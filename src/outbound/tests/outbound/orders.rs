@@ -270,7 +270,7 @@ async fn an_answer_must_be_an_object_and_so_must_each_of_its_signers() {
             "consentHandle": "h", "status": "valid", "more": ["x"]}}"#
         )
     };
-    assert_eq!(orders_answered(all(entry).as_bytes()).await, [Ok(()); 5]);
+    assert_eq!(order_all_kinds(all(entry).as_bytes()).await, [Ok(()); 5]);
     let not_json = UpstreamError::Unreadable("is not the expected JSON");
     let signers = format!("[[{entry}]]");
     for answer in [
@@ -301,9 +301,9 @@ async fn an_answer_must_be_an_object_and_so_must_each_of_its_signers() {
 async fn an_answer_that_is_not_utf_8_is_unreadable_even_if_it_has_no_members() {
     let readable = r#"{"signerInfo": [{"signerId": "ID", "signingUrl": "https://a/"}], "requestUrl": "https://a/",
         "consentHandle": "h", "status": "valid", "more": "~"}"#;
-    assert_eq!(orders_answered(readable.as_bytes()).await, [Ok(()); 5]);
+    assert_eq!(order_all_kinds(readable.as_bytes()).await, [Ok(()); 5]);
     let broken: Vec<u8> = readable.bytes().map(|byte| if byte == b'~' { 0xff } else { byte }).collect();
-    assert_eq!(orders_answered(&broken).await, [Err(UpstreamError::Unreadable("is not in UTF-8")); 5]);
+    assert_eq!(order_all_kinds(&broken).await, [Err(UpstreamError::Unreadable("is not in UTF-8")); 5]);
 }
 
 #[tokio::test]
