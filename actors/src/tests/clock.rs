@@ -12,7 +12,7 @@ use sakshi_store::ReportFlowOutcome;
 
 use super::flow_fixture::INVITED;
 use super::{Fixture, large_bounds, run, verified, yield_often};
-use crate::reaper::IDLE;
+use crate::reaper::IDLE_PAUSE;
 use crate::trusted_clock::TrustedClock;
 use crate::{Tree, TreeConfig};
 
@@ -30,7 +30,7 @@ impl Fixture {
 
     /// Lets the reaper sweep once.
     async fn sweep(&self) {
-        tokio::time::advance(IDLE + Duration::from_secs(1)).await;
+        tokio::time::advance(IDLE_PAUSE + Duration::from_secs(1)).await;
         self.settle().await;
     }
 
@@ -60,7 +60,7 @@ fn a_clock_that_is_two_days_ahead_for_twenty_seconds_deletes_nothing() {
         tokio::time::pause();
         fixture.clock.jump(TWO_DAYS_MS);
         for _ in 0..2 {
-            fixture.clock.advance(IDLE);
+            fixture.clock.advance(IDLE_PAUSE);
             fixture.sweep().await;
         }
         assert!(!fixture.has(completed).await, "the transaction is over by that clock");

@@ -38,7 +38,7 @@ struct Row {
 impl Row {
     fn field(&self) -> Field<'_> {
         let place = self.api_type.to_string();
-        Field::new("webhookUrl", "URL", "url", &self.url, self.problem.clone()).within(&place)
+        Field::new("webhookUrl", "URL", "url", &self.url, self.problem.clone()).with_id_suffix(&place)
     }
 }
 
