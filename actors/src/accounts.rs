@@ -13,9 +13,9 @@ use sakshi_trace::invariant::{Part, holds};
 use tokio::sync::oneshot;
 
 /// Maximum transactions of one client per engine step; other clients wait for the step.
-const TOGETHER_MAX: usize = 64;
+const OPENS_PER_STEP_MAX: usize = 64;
 
-/// The accounts of the node.
+/// Waiting movements and last known balances, by client.
 #[derive(Debug, Default)]
 pub(crate) struct Accounts {
     queues: Mutex<HashMap<ClientId, Queue>>,
@@ -29,8 +29,8 @@ pub(crate) struct Accounts {
 struct Queue {
     /// Waiting movements, in order of arrival.
     waiting: VecDeque<Movement>,
-    /// Number of movements that are announced and have not arrived.
-    coming: usize,
+    /// Number of announced movements that have not arrived.
+    announced: usize,
     state: State,
 }
 
@@ -67,21 +67,21 @@ pub(crate) struct MoveCredits {
 
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
-/// Movements that are made together.
+/// Movements that the store makes in one step.
 #[derive(Debug)]
 pub(crate) enum Step {
     Open(Vec<Open>),
     Move(MoveCredits),
 }
 
-/// Decision after a step of a client.
+/// The next action of the ledger after a step of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Another step.
+    /// Begin another step.
     Step,
-    /// A pause, for announced movements.
+    /// Wait for announced movements.
     Pause,
-    /// Nothing, until a movement arrives.
+    /// Wait until a movement arrives.
     Nothing,
 }
 
@@ -99,7 +99,7 @@ impl Accounts {
 
     /// Announces a movement of a client.
     pub(crate) fn announce(self: &Arc<Self>, client: &ClientId) -> Announcement {
-        self.queues().entry(client.clone()).or_default().coming += 1;
+        self.queues().entry(client.clone()).or_default().announced += 1;
         Announcement { accounts: Arc::clone(self), client: client.clone() }
     }
 
@@ -111,7 +111,7 @@ impl Accounts {
         let begins = match queue.state {
             State::Idle => true,
             State::UnderWay => false,
-            State::Pausing => queue.has_all(),
+            State::Pausing => queue.need_not_wait(),
         };
         if begins {
             queue.state = State::UnderWay;
@@ -119,25 +119,25 @@ impl Accounts {
         begins
     }
 
-    /// Takes the movements of the step that begins. Movements whose caller is gone are dropped.
+    /// Takes the movements of the next step. Drops movements whose caller no longer waits.
     pub(crate) fn take_step(&self, client: &ClientId) -> Option<Step> {
         let mut queues = self.queues();
         let queue = queues.get_mut(client)?;
         queue.waiting.retain(Movement::is_awaited);
-        let mut together = Vec::new();
-        while together.len() < TOGETHER_MAX
+        let mut opens = Vec::new();
+        while opens.len() < OPENS_PER_STEP_MAX
             && let Some(Movement::Open(open)) =
                 queue.waiting.pop_front_if(|movement| matches!(movement, Movement::Open(_)))
         {
-            together.push(open);
+            opens.push(open);
         }
-        let step = match queue.waiting.pop_front_if(|_| together.is_empty()) {
-            Some(Movement::Move(moved)) => Some(Step::Move(moved)),
-            _ if together.is_empty() => None,
-            _ => Some(Step::Open(together)),
+        let step = match queue.waiting.pop_front_if(|_| opens.is_empty()) {
+            Some(Movement::Move(movement)) => Some(Step::Move(movement)),
+            _ if opens.is_empty() => None,
+            _ => Some(Step::Open(opens)),
         };
         queue.state = if step.is_some() { State::UnderWay } else { State::Idle };
-        forget_unused(&mut queues, client);
+        remove_if_unused(&mut queues, client);
         step
     }
 
@@ -147,11 +147,11 @@ impl Accounts {
         let Some(queue) = queues.get_mut(client) else { return Next::Nothing };
         let next;
         (next, queue.state) = match queue.waiting.is_empty() {
-            _ if !queue.has_all() => (Next::Pause, State::Pausing),
+            _ if !queue.need_not_wait() => (Next::Pause, State::Pausing),
             true => (Next::Nothing, State::Idle),
             false => (Next::Step, State::UnderWay),
         };
-        forget_unused(&mut queues, client);
+        remove_if_unused(&mut queues, client);
         next
     }
 
@@ -163,7 +163,7 @@ impl Accounts {
     }
 
     /// Returns the clients with waiting movements, for a ledger that restarts.
-    pub(crate) fn waiting(&self) -> Vec<ClientId> {
+    pub(crate) fn clients_waiting(&self) -> Vec<ClientId> {
         let mut queues = self.queues();
         queues
             .values_mut()
@@ -180,19 +180,19 @@ impl Accounts {
     }
 }
 
-fn forget_unused(queues: &mut HashMap<ClientId, Queue>, client: &ClientId) {
+fn remove_if_unused(queues: &mut HashMap<ClientId, Queue>, client: &ClientId) {
     if queues
         .get(client)
-        .is_some_and(|queue| queue.state == State::Idle && queue.coming == 0 && queue.waiting.is_empty())
+        .is_some_and(|queue| queue.state == State::Idle && queue.announced == 0 && queue.waiting.is_empty())
     {
         queues.remove(client);
     }
 }
 
 impl Queue {
-    /// Returns true if no step gains by waiting: nothing is announced, or a full step waits.
-    fn has_all(&self) -> bool {
-        self.coming == 0 || self.waiting.len() >= TOGETHER_MAX
+    /// Returns true if a step need not wait: nothing is announced, or the step is full.
+    fn need_not_wait(&self) -> bool {
+        self.announced == 0 || self.waiting.len() >= OPENS_PER_STEP_MAX
     }
 }
 
@@ -200,7 +200,7 @@ impl Movement {
     fn is_awaited(&self) -> bool {
         match self {
             Self::Open(open) => !open.reply.is_closed(),
-            Self::Move(moved) => !moved.reply.is_closed(),
+            Self::Move(movement) => !movement.reply.is_closed(),
         }
     }
 }
@@ -209,12 +209,12 @@ impl Accounts {
     /// Withdraws an announcement: the movement has arrived, or will not.
     pub(crate) fn withdraw(&self, client: &ClientId) {
         let mut queues = self.queues();
-        let coming = queues.get(client).map_or(0, |queue| queue.coming);
-        holds(Part::Ledger, "an announced movement is counted until it has come", coming > 0);
+        let announced = queues.get(client).map_or(0, |queue| queue.announced);
+        holds(Part::Ledger, "an announced movement is counted until it has come", announced > 0);
         if let Some(queue) = queues.get_mut(client) {
-            queue.coming = coming.saturating_sub(1);
+            queue.announced = announced.saturating_sub(1);
         }
-        forget_unused(&mut queues, client);
+        remove_if_unused(&mut queues, client);
     }
 }
 

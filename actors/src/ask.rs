@@ -12,20 +12,20 @@ use tracing::Instrument as _;
 
 use crate::router::{AskError, ShardRouter, Unanswered};
 
-/// Attempts at a question while actors begin or end before they answer.
-const TRIES: usize = 5;
+/// Attempts at a question whose actor ends, or only starts, before it answers.
+const TRIES_MAX: usize = 5;
 
-/// An actor that is a live, timed copy of one record.
+/// An actor that holds a live copy of one record until a deadline.
 pub(crate) trait RecordActor: ShardActor {
-    /// The record that it copies.
+    /// Type of the record.
     type Record: Send + 'static;
     /// True if a question starts an actor even when the shard is full.
     const STARTS_WHEN_FULL: bool;
 
-    /// Reads the record, for an actor that may be started with it.
+    /// Reads the record that an actor may be started with.
     fn load(shared: &Self::Shared, id: Self::Id) -> StoreFuture<Option<Self::Record>>;
 
-    /// Returns the time until which its actor may live.
+    /// Returns the time at which the record's actor ends at the latest.
     fn deadline(record: &Self::Record) -> Timestamp;
 
     /// Builds the actor for a record.
@@ -45,7 +45,7 @@ pub(crate) trait Question<A: RecordActor>: Clone + Send + 'static {
         Err(record)
     }
 
-    /// Returns an actor that can answer this question without reading the store, and the time until which it may live.
+    /// Returns an actor that can answer without reading the store, and the actor's deadline.
     fn temporary_actor(&self, _: &A::Shared) -> Option<(A, Timestamp)> {
         None
     }
@@ -63,8 +63,8 @@ pub(crate) struct Inquiry<Q> {
 pub(crate) struct Ask<A: ShardActor, Q> {
     pub(crate) id: A::Id,
     pub(crate) inquiry: Inquiry<Q>,
-    /// True if an actor ended without answering it.
-    pub(crate) again: bool,
+    /// True if an actor ended without answering, so that the record must be asked.
+    pub(crate) actor_ended: bool,
 }
 
 /// Starts an actor with this record, unless one is live.
@@ -84,7 +84,7 @@ pub(crate) fn start_until<A: ShardActor>(shard: &mut Shard<A>, id: A::Id, deadli
 }
 
 impl<A: RecordActor> ShardRouter<A> {
-    /// Asks the actor of a record, or the record.
+    /// Asks the actor of a record; without one, answers from the record.
     ///
     /// # Errors
     /// [`AskError`] when there is no answer.
@@ -98,18 +98,18 @@ impl<A: RecordActor> ShardRouter<A> {
         let index = self.shards.index_of(&id);
         let ask = async {
             let _permits = self.admit(index)?;
-            let mut again = false;
-            for _ in 0..TRIES {
+            let mut actor_ended = false;
+            for _ in 0..TRIES_MAX {
                 let shard = self.shards.get(index).ok_or(AskError::NoAnswer)?;
                 let inquiry = Inquiry { question: question.clone(), origin: Origin::current() };
-                let answered = shard.send(Ask { id, inquiry, again }).timeout(self.ask_timeout).await;
-                match answered.map_err(Unanswered::from).flatten() {
+                let reply = shard.send(Ask { id, inquiry, actor_ended }).timeout(self.ask_timeout).await;
+                match reply.map_err(Unanswered::from).flatten() {
                     Ok(answer) => return Ok(answer),
                     Err(Unanswered::Full) => return Err(AskError::Overloaded),
                     Err(Unanswered::TimedOut) => return Err(AskError::NoAnswer),
                     Err(Unanswered::Store(error)) => return Err(error.into()),
-                    Err(Unanswered::Gone) => again = true,
-                    Err(Unanswered::Started) => again = false,
+                    Err(Unanswered::Gone) => actor_ended = true,
+                    Err(Unanswered::Started) => actor_ended = false,
                 }
             }
             Err(AskError::NoAnswer)
@@ -130,28 +130,28 @@ where
 {
     type Result = ResponseFuture<Result<Q::Answer, Unanswered>>;
 
-    fn handle(&mut self, Ask { id, inquiry, again }: Ask<A, Q>, ctx: &mut Self::Context) -> Self::Result {
-        if !again {
+    fn handle(&mut self, Ask { id, inquiry, actor_ended }: Ask<A, Q>, ctx: &mut Self::Context) -> Self::Result {
+        if !actor_ended {
             let live = self.get(&id).cloned();
             let temporary = || {
                 inquiry
                     .question
                     .temporary_actor(self.shared())
-                    .map(|(actor, until)| start_until(self, id, until, actor))
+                    .map(|(actor, deadline)| start_until(self, id, deadline, actor))
             };
             if let Some(actor) = live.or_else(temporary) {
                 let answer = actor.send(inquiry);
                 return Box::pin(async move { answer.await?.map_err(Unanswered::Store) });
             }
         }
-        let has_no_room = self.is_full() && !A::STARTS_WHEN_FULL;
+        let is_full = self.is_full() && !A::STARTS_WHEN_FULL;
         let (shard, shared) = (ctx.address(), self.shared().clone());
         let load = inquiry.origin.in_scope(|| A::load(&shared, id));
         Box::pin(async move {
             let Some(record) = load.await.map_err(Unanswered::Store)? else { return Ok(inquiry.question.unknown()) };
             match inquiry.question.try_answer(record, &shared) {
                 Ok(answer) => Ok(answer),
-                Err(_) if has_no_room => Err(Unanswered::Full),
+                Err(_) if is_full => Err(Unanswered::Full),
                 Err(record) => {
                     shard.do_send(StartFrom { id, record });
                     Err(Unanswered::Started)

@@ -1,8 +1,8 @@
 //! The audit forwarder: sends the operators' audit log to the receiver that the settings name, in order and at least
 //! once.
 //!
-//! Every node has one, and one of them sends at a time: the node that holds the place in the store. While the receiver
-//! is unreachable, entries wait and delay nothing else.
+//! Every node has a forwarder, but only the node that holds the lease in the store sends. While the receiver is
+//! unreachable, entries wait and delay nothing else.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,19 +11,19 @@ use actix::{Actor, ActorFutureExt as _, AsyncContext as _, Context, Supervised, 
 use sakshi_outbound::audit::{AuditMessage, SendAuditLog};
 use sakshi_store::{AuditRecord, Store, StoreError};
 
-/// Time that the receiver has for a batch.
+/// Time limit of the receiver for a batch.
 pub const AUDIT_SEND_TIME: Duration = Duration::from_secs(10);
-/// Time for which no other node sends; longer than [`AUDIT_SEND_TIME`].
-const HOLD: Duration = Duration::from_secs(20);
+/// Duration of the lease to send; longer than [`AUDIT_SEND_TIME`].
+const LEASE: Duration = Duration::from_secs(20);
 /// Maximum entries per batch.
-const BATCH: u32 = 100;
+const BATCH_ENTRIES_MAX: u32 = 100;
 /// Maximum bytes per batch, unless a single entry is larger.
-const BATCH_BYTES: usize = 512 * 1_024;
-/// Pause when nothing is left to send.
-const IDLE: Duration = Duration::from_secs(1);
-/// Pause while more is left.
-const BUSY: Duration = Duration::from_millis(10);
-/// Longest pause after a failure; it doubles from [`IDLE`].
+const BATCH_BYTES_MAX: usize = 512 * 1_024;
+/// Pause when everything is sent.
+const IDLE_PAUSE: Duration = Duration::from_secs(1);
+/// Pause while entries are left.
+const BUSY_PAUSE: Duration = Duration::from_millis(10);
+/// Longest pause after a failure; it doubles from [`IDLE_PAUSE`].
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// Sends the unsent entries.
@@ -32,20 +32,21 @@ pub(crate) struct AuditForwarder {
     store: Store,
     receiver: Arc<dyn SendAuditLog>,
     /// Pause after the last failure; `None` after a success.
-    failed: Option<Duration>,
+    failure_pause: Option<Duration>,
 }
 
 /// Result of a round.
 enum Round {
-    /// Nothing is left, or another node sends.
+    /// Everything is sent, or another node sends.
     Idle,
+    /// Entries are left.
     Busy,
     Failed(String),
 }
 
 impl AuditForwarder {
     pub(crate) fn new(store: Store, receiver: Arc<dyn SendAuditLog>) -> Self {
-        Self { store, receiver, failed: None }
+        Self { store, receiver, failure_pause: None }
     }
 
     fn send(&mut self, ctx: &mut Context<Self>) {
@@ -57,16 +58,18 @@ impl AuditForwarder {
 
     fn pause_after(&mut self, round: Round) -> Duration {
         let (pause, error) = match round {
-            Round::Idle => (IDLE, None),
-            Round::Busy => (BUSY, None),
-            Round::Failed(error) => (self.failed.map_or(IDLE, |pause| (pause * 2).min(PAUSE_MAX)), Some(error)),
+            Round::Idle => (IDLE_PAUSE, None),
+            Round::Busy => (BUSY_PAUSE, None),
+            Round::Failed(error) => {
+                (self.failure_pause.map_or(IDLE_PAUSE, |pause| (pause * 2).min(PAUSE_MAX)), Some(error))
+            }
         };
-        match (&error, self.failed) {
+        match (&error, self.failure_pause) {
             (Some(error), None) => tracing::warn!(error, "the audit log cannot be sent to its receiver; it waits"),
             (None, Some(_)) => tracing::info!("the audit log is sent to its receiver again"),
             _ => {}
         }
-        self.failed = error.map(|_| pause);
+        self.failure_pause = error.map(|_| pause);
         pause
     }
 }
@@ -80,39 +83,39 @@ async fn send(store: Store, receiver: Arc<dyn SendAuditLog>) -> Round {
 }
 
 async fn send_batch(store: &Store, receiver: &dyn SendAuditLog) -> Result<Round, StoreError> {
-    let unsent = store.take_audit_push(HOLD, BATCH).await?;
-    show_waiting(unsent.waiting);
+    let unsent = store.take_audit_push(LEASE, BATCH_ENTRIES_MAX).await?;
+    set_unsent_gauge(unsent.waiting);
     let Some((from, mut entries)) = unsent.next else { return Ok(Round::Idle) };
-    shorten(&mut entries);
+    shorten_to_byte_limit(&mut entries);
     let to = from.after(&entries);
-    if let Err(error) = receiver.send(entries.into_iter().map(message).collect()).await {
+    if let Err(error) = receiver.send(entries.into_iter().map(to_message).collect()).await {
         return Ok(Round::Failed(error.to_string()));
     }
-    if !store.settle_audit_push(from, to, HOLD).await? {
+    if !store.settle_audit_push(from, to, LEASE).await? {
         return Ok(Round::Idle);
     }
-    let left = unsent.waiting.saturating_sub(to.number - from.number);
-    show_waiting(left);
-    Ok(if left == 0 { Round::Idle } else { Round::Busy })
+    let unsent_left = unsent.waiting.saturating_sub(to.number - from.number);
+    set_unsent_gauge(unsent_left);
+    Ok(if unsent_left == 0 { Round::Idle } else { Round::Busy })
 }
 
-/// Shortens a batch to its byte limit; at least one entry stays.
-fn shorten(entries: &mut Vec<AuditRecord>) {
+/// Shortens a batch to [`BATCH_BYTES_MAX`], but to no fewer than one entry.
+fn shorten_to_byte_limit(entries: &mut Vec<AuditRecord>) {
     let mut bytes = 0;
     let fit = entries.iter().take_while(|record| {
         bytes += record.entry.len();
-        bytes <= BATCH_BYTES
+        bytes <= BATCH_BYTES_MAX
     });
     let fit = fit.count().max(1);
     entries.truncate(fit);
 }
 
-fn message(record: AuditRecord) -> AuditMessage {
+fn to_message(record: AuditRecord) -> AuditMessage {
     let AuditRecord { number, previous, hash, entry } = record;
     AuditMessage { number, previous: previous.to_string(), hash: hash.to_string(), entry }
 }
 
-fn show_waiting(entries: u64) {
+fn set_unsent_gauge(entries: u64) {
     // Gauges are floats; this count fits exactly.
     #[allow(clippy::cast_precision_loss)]
     metrics::gauge!("sakshi_audit_log_unsent").set(entries as f64);
@@ -135,18 +138,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_batch_has_one_entry_at_least_and_few_bytes() {
+    fn a_batch_has_at_least_one_entry_and_at_most_its_bytes() {
         let record = |number, bytes| AuditRecord {
             number,
             previous: AuditHash::NONE,
             hash: AuditHash::NONE,
             entry: "x".repeat(bytes),
         };
-        for (sizes, left) in
-            [(vec![BATCH_BYTES + 1, 1], 1), (vec![1, BATCH_BYTES], 1), (vec![1, BATCH_BYTES - 1, 1], 2), (vec![1], 1)]
-        {
+        for (sizes, left) in [
+            (vec![BATCH_BYTES_MAX + 1, 1], 1),
+            (vec![1, BATCH_BYTES_MAX], 1),
+            (vec![1, BATCH_BYTES_MAX - 1, 1], 2),
+            (vec![1], 1),
+        ] {
             let mut entries: Vec<_> = sizes.iter().zip(1..).map(|(bytes, number)| record(number, *bytes)).collect();
-            shorten(&mut entries);
+            shorten_to_byte_limit(&mut entries);
             assert_eq!((entries.len(), AuditHead::NONE.after(&entries).number), (left, left as u64), "{sizes:?}");
         }
     }

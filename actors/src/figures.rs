@@ -1,5 +1,5 @@
-//! The figures of apps for each day, counted in memory and added to the store every few seconds, so that no
-//! verification waits for them.
+//! Daily figures of apps, counted in memory and added to the store every few seconds, so that no verification waits for
+//! them.
 //!
 //! Counts since the last flush are lost if the process is killed. The figures inform people and decide nothing.
 
@@ -16,33 +16,33 @@ use sakshi_store::Store;
 use uuid::Uuid;
 
 /// Pause between two flushes.
-const INTERVAL: Duration = Duration::from_secs(2);
+const FLUSH_PAUSE: Duration = Duration::from_secs(2);
 
-/// Figures that the store does not have yet.
+/// Figures that are not in the store yet.
 #[derive(Debug)]
 pub(crate) struct Tally {
     clock: Arc<dyn Clock>,
     fresh: Mutex<BTreeMap<AppId, BTreeMap<Day, DayFigures>>>,
-    /// Additions that failed; they may have been made all the same.
-    unsettled: Mutex<Vec<Addition>>,
+    /// Additions whose call failed, though the store may have made them. They are retried with the same `call_id`.
+    failed: Mutex<Vec<Addition>>,
 }
 
-/// Figures that are added in one call.
+/// Figures of one app and day that are added in one call.
 #[derive(Clone, Debug)]
 struct Addition {
     app: AppId,
     day: Day,
     figures: DayFigures,
-    call: [u8; 16],
+    call_id: [u8; 16],
 }
 
 impl Tally {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Arc<Self> {
-        Arc::new(Self { clock, fresh: Mutex::default(), unsettled: Mutex::default() })
+        Arc::new(Self { clock, fresh: Mutex::default(), failed: Mutex::default() })
     }
 
     fn count(&self, app: &AppId, day: Day, change: impl FnOnce(&mut DayFigures)) {
-        let mut fresh = locked(&self.fresh);
+        let mut fresh = lock(&self.fresh);
         let days = match fresh.get_mut(app) {
             Some(days) => days,
             None => fresh.entry(app.clone()).or_default(),
@@ -51,42 +51,42 @@ impl Tally {
     }
 
     /// Counts a transaction that was opened.
-    pub(crate) fn opened(&self, app: &AppId, at: Timestamp) {
+    pub(crate) fn count_opened(&self, app: &AppId, at: Timestamp) {
         self.count(app, Day::of(at), |figures| figures.opened += 1);
     }
 
     /// Counts an answer.
-    pub(crate) fn answered(&self, app: &AppId, kind: AnswerKind, opened_at: Timestamp, at: Timestamp) {
+    pub(crate) fn count_answer(&self, app: &AppId, kind: AnswerKind, opened_at: Timestamp, at: Timestamp) {
         self.count(app, Day::of(opened_at), |figures| figures.answer(kind, at.since(opened_at)));
     }
 
     /// Counts a webhook attempt.
-    pub(crate) fn attempted(&self, app: &AppId, is_delivered: bool) {
+    pub(crate) fn count_attempt(&self, app: &AppId, is_delivered: bool) {
         let day = Day::of(self.clock.now());
         self.count(app, day, |figures| *if is_delivered { &mut figures.delivered } else { &mut figures.lost } += 1);
     }
 
-    /// Adds the new figures to the store. Additions that fail are kept for the next flush.
+    /// Adds the new figures to the store. Additions that fail are retried in the next flush.
     pub(crate) async fn flush(&self, store: &Store) {
-        let mut additions = std::mem::take(&mut *locked(&self.unsettled));
-        for (app, days) in std::mem::take(&mut *locked(&self.fresh)) {
+        let mut additions = std::mem::take(&mut *lock(&self.failed));
+        for (app, days) in std::mem::take(&mut *lock(&self.fresh)) {
             additions.extend(days.into_iter().map(|(day, figures)| Addition {
                 app: app.clone(),
                 day,
                 figures,
-                call: *Uuid::new_v4().as_bytes(),
+                call_id: *Uuid::new_v4().as_bytes(),
             }));
         }
         for addition in additions {
-            let Addition { app, day, figures, call } = addition.clone();
-            if store.add_day_figures(app, day, figures, call).await.is_err() {
-                locked(&self.unsettled).push(addition);
+            let Addition { app, day, figures, call_id } = addition.clone();
+            if store.add_day_figures(app, day, figures, call_id).await.is_err() {
+                lock(&self.failed).push(addition);
             }
         }
     }
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -103,7 +103,7 @@ impl FiguresWriter {
     }
 
     fn flush_later(&mut self, ctx: &mut Context<Self>) {
-        ctx.run_later(INTERVAL, |writer, ctx| {
+        ctx.run_later(FLUSH_PAUSE, |writer, ctx| {
             let (store, tally) = (writer.store.clone(), Arc::clone(&writer.tally));
             ctx.spawn(
                 async move { tally.flush(&store).await }

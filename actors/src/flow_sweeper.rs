@@ -1,7 +1,7 @@
-//! The flow sweeper: ends documents that nobody has signed in time.
+//! The flow sweeper: ends documents that were not signed in time.
 //!
 //! Every node sweeps, and several may find the same document; the store ends it once. A node whose clock is not trusted
-//! ends none.
+//! ends no documents.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,14 +14,14 @@ use sakshi_store::LapseFlowOutcome;
 use crate::flows::Flows;
 use crate::trusted_clock::TrustedClock;
 
-/// Pause between sweeps when nothing is left to do.
-const IDLE: Duration = Duration::from_secs(2);
-/// Pause between sweeps while more is left.
-const BUSY: Duration = Duration::from_millis(100);
-/// Maximum documents per list.
-const LIMIT: usize = 500;
-/// Documents that lapse at a time. Each is read, written and sealed as a whole, and many may fall due together.
-const LAPSES_AT_ONCE: usize = 4;
+/// Pause after a sweep that has ended all lapsed documents.
+const IDLE_PAUSE: Duration = Duration::from_secs(2);
+/// Pause after a sweep that has left lapsed documents.
+const BUSY_PAUSE: Duration = Duration::from_millis(100);
+/// Maximum documents per sweep.
+const DOCUMENTS_PER_SWEEP: usize = 500;
+/// Documents ended at a time. Each is read, sealed and written as a whole, and many may fall due together.
+const CONCURRENT_LAPSES: usize = 4;
 
 /// Finds documents that have lapsed.
 #[derive(Debug)]
@@ -45,22 +45,22 @@ impl FlowSweeper {
 
 /// Sweeps once. Returns the pause after it.
 async fn sweep(flows: Flows, clock: Arc<TrustedClock>) -> Duration {
-    let found = match flows.store.lapsed_flows(LIMIT).await {
-        Ok(found) => found,
+    let ids = match flows.store.lapsed_flows(DOCUMENTS_PER_SWEEP).await {
+        Ok(ids) => ids,
         Err(error) => {
             tracing::warn!(%error, "the store could not list documents that have lapsed");
-            return IDLE;
+            return IDLE_PAUSE;
         }
     };
-    let is_full = found.len() == LIMIT;
-    let lapses = iter(found).map(|id| lapse(&flows, &clock, id)).buffer_unordered(LAPSES_AT_ONCE);
+    let is_full = ids.len() == DOCUMENTS_PER_SWEEP;
+    let lapses = iter(ids).map(|id| lapse(&flows, &clock, id)).buffer_unordered(CONCURRENT_LAPSES);
     let lapsed = lapses.filter(|lapsed| std::future::ready(*lapsed)).count().await;
-    if is_full && lapsed > 0 { BUSY } else { IDLE }
+    if is_full && lapsed > 0 { BUSY_PAUSE } else { IDLE_PAUSE }
 }
 
 /// Ends one document. Returns true if it has lapsed.
 async fn lapse(flows: &Flows, clock: &TrustedClock, id: FlowId) -> bool {
-    // The list was made by a clock that may have jumped since the sweep before.
+    // The clock may have jumped since the last sweep.
     if clock.now().is_none() {
         return false;
     }

@@ -39,10 +39,10 @@ impl Flows {
     /// Opens a flow: from now on its upstream may report.
     ///
     /// # Errors
-    /// [`AskError`]; the flow may or may not have been opened, and may be opened again.
+    /// [`AskError`] when there is no answer; the flow may or may not have been opened, and the call may be repeated.
     pub async fn open(&self, open: OpenFlow) -> Result<CreateOutcome, AskError> {
         let (id, kind) = (open.flow.header().id, open.flow.kind());
-        let outcome = self.ask(|store| store.open_flow(open)).await?;
+        let outcome = self.run(|store| store.open_flow(open)).await?;
         if outcome == CreateOutcome::Created {
             metrics::counter!("sakshi_flows_opened_total", "flow" => kind).increment(1);
             tracing::info!(flow.id = %id, flow.kind = kind, "flow opened");
@@ -56,10 +56,10 @@ impl Flows {
     /// [`AskError`] when there is no answer; the report may or may not have been recorded, and may be sent again.
     pub async fn report(&self, report: FlowReport) -> Result<ReportFlowOutcome, AskError> {
         let (id, kind) = (report.flow(), report.kind());
-        let outcome = self.ask(|store| store.report_flow(ReportFlow { report, result_ttl: self.result_ttl })).await;
+        let outcome = self.run(|store| store.report_flow(ReportFlow { report, result_ttl: self.result_ttl })).await;
         let result = match &outcome {
             Ok(ReportFlowOutcome::Accepted { queued, .. }) => {
-                self.queued(queued.clone());
+                self.notify_dispatcher(queued.clone());
                 "accepted"
             }
             Ok(ReportFlowOutcome::Repeated) => "repeated",
@@ -77,31 +77,31 @@ impl Flows {
     /// # Errors
     /// [`AskError`] when there is no answer; asking again is safe.
     pub async fn get(&self, id: FlowId, app: AppId) -> Result<Option<FlowRecord>, AskError> {
-        self.ask(|store| store.load_flow(id, app)).await
+        self.run(|store| store.load_flow(id, app)).await
     }
 
     /// Ends a document if its invitation has ended by the store's clock.
     ///
     /// # Errors
-    /// The store's; the document may or may not have been ended, and may be ended again.
+    /// Any error of the store; the document may or may not have been ended, and the call may be repeated.
     pub(crate) async fn lapse(&self, id: FlowId) -> Result<LapseFlowOutcome, StoreError> {
         let outcome = self.store.lapse_flow(id, self.result_ttl).await?;
         if let LapseFlowOutcome::Lapsed { queued, .. } = &outcome {
             metrics::counter!("sakshi_flows_lapsed_total").increment(1);
             tracing::info!(flow.id = %id, "document lapsed");
-            self.queued(queued.clone());
+            self.notify_dispatcher(queued.clone());
         }
         Ok(outcome)
     }
 
-    /// Notifies the dispatcher of a webhook that the store has queued.
-    fn queued(&self, delivery: Option<QueuedDelivery>) {
+    /// Notifies the dispatcher of a queued webhook.
+    fn notify_dispatcher(&self, delivery: Option<QueuedDelivery>) {
         if let Some(delivery) = delivery {
             self.dispatcher.do_send(DeliveryQueued(delivery, None));
         }
     }
 
-    async fn ask<T>(&self, operation: impl FnOnce(&Store) -> StoreFuture<T>) -> Result<T, AskError> {
+    async fn run<T>(&self, operation: impl FnOnce(&Store) -> StoreFuture<T>) -> Result<T, AskError> {
         let _permit = self.admission.enter().ok_or(AskError::Overloaded)?;
         match tokio::time::timeout(self.ask_timeout, operation(&self.store)).await {
             Ok(outcome) => Ok(outcome?),

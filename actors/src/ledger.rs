@@ -1,8 +1,8 @@
 //! The credit ledger: the one actor through which every credit of the node moves, in order for each client.
 //!
-//! While a step of a client is committed, its further movements wait, and then share one step of the engine: the guests
-//! of a kiosk are all debits of one client. A failure here touches no balance, because the store changes nothing when a
-//! movement is repeated.
+//! While a step of a client is committed, further movements of the client wait, and then share one step of the engine:
+//! the guests of a kiosk are all debits of one client. Failures here change no balance, because the store applies each
+//! movement once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,8 +17,8 @@ use tracing::Instrument as _;
 
 use crate::accounts::{Accounts, MoveCredits, Movement, Next, Open, Reply, Step};
 
-/// Longest wait of a step for announced transactions; a signature takes a quarter of it.
-const PAUSE: Duration = Duration::from_millis(1);
+/// Longest wait of a step for announced transactions: four times as long as a signature takes.
+const PAUSE_MAX: Duration = Duration::from_millis(1);
 
 /// Moves credits.
 #[derive(Debug)]
@@ -37,13 +37,14 @@ impl CreditLedger {
         let Some(step) = self.accounts.take_step(&client) else { return };
         let (store, accounts, ledger) = (self.store.clone(), Arc::clone(&self.accounts), ctx.address());
         actix_rt::spawn(async move {
-            let _ends = StepEnds { client: client.clone(), ledger };
+            let _notice = StepEndNotice { client: client.clone(), ledger };
             match step {
-                Step::Open(together) => open(&store, &accounts, &client, together).await,
+                Step::Open(waiting) => open_all(&store, &accounts, &client, waiting).await,
                 Step::Move(MoveCredits { movement, reply }) => {
                     let outcome = store.move_credits(client.clone(), movement.clone()).await;
-                    let outcome = outcome
-                        .and_then(|outcome| is_asked(&outcome, &movement).map(|()| outcome).map_err(StoreError::from));
+                    let outcome = outcome.and_then(|outcome| {
+                        check_entry(&outcome, &movement).map(|()| outcome).map_err(StoreError::from)
+                    });
                     if let Ok(CreditOutcome::Moved(entry)) = &outcome {
                         accounts.set_balance(client, entry.balance_after);
                     }
@@ -56,13 +57,12 @@ impl CreditLedger {
 }
 
 /// Opens transactions of one client and answers each caller.
-async fn open(store: &Store, accounts: &Accounts, client: &ClientId, together: Vec<Open>) {
-    let (opens, replies): (Vec<_>, Vec<_>) = together.into_iter().map(|Open { open, reply }| (open, reply)).unzip();
+async fn open_all(store: &Store, accounts: &Accounts, client: &ClientId, waiting: Vec<Open>) {
+    let (opens, replies): (Vec<_>, Vec<_>) = waiting.into_iter().map(|Open { open, reply }| (open, reply)).unzip();
     let costs: Vec<u64> = opens.iter().map(|open| open.cost).collect();
     let outcomes = match store.open_transactions(opens).await {
-        Ok(outcomes) => {
-            is_whole(&outcomes, &costs).map_or_else(|broken| vec![Err(broken.into()); replies.len()], |()| outcomes)
-        }
+        Ok(outcomes) => check_outcomes(&outcomes, &costs)
+            .map_or_else(|broken| vec![Err(broken.into()); replies.len()], |()| outcomes),
         Err(error) => vec![Err(error); replies.len()],
     };
     for ((outcome, reply), cost) in outcomes.into_iter().zip(replies).zip(costs) {
@@ -75,8 +75,8 @@ async fn open(store: &Store, accounts: &Accounts, client: &ClientId, together: V
     }
 }
 
-/// Refuses the outcomes of a step, unless there is one for each of its openings.
-fn is_whole(outcomes: &[Result<OpenOutcome, StoreError>], costs: &[u64]) -> Result<(), Broken> {
+/// Refuses the outcomes of a step, unless each opening has one.
+fn check_outcomes(outcomes: &[Result<OpenOutcome, StoreError>], costs: &[u64]) -> Result<(), Broken> {
     ensure(Part::Ledger, "an opening has one outcome", outcomes.len() == costs.len())?;
     let is_paid = |outcome: &Result<OpenOutcome, StoreError>| match outcome {
         Ok(OpenOutcome::Opened { balance }) => i64::try_from(*balance).is_ok(),
@@ -86,14 +86,18 @@ fn is_whole(outcomes: &[Result<OpenOutcome, StoreError>], costs: &[u64]) -> Resu
 }
 
 /// Refuses an entry that does not match its movement.
-fn is_asked(outcome: &CreditOutcome, movement: &CreditMove) -> Result<(), Broken> {
+fn check_entry(outcome: &CreditOutcome, movement: &CreditMove) -> Result<(), Broken> {
     let CreditOutcome::Moved(entry) = outcome else { return Ok(()) };
     let is_same = (entry.kind, entry.amount, &entry.reference) == (movement.kind, movement.amount, &movement.reference);
     ensure(Part::Ledger, "credits move as they were asked to", is_same)?;
     ensure(Part::Ledger, "an entry of a ledger has a number", entry.seq > 0)?;
-    let left =
+    let balance_before =
         i64::try_from(entry.balance_after).ok().and_then(|after| after.checked_sub(entry.kind.signed(entry.amount)));
-    ensure(Part::Ledger, "a balance was at least nothing before it moved", left.is_some_and(|before| before >= 0))
+    ensure(
+        Part::Ledger,
+        "a balance was at least nothing before it moved",
+        balance_before.is_some_and(|before| before >= 0),
+    )
 }
 
 impl Actor for CreditLedger {
@@ -103,7 +107,7 @@ impl Actor for CreditLedger {
 impl Supervised for CreditLedger {
     /// Begins all waiting movements. Steps under way continue.
     fn restarting(&mut self, ctx: &mut Self::Context) {
-        self.accounts.waiting().into_iter().for_each(|client| ctx.notify(MovementsWait(client)));
+        self.accounts.clients_waiting().into_iter().for_each(|client| ctx.notify(MovementsWait(client)));
     }
 }
 
@@ -120,13 +124,13 @@ impl Handler<MovementsWait> for CreditLedger {
     }
 }
 
-/// Notifies the ledger on drop that a step has ended, with success or not.
-struct StepEnds {
+/// Notifies the ledger on drop that a step has ended, successfully or not.
+struct StepEndNotice {
     client: ClientId,
     ledger: Addr<CreditLedger>,
 }
 
-impl Drop for StepEnds {
+impl Drop for StepEndNotice {
     fn drop(&mut self) {
         self.ledger.do_send(StepEnded(self.client.clone()));
     }
@@ -143,7 +147,7 @@ impl Handler<StepEnded> for CreditLedger {
     fn handle(&mut self, StepEnded(client): StepEnded, ctx: &mut Self::Context) {
         match self.accounts.after_step(&client) {
             Next::Step => self.begin_step(client, ctx),
-            Next::Pause => _ = ctx.notify_later(PauseEnds(client), PAUSE),
+            Next::Pause => _ = ctx.notify_later(PauseEnded(client), PAUSE_MAX),
             Next::Nothing => {}
         }
     }
@@ -152,12 +156,12 @@ impl Handler<StepEnded> for CreditLedger {
 /// The pause before a client's next step is over.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
-struct PauseEnds(ClientId);
+struct PauseEnded(ClientId);
 
-impl Handler<PauseEnds> for CreditLedger {
+impl Handler<PauseEnded> for CreditLedger {
     type Result = ();
 
-    fn handle(&mut self, PauseEnds(client): PauseEnds, ctx: &mut Self::Context) {
+    fn handle(&mut self, PauseEnded(client): PauseEnded, ctx: &mut Self::Context) {
         if self.accounts.end_pause(&client) {
             self.begin_step(client, ctx);
         }
@@ -177,7 +181,7 @@ impl Ledger {
     /// Opens a transaction and debits its credit.
     ///
     /// # Errors
-    /// The store's; the transaction may or may not have been opened.
+    /// Any error of the store; the transaction may or may not have been opened.
     pub(crate) async fn open(&self, open: OpenTransaction) -> Result<OpenOutcome, StoreError> {
         let opened = async {
             let _step = self.store.span_of("open_transaction");
@@ -190,7 +194,7 @@ impl Ledger {
     /// Grants or adjusts credits.
     ///
     /// # Errors
-    /// The store's; the credits may or may not have been moved.
+    /// Any error of the store; the credits may or may not have been moved.
     pub(crate) async fn move_credits(
         &self,
         client: ClientId,
@@ -199,11 +203,11 @@ impl Ledger {
         self.ask(client, |reply| Movement::Move(MoveCredits { movement, reply })).await
     }
 
-    /// Returns true if the balance that this node knows does not cover this cost, and the store's does not either.
+    /// Returns true if neither the last known balance nor the balance in the store covers the cost.
     ///
     /// # Errors
-    /// The store's.
-    pub(crate) async fn is_short(&self, client: &ClientId, cost: u64) -> Result<bool, StoreError> {
+    /// Any error of the store.
+    pub(crate) async fn lacks_credits(&self, client: &ClientId, cost: u64) -> Result<bool, StoreError> {
         if self.accounts.last_balance(client).is_none_or(|balance| balance >= cost) {
             return Ok(false);
         }
@@ -230,20 +234,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn outcomes_that_are_not_those_of_a_step_are_refused() {
+    fn outcomes_that_do_not_match_their_step_are_refused() {
         let opened = |balance| Ok(OpenOutcome::Opened { balance });
-        let broken = |outcomes: &[_], costs: &[u64]| is_whole(outcomes, costs).err().map(Broken::name);
+        let broken = |outcomes: &[_], costs: &[u64]| check_outcomes(outcomes, costs).err().map(Broken::name);
         assert_eq!(broken(&[opened(1), Ok(OpenOutcome::InsufficientCredits)], &[1, 1]), None);
         assert_eq!(broken(&[opened(1)], &[1, 1]), Some("an opening has one outcome"));
         assert_eq!(broken(&[opened(u64::MAX)], &[1]), Some("a balance is at least nothing and at most its range"));
     }
 
     #[test]
-    fn an_entry_that_is_not_that_of_its_movement_is_refused() {
+    fn an_entry_that_does_not_match_its_movement_is_refused() {
         let movement = CreditMove { kind: EntryKind::Grant, amount: 5, reference: "r".to_owned() };
         let CreditMove { kind, amount, reference } = movement.clone();
         let own = LedgerEntry { seq: 1, kind, amount, balance_after: 5, reference, at: Timestamp::from_millis(0) };
-        let broken = |entry| is_asked(&CreditOutcome::Moved(entry), &movement).err().map(Broken::name);
+        let broken = |entry| check_entry(&CreditOutcome::Moved(entry), &movement).err().map(Broken::name);
         assert_eq!(broken(own.clone()), None);
         for (entry, name) in [
             (LedgerEntry { amount: 6, ..own.clone() }, "credits move as they were asked to"),

@@ -9,13 +9,13 @@ use sakshi_store::{Store, StoreError, Swept};
 
 use crate::trusted_clock::TrustedClock;
 
-/// Pause between sweeps when nothing is left to do.
-pub(crate) const IDLE: Duration = Duration::from_secs(10);
-/// Pause between sweeps while more is left.
-const BUSY: Duration = Duration::from_millis(20);
-/// Records of each kind removed per sweep. Verifications wait for it, about 2 ms for a hundred in the embedded store.
-/// So a sweep is small and the next one is soon.
-const LIMIT: usize = 100;
+/// Pause after a sweep that has removed all expired records.
+pub(crate) const IDLE_PAUSE: Duration = Duration::from_secs(10);
+/// Pause after a sweep that has left expired records.
+const BUSY_PAUSE: Duration = Duration::from_millis(20);
+/// Maximum records of each kind per sweep. Verifications wait for a sweep, about 2 ms for a hundred records in the
+/// embedded store. So sweeps are small and frequent.
+const RECORDS_PER_SWEEP: usize = 100;
 
 /// Sweeps the store while the clock can be trusted.
 #[derive(Debug)]
@@ -32,10 +32,10 @@ impl Reaper {
 
     fn sweep(&mut self, ctx: &mut Context<Self>) {
         let Some(now) = self.clock.now() else {
-            ctx.run_later(IDLE, Self::sweep);
+            ctx.run_later(IDLE_PAUSE, Self::sweep);
             return;
         };
-        let sweep = self.store.sweep(now, LIMIT);
+        let sweep = self.store.sweep(now, RECORDS_PER_SWEEP);
         ctx.spawn(sweep.into_actor(self).map(|swept, _, ctx| {
             ctx.run_later(pause_after(swept), Self::sweep);
         }));
@@ -73,11 +73,15 @@ fn pause_after(swept: Result<Swept, StoreError>) -> Duration {
                 logs,
             ];
             metrics::counter!("sakshi_records_swept_total").increment(counts.iter().sum());
-            if counts.iter().any(|count| usize::try_from(*count).unwrap_or(usize::MAX) >= LIMIT) { BUSY } else { IDLE }
+            if counts.iter().any(|count| usize::try_from(*count).unwrap_or(usize::MAX) >= RECORDS_PER_SWEEP) {
+                BUSY_PAUSE
+            } else {
+                IDLE_PAUSE
+            }
         }
         Err(error) => {
             tracing::warn!(%error, "a sweep of the store failed");
-            IDLE
+            IDLE_PAUSE
         }
     }
 }

@@ -8,13 +8,13 @@ use sakshi_trace::invariant::{Broken, Part, ensure};
 /// The error when a stored outcome cannot be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RevealError {
-    /// It cannot be decrypted.
+    /// No configured key decrypts the outcome.
     #[error(transparent)]
     Vault(#[from] VaultError),
-    /// Its content is not an outcome.
+    /// The decrypted bytes are not an outcome.
     #[error("the sealed outcome is malformed")]
     Malformed,
-    /// It belongs to another record.
+    /// The outcome belongs to another record.
     #[error(transparent)]
     Broken(#[from] Broken),
 }
@@ -65,8 +65,8 @@ mod tests {
         let failed = seal_outcome(&vault, own.opened.id, &Outcome::NotVerified(Failure::new("no", None)));
         let other = CompletedRecord { outcome: failed, ..own.clone() };
         assert_eq!(broken(other), Some("an outcome that opens says what its record says"));
-        let mut more = own;
-        more.opened.terms.claims = ClaimSet::default();
-        assert_eq!(broken(more), Some("an outcome has no more claims than were asked for"));
+        let mut without_claims = own;
+        without_claims.opened.terms.claims = ClaimSet::default();
+        assert_eq!(broken(without_claims), Some("an outcome has no more claims than were asked for"));
     }
 }

@@ -1,4 +1,4 @@
-//! Routes each question to the shard that its id names, refuses questions beyond the limits, and asks again when an
+//! Routes each question to the shard that its id names. Refuses questions beyond the limits, and asks again when an
 //! actor ended while the question waited.
 
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub enum AskError {
     /// The actor or its shard did not answer in time, or kept failing.
     #[error("the actor did not answer")]
     NoAnswer,
-    /// The store has no answer.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -26,7 +26,7 @@ pub enum AskError {
 /// Reason for a shard's missing answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unanswered {
-    /// The actor ended first; ask the record.
+    /// The actor ended before it answered; ask the record.
     Gone,
     /// An actor was started; ask it.
     Started,
@@ -34,7 +34,7 @@ pub(crate) enum Unanswered {
     TimedOut,
     /// The shard is at its limit of actors.
     Full,
-    /// The store has no answer.
+    /// The store failed.
     Store(StoreError),
 }
 
@@ -75,8 +75,8 @@ impl<A: ShardActor> ShardRouter<A> {
     /// # Errors
     /// [`AskError::Overloaded`] when the shard or the node has too many in flight.
     pub(crate) fn admit(&self, shard: usize) -> Result<[Permit; 2], AskError> {
-        let of_shard = self.shards.admit(shard).ok_or(AskError::Overloaded)?;
-        let of_node = self.admission.enter().ok_or(AskError::Overloaded)?;
-        Ok([of_shard, of_node])
+        let shard_permit = self.shards.admit(shard).ok_or(AskError::Overloaded)?;
+        let node_permit = self.admission.enter().ok_or(AskError::Overloaded)?;
+        Ok([shard_permit, node_permit])
     }
 }

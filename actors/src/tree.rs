@@ -1,4 +1,4 @@
-//! The supervision tree of one node, built in the order in which it is drawn:
+//! The supervision tree of one node. Its actors start in this order:
 //!
 //! ```text
 //! root                        restarts its children, or asks the process to end
@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use actix::Addr;
-use actix_rt::Arbiter;
+use actix_rt::{Arbiter, ArbiterHandle};
 use sakshi_domain::clock::Clock;
 use sakshi_domain::clock_watch::ClockJump;
 use sakshi_domain::credits::CreditMove;
@@ -47,7 +47,7 @@ use crate::trusted_clock::TrustedClock;
 /// Silence after which an arbiter counts as hung.
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Longest wait of the ending process for the figures of its last seconds.
+/// Time limit of a drain for writing the figures of the last seconds.
 const FIGURES_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Dependencies of the tree.
@@ -63,33 +63,40 @@ pub struct TreeConfig {
     pub client: Arc<dyn SendWebhook>,
     /// Sends the audit log to its receiver, if there is one.
     pub audit_receiver: Option<Arc<dyn SendAuditLog>>,
-    /// True if everything runs on the caller's arbiter, so that behaviour depends on the order of events alone. Hangs
-    /// are not detected then.
+    /// True if all actors run on the caller's arbiter, so that behaviour depends only on the order of events. Hangs are
+    /// not detected then.
     pub on_one_arbiter: bool,
 }
 
 /// Limits of the tree.
 #[derive(Clone, Copy, Debug)]
 pub struct TreeBounds {
-    /// Shards of each kind: one per HTTP worker, 256 at most.
+    /// Number of shards of each kind: one per HTTP worker, 256 at most.
     pub shards: usize,
-    /// Live transactions on this node.
+    /// Maximum live transactions on this node.
     pub live_transactions: usize,
-    /// Questions being answered at once.
+    /// Maximum questions in flight on this node.
     pub in_flight: usize,
-    /// Questions that may wait for one shard.
+    /// Maximum questions in flight to one shard.
     pub mailbox_depth: usize,
     /// Time limit for a question.
     pub ask_timeout: Duration,
-    /// Webhook attempts in flight.
+    /// Bounds on webhook attempts.
     pub webhooks: DispatchBounds,
-    /// Live events on this node.
+    /// Maximum live events on this node.
     pub live_events: usize,
     /// Time for which the result of a flow can be fetched.
     pub flow_result_ttl: Duration,
 }
 
-/// The handles to the actors of a node, as one worker uses them.
+impl TreeBounds {
+    /// Returns the bounds of the shards of one kind, with at most `live` actors in all of them.
+    fn for_shards(&self, live: usize) -> ShardBounds {
+        ShardBounds { shards: self.shards.clamp(1, 256), live, requests: self.mailbox_depth }
+    }
+}
+
+/// The handles of one worker to the actors of a node.
 #[derive(Clone, Debug)]
 pub struct Handles {
     /// To all transactions.
@@ -119,100 +126,35 @@ pub struct Tree {
     in_flight: InFlight,
     heartbeats: Heartbeats,
     on_one_arbiter: bool,
-    arbiters: Arc<Vec<actix_rt::ArbiterHandle>>,
+    arbiters: Arc<Vec<ArbiterHandle>>,
 }
 
 impl Tree {
-    /// Starts everything but the shards, which start with their workers. Must be called within an actix system. The
-    /// receiver gets the failures that restarts did not mend.
+    /// Starts all actors except the shards, which start with their workers. Must be called within an actix system. The
+    /// receiver gets the failures that restarts did not end.
     ///
     /// # Errors
-    /// The store's, when it cannot record the attempts that an earlier process left unfinished, or read the time of its
-    /// last sweep.
+    /// Any error of the store, which must record the attempts that an earlier process left unfinished, and return the
+    /// time of its last sweep.
     pub async fn start(
         config: TreeConfig,
         bounds: TreeBounds,
     ) -> Result<(Self, mpsc::UnboundedReceiver<Escalation>), StoreError> {
-        let TreeConfig { store, vault, clock, client, audit_receiver, on_one_arbiter } = config;
-        let unfinished = store.abandon_attempts().await?;
-        if unfinished > 0 {
-            tracing::warn!(
-                count = unfinished,
-                "webhook attempts were under way when the process ended; their outcome is unknown"
-            );
-        }
-        let trusted_clock = Arc::new(TrustedClock::starting(Arc::clone(&clock), store.last_sweep().await?));
+        let store = config.store.clone();
+        abandon_attempts(&store).await?;
+        let trusted_clock = Arc::new(TrustedClock::starting(Arc::clone(&config.clock), store.last_sweep().await?));
         let (root, escalations) = Root::new();
         let heartbeats = Heartbeats::new(HEARTBEAT_TIMEOUT);
-        let tally = Tally::new(Arc::clone(&clock));
-        let [effects, sending] =
-            [(); 2].map(|()| if on_one_arbiter { Arbiter::current() } else { Arbiter::new().handle() });
-        for (arbiter, name) in [(&effects, "effects"), (&sending, "dispatch")] {
-            if on_one_arbiter {
-                continue;
-            }
-            let heartbeats = heartbeats.clone();
-            arbiter.spawn_fn(move || heartbeats.beat_here(name));
-        }
+        let tally = Tally::new(Arc::clone(&config.clock));
+        let [effects, sending] = start_arbiters(&heartbeats, config.on_one_arbiter);
 
-        let ledger = {
-            let (of_actor, accounts) = (store.clone(), Arc::<Accounts>::default());
-            let known = Arc::clone(&accounts);
-            let actor =
-                root.start(&effects, "credit-ledger", "credit_ledger", move || CreditLedger::new(of_actor, known));
-            Ledger { actor, accounts, store: store.clone(), ask_timeout: bounds.ask_timeout }
-        };
-        let in_flight_max = bounds.webhooks.in_flight;
-        let in_flight = InFlight {
-            attempts: Gate::new(in_flight_max),
-            queues: Queues::default(),
-            slots: FairSlots::new(in_flight_max),
-            body_bytes: Arc::default(),
-        };
-        let dispatcher = {
-            let (tally, clock) = (Arc::clone(&tally), Arc::clone(&clock));
-            let (work, in_flight) = (
-                Attempter { store: store.clone(), vault: Arc::clone(&vault), client, tally, clock },
-                in_flight.clone(),
-            );
-            let make = move || WebhookDispatcher::new(work, in_flight, bounds.webhooks);
-            root.start(&sending, "webhook-dispatcher", "webhook_dispatcher", make)
-        };
-        {
-            let (store, clock) = (store.clone(), Arc::clone(&trusted_clock));
-            root.start(&effects, "reaper", "reaper", move || Reaper::new(store, clock));
-        }
-
-        {
-            let (store, tally) = (store.clone(), Arc::clone(&tally));
-            root.start(&effects, "figures", "figures", move || FiguresWriter::new(store, tally));
-        }
-        if let Some(receiver) = audit_receiver {
-            let store = store.clone();
-            root.start(&effects, "audit-forwarder", "audit_forwarder", move || AuditForwarder::new(store, receiver));
-        }
-
-        let of_kind = |live| ShardBounds { shards: bounds.shards.clamp(1, 256), live, requests: bounds.mailbox_depth };
-        let event_context = Arc::new(EventContext { store: store.clone(), clock: Arc::clone(&clock) });
-        let events =
-            Shards::new(&root, "events", "event_registry", Arc::clone(&event_context), of_kind(bounds.live_events));
-        let context = Arc::new(TransactionContext {
-            store: store.clone(),
-            vault: Arc::clone(&vault),
-            clock,
-            dispatcher: dispatcher.clone(),
-            events: Arc::clone(&events),
-            tally: Arc::clone(&tally),
-            shared_store: store.is_shared(),
-        });
-        let transactions =
-            Shards::new(&root, "transactions", "transaction_registry", context, of_kind(bounds.live_transactions));
-        {
-            let (store, transactions) = (store.clone(), Arc::clone(&transactions));
-            root.start(&effects, "change-listener", "change_listener", move || {
-                ChangeListener::new(store, transactions)
-            });
-        }
+        let ledger = start_ledger(&root, &effects, &store, bounds.ask_timeout);
+        let (dispatcher, in_flight) = start_dispatcher(&root, &sending, &config, &tally, bounds.webhooks);
+        start_store_tasks(&root, &effects, &config, &trusted_clock, &tally);
+        let event_context = Arc::new(EventContext { store: store.clone(), clock: Arc::clone(&config.clock) });
+        let events = create_event_shards(&root, &event_context, bounds);
+        let transactions = create_transaction_shards(&root, &config, &dispatcher, &events, &tally, bounds);
+        start_change_listener(&root, &effects, &store, &transactions);
         let admission = Gate::new(bounds.in_flight);
         let flows = Flows {
             store: store.clone(),
@@ -221,14 +163,10 @@ impl Tree {
             ask_timeout: bounds.ask_timeout,
             result_ttl: bounds.flow_result_ttl,
         };
-        {
-            let (flows, clock) = (flows.clone(), Arc::clone(&trusted_clock));
-            root.start(&effects, "flow-sweeper", "flow_sweeper", move || FlowSweeper::new(flows, clock));
-        }
-        let arbiters = Arc::new(vec![effects, sending]);
+        start_flow_sweeper(&root, &effects, &flows, &trusted_clock);
         let tree = Self {
             root,
-            vault,
+            vault: config.vault,
             trusted_clock,
             ledger,
             dispatcher,
@@ -242,8 +180,8 @@ impl Tree {
             admission,
             in_flight,
             heartbeats,
-            on_one_arbiter,
-            arbiters,
+            on_one_arbiter: config.on_one_arbiter,
+            arbiters: Arc::new(vec![effects, sending]),
         };
         Ok((tree, escalations))
     }
@@ -298,13 +236,13 @@ impl Tree {
         Box::pin(async move { ledger.move_credits(client, movement).await })
     }
 
-    /// Trusts the clock as it is now. Returns the jump that stopped deletions.
+    /// Trusts the clock from now on. Returns the jump that had stopped deletions.
     #[must_use]
     pub fn accept_clock(&self) -> Option<ClockJump> {
         self.trusted_clock.accept()
     }
 
-    /// Returns the current tree; readable while an arbiter hangs.
+    /// Returns a snapshot of the tree; works while an arbiter hangs.
     #[must_use]
     pub fn view(&self) -> NodeView {
         self.root.view()
@@ -313,7 +251,7 @@ impl Tree {
     /// Returns the name of an arbiter that hangs.
     #[must_use]
     pub fn hung_arbiter(&self) -> Option<String> {
-        self.heartbeats.hung()
+        self.heartbeats.hung_arbiter()
     }
 
     /// Returns the number of live transactions on this node.
@@ -334,7 +272,7 @@ impl Tree {
         self.events.live()
     }
 
-    /// Returns the longest webhook queues, at most `limit`, and the number of receivers with a queue; readable while an
+    /// Returns the longest webhook queues, at most `limit`, and the number of receivers with a queue; works while an
     /// arbiter hangs.
     #[must_use]
     pub fn receivers(&self, limit: usize) -> (Vec<ReceiverView>, usize) {
@@ -346,12 +284,12 @@ impl Tree {
         self.in_flight.attempts.inside()
     }
 
-    /// Returns the bytes of memory that webhook bodies take, or that are reserved for those being loaded.
+    /// Returns the bytes of memory reserved for webhook bodies.
     pub(crate) fn webhook_body_bytes(&self) -> usize {
         self.in_flight.body_bytes.load(Ordering::Relaxed)
     }
 
-    /// Sets this node's gauges; call it before metrics are shown.
+    /// Sets this node's gauges; to be called before metrics are exported.
     pub fn update_gauges(&self) {
         // Gauges are floats; these numbers fit exactly.
         #[allow(clippy::cast_precision_loss)]
@@ -364,22 +302,141 @@ impl Tree {
         }
     }
 
-    /// Begins no further webhook attempt and waits for those in flight, for `time` at most. Returns the number still in
+    /// Stops further webhook attempts and waits for those in flight, for `time` at most. Returns the number still in
     /// flight.
     pub async fn drain(&self, time: Duration) -> usize {
         let end = tokio::time::Instant::now() + time;
-        // Until it has received this, it may begin another one. A dispatcher that is gone begins none.
+        // The dispatcher may begin attempts until it has received this message. A stopped dispatcher begins none.
         let _ = self.dispatcher.send(Pause).timeout(time).await;
-        let left = self.in_flight.attempts.emptied(end.saturating_duration_since(tokio::time::Instant::now())).await;
-        // The figures of the last seconds are given up after this time.
+        let still_in_flight =
+            self.in_flight.attempts.wait_until_empty(end.saturating_duration_since(tokio::time::Instant::now())).await;
+        // After the timeout, the figures of the last seconds are lost.
         let _ = tokio::time::timeout(FIGURES_TIMEOUT, self.tally.flush(&self.store)).await;
-        left
+        still_in_flight
     }
 
-    /// Stops the arbiters of ledger and dispatcher; the shards end with their workers.
+    /// Stops the arbiters of the ledger and the dispatcher; the shards end with their workers.
     pub fn stop(&self) {
         self.arbiters.iter().for_each(|arbiter| {
             arbiter.stop();
         });
     }
+}
+
+/// Records the attempts that an earlier process left unfinished as unknown.
+async fn abandon_attempts(store: &Store) -> Result<(), StoreError> {
+    let unfinished = store.abandon_attempts().await?;
+    if unfinished > 0 {
+        tracing::warn!(
+            count = unfinished,
+            "webhook attempts were under way when the process ended; their outcome is unknown"
+        );
+    }
+    Ok(())
+}
+
+/// Starts the arbiters "effects" and "dispatch" with their heartbeats, or returns the current arbiter for both.
+fn start_arbiters(heartbeats: &Heartbeats, on_one_arbiter: bool) -> [ArbiterHandle; 2] {
+    if on_one_arbiter {
+        return [(); 2].map(|()| Arbiter::current());
+    }
+    ["effects", "dispatch"].map(|name| {
+        let (arbiter, heartbeats) = (Arbiter::new().handle(), heartbeats.clone());
+        arbiter.spawn_fn(move || heartbeats.beat_here(name));
+        arbiter
+    })
+}
+
+fn start_ledger(root: &Root, arbiter: &ArbiterHandle, store: &Store, ask_timeout: Duration) -> Ledger {
+    let accounts = Arc::<Accounts>::default();
+    let (actor_store, actor_accounts) = (store.clone(), Arc::clone(&accounts));
+    let actor =
+        root.start(arbiter, "credit-ledger", "credit_ledger", move || CreditLedger::new(actor_store, actor_accounts));
+    Ledger { actor, accounts, store: store.clone(), ask_timeout }
+}
+
+fn start_dispatcher(
+    root: &Root,
+    arbiter: &ArbiterHandle,
+    config: &TreeConfig,
+    tally: &Arc<Tally>,
+    bounds: DispatchBounds,
+) -> (Addr<WebhookDispatcher>, InFlight) {
+    let in_flight = InFlight {
+        attempts: Gate::new(bounds.in_flight),
+        queues: Queues::default(),
+        slots: FairSlots::new(bounds.in_flight),
+        body_bytes: Arc::default(),
+    };
+    let attempter = Attempter {
+        store: config.store.clone(),
+        vault: Arc::clone(&config.vault),
+        client: Arc::clone(&config.client),
+        tally: Arc::clone(tally),
+        clock: Arc::clone(&config.clock),
+    };
+    let actor_in_flight = in_flight.clone();
+    let dispatcher = root.start(arbiter, "webhook-dispatcher", "webhook_dispatcher", move || {
+        WebhookDispatcher::new(attempter, actor_in_flight, bounds)
+    });
+    (dispatcher, in_flight)
+}
+
+/// Starts the actors that work on the store at intervals: reaper, figures and audit forwarder.
+fn start_store_tasks(
+    root: &Root,
+    arbiter: &ArbiterHandle,
+    config: &TreeConfig,
+    trusted_clock: &Arc<TrustedClock>,
+    tally: &Arc<Tally>,
+) {
+    let (store, clock) = (config.store.clone(), Arc::clone(trusted_clock));
+    root.start(arbiter, "reaper", "reaper", move || Reaper::new(store, clock));
+    let (store, tally) = (config.store.clone(), Arc::clone(tally));
+    root.start(arbiter, "figures", "figures", move || FiguresWriter::new(store, tally));
+    if let Some(receiver) = config.audit_receiver.clone() {
+        let store = config.store.clone();
+        root.start(arbiter, "audit-forwarder", "audit_forwarder", move || AuditForwarder::new(store, receiver));
+    }
+}
+
+fn create_event_shards(root: &Root, context: &Arc<EventContext>, bounds: TreeBounds) -> Arc<Shards<EventActor>> {
+    let shard_bounds = bounds.for_shards(bounds.live_events);
+    Shards::new(root, "events", "event_registry", Arc::clone(context), shard_bounds)
+}
+
+fn create_transaction_shards(
+    root: &Root,
+    config: &TreeConfig,
+    dispatcher: &Addr<WebhookDispatcher>,
+    events: &Arc<Shards<EventActor>>,
+    tally: &Arc<Tally>,
+    bounds: TreeBounds,
+) -> Arc<Shards<TransactionActor>> {
+    let context = Arc::new(TransactionContext {
+        store: config.store.clone(),
+        vault: Arc::clone(&config.vault),
+        clock: Arc::clone(&config.clock),
+        dispatcher: dispatcher.clone(),
+        events: Arc::clone(events),
+        tally: Arc::clone(tally),
+        shared_store: config.store.is_shared(),
+    });
+    let shard_bounds = bounds.for_shards(bounds.live_transactions);
+    Shards::new(root, "transactions", "transaction_registry", context, shard_bounds)
+}
+
+fn start_change_listener(
+    root: &Root,
+    arbiter: &ArbiterHandle,
+    store: &Store,
+    transactions: &Arc<Shards<TransactionActor>>,
+) {
+    let (store, transactions) = (store.clone(), Arc::clone(transactions));
+    root.start(arbiter, "change-listener", "change_listener", move || ChangeListener::new(store, transactions));
+}
+
+fn start_flow_sweeper(root: &Root, arbiter: &ArbiterHandle, flows: &Flows, trusted_clock: &Arc<TrustedClock>) {
+    let (flows, clock) = (flows.clone(), Arc::clone(trusted_clock));
+    root.start(arbiter, "flow-sweeper", "flow_sweeper", move || FlowSweeper::new(flows, clock));
 }

@@ -17,28 +17,28 @@ pub(crate) struct TrustedClock {
 impl TrustedClock {
     /// Creates a clock that is trusted unless it is far from the time of the store's last sweep.
     pub(crate) fn starting(clock: Arc<dyn Clock>, last_sweep: Option<Timestamp>) -> Self {
-        let watch = ClockWatch::starting(read(&*clock), last_sweep);
+        let watch = ClockWatch::starting(read_clock(&*clock), last_sweep);
         if let Some(ClockJump { since, .. }) = watch.jump() {
             tracing::error!(
                 clock.now = %clock.now(),
                 store.last_sweep = %since,
                 "the clock is more than an hour from the store's last sweep: it is wrong, or no node ran; nothing is \
-                deleted for an hour, or until an operator says `sakshi admin accept-clock`"
+                deleted for an hour, or until an operator runs `sakshi admin accept-clock`"
             );
         }
-        show(watch.jump());
+        set_gauge(watch.jump());
         Self { clock, watch: Mutex::new(watch) }
     }
 
     /// Returns the time, if it can be trusted.
     pub(crate) fn now(&self) -> Option<Timestamp> {
         let mut watch = self.lock();
-        let now = read(&*self.clock);
+        let now = read_clock(&*self.clock);
         match watch.compare(now) {
             Agreement::Holds => return Some(now.wall),
             Agreement::Restored => {
                 tracing::info!("the clock has run evenly for an hour; expired records are deleted again");
-                show(None);
+                set_gauge(None);
                 return Some(now.wall);
             }
             Agreement::Broken(jump) => {
@@ -46,10 +46,10 @@ impl TrustedClock {
                     clock.now = %now.wall,
                     clock.before = %jump.since,
                     clock.ahead_ms = jump.ahead_ms,
-                    "the clock jumped; nothing is deleted until it has run evenly for an hour, or an operator says \
+                    "the clock jumped; nothing is deleted until it has run evenly for an hour, or an operator runs \
                         `sakshi admin accept-clock`"
                 );
-                show(Some(jump));
+                set_gauge(Some(jump));
             }
             Agreement::Awaited => {}
         }
@@ -61,7 +61,7 @@ impl TrustedClock {
         // A jump that nobody has noticed yet is accepted, too.
         self.now();
         let jump = self.lock().accept();
-        show(None);
+        set_gauge(None);
         jump
     }
 
@@ -70,10 +70,10 @@ impl TrustedClock {
     }
 }
 
-fn read(clock: &dyn Clock) -> Reading {
+fn read_clock(clock: &dyn Clock) -> Reading {
     Reading { wall: clock.now(), monotonic: clock.monotonic() }
 }
 
-fn show(jump: Option<ClockJump>) {
+fn set_gauge(jump: Option<ClockJump>) {
     metrics::gauge!("sakshi_clock_jumped").set(u32::from(jump.is_some()));
 }

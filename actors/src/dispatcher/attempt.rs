@@ -59,11 +59,11 @@ enum BodyError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Reveal(#[from] RevealError),
-    #[error("there is no such record any more")]
+    #[error("the record no longer exists")]
     Gone,
     #[error("the transaction is not completed")]
     NotCompleted,
-    #[error("the payload does not serialise")]
+    #[error("the payload cannot be serialised")]
     Unserialisable,
     #[error(transparent)]
     Vault(#[from] VaultError),
@@ -72,9 +72,9 @@ enum BodyError {
 }
 
 impl Attempter {
-    /// Makes the one attempt; a transaction that has `just_ended` is not read again. The body must fit the reserved
-    /// memory. Returns `true` if the attempt did not begin and must be retried later; its body is loaded again then.
-    /// Sends nothing when the receiver's name did not resolve for too long.
+    /// Makes the attempt. `just_ended` spares a read of the transaction. The body must fit the reserved memory. Returns
+    /// `true` if the attempt did not begin and must be retried later; its body is loaded again then. Sends nothing if
+    /// the receiver's name has not resolved for too long.
     pub(super) async fn attempt(
         &self,
         due: DueDelivery,
@@ -86,7 +86,7 @@ impl Attempter {
         let attempt = AssertUnwindSafe(self.attempt_in_span(due, just_ended, memory, &has_begun)).catch_unwind();
         match attempt.instrument(span).await {
             Ok(retry) => retry,
-            // It may have been sent. An unclaimed delivery stays as it is, and a scan finds it again.
+            // The webhook may have been sent. An unclaimed delivery stays as it is, and a scan finds it again.
             Err(_) if has_begun.get() => {
                 self.settle(id, subject, Attempt::unknown()).await;
                 false
@@ -103,9 +103,9 @@ impl Attempter {
         has_begun: &Cell<bool>,
     ) -> bool {
         let DueDelivery { delivery, waited, receiver_was_busy, unresolved } = due;
-        let Content { url, body, queued_at } = match self.content(&delivery, just_ended).await {
+        let Content { url, body, queued_at } = match self.load_content(&delivery, just_ended).await {
             Ok(content) => content,
-            // It was erased after it was queued, or lost. If it cannot be forgotten now, a scan finds it again.
+            // The record was erased after it was queued, or lost. If this fails, a scan finds the delivery again.
             Err(BodyError::Gone) => return self.store.forget_delivery(delivery.id, delivery.subject).await.is_err(),
             Err(error) => {
                 tracing::error!(delivery.id = %delivery.id, subject.id = %delivery.subject, %error, "a webhook could \
@@ -115,7 +115,7 @@ impl Attempter {
         };
         memory.resize(body.capacity());
         has_begun.set(true);
-        // It may have waited on another node before, until that node ended.
+        // Includes the time that the delivery waited on another node, which has ended.
         let waited = queued_at.map_or(waited, |at| self.clock.now().since(at).max(waited));
         match self.store.claim_delivery(delivery.id, delivery.subject).await {
             Ok(true) => {}
@@ -127,19 +127,19 @@ impl Attempter {
             None => self.client.attempt(&url, body.into()).await,
         };
         drop(memory);
-        is_coherent(attempt);
+        check_coherence(attempt);
         let busy = if receiver_was_busy { "true" } else { "false" };
         metrics::histogram!("sakshi_webhook_delay_seconds", "receiver_busy" => busy).record(waited.as_secs_f64());
         log(&delivery, attempt);
         if let Some(app) = &delivery.app {
-            self.tally.attempted(app, attempt.outcome == DeliveryOutcome::Delivered);
+            self.tally.count_attempt(app, attempt.outcome == DeliveryOutcome::Delivered);
         }
         self.settle(delivery.id, delivery.subject, attempt).await;
         false
     }
 
     /// Returns the URL and the body. A flow's body is the bytes that were sealed when it was reported.
-    async fn content(
+    async fn load_content(
         &self,
         delivery: &QueuedDelivery,
         just_ended: Option<Box<CompletedRecord>>,
@@ -152,13 +152,13 @@ impl Attempter {
                     None => self.load(txn, app).await?,
                 };
                 let (url, queued_at) = (record.webhook_url(&self.vault)?, Some(record.verified_at));
-                is_own(delivery, txn, &record.opened, record.refused.is_some())?;
-                goes_to_receiver(delivery, &url)?;
-                Ok(Content { url, body: self.outcome(record, app, delivery.stored_bytes)?, queued_at })
+                check_ownership(delivery, txn, &record.opened, record.refused.is_some())?;
+                check_receiver(delivery, &url)?;
+                Ok(Content { url, body: self.outcome_body(record, app, delivery.stored_bytes)?, queued_at })
             }
             Subject::Flow { flow, webhook } => {
                 let (url, payload) = self.store.load_webhook(flow, webhook).await?.ok_or(BodyError::Gone)?;
-                goes_to_receiver(delivery, &url)?;
+                check_receiver(delivery, &url)?;
                 Ok(Content { url, body: payload.open(&self.vault)?, queued_at: None })
             }
         }
@@ -172,7 +172,12 @@ impl Attempter {
         }
     }
 
-    fn outcome(&self, record: CompletedRecord, app: Option<App>, stored_bytes: usize) -> Result<Vec<u8>, BodyError> {
+    fn outcome_body(
+        &self,
+        record: CompletedRecord,
+        app: Option<App>,
+        stored_bytes: usize,
+    ) -> Result<Vec<u8>, BodyError> {
         let span = sakshi_trace::current();
         span.record("txn.id", display(record.opened.id));
         if let Some(trace) = record.opened.terms.trace() {
@@ -188,12 +193,12 @@ impl Attempter {
     }
 
     async fn settle(&self, id: DeliveryId, subject: Subject, attempt: Attempt) {
-        until_recorded(|| self.store.settle_delivery(id, subject, attempt)).await;
+        retry_until_recorded(|| self.store.settle_delivery(id, subject, attempt)).await;
     }
 }
 
-/// Records an outcome, and retries while that fails or panics: nobody else would until the process ends.
-async fn until_recorded<Recording: Future<Output = Result<(), StoreError>>>(record: impl Fn() -> Recording) {
+/// Records an outcome. Retries after failures and panics, because nothing else retries before a restart.
+async fn retry_until_recorded<Recording: Future<Output = Result<(), StoreError>>>(record: impl Fn() -> Recording) {
     let mut pause = PAUSE_FIRST;
     while !matches!(AssertUnwindSafe(async { record().await }).catch_unwind().await, Ok(Ok(()))) {
         tokio::time::sleep(pause).await;
@@ -202,19 +207,19 @@ async fn until_recorded<Recording: Future<Output = Result<(), StoreError>>>(reco
 }
 
 /// Refuses a webhook that does not belong to its receiver.
-fn is_own(delivery: &QueuedDelivery, txn: TxnId, opened: &Pending, is_refused: bool) -> Result<(), Broken> {
+fn check_ownership(delivery: &QueuedDelivery, txn: TxnId, opened: &Pending, is_refused: bool) -> Result<(), Broken> {
     ensure(Part::Dispatcher, "a webhook tells of its own transaction", opened.id == txn)?;
     ensure(Part::Dispatcher, "a webhook goes to its own client", opened.client == delivery.receiver.client)?;
     ensure(Part::Dispatcher, "a webhook is of its own app", delivery.app.as_ref() == Some(&opened.app))?;
     ensure(Part::Dispatcher, "a guest without a place has no webhook", !is_refused)
 }
 
-fn goes_to_receiver(delivery: &QueuedDelivery, url: &WebhookUrl) -> Result<(), Broken> {
+fn check_receiver(delivery: &QueuedDelivery, url: &WebhookUrl) -> Result<(), Broken> {
     ensure(Part::Dispatcher, "a webhook goes where it was queued for", url.origin() == delivery.receiver.origin)
 }
 
-/// Returns true if outcome, failure and status agree. The attempt is recorded in any case.
-fn is_coherent(attempt: Attempt) -> bool {
+/// Checks that outcome, failure and status agree. The attempt is recorded in any case.
+fn check_coherence(attempt: Attempt) -> bool {
     let Attempt { outcome, failure, status, .. } = attempt;
     let (is_delivered, is_rejected) = (outcome == DeliveryOutcome::Delivered, outcome == DeliveryOutcome::Rejected);
     let has_succeeded = status.is_some_and(|status| (200..300).contains(&status));
@@ -268,15 +273,15 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn an_outcome_is_recorded_though_recording_it_fails_and_panics_again_and_again() {
+    async fn recording_an_outcome_is_retried_after_failures_and_panics() {
         let tries = Cell::new(0);
-        until_recorded(|| {
+        retry_until_recorded(|| {
             tries.set(tries.get() + 1);
-            assert_ne!(tries.get(), 1, "a panic before it is recorded");
-            let made = tries.get();
+            assert_ne!(tries.get(), 1, "a panic before the outcome is recorded");
+            let try_number = tries.get();
             async move {
-                assert!(made > 3, "a panic while it is recorded");
-                if made < 6 { Err(StoreError::Overloaded) } else { Ok(()) }
+                assert!(try_number > 3, "a panic while the outcome is recorded");
+                if try_number < 6 { Err(StoreError::Overloaded) } else { Ok(()) }
             }
         })
         .await;
@@ -284,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_sent_that_is_not_its_receivers_own() {
+    fn a_webhook_of_another_owner_or_receiver_is_refused() {
         let client = ClientId::generate();
         let txn = TxnId::generate(client.partition(), 0);
         let opened = records::pending(txn, client.clone(), AppId::generate(), Timestamp::from_millis(0));
@@ -297,41 +302,41 @@ mod tests {
             stored_bytes: 0,
         };
         let broken = |delivery: &QueuedDelivery, txn, is_refused| {
-            is_own(delivery, txn, &opened, is_refused).err().map(Broken::name)
+            check_ownership(delivery, txn, &opened, is_refused).err().map(Broken::name)
         };
         assert_eq!(broken(&own, txn, false), None);
         let other = TxnId::generate(opened.client.partition(), 0);
         assert_eq!(broken(&own, other, false), Some("a webhook tells of its own transaction"));
         assert_eq!(broken(&own, txn, true), Some("a guest without a place has no webhook"));
-        let of_other = QueuedDelivery { app: Some(AppId::generate()), ..own.clone() };
-        assert_eq!(broken(&of_other, txn, false), Some("a webhook is of its own app"));
-        let mut to_other = own.clone();
-        to_other.receiver.client = ClientId::generate();
-        assert_eq!(broken(&to_other, txn, false), Some("a webhook goes to its own client"));
-        let goes = |url: &str| {
-            goes_to_receiver(&own, &HttpUrl::parse(url, Schemes::HttpAndHttps).unwrap()).err().map(Broken::name)
+        let other_app = QueuedDelivery { app: Some(AppId::generate()), ..own.clone() };
+        assert_eq!(broken(&other_app, txn, false), Some("a webhook is of its own app"));
+        let mut other_client = own.clone();
+        other_client.receiver.client = ClientId::generate();
+        assert_eq!(broken(&other_client, txn, false), Some("a webhook goes to its own client"));
+        let broken_for = |url: &str| {
+            check_receiver(&own, &HttpUrl::parse(url, Schemes::HttpAndHttps).unwrap()).err().map(Broken::name)
         };
         assert_eq!(
-            (goes("https://a.example/hook"), goes("https://b.example/hook")),
+            (broken_for("https://a.example/hook"), broken_for("https://b.example/hook")),
             (None, Some("a webhook goes where it was queued for"))
         );
     }
 
     #[test]
-    fn an_attempt_that_contradicts_itself_is_noticed() {
-        let broken = |attempt| broken_by(|| _ = is_coherent(attempt));
+    fn an_incoherent_attempt_breaks_an_invariant() {
+        let broken = |attempt| broken_by(|| _ = check_coherence(attempt));
         let failed = Attempt::unanswered(DeliveryOutcome::TimedOut, FailureReason::TimedOut, None, 5);
-        for right in [
+        for coherent in [
             Attempt::answered(204, 5),
             Attempt::answered(500, 5),
             Attempt::answered(302, 5),
             failed,
             Attempt::unknown(),
         ] {
-            assert_eq!(broken(right), Vec::<&str>::new(), "{right:?}");
+            assert_eq!(broken(coherent), Vec::<&str>::new(), "{coherent:?}");
         }
         let delivered = Attempt::answered(200, 5);
-        for (wrong, name) in [
+        for (incoherent, name) in [
             (
                 Attempt { failure: failed.failure, ..delivered },
                 "a delivered webhook has no failure, and every other has one",
@@ -341,7 +346,7 @@ mod tests {
             (Attempt { status: None, ..delivered }, "a webhook is delivered if it was answered with success"),
             (Attempt { status: Some(500), ..failed }, "only a webhook that was answered has a status"),
         ] {
-            assert_eq!(broken(wrong), [name], "{wrong:?}");
+            assert_eq!(broken(incoherent), [name], "{incoherent:?}");
         }
     }
 }

@@ -2,7 +2,7 @@
 //! starve others. No client has more memory than is free.
 //!
 //! Memory is reserved before a body is loaded, for the largest body that the stored bytes can become. When the real
-//! size is known the rest is released. Outcomes of verifications and payloads of flows have separate budgets, so no
+//! size is known, the excess is released. Outcomes of verifications and payloads of flows have separate budgets, so no
 //! verification waits because of files.
 
 use std::cell::{Cell, RefCell};
@@ -35,7 +35,7 @@ pub(super) enum BodyKind {
 impl BodyKind {
     pub(super) const ALL: [Self; 2] = [Self::Outcome, Self::Flow];
 
-    const fn of(subject: Subject) -> Self {
+    const fn for_subject(subject: Subject) -> Self {
         match subject {
             Subject::Transaction(_) => Self::Outcome,
             Subject::Flow { .. } => Self::Flow,
@@ -43,7 +43,7 @@ impl BodyKind {
     }
 
     /// Bytes of the largest body: no body is larger than the largest request whose content it passes on.
-    const fn largest(self) -> usize {
+    const fn bytes_max(self) -> usize {
         match self {
             Self::Outcome => CALLBACK_BYTES_MAX,
             Self::Flow => REPORT_BYTES_MAX,
@@ -59,28 +59,28 @@ pub(super) struct Need {
 }
 
 impl Need {
-    pub(super) const fn of(delivery: &QueuedDelivery) -> Self {
-        let kind = BodyKind::of(delivery.subject);
+    pub(super) const fn for_delivery(delivery: &QueuedDelivery) -> Self {
+        let kind = BodyKind::for_subject(delivery.subject);
         let estimate = delivery.stored_bytes.saturating_add(ENVELOPE_BYTES);
-        Self { kind, bytes: if estimate < kind.largest() { estimate } else { kind.largest() } }
+        Self { kind, bytes: if estimate < kind.bytes_max() { estimate } else { kind.bytes_max() } }
     }
 }
 
-/// Bytes that the bodies of one kind may use. Bounds below one body of the largest size are raised to it.
+/// Bytes that the bodies of one kind may use. Lower bounds are raised to the size of one largest body.
 #[derive(Clone, Copy, Debug)]
 pub struct ByteBounds {
-    /// To all receivers together.
-    pub in_all: usize,
-    /// To one origin of a client.
+    /// For all receivers together.
+    pub total: usize,
+    /// For one origin of a client.
     pub per_origin: usize,
 }
 
 impl ByteBounds {
     /// For outcomes of verifications: 128 MiB in total, 16 MiB to one origin.
-    pub const OUTCOMES: Self = Self { in_all: 128 * 1_024 * 1_024, per_origin: 16 * 1_024 * 1_024 };
+    pub const OUTCOMES: Self = Self { total: 128 * 1_024 * 1_024, per_origin: 16 * 1_024 * 1_024 };
     /// For payloads of flows: 384 MiB in total, 24 MiB to one origin, which is one file of the largest
     /// size or many small ones.
-    pub const FLOWS: Self = Self { in_all: 384 * 1_024 * 1_024, per_origin: 24 * 1_024 * 1_024 };
+    pub const FLOWS: Self = Self { total: 384 * 1_024 * 1_024, per_origin: 24 * 1_024 * 1_024 };
 }
 
 /// The budget that is used up.
@@ -88,7 +88,7 @@ impl ByteBounds {
 pub(super) enum Exceeded {
     /// The share of its client or of its origin.
     Share,
-    /// The total that all share.
+    /// The total of all clients.
     Total,
 }
 
@@ -103,21 +103,21 @@ struct KindBudget {
 
 impl KindBudget {
     fn new(kind: BodyKind, bounds: ByteBounds) -> Self {
-        let per_origin = bounds.per_origin.max(kind.largest());
-        let bounds = ByteBounds { in_all: bounds.in_all.max(per_origin), per_origin };
+        let per_origin = bounds.per_origin.max(kind.bytes_max());
+        let bounds = ByteBounds { total: bounds.total.max(per_origin), per_origin };
         Self { bounds, reserved: 0, by_client: HashMap::new(), by_receiver: HashMap::new() }
     }
 
     fn check(&self, receiver: &Receiver, bytes: usize) -> Result<(), Exceeded> {
-        let of_receiver = self.by_receiver.get(receiver).copied().unwrap_or(0);
-        let of_client = self.by_client.get(&receiver.client).copied().unwrap_or(0);
-        let free = self.bounds.in_all.saturating_sub(self.reserved);
+        let receiver_bytes = self.by_receiver.get(receiver).copied().unwrap_or(0);
+        let client_bytes = self.by_client.get(&receiver.client).copied().unwrap_or(0);
+        let free = self.bounds.total.saturating_sub(self.reserved);
         // A client without any reservation may take all that is free.
-        if of_receiver.saturating_add(bytes) > self.bounds.per_origin
-            || (of_client > 0 && of_client.saturating_add(bytes) > free)
+        if receiver_bytes.saturating_add(bytes) > self.bounds.per_origin
+            || (client_bytes > 0 && client_bytes.saturating_add(bytes) > free)
         {
             Err(Exceeded::Share)
-        } else if self.reserved.saturating_add(bytes) > self.bounds.in_all {
+        } else if self.reserved.saturating_add(bytes) > self.bounds.total {
             Err(Exceeded::Total)
         } else {
             Ok(())
@@ -130,11 +130,11 @@ impl KindBudget {
         self.reserved = self.reserved.saturating_sub(from).saturating_add(to);
         change_share(&mut self.by_client, receiver.client.clone(), from, to);
         change_share(&mut self.by_receiver, Arc::clone(receiver), from, to);
-        self.is_shared_out();
+        self.is_fully_owned();
     }
 
-    /// Returns true if all reserved memory has an owner.
-    fn is_shared_out(&self) -> bool {
+    /// Checks that all reserved memory has a client and a receiver.
+    fn is_fully_owned(&self) -> bool {
         let is_free = self.reserved == 0;
         holds(Part::Bounds, "webhook memory that is reserved is of a client", is_free == self.by_client.is_empty())
             && holds(
@@ -145,7 +145,7 @@ impl KindBudget {
     }
 }
 
-/// Replaces `from` bytes of an owner by `to`. An owner without any is removed.
+/// Replaces `from` bytes of an owner by `to`. Removes an owner with no bytes left.
 fn change_share<K: Hash + Eq>(shares: &mut HashMap<K, usize>, owner: K, from: usize, to: usize) {
     match shares.entry(owner) {
         Entry::Occupied(mut share) => {
@@ -164,7 +164,7 @@ fn change_share<K: Hash + Eq>(shares: &mut HashMap<K, usize>, owner: K, from: us
     }
 }
 
-/// Memory of all bodies that are loaded or about to be. Like the attempts, it outlives a restart of the dispatcher.
+/// Memory of all bodies that are loaded or being loaded. Like the attempts, it outlives a restart of the dispatcher.
 #[derive(Debug)]
 pub(super) struct Budget {
     kinds: RefCell<[KindBudget; 2]>,
@@ -185,7 +185,7 @@ impl Budget {
     /// Reserves memory for a body that has not been loaded yet.
     ///
     /// # Errors
-    /// The budget that is used up; nothing is reserved then.
+    /// [`Exceeded`] names the budget that is used up; nothing is reserved then.
     pub(super) fn reserve(
         self: &Rc<Self>,
         need: Need,
@@ -204,7 +204,7 @@ impl Budget {
     }
 
     /// Notes that all blocked receivers have been checked.
-    pub(super) fn all_checked(&self) {
+    pub(super) fn clear_freed(&self) {
         self.freed.set(false);
     }
 
@@ -282,8 +282,8 @@ mod tests {
     }
 
     impl Fixture {
-        fn new(in_all: usize, per_origin: usize) -> Self {
-            let (bounds, reserved, notices) = (ByteBounds { in_all, per_origin }, Arc::default(), Rc::default());
+        fn new(total: usize, per_origin: usize) -> Self {
+            let (bounds, reserved, notices) = (ByteBounds { total, per_origin }, Arc::default(), Rc::default());
             let budget = Rc::new(Budget::new(bounds, bounds, Arc::clone(&reserved)));
             Self { budget, reserved, notify: Counter(Rc::clone(&notices)).start().recipient(), notices }
         }
@@ -292,7 +292,7 @@ mod tests {
         fn reserve(&self, kind: BodyKind, origin: &str) -> Result<Reservation, Exceeded> {
             let client = format!("cl_{:032x}", origin.as_bytes()[0]).parse().unwrap();
             let receiver = Arc::new(Receiver { client, origin: origin.to_owned() });
-            self.budget.reserve(Need { kind, bytes: kind.largest() }, &receiver, &self.notify)
+            self.budget.reserve(Need { kind, bytes: kind.bytes_max() }, &receiver, &self.notify)
         }
 
         fn reserved(&self) -> usize {
@@ -301,55 +301,55 @@ mod tests {
     }
 
     #[actix::test]
-    async fn neither_one_origin_nor_all_together_exceed_their_bound() {
+    async fn neither_an_origin_nor_the_total_exceeds_its_bound() {
         let fixture = Fixture::new(64 * MIB, 32 * MIB);
-        let mut held = Vec::new();
+        let mut reservations = Vec::new();
         for origin in ["a", "a", "b", "c"] {
-            held.push(fixture.reserve(BodyKind::Flow, origin).unwrap());
+            reservations.push(fixture.reserve(BodyKind::Flow, origin).unwrap());
         }
         assert_eq!(fixture.reserved(), 64 * MIB);
         assert_eq!(fixture.reserve(BodyKind::Flow, "a").unwrap_err(), Exceeded::Share);
         assert_eq!(fixture.reserve(BodyKind::Flow, "d").unwrap_err(), Exceeded::Total);
-        held[0].resize(15 * MIB);
+        reservations[0].resize(15 * MIB);
         assert_eq!(
             fixture.reserve(BodyKind::Flow, "a").unwrap_err(),
             Exceeded::Share,
-            "one MiB is too little for the largest body"
+            "one MiB is too small for the largest body"
         );
-        held.pop();
-        held.push(fixture.reserve(BodyKind::Flow, "c").unwrap());
-        held.clear();
+        reservations.pop();
+        reservations.push(fixture.reserve(BodyKind::Flow, "c").unwrap());
+        reservations.clear();
         assert_eq!(fixture.reserved(), 0);
     }
 
     #[actix::test]
-    async fn no_client_has_more_than_is_free_however_many_origins_it_has() {
+    async fn a_client_with_many_origins_has_no_more_than_is_free() {
         let fixture = Fixture::new(128 * MIB, 32 * MIB);
         let reserve = |number: usize, client: &str| fixture.reserve(BodyKind::Flow, &format!("{client}{number}"));
-        let of_one: Vec<_> = (0..9).map_while(|number| reserve(number, "a").ok()).collect();
-        assert_eq!((of_one.len(), reserve(9, "a").unwrap_err()), (4, Exceeded::Share));
-        let of_another: Vec<_> = (0..9).map_while(|number| reserve(number, "b").ok()).collect();
-        assert_eq!((of_another.len(), reserve(9, "b").unwrap_err()), (2, Exceeded::Share));
+        let first_client: Vec<_> = (0..9).map_while(|number| reserve(number, "a").ok()).collect();
+        assert_eq!((first_client.len(), reserve(9, "a").unwrap_err()), (4, Exceeded::Share));
+        let second_client: Vec<_> = (0..9).map_while(|number| reserve(number, "b").ok()).collect();
+        assert_eq!((second_client.len(), reserve(9, "b").unwrap_err()), (2, Exceeded::Share));
         let _third = reserve(0, "c").unwrap();
-        drop(of_one);
+        drop(first_client);
         drop(reserve(9, "b").unwrap());
     }
 
     #[actix::test]
-    async fn a_small_body_releases_at_once_what_it_does_not_need() {
-        let fixture = Fixture::new(ByteBounds::FLOWS.in_all, ByteBounds::FLOWS.per_origin);
-        let mut held = Vec::new();
+    async fn a_small_body_releases_unneeded_memory_at_once() {
+        let fixture = Fixture::new(ByteBounds::FLOWS.total, ByteBounds::FLOWS.per_origin);
+        let mut reservations = Vec::new();
         for _ in 0..64 {
             let mut reservation = fixture.reserve(BodyKind::Flow, "a").unwrap();
             reservation.resize(100_000);
-            held.push(reservation);
+            reservations.push(reservation);
         }
         assert_eq!(fixture.reserved(), 6_400_000);
         fixture.reserve(BodyKind::Flow, "a").unwrap().resize(10_000_000);
     }
 
     #[actix::test]
-    async fn files_take_no_memory_from_verifications_and_one_body_always_fits() {
+    async fn files_leave_memory_to_verifications_and_one_body_always_fits() {
         let fixture = Fixture::new(0, 0);
         let _file = fixture.reserve(BodyKind::Flow, "a").unwrap();
         assert_eq!(fixture.reserve(BodyKind::Flow, "b").unwrap_err(), Exceeded::Total);
@@ -358,13 +358,13 @@ mod tests {
     }
 
     #[actix::test]
-    async fn a_waiting_dispatcher_is_notified_once_and_one_that_does_not_wait_never() {
+    async fn a_dispatcher_is_notified_once_and_only_while_it_waits() {
         let fixture = Fixture::new(64 * MIB, 64 * MIB);
-        let mut held: Vec<_> =
+        let mut reservations: Vec<_> =
             ["a", "b", "c", "d"].map(|origin| fixture.reserve(BodyKind::Flow, origin).unwrap()).into();
-        held.pop();
+        reservations.pop();
         fixture.budget.set_notify(true);
-        held.clear();
+        reservations.clear();
         while fixture.notices.get() == 0 {
             tokio::task::yield_now().await;
         }
@@ -374,17 +374,20 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_nobody_reserved_cannot_be_given_back() {
+    fn releasing_unreserved_memory_breaks_an_invariant() {
         let receiver = Arc::new(Receiver { client: ClientId::generate(), origin: "https://a.example".into() });
-        const OF_OWNER: &str = "webhook memory of an owner is given back once";
-        let of = |kind: &mut KindBudget, from, to| broken_by(|| kind.change(&receiver, from, to));
+        const OWNER_INVARIANT: &str = "webhook memory of an owner is given back once";
+        let broken = |kind: &mut KindBudget, from, to| broken_by(|| kind.change(&receiver, from, to));
         let mut kind = KindBudget::new(BodyKind::Flow, ByteBounds::FLOWS);
-        assert_eq!(of(&mut kind, 0, 5), Vec::<&str>::new());
-        assert_eq!(of(&mut kind, 6, 5), ["webhook memory that is given back was reserved", OF_OWNER, OF_OWNER]);
-        assert_eq!(of(&mut kind, 5, 0), Vec::<&str>::new());
+        assert_eq!(broken(&mut kind, 0, 5), Vec::<&str>::new());
+        assert_eq!(
+            broken(&mut kind, 6, 5),
+            ["webhook memory that is given back was reserved", OWNER_INVARIANT, OWNER_INVARIANT]
+        );
+        assert_eq!(broken(&mut kind, 5, 0), Vec::<&str>::new());
         kind.reserved = 1;
-        assert_eq!(broken_by(|| _ = kind.is_shared_out()), ["webhook memory that is reserved is of a client"]);
+        assert_eq!(broken_by(|| _ = kind.is_fully_owned()), ["webhook memory that is reserved is of a client"]);
         kind.by_client.insert(receiver.client.clone(), 1);
-        assert_eq!(broken_by(|| _ = kind.is_shared_out()), ["webhook memory that is reserved is of a receiver"]);
+        assert_eq!(broken_by(|| _ = kind.is_fully_owned()), ["webhook memory that is reserved is of a receiver"]);
     }
 }

@@ -95,14 +95,14 @@ pub(crate) struct WebhookDispatcher {
     budget: Rc<Budget>,
     /// Deliveries that are queued, in flight or in their retry pause; they are not queued again.
     known: HashSet<DeliveryId>,
-    /// Delivery after which the next scan begins; `None` for the start of the outbox.
+    /// Delivery after which the next scan begins; `None` begins at the start of the outbox.
     scan_after: Option<DeliveryId>,
     scanning: bool,
     /// True if a scan has reached the end of the outbox since the last start or restart.
     caught_up: bool,
-    /// Number of restarts. Reports of attempts and refills that began before the last one are ignored.
+    /// Number of restarts. Reports of attempts and refills from before the last restart are ignored.
     generation: u64,
-    /// True if the process is about to end; no further attempt begins.
+    /// True while the process shuts down; no further attempt begins.
     paused: bool,
     /// The transaction whose delivery is being queued. If the delivery must wait, the transaction is not kept but read
     /// again.
@@ -163,7 +163,7 @@ impl WebhookDispatcher {
         if self.known.contains(&delivery.id) {
             return;
         }
-        let (id, receiver) = (delivery.id, self.queues.of(&delivery.receiver));
+        let (id, receiver) = (delivery.id, self.queues.get_or_create(&delivery.receiver));
         if self.queues.with(&receiver, |queue| queue.push(delivery, source)) == Some(true) {
             self.known.insert(id);
         }
@@ -200,14 +200,14 @@ impl WebhookDispatcher {
         while !self.paused && (self.budget.was_freed() || !self.ready.is_empty()) {
             let unblocked = if self.budget.was_freed() { self.next_unblocked(ctx) } else { None };
             let Some((receiver, slot, memory)) = unblocked.or_else(|| self.next_ready(ctx)) else { break };
-            self.begin(&receiver, slot, memory, ctx);
+            self.begin_attempt(&receiver, slot, memory, ctx);
         }
         self.budget.set_notify(self.blocked.iter().any(|blocked| !blocked.is_empty()));
     }
 
     /// Returns the receiver that has been blocked longest, among those that may have a slot and whose next body fits
     /// now.
-    fn next_unblocked(&mut self, ctx: &Context<Self>) -> Option<Begun> {
+    fn next_unblocked(&mut self, ctx: &Context<Self>) -> Option<ReadyAttempt> {
         let notify = ctx.address().recipient();
         let mut waits_for_slot = false;
         for kind in BodyKind::ALL {
@@ -231,15 +231,15 @@ impl WebhookDispatcher {
                 }
             }
         }
-        // They are checked again after an attempt ends and frees a slot.
+        // Those that wait for a slot are checked again when an attempt ends.
         if !waits_for_slot {
-            self.budget.all_checked();
+            self.budget.clear_freed();
         }
         None
     }
 
     /// Returns the next receiver in turn whose body fits into the memory budget. Those before it become blocked.
-    fn next_ready(&mut self, ctx: &Context<Self>) -> Option<Begun> {
+    fn next_ready(&mut self, ctx: &Context<Self>) -> Option<ReadyAttempt> {
         let notify = ctx.address().recipient();
         while let Some((receiver, slot)) = self.ready.next(&self.slots) {
             let Some(need) = self.queues.with(&receiver, |queue| queue.next_need()).flatten() else { continue };
@@ -257,7 +257,7 @@ impl WebhookDispatcher {
         None
     }
 
-    fn begin(
+    fn begin_attempt(
         &mut self,
         receiver: &Arc<Receiver>,
         slot: FairSlot<ClientId>,
@@ -285,7 +285,7 @@ impl WebhookDispatcher {
             dispatcher: ctx.address(),
             ended: Some(ended),
             _slot: slot,
-            _permit: self.attempts.enter_anyway(),
+            _permit: self.attempts.enter_unbounded(),
         };
         actix_rt::spawn(async move {
             let retry = attempter.attempt(due, just_ended, memory).await;
@@ -322,7 +322,7 @@ impl Supervised for WebhookDispatcher {
     }
 }
 
-/// A delivery was queued, possibly by the end of this transaction.
+/// A delivery was queued; the record is that of the transaction whose end queued it.
 #[derive(Clone, Debug, Message)]
 #[rtype(result = "()")]
 pub(crate) struct DeliveryQueued(pub QueuedDelivery, pub Option<Box<CompletedRecord>>);
@@ -355,7 +355,7 @@ impl Drop for ReportAtEnd {
 }
 
 /// A receiver with the slot and the memory for an attempt.
-type Begun = (Arc<Receiver>, FairSlot<ClientId>, Reservation);
+type ReadyAttempt = (Arc<Receiver>, FairSlot<ClientId>, Reservation);
 
 /// Counts an origin while its name is looked up, and reports the end on drop, so that a panic is reported too.
 struct ReportResolved {
@@ -477,7 +477,7 @@ impl Handler<BytesFreed> for WebhookDispatcher {
     }
 }
 
-/// Tells the dispatcher to begin no further attempt: the process is about to end.
+/// Stops the dispatcher from beginning further attempts, because the process shuts down.
 #[derive(Clone, Copy, Debug, Message)]
 #[rtype(result = "()")]
 pub(crate) struct Pause;

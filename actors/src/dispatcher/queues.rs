@@ -1,4 +1,4 @@
-//! The queues of all receivers. They are outside the dispatcher, so the operator sees them while its arbiter hangs.
+//! The queues of all receivers. They are outside the dispatcher, so that the operator sees them while it hangs.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -13,18 +13,18 @@ use super::receiver_queue::ReceiverQueue;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Queues(Arc<Mutex<HashMap<Arc<Receiver>, ReceiverQueue>>>);
 
-/// The queue of a receiver as the operator sees it.
+/// A summary of a receiver's queue, for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReceiverView {
-    /// Client that it receives for.
+    /// Client of the receiver.
     pub client: ClientId,
     /// Scheme, host and port.
     pub origin: String,
-    /// Webhooks held in memory for it; more may wait in the outbox.
+    /// Waiting webhooks in memory; more may wait in the outbox.
     pub waiting: usize,
     /// Attempts in flight.
     pub in_flight: usize,
-    /// Seconds that the oldest waiting webhook has waited here.
+    /// Seconds that the oldest webhook has waited in this queue.
     pub oldest_s: Option<u64>,
 }
 
@@ -38,8 +38,8 @@ impl Queues {
         self.lock().get_mut(receiver).map(work)
     }
 
-    /// Creates the queue if it is missing. Returns the receiver that is its key.
-    pub(super) fn of(&self, receiver: &Receiver) -> Arc<Receiver> {
+    /// Creates the queue if it is missing. Returns the queue's key.
+    pub(super) fn get_or_create(&self, receiver: &Receiver) -> Arc<Receiver> {
         let mut queues = self.lock();
         if let Some((known, _)) = queues.get_key_value(receiver) {
             return Arc::clone(known);
@@ -69,14 +69,14 @@ impl Queues {
         self.lock().clear();
     }
 
-    /// Returns the longest queues, at most `limit`, and the number of all.
+    /// Returns the longest queues, at most `limit`, and the number of all queues.
     pub(crate) fn longest(&self, limit: usize) -> (Vec<ReceiverView>, usize) {
         let queues = self.lock();
         let total = queues.len();
         let mut longest: Vec<_> =
             queues.iter().map(|(receiver, queue)| (Reverse(queue.load()), receiver, queue)).collect();
-        longest.sort_unstable_by(|(load, one, _), (other_load, other, _)| {
-            (load, &one.origin).cmp(&(other_load, &other.origin))
+        longest.sort_unstable_by(|(load, receiver, _), (other_load, other, _)| {
+            (load, &receiver.origin).cmp(&(other_load, &other.origin))
         });
         let views =
             longest.into_iter().take(limit).map(|(Reverse((waiting, in_flight)), receiver, queue)| ReceiverView {
@@ -84,7 +84,7 @@ impl Queues {
                 origin: receiver.origin.clone(),
                 waiting,
                 in_flight,
-                oldest_s: queue.oldest().map(|came| came.elapsed().as_secs()),
+                oldest_s: queue.oldest().map(|arrived_at| arrived_at.elapsed().as_secs()),
             });
         (views.collect(), total)
     }
@@ -99,7 +99,7 @@ mod tests {
     use crate::dispatcher::receiver_queue::Source;
 
     #[test]
-    fn the_longest_queues_are_shown_first_and_those_beyond_the_limit_are_counted() {
+    fn the_longest_queues_come_first_and_the_total_counts_all() {
         let (queues, client) = (Queues::default(), ClientId::generate());
         for (origin, count) in [("http://b", 1), ("http://e", 1), ("http://a", 1), ("http://c", 3), ("http://d", 1)] {
             let receiver = Receiver { client: client.clone(), origin: origin.into() };
@@ -112,7 +112,7 @@ mod tests {
                     app: None,
                     stored_bytes: 0,
                 };
-                queues.with(&queues.of(&receiver), |queue| queue.push(delivery, Source::NoticeOrScan));
+                queues.with(&queues.get_or_create(&receiver), |queue| queue.push(delivery, Source::NoticeOrScan));
             }
         }
         queues.with(&Receiver { client: client.clone(), origin: "http://c".into() }, ReceiverQueue::start_attempt);

@@ -10,9 +10,9 @@ use tokio::time::Instant;
 
 use super::budget::Need;
 
-/// Deliveries held in memory for one receiver; the rest waits in the outbox.
+/// Maximum deliveries in memory for one receiver; further ones wait in the outbox.
 const QUEUED_MAX: usize = 1_000;
-/// Deliveries read from the outbox at a time.
+/// Maximum deliveries per read of the outbox.
 pub(super) const BATCH: usize = 500;
 
 /// Source of a delivery.
@@ -24,13 +24,13 @@ pub(super) enum Source {
     Refill,
 }
 
-/// A delivery taken out for its attempt.
+/// A delivery taken out of the queue for its attempt.
 #[derive(Debug)]
 pub(super) struct DueDelivery {
     pub(super) delivery: QueuedDelivery,
     /// Time in the queue.
     pub(super) waited: Duration,
-    /// True if its receiver had all its attempts in flight meanwhile.
+    /// True if the receiver had all its attempts in flight while the delivery waited.
     pub(super) receiver_was_busy: bool,
     /// Time for which the receiver's name has not resolved.
     pub(super) unresolved: Option<Duration>,
@@ -43,27 +43,27 @@ pub(super) struct ReceiverQueue {
     /// Deliveries with their times of arrival.
     queued: VecDeque<(Instant, QueuedDelivery)>,
     in_flight: usize,
-    /// True if it has a turn, or waits for its name to resolve or for memory.
+    /// True if the receiver has a turn, or waits for its name to resolve or for memory.
     ready: bool,
-    /// Last time at which all its attempts were in flight.
+    /// Last time at which all the receiver's attempts were in flight.
     full_at: Option<Instant>,
-    /// Time since which its name has not resolved, because the resolver fails.
+    /// Time since which the receiver's name has not resolved, because the resolver fails.
     unresolved_since: Option<Instant>,
-    /// Last delivery up to which the queue has seen the outbox.
+    /// Last delivery of the outbox that the queue has seen.
     seen_until: Option<DeliveryId>,
     behind: bool,
-    /// First delivery not taken since the last refill began. Notices are not strictly ordered, so later ones may have
-    /// been taken.
+    /// First delivery not queued since the last refill began. Notices are not strictly ordered, so later deliveries may
+    /// have been queued.
     missed: Option<DeliveryId>,
     refilling: bool,
 }
 
 impl ReceiverQueue {
-    /// Queues a delivery. Returns `false` if it is left to a refill.
+    /// Queues a delivery. Returns `false` if a refill must read it later.
     pub(super) fn push(&mut self, delivery: QueuedDelivery, source: Source) -> bool {
         let id = delivery.id;
-        let beyond = self.seen_until.is_none_or(|seen| id > seen);
-        if self.queued.len() >= QUEUED_MAX || (self.behind && beyond && source == Source::NoticeOrScan) {
+        let is_new = self.seen_until.is_none_or(|seen| id > seen);
+        if self.queued.len() >= QUEUED_MAX || (self.behind && is_new && source == Source::NoticeOrScan) {
             self.behind = true;
             self.missed = Some(self.missed.map_or(id, |missed| missed.min(id)));
             return false;
@@ -80,7 +80,7 @@ impl ReceiverQueue {
         holds(Part::Dispatcher, "a queue of a receiver has its bound", self.queued.len() <= QUEUED_MAX)
     }
 
-    /// Becomes ready if it should get a turn now; its name must resolve first. Returns the time since which the next
+    /// Becomes ready if the receiver should get a turn; its name must resolve first. Returns the time since which the
     /// delivery has waited for that.
     pub(super) fn become_ready(&mut self, in_flight_max: usize) -> Option<Instant> {
         if self.in_flight >= in_flight_max {
@@ -90,9 +90,9 @@ impl ReceiverQueue {
         if self.ready {
             return None;
         }
-        let (came, _) = self.queued.front()?;
+        let (arrived_at, _) = self.queued.front()?;
         self.ready = true;
-        Some(self.unresolved_since.map_or_else(Instant::now, |since| since.max(*came)))
+        Some(self.unresolved_since.map_or_else(Instant::now, |since| since.max(*arrived_at)))
     }
 
     /// Records whether the name has resolved, or failed for good, for a delivery that has waited since `since`.
@@ -108,13 +108,13 @@ impl ReceiverQueue {
     /// Takes the next delivery out for an attempt.
     pub(super) fn start_attempt(&mut self) -> Option<DueDelivery> {
         self.ready = false;
-        let (came, delivery) = self.queued.pop_front()?;
+        let (arrived_at, delivery) = self.queued.pop_front()?;
         self.in_flight += 1;
         Some(DueDelivery {
             delivery,
-            waited: came.elapsed(),
-            receiver_was_busy: self.full_at.is_some_and(|at| at >= came),
-            unresolved: self.unresolved_since.map(|since| since.max(came).elapsed()),
+            waited: arrived_at.elapsed(),
+            receiver_was_busy: self.full_at.is_some_and(|at| at >= arrived_at),
+            unresolved: self.unresolved_since.map(|since| since.max(arrived_at).elapsed()),
         })
     }
 
@@ -127,8 +127,8 @@ impl ReceiverQueue {
     /// Starts a refill if the queue is behind and has room for a batch. Returns the delivery after which to read the
     /// outbox, or `Some(None)` for its beginning.
     pub(super) fn start_refill(&mut self) -> Option<Option<DeliveryId>> {
-        let wanted = self.behind && !self.refilling && self.queued.len() + BATCH <= QUEUED_MAX;
-        wanted.then(|| {
+        let is_needed = self.behind && !self.refilling && self.queued.len() + BATCH <= QUEUED_MAX;
+        is_needed.then(|| {
             self.refilling = true;
             if let Some(DeliveryId(missed)) = self.missed.take() {
                 self.seen_until = self.seen_until.min(Some(DeliveryId(missed.saturating_sub(1))));
@@ -152,7 +152,7 @@ impl ReceiverQueue {
 
     /// Returns the time at which the first waiting delivery arrived.
     pub(super) fn oldest(&self) -> Option<Instant> {
-        self.queued.front().map(|(came, _)| *came)
+        self.queued.front().map(|(arrived_at, _)| *arrived_at)
     }
 
     /// Returns true if nothing waits, nothing is in flight and nothing is left to read.
@@ -175,41 +175,37 @@ mod tests {
         QueuedDelivery { id: DeliveryId(id), subject, receiver, app: None, stored_bytes: 0 }
     }
 
-    fn begun(queue: &mut ReceiverQueue, count: usize) -> Vec<u64> {
+    fn start_attempts(queue: &mut ReceiverQueue, count: usize) -> Vec<u64> {
         (0..count).filter_map(|_| queue.start_attempt()).map(|due| due.delivery.id.0).collect()
     }
 
     #[test]
-    fn what_a_full_queue_could_not_take_is_read_in_order_and_nothing_overtakes_it() {
+    fn a_full_queue_refills_in_order_and_nothing_overtakes() {
         let mut queue = ReceiverQueue::default();
         for id in 1..=1_500 {
             assert_eq!(queue.push(delivery(id), Source::NoticeOrScan), id <= 1_000);
         }
-        assert_eq!(
-            (begun(&mut queue, 499).len(), queue.start_refill()),
-            (499, None),
-            "there is no room for what would be read"
-        );
-        assert_eq!(begun(&mut queue, 1), [500]);
-        assert!(!queue.push(delivery(1_501), Source::NoticeOrScan), "it would overtake five hundred");
+        assert_eq!((start_attempts(&mut queue, 499).len(), queue.start_refill()), (499, None), "a batch does not fit");
+        assert_eq!(start_attempts(&mut queue, 1), [500]);
+        assert!(!queue.push(delivery(1_501), Source::NoticeOrScan), "this delivery would overtake five hundred");
         assert_eq!(queue.start_refill(), Some(Some(DeliveryId(1_000))));
-        assert_eq!(queue.start_refill(), None, "it is being read");
+        assert_eq!(queue.start_refill(), None, "a refill is under way");
         assert!((1_001..=1_500).all(|id| queue.push(delivery(id), Source::Refill)));
         queue.finish_refill(Some(DeliveryId(1_500)), true);
-        assert_eq!(begun(&mut queue, 1_000), (501..=1_500).collect::<Vec<_>>());
+        assert_eq!(start_attempts(&mut queue, 1_000), (501..=1_500).collect::<Vec<_>>());
         assert_eq!(queue.start_refill(), Some(Some(DeliveryId(1_500))));
         assert!(queue.push(delivery(1_501), Source::Refill));
         queue.finish_refill(Some(DeliveryId(1_501)), false);
-        assert!(queue.push(delivery(1_502), Source::NoticeOrScan), "it has read to the end");
+        assert!(queue.push(delivery(1_502), Source::NoticeOrScan), "the refill has read to the end");
     }
 
     #[test]
-    fn a_delivery_that_did_not_fit_is_read_although_a_later_one_was_taken() {
+    fn a_delivery_that_did_not_fit_is_read_after_a_later_one_was_taken() {
         let mut queue = ReceiverQueue::default();
         for id in (1..=999).chain([1_001, 1_000, 1_002]) {
             queue.push(delivery(id), Source::NoticeOrScan);
         }
-        begun(&mut queue, 1_000);
+        start_attempts(&mut queue, 1_000);
         assert_eq!(queue.start_refill(), Some(Some(DeliveryId(999))));
     }
 
@@ -219,7 +215,7 @@ mod tests {
         for id in 1..=1_001 {
             queue.push(delivery(id), Source::NoticeOrScan);
         }
-        begun(&mut queue, 1_000);
+        start_attempts(&mut queue, 1_000);
         assert!(queue.start_refill().is_some());
         assert!(!queue.push(delivery(1_002), Source::NoticeOrScan));
         assert!(queue.push(delivery(1_001), Source::Refill));
@@ -227,25 +223,25 @@ mod tests {
         assert_eq!(queue.start_refill(), Some(Some(DeliveryId(1_001))));
         assert!(queue.push(delivery(1_002), Source::Refill));
         queue.finish_refill(Some(DeliveryId(1_002)), false);
-        assert_eq!((queue.start_refill(), begun(&mut queue, 9)), (None, vec![1_001, 1_002]));
+        assert_eq!((queue.start_refill(), start_attempts(&mut queue, 9)), (None, vec![1_001, 1_002]));
     }
 
     #[test]
-    fn a_delivery_whose_notice_was_lost_is_taken_from_a_scan_though_later_ones_wait_in_the_outbox() {
+    fn a_scan_adds_a_delivery_whose_notice_was_lost() {
         let mut queue = ReceiverQueue::default();
         for id in (1..=1_002).filter(|id| *id != 500) {
             queue.push(delivery(id), Source::NoticeOrScan);
         }
-        begun(&mut queue, 10);
+        start_attempts(&mut queue, 10);
         assert!(queue.push(delivery(500), Source::NoticeOrScan));
         assert!(!queue.push(delivery(1_003), Source::NoticeOrScan));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_delivery_tells_how_long_it_waited_and_if_its_receiver_was_busy_meanwhile() {
+    async fn a_delivery_knows_its_wait_and_whether_its_receiver_was_busy() {
         let (mut queue, second) = (ReceiverQueue::default(), Duration::from_secs(1));
-        let mut begin = async |came: &[u64]| {
-            came.iter().for_each(|id| assert!(queue.push(delivery(*id), Source::NoticeOrScan)));
+        let mut begin = async |ids: &[u64]| {
+            ids.iter().for_each(|id| assert!(queue.push(delivery(*id), Source::NoticeOrScan)));
             tokio::time::advance(second).await;
             let is_ready = queue.become_ready(2).is_some();
             let due = is_ready.then(|| queue.start_attempt()).flatten();
@@ -265,7 +261,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn each_delivery_waits_for_the_name_since_it_came_or_since_the_name_fails() {
+    async fn the_wait_for_a_name_begins_at_arrival_or_at_its_first_failure() {
         let (mut queue, second, start) = (ReceiverQueue::default(), Duration::from_secs(1), Instant::now());
         let since = |queue: &mut ReceiverQueue| queue.become_ready(9).map(|since| (since - start).as_secs());
         let waited =
@@ -285,12 +281,12 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_begun_cannot_end() {
+    fn an_end_without_a_start_breaks_an_invariant() {
         let mut queue = ReceiverQueue::default();
         assert_eq!(broken_by(|| queue.end_attempt()), ["an attempt that ends was in flight"]);
         assert_eq!(broken_by(|| queue.finish_refill(None, false)), ["a refill that ends was under way"]);
-        let late = |number| (Instant::now(), delivery(number));
-        queue.queued.extend((0..=QUEUED_MAX as u64).map(late));
+        let queued = |number| (Instant::now(), delivery(number));
+        queue.queued.extend((0..=QUEUED_MAX as u64).map(queued));
         let is_within = |queue: &ReceiverQueue| broken_by(|| _ = queue.is_within_bound());
         assert_eq!(is_within(&queue), ["a queue of a receiver has its bound"]);
         queue.queued.pop_back();

@@ -1,4 +1,4 @@
-//! Turns: clients take turns, and so do the receivers of each client.
+//! The order of attempts: clients take turns, and so do the receivers of each client.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use sakshi_supervision::{FairSlot, FairSlots};
 /// Receivers with something to send that may begin an attempt.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
-    /// Clients that have receivers here, in order of their turns.
+    /// Clients with receivers here, in order of their turns.
     clients: VecDeque<ClientId>,
     receivers: HashMap<ClientId, VecDeque<Arc<Receiver>>>,
 }
@@ -18,21 +18,21 @@ pub(super) struct Turns {
 impl Turns {
     /// Adds a receiver after the others of its client.
     pub(super) fn push(&mut self, receiver: Arc<Receiver>) {
-        let of_client = self.receivers.entry(receiver.client.clone()).or_default();
-        if of_client.is_empty() {
+        let client_receivers = self.receivers.entry(receiver.client.clone()).or_default();
+        if client_receivers.is_empty() {
             self.clients.push_back(receiver.client.clone());
         }
-        of_client.push_back(receiver);
+        client_receivers.push_back(receiver);
     }
 
     /// Returns the next receiver whose client may have another slot, with the slot.
     pub(super) fn next(&mut self, slots: &FairSlots<ClientId>) -> Option<(Arc<Receiver>, FairSlot<ClientId>)> {
-        let (place, slot) =
-            self.clients.iter().enumerate().find_map(|(place, client)| Some((place, slots.enter(client)?)))?;
-        let client = self.clients.remove(place)?;
-        let of_client = self.receivers.get_mut(&client)?;
-        let receiver = of_client.pop_front()?;
-        if of_client.is_empty() {
+        let (index, slot) =
+            self.clients.iter().enumerate().find_map(|(index, client)| Some((index, slots.enter(client)?)))?;
+        let client = self.clients.remove(index)?;
+        let client_receivers = self.receivers.get_mut(&client)?;
+        let receiver = client_receivers.pop_front()?;
+        if client_receivers.is_empty() {
             self.receivers.remove(&client);
         } else {
             self.clients.push_back(client);
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clients_take_turns_and_one_that_has_its_share_waits_for_nobody_else() {
+    fn clients_take_turns_up_to_their_share_of_the_slots() {
         let [many, one] = [(); 2].map(|()| ClientId::generate());
         let (mut turns, slots) = (Turns::default(), FairSlots::new(6));
         let receiver =
@@ -59,16 +59,16 @@ mod tests {
             turns.push(receiver(&many, origin));
         }
         turns.push(receiver(&one, "x"));
-        let mut held = Vec::new();
-        let mut taken = Vec::new();
+        let mut slots_taken = Vec::new();
+        let mut origins = Vec::new();
         while let Some((receiver, slot)) = turns.next(&slots) {
-            taken.push(receiver.origin.clone());
-            held.push(slot);
+            origins.push(receiver.origin.clone());
+            slots_taken.push(slot);
         }
-        assert_eq!(taken, ["a", "x", "b", "c"], "three, and two are free");
+        assert_eq!(origins, ["a", "x", "b", "c"], "the client has three slots, and two are free");
         turns.push(receiver(&one, "y"));
         assert_eq!(turns.next(&slots).map(|(receiver, _slot)| receiver.origin.clone()).as_deref(), Some("y"));
-        held.clear();
+        slots_taken.clear();
         assert_eq!(turns.next(&slots).map(|(receiver, _slot)| receiver.origin.clone()).as_deref(), Some("d"));
         assert!(!turns.is_empty());
     }

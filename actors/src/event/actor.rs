@@ -1,8 +1,8 @@
 //! The event actor: a live copy of one event for its readers and watchers.
 //!
-//! It decides nothing. The store decides whether a guest gets a place, in the step that takes it. Neither guests nor
-//! changes by the organiser queue here, because each would wait for the commit before it. The actor notifies watchers
-//! of changes, with many guests per read, and ends with the event.
+//! It decides nothing. The store decides whether a guest gets a place, in the step that takes the place. Neither guests
+//! nor changes by the organiser queue here, because each would wait for the commit before it. The actor notifies
+//! watchers of changes, with many guests per read, and ends with the event.
 
 use std::mem;
 use std::sync::Arc;
@@ -25,15 +25,15 @@ use super::message::{EventWatch, GetEvent, Refresh, WatchEvent};
 use crate::ask::Inquiry;
 
 /// Minimum interval between two notifications of watchers.
-const COALESCE: Duration = Duration::from_millis(200);
-/// Minimum interval between two notifications, per watcher: notifying all of them takes a bounded share of the
-/// processors.
-const COALESCE_EACH: Duration = Duration::from_micros(200);
+const NOTIFY_INTERVAL: Duration = Duration::from_millis(200);
+/// Minimum interval between two notifications, multiplied by the number of watchers. It bounds the processor time that
+/// notifications take.
+const NOTIFY_INTERVAL_PER_WATCHER: Duration = Duration::from_micros(200);
 /// Pause between two reads of a watched event that other nodes may change.
 const FOLLOW_PAUSE: Duration = Duration::from_millis(300);
 
-/// Free places that an event needs for pages to show a recent read: more than guests who come between two reads.
-const CROWD: u32 = 500;
+/// Free places that an event needs for pages to show a stale read: more than the guests who come between two reads.
+const FREE_PLACES_MIN: u32 = 500;
 
 /// Dependencies of the event actors of a node.
 #[derive(Debug)]
@@ -47,16 +47,16 @@ pub(crate) struct EventContext {
 pub(crate) struct EventActor {
     id: EventId,
     context: Arc<EventContext>,
-    /// The last read, which watchers see.
-    seen: Option<watch::Sender<Arc<Event>>>,
+    /// The last read; watchers subscribe to it.
+    latest: Option<watch::Sender<Arc<Event>>>,
     /// Start of the last read, by the monotonic clock.
     read_at: Option<Duration>,
-    /// Time of the last notification of watchers.
-    told_at: Option<Instant>,
-    /// True if the last read was not shown to watchers, because they were notified too recently.
-    untold: bool,
+    /// Time at which watchers were last notified.
+    notified_at: Option<Instant>,
+    /// True if watchers must still be notified of the last read, because they were notified too recently.
+    notification_due: bool,
     refreshing: bool,
-    /// True if something happened since the read for watchers began.
+    /// True if something happened since the last read for watchers began.
     outdated: bool,
     /// True if the event is read again every [`FOLLOW_PAUSE`] while it has watchers.
     following: bool,
@@ -71,14 +71,14 @@ type Reader = oneshot::Sender<Result<Option<Arc<Event>>, StoreError>>;
 impl EventActor {
     /// Builds an actor for an event that was just read or created.
     pub(crate) fn new(event: Arc<Event>, context: Arc<EventContext>) -> Self {
-        let (id, seen) = (event.id, Some(watch::Sender::new(event)));
+        let (id, latest) = (event.id, Some(watch::Sender::new(event)));
         Self {
             id,
             context,
-            seen,
+            latest,
             read_at: None,
-            told_at: None,
-            untold: false,
+            notified_at: None,
+            notification_due: false,
             refreshing: false,
             outdated: false,
             following: false,
@@ -90,8 +90,8 @@ impl EventActor {
     /// Reads the event from the store. Returns the time at which the read begins, too.
     fn load(&self) -> (Duration, StoreFuture<Option<Event>>) {
         let (now, store) = (self.context.clock.monotonic(), &self.context.store);
-        match &self.seen {
-            Some(seen) => (now, store.load_event_of(self.id, seen.borrow().client.clone())),
+        match &self.latest {
+            Some(latest) => (now, store.load_event_of(self.id, latest.borrow().client.clone())),
             None => (now, store.load_event(self.id)),
         }
     }
@@ -99,51 +99,53 @@ impl EventActor {
     /// Returns the last read, if it is recent enough for a page.
     fn recent(&self) -> Option<Arc<Event>> {
         let age = self.context.clock.monotonic().saturating_sub(self.read_at?);
-        let seen = self.seen.as_ref()?.borrow();
-        (age < FOLLOW_PAUSE && seen.has_room_for(CROWD)).then(|| Arc::clone(&seen))
+        let latest = self.latest.as_ref()?.borrow();
+        (age < FOLLOW_PAUSE && latest.has_room_for(FREE_PLACES_MIN)).then(|| Arc::clone(&latest))
     }
 
-    /// Takes over a read. Notifies watchers if it differs from what they have: now, or after the minimum interval.
+    /// Stores a read. Notifies watchers if it differs from their last one: now, or after the minimum interval.
     fn publish(&mut self, event: &Arc<Event>, ctx: &mut Context<Self>) {
-        if !self.is_own(event) {
-            // Another actor reads it anew.
+        if !self.matches_event(event) {
+            // Another actor will read the event again.
             return ctx.stop();
         }
-        let Some(seen) = &self.seen else {
-            self.seen = Some(watch::Sender::new(Arc::clone(event)));
+        let Some(latest) = &self.latest else {
+            self.latest = Some(watch::Sender::new(Arc::clone(event)));
             return;
         };
         let now = Instant::now();
-        let early = self.told_at.map_or(Duration::ZERO, |told| (told + self.pause()).saturating_duration_since(now));
-        let mut untold = self.untold;
-        let told = seen.send_if_modified(|known| {
-            untold |= known != event;
-            *known = Arc::clone(event);
-            untold && early.is_zero()
+        let remaining_wait = self.notified_at.map_or(Duration::ZERO, |notified_at| {
+            (notified_at + self.notify_interval()).saturating_duration_since(now)
         });
-        if told {
-            self.told_at = Some(now);
+        let mut notification_due = self.notification_due;
+        let notified = latest.send_if_modified(|known| {
+            notification_due |= known != event;
+            *known = Arc::clone(event);
+            notification_due && remaining_wait.is_zero()
+        });
+        if notified {
+            self.notified_at = Some(now);
         }
-        self.untold = untold && !told;
-        if self.untold {
-            self.refresh(early, ctx);
+        self.notification_due = notification_due && !notified;
+        if self.notification_due {
+            self.refresh(remaining_wait, ctx);
         }
     }
 
-    /// Returns true if a read can be of this event.
-    fn is_own(&self, event: &Event) -> bool {
-        let seen = self.seen.as_ref().map(|seen| Arc::clone(&seen.borrow()));
-        holds(Part::Live, "an actor reads its own event", event.id == self.id) && can_follow(seen.as_deref(), event)
+    /// Checks that a read is of this event and can follow the last read.
+    fn matches_event(&self, event: &Event) -> bool {
+        let latest = self.latest.as_ref().map(|latest| Arc::clone(&latest.borrow()));
+        holds(Part::Live, "an actor reads its own event", event.id == self.id) && can_follow(latest.as_deref(), event)
     }
 
     /// Returns the minimum interval between two notifications of watchers.
-    fn pause(&self) -> Duration {
-        let watchers = self.seen.as_ref().map_or(0, watch::Sender::receiver_count);
-        COALESCE.max(COALESCE_EACH * u32::try_from(watchers).unwrap_or(u32::MAX))
+    fn notify_interval(&self) -> Duration {
+        let watchers = self.latest.as_ref().map_or(0, watch::Sender::receiver_count);
+        NOTIFY_INTERVAL.max(NOTIFY_INTERVAL_PER_WATCHER * u32::try_from(watchers).unwrap_or(u32::MAX))
     }
 
     fn is_watched(&self) -> bool {
-        self.seen.as_ref().is_some_and(|seen| seen.receiver_count() > 0)
+        self.latest.as_ref().is_some_and(|latest| latest.receiver_count() > 0)
     }
 
     /// Reads the event after a pause, if it has watchers.
@@ -164,7 +166,7 @@ impl EventActor {
                     actor.publish(&Arc::new(event), ctx);
                 }
                 if mem::take(&mut actor.outdated) {
-                    actor.refresh(actor.pause(), ctx);
+                    actor.refresh(actor.notify_interval(), ctx);
                 }
             }));
         });
@@ -187,28 +189,28 @@ impl EventActor {
         }
     }
 
-    /// Answers from a read that begins after the question. One read is under way at a time, and questions that arrive
-    /// meanwhile share the next one. So a crowd waits for two reads at most.
+    /// Answers from a read that begins after the question. One read is under way at a time; questions that arrive
+    /// during a read share the next one. So a crowd waits for two reads at most.
     fn read<T: 'static>(
         &mut self,
         ctx: &mut Context<Self>,
         then: impl FnOnce(&mut Self, Option<Arc<Event>>) -> T + 'static,
     ) -> ResponseActFuture<Self, Result<T, StoreError>> {
-        let (reader, told) = oneshot::channel();
+        let (reader, answer) = oneshot::channel();
         self.waiting.push(reader);
-        self.begin_reading(ctx);
-        Box::pin(told.into_actor(self).map(move |told, actor, ctx| {
-            let event =
-                told.unwrap_or_else(|_| Err(StoreError::Unavailable("the event's reading was given up".into())))?;
+        self.begin_read(ctx);
+        Box::pin(answer.into_actor(self).map(move |answer, actor, ctx| {
+            let event = answer
+                .unwrap_or_else(|_| Err(StoreError::Unavailable("the read of the event was abandoned".into())))?;
             if event.is_none() {
-                // The reaper has removed it: this actor is not needed any more.
+                // The reaper has removed the event.
                 ctx.stop();
             }
             Ok(then(actor, event))
         }))
     }
 
-    fn begin_reading(&mut self, ctx: &mut Context<Self>) {
+    fn begin_read(&mut self, ctx: &mut Context<Self>) {
         if self.reading || self.waiting.is_empty() {
             return;
         }
@@ -227,17 +229,18 @@ impl EventActor {
                 // A caller that is gone needs no answer.
                 let _ = reader.send(event.clone());
             }
-            actor.begin_reading(ctx);
+            actor.begin_read(ctx);
         }));
     }
 }
 
-/// Returns true if one read of an event can follow another.
-fn can_follow(seen: Option<&Event>, event: &Event) -> bool {
-    let is_same =
-        |seen: &Event| (&seen.client, &seen.app, seen.created_at) == (&event.client, &event.app, event.created_at);
+/// Checks that one read of an event can follow another.
+fn can_follow(latest: Option<&Event>, event: &Event) -> bool {
+    let is_same = |latest: &Event| {
+        (&latest.client, &latest.app, latest.created_at) == (&event.client, &event.app, event.created_at)
+    };
     let (counts, most) = (&event.counts, event.terms.max_guests.get());
-    holds(Part::Live, "an event stays of its client and app", seen.is_none_or(is_same))
+    holds(Part::Live, "an event stays of its client and app", latest.is_none_or(is_same))
         && holds(Part::Live, "an event has no more guests than places", counts.registrations <= most)
         && holds(
             Part::Live,
@@ -264,10 +267,10 @@ impl Actor for EventActor {
 impl Supervised for EventActor {
     /// Drops the state, which a panic may have spoiled. The next question reads the store.
     fn restarting(&mut self, _: &mut Self::Context) {
-        self.seen = None;
+        self.latest = None;
         self.read_at = None;
-        self.told_at = None;
-        self.untold = false;
+        self.notified_at = None;
+        self.notification_due = false;
         self.refreshing = false;
         self.outdated = false;
         self.following = false;
@@ -292,7 +295,7 @@ impl Handler<Inquiry<WatchEvent>> for EventActor {
 
     fn handle(&mut self, Inquiry { origin, .. }: Inquiry<WatchEvent>, ctx: &mut Self::Context) -> Self::Result {
         self.follow(ctx);
-        origin.in_scope(|| self.read(ctx, |actor, _| actor.seen.as_ref().map(watch::Sender::subscribe)))
+        origin.in_scope(|| self.read(ctx, |actor, _| actor.latest.as_ref().map(watch::Sender::subscribe)))
     }
 }
 
@@ -303,7 +306,7 @@ impl Handler<Refresh> for EventActor {
         if let Some(event) = now {
             self.publish(&event, ctx);
         }
-        self.refresh(self.pause(), ctx);
+        self.refresh(self.notify_interval(), ctx);
     }
 }
 
@@ -312,12 +315,12 @@ impl Handler<Deadline> for EventActor {
 
     fn handle(&mut self, _: Deadline, ctx: &mut Self::Context) {
         let now = self.context.clock.now();
-        let end = self.seen.as_ref().map_or(now, |seen| seen.borrow().terms.expires_at);
+        let end = self.latest.as_ref().map_or(now, |latest| latest.borrow().terms.expires_at);
         if now >= end {
             tracing::info!(event.id = %self.id, "event ended");
             ctx.stop();
         } else {
-            // Its end was moved, here or on another node.
+            // The end of the event was moved, here or on another node.
             ctx.notify_later(Deadline, end.since(now));
         }
     }
@@ -334,7 +337,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reading_that_cannot_be_of_the_event_is_noticed() {
+    fn a_read_of_another_event_breaks_an_invariant() {
         let client = ClientId::generate();
         let id = EventId::generate(client.partition(), 0);
         let event = records::event(id, client, AppId::generate(), Timestamp::from_millis(0), Duration::from_secs(60));

@@ -8,7 +8,7 @@ use sakshi_store::{CheckInOutcome, PatchEventOutcome};
 
 use super::actor::{EventActor, EventContext};
 use super::message::{EventWatch, GetEvent, WatchEvent};
-use super::shard::event_changed;
+use super::shard::notify_event;
 use crate::router::{AskError, ShardRouter};
 
 /// Sends questions about events to their shards, for one HTTP worker.
@@ -34,7 +34,7 @@ impl Events {
     }
 
     /// Returns the event for a page that decides nothing. While no limit is near, it may miss changes by other nodes in
-    /// the last 300 ms. So a crowd of guests costs the store a few reads a second.
+    /// the last 300 ms. So a crowd of guests costs the store only a few reads a second.
     ///
     /// # Errors
     /// [`AskError`] when there is no answer; asking again is safe.
@@ -50,14 +50,14 @@ impl Events {
         self.router.ask_about(id, WatchEvent).await
     }
 
-    /// Returns the event as a watcher sees it now. New credits of a client are not announced, so an event without any
-    /// is read when `is_due`.
-    pub async fn seen(&self, watch: &mut EventWatch, is_due: bool) -> Arc<Event> {
+    /// Returns the latest event for a watcher. New credits of a client are not announced, so an event without credits
+    /// is read again when `is_due`.
+    pub async fn latest(&self, watch: &mut EventWatch, is_due: bool) -> Arc<Event> {
         let event = Arc::clone(&watch.borrow_and_update());
         if event.is_funded || !is_due {
             return event;
         }
-        // If the store cannot answer, the last value stays.
+        // Without an answer of the store, the watched event stays.
         self.get(event.id).await.ok().flatten().unwrap_or(event)
     }
 
@@ -72,7 +72,7 @@ impl Events {
         if let PatchEventOutcome::Patched(event) = &outcome {
             tracing::info!(event.id = %id, event.status = event.status(self.context.clock.now()).as_str(),
                 "event changed");
-            event_changed(&self.router.shards, id, Some(Arc::new(Event::clone(event))));
+            notify_event(&self.router.shards, id, Some(Arc::new(Event::clone(event))));
         }
         Ok(outcome)
     }
@@ -86,7 +86,7 @@ impl Events {
         let _permits = self.router.admit(self.router.shards.index_of(&id))?;
         let step = self.context.store.check_in(id, number, check_in);
         let outcome = tokio::time::timeout(self.router.ask_timeout, step).await.map_err(|_| AskError::NoAnswer)??;
-        event_changed(&self.router.shards, id, None);
+        notify_event(&self.router.shards, id, None);
         Ok(outcome)
     }
 }

@@ -23,12 +23,12 @@ pub(crate) struct GetEvent {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WatchEvent;
 
-/// Something happened at the event: read the counts again for its watchers.
+/// The event has changed: read it again for its watchers.
 #[derive(Clone, Debug, Message)]
 #[rtype(result = "()")]
 pub(crate) struct Refresh {
-    /// The event as a change has just made it.
-    pub(crate) now: Option<Arc<Event>>,
+    /// The changed event, if the organiser has changed it.
+    pub(crate) changed: Option<Arc<Event>>,
 }
 
 impl Message for Inquiry<GetEvent> {

@@ -8,4 +8,4 @@ mod shard;
 pub(crate) use actor::{EventActor, EventContext};
 pub use handle::Events;
 pub use message::EventWatch;
-pub(crate) use shard::event_changed;
+pub(crate) use shard::notify_event;

@@ -1,7 +1,7 @@
-//! The part of a shard that is particular to events.
+//! Behaviour of a shard that is specific to events.
 //!
-//! An event has an actor from the first question until its end. A question after the end gets an actor for a moment
-//! only.
+//! An event has an actor from the first question until its end. A question after the end starts an actor that ends at
+//! once.
 
 use std::sync::Arc;
 
@@ -67,10 +67,10 @@ impl Question<EventActor> for WatchEvent {
     }
 }
 
-/// Notifies an event's actor, if it is live, that its guests changed, or that the organiser changed the event to `now`.
-pub(crate) fn event_changed(shards: &Shards<EventActor>, id: EventId, now: Option<Arc<Event>>) {
-    if let Some(shard) = shards.of(&id) {
-        shard.do_send(EventChanged { id, now });
+/// Notifies a live event actor that its guests have changed, or that the organiser has `changed` the event.
+pub(crate) fn notify_event(shards: &Shards<EventActor>, id: EventId, changed: Option<Arc<Event>>) {
+    if let Some(shard) = shards.shard_of(&id) {
+        shard.do_send(EventChanged { id, changed });
     }
 }
 
@@ -78,16 +78,16 @@ pub(crate) fn event_changed(shards: &Shards<EventActor>, id: EventId, now: Optio
 #[rtype(result = "()")]
 struct EventChanged {
     id: EventId,
-    now: Option<Arc<Event>>,
+    changed: Option<Arc<Event>>,
 }
 
 impl Handler<EventChanged> for Shard<EventActor> {
     type Result = ();
 
-    fn handle(&mut self, EventChanged { id, now }: EventChanged, _: &mut Self::Context) {
+    fn handle(&mut self, EventChanged { id, changed }: EventChanged, _: &mut Self::Context) {
         if let Some(actor) = self.get(&id) {
-            let end = now.as_ref().map(|event| event.terms.expires_at);
-            actor.do_send(Refresh { now });
+            let end = changed.as_ref().map(|event| event.terms.expires_at);
+            actor.do_send(Refresh { changed });
             if let Some(end) = end {
                 self.wake_at(id, end.millis());
             }

@@ -1,4 +1,4 @@
-//! A wall clock that is set deletes nothing until it has run evenly for an hour or an operator accepts it.
+//! A wall clock that jumps deletes nothing until it has run evenly for an hour or an operator accepts it.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use sakshi_store::ReportFlowOutcome;
 
 use super::flow_fixture::INVITED;
-use super::{Fixture, roomy, run, take_turns, verified};
-use crate::reaper::IDLE;
+use super::{Fixture, large_bounds, run, verified, yield_often};
+use crate::reaper::IDLE_PAUSE;
 use crate::trusted_clock::TrustedClock;
 use crate::{Tree, TreeConfig};
 
@@ -22,26 +22,27 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 impl Fixture {
     /// Starts another tree on the same store, on the test's arbiter, whose timers follow the test's time.
     async fn start_here(&self) -> Tree {
-        let tree = Tree::start(TreeConfig { on_one_arbiter: true, ..self.config.clone() }, roomy()).await.unwrap().0;
+        let tree =
+            Tree::start(TreeConfig { on_one_arbiter: true, ..self.config.clone() }, large_bounds()).await.unwrap().0;
         self.settle().await;
         tree
     }
 
     /// Lets the reaper sweep once.
     async fn sweep(&self) {
-        tokio::time::advance(IDLE + Duration::from_secs(1)).await;
+        tokio::time::advance(IDLE_PAUSE + Duration::from_secs(1)).await;
         self.settle().await;
     }
 
     /// Lets the actors of this arbiter run, then the store, then the actors again with its answers. The runtime is
     /// never idle, which would advance a paused time.
     async fn settle(&self) {
-        take_turns().await;
+        yield_often().await;
         let mut check = self.store.check();
         while poll!(&mut check).is_pending() {
             tokio::task::yield_now().await;
         }
-        take_turns().await;
+        yield_often().await;
     }
 
     async fn has(&self, id: TxnId) -> bool {
@@ -52,17 +53,17 @@ impl Fixture {
 #[test]
 fn a_clock_that_is_two_days_ahead_for_twenty_seconds_deletes_nothing() {
     run(async {
-        let fixture = Fixture::with(roomy()).await;
+        let fixture = Fixture::with(large_bounds()).await;
         let (pending, completed) = (fixture.open().await, fixture.open().await);
         fixture.complete(completed, verified(1)).await;
         fixture.start_here().await;
         tokio::time::pause();
         fixture.clock.jump(TWO_DAYS_MS);
         for _ in 0..2 {
-            fixture.clock.advance(IDLE);
+            fixture.clock.advance(IDLE_PAUSE);
             fixture.sweep().await;
         }
-        assert!(!fixture.has(completed).await, "it is over by that clock");
+        assert!(!fixture.has(completed).await, "the transaction is over by that clock");
         fixture.clock.jump(-TWO_DAYS_MS);
         fixture.sweep().await;
         assert!(fixture.has(pending).await && fixture.has(completed).await);
@@ -71,9 +72,9 @@ fn a_clock_that_is_two_days_ahead_for_twenty_seconds_deletes_nothing() {
 
 #[test]
 fn a_clock_that_has_run_evenly_for_an_hour_deletes_again() {
-    for (time, is_kept) in [(CLOCK_AGREEMENT - MILLISECOND, true), (CLOCK_AGREEMENT, false)] {
+    for (time, is_stored) in [(CLOCK_AGREEMENT - MILLISECOND, true), (CLOCK_AGREEMENT, false)] {
         run(async {
-            let fixture = Fixture::with(roomy()).await;
+            let fixture = Fixture::with(large_bounds()).await;
             let expired = fixture.open().await;
             fixture.start_here().await;
             tokio::time::pause();
@@ -82,7 +83,7 @@ fn a_clock_that_has_run_evenly_for_an_hour_deletes_again() {
             fixture.clock.advance(time);
             fixture.sweep().await;
             fixture.clock.jump(-TWO_DAYS_MS);
-            assert_eq!(fixture.has(expired).await, is_kept, "{time:?}");
+            assert_eq!(fixture.has(expired).await, is_stored, "{time:?}");
         });
     }
 }
@@ -90,7 +91,7 @@ fn a_clock_that_has_run_evenly_for_an_hour_deletes_again() {
 #[test]
 fn a_clock_that_an_operator_accepts_deletes_with_the_next_sweep() {
     run(async {
-        let fixture = Fixture::with(roomy()).await;
+        let fixture = Fixture::with(large_bounds()).await;
         let expired = fixture.open().await;
         let tree = fixture.start_here().await;
         assert_eq!(tree.accept_clock(), None);
@@ -109,11 +110,11 @@ fn a_clock_that_an_operator_accepts_deletes_with_the_next_sweep() {
 #[test]
 fn a_node_that_starts_far_from_its_stores_time_deletes_nothing() {
     run(async {
-        let fixture = Fixture::with(roomy()).await;
+        let fixture = Fixture::with(large_bounds()).await;
         let pending = fixture.open().await;
         tokio::time::pause();
         fixture.clock.jump(TWO_DAYS_MS);
-        // A tree that starts, and one that starts again: health checks do not make the clock's time the store's.
+        // A tree that starts, and a tree that starts again: health checks do not write the clock's time to the store.
         for _ in 0..2 {
             fixture.start_here().await;
             fixture.sweep().await;
@@ -132,7 +133,7 @@ fn a_document_does_not_lapse_by_a_clock_that_jumped() {
         tokio::time::pause();
         let ahead = i64::try_from(INVITED.as_millis()).unwrap();
         fixture.clock.jump(ahead);
-        assert_eq!(fixture.store.lapsed_flows(10).await.unwrap(), [id], "by this clock it has lapsed");
+        assert_eq!(fixture.store.lapsed_flows(10).await.unwrap(), [id], "by this clock the document has lapsed");
         for _ in 0..5 {
             fixture.sweep().await;
         }
@@ -147,9 +148,9 @@ fn a_document_does_not_lapse_by_a_clock_that_jumped() {
 }
 
 #[test]
-fn a_clock_that_jumps_after_it_was_looked_at_deletes_nothing() {
+fn a_clock_that_jumps_after_it_was_read_deletes_nothing() {
     run(async {
-        let fixture = Fixture::with(roomy()).await;
+        let fixture = Fixture::with(large_bounds()).await;
         let pending = fixture.open().await;
         let clock = TrustedClock::starting(fixture.clock.clone(), fixture.store.last_sweep().await.unwrap());
         let now = clock.now().unwrap();

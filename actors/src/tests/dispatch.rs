@@ -18,12 +18,12 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::panics::Panic;
-use super::{Fixture, WINDOW, run, until, verified};
+use super::{Fixture, WINDOW, run, verified, wait_until};
 use crate::{Complete, CompleteReply, Tree};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-fn by_txn(received: &[Received]) -> HashMap<String, usize> {
+fn count_by_transaction(received: &[Received]) -> HashMap<String, usize> {
     let mut counts = HashMap::new();
     for webhook in received {
         let body: Value = serde_json::from_slice(&webhook.body).unwrap();
@@ -45,7 +45,7 @@ fn a_dispatcher_that_crashes_sends_every_webhook_once() {
             }
             fixture.complete(id, verified(mark)).await;
         }
-        let counts = by_txn(&receiver.wait_for(60, PATIENCE).await);
+        let counts = count_by_transaction(&receiver.wait_for(60, TIMEOUT).await);
         assert_eq!(counts.len(), 60);
         assert!(counts.values().all(|count| *count == 1));
         let node = fixture.tree.view().children.into_iter().find(|node| node.name == "webhook-dispatcher").unwrap();
@@ -65,7 +65,7 @@ impl SendWebhook for Panicking {
 }
 
 #[test]
-fn an_attempt_that_panics_is_unknown_and_is_not_made_again() {
+fn an_attempt_that_panics_has_an_unknown_outcome_and_is_not_repeated() {
     run(async {
         let fixture = Fixture::new().await;
         fixture.tree.stop();
@@ -99,25 +99,25 @@ fn an_attempt_that_panics_is_unknown_and_is_not_made_again() {
 
 /// Receivers whose names resolve, fail to resolve in time, or are pending.
 #[derive(Debug)]
-struct Names {
+struct FakeResolver {
     /// State of the pending origin: `None` while its lookup is pending, then true if it resolves.
     dark: watch::Sender<Option<bool>>,
     sent: Mutex<Vec<String>>,
 }
 
-impl Names {
+impl FakeResolver {
     const DARK: &str = "http://dark.example";
 
     fn new() -> Arc<Self> {
         Arc::new(Self { dark: watch::Sender::new(None), sent: Mutex::default() })
     }
 
-    fn sent(&self) -> Vec<String> {
+    fn sent_origins(&self) -> Vec<String> {
         self.sent.lock().unwrap().clone()
     }
 }
 
-impl SendWebhook for Names {
+impl SendWebhook for FakeResolver {
     fn resolves(&self, origin: &str, _: tokio::time::Instant) -> BoxFuture<'static, bool> {
         let (is_dark, mut dark) = (origin == Self::DARK, self.dark.subscribe());
         let answer =
@@ -131,11 +131,11 @@ impl SendWebhook for Names {
     }
 }
 
-/// Starts a tree with these receivers, and deliveries to each of the origins.
-async fn sending_to(fixture: &Fixture, names: &Arc<Names>, origins: &[&str]) -> (Tree, Vec<TxnId>) {
-    let (tree, _escalations) = fixture.start_with(Arc::<Names>::clone(names)).await;
+/// Starts a tree with this resolver, and queues a delivery to each origin.
+async fn start_sending_to(fixture: &Fixture, resolver: &Arc<FakeResolver>, origins: &[&str]) -> (Tree, Vec<TxnId>) {
+    let (tree, _escalations) = fixture.start_with(Arc::<FakeResolver>::clone(resolver)).await;
     let transactions = tree.start_shard().unwrap().transactions;
-    let mut all = Vec::new();
+    let mut ids = Vec::new();
     for origin in origins {
         let id = transactions.new_id(&fixture.client);
         let opening = fixture.opening(id, Some(&format!("{origin}/hook")));
@@ -149,12 +149,12 @@ async fn sending_to(fixture: &Fixture, names: &Arc<Names>, origins: &[&str]) -> 
             result_ttl: WINDOW,
         };
         assert_eq!(transactions.complete(id, complete).await, Ok(CompleteReply::Accepted));
-        all.push(id);
+        ids.push(id);
     }
-    (tree, all)
+    (tree, ids)
 }
 
-async fn outcome(fixture: &Fixture, id: TxnId) -> DeliveryOutcome {
+async fn wait_for_outcome(fixture: &Fixture, id: TxnId) -> DeliveryOutcome {
     loop {
         if let Some(attempt) = fixture.store.load_delivery(id.into()).await.unwrap().unwrap().attempt {
             return attempt.outcome;
@@ -164,55 +164,57 @@ async fn outcome(fixture: &Fixture, id: TxnId) -> DeliveryOutcome {
 }
 
 #[test]
-fn webhooks_wait_for_a_name_without_a_claim_or_a_place_and_are_sent_once() {
+fn webhooks_wait_for_a_name_unclaimed_and_are_sent_once() {
     run(async {
         let fixture = Fixture::new().await;
         fixture.tree.stop();
-        let names = Names::new();
-        let (tree, all) = sending_to(&fixture, &names, &[Names::DARK, Names::DARK, "http://lit.example"]).await;
-        assert_eq!(outcome(&fixture, all[2]).await, DeliveryOutcome::Delivered);
-        until("the attempt has ended", || tree.attempts_in_flight() == 0).await;
-        assert_eq!(fixture.not_begun().await, 2, "they are not claimed");
-        names.dark.send_replace(Some(true));
-        for id in &all {
-            assert_eq!(outcome(&fixture, *id).await, DeliveryOutcome::Delivered);
+        let resolver = FakeResolver::new();
+        let (tree, ids) =
+            start_sending_to(&fixture, &resolver, &[FakeResolver::DARK, FakeResolver::DARK, "http://lit.example"])
+                .await;
+        assert_eq!(wait_for_outcome(&fixture, ids[2]).await, DeliveryOutcome::Delivered);
+        wait_until("the attempt has ended", || tree.attempts_in_flight() == 0).await;
+        assert_eq!(fixture.unclaimed_deliveries().await, 2, "the two deliveries are not claimed");
+        resolver.dark.send_replace(Some(true));
+        for id in &ids {
+            assert_eq!(wait_for_outcome(&fixture, *id).await, DeliveryOutcome::Delivered);
         }
-        assert_eq!(names.sent(), ["http://lit.example", Names::DARK, Names::DARK]);
+        assert_eq!(resolver.sent_origins(), ["http://lit.example", FakeResolver::DARK, FakeResolver::DARK]);
         tree.stop();
         fixture.end().await;
     });
 }
 
 #[test]
-fn webhooks_whose_name_had_no_answer_in_time_are_unresolved_and_not_sent() {
+fn webhooks_whose_name_does_not_resolve_in_time_are_not_sent() {
     run(async {
         let fixture = Fixture::new().await;
         fixture.tree.stop();
-        let names = Names::new();
-        let (tree, all) = sending_to(&fixture, &names, &[Names::DARK, Names::DARK]).await;
-        names.dark.send_replace(Some(false));
-        for id in all {
-            assert_eq!(outcome(&fixture, id).await, DeliveryOutcome::Unresolved);
+        let resolver = FakeResolver::new();
+        let (tree, ids) = start_sending_to(&fixture, &resolver, &[FakeResolver::DARK, FakeResolver::DARK]).await;
+        resolver.dark.send_replace(Some(false));
+        for id in ids {
+            assert_eq!(wait_for_outcome(&fixture, id).await, DeliveryOutcome::Unresolved);
         }
-        assert!(names.sent().is_empty());
+        assert!(resolver.sent_origins().is_empty());
         tree.stop();
         fixture.end().await;
     });
 }
 
 #[test]
-fn webhooks_that_wait_for_a_name_delay_no_drain_and_stay_due() {
+fn webhooks_that_wait_for_a_name_do_not_delay_a_drain_and_stay_due() {
     run(async {
         let fixture = Fixture::new().await;
         fixture.tree.stop();
-        let names = Names::new();
-        let (tree, _) = sending_to(&fixture, &names, &[Names::DARK]).await;
-        assert_eq!(tree.drain(PATIENCE).await, 0);
-        names.dark.send_replace(Some(true));
-        assert_eq!(tree.drain(PATIENCE).await, 0);
-        assert!(names.sent().is_empty());
+        let resolver = FakeResolver::new();
+        let (tree, _) = start_sending_to(&fixture, &resolver, &[FakeResolver::DARK]).await;
+        assert_eq!(tree.drain(TIMEOUT).await, 0);
+        resolver.dark.send_replace(Some(true));
+        assert_eq!(tree.drain(TIMEOUT).await, 0);
+        assert!(resolver.sent_origins().is_empty());
         tree.stop();
-        assert_eq!(fixture.not_begun().await, 1);
+        assert_eq!(fixture.unclaimed_deliveries().await, 1);
         fixture.end().await;
     });
 }

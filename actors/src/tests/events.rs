@@ -12,7 +12,7 @@ use sakshi_domain::ids::EventId;
 use sakshi_kit::records;
 use sakshi_store::{CreateEvent, CreateOutcome, OpenOutcome, PatchEventOutcome};
 
-use super::{Fixture, run, until, verified};
+use super::{Fixture, run, verified, wait_until};
 use crate::CompleteReply;
 
 const LIFE: Duration = Duration::from_secs(7_200);
@@ -47,7 +47,7 @@ impl Fixture {
 }
 
 #[test]
-fn a_guest_who_passes_after_the_last_place_is_told_so_and_again_when_redelivered() {
+fn a_guest_after_the_last_place_is_refused_on_every_delivery() {
     run(async {
         let fixture = Fixture::new().await;
         let event = fixture.create_event(1).await;
@@ -55,18 +55,18 @@ fn a_guest_who_passes_after_the_last_place_is_told_so_and_again_when_redelivered
         assert_eq!(fixture.complete(first, verified(1)).await, CompleteReply::Accepted);
         for _ in 0..2 {
             assert_eq!(fixture.complete(second, verified(2)).await, CompleteReply::EventRefused(EventRefusal::Full));
-            until("the actors have ended", || fixture.tree.live_transactions() == 0).await;
+            wait_until("the actors have ended", || fixture.tree.live_transactions() == 0).await;
         }
         assert_eq!(fixture.scan(event).await.1, OpenOutcome::EventRefused(EventRefusal::Full));
         let counts = fixture.event(event).await.counts;
         assert_eq!((counts.registrations, counts.scans), (1, 2));
-        assert_eq!(fixture.spent().await, 2, "one credit per scan, none for the refused one");
+        assert_eq!(fixture.credits_spent().await, 2, "one credit per scan, none for the refused one");
         fixture.end().await;
     });
 }
 
 #[test]
-fn a_watcher_learns_of_a_registration_and_of_a_change_by_the_organiser() {
+fn a_watcher_sees_a_registration_and_a_change_by_the_organiser() {
     run(async {
         let fixture = Fixture::new().await;
         let event = fixture.create_event(5).await;
@@ -86,7 +86,7 @@ fn a_watcher_learns_of_a_registration_and_of_a_change_by_the_organiser() {
 }
 
 #[test]
-fn the_more_watch_an_event_the_more_rarely_they_learn_of_a_change() {
+fn watchers_are_notified_less_often_the_more_there_are() {
     run(async {
         let fixture = Fixture::new().await;
         let event = fixture.create_event(5).await;
@@ -97,7 +97,7 @@ fn the_more_watch_an_event_the_more_rarely_they_learn_of_a_change() {
             let max_guests = MaxGuests::new(places).unwrap();
             let patch = EventPatch { max_guests: Some(max_guests), ..EventPatch::default() };
             fixture.events.patch(event, fixture.app.clone(), patch).await.unwrap();
-            assert_eq!(fixture.event(event).await.terms.max_guests, max_guests, "who asks sees the change at once");
+            assert_eq!(fixture.event(event).await.terms.max_guests, max_guests, "a reader sees the change at once");
             assert!(watch.changed().await.is_ok());
             assert_eq!(watch.borrow_and_update().terms.max_guests, max_guests);
             times.push(tokio::time::Instant::now());
@@ -110,7 +110,7 @@ fn the_more_watch_an_event_the_more_rarely_they_learn_of_a_change() {
 }
 
 #[test]
-fn an_events_actor_ends_with_the_event_and_lives_on_when_it_is_extended() {
+fn an_event_actor_ends_with_its_event_or_its_extension() {
     run(async {
         let fixture = Fixture::new().await;
         let (ending, extended) = (fixture.create_event(5).await, fixture.create_event(5).await);
@@ -120,7 +120,7 @@ fn an_events_actor_ends_with_the_event_and_lives_on_when_it_is_extended() {
         let patch = EventPatch { expires_at: Some(fixture.clock.now() + LIFE * 2), ..EventPatch::default() };
         fixture.events.patch(extended, fixture.app.clone(), patch).await.unwrap();
         fixture.clock.advance(LIFE);
-        until("the ended one is gone", || fixture.live_events() == 1).await;
+        wait_until("the ended one is gone", || fixture.live_events() == 1).await;
         assert_eq!(fixture.event(extended).await.status(fixture.clock.now()), EventStatus::Active);
         assert_eq!(fixture.event(ending).await.status(fixture.clock.now()), EventStatus::Expired);
         assert_eq!(fixture.scan(ending).await.1, OpenOutcome::EventRefused(EventRefusal::Expired));
@@ -128,11 +128,11 @@ fn an_events_actor_ends_with_the_event_and_lives_on_when_it_is_extended() {
     });
 }
 
-/// Counts the reads of an event from the store, and nothing else.
+/// Counts the reads of events from the store; ignores other metrics.
 #[derive(Default)]
-struct Readings(Arc<AtomicU64>);
+struct ReadCounter(Arc<AtomicU64>);
 
-impl Recorder for Readings {
+impl Recorder for ReadCounter {
     fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
     fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
     fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
@@ -151,9 +151,9 @@ impl Recorder for Readings {
 }
 
 #[test]
-fn a_crowd_that_looks_at_an_event_at_once_shares_readings_and_each_sees_what_was_before_it_asked() {
-    let readings = Readings::default();
-    metrics::with_local_recorder(&readings, || {
+fn a_crowd_shares_reads_and_each_reader_sees_earlier_changes() {
+    let reads = ReadCounter::default();
+    metrics::with_local_recorder(&reads, || {
         run(async {
             let fixture = Fixture::new().await;
             let event = fixture.create_event(5).await;
@@ -168,12 +168,12 @@ fn a_crowd_that_looks_at_an_event_at_once_shares_readings_and_each_sees_what_was
             fixture.end().await;
         });
     });
-    let readings = readings.0.load(Ordering::Relaxed);
-    assert!((1..300).contains(&readings), "{readings} readings for 600 who looked");
+    let reads = reads.0.load(Ordering::Relaxed);
+    assert!((1..300).contains(&reads), "{reads} reads for 600 readers");
 }
 
 #[test]
-fn a_page_may_show_a_reading_of_a_moment_ago_while_no_limit_is_near() {
+fn a_page_may_show_a_recent_read_while_no_limit_is_near() {
     for (guests, seen) in [(500, 0), (499, 1)] {
         run(async {
             let fixture = Fixture::new().await;
@@ -186,13 +186,13 @@ fn a_page_may_show_a_reading_of_a_moment_ago_while_no_limit_is_near() {
             fixture.clock.advance(Duration::from_millis(1));
             assert_eq!(recent().await, 1);
             fixture.scan(event).await;
-            assert_eq!(fixture.event(event).await.counts.scans, 2, "others are shown what is now");
+            assert_eq!(fixture.event(event).await.counts.scans, 2, "other readers see the current event");
             assert_eq!(recent().await, 2);
             let patch = EventPatch { is_active: Some(false), ..EventPatch::default() };
             fixture.events.patch(event, fixture.app.clone(), patch).await.unwrap();
             assert!(
                 !fixture.events.get_recent(event).await.unwrap().unwrap().terms.is_active,
-                "what the organiser changes here is seen at once"
+                "a change by the organiser on this node is visible at once"
             );
             fixture.end().await;
         });
@@ -200,14 +200,14 @@ fn a_page_may_show_a_reading_of_a_moment_ago_while_no_limit_is_near() {
 }
 
 #[test]
-fn an_unknown_event_takes_no_guest_and_starts_no_actor() {
+fn an_unknown_event_admits_no_guest_and_starts_no_actor() {
     run(async {
         let fixture = Fixture::new().await;
         let nowhere = fixture.events.new_id(&fixture.client);
         assert_eq!(fixture.events.get(nowhere).await.unwrap(), None);
         assert!(fixture.events.watch(nowhere).await.unwrap().is_none());
         assert_eq!(fixture.scan(nowhere).await.1, OpenOutcome::EventNotFound);
-        assert_eq!((fixture.live_events(), fixture.spent().await), (0, 0));
+        assert_eq!((fixture.live_events(), fixture.credits_spent().await), (0, 0));
         fixture.end().await;
     });
 }

@@ -1,4 +1,4 @@
-//! Guarantees to upstreams that report.
+//! Guarantees to upstreams that report on flows.
 
 use sakshi_kit::waiting::assert_within;
 use std::time::{Duration, Instant};
@@ -9,9 +9,9 @@ use sakshi_domain::ids::AppId;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use sakshi_store::ReportFlowOutcome;
 
-use super::{Fixture, run, until};
+use super::{Fixture, run, wait_until};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 const NOWHERE: &str = "http://127.0.0.1:9/hook";
 const SIGNED: [&str; 2] = ["Completed"; 2];
 
@@ -30,9 +30,9 @@ fn three_identical_reports_make_one_delivery() {
             .count();
         let repeated = outcomes.iter().filter(|outcome| **outcome == Ok(ReportFlowOutcome::Repeated)).count();
         assert_eq!((queued, repeated), (1, 2), "{outcomes:?}");
-        assert_eq!(receiver.wait_for(1, PATIENCE).await.len(), 1);
-        assert_within(began.elapsed(), Duration::from_secs(1), "a webhook whose dispatcher was told");
-        until("nothing is under way", || fixture.tree.attempts_in_flight() == 0).await;
+        assert_eq!(receiver.wait_for(1, TIMEOUT).await.len(), 1);
+        assert_within(began.elapsed(), Duration::from_secs(1), "a webhook whose dispatcher was notified");
+        wait_until("nothing is under way", || fixture.tree.attempts_in_flight() == 0).await;
         assert_eq!(fixture.store.due_deliveries(None, None, 10).await.unwrap(), []);
         assert_eq!(receiver.received().len(), 1);
         fixture.end().await;
@@ -40,7 +40,7 @@ fn three_identical_reports_make_one_delivery() {
 }
 
 #[test]
-fn a_flow_is_seen_by_its_app_alone() {
+fn only_the_app_of_a_flow_can_read_it() {
     run(async {
         let fixture = Fixture::new().await;
         let id = fixture.open_locker(NOWHERE).await;
@@ -54,18 +54,18 @@ fn a_flow_is_seen_by_its_app_alone() {
 }
 
 #[test]
-fn a_report_during_a_drain_is_taken_and_its_webhook_sent_by_the_next_start() {
+fn a_report_during_a_drain_is_accepted_and_its_webhook_sent_after_a_restart() {
     run(async {
         let fixture = Fixture::new().await;
         let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
         let id = fixture.open_document(&receiver.url("/hook")).await;
-        assert_eq!(fixture.tree.drain(PATIENCE).await, 0);
+        assert_eq!(fixture.tree.drain(TIMEOUT).await, 0);
         let outcome = fixture.flows.report(fixture.signed(id, SIGNED)).await;
         assert!(matches!(outcome, Ok(ReportFlowOutcome::Accepted { queued: Some(_), .. })), "{outcome:?}");
         assert_eq!(fixture.store.due_deliveries(None, None, 10).await.unwrap().len(), 1);
         assert_eq!((fixture.tree.attempts_in_flight(), receiver.received().len()), (0, 0));
         let (next, _escalations) = fixture.start_again().await;
-        assert_eq!(receiver.wait_for(1, PATIENCE).await.len(), 1);
+        assert_eq!(receiver.wait_for(1, TIMEOUT).await.len(), 1);
         next.stop();
         fixture.end().await;
     });

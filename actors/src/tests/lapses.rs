@@ -1,4 +1,4 @@
-//! Lapses of documents that nobody signs.
+//! Lapses of documents that are not signed in time.
 
 use sakshi_kit::waiting::assert_within;
 use std::time::{Duration, Instant};
@@ -9,16 +9,16 @@ use sakshi_store::{CreateOutcome, LapseFlowOutcome, ReportFlowOutcome};
 use serde_json::Value;
 
 use super::flow_fixture::INVITED;
-use super::{Fixture, run, take_turns, until};
+use super::{Fixture, run, wait_until, yield_often};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Expects the one webhook that says that the document has expired, and none after it.
-async fn told_once(fixture: &Fixture, receiver: &WebhookReceiver, id: FlowId) {
-    let received = receiver.wait_for(1, PATIENCE).await;
+/// Expects exactly one webhook, which reports the document as expired.
+async fn expect_one_webhook(fixture: &Fixture, receiver: &WebhookReceiver, id: FlowId) {
+    let received = receiver.wait_for(1, TIMEOUT).await;
     let body: Value = serde_json::from_slice(&received[0].body).unwrap();
     assert_eq!((&body["documentId"], &body["documentStatus"]), (&Value::from(id.to_string()), &Value::from("Expired")));
-    until("nothing is under way", || fixture.tree.attempts_in_flight() == 0).await;
+    wait_until("nothing is under way", || fixture.tree.attempts_in_flight() == 0).await;
     assert_eq!(fixture.store.lapsed_flows(10).await.unwrap(), []);
     assert_eq!(receiver.received().len(), 1);
 }
@@ -26,7 +26,7 @@ async fn told_once(fixture: &Fixture, receiver: &WebhookReceiver, id: FlowId) {
 /// Lets the timers of this arbiter fire.
 async fn tick() {
     tokio::time::advance(Duration::from_millis(1_000)).await;
-    take_turns().await;
+    yield_often().await;
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn a_document_lapses_after_its_deadline_and_not_a_millisecond_earlier() {
         let began = Instant::now();
         fixture.clock.advance(Duration::from_millis(1));
         tokio::time::resume();
-        told_once(&fixture, &receiver, id).await;
+        expect_one_webhook(&fixture, &receiver, id).await;
         assert_within(began.elapsed(), Duration::from_secs(10), "the end without the invitation's time");
         let late = fixture.flows.report(fixture.signed(id, ["Completed"; 2])).await;
         assert!(matches!(late, Ok(ReportFlowOutcome::Refused(_))), "{late:?}");
@@ -62,13 +62,13 @@ fn a_document_that_another_node_opened_lapses_all_the_same() {
         let id = open.flow.header().id;
         assert_eq!(fixture.store.open_flow(open).await, Ok(CreateOutcome::Created));
         fixture.clock.advance(INVITED);
-        told_once(&fixture, &receiver, id).await;
+        expect_one_webhook(&fixture, &receiver, id).await;
         fixture.end().await;
     });
 }
 
 #[test]
-fn many_documents_that_lapse_together_are_each_told_once() {
+fn many_documents_that_lapse_together_send_one_webhook_each() {
     run(async {
         let fixture = Fixture::new().await;
         let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
@@ -77,13 +77,13 @@ fn many_documents_that_lapse_together_are_each_told_once() {
             ids.push(fixture.open_document(&receiver.url("/hook")).await.to_string());
         }
         fixture.clock.advance(INVITED);
-        let received = receiver.wait_for(40, PATIENCE).await;
+        let received = receiver.wait_for(40, TIMEOUT).await;
         let body =
             |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).unwrap()["documentId"].as_str().unwrap().to_owned();
-        let mut told: Vec<_> = received.iter().map(|webhook| body(&webhook.body)).collect();
-        told.sort_unstable();
+        let mut reported: Vec<_> = received.iter().map(|webhook| body(&webhook.body)).collect();
+        reported.sort_unstable();
         ids.sort_unstable();
-        assert_eq!(told, ids);
+        assert_eq!(reported, ids);
         assert_eq!(fixture.store.lapsed_flows(10).await.unwrap(), []);
         fixture.end().await;
     });

@@ -1,4 +1,4 @@
-//! Movements of credits: in order for each client, and together where they wait.
+//! Movements of credits: in order for each client, and together when they wait.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,7 @@ use sakshi_trace::invariant::broken_by;
 use tokio::sync::{Semaphore, oneshot};
 use zeroize::Zeroizing;
 
-use super::{WINDOW, run, until};
+use super::{WINDOW, run, wait_until};
 use crate::accounts::{Accounts, Movement, Next, Open, Step};
 use crate::ledger::{CreditLedger, Ledger};
 
@@ -29,14 +29,14 @@ const NOW: Timestamp = Timestamp::from_millis(1_900_000_000_000);
 
 /// An engine whose steps wait until the test releases them.
 #[derive(Clone, Debug)]
-struct Gated {
+struct GatedEngine {
     engine: MemoryEngine,
     gate: Arc<Semaphore>,
-    /// Number of batches per step.
-    steps: Arc<Mutex<Vec<usize>>>,
+    /// Number of batches of each step.
+    batches_per_step: Arc<Mutex<Vec<usize>>>,
 }
 
-impl Engine for Gated {
+impl Engine for GatedEngine {
     fn system(&self) -> &'static str {
         "memory"
     }
@@ -48,7 +48,7 @@ impl Engine for Gated {
     fn commit(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
         let this = self.clone();
         Box::pin(async move {
-            this.steps.lock().unwrap().push(batches.len());
+            this.batches_per_step.lock().unwrap().push(batches.len());
             this.gate.acquire().await.unwrap().forget();
             this.engine.commit(batches).await
         })
@@ -67,17 +67,17 @@ impl Engine for Gated {
     }
 }
 
-struct Setting {
+struct Fixture {
     ledger: Ledger,
-    engine: Gated,
+    engine: GatedEngine,
 }
 
-impl Setting {
+impl Fixture {
     fn new() -> Self {
-        let engine = Gated {
+        let engine = GatedEngine {
             engine: MemoryEngine::new(Arc::new(ManualClock::starting_at(NOW))),
             gate: Arc::new(Semaphore::new(0)),
-            steps: Arc::default(),
+            batches_per_step: Arc::default(),
         };
         let vault = Arc::new(Vault::new(&[Zeroizing::new(vec![7; 32])]).unwrap());
         let retention = Retention { expired: WINDOW, events: WINDOW, consents: WINDOW };
@@ -96,26 +96,26 @@ impl Setting {
             self.ledger.store.move_credits(id.clone(), grant(credits, "start")).await.unwrap();
         }
         self.engine.gate.forget_permits(usize::MAX);
-        self.engine.steps.lock().unwrap().clear();
+        self.engine.batches_per_step.lock().unwrap().clear();
         id
     }
 
     /// Starts an opening, which waits for the ledger.
-    fn waiting(&self, client: &ClientId) -> Opening<'_> {
+    fn start_opening(&self, client: &ClientId) -> Opening<'_> {
         let mut opening = Box::pin(self.ledger.open(opening(client)));
         assert!(opening.as_mut().now_or_never().is_none());
         opening
     }
 
     /// Starts an opening whose step waits at the gate.
-    async fn under_way(&self, client: &ClientId) -> Opening<'_> {
-        let opening = self.waiting(client);
-        until("the first step is under way", || self.steps() == [1]).await;
+    async fn start_step(&self, client: &ClientId) -> Opening<'_> {
+        let opening = self.start_opening(client);
+        wait_until("the first step is under way", || self.batches_per_step() == [1]).await;
         opening
     }
 
-    fn steps(&self) -> Vec<usize> {
-        self.engine.steps.lock().unwrap().clone()
+    fn batches_per_step(&self) -> Vec<usize> {
+        self.engine.batches_per_step.lock().unwrap().clone()
     }
 }
 
@@ -131,86 +131,86 @@ fn opening(client: &ClientId) -> OpenTransaction {
 }
 
 #[test]
-fn what_waits_for_a_step_of_its_client_goes_together_in_order_and_others_do_not_wait() {
+fn waiting_movements_of_a_client_share_a_step_in_order() {
     run(async {
-        let setting = Setting::new();
-        let (client, other) = (setting.client(100).await, setting.client(100).await);
-        let mut opens = vec![setting.under_way(&client).await];
-        opens.extend((1..70).map(|_| setting.waiting(&client)));
+        let fixture = Fixture::new();
+        let (client, other) = (fixture.client(100).await, fixture.client(100).await);
+        let mut opens = vec![fixture.start_step(&client).await];
+        opens.extend((1..70).map(|_| fixture.start_opening(&client)));
         let work = async {
             let opened = join_all(opens).await;
-            let moved = setting.ledger.move_credits(client.clone(), grant(5, "later")).await;
+            let moved = fixture.ledger.move_credits(client.clone(), grant(5, "later")).await;
             (opened, moved)
         };
         let watch = async {
-            setting.engine.gate.add_permits(1);
-            until("as many as may go together", || setting.steps() == [1, 64]).await;
-            let elsewhere = setting.ledger.open(opening(&other));
+            fixture.engine.gate.add_permits(1);
+            wait_until("a full step", || fixture.batches_per_step() == [1, 64]).await;
+            let elsewhere = fixture.ledger.open(opening(&other));
             let more = async {
-                until("another client's", || setting.steps() == [1, 64, 1]).await;
-                setting.engine.gate.add_permits(100);
+                wait_until("the step of another client", || fixture.batches_per_step() == [1, 64, 1]).await;
+                fixture.engine.gate.add_permits(100);
             };
             tokio::join!(elsewhere, more).0
         };
         let ((opened, moved), elsewhere) = tokio::join!(work, watch);
         assert_eq!(elsewhere, Ok(OpenOutcome::Opened { balance: 99 }));
         let balances: Vec<_> = opened.into_iter().map(Result::unwrap).collect();
-        let expected: Vec<_> = (0..70).map(|done| OpenOutcome::Opened { balance: 99 - done }).collect();
+        let expected: Vec<_> = (0..70).map(|number| OpenOutcome::Opened { balance: 99 - number }).collect();
         assert_eq!(balances, expected, "in the order of arrival");
         assert!(matches!(moved, Ok(CreditOutcome::Moved(entry)) if entry.seq == 72 && entry.balance_after == 35));
-        assert_eq!(setting.steps(), [1, 64, 1, 5, 1]);
+        assert_eq!(fixture.batches_per_step(), [1, 64, 1, 5, 1]);
     });
 }
 
 #[test]
-fn what_nobody_waits_for_any_more_is_not_begun() {
+fn a_movement_without_a_waiting_caller_is_dropped() {
     run(async {
-        let setting = Setting::new();
-        let client = setting.client(10).await;
-        let first = setting.under_way(&client).await;
-        drop(setting.waiting(&client));
-        let last = setting.waiting(&client);
-        setting.engine.gate.add_permits(100);
+        let fixture = Fixture::new();
+        let client = fixture.client(10).await;
+        let first = fixture.start_step(&client).await;
+        drop(fixture.start_opening(&client));
+        let last = fixture.start_opening(&client);
+        fixture.engine.gate.add_permits(100);
         assert_eq!(
             (first.await, last.await),
             (Ok(OpenOutcome::Opened { balance: 9 }), Ok(OpenOutcome::Opened { balance: 8 }))
         );
-        assert_eq!(setting.steps(), [1, 1]);
+        assert_eq!(fixture.batches_per_step(), [1, 1]);
     });
 }
 
 #[test]
-fn a_client_without_credits_is_known_to_be_short_until_somebody_grants_some() {
+fn a_client_lacks_credits_until_a_grant() {
     run(async {
-        let setting = Setting::new();
-        let client = setting.client(1).await;
-        setting.engine.gate.add_permits(100);
-        let ledger = &setting.ledger;
-        assert_eq!(ledger.is_short(&client, 1).await, Ok(false), "nothing is known");
+        let fixture = Fixture::new();
+        let client = fixture.client(1).await;
+        fixture.engine.gate.add_permits(100);
+        let ledger = &fixture.ledger;
+        assert_eq!(ledger.lacks_credits(&client, 1).await, Ok(false), "no balance is known");
         assert_eq!(ledger.open(opening(&client)).await, Ok(OpenOutcome::Opened { balance: 0 }));
-        assert_eq!(ledger.is_short(&client, 1).await, Ok(true));
+        assert_eq!(ledger.lacks_credits(&client, 1).await, Ok(true));
         assert_eq!(ledger.open(opening(&client)).await, Ok(OpenOutcome::InsufficientCredits));
-        // As another node does.
+        // As another node would.
         ledger.store.move_credits(client.clone(), grant(1, "elsewhere")).await.unwrap();
-        assert_eq!(ledger.is_short(&client, 1).await, Ok(false));
+        assert_eq!(ledger.lacks_credits(&client, 1).await, Ok(false));
         assert_eq!(ledger.open(opening(&client)).await, Ok(OpenOutcome::Opened { balance: 0 }));
     });
 }
 
 #[test]
-fn when_a_step_fails_everyone_in_it_is_told_and_the_next_one_goes_on() {
+fn a_failed_step_fails_each_of_its_movements_and_the_next_step_begins() {
     run(async {
-        let setting = Setting::new();
-        let client = setting.client(10).await;
-        let opens = [setting.under_way(&client).await, setting.waiting(&client), setting.waiting(&client)];
-        setting.engine.gate.close();
+        let fixture = Fixture::new();
+        let client = fixture.client(10).await;
+        let opens = [fixture.start_step(&client).await, fixture.start_opening(&client), fixture.start_opening(&client)];
+        fixture.engine.gate.close();
         let outcomes = join_all(opens).await;
         assert!(outcomes.iter().all(|outcome| matches!(outcome, Err(StoreError::Unavailable(_)))), "{outcomes:?}");
     });
 }
 
 #[test]
-fn a_step_waits_for_what_is_announced_and_for_nothing_else() {
+fn a_step_waits_for_announced_movements_only() {
     let accounts = Arc::<Accounts>::default();
     let client = ClientId::generate();
     let mut replies = vec![];
@@ -220,55 +220,51 @@ fn a_step_waits_for_what_is_announced_and_for_nothing_else() {
         accounts.push(&client, Movement::Open(Open { open: opening(&client), reply }))
     };
     let size = || match accounts.take_step(&client) {
-        Some(Step::Open(together)) => together.len(),
+        Some(Step::Open(opens)) => opens.len(),
         other => panic!("{other:?}"),
     };
-    assert!(push(), "the ledger is told of the first");
+    assert!(push(), "the ledger must begin a step");
     assert_eq!(size(), 1);
-    assert!(!push() && !push(), "these wait for the end of the step");
+    assert!(!push() && !push(), "further movements wait for the end of the step");
     let [first, second] = [accounts.announce(&client), accounts.announce(&client)];
     assert_eq!(accounts.after_step(&client), Next::Pause);
     drop(first);
-    assert!(!push(), "one is still to come");
+    assert!(!push(), "one announced movement is missing");
     drop(second);
-    assert!(push(), "all have come");
+    assert!(push(), "all announced movements have arrived");
     assert!(!accounts.end_pause(&client), "the pause is over");
     assert_eq!(size(), 4);
 
     let late = accounts.announce(&client);
     assert_eq!(accounts.after_step(&client), Next::Pause);
     assert!(accounts.end_pause(&client));
-    assert!(accounts.take_step(&client).is_none(), "nothing has come");
-    assert!(push(), "the ledger is told of it, although more is announced");
+    assert!(accounts.take_step(&client).is_none(), "no movement has arrived");
+    assert!(push(), "the ledger must begin a step, although more is announced");
     assert_eq!(size(), 1);
     drop(late);
     assert_eq!(accounts.after_step(&client), Next::Nothing);
-    assert_eq!(
-        format!("{accounts:?}"),
-        format!("{:?}", Accounts::default()),
-        "nothing is kept of a client without movements"
-    );
+    assert_eq!(format!("{accounts:?}"), format!("{:?}", Accounts::default()), "a client without movements is removed");
 }
 
 #[test]
-fn what_is_announced_and_never_comes_delays_a_step_only() {
+fn an_announced_movement_that_never_arrives_only_delays_a_step() {
     run(async {
-        let setting = Setting::new();
-        let client = setting.client(10).await;
-        let first = setting.under_way(&client).await;
-        let second = setting.waiting(&client);
-        let _announced = setting.ledger.accounts.announce(&client);
-        setting.engine.gate.add_permits(100);
+        let fixture = Fixture::new();
+        let client = fixture.client(10).await;
+        let first = fixture.start_step(&client).await;
+        let second = fixture.start_opening(&client);
+        let _announced = fixture.ledger.accounts.announce(&client);
+        fixture.engine.gate.add_permits(100);
         assert_eq!(
             (first.await, second.await),
             (Ok(OpenOutcome::Opened { balance: 9 }), Ok(OpenOutcome::Opened { balance: 8 }))
         );
-        assert_eq!(setting.steps(), [1, 1]);
+        assert_eq!(fixture.batches_per_step(), [1, 1]);
     });
 }
 
 #[test]
-fn an_announcement_that_is_withdrawn_twice_is_noticed() {
+fn withdrawing_an_announcement_twice_breaks_an_invariant() {
     let (accounts, client) = (Arc::new(Accounts::default()), ClientId::generate());
     assert_eq!(broken_by(|| drop(accounts.announce(&client))), Vec::<&str>::new());
     let twice = accounts.announce(&client);

@@ -8,7 +8,7 @@ use sakshi_domain::clock::Clock as _;
 use sakshi_domain::erasure::ErasureSubject;
 use sakshi_domain::transaction::{Answer, Outcome};
 
-use super::{Fixture, WINDOW, ask, declined, run, take_turns, until, verified};
+use super::{Fixture, WINDOW, ask, declined, run, verified, wait_until, yield_often};
 use crate::ask::{Ask, StartFrom};
 use crate::router::Unanswered;
 use crate::transaction::GetTransaction;
@@ -23,7 +23,7 @@ fn no_actor_outlives_its_terminal_transition() {
         assert_eq!(fixture.tree.live_transactions(), 2);
         assert_eq!(fixture.complete(first, verified(1)).await, CompleteReply::Accepted);
         assert_eq!(fixture.complete(second, declined()).await, CompleteReply::Accepted);
-        until("both actors have ended", || fixture.tree.live_transactions() == 0).await;
+        wait_until("both actors have ended", || fixture.tree.live_transactions() == 0).await;
         let View::Completed(record) = fixture.transactions.get(first).await.unwrap() else { panic!("not completed") };
         assert!(matches!(fixture.transactions.reveal(*record).unwrap().outcome, Outcome::Verified(_)));
         assert_eq!(fixture.tree.live_transactions(), 0, "a question after the end starts no actor");
@@ -32,7 +32,7 @@ fn no_actor_outlives_its_terminal_transition() {
 }
 
 #[test]
-fn fifteen_minutes_pass_and_the_actor_ends_with_its_window() {
+fn an_actor_ends_with_its_window_after_fifteen_minutes() {
     run(async {
         let fixture = Fixture::new().await;
         let id = fixture.open().await;
@@ -40,54 +40,54 @@ fn fifteen_minutes_pass_and_the_actor_ends_with_its_window() {
         let began = Instant::now();
         fixture.clock.advance(WINDOW - Duration::from_millis(1));
         tokio::time::advance(WINDOW - Duration::from_secs(1)).await;
-        take_turns().await;
-        assert_eq!(fixture.tree.live_transactions(), 1, "a millisecond before the end it lives");
+        yield_often().await;
+        assert_eq!(fixture.tree.live_transactions(), 1, "the actor is live a millisecond before the end");
         fixture.clock.advance(Duration::from_millis(1));
         tokio::time::advance(Duration::from_secs(1)).await;
-        until("the actor has ended", || fixture.tree.live_transactions() == 0).await;
+        wait_until("the actor has ended", || fixture.tree.live_transactions() == 0).await;
         tokio::time::resume();
         assert_within(began.elapsed(), Duration::from_secs(5), "the end without the window");
         assert!(matches!(fixture.transactions.get(id).await.unwrap(), View::Expired(_)));
         assert_eq!(fixture.complete(id, verified(1)).await, CompleteReply::Expired);
-        assert_eq!(fixture.spent().await, 1, "an abandoned transaction is not refunded");
+        assert_eq!(fixture.credits_spent().await, 1, "an abandoned transaction is not refunded");
         fixture.end().await;
     });
 }
 
 #[test]
-fn a_shard_wakes_those_who_come_after_it_had_none() {
+fn a_shard_wakes_an_actor_that_starts_after_the_last_has_ended() {
     run(async {
         let fixture = Fixture::new().await;
         for _ in 0..2 {
             fixture.open().await;
             fixture.clock.advance(WINDOW);
-            until("its actor has ended", || fixture.tree.live_transactions() == 0).await;
+            wait_until("its actor has ended", || fixture.tree.live_transactions() == 0).await;
         }
         fixture.end().await;
     });
 }
 
 #[test]
-fn a_transaction_expires_at_its_last_millisecond_whether_a_timer_fires_or_not() {
+fn a_transaction_expires_on_time_without_a_timer() {
     run(async {
         let fixture = Fixture::new().await;
         let id = fixture.open().await;
         fixture.clock.advance(WINDOW);
         assert!(matches!(fixture.transactions.get(id).await.unwrap(), View::Expired(_)));
-        until("the actor has ended", || fixture.tree.live_transactions() == 0).await;
+        wait_until("the actor has ended", || fixture.tree.live_transactions() == 0).await;
         fixture.end().await;
     });
 }
 
 #[test]
-fn a_long_poll_is_woken_by_the_answer_and_not_by_the_clock() {
+fn an_answer_wakes_a_long_poll_at_once() {
     run(async {
         let fixture = Fixture::new().await;
         let id = fixture.open().await;
         let transactions = fixture.transactions.clone();
         let poll =
             actix_rt::spawn(async move { transactions.wait_for_end(id, Duration::from_secs(30)).await.unwrap() });
-        until("the poll waits", || fixture.tree.view().children.iter().all(|node| node.mailbox == 0)).await;
+        wait_until("the poll waits", || fixture.tree.view().children.iter().all(|node| node.mailbox == 0)).await;
         let began = Instant::now();
         fixture.complete(id, verified(1)).await;
         assert!(matches!(poll.await.unwrap(), View::Completed(_)));
@@ -97,7 +97,7 @@ fn a_long_poll_is_woken_by_the_answer_and_not_by_the_clock() {
 }
 
 #[test]
-fn a_window_that_is_ended_wakes_a_long_poll_and_ends_the_actor() {
+fn ending_a_window_wakes_a_long_poll_and_ends_the_actor() {
     run(async {
         let fixture = Fixture::new().await;
         let (id, completed) = (fixture.open().await, fixture.open().await);
@@ -106,13 +106,13 @@ fn a_window_that_is_ended_wakes_a_long_poll_and_ends_the_actor() {
         let transactions = fixture.transactions.clone();
         let poll =
             actix_rt::spawn(async move { transactions.wait_for_end(id, Duration::from_secs(30)).await.unwrap() });
-        until("the poll waits", || fixture.tree.view().children.iter().all(|node| node.mailbox == 0)).await;
+        wait_until("the poll waits", || fixture.tree.view().children.iter().all(|node| node.mailbox == 0)).await;
         let began = Instant::now();
         let View::Expired(ended) = fixture.transactions.expire(id).await.unwrap() else { panic!("not expired") };
-        let View::Expired(told) = poll.await.unwrap() else { panic!("not expired for who waits") };
+        let View::Expired(polled) = poll.await.unwrap() else { panic!("not expired for the poll") };
         assert_within(began.elapsed(), Duration::from_secs(2), "the answer to a poll");
-        assert_eq!((told.expires_at, ended.expires_at), (fixture.clock.now(), fixture.clock.now()));
-        until("the actor has ended", || fixture.tree.live_transactions() == 0).await;
+        assert_eq!((polled.expires_at, ended.expires_at), (fixture.clock.now(), fixture.clock.now()));
+        wait_until("the actor has ended", || fixture.tree.live_transactions() == 0).await;
         assert_eq!(fixture.complete(id, verified(2)).await, CompleteReply::Expired);
         assert!(matches!(fixture.transactions.expire(id).await.unwrap(), View::Expired(_)), "without an actor too");
         fixture.end().await;
@@ -120,14 +120,14 @@ fn a_window_that_is_ended_wakes_a_long_poll_and_ends_the_actor() {
 }
 
 #[test]
-fn the_same_answer_again_is_accepted_and_another_one_conflicts_live_or_not() {
+fn a_repeated_answer_is_accepted_and_a_different_one_conflicts() {
     run(async {
         let fixture = Fixture::new().await;
         let id = fixture.open().await;
         let replies =
             futures_util::future::join(fixture.complete(id, verified(1)), fixture.complete(id, verified(2))).await;
         assert_eq!(replies, (CompleteReply::Accepted, CompleteReply::AlreadyCompleted));
-        until("the actor has ended", || fixture.tree.live_transactions() == 0).await;
+        wait_until("the actor has ended", || fixture.tree.live_transactions() == 0).await;
         assert_eq!(fixture.complete(id, verified(1)).await, CompleteReply::Accepted);
         assert_eq!(fixture.complete(id, verified(2)).await, CompleteReply::AlreadyCompleted);
         fixture.end().await;
@@ -135,16 +135,16 @@ fn the_same_answer_again_is_accepted_and_another_one_conflicts_live_or_not() {
 }
 
 #[test]
-fn many_who_answer_what_they_saw_wait_elsewhere_are_all_told_what_became_of_it() {
+fn many_answers_to_a_transaction_of_another_node_all_get_its_outcome() {
     run(async {
         let fixture = Fixture::new().await;
-        let pending = fixture.opened_elsewhere().await;
+        let pending = fixture.open_elsewhere().await;
         let answers = join_all((0..256).map(|_| fixture.complete_known(&pending, verified(1)))).await;
         assert_eq!(answers, vec![CompleteReply::Accepted; 256]);
         assert_eq!(fixture.complete_known(&pending, verified(2)).await, CompleteReply::AlreadyCompleted);
-        until("the actors have ended", || fixture.tree.live_transactions() == 0).await;
+        wait_until("the actors have ended", || fixture.tree.live_transactions() == 0).await;
         fixture.clock.advance(WINDOW);
-        let late = fixture.opened_elsewhere().await;
+        let late = fixture.open_elsewhere().await;
         fixture.clock.advance(WINDOW);
         assert_eq!(fixture.complete_known(&late, verified(3)).await, CompleteReply::Expired);
         fixture.end().await;
@@ -152,17 +152,17 @@ fn many_who_answer_what_they_saw_wait_elsewhere_are_all_told_what_became_of_it()
 }
 
 #[test]
-fn a_copy_that_answers_what_waits_elsewhere_is_not_left_behind() {
+fn a_copy_of_a_transaction_of_another_node_ends_after_its_answer() {
     run(async {
         let fixture = Fixture::new().await;
-        let (first, second) = (fixture.opened_elsewhere().await, fixture.opened_elsewhere().await);
+        let (first, second) = (fixture.open_elsewhere().await, fixture.open_elsewhere().await);
         let mut credential = verified(1);
         if let Answer::Credential { holder_bound, .. } = &mut credential {
             *holder_bound = false;
         }
         assert_eq!(fixture.complete_known(&first, credential.clone()).await, CompleteReply::Accepted);
         assert_eq!(fixture.complete_known(&second, credential).await, CompleteReply::CredentialReplayed);
-        until("the actors have ended", || fixture.tree.live_transactions() == 0).await;
+        wait_until("the actors have ended", || fixture.tree.live_transactions() == 0).await;
         assert!(matches!(fixture.transactions.get(second.id).await, Ok(View::Pending(_))));
         assert_eq!(fixture.complete(second.id, verified(2)).await, CompleteReply::Accepted);
         fixture.end().await;
@@ -171,7 +171,7 @@ fn a_copy_that_answers_what_waits_elsewhere_is_not_left_behind() {
 
 /// An actor may learn late that its transaction has ended, and the transaction may have been erased by then.
 #[test]
-fn what_waits_behind_the_end_of_a_transaction_is_asked_again_and_answered_from_the_store() {
+fn a_question_behind_the_end_of_a_transaction_is_answered_from_the_store() {
     run(async {
         let fixture = Fixture::new().await;
         let id = fixture.open().await;
@@ -195,29 +195,29 @@ fn what_waits_behind_the_end_of_a_transaction_is_asked_again_and_answered_from_t
     });
 }
 
-/// The shard learns late that an actor has ended, and would ask it for ever.
+/// The shard learns late that an actor has ended, and would otherwise ask that actor for ever.
 #[test]
-fn what_an_actor_has_not_answered_is_asked_of_the_record_whatever_actor_there_is() {
+fn a_question_that_an_ended_actor_left_is_answered_from_the_record() {
     run(async {
         let fixture = Fixture::new().await;
         let id = fixture.open().await;
         assert!(matches!(fixture.store.expire_transaction(id).await, Ok(ExpireOutcome::Expired(_))));
         let shard = fixture.tree.transactions.get(0).unwrap();
         let first = ask(id, GetTransaction { fresh: false });
-        assert!(matches!(shard.send(first).await, Ok(Ok(View::Pending(_)))), "the actor has not heard of the end");
-        let again = Ask { again: true, ..ask(id, GetTransaction { fresh: false }) };
-        assert!(matches!(shard.send(again).await, Ok(Ok(View::Expired(_)))));
+        assert!(matches!(shard.send(first).await, Ok(Ok(View::Pending(_)))), "the actor does not know of the end");
+        let after_end = Ask { actor_ended: true, ..ask(id, GetTransaction { fresh: false }) };
+        assert!(matches!(shard.send(after_end).await, Ok(Ok(View::Expired(_)))));
         fixture.end().await;
     });
 }
 
-/// Each answer of a caller who knows the transaction as pending starts an actor. It ends at once, together with the
-/// questions that wait for it.
+/// Each answer of a caller who knows the transaction as pending starts an actor. The actor ends at once, together with
+/// the questions in its mailbox.
 #[test]
-fn a_question_while_late_answers_come_and_go_is_answered() {
+fn a_question_between_late_answers_is_answered() {
     run(async {
         let fixture = Fixture::new().await;
-        let pending = fixture.opened_elsewhere().await;
+        let pending = fixture.open_elsewhere().await;
         let answers = async {
             for mark in 1..=10 {
                 let reply = fixture.complete_known(&pending, verified(mark)).await;
@@ -232,29 +232,29 @@ fn a_question_while_late_answers_come_and_go_is_answered() {
     });
 }
 
-/// The read for a question may be slow: meanwhile an actor may begin, end the transaction and be gone.
+/// The read for a question may be slow: meanwhile an actor may start, end the transaction and stop.
 #[test]
-fn what_was_read_before_the_end_of_a_transaction_is_not_shown_after_it() {
+fn a_record_read_before_the_end_is_not_shown_after_it() {
     run(async {
         let fixture = Fixture::new().await;
-        let pending = fixture.opened_elsewhere().await;
+        let pending = fixture.open_elsewhere().await;
         let record = fixture.store.load_transaction(pending.id).await.unwrap().unwrap();
         assert_eq!(fixture.complete_known(&pending, verified(1)).await, CompleteReply::Accepted);
-        until("the actor has ended", || fixture.tree.live_transactions() == 0).await;
+        wait_until("the actor has ended", || fixture.tree.live_transactions() == 0).await;
         fixture.tree.transactions.get(0).unwrap().send(StartFrom { id: pending.id, record }).await.unwrap();
         let view = fixture.transactions.get(pending.id).await;
         assert!(matches!(view, Ok(View::Completed(_))), "{view:?}");
-        until("no copy is left", || fixture.tree.live_transactions() == 0).await;
+        wait_until("no copy is left", || fixture.tree.live_transactions() == 0).await;
         fixture.end().await;
     });
 }
 
-/// An actor may end while the store commits its step, and the next one may read the record before that.
+/// An actor may end while the store commits its step, and its successor may have read the record before the commit.
 #[test]
-fn a_copy_shows_the_end_that_an_actor_before_it_had_begun() {
+fn a_copy_shows_the_end_that_its_predecessor_had_begun() {
     run(async {
         let fixture = Fixture::new().await;
-        let [completed, expired] = [fixture.opened_elsewhere().await, fixture.opened_elsewhere().await];
+        let [completed, expired] = [fixture.open_elsewhere().await, fixture.open_elsewhere().await];
         for pending in [&completed, &expired] {
             assert!(matches!(
                 fixture.transactions.wait_for_end(pending.id, Duration::ZERO).await,
@@ -280,7 +280,7 @@ fn a_copy_shows_the_end_that_an_actor_before_it_had_begun() {
         fixture.clock.advance(WINDOW - Duration::from_secs(1));
         assert!(matches!(fixture.transactions.get(completed.id).await, Ok(View::Completed(_))));
         assert!(matches!(fixture.transactions.get(expired.id).await, Ok(View::Expired(_))));
-        until("no copy is left", || fixture.tree.live_transactions() == 0).await;
+        wait_until("no copy is left", || fixture.tree.live_transactions() == 0).await;
         fixture.end().await;
     });
 }

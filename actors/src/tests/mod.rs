@@ -52,7 +52,7 @@ pub(super) struct Fixture {
     pub(super) flows: Flows,
     pub(super) store: EmbeddedStore,
     pub(super) clock: Arc<ManualClock>,
-    /// The current client; the same throughout, unless a test asks for two.
+    /// The current client; see [`Fixture::become_another_client`].
     pub(super) client: ClientId,
     pub(super) escalations: mpsc::UnboundedReceiver<Escalation>,
     pub(super) app: AppId,
@@ -60,7 +60,7 @@ pub(super) struct Fixture {
     _directory: tempfile::TempDir,
 }
 
-pub(super) fn roomy() -> TreeBounds {
+pub(super) fn large_bounds() -> TreeBounds {
     TreeBounds {
         shards: 1,
         live_transactions: 1_000,
@@ -83,7 +83,7 @@ fn clock() -> Arc<ManualClock> {
 }
 
 /// Creates a client with credits.
-async fn funded(store: &Store, now: Timestamp) -> ClientId {
+async fn create_funded_client(store: &Store, now: Timestamp) -> ClientId {
     let client = Client::new(ClientId::generate(), "Test".into(), now);
     let id = client.client_id.clone();
     store.create_client(client).await.unwrap();
@@ -92,9 +92,9 @@ async fn funded(store: &Store, now: Timestamp) -> ClientId {
     id
 }
 
-/// Builds a question as its shard gets it.
+/// Builds the message in which a shard receives a question.
 pub(super) fn ask<Q>(id: TxnId, question: Q) -> Ask<TransactionActor, Q> {
-    Ask { id, inquiry: Inquiry { question, origin: sakshi_trace::Origin::current() }, again: false }
+    Ask { id, inquiry: Inquiry { question, origin: sakshi_trace::Origin::current() }, actor_ended: false }
 }
 
 /// Runs a test on an actix system of its own.
@@ -104,7 +104,7 @@ pub(super) fn run(test: impl Future<Output = ()>) {
 
 impl Fixture {
     pub(super) async fn new() -> Self {
-        Self::with(roomy()).await
+        Self::with(large_bounds()).await
     }
 
     pub(super) async fn with(bounds: TreeBounds) -> Self {
@@ -150,7 +150,7 @@ impl Fixture {
         };
         let (tree, escalations) = Tree::start(config.clone(), bounds).await.unwrap();
         let Handles { transactions, events, flows } = tree.start_shard().unwrap();
-        let client = funded(&store, clock.now()).await;
+        let client = create_funded_client(&store, clock.now()).await;
         Self {
             tree,
             transactions,
@@ -166,20 +166,20 @@ impl Fixture {
         }
     }
 
-    /// Continues as another client. Returns the one before.
+    /// Continues as another client. Returns the previous client.
     pub(super) async fn become_another_client(&mut self) -> ClientId {
-        let other = funded(&self.store, self.clock.now()).await;
+        let other = create_funded_client(&self.store, self.clock.now()).await;
         std::mem::replace(&mut self.client, other)
     }
 
-    /// Starts another tree on the same store, with its own sender of webhooks.
+    /// Starts another tree on the same store, with this webhook client.
     pub(super) async fn start_with(&self, client: Arc<dyn SendWebhook>) -> (Tree, mpsc::UnboundedReceiver<Escalation>) {
-        Tree::start(TreeConfig { client, ..self.config.clone() }, roomy()).await.unwrap()
+        Tree::start(TreeConfig { client, ..self.config.clone() }, large_bounds()).await.unwrap()
     }
 
     /// Starts another tree with the same configuration.
     pub(super) async fn start_again(&self) -> (Tree, mpsc::UnboundedReceiver<Escalation>) {
-        Tree::start(self.config.clone(), roomy()).await.unwrap()
+        Tree::start(self.config.clone(), large_bounds()).await.unwrap()
     }
 
     pub(super) fn opening(&self, id: TxnId, webhook: Option<&str>) -> OpenTransaction {
@@ -200,7 +200,7 @@ impl Fixture {
     }
 
     /// Opens a transaction as another node would.
-    pub(super) async fn opened_elsewhere(&self) -> Arc<Pending> {
+    pub(super) async fn open_elsewhere(&self) -> Arc<Pending> {
         let opening = self.opening(self.transactions.new_id(&self.client), None);
         let pending = Arc::clone(&opening.pending);
         assert!(matches!(self.store.open_transaction(opening).await, Ok(OpenOutcome::Opened { .. })));
@@ -232,14 +232,14 @@ impl Fixture {
         self.transactions.complete(id, complete).await.unwrap()
     }
 
-    pub(super) async fn spent(&self) -> u64 {
+    pub(super) async fn credits_spent(&self) -> u64 {
         u64::try_from(CREDITS).unwrap() - self.store.balance(self.client.clone()).await.unwrap().unwrap()
     }
 
     /// Checks that every ledger adds up and nothing has escalated, then stops the tree.
     pub(super) async fn end(mut self) {
         assert!(self.store.audit().await.unwrap().iter().all(sakshi_store::Audit::is_clean));
-        assert!(self.escalations.try_recv().is_err(), "nothing was to escalate");
+        assert!(self.escalations.try_recv().is_err(), "something escalated");
         self.tree.stop();
     }
 }
@@ -253,22 +253,22 @@ pub(super) fn declined() -> Answer {
 }
 
 /// Lets the other tasks and actors of this thread run.
-pub(super) async fn take_turns() {
+pub(super) async fn yield_often() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
 }
 
-/// Lets others run until the condition holds; fails after ten seconds.
-pub(super) async fn until(what: &str, holds: impl Fn() -> bool) {
+/// Lets other tasks run until the condition holds; fails after ten seconds.
+pub(super) async fn wait_until(goal: &str, holds: impl Fn() -> bool) {
     let end = std::time::Instant::now() + Duration::from_secs(10);
     while !holds() {
-        assert!(std::time::Instant::now() < end, "waited in vain until {what}");
+        assert!(std::time::Instant::now() < end, "timed out waiting until {goal}");
         tokio::task::yield_now().await;
     }
 }
 
-/// Builds a transaction that a credential with this mark has ended. Equal marks give equal transactions.
+/// Builds a transaction completed by a credential with this mark. Equal marks give equal transactions.
 pub(crate) fn ended(mark: u8) -> CompletedRecord {
     let client: ClientId = "cl_1".parse().unwrap();
     let mut id = *TxnId::generate(client.partition(), 0).as_bytes();

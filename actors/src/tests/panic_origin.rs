@@ -1,4 +1,4 @@
-//! A panic in an actor names the request that it was handling.
+//! A panic in an actor is recorded with the request that the actor was handling.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use sakshi_store::engine::{Answers, Applied, Batch, Engine, Query, ScanFrom, Sca
 use sakshi_store::redis::NodeId;
 use sakshi_store::{OpenTransaction, Retention, Store, StoreFuture};
 
-use super::{Fixture, WINDOW, funded, roomy, run, verified};
+use super::{Fixture, WINDOW, create_funded_client, large_bounds, run, verified};
 use crate::{Complete, CompleteReply, Handles, NodeView, Tree, TreeConfig, note_panic};
 
 /// An engine that panics once when a batch is committed.
@@ -50,7 +50,7 @@ impl Engine for Faulty {
 }
 
 #[test]
-fn a_panic_while_a_question_is_handled_names_its_request_and_its_place() {
+fn a_panic_in_a_handler_is_recorded_with_its_request_and_place() {
     std::panic::set_hook(Box::new(|panic| {
         note_panic(panic.location(), sakshi_trace::request_id().map(|id| id.to_string()));
     }));
@@ -60,8 +60,9 @@ fn a_panic_while_a_question_is_handled_names_its_request_and_its_place() {
         let retention = Retention { expired: WINDOW, events: WINDOW, consents: WINDOW };
         let store =
             Store::new(Box::new(engine.clone()), Arc::clone(&fixture.config.vault), retention, NodeId::ALONE, None);
-        let client = funded(&store, fixture.clock.now()).await;
-        let (tree, _escalations) = Tree::start(TreeConfig { store, ..fixture.config.clone() }, roomy()).await.unwrap();
+        let client = create_funded_client(&store, fixture.clock.now()).await;
+        let (tree, _escalations) =
+            Tree::start(TreeConfig { store, ..fixture.config.clone() }, large_bounds()).await.unwrap();
         let Handles { transactions, .. } = tree.start_shard().unwrap();
         let id = transactions.new_id(&client);
         let pending = Arc::new(records::pending(id, client, AppId::generate(), fixture.clock.now()));
@@ -78,7 +79,7 @@ fn a_panic_while_a_question_is_handled_names_its_request_and_its_place() {
             result_ttl: WINDOW,
         };
         let completed = sakshi_trace::in_request("order-7".into(), transactions.complete(id, complete)).await;
-        assert_eq!(completed.unwrap(), CompleteReply::Accepted, "it was asked again");
+        assert_eq!(completed.unwrap(), CompleteReply::Accepted, "the question was asked again");
         let NodeView { children, .. } = tree.view();
         let panic = children
             .iter()

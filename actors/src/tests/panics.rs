@@ -38,7 +38,7 @@ impl Handler<Panic> for WebhookDispatcher {
 impl Handler<Panic> for TransactionActor {
     type Result = ();
     fn handle(&mut self, _: Panic, _: &mut Self::Context) {
-        self.spoil();
+        self.corrupt();
         panic_now();
     }
 }

@@ -9,7 +9,7 @@ use sakshi_domain::ids::TxnId;
 use sakshi_store::OpenOutcome;
 
 use super::panics::{Panic, PanicIn};
-use super::{Fixture, ask, run, until, verified};
+use super::{Fixture, ask, run, verified, wait_until};
 use crate::ledger::{CreditLedger, Ledger};
 use crate::transaction::Subscribe;
 use crate::{CompleteReply, View};
@@ -54,20 +54,20 @@ fn a_panic_in_one_transaction_loses_no_state_and_disturbs_no_neighbour() {
         for (mark, id) in (1..).zip(&ids) {
             assert_eq!(fixture.complete(*id, verified(mark)).await, CompleteReply::Accepted);
         }
-        assert_eq!(fixture.spent().await, 50);
+        assert_eq!(fixture.credits_spent().await, 50);
         fixture.end().await;
     });
 }
 
 #[test]
-fn a_transaction_that_keeps_crashing_is_given_up_and_rebuilt_when_asked_for() {
+fn a_transaction_that_keeps_crashing_is_given_up_and_rebuilt_on_demand() {
     run(async {
         let fixture = Fixture::new().await;
         let id = fixture.open().await;
         for crash in 1..=4 {
             fixture.panic_in(id);
-            until("it has crashed", || fixture.restarts("transactions-0") >= crash).await;
-            until("it is back or gone", || fixture.tree.live_transactions() == i64::from(crash < 4)).await;
+            wait_until("it has crashed", || fixture.restarts("transactions-0") >= crash).await;
+            wait_until("it is back or gone", || fixture.tree.live_transactions() == i64::from(crash < 4)).await;
             if crash < 4 {
                 assert!(matches!(fixture.transactions.get(id).await.unwrap(), View::Pending(_)));
             }
@@ -82,7 +82,7 @@ fn a_transaction_that_keeps_crashing_is_given_up_and_rebuilt_when_asked_for() {
 }
 
 #[test]
-fn a_shard_that_crashes_forgets_its_actors_and_no_transaction() {
+fn a_shard_that_crashes_forgets_its_actors_but_no_transaction() {
     run(async {
         let fixture = Fixture::new().await;
         let ids = join_all((0..20).map(|_| fixture.open())).await;
@@ -90,21 +90,21 @@ fn a_shard_that_crashes_forgets_its_actors_and_no_transaction() {
         for id in &ids {
             assert!(matches!(fixture.transactions.get(*id).await.unwrap(), View::Pending(_)));
         }
-        until("the forgotten actors have ended", || fixture.tree.live_transactions() == 20).await;
+        wait_until("the forgotten actors have ended", || fixture.tree.live_transactions() == 20).await;
         assert_eq!(fixture.restarts("transactions-0"), 1);
         fixture.end().await;
     });
 }
 
 #[test]
-fn the_ledger_restarts_and_every_credit_is_where_it_should_be() {
+fn a_restart_of_the_ledger_loses_no_credit() {
     run(async {
         let fixture = Fixture::new().await;
         let before = join_all((0..10).map(|_| fixture.open())).await;
         fixture.tree.ledger.actor.do_send(Panic);
         let after = join_all((0..10).map(|_| fixture.open())).await;
         assert_eq!(fixture.restarts("credit-ledger"), 1);
-        assert_eq!(fixture.spent().await, 20);
+        assert_eq!(fixture.credits_spent().await, 20);
         for id in before.iter().chain(&after) {
             assert!(matches!(fixture.transactions.get(*id).await.unwrap(), View::Pending(_)));
         }
@@ -113,18 +113,18 @@ fn the_ledger_restarts_and_every_credit_is_where_it_should_be() {
 }
 
 #[test]
-fn a_ledger_that_starts_again_begins_what_waits() {
+fn a_restarted_ledger_begins_the_waiting_movements() {
     run(async {
         let fixture = Fixture::new().await;
         let ledger = &fixture.tree.ledger;
-        // The notice of a waiting movement reaches a ledger that knows nothing of it.
-        let astray = CreditLedger::new(ledger.store.clone(), Arc::default()).start();
-        let asker = Ledger { actor: astray, ..ledger.clone() };
+        // The notice of a waiting movement reaches a ledger with other accounts.
+        let other_ledger = CreditLedger::new(ledger.store.clone(), Arc::default()).start();
+        let asker = Ledger { actor: other_ledger, ..ledger.clone() };
         let mut open = Box::pin(asker.open(fixture.opening(fixture.transactions.new_id(&fixture.client), None)));
         assert!(open.as_mut().now_or_never().is_none());
         ledger.actor.do_send(Panic);
         assert!(matches!(open.await, Ok(OpenOutcome::Opened { .. })));
-        assert_eq!(fixture.spent().await, 1);
+        assert_eq!(fixture.credits_spent().await, 1);
         fixture.end().await;
     });
 }
@@ -157,7 +157,7 @@ fn a_shard_in_a_crash_loop_escalates() {
 }
 
 #[test]
-fn when_many_transactions_keep_crashing_the_shard_starts_over_and_at_last_escalates() {
+fn a_shard_with_many_crashing_transactions_starts_over_then_escalates() {
     run(async {
         let mut fixture = Fixture::new().await;
         let mut given_up = 0;
@@ -166,7 +166,7 @@ fn when_many_transactions_keep_crashing_the_shard_starts_over_and_at_last_escala
             for _ in 0..4 {
                 fixture.panic_in(id);
             }
-            until("it was given up", || fixture.tree.live_transactions() == 0).await;
+            wait_until("it was given up", || fixture.tree.live_transactions() == 0).await;
             given_up += 1;
             if let Ok(failure) = fixture.escalations.try_recv() {
                 break failure;
@@ -174,7 +174,7 @@ fn when_many_transactions_keep_crashing_the_shard_starts_over_and_at_last_escala
             assert!(given_up < 100, "nothing escalated");
         };
         assert_eq!(escalated.actor, "transactions-0");
-        assert!(given_up > 5, "one shard alone does not end the process at once: {given_up}");
+        assert!(given_up > 5, "a single shard does not end the process at once: {given_up}");
         fixture.tree.stop();
     });
 }

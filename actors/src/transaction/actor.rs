@@ -23,17 +23,17 @@ use sakshi_trace::invariant::{Broken, Part, ensure, holds};
 use tokio::sync::oneshot;
 
 use super::message::{
-    Complete, CompleteReply, EndedElsewhere, Expire, GetTransaction, Subscribe, View, Watcher, accepted,
+    Complete, CompleteReply, EndedElsewhere, Expire, GetTransaction, Subscribe, View, Watcher, accepted_reply,
 };
 use crate::ask::Inquiry;
 use crate::dispatcher::{DeliveryQueued, WebhookDispatcher};
-use crate::event::{EventActor, event_changed};
+use crate::event::{EventActor, notify_event};
 use crate::figures::Tally;
 
 /// Maximum watchers that one transaction wakes; further callers poll.
 const WATCHERS_MAX: usize = 64;
 
-/// Pause before an actor whose time is over asks the store again, after a contrary answer or none.
+/// Pause before an actor whose deadline has passed asks the store again, because the store still has it pending.
 const DEADLINE_RECHECK: Duration = Duration::from_millis(250);
 
 /// Dependencies of the transaction actors of a node.
@@ -51,7 +51,7 @@ pub(crate) struct TransactionContext {
 
 impl TransactionContext {
     /// Returns true if this node alone can tell that the window is over. On a shared store, only the store decides, by
-    /// its own clock: otherwise one node could call expired what another one still completes.
+    /// its own clock. Otherwise one node could report a transaction expired that another node still completes.
     pub(crate) fn is_over(&self, pending: &Pending) -> bool {
         !self.shared_store && pending.is_expired(self.clock.now())
     }
@@ -61,9 +61,9 @@ impl TransactionContext {
 #[derive(Debug)]
 pub(crate) struct TransactionActor {
     id: TxnId,
-    /// The transaction as it is known here; `None` until it is read from the store.
+    /// The transaction as this actor knows it; `None` until it is read from the store.
     view: Option<View>,
-    /// Watchers, whose receivers end when the transaction is no longer pending.
+    /// Senders to watchers; they are dropped when the transaction is no longer pending.
     watchers: Vec<oneshot::Sender<()>>,
     role: Role,
     context: Arc<TransactionContext>,
@@ -74,10 +74,10 @@ pub(crate) struct TransactionActor {
 enum Role {
     /// It has seen everything since the transaction was opened, and decides by itself whether the window is over.
     Witness,
-    /// Others may have ended the transaction: another node, or an earlier actor whose step was under way when it ended.
+    /// The transaction may have ended elsewhere: on another node, or by an earlier actor that stopped during its step.
     /// The store is asked again.
     Copy,
-    /// A copy for one answer alone; other nodes do not know of it.
+    /// A copy for one answer only; other nodes send it no notices.
     Temporary,
 }
 
@@ -106,9 +106,9 @@ impl TransactionActor {
         ctx.stop();
     }
 
-    /// Leaves a wrong state behind, as a panic may.
+    /// Corrupts the state, as a panic may.
     #[cfg(test)]
-    pub(crate) fn spoil(&mut self) {
+    pub(crate) fn corrupt(&mut self) {
         self.view = Some(View::Unknown);
     }
 
@@ -133,11 +133,11 @@ impl TransactionActor {
         }
     }
 
-    /// Takes over a record that was read from the store.
-    fn loaded(&mut self, loaded: Option<TransactionRecord>, ctx: &mut Context<Self>) {
+    /// Updates the actor from a record that was read from the store.
+    fn update_from(&mut self, loaded: Option<TransactionRecord>, ctx: &mut Context<Self>) {
         let is_own = loaded.as_ref().is_none_or(|record| record.opened().id == self.id);
         if !holds(Part::Live, "an actor reads its own transaction", is_own) {
-            // Another actor reads it anew.
+            // Another actor will read the transaction again.
             return ctx.stop();
         }
         match loaded.map(View::from) {
@@ -146,15 +146,15 @@ impl TransactionActor {
         }
     }
 
-    fn has_expired(&self) {
+    fn note_expiry(&self) {
         metrics::counter!("sakshi_transactions_expired_total").increment(1);
         tracing::debug!(txn.id = %self.id, "transaction expired");
     }
 
-    /// Notifies the transaction's event, if it has one, of a change to a guest.
-    fn tell_event(&self, opened: &Pending) {
+    /// Notifies the event of the transaction, if there is one, of a change to a guest.
+    fn notify_own_event(&self, opened: &Pending) {
         if let Some(event) = opened.event {
-            event_changed(&self.context.events, event, None);
+            notify_event(&self.context.events, event, None);
         }
     }
 }
@@ -167,13 +167,13 @@ impl Actor for TransactionActor {
             let load = self.context.store.watch_transaction(self.id);
             ctx.wait(load.into_actor(self).map(|loaded, actor, ctx| match loaded {
                 Ok(loaded) => {
-                    actor.loaded(loaded, ctx);
-                    // The message at fault may have been the deadline's.
+                    actor.update_from(loaded, ctx);
+                    // The message that was lost in a panic may have been the deadline.
                     if let Some(View::Pending(pending)) = &actor.view {
                         ctx.notify_later(Deadline, pending.expires_at.since(actor.context.clock.now()));
                     }
                 }
-                // It can answer nothing: the next caller gets a fresh actor.
+                // Without a record the actor cannot answer; the next caller gets a fresh actor.
                 Err(_) => ctx.stop(),
             }));
         }
@@ -181,7 +181,7 @@ impl Actor for TransactionActor {
 }
 
 impl Supervised for TransactionActor {
-    /// Drops the state, which a panic may have spoiled. The store's is read instead.
+    /// Drops the state, which a panic may have corrupted. `started` reads it from the store.
     fn restarting(&mut self, _: &mut Self::Context) {
         self.view = None;
         self.role = Role::Copy;
@@ -201,12 +201,12 @@ impl Handler<Inquiry<GetTransaction>> for TransactionActor {
         if !matches!(view, View::Pending(_)) || !question.fresh || self.role == Role::Witness {
             return ActorResponse::reply(Ok(view));
         }
-        // It may have ended elsewhere, and the notice of another node may be late or lost.
+        // Another node may have ended the transaction, and its notice may be late or lost.
         let load = origin.in_scope(|| self.context.store.load_transaction(self.id));
         ActorResponse::r#async(load.into_actor(self).map(|loaded, actor, ctx| {
             let loaded = loaded?;
             if actor.is_pending() {
-                actor.loaded(loaded, ctx);
+                actor.update_from(loaded, ctx);
             }
             Ok(actor.view(ctx))
         }))
@@ -244,10 +244,11 @@ impl Handler<Inquiry<Complete>> for TransactionActor {
         let commit =
             origin.in_scope(|| self.context.store.complete_transaction(transition(&pending, &complete, &self.context)));
         AtomicResponse::new(Box::pin(commit.into_actor(self).map(move |outcome, actor, ctx| {
-            let outcome = outcome
-                .and_then(|outcome| is_own(&outcome, actor.id, &complete).map(|()| outcome).map_err(StoreError::from));
-            let reply = outcome.map(|outcome| origin.in_scope(|| actor.settle(outcome, &complete, ctx)));
-            // After an error it may have ended all the same.
+            let outcome = outcome.and_then(|outcome| {
+                check_outcome(&outcome, actor.id, &complete).map(|()| outcome).map_err(StoreError::from)
+            });
+            let reply = outcome.map(|outcome| origin.in_scope(|| actor.apply(outcome, &complete, ctx)));
+            // After an error, the store may still have ended the transaction.
             if actor.is_pending() && (actor.role == Role::Temporary || reply.is_err()) {
                 // Waiting messages are sent again and answered from the store.
                 ctx.stop();
@@ -282,7 +283,7 @@ fn transition(pending: &Arc<Pending>, complete: &Complete, context: &Transaction
 }
 
 /// Refuses an outcome of another transaction or another answer.
-fn is_own(outcome: &CompleteOutcome, id: TxnId, complete: &Complete) -> Result<(), Broken> {
+fn check_outcome(outcome: &CompleteOutcome, id: TxnId, complete: &Complete) -> Result<(), Broken> {
     let (record, is_this_answer) = match outcome {
         CompleteOutcome::Completed { record, .. } => (record, true),
         CompleteOutcome::AlreadyCompleted(record) => (record, false),
@@ -302,8 +303,8 @@ fn is_own(outcome: &CompleteOutcome, id: TxnId, complete: &Complete) -> Result<(
 }
 
 impl TransactionActor {
-    /// Takes over the store's decision.
-    fn settle(&mut self, outcome: CompleteOutcome, complete: &Complete, ctx: &mut Context<Self>) -> CompleteReply {
+    /// Applies the store's decision.
+    fn apply(&mut self, outcome: CompleteOutcome, complete: &Complete, ctx: &mut Context<Self>) -> CompleteReply {
         match outcome {
             CompleteOutcome::Completed { record, queued, repeated } => {
                 if !repeated {
@@ -312,18 +313,23 @@ impl TransactionActor {
                         .increment(1);
                     tracing::info!(txn.id = %self.id, verification.passed = record.passed, "transaction completed");
                     let kind = AnswerKind::of(record.passed, complete.answer.outcome().code());
-                    self.context.tally.answered(&record.opened.app, kind, record.opened.opened_at, record.verified_at);
+                    self.context.tally.count_answer(
+                        &record.opened.app,
+                        kind,
+                        record.opened.opened_at,
+                        record.verified_at,
+                    );
                 }
-                self.tell_event(&record.opened);
+                self.notify_own_event(&record.opened);
                 if let Some(delivery) = queued {
                     self.context.dispatcher.do_send(DeliveryQueued(delivery, Some(Box::new(record.clone()))));
                 }
-                let reply = accepted(&record);
+                let reply = accepted_reply(&record);
                 self.retire(ctx, View::Completed(Box::new(record)));
                 reply
             }
             CompleteOutcome::AlreadyCompleted(record) => {
-                let reply = complete.compare(&record);
+                let reply = complete.compare_with(&record);
                 self.retire(ctx, View::Completed(Box::new(record)));
                 reply
             }
@@ -355,8 +361,8 @@ impl Handler<Inquiry<Expire>> for TransactionActor {
         AtomicResponse::new(Box::pin(expire.into_actor(self).map(|outcome, actor, ctx| {
             let view = match outcome? {
                 ExpireOutcome::Expired(pending) => {
-                    actor.has_expired();
-                    actor.tell_event(&pending);
+                    actor.note_expiry();
+                    actor.notify_own_event(&pending);
                     View::Expired(Arc::new(pending))
                 }
                 ExpireOutcome::AlreadyCompleted(record) => View::Completed(Box::new(record)),
@@ -373,15 +379,15 @@ impl Handler<Deadline> for TransactionActor {
 
     fn handle(&mut self, _: Deadline, ctx: &mut Self::Context) {
         match self.view(ctx) {
-            View::Expired(_) => self.has_expired(),
+            View::Expired(_) => self.note_expiry(),
             View::Pending(_) if self.role != Role::Witness => {
                 let load = self.context.store.load_transaction(self.id);
                 ctx.wait(load.into_actor(self).map(|loaded, actor, ctx| {
                     if let Ok(loaded) = loaded {
-                        actor.loaded(loaded, ctx);
+                        actor.update_from(loaded, ctx);
                     }
                     match actor.view {
-                        Some(View::Expired(_)) => actor.has_expired(),
+                        Some(View::Expired(_)) => actor.note_expiry(),
                         Some(View::Pending(_)) => _ = ctx.notify_later(Deadline, DEADLINE_RECHECK),
                         _ => {}
                     }
@@ -412,11 +418,11 @@ mod tests {
     use crate::tests::ended;
 
     #[test]
-    fn an_outcome_that_is_not_of_this_transaction_and_answer_is_refused() {
+    fn an_outcome_of_another_transaction_or_answer_is_refused() {
         let own = ended(1);
         let (id, complete) = (own.opened.id, complete(records::credential([1; 32])));
         let broken = |record: CompletedRecord| {
-            is_own(&CompleteOutcome::Completed { record, queued: None, repeated: false }, id, &complete)
+            check_outcome(&CompleteOutcome::Completed { record, queued: None, repeated: false }, id, &complete)
                 .err()
                 .map(Broken::name)
         };
@@ -448,19 +454,21 @@ mod tests {
         ] {
             assert_eq!(broken(record), Some(name));
         }
-        let again = is_own(&CompleteOutcome::AlreadyCompleted(own.clone()), id, &complete).err().map(Broken::name);
+        let again =
+            check_outcome(&CompleteOutcome::AlreadyCompleted(own.clone()), id, &complete).err().map(Broken::name);
         assert_eq!(again, Some("a transaction is completed by one answer"));
         let other = ended(2);
         let other_id = other.opened.id;
         assert_eq!(
-            is_own(&CompleteOutcome::AlreadyCompleted(other), other_id, &complete).err().map(Broken::name),
+            check_outcome(&CompleteOutcome::AlreadyCompleted(other), other_id, &complete).err().map(Broken::name),
             None
         );
         let declined = self::complete(Answer::Failure {
             failure: Failure::new("User Reject", Some("301")),
             digest: AnswerDigest([1; 32]),
         });
-        let passes = is_own(&CompleteOutcome::Completed { record: own, queued: None, repeated: false }, id, &declined);
+        let passes =
+            check_outcome(&CompleteOutcome::Completed { record: own, queued: None, repeated: false }, id, &declined);
         assert_eq!(passes.err().map(Broken::name), Some("a transaction passes if its answer does"));
     }
 

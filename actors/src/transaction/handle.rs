@@ -12,16 +12,15 @@ use tokio::time::sleep;
 use super::actor::TransactionActor;
 use super::message::{Complete, CompleteReply, Expire, GetTransaction, Opened, Subscribe, View};
 use crate::accounts::Announcement;
-use crate::event::{EventActor, event_changed};
+use crate::event::{EventActor, notify_event};
 use crate::figures::Tally;
 use crate::ledger::Ledger;
 use crate::reveal::{RevealError, reveal};
 use crate::router::{AskError, ShardRouter};
 
-/// Pause before a watcher asks again without a notice: longer than any notice takes, and short compared with a long
-/// poll.
+/// Pause before a watcher asks again without a notice: longer than notices take, and short compared with a long poll.
 const RECHECK: Duration = Duration::from_secs(5);
-/// Pause before a caller for whom there was no place among the watchers asks again.
+/// Pause before a caller asks again that could not become a watcher.
 const UNWATCHED_RECHECK: Duration = Duration::from_secs(1);
 
 /// Sends questions to transactions, for one worker.
@@ -51,7 +50,7 @@ impl Transactions {
     /// Opens a transaction: debits its credit and begins to wait for the person.
     ///
     /// # Errors
-    /// [`AskError`]; the transaction may or may not have been opened.
+    /// [`AskError`] when there is no answer; the transaction may or may not have been opened.
     pub async fn open(&self, open: OpenTransaction) -> Result<OpenOutcome, AskError> {
         let pending = Arc::clone(&open.pending);
         let index = self.router.shards.index_of(&pending.id);
@@ -61,9 +60,9 @@ impl Transactions {
         }
         let outcome = self.ledger.open(open).await?;
         if let OpenOutcome::Opened { .. } = outcome {
-            self.tally.opened(&pending.app, pending.opened_at);
+            self.tally.count_opened(&pending.app, pending.opened_at);
             if let Some(event) = pending.event {
-                event_changed(&self.events, event, None);
+                notify_event(&self.events, event, None);
             }
             if let Some(shard) = self.router.shards.get(index) {
                 // Without an actor, the first question starts one from the record.
@@ -73,22 +72,22 @@ impl Transactions {
         Ok(outcome)
     }
 
-    /// Refuses a transaction for which there is no room, before anything is computed for it.
+    /// Refuses a transaction that its shard or the node has no room for, before it is built.
     ///
     /// # Errors
     /// [`AskError::Overloaded`] when its shard or the node has too many in flight, or too many live.
-    pub fn expect_room(&self, id: TxnId) -> Result<(), AskError> {
+    pub fn check_room(&self, id: TxnId) -> Result<(), AskError> {
         let index = self.router.shards.index_of(&id);
         drop(self.router.admit(index)?);
         if self.router.shards.is_full(index) { Err(AskError::Overloaded) } else { Ok(()) }
     }
 
-    /// Returns true if the client cannot pay `cost` credits, as far as is known beforehand.
+    /// Returns true if the client lacks `cost` credits, as far as is known before the debit.
     ///
     /// # Errors
     /// [`AskError`] when there is no answer.
-    pub async fn is_short(&self, client: &ClientId, cost: u64) -> Result<bool, AskError> {
-        Ok(self.ledger.is_short(client, cost).await?)
+    pub async fn lacks_credits(&self, client: &ClientId, cost: u64) -> Result<bool, AskError> {
+        Ok(self.ledger.lacks_credits(client, cost).await?)
     }
 
     /// Returns the current transaction.
@@ -99,8 +98,8 @@ impl Transactions {
         self.router.ask_about(id, GetTransaction { fresh: true }).await
     }
 
-    /// Like [`Self::get`], but may show as pending what another node has just ended. For callers who ask the store
-    /// again before they act on the answer.
+    /// Like [`Self::get`], but may return a transaction as pending that another node has just ended. For callers who
+    /// ask the store again before they act on it.
     ///
     /// # Errors
     /// [`AskError`] when there is no answer.
@@ -121,7 +120,7 @@ impl Transactions {
             if !matches!(view, View::Pending(_)) || left.is_zero() {
                 return Ok(view);
             }
-            // The next read tells what happened, if anything.
+            // The next read shows what has changed.
             match watch {
                 Some(changed) => {
                     let pause = sleep(left.min(RECHECK));
@@ -135,12 +134,12 @@ impl Transactions {
     /// Submits the identity app's answer.
     ///
     /// # Errors
-    /// [`AskError`] when its outcome is unknown; it may be submitted again.
+    /// [`AskError`] when there is no reply; the answer may be submitted again.
     pub async fn complete(&self, id: TxnId, complete: Complete) -> Result<CompleteReply, AskError> {
         self.router.ask_about(id, complete).await
     }
 
-    /// Ends the window of a pending transaction now. Returns what the transaction is then.
+    /// Ends the window of a pending transaction now. Returns the transaction after that.
     ///
     /// # Errors
     /// [`AskError`] when there is no answer.

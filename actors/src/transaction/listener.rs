@@ -1,6 +1,6 @@
-//! Receives notices of transactions that other nodes have ended, and stops the actors here that have a copy of them.
+//! Receives notices of transactions that other nodes have ended, and stops their actors on this node.
 //!
-//! A notice is only a hint. If one is lost or late, a waiting caller learns of the end at its next check.
+//! A notice is only a hint. If a notice is lost or late, a waiting caller learns of the end at its next check.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ impl Actor for ChangeListener {
     }
 }
 
-/// Returns the notices as they arrive, without those for which this node was too slow.
+/// Streams the notices. Skips those that this node was too slow to receive.
 fn notices(ended: Receiver<TxnId>) -> impl Stream<Item = TxnId> {
     unfold(ended, |mut ended| async move {
         loop {
@@ -54,7 +54,7 @@ fn notices(ended: Receiver<TxnId>) -> impl Stream<Item = TxnId> {
 
 impl StreamHandler<TxnId> for ChangeListener {
     fn handle(&mut self, id: TxnId, _: &mut Self::Context) {
-        if let Some(shard) = self.transactions.of(&id) {
+        if let Some(shard) = self.transactions.shard_of(&id) {
             shard.do_send(EndedElsewhere(id));
         }
     }

@@ -12,16 +12,16 @@ use tokio::sync::oneshot;
 
 use crate::ask::Inquiry;
 
-/// A transaction as it is now.
+/// The current state of a transaction.
 #[derive(Clone, Debug)]
 pub enum View {
-    /// It waits for the person.
+    /// The transaction waits for the person.
     Pending(Arc<Pending>),
-    /// It has ended with an answer.
+    /// The transaction has ended with an answer.
     Completed(Box<CompletedRecord>),
     /// Its window has passed.
     Expired(Arc<Pending>),
-    /// It does not exist.
+    /// The transaction does not exist.
     Unknown,
 }
 
@@ -38,7 +38,7 @@ impl From<TransactionRecord> for View {
 /// Asks for the current transaction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GetTransaction {
-    /// True if the store is to be asked, in case another node has ended it.
+    /// True to ask the store, in case another node has ended the transaction.
     pub(crate) fresh: bool,
 }
 
@@ -46,8 +46,7 @@ pub(crate) struct GetTransaction {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subscribe;
 
-/// Ends when the transaction has changed, or when notice of that is no longer possible. There is none if there is
-/// nothing to wait for, or there are too many watchers.
+/// Completes when the transaction has changed, or when no notice of a change can come any more.
 pub(crate) type Watcher = oneshot::Receiver<()>;
 
 /// Ends the window now, as if its time had passed.
@@ -59,14 +58,13 @@ pub(crate) struct Expire;
 pub struct Complete {
     /// The answer.
     pub answer: Answer,
-    /// The transaction, if the caller has just seen it pending. The store is then not read before the step that
-    /// decides.
+    /// The transaction, if the caller has just seen it pending. The store then decides without a read before.
     pub known: Option<Arc<Pending>>,
     /// Sealed proof to store with the answer.
     pub evidence: Option<Sealed>,
-    /// Details of the person, if the transaction is a guest's.
+    /// Details of the person, if a guest opened the transaction.
     pub guest: GuestDetails,
-    /// Time for which its credential is refused under other transactions.
+    /// Time for which other transactions refuse the credential of the answer.
     pub replay_window: Duration,
     /// Time for which the result can be fetched.
     pub result_ttl: Duration,
@@ -75,42 +73,42 @@ pub struct Complete {
 /// Outcome of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CompleteReply {
-    /// It ended the transaction, now or when it was first delivered.
+    /// The answer ended the transaction, now or when it was first delivered.
     Accepted,
-    /// It ended the transaction of a guest for whom the event had no place.
+    /// The answer ended the transaction of a guest, but the event refused the guest.
     EventRefused(EventRefusal),
-    /// An earlier, different answer ended it.
+    /// An earlier, different answer ended the transaction.
     AlreadyCompleted,
     /// The window has passed.
     Expired,
-    /// Its credential was used for another transaction.
+    /// The credential was used for another transaction.
     CredentialReplayed,
     /// There is no such transaction.
     Unknown,
 }
 
 /// Returns the reply to the answer that ended a transaction.
-pub(super) fn accepted(record: &CompletedRecord) -> CompleteReply {
+pub(super) fn accepted_reply(record: &CompletedRecord) -> CompleteReply {
     record.refused.map_or(CompleteReply::Accepted, CompleteReply::EventRefused)
 }
 
 impl Complete {
-    /// Returns the reply once an answer has been stored: this one or another.
-    pub(super) fn compare(&self, record: &CompletedRecord) -> CompleteReply {
-        if self.answer.digest() == record.answer { accepted(record) } else { CompleteReply::AlreadyCompleted }
+    /// Compares this answer with the stored one, and returns the reply.
+    pub(super) fn compare_with(&self, record: &CompletedRecord) -> CompleteReply {
+        if self.answer.digest() == record.answer { accepted_reply(record) } else { CompleteReply::AlreadyCompleted }
     }
 
     /// Returns the reply for a transaction that is not pending.
     pub(super) fn reply(&self, view: View) -> CompleteReply {
         match view {
-            View::Completed(record) => self.compare(&record),
+            View::Completed(record) => self.compare_with(&record),
             View::Expired(_) => CompleteReply::Expired,
             View::Pending(_) | View::Unknown => CompleteReply::Unknown,
         }
     }
 }
 
-/// The transaction was just opened here: begin to wait.
+/// The transaction was just opened on this node: start its actor.
 #[derive(Clone, Debug, Message)]
 #[rtype(result = "()")]
 pub(crate) struct Opened(pub(crate) Arc<Pending>);

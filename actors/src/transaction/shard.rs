@@ -1,4 +1,4 @@
-//! The part of a shard that is particular to transactions.
+//! Behaviour of a shard that is specific to transactions.
 //!
 //! A pending transaction has an actor from its opening, or the first question, until its end. An ended one is answered
 //! from its record.
@@ -37,7 +37,7 @@ impl ShardActor for TransactionActor {
 
 impl RecordActor for TransactionActor {
     type Record = TransactionRecord;
-    // A pending transaction was admitted when it was opened; its answer must get through.
+    // A pending transaction was admitted when it was opened; its answer must not be refused.
     const STARTS_WHEN_FULL: bool = true;
 
     fn load(context: &Arc<TransactionContext>, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
@@ -61,7 +61,7 @@ const fn is_pending(record: &TransactionRecord) -> bool {
 }
 
 /// On a shared store, another node may have ended the transaction, so an actor would have to read the record again.
-/// There the answer is the record that the shard has read, and no actor is started.
+/// There the record that the shard has read is the answer, and no actor starts.
 impl Question<TransactionActor> for GetTransaction {
     type Answer = View;
 

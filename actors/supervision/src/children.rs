@@ -35,8 +35,8 @@ impl<A: ShardActor> Children<A> {
         }
     }
 
-    /// Removes an actor that has ended, unless another one has taken its place.
-    pub(crate) fn forget_ended(&mut self, id: &A::Id) {
+    /// Removes an actor that has ended, unless another one has replaced it.
+    pub(crate) fn remove_ended(&mut self, id: &A::Id) {
         let map = &mut self.maps[map_index::<A>(id)];
         if map.get(id).is_some_and(|child| !child.connected()) {
             map.remove(id);

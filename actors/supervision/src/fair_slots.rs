@@ -1,7 +1,7 @@
-//! Fair slots: places that many owners share. No owner has more than are free.
+//! Fair slots: a number of slots that many owners share. No owner has more slots than are free.
 //!
-//! An owner alone has half of the places at most, two have a third each, and an owner with none finds one. A freed
-//! place goes to the waiting owner with the fewest.
+//! A single owner gets half of the slots at most, two owners a third each, and an owner without a slot always finds
+//! one. A freed slot goes to the waiting owner with the fewest slots.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
@@ -12,21 +12,21 @@ use tokio::time::timeout;
 
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A number of places, and their owners. Clones share them.
+/// A number of slots, and their owners. Clones share them.
 #[derive(Debug)]
-pub struct FairSlots<K: Clone + Eq + Hash>(Arc<Mutex<Places<K>>>);
+pub struct FairSlots<K: Clone + Eq + Hash>(Arc<Mutex<State<K>>>);
 
 #[derive(Debug)]
-struct Places<K: Clone + Eq + Hash> {
-    all: usize,
+struct State<K: Clone + Eq + Hash> {
+    total: usize,
     free: usize,
-    /// Places by owner, for owners with at least one.
-    held: HashMap<K, usize>,
+    /// Slots by owner, for owners with at least one.
+    by_owner: HashMap<K, usize>,
     /// Waiting callers, in order of arrival.
     waiting: VecDeque<(K, oneshot::Sender<FairSlot<K>>)>,
 }
 
-/// A place, given back on drop.
+/// A slot, freed on drop.
 #[derive(Debug)]
 pub struct FairSlot<K: Clone + Eq + Hash> {
     slots: FairSlots<K>,
@@ -40,94 +40,94 @@ impl<K: Clone + Eq + Hash> Clone for FairSlots<K> {
 }
 
 impl<K: Clone + Eq + Hash> FairSlots<K> {
-    /// Creates `places` free places.
+    /// Creates `total` free slots.
     #[must_use]
-    pub fn new(places: usize) -> Self {
-        Self(Arc::new(Mutex::new(Places { all: places, free: places, held: HashMap::new(), waiting: VecDeque::new() })))
+    pub fn new(total: usize) -> Self {
+        Self(Arc::new(Mutex::new(State { total, free: total, by_owner: HashMap::new(), waiting: VecDeque::new() })))
     }
 
-    /// Takes a place, unless the owner has as many as are free.
+    /// Takes a slot, unless the owner has as many as are free.
     #[must_use]
     pub fn enter(&self, owner: &K) -> Option<FairSlot<K>> {
-        self.places().take(owner).then(|| FairSlot { slots: self.clone(), owner: owner.clone() })
+        self.lock().take(owner).then(|| FairSlot { slots: self.clone(), owner: owner.clone() })
     }
 
-    /// Takes a place as soon as there is one for this owner. Returns `None` after `time`, or at once if as many callers
-    /// of the owner wait as there are places.
+    /// Takes a slot as soon as this owner may have one. Returns `None` after `time`, or at once if as many callers of
+    /// the owner wait as there are slots.
     pub async fn enter_within(&self, owner: &K, time: Duration) -> Option<FairSlot<K>> {
-        let given = {
-            let mut places = self.places();
-            if places.take(owner) {
+        let receiver = {
+            let mut state = self.lock();
+            if state.take(owner) {
                 return Some(FairSlot { slots: self.clone(), owner: owner.clone() });
             }
             // Callers that have given up are dropped.
-            places.waiting.retain(|(_, place)| !place.is_closed());
-            if places.waiting.iter().filter(|(waiting, _)| waiting == owner).count() >= places.all {
+            state.waiting.retain(|(_, sender)| !sender.is_closed());
+            if state.waiting.iter().filter(|(waiting, _)| waiting == owner).count() >= state.total {
                 return None;
             }
-            let (place, given) = oneshot::channel();
-            places.waiting.push_back((owner.clone(), place));
-            given
+            let (sender, receiver) = oneshot::channel();
+            state.waiting.push_back((owner.clone(), sender));
+            receiver
         };
-        timeout(time, given).await.ok()?.ok()
+        timeout(time, receiver).await.ok()?.ok()
     }
 
-    /// Returns the number of places taken.
+    /// Returns the number of slots in use.
     #[must_use]
-    pub fn taken(&self) -> usize {
-        let places = self.places();
-        places.all - places.free
+    pub fn in_use(&self) -> usize {
+        let state = self.lock();
+        state.total - state.free
     }
 
-    fn places(&self) -> MutexGuard<'_, Places<K>> {
+    fn lock(&self) -> MutexGuard<'_, State<K>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<K: Clone + Eq + Hash> Places<K> {
-    fn held(&self, owner: &K) -> usize {
-        self.held.get(owner).copied().unwrap_or(0)
+impl<K: Clone + Eq + Hash> State<K> {
+    fn count_by_owner(&self, owner: &K) -> usize {
+        self.by_owner.get(owner).copied().unwrap_or(0)
     }
 
-    /// Takes a place; false if the owner must not have another.
+    /// Takes a slot. Returns false if the owner must not have another.
     fn take(&mut self, owner: &K) -> bool {
-        let may = self.held(owner) < self.free;
-        if may {
+        let is_allowed = self.count_by_owner(owner) < self.free;
+        if is_allowed {
             self.free -= 1;
-            *self.held.entry(owner.clone()).or_default() += 1;
+            *self.by_owner.entry(owner.clone()).or_default() += 1;
         }
-        may
+        is_allowed
     }
 
-    fn give_back(&mut self, owner: &K) {
+    fn release(&mut self, owner: &K) {
         self.free += 1;
-        if let Some(held) = self.held.get_mut(owner) {
-            *held -= 1;
-            if *held == 0 {
-                self.held.remove(owner);
+        if let Some(slots) = self.by_owner.get_mut(owner) {
+            *slots -= 1;
+            if *slots == 0 {
+                self.by_owner.remove(owner);
             }
         }
     }
 
-    /// Takes a place for the waiting owner with the fewest; among equals, for the first.
+    /// Takes a slot for the waiting owner with the fewest slots; among equals, for the first.
     fn take_for_next(&mut self) -> Option<(K, oneshot::Sender<FairSlot<K>>)> {
-        self.waiting.retain(|(_, place)| !place.is_closed());
-        let (place, _) = self.waiting.iter().enumerate().min_by_key(|(_, (owner, _))| self.held(owner))?;
-        let owner = self.waiting.get(place)?.0.clone();
-        if self.take(&owner) { self.waiting.remove(place) } else { None }
+        self.waiting.retain(|(_, sender)| !sender.is_closed());
+        let (index, _) = self.waiting.iter().enumerate().min_by_key(|(_, (owner, _))| self.count_by_owner(owner))?;
+        let owner = self.waiting.get(index)?.0.clone();
+        if self.take(&owner) { self.waiting.remove(index) } else { None }
     }
 }
 
 impl<K: Clone + Eq + Hash> Drop for FairSlot<K> {
     fn drop(&mut self) {
         let next = {
-            let mut places = self.slots.places();
-            places.give_back(&self.owner);
-            places.take_for_next()
+            let mut state = self.slots.lock();
+            state.release(&self.owner);
+            state.take_for_next()
         };
-        if let Some((owner, place)) = next {
-            // A receiver that has given up drops the place, which then goes to the next.
-            drop(place.send(FairSlot { slots: self.slots.clone(), owner }));
+        if let Some((owner, sender)) = next {
+            // A receiver that has given up drops the slot, which then goes to the next owner.
+            drop(sender.send(FairSlot { slots: self.slots.clone(), owner }));
         }
     }
 }
@@ -136,32 +136,32 @@ impl<K: Clone + Eq + Hash> Drop for FairSlot<K> {
 mod tests {
     use super::*;
 
-    fn taken<K: Clone + Eq + Hash>(slots: &FairSlots<K>, owner: &K) -> Vec<FairSlot<K>> {
+    fn take_all<K: Clone + Eq + Hash>(slots: &FairSlots<K>, owner: &K) -> Vec<FairSlot<K>> {
         std::iter::from_fn(|| slots.enter(owner)).collect()
     }
 
     #[test]
-    fn one_owner_has_half_and_two_a_third_each_and_who_has_none_finds_a_place() {
+    fn one_owner_gets_half_two_get_a_third_and_a_new_one_finds_a_slot() {
         let slots = FairSlots::new(12);
-        let first = taken(&slots, &"a");
-        let second = taken(&slots, &"b");
-        assert_eq!((first.len(), second.len(), slots.taken()), (6, 3, 9));
+        let first = take_all(&slots, &"a");
+        let second = take_all(&slots, &"b");
+        assert_eq!((first.len(), second.len(), slots.in_use()), (6, 3, 9));
         let third = slots.enter(&"c");
         assert!(third.is_some() && slots.enter(&"a").is_none());
         drop(first);
-        assert_eq!(taken(&slots, &"b").len(), 3, "half of all");
+        assert_eq!(take_all(&slots, &"b").len(), 3, "half of all slots");
         drop((second, third));
-        assert_eq!(taken(&slots, &"b").len(), 6);
-        assert_eq!(slots.places().held.len(), 0, "nothing is kept of who has none");
-        assert_eq!(taken(&FairSlots::new(1), &"a").len(), 1);
-        assert_eq!(taken(&FairSlots::new(0), &"a").len(), 0);
+        assert_eq!(take_all(&slots, &"b").len(), 6);
+        assert_eq!(slots.lock().by_owner.len(), 0, "owners without slots are removed");
+        assert_eq!(take_all(&FairSlots::new(1), &"a").len(), 1);
+        assert_eq!(take_all(&FairSlots::new(0), &"a").len(), 0);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn of_those_who_wait_the_owner_with_fewest_comes_first_and_nobody_waits_for_ever() {
+    async fn the_waiting_owner_with_the_fewest_slots_comes_first() {
         let (slots, second) = (FairSlots::new(4), Duration::from_secs(1));
-        let (mut of_a, of_b) = (taken(&slots, &"a"), taken(&slots, &"b"));
-        assert_eq!((of_a.len(), of_b.len(), slots.taken()), (2, 1, 3));
+        let (mut slots_of_a, slots_of_b) = (take_all(&slots, &"a"), take_all(&slots, &"b"));
+        assert_eq!((slots_of_a.len(), slots_of_b.len(), slots.in_use()), (2, 1, 3));
         let _last = slots.enter(&"d").unwrap();
         let wait = |owner: &'static str| {
             let slots = slots.clone();
@@ -169,24 +169,24 @@ mod tests {
         };
         let (greedy, modest) = (wait("a"), wait("c"));
         tokio::task::yield_now().await;
-        of_a.pop();
+        slots_of_a.pop();
         let modest = modest.await.unwrap();
-        assert!(modest.is_some(), "c has none, and was later");
-        assert!(greedy.await.unwrap().is_none(), "a has one, and none is free");
+        assert!(modest.is_some(), "c has no slot, and came later");
+        assert!(greedy.await.unwrap().is_none(), "a has a slot, and no other is free");
         let gone = wait("e");
         tokio::task::yield_now().await;
         gone.abort();
         let patient = wait("f");
         tokio::task::yield_now().await;
-        drop(of_b);
-        assert!(patient.await.unwrap().is_some(), "who has given up stands in nobody's way");
+        drop(slots_of_b);
+        assert!(patient.await.unwrap().is_some(), "a caller that has given up blocks nobody");
         let many: Vec<_> = (0..5).map(|_| wait("a")).collect();
         tokio::task::yield_now().await;
-        assert_eq!(slots.places().waiting.len(), 4, "no more of an owner wait than there are places");
-        for waited in many {
-            drop(waited.await);
+        assert_eq!(slots.lock().waiting.len(), 4, "of one owner, at most as many callers wait as there are slots");
+        for waiting in many {
+            drop(waiting.await);
         }
-        assert_eq!(slots.taken(), 3);
+        assert_eq!(slots.in_use(), 3);
     }
 }
 
@@ -195,41 +195,41 @@ mod interleavings {
     use super::*;
 
     #[test]
-    fn no_interleaving_gives_a_place_twice_or_loses_one() {
-        let explored = || {
+    fn no_interleaving_gives_a_slot_twice_or_loses_one() {
+        let scenario = || {
             let slots = FairSlots::new(3);
             let enter = |owner: &'static str| {
                 let slots = slots.clone();
                 shuttle::thread::spawn(move || {
-                    let held: Vec<_> = (0..2).filter_map(|_| slots.enter(&owner)).collect();
-                    assert!((held.len()..=3).contains(&slots.taken()));
+                    let own: Vec<_> = (0..2).filter_map(|_| slots.enter(&owner)).collect();
+                    assert!((own.len()..=3).contains(&slots.in_use()));
                     shuttle::thread::yield_now();
-                    drop(held);
+                    drop(own);
                 })
             };
             for thread in [enter("a"), enter("a"), enter("b")] {
                 thread.join().unwrap();
             }
-            assert_eq!((slots.taken(), slots.places().held.len()), (0, 0));
+            assert_eq!((slots.in_use(), slots.lock().by_owner.len()), (0, 0));
         };
-        shuttle::check_random(explored, 20_000);
+        shuttle::check_random(scenario, 20_000);
     }
 
     #[test]
-    fn in_every_interleaving_who_waits_gets_the_place_and_who_has_given_up_does_not_keep_it() {
-        let explored = || {
+    fn in_every_interleaving_a_freed_slot_goes_to_a_caller_that_still_waits() {
+        let scenario = || {
             let slots = FairSlots::new(1);
             let only = slots.enter(&"a").unwrap();
-            let (place, mut given) = oneshot::channel();
-            let (gone, received) = oneshot::channel();
-            slots.places().waiting.extend([("gone", gone), ("patient", place)]);
-            let gives_up = shuttle::thread::spawn(move || drop(received));
+            let (sender, mut receiver) = oneshot::channel();
+            let (gone, gone_receiver) = oneshot::channel();
+            slots.lock().waiting.extend([("gone", gone), ("patient", sender)]);
+            let gives_up = shuttle::thread::spawn(move || drop(gone_receiver));
             let leaves = shuttle::thread::spawn(move || drop(only));
             gives_up.join().unwrap();
             leaves.join().unwrap();
-            let place = given.try_recv().unwrap();
-            assert_eq!((place.owner, slots.taken()), ("patient", 1));
+            let slot = receiver.try_recv().unwrap();
+            assert_eq!((slot.owner, slots.in_use()), ("patient", 1));
         };
-        shuttle::check_random(explored, 20_000);
+        shuttle::check_random(scenario, 20_000);
     }
 }

@@ -14,28 +14,28 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 /// A bounded number of permits.
 #[derive(Debug)]
 pub struct Gate {
-    most: usize,
+    permits_max: usize,
     inside: AtomicUsize,
     emptied: Notify,
 }
 
 impl Gate {
-    /// Creates a gate with `most` permits.
+    /// Creates a gate with `permits_max` permits.
     #[must_use]
-    pub fn new(most: usize) -> Arc<Self> {
-        Arc::new(Self { most, inside: AtomicUsize::new(0), emptied: Notify::new() })
+    pub fn new(permits_max: usize) -> Arc<Self> {
+        Arc::new(Self { permits_max, inside: AtomicUsize::new(0), emptied: Notify::new() })
     }
 
     /// Takes a permit, unless all are taken.
     #[must_use]
     pub fn enter(self: &Arc<Self>) -> Option<Permit> {
         let (permit, before) = self.take();
-        (before < self.most).then_some(permit)
+        (before < self.permits_max).then_some(permit)
     }
 
-    /// Takes a permit, however many are taken: for work that is only counted.
+    /// Takes a permit even if all are taken: for work that is counted but not bounded.
     #[must_use]
-    pub fn enter_anyway(self: &Arc<Self>) -> Permit {
+    pub fn enter_unbounded(self: &Arc<Self>) -> Permit {
         self.take().0
     }
 
@@ -50,17 +50,17 @@ impl Gate {
         self.inside.load(Ordering::Acquire)
     }
 
-    /// Returns the permits taken, as a share of the bound; above 1 when work was let in anyway.
+    /// Returns the permits taken, as a share of the bound; above 1 after [`Self::enter_unbounded`].
     #[must_use]
     pub fn fill_ratio(&self) -> f64 {
-        // Counts of requests are far from 53 bits.
+        // Counts of requests need far fewer than 53 bits.
         #[allow(clippy::cast_precision_loss)]
-        let ratio = self.inside() as f64 / self.most.max(1) as f64;
+        let ratio = self.inside() as f64 / self.permits_max.max(1) as f64;
         ratio
     }
 
     /// Waits until no permit is taken, for `time` at most. Returns the number still taken.
-    pub async fn emptied(&self, time: Duration) -> usize {
+    pub async fn wait_until_empty(&self, time: Duration) -> usize {
         let emptied = async {
             loop {
                 let notice = self.emptied.notified();
@@ -70,7 +70,7 @@ impl Gate {
                 notice.await;
             }
         };
-        // The count tells whether the wait succeeded.
+        // The returned count shows whether the wait succeeded.
         let _ = timeout(time, emptied).await;
         self.inside()
     }
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_than_the_bound_are_inside_and_a_refusal_takes_no_place() {
+    fn a_gate_admits_up_to_its_bound_and_a_refusal_takes_no_permit() {
         let gate = Gate::new(2);
         let first = gate.enter().unwrap();
         let _second = gate.enter().unwrap();
@@ -107,19 +107,19 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_waits_for_the_last_to_leave_is_told_at_once_or_when_the_time_is_over() {
+    async fn a_wait_ends_when_the_gate_is_empty_or_the_time_is_over() {
         let gate = Gate::new(2);
-        assert_eq!(gate.emptied(Duration::from_secs(60)).await, 0, "nobody is inside");
-        let permits = [gate.enter_anyway(), gate.enter_anyway(), gate.enter_anyway()];
+        assert_eq!(gate.wait_until_empty(Duration::from_secs(60)).await, 0, "no permit is taken");
+        let permits = [gate.enter_unbounded(), gate.enter_unbounded(), gate.enter_unbounded()];
         let began = tokio::time::Instant::now();
-        assert_eq!(gate.emptied(Duration::from_secs(60)).await, 3);
+        assert_eq!(gate.wait_until_empty(Duration::from_secs(60)).await, 3);
         assert_eq!(began.elapsed(), Duration::from_secs(60));
         let leaving = async { drop(permits) };
-        assert_eq!(tokio::join!(gate.emptied(Duration::from_secs(60)), leaving).0, 0);
+        assert_eq!(tokio::join!(gate.wait_until_empty(Duration::from_secs(60)), leaving).0, 0);
         let last = gate.enter();
         let leaving = async { drop(last) };
-        assert_eq!(tokio::join!(gate.emptied(Duration::from_secs(60)), leaving).0, 0);
-        assert_eq!(began.elapsed(), Duration::from_secs(60), "without waiting any longer");
+        assert_eq!(tokio::join!(gate.wait_until_empty(Duration::from_secs(60)), leaving).0, 0);
+        assert_eq!(began.elapsed(), Duration::from_secs(60), "the wait ends at once");
     }
 }
 
@@ -128,8 +128,8 @@ mod interleavings {
     use super::*;
 
     #[test]
-    fn no_interleaving_lets_more_in_than_the_bound_or_loses_a_permit() {
-        let explored = || {
+    fn no_interleaving_exceeds_the_bound_or_loses_a_permit() {
+        let scenario = || {
             let (gate, admitted) = (Gate::new(2), Arc::new(AtomicUsize::new(0)));
             let threads: Vec<_> = (0..3)
                 .map(|_| {
@@ -147,6 +147,6 @@ mod interleavings {
             threads.into_iter().for_each(|thread| thread.join().unwrap());
             assert_eq!(gate.inside(), 0);
         };
-        shuttle::check_random(explored, 20_000);
+        shuttle::check_random(scenario, 20_000);
     }
 }

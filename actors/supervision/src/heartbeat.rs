@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Number of heartbeats within the time after which an arbiter counts as hung.
-const BEATS: u32 = 3;
+/// Number of heartbeats within the timeout of an arbiter.
+const BEATS_PER_TIMEOUT: u32 = 3;
 
 /// An arbiter's name, and the time of its last heartbeat in milliseconds since `began`.
 type LastBeat = (String, Arc<AtomicU64>);
@@ -20,13 +20,13 @@ pub struct Heartbeats {
 }
 
 impl Heartbeats {
-    /// Creates heartbeats; an arbiter silent for longer than `timeout` counts as hung.
+    /// Creates a record of heartbeats. An arbiter that is silent for longer than `timeout` counts as hung.
     #[must_use]
     pub fn new(timeout: Duration) -> Self {
         Self { began: Instant::now(), timeout, arbiters: Arc::default() }
     }
 
-    /// Sends heartbeats from the current arbiter until it ends. A restarted arbiter takes over its old name.
+    /// Records heartbeats of the current arbiter until it ends. A restarted arbiter takes over its old name.
     pub fn beat_here(&self, name: &str) {
         let last = Arc::new(AtomicU64::new(self.elapsed()));
         {
@@ -38,14 +38,14 @@ impl Heartbeats {
         actix_rt::spawn(async move {
             loop {
                 last.store(beats.elapsed(), Ordering::Relaxed);
-                tokio::time::sleep(beats.timeout / BEATS).await;
+                tokio::time::sleep(beats.timeout / BEATS_PER_TIMEOUT).await;
             }
         });
     }
 
     /// Returns the name of an arbiter that has been silent for too long.
     #[must_use]
-    pub fn hung(&self) -> Option<String> {
+    pub fn hung_arbiter(&self) -> Option<String> {
         let now = self.elapsed();
         let timeout = u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX);
         let arbiters = self.arbiters.lock().unwrap_or_else(PoisonError::into_inner);
@@ -64,10 +64,10 @@ mod tests {
 
     use super::*;
 
-    async fn until(what: &str, holds: impl Fn() -> bool) {
+    async fn wait_until(goal: &str, holds: impl Fn() -> bool) {
         let end = Instant::now() + Duration::from_secs(10);
         while !holds() {
-            assert!(Instant::now() < end, "waited in vain until {what}");
+            assert!(Instant::now() < end, "timed out waiting until {goal}");
             tokio::task::yield_now().await;
         }
     }
@@ -85,18 +85,18 @@ mod tests {
                 // Ends with an error as soon as the sender is gone.
                 let _ = stuck.recv();
             });
-            until("the stuck one is noticed", || beats.hung().as_deref() == Some("stuck")).await;
+            wait_until("the stuck one is noticed", || beats.hung_arbiter().as_deref() == Some("stuck")).await;
             let noticed = beats.elapsed();
-            until("it hangs for longer", || beats.elapsed() > noticed + 5).await;
-            assert_eq!(beats.hung().as_deref(), Some("stuck"), "it is noticed for as long as it hangs");
+            wait_until("it hangs for longer", || beats.elapsed() > noticed + 5).await;
+            assert_eq!(beats.hung_arbiter().as_deref(), Some("stuck"), "the arbiter still hangs");
             drop(release);
-            until("it runs again", || beats.hung().is_none()).await;
+            wait_until("it runs again", || beats.hung_arbiter().is_none()).await;
             arbiter.stop();
         });
     }
 
     #[test]
-    fn an_arbiter_that_takes_over_the_name_of_one_that_has_ended_stands_in_its_place() {
+    fn an_arbiter_replaces_an_earlier_one_with_its_name() {
         actix_rt::System::new().block_on(async {
             let beats = Heartbeats::new(Duration::from_millis(600));
             for name in ["worker-0", "worker-1", "worker-0"] {

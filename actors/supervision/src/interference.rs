@@ -1,18 +1,18 @@
 //! Faults injected by a simulation. Before an actor is polled, the simulator may let it panic, as if at its pending
 //! await, or keep it from running for a while, as on an arbiter that hangs.
 //!
-//! All actors of a simulation run on one thread. Each has the number of the arbiter on which it would run, that of its
-//! starter, so that the actors of one arbiter can hang together.
+//! All actors of a simulation run on one thread. Each inherits a number from its starter: that of the arbiter on which
+//! it would run. So the actors of one arbiter can hang together.
 
 use std::cell::RefCell;
 use std::time::Duration;
 
-/// A fault in place of a poll of an actor.
+/// A fault that replaces a poll of an actor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interference {
-    /// It panics.
+    /// The actor panics.
     Panic,
-    /// It does not run for this long.
+    /// The actor does not run for this long.
     Hang(Duration),
 }
 
@@ -29,7 +29,7 @@ tokio::task_local! {
 
 /// Sets the faults for the actors of this thread.
 pub fn interfere_with(interfere: Interfere) {
-    INTERFERE.with_borrow_mut(|place| *place = Some(interfere));
+    INTERFERE.with_borrow_mut(|current| *current = Some(interfere));
 }
 
 /// Runs work that starts its actors on this arbiter.
@@ -47,14 +47,14 @@ pub(crate) fn arbiter() -> u32 {
     ARBITER.try_with(|arbiter| *arbiter).unwrap_or(0)
 }
 
-/// Wraps work that is done elsewhere, so that it keeps the current arbiter.
-pub(crate) fn here(work: impl FnOnce()) -> impl FnOnce() {
+/// Wraps work for another thread of execution, so that it keeps the current arbiter.
+pub(crate) fn keep_arbiter(work: impl FnOnce()) -> impl FnOnce() {
     let arbiter = arbiter();
     move || on_arbiter(arbiter, work)
 }
 
-/// Returns the fault of an actor of type `A` now.
-pub(crate) fn now<A>(arbiter: u32) -> Option<Interference> {
+/// Returns the fault for the next poll of an actor of type `A`.
+pub(crate) fn next_fault<A>(arbiter: u32) -> Option<Interference> {
     INTERFERE.with_borrow_mut(|interfere| {
         interfere.as_mut().and_then(|interfere| interfere(arbiter, std::any::type_name::<A>()))
     })

@@ -16,7 +16,7 @@ use crate::restart::ExitReason;
 pub(crate) struct Node {
     name: String,
     kind: &'static str,
-    /// True if it stands for any number of actors; having none is no failure.
+    /// True for a group, which may have any number of actors; an empty group is not down.
     group: bool,
     live: AtomicI64,
     restarts: AtomicU64,
@@ -48,7 +48,7 @@ pub struct LastPanic {
     pub count: u64,
 }
 
-/// A node as the operator sees it.
+/// A snapshot of a node, for the operator.
 #[derive(Clone, Debug)]
 pub struct NodeView {
     /// Unique among its siblings.
@@ -59,13 +59,13 @@ pub struct NodeView {
     pub state: &'static str,
     /// Live actors: 1 or 0 for a single actor, any number for a group.
     pub live: i64,
-    /// Panics of its actors since the process began, of given-up ones too, plus the times that the shard started over.
+    /// Panics of its actors since the process began, including given-up actors, plus the number of shard resets.
     pub restarts: u64,
     /// The last failure, if there was one: `panicked`, or `given_up` when the actor was not restarted.
     pub last_exit: Option<&'static str>,
     /// The last panic, if there was one.
     pub last_panic: Option<LastPanic>,
-    /// Seconds since it started or was last restarted; `None` when it is down. For a shard, its own start counts.
+    /// Seconds since the last start or restart of the node itself; `None` when it is down.
     pub age_s: Option<u64>,
     /// Requests sent and not answered yet.
     pub mailbox: usize,
@@ -111,24 +111,24 @@ impl Node {
     }
 
     /// Notes that an actor of this node has started.
-    pub(crate) fn started(&self) {
+    pub(crate) fn note_actor_started(&self) {
         self.live.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes that the node itself starts, or starts again: its single actor, or its shard.
-    pub(crate) fn began(&self) {
+    /// Notes a start or restart of the node itself: of its single actor, or of its shard.
+    pub(crate) fn note_started(&self) {
         self.history().since = Some(Instant::now());
     }
 
     /// Notes that this shard starts over because its actors keep failing.
-    pub(crate) fn started_over(&self) {
+    pub(crate) fn note_shard_reset(&self) {
         self.restarts.fetch_add(1, Ordering::Relaxed);
         self.history().last_exit = Some("panicked");
-        self.began();
+        self.note_started();
     }
 
     /// Notes that an actor of this node has panicked.
-    pub(crate) fn panicked(&self, panic: Panic) {
+    pub(crate) fn note_panic(&self, panic: Panic) {
         self.restarts.fetch_add(1, Ordering::Relaxed);
         let Panic { place, request_id } = panic;
         let mut history = self.history();
@@ -138,7 +138,7 @@ impl Node {
     }
 
     /// Notes that an actor of this node has ended.
-    pub(crate) fn ended(&self, reason: ExitReason) {
+    pub(crate) fn note_actor_ended(&self, reason: ExitReason) {
         self.live.fetch_sub(1, Ordering::Relaxed);
         if reason == ExitReason::GivenUp {
             self.history().last_exit = Some("given_up");

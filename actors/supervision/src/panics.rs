@@ -1,17 +1,17 @@
-//! The latest panic of a thread. The panic hook of the process notes its place, which is lost once the stack unwinds;
-//! the restart loop takes the note. The message of a panic may hold personal data and is not kept.
+//! The latest panic of a thread. The panic hook of the process notes the place, which is lost once the stack unwinds;
+//! the restart loop takes the note. The message of a panic may hold personal data and is not noted.
 
 use std::cell::RefCell;
 use std::panic::Location;
 use std::path::Path;
 
-/// The place of a panic that no hook has noted.
+/// Place of a panic that no hook has noted.
 const UNKNOWN: &str = "unknown";
 
-/// A panic as noted when it happens.
+/// The note of a panic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Panic {
-    /// File and line, without the folders of the machine that built it.
+    /// File and line, without the folders of the build machine.
     pub(crate) place: String,
     /// Id of the request that was being handled.
     pub(crate) request_id: Option<String>,
@@ -24,8 +24,10 @@ thread_local! {
 /// Notes the panic that is happening on this thread; for the panic hook of the process. `request_id` is the id of the
 /// request that the thread was handling.
 pub fn note_panic(location: Option<&Location<'_>>, request_id: Option<String>) {
-    let place = location
-        .map_or_else(|| UNKNOWN.to_owned(), |location| format!("{}:{}", short(location.file()), location.line()));
+    let place = location.map_or_else(
+        || UNKNOWN.to_owned(),
+        |location| format!("{}:{}", shorten_path(location.file()), location.line()),
+    );
     // A hook must not panic: the note is lost when the thread is ending.
     let _ =
         LATEST.try_with(|latest| latest.try_borrow_mut().map(|mut latest| *latest = Some(Panic { place, request_id })));
@@ -39,7 +41,7 @@ pub(crate) fn take_panic() -> Panic {
 
 /// Shortens the path of a source file: relative to the workspace, to the registry of crates, or to the compiler's
 /// sources.
-fn short(file: &str) -> &str {
+fn shorten_path(file: &str) -> &str {
     if !Path::new(file).is_absolute() {
         return file;
     }
@@ -51,10 +53,10 @@ fn short(file: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::short;
+    use super::shorten_path;
 
     #[test]
-    fn the_place_of_a_panic_names_no_folder_of_the_machine_that_built_it() {
+    fn the_place_of_a_panic_has_no_folder_of_the_build_machine() {
         for (file, expected) in [
             ("actors/src/ledger.rs", "actors/src/ledger.rs"),
             (
@@ -64,7 +66,7 @@ mod tests {
             ("/rustc/4a4ef493e3a1488c/library/core/src/cell.rs", "library/core/src/cell.rs"),
             ("/build/sakshi/target/out/made.rs", "made.rs"),
         ] {
-            assert_eq!(short(file), expected);
+            assert_eq!(shorten_path(file), expected);
         }
     }
 }

@@ -32,37 +32,37 @@ const FIRST_PAUSE: Duration = Duration::from_millis(10);
 /// Reason for the end of an actor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExitReason {
-    /// It stopped by itself or lost its last address.
+    /// The actor stopped by itself or lost its last address.
     Stopped,
-    /// It panicked more often than its budget allows.
+    /// The actor panicked more often than its budget allows.
     GivenUp,
 }
 
 /// Decides about one actor and is notified of its end.
 pub(crate) trait Supervisor: 'static {
-    /// Handles a panic of the actor. Returns the pause before its restart; with `None` it ends, and its messages are
-    /// dropped.
-    fn panicked(&self, panic: Panic) -> Option<Duration>;
-    /// Returns true if the supervisor has forgotten the actor. The actor then ends before its next message, because
-    /// another one may have its place.
+    /// Handles a panic of the actor. Returns the pause before the restart. With `None` the actor ends, and its messages
+    /// are dropped.
+    fn handle_panic(&self, panic: Panic) -> Option<Duration>;
+    /// Returns true if the supervisor has forgotten the actor. The actor then ends before its next message, because a
+    /// new actor may have its id.
     fn has_forgotten(&self) -> bool {
         false
     }
     /// Handles the end of the actor.
-    fn ended(&self, reason: ExitReason);
+    fn handle_end(&self, reason: ExitReason);
 }
 
 /// Budget of restarts within [`WINDOW`].
 #[derive(Clone, Debug)]
 pub(crate) struct RestartBudget {
-    most: usize,
+    restarts_max: usize,
     crashes: VecDeque<Instant>,
 }
 
 impl RestartBudget {
-    /// Creates a budget of at most `most` restarts within a window.
-    pub(crate) const fn new(most: usize) -> Self {
-        Self { most, crashes: VecDeque::new() }
+    /// Creates a budget of at most `restarts_max` restarts within a window.
+    pub(crate) const fn new(restarts_max: usize) -> Self {
+        Self { restarts_max, crashes: VecDeque::new() }
     }
 
     /// Counts a crash. Returns the pause before the restart, zero before the first of a window; `None` when the budget
@@ -72,7 +72,7 @@ impl RestartBudget {
         while self.crashes.front().is_some_and(|at| now.duration_since(*at) > WINDOW) {
             self.crashes.pop_front();
         }
-        if self.crashes.len() >= self.most {
+        if self.crashes.len() >= self.restarts_max {
             return None;
         }
         self.crashes.push_back(now);
@@ -83,7 +83,7 @@ impl RestartBudget {
     }
 
     /// Returns true if every crash has left the window.
-    pub(crate) fn is_at_rest(&self) -> bool {
+    pub(crate) fn has_no_recent_crash(&self) -> bool {
         self.crashes.back().is_none_or(|at| at.elapsed() > WINDOW)
     }
 }
@@ -141,7 +141,7 @@ where
             }
             let Some(running) = &mut this.running else { return Poll::Ready(()) };
             #[cfg(feature = "simulation")]
-            let interference = match interference::now::<A>(this.arbiter) {
+            let interference = match interference::next_fault::<A>(this.arbiter) {
                 Some(Interference::Hang(time)) => {
                     this.pause = Some(Box::pin(sleep(time)));
                     continue;
@@ -159,7 +159,9 @@ where
                 Ok(Poll::Ready(())) => return this.finish(ExitReason::Stopped),
                 Err(_) => {}
             }
-            let Some(pause) = this.supervisor.panicked(take_panic()) else { return this.finish(ExitReason::GivenUp) };
+            let Some(pause) = this.supervisor.handle_panic(take_panic()) else {
+                return this.finish(ExitReason::GivenUp);
+            };
             match catch_unwind(AssertUnwindSafe(|| running.restart())) {
                 Ok(true) if pause.is_zero() => {}
                 Ok(true) => this.pause = Some(Box::pin(sleep(pause))),
@@ -175,11 +177,11 @@ where
     A: Actor<Context = Context<A>> + Supervised,
     S: Supervisor,
 {
-    /// Drops the rest of the actor, which may panic once more, and reports its end.
+    /// Drops the actor, which may panic once more, and reports its end.
     fn finish(&mut self, reason: ExitReason) -> Poll<()> {
-        let left = self.running.take();
-        drop(catch_unwind(AssertUnwindSafe(|| drop(left))));
-        self.supervisor.ended(reason);
+        let running = self.running.take();
+        drop(catch_unwind(AssertUnwindSafe(|| drop(running))));
+        self.supervisor.handle_end(reason);
         Poll::Ready(())
     }
 }
@@ -202,14 +204,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_crash_counts_for_the_whole_window_and_no_longer() {
         let mut budget = RestartBudget::new(1);
-        assert!(budget.is_at_rest());
+        assert!(budget.has_no_recent_crash());
         assert_eq!(budget.spend(), Some(Duration::ZERO));
         advance(WINDOW).await;
-        assert!(!budget.is_at_rest());
+        assert!(!budget.has_no_recent_crash());
         assert_eq!(budget.spend(), None);
         advance(Duration::from_millis(1)).await;
-        assert!(budget.is_at_rest());
+        assert!(budget.has_no_recent_crash());
         assert_eq!(budget.spend(), Some(Duration::ZERO));
-        assert!(!budget.is_at_rest());
+        assert!(!budget.has_no_recent_crash());
     }
 }

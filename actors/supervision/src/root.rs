@@ -1,5 +1,5 @@
 //! The root of the tree. It restarts the actors directly under it. When that does not help, it asks the process to end,
-//! so that the init system starts a new one.
+//! so that the init system starts a new process.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,7 +37,7 @@ impl Root {
         let (escalations, receiver) = mpsc::unbounded_channel();
         let shard_resets = Arc::new(Mutex::new(RestartBudget::new(RESTARTS_MAX)));
         let node = Node::group("root", "root", 0);
-        node.began();
+        node.note_started();
         (Self { node, escalations, shard_resets }, receiver)
     }
 
@@ -52,12 +52,12 @@ impl Root {
         let root = self.clone();
         let (sender, receiver) = channel(16);
         let begin = move || {
-            node.started();
-            node.began();
+            node.note_actor_started();
+            node.note_started();
             restart::start(Context::with_receiver(receiver), make(), RootChild::new(root, node, name));
         };
         #[cfg(feature = "simulation")]
-        let begin = crate::interference::here(begin);
+        let begin = crate::interference::keep_arbiter(begin);
         arbiter.spawn_fn(begin);
         Addr::new(sender)
     }
@@ -104,21 +104,21 @@ impl RootChild {
 }
 
 impl Supervisor for RootChild {
-    fn panicked(&self, panic: Panic) -> Option<Duration> {
-        self.node.panicked(panic);
+    fn handle_panic(&self, panic: Panic) -> Option<Duration> {
+        self.node.note_panic(panic);
         metrics::counter!("sakshi_actor_restarts_total", "actor" => self.label).increment(1);
         let pause = self.budget.borrow_mut().spend();
         tracing::error!(actor.name = self.node.name(), restart.pause = ?pause, "an actor panicked");
         if pause.is_some() {
-            self.node.began();
+            self.node.note_started();
         }
         pause
     }
 
-    fn ended(&self, reason: ExitReason) {
+    fn handle_end(&self, reason: ExitReason) {
         // The node of a shard counts the shard's actors, not the shard.
         if !self.node.is_group() {
-            self.node.ended(reason);
+            self.node.note_actor_ended(reason);
         }
         if reason == ExitReason::GivenUp {
             self.root.escalate(self.node.name());

@@ -17,7 +17,7 @@ use crate::shard_actor::{Deadline, ShardActor};
 use crate::shard_failures::{ChildEnded, ShardFailures, StartOver};
 use crate::wheel::{SLICE, TICK, TIDIED_PER_TICK, TIDY_PAUSE, TIMERS_TIDIED, Wheel};
 
-/// The wheel has a timer: begin to turn it.
+/// The wheel has a timer: start to turn it.
 #[derive(Clone, Copy, Debug, Message)]
 #[rtype(result = "()")]
 struct Turn;
@@ -29,8 +29,8 @@ pub struct Shard<A: ShardActor> {
     failures: Rc<ShardFailures<A>>,
     children: Children<A>,
     wheel: Wheel<A::Id>,
-    /// True if the wheel turns, as it does while it has timers.
-    turns: bool,
+    /// True while the wheel turns, which it does while it has timers.
+    is_turning: bool,
     next_turn: Option<SpawnHandle>,
     me: Addr<Self>,
     live_max: usize,
@@ -48,13 +48,13 @@ impl<A: ShardActor> Shard<A> {
             me.clone().recipient(),
             me.clone().recipient(),
         ));
-        node.began();
+        node.note_started();
         let shard = Self {
             shared,
             failures,
             children: Children::default(),
             wheel: Wheel::default(),
-            turns: false,
+            is_turning: false,
             next_turn: None,
             me,
             live_max,
@@ -72,14 +72,14 @@ impl<A: ShardActor> Shard<A> {
         self.children.get(id)
     }
 
-    /// Returns true if as many actors live here as should. The shard itself refuses nobody.
+    /// Returns true if the shard has the maximum of live actors. The shard itself starts more if asked to.
     pub fn is_full(&self) -> bool {
         self.children.len() >= self.live_max
     }
 
     /// Starts an actor.
     pub fn start_child(&mut self, id: A::Id, actor: A) -> Addr<A> {
-        self.failures.node.started();
+        self.failures.node.note_actor_started();
         let child = restart::start(Context::new(), actor, self.failures.child(id));
         self.children.insert(id, child.clone());
         child
@@ -88,7 +88,7 @@ impl<A: ShardActor> Shard<A> {
     /// Sends [`Deadline`] to an actor at this time, if it is still live then.
     pub fn wake_at(&mut self, id: A::Id, millis: i64) {
         self.wheel.set(id, millis);
-        if !std::mem::replace(&mut self.turns, true) {
+        if !std::mem::replace(&mut self.is_turning, true) {
             self.me.do_send(Turn);
         }
     }
@@ -97,8 +97,8 @@ impl<A: ShardActor> Shard<A> {
     fn turn(&mut self, ctx: &mut Context<Self>) {
         self.tick(ctx);
         self.tidy(TIDIED_PER_TICK, ctx);
-        self.turns = !self.wheel.is_empty();
-        self.next_turn = self.turns.then(|| ctx.run_later(TICK, Self::turn));
+        self.is_turning = !self.wheel.is_empty();
+        self.next_turn = self.is_turning.then(|| ctx.run_later(TICK, Self::turn));
     }
 
     /// Wakes the actors whose deadline has come, a slice at a time.
@@ -132,10 +132,10 @@ impl<A: ShardActor> Actor for Shard<A> {
 impl<A: ShardActor> Supervised for Shard<A> {
     /// Forgets all actors: they end, and are started again when needed.
     fn restarting(&mut self, _: &mut Self::Context) {
-        self.failures.all_forgotten();
+        self.failures.note_all_forgotten();
         self.children = Children::default();
         self.wheel = Wheel::default();
-        self.turns = false;
+        self.is_turning = false;
         self.next_turn = None;
     }
 }
@@ -144,7 +144,7 @@ impl<A: ShardActor> Handler<ChildEnded<A::Id>> for Shard<A> {
     type Result = ();
 
     fn handle(&mut self, ChildEnded(id): ChildEnded<A::Id>, _: &mut Self::Context) {
-        self.children.forget_ended(&id);
+        self.children.remove_ended(&id);
     }
 }
 
@@ -152,7 +152,7 @@ impl<A: ShardActor> Handler<Turn> for Shard<A> {
     type Result = ();
 
     fn handle(&mut self, _: Turn, ctx: &mut Self::Context) {
-        // A message from before a restart may have come first.
+        // A message from before a restart may have arrived first.
         if let Some(next) = self.next_turn.replace(ctx.run_later(TICK, Self::turn)) {
             ctx.cancel_future(next);
         }
@@ -163,7 +163,7 @@ impl<A: ShardActor> Handler<StartOver> for Shard<A> {
     type Result = ();
 
     fn handle(&mut self, _: StartOver, ctx: &mut Self::Context) {
-        self.failures.node.started_over();
+        self.failures.node.note_shard_reset();
         self.restarting(ctx);
     }
 }

@@ -14,13 +14,13 @@ pub trait ShardActor: Actor<Context = Context<Self>> + Supervised + Handler<Dead
     /// Name in logs and metrics.
     const KIND: &'static str;
 
-    /// Returns a byte of the id that is as good as random.
+    /// Returns a random byte of the id.
     fn random_byte(id: &Self::Id) -> u8;
 
     /// Returns the byte that chooses the shard: of N shards, number `byte % N` serves the id.
     fn shard_byte(id: &Self::Id) -> u8;
 
-    /// Returns the time by which deadlines are judged, in milliseconds since the Unix epoch.
+    /// Returns the current time for deadlines, in milliseconds since the Unix epoch.
     fn now_millis(shared: &Self::Shared) -> i64;
 }
 

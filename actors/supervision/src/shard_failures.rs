@@ -1,8 +1,8 @@
 //! Handling of the failures of a shard's actors.
 //!
 //! An actor that panics is restarted, three times a minute at most. Then it is given up, and the next caller gets a
-//! fresh actor. After more than five given up within a minute, the shard starts over. If that does not help either, the
-//! root ends the process.
+//! fresh actor. When a shard gives up more than five actors within a minute, it starts over. If that does not help
+//! either, the root ends the process.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -18,10 +18,10 @@ use crate::restart::{ExitReason, RESTARTS_MAX, RestartBudget, Supervisor};
 use crate::root::Root;
 use crate::shard_actor::ShardActor;
 
-/// Actors that a shard gives up within a window before it starts over.
+/// Maximum actors that a shard gives up within a window before it starts over.
 const GIVEN_UP_MAX: usize = 5;
-/// Budgets kept before those without a recent crash are dropped.
-const BUDGETS_KEPT: usize = 1_024;
+/// Number of budgets at which those without a recent crash are dropped.
+const BUDGETS_MAX: usize = 1_024;
 
 /// An actor of the shard has ended.
 #[derive(Clone, Copy, Debug, Message)]
@@ -63,11 +63,11 @@ impl<A: ShardActor> ShardFailures<A> {
     }
 
     /// Notes that the shard has forgotten all actors.
-    pub(crate) fn all_forgotten(&self) {
+    pub(crate) fn note_all_forgotten(&self) {
         self.times_forgotten.update(|times| times + 1);
     }
 
-    fn child_given_up(&self, id: A::Id) {
+    fn handle_given_up(&self, id: A::Id) {
         tracing::error!(actor.kind = A::KIND, actor.id = %id, "an actor keeps failing and was given up");
         if self.given_up.borrow_mut().spend().is_some() {
             return;
@@ -95,23 +95,23 @@ impl<A: ShardActor> Supervisor for ShardChild<A> {
         self.failures.times_forgotten.get() != self.started_after
     }
 
-    fn panicked(&self, panic: Panic) -> Option<Duration> {
-        self.failures.node.panicked(panic);
+    fn handle_panic(&self, panic: Panic) -> Option<Duration> {
+        self.failures.node.note_panic(panic);
         metrics::counter!("sakshi_actor_restarts_total", "actor" => A::KIND).increment(1);
         let mut crashes = self.failures.crashes.borrow_mut();
-        if crashes.len() >= BUDGETS_KEPT {
-            crashes.retain(|_, budget| !budget.is_at_rest());
+        if crashes.len() >= BUDGETS_MAX {
+            crashes.retain(|_, budget| !budget.has_no_recent_crash());
         }
         let pause = crashes.entry(self.id).or_insert_with(|| RestartBudget::new(RESTARTS_MAX)).spend();
         tracing::error!(actor.kind = A::KIND, actor.id = %self.id, restart.pause = ?pause, "an actor panicked");
         pause
     }
 
-    fn ended(&self, reason: ExitReason) {
-        self.failures.node.ended(reason);
+    fn handle_end(&self, reason: ExitReason) {
+        self.failures.node.note_actor_ended(reason);
         self.failures.ended.do_send(ChildEnded(self.id));
         if reason == ExitReason::GivenUp {
-            self.failures.child_given_up(self.id);
+            self.failures.handle_given_up(self.id);
         }
     }
 }
@@ -126,7 +126,7 @@ mod tests {
     use crate::{Shard, ShardBounds, Shards};
 
     #[test]
-    fn of_actors_that_crash_no_more_longer_than_a_window_ago_nothing_is_kept() {
+    fn the_budget_of_an_actor_without_a_recent_crash_is_dropped() {
         in_a_system(async {
             let (root, _escalations) = Root::new();
             let shards = Shards::<Obedient>::new(
@@ -141,14 +141,14 @@ mod tests {
             let node = Node::group("shard", "registry", 10);
             let failures =
                 Rc::new(ShardFailures::<Obedient>::new(node, root, shard.clone().recipient(), shard.recipient()));
-            let crash = |id| failures.child(id).panicked(take_panic());
-            let kept = || failures.crashes.borrow().len();
+            let crash = |id| failures.child(id).handle_panic(take_panic());
+            let budgets = || failures.crashes.borrow().len();
             (0..1_000).for_each(|id| assert_eq!(crash(id), Some(Duration::ZERO)));
             advance(Duration::from_secs(61)).await;
             (1_000..1_024).for_each(|id| assert_eq!(crash(id), Some(Duration::ZERO)));
-            assert_eq!(kept(), 1_024);
-            assert!(crash(1_000).is_some_and(|pause| !pause.is_zero()), "what is recent counts");
-            assert_eq!(kept(), 24);
+            assert_eq!(budgets(), 1_024);
+            assert!(crash(1_000).is_some_and(|pause| !pause.is_zero()), "a recent crash counts");
+            assert_eq!(budgets(), 24);
         });
     }
 }

@@ -1,4 +1,4 @@
-//! The shards of a node for one kind of actor: one per worker, found by number.
+//! The shards of a node for one kind of actor: one per worker, addressed by number.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -71,7 +71,7 @@ impl<A: ShardActor> Shards<A> {
 
     /// Returns the shard that serves an id, if it has started.
     #[must_use]
-    pub fn of(&self, id: &A::Id) -> Option<Addr<Shard<A>>> {
+    pub fn shard_of(&self, id: &A::Id) -> Option<Addr<Shard<A>>> {
         self.get(self.index_of(id))
     }
 
@@ -81,13 +81,13 @@ impl<A: ShardActor> Shards<A> {
         self.nodes[index].requests().enter()
     }
 
-    /// Returns true if as many actors live in the shard at a place as should.
+    /// Returns true if the shard at a place has the maximum of live actors.
     #[must_use]
     pub fn is_full(&self, index: usize) -> bool {
         self.nodes[index].live() >= i64::try_from(self.live_max).unwrap_or(i64::MAX)
     }
 
-    /// Returns a shard byte that this shard serves; `pick` chooses which.
+    /// Returns a shard byte that this shard serves; `pick` selects one of them.
     #[must_use]
     pub fn shard_byte(&self, index: usize, pick: u64) -> u8 {
         let count = self.places.len();

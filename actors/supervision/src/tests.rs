@@ -59,10 +59,10 @@ enum Command {
 impl Handler<Command> for Obedient {
     type Result = ();
 
-    fn handle(&mut self, told: Command, ctx: &mut Self::Context) {
-        match told {
+    fn handle(&mut self, command: Command, ctx: &mut Self::Context) {
+        match command {
             Command::Answer => {}
-            Command::Panic => panic!("as it was told"),
+            Command::Panic => panic!("as commanded"),
             Command::Stop => ctx.stop(),
         }
     }
@@ -71,8 +71,8 @@ impl Handler<Command> for Obedient {
 impl Handler<Command> for Shard<Obedient> {
     type Result = ();
 
-    fn handle(&mut self, told: Command, _: &mut Self::Context) {
-        assert!(matches!(told, Command::Answer), "as it was told");
+    fn handle(&mut self, command: Command, _: &mut Self::Context) {
+        assert!(matches!(command, Command::Answer), "as commanded");
     }
 }
 
@@ -115,7 +115,7 @@ fn shards(count: usize, live: usize) -> (Arc<Shards<Obedient>>, Root, UnboundedR
     (shards, root, escalations)
 }
 
-/// Returns the first shard as the operator sees it.
+/// Returns a snapshot of the first shard.
 fn first(root: &Root) -> NodeView {
     root.view().children.swap_remove(0)
 }
@@ -146,17 +146,17 @@ fn the_first_restart_is_at_once_and_the_second_after_a_pause() {
 }
 
 #[test]
-fn an_actor_that_has_ended_leaves_its_place() {
+fn an_actor_that_has_ended_is_removed_from_its_shard() {
     in_a_system(async {
         let (shards, root, _escalations) = shards(1, 2);
         assert_eq!(shards.start_here(), Some(0));
         let shard = shards.get(0).unwrap();
-        let one = shard.send(Start(1)).await.unwrap();
+        let child = shard.send(Start(1)).await.unwrap();
         assert_eq!(shard.send(Known(vec![1, 2])).await.unwrap(), (vec![1], false));
         shard.send(Start(2)).await.unwrap();
         assert_eq!(shard.send(Known(vec![1, 2])).await.unwrap(), (vec![1, 2], true));
         assert_eq!(shards.live(), 2);
-        one.do_send(Command::Stop);
+        child.do_send(Command::Stop);
         settle().await;
         assert_eq!(shard.send(Known(vec![1, 2])).await.unwrap(), (vec![2], false));
         assert_eq!(first(&root).live, 1);
@@ -177,7 +177,7 @@ fn a_shard_that_panics_or_starts_over_forgets_its_actors() {
                 shard.send(StartOver).await.unwrap();
             }
             assert_eq!(shard.send(Known(vec![1])).await.unwrap(), (vec![], false));
-            assert!(child.send(Command::Answer).await.is_err(), "another one may have its place");
+            assert!(child.send(Command::Answer).await.is_err(), "a new actor may have its id");
             settle().await;
             let NodeView { restarts: seen, live, .. } = first(&root);
             assert_eq!((seen, live), (restarts, 0));
@@ -186,7 +186,7 @@ fn a_shard_that_panics_or_starts_over_forgets_its_actors() {
 }
 
 #[test]
-fn the_last_panic_of_any_actor_is_shown_with_its_place_its_request_and_its_count() {
+fn a_node_shows_place_request_and_count_of_its_last_panic() {
     // The process has one hook; it changes nothing for other tests.
     std::panic::set_hook(Box::new(|panic| note_panic(panic.location(), Some("order-42".to_owned()))));
     in_a_system(async {
@@ -207,7 +207,7 @@ fn the_last_panic_of_any_actor_is_shown_with_its_place_its_request_and_its_count
 }
 
 #[test]
-fn the_age_of_a_node_counts_from_its_last_restart_and_one_that_is_down_has_none() {
+fn the_age_of_a_node_counts_from_its_last_restart() {
     in_a_system(async {
         let (root, _escalations) = Root::new();
         let single = root.start(&actix_rt::Arbiter::current(), "single", "obedient", || Obedient);
@@ -223,7 +223,7 @@ fn the_age_of_a_node_counts_from_its_last_restart_and_one_that_is_down_has_none(
 }
 
 #[test]
-fn a_shard_that_keeps_panicking_is_escalated_and_counts_no_actor_of_its_own() {
+fn a_shard_that_keeps_panicking_escalates_and_does_not_count_itself() {
     in_a_system(async {
         let (shards, root, mut escalations) = shards(1, 2);
         shards.start_here();
@@ -240,7 +240,7 @@ fn a_shard_that_keeps_panicking_is_escalated_and_counts_no_actor_of_its_own() {
 }
 
 #[test]
-fn shards_may_start_over_three_times_a_minute_all_together() {
+fn all_shards_together_may_start_over_three_times_a_minute() {
     in_a_system(async {
         let (root, _escalations) = Root::new();
         assert!((0..3).all(|_| root.may_reset_shard()));
@@ -264,7 +264,7 @@ fn a_node_is_complete_when_every_shard_has_started() {
 }
 
 #[test]
-fn each_shard_has_all_bytes_that_it_serves_and_no_others() {
+fn each_shard_generates_exactly_the_bytes_that_it_serves() {
     for count in [1, 2, 3, 7, 255, 256] {
         let (shards, ..) = shards(count, 2);
         for index in 0..count {

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 /// Timers that are served before other work gets a turn.
 pub(crate) const SLICE: usize = 256;
-/// Timers looked at for ended actors before other work gets a turn: a third of a millisecond when every look misses the
+/// Timers checked for ended actors before other work gets a turn: a third of a millisecond when every check misses the
 /// processor's caches.
 pub(crate) const TIMERS_TIDIED: usize = 1_024;
-/// Number of such slices per tick while there are many such timers, and the pause between them.
+/// Slices of [`TIMERS_TIDIED`] per tick while many actors have ended, and the pause between them.
 pub(crate) const TIDIED_PER_TICK: u32 = 4;
 pub(crate) const TIDY_PAUSE: Duration = Duration::from_millis(20);
 /// The step of the wheel.
@@ -22,7 +22,7 @@ const TICK_MS: i64 = 250;
 pub(crate) struct Wheel<K> {
     buckets: BTreeMap<i64, Vec<K>>,
     len: usize,
-    /// Position at which tidying continues: a bucket, and a place in it.
+    /// Position at which tidying continues: a bucket, and an index in it.
     tidied: (i64, usize),
 }
 
@@ -44,23 +44,23 @@ impl<K> Wheel<K> {
         self.len == 0
     }
 
-    /// Returns true if enough timers may be of ended actors to make a search worth the time: more than an eighth of
+    /// Returns true if so many timers may be of ended actors that a search is worthwhile: more than an eighth of
     /// `live`, plus one slice.
     pub(crate) const fn is_untidy(&self, live: usize) -> bool {
         self.len > live + live / 8 + TIMERS_TIDIED
     }
 
-    /// Takes at most `most` ids that are due at `now`.
-    pub(crate) fn take_due(&mut self, now: i64, most: usize) -> Vec<K> {
+    /// Takes at most `limit` ids that are due at `now`.
+    pub(crate) fn take_due(&mut self, now: i64, limit: usize) -> Vec<K> {
         let mut due = Vec::new();
-        while due.len() < most {
+        while due.len() < limit {
             let Some(mut bucket) = self.buckets.first_entry() else { break };
             if bucket.key().saturating_mul(TICK_MS) > now {
                 break;
             }
             let ids = bucket.get_mut();
-            let taken = ids.len().saturating_sub(most - due.len());
-            due.extend(ids.drain(taken..));
+            let first = ids.len().saturating_sub(limit - due.len());
+            due.extend(ids.drain(first..));
             if ids.is_empty() {
                 bucket.remove();
             }
@@ -69,24 +69,24 @@ impl<K> Wheel<K> {
         due
     }
 
-    /// Looks at the next `most` ids, and drops those that are not to be kept.
-    pub(crate) fn tidy(&mut self, most: usize, keep: impl Fn(&K) -> bool) {
-        let mut left = most;
-        let (begin, mut place) = self.tidied;
+    /// Checks the next `limit` ids, and drops those for which `keep` returns false.
+    pub(crate) fn tidy(&mut self, limit: usize, keep: impl Fn(&K) -> bool) {
+        let mut checks_left = limit;
+        let (begin, mut index) = self.tidied;
         for (step, ids) in self.buckets.range_mut(begin..) {
             if *step != begin {
-                place = 0;
+                index = 0;
             }
-            while place < ids.len() {
-                if left == 0 {
-                    self.tidied = (*step, place);
+            while index < ids.len() {
+                if checks_left == 0 {
+                    self.tidied = (*step, index);
                     return;
                 }
-                left -= 1;
-                if keep(&ids[place]) {
-                    place += 1;
+                checks_left -= 1;
+                if keep(&ids[index]) {
+                    index += 1;
                 } else {
-                    ids.swap_remove(place);
+                    ids.swap_remove(index);
                     self.len -= 1;
                 }
             }
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_woken_early_and_everybody_in_time() {
+    fn ids_are_due_at_their_time_and_never_earlier() {
         let mut wheel = Wheel::default();
         let ids = ids(3);
         for (id, at) in ids.iter().zip([1_000, 1_001, 5_000]) {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn many_that_are_due_together_come_in_slices_and_none_is_lost() {
+    fn ids_that_are_due_together_come_in_slices_and_none_is_lost() {
         let mut wheel = Wheel::default();
         let all = ids(1_000);
         all.iter().for_each(|id| wheel.set(*id, 10));
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn tidying_drops_only_those_that_ended() {
+    fn tidying_drops_only_ended_ids() {
         let mut wheel = Wheel::default();
         let ids = ids(10);
         for (index, id) in ids.iter().enumerate() {
@@ -166,26 +166,26 @@ mod tests {
     }
 
     #[test]
-    fn no_round_of_tidying_looks_at_more_than_it_may_however_full_a_bucket_is() {
+    fn a_round_of_tidying_checks_a_bounded_number_of_ids() {
         let mut wheel = Wheel::default();
         let ids = ids(1_000);
         ids.iter().for_each(|id| wheel.set(*id, 250));
         let (kept, ended) = ids.split_at(300);
         let kept: HashSet<_> = kept.iter().collect();
         for _ in 0..10 {
-            let looks = Cell::new(0);
+            let checks = Cell::new(0);
             wheel.tidy(100, |id| {
-                looks.set(looks.get() + 1);
+                checks.set(checks.get() + 1);
                 kept.contains(id)
             });
             assert_eq!(looks.get(), 100);
         }
         let due = wheel.take_due(250, 1_000);
-        assert!(due.len() == kept.len() && due.iter().all(|id| !ended.contains(id)), "each was looked at once");
+        assert!(due.len() == kept.len() && due.iter().all(|id| !ended.contains(id)), "each was checked once");
     }
 
     #[test]
-    fn an_eighth_and_one_look_of_timers_for_nobody_is_not_yet_untidy() {
+    fn a_wheel_may_have_an_eighth_and_one_slice_of_ended_timers() {
         let mut wheel = Wheel::default();
         ids(16 + 2 + 1_024).iter().for_each(|id| wheel.set(*id, 250));
         assert!(!wheel.is_untidy(16));
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wheel_is_untidy_while_many_of_its_timers_are_for_nobody() {
+    fn a_wheel_is_untidy_while_many_of_its_timers_are_of_ended_actors() {
         let mut wheel = Wheel::default();
         let ids = ids(3_000);
         ids.iter().for_each(|id| wheel.set(*id, 250));

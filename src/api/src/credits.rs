@@ -25,7 +25,7 @@ pub(crate) async fn balance(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
-    Query::of(request.query_string()).finish()?;
+    Query::parse(request.query_string()).finish()?;
     let balance = service.store.balance(caller.client).await?.ok_or(ServiceError::NotFound("client"))?;
     Ok(HttpResponse::Ok().json(Balance { balance }))
 }
@@ -50,7 +50,7 @@ pub(crate) async fn statement(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
-    let mut query = Query::of(request.query_string());
+    let mut query = Query::parse(request.query_string());
     let (page, from, to) = (query.page(), query.time("from"), query.time("to"));
     query.finish()?;
     let found = sakshi_service::statement::statement(&service.store, &caller.client, page, from, to).await?;

@@ -4,7 +4,7 @@
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 use sakshi_service::Service;
-use sakshi_service::authority_answers::Counted;
+use sakshi_service::authority_answers::AnswerCounts;
 use sakshi_service::status::{Status, Webhooks, status};
 use sakshi_web::authenticated::Authenticated;
 use sakshi_web::error::ApiError;
@@ -30,9 +30,9 @@ pub(crate) async fn show(
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     rates.polls.count(&request, &caller.app.app_id)?;
-    Query::of(request.query_string()).finish()?;
+    Query::parse(request.query_string()).finish()?;
     let Status { authority, upstreams, webhooks } = status(&service, &caller).await?;
-    let Counted { answers, service_down, http_errors, last_at } = authority;
+    let AnswerCounts { answers, service_down, http_errors, last_at } = authority;
     let Webhooks { delivered, failed, waiting } = webhooks;
     let upstream =
         |(kind, [answered, failed]): (&str, [u64; 2])| UpstreamStatus { kind: kind.to_owned(), answered, failed };

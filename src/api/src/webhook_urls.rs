@@ -48,7 +48,7 @@ pub(crate) async fn list(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
-    Query::of(request.query_string()).finish()?;
+    Query::parse(request.query_string()).finish()?;
     let urls = service.store.webhook_urls(caller.app.app_id.clone()).await?.ok_or(ServiceError::Unauthorized)?;
     let data = urls.iter().map(|(api_type, url)| WebhookSetting { api_type, webhook_url: Some(url.clone()) }).collect();
     Ok(HttpResponse::Ok().json(WebhookSettings { success: Always, data }))

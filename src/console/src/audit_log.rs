@@ -40,7 +40,7 @@ struct AuditFilters {
 
 impl AuditFilters {
     fn of(query: &str) -> Result<Self, ApiError> {
-        let mut query = Query::of(query);
+        let mut query = Query::parse(query);
         let mut text = |name| query.text(name).unwrap_or_default();
         let (operator, operation, id) = (text("operator"), text("operation"), text("id"));
         let before = query.number(&["before"], 0..=u64::MAX, 0);
@@ -169,9 +169,9 @@ fn row(number: u64, entry: &Map<String, Value>) -> Vec<Cell> {
 /// # Errors
 /// Nobody has signed in, or the store is unavailable.
 pub(crate) async fn verify(staff: Staff, request: HttpRequest) -> Result<HttpResponse, ConsoleError> {
-    let mut query = Query::of(request.query_string());
+    let mut query = Query::parse(request.query_string());
     let number = query.number(&["after"], 0..=u64::MAX, 0);
-    let hash = query.parsed("hash", |text| text.parse().ok(), "must be a hash of 64 hexadecimal digits");
+    let hash = query.parse_with("hash", |text| text.parse().ok(), "must be a hash of 64 hexadecimal digits");
     query.finish()?;
     let first = AuditHead { number, hash: hash.unwrap_or(AuditHead::NONE.hash) };
     let head = staff.api.store.audit_head().await?;

@@ -32,7 +32,7 @@ const EVENTS_SHOWN: u32 = 20;
 /// # Errors
 /// Nobody has signed in, or the store is unavailable.
 pub(crate) async fn list(staff: Staff, request: HttpRequest) -> Result<HttpResponse, ConsoleError> {
-    let mut query = Query::of(request.query_string());
+    let mut query = Query::parse(request.query_string());
     let number = query.number(&["page"], 1..=u32::MAX, 1);
     query.finish()?;
     let found = newest(number, |page| staff.api.store.list_clients(page)).await?;

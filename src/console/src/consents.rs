@@ -28,7 +28,7 @@ const AHEAD: Duration = Duration::from_secs(24 * 3_600);
 /// 404 for an unknown client.
 pub(crate) async fn show(staff: Staff, path: Path<String>, request: HttpRequest) -> Result<HttpResponse, ConsoleError> {
     let id: ClientId = path.parse().map_err(|_| ServiceError::NotFound("client"))?;
-    let mut query = Query::of(request.query_string());
+    let mut query = Query::parse(request.query_string());
     let week = query.number(&["week"], 0..=i64::from(u32::MAX), 0);
     let number = query.number(&["number"], 0..=i64::MAX.cast_unsigned(), 0);
     query.finish()?;

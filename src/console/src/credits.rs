@@ -27,7 +27,7 @@ const SHAPE: &[(&str, Kind)] = &[("amount", Kind::Whole)];
 /// 404 for an unknown client.
 pub(crate) async fn show(staff: Staff, path: Path<String>, request: HttpRequest) -> Result<HttpResponse, ConsoleError> {
     let id = path.parse().map_err(|_| ServiceError::NotFound("client"))?;
-    let mut query = Query::of(request.query_string());
+    let mut query = Query::parse(request.query_string());
     let number = query.number(&["page"], 1..=u32::MAX, 1);
     query.text("done");
     query.finish()?;

@@ -19,7 +19,7 @@ use crate::view::{Part, View};
 /// # Errors
 /// Nobody has signed in, or the store is unavailable.
 pub(crate) async fn find(staff: Staff, request: HttpRequest) -> Result<HttpResponse, ConsoleError> {
-    let mut query = Query::of(request.query_string());
+    let mut query = Query::parse(request.query_string());
     let id = query.text("id").unwrap_or_default();
     query.finish()?;
     if let Some(path) = page_of(&staff, &id).await? {

@@ -32,7 +32,11 @@ static BEGUN: SessionCookie = SessionCookie {
 
 impl Attempt {
     fn of(id: &SessionId) -> Self {
-        Self { state: id.derived("state"), nonce: id.derived("nonce"), verifier: id.derived("verifier") }
+        Self {
+            state: id.derive_secret("state"),
+            nonce: id.derive_secret("nonce"),
+            verifier: id.derive_secret("verifier"),
+        }
     }
 }
 
@@ -83,10 +87,10 @@ pub(crate) async fn back(
     console: Data<Console>,
 ) -> Result<HttpResponse, ConsoleError> {
     let provider = provider(&console)?;
-    let mut query = Query::of(request.query_string());
+    let mut query = Query::parse(request.query_string());
     let (code, state, issuer, error) =
         (query.text("code"), query.text("state"), query.text("iss"), query.text("error"));
-    let id = BEGUN.of(&request);
+    let id = BEGUN.session_id(&request);
     let attempt = id.as_ref().map(Attempt::of).filter(|attempt| state.as_deref() == Some(&attempt.state));
     // A provider that names itself (RFC 9207) must be the one that was asked.
     let is_issuer = issuer.is_none_or(|issuer| issuer == provider.settings.issuer);
@@ -101,7 +105,7 @@ pub(crate) async fn back(
             "This sign-in was not begun here, or too long ago. Begin again.".to_owned(),
         ),
     };
-    Ok(with_cookie(answer, &BEGUN.none(is_secure(&request, &console))))
+    Ok(with_cookie(answer, &BEGUN.removal(is_secure(&request, &console))))
 }
 
 async fn enter(

@@ -92,7 +92,7 @@ pub(crate) async fn open(
     sign_in: SignIn,
     lifetime: Duration,
 ) -> Result<String, ConsoleError> {
-    if let Some(before) = COOKIE.of(request) {
+    if let Some(before) = COOKIE.session_id(request) {
         api.store.end_console_session(before.digest()).await?;
     }
     let id = COOKIE.mint().ok_or_else(|| ApiError::internal("the system has no randomness"))?;
@@ -108,7 +108,7 @@ pub(crate) async fn leave(submitted: Submitted) -> Result<HttpResponse, ConsoleE
     let Submitted { staff, .. } = submitted;
     staff.api.store.end_console_session(staff.session.digest).await?;
     tracing::info!("console session ended");
-    Ok(with_cookie(redirect("/console/sign-in?out=1"), &COOKIE.none(is_secure(&staff.request, &staff.console))))
+    Ok(with_cookie(redirect("/console/sign-in?out=1"), &COOKIE.removal(is_secure(&staff.request, &staff.console))))
 }
 
 /// Returns true if the browser speaks TLS, with this listener or with a proxy. A client that only claims so gets a

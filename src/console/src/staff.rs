@@ -43,7 +43,7 @@ impl Staff {
         let missing = || ApiError::internal("the console is not configured");
         let api = request.app_data::<Data<InternalDeps>>().cloned().ok_or_else(missing)?;
         let console = request.app_data::<Data<Console>>().cloned().ok_or_else(missing)?;
-        let id = COOKIE.of(request).ok_or(ConsoleError::SignIn { ended: false })?;
+        let id = COOKIE.session_id(request).ok_or(ConsoleError::SignIn { ended: false })?;
         let session = api.store.load_console_session(id.digest()).await?.ok_or(ConsoleError::SignIn { ended: true })?;
         let Some(who) = inside::recognise(request, &api, &session.sign_in).await? else {
             api.store.end_console_session(id.digest()).await?;

@@ -45,7 +45,7 @@ impl Form {
 
     /// Builds the fields of a request.
     pub(crate) fn sent(&self, shape: &[(&str, Kind)]) -> Sent {
-        form::sent(self.pairs.iter(), shape)
+        form::request_fields(self.pairs.iter(), shape)
     }
 
     /// Returns the problems, in sentences.
@@ -104,7 +104,7 @@ fn read(request: &HttpRequest, payload: &mut Payload) -> impl Future<Output = Re
         match boundary {
             Some(boundary) => with_files(&boundary, &body)
                 .ok_or_else(|| ApiError::MalformedBody("The form cannot be read.".to_owned())),
-            None => Ok(Form { pairs: form::read(&body), ..Form::default() }),
+            None => Ok(Form { pairs: form::parse(&body), ..Form::default() }),
         }
     }
 }
@@ -144,7 +144,7 @@ impl FromRequest for Submitted {
             let staff = Staff::extract(&request).await?;
             let mut form = form?;
             let token = form.take(CSRF_FIELD);
-            if staff.csrf_token.is(&token) { Ok(Self { staff, form }) } else { Err(ConsoleError::ForeignForm) }
+            if staff.csrf_token.matches(&token) { Ok(Self { staff, form }) } else { Err(ConsoleError::ForeignForm) }
         })
     }
 }

@@ -15,7 +15,7 @@ use sakshi_service::ServiceError;
 use sakshi_store::{CompletedRecord, TransactionRecord, TransactionSummary};
 use sakshi_web::delivery::advice;
 use sakshi_web::html::form_page;
-use sakshi_web::when::{When, lasted};
+use sakshi_web::when::{When, format_duration};
 use sakshi_web::why::why;
 
 use crate::error::ConsoleError;
@@ -144,7 +144,7 @@ fn answer(record: &TransactionRecord, code: Option<&str>) -> Step {
                 another transaction.",
         ),
         TransactionRecord::Completed(record) => {
-            let took = lasted(record.verified_at.since(record.opened.opened_at));
+            let took = format_duration(record.verified_at.since(record.opened.opened_at));
             match (record.passed, record.refused) {
                 (true, _) => Step::new("good", record.verified_at, format!("The person was verified, after {took}.")),
                 (false, Some(refused)) => {

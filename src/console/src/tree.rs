@@ -8,7 +8,7 @@ use actix_web::http::{Method, StatusCode};
 use askama::Template;
 use askama::filters::HtmlSafe;
 use sakshi_service::ServiceError;
-use sakshi_web::event_stream::{Next, STATE_INTERVAL, stream_of};
+use sakshi_web::event_stream::{Next, STATE_INTERVAL, stream_response};
 use sakshi_web::html::{form_page, private};
 use sakshi_web::when::When;
 use sakshi_wire::operator::nodes::{NodeFigures, NodeState, NodesResponse, ReceiverQueue};
@@ -282,7 +282,7 @@ pub(crate) async fn live(staff: StreamStaff) -> Result<HttpResponse, ConsoleErro
     let is_shared = staff.api.store.is_shared();
     let mut shown = State { html: drawn(&staff, is_shared).await };
     let (first, drain) = (Next::State(shown.clone()), staff.console.drain.clone());
-    Ok(stream_of(&drain, place, &first, async move || {
+    Ok(stream_response(&drain, place, &first, async move || {
         let repeat = Instant::now() + STATE_INTERVAL;
         loop {
             sleep(LOOK).await;

@@ -11,7 +11,7 @@ use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::TransactionStatus;
 use sakshi_service::ServiceError;
 use sakshi_service::deliveries::ORDERS_MAX;
-use sakshi_service::verifications::{Filter, LISTED, list_of_client, reference as own_reference};
+use sakshi_service::verifications::{Filter, LISTED_MAX, list_of_client, reference as own_reference};
 use sakshi_store::TransactionSummary;
 use sakshi_web::delivery::advice;
 use sakshi_web::field::Field;
@@ -159,13 +159,13 @@ pub(crate) async fn verifications(
     request: HttpRequest,
 ) -> Result<HttpResponse, ConsoleError> {
     let id: ClientId = path.parse().map_err(|_| ServiceError::NotFound("client"))?;
-    let mut query = Query::of(request.query_string());
+    let mut query = Query::parse(request.query_string());
     let (reference, before) = (query.text("reference"), query.number(&["before"], 0..=u64::MAX, 0));
     query.finish()?;
     let client = client_of(&staff, &id).await?;
     let filter = Filter { text: reference.clone(), ..Filter::default() };
     let before = (before > 0).then_some(before);
-    let listing = list_of_client(&staff.api.store, &id, kept_since(&staff), &filter, before, LISTED).await?;
+    let listing = list_of_client(&staff.api.store, &id, kept_since(&staff), &filter, before, LISTED_MAX).await?;
     let row = |found: TransactionSummary| {
         let (class, label) = match found.status {
             TransactionStatus::Pending => ("pending", "waiting"),

@@ -15,7 +15,7 @@ use sakshi_service::ServiceError;
 use sakshi_store::PageRequest;
 use sakshi_web::body;
 use sakshi_web::error::ApiError;
-use sakshi_web::query::{next_page, page_of};
+use sakshi_web::query::{next_page, parse_page};
 use sakshi_wire::{Body, Describe, Sent};
 
 use super::InternalDeps;
@@ -84,7 +84,7 @@ impl FromRequest for Paged {
     type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        ready(page_of(request.query_string()).map(|page| Self { page, path: request.path().to_owned() }))
+        ready(parse_page(request.query_string()).map(|page| Self { page, path: request.path().to_owned() }))
     }
 }
 

@@ -16,10 +16,8 @@ use super::arguments::Id;
 use super::bearer::{Operator, who};
 use super::credits::{REFERENCE_REUSED, balance_of, move_credits};
 
-pub(super) const SECOND_PERSON: ServiceError = ServiceError::Conflict {
-    code: "second_person_required",
-    message: "Another operator must confirm this; the one who asked for it cannot.",
-};
+pub(super) const SECOND_PERSON: ServiceError =
+    ServiceError::Conflict { code: "second_person_required", message: "Another operator must confirm this request." };
 pub(super) const DECIDED: ServiceError =
     ServiceError::Conflict { code: "already_decided", message: "This request was confirmed or refused before." };
 

@@ -34,20 +34,20 @@ const SHARED: [SharedRefusal; 3] = [
         status: "401",
         name: "Unauthorized",
         description: "The Authorization header has no token, or one that is not good for this operation.",
-        meets: is_secured,
+        applies_to: is_secured,
     },
     SharedRefusal {
         status: "403",
         name: "Forbidden",
         description: "The role of the operator is not one of `x-roles`.",
-        meets: is_for_some,
+        applies_to: is_for_some,
     },
     SharedRefusal {
         status: "429",
         name: "TooManyLogins",
         description: "The token is not good, and too many from this address were not within a minute. Retry after \
             `Retry-After` seconds.",
-        meets: is_secured,
+        applies_to: is_secured,
     },
 ];
 

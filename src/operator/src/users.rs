@@ -68,7 +68,7 @@ pub(super) async fn patch(
     let patch = UserPatch { role: asked.role.0, disabled: asked.disabled.0 };
     let before = load(&deps, id.clone()).await?;
     let user = deps.store.patch_user(id, patch, deps.clock.now()).await?.ok_or(ServiceError::NotFound("user"))?;
-    for action in users::changes(&before, &user) {
+    for action in users::logged_changes(&before, &user) {
         log(&deps, &request, user.client_id.clone(), action, Some(Subject::User(user.user_id.clone()))).await?;
     }
     tracing::info!(user.id = %user.user_id, user.role = user.role.as_str(),

@@ -11,23 +11,23 @@ use std::time::{Duration, Instant};
 use sakshi_domain::limits::WEBHOOK_RESPONSE_BYTES_MAX;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Maximum number of bytes of an answer's headers; with more, its stream is reset.
-pub(crate) const HEADERS_MAX: u32 = 64 * 1_024;
-/// Bytes that a receiver may send in addition to its answers: settings, window updates, pings.
+/// Maximum bytes of a response's headers; a stream with more is reset.
+pub(crate) const HEADERS_BYTES_MAX: u32 = 64 * 1_024;
+/// Bytes that a receiver may send in addition to its responses: settings, window updates, pings.
 const BASE_ALLOWANCE: i64 = 256 * 1_024;
-/// Bytes that it may send for each request: headers, the part of a body that is read, and what may be
-/// in flight when reading stops, in frames.
-const PER_REQUEST: i64 = (HEADERS_MAX as usize + 2 * WEBHOOK_RESPONSE_BYTES_MAX + 64 * 1_024) as i64;
+/// Bytes that a receiver may send for each request: headers, the part of the body that is read, and frames that may be
+/// in flight when reading stops.
+const ALLOWANCE_PER_REQUEST: i64 = (HEADERS_BYTES_MAX as usize + 2 * WEBHOOK_RESPONSE_BYTES_MAX + 64 * 1_024) as i64;
 /// The largest allowance that can accumulate.
-const ALLOWANCE_MAX: i64 = BASE_ALLOWANCE + 64 * PER_REQUEST;
+const ALLOWANCE_MAX: i64 = BASE_ALLOWANCE + 64 * ALLOWANCE_PER_REQUEST;
 
 /// Observed activity of a connection. Every user of the connection holds a reference.
 #[derive(Debug)]
 pub(crate) struct Activity {
     began: Instant,
-    /// Bytes that were handed to TLS, or may have been.
+    /// Bytes that were, or may have been, handed to TLS.
     written: AtomicU64,
-    /// Milliseconds from the beginning to the last read.
+    /// Milliseconds from `began` to the last read.
     last_read: AtomicU64,
     /// Bytes that the receiver may still send.
     allowance: AtomicI64,
@@ -41,7 +41,7 @@ impl Activity {
         Arc::new(Self { began: Instant::now(), written, last_read, allowance, write_failed })
     }
 
-    /// Builds the activity of a connection of this age on which nothing was read.
+    /// Builds the activity of a connection of this age that has read nothing.
     #[cfg(test)]
     pub(crate) fn aged(age: Duration) -> Arc<Self> {
         let mut activity = Self::new();
@@ -72,9 +72,9 @@ impl Activity {
     /// Raises the allowance, because a request is about to be sent.
     pub(crate) fn add_request(&self) {
         // The closure never returns `None`, so this cannot fail.
-        let _ = self
-            .allowance
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some((left + PER_REQUEST).min(ALLOWANCE_MAX)));
+        let _ = self.allowance.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+            Some((left + ALLOWANCE_PER_REQUEST).min(ALLOWANCE_MAX))
+        });
     }
 
     fn record_read(&self, bytes: usize) -> io::Result<()> {
@@ -82,14 +82,14 @@ impl Activity {
         self.last_read.store(now, Ordering::Relaxed);
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
         let left = self.allowance.fetch_sub(bytes, Ordering::Relaxed);
-        if left < bytes { Err(io::Error::other("the receiver sends more than it was asked for")) } else { Ok(()) }
+        if left < bytes { Err(io::Error::other("the receiver sends more than the requests allow")) } else { Ok(()) }
     }
 }
 
 /// A connection whose activity is recorded.
 ///
-/// After a failed write it can still be read, so that everything the receiver sent before it closed the connection is
-/// seen. Above all, that shows the requests it did not process. HTTP/2 would give up at once.
+/// After a failed write, reading continues until the end, because the receiver may have named the requests that it did
+/// not process. HTTP/2 alone would give up at once.
 #[derive(Debug)]
 pub(crate) struct TrackedIo<Io> {
     io: Io,
@@ -121,7 +121,8 @@ impl<Io: AsyncRead + Unpin> AsyncRead for TrackedIo<Io> {
     }
 }
 
-/// Vectored writes are not offered: so small bodies are written together with their headers, many requests at a time.
+/// Vectored writes are not offered, so that small bodies are written together with their headers, many requests at a
+/// time.
 impl<Io: AsyncWrite + Unpin> AsyncWrite for TrackedIo<Io> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         if self.activity.write_failed() {
@@ -178,16 +179,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_sent_before_the_close_is_read_although_writing_fails() {
+    async fn bytes_sent_before_the_close_are_read_although_writing_fails() {
         let activity = Activity::new();
         let mut tracked = TrackedIo::new(Closed(b"last words"), Arc::clone(&activity));
         let before = activity.written();
         tracked.write_all(b"request").await.unwrap();
         tracked.flush().await.unwrap();
-        assert!(activity.write_failed() && activity.written() > before, "what was tried may have been sent");
+        assert!(activity.write_failed() && activity.written() > before, "the attempted bytes may have been sent");
         let after = activity.written();
         tracked.write_all(b"another").await.unwrap();
-        assert_eq!(activity.written(), after, "what was not tried was not");
+        assert_eq!(activity.written(), after, "later bytes are not attempted");
         let mut read = String::new();
         tracked.read_to_string(&mut read).await.unwrap();
         assert_eq!(read, "last words");
@@ -195,14 +196,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_receiver_may_send_what_it_is_asked_for_and_a_little_more() {
+    async fn a_receiver_may_send_the_base_allowance_and_an_allowance_per_request() {
         let activity = Activity::new();
         let mut bytes = BASE_ALLOWANCE;
         assert!(activity.record_read(usize::try_from(bytes).unwrap()).is_ok() && activity.record_read(1).is_err());
         for requests in [1, 64, 1_000] {
             let activity = Activity::new();
             (0..requests).for_each(|_| activity.add_request());
-            bytes = (BASE_ALLOWANCE + requests * PER_REQUEST).min(ALLOWANCE_MAX);
+            bytes = (BASE_ALLOWANCE + requests * ALLOWANCE_PER_REQUEST).min(ALLOWANCE_MAX);
             assert!(
                 activity.record_read(usize::try_from(bytes).unwrap()).is_ok() && activity.record_read(1).is_err(),
                 "{requests}"

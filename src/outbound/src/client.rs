@@ -1,15 +1,15 @@
 //! The one attempt to deliver a webhook (specification, "Delivery rules").
 //!
 //! An HTTP/1.1 connection carries one request. If the receiver closed a reused connection just as the request is sent,
-//! the delivery would be lost, because it is never repeated. HTTP/2 says which requests were not processed, so its
+//! the delivery would be lost, because it is never repeated. HTTP/2 names the requests that were not processed, so its
 //! connections carry many. Redirects are not followed. The status alone decides the result, whatever happens to the
-//! body.
+//! response body.
 //!
 //! A request is sent again, until its time is over, only when it provably did not reach the receiver's application.
 //! Either this machine has no file descriptor, port or memory for a connection, or HTTP/2 says that the request was not
 //! processed.
 //!
-//! An attempt waits for no name server: [`SendWebhook::resolves`] does before it begins.
+//! An attempt does not wait for name servers: [`SendWebhook::resolves`] waits for them before the attempt.
 
 use std::fmt::Debug;
 use std::pin::Pin;
@@ -43,18 +43,18 @@ use crate::tls_runtime::TlsRuntime;
 use crate::tunnel;
 
 /// The first pause between two tries; it doubles each time.
-const PAUSE: Duration = Duration::from_millis(50);
+const PAUSE_FIRST: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// Number of times that an unprocessed request is sent again without a pause, over another connection.
 const IMMEDIATE_RETRIES: u32 = 3;
-/// Size in bytes above which a body gets an HTTP/2 connection of its own. While the receiver does not read it, it fills
+/// Size in bytes above which a body gets an HTTP/2 connection of its own. A body that the receiver does not read fills
 /// the flow-control window that all requests of a connection share (RFC 9113 §6.9.2).
 const SHARED_BYTES_MAX: usize = 32 * 1_024;
 
 /// Options of the webhook client.
 #[derive(Clone, Debug)]
 pub struct WebhookClientOptions {
-    /// True if non-public addresses may be connected to.
+    /// True to allow connections to non-public addresses.
     pub allow_private: bool,
     /// Limit on connection and TLS handshake together.
     pub connect_timeout: Duration,
@@ -64,7 +64,7 @@ pub struct WebhookClientOptions {
     pub egress: Egress,
 }
 
-/// Sender that makes the one attempt of a webhook.
+/// Sender of webhooks, which makes one attempt each.
 pub trait SendWebhook: Debug + Send + Sync + 'static {
     /// Waits until the receiver's name resolves or fails for good. Returns `false` when this installation's resolver
     /// has failed until [`WEBHOOK_RESOLUTION_MAX`] after `since`, or until an attempt's time has passed since then.
@@ -88,7 +88,7 @@ pub struct WebhookClient {
 struct Sender {
     policy: AddressPolicy,
     resolver: GuardedResolver,
-    /// For the proxy, which the operator chose: any address may be connected to.
+    /// Resolver for the proxy. The operator chose the proxy, so any address is allowed.
     proxy_resolver: GuardedResolver,
     egress: Egress,
     tls: Tls,
@@ -103,7 +103,7 @@ impl SendWebhook for WebhookClient {
         let until = since + sender.total_timeout.min(WEBHOOK_RESOLUTION_MAX);
         match Url::parse(origin) {
             Ok(url) if sender.policy.permits_host(&url) => async move { sender.resolves(&url, until).await }.boxed(),
-            // Its attempt sends nothing.
+            // The attempt will send nothing.
             _ => ready(true).boxed(),
         }
     }
@@ -117,12 +117,12 @@ impl WebhookClient {
     /// Builds a client.
     ///
     /// # Errors
-    /// TLS cannot be set up.
+    /// [`ClientError`] when TLS cannot be set up.
     pub fn new(options: &WebhookClientOptions) -> Result<Self, ClientError> {
-        Self::resolving(options, GuardedResolver::new(AddressPolicy { allow_private: options.allow_private }))
+        Self::with_resolver(options, GuardedResolver::new(AddressPolicy { allow_private: options.allow_private }))
     }
 
-    fn resolving(options: &WebhookClientOptions, resolver: GuardedResolver) -> Result<Self, ClientError> {
+    fn with_resolver(options: &WebhookClientOptions, resolver: GuardedResolver) -> Result<Self, ClientError> {
         let sender = Arc::new(Sender {
             policy: AddressPolicy { allow_private: options.allow_private },
             resolver,
@@ -136,8 +136,8 @@ impl WebhookClient {
         Ok(Self { sender, tls_runtime: Arc::default() })
     }
 
-    /// Makes the attempt. Its duration ends with the status or the failure. Dropping the future closes the
-    /// connection or resets the stream.
+    /// Makes the attempt. Its duration ends with the status or the failure. Dropping the future closes the connection
+    /// or resets the stream.
     pub async fn attempt(&self, url: &WebhookUrl, body: Bytes) -> Attempt {
         let started = Instant::now();
         let Ok(url) = Url::parse(url.as_str()) else {
@@ -146,7 +146,7 @@ impl WebhookClient {
         if !self.sender.policy.permits_host(&url) {
             return Attempt::unanswered(DeliveryOutcome::Blocked, FailureReason::Blocked, None, elapsed_ms(started));
         }
-        let Some(target) = Target::of(url) else {
+        let Some(target) = Target::parse(url) else {
             return Attempt::unanswered(DeliveryOutcome::Broken, FailureReason::Unknown, None, elapsed_ms(started));
         };
         let sender = Arc::clone(&self.sender);
@@ -168,27 +168,28 @@ fn elapsed_ms(started: Instant) -> u32 {
     u32::try_from(started.elapsed().as_millis()).unwrap_or(u32::MAX)
 }
 
-/// Does one part of an attempt, until its time is over. A webhook that was not sent by then is not `timed_out`.
+/// Runs one part of an attempt, until `until`. A webhook that was not sent by then is not `timed_out`.
 async fn within<T>(
     until: Deadline,
     part: AttemptPart,
     step: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
-    let late = if part == AttemptPart::Answer { DeliveryOutcome::TimedOut } else { DeliveryOutcome::Unreachable };
-    timeout_at(until, step).await.unwrap_or(Err(Failure::Ended(late, FailureReason::TimedOut, part)))
+    let timeout_outcome =
+        if part == AttemptPart::Answer { DeliveryOutcome::TimedOut } else { DeliveryOutcome::Unreachable };
+    timeout_at(until, step).await.unwrap_or(Err(Failure::Ended(timeout_outcome, FailureReason::TimedOut, part)))
 }
 
 impl Sender {
     async fn resolves(&self, url: &Url, until: Deadline) -> bool {
         let is_direct = || Uri::try_from(url.as_str()).is_ok_and(|uri| self.egress.proxy_for(&uri).is_none());
         match url.host() {
-            Some(Host::Domain(name)) if is_direct() => self.resolver.answers(name, until).await,
+            Some(Host::Domain(name)) if is_direct() => self.resolver.wait_for_answer(name, until).await,
             _ => true,
         }
     }
 
     async fn attempt(self: Arc<Self>, target: Target, body: Bytes, started: Instant) -> Attempt {
-        let (mut pause, mut immediate_retries) = (PAUSE, IMMEDIATE_RETRIES);
+        let (mut pause, mut immediate_retries) = (PAUSE_FIRST, IMMEDIATE_RETRIES);
         let end = Deadline::from_std(started) + self.total_timeout;
         loop {
             let failure = match self.exchange(&target, body.clone(), end).await {
@@ -281,9 +282,8 @@ impl Sender {
                 .await
                 .map_err(|error| if is_exhaustion(&error) { Failure::Local } else { tunnel::NO_TUNNEL })
         };
-        let late = |_| tunnel::NO_TUNNEL;
-        let stream = timeout_at(until, connecting).await.map_err(late)??;
-        // A receiver that does not answer its proxy is late as well.
+        let stream = timeout_at(until, connecting).await.map_err(|_| tunnel::NO_TUNNEL)??;
+        // The proxy itself may wait for a receiver that does not answer.
         within(until, AttemptPart::Proxy, tunnel::open(stream, proxy, target)).await
     }
 
@@ -303,19 +303,19 @@ impl Sender {
         let (stream, protocol) = within(until, AttemptPart::Tls, handshake).await?;
         match protocol {
             Protocol::Http1 => {
-                connecting.http1();
+                connecting.finish_with_http1();
                 Ok(TlsConnection::Http1(Box::new(stream)))
             }
             Protocol::Http2 => {
                 let settings = async { Ok(http2::handshake(stream).await) };
                 match within(until, AttemptPart::Connection, settings).await? {
                     Ok(http2::Handshake { requests, activity, connection }) => {
-                        let (slot, pool) = connecting.http2(requests, Arc::clone(&activity));
+                        let (slot, pool) = connecting.finish_with_http2(requests, Arc::clone(&activity));
                         tokio::spawn(http2::drive(connection, activity, pool, slot.id));
                         Ok(TlsConnection::Http2(slot))
                     }
                     Err(_) => {
-                        connecting.failed();
+                        connecting.finish_with_failure();
                         Err(Failure::Unprocessed)
                     }
                 }
@@ -324,7 +324,7 @@ impl Sender {
     }
 }
 
-/// Failure of a host name that has no address.
+/// The failure for a host name without an address.
 const UNRESOLVED: Failure = Failure::Ended(DeliveryOutcome::Unresolved, FailureReason::Dns, AttemptPart::Name);
 
 /// Returns the addresses of a host, with any port.
@@ -348,7 +348,7 @@ mod tests {
 
     use super::*;
 
-    fn failing(total_timeout: Duration) -> WebhookClient {
+    fn client_with_failing_resolver(total_timeout: Duration) -> WebhookClient {
         let options = WebhookClientOptions {
             allow_private: true,
             connect_timeout: total_timeout,
@@ -356,9 +356,9 @@ mod tests {
             egress: Egress::default(),
         };
         let policy = AddressPolicy { allow_private: true };
-        WebhookClient::resolving(
+        WebhookClient::with_resolver(
             &options,
-            GuardedResolver::finding(policy, Arc::new(|_| Err(ResolveError::Unavailable))),
+            GuardedResolver::with_lookup(policy, Arc::new(|_| Err(ResolveError::Unavailable))),
         )
         .unwrap()
     }
@@ -368,28 +368,28 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_name_may_take_thirty_seconds_and_no_longer_than_an_attempt() {
-        for (total, most) in [(100, 30), (7, 7_u32)] {
-            let (client, began) = (failing(Duration::from_secs(total)), Deadline::now());
+    async fn a_lookup_is_given_up_after_thirty_seconds_or_the_time_of_an_attempt() {
+        for (total, limit) in [(100, 30), (7, 7_u32)] {
+            let (client, began) = (client_with_failing_resolver(Duration::from_secs(total)), Deadline::now());
             assert!(!client.resolves("https://a.example", began).await);
             let waited = began.elapsed().as_secs_f64();
-            assert!(waited <= f64::from(most) && waited > f64::from(most) - 2.0, "{waited} of {most}");
-            let since = began - Duration::from_secs(most.into());
+            assert!(waited <= f64::from(limit) && waited > f64::from(limit) - 2.0, "{waited} of {limit}");
+            let since = began - Duration::from_secs(limit.into());
             assert!(client.resolves("https://a.example", since).now_or_never().is_some_and(|resolves| !resolves));
         }
     }
 
     #[tokio::test]
-    async fn a_receiver_without_a_name_waits_for_no_resolver() {
+    async fn a_receiver_given_by_its_address_does_not_wait_for_a_resolver() {
         for text in ["http://127.0.0.1", "https://[::1]:8443"] {
-            let resolves = failing(Duration::from_secs(1)).resolves(text, Deadline::now());
+            let resolves = client_with_failing_resolver(Duration::from_secs(1)).resolves(text, Deadline::now());
             assert_eq!(resolves.now_or_never(), Some(true), "{text}");
         }
     }
 
     #[tokio::test]
     async fn an_attempt_whose_name_does_not_resolve_ends_at_once() {
-        let client = failing(Duration::from_secs(100));
+        let client = client_with_failing_resolver(Duration::from_secs(100));
         for text in ["http://a.example/", "https://a.example/"] {
             let attempt = client.attempt(&url(text), Bytes::new()).await;
             assert_eq!((attempt.outcome, attempt.status), (DeliveryOutcome::Unresolved, None), "{text}");

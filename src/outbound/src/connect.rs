@@ -1,4 +1,4 @@
-//! TCP connections to a host: the first of its addresses that answers is used.
+//! TCP connections to a host, over the first address that answers.
 
 use std::future::Future;
 use std::io;
@@ -15,25 +15,25 @@ use crate::failure::is_exhaustion;
 
 /// Time to wait for an address before the next one is tried in parallel (RFC 8305 §5).
 const HEAD_START: Duration = Duration::from_millis(300);
-/// With three probes, the system notices within a minute that a silent peer is gone.
+/// Keepalive interval: with three probes, the system notices within a minute that a silent peer is gone.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 const KEEPALIVE_PROBES: u32 = 3;
-/// Time for which sent bytes may stay unacknowledged.
-const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
+/// Longest time for which sent bytes may stay unacknowledged.
+const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(30);
 
 /// Connects to one of these addresses.
 ///
 /// # Errors
 /// The error of the last address; an exhausted resource of this machine takes precedence.
 pub(crate) async fn connect(addresses: &[SocketAddr], port: u16) -> io::Result<TcpStream> {
-    let mut rest = addresses.iter().map(|address| to(SocketAddr::new(address.ip(), port)));
-    let Some(first) = rest.next() else { return Err(io::ErrorKind::NotFound.into()) };
-    if rest.len() == 0 { first.await } else { race(first, rest).await }
+    let mut others = addresses.iter().map(|address| connect_to(SocketAddr::new(address.ip(), port)));
+    let Some(first) = others.next() else { return Err(io::ErrorKind::NotFound.into()) };
+    if others.len() == 0 { first.await } else { race(first, others).await }
 }
 
 async fn race<Try: Future<Output = io::Result<TcpStream>>>(
     first: Try,
-    mut rest: impl Iterator<Item = Try>,
+    mut others: impl Iterator<Item = Try>,
 ) -> io::Result<TcpStream> {
     let mut tries = FuturesUnordered::from_iter([first]);
     let mut failure: Option<io::Error> = None;
@@ -44,22 +44,22 @@ async fn race<Try: Future<Output = io::Result<TcpStream>>>(
                 Some(Ok(stream)) => return Ok(stream),
                 Some(Err(error)) => {
                     failure = Some(failure.filter(|earlier| is_exhaustion(earlier)).unwrap_or(error));
-                    tries.extend(rest.next());
+                    tries.extend(others.next());
                 }
                 None => return Err(failure.unwrap_or_else(|| io::ErrorKind::NotFound.into())),
             },
-            () = sleep(HEAD_START) => tries.extend(rest.next()),
+            () = sleep(HEAD_START) => tries.extend(others.next()),
         }
     }
 }
 
-async fn to(address: SocketAddr) -> io::Result<TcpStream> {
+async fn connect_to(address: SocketAddr) -> io::Result<TcpStream> {
     let stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;
     let socket = SockRef::from(&stream);
     let keepalive = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE).with_retries(KEEPALIVE_PROBES);
     socket.set_tcp_keepalive(&keepalive)?;
-    socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED))?;
+    socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED_MAX))?;
     Ok(stream)
 }
 
@@ -72,10 +72,10 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn when_an_address_refuses_or_does_not_answer_the_next_one_is_tried() {
+    async fn the_next_address_is_tried_if_one_refuses_or_does_not_answer() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        // Nothing listens on the first; packets to the second (RFC 5737) are lost or have no route.
+        // Nothing listens on `refusing`; packets to `silent` (RFC 5737) are lost or have no route.
         let refusing = SocketAddr::from((Ipv4Addr::new(127, 0, 0, 2), 0));
         let silent = SocketAddr::from((Ipv4Addr::new(192, 0, 2, 1), 0));
         let good = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! Fetches a small document by HTTP: no redirect is followed, and size and time are bounded.
+//! Fetches small documents by HTTP: redirects are not followed, and size and time are bounded.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -19,25 +19,25 @@ use crate::error::ClientError;
 use crate::guard::AddressPolicy;
 use crate::resolver::{GuardedResolver, ResolveError};
 
-/// Reason why there is no document.
+/// Reason why a fetch returned no document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DocumentError {
     /// No connection, no TLS, or the connection broke.
     #[error("cannot be reached")]
     Unreachable,
-    /// None of the host's addresses may be connected to.
+    /// The policy permits none of the host's addresses.
     #[error("has no address that may be connected to")]
     Blocked,
     /// TLS cannot be set up on this machine.
     #[error("cannot be reached: TLS cannot be set up")]
     NoTls,
-    /// It took too long.
+    /// The time limit passed.
     #[error("does not answer in time")]
     TimedOut,
-    /// Another status than 200.
+    /// The status is not 200.
     #[error("answers with status {0}")]
     Status(u16),
-    /// It is too long.
+    /// The document is too long.
     #[error("answers with more than {0} bytes")]
     TooLong(usize),
 }
@@ -60,7 +60,8 @@ impl DocumentError {
 /// Client that fetches documents. Clones share the setup of the first use.
 #[derive(Clone, Debug)]
 pub struct DocumentClient {
-    /// For `https`, and for `http`, which needs no root certificates: loading them takes long.
+    /// Clients for `https` and for `http`, built on first use. The one for `http` loads no root certificates, which
+    /// takes long.
     clients: Arc<[OnceCell<Client>; 2]>,
     egress: Egress,
     resolver: Option<Guarded>,
@@ -68,13 +69,13 @@ pub struct DocumentClient {
 }
 
 impl DocumentClient {
-    /// Creates a client for URLs that the operator chose: any address may be connected to. `time` limits a fetch.
+    /// Creates a client for URLs that the operator chose: any address is allowed. `time` limits a fetch.
     #[must_use]
     pub fn new(time: Duration, egress: &Egress) -> Self {
         Self { clients: Arc::default(), egress: egress.clone(), resolver: None, time }
     }
 
-    /// Creates a client for URLs that others chose: only the proxy and addresses of this policy are connected to.
+    /// Creates a client for URLs that others chose: only the proxy and addresses that the policy permits are allowed.
     #[must_use]
     pub fn guarded(time: Duration, egress: &Egress, policy: AddressPolicy) -> Self {
         let [resolver, unguarded] =
@@ -86,48 +87,48 @@ impl DocumentClient {
     }
 
     async fn client(&self, url: &Url) -> Result<&Client, DocumentError> {
-        let is_open = url.scheme() == "http";
+        let is_plain = url.scheme() == "http";
         let resolver = self.resolver.clone();
         let egress = self.egress.clone();
         let build = move || {
-            let builder = egress.http_client(!is_open)?;
+            let builder = egress.http_client(!is_plain)?;
             let builder = match resolver {
                 Some(guarded) => builder.dns_resolver(Arc::new(guarded)),
                 None => builder,
             };
             builder.build().map_err(ClientError::tls)
         };
-        let built = || async {
+        let build_in_background = || async {
             let client = spawn_blocking(build).await.map_err(|_| DocumentError::NoTls)?;
             client
                 .inspect_err(|error| tracing::error!(%error, "TLS cannot be set up"))
                 .map_err(|_| DocumentError::NoTls)
         };
-        self.clients[usize::from(is_open)].get_or_try_init(built).await
+        self.clients[usize::from(is_plain)].get_or_try_init(build_in_background).await
     }
 
-    /// Fetches the document at a URL, of at most this many bytes.
+    /// Fetches the document at a URL, of at most `bytes_max` bytes.
     ///
     /// # Errors
-    /// The reason why there is none.
-    pub async fn fetch(&self, url: &Url, accept: &'static str, most: usize) -> Result<Vec<u8>, DocumentError> {
+    /// [`DocumentError`] when no document was received.
+    pub async fn fetch(&self, url: &Url, accept: &'static str, bytes_max: usize) -> Result<Vec<u8>, DocumentError> {
         if self.resolver.as_ref().is_some_and(|guarded| !guarded.policy.permits_host(url)) {
             return Err(DocumentError::Blocked);
         }
-        self.exchange(async { Ok(self.client(url).await?.get(url.clone()).header(ACCEPT, accept)) }, most).await
+        self.exchange(async { Ok(self.client(url).await?.get(url.clone()).header(ACCEPT, accept)) }, bytes_max).await
     }
 
-    /// Posts a form and returns the JSON document in the answer, of at most this many bytes. The authorization header
-    /// is never logged.
+    /// Posts a form and returns the JSON document in the response, of at most `bytes_max` bytes. The authorization
+    /// header is never logged.
     ///
     /// # Errors
-    /// The reason why there is none.
+    /// [`DocumentError`] when no document was received.
     pub async fn post_form(
         &self,
         url: &Url,
         form: String,
         authorization: Option<SecretString>,
-        most: usize,
+        bytes_max: usize,
     ) -> Result<Vec<u8>, DocumentError> {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
@@ -137,40 +138,40 @@ impl DocumentClient {
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }
-        self.post(url, headers, form, most).await
+        self.post(url, headers, form, bytes_max).await
     }
 
-    /// Posts a body and returns the JSON document in the answer, of at most this many bytes.
+    /// Posts a body and returns the JSON document in the response, of at most `bytes_max` bytes.
     ///
     /// # Errors
-    /// The reason why there is none.
+    /// [`DocumentError`] when no document was received.
     pub(crate) async fn post(
         &self,
         url: &Url,
         headers: HeaderMap,
         body: String,
-        most: usize,
+        bytes_max: usize,
     ) -> Result<Vec<u8>, DocumentError> {
         let request = async {
             Ok(self.client(url).await?.post(url.clone()).header(ACCEPT, "application/json").headers(headers).body(body))
         };
-        self.exchange(request, most).await
+        self.exchange(request, bytes_max).await
     }
 
     async fn exchange(
         &self,
         request: impl Future<Output = Result<RequestBuilder, DocumentError>>,
-        most: usize,
+        bytes_max: usize,
     ) -> Result<Vec<u8>, DocumentError> {
         let exchange = async {
-            let mut response = request.await?.send().await.map_err(|error| failure(&error))?;
+            let mut response = request.await?.send().await.map_err(|error| to_error(&error))?;
             if response.status() != StatusCode::OK {
                 return Err(DocumentError::Status(response.status().as_u16()));
             }
             let mut body = Vec::new();
-            while let Some(chunk) = response.chunk().await.map_err(|error| failure(&error))? {
-                if body.len() + chunk.len() > most {
-                    return Err(DocumentError::TooLong(most));
+            while let Some(chunk) = response.chunk().await.map_err(|error| to_error(&error))? {
+                if body.len() + chunk.len() > bytes_max {
+                    return Err(DocumentError::TooLong(bytes_max));
                 }
                 body.extend_from_slice(&chunk);
             }
@@ -180,7 +181,7 @@ impl DocumentClient {
     }
 }
 
-fn failure(error: &reqwest::Error) -> DocumentError {
+fn to_error(error: &reqwest::Error) -> DocumentError {
     if error.is_timeout() {
         return DocumentError::TimedOut;
     }
@@ -194,12 +195,12 @@ fn failure(error: &reqwest::Error) -> DocumentError {
     DocumentError::Unreachable
 }
 
-/// The address guard, and its resolver as reqwest calls it.
+/// The address guard, and its resolver for reqwest.
 #[derive(Clone, Debug)]
 struct Guarded {
     policy: AddressPolicy,
     resolver: Arc<GuardedResolver>,
-    /// For the proxy.
+    /// Resolver for the proxy.
     unguarded: Arc<GuardedResolver>,
     egress: Egress,
 }

@@ -20,7 +20,7 @@ use zeroize::Zeroizing;
 use crate::error::ClientError;
 use crate::pinned::Pinned;
 
-/// Hosts that are reached without the proxy, whatever is set.
+/// Hosts that are always reached without the proxy.
 const NEVER_PROXIED: &str = "localhost,127.0.0.0/8,::1";
 
 /// Settings of outgoing connections.
@@ -28,18 +28,18 @@ const NEVER_PROXIED: &str = "localhost,127.0.0.0/8,::1";
 pub struct EgressOptions {
     /// The forward proxy, `http://[user:password@]host:port`.
     pub proxy: Option<Url>,
-    /// Hosts, domains with their subdomains, and networks that are reached without it. Those of this machine are in any
-    /// case.
+    /// Hosts, domains with their subdomains, and networks that are reached without the proxy, in addition to this
+    /// machine.
     pub no_proxy: Vec<String>,
     /// PEM of certificate authorities that are trusted in addition to the system's.
     pub roots_pem: Option<Vec<u8>>,
     /// PEM of this installation's certificate with its chain, and of its private key.
     pub identity_pem: Option<(Vec<u8>, Zeroizing<Vec<u8>>)>,
-    /// PEM of the only certificate that servers may show; without it, authorities decide.
+    /// PEM of the only server certificate that is trusted; without it, certificate authorities decide.
     pub pinned_pem: Option<Vec<u8>>,
 }
 
-/// Egress: the proxy and the rules of TLS for outgoing connections. Clones share it.
+/// The proxy and the TLS settings of outgoing connections. Clones share them.
 #[derive(Clone, Default)]
 pub struct Egress {
     proxy: Option<Arc<ForwardProxy>>,
@@ -50,29 +50,33 @@ pub struct Egress {
 
 struct ForwardProxy {
     url: Url,
-    /// Matches the URLs that the proxy is for.
+    /// Matches the URLs that go through the proxy.
     matcher: Matcher,
 }
 
 impl Egress {
-    /// Builds the egress that these options describe.
+    /// Builds the egress from its options.
     ///
     /// # Errors
-    /// A file that is not PEM, or a key that does not fit its certificate.
+    /// [`ClientError::ExtraRoots`] or [`ClientError::Identity`] when a file is not PEM, or a key does not match its
+    /// certificate.
     pub fn new(options: &EgressOptions) -> Result<Self, ClientError> {
-        let no = [&[NEVER_PROXIED.to_owned()], &options.no_proxy[..]].concat().join(",");
+        let exceptions = [&[NEVER_PROXIED.to_owned()], &options.no_proxy[..]].concat().join(",");
         let proxy = |url: &Url| {
-            Arc::new(ForwardProxy { url: url.clone(), matcher: Matcher::builder().all(url.as_str()).no(no).build() })
+            Arc::new(ForwardProxy {
+                url: url.clone(),
+                matcher: Matcher::builder().all(url.as_str()).no(exceptions).build(),
+            })
         };
-        let identity = options.identity_pem.as_ref().map(|(chain, key)| identity(chain, key)).transpose()?;
+        let identity = options.identity_pem.as_ref().map(|(chain, key)| read_identity(chain, key)).transpose()?;
         Ok(Self {
             proxy: options.proxy.as_ref().map(proxy),
-            roots: options.roots_pem.as_deref().map(certificates).transpose()?.unwrap_or_default(),
+            roots: options.roots_pem.as_deref().map(read_certificates).transpose()?.unwrap_or_default(),
             identity,
             pinned: options
                 .pinned_pem
                 .as_deref()
-                .map(certificates)
+                .map(read_certificates)
                 .transpose()?
                 .and_then(|chain| chain.into_iter().next()),
         })
@@ -88,10 +92,10 @@ impl Egress {
         self.proxy.as_ref().is_some_and(|proxy| proxy.url.host_str() == Some(host))
     }
 
-    /// Builds the rules of TLS. Reads the system's certificate authorities, which takes long.
+    /// Builds the TLS configuration. Reads the system's certificate authorities, which takes long.
     ///
     /// # Errors
-    /// The system trusts no authority.
+    /// [`ClientError::Tls`] when the system trusts no authority.
     pub(crate) fn tls(&self) -> Result<ClientConfig, ClientError> {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let verifier: Arc<dyn ServerCertVerifier> = match self.pinned.clone() {
@@ -111,10 +115,10 @@ impl Egress {
         })
     }
 
-    /// Builds a client that sends each request once and follows no redirect; by TLS if it `is_secure`.
+    /// Builds a client that sends each request once and follows no redirect; with TLS if `is_secure`.
     ///
     /// # Errors
-    /// Those of [`Egress::tls`].
+    /// [`ClientError::Tls`] when the system trusts no authority.
     pub fn http_client(&self, is_secure: bool) -> Result<ClientBuilder, ClientError> {
         let builder =
             ClientBuilder::new().http1_only().redirect(redirect::Policy::none()).no_proxy().retry(retry::never());
@@ -122,23 +126,23 @@ impl Egress {
         let builder =
             if is_secure { builder.tls_backend_preconfigured(self.tls()?) } else { builder.tls_certs_only([]) };
         let Some(proxy) = self.proxy.clone() else { return Ok(builder) };
-        let is_for =
+        let uses_proxy =
             move |url: &Url| Uri::try_from(url.as_str()).is_ok_and(|uri| proxy.matcher.intercept(&uri).is_some());
         let url = self.proxy.as_ref().map(|proxy| proxy.url.clone());
-        Ok(builder.proxy(Proxy::custom(move |to| url.clone().filter(|_| is_for(to)))))
+        Ok(builder.proxy(Proxy::custom(move |target| url.clone().filter(|_| uses_proxy(target)))))
     }
 }
 
-fn identity(chain: &[u8], key: &[u8]) -> Result<Arc<SingleCertAndKey>, ClientError> {
-    let chain = certificates(chain).map_err(|_| ClientError::Identity)?;
+fn read_identity(chain: &[u8], key: &[u8]) -> Result<Arc<SingleCertAndKey>, ClientError> {
+    let chain = read_certificates(chain).map_err(|_| ClientError::Identity)?;
     let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| ClientError::Identity)?;
     let certified =
         CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider()).map_err(|_| ClientError::Identity)?;
     Ok(Arc::new(SingleCertAndKey::from(certified)))
 }
 
-/// Reads the certificates of a bundle, at least one.
-fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, ClientError> {
+/// Reads the certificates of a bundle, which has at least one.
+fn read_certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, ClientError> {
     let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     read.ok().filter(|read| !read.is_empty()).ok_or(ClientError::ExtraRoots)
 }

@@ -10,7 +10,7 @@ pub enum ClientError {
     /// The extra certificate authorities are not a PEM bundle of at least one certificate.
     #[error("outbound.ca_file: must have PEM certificates")]
     ExtraRoots,
-    /// The certificate that this installation shows is not PEM, or its key is not or does not fit.
+    /// The client certificate of this installation or its key is not PEM, or they do not match.
     #[error(
         "outbound.client_cert: must have PEM certificates, and outbound.client_key the PEM private key of the first"
     )]
@@ -29,7 +29,7 @@ impl ClientError {
     }
 }
 
-/// Returns the root cause, which the libraries' own messages leave out.
+/// Returns the root cause, which the messages of the libraries leave out.
 fn innermost(error: &(dyn Error + Send + Sync + 'static)) -> String {
     let mut reason: &dyn Error = error;
     while let Some(source) = reason.source() {

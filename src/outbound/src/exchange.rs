@@ -1,4 +1,4 @@
-//! The exchange on every connection: a POST, its status, and the part of the answer's body that is read.
+//! The exchange on every connection: a POST, its status, and the part of the response body that is read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use sakshi_domain::limits::WEBHOOK_RESPONSE_BYTES_MAX;
 use tokio::time::timeout;
 use url::{Host, Url};
 
-/// Time for which an answer's body is read after its status, so that an ordinary receiver can finish sending it. Then
+/// Time for which a response's body is read after its status, so that an ordinary receiver can finish sending it. Then
 /// the connection is closed.
 const BODY_TIME_MAX: Duration = Duration::from_millis(500);
 
@@ -28,7 +28,7 @@ pub(crate) struct Target {
 
 impl Target {
     /// Splits an http or https URL; `None` when no request can be sent there.
-    pub(crate) fn of(url: Url) -> Option<Self> {
+    pub(crate) fn parse(url: Url) -> Option<Self> {
         let uri = Uri::try_from(url.as_str()).ok()?;
         let (secure, port) = (uri.scheme() == Some(&Scheme::HTTPS), url.port_or_known_default()?);
         let path = uri.path_and_query()?.clone();
@@ -48,23 +48,23 @@ pub(crate) fn headers() -> HeaderMap {
     headers
 }
 
-/// An answer whose status is known.
+/// A response whose status is known.
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
-    /// Reads the rest of the body, if there is any.
-    pub(crate) rest: Option<BoxFuture<'static, ()>>,
+    /// Future that reads the remaining body, if there is any.
+    pub(crate) remaining_body: Option<BoxFuture<'static, ()>>,
 }
 
 impl Answer {
-    /// Reads the rest of the body within limits. What happens to it does not change the result.
+    /// Reads the remaining body within limits. Its failure does not change the result.
     pub(crate) async fn discard(self) {
-        if let Some(rest) = self.rest {
-            let _ = timeout(BODY_TIME_MAX, rest).await;
+        if let Some(remaining_body) = self.remaining_body {
+            let _ = timeout(BODY_TIME_MAX, remaining_body).await;
         }
     }
 }
 
-/// Bytes of a body that are still read.
+/// Bytes of a body that may still be read.
 #[derive(Debug)]
 pub(crate) struct ReadBudget(usize);
 

@@ -1,5 +1,5 @@
-//! Causes of failures, derived from the errors of libraries and the system. A cause is this machine's, which ran out of
-//! file descriptors, ports or memory, or the receiver's.
+//! Reasons of failures, derived from the errors of libraries and the system. The fault is either with this machine,
+//! which ran out of file descriptors, ports or memory, or with the receiver.
 
 use std::error::Error;
 use std::io::{self, ErrorKind};
@@ -9,7 +9,7 @@ use std::net::UdpSocket;
 use sakshi_domain::delivery::{AttemptPart, DeliveryOutcome, FailureReason};
 use tokio_rustls::rustls::{AlertDescription, CertificateError, Error as TlsError};
 
-/// Reason why there is no status.
+/// Reason why an attempt has no status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
     /// The attempt ended with this result.
@@ -18,14 +18,14 @@ pub(crate) enum Failure {
     Local,
     /// The receiver refused the request without processing it; it may accept it later.
     Refused,
-    /// The request was not sent, or the receiver closes the connection and says that it did not process it.
+    /// The request was not sent, or the receiver closed the connection and reported the request as not processed.
     Unprocessed,
 }
 
 impl Failure {
     /// Builds the failure of a connection or of TLS: nothing was sent.
     pub(crate) fn connecting(error: &(dyn Error + 'static), part: AttemptPart) -> Self {
-        match reason(error) {
+        match find_reason(error) {
             FailureReason::Local => Self::Local,
             reason => Self::Ended(DeliveryOutcome::Unreachable, reason, part),
         }
@@ -33,20 +33,20 @@ impl Failure {
 
     /// Builds the failure of a connection that broke before an answer.
     pub(crate) fn broken(error: &(dyn Error + 'static)) -> Self {
-        Self::Ended(DeliveryOutcome::Broken, reason(error), AttemptPart::Answer)
+        Self::Ended(DeliveryOutcome::Broken, find_reason(error), AttemptPart::Answer)
     }
 }
 
-/// Returns the cause of a failure.
-pub(crate) fn reason(error: &(dyn Error + 'static)) -> FailureReason {
+/// Returns the reason of a failure.
+pub(crate) fn find_reason(error: &(dyn Error + 'static)) -> FailureReason {
     if is_exhaustion(error) {
         return FailureReason::Local;
     }
-    causes(error).find_map(reason_of).unwrap_or(FailureReason::Unknown)
+    chain(error).find_map(own_reason).unwrap_or(FailureReason::Unknown)
 }
 
-/// Returns the cause that one error of a chain names; `None` when the next one says more.
-fn reason_of(error: &(dyn Error + 'static)) -> Option<FailureReason> {
+/// Returns the reason that one error of a chain names; `None` if a wrapped error says more.
+fn own_reason(error: &(dyn Error + 'static)) -> Option<FailureReason> {
     if let Some(error) = error.downcast_ref::<TlsError>() {
         return Some(tls_reason(error));
     }
@@ -104,8 +104,8 @@ fn certificate_reason(error: &CertificateError) -> FailureReason {
     }
 }
 
-/// Iterates over an error and all that it wraps, outermost first.
-fn causes<'error>(error: &'error (dyn Error + 'static)) -> impl Iterator<Item = &'error (dyn Error + 'static)> {
+/// Iterates over an error and the errors that it wraps, outermost first.
+fn chain<'error>(error: &'error (dyn Error + 'static)) -> impl Iterator<Item = &'error (dyn Error + 'static)> {
     successors(Some(error), |error: &&'error (dyn Error + 'static)| cause(*error))
 }
 
@@ -117,12 +117,12 @@ fn cause<'error>(error: &'error (dyn Error + 'static)) -> Option<&'error (dyn Er
     }
 }
 
-/// System errors that mean that this machine ran out of a resource.
+/// System error codes of exhausted resources.
 const EXHAUSTION_CODES: [i32; 5] = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM, libc::EADDRNOTAVAIL];
 
 /// Returns true if an exhausted resource of this machine made resolving or connecting fail.
 pub(crate) fn is_exhaustion(error: &(dyn Error + 'static)) -> bool {
-    causes(error).any(|error| error.downcast_ref().is_some_and(is_exhaustion_code))
+    chain(error).any(|error| error.downcast_ref().is_some_and(is_exhaustion_code))
 }
 
 /// Returns true if this machine can open no socket now. The system's resolver then reports misleading errors.
@@ -139,10 +139,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_exhausted_machine_is_told_from_a_fault_of_the_receiver() {
+    fn an_exhausted_machine_is_distinguished_from_a_fault_of_the_receiver() {
         for code in EXHAUSTION_CODES {
             assert!(is_exhaustion(&io::Error::other(io::Error::from_raw_os_error(code))), "{code}");
-            assert_eq!(reason(&io::Error::other(io::Error::from_raw_os_error(code))), FailureReason::Local, "{code}");
+            assert_eq!(
+                find_reason(&io::Error::other(io::Error::from_raw_os_error(code))),
+                FailureReason::Local,
+                "{code}"
+            );
         }
         for (code, expected) in [
             (libc::ECONNREFUSED, FailureReason::Refused),
@@ -155,13 +159,13 @@ mod tests {
         ] {
             let error = io::Error::other(io::Error::from_raw_os_error(code));
             assert!(!is_exhaustion(&error), "{code}");
-            assert_eq!(reason(&error), expected, "{code}");
+            assert_eq!(find_reason(&error), expected, "{code}");
         }
         assert!(!is_out_of_sockets() && !is_exhaustion(&io::Error::other("failed to lookup address information")));
     }
 
     #[test]
-    fn what_a_receiver_says_of_our_certificate_is_told_from_what_is_wrong_with_its_own() {
+    fn alerts_about_our_certificate_differ_from_errors_of_the_receivers() {
         for (error, expected) in [
             (TlsError::InvalidCertificate(CertificateError::NotValidYet), FailureReason::TlsExpired),
             (TlsError::InvalidCertificate(CertificateError::UnknownIssuer), FailureReason::TlsChain),
@@ -170,7 +174,7 @@ mod tests {
             (TlsError::AlertReceived(AlertDescription::ProtocolVersion), FailureReason::TlsVersion),
             (TlsError::AlertReceived(AlertDescription::InternalError), FailureReason::Tls),
         ] {
-            assert_eq!(reason(&io::Error::new(ErrorKind::InvalidData, error.clone())), expected, "{error}");
+            assert_eq!(find_reason(&io::Error::new(ErrorKind::InvalidData, error.clone())), expected, "{error}");
         }
     }
 }

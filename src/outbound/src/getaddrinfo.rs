@@ -1,4 +1,4 @@
-//! The system's resolver, and the attribution of its failures.
+//! The system's resolver, and the classification of its failures.
 //!
 //! `getaddrinfo` has a code for each failure; the standard library turns it into text. Measured with glibc 2.36 and a
 //! name server that answers like this:
@@ -8,10 +8,10 @@
 //! | SERVFAIL, REFUSED or NOTIMP; no answer (after 10 s) | `EAI_AGAIN` | ours |
 //! | none is configured, or none can be reached | `EAI_AGAIN` | ours |
 //! | NXDOMAIN, FORMERR | `EAI_NONAME` | the name's |
-//! | no A and no AAAA record, also when it failed for one of them | `EAI_NODATA` | the name's |
+//! | no A and no AAAA record, also if one of the two lookups failed | `EAI_NODATA` | the name's |
 //! | an A record, and SERVFAIL or no answer for AAAA | the A record | |
 //!
-//! A zone whose own name servers fail is SERVFAIL too, so a failure that looks like ours may be the name's.
+//! Failing name servers of a zone give SERVFAIL too, so a failure that looks like ours may be the name's.
 
 #![allow(unsafe_code, reason = "a function of the C library")]
 
@@ -30,27 +30,27 @@ use crate::resolver::ResolveError;
 /// Returns the addresses of a host, with port 0. Blocks the thread, for 10 s when no name server answers.
 ///
 /// # Errors
-/// The host has no address, or this machine could not find out.
+/// [`ResolveError`] when the host has no address, or this machine could not find out.
 pub(crate) fn addresses(host: &str) -> Result<Vec<SocketAddr>, ResolveError> {
     let host = CString::new(host).map_err(|_| ResolveError::NotFound)?;
-    // SAFETY: zeros are a valid `addrinfo` that asks for nothing in particular.
+    // SAFETY: an `addrinfo` of zeros is valid and gives no hints.
     let hints = addrinfo { ai_socktype: libc::SOCK_STREAM, ..unsafe { zeroed() } };
     let mut list = null_mut();
     // SAFETY: the host ends with NUL, and the pointers are valid during the call.
     let code = unsafe { libc::getaddrinfo(host.as_ptr(), null(), &raw const hints, &raw mut list) };
     if code != 0 {
-        return Err(fault(code, &io::Error::last_os_error()));
+        return Err(classify(code, &io::Error::last_os_error()));
     }
-    let mut found = Vec::new();
+    let mut resolved = Vec::new();
     let mut next = list;
     // SAFETY: entries of the list are valid until it is freed, and their addresses have the given length.
     while let Some(entry) = unsafe { next.as_ref() } {
-        found.extend(unsafe { address(entry) });
+        resolved.extend(unsafe { address(entry) });
         next = entry.ai_next;
     }
-    // SAFETY: the list is used no more.
+    // SAFETY: the list is not used after this.
     unsafe { libc::freeaddrinfo(list) };
-    Ok(found)
+    Ok(resolved)
 }
 
 /// # Safety
@@ -66,7 +66,7 @@ unsafe fn address(entry: &addrinfo) -> Option<SocketAddr> {
     copied.ok()?.1.as_socket()
 }
 
-fn fault(code: c_int, system_error: &io::Error) -> ResolveError {
+fn classify(code: c_int, system_error: &io::Error) -> ResolveError {
     if code == libc::EAI_MEMORY || (code == libc::EAI_SYSTEM && is_exhaustion(system_error)) || is_out_of_sockets() {
         return ResolveError::Exhausted;
     }
@@ -81,23 +81,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_of_this_machine_is_told_from_a_name_without_an_address() {
+    fn a_failure_of_this_machine_differs_from_a_name_without_an_address() {
         let errno = io::Error::from_raw_os_error;
-        assert_eq!(fault(libc::EAI_AGAIN, &errno(0)), ResolveError::Unavailable);
-        assert_eq!(fault(libc::EAI_SYSTEM, &errno(libc::EIO)), ResolveError::Unavailable);
-        assert_eq!(fault(libc::EAI_SYSTEM, &errno(libc::EMFILE)), ResolveError::Exhausted);
-        assert_eq!(fault(libc::EAI_MEMORY, &errno(0)), ResolveError::Exhausted);
+        assert_eq!(classify(libc::EAI_AGAIN, &errno(0)), ResolveError::Unavailable);
+        assert_eq!(classify(libc::EAI_SYSTEM, &errno(libc::EIO)), ResolveError::Unavailable);
+        assert_eq!(classify(libc::EAI_SYSTEM, &errno(libc::EMFILE)), ResolveError::Exhausted);
+        assert_eq!(classify(libc::EAI_MEMORY, &errno(0)), ResolveError::Exhausted);
         for code in [libc::EAI_NONAME, libc::EAI_NODATA, libc::EAI_FAIL] {
-            assert_eq!(fault(code, &errno(libc::EMFILE)), ResolveError::NotFound, "{code}");
+            assert_eq!(classify(code, &errno(libc::EMFILE)), ResolveError::NotFound, "{code}");
         }
     }
 
     #[test]
-    fn addresses_of_both_families_are_read_as_the_system_gives_them() {
+    fn addresses_of_both_families_are_read() {
         for text in ["192.0.2.7", "2001:db8::7"] {
             assert_eq!(addresses(text).unwrap(), [SocketAddr::new(text.parse().unwrap(), 0)]);
         }
-        assert!(addresses("localhost").unwrap().iter().all(|found| found.ip().is_loopback()));
+        assert!(addresses("localhost").unwrap().iter().all(|address| address.ip().is_loopback()));
         assert_eq!(addresses("no\0such"), Err(ResolveError::NotFound));
     }
 }

@@ -1,9 +1,9 @@
-//! The addresses that webhooks may be sent to: public unicast addresses. The check is on the address that is connected
-//! to, never on a name.
+//! The addresses that webhooks may be sent to: public unicast addresses. The check is on the address of the connection,
+//! never on a name.
 //!
-//! The ranges are those of the IANA special-purpose registries (RFC 6890 and its successors). For IPv6
-//! only 2000::/3 is allowed, because nothing else is assigned for the public internet. An address that
-//! contains an IPv4 address is judged by that one, or refused when its form is obsolete.
+//! The ranges are those of the IANA special-purpose registries (RFC 6890 and its successors). For IPv6 only 2000::/3 is
+//! allowed, because nothing else is assigned for the public internet. An address that embeds an IPv4 address is judged
+//! by the IPv4 address, or refused if its form is obsolete.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -12,20 +12,20 @@ use url::{Host, Url};
 /// Policy for the addresses that webhooks of a deployment may reach.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AddressPolicy {
-    /// True if non-public addresses may be connected to; for tests and sandboxes.
+    /// True to allow connections to non-public addresses; for tests and sandboxes.
     pub allow_private: bool,
 }
 
 impl AddressPolicy {
-    /// Returns true if this address may be connected to.
+    /// Returns true if connections to this address are allowed.
     #[must_use]
     pub fn permits(self, address: IpAddr) -> bool {
         self.allow_private || is_public(address)
     }
 
-    /// Returns true if the host of a URL may be tried. Addresses are judged here, because they are not resolved, and so
-    /// is `localhost`, which always means loopback (RFC 6761 §6.3). The addresses of other names are judged when they
-    /// are resolved.
+    /// Returns true if the host of a URL may be tried. Addresses are judged here, because they are not resolved. So is
+    /// `localhost`, which always means loopback (RFC 6761 §6.3). The addresses of other names are judged after
+    /// resolution.
     #[must_use]
     pub fn permits_host(self, url: &Url) -> bool {
         match url.host() {
@@ -84,7 +84,7 @@ const fn v6(a: u16, b: u16, c: u16) -> u128 {
     ((a as u128) << 112) | ((b as u128) << 96) | ((c as u128) << 80)
 }
 
-/// All that is assigned for the public internet, RFC 4291.
+/// The network assigned for the public internet, RFC 4291.
 const GLOBAL_UNICAST: (u128, u32) = (v6(0x2000, 0, 0), 3);
 
 /// Networks within [`GLOBAL_UNICAST`] that are refused.
@@ -96,18 +96,18 @@ const REFUSED_V6: [(u128, u32); 4] = [
 ];
 
 /// Networks whose last 32 bits are the IPv4 address of the destination.
-const CARRIES_V4: [(u128, u32); 2] = [
+const EMBEDS_V4: [(u128, u32); 2] = [
     (0xffff << 32, 96),          // IPv4-mapped, RFC 4291
     (v6(0x0064, 0xff9b, 0), 96), // NAT64, RFC 6052; DNS64 returns these for IPv4-only hosts
 ];
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let bits = address.to_bits();
-    let within = |(network, length): &(u128, u32)| (bits ^ network) >> (128 - length) == 0;
-    if CARRIES_V4.iter().any(within) {
+    let contains = |(network, length): &(u128, u32)| (bits ^ network) >> (128 - length) == 0;
+    if EMBEDS_V4.iter().any(contains) {
         return is_public_v4(Ipv4Addr::from_bits((bits & u128::from(u32::MAX)) as u32));
     }
-    within(&GLOBAL_UNICAST) && !REFUSED_V6.iter().any(within)
+    contains(&GLOBAL_UNICAST) && !REFUSED_V6.iter().any(contains)
 }
 
 #[cfg(test)]
@@ -192,7 +192,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_mapped_or_translated_address_is_judged_like_the_one_it_carries(bits: u32) {
+        fn a_mapped_or_translated_address_is_judged_like_its_ipv4_address(bits: u32) {
             let expected = is_public(Ipv4Addr::from_bits(bits).into());
             for network in [0xffff_u128 << 32, 0x0064_ff9b_u128 << 96] {
                 prop_assert_eq!(is_public(Ipv6Addr::from_bits(network | u128::from(bits)).into()), expected);
@@ -200,7 +200,7 @@ mod tests {
         }
 
         #[test]
-        fn the_standard_library_agrees_where_it_has_an_opinion(bits: u32) {
+        fn addresses_that_the_standard_library_calls_special_are_not_public(bits: u32) {
             let address = Ipv4Addr::from_bits(bits);
             let special = address.is_loopback() || address.is_private() || address.is_link_local()
                 || address.is_multicast() || address.is_broadcast()

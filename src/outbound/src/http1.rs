@@ -1,5 +1,5 @@
-//! One request over an HTTP/1.1 connection, which is not reused: if the receiver closed it just as the
-//! next request is sent, that delivery would be lost.
+//! One request over an HTTP/1.1 connection, which is not reused: if the receiver closed it just as the next request is
+//! sent, that delivery would be lost.
 
 use std::future::pending;
 use std::pin::{Pin, pin};
@@ -18,12 +18,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::exchange::{Answer, ReadBudget, Target, headers};
 use crate::failure::Failure;
 
-type Driven<Io> = Pin<Box<Connection<TokioIo<Io>, Full<Bytes>>>>;
+type BoxedConnection<Io> = Pin<Box<Connection<TokioIo<Io>, Full<Bytes>>>>;
 
 /// Sends the request. Dropping the future or the answer closes the connection.
 ///
 /// # Errors
-/// The connection broke before the status arrived.
+/// [`Failure`] when the connection broke before the status arrived.
 pub(crate) async fn post<Io>(io: Io, target: &Target, body: Bytes) -> Result<Answer, Failure>
 where
     Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -40,8 +40,8 @@ where
         _ = &mut connection => response.await,
     };
     let (head, body) = response.map_err(|error| Failure::broken(&error))?.into_parts();
-    let rest = if body.is_end_stream() { None } else { Some(discard(connection, body).boxed()) };
-    Ok(Answer { status: head.status, rest })
+    let remaining_body = if body.is_end_stream() { None } else { Some(discard(connection, body).boxed()) };
+    Ok(Answer { status: head.status, remaining_body })
 }
 
 fn request(target: &Target, body: Bytes) -> Option<Request<Full<Bytes>>> {
@@ -53,7 +53,7 @@ fn request(target: &Target, body: Bytes) -> Option<Request<Full<Bytes>>> {
     Some(request)
 }
 
-async fn discard<Io>(connection: Driven<Io>, mut body: Incoming)
+async fn discard<Io>(connection: BoxedConnection<Io>, mut body: Incoming)
 where
     Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {

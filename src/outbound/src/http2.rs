@@ -21,13 +21,13 @@ use sakshi_domain::delivery::{AttemptPart, DeliveryOutcome, FailureReason};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::activity::{Activity, HEADERS_MAX, TrackedIo};
+use crate::activity::{Activity, HEADERS_BYTES_MAX, TrackedIo};
 use crate::exchange::{Answer, ReadBudget, Target, headers};
 use crate::failure::Failure;
 use crate::pool::{ConnectionId, OriginPool, StreamSlot};
 
 /// Flow-control windows of a stream and of a connection, in bytes.
-const WINDOW: u32 = 64 * 1_024;
+const STREAM_WINDOW: u32 = 64 * 1_024;
 const CONNECTION_WINDOW: u32 = 256 * 1_024;
 
 const CHECK_INTERVAL: Duration = Duration::from_millis(250);
@@ -43,16 +43,16 @@ pub(crate) struct Handshake<Io> {
     pub(crate) connection: Box<H2Connection<Io>>,
 }
 
-/// Starts HTTP/2 and waits for the receiver's settings. They say how many concurrent requests it takes,
-/// and some receivers refuse requests before they are acknowledged.
+/// Starts HTTP/2 and waits for the receiver's settings. They limit the concurrent requests, and some receivers refuse
+/// requests before their settings are acknowledged.
 ///
 /// # Errors
-/// The receiver does not speak HTTP/2, or closed the connection. No request was sent.
+/// [`h2::Error`] when the receiver does not speak HTTP/2, or closed the connection. No request was sent.
 pub(crate) async fn handshake<Io: AsyncRead + AsyncWrite + Unpin>(io: Io) -> Result<Handshake<Io>, h2::Error> {
     let activity = Activity::new();
     let mut builder = Builder::new();
-    builder.enable_push(false).initial_window_size(WINDOW).initial_connection_window_size(CONNECTION_WINDOW);
-    builder.max_header_list_size(HEADERS_MAX).initial_max_send_streams(0);
+    builder.enable_push(false).initial_window_size(STREAM_WINDOW).initial_connection_window_size(CONNECTION_WINDOW);
+    builder.max_header_list_size(HEADERS_BYTES_MAX).initial_max_send_streams(0);
     let (requests, connection) = builder.handshake(TrackedIo::new(io, Arc::clone(&activity))).await?;
     let mut connection = Box::new(connection);
     poll_fn(|context| match Pin::new(&mut *connection).poll(context) {
@@ -64,8 +64,8 @@ pub(crate) async fn handshake<Io: AsyncRead + AsyncWrite + Unpin>(io: Io) -> Res
     Ok(Handshake { requests, activity, connection })
 }
 
-/// Keeps a connection running. It is closed soon after the pool has dropped it and its last request has
-/// ended, even if the receiver does not react.
+/// Keeps a connection running. Closes it soon after the pool has dropped it and its last request has ended, even if the
+/// receiver does not react.
 pub(crate) async fn drive<Io>(
     mut connection: Box<H2Connection<Io>>,
     activity: Arc<Activity>,
@@ -81,8 +81,8 @@ pub(crate) async fn drive<Io>(
         tokio::select! {
             ended = &mut *connection => break Some(ended),
             _ = checks.tick() => {
-                // Two of the references belong to the connection itself and to this function.
-                let needed = pool.keeps(id) || Arc::strong_count(&activity) > 2;
+                // Two references belong to the connection itself and to this function.
+                let needed = pool.is_available(id) || Arc::strong_count(&activity) > 2;
                 idle_checks = if needed && !activity.write_failed() { 0 } else { idle_checks + 1 };
                 if idle_checks > CHECKS_UNTIL_DROPPED {
                     break None;
@@ -101,8 +101,8 @@ pub(crate) async fn drive<Io>(
 /// Sends the request. Dropping the future or the answer resets the stream.
 ///
 /// # Errors
-/// No status arrived. [`Failure::Refused`] and [`Failure::Unprocessed`] prove that the receiver did not
-/// process the request.
+/// [`Failure`] when no status arrived. [`Failure::Refused`] and [`Failure::Unprocessed`] prove that the receiver did
+/// not process the request.
 pub(crate) async fn post(mut slot: StreamSlot, target: &Target, body: Bytes) -> Result<Answer, Failure> {
     let request = request(target, body.len()).ok_or(Failure::Ended(
         DeliveryOutcome::Broken,
@@ -117,27 +117,28 @@ pub(crate) async fn post(mut slot: StreamSlot, target: &Target, body: Bytes) -> 
         return Err(Failure::Unprocessed);
     };
     if !body.is_empty() {
-        // If the stream has failed by now, its response says why. The body is queued without a copy.
+        // If the stream has failed, its response says why. The body is queued without a copy.
         let _ = sending.send_data(body, true);
     }
-    let mut waiting = Waiting { slot, began, response, ended: false };
-    let response = (&mut waiting.response).await;
-    waiting.ended = true;
+    let mut pending = PendingRequest { slot, began, response, ended: false };
+    let response = (&mut pending.response).await;
+    pending.ended = true;
     match response {
         Ok(response) => {
             let (head, body) = response.into_parts();
-            let rest = if body.is_end_stream() { None } else { Some(discard(body, sending, waiting).boxed()) };
-            Ok(Answer { status: head.status, rest })
+            let remaining_body =
+                if body.is_end_stream() { None } else { Some(discard(body, sending, pending).boxed()) };
+            Ok(Answer { status: head.status, remaining_body })
         }
         Err(error) => {
-            let unwritten = waiting.slot.activity.written() == before;
-            Err(judge(&error, unwritten, &waiting.slot))
+            let unwritten = pending.slot.activity.written() == before;
+            Err(classify_failure(&error, unwritten, &pending.slot))
         }
     }
 }
 
 /// Classifies the failure of a stream by its effect on the request.
-fn judge(error: &h2::Error, unwritten: bool, slot: &StreamSlot) -> Failure {
+fn classify_failure(error: &h2::Error, unwritten: bool, slot: &StreamSlot) -> Failure {
     if error.is_remote() && error.is_go_away() {
         slot.pool.retire(slot.id);
         return Failure::Unprocessed;
@@ -162,15 +163,15 @@ fn judge(error: &h2::Error, unwritten: bool, slot: &StreamSlot) -> Failure {
 }
 
 /// A request that waits for its status.
-struct Waiting {
+struct PendingRequest {
     slot: StreamSlot,
     began: Instant,
     response: ResponseFuture,
     ended: bool,
 }
 
-impl Drop for Waiting {
-    /// Retires the connection when the request was given up and nothing was read since it was sent.
+impl Drop for PendingRequest {
+    /// Retires the connection if the request was abandoned and nothing was read after it was sent.
     fn drop(&mut self) {
         if !self.ended && self.slot.activity.last_read() < self.began {
             self.slot.pool.retire(self.slot.id);
@@ -190,7 +191,7 @@ fn request(target: &Target, length: usize) -> Option<Request<()>> {
 }
 
 /// Reads the rest of a body; afterwards the stream and its slot are free.
-async fn discard(mut body: RecvStream, _sending: h2::SendStream<Bytes>, _waiting: Waiting) {
+async fn discard(mut body: RecvStream, _sending: h2::SendStream<Bytes>, _waiting: PendingRequest) {
     let mut budget = ReadBudget::new();
     while let Some(Ok(part)) = body.data().await {
         if !budget.consume(part.len()) || body.flow_control().release_capacity(part.len()).is_err() {

@@ -2,9 +2,9 @@
 //! connections.
 //!
 //! [`client`] sends webhooks over HTTP/1.1 (`http1`) or HTTP/2 (`http2`), whose connections `pool` holds. `egress` has
-//! the forward proxy, and `tunnel` connects through it. [`guard`] judges addresses; `resolver`, which asks
-//! `getaddrinfo`, returns only permitted ones. [`upstream`] sends the orders that open flows. [`audit`] sends the
-//! operators' audit log. The actors decide when to send and record the result.
+//! the forward proxy, and `tunnel` connects through it. [`guard`] judges addresses; `resolver`, which calls
+//! `getaddrinfo`, returns only permitted addresses. [`upstream`] sends the orders that open flows. [`audit`] sends the
+//! operators' audit log. The actors decide when to send, and record the result.
 
 mod activity;
 pub mod audit;

@@ -1,4 +1,4 @@
-//! A server is trusted if it shows exactly this certificate, whatever its name and its authority.
+//! Trust in a server that has exactly one given certificate, whatever the certificate's name and authority.
 
 use std::sync::Arc;
 

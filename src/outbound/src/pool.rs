@@ -1,9 +1,9 @@
-//! The pool of connections to each receiver that speaks TLS: it assigns requests to connections, opens new ones, and
-//! retires old ones.
+//! The pool of TLS connections to each receiver: it assigns requests to connections, opens new connections, and retires
+//! old ones.
 //!
-//! It is not known before the first connection if a receiver speaks HTTP/2. So one attempt connects while the others
-//! wait. With HTTP/2 they then share its connection; with HTTP/1.1 each opens its own. If the connection fails, the
-//! waiting attempts all try for themselves until one succeeds.
+//! Only the first connection shows if a receiver speaks HTTP/2. So one attempt connects while the others wait. With
+//! HTTP/2 the others then share its connection; with HTTP/1.1 each opens its own. If the connection fails, each waiting
+//! attempt connects for itself until one succeeds.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,18 +18,18 @@ use crate::activity::Activity;
 
 /// Number of receivers at which unused ones are removed.
 const ORIGINS_MAX: usize = 4_096;
-/// Concurrent requests of one connection, even if the receiver permits more.
+/// Maximum concurrent requests of one connection, even if the receiver permits more.
 const STREAMS_MAX: usize = 256;
 /// Time for which a connection without requests is kept. It is short, because a receiver that closes an idle connection
 /// just as a request is sent would lose the request.
 const IDLE_MAX: Duration = Duration::from_secs(1);
 /// Age at which a connection gets no more new requests, so that a change of the receiver's addresses takes effect.
 const AGE_MAX: Duration = Duration::from_secs(60);
-/// Time without a read after which a connection with requests gets no new ones; it may be dead.
+/// Time without a read after which a connection in use gets no new requests; it may be dead.
 const SILENCE_MAX: Duration = Duration::from_secs(3);
 /// Time for which HTTP/2 is not offered to a receiver whose HTTP/2 is broken.
 const HTTP2_DISABLED_FOR: Duration = Duration::from_secs(300);
-/// Number of connections in a row that broke before their first request, after which HTTP/2 is considered broken.
+/// Number of consecutive connections that broke before their first request, after which HTTP/2 is considered broken.
 const FAILED_STARTS_MAX: u32 = 2;
 
 /// The pools of all receivers that speak TLS, by host and port.
@@ -62,14 +62,14 @@ pub(crate) struct OriginPool {
 
 #[derive(Debug)]
 struct State {
-    connections: Vec<Pooled>,
-    /// Attempts that connect.
+    connections: Vec<PooledConnection>,
+    /// Number of attempts that connect.
     connecting: usize,
-    /// Attempts that wait for one of those.
+    /// Number of attempts that wait for a connecting attempt.
     waiting: usize,
     /// Requests that a new connection is expected to carry.
-    expected: usize,
-    /// Connections in a row that broke before their first request.
+    expected_capacity: usize,
+    /// Number of consecutive connections that broke before their first request.
     failed_starts: u32,
     /// Time until which only HTTP/1.1 is offered.
     http1_until: Option<Instant>,
@@ -82,7 +82,7 @@ impl Default for State {
             connections: Vec::new(),
             connecting: 0,
             waiting: 0,
-            expected: usize::MAX,
+            expected_capacity: usize::MAX,
             failed_starts: 0,
             http1_until: None,
             next_id: 0,
@@ -92,22 +92,22 @@ impl Default for State {
 
 /// A connection that takes further requests.
 #[derive(Debug)]
-struct Pooled {
+struct PooledConnection {
     id: ConnectionId,
     requests: SendRequest<Bytes>,
     activity: Arc<Activity>,
     /// Requests in flight.
     active: usize,
-    /// Time at which it last became active or idle.
+    /// Time at which the connection last became active or idle.
     since: Instant,
 }
 
-impl Pooled {
+impl PooledConnection {
     fn capacity(&self) -> usize {
         self.requests.current_max_send_streams().min(STREAMS_MAX)
     }
 
-    /// Returns true if it may carry another request, apart from its capacity.
+    /// Returns true if the connection may carry another request, its capacity aside.
     fn is_usable(&self) -> bool {
         let silent = self.active > 0 && self.activity.last_read().max(self.since).elapsed() >= SILENCE_MAX;
         !silent && !self.activity.write_failed() && self.activity.age() < AGE_MAX
@@ -120,26 +120,26 @@ impl Pooled {
 
 impl State {
     /// Returns a usable connection with free capacity.
-    fn available(&mut self) -> Option<&mut Pooled> {
-        self.connections.retain(Pooled::is_usable);
+    fn find_available(&mut self) -> Option<&mut PooledConnection> {
+        self.connections.retain(PooledConnection::is_usable);
         self.connections.iter_mut().find(|pooled| pooled.active < pooled.capacity())
     }
 
-    /// Returns true if the connections being opened are expected to be too few for one more waiting attempt.
+    /// Returns true if the connections being opened are expected to be too few for another waiting attempt.
     fn needs_connection(&self) -> bool {
-        self.waiting >= self.connecting.saturating_mul(self.expected.saturating_sub(1))
+        self.waiting >= self.connecting.saturating_mul(self.expected_capacity.saturating_sub(1))
     }
 
     fn disable_http2(&mut self) {
         self.http1_until = Some(Instant::now() + HTTP2_DISABLED_FOR);
         self.connections.clear();
-        self.expected = 1;
+        self.expected_capacity = 1;
     }
 }
 
 /// Next step of an attempt.
 pub(crate) enum Checkout {
-    /// Send its request on this connection.
+    /// Send the request on this connection.
     Reuse(StreamSlot),
     /// Open a connection.
     Connect(Connecting),
@@ -162,14 +162,14 @@ impl OriginPool {
             changed.as_mut().enable();
             let _waiting = {
                 let mut state = self.state();
-                if let Some(pooled) = state.available() {
-                    return Checkout::Reuse(StreamSlot::on(self, pooled));
+                if let Some(pooled) = state.find_available() {
+                    return Checkout::Reuse(StreamSlot::take(self, pooled));
                 }
                 if state.needs_connection() {
                     return Checkout::Connect(self.connect(&mut state, false));
                 }
                 state.waiting += 1;
-                Waiting(self)
+                WaitingAttempt(self)
             };
             changed.await;
         }
@@ -183,9 +183,9 @@ impl OriginPool {
         Connecting { pool: Arc::clone(self), offer_http2, exclusive, finished: false }
     }
 
-    /// Returns true if a connection is still available for requests. A connection that is no longer usable or was idle
-    /// too long is removed here, so that no request can get it.
-    pub(crate) fn keeps(&self, id: ConnectionId) -> bool {
+    /// Returns true if a connection is still available for requests. Removes it from the pool if it is no longer usable
+    /// or was idle too long.
+    pub(crate) fn is_available(&self, id: ConnectionId) -> bool {
         let mut state = self.state();
         state.connections.retain(|pooled| pooled.id != id || (pooled.is_usable() && !pooled.is_idle()));
         state.connections.iter().any(|pooled| pooled.id == id)
@@ -196,15 +196,15 @@ impl OriginPool {
         self.state().connections.retain(|pooled| pooled.id != id);
     }
 
-    /// Stops offering HTTP/2: the receiver's is broken, or it asks for HTTP/1.1.
+    /// Stops offering HTTP/2, because it is broken at the receiver, or the receiver asks for HTTP/1.1.
     pub(crate) fn disable_http2(&self) {
         self.state().disable_http2();
     }
 }
 
-struct Waiting<'a>(&'a OriginPool);
+struct WaitingAttempt<'a>(&'a OriginPool);
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingAttempt<'_> {
     fn drop(&mut self) {
         let mut state = self.0.state();
         holds(Part::Bounds, "a wait for a connection ends once", state.waiting > 0);
@@ -212,10 +212,10 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// An attempt that connects. When it is dropped without a result, it has failed.
+/// An attempt that connects. Dropping it without a result counts as a failure.
 pub(crate) struct Connecting {
     pool: Arc<OriginPool>,
-    /// True if HTTP/2 is to be offered.
+    /// True to offer HTTP/2.
     pub(crate) offer_http2: bool,
     exclusive: bool,
     finished: bool,
@@ -223,14 +223,14 @@ pub(crate) struct Connecting {
 
 impl Connecting {
     /// Records that the receiver speaks HTTP/1.1.
-    pub(crate) fn http1(mut self) {
+    pub(crate) fn finish_with_http1(mut self) {
         let pool = Arc::clone(&self.pool);
         self.finish(&mut pool.state(), 1);
     }
 
     /// Records that the receiver speaks HTTP/2, and returns the slot of this attempt. Others may share the connection,
     /// unless one with free capacity exists.
-    pub(crate) fn http2(
+    pub(crate) fn finish_with_http2(
         mut self,
         requests: SendRequest<Bytes>,
         activity: Arc<Activity>,
@@ -239,10 +239,10 @@ impl Connecting {
         let mut state = pool.state();
         state.failed_starts = 0;
         state.next_id += 1;
-        let mut pooled = Pooled { id: state.next_id, requests, activity, active: 0, since: Instant::now() };
-        let slot = StreamSlot::on(&pool, &mut pooled);
+        let mut pooled = PooledConnection { id: state.next_id, requests, activity, active: 0, since: Instant::now() };
+        let slot = StreamSlot::take(&pool, &mut pooled);
         let capacity = pooled.capacity();
-        if !self.exclusive && state.available().is_none() {
+        if !self.exclusive && state.find_available().is_none() {
             state.connections.push(pooled);
         }
         self.finish(&mut state, capacity);
@@ -250,8 +250,8 @@ impl Connecting {
         (slot, pool)
     }
 
-    /// Records that the receiver agreed to HTTP/2, but the connection broke before a request was sent.
-    pub(crate) fn failed(mut self) {
+    /// Records that the receiver agreed to HTTP/2, but the connection broke before its first request.
+    pub(crate) fn finish_with_failure(mut self) {
         let pool = Arc::clone(&self.pool);
         let mut state = pool.state();
         state.failed_starts += 1;
@@ -259,15 +259,15 @@ impl Connecting {
             state.failed_starts = 0;
             state.disable_http2();
         }
-        let expected = state.expected;
-        self.finish(&mut state, expected);
+        let expected_capacity = state.expected_capacity;
+        self.finish(&mut state, expected_capacity);
     }
 
-    fn finish(&mut self, state: &mut State, expected: usize) {
+    fn finish(&mut self, state: &mut State, expected_capacity: usize) {
         if !self.exclusive {
             holds(Part::Bounds, "a connection that is opened ends once", state.connecting > 0);
             state.connecting = state.connecting.saturating_sub(1);
-            state.expected = expected;
+            state.expected_capacity = expected_capacity;
         }
         self.finished = true;
         self.pool.changed.notify_waiters();
@@ -292,7 +292,7 @@ pub(crate) struct StreamSlot {
 }
 
 impl StreamSlot {
-    fn on(pool: &Arc<OriginPool>, pooled: &mut Pooled) -> Self {
+    fn take(pool: &Arc<OriginPool>, pooled: &mut PooledConnection) -> Self {
         if pooled.active == 0 {
             pooled.since = Instant::now();
         }
@@ -326,25 +326,25 @@ mod tests {
     use sakshi_trace::invariant::broken_by;
     use tokio::io::{AsyncWriteExt as _, DuplexStream};
 
-    /// Settings of a receiver that takes four requests at a time (RFC 9113 §6.5).
-    const FOUR: &[u8] = b"\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0\x04";
+    /// Settings of a receiver that accepts four concurrent requests (RFC 9113 §6.5).
+    const FOUR_STREAMS: &[u8] = b"\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0\x04";
 
     /// Opens the sending half of a connection of this age; the third value keeps it alive.
     async fn connection(age: Duration) -> (SendRequest<Bytes>, Arc<Activity>, impl Sized) {
         let (near, mut far): (DuplexStream, DuplexStream) = tokio::io::duplex(4_096);
-        far.write_all(FOUR).await.unwrap();
+        far.write_all(FOUR_STREAMS).await.unwrap();
         let handshake = crate::http2::handshake(near).await.unwrap();
         (handshake.requests, Activity::aged(age), (handshake.connection, handshake.activity, far))
     }
 
-    async fn connecting(pool: &Arc<OriginPool>) -> Connecting {
+    async fn expect_connect(pool: &Arc<OriginPool>) -> Connecting {
         match pool.checkout(false).await {
             Checkout::Connect(connecting) => connecting,
             Checkout::Reuse(_) => panic!("there is a connection"),
         }
     }
 
-    async fn sending(pool: &Arc<OriginPool>) -> StreamSlot {
+    async fn expect_reuse(pool: &Arc<OriginPool>) -> StreamSlot {
         match pool.checkout(false).await {
             Checkout::Reuse(slot) => slot,
             Checkout::Connect(_) => panic!("there is no connection"),
@@ -354,85 +354,85 @@ mod tests {
     #[tokio::test]
     async fn one_attempt_connects_and_the_others_share_its_connection_up_to_its_capacity() {
         let pool = Arc::new(OriginPool::default());
-        let first = connecting(&pool).await;
+        let first = expect_connect(&pool).await;
         let mut others: Vec<_> = (0..5).map(|_| Box::pin(pool.checkout(false))).collect();
         for other in &mut others {
             assert!(other.now_or_never().is_none());
         }
         let (requests, activity, _alive) = connection(Duration::ZERO).await;
-        let (_slot, _) = first.http2(requests, activity);
+        let (_slot, _) = first.finish_with_http2(requests, activity);
         let mut checkouts: Vec<Checkout> = Vec::new();
         for other in &mut others {
             checkouts.extend(other.now_or_never());
         }
         let sending = checkouts.iter().filter(|checkout| matches!(checkout, Checkout::Reuse(_))).count();
-        assert_eq!((sending, checkouts.len()), (3, 4), "three share it, one connects, one waits for that one");
+        assert_eq!((sending, checkouts.len()), (3, 4), "three share the connection, one connects, and one waits");
     }
 
     #[tokio::test]
     async fn after_http1_or_a_failure_every_attempt_connects() {
         for fails in [true, false] {
             let pool = Arc::new(OriginPool::default());
-            let first = connecting(&pool).await;
+            let first = expect_connect(&pool).await;
             if fails {
                 drop(first);
             } else {
-                first.http1();
+                first.finish_with_http1();
             }
-            let _all = [connecting(&pool).await, connecting(&pool).await, connecting(&pool).await];
+            let _all = [expect_connect(&pool).await, expect_connect(&pool).await, expect_connect(&pool).await];
         }
     }
 
     #[tokio::test]
-    async fn a_connection_gets_no_requests_when_it_is_old_or_silent_or_was_idle() {
+    async fn an_old_silent_or_idle_connection_gets_no_requests() {
         let pool = Arc::new(OriginPool::default());
         let (requests, activity, _alive) = connection(AGE_MAX.saturating_sub(Duration::from_secs(1))).await;
-        let (slot, _) = connecting(&pool).await.http2(requests, activity);
-        drop((sending(&pool).await, sending(&pool).await));
-        assert!(pool.keeps(slot.id));
-        // A request is in flight, and nothing was read since.
+        let (slot, _) = expect_connect(&pool).await.finish_with_http2(requests, activity);
+        drop((expect_reuse(&pool).await, expect_reuse(&pool).await));
+        assert!(pool.is_available(slot.id));
+        // A request is in flight, and nothing was read after it.
         pool.state().connections[0].since -= SILENCE_MAX;
-        drop(connecting(&pool).await);
-        assert!(!pool.keeps(slot.id));
+        drop(expect_connect(&pool).await);
+        assert!(!pool.is_available(slot.id));
 
         let (requests, activity, _alive) = connection(AGE_MAX).await;
-        let (old, _) = connecting(&pool).await.http2(requests, activity);
-        drop(connecting(&pool).await);
-        assert!(!pool.keeps(old.id));
+        let (old, _) = expect_connect(&pool).await.finish_with_http2(requests, activity);
+        drop(expect_connect(&pool).await);
+        assert!(!pool.is_available(old.id));
 
         let (requests, activity, _alive) = connection(Duration::ZERO).await;
-        let (idle, _) = connecting(&pool).await.http2(requests, activity);
+        let (idle, _) = expect_connect(&pool).await.finish_with_http2(requests, activity);
         let id = idle.id;
         drop(idle);
-        assert!(pool.keeps(id));
+        assert!(pool.is_available(id));
         pool.state().connections[0].since -= IDLE_MAX;
-        assert!(!pool.keeps(id));
-        drop(connecting(&pool).await);
+        assert!(!pool.is_available(id));
+        drop(expect_connect(&pool).await);
     }
 
     #[tokio::test]
-    async fn http2_that_breaks_twice_before_the_first_request_is_not_offered_for_a_while() {
+    async fn http2_is_not_offered_after_it_breaks_twice_before_the_first_request() {
         let pool = Arc::new(OriginPool::default());
         for _ in 0..2 {
-            let connecting = connecting(&pool).await;
+            let connecting = expect_connect(&pool).await;
             assert!(connecting.offer_http2);
-            connecting.failed();
+            connecting.finish_with_failure();
         }
-        assert!(!connecting(&pool).await.offer_http2);
+        assert!(!expect_connect(&pool).await.offer_http2);
         pool.state().http1_until = Some(Instant::now());
-        assert!(connecting(&pool).await.offer_http2);
+        assert!(expect_connect(&pool).await.offer_http2);
     }
 
     #[tokio::test]
-    async fn what_is_given_back_twice_is_noticed_and_is_not_below_nothing() {
+    async fn a_double_release_breaks_an_invariant_and_no_count_becomes_negative() {
         let pool = Arc::new(OriginPool::default());
-        assert_eq!(broken_by(|| drop(Waiting(&pool))), ["a wait for a connection ends once"]);
-        let connecting = connecting(&pool).await;
+        assert_eq!(broken_by(|| drop(WaitingAttempt(&pool))), ["a wait for a connection ends once"]);
+        let connecting = expect_connect(&pool).await;
         pool.state().connecting = 0;
         let (requests, activity, _alive) = connection(Duration::ZERO).await;
         let mut opened = None;
         assert_eq!(
-            broken_by(|| opened = Some(connecting.http2(requests, activity))),
+            broken_by(|| opened = Some(connecting.finish_with_http2(requests, activity))),
             ["a connection that is opened ends once"]
         );
         pool.state().connections[0].active = 0;

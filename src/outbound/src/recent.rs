@@ -1,4 +1,4 @@
-//! Counts of the last half hour; older ones are forgotten.
+//! Counts of recent events.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -6,55 +6,55 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// After this time a window becomes the one before, which is forgotten with the next.
+/// Duration of a window of counts; the current and the previous window are kept.
 const WINDOW: Duration = Duration::from_secs(1_800);
 
-/// Counts of `KINDS` kinds of ends, of the last half hour at least and hour at most.
-pub struct Recent<const KINDS: usize>(Mutex<Windows<KINDS>>);
+/// Counts of `KINDS` kinds of events in the last half hour at least and the last hour at most.
+pub struct RecentCounts<const KINDS: usize>(Mutex<Windows<KINDS>>);
 
 struct Windows<const KINDS: usize> {
     began: Instant,
-    now: [u64; KINDS],
-    before: [u64; KINDS],
+    current: [u64; KINDS],
+    previous: [u64; KINDS],
 }
 
-impl<const KINDS: usize> Default for Recent<KINDS> {
+impl<const KINDS: usize> Default for RecentCounts<KINDS> {
     fn default() -> Self {
-        Self(Mutex::new(Windows { began: Instant::now(), now: [0; KINDS], before: [0; KINDS] }))
+        Self(Mutex::new(Windows { began: Instant::now(), current: [0; KINDS], previous: [0; KINDS] }))
     }
 }
 
-impl<const KINDS: usize> Recent<KINDS> {
-    /// Counts an end of this kind; a kind beyond `KINDS` is ignored.
+impl<const KINDS: usize> RecentCounts<KINDS> {
+    /// Counts an event of this kind; a kind beyond `KINDS` is ignored.
     pub fn count(&self, kind: usize) {
         self.with(|windows| {
-            if let Some(count) = windows.now.get_mut(kind) {
+            if let Some(count) = windows.current.get_mut(kind) {
                 *count += 1;
             }
         });
     }
 
-    /// Returns the counts.
+    /// Returns the counts by kind.
     #[must_use]
     pub fn counts(&self) -> [u64; KINDS] {
-        self.with(|windows| std::array::from_fn(|kind| windows.now[kind] + windows.before[kind]))
+        self.with(|windows| std::array::from_fn(|kind| windows.current[kind] + windows.previous[kind]))
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Windows<KINDS>) -> T) -> T {
         let mut windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let age = windows.began.elapsed();
         if age >= WINDOW {
-            windows.before = if age < 2 * WINDOW { windows.now } else { [0; KINDS] };
-            windows.now = [0; KINDS];
+            windows.previous = if age < 2 * WINDOW { windows.current } else { [0; KINDS] };
+            windows.current = [0; KINDS];
             windows.began = Instant::now();
         }
         act(&mut windows)
     }
 }
 
-impl<const KINDS: usize> fmt::Debug for Recent<KINDS> {
+impl<const KINDS: usize> fmt::Debug for RecentCounts<KINDS> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Recent").field(&self.counts()).finish()
+        f.debug_tuple("RecentCounts").field(&self.counts()).finish()
     }
 }
 
@@ -63,8 +63,8 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_counted_is_forgotten_after_an_hour() {
-        let recent = Recent::<2>::default();
+    async fn counts_are_dropped_after_an_hour() {
+        let recent = RecentCounts::<2>::default();
         recent.count(0);
         recent.count(1);
         recent.count(1);

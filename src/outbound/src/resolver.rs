@@ -1,15 +1,14 @@
-//! Name resolution that returns only addresses which may be connected to.
+//! Name resolution that returns only permitted addresses.
 //!
-//! Connections are made to exactly these addresses, so DNS rebinding (a name that changes between check
-//! and connection) has no effect. Hosts written as addresses are judged by
-//! [`AddressPolicy::permits_host`] instead.
+//! Connections are made to exactly these addresses, so DNS rebinding (a name that changes between check and connection)
+//! has no effect. Hosts written as addresses are judged by [`AddressPolicy::permits_host`] instead.
 //!
 //! The system's resolver respects `/etc/hosts`, search domains and `nsswitch.conf`, but does not return
 //! a TTL. So answers are cached for [`CACHE_TTL`], which is shorter than most TTLs. While the resolver
 //! fails or is slow, the last answer serves for [`STALE_MAX`] (as in RFC 8767). Failures are not cached.
 //!
-//! A host has one lookup at a time, and each takes a thread until it ends. Hosts whose last lookup failed
-//! have threads of their own, so repeated lookups do not delay those of other hosts.
+//! A host has one lookup at a time, and each takes a thread until it ends. Hosts whose last lookup failed have separate
+//! threads, so repeated lookups do not delay the lookups of other hosts.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -29,30 +28,30 @@ use crate::guard::AddressPolicy;
 
 /// Time for which an answer is used, from the start of its lookup.
 const CACHE_TTL: Duration = Duration::from_secs(5);
-/// Time for which an answer is used while the resolver fails. A connection gets new webhooks for as long.
+/// Time for which an answer is used while the resolver fails; as long as a connection gets new webhooks.
 const STALE_MAX: Duration = Duration::from_secs(60);
-/// Time after which a lookup is slow: the last answer is used, if there is one.
-const SLOW: Duration = Duration::from_secs(2);
-/// Number of names at which those of no more use are removed from the cache.
+/// Time after which a lookup is slow, and the last answer is used, if there is one.
+const SLOW_AFTER: Duration = Duration::from_secs(2);
+/// Number of cached names at which useless ones are removed.
 const CACHE_ENTRIES_MAX: usize = 1_024;
-/// Lookups in flight of hosts whose last lookup did not fail.
+/// Maximum lookups in flight of hosts whose last lookup did not fail.
 const LOOKUPS_MAX: usize = 256;
-/// Lookups in flight of hosts whose last lookup failed.
+/// Maximum lookups in flight of hosts whose last lookup failed.
 const REPEATED_LOOKUPS_MAX: usize = 64;
-/// The first pause before a lookup that the resolver failed is repeated; it doubles each time.
-const PAUSE: Duration = Duration::from_millis(250);
+/// First pause before a failed lookup is repeated; it doubles each time.
+const PAUSE_FIRST: Duration = Duration::from_millis(250);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
 /// Reason why a name yields no address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum ResolveError {
-    /// None of its addresses may be connected to.
+    /// The policy permits none of the host's addresses.
     #[error("the host has no address that may be connected to")]
     Blocked,
-    /// It has no address.
+    /// The host has no address.
     #[error("the host name does not resolve")]
     NotFound,
-    /// This installation's resolver failed, so it may have one.
+    /// The resolver of this installation failed; the host may have an address.
     #[error("the resolver failed")]
     Unavailable,
     /// This machine ran out of file descriptors or memory for the lookup.
@@ -70,12 +69,12 @@ type FindAddresses = Arc<dyn Fn(&str) -> Result<Vec<SocketAddr>, ResolveError> +
 struct Lookup {
     started: Instant,
     answer: Shared<BoxFuture<'static, Addresses>>,
-    /// The last answer before, and when its lookup started.
+    /// The last answer before this lookup, and the start of its lookup.
     stale: Option<(Instant, Arc<[SocketAddr]>)>,
 }
 
 impl Lookup {
-    /// Returns true if it is pending, or successful and recent.
+    /// Returns true if the lookup is pending, or successful and recent.
     fn is_fresh(&self) -> bool {
         self.answer.peek().is_none_or(|answer| answer.is_ok() && self.started.elapsed() < CACHE_TTL)
     }
@@ -91,7 +90,7 @@ impl Lookup {
         answer.or_else(|| self.stale.clone()).filter(|(started, _)| started.elapsed() < STALE_MAX)
     }
 
-    fn is_of_use(&self) -> bool {
+    fn is_useful(&self) -> bool {
         self.is_fresh() || (self.has_failed() && self.started.elapsed() < STALE_MAX) || self.last_answer().is_some()
     }
 }
@@ -114,31 +113,32 @@ impl fmt::Debug for GuardedResolver {
 impl GuardedResolver {
     /// Creates a resolver that returns the addresses that the policy permits.
     pub(crate) fn new(policy: AddressPolicy) -> Self {
-        Self::finding(policy, Arc::new(getaddrinfo::addresses))
+        Self::with_lookup(policy, Arc::new(getaddrinfo::addresses))
     }
 
-    pub(crate) fn finding(policy: AddressPolicy, find: FindAddresses) -> Self {
-        let [slots, repeated_slots] = [LOOKUPS_MAX, REPEATED_LOOKUPS_MAX].map(|most| Arc::new(Semaphore::new(most)));
+    pub(crate) fn with_lookup(policy: AddressPolicy, find: FindAddresses) -> Self {
+        let [slots, repeated_slots] =
+            [LOOKUPS_MAX, REPEATED_LOOKUPS_MAX].map(|permits| Arc::new(Semaphore::new(permits)));
         Self { policy, find, lookups: Mutex::default(), slots, repeated_slots }
     }
 
     /// Returns the addresses of a host, from the cache or by one lookup.
     ///
     /// # Errors
-    /// The host does not resolve, or none of its addresses is permitted.
+    /// [`ResolveError`] when the host does not resolve, or none of its addresses is permitted.
     pub(crate) async fn addresses(&self, host: &str) -> Addresses {
         let Lookup { started, answer, stale } = self.lookup(host);
         let Some((_, stale)) = stale.filter(|(started, _)| started.elapsed() < STALE_MAX) else { return answer.await };
-        match timeout_at(started + SLOW, answer).await {
+        match timeout_at(started + SLOW_AFTER, answer).await {
             Ok(Err(ResolveError::Unavailable)) | Err(_) => Ok(stale),
             Ok(answer) => answer,
         }
     }
 
-    /// Looks a host up again, with pauses, while the resolver fails. Returns `false` if it has no answer by `until`;
-    /// the absence of an address is an answer.
-    pub(crate) async fn answers(&self, host: &str, until: Instant) -> bool {
-        let mut pause = PAUSE;
+    /// Repeats the lookup of a host, with pauses, while the resolver fails. Returns `false` if there is no answer by
+    /// `until`; the absence of an address is an answer.
+    pub(crate) async fn wait_for_answer(&self, host: &str, until: Instant) -> bool {
+        let mut pause = PAUSE_FIRST;
         loop {
             match timeout_at(until, self.addresses(host)).await {
                 Ok(Err(ResolveError::Unavailable)) if Instant::now() + pause < until => sleep(pause).await,
@@ -159,10 +159,10 @@ impl GuardedResolver {
         let slots = if known.is_some_and(Lookup::has_failed) { &self.repeated_slots } else { &self.slots };
         let answer = resolve(self.policy, Arc::clone(&self.find), host.to_owned(), Arc::clone(slots)).boxed().shared();
         let lookup = Lookup { started: Instant::now(), answer, stale: known.and_then(Lookup::last_answer) };
-        // It runs to its end even if nobody waits any more, so that its host has one at a time.
+        // The lookup runs to its end even if nobody waits for it, so that its host has one at a time.
         tokio::spawn(lookup.answer.clone());
         if lookups.len() >= CACHE_ENTRIES_MAX {
-            lookups.retain(|_, known| known.is_of_use());
+            lookups.retain(|_, known| known.is_useful());
         }
         lookups.insert(host.into(), lookup.clone());
         lookup
@@ -176,13 +176,13 @@ impl GuardedResolver {
 
 async fn resolve(policy: AddressPolicy, find: FindAddresses, host: String, slots: Arc<Semaphore>) -> Addresses {
     let slot = slots.acquire_owned().await;
-    let finding = spawn_blocking(move || {
-        let found = find(&host);
+    let lookup = spawn_blocking(move || {
+        let addresses = find(&host);
         drop(slot);
-        found
+        addresses
     });
-    // Nothing cancels it, and it does not panic.
-    keep_permitted(policy, &finding.await.map_err(|_| ResolveError::Unavailable)??)
+    // The lookup is never cancelled and does not panic.
+    keep_permitted(policy, &lookup.await.map_err(|_| ResolveError::Unavailable)??)
 }
 
 fn keep_permitted(policy: AddressPolicy, found: &[SocketAddr]) -> Addresses {
@@ -210,31 +210,31 @@ mod tests {
         text.split_whitespace().map(|address| SocketAddr::new(address.parse().unwrap(), 0)).collect()
     }
 
-    /// Creates a resolver with this answer to the n-th lookup; also returns the number of its lookups.
-    fn answering(
+    /// Creates a resolver that answers the n-th lookup with `answer(n)`; also returns the count of lookups.
+    fn resolver_answering(
         answer: impl Fn(usize) -> Result<Vec<SocketAddr>, ResolveError> + Send + Sync + 'static,
     ) -> (GuardedResolver, Arc<AtomicUsize>) {
         let lookups = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&lookups);
         (
-            GuardedResolver::finding(PERMISSIVE, Arc::new(move |_| answer(counter.fetch_add(1, Ordering::SeqCst)))),
+            GuardedResolver::with_lookup(PERMISSIVE, Arc::new(move |_| answer(counter.fetch_add(1, Ordering::SeqCst)))),
             lookups,
         )
     }
 
-    /// Fails instead of waiting for ever.
-    async fn soon<T>(future: impl Future<Output = T>) -> T {
+    /// Waits for a future, but fails after a time limit.
+    async fn within_timeout<T>(future: impl Future<Output = T>) -> T {
         timeout(Duration::from_secs(20), future).await.unwrap()
     }
 
     #[test]
-    fn refused_addresses_are_dropped_and_the_others_kept_in_order() {
+    fn refused_addresses_are_dropped_and_the_order_stays() {
         let kept = keep_permitted(AddressPolicy::default(), &addresses("10.0.0.1 8.8.8.8 ::1 1.1.1.1")).unwrap();
         assert_eq!(*kept, addresses("8.8.8.8 1.1.1.1"));
     }
 
     #[test]
-    fn a_name_with_only_refused_addresses_is_blocked_and_one_with_none_is_not_found() {
+    fn a_name_without_permitted_addresses_is_blocked_or_not_found() {
         let policy = AddressPolicy::default();
         assert_eq!(keep_permitted(policy, &addresses("10.0.0.1 fd00:ec2::254")), Err(ResolveError::Blocked));
         assert_eq!(keep_permitted(policy, &[]), Err(ResolveError::NotFound));
@@ -250,8 +250,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_is_used_again_for_a_while_and_a_failure_is_not() {
-        let (resolver, lookups) = answering(|_| Ok(addresses("192.0.2.1")));
+    async fn an_answer_is_cached_for_a_while_and_a_failure_is_not() {
+        let (resolver, lookups) = resolver_answering(|_| Ok(addresses("192.0.2.1")));
         for (passed, expected) in
             [(Duration::ZERO, 1), (CACHE_TTL - Duration::from_millis(1), 1), (Duration::from_millis(1), 2)]
         {
@@ -263,7 +263,7 @@ mod tests {
         assert!(resolver.addresses("a.example").await.is_ok());
         assert_eq!(lookups.load(Ordering::SeqCst), 3);
 
-        let (resolver, lookups) = answering(|_| Err(ResolveError::NotFound));
+        let (resolver, lookups) = resolver_answering(|_| Err(ResolveError::NotFound));
         for expected in [1, 2] {
             assert_eq!(resolver.addresses("a.example").await, Err(ResolveError::NotFound));
             assert_eq!(lookups.load(Ordering::SeqCst), expected);
@@ -271,14 +271,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_host_has_one_lookup_at_a_time_which_ends_though_nobody_waits_for_it() {
+    async fn a_host_has_one_lookup_at_a_time_which_ends_even_without_a_waiter() {
         let (end, ends) = mpsc::channel::<()>();
         let ends = Mutex::new(ends);
-        let (resolver, lookups) = answering(move |_| {
+        let (resolver, lookups) = resolver_answering(move |_| {
             let _ = ends.lock().unwrap().recv();
             Ok(addresses("192.0.2.1"))
         });
-        let briefly = || resolver.answers("a.example", Instant::now() + Duration::from_millis(1));
+        let briefly = || resolver.wait_for_answer("a.example", Instant::now() + Duration::from_millis(1));
         assert_eq!(tokio::join!(briefly(), briefly()), (false, false));
         let lookup = resolver.lookup("a.example");
         end.send(()).unwrap();
@@ -287,16 +287,16 @@ mod tests {
                 yield_now().await;
             }
         };
-        soon(ended).await;
+        within_timeout(ended).await;
         assert!(resolver.addresses("a.example").await.is_ok());
         assert_eq!(lookups.load(Ordering::SeqCst), 1);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn while_the_resolver_fails_the_last_answer_is_used_for_a_minute() {
+    async fn the_last_answer_is_used_for_a_minute_while_the_resolver_fails() {
         for failure in [ResolveError::Unavailable, ResolveError::NotFound, ResolveError::Blocked] {
             let (resolver, _) =
-                answering(move |lookup| if lookup == 0 { Ok(addresses("192.0.2.1")) } else { Err(failure) });
+                resolver_answering(move |lookup| if lookup == 0 { Ok(addresses("192.0.2.1")) } else { Err(failure) });
             let first = resolver.addresses("a.example").await;
             advance(CACHE_TTL).await;
             let second = resolver.addresses("a.example").await;
@@ -312,10 +312,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn while_the_resolver_is_silent_the_last_answer_is_used() {
+    async fn the_last_answer_is_used_while_the_resolver_is_silent() {
         let (end, ends) = mpsc::channel::<()>();
         let ends = Mutex::new(ends);
-        let (resolver, _) = answering(move |lookup| {
+        let (resolver, _) = resolver_answering(move |lookup| {
             if lookup > 0 {
                 let _ = ends.lock().unwrap().recv();
             }
@@ -325,7 +325,7 @@ mod tests {
         if let Some(known) = resolver.lookups.lock().unwrap().get_mut("a.example") {
             known.started -= CACHE_TTL;
         }
-        assert_eq!(soon(resolver.addresses("a.example")).await, first);
+        assert_eq!(within_timeout(resolver.addresses("a.example")).await, first);
         drop(end);
     }
 
@@ -333,30 +333,32 @@ mod tests {
     async fn a_name_is_looked_up_again_until_the_resolver_answers() {
         for answer in [Ok(addresses("192.0.2.1")), Err(ResolveError::NotFound), Err(ResolveError::Exhausted)] {
             let (resolver, lookups) =
-                answering(move |lookup| if lookup < 4 { Err(ResolveError::Unavailable) } else { answer.clone() });
-            assert!(resolver.answers("a.example", Instant::now() + Duration::from_secs(30)).await);
+                resolver_answering(
+                    move |lookup| if lookup < 4 { Err(ResolveError::Unavailable) } else { answer.clone() },
+                );
+            assert!(resolver.wait_for_answer("a.example", Instant::now() + Duration::from_secs(30)).await);
             assert_eq!(lookups.load(Ordering::SeqCst), 5);
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_name_is_looked_up_no_longer_than_it_may_take() {
-        let (resolver, lookups) = answering(|_| Err(ResolveError::Unavailable));
+    async fn lookups_of_a_name_stop_at_the_deadline() {
+        let (resolver, lookups) = resolver_answering(|_| Err(ResolveError::Unavailable));
         let began = Instant::now();
-        assert!(!resolver.answers("a.example", began + Duration::from_secs(30)).await);
+        assert!(!resolver.wait_for_answer("a.example", began + Duration::from_secs(30)).await);
         let waited = began.elapsed();
         assert!(waited <= Duration::from_secs(30) && waited > Duration::from_secs(30) - PAUSE_MAX, "{waited:?}");
         assert!((10..=30).contains(&lookups.load(Ordering::SeqCst)), "{lookups:?}");
-        assert!(!resolver.answers("a.example", began).await, "its time is over already");
+        assert!(!resolver.wait_for_answer("a.example", began).await, "the deadline has already passed");
     }
 
     #[tokio::test]
-    async fn lookups_of_names_that_failed_delay_no_other_name() {
+    async fn repeated_lookups_of_failed_names_delay_no_other_name() {
         let (end, ends) = mpsc::channel::<()>();
         let ends = Mutex::new(ends);
         let failing = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&failing);
-        let resolver = GuardedResolver::finding(
+        let resolver = GuardedResolver::with_lookup(
             PERMISSIVE,
             Arc::new(move |host| {
                 if host == "a.example" {
@@ -376,8 +378,11 @@ mod tests {
         for _ in &again {
             yield_now().await;
         }
-        assert!(soon(resolver.addresses("a.example")).await.is_ok());
-        assert!(again.iter().all(|lookup| lookup.answer.peek().is_none()), "they are silent or wait for those");
+        assert!(within_timeout(resolver.addresses("a.example")).await.is_ok());
+        assert!(
+            again.iter().all(|lookup| lookup.answer.peek().is_none()),
+            "repeated lookups are silent or wait for silent ones"
+        );
         assert_eq!(resolver.slots.available_permits(), LOOKUPS_MAX);
         drop(end);
     }

@@ -13,8 +13,8 @@ use url::Host;
 use crate::egress::Egress;
 use crate::error::ClientError;
 
-/// Sessions that are remembered: eight for each of 512 receivers.
-const SESSIONS: usize = 4_096;
+/// Maximum remembered sessions: eight for each of 512 receivers.
+const SESSIONS_MAX: usize = 4_096;
 const HTTP1: &[u8] = b"http/1.1";
 const HTTP2: &[u8] = b"h2";
 
@@ -35,13 +35,13 @@ pub(crate) enum Protocol {
 }
 
 impl Tls {
-    /// Creates a connector by the rules of this egress.
+    /// Creates a connector with the TLS settings of this egress.
     ///
     /// # Errors
-    /// The system trusts no certificate authority.
+    /// [`ClientError::Tls`] when the system trusts no certificate authority.
     pub(crate) fn new(egress: &Egress) -> Result<Self, ClientError> {
         let mut config = egress.tls()?;
-        config.resumption = Resumption::in_memory_sessions(SESSIONS);
+        config.resumption = Resumption::in_memory_sessions(SESSIONS_MAX);
         config.alpn_protocols = vec![HTTP1.to_vec()];
         let http1 = TlsConnector::from(Arc::new(config.clone()));
         config.alpn_protocols = vec![HTTP2.to_vec(), HTTP1.to_vec()];
@@ -51,7 +51,8 @@ impl Tls {
     /// Makes the handshake and returns the agreed protocol.
     ///
     /// # Errors
-    /// No trusted certificate for the host's name, no common version, or a broken connection.
+    /// [`io::Error`] when the certificate is not trusted for the host, no TLS version is common, or the connection
+    /// breaks.
     pub(crate) async fn handshake(
         &self,
         stream: TcpStream,

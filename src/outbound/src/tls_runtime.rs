@@ -1,5 +1,4 @@
-//! Threads for TLS, so that handshakes can use several cores. They start with the first attempt that
-//! needs them.
+//! Threads for TLS, so that handshakes can use several cores. They start with the first attempt over TLS.
 
 use std::future::Future;
 use std::io;
@@ -20,10 +19,10 @@ pub(crate) struct TlsRuntime {
 }
 
 impl TlsRuntime {
-    /// Runs the future on these threads. Dropping the task aborts it.
+    /// Runs the future on the threads for TLS. Dropping the task aborts the future.
     ///
     /// # Errors
-    /// The system cannot start a thread.
+    /// [`io::Error`] when the system cannot start a thread.
     pub(crate) fn run<F>(&self, future: F) -> io::Result<Task<F::Output>>
     where
         F: Future + Send + 'static,
@@ -53,7 +52,7 @@ impl Drop for TlsRuntime {
     }
 }
 
-/// A future that runs on these threads; dropping it aborts it.
+/// A future that runs on the threads for TLS; dropping the task aborts it.
 #[derive(Debug)]
 pub(crate) struct Task<T>(JoinHandle<T>);
 

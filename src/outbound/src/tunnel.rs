@@ -22,11 +22,11 @@ pub(crate) const NO_TUNNEL: Failure =
 /// Asks the proxy at the other end of `stream` for a connection to the target.
 ///
 /// # Errors
-/// The proxy refused it, or failed.
+/// [`NO_TUNNEL`] when the proxy refused the connection, or failed.
 pub(crate) async fn open(stream: TcpStream, proxy: &Intercept, target: &Target) -> Result<TcpStream, Failure> {
     let request = request(proxy, target).ok_or(NO_TUNNEL)?;
     let (mut sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|_| NO_TUNNEL)?;
-    let ask = async {
+    let exchange = async {
         let response = sender.send_request(request).await?;
         let status = response.status();
         if !status.is_success() {
@@ -45,21 +45,21 @@ pub(crate) async fn open(stream: TcpStream, proxy: &Intercept, target: &Target) 
     };
     let upgraded: Result<_, hyper::Error> = tokio::select! {
         biased;
-        asked = ask => asked,
+        response = exchange => response,
         never = drive => never,
     };
     let upgraded = upgraded.inspect_err(|error| tracing::warn!(%error, "the proxy failed")).map_err(|_| NO_TUNNEL)?;
     let parts = upgraded.ok_or(NO_TUNNEL)?.downcast::<TokioIo<TcpStream>>().map_err(|_| NO_TUNNEL)?;
-    // A receiver sends nothing before it is spoken to.
+    // A receiver sends nothing before the client does.
     if parts.read_buf.is_empty() { Ok(parts.io.into_inner()) } else { Err(NO_TUNNEL) }
 }
 
 fn request(proxy: &Intercept, target: &Target) -> Option<Request<Empty<Bytes>>> {
-    let to = format!("{}:{}", target.host()?, target.port);
+    let authority = format!("{}:{}", target.host()?, target.port);
     let mut request = Request::new(Empty::new());
     *request.method_mut() = Method::CONNECT;
-    *request.uri_mut() = Uri::try_from(&to).ok()?;
-    request.headers_mut().insert(HOST, HeaderValue::try_from(to).ok()?);
+    *request.uri_mut() = Uri::try_from(&authority).ok()?;
+    request.headers_mut().insert(HOST, HeaderValue::try_from(authority).ok()?);
     if let Some(authorization) = proxy.basic_auth() {
         request.headers_mut().insert(PROXY_AUTHORIZATION, authorization.clone());
     }

@@ -27,11 +27,11 @@ pub(crate) async fn logo(
 ) -> Result<HttpResponse, ApiError> {
     let unknown = ServiceError::NotFound("logo");
     let id: LogoId = path.parse().map_err(|_| unknown.clone())?;
-    let logo = match Names::kept_logo(&service, id) {
+    let logo = match Names::cached_logo(&service, id) {
         Some(logo) => logo,
         None => {
             rates.pages.take(&rates.client_address(&request))?;
-            Names::logo(&service, id).await?.ok_or(unknown)?
+            Names::load_logo(&service, id).await?.ok_or(unknown)?
         }
     };
     let mut response = HttpResponse::Ok();

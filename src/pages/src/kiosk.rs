@@ -247,7 +247,7 @@ pub(crate) async fn events(
                     _ => return Next::End,
                 }
             }
-            let event = service.events.seen(&mut watch, is_due).await;
+            let event = service.events.latest(&mut watch, is_due).await;
             if !screen.may_show(&event) {
                 return Next::End;
             }

@@ -64,7 +64,7 @@ impl Print {
         app: &AppId,
         event: &str,
     ) -> Result<HttpResponse, ApiError> {
-        let mut query = Query::of(request.query_string());
+        let mut query = Query::parse(request.query_string());
         let is_sheet = matches!(self, Self::Page | Self::Drawing);
         let size =
             if is_sheet { query.one_of("size", [("A4", PaperSize::A4), ("A3", PaperSize::A3)]) } else { PaperSize::A4 };
@@ -173,7 +173,7 @@ impl PosterFacts {
     async fn load(service: &Service, event: &Event) -> Self {
         let organiser = Organiser::load(service, event).await;
         let logo = match organiser.as_ref().and_then(|organiser| organiser.logo) {
-            Some(logo) => Names::logo(service, logo).await.ok().flatten(),
+            Some(logo) => Names::load_logo(service, logo).await.ok().flatten(),
             None => None,
         };
         let texts = Texts::for_language(event.terms.language);

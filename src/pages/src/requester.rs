@@ -4,7 +4,7 @@ use sakshi_domain::brand::{Brand, LogoId};
 use sakshi_domain::event::{Event, EventTerms, EventText};
 use sakshi_domain::ids::{AppId, ClientId};
 use sakshi_service::Service;
-use sakshi_service::names::{Named, Names};
+use sakshi_service::names::{DisplayNames, Names};
 use sakshi_wire::operator::brand::logo_path;
 
 /// The name and the brand of a requester.
@@ -20,7 +20,7 @@ impl Requester {
     /// Loads the client, with its app unless both have the same name. Returns `None` while the store is unavailable:
     /// the page works without the name.
     pub(crate) async fn load(service: &Service, client: &ClientId, app: &AppId) -> Option<Self> {
-        let Named { client, app, brand } = Names::of(service, client, app).await?;
+        let DisplayNames { client, app, brand } = Names::load(service, client, app).await?;
         Some(Self { second_line: app.filter(|app| *app != client), name: client, brand })
     }
 
@@ -86,12 +86,12 @@ pub(crate) struct Organiser {
 
 impl Organiser {
     pub(crate) async fn load(service: &Service, event: &Event) -> Option<Self> {
-        let Named { client, brand, .. } = Names::of(service, &event.client, &event.app).await?;
+        let DisplayNames { client, brand, .. } = Names::load(service, &event.client, &event.app).await?;
         Some(Self { line: organiser_line(&event.terms, &client), logo: event.terms.brand.logo.or(brand.logo) })
     }
 }
 
 /// Returns the name of an event's client.
 pub(crate) async fn client_name(service: &Service, event: &Event) -> Option<String> {
-    Some(Names::of(service, &event.client, &event.app).await?.client)
+    Some(Names::load(service, &event.client, &event.app).await?.client)
 }

@@ -12,7 +12,7 @@ use sakshi_actors::View;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::limits::PAGE_SIGNATURE_COST;
 use sakshi_domain::transaction::Pending;
-use sakshi_service::transactions::{kept_intent, note_page};
+use sakshi_service::transactions::{load_stored_intent, note_page};
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::error::ApiError;
 use sakshi_web::html::private;
@@ -94,7 +94,7 @@ enum IntentSource {
 impl IntentSource {
     async fn or_stored(self, service: &Service, id: Option<TxnId>) -> Self {
         match (self, id) {
-            (Self::Unknown, Some(id)) => kept_intent(service, id).await.map_or(Self::Unknown, Self::Stored),
+            (Self::Unknown, Some(id)) => load_stored_intent(service, id).await.map_or(Self::Unknown, Self::Stored),
             (source, _) => source,
         }
     }
@@ -116,14 +116,14 @@ impl IntentLookup<'_> {
         let now = service.clock.now();
         let known_jwt = match source {
             IntentSource::Cached(intent) => return Ok(intent),
-            IntentSource::Stored(parts) => service.authority.intent_again(pending, &parts, now),
+            IntentSource::Stored(parts) => service.authority.rebuild_intent(pending, &parts, now),
             IntentSource::Unknown => None,
         };
         let jwt = match known_jwt {
             Some(jwt) => jwt,
             None => {
                 rates.pages.take_extra(&rates.client_address(request), PAGE_SIGNATURE_COST)?;
-                service.authority.intent(pending, now).await?.jwt
+                service.authority.sign_intent(pending, now).await?.jwt
             }
         };
         PageIntents::of_worker(request).keep(pending.id, jwt, now)

@@ -40,7 +40,10 @@ impl CheckForm {
     fn fields(&self) -> Vec<Field<'_>> {
         let numbers = self.check.numbers.iter().map(|form| form.field);
         let compared = self.check.compared.iter().map(|known| known.field);
-        numbers.chain(compared).map(|name| self.form.field(name, label(name), "text").within(self.check.name)).collect()
+        numbers
+            .chain(compared)
+            .map(|name| self.form.field(name, label(name), "text").with_id_suffix(self.check.name))
+            .collect()
     }
 }
 

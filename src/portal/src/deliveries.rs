@@ -94,7 +94,7 @@ pub(crate) async fn show(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
-    let mut query = Query::of(request.query_string());
+    let mut query = Query::parse(request.query_string());
     let (state, receiver, result) = (query.text("state"), query.text("receiver"), query.text("result"));
     query.finish()?;
     let state: Option<WebhookState> = state.as_deref().and_then(|state| state.parse().ok());

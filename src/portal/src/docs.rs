@@ -252,7 +252,7 @@ fn render_page(page: &'static Page, reader: &Reader) -> askama::Result<String> {
 /// # Errors
 /// 400 for other parameters; 429 when one address sends too many requests.
 pub async fn find(reader: Reader) -> Result<HttpResponse, ApiError> {
-    let mut query = Query::of(reader.request.query_string());
+    let mut query = Query::parse(reader.request.query_string());
     let words = query.text("q").unwrap_or_default();
     query.finish()?;
     let hits = Index::build(reader.reference()).find(&words);

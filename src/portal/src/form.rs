@@ -65,7 +65,7 @@ impl Form {
     }
 
     pub(super) fn read(bytes: &[u8]) -> Self {
-        Self { pairs: form::read(bytes), ..Self::default() }
+        Self { pairs: form::parse(bytes), ..Self::default() }
     }
 
     /// Returns the submitted value of a field, or an empty text.
@@ -110,7 +110,7 @@ impl Form {
 
     /// Converts the form into the fields of a request. Fields outside the shape are included, and will be refused.
     pub(super) fn to_request(&self, shape: &[(&str, Kind)]) -> Sent {
-        form::sent(self.pairs.iter().filter(|(name, _)| name != ONCE_FIELD), shape)
+        form::request_fields(self.pairs.iter().filter(|(name, _)| name != ONCE_FIELD), shape)
     }
 
     /// Splits a field of words into one field for each word.
@@ -248,7 +248,7 @@ impl FromRequest for SessionForm {
             // The body may have arrived slowly: the person may have lost access meanwhile.
             user.caller.recheck().await?;
             let token = form.take(CSRF_FIELD).unwrap_or_default();
-            if user.csrf_token.is(&token) { Ok(Self { user, form }) } else { Err(PortalError::ForeignForm) }
+            if user.csrf_token.matches(&token) { Ok(Self { user, form }) } else { Err(PortalError::ForeignForm) }
         })
     }
 }

@@ -18,7 +18,7 @@ const SHAPE: &[(&str, Kind)] = &[
 /// Returns the session of a request: its `Set-Cookie` value and the CSRF token of its forms.
 #[must_use]
 pub fn session(request: &HttpRequest) -> Option<(String, String)> {
-    COOKIE.of(request).map(|id| (id.cookie(false), id.csrf_token().as_str().to_owned()))
+    COOKIE.session_id(request).map(|id| (id.cookie(false), id.csrf_token().as_str().to_owned()))
 }
 
 /// Reads a form as the fields of a request.

@@ -56,7 +56,7 @@ pub(super) struct Chip {
 
 impl ListFilters {
     pub(super) fn from_query(query: &str) -> Self {
-        let mut query = Query::of(query);
+        let mut query = Query::parse(query);
         let before = query.number(&["before"], 0..=u64::MAX, 0);
         Self {
             values: FIELDS.map(|(name, _)| query.text(name).unwrap_or_default()),

@@ -132,7 +132,7 @@ pub(crate) async fn show(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
-    let mut query = Query::of(request.query_string());
+    let mut query = Query::parse(request.query_string());
     let mut text = |name| query.text(name).unwrap_or_default();
     let (action, actor, before) = (text("action"), text("who"), parse_place(&text("before")));
     let filter =

@@ -94,7 +94,7 @@ pub(crate) async fn list(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
-    let mut query = Query::of(request.query_string());
+    let mut query = Query::parse(request.query_string());
     let kind_filter = query.text("kind");
     query.finish()?;
     let mut orders =

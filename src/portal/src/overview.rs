@@ -38,7 +38,7 @@ pub(crate) async fn show(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
-    Query::of(request.query_string()).finish()?;
+    Query::parse(request.query_string()).finish()?;
     let app = &user.caller.app;
     let days = Days(service.store.day_figures(app.app_id.clone(), Day::of(service.clock.now())).await?);
     let sum = days.sum();

@@ -16,7 +16,7 @@ use sakshi_service::authentication::{Caller, KeyGate};
 use sakshi_service::client_log::append;
 use sakshi_service::{Service, ServiceError};
 use sakshi_store::{SessionDigest, SessionHolder, SessionRecord};
-use sakshi_web::authenticated::refuse_elsewhere;
+use sakshi_web::authenticated::refuse_other_address;
 use sakshi_web::edge::request_id;
 use sakshi_web::error::ApiError;
 use sakshi_web::rate_limit::RateLimits;
@@ -82,7 +82,7 @@ impl PortalUser {
         let rates = request.app_data::<Data<RateLimits>>().ok_or_else(missing)?;
         rates.pages.take(&rates.client_address(request))?;
         let gate = request.app_data::<Rc<KeyGate>>().cloned().ok_or_else(missing)?;
-        let id = COOKIE.of(request).ok_or(PortalError::SignIn { ended: false })?;
+        let id = COOKIE.session_id(request).ok_or(PortalError::SignIn { ended: false })?;
         let record = service.store.load_session(id.digest()).await?.ok_or(PortalError::SignIn { ended: true })?;
         let session = Session { gate, record };
         let caller = match session.check().await {
@@ -90,7 +90,7 @@ impl PortalUser {
             Err(ApiError::Service(ServiceError::Unauthorized)) => return Self::end_session(&id, service).await,
             Err(error) => return Err(error.into()),
         };
-        refuse_elsewhere(request, &caller)?;
+        refuse_other_address(request, &caller)?;
         let Some(client) = service.store.load_client(caller.client.clone()).await? else {
             return Self::end_session(&id, service).await;
         };

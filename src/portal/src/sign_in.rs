@@ -15,7 +15,7 @@ use sakshi_service::authentication::KeyGate;
 use sakshi_service::users::{self, SignedIn};
 use sakshi_service::{Service, ServiceError};
 use sakshi_store::SessionHolder;
-use sakshi_web::authenticated::refuse_elsewhere;
+use sakshi_web::authenticated::refuse_other_address;
 use sakshi_web::error::ApiError;
 use sakshi_web::html::with_cookie;
 use sakshi_web::rate_limit::RateLimits;
@@ -148,7 +148,7 @@ async fn sign_in_with_key(
     let (key, app) = (form.value("key").trim(), sent.app_id.as_str());
     let gate = request.app_data::<Rc<KeyGate>>().ok_or_else(|| ApiError::internal("the portal is not configured"))?;
     let caller = gate.admit(key, app).await?;
-    refuse_elsewhere(request, &caller)?;
+    refuse_other_address(request, &caller)?;
     let client = service.store.load_client(caller.client.clone()).await?.ok_or(ServiceError::Unauthorized)?;
     if !client.portal_key_sign_in {
         return Err(ServiceError::Unauthorized.into());
@@ -194,5 +194,5 @@ pub(crate) async fn sign_out(submitted: SessionForm, service: Data<Service>) -> 
     service.store.end_session(user.session.digest()).await?;
     user.log(&service, Action::SignedOut, Vec::new()).await?;
     tracing::info!(app.id = %user.caller.app.app_id, "portal session ended");
-    Ok(with_cookie(redirect("/portal/sign-in?out=1"), &COOKIE.none(is_secure(&service))))
+    Ok(with_cookie(redirect("/portal/sign-in?out=1"), &COOKIE.removal(is_secure(&service))))
 }

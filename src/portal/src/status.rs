@@ -7,7 +7,7 @@ use askama::Template;
 use sakshi_service::Service;
 use sakshi_service::status::{Status, status};
 use sakshi_web::query::Query;
-use sakshi_web::rate_limit::{RateLimits, Standing};
+use sakshi_web::rate_limit::{LimitState, RateLimits};
 
 use super::error::PortalError;
 use super::layout::{Layout, Section, page};
@@ -50,7 +50,7 @@ pub(crate) async fn show(
     service: Data<Service>,
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, PortalError> {
-    Query::of(request.query_string()).finish()?;
+    Query::parse(request.query_string()).finish()?;
     let status = status(&service, &user.caller).await?;
     let mut limits = limits(&rates);
     if let Some(quota) = user.caller.limits.requests_per_second {

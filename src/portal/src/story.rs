@@ -5,7 +5,7 @@ use sakshi_domain::transaction::TransactionStatus;
 use sakshi_store::TransactionSummary;
 
 use super::delivery::DeliveryLine;
-use super::when::{When, lasted};
+use super::when::{When, format_duration};
 use super::why::why;
 
 /// A step, in chronological order.
@@ -31,7 +31,7 @@ fn step(id: &'static str, style: &'static str, title: &str, at: Option<Timestamp
 pub(super) fn steps(summary: &TransactionSummary) -> Vec<Step> {
     let TransactionSummary { opened, status, page_seen_at, .. } = summary;
     let from = opened.opened_at;
-    let after = |at: Timestamp| format!("after {}", lasted(at.since(from)));
+    let after = |at: Timestamp| format!("after {}", format_duration(at.since(from)));
     let has_ended = *status != TransactionStatus::Pending;
     let mut steps =
         vec![step("opened", DONE, "Opened", Some(from), format!("channel {}", opened.terms.channel.name()))];

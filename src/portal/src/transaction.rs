@@ -20,7 +20,7 @@ use sakshi_outbound::client::WebhookClient;
 use sakshi_pages::qr_code::QrCode;
 use sakshi_pages::text::Texts;
 use sakshi_pages::time_left::TimeLeft;
-use sakshi_service::transactions::{self, kept_intent, outcome_body};
+use sakshi_service::transactions::{self, load_stored_intent, outcome_body};
 use sakshi_service::verifications::reference;
 use sakshi_service::{Service, ServiceError};
 use sakshi_store::{CompletedRecord, TransactionSummary};
@@ -284,10 +284,10 @@ pub(crate) async fn resend_webhook(
 async fn waiting_stage(service: &Service, pending: &Pending) -> Result<Stage, ApiError> {
     let now = service.clock.now();
     let authority = &service.authority;
-    let stored = kept_intent(service, pending.id).await.and_then(|parts| authority.intent_again(pending, &parts, now));
+    let stored = load_stored_intent(service, pending.id).await.and_then(|parts| authority.rebuild_intent(pending, &parts, now));
     let intent = match stored {
         Some(jwt) => jwt,
-        None => authority.intent(pending, now).await?.jwt,
+        None => authority.sign_intent(pending, now).await?.jwt,
     };
     let entry = match pending.terms.channel {
         Channel::Web | Channel::Qr => {

@@ -13,7 +13,7 @@ use sakshi_domain::ids::{AppId, EventId};
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::TransactionStatus;
 use sakshi_pages::time_left::TimeLeft;
-use sakshi_service::verifications::{LISTED, Listing, list, reference};
+use sakshi_service::verifications::{LISTED_MAX, Listing, list, reference};
 use sakshi_service::{Service, ServiceError};
 use sakshi_store::{PageRequest, TransactionSummary};
 
@@ -124,7 +124,7 @@ pub(crate) async fn show(
     let events = newest_events(&service, app).await?;
     let (filter, before) = filters.filter(&service, &user.caller, &events).await?;
     let Listing { verifications, older, read_back_to, looked_at } =
-        list(&service, &user.caller, &filter, before, LISTED).await?;
+        list(&service, &user.caller, &filter, before, LISTED_MAX).await?;
     let (now, names) = (service.clock.now(), event_names(&service, &events, &verifications).await?);
     let today =
         service.store.day_figures(app.clone(), Day::of(now)).await?.pop().map(|(_, today)| today).unwrap_or_default();

@@ -110,7 +110,7 @@ pub(crate) fn metrics_page(
         publish_mailboxes(&tree.view());
         // Gauges are floats by their format.
         #[allow(clippy::cast_precision_loss)]
-        gauge!("sakshi_http_requests_in_flight").set(drain.under_way() as f64);
+        gauge!("sakshi_http_requests_in_flight").set(drain.requests_in_flight() as f64);
         memory.publish_metrics();
         cpu.publish_metrics();
         metrics.render()

@@ -135,7 +135,7 @@ pub(crate) fn watch(settings: &Settings, egress: &Egress, authority: Arc<Authori
     let source = Source::of(settings, egress);
     let mut hangups = signal(SignalKind::hangup())?;
     if source.is_some() {
-        authority.issuer_keys.has_reader();
+        authority.issuer_keys.set_has_reader();
     }
     actix_rt::spawn(async move {
         let Some(mut source) = source else {
@@ -153,7 +153,7 @@ pub(crate) fn watch(settings: &Settings, egress: &Egress, authority: Arc<Authori
                     }
                 }
                 _ = hangups.recv() => {}
-                () = authority.issuer_keys.wanted() => {}
+                () = authority.issuer_keys.wait_for_request() => {}
             }
             fetched = Instant::now();
             authority.issuer_keys.begin();

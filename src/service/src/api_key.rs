@@ -1,8 +1,7 @@
-//! API keys: `sk_`, then 40 characters of Base64url that hold 208 random bits and a 32-bit
-//! checksum.
+//! API keys: `sk_`, then 40 characters of Base64url with 208 random bits and a 32-bit checksum.
 //!
-//! The checksum lets a mistyped or made-up key be refused without asking the store. Only the
-//! SHA-256 of a key is ever stored.
+//! The checksum lets a node refuse a mistyped or invented key without a question to the store. Only the SHA-256 of a
+//! key is stored.
 
 use std::fmt;
 
@@ -16,7 +15,7 @@ use sakshi_domain::tenancy::KeyDigest;
 pub const PREFIX: &str = "sk_";
 const RANDOM_BYTES: usize = 26;
 const CHECKSUM_BYTES: usize = 4;
-/// Characters of a key.
+/// Number of characters of a key.
 pub(crate) const KEY_CHARS: usize = PREFIX.len() + (RANDOM_BYTES + CHECKSUM_BYTES) / 3 * 4;
 
 const _: () = assert!((RANDOM_BYTES + CHECKSUM_BYTES).is_multiple_of(3), "no padding and no unused bits");
@@ -27,7 +26,7 @@ const _: () = assert!(RANDOM_BYTES * 8 >= 192);
 pub struct ApiKey(String);
 
 impl ApiKey {
-    /// Makes a fresh key and the digest to store; `None` when the system has no randomness.
+    /// Generates a key and the digest to store; `None` when the system has no randomness.
     #[must_use]
     pub fn issue() -> Option<(Self, KeyDigest)> {
         let mut bytes = [0_u8; RANDOM_BYTES + CHECKSUM_BYTES];
@@ -39,7 +38,7 @@ impl ApiKey {
         Some((key, digest))
     }
 
-    /// Recognises a key by its form and checksum.
+    /// Parses a key; checks its form and checksum.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let body = text.strip_prefix(PREFIX).filter(|_| text.len() == KEY_CHARS)?;
@@ -73,13 +72,13 @@ fn checksum(random: &[u8]) -> [u8; CHECKSUM_BYTES] {
     [full[0], full[1], full[2], full[3]]
 }
 
-/// Returns the SHA-256 over the parts in a row.
+/// Returns the SHA-256 of the concatenated parts.
 pub fn sha256(parts: &[&[u8]]) -> [u8; 32] {
     let mut context = Context::new(&SHA256);
     parts.iter().for_each(|part| context.update(part));
-    let mut fixed = [0; 32];
-    fixed.copy_from_slice(context.finish().as_ref());
-    fixed
+    let mut digest = [0; 32];
+    digest.copy_from_slice(context.finish().as_ref());
+    digest
 }
 
 #[cfg(test)]

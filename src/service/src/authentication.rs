@@ -1,9 +1,9 @@
 //! Authentication of callers: the holder of a key, for one of its apps (specification, "Authentication").
 //!
 //! Only a [`KeyGate`] makes a [`Caller`], so no use case can be called without one. A gate checks pairs of key and app,
-//! and keeps each result for less than a second. There is one gate per worker, without locks: a cached pair costs one
-//! SHA-256 and one look-up, and nothing is allocated. Callers of the same uncached pair wait for one question to the
-//! store. A request that waits is checked again, so a revocation also ends requests that have begun.
+//! and caches each result for less than a second. There is one gate per worker, without locks: a cached pair costs one
+//! SHA-256 and one look-up, and allocates nothing. Callers with the same uncached pair share one question to the store.
+//! A request that waits is checked again, so a revocation also ends requests that have begun.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -28,25 +28,25 @@ use crate::ServiceError;
 use crate::api_key::{ApiKey, KEY_CHARS, sha256};
 use crate::budget::OwnerPath;
 
-/// Time for which a result is cached, counted from before the store was asked.
-const CACHED: Duration = Duration::from_millis(800);
+/// Time for which a result is cached, from before the question to the store.
+const CACHE_TIME: Duration = Duration::from_millis(800);
 /// Minimum time between two records of a key's use.
 const USE_INTERVAL: Duration = Duration::from_secs(600);
-/// Pairs cached by one worker.
+/// Maximum pairs that one worker caches.
 const PAIRS_MAX: usize = 8_192;
-/// Characters of an app id.
+/// Maximum characters of an app id.
 const APP_CHARS_MAX: usize = 64;
 
-const _: () = assert!(CACHED.as_millis() < 1_000, "revocation is effective within a second");
+const _: () = assert!(CACHE_TIME.as_millis() < 1_000, "revocation is effective within a second");
 
 /// An authenticated client with one of its apps.
 #[derive(Clone, Debug)]
 pub struct Caller {
     /// Client whose credits are spent.
     pub client: ClientId,
-    /// App that the caller acts for; its settings are at most a second old.
+    /// App of the caller; its settings are at most a second old.
     pub app: Arc<App>,
-    /// The person or program.
+    /// The person or program behind the request.
     pub actor: Actor,
     /// The role in the portal.
     pub role: UserRole,
@@ -64,11 +64,11 @@ impl Caller {
         OwnerPath::app(&self.client, &self.app.app_id)
     }
 
-    /// Checks the caller again, if the last check is too old. A key that was revoked while a request waited thus ends
-    /// that request, too. Call it after every wait and before every debit.
+    /// Checks the caller again, if the last check is too old, so that a revocation also ends a request that waits. To
+    /// be called after every wait and before every debit.
     ///
     /// # Errors
-    /// [`ServiceError::Unauthorized`] when the pair is no longer valid; a store error when the store cannot answer.
+    /// [`ServiceError::Unauthorized`] when the pair is no longer valid; any error of the store.
     pub async fn recheck(&self) -> Result<(), ServiceError> {
         if Instant::now() < self.check.until {
             return Ok(());
@@ -77,8 +77,8 @@ impl Caller {
         gate.admit_holder(&self.check.holder, &self.app.app_id).await.map(drop)
     }
 
-    /// Waits until the caller is found to be no longer valid. While the store cannot answer, it goes on waiting; check
-    /// once more before acting.
+    /// Waits until a check finds that the caller is no longer valid. Keeps waiting while the store cannot answer, so
+    /// the caller must be checked once more before an action.
     pub async fn until_revoked(&self) {
         let mut until = self.check.until;
         loop {
@@ -92,16 +92,16 @@ impl Caller {
     }
 }
 
-/// Returns the time of the caller's next check, unless the caller is found to be no longer valid.
-fn next_check(checked: Checked) -> Option<Instant> {
+/// Returns the time of the caller's next check; `None` if the caller is no longer valid.
+fn next_check(checked: CallerResult) -> Option<Instant> {
     match checked {
         Ok(caller) => Some(caller.check.until),
         Err(ServiceError::Unauthorized) => None,
-        Err(_) => Some(Instant::now() + CACHED),
+        Err(_) => Some(Instant::now() + CACHE_TIME),
     }
 }
 
-/// Gate that checked a pair of key and app, and the time until which the result is valid.
+/// The gate that checked a caller, and the time until which the result is valid.
 #[derive(Clone, Debug)]
 struct Check {
     gate: Weak<KeyGate>,
@@ -109,12 +109,12 @@ struct Check {
     until: Instant,
 }
 
-type Checked = Result<Caller, ServiceError>;
-type Lookup = Shared<LocalBoxFuture<'static, Checked>>;
-/// Ready at once for a pair that is cached.
-type Admission = Either<Ready<Checked>, LocalBoxFuture<'static, Checked>>;
+type CallerResult = Result<Caller, ServiceError>;
+type Lookup = Shared<LocalBoxFuture<'static, CallerResult>>;
+/// The result of an admission: ready at once for a cached pair.
+type Admission = Either<Ready<CallerResult>, LocalBoxFuture<'static, CallerResult>>;
 
-/// SHA-256 over key and app.
+/// SHA-256 of key and app.
 type Pair = [u8; 32];
 
 struct Entry {
@@ -123,13 +123,13 @@ struct Entry {
 }
 
 enum CachedResult {
-    /// `None` is a refusal.
+    /// The caller, or `None` for a refusal.
     Known(Option<Caller>),
-    /// The store is being asked.
+    /// A question to the store is in flight.
     Asking(Lookup),
 }
 
-/// One worker's gate; put it into the worker's app data as `Rc<KeyGate>`.
+/// The gate of one worker, which holds it as app data (`Rc<KeyGate>`).
 pub struct KeyGate {
     store: Store,
     clock: Arc<dyn Clock>,
@@ -137,7 +137,7 @@ pub struct KeyGate {
     entries: RefCell<HashMap<Pair, Entry>>,
 }
 
-/// The person or program of a caller, with the client and an app.
+/// The rights of a key or a user, with the client and an app.
 struct Grant {
     actor: Actor,
     role: UserRole,
@@ -148,20 +148,20 @@ struct Grant {
 }
 
 impl Grant {
-    /// Builds the grant of a key. It has a backend's rights but manages neither keys nor users, so a leaked key creates
-    /// no further access.
-    fn of_key(KeyGrant { key, client, app, .. }: KeyGrant) -> Self {
+    /// Builds the grant of a key. It has a backend's rights, but manages neither keys nor users, so that a leaked key
+    /// creates no further access.
+    fn for_key(KeyGrant { key, client, app, .. }: KeyGrant) -> Self {
         let ApiKeyRecord { key_id, networks, expires_at, .. } = key;
         Self { actor: Actor::Key { id: key_id }, role: UserRole::Organise, networks, expires_at, client, app }
     }
 
-    fn of_user(UserGrant { user, client, app, .. }: UserGrant) -> Self {
+    fn for_user(UserGrant { user, client, app, .. }: UserGrant) -> Self {
         let User { user_id: id, name, role, .. } = user;
         Self { actor: Actor::User { id, name }, role, networks: Networks::default(), expires_at: None, client, app }
     }
 }
 
-/// Records that a key is used. If the store fails, the next use records it.
+/// Records the use of a key. If the store fails, the next use is recorded instead.
 async fn note_use(store: &Store, key: KeyDigest, known: Option<Timestamp>, now: Timestamp) {
     if let Err(error) = store.note_key_use(key, known, now, USE_INTERVAL).await {
         tracing::warn!(%error, "the use of a key was not noted");
@@ -181,13 +181,15 @@ impl KeyGate {
             return Either::Left(ready(Err(ServiceError::Unauthorized)));
         }
         let pair = sha256(&[key.as_bytes(), app.as_bytes()]);
-        self.cached(pair).unwrap_or_else(|| match (ApiKey::parse(key), app.parse::<AppId>()) {
-            (Some(key), Ok(app)) => Either::Right(self.ask(pair, SessionHolder::Key(key.digest()), app).boxed_local()),
+        self.find_cached(pair).unwrap_or_else(|| match (ApiKey::parse(key), app.parse::<AppId>()) {
+            (Some(key), Ok(app)) => {
+                Either::Right(self.start_lookup(pair, SessionHolder::Key(key.digest()), app).boxed_local())
+            }
             _ => Either::Left(ready(Err(ServiceError::Unauthorized))),
         })
     }
 
-    /// Returns the same for the holder of a session: a user, or the holder of a key of which only the digest is known.
+    /// Like [`Self::admit`], but for the holder of a session: a user, or a key of which only the digest is known.
     pub fn admit_holder(self: &Rc<Self>, holder: &SessionHolder, app: &AppId) -> Admission {
         let pair = match holder {
             SessionHolder::Key(key) => sha256(&[b"by digest", &key.0, app.as_str().as_bytes()]),
@@ -195,7 +197,8 @@ impl KeyGate {
                 sha256(&[b"by user", &epoch.to_be_bytes(), id.as_str().as_bytes(), b" ", app.as_str().as_bytes()])
             }
         };
-        self.cached(pair).unwrap_or_else(|| Either::Right(self.ask(pair, holder.clone(), app.clone()).boxed_local()))
+        self.find_cached(pair)
+            .unwrap_or_else(|| Either::Right(self.start_lookup(pair, holder.clone(), app.clone()).boxed_local()))
     }
 
     /// Returns the number of cached pairs.
@@ -204,7 +207,7 @@ impl KeyGate {
         self.entries.borrow().len()
     }
 
-    fn cached(&self, pair: Pair) -> Option<Admission> {
+    fn find_cached(&self, pair: Pair) -> Option<Admission> {
         let entries = self.entries.borrow();
         let entry = entries.get(&pair).filter(|entry| Instant::now() < entry.until)?;
         Some(match &entry.result {
@@ -213,15 +216,15 @@ impl KeyGate {
         })
     }
 
-    fn ask(self: &Rc<Self>, pair: Pair, holder: SessionHolder, app: AppId) -> Lookup {
-        let until = Instant::now() + CACHED;
-        let question = self.find(&holder, app);
+    fn start_lookup(self: &Rc<Self>, pair: Pair, holder: SessionHolder, app: AppId) -> Lookup {
+        let until = Instant::now() + CACHE_TIME;
+        let question = self.load_grant(&holder, app);
         let gate = Rc::downgrade(self);
         let lookup = async move {
-            let found = question.await;
+            let grant = question.await;
             let Some(gate) = gate.upgrade() else { return Err(ServiceError::Unauthorized) };
-            match found {
-                Ok(found) => gate.conclude((pair, holder), found, until),
+            match grant {
+                Ok(grant) => gate.finish_lookup((pair, holder), grant, until),
                 Err(error) => {
                     tracing::error!(error = %error, "a key could not be looked up");
                     gate.entries.borrow_mut().remove(&pair);
@@ -234,8 +237,12 @@ impl KeyGate {
         lookup
     }
 
-    /// Asks the store for the grant of a holder, as of now.
-    fn find(&self, holder: &SessionHolder, app: AppId) -> LocalBoxFuture<'static, Result<Option<Grant>, StoreError>> {
+    /// Loads the current grant of a holder.
+    fn load_grant(
+        &self,
+        holder: &SessionHolder,
+        app: AppId,
+    ) -> LocalBoxFuture<'static, Result<Option<Grant>, StoreError>> {
         let (store, now, profile) = (self.store.clone(), self.clock.now(), self.profile);
         match holder {
             SessionHolder::Key(key) => {
@@ -247,7 +254,7 @@ impl KeyGate {
                     if found.used_at.is_none_or(|used| now.since(used) >= USE_INTERVAL) {
                         note_use(&store, key, found.used_at, now).await;
                     }
-                    Ok(Some(Grant::of_key(found)))
+                    Ok(Some(Grant::for_key(found)))
                 }
                 .boxed_local()
             }
@@ -257,21 +264,21 @@ impl KeyGate {
                     Ok(question
                         .await?
                         .filter(|found| found.user.is_active() && found.epoch == epoch)
-                        .map(Grant::of_user))
+                        .map(Grant::for_user))
                 }
                 .boxed_local()
             }
         }
     }
 
-    fn conclude(
+    fn finish_lookup(
         self: &Rc<Self>,
         (pair, holder): (Pair, SessionHolder),
-        found: Option<Grant>,
+        grant: Option<Grant>,
         mut until: Instant,
-    ) -> Checked {
+    ) -> CallerResult {
         let now = self.clock.now();
-        let good = found.and_then(|Grant { actor, role, networks, expires_at, client, app }| {
+        let caller = grant.and_then(|Grant { actor, role, networks, expires_at, client, app }| {
             let app = app.filter(|app| app.client_id == client.client_id)?;
             if client.suspended_at.is_some() || expires_at.is_some_and(|end| end <= now) {
                 return None;
@@ -283,8 +290,8 @@ impl KeyGate {
             let Client { client_id: client, limits, .. } = client;
             Some(Caller { client, app: Arc::new(app), actor, role, limits, networks: Arc::new(networks), check })
         });
-        self.cache(pair, Entry { until, result: CachedResult::Known(good.clone()) });
-        good.ok_or(ServiceError::Unauthorized)
+        self.cache(pair, Entry { until, result: CachedResult::Known(caller.clone()) });
+        caller.ok_or(ServiceError::Unauthorized)
     }
 
     fn cache(&self, pair: Pair, entry: Entry) {
@@ -319,7 +326,7 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
     const HOUR: Duration = Duration::from_secs(3_600);
 
-    /// A gate before a store in which one client has one app.
+    /// A gate for a store with one client that has one app.
     struct Fixture {
         gate: Rc<KeyGate>,
         store: EmbeddedStore,
@@ -334,14 +341,14 @@ mod tests {
             let (directory, store) = test_store::store(clock.clone());
             let client = Client::new(ClientId::generate(), "Bank".into(), NOW);
             store.create_client(client.clone()).await.unwrap();
-            // The longest id.
+            // The id has the maximum length.
             let app = records::app("a".repeat(APP_CHARS_MAX).parse().unwrap(), client.client_id.clone());
             assert!(store.create_app(app.clone()).await.unwrap());
             let gate = KeyGate::new((*store).clone(), clock, Profile::Sandbox);
             Self { gate, store, client: client.client_id, app: app.app_id, _directory: directory }
         }
 
-        async fn key(&self, expires_at: Option<Timestamp>) -> ApiKey {
+        async fn create_key(&self, expires_at: Option<Timestamp>) -> ApiKey {
             let (key, digest) = ApiKey::issue().unwrap();
             let (client_id, key_id) = (self.client.clone(), KeyId::generate());
             let record = ApiKeyRecord {
@@ -358,8 +365,8 @@ mod tests {
             key
         }
 
-        async fn admitted(&self, expires_at: Option<Timestamp>) -> Caller {
-            let key = self.key(expires_at).await;
+        async fn admit_new_key(&self, expires_at: Option<Timestamp>) -> Caller {
+            let key = self.create_key(expires_at).await;
             self.gate.admit(key.reveal(), self.app.as_str()).await.unwrap()
         }
 
@@ -383,28 +390,30 @@ mod tests {
         sha256(&[&number.to_be_bytes()])
     }
 
-    fn lasting(result: CachedResult) -> Entry {
+    fn entry_for_an_hour(result: CachedResult) -> Entry {
         Entry { until: Instant::now() + HOUR, result }
     }
 
     #[actix_rt::test]
-    async fn a_result_is_kept_for_less_than_a_second_and_not_beyond_the_end_of_the_key() {
+    async fn a_result_is_cached_for_less_than_a_second_and_no_longer_than_its_key() {
         let fixture = Fixture::new().await;
-        for (left, kept) in
-            [(None, CACHED), (Some(HOUR), CACHED), (Some(Duration::from_millis(100)), Duration::from_millis(100))]
-        {
+        for (left, cache_time) in [
+            (None, CACHE_TIME),
+            (Some(HOUR), CACHE_TIME),
+            (Some(Duration::from_millis(100)), Duration::from_millis(100)),
+        ] {
             let begun = Instant::now();
-            let caller = fixture.admitted(left.map(|left| NOW + left)).await;
+            let caller = fixture.admit_new_key(left.map(|left| NOW + left)).await;
             let until = caller.check.until;
-            assert!(until >= begun + kept && until <= Instant::now() + kept, "{left:?}");
+            assert!(until >= begun + cache_time && until <= Instant::now() + cache_time, "{left:?}");
         }
         assert_eq!(fixture.gate.cached_pairs(), 3);
     }
 
     #[actix_rt::test]
-    async fn a_caller_is_not_checked_again_before_the_last_check_is_too_old() {
+    async fn a_caller_is_checked_again_only_after_the_last_check_is_too_old() {
         let fixture = Fixture::new().await;
-        let mut caller = fixture.admitted(None).await;
+        let mut caller = fixture.admit_new_key(None).await;
         caller.check.until = Instant::now() + HOUR;
         fixture.store.close();
         assert_eq!(caller.recheck().await, Ok(()));
@@ -413,53 +422,53 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_is_away_is_not_asked_again_at_once() {
+    fn an_unavailable_store_is_not_asked_again_at_once() {
         let before = Instant::now();
-        assert!(next_check(Err(ServiceError::Overloaded)).unwrap() >= before + CACHED);
+        assert!(next_check(Err(ServiceError::Overloaded)).unwrap() >= before + CACHE_TIME);
         assert_eq!(next_check(Err(ServiceError::Unauthorized)), None);
     }
 
     #[actix_rt::test]
-    async fn room_for_a_pair_is_made_where_it_is_missed_least() {
+    async fn expired_then_refused_and_pending_results_are_evicted_first() {
         let fixture = Fixture::new().await;
-        let good = fixture.admitted(None).await;
+        let good = fixture.admit_new_key(None).await;
         let known = || CachedResult::Known(Some(good.clone()));
         let refused = || CachedResult::Known(None);
         let (first, last) = (0, PAIRS_MAX);
 
-        // A cached pair needs no room.
-        fixture.fill(lasting(known()), refused);
-        fixture.gate.cache(pair(first), lasting(known()));
+        // A cached pair evicts nothing.
+        fixture.fill(entry_for_an_hour(known()), refused);
+        fixture.gate.cache(pair(first), entry_for_an_hour(known()));
         assert_eq!(fixture.gate.cached_pairs(), PAIRS_MAX);
 
-        // Expired results go first,
+        // Expired results are evicted first,
         fixture.fill(Entry { until: Instant::now(), result: known() }, refused);
-        fixture.gate.cache(pair(last), lasting(known()));
+        fixture.gate.cache(pair(last), entry_for_an_hour(known()));
         assert!(!fixture.has(first) && fixture.has(1) && fixture.has(last));
         assert_eq!(fixture.gate.cached_pairs(), PAIRS_MAX);
 
         // then refused and pending ones,
-        fixture.fill(lasting(known()), refused);
-        fixture.gate.cache(pair(last), lasting(refused()));
+        fixture.fill(entry_for_an_hour(known()), refused);
+        fixture.gate.cache(pair(last), entry_for_an_hour(refused()));
         assert!(fixture.has(first) && fixture.has(last));
         assert_eq!(fixture.gate.cached_pairs(), 2);
 
         // then all.
-        fixture.fill(lasting(known()), known);
-        fixture.gate.cache(pair(last), lasting(refused()));
+        fixture.fill(entry_for_an_hour(known()), known);
+        fixture.gate.cache(pair(last), entry_for_an_hour(refused()));
         assert!(fixture.has(last));
         assert_eq!(fixture.gate.cached_pairs(), 1);
     }
 
     #[actix_rt::test]
-    async fn what_is_cached_is_answered_at_once() {
+    async fn a_cached_result_is_returned_at_once() {
         let fixture = Fixture::new().await;
-        let key = fixture.key(None).await;
+        let key = fixture.create_key(None).await;
         let pair = sha256(&[key.reveal().as_bytes(), fixture.app.as_str().as_bytes()]);
-        fixture.gate.cache(pair, lasting(CachedResult::Known(None)));
+        fixture.gate.cache(pair, entry_for_an_hour(CachedResult::Known(None)));
         let admitted = fixture.gate.admit(key.reveal(), fixture.app.as_str()).now_or_never();
         assert!(matches!(admitted, Some(Err(ServiceError::Unauthorized))));
         fixture.gate.cache(pair, Entry { until: Instant::now(), result: CachedResult::Known(None) });
-        assert!(fixture.gate.admit(key.reveal(), fixture.app.as_str()).await.is_ok(), "it is too old");
+        assert!(fixture.gate.admit(key.reveal(), fixture.app.as_str()).await.is_ok(), "the cached result is too old");
     }
 }

@@ -1,5 +1,5 @@
-//! Settings shared with the identity authority, ready for use: the intent signer, callback addresses, links that launch
-//! the app, the host of QR values, and the trusted issuers.
+//! Everything that is agreed with the identity authority: the intent signer, callback addresses, links that launch the
+//! app, the host of QR values, and the trusted issuers.
 
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ use crate::clock_suspicion::ClockSuspicion;
 use crate::credential_status::StatusChecks;
 use crate::issuer_keys::IssuerKeys;
 
-/// Everything needed to speak with the identity app.
+/// Dependencies for exchanges with the identity app.
 #[derive(Debug)]
 pub struct AuthorityContext {
     /// Signs intents.
     pub signer: Arc<IntentSigner>,
-    /// Makes and recognises callback addresses.
+    /// Makes and checks callback addresses.
     pub callbacks: CallbackAddresses,
     /// Links that launch the app on the same phone.
     pub links: AppLinks,
@@ -31,9 +31,9 @@ pub struct AuthorityContext {
     pub qr_host: String,
     /// Verifies credentials.
     pub verifier: Arc<Verifier>,
-    /// Asks the issuer whether a credential was revoked.
+    /// Checks with the issuer whether a credential was revoked.
     pub status: StatusChecks,
-    /// Suspects this node's clock when credentials are out of time.
+    /// Detects by the times of credentials that this node's clock may be wrong.
     pub clock_suspicion: ClockSuspicion,
     /// Counts the identity app's answers.
     pub answers: AuthorityAnswers,
@@ -46,21 +46,21 @@ pub struct AuthorityContext {
 }
 
 impl AuthorityContext {
-    /// Signs the intent of a transaction afresh.
+    /// Signs a new intent for a transaction.
     ///
     /// # Errors
-    /// [`ServiceError::Unavailable`] while the signing token is unavailable; otherwise only if the cryptographic
-    /// library fails.
-    pub async fn intent(&self, pending: &Pending, now: Timestamp) -> Result<SignedIntent, ServiceError> {
+    /// [`ServiceError::Unavailable`] while the signing token is unavailable; [`ServiceError::Internal`] if the
+    /// cryptographic library fails.
+    pub async fn sign_intent(&self, pending: &Pending, now: Timestamp) -> Result<SignedIntent, ServiceError> {
         let signed = self.signer.sign(pending, &self.callbacks.for_txn(pending.id), now).await?;
         metrics::counter!("sakshi_intents_total", "made" => "signed").increment(1);
         Ok(signed)
     }
 
-    /// Rebuilds the intent that was signed when the transaction was opened, if possible.
+    /// Rebuilds the intent that was signed when the transaction was opened, from its stored bytes, if possible.
     #[must_use]
-    pub fn intent_again(&self, pending: &Pending, kept: &[u8], now: Timestamp) -> Option<String> {
-        let jwt = self.signer.again(pending, &self.callbacks.for_txn(pending.id), kept, now)?;
+    pub fn rebuild_intent(&self, pending: &Pending, stored: &[u8], now: Timestamp) -> Option<String> {
+        let jwt = self.signer.again(pending, &self.callbacks.for_txn(pending.id), stored, now)?;
         metrics::counter!("sakshi_intents_total", "made" => "again").increment(1);
         Some(jwt)
     }

@@ -4,23 +4,23 @@ use std::sync::{Mutex, PoisonError};
 
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{Answer, Failure};
-use sakshi_outbound::recent::Recent;
+use sakshi_outbound::recent::RecentCounts;
 
-/// The code of an authority whose face authentication is down.
+/// Failure code when the authority's face authentication is down.
 const SERVICE_DOWN: &str = "306";
-/// The code of an app that met an HTTP error.
+/// Failure code when the app has received an HTTP error.
 const HTTP_ERROR: &str = "307";
 
 /// Counter of the identity app's answers.
 #[derive(Debug, Default)]
 pub struct AuthorityAnswers {
-    recent: Recent<3>,
+    recent: RecentCounts<3>,
     last: Mutex<Option<Timestamp>>,
 }
 
-/// Counts of answers.
+/// Counts of answers in the last half hour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counted {
+pub struct AnswerCounts {
     /// All answers.
     pub answers: u64,
     /// Answers that report the authority's service down.
@@ -32,7 +32,7 @@ pub struct Counted {
 }
 
 impl AuthorityAnswers {
-    pub(crate) fn note(&self, answer: &Answer, now: Timestamp) {
+    pub(crate) fn count(&self, answer: &Answer, now: Timestamp) {
         self.recent.count(match answer {
             Answer::Failure { failure: Failure { code, .. }, .. } if code.as_deref() == Some(SERVICE_DOWN) => 1,
             Answer::Failure { failure: Failure { code, .. }, .. } if code.as_deref() == Some(HTTP_ERROR) => 2,
@@ -43,9 +43,9 @@ impl AuthorityAnswers {
 
     /// Returns the counts of the last half hour.
     #[must_use]
-    pub fn counted(&self) -> Counted {
+    pub fn counts(&self) -> AnswerCounts {
         let [others, service_down, http_errors] = self.recent.counts();
         let last_at = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        Counted { answers: others + service_down + http_errors, service_down, http_errors, last_at }
+        AnswerCounts { answers: others + service_down + http_errors, service_down, http_errors, last_at }
     }
 }

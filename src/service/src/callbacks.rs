@@ -1,7 +1,7 @@
-//! The use case of callbacks: the identity app hands in its answer.
+//! The use case of callbacks: the identity app delivers its answer.
 //!
-//! Nobody authenticates here. Trust rests on the capability of the address, the issuer's signature and the
-//! transaction's being pending; a stranger's garbage ends nothing.
+//! Callbacks are not authenticated. Trust rests on the capability in the address, the issuer's signature, and a pending
+//! transaction. Garbage from a stranger ends no transaction.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use crate::evidence::seal;
 use crate::service::Service;
 use crate::transactions::OpenOrCompleted;
 
-/// Upper bound on the difference of nodes' clocks. A credential is remembered this long after its end.
+/// Upper bound on the difference of nodes' clocks. A credential is remembered for this time after it has expired.
 const CLOCK_SKEW_MAX: Duration = Duration::from_secs(300);
 
 /// Outcome of a callback, for the reply to the identity app.
@@ -40,15 +40,15 @@ pub enum CallbackOutcome {
     CredentialRefused(CredentialRefusal),
     /// The issuer gave no usable answer about the credential's status; the transaction stays pending.
     StatusUnavailable,
-    /// The callback names another transaction than its address.
+    /// The callback names a transaction that does not match its address.
     OtherTransaction,
     /// The callback cannot be read.
     Unreadable(CallbackFault),
-    /// It cannot be judged or stored now.
+    /// The callback cannot be judged or stored now.
     TryAgain,
 }
 
-/// A transaction that still takes answers, and whose callback address the sender knows.
+/// A transaction that accepts answers, and whose callback address the sender knows.
 #[derive(Debug)]
 pub struct CallbackTarget {
     id: TxnId,
@@ -59,16 +59,16 @@ pub struct CallbackTarget {
 
 /// Returns the transaction that a callback address was made for; `None` for any other address.
 #[must_use]
-pub fn addressed(service: &Service, txn: &str, capability: &str) -> Option<TxnId> {
+pub fn addressed_transaction(service: &Service, txn: &str, capability: &str) -> Option<TxnId> {
     txn.parse().ok().filter(|id| service.authority.callbacks.is_genuine(*id, capability))
 }
 
 /// Loads the transaction of a callback address.
 ///
 /// # Errors
-/// The reply when no body could change anything.
+/// The reply, when no body could change the transaction.
 pub async fn callback_target(service: &Service, id: TxnId, sender: IpAddr) -> Result<CallbackTarget, CallbackOutcome> {
-    let transaction = match service.transactions.get_maybe_stale(id).await.map_err(|error| not_served(&error))? {
+    let transaction = match service.transactions.get_maybe_stale(id).await.map_err(|error| try_again(&error))? {
         View::Pending(pending) => OpenOrCompleted::Pending(pending),
         View::Completed(record) => OpenOrCompleted::Completed(record),
         View::Expired(_) => return Err(CallbackOutcome::Done(CompleteReply::Expired)),
@@ -103,14 +103,14 @@ pub async fn answer_callback(
         OpenOrCompleted::Completed(_) => None,
     };
     let (target, body) = (Arc::new(target), Arc::new(body));
-    let mut first = judged(service, &target, content_type, &body, &permit).await;
+    let mut judged = judge_within_budget(service, &target, content_type, &body, &permit).await;
     // The issuer may have a new key since its keys were read.
-    if let Some(key_id) = first.as_ref().and_then(|judged| judged.unknown_key.as_deref())
+    if let Some(key_id) = judged.as_ref().and_then(|judged| judged.unknown_key.as_deref())
         && service.authority.issuer_keys.reread(key_id).await
     {
-        first = judged(service, &target, content_type, &body, &permit).await;
+        judged = judge_within_budget(service, &target, content_type, &body, &permit).await;
     }
-    let Some(Reading { form, answer, .. }) = first else {
+    let Some(JudgedBody { form, answer, .. }) = judged else {
         return (CallbackOutcome::TryAgain, None);
     };
     match &answer {
@@ -119,15 +119,18 @@ pub async fn answer_callback(
         _ => {}
     }
     if let Ok((answer, _)) = &answer {
-        service.authority.answers.note(answer, service.clock.now());
+        service.authority.answers.count(answer, service.clock.now());
     }
     let answer = match answer {
         Ok((answer, None)) => Ok((answer, Duration::ZERO, GuestDetails::default(), None)),
-        Ok((answer, Some(mut presented))) => {
-            let (valid_for, guest) = (presented.valid_for, std::mem::take(&mut presented.guest));
+        Ok((answer, Some(mut credential))) => {
+            let (valid_for, guest) = (credential.valid_for, std::mem::take(&mut credential.guest));
             // A verification that does not pass yields no proof.
-            let presented = if answer.outcome().passed() { presented } else { Presented { proof: None, ..presented } };
-            accepted(service, &target, presented, &permit).await.map(|evidence| (answer, valid_for, guest, evidence))
+            let credential =
+                if answer.outcome().passed() { credential } else { VerifiedCredential { proof: None, ..credential } };
+            check_status(service, &target, credential, &permit)
+                .await
+                .map(|evidence| (answer, valid_for, guest, evidence))
         }
         Err(outcome) => Err(outcome),
     };
@@ -140,7 +143,7 @@ pub async fn answer_callback(
                 .transactions
                 .complete(id, complete)
                 .await
-                .map_or_else(|error| not_served(&error), CallbackOutcome::Done)
+                .map_or_else(|error| try_again(&error), CallbackOutcome::Done)
         }
         Err(outcome) => outcome,
     };
@@ -156,27 +159,27 @@ pub async fn answer_callback(
     (outcome, Some(form))
 }
 
-fn not_served(error: &sakshi_actors::AskError) -> CallbackOutcome {
+fn try_again(error: &sakshi_actors::AskError) -> CallbackOutcome {
     tracing::warn!(%error, "a callback could not be served and will be delivered again");
     CallbackOutcome::TryAgain
 }
 
-/// Asks the issuer whether the credential was revoked. Returns the sealed proof if evidence is kept.
-async fn accepted(
+/// Checks with the issuer whether the credential was revoked. Returns the sealed proof if evidence is kept.
+async fn check_status(
     service: &Service,
     target: &CallbackTarget,
-    presented: Presented,
+    credential: VerifiedCredential,
     permit: &MemoryPermit,
 ) -> Result<Option<Sealed>, CallbackOutcome> {
     let checked = tokio::select! {
-        checked = service.authority.status.check(&presented.status, &target.owners) => checked,
-        () = permit.revoked() => return Err(unread_for_memory()),
+        checked = service.authority.status.check(&credential.status, &target.owners) => checked,
+        () = permit.wait_until_revoked() => return Err(drop_for_memory()),
     };
     let document = checked.map_err(|refusal| match refusal {
         StatusRefusal::Credential(refusal) => CallbackOutcome::CredentialRefused(refusal),
         StatusRefusal::Unavailable(_) => CallbackOutcome::StatusUnavailable,
     })?;
-    let Some(mut proof) = presented.proof else { return Ok(None) };
+    let Some(mut proof) = credential.proof else { return Ok(None) };
     proof.status = document.map(|document| StatusProof {
         token: document.token.clone(),
         key: Value::clone(&document.key),
@@ -188,72 +191,73 @@ async fn accepted(
     })
 }
 
-fn unread_for_memory() -> CallbackOutcome {
+fn drop_for_memory() -> CallbackOutcome {
     metrics::counter!("sakshi_callbacks_unread_total", "reason" => "memory").increment(1);
     CallbackOutcome::TryAgain
 }
 
-/// A credential, once it is verified.
-struct Presented {
+/// The data of a verified credential.
+struct VerifiedCredential {
     status: CredentialStatus,
-    /// The time until it expires.
+    /// Time until the credential expires.
     valid_for: Duration,
-    /// The person, if the transaction is a guest's.
+    /// Details of the person, if a guest opened the transaction.
     guest: GuestDetails,
     /// The proof, if evidence is kept.
     proof: Option<Proof>,
 }
 
-/// The result of reading a body.
-struct Reading {
+/// The result of judging a body.
+struct JudgedBody {
     form: CallbackForm,
-    /// The answer that ends the transaction once its credential's status is good, or the reply to one that does not end
-    /// it.
-    answer: Result<(Answer, Option<Presented>), CallbackOutcome>,
-    /// The key that the credential names and the issuer does not have.
+    /// The answer that ends the transaction once the credential's status is good, or the reply to a body that does not
+    /// end it.
+    answer: Result<(Answer, Option<VerifiedCredential>), CallbackOutcome>,
+    /// The key that the credential names and the known keys of the issuer lack.
     unknown_key: Option<String>,
 }
 
-/// Judges a body: a small one at once, a large one off this worker, which serves others too. `None` when there is no
-/// memory or no processor time for it.
-async fn judged(
+/// Judges a small body at once, and a large body on another thread, so that this worker stays free. Returns `None` when
+/// memory or processor time runs out.
+async fn judge_within_budget(
     service: &Service,
     target: &Arc<CallbackTarget>,
     content_type: Option<&str>,
     body: &Arc<impl AsRef<[u8]> + Send + Sync + 'static>,
     permit: &MemoryPermit,
-) -> Option<Reading> {
+) -> Option<JudgedBody> {
     let now = service.clock.now();
     let bytes: &[u8] = (**body).as_ref();
     if bytes.len() <= CALLBACK_INLINE_BYTES_MAX {
-        return Some(judge(&service.authority, target, content_type, bytes, now));
+        return Some(judge_body(&service.authority, target, content_type, bytes, now));
     }
     let (authority, content_type) = (Arc::clone(&service.authority), content_type.map(str::to_owned));
     let (target, body, owners) = (Arc::clone(target), Arc::clone(body), target.owners.clone());
-    let work =
-        service.cpu.run(owners, move || judge(&authority, &target, content_type.as_deref(), (*body).as_ref(), now));
+    let work = service
+        .cpu
+        .run(owners, move || judge_body(&authority, &target, content_type.as_deref(), (*body).as_ref(), now));
     tokio::select! {
         judged = work => judged.inspect_err(|error| tracing::warn!(?error, "a callback was not verified and will be \
             delivered again")).ok(),
-        () = permit.revoked() => {
-            unread_for_memory();
+        () = permit.wait_until_revoked() => {
+            drop_for_memory();
             None
         }
     }
 }
 
-/// Reads a body about a transaction and verifies it as far as possible. Changes nothing, so it can run on any thread.
-fn judge(
+/// Parses a body about a transaction and verifies it as far as possible. Changes nothing, so it can run on any thread.
+fn judge_body(
     authority: &AuthorityContext,
     CallbackTarget { id, transaction, .. }: &CallbackTarget,
     content_type: Option<&str>,
     body: &[u8],
     now: Timestamp,
-) -> Reading {
+) -> JudgedBody {
     let message = match callback::parse(content_type, body) {
         Ok(message) => message,
         Err(error) => {
-            return Reading {
+            return JudgedBody {
                 form: error.form,
                 answer: Err(CallbackOutcome::Unreadable(error.fault)),
                 unknown_key: None,
@@ -262,8 +266,10 @@ fn judge(
     };
     let answer = match transaction {
         _ if message.txn.parse() != Ok(*id) => Err(CallbackOutcome::OtherTransaction),
-        OpenOrCompleted::Pending(pending) => understand(authority, pending, &message.body, now),
-        OpenOrCompleted::Completed(record) => Err(CallbackOutcome::Done(redelivery(*id, &message.body, record))),
+        OpenOrCompleted::Pending(pending) => judge_message(authority, pending, &message.body, now),
+        OpenOrCompleted::Completed(record) => {
+            Err(CallbackOutcome::Done(reply_to_redelivery(*id, &message.body, record)))
+        }
     };
     let unknown_key = match (&answer, &message.body) {
         (
@@ -272,15 +278,15 @@ fn judge(
         ) => sdjwt::credential_key_id(credential),
         _ => None,
     };
-    Reading { form: message.form, answer, unknown_key }
+    JudgedBody { form: message.form, answer, unknown_key }
 }
 
-fn understand(
+fn judge_message(
     authority: &AuthorityContext,
     pending: &Pending,
     body: &CallbackBody,
     now: Timestamp,
-) -> Result<(Answer, Option<Presented>), CallbackOutcome> {
+) -> Result<(Answer, Option<VerifiedCredential>), CallbackOutcome> {
     match body {
         CallbackBody::Failure { code, message } => match callback::verdict(code, message) {
             Verdict::Terminal(failure) => Ok((callback::failure_answer(pending.id, failure), None)),
@@ -291,11 +297,12 @@ fn understand(
             let expectation = Expectation { nonce: pending.id, audience, now, requested: pending.terms.claims };
             let verified =
                 authority.verifier.verify(credential, &expectation).map_err(CallbackOutcome::CredentialRefused)?;
-            let own = is_asked(pending.terms.claims, verified.claims.as_map(), verified.missing, verified.malformed);
-            own.map_err(|_| CallbackOutcome::TryAgain)?;
-            let kept =
+            let checked =
+                check_claims(pending.terms.claims, verified.claims.as_map(), verified.missing, verified.malformed);
+            checked.map_err(|_| CallbackOutcome::TryAgain)?;
+            let minimised =
                 if pending.terms.keeps_evidence() { sdjwt::minimised(credential, pending.terms.claims) } else { None };
-            let proof = kept.map(|credential| Proof {
+            let proof = minimised.map(|credential| Proof {
                 credential,
                 holder_bound: verified.holder_bound,
                 audience: audience.to_owned(),
@@ -307,24 +314,34 @@ fn understand(
             let guest =
                 pending.event.map(|_| GuestDetails { name: claims::name(&verified.claims), traits: verified.traits() });
             let guest = guest.unwrap_or_default();
-            let presented = Presented { status: verified.status.clone(), valid_for: verified.valid_for, guest, proof };
-            Ok((verified.into_answer(), Some(presented)))
+            let credential =
+                VerifiedCredential { status: verified.status.clone(), valid_for: verified.valid_for, guest, proof };
+            Ok((verified.into_answer(), Some(credential)))
         }
     }
 }
 
 /// Refuses claims that were not requested.
-fn is_asked(asked: ClaimSet, given: &Map<String, Value>, missing: ClaimSet, malformed: ClaimSet) -> Result<(), Broken> {
-    let is_given = |claim: &Claim| given.contains_key(claims::credential_name(*claim));
-    let count = given.len() + missing.iter().count() + malformed.iter().count();
-    ensure(Part::Service, "a claim that is kept was asked for", asked.iter().filter(is_given).count() == given.len())?;
-    ensure(Part::Service, "a claim that is missing was asked for", missing.bits() & !asked.bits() == 0)?;
-    ensure(Part::Service, "a claim that is malformed was asked for", malformed.bits() & !asked.bits() == 0)?;
-    ensure(Part::Service, "a claim that was asked for is kept, missing or malformed", count == asked.iter().count())
+fn check_claims(
+    requested: ClaimSet,
+    claims: &Map<String, Value>,
+    missing: ClaimSet,
+    malformed: ClaimSet,
+) -> Result<(), Broken> {
+    let has_claim = |claim: &Claim| claims.contains_key(claims::credential_name(*claim));
+    let count = claims.len() + missing.iter().count() + malformed.iter().count();
+    ensure(
+        Part::Service,
+        "a claim that is kept was asked for",
+        requested.iter().filter(has_claim).count() == claims.len(),
+    )?;
+    ensure(Part::Service, "a claim that is missing was asked for", missing.bits() & !requested.bits() == 0)?;
+    ensure(Part::Service, "a claim that is malformed was asked for", malformed.bits() & !requested.bits() == 0)?;
+    ensure(Part::Service, "a claim that was asked for is kept, missing or malformed", count == requested.iter().count())
 }
 
-/// Judges an answer that comes after the end: the same one again changes nothing.
-fn redelivery(id: TxnId, body: &CallbackBody, record: &CompletedRecord) -> CompleteReply {
+/// Returns the reply to an answer that comes after the transaction has ended. A redelivery changes nothing.
+fn reply_to_redelivery(id: TxnId, body: &CallbackBody, record: &CompletedRecord) -> CompleteReply {
     let digest = match body {
         CallbackBody::Credential(credential) => sdjwt::credential_digest(credential),
         CallbackBody::Failure { code, message } => match callback::verdict(code, message) {
@@ -346,14 +363,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_claim_is_taken_in_that_was_not_asked_for_and_none_is_forgotten() {
+    fn only_requested_claims_are_kept_and_none_of_them_is_lost() {
         let set = |claims: &[Claim]| claims.iter().copied().collect::<ClaimSet>();
-        let asked = set(&[Claim::Name, Claim::Dob, Claim::Email]);
-        let given = |claims: &[Claim]| -> Map<String, Value> {
+        let requested = set(&[Claim::Name, Claim::Dob, Claim::Email]);
+        let claims_of = |claims: &[Claim]| -> Map<String, Value> {
             claims.iter().map(|claim| (claims::credential_name(*claim).to_owned(), json!("x"))).collect()
         };
         let broken = |kept: &[Claim], missing: &[Claim], malformed: &[Claim]| {
-            is_asked(asked, &given(kept), set(missing), set(malformed)).err().map(Broken::name)
+            check_claims(requested, &claims_of(kept), set(missing), set(malformed)).err().map(Broken::name)
         };
         assert_eq!(broken(&[Claim::Name], &[Claim::Dob], &[Claim::Email]), None);
         assert_eq!(

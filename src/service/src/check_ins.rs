@@ -1,7 +1,7 @@
-//! Checking in guests at a door: by the code that their page shows, or found by name.
+//! Check-ins of guests at a door, by the code on their page or by name.
 //!
-//! The page of a guest shows a code with a proof that changes every 30 seconds, so a screenshot is recognised. A door
-//! that is offline sends its scans later, with their times.
+//! The page of a guest shows a code with a proof that changes every 30 seconds, so that a screenshot is detected. An
+//! offline door sends its scans later, with their times.
 
 use std::sync::Arc;
 
@@ -16,18 +16,18 @@ use crate::authority::AuthorityContext;
 use crate::budget::OwnerPath;
 use crate::error::ServiceError;
 use crate::events::own_event;
-use crate::guest_list::revealed;
+use crate::guest_list::open_registration;
 use crate::registration_codes::{code_of, number_of};
 use crate::service::Service;
 
-/// Milliseconds for which the page of a guest shows a proof.
+/// Milliseconds for which the page of a guest shows one proof.
 pub const PROOF_SHOWN_MS: i64 = 30_000;
-/// Start of the path in the code of a ticket; the registration code, a full stop and the proof follow.
+/// Prefix of the path in a ticket's code; the registration code, a full stop and the proof follow.
 pub const TICKETS: &str = "/d/t/";
-/// Number of guests read at once; their names are small.
+/// Number of guests read at a time; their names are small.
 const SLICE: u32 = 1_000;
 
-/// A guest for the people at a door.
+/// A guest in the list of a door.
 #[derive(Clone, Debug)]
 pub struct ListedGuest {
     /// The number among the guests of the event, from 1.
@@ -56,13 +56,13 @@ pub struct Guests {
 }
 
 impl AuthorityContext {
-    /// Builds the address in the code of a guest's ticket at `now`. The phone of somebody at a door opens it.
+    /// Builds the address in the code of a guest's ticket at `now`. A phone at the door opens it.
     #[must_use]
     pub fn ticket_url(&self, event: EventId, code: RegistrationCode, now: Timestamp) -> String {
         format!("{}{TICKETS}{code}.{}", self.public_base, self.ticket_proof(event, code, now))
     }
 
-    /// Makes the key with which a guest's page requests the current code.
+    /// Makes the key with which a guest's page requests its current code.
     #[must_use]
     pub fn ticket_key(&self, event: EventId, code: RegistrationCode) -> String {
         self.callbacks.capabilities().make(Purpose::TicketPage, &ticket(event, code, 0))
@@ -74,18 +74,19 @@ impl AuthorityContext {
         self.callbacks.capabilities().is_genuine(Purpose::TicketPage, &ticket(event, code, 0), key)
     }
 
-    /// Makes the proof that the page of a guest shows at `now`.
+    /// Makes the proof in the ticket page of a guest at `now`.
     #[must_use]
     pub fn ticket_proof(&self, event: EventId, code: RegistrationCode, now: Timestamp) -> String {
         self.callbacks.capabilities().make(Purpose::Ticket, &ticket(event, code, step(now)))
     }
 
-    /// Returns true if the page of the guest showed this proof at `scanned_at`, or less than a step before or after.
+    /// Returns true if the ticket page of the guest showed the proof at `scanned_at`, or one step before or after.
     #[must_use]
     pub fn is_shown(&self, event: EventId, code: RegistrationCode, proof: &str, scanned_at: Timestamp) -> bool {
-        let is_of = |step| self.callbacks.capabilities().is_genuine(Purpose::Ticket, &ticket(event, code, step), proof);
+        let matches =
+            |step| self.callbacks.capabilities().is_genuine(Purpose::Ticket, &ticket(event, code, step), proof);
         let step = step(scanned_at);
-        [step, step - 1, step + 1].into_iter().any(is_of)
+        [step, step - 1, step + 1].into_iter().any(matches)
     }
 }
 
@@ -99,42 +100,43 @@ fn ticket(event: EventId, code: RegistrationCode, step: i64) -> Vec<u8> {
 
 /// The outcome of a check-in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CheckInDone {
+pub enum CheckInResult {
     /// This request has checked in the guest.
-    Now,
-    /// The same request had checked in the guest before.
+    New,
+    /// An earlier delivery of this request has checked in the guest.
     Repeated,
-    /// Another request had checked in the guest before.
-    Before,
+    /// Another request has checked in the guest before.
+    AlreadyCheckedIn,
 }
 
 /// Checks in the guest with this code. Returns the guest with the check-in.
 ///
 /// # Errors
-/// [`ServiceError::NotFound`] if the event has no such guest; store errors.
+/// [`ServiceError::NotFound`] if the event has no such guest; any error of the store.
 pub async fn check_in(
     service: &Service,
     event: &Event,
     code: RegistrationCode,
     gate: Option<&EventText>,
     (id, at): (CheckInId, Timestamp),
-) -> Result<(ListedGuest, CheckInDone), ServiceError> {
+) -> Result<(ListedGuest, CheckInResult), ServiceError> {
     let check_in = CheckIn { id, at, gate: gate.map(|gate| gate.as_str().to_owned()).unwrap_or_default() };
-    let (guest, done) = match service.events.check_in(event.id, number_of(&event.terms.secret, code), check_in).await? {
-        CheckInOutcome::CheckedIn(guest) => (guest, CheckInDone::Now),
-        CheckInOutcome::Repeated(guest) => (guest, CheckInDone::Repeated),
-        CheckInOutcome::Already(guest) => (guest, CheckInDone::Before),
-        CheckInOutcome::NotFound => return Err(ServiceError::NotFound("guest")),
-    };
-    if done == CheckInDone::Now {
+    let (guest, result) =
+        match service.events.check_in(event.id, number_of(&event.terms.secret, code), check_in).await? {
+            CheckInOutcome::CheckedIn(guest) => (guest, CheckInResult::New),
+            CheckInOutcome::Repeated(guest) => (guest, CheckInResult::Repeated),
+            CheckInOutcome::Already(guest) => (guest, CheckInResult::AlreadyCheckedIn),
+            CheckInOutcome::NotFound => return Err(ServiceError::NotFound("guest")),
+        };
+    if result == CheckInResult::New {
         tracing::info!(event.id = %event.id, txn.id = %guest.txn, "guest checked in");
     }
-    metrics::counter!("sakshi_check_ins_total", "already" => if done == CheckInDone::Now { "false" } else { "true" })
-        .increment(1);
-    Ok((listed(&service.vault, &event.terms.secret, guest)?, done))
+    let already = if result == CheckInResult::New { "false" } else { "true" };
+    metrics::counter!("sakshi_check_ins_total", "already" => already).increment(1);
+    Ok((to_listed(&service.vault, &event.terms.secret, guest)?, result))
 }
 
-/// Checks in a guest as [`check_in`] does, and builds the API's response.
+/// Runs [`check_in`] for an event of this app, and builds the API response.
 ///
 /// # Errors
 /// As [`check_in`].
@@ -142,65 +144,66 @@ pub async fn check_in_response(
     service: &Service,
     app: &AppId,
     id: &str,
-    asked: CheckInRequest,
+    request: CheckInRequest,
 ) -> Result<CheckInResponse, ServiceError> {
     let event = own_event(service, app, id).await?;
-    let request = (CheckInId::generate(), service.clock.now());
-    let (guest, done) = check_in(service, &event, asked.code, asked.gate.as_ref(), request).await?;
-    let known = guest.check_in.ok_or_else(|| ServiceError::internal("a guest who was checked in is not"))?;
+    let id_and_time = (CheckInId::generate(), service.clock.now());
+    let (guest, result) = check_in(service, &event, request.code, request.gate.as_ref(), id_and_time).await?;
+    let check_in = guest.check_in.ok_or_else(|| ServiceError::internal("a guest who was checked in is not"))?;
     Ok(CheckInResponse {
         txn_id: guest.txn,
-        checked_in_at: known.at,
-        gate: gate_of(known),
-        already: done == CheckInDone::Before,
+        checked_in_at: check_in.at,
+        gate: named_gate(check_in),
+        already: result == CheckInResult::AlreadyCheckedIn,
     })
 }
 
-/// Returns the gate of a check-in, if it has one.
-pub(crate) fn gate_of(check_in: CheckIn) -> Option<String> {
+/// Returns the name of a check-in's gate, if there is one.
+pub(crate) fn named_gate(check_in: CheckIn) -> Option<String> {
     Some(check_in.gate).filter(|gate| !gate.is_empty())
 }
 
-/// Finds the guest with this code, with the shared details.
+/// Finds a guest by code, with the shared details.
 ///
 /// # Errors
-/// A store error; a registration that does not open.
+/// Any error of the store; [`ServiceError::Internal`] when the registration cannot be decrypted.
 pub async fn find_guest(
     service: &Service,
     event: &Event,
     code: RegistrationCode,
 ) -> Result<Option<RegistrationRow>, ServiceError> {
     let number = number_of(&event.terms.secret, code);
-    let found = service.store.load_registration(event.id, number).await?;
-    found.map(|registration| revealed(&service.vault, &event.terms.secret, registration)).transpose()
+    let stored = service.store.load_registration(event.id, number).await?;
+    stored.map(|registration| open_registration(&service.vault, &event.terms.secret, registration)).transpose()
 }
 
-/// Finds the guest with this code.
+/// Finds a guest by code, as in the list.
 ///
 /// # Errors
 /// As [`guests_after`].
-pub async fn guest_with(
+pub async fn find_listed_guest(
     service: &Service,
     event: &Event,
     code: RegistrationCode,
 ) -> Result<Option<ListedGuest>, ServiceError> {
     let number = number_of(&event.terms.secret, code);
-    let found = guests_after(service, event, number.saturating_sub(1), 1).await?.items;
-    Ok(found.into_iter().find(|guest| guest.number == number))
+    let guests = guests_after(service, event, number.saturating_sub(1), 1).await?.items;
+    Ok(guests.into_iter().find(|guest| guest.number == number))
 }
 
-/// Returns the guests who follow the first `after`, at most `limit`.
+/// Returns at most `limit` guests after the first `after` guests.
 ///
 /// # Errors
-/// A store error; a name that does not open.
+/// Any error of the store; [`ServiceError::Internal`] when a name cannot be decrypted.
 pub async fn guests_after(service: &Service, event: &Event, after: u64, limit: u32) -> Result<Guests, ServiceError> {
     let rows = Rows { offset: after, limit, max_bytes: usize::MAX };
-    let found = service.store.list_guests(event.id, rows).await?;
-    let listed = |guest| listed(&service.vault, &event.terms.secret, guest);
-    Ok(Guests { items: found.items.into_iter().map(listed).collect::<Result<_, _>>()?, total: found.total })
+    let page = service.store.list_guests(event.id, rows).await?;
+    let to_listed = |guest| to_listed(&service.vault, &event.terms.secret, guest);
+    Ok(Guests { items: page.items.into_iter().map(to_listed).collect::<Result<_, _>>()?, total: page.total })
 }
 
-/// Finds the newest `limit` guests whose name has these words, each at the beginning of one, or who have this code.
+/// Finds the newest guests, at most `limit`, whose names have parts that begin with the words. If the words are a code,
+/// finds the guest with the code.
 ///
 /// # Errors
 /// As [`guests_after`].
@@ -211,7 +214,7 @@ pub async fn search_guests(
     limit: usize,
 ) -> Result<Vec<ListedGuest>, ServiceError> {
     if let Ok(code) = words.parse()
-        && let Some(guest) = guest_with(service, event, code).await?
+        && let Some(guest) = find_listed_guest(service, event, code).await?
     {
         return Ok(vec![guest]);
     }
@@ -225,7 +228,7 @@ pub async fn search_guests(
         let slice = service.store.list_guests(event.id, rows).await?.items;
         let (vault, secret, words) = (Arc::clone(&service.vault), event.terms.secret, Arc::clone(&words));
         let work = move || {
-            let guests = slice.into_iter().rev().map(|guest| listed(&vault, &secret, guest));
+            let guests = slice.into_iter().rev().map(|guest| to_listed(&vault, &secret, guest));
             guests
                 .filter(|guest| guest.as_ref().map_or(true, |guest| has_words(guest, &words)))
                 .collect::<Result<Vec<_>, _>>()
@@ -242,23 +245,23 @@ fn has_words(guest: &ListedGuest, words: &[String]) -> bool {
     words.iter().all(|word| name.split_whitespace().any(|part| part.starts_with(word)))
 }
 
-/// Calls `see` with the state of every guest of an event, without names.
+/// Calls `visit` with every guest of an event, with encrypted names.
 ///
 /// # Errors
-/// A store error.
-pub async fn each_guest(store: &Store, event: EventId, mut see: impl FnMut(&Guest)) -> Result<(), ServiceError> {
+/// Any error of the store.
+pub async fn for_each_guest(store: &Store, event: EventId, mut visit: impl FnMut(&Guest)) -> Result<(), ServiceError> {
     let mut offset = 0;
     loop {
-        let found = store.list_guests(event, Rows { offset, limit: SLICE, max_bytes: usize::MAX }).await?;
-        found.items.iter().for_each(&mut see);
-        offset += found.items.len() as u64;
-        if found.items.is_empty() || offset >= found.total {
+        let page = store.list_guests(event, Rows { offset, limit: SLICE, max_bytes: usize::MAX }).await?;
+        page.items.iter().for_each(&mut visit);
+        offset += page.items.len() as u64;
+        if page.items.is_empty() || offset >= page.total {
             return Ok(());
         }
     }
 }
 
-fn listed(vault: &Vault, secret: &EventSecret, guest: Guest) -> Result<ListedGuest, ServiceError> {
+fn to_listed(vault: &Vault, secret: &EventSecret, guest: Guest) -> Result<ListedGuest, ServiceError> {
     let name = vault.open(guest.txn.as_bytes(), &guest.name).map_err(ServiceError::internal)?;
     let Guest { number, txn, verified_at, check_in, duplicate_of, .. } = guest;
     let name = String::from_utf8_lossy(&name).into_owned();

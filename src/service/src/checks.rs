@@ -1,5 +1,5 @@
-//! The use case of verifications that are answered at once: a question to the source. Nothing is opened or debited;
-//! only the consent is stored.
+//! The use case of synchronous verifications: a question to the source. Nothing is opened or debited; only the consent
+//! is stored.
 
 use sakshi_domain::checks::Check;
 use sakshi_domain::request_id::RequestId;
@@ -8,15 +8,15 @@ use sakshi_wire::Sent;
 use sakshi_wire::checks::{CheckAnswer, CheckRequest};
 
 use crate::authentication::Caller;
-use crate::consents::{self, Declared};
+use crate::consents::{self, ConsentDeclaration};
 use crate::{Service, ServiceError};
 
-/// Verifies a client's request; `adopt` chooses the request's id, given the one in the body. An unknown number is an
-/// answer, too.
+/// Verifies a client's request; `adopt` chooses the request's id, given the id in the body. "Not found" is a valid
+/// answer.
 ///
 /// # Errors
-/// [`ServiceError::NotOffered`] without a source, [`ServiceError::Invalid`], and for an otherwise valid request
-/// [`ServiceError::MalformedNumber`]; [`ServiceError::Source`] when the source does not answer.
+/// [`ServiceError::NotOffered`] without a source; [`ServiceError::Invalid`], or [`ServiceError::MalformedNumber`] for
+/// an otherwise valid request; [`ServiceError::Source`] when the source does not answer.
 pub async fn verify(
     service: &Service,
     caller: &Caller,
@@ -25,13 +25,15 @@ pub async fn verify(
     adopt: impl FnOnce(Option<RequestId>) -> RequestId,
 ) -> Result<CheckAnswer, ServiceError> {
     let source = service.upstreams.checks.get(check.name).ok_or(ServiceError::NotOffered)?;
-    let mut asked = CheckRequest::read(check, sent, service.request_context())?;
-    let named = asked.request_id.take();
-    let query = asked.query().map_err(ServiceError::MalformedNumber)?;
-    let request_id = adopt(named);
-    if let Some(given) = &query.consent {
+    let mut request = CheckRequest::read(check, sent, service.request_context())?;
+    let id_in_body = request.request_id.take();
+    let query = request.query().map_err(ServiceError::MalformedNumber)?;
+    let request_id = adopt(id_in_body);
+    if let Some(consent) = &query.consent {
         let (client, app, id) = (&caller.client, &caller.app.app_id, request_id.to_string());
-        consents::keep(service, Declared { client, app, kind: check.name, id, asked: query.asked(), given }).await?;
+        let details = query.asked();
+        let declaration = ConsentDeclaration { client, app, kind: check.name, id, details, consent };
+        consents::store_consent(service, declaration).await?;
     }
     let result = check::verify(source, &caller.client, &query).await.map_err(ServiceError::Source)?;
     metrics::counter!("sakshi_checks_total", "kind" => check.name, "status" => result.status.as_str()).increment(1);

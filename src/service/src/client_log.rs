@@ -1,4 +1,4 @@
-//! The log of a client: actions of its users, its keys and operators. It is kept for `CLIENT_LOG_MONTHS`.
+//! The log of a client: actions of its users, its keys and operators. Entries are kept for `CLIENT_LOG_MONTHS`.
 
 use sakshi_domain::client_log::{Action, Actor, LogEntry, LogFilter, Subject};
 use sakshi_domain::ids::ClientId;
@@ -7,10 +7,10 @@ use sakshi_store::{AskedLog, LogPage, LogPlace};
 
 use crate::{Service, ServiceError};
 
-/// Appends an entry with the current time. Call it before an action that must be logged.
+/// Appends an entry with the current time. To be called before the action that is logged.
 ///
 /// # Errors
-/// A store error.
+/// Any error of the store.
 pub async fn append(
     service: &Service,
     client: &ClientId,
@@ -26,7 +26,7 @@ pub async fn append(
 /// Lists entries before a position, newest first.
 ///
 /// # Errors
-/// A store error.
+/// Any error of the store.
 pub async fn list(
     service: &Service,
     client: ClientId,

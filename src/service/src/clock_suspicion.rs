@@ -1,5 +1,5 @@
-//! Detects by the times of credentials that this node's clock may be wrong. One credential with a wrong time is its
-//! issuer's or a stranger's fault; most of a minute's are not.
+//! Detects by the times of credentials that this node's clock may be wrong. A single credential with a wrong time is
+//! the fault of its issuer or of a stranger. Most credentials of a minute are not.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -9,10 +9,10 @@ use sakshi_authority::sdjwt::CredentialRefusal;
 use tokio::time::Instant;
 
 const WINDOW: Duration = Duration::from_secs(60);
-/// Minimum number of refusals in a window; with fewer, a single sender may be to blame.
+/// Minimum refusals in a window; with fewer, a single sender may be to blame.
 const REFUSALS_MIN: u32 = 5;
 
-/// Counter of a minute's credentials. The signature of each is valid, so no stranger can invent them.
+/// Counts of the last minute's credentials. Their signatures are valid, so strangers cannot invent them.
 #[derive(Debug, Default)]
 pub struct ClockSuspicion(Mutex<Option<Window>>);
 
@@ -20,9 +20,9 @@ pub struct ClockSuspicion(Mutex<Option<Window>>);
 struct Window {
     began: Instant,
     judged: u32,
-    /// Refused as issued or valid in the future: a clock that is behind.
+    /// Refused as issued or valid in the future: this clock may be behind.
     future: u32,
-    /// Refused as expired or bound at another time.
+    /// Refused as expired or bound at another time: this clock may be ahead.
     past: u32,
     is_reported: bool,
 }
@@ -34,7 +34,7 @@ impl ClockSuspicion {
             None => (0, 0),
             Some(CredentialRefusal::IssuedInFuture | CredentialRefusal::NotYetValid) => (1, 0),
             Some(CredentialRefusal::Expired | CredentialRefusal::KeyBindingTime) => (0, 1),
-            // Says nothing about times.
+            // Other refusals say nothing about times.
             Some(_) => return,
         };
         if let Some(Window { judged, future, past, .. }) = self.count(future, past) {
@@ -51,10 +51,10 @@ impl ClockSuspicion {
     /// Counts a credential. Returns the window if most of its credentials are refused and it was not returned yet.
     fn count(&self, future: u32, past: u32) -> Option<Window> {
         let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let fresh = Window { began: Instant::now(), judged: 0, future: 0, past: 0, is_reported: false };
-        let window = current.get_or_insert(fresh);
+        let new_window = Window { began: Instant::now(), judged: 0, future: 0, past: 0, is_reported: false };
+        let window = current.get_or_insert(new_window);
         if window.began.elapsed() >= WINDOW {
-            *window = fresh;
+            *window = new_window;
         }
         window.judged += 1;
         window.future += future;
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn some_old_credentials_among_good_ones_are_no_reason() {
+    async fn some_old_credentials_among_good_ones_raise_no_suspicion() {
         let suspicion = ClockSuspicion::default();
         assert!((0..100).all(|_| suspicion.count(0, 0).is_none() && suspicion.count(0, 1).is_none()));
     }

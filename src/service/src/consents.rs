@@ -1,5 +1,5 @@
-//! The register of consents that requests declare (specification, "Consent fields"). A consent is stored before a
-//! source or an upstream is asked. A verification's own is stored in the step that ends its transaction.
+//! The register of consents that requests declare (specification, "Consent fields"). A consent is stored before the
+//! request to a source or an upstream. The consent of a verification is stored in the step that ends its transaction.
 
 use sakshi_domain::consent::Consent;
 use sakshi_domain::flow::consent_given::ConsentGiven;
@@ -7,29 +7,29 @@ use sakshi_domain::ids::{AppId, ClientId};
 
 use crate::{Service, ServiceError};
 
-/// A consent that a client declares: in which kind of request, under which id, and for what.
+/// A consent that a client declares in a request.
 #[derive(Debug)]
-pub(crate) struct Declared<'a> {
+pub(crate) struct ConsentDeclaration<'a> {
     /// The client.
     pub(crate) client: &'a ClientId,
-    /// Its app.
+    /// The client's app.
     pub(crate) app: &'a AppId,
     /// The name of the check or the flow.
     pub(crate) kind: &'a str,
-    /// The correlation id of the check, or the flow.
+    /// The correlation id of the check, or the id of the flow.
     pub(crate) id: String,
     /// The fields of the check, or the kinds of documents.
-    pub(crate) asked: Vec<String>,
+    pub(crate) details: Vec<String>,
     /// The declaration.
-    pub(crate) given: &'a ConsentGiven,
+    pub(crate) consent: &'a ConsentGiven,
 }
 
-/// Stores the consent.
+/// Stores a consent in the register.
 ///
 /// # Errors
-/// A store error.
-pub(crate) async fn keep(service: &Service, declared: Declared<'_>) -> Result<(), ServiceError> {
-    let Declared { client, app, kind, id, asked, given } = declared;
-    let entry = Consent::declared(kind, id, app.clone(), asked, given.digest(), service.clock.now());
+/// Any error of the store.
+pub(crate) async fn store_consent(service: &Service, declaration: ConsentDeclaration<'_>) -> Result<(), ServiceError> {
+    let ConsentDeclaration { client, app, kind, id, details, consent } = declaration;
+    let entry = Consent::declared(kind, id, app.clone(), details, consent.digest(), service.clock.now());
     Ok(service.store.keep_consent(client.clone(), entry).await?)
 }

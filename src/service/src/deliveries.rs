@@ -7,24 +7,24 @@ use crate::authentication::Caller;
 use crate::verifications::{Filter, list};
 use crate::{Service, ServiceError};
 
-/// Number of orders whose webhooks are listed.
+/// Maximum orders whose webhooks are listed.
 pub const ORDERS_MAX: u32 = 200;
 
-/// A webhook.
+/// A webhook of a verification or an order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoggedDelivery {
-    /// The verification or order that it reports.
+    /// The verification or order that the webhook reports.
     pub subject: Subject,
-    /// The change of an order that it reports.
+    /// The change of an order that the webhook reports.
     pub tells: Option<String>,
-    /// Its attempt.
+    /// The delivery and its attempt.
     pub delivery: DeliveryRecord,
 }
 
 /// The newest webhooks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeliveryLog {
-    /// The newest first.
+    /// The webhooks, newest first.
     pub deliveries: Vec<LoggedDelivery>,
     /// Time before which verifications were not read; they may have further webhooks.
     pub older_than: Option<Timestamp>,
@@ -33,18 +33,18 @@ pub struct DeliveryLog {
 /// Reads the webhooks of the caller's newest verifications and orders.
 ///
 /// # Errors
-/// The store is unavailable.
+/// Any error of the store.
 pub async fn delivery_log(service: &Service, caller: &Caller) -> Result<DeliveryLog, ServiceError> {
     let listing = list(service, caller, &Filter::default(), None, usize::MAX).await?;
     let older_than = listing.read_back_to.filter(|_| listing.older.is_some());
-    let of_verification = |(id, delivery): (_, Option<DeliveryRecord>)| {
+    let to_logged = |(id, delivery): (_, Option<DeliveryRecord>)| {
         delivery.map(|delivery| LoggedDelivery { subject: Subject::Transaction(id), tells: None, delivery })
     };
     let mut deliveries: Vec<_> = listing
         .verifications
         .into_iter()
-        .map(|found| (found.opened.id, found.delivery))
-        .filter_map(of_verification)
+        .map(|verification| (verification.opened.id, verification.delivery))
+        .filter_map(to_logged)
         .collect();
     for order in service.store.list_flows(caller.client.clone(), caller.app.app_id.clone(), ORDERS_MAX).await? {
         let flow = order.state.header().id;

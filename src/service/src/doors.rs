@@ -22,13 +22,13 @@ const TOO_MANY: ServiceError = ServiceError::Conflict {
 };
 const _: () = assert!(DOORS_MAX == 50);
 
-/// Characters of an event's id, with which the path of a door begins.
+/// Number of characters of an event's id, which is the first part of a door's path.
 const EVENT_ID_CHARS: usize = 17;
 
-/// A door found by its path.
+/// A door that was found by its path.
 #[derive(Clone, Debug)]
 pub struct OpenDoor {
-    /// Its event.
+    /// The event of the door.
     pub event: Arc<Event>,
     /// The door.
     pub door: Door,
@@ -37,18 +37,19 @@ pub struct OpenDoor {
 /// Opens a door of an event of this app.
 ///
 /// # Errors
-/// [`ServiceError::Invalid`] if its end is not acceptable or the event has too many; [`ServiceError::NotFound`] unless
-/// the app has such an event.
+/// [`ServiceError::Invalid`] if the end is not acceptable; [`ServiceError::Conflict`] if the event has too many doors;
+/// [`ServiceError::NotFound`] unless the app has such an event.
 pub async fn open_door(
     service: &Service,
     app: &AppId,
     id: &str,
-    asked: CreateDoorRequest,
+    request: CreateDoorRequest,
 ) -> Result<CreateDoorResponse, ServiceError> {
     let event = own_event(service, app, id).await?;
-    check_end(&event, asked.expires_at, service.clock.now())?;
-    let door = Door { id: DoorId::generate(), pin: Pin::generate(), name: asked.name, expires_at: asked.expires_at };
-    change(service, &event, DoorChange::Open(door.clone())).await?;
+    check_end(&event, request.expires_at, service.clock.now())?;
+    let door =
+        Door { id: DoorId::generate(), pin: Pin::generate(), name: request.name, expires_at: request.expires_at };
+    change_doors(service, &event, DoorChange::Open(door.clone())).await?;
     let (door_url, pin) = (door_url(service, event.id, &door.id), door.pin.as_str().to_owned());
     let expires_at = door.end(event.terms.expires_at);
     Ok(CreateDoorResponse { door_id: door.id, name: door.name, door_url, pin, expires_at })
@@ -72,7 +73,7 @@ pub async fn list_doors(service: &Service, app: &AppId, id: &str) -> Result<Door
     })
 }
 
-/// Closes a door of an event of this app: its page ends at once, and a door that has ended accepts nothing more.
+/// Closes a door of an event of this app. The page of the door ends at once, and later scans are refused.
 ///
 /// # Errors
 /// [`ServiceError::NotFound`] unless the app has such an event with such a door.
@@ -80,7 +81,7 @@ pub async fn close_door(service: &Service, app: &AppId, id: &str, door: &str) ->
     let event = own_event(service, app, id).await?;
     let door =
         event.terms.doors.iter().find(|known| known.id.as_str() == door).ok_or(ServiceError::NotFound("door"))?;
-    change(service, &event, DoorChange::Close(door.id.clone())).await
+    change_doors(service, &event, DoorChange::Close(door.id.clone())).await
 }
 
 /// Returns the doors of an event whose links have not ended.
@@ -100,15 +101,15 @@ pub fn door_path(event: EventId, door: &DoorId) -> String {
     format!("/d/{event}{}", door.as_str())
 }
 
-/// Finds the door of a path, unless its link has ended.
+/// Finds the door with this path, unless its link has ended.
 ///
 /// # Errors
-/// [`ServiceError::NotFound`] if there is none; store errors.
+/// [`ServiceError::NotFound`] if there is no such door; any error of the store.
 pub async fn find_door(service: &Service, path: &str) -> Result<OpenDoor, ServiceError> {
     door_at(service, path, service.clock.now()).await
 }
 
-/// Finds the door of a path, also one whose link ended a while ago: it still accepts earlier scans.
+/// Finds the door with this path. Also finds a door whose link ended less than [`DOOR_GRACE`] ago, for its late scans.
 ///
 /// # Errors
 /// As [`find_door`].
@@ -117,22 +118,22 @@ pub async fn find_late_door(service: &Service, path: &str) -> Result<OpenDoor, S
 }
 
 async fn door_at(service: &Service, path: &str, at: Timestamp) -> Result<OpenDoor, ServiceError> {
-    let none = || ServiceError::NotFound("door");
-    let (event, door) = path.split_at_checked(EVENT_ID_CHARS).ok_or_else(none)?;
-    let event: EventId = event.parse().map_err(|_| none())?;
-    let event = service.events.get(event).await?.ok_or_else(none)?;
-    let door = open_doors(&event, at).find(|known| is_same(known.id.as_str(), door)).cloned().ok_or_else(none)?;
+    let not_found = || ServiceError::NotFound("door");
+    let (event, door) = path.split_at_checked(EVENT_ID_CHARS).ok_or_else(not_found)?;
+    let event: EventId = event.parse().map_err(|_| not_found())?;
+    let event = service.events.get(event).await?.ok_or_else(not_found)?;
+    let door = open_doors(&event, at).find(|known| is_same(known.id.as_str(), door)).cloned().ok_or_else(not_found)?;
     Ok(OpenDoor { event, door })
 }
 
 impl OpenDoor {
-    /// Returns the end of its link.
+    /// Returns the end of the door's link.
     #[must_use]
     pub fn end(&self) -> Timestamp {
         self.door.end(self.event.terms.expires_at)
     }
 
-    /// Returns true for the PIN of the door.
+    /// Returns true if this is the PIN of the door.
     #[must_use]
     pub fn has_pin(&self, pin: &str) -> bool {
         is_same(self.door.pin.as_str(), pin)
@@ -144,7 +145,7 @@ impl OpenDoor {
         service.authority.callbacks.capabilities().make(Purpose::Door, &self.subject())
     }
 
-    /// Returns true for a value that [`OpenDoor::session`] has made.
+    /// Returns true for a cookie value that [`OpenDoor::session`] has made.
     #[must_use]
     pub fn is_session(&self, service: &Service, value: &str) -> bool {
         service.authority.callbacks.capabilities().is_genuine(Purpose::Door, &self.subject(), value)
@@ -155,17 +156,17 @@ impl OpenDoor {
     }
 }
 
-/// Compares in constant time.
-fn is_same(known: &str, given: &str) -> bool {
-    verify_slices_are_equal(known.as_bytes(), given.as_bytes()).is_ok()
+/// Compares two secrets in constant time.
+fn is_same(known: &str, candidate: &str) -> bool {
+    verify_slices_are_equal(known.as_bytes(), candidate.as_bytes()).is_ok()
 }
 
 /// Checks the end of a door's link.
-fn check_end(event: &Event, asked: Option<Timestamp>, now: Timestamp) -> Result<(), Invalid> {
-    let end = asked.unwrap_or(event.terms.expires_at);
+fn check_end(event: &Event, expires_at: Option<Timestamp>, now: Timestamp) -> Result<(), Invalid> {
+    let end = expires_at.unwrap_or(event.terms.expires_at);
     if end <= now {
         let problem =
-            if asked.is_some() { "must be in the future" } else { "is required, because the event has ended" };
+            if expires_at.is_some() { "must be in the future" } else { "is required, because the event has ended" };
         return Err(Invalid::one("expires_at", problem));
     }
     if end > event.terms.expires_at.max(now) + DOOR_AFTER_END_MAX {
@@ -174,7 +175,7 @@ fn check_end(event: &Event, asked: Option<Timestamp>, now: Timestamp) -> Result<
     Ok(())
 }
 
-async fn change(service: &Service, event: &Event, change: DoorChange) -> Result<(), ServiceError> {
+async fn change_doors(service: &Service, event: &Event, change: DoorChange) -> Result<(), ServiceError> {
     let patch = EventPatch { door: Some(change), ..EventPatch::default() };
     match service.events.patch(event.id, event.app.clone(), patch).await? {
         PatchEventOutcome::Patched(_) => Ok(()),

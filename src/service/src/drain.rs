@@ -1,12 +1,12 @@
 //! Graceful shutdown: a shared drain state and a count of requests in flight.
 //!
-//! First the shutdown is announced: the node is unready and closes each connection after a response, but serves as
-//! before. A balancer thus has time to send requests elsewhere. Then it begins: long polls and event streams end, and
+//! First the shutdown is announced: the node is unready and closes each connection after a response, but still serves.
+//! So a balancer has time to send requests elsewhere. Then the shutdown begins: long polls and event streams end, and
 //! the process ends when no request is in flight.
 
 use sakshi_actors::Gate;
-/// A request in flight.
-pub use sakshi_actors::Permit as UnderWay;
+/// Counts a request as in flight until it is dropped.
+pub use sakshi_actors::Permit as RequestInFlight;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,13 +23,13 @@ enum Stage {
 #[derive(Clone, Debug)]
 pub struct Drain {
     stage: Arc<watch::Sender<Stage>>,
-    under_way: Arc<Gate>,
+    in_flight: Arc<Gate>,
 }
 
 /// Not draining, nothing in flight.
 impl Default for Drain {
     fn default() -> Self {
-        Self { stage: Arc::new(watch::channel(Stage::Serving).0), under_way: Gate::new(usize::MAX) }
+        Self { stage: Arc::new(watch::channel(Stage::Serving).0), in_flight: Gate::new(usize::MAX) }
     }
 }
 
@@ -51,26 +51,26 @@ impl Drain {
     }
 
     /// Waits until the shutdown begins.
-    pub async fn begun(&self) {
+    pub async fn wait_until_begun(&self) {
         // The sender lives in `self`, so waiting cannot fail.
         let _ = self.stage.subscribe().wait_for(|stage| *stage == Stage::Begun).await;
     }
 
     /// Counts a request until the permit is dropped.
     #[must_use]
-    pub fn enter(&self) -> UnderWay {
-        self.under_way.enter_anyway()
+    pub fn enter(&self) -> RequestInFlight {
+        self.in_flight.enter_unbounded()
     }
 
     /// Returns the number of requests in flight.
     #[must_use]
-    pub fn under_way(&self) -> usize {
-        self.under_way.inside()
+    pub fn requests_in_flight(&self) -> usize {
+        self.in_flight.inside()
     }
 
-    /// Waits until no request is in flight, for `time` at most; returns the number left.
+    /// Waits until no request is in flight, for `time` at most. Returns the number still in flight.
     pub async fn finish(&self, time: Duration) -> usize {
-        self.under_way.emptied(time).await
+        self.in_flight.wait_until_empty(time).await
     }
 }
 
@@ -81,21 +81,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_is_announced_before_it_begins() {
+    fn a_shutdown_is_announced_before_it_begins() {
         let drain = Drain::default();
         assert!(!drain.is_announced());
         drain.announce();
-        assert!(drain.is_announced() && drain.begun().now_or_never().is_none());
+        assert!(drain.is_announced() && drain.wait_until_begun().now_or_never().is_none());
         drain.begin();
-        assert!(drain.is_announced() && drain.clone().begun().now_or_never().is_some());
+        assert!(drain.is_announced() && drain.clone().wait_until_begun().now_or_never().is_some());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn requests_are_under_way_until_their_permits_are_dropped() {
+    async fn requests_are_in_flight_until_their_permits_are_dropped() {
         let drain = Drain::default();
         let permits = [drain.enter(), drain.clone().enter(), drain.enter()];
-        assert_eq!((drain.under_way(), drain.finish(Duration::from_secs(1)).await), (3, 3));
+        assert_eq!((drain.requests_in_flight(), drain.finish(Duration::from_secs(1)).await), (3, 3));
         drop(permits);
-        assert_eq!((drain.under_way(), drain.finish(Duration::from_secs(1)).await), (0, 0));
+        assert_eq!((drain.requests_in_flight(), drain.finish(Duration::from_secs(1)).await), (0, 0));
     }
 }

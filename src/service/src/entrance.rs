@@ -1,7 +1,7 @@
 //! The entrance of an event: the addresses of its pages, and the permission to start there.
 //!
 //! With `entry` set to `kiosk`, a guest scans a code that the kiosk's screen shows for 30 seconds. The code opens the
-//! event's page until 30 seconds later. The page starts a verification for some minutes more, so a photographed code
+//! event's page for 30 seconds more, and the page can start a verification for some minutes. So a photographed code
 //! soon expires.
 
 use sakshi_authority::capability::Purpose;
@@ -12,12 +12,12 @@ use sakshi_wire::events::EventAddresses;
 
 use crate::authority::AuthorityContext;
 
-/// Milliseconds for which a code is shown. It is accepted for as long again.
+/// Milliseconds for which a code is shown. After that, it is accepted for the same time.
 pub const CODE_SHOWN_MS: i64 = 30_000;
-/// Minimum number of milliseconds for which a page starts verifications; at most twice as long.
+/// Minimum milliseconds for which a page can start verifications; the maximum is twice as long.
 const PASS_MS: i64 = 300_000;
 
-/// Parameters of a code and of a pass in the address of an event's page, and of the key in that of its kiosk.
+/// Names of query parameters: a code and a pass in the address of an event's page, and the key in the kiosk's address.
 const CODE: &str = "code";
 const PASS: &str = "pass";
 const KEY: &str = "key";
@@ -58,11 +58,14 @@ impl AuthorityContext {
         if event.terms.entry.is_open() {
             return address;
         }
-        format!("{address}?{CODE}={}", self.made(Purpose::EntryCode, event.id, now.millis().div_euclid(CODE_SHOWN_MS)))
+        format!(
+            "{address}?{CODE}={}",
+            self.make_capability(Purpose::EntryCode, event.id, now.millis().div_euclid(CODE_SHOWN_MS))
+        )
     }
 
-    /// Returns the permission to start for this query; where entry is not open, `None` unless a code was scanned a
-    /// moment ago.
+    /// Returns the permission to start for this query. If entry is not open, the query must have a recent code or a
+    /// pass.
     #[must_use]
     pub fn admits(&self, event: &Event, query: &str, now: Timestamp) -> Option<Admission> {
         if event.terms.entry.is_open() {
@@ -71,18 +74,22 @@ impl AuthorityContext {
         let has = |name, purpose, length_ms: i64| {
             let step = now.millis().div_euclid(length_ms);
             let subject = |step| subject(event.id, step);
-            let is_of = |given: &str, step| self.callbacks.capabilities().is_genuine(purpose, &subject(step), given);
-            parameter(query, name).is_some_and(|given| is_of(given, step) || is_of(given, step - 1))
+            let matches = |value: &str, step| self.callbacks.capabilities().is_genuine(purpose, &subject(step), value);
+            parameter(query, name).is_some_and(|value| matches(value, step) || matches(value, step - 1))
         };
         let has_code = has(CODE, Purpose::EntryCode, CODE_SHOWN_MS);
         if has_code {
-            return Some(Admission(Some(self.made(Purpose::EntryPass, event.id, now.millis().div_euclid(PASS_MS)))));
+            return Some(Admission(Some(self.make_capability(
+                Purpose::EntryPass,
+                event.id,
+                now.millis().div_euclid(PASS_MS),
+            ))));
         }
         let has_pass = has(PASS, Purpose::EntryPass, PASS_MS);
         has_pass.then(|| Admission(parameter(query, PASS).map(str::to_owned)))
     }
 
-    fn made(&self, purpose: Purpose, id: EventId, step: i64) -> String {
+    fn make_capability(&self, purpose: Purpose, id: EventId, step: i64) -> String {
         self.callbacks.capabilities().make(purpose, &subject(id, step))
     }
 }
@@ -91,7 +98,7 @@ fn subject(id: EventId, step: i64) -> Vec<u8> {
     [&id.as_bytes()[..], &step.to_be_bytes()].concat()
 }
 
-/// Returns the value of a parameter. Capabilities need no decoding.
+/// Returns the value of a query parameter, which needs no decoding for a capability.
 fn parameter<'a>(query: &'a str, name: &str) -> Option<&'a str> {
     query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
 }

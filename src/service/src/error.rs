@@ -1,4 +1,4 @@
-//! Errors of use cases; the edges turn them into their own responses.
+//! Errors of use cases, which each API turns into its own responses.
 
 use std::time::Duration;
 
@@ -26,36 +26,36 @@ pub enum ServiceError {
     InsufficientCredits,
     /// No such transaction of this app.
     TransactionNotFound,
-    /// No such resource; the word names its kind.
+    /// No such resource; the text names its kind.
     NotFound(&'static str),
     /// The transaction has ended with an answer.
     AlreadyCompleted,
     /// The transaction has expired.
     TransactionExpired,
-    /// The event is not as the change expects it.
+    /// The event has changed since the version that the change expects.
     EventChanged,
     /// The operation contradicts what is stored.
     Conflict {
-        /// A stable word for it.
+        /// A stable code.
         code: &'static str,
         /// A sentence for the caller.
         message: &'static str,
     },
-    /// An upstream's report does not follow from the state of its flow.
+    /// An upstream's report contradicts the state of its flow.
     ReportRefused(ReportRefusal),
-    /// The event takes no guest now.
+    /// The event accepts no guest now.
     EventRefused(EventRefusal),
-    /// The idempotency key came before with another request.
+    /// The idempotency key was used for another request.
     IdempotencyKeyReused,
-    /// The value to verify is no number of this form.
+    /// The value to verify is not a number of this form.
     MalformedNumber(&'static NumberForm),
     /// This installation has no upstream for the request.
     NotOffered,
     /// An upstream did not accept an order.
     Upstream(UpstreamError),
-    /// A source did not answer a question, which opens nothing.
+    /// A source did not answer a question. Nothing was opened.
     Source(UpstreamError),
-    /// A dependency of the request is unavailable. Whether the request was carried out is unknown.
+    /// A dependency of the request is unavailable. The request may or may not have been carried out.
     Unavailable {
         /// A stable code for the dependency.
         code: &'static str,
@@ -64,7 +64,7 @@ pub enum ServiceError {
     },
     /// The service is overloaded.
     Overloaded,
-    /// A guest has not scanned the code that the kiosk of the event shows now.
+    /// The guest scanned a code that the kiosk no longer shows, or none.
     CodeExpired,
     /// The guests of an event have spent its credit budget.
     BudgetSpent,

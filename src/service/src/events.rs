@@ -1,4 +1,4 @@
-//! Use cases of events: creating, finding and changing one.
+//! Use cases of events: create, find and change.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use crate::{Service, ServiceError};
 /// Name of the operation in the digest of a request with an idempotency key.
 pub const OPERATION: &str = "events";
 
-/// Creates an event on these terms, unless an earlier request under the same key did.
+/// Creates an event with these terms, unless an earlier request under the same key has created it.
 ///
 /// # Errors
-/// The event is not created.
+/// Any [`ServiceError`]; the event is not created.
 pub async fn create_event(
     service: &Service,
     caller: Caller,
@@ -26,9 +26,9 @@ pub async fn create_event(
     idempotent: Option<IdempotentRequest>,
 ) -> Result<CreationAnswer<CreateEventResponse>, ServiceError> {
     let (id, now) = (service.events.new_id(&caller.client), service.clock.now());
-    let answered = CreationAnswer::new(CreateEventResponse { event_id: id, qr_url: service.authority.event_url(id) })?;
+    let answer = CreationAnswer::new(CreateEventResponse { event_id: id, qr_url: service.authority.event_url(id) })?;
     let app = caller.app.app_id.clone();
-    let most = caller.limits.events_per_app.or(service.rules.events_per_app);
+    let events_max = caller.limits.events_per_app.or(service.rules.events_per_app);
     terms.retention = caller.limits.retention;
     let event = Event {
         id,
@@ -39,13 +39,13 @@ pub async fn create_event(
         counts: EventCounts::default(),
         is_funded: true,
     };
-    let idempotency = idempotent.map(|idempotent| idempotent.keep(&service.vault, answered.json(), now));
-    match service.store.create_event(CreateEvent { event, most, idempotency }).await? {
+    let idempotency = idempotent.map(|idempotent| idempotent.to_record(&service.vault, answer.json(), now));
+    match service.store.create_event(CreateEvent { event, most: events_max, idempotency }).await? {
         CreateOutcome::Created => {
             tracing::info!(event.id = %id, app.id = %app, "event created");
-            Ok(answered)
+            Ok(answer)
         }
-        CreateOutcome::Replayed(sealed) => IdempotentRequest::replayed(idempotent.as_ref(), &service.vault, &sealed),
+        CreateOutcome::Replayed(sealed) => IdempotentRequest::replay(idempotent.as_ref(), &service.vault, &sealed),
         CreateOutcome::KeyReused => Err(ServiceError::IdempotencyKeyReused),
         CreateOutcome::ClientNotFound => Err(ServiceError::Unauthorized),
         CreateOutcome::LimitReached => Err(ServiceError::LIMIT_REACHED),
@@ -55,7 +55,7 @@ pub async fn create_event(
 /// Returns the event with this id, if the app has it.
 ///
 /// # Errors
-/// [`ServiceError::NotFound`] otherwise.
+/// [`ServiceError::NotFound`] unless the app has such an event; any error of the store.
 pub async fn own_event(service: &Service, app: &AppId, id: &str) -> Result<Arc<Event>, ServiceError> {
     match service.events.get(event_id(id)?).await? {
         Some(event) if event.app == *app => Ok(event),
@@ -66,8 +66,8 @@ pub async fn own_event(service: &Service, app: &AppId, id: &str) -> Result<Arc<E
 /// Changes the sent fields of an event of this app.
 ///
 /// # Errors
-/// [`ServiceError::Invalid`] with every field that is not acceptable; [`ServiceError::EventChanged`] if its terms have
-/// none of the tags in `only_if`; [`ServiceError::NotFound`] unless the app has such an event.
+/// [`ServiceError::Invalid`] with every field that is not acceptable; [`ServiceError::EventChanged`] if the event's
+/// terms have none of the tags in `only_if`; [`ServiceError::NotFound`] unless the app has such an event.
 pub async fn change_event(
     service: &Service,
     app: &AppId,
@@ -76,14 +76,14 @@ pub async fn change_event(
     only_if: Option<Vec<String>>,
 ) -> Result<Event, ServiceError> {
     let id = event_id(id)?;
-    let (asked, spellings) = sent.spelled::<PatchEventRequest>(service.request_context())?;
-    if !asked.read_only.is_empty() {
+    let (request, spellings) = sent.spelled::<PatchEventRequest>(service.request_context())?;
+    if !request.read_only.is_empty() {
         let event =
             service.events.get(id).await?.filter(|event| event.app == *app).ok_or(ServiceError::NotFound("event"))?;
         // Fields that credits decide are not compared.
-        asked.read_only.check(&event_response(service, &event)).map_err(|invalid| spellings.told(&invalid))?;
+        request.read_only.check(&event_response(service, &event)).map_err(|invalid| spellings.told(&invalid))?;
     }
-    match service.events.patch(id, app.clone(), EventPatch { only_if, ..asked.patch() }).await? {
+    match service.events.patch(id, app.clone(), EventPatch { only_if, ..request.patch() }).await? {
         PatchEventOutcome::Patched(event) => Ok(*event),
         PatchEventOutcome::Refused(invalid) => Err(spellings.told(&invalid).into()),
         PatchEventOutcome::Changed => Err(ServiceError::EventChanged),

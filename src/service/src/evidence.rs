@@ -1,4 +1,4 @@
-//! The use case of evidence: the stored proof of a verification, as a sealed file.
+//! The use case of evidence: the stored proof of a verification, returned as a sealed file.
 
 use sakshi_authority::evidence::{Evidence, Proof};
 use sakshi_domain::ids::TxnId;
@@ -11,12 +11,12 @@ use zeroize::Zeroizing;
 use crate::transactions::{OpenOrCompleted, own_transaction};
 use crate::{Service, ServiceError};
 
-const NONE: ServiceError = ServiceError::NotFound("evidence");
+const NOT_FOUND: ServiceError = ServiceError::NotFound("evidence");
 
 /// Seals a proof for its transaction.
 ///
 /// # Errors
-/// It cannot be written as JSON.
+/// [`ServiceError::Internal`] when the proof cannot be serialised.
 pub(crate) fn seal(service: &Service, id: TxnId, proof: &Proof) -> Result<Sealed, ServiceError> {
     let plain = Zeroizing::new(serde_json::to_vec(proof).map_err(ServiceError::internal)?);
     Ok(service.vault.seal(id.as_bytes(), &plain))
@@ -25,19 +25,19 @@ pub(crate) fn seal(service: &Service, id: TxnId, proof: &Proof) -> Result<Sealed
 /// Returns the evidence of a completed transaction of this app.
 ///
 /// # Errors
-/// [`ServiceError::NotFound`] when none is stored, or not yet or any more; [`ServiceError::TransactionNotFound`] and
+/// [`ServiceError::NotFound`] while no evidence is stored; [`ServiceError::TransactionNotFound`] and
 /// [`ServiceError::TransactionExpired`]; [`ServiceError::Unavailable`] while the signing token is unavailable.
 pub async fn evidence_file(service: &Service, app: &App, id: TxnId) -> Result<EvidenceFile, ServiceError> {
-    let OpenOrCompleted::Completed(record) = own_transaction(service, app, id).await? else { return Err(NONE) };
-    let kept = service.store.load_evidence(id).await?.ok_or(NONE)?;
-    let proof = Zeroizing::new(service.vault.open(id.as_bytes(), &kept).map_err(ServiceError::internal)?);
+    let OpenOrCompleted::Completed(record) = own_transaction(service, app, id).await? else { return Err(NOT_FOUND) };
+    let stored = service.store.load_evidence(id).await?.ok_or(NOT_FOUND)?;
+    let proof = Zeroizing::new(service.vault.open(id.as_bytes(), &stored).map_err(ServiceError::internal)?);
     let proof = serde_json::from_slice(&proof).map_err(ServiceError::internal)?;
     let completed = service.transactions.reveal(*record).map_err(ServiceError::internal)?;
-    let sealed = service.authority.signer.seal(&evidence(completed, proof), service.clock.now()).await?;
+    let sealed = service.authority.signer.seal(&build_evidence(completed, proof), service.clock.now()).await?;
     Ok(EvidenceFile { payload: sealed.payload, protected: sealed.protected, signature: sealed.signature })
 }
 
-fn evidence(completed: Completed, proof: Proof) -> Evidence {
+fn build_evidence(completed: Completed, proof: Proof) -> Evidence {
     let opened = completed.opened;
     let extras = opened.terms.extras.as_ref();
     Evidence {

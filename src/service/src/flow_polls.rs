@@ -1,9 +1,9 @@
-//! Use cases of polls of flows (specification, "Polling fallbacks"): the webhook's body once there is one, a stub with
-//! `pending` until then.
+//! Use cases of polls of flows (specification, "Polling fallbacks"): the webhook's body if it exists, before that a
+//! stub with `pending`.
 //!
-//! A response can hold a file of ten megabytes. The body of a webhook is sent as it was sealed, never parsed and
-//! written again. Slow work runs off the worker's thread. The memory of all responses is bounded, because clients read
-//! as slowly as they like.
+//! A response can hold a file of ten megabytes. The body of a webhook is sent as it was sealed, without being parsed
+//! and serialised again. Slow work runs off the worker's thread. The memory of all responses is bounded, because
+//! clients may read slowly.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::budget::{MemoryPermit, OwnerPath, Stage};
 use crate::error::ServiceError;
 use crate::service::Service;
 
-/// The error for a flow of another app, another kind, or of long ago.
+/// The error for a missing flow: of another app or kind, or expired.
 const NOT_FOUND: ServiceError = ServiceError::NotFound("flow");
 
 /// The answer to a poll.
@@ -32,23 +32,23 @@ const NOT_FOUND: ServiceError = ServiceError::NotFound("flow");
 pub struct PollAnswer {
     /// The JSON.
     pub json: Vec<u8>,
-    /// Its share of the memory budget, kept until the answer was sent. A stub that holds nothing of the flow has none.
+    /// Share of the memory budget, held until the answer was sent. A stub without data of the flow has none.
     pub permit: Option<MemoryPermit>,
 }
 
 /// Returns the state of a document to be signed.
 ///
 /// # Errors
-/// [`ServiceError::NotFound`] unless the app has such a document; errors when it cannot be fetched, or there is no
-/// memory for it.
+/// [`ServiceError::NotFound`] unless the app has such a document; [`ServiceError::Overloaded`] without memory or a
+/// permit for the read; any error of the store.
 pub async fn poll_document(service: &Service, app: &App, id: &str) -> Result<PollAnswer, ServiceError> {
     let (_, record) = fetch(service, app, id).await?;
     match (record.state, record.latest) {
         (FlowState::ESign(EsignFlow::Ended(_)), Some(sent)) => answer(service, app, sent, Ok).await,
         (FlowState::ESign(EsignFlow::Pending(_)), Some(latest)) => {
             let stub = |latest: Vec<u8>| {
-                let latest: EsignOutcome = read_report(&latest).map_err(|_| unreadable())?;
-                written(&EsignStatus::from(latest))
+                let latest: EsignOutcome = read_report(&latest).map_err(|_| unreadable_payload())?;
+                to_json(&EsignStatus::from(latest))
             };
             answer(service, app, latest, stub).await
         }
@@ -66,13 +66,13 @@ pub async fn poll_locker(service: &Service, app: &App, id: &str) -> Result<PollA
         (FlowState::DocLocker(DocLockerFlow::Ended { .. }), Some(sent)) => answer(service, app, sent, Ok).await,
         (FlowState::DocLocker(DocLockerFlow::Pending { .. }), Some(latest)) => {
             let stub = move |latest: Vec<u8>| {
-                let latest = read_report(&latest).map_err(|_| unreadable())?;
-                written(&DocLockerDetails::new(id, Some(latest)))
+                let latest = read_report(&latest).map_err(|_| unreadable_payload())?;
+                to_json(&DocLockerDetails::new(id, Some(latest)))
             };
             answer(service, app, latest, stub).await
         }
         (FlowState::DocLocker(DocLockerFlow::Pending { .. }), None) => {
-            Ok(PollAnswer { json: written(&DocLockerDetails::new(id, None))?, permit: None })
+            Ok(PollAnswer { json: to_json(&DocLockerDetails::new(id, None))?, permit: None })
         }
         _ => Err(NOT_FOUND),
     }
@@ -86,7 +86,7 @@ async fn fetch(service: &Service, app: &App, id: &str) -> Result<(FlowId, FlowRe
     Ok((id, record.ok_or(NOT_FOUND)?))
 }
 
-/// Writes the answer from a payload.
+/// Decrypts a payload and writes the answer from it.
 async fn answer(
     service: &Service,
     app: &App,
@@ -96,16 +96,17 @@ async fn answer(
     let permit =
         service.memory.answers.take(OwnerPath::app(&app.client_id, &app.app_id), Stage::Leaving, latest.size())?;
     let (vault, is_small) = (Arc::clone(&service.vault), latest.size() <= PAYLOAD_INLINE_BYTES_MAX);
-    let written = move || latest.open(&vault).map_err(ServiceError::internal).and_then(write);
-    // Another thread takes longer to begin than a small payload takes.
-    let json = if is_small { written() } else { spawn_blocking(written).await.map_err(ServiceError::internal)? };
+    let write_json = move || latest.open(&vault).map_err(ServiceError::internal).and_then(write);
+    // A small payload takes less time than the start of work on another thread.
+    let json =
+        if is_small { write_json() } else { spawn_blocking(write_json).await.map_err(ServiceError::internal)? };
     Ok(PollAnswer { json: json?, permit: Some(permit) })
 }
 
-fn unreadable() -> ServiceError {
+fn unreadable_payload() -> ServiceError {
     ServiceError::Internal("a stored payload cannot be read".to_owned())
 }
 
-fn written(answer: &impl Serialize) -> Result<Vec<u8>, ServiceError> {
+fn to_json(answer: &impl Serialize) -> Result<Vec<u8>, ServiceError> {
     serde_json::to_vec(answer).map_err(ServiceError::internal)
 }

@@ -1,7 +1,7 @@
-//! A list of an event's guests, read from the store and opened a slice at a time.
+//! A list of an event's guests, read from the store and decrypted one slice at a time.
 //!
 //! A guest may have shared a photo of megabytes, so a slice is bounded in bytes as well as in rows. Large slices are
-//! opened off the HTTP workers.
+//! decrypted off the HTTP workers.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use sakshi_wire::guests::RegistrationRow;
 
 use crate::authentication::Caller;
 use crate::budget::{CpuBudget, OwnerPath};
-use crate::check_ins::gate_of;
+use crate::check_ins::named_gate;
 use crate::error::ServiceError;
 use crate::registration_codes::code_of;
 use crate::service::Service;
 
-/// The guests of an event who are still to be read.
+/// The guests of an event that are not read yet.
 pub struct GuestList {
     store: Store,
     vault: Arc<Vault>,
@@ -29,7 +29,7 @@ pub struct GuestList {
     owners: OwnerPath,
     event: EventId,
     secret: EventSecret,
-    /// Number of guests before the next one.
+    /// Number of guests before the next guest.
     after: u64,
     /// Maximum number of guests left to read.
     left: u32,
@@ -52,13 +52,13 @@ impl GuestList {
         Self { store, vault, cpu, owners: caller.owners(), event: event.id, secret: event.terms.secret, after, left }
     }
 
-    /// Returns true once all have been read, of `total` guests.
+    /// Returns true when all guests have been read; `total` is the number of the event's guests.
     #[must_use]
     pub fn is_read(&self, total: u64) -> bool {
         self.left == 0 || self.after >= total
     }
 
-    /// Converts every guest, in as many slices as needed; also returns the number of guests on all pages.
+    /// Reads all slices and converts every guest. Also returns the number of guests on all pages.
     ///
     /// # Errors
     /// As [`GuestList::next`].
@@ -76,33 +76,39 @@ impl GuestList {
         }
     }
 
-    /// Reads the next guests and converts them: on this thread when they are small.
+    /// Reads and converts the next slice, on this thread if it is small.
     ///
     /// # Errors
-    /// A store error, a registration that does not open, or no processor time.
+    /// Any error of the store; [`ServiceError::Internal`] when a registration cannot be decrypted;
+    /// [`ServiceError::Overloaded`] without processor time.
     pub async fn next<T: Send + 'static>(
         &mut self,
         make: impl FnOnce(Vec<RegistrationRow>) -> Result<T, ServiceError> + Send + 'static,
     ) -> Result<Slice<T>, ServiceError> {
         let rows = Rows { offset: self.after, limit: self.left, max_bytes: GUEST_SLICE_BYTES };
-        let found = self.store.list_registrations(self.event, rows).await?;
-        let rows = u32::try_from(found.items.len()).unwrap_or(u32::MAX);
-        let bytes: usize = found.items.iter().map(|guest| guest.outcome.size()).sum();
+        let page = self.store.list_registrations(self.event, rows).await?;
+        let rows = u32::try_from(page.items.len()).unwrap_or(u32::MAX);
+        let bytes: usize = page.items.iter().map(|guest| guest.outcome.size()).sum();
         let (vault, secret) = (Arc::clone(&self.vault), self.secret);
         let work = move || {
-            make(found.items.into_iter().map(|guest| revealed(&vault, &secret, guest)).collect::<Result<_, _>>()?)
+            make(
+                page.items
+                    .into_iter()
+                    .map(|guest| open_registration(&vault, &secret, guest))
+                    .collect::<Result<_, _>>()?,
+            )
         };
         let made =
             if bytes <= GUEST_SLICE_INLINE_BYTES { work() } else { self.cpu.run(self.owners.clone(), work).await? }?;
         self.after += u64::from(rows);
-        // Guests may have been removed since the list was begun.
+        // Guests may have been removed since the first slice.
         self.left = if rows == 0 { 0 } else { self.left - rows };
-        Ok(Slice { made, total: found.total })
+        Ok(Slice { made, total: page.total })
     }
 }
 
-/// Opens a registration: the guest with the shared details.
-pub(crate) fn revealed(
+/// Decrypts a registration, and builds the row of its guest with the shared details.
+pub(crate) fn open_registration(
     vault: &Vault,
     secret: &EventSecret,
     registration: Registration,
@@ -119,7 +125,7 @@ pub(crate) fn revealed(
         verified_at,
         possible_duplicate_of: duplicate_of,
         checked_in_at: check_in.as_ref().map(|check_in| check_in.at),
-        gate: check_in.and_then(gate_of),
+        gate: check_in.and_then(named_gate),
         verification_passed: Always,
         verified_claims,
     })

@@ -1,5 +1,5 @@
-//! `Idempotency-Key`: the first response is stored, sealed, together with what it paid for. A retry of the same
-//! operation with the same body, byte for byte, gets it again; no two readers of JSON can disagree on bytes.
+//! `Idempotency-Key`: the first successful response is stored, sealed, in the step that it reports. A retry of the same
+//! operation with the same body, byte for byte, gets the response again.
 
 use sakshi_domain::limits::IDEMPOTENCY_TTL;
 use sakshi_domain::time::Timestamp;
@@ -11,55 +11,55 @@ use crate::api_key::sha256;
 use crate::authentication::Caller;
 use crate::{Service, ServiceError};
 
-/// Initial capacity for a response; fits most. An intent alone has about two kilobytes.
+/// Initial capacity for a response, enough for most. An intent has about two kilobytes.
 const ANSWER_BYTES: usize = 4_096;
 
 /// A request with an idempotency key.
 #[derive(Clone, Copy, Debug)]
 pub struct IdempotentRequest {
-    /// App and key.
+    /// The scope of the key: partition of the client, and digest of app and key.
     pub scope: IdempotencyScope,
-    /// The operation and the request's body.
+    /// Digest of the operation and the request's body.
     request: [u8; 32],
 }
 
-/// Returns app and key of a request, as the store knows them.
+/// Returns the scope of a caller's idempotency key in the store.
 #[must_use]
 pub fn scope(key: &[u8], caller: &Caller) -> IdempotencyScope {
-    let digest = digest_of(caller.app.app_id.as_str().as_bytes(), key);
+    let digest = digest(caller.app.app_id.as_str().as_bytes(), key);
     IdempotencyScope { partition: caller.client.partition(), digest }
 }
 
 impl IdempotentRequest {
-    /// Creates the request for this operation with this body, under a key.
+    /// Creates a request for this operation with this body, under a key.
     #[must_use]
     pub fn new(scope: IdempotencyScope, operation: &str, body: &[u8]) -> Self {
-        Self { scope, request: digest_of(operation.as_bytes(), body) }
+        Self { scope, request: digest(operation.as_bytes(), body) }
     }
 
     /// Returns the response to an earlier request under the key, if there was one.
     ///
     /// # Errors
-    /// [`ServiceError::IdempotencyKeyReused`] when it was to another request; store errors.
-    pub(crate) async fn kept(&self, service: &Service) -> Result<Option<Vec<u8>>, ServiceError> {
+    /// [`ServiceError::IdempotencyKeyReused`] when the key was used for another request; any error of the store.
+    pub(crate) async fn load_answer(&self, service: &Service) -> Result<Option<Vec<u8>>, ServiceError> {
         match service.store.load_idempotent_answer(self.scope).await? {
-            Some(kept) if kept.request == self.request => self.reveal(&service.vault, &kept.answer).map(Some),
+            Some(stored) if stored.request == self.request => self.reveal(&service.vault, &stored.answer).map(Some),
             Some(_) => Err(ServiceError::IdempotencyKeyReused),
             None => Ok(None),
         }
     }
 
     /// Builds the record that stores a response.
-    pub(crate) fn keep(&self, vault: &Vault, answer: &[u8], now: Timestamp) -> IdempotentAnswer {
+    pub(crate) fn to_record(&self, vault: &Vault, answer: &[u8], now: Timestamp) -> IdempotentAnswer {
         let answer = vault.seal(&self.scope.digest, answer);
         IdempotentAnswer { scope: self.scope, request: self.request, answer, until: now + IDEMPOTENCY_TTL }
     }
 
-    /// Opens the response that the store has found under the key of a request.
+    /// Decrypts the response that the store has found under the key of a request.
     ///
     /// # Errors
     /// As [`IdempotentRequest::reveal`].
-    pub(crate) fn replayed<A>(
+    pub(crate) fn replay<A>(
         request: Option<&Self>,
         vault: &Vault,
         sealed: &Sealed,
@@ -68,7 +68,7 @@ impl IdempotentRequest {
         request.reveal(vault, sealed).map(CreationAnswer::Replayed)
     }
 
-    /// Opens a stored response.
+    /// Decrypts a stored response.
     ///
     /// # Errors
     /// [`ServiceError::Internal`] when it was sealed with a key that this node does not have.
@@ -78,25 +78,25 @@ impl IdempotentRequest {
     }
 }
 
-/// The answer to a request that creates something: a typed result, written once.
+/// The answer to a request that creates a resource: a typed result with its JSON.
 #[derive(Debug)]
 pub enum CreationAnswer<A> {
-    /// Given for the first time.
+    /// The answer to a new request.
     New {
         /// The result.
         answer: A,
-        /// The same as JSON.
+        /// The result as JSON.
         json: Vec<u8>,
     },
-    /// Stored, and given again.
+    /// The stored answer to an earlier request.
     Replayed(Vec<u8>),
 }
 
 impl<A: Serialize> CreationAnswer<A> {
-    /// Builds a response that is given for the first time.
+    /// Builds the answer to a new request.
     ///
     /// # Errors
-    /// [`ServiceError::Internal`] when it cannot be written.
+    /// [`ServiceError::Internal`] when the result cannot be serialised.
     pub(crate) fn new(answer: A) -> Result<Self, ServiceError> {
         let mut json = Vec::with_capacity(ANSWER_BYTES);
         serde_json::to_writer(&mut json, &answer).map_err(ServiceError::internal)?;
@@ -105,7 +105,7 @@ impl<A: Serialize> CreationAnswer<A> {
 }
 
 impl<A> CreationAnswer<A> {
-    /// Returns the JSON.
+    /// Returns the answer as JSON.
     #[must_use]
     pub fn json(&self) -> &[u8] {
         let (Self::New { json, .. } | Self::Replayed(json)) = self;
@@ -114,7 +114,7 @@ impl<A> CreationAnswer<A> {
 }
 
 impl<A: DeserializeOwned> CreationAnswer<A> {
-    /// Returns the result.
+    /// Returns the answer as a typed result.
     ///
     /// # Errors
     /// [`ServiceError::Internal`] when a stored response cannot be read.
@@ -126,7 +126,7 @@ impl<A: DeserializeOwned> CreationAnswer<A> {
     }
 }
 
-/// Returns the digest of two parts that cannot run into each other.
-fn digest_of(first: &[u8], second: &[u8]) -> [u8; 32] {
+/// Returns the digest of two parts with their lengths, so that no other two parts have the same digest.
+fn digest(first: &[u8], second: &[u8]) -> [u8; 32] {
     sha256(&[&(first.len() as u64).to_be_bytes(), first, &(second.len() as u64).to_be_bytes(), second])
 }

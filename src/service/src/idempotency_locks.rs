@@ -1,9 +1,9 @@
-//! Requests under one idempotency key run one after the other. A client that sends one request twenty times at once
-//! thus has one order placed with the upstream.
+//! Locks that run requests under one idempotency key one after the other. So a request that a client sends twenty times
+//! at once places one order with the upstream.
 //!
-//! The order is placed outside of the store's step. That step alone would give all of them the same response and still
-//! place twenty orders. A request waits within its node first, where waiting costs nothing, and then for a lease of the
-//! store, which keeps other nodes out.
+//! An order is placed outside of the store's step, which alone would give all twenty requests the same response, but
+//! place twenty orders. A request first waits within its node, which is cheap, and then for a lease of the store, which
+//! excludes other nodes.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -20,34 +20,34 @@ use uuid::Uuid;
 
 use crate::ServiceError;
 
-/// Number of requests with a key that one node runs or lets wait; each holds its body.
-const AT_ONCE_MAX: usize = 4_096;
-/// Number of such requests under one key.
-const OF_A_KEY_MAX: usize = 64;
-/// Time that a lease lasts beyond the upstream's limit: enough for the steps around its order.
+/// Maximum requests with a key that one node runs or queues; each holds its body.
+const REQUESTS_MAX: usize = 4_096;
+/// Maximum requests under one key that one node runs or queues.
+const REQUESTS_PER_KEY_MAX: usize = 64;
+/// Time that a lease lasts beyond the longest wait: enough for the steps around the order.
 const LEASE_MARGIN: Duration = Duration::from_secs(15);
-/// Pause between two checks whether another node has released its lease.
-const LOOK: Duration = Duration::from_millis(50);
+/// Pause between two attempts to take a lease that another node holds.
+const LEASE_RETRY_PAUSE: Duration = Duration::from_millis(50);
 
-/// The locks of one node. Cloning shares them.
+/// The locks of one node. Clones share them.
 #[derive(Clone, Debug)]
 pub struct IdempotencyLocks {
-    /// Has a key as long as a request under it waits or runs.
+    /// Queues of the keys under which requests wait or run.
     queues: Arc<Mutex<HashMap<IdempotencyScope, Arc<Queue<()>>>>>,
     requests: FairSlots<ClientId>,
-    patience: Duration,
+    wait_max: Duration,
 }
 
-/// The only request under its key, until this is dropped.
+/// The lock of a key: until it is dropped, no other request under the key runs.
 #[derive(Debug)]
 pub(crate) struct IdempotencyLock {
     _lease: Lease,
-    // Dropped before the place, which checks whether anybody else has the queue.
-    _first: OwnedMutexGuard<()>,
-    _place: Place,
+    // Dropped before the place, which checks if the queue has other users.
+    _turn: OwnedMutexGuard<()>,
+    _place: QueuePlace,
 }
 
-/// A lease that keeps other nodes waiting, until this is dropped.
+/// A lease of the store that makes other nodes wait, until it is dropped.
 #[derive(Debug)]
 struct Lease {
     store: Store,
@@ -56,50 +56,54 @@ struct Lease {
 
 /// A place in the queue of a key.
 #[derive(Debug)]
-struct Place {
+struct QueuePlace {
     locks: IdempotencyLocks,
     scope: IdempotencyScope,
     _slot: FairSlot<ClientId>,
 }
 
 impl IdempotencyLocks {
-    /// Creates locks without requests; none will wait longer than `patience`.
+    /// Creates the locks of a node. Requests wait for at most `wait_max`.
     #[must_use]
-    pub fn new(patience: Duration) -> Self {
-        Self { queues: Arc::default(), requests: FairSlots::new(AT_ONCE_MAX), patience }
+    pub fn new(wait_max: Duration) -> Self {
+        Self { queues: Arc::default(), requests: FairSlots::new(REQUESTS_MAX), wait_max }
     }
 
     /// Waits until no other request under the key runs.
     ///
     /// # Errors
-    /// [`ServiceError::Overloaded`] when the lock is not free in time, or too many of the client or under the key wait.
-    /// The request before may hang, and the next would only hang as long.
+    /// [`ServiceError::Overloaded`] when the lock is not free in time, or too many requests of the client or under the
+    /// key wait. Any error of the store.
     pub(crate) async fn acquire(
         &self,
         store: &Store,
         client: &ClientId,
         scope: IdempotencyScope,
     ) -> Result<IdempotencyLock, ServiceError> {
-        let until = Instant::now() + self.patience;
+        let until = Instant::now() + self.wait_max;
         let (place, queue) = self.join_queue(client, scope)?;
-        let first = timeout_at(until, queue.lock_owned()).await.map_err(|_| ServiceError::Overloaded)?;
+        let turn = timeout_at(until, queue.lock_owned()).await.map_err(|_| ServiceError::Overloaded)?;
         let lease = Lease { store: store.clone(), lease: OrderLease { scope, holder: Uuid::new_v4() } };
-        until_taken(async || Ok(store.take_order_lease(lease.lease, self.patience + LEASE_MARGIN).await?), until)
+        retry_until_true(async || Ok(store.take_order_lease(lease.lease, self.wait_max + LEASE_MARGIN).await?), until)
             .await?;
-        Ok(IdempotencyLock { _lease: lease, _first: first, _place: place })
+        Ok(IdempotencyLock { _lease: lease, _turn: turn, _place: place })
     }
 
-    fn join_queue(&self, client: &ClientId, scope: IdempotencyScope) -> Result<(Place, Arc<Queue<()>>), ServiceError> {
+    fn join_queue(
+        &self,
+        client: &ClientId,
+        scope: IdempotencyScope,
+    ) -> Result<(QueuePlace, Arc<Queue<()>>), ServiceError> {
         let slot = self.requests.enter(client).ok_or(ServiceError::Overloaded)?;
         let mut queues = self.queues();
         let queue = queues.entry(scope).or_default();
-        // Each request has a reference.
-        if Arc::strong_count(queue) > OF_A_KEY_MAX {
+        // Each request holds a reference to its queue.
+        if Arc::strong_count(queue) > REQUESTS_PER_KEY_MAX {
             return Err(ServiceError::Overloaded);
         }
         let queue = Arc::clone(queue);
         drop(queues);
-        Ok((Place { locks: self.clone(), scope, _slot: slot }, queue))
+        Ok((QueuePlace { locks: self.clone(), scope, _slot: slot }, queue))
     }
 
     fn queues(&self) -> MutexGuard<'_, HashMap<IdempotencyScope, Arc<Queue<()>>>> {
@@ -107,7 +111,7 @@ impl IdempotencyLocks {
     }
 }
 
-async fn until_taken(
+async fn retry_until_true(
     mut take: impl AsyncFnMut() -> Result<bool, ServiceError>,
     until: Instant,
 ) -> Result<(), ServiceError> {
@@ -115,13 +119,13 @@ async fn until_taken(
         if Instant::now() >= until {
             return Err(ServiceError::Overloaded);
         }
-        sleep(LOOK).await;
+        sleep(LEASE_RETRY_PAUSE).await;
     }
     Ok(())
 }
 
 impl Drop for Lease {
-    /// Ends the lease, also when it is unknown whether it was taken.
+    /// Ends the lease, even if the attempt to take it had no answer.
     fn drop(&mut self) {
         let Ok(runtime) = Handle::try_current() else { return };
         let ended = self.store.end_order_lease(self.lease);
@@ -133,9 +137,9 @@ impl Drop for Lease {
     }
 }
 
-impl Drop for Place {
+impl Drop for QueuePlace {
     fn drop(&mut self) {
-        // Every waiter and holder of the queue has a reference of its own.
+        // Every waiting or running request holds a reference to its queue.
         if let Entry::Occupied(queue) = self.locks.queues().entry(self.scope)
             && Arc::strong_count(queue.get()) == 1
         {
@@ -152,7 +156,7 @@ mod tests {
     use super::*;
     use crate::test_store;
 
-    const PLENTY: Duration = Duration::from_secs(20);
+    const LONG_WAIT: Duration = Duration::from_secs(20);
 
     fn store() -> (tempfile::TempDir, Store) {
         let (directory, store) = test_store::store(Arc::new(SystemClock));
@@ -167,15 +171,15 @@ mod tests {
         IdempotencyScope { partition: client().partition(), digest: [key; 32] }
     }
 
-    /// Returns the numbers of requests and queues.
-    fn left(locks: &IdempotencyLocks) -> (usize, usize) {
-        (locks.requests.taken(), locks.queues().len())
+    /// Returns the numbers of requests and of queues.
+    fn count_requests_and_queues(locks: &IdempotencyLocks) -> (usize, usize) {
+        (locks.requests.in_use(), locks.queues().len())
     }
 
     #[actix_rt::test]
-    async fn requests_under_one_key_go_one_after_the_other_and_those_under_another_do_not_wait() {
+    async fn requests_under_one_key_run_in_turn_and_other_keys_do_not_wait() {
         let (_directory, store) = store();
-        let locks = IdempotencyLocks::new(PLENTY);
+        let locks = IdempotencyLocks::new(LONG_WAIT);
         let first = locks.acquire(&store, &client(), scope(1)).await.unwrap();
         let _other = locks.acquire(&store, &client(), scope(2)).await.unwrap();
         let client = client();
@@ -186,40 +190,40 @@ mod tests {
     }
 
     #[actix_rt::test]
-    async fn nothing_is_left_of_requests_that_are_over_or_were_given_up() {
+    async fn ended_and_abandoned_requests_leave_no_queue() {
         let (_directory, store) = store();
-        let locks = IdempotencyLocks::new(PLENTY);
+        let locks = IdempotencyLocks::new(LONG_WAIT);
         let first = locks.acquire(&store, &client(), scope(1)).await.unwrap();
         let client = client();
-        let mut given_up = Box::pin(locks.acquire(&store, &client, scope(1)));
-        assert!((&mut given_up).now_or_never().is_none());
-        drop(given_up);
-        assert_eq!(left(&locks), (1, 1));
+        let mut abandoned = Box::pin(locks.acquire(&store, &client, scope(1)));
+        assert!((&mut abandoned).now_or_never().is_none());
+        drop(abandoned);
+        assert_eq!(count_requests_and_queues(&locks), (1, 1));
         drop(first);
-        assert_eq!(left(&locks), (0, 0));
+        assert_eq!(count_requests_and_queues(&locks), (0, 0));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_lease_that_another_node_has_is_asked_for_again_until_it_is_free_or_the_time_is_over() {
-        let until = Instant::now() + 10 * LOOK;
-        let mut asked = 0;
-        let free_at_last = async || {
-            asked += 1;
-            Ok(asked == 5)
+    async fn taking_a_lease_is_retried_until_it_is_free_or_the_deadline() {
+        let until = Instant::now() + 10 * LEASE_RETRY_PAUSE;
+        let mut attempts = 0;
+        let free_at_fifth_attempt = async || {
+            attempts += 1;
+            Ok(attempts == 5)
         };
-        assert_eq!(until_taken(free_at_last, until).await, Ok(()));
-        assert_eq!((asked, Instant::now()), (5, until - 6 * LOOK));
-        assert_eq!(until_taken(async || Ok(false), until).await, Err(ServiceError::Overloaded));
+        assert_eq!(retry_until_true(free_at_fifth_attempt, until).await, Ok(()));
+        assert_eq!((attempts, Instant::now()), (5, until - 6 * LEASE_RETRY_PAUSE));
+        assert_eq!(retry_until_true(async || Ok(false), until).await, Err(ServiceError::Overloaded));
         assert_eq!(Instant::now(), until);
     }
 
     #[actix_rt::test]
-    async fn a_request_that_waits_too_long_is_told_to_come_again() {
+    async fn a_request_that_waits_too_long_is_refused_as_overloaded() {
         let (_directory, store) = store();
         let locks = IdempotencyLocks::new(Duration::from_millis(1));
         let _hangs = locks.acquire(&store, &client(), scope(1)).await.unwrap();
         assert_eq!(locks.acquire(&store, &client(), scope(1)).await.map(|_| ()).unwrap_err(), ServiceError::Overloaded);
-        let many: Vec<_> = (0..OF_A_KEY_MAX).map(|_| locks.join_queue(&client(), scope(3)).unwrap()).collect();
+        let many: Vec<_> = (0..REQUESTS_PER_KEY_MAX).map(|_| locks.join_queue(&client(), scope(3)).unwrap()).collect();
         let is_refused =
             |client: &ClientId, key| locks.join_queue(client, key).map(|_| ()) == Err(ServiceError::Overloaded);
         assert!(is_refused(&client(), scope(3)) && !is_refused(&client(), scope(4)));
@@ -228,14 +232,15 @@ mod tests {
     }
 
     #[actix_rt::test]
-    async fn a_client_whose_requests_hang_under_many_keys_leaves_places_to_others() {
-        let locks = IdempotencyLocks::new(PLENTY);
+    async fn hanging_requests_of_a_client_leave_places_to_others() {
+        let locks = IdempotencyLocks::new(LONG_WAIT);
         let key = |number: usize| IdempotencyScope {
-            digest: std::array::from_fn(|at| number.to_be_bytes()[at % 8]),
+            digest: std::array::from_fn(|index| number.to_be_bytes()[index % 8]),
             ..scope(0)
         };
-        let hang: Vec<_> = (0..AT_ONCE_MAX).map_while(|number| locks.join_queue(&client(), key(number)).ok()).collect();
-        assert_eq!(hang.len(), AT_ONCE_MAX / 2);
+        let hang: Vec<_> =
+            (0..REQUESTS_MAX).map_while(|number| locks.join_queue(&client(), key(number)).ok()).collect();
+        assert_eq!(hang.len(), REQUESTS_MAX / 2);
         assert!(locks.join_queue(&ClientId::generate(), key(0)).is_ok());
     }
 }

@@ -1,8 +1,8 @@
-//! Requests a new read of the issuer's keys when a credential, or an answer about its status, names an unknown key.
+//! Requests to read the issuer's keys again, when a credential or an answer about its status names an unknown key.
 //!
-//! Anyone can invent key ids, so reads are bounded: one every [`JWKS_REREAD_SPACING`], shared by all requests
-//! meanwhile, and one per id in [`JWKS_REREAD_INTERVAL`]. A new id waits for the next read, whatever strangers request.
-//! So a new key of the issuer is accepted within seconds.
+//! Anyone can invent key ids, so reads are bounded: one every [`JWKS_REREAD_SPACING`], shared by all requests in that
+//! time, and one per id in [`JWKS_REREAD_INTERVAL`]. A new id waits for the next read, whatever strangers request. So a
+//! new key of the issuer is accepted within seconds.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -13,8 +13,8 @@ use sakshi_domain::limits::{JWKS_IDS_KEPT_MAX, JWKS_REREAD_INTERVAL, JWKS_REREAD
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 
-/// Time for which a callback waits for the keys; the identity app delivers again.
-const PATIENCE: Duration = Duration::from_secs(6);
+/// Time for which a callback waits for the keys; after that, the identity app delivers it again.
+const WAIT_MAX: Duration = Duration::from_secs(6);
 
 /// Requests of all workers to read the keys again. Clones share them.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +32,7 @@ struct Shared {
 #[derive(Clone, Copy, Debug, Default)]
 struct Reads {
     finished: u64,
-    /// Reads that brought other keys.
+    /// Number of reads that changed the keys.
     changes: u64,
 }
 
@@ -40,29 +40,29 @@ struct Reads {
 #[derive(Debug, Default)]
 struct Requests {
     has_reader: bool,
-    /// The number of reads that have begun.
+    /// Number of reads that have begun.
     begun: u64,
     /// Number of the last requested read.
     wanted: u64,
     last_began: Option<Instant>,
-    /// By the hash of a key id: the time of the request, and the number of the read that answers.
+    /// By the hash of a key id: the time of the request, and the number of the read that answers it.
     ids: HashMap<u64, (Instant, u64)>,
 }
 
 impl IssuerKeys {
-    /// Requests a read of the keys, unless that was done for this id a short time ago. Returns true if the keys have
+    /// Requests a read of the keys, unless one was recently requested for this id. Returns true if the keys have
     /// changed.
     pub async fn reread(&self, key_id: &str) -> bool {
         let mut reads = self.0.reads.subscribe();
         let changes = reads.borrow().changes;
-        let Some(read) = self.ask(key_id) else { return false };
+        let Some(read) = self.request_read(key_id) else { return false };
         // Without an answer in time, the known keys stay in use.
-        let _ = timeout(PATIENCE, reads.wait_for(|reads| reads.finished >= read)).await;
+        let _ = timeout(WAIT_MAX, reads.wait_for(|reads| reads.finished >= read)).await;
         self.0.reads.borrow().changes != changes
     }
 
-    /// Notes the id; returns the number of the read that answers, if there will be one.
-    fn ask(&self, key_id: &str) -> Option<u64> {
+    /// Notes the id. Returns the number of the read that will answer it, if there is one.
+    fn request_read(&self, key_id: &str) -> Option<u64> {
         let (id, now) = (self.0.hasher.hash_one(key_id), Instant::now());
         let finished = self.0.reads.borrow().finished;
         let mut requests = self.lock();
@@ -78,7 +78,7 @@ impl IssuerKeys {
             requests.ids.retain(|_, (at, read)| *read > finished || now - *at < JWKS_REREAD_INTERVAL);
         }
         if requests.ids.len() >= JWKS_IDS_KEPT_MAX {
-            // Invented ids: forgotten ones may be asked for again, at the pace of all reads.
+            // The ids are invented; removed ids may be requested again, at the pace of all reads.
             requests.ids.clear();
         }
         let read = requests.begun + 1;
@@ -89,13 +89,13 @@ impl IssuerKeys {
         Some(read)
     }
 
-    /// Declares that somebody reads the keys from now on.
-    pub fn has_reader(&self) {
+    /// Declares that a reader of the keys exists from now on.
+    pub fn set_has_reader(&self) {
         self.lock().has_reader = true;
     }
 
-    /// Waits, as the reader, until the keys are requested and may be read. Nothing is lost when the future is dropped.
-    pub async fn wanted(&self) {
+    /// Waits, as the reader, until a read is requested and may begin. Dropping the future loses no request.
+    pub async fn wait_for_request(&self) {
         loop {
             let (is_wanted, last_began) = {
                 let requests = self.lock();
@@ -111,7 +111,7 @@ impl IssuerKeys {
         }
     }
 
-    /// Notes, as the reader, that a read begins. Ids requested from now on wait for the next one.
+    /// Notes, as the reader, that a read begins. Ids requested from now on wait for the next read.
     pub fn begin(&self) {
         let mut requests = self.lock();
         requests.begun += 1;
@@ -135,11 +135,11 @@ impl IssuerKeys {
 mod tests {
     use super::*;
 
-    /// Reads once for each of the answers; returns the times at which the reads began.
+    /// Reads once for each of the answers. Returns the times at which the reads began.
     async fn read<const READS: usize>(keys: &IssuerKeys, answers: [bool; READS]) -> Vec<Instant> {
         let mut began = Vec::new();
         for changed in answers {
-            keys.wanted().await;
+            keys.wait_for_request().await;
             keys.begin();
             began.push(Instant::now());
             keys.finish(changed);
@@ -148,23 +148,23 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_refresh_says_if_the_keys_have_changed() {
+    async fn a_reread_returns_whether_the_keys_have_changed() {
         let keys = IssuerKeys::default();
-        assert!(!keys.reread("a").await, "nobody reads them");
-        keys.has_reader();
+        assert!(!keys.reread("a").await, "no reader exists");
+        keys.set_has_reader();
         for (id, changed) in [("a", true), ("b", false)] {
             let (answer, _) = tokio::join!(keys.reread(id), read(&keys, [changed]));
             assert_eq!(answer, changed);
         }
         let requests = Instant::now();
         assert!(!keys.reread("c").await, "the reader takes too long");
-        assert_eq!(requests.elapsed(), PATIENCE);
+        assert_eq!(requests.elapsed(), WAIT_MAX);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_id_is_asked_for_once_a_minute_and_all_who_ask_meanwhile_wait_for_the_same_read() {
+    async fn an_id_is_read_once_a_minute_and_concurrent_requests_share_the_read() {
         let keys = IssuerKeys::default();
-        keys.has_reader();
+        keys.set_has_reader();
         let (first, second, _) = tokio::join!(keys.reread("new"), keys.reread("new"), read(&keys, [true]));
         assert!(first && second);
         let requests = Instant::now();
@@ -176,9 +176,9 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_new_key_is_read_within_seconds_whatever_strangers_ask_for() {
+    async fn a_new_key_is_read_within_seconds_whatever_strangers_request() {
         let keys = IssuerKeys::default();
-        keys.has_reader();
+        keys.set_has_reader();
         let stranger = async {
             for number in 0..10 * JWKS_IDS_KEPT_MAX {
                 let _ = timeout(Duration::from_millis(1), keys.reread(&number.to_string())).await;

@@ -1,4 +1,5 @@
-//! The API keys of a client: issued, rotated with an overlap, revoked. Operators and the client's admins do it alike.
+//! The API keys of a client: issue, rotate with an overlap, revoke. Operators and the client's admins use the same
+//! functions.
 
 use std::time::Duration;
 
@@ -17,10 +18,10 @@ pub const NOT_ACTIVE: ServiceError =
 /// Seconds for which the old key stays valid after a rotation whose request names no overlap.
 const DEFAULT_OVERLAP_S: u64 = 24 * 3_600;
 
-/// A key that was issued. Its text is shown once.
+/// A new key, whose text is shown once.
 #[derive(Debug)]
 pub struct IssuedKey {
-    /// Its id.
+    /// Id of the key.
     pub key_id: KeyId,
     /// The key itself.
     pub key: ApiKey,
@@ -29,14 +30,14 @@ pub struct IssuedKey {
 /// Issues a key of a client.
 ///
 /// # Errors
-/// There is no such client; a store error.
+/// [`ServiceError::NotFound`] without such a client; any error of the store.
 pub async fn issue(
     store: &Store,
     clock: &dyn Clock,
     client_id: ClientId,
-    asked: IssueKeyRequest,
+    request: IssueKeyRequest,
 ) -> Result<IssuedKey, ServiceError> {
-    let IssueKeyRequest { label, environments, networks, expires_at } = asked;
+    let IssueKeyRequest { label, environments, networks, expires_at } = request;
     let record = ApiKeyRecord {
         key_id: KeyId::generate(),
         client_id,
@@ -52,7 +53,7 @@ pub async fn issue(
     Ok(issued)
 }
 
-/// Makes a key for this record and stores its digest.
+/// Generates a key for this record and stores its digest.
 async fn create(store: &Store, record: ApiKeyRecord) -> Result<IssuedKey, ServiceError> {
     let (key, digest) =
         ApiKey::issue().ok_or_else(|| ServiceError::Internal("the system gives no random bytes".to_owned()))?;
@@ -64,11 +65,11 @@ async fn create(store: &Store, record: ApiKeyRecord) -> Result<IssuedKey, Servic
     }
 }
 
-/// Issues a key with the old one's label, environments and networks, then lets the old one expire after the overlap. At
-/// no moment is the client without a valid key. Returns the old one too.
+/// Issues a replacement for a key, with the same label, environments and networks. The old key stays valid during the
+/// overlap. Also returns the old key.
 ///
 /// # Errors
-/// There is no such key, or it is revoked or expired; a store error.
+/// [`ServiceError::NotFound`] without such a key; [`NOT_ACTIVE`] when it is revoked or expired; any error of the store.
 pub async fn rotate(
     store: &Store,
     clock: &dyn Clock,
@@ -90,7 +91,7 @@ pub async fn rotate(
 /// Revokes a key; the time of the first revocation stays.
 ///
 /// # Errors
-/// There is no such key; a store error.
+/// [`ServiceError::NotFound`] without such a key; any error of the store.
 pub async fn revoke(store: &Store, clock: &dyn Clock, id: KeyId) -> Result<ApiKeyRecord, ServiceError> {
     let record = store.retire_key(id, Some(clock.now()), None).await?.ok_or(ServiceError::NotFound("key"))?;
     tracing::info!(key.id = %record.key_id, "key revoked");
@@ -100,16 +101,16 @@ pub async fn revoke(store: &Store, clock: &dyn Clock, id: KeyId) -> Result<ApiKe
 /// Loads a key.
 ///
 /// # Errors
-/// There is no such key; a store error.
+/// [`ServiceError::NotFound`] without such a key; any error of the store.
 pub async fn load(store: &Store, id: KeyId) -> Result<ApiKeyRecord, ServiceError> {
-    // Without a time nothing is changed.
+    // Without a time, the call changes nothing.
     store.retire_key(id, None, None).await?.ok_or(ServiceError::NotFound("key"))
 }
 
 /// Lists the keys of a client with their last use, revoked ones included.
 ///
 /// # Errors
-/// A store error.
+/// Any error of the store.
 pub async fn list(store: &Store, client: ClientId) -> Result<Vec<KeyResponse>, ServiceError> {
     let uses = store.key_uses(client.clone()).await?;
     let listed = |key: ApiKeyRecord| {

@@ -1,7 +1,7 @@
 //! The use cases, without HTTP.
 //!
 //! The API, the portal and the pages call the same functions. The rules are in the domain and every record is in the
-//! store. This crate asks the actors and the store, and answers with typed results. Its memory holds only what a node
+//! store. This crate calls the actors and the store, and returns typed results. Its memory holds only state that a node
 //! may lose: checked keys, locks on idempotency keys, the state of the drain. [`budget`] shares memory and processor
 //! time fairly.
 
@@ -41,6 +41,7 @@ pub mod registration_codes;
 mod service;
 pub mod statement;
 pub mod status;
+mod status_rules;
 #[cfg(test)]
 mod test_store;
 pub mod transactions;

@@ -1,5 +1,5 @@
-//! Names of clients and apps, and logos, for public pages. Each is cached, so the number of store reads does not depend
-//! on the number of pages; a new name is shown within [`KEPT`].
+//! Names of clients and apps, and logos, for public pages. They are cached, so that the number of store reads does not
+//! depend on the number of pages. A new name is shown within [`NAME_CACHE_TIME`].
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,29 +13,29 @@ use sakshi_domain::tenancy::Client;
 use crate::{Service, ServiceError};
 
 /// Time for which a name is cached.
-const KEPT: Duration = Duration::from_secs(5);
-/// Number of cached names.
+const NAME_CACHE_TIME: Duration = Duration::from_secs(5);
+/// Maximum cached names.
 const NAMES_MAX: usize = 1_024;
 
-/// Number of cached logos, and the time for which one is cached: a removed logo is shown no longer.
+/// Maximum cached logos, and the time for which a logo is cached: after it, a removed logo is not shown.
 const LOGOS_MAX: usize = 64;
-const LOGO_KEPT: Duration = Duration::from_secs(300);
+const LOGO_CACHE_TIME: Duration = Duration::from_secs(300);
 
-/// The name of a client with that of one of its apps.
+/// The names of a client and one of its apps.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Named {
-    /// The client's, as its brand has it.
+pub struct DisplayNames {
+    /// Name of the client: of its brand, if it has one.
     pub client: String,
-    /// The app's, if it is known.
+    /// Name of the app, if it is known.
     pub app: Option<String>,
     /// The client's brand.
     pub brand: Brand,
 }
 
-/// Names by client and app, each with the time at which it was read.
-type Entries = HashMap<(ClientId, AppId), (Duration, Named)>;
+/// Names by client and app, with the times at which they were read.
+type Entries = HashMap<(ClientId, AppId), (Duration, DisplayNames)>;
 
-/// Logos, each with the time at which it was read.
+/// Logos by id, with the times at which they were read.
 type Logos = HashMap<LogoId, (Duration, Arc<Icon>)>;
 
 /// The names and logos of a node.
@@ -47,33 +47,36 @@ pub struct Names {
 
 impl Names {
     /// Returns the names of an app and its client; `None` when the store cannot answer.
-    pub async fn of(service: &Service, client: &ClientId, app: &AppId) -> Option<Named> {
-        let (now, asked) = (service.clock.monotonic(), (client.clone(), app.clone()));
-        if let Some(named) = service.names.kept(&asked, now) {
-            return Some(named);
+    pub async fn load(service: &Service, client: &ClientId, app: &AppId) -> Option<DisplayNames> {
+        let (now, key) = (service.clock.monotonic(), (client.clone(), app.clone()));
+        if let Some(display_names) = service.names.cached(&key, now) {
+            return Some(display_names);
         }
         let (client, app) =
             futures_util::join!(service.store.load_client(client.clone()), service.store.load_app(app.clone()));
         let Client { name, brand, .. } = client.ok()??;
-        let named =
-            Named { client: brand.name.clone().unwrap_or(name), app: app.ok().flatten().map(|app| app.name), brand };
-        service.names.keep(asked, named.clone(), now);
-        Some(named)
+        let display_names = DisplayNames {
+            client: brand.name.clone().unwrap_or(name),
+            app: app.ok().flatten().map(|app| app.name),
+            brand,
+        };
+        service.names.cache(key, display_names.clone(), now);
+        Some(display_names)
     }
 
-    /// Returns the logo with this id, if it was read lately.
+    /// Returns the logo with this id from the cache.
     #[must_use]
-    pub fn kept_logo(service: &Service, id: LogoId) -> Option<Arc<Icon>> {
+    pub fn cached_logo(service: &Service, id: LogoId) -> Option<Arc<Icon>> {
         let now = service.clock.monotonic();
         let logos = service.names.logos.lock().unwrap_or_else(PoisonError::into_inner);
-        logos.get(&id).filter(|(read_at, _)| now < *read_at + LOGO_KEPT).map(|(_, logo)| Arc::clone(logo))
+        logos.get(&id).filter(|(read_at, _)| now < *read_at + LOGO_CACHE_TIME).map(|(_, logo)| Arc::clone(logo))
     }
 
-    /// Loads the logo with this id.
+    /// Loads the logo with this id, and caches it.
     ///
     /// # Errors
-    /// The store is unavailable.
-    pub async fn logo(service: &Service, id: LogoId) -> Result<Option<Arc<Icon>>, ServiceError> {
+    /// Any error of the store.
+    pub async fn load_logo(service: &Service, id: LogoId) -> Result<Option<Arc<Icon>>, ServiceError> {
         let Some(logo) = service.store.load_logo(id).await? else { return Ok(None) };
         let logo = Arc::new(logo);
         let mut logos = service.names.logos.lock().unwrap_or_else(PoisonError::into_inner);
@@ -84,18 +87,21 @@ impl Names {
         Ok(Some(logo))
     }
 
-    fn kept(&self, asked: &(ClientId, AppId), now: Duration) -> Option<Named> {
+    fn cached(&self, key: &(ClientId, AppId), now: Duration) -> Option<DisplayNames> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        entries.get(asked).filter(|(read_at, _)| now < *read_at + KEPT).map(|(_, named)| named.clone())
+        entries
+            .get(key)
+            .filter(|(read_at, _)| now < *read_at + NAME_CACHE_TIME)
+            .map(|(_, display_names)| display_names.clone())
     }
 
-    fn keep(&self, asked: (ClientId, AppId), named: Named, now: Duration) {
+    fn cache(&self, key: (ClientId, AppId), display_names: DisplayNames, now: Duration) {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         if entries.len() >= NAMES_MAX {
-            entries.retain(|_, (read_at, _)| now < *read_at + KEPT);
+            entries.retain(|_, (read_at, _)| now < *read_at + NAME_CACHE_TIME);
         }
         if entries.len() < NAMES_MAX {
-            entries.insert(asked, (now, named));
+            entries.insert(key, (now, display_names));
         }
     }
 }
@@ -105,17 +111,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_kept_for_its_time_and_no_more_than_so_many() {
+    fn names_are_cached_for_their_time_and_up_to_the_maximum() {
         let names = Names::default();
-        let named = |number: usize| Named { client: format!("Shop {number}"), app: None, brand: Brand::default() };
+        let display_names =
+            |number: usize| DisplayNames { client: format!("Shop {number}"), app: None, brand: Brand::default() };
         let ids: Vec<_> = (0..=NAMES_MAX).map(|_| (ClientId::generate(), AppId::generate())).collect();
         for (number, id) in ids.iter().enumerate() {
-            names.keep(id.clone(), named(number), Duration::ZERO);
+            names.cache(id.clone(), display_names(number), Duration::ZERO);
         }
-        let last = KEPT - Duration::from_millis(1);
-        assert_eq!((names.kept(&ids[0], last), names.kept(&ids[0], KEPT)), (Some(named(0)), None));
-        assert_eq!(names.kept(&ids[NAMES_MAX], last), None);
-        names.keep(ids[NAMES_MAX].clone(), named(NAMES_MAX), KEPT);
-        assert_eq!(names.kept(&ids[NAMES_MAX], KEPT), Some(named(NAMES_MAX)));
+        let last = NAME_CACHE_TIME - Duration::from_millis(1);
+        assert_eq!(
+            (names.cached(&ids[0], last), names.cached(&ids[0], NAME_CACHE_TIME)),
+            (Some(display_names(0)), None)
+        );
+        assert_eq!(names.cached(&ids[NAMES_MAX], last), None);
+        names.cache(ids[NAMES_MAX].clone(), display_names(NAMES_MAX), NAME_CACHE_TIME);
+        assert_eq!(names.cached(&ids[NAMES_MAX], NAME_CACHE_TIME), Some(display_names(NAMES_MAX)));
     }
 }

@@ -1,5 +1,5 @@
 //! One-time codes of an authenticator app (RFC 6238 with SHA-1, six digits and steps of 30 seconds), and recovery codes
-//! in their place.
+//! for users without their app.
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::{hmac, rand};
@@ -10,21 +10,21 @@ use crate::api_key::sha256;
 
 /// Seconds of a step.
 const STEP_S: i64 = 30;
-/// Steps by which the clock of a phone may be off.
+/// Number of steps by which the clock of a phone may be wrong.
 const DRIFT: i64 = 1;
-/// Bytes of a secret (RFC 4226 §4 R6).
+/// Number of bytes of a secret (RFC 4226 §4 R6).
 const SECRET_BYTES: usize = 20;
-/// Recovery codes of a user.
+/// Number of recovery codes of a user.
 const RECOVERY_CODES: usize = 10;
-/// Characters of one: 50 random bits.
+/// Number of characters of a recovery code, which has 50 random bits.
 const RECOVERY_CHARS: usize = 10;
-/// Base32 (RFC 4648 §6).
+/// Alphabet of Base32 (RFC 4648 §6).
 const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
 /// The secret of an authenticator app.
 pub type Secret = [u8; SECRET_BYTES];
 
-/// A code as a person enters it.
+/// A code that a person has entered.
 #[derive(Clone, PartialEq, Eq)]
 pub enum EnteredCode {
     /// Six digits.
@@ -34,7 +34,7 @@ pub enum EnteredCode {
 }
 
 impl EnteredCode {
-    /// Reads a code. Any text that is not six digits counts as a recovery code.
+    /// Parses a code. Any text other than six digits counts as a recovery code.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let text: String = text.chars().filter(|letter| !letter.is_whitespace() && *letter != '-').collect();
@@ -46,22 +46,22 @@ impl EnteredCode {
     }
 }
 
-/// Makes a secret; `None` when the system has no randomness.
+/// Generates a secret; `None` when the system has no randomness.
 #[must_use]
-pub fn secret() -> Option<Secret> {
+pub fn generate_secret() -> Option<Secret> {
     let mut secret = [0; SECRET_BYTES];
     rand::fill(&mut secret).ok()?;
     Some(secret)
 }
 
-/// Returns the time step of a code, if it is one of the secret at about this time.
+/// Returns the time step of a code, if it is a code of the secret at about this time.
 #[must_use]
 pub fn step_of(secret: &Secret, code: &str, now: Timestamp) -> Option<i64> {
     let current = now.millis().div_euclid(1_000 * STEP_S);
-    let is_of = |step: &i64| verify_slices_are_equal(code_at(secret, *step).as_bytes(), code.as_bytes()).is_ok();
+    let matches = |step: &i64| verify_slices_are_equal(code_at(secret, *step).as_bytes(), code.as_bytes()).is_ok();
     // All steps are compared, even after a match.
-    let found: Vec<i64> = (current - DRIFT..=current + DRIFT).filter(is_of).collect();
-    found.first().copied()
+    let matching: Vec<i64> = (current - DRIFT..=current + DRIFT).filter(matches).collect();
+    matching.first().copied()
 }
 
 /// Returns the code of a step (RFC 4226 §5.3).
@@ -76,16 +76,16 @@ pub fn code_at(secret: &Secret, step: i64) -> String {
     format!("{:06}", number % 1_000_000)
 }
 
-/// Returns a secret as a person types it.
+/// Returns a secret in Base32, in groups of four characters, for a person to type.
 #[must_use]
-pub fn spelled(secret: &Secret) -> String {
+pub fn spell_secret(secret: &Secret) -> String {
     let characters = base32(secret);
     characters.as_bytes().chunks(4).map(|four| String::from_utf8_lossy(four).into_owned()).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the address that an authenticator app reads from a code.
+/// Returns the `otpauth` URL that an authenticator app reads from a QR code.
 #[must_use]
-pub fn address(secret: &Secret, issuer: &str, email: &str) -> String {
+pub fn otpauth_url(secret: &Secret, issuer: &str, email: &str) -> String {
     let encoded = |text: &str| -> String {
         url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>().replace('+', "%20")
     };
@@ -98,9 +98,9 @@ pub fn address(secret: &Secret, issuer: &str, email: &str) -> String {
     )
 }
 
-/// Makes recovery codes; `None` when the system has no randomness.
+/// Generates recovery codes; `None` when the system has no randomness.
 #[must_use]
-pub fn recovery_codes() -> Option<Vec<String>> {
+pub fn generate_recovery_codes() -> Option<Vec<String>> {
     let mut codes = Vec::with_capacity(RECOVERY_CODES);
     for _ in 0..RECOVERY_CODES {
         let mut bytes = [0; RECOVERY_CHARS];
@@ -112,7 +112,7 @@ pub fn recovery_codes() -> Option<Vec<String>> {
     Some(codes)
 }
 
-/// Returns the digest of a recovery code that is stored.
+/// Returns the stored form of a recovery code: its digest.
 #[must_use]
 pub fn recovery_digest(user: &UserId, code: &str) -> [u8; 32] {
     let code = match EnteredCode::parse(code) {
@@ -125,7 +125,7 @@ fn base32(bytes: &[u8; SECRET_BYTES]) -> String {
     let number = |five: &[u8]| five.iter().fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
     let characters = |five: &[u8]| {
         let number = number(five);
-        (0..8).rev().map(move |place| char::from(BASE32[usize::try_from(number >> (5 * place) & 31).unwrap_or(0)]))
+        (0..8).rev().map(move |index| char::from(BASE32[usize::try_from(number >> (5 * index) & 31).unwrap_or(0)]))
     };
     bytes.chunks_exact(5).flat_map(characters).collect()
 }
@@ -139,7 +139,7 @@ mod tests {
     const SECRET: Secret = *b"12345678901234567890";
 
     #[test]
-    fn codes_are_those_of_rfc_6238_appendix_b() {
+    fn codes_match_rfc_6238_appendix_b() {
         for (second, code) in
             [(59, "287082"), (1_111_111_109, "081804"), (1_234_567_890, "005924"), (20_000_000_000, "353130")]
         {
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_is_good_for_its_own_step_and_one_before_and_after() {
+    fn a_code_is_valid_in_its_own_step_and_the_steps_next_to_it() {
         let at = |second: i64| Timestamp::from_millis(second * 1_000);
         let code = code_at(&SECRET, 100);
         for (second, step) in [(2_969, None), (2_970, Some(100)), (3_000, Some(100)), (3_059, Some(100)), (3_060, None)]
@@ -160,9 +160,9 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_spelled_and_addressed_as_apps_read_it() {
-        assert_eq!(spelled(&SECRET), "GEZD GNBV GY3T QOJQ GEZD GNBV GY3T QOJQ");
-        let address = address(&SECRET, "Sakshi: Bank", "a+b@example.com");
+    fn a_secret_is_spelled_and_encoded_as_apps_expect() {
+        assert_eq!(spell_secret(&SECRET), "GEZD GNBV GY3T QOJQ GEZD GNBV GY3T QOJQ");
+        let address = otpauth_url(&SECRET, "Sakshi: Bank", "a+b@example.com");
         assert_eq!(
             address,
             "otpauth://totp/Sakshi%3A%20Bank:a%2Bb%40example.com?secret=GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ&issuer=Sakshi%3A%20Bank"
@@ -170,8 +170,8 @@ mod tests {
     }
 
     #[test]
-    fn a_recovery_code_is_read_however_it_is_written() {
-        let (user, codes) = (UserId::generate(), recovery_codes().unwrap());
+    fn a_recovery_code_is_read_in_any_spelling() {
+        let (user, codes) = (UserId::generate(), generate_recovery_codes().unwrap());
         assert_eq!(codes.iter().collect::<std::collections::BTreeSet<_>>().len(), RECOVERY_CODES);
         let code = &codes[0];
         let written = format!(" {} ", code.to_uppercase().replace('-', " "));

@@ -1,20 +1,20 @@
-//! A listener for verifications that clients open: in the sandbox, a person who answers by themselves.
+//! A listener for verifications that clients open: in the sandbox, a simulated person who answers them.
 
 use std::fmt::Debug;
 use std::sync::Arc;
 
 /// Listener for opened verifications.
 pub trait HearOpened: Debug + Send + Sync {
-    /// Checks a hint of the person's name that is meant for it.
+    /// Checks a hint of the person's name.
     ///
     /// # Errors
-    /// A sentence about the field.
+    /// A sentence about the field with the hint.
     fn check(&self, hint: &str) -> Result<(), String>;
 
-    /// Takes the intent of a verification that was opened with this hint.
+    /// Notifies the listener of a verification that was opened with this hint.
     fn opened(&self, intent: &str, hint: &str);
 }
 
-/// The listener, as data of the app.
+/// The listener in the app data.
 #[derive(Clone, Debug)]
 pub struct OnOpened(pub Arc<dyn HearOpened>);

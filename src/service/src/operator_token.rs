@@ -1,4 +1,4 @@
-//! Tokens of operators: like API keys, but with another prefix, so that nobody takes one for the other.
+//! Tokens of operators: like API keys, but with another prefix, so that the two cannot be confused.
 
 use std::fmt;
 
@@ -14,14 +14,14 @@ pub const PREFIX: &str = "so_";
 pub struct OperatorToken(String);
 
 impl OperatorToken {
-    /// Makes a fresh token; `None` when the system has no randomness.
+    /// Generates a token; `None` when the system has no randomness.
     #[must_use]
     pub fn issue() -> Option<Self> {
         let (key, _) = ApiKey::issue()?;
         Self::parse(&format!("{PREFIX}{}", key.reveal().strip_prefix(api_key::PREFIX)?))
     }
 
-    /// Recognises a token by its form and checksum.
+    /// Parses a token; checks its form and checksum.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let body = text.strip_prefix(PREFIX)?;
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_recognised_and_is_no_key() {
+    fn a_token_is_recognised_and_is_not_an_api_key() {
         let token = OperatorToken::issue().unwrap();
         assert_eq!(OperatorToken::parse(token.reveal()), Some(token.clone()));
         assert!(ApiKey::parse(token.reveal()).is_none());

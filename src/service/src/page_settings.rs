@@ -8,9 +8,9 @@ use sakshi_domain::language::Language;
 pub struct PageSettings {
     /// The identity app's name.
     pub app_name: Option<String>,
-    /// Its name in some of the languages.
+    /// The identity app's name in some languages.
     pub app_names: Vec<(Language, String)>,
-    /// Its icon.
+    /// The identity app's icon.
     pub app_icon: Option<Icon>,
     /// The app's store page for Android; an https URL.
     pub android_store: Option<String>,
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_language_without_a_name_of_its_own_has_the_common_one() {
+    fn a_language_without_its_own_app_name_has_the_general_one() {
         let hindi = Language::parse("hindi").unwrap();
         let pages = PageSettings {
             app_name: Some("Parichay".into()),

@@ -9,15 +9,15 @@ use sakshi_domain::user::User;
 pub const ITERATIONS: u32 = 210_000;
 /// Minimum number of characters of a password.
 const CHARS_MIN: usize = 12;
-/// Minimum number of different characters.
+/// Minimum number of different characters of a password.
 const DIFFERENT_MIN: usize = 5;
-/// Passwords that everybody tries first, of at least [`CHARS_MIN`] characters.
+/// Common passwords of at least [`CHARS_MIN`] characters.
 const COMMON: &str = include_str!("../assets/common_passwords.txt");
 
 /// Checks a password that a user chooses.
 ///
 /// # Errors
-/// The rule that it breaks, about the field.
+/// A sentence with the rule that the password breaks.
 pub fn check(password: &str, user: &User) -> Result<(), &'static str> {
     if password.chars().count() < CHARS_MIN {
         return Err("must have at least 12 characters");
@@ -39,15 +39,15 @@ pub fn check(password: &str, user: &User) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Makes a salt; `None` when the system has no randomness.
+/// Generates a salt; `None` when the system has no randomness.
 #[must_use]
-pub fn salt() -> Option<[u8; 16]> {
+pub fn generate_salt() -> Option<[u8; 16]> {
     let mut salt = [0; 16];
     rand::fill(&mut salt).ok()?;
     Some(salt)
 }
 
-/// Returns the hash of a password. It takes about a tenth of a second, so it belongs on the threads of the processor
+/// Returns the hash of a password. Takes about a tenth of a second, so it must run on the threads of the processor
 /// budget.
 #[must_use]
 pub fn hash(password: &str, salt: &[u8; 16], iterations: u32) -> [u8; 32] {
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_common_and_own_words_are_refused_and_any_characters_are_taken() {
+    fn short_common_and_personal_passwords_are_refused() {
         let user = User {
             user_id: UserId::generate(),
             client_id: ClientId::generate(),
@@ -83,14 +83,14 @@ mod tests {
         {
             assert!(check(refused, &user).is_err(), "{refused}");
         }
-        for taken in ["    a b c d    ", "यह मेरा गुप्त शब्द है", "mango tree on the hill"]
+        for accepted in ["    a b c d    ", "यह मेरा गुप्त शब्द है", "mango tree on the hill"]
         {
-            assert_eq!(check(taken, &user), Ok(()), "{taken}");
+            assert_eq!(check(accepted, &user), Ok(()), "{accepted}");
         }
     }
 
     #[test]
-    fn every_common_password_is_long_enough_to_be_refused_as_one() {
+    fn every_common_password_has_the_minimum_length() {
         for common in COMMON.lines() {
             assert!(common.chars().count() >= CHARS_MIN, "{common}");
             assert_eq!(common, common.to_lowercase());
@@ -99,7 +99,7 @@ mod tests {
 
     /// Compares with the bytes of Python's `hashlib.pbkdf2_hmac`.
     #[test]
-    fn a_hash_is_that_of_another_implementation_and_depends_on_salt_and_rounds() {
+    fn a_hash_matches_another_implementation_and_depends_on_salt_and_rounds() {
         let one = hash("mango tree", &[1; 16], 2);
         assert_eq!(one[..8], [100, 255, 105, 56, 66, 169, 153, 157]);
         for other in [hash("mango trea", &[1; 16], 2), hash("mango tree", &[2; 16], 2), hash("mango tree", &[1; 16], 3)]

@@ -1,11 +1,11 @@
-//! Codes of registered guests: the numbers of an event's guests, permuted with its secret. No two guests have the same
-//! code, and nobody guesses the next one.
+//! Codes of registered guests: the numbers of an event's guests, permuted with the event's secret. No two guests of an
+//! event have the same code, and the next code cannot be guessed.
 
 use aws_lc_rs::hmac;
 use sakshi_domain::event::{EventSecret, RegistrationCode};
 
-/// Bits of a half of a value.
-const HALF: u32 = RegistrationCode::BITS / 2;
+/// Number of bits in half of a value.
+const HALF_BITS: u32 = RegistrationCode::BITS / 2;
 /// Rounds of the permutation, a Feistel network (Luby and Rackoff, 1988: four rounds of a pseudorandom function).
 const ROUNDS: [u8; 4] = [0, 1, 2, 3];
 
@@ -13,33 +13,33 @@ const ROUNDS: [u8; 4] = [0, 1, 2, 3];
 #[must_use]
 pub fn code_of(secret: &EventSecret, number: u64) -> RegistrationCode {
     let number = u32::try_from(number).unwrap_or(u32::MAX);
-    RegistrationCode::of(permuted(secret, number, &ROUNDS))
+    RegistrationCode::of(permute(secret, number, &ROUNDS))
 }
 
 /// Returns the number of the guest with this code. The event may have fewer guests.
 #[must_use]
 pub fn number_of(secret: &EventSecret, code: RegistrationCode) -> u64 {
     let swapped = swap(code.value());
-    swap(permuted(secret, swapped, &[3, 2, 1, 0])).into()
+    swap(permute(secret, swapped, &[3, 2, 1, 0])).into()
 }
 
 fn swap(value: u32) -> u32 {
-    value >> HALF | (value & mask()) << HALF
+    value >> HALF_BITS | (value & mask()) << HALF_BITS
 }
 
 const fn mask() -> u32 {
-    (1 << HALF) - 1
+    (1 << HALF_BITS) - 1
 }
 
-fn permuted(secret: &EventSecret, value: u32, rounds: &[u8]) -> u32 {
+fn permute(secret: &EventSecret, value: u32, rounds: &[u8]) -> u32 {
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
-    let (mut left, mut right) = (value >> HALF & mask(), value & mask());
+    let (mut left, mut right) = (value >> HALF_BITS & mask(), value & mask());
     for round in rounds {
         let tag = hmac::sign(&key, &[&b"code"[..], &[*round], &right.to_be_bytes()].concat());
         let mixed = tag.as_ref().first_chunk().map_or(0, |first| u32::from_be_bytes(*first)) & mask();
         (left, right) = (right, left ^ mixed);
     }
-    left << HALF | right
+    left << HALF_BITS | right
 }
 
 #[cfg(test)]
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_number_has_a_code_of_its_own_from_which_it_is_told_with_the_secret() {
+    fn each_number_has_a_unique_code_that_only_the_secret_reverses() {
         let (secret, other) = (EventSecret::fixed(1), EventSecret::fixed(2));
         let mut codes = HashSet::new();
         for number in (1..5_000).chain([1_000_000, (1 << RegistrationCode::BITS) - 1]) {
@@ -57,7 +57,7 @@ mod tests {
             assert_eq!(number_of(&secret, code), number);
             assert!(codes.insert(code.to_string()), "{number}");
         }
-        let told = (1..1_000).filter(|number| number_of(&other, code_of(&secret, *number)) < 5_000).count();
-        assert!(told < 20, "{told} of 1,000 codes are those of guests of another event");
+        let plausible = (1..1_000).filter(|number| number_of(&other, code_of(&secret, *number)) < 5_000).count();
+        assert!(plausible < 20, "{plausible} of 1,000 codes belong to guests of another event");
     }
 }

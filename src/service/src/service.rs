@@ -21,17 +21,17 @@ use crate::url_policy::UrlPolicy;
 /// Dependencies of the use cases.
 #[derive(Clone, Debug)]
 pub struct Service {
-    /// Handle to all transactions.
+    /// Handle to the transactions.
     pub transactions: Transactions,
-    /// Handle to all events.
+    /// Handle to the events.
     pub events: Events,
-    /// Handle to all flows.
+    /// Handle to the flows.
     pub flows: Flows,
     /// The durable store.
     pub store: Store,
-    /// Seals personal data.
+    /// Encrypts personal data.
     pub vault: Arc<Vault>,
-    /// The clock.
+    /// Source of the current time.
     pub clock: Arc<dyn Clock>,
     /// Settings shared with the identity authority.
     pub authority: Arc<AuthorityContext>,
@@ -39,7 +39,7 @@ pub struct Service {
     pub rules: Rules,
     /// Texts and links of the pages.
     pub pages: Arc<PageSettings>,
-    /// The names that pages show.
+    /// Cached names of clients and apps for pages.
     pub names: Names,
     /// State of the graceful shutdown.
     pub drain: Drain,
@@ -47,7 +47,7 @@ pub struct Service {
     pub upstreams: Upstreams,
     /// Locks that run requests under one idempotency key one after the other.
     pub idempotency_locks: IdempotencyLocks,
-    /// Limit on flows fetched at one moment.
+    /// Limit on concurrent reads of flows.
     pub flow_fetches: FlowFetches,
     /// Memory budgets of request and response bodies.
     pub memory: MemoryBudgets,
@@ -56,7 +56,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// Returns the context for reading requests that are sent now.
+    /// Returns the context for parsing the requests of this moment.
     #[must_use]
     pub fn request_context(&self) -> Context<'_> {
         self.rules.urls.at(self.clock.now())
@@ -70,21 +70,21 @@ pub struct Rules {
     pub window: Duration,
     /// Time for which a result can be fetched.
     pub result_ttl: Duration,
-    /// Time zone of an event that names none.
+    /// Time zone of events without their own.
     pub time_zone: TimeZone,
     /// Time for which an event and its registrations are kept after its end.
     pub registration_ttl: Duration,
-    /// Longest time for which a credential is refused under another transaction.
+    /// Longest time for which other transactions refuse a used credential.
     pub replay_window: Duration,
-    /// True if `server.public_base_url` is set: then pages of no other origin are ours.
+    /// True if `server.public_base_url` is set, so that only pages of that origin belong to this service.
     pub has_public_base_url: bool,
     /// Rules for URLs in clients' requests.
     pub urls: UrlPolicy,
-    /// Maximum number of bytes of a callback.
+    /// Maximum bytes of a callback.
     pub callback_bytes: usize,
     /// Time for which the result of a flow can be fetched.
     pub flow_result_ttl: Duration,
-    /// Maximum number of events of an app kept at one time, unless its client has a limit of its own.
+    /// Maximum stored events of an app, unless its client has another limit.
     pub events_per_app: Option<u32>,
     /// Time for which a flow waits for its upstream.
     pub flow_pending_ttl: Duration,

@@ -1,4 +1,4 @@
-//! Movements of a client's credits within a period.
+//! Statements: movements of a client's credits within a period.
 
 use sakshi_domain::credits::LedgerEntry;
 use sakshi_domain::ids::ClientId;
@@ -10,7 +10,7 @@ use crate::ServiceError;
 /// Returns a page of the movements from `from` until before `to`, oldest first.
 ///
 /// # Errors
-/// The store is unavailable.
+/// Any error of the store.
 pub async fn statement(
     store: &Store,
     client: &ClientId,
@@ -26,16 +26,16 @@ pub async fn statement(
         Some(to) => Some(entries_before(store, client, to).await?.max(skipped)),
         None => None,
     };
-    let mut found = store.ledger_entries(client.clone(), skipped + page.offset(), page.page_size).await?;
-    let end = end.unwrap_or(found.total).min(found.total);
-    found.items.retain(|entry| entry.seq <= end);
-    Ok(Page { total: end.saturating_sub(skipped), ..found })
+    let mut entries = store.ledger_entries(client.clone(), skipped + page.offset(), page.page_size).await?;
+    let end = end.unwrap_or(entries.total).min(entries.total);
+    entries.items.retain(|entry| entry.seq <= end);
+    Ok(Page { total: end.saturating_sub(skipped), ..entries })
 }
 
-/// Counts the movements before this time; they are in the order of their times.
+/// Counts the movements before this time by a binary search, because the ledger is in order of time.
 ///
 /// # Errors
-/// The store is unavailable.
+/// Any error of the store.
 pub async fn entries_before(store: &Store, client: &ClientId, time: Timestamp) -> Result<u64, ServiceError> {
     let (mut before, mut after) = (0, store.ledger_entries(client.clone(), 0, 1).await?.total);
     while before < after {
@@ -63,7 +63,7 @@ mod tests {
     use crate::test_store;
 
     #[tokio::test]
-    async fn a_statement_has_the_movements_within_its_time_on_pages() {
+    async fn a_statement_has_the_movements_of_its_period_on_pages() {
         let start = Timestamp::from_millis(1_700_000_000_000);
         let clock = Arc::new(ManualClock::starting_at(start));
         let (_directory, store) = test_store::store(clock.clone());
@@ -86,13 +86,13 @@ mod tests {
             (at(5), at(2), 6..6),
         ] {
             let all: Vec<u64> = all.collect();
-            let mut seen = Vec::new();
+            let mut listed = Vec::new();
             for page in 1..=4 {
                 let found = statement(&store, &client, PageRequest { page, page_size: 3 }, from, to).await.unwrap();
                 assert_eq!(found.total, all.len() as u64, "{from:?} {to:?}");
-                seen.extend(found.items.iter().map(|entry| entry.seq));
+                listed.extend(found.items.iter().map(|entry| entry.seq));
             }
-            assert_eq!(seen, all, "{from:?} {to:?}");
+            assert_eq!(listed, all, "{from:?} {to:?}");
         }
     }
 }

@@ -1,21 +1,21 @@
-//! Status as a client may see it: of the authority, the upstreams, and the app's own webhooks.
+//! Status for a client: of the authority, the upstreams, and the app's own webhooks.
 
 use sakshi_domain::delivery::WebhookState;
 
 use crate::authentication::Caller;
-use crate::authority_answers::Counted;
+use crate::authority_answers::AnswerCounts;
 use crate::verifications::{Filter, list};
 use crate::{Service, ServiceError};
 
-/// Number of transactions whose webhooks are counted.
-const LOOKED_AT: usize = 100;
+/// Number of newest transactions whose webhooks are counted.
+const TRANSACTIONS_COUNTED: usize = 100;
 
 /// Status of the authority, the upstreams and an app's webhooks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     /// Counts of the identity app's answers to this node.
-    pub authority: Counted,
-    /// The offered upstreams, with the numbers of answers and failures on this node.
+    pub authority: AnswerCounts,
+    /// The offered upstreams by name, each with the numbers of answers and failures on this node.
     pub upstreams: Vec<(&'static str, [u64; 2])>,
     /// The webhooks of the app's newest transactions.
     pub webhooks: Webhooks,
@@ -35,7 +35,7 @@ pub struct Webhooks {
 /// Returns the status for the caller's app.
 ///
 /// # Errors
-/// The store is unavailable.
+/// Any error of the store.
 pub async fn status(service: &Service, caller: &Caller) -> Result<Status, ServiceError> {
     let flows = &service.upstreams;
     let named = [
@@ -47,17 +47,17 @@ pub async fn status(service: &Service, caller: &Caller) -> Result<Status, Servic
     let named = named.into_iter().filter_map(|(name, upstream)| Some((name, upstream.as_ref()?.recent())));
     let checks = flows.checks.iter().map(|(name, upstream)| (*name, upstream.recent()));
     Ok(Status {
-        authority: service.authority.answers.counted(),
+        authority: service.authority.answers.counts(),
         upstreams: named.chain(checks).collect(),
-        webhooks: webhooks(service, caller).await?,
+        webhooks: count_webhooks(service, caller).await?,
     })
 }
 
-async fn webhooks(service: &Service, caller: &Caller) -> Result<Webhooks, ServiceError> {
-    let newest = list(service, caller, &Filter::default(), None, LOOKED_AT).await?.verifications;
+async fn count_webhooks(service: &Service, caller: &Caller) -> Result<Webhooks, ServiceError> {
+    let newest = list(service, caller, &Filter::default(), None, TRANSACTIONS_COUNTED).await?.verifications;
     let mut webhooks = Webhooks::default();
-    for found in newest {
-        match WebhookState::of(found.delivery.as_ref()) {
+    for verification in newest {
+        match WebhookState::of(verification.delivery.as_ref()) {
             WebhookState::None => {}
             WebhookState::Waiting => webhooks.waiting += 1,
             WebhookState::Delivered => webhooks.delivered += 1,

@@ -1,4 +1,4 @@
-//! An embedded store in a directory of its own, for tests.
+//! An embedded store in a temporary directory, for tests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
 use sakshi_store::{Ownership, Retention, Upgrading, Vault};
 use tempfile::TempDir;
 
-/// The retention of every store.
+/// The retention of every test store.
 pub(crate) const RETENTION: Retention = Retention {
     expired: Duration::from_secs(3_600),
     events: Duration::from_secs(3_600),

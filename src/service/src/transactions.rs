@@ -1,4 +1,4 @@
-//! Use cases of transactions: opening one for a caller or for a guest of an event, and looking at one.
+//! Use cases of transactions: opening them for callers and for guests of events, and reading them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,11 +27,11 @@ use crate::{Service, ServiceError};
 /// Name of the operation in the digest of a request with an idempotency key.
 pub const OPERATION: &str = "init";
 
-/// Opens a transaction on these terms and debits its credit, unless an earlier request under the same key did.
-/// `with_qr` adds the value of a QR code to the response.
+/// Opens a transaction with these terms and debits its credit, unless an earlier request under the same key has opened
+/// it. `with_qr` adds the value of a QR code to the response.
 ///
 /// # Errors
-/// The transaction is not opened, and nothing is debited.
+/// Any [`ServiceError`]; the transaction is not opened, and nothing is debited.
 pub async fn open_transaction(
     service: &Service,
     caller: Caller,
@@ -40,18 +40,18 @@ pub async fn open_transaction(
     idempotent: Option<IdempotentRequest>,
 ) -> Result<CreationAnswer<InitResponse>, ServiceError> {
     if let Some(idempotent) = &idempotent
-        && let Some(json) = idempotent.kept(service).await?
+        && let Some(json) = idempotent.load_answer(service).await?
     {
         return Ok(CreationAnswer::Replayed(json));
     }
     caller.recheck().await?;
-    if service.transactions.is_short(&caller.client, CREDITS_PER_VERIFICATION).await? {
+    if service.transactions.lacks_credits(&caller.client, CREDITS_PER_VERIFICATION).await? {
         // No intent is signed for a transaction that will not be opened.
         return Err(ServiceError::InsufficientCredits);
     }
 
     let id = new_id(service, &caller.client)?;
-    let announced = service.transactions.announce(&caller.client);
+    let announcement = service.transactions.announce(&caller.client);
     let now = service.clock.now();
     let pending = Arc::new(Pending {
         id,
@@ -60,42 +60,42 @@ pub async fn open_transaction(
         event: None,
         opened_at: now,
         expires_at: now + service.rules.window,
-        terms: in_this_trace(kept_for(terms, caller.limits.retention)),
+        terms: with_current_trace(with_retention(terms, caller.limits.retention)),
     });
     // The response is stored in the step that debits, so it must exist before.
-    let (answer, intent) = answer(service, &pending, with_qr, now).await?;
-    let answered = CreationAnswer::new(answer)?;
-    let idempotency = idempotent.map(|idempotent| idempotent.keep(&service.vault, answered.json(), now));
-    drop(announced);
+    let (answer, intent) = build_answer(service, &pending, with_qr, now).await?;
+    let response = CreationAnswer::new(answer)?;
+    let idempotency = idempotent.map(|idempotent| idempotent.to_record(&service.vault, response.json(), now));
+    drop(announcement);
     match open(
         service,
         OpenTransaction { pending, cost: CREDITS_PER_VERIFICATION, idempotency, pending_max: None, intent },
     )
     .await?
     {
-        None => Ok(answered),
-        Some(sealed) => IdempotentRequest::replayed(idempotent.as_ref(), &service.vault, &sealed),
+        None => Ok(response),
+        Some(sealed) => IdempotentRequest::replay(idempotent.as_ref(), &service.vault, &sealed),
     }
 }
 
-/// Makes the id of a transaction for which there is room. Signing is most of the work of an opening: an overloaded node
-/// does not sign for requests that it then refuses.
+/// Makes the id of a transaction, if there is room for it. Signing is most of the work of an opening, so an overloaded
+/// node refuses requests before it signs.
 fn new_id(service: &Service, client: &ClientId) -> Result<TxnId, ServiceError> {
     let id = service.transactions.new_id(client);
-    service.transactions.expect_room(id)?;
+    service.transactions.check_room(id)?;
     Ok(id)
 }
 
 /// Builds the response to `init`, with every way to launch the identity app on this channel. Also returns the bytes
-/// from which the transaction's page, if it has one, makes the intent.
-async fn answer(
+/// from which the transaction's page, if it has one, rebuilds the intent.
+async fn build_answer(
     service: &Service,
     pending: &Pending,
     with_qr: bool,
     now: Timestamp,
 ) -> Result<(InitResponse, Option<Vec<u8>>), ServiceError> {
     let authority = &service.authority;
-    let SignedIntent { jwt: intent_jwt, kept } = authority.intent(pending, now).await?;
+    let SignedIntent { jwt: intent_jwt, kept } = authority.sign_intent(pending, now).await?;
     let channel = &pending.terms.channel;
     let answer = InitResponse {
         txn_id: pending.id,
@@ -107,19 +107,19 @@ async fn answer(
         qr_payload: with_qr.then(|| authority.qr_payload(&intent_jwt)),
         intent_jwt,
     };
-    // People come to its page, which shows the intent again.
+    // The transaction has a page, which shows the intent again.
     let has_page = matches!(channel, Channel::Web | Channel::Qr);
     Ok((answer, kept.filter(|_| has_page)))
 }
 
-/// Loads the bytes from which a transaction's pages rebuild the intent signed at its opening. Without them a fresh one
-/// does as well.
-pub async fn kept_intent(service: &Service, id: TxnId) -> Option<Vec<u8>> {
+/// Loads the bytes from which a transaction's pages rebuild the intent that was signed at its opening. Without them,
+/// the pages need a new intent.
+pub async fn load_stored_intent(service: &Service, id: TxnId) -> Option<Vec<u8>> {
     service.store.load_intent(id).await.ok().flatten()
 }
 
-/// Records in the background that the page of a transaction was opened. It only informs the client, so failures are
-/// ignored.
+/// Records in the background that the page of a transaction was opened. Failures are ignored, because the record only
+/// informs the client.
 pub fn note_page(service: &Service, id: TxnId) {
     tokio::spawn(service.store.note_page(id));
 }
@@ -131,11 +131,11 @@ pub fn note_poll(service: &Service, record: &CompletedRecord) {
     }
 }
 
-/// Opens the transaction of a guest at an event, at the organiser's cost; the store decides whether the event accepts
-/// one. Also returns its intent.
+/// Opens the transaction of a guest at an event, at the organiser's cost. The store decides if the event accepts the
+/// guest. Also returns the intent.
 ///
 /// # Errors
-/// The transaction is not opened, and nothing is debited.
+/// Any [`ServiceError`]; the transaction is not opened, and nothing is debited.
 pub async fn open_for_guest(
     service: &Service,
     event: &Event,
@@ -143,7 +143,7 @@ pub async fn open_for_guest(
 ) -> Result<(Arc<Pending>, String), ServiceError> {
     let now = service.clock.now();
     // No intent is signed for a transaction that will not be opened.
-    may_pay(event)?;
+    check_credits(event)?;
     let terms = Terms {
         claims: event.terms.claims,
         channel: Channel::Web,
@@ -157,7 +157,7 @@ pub async fn open_for_guest(
             .clone()
             .map(|purpose| Box::new(OptionalTerms { purpose: Some(purpose), ..OptionalTerms::default() })),
     };
-    let terms = in_this_trace(kept_for(terms, event.terms.retention));
+    let terms = with_current_trace(with_retention(terms, event.terms.retention));
     let pending = Arc::new(Pending {
         id: new_id(service, &event.client)?,
         client: event.client.clone(),
@@ -167,18 +167,18 @@ pub async fn open_for_guest(
         expires_at: now + service.rules.window,
         terms,
     });
-    let SignedIntent { jwt, kept: intent } = service.authority.intent(&pending, now).await?;
+    let SignedIntent { jwt, kept: intent } = service.authority.sign_intent(&pending, now).await?;
     let (cost, pending_max) = (CREDITS_PER_VERIFICATION, Some(event.pending_max()));
     open(service, OpenTransaction { pending: Arc::clone(&pending), cost, idempotency: None, pending_max, intent })
         .await?;
     Ok((pending, jwt))
 }
 
-/// Refuses a guest for whom the event has no credits, by its last known state.
+/// Refuses a guest if the event has no credits, by its last known state.
 ///
 /// # Errors
 /// [`ServiceError::BudgetSpent`] and [`ServiceError::InsufficientCredits`].
-pub fn may_pay(event: &Event) -> Result<(), ServiceError> {
+pub fn check_credits(event: &Event) -> Result<(), ServiceError> {
     if event.is_budget_spent() {
         Err(ServiceError::BudgetSpent)
     } else if !event.is_funded {
@@ -188,16 +188,16 @@ pub fn may_pay(event: &Event) -> Result<(), ServiceError> {
     }
 }
 
-/// Adds the client's retention to a transaction: it keeps the times of its opening.
-fn kept_for(mut terms: Terms, retention: ClientRetention) -> Terms {
+/// Adds the client's current retention to a transaction.
+fn with_retention(mut terms: Terms, retention: ClientRetention) -> Terms {
     if !retention.is_usual() {
         terms.extras.get_or_insert_default().retention = retention;
     }
     terms
 }
 
-/// Adds the current trace to a transaction: its callback and its webhook are linked to it.
-fn in_this_trace(mut terms: Terms) -> Terms {
+/// Adds the current trace to a transaction; its callback and its webhook link to this trace.
+fn with_current_trace(mut terms: Terms) -> Terms {
     if let Some(state) = sakshi_trace::parent_of(&sakshi_trace::current()) {
         terms.extras.get_or_insert_default().trace = Some(state.parent.into());
     }
@@ -208,10 +208,10 @@ fn in_this_trace(mut terms: Terms) -> Terms {
 /// there was one.
 ///
 /// # Errors
-/// The transaction is not opened, and nothing is debited.
+/// Any [`ServiceError`]; the transaction is not opened, and nothing is debited.
 async fn open(service: &Service, opening: OpenTransaction) -> Result<Option<Sealed>, ServiceError> {
     let pending = Arc::clone(&opening.pending);
-    may_open(&opening)?;
+    check_opening(&opening)?;
     match service.transactions.open(opening).await? {
         OpenOutcome::Opened { .. } => {
             metrics::counter!("sakshi_transactions_opened_total").increment(1);
@@ -230,9 +230,9 @@ async fn open(service: &Service, opening: OpenTransaction) -> Result<Option<Seal
     }
 }
 
-/// Refuses an opening that no client can have requested.
-fn may_open(opening: &OpenTransaction) -> Result<(), Broken> {
-    let (Pending { id, client, event, opened_at, expires_at, terms, .. }, kept) =
+/// Refuses an opening that breaks an invariant.
+fn check_opening(opening: &OpenTransaction) -> Result<(), Broken> {
+    let (Pending { id, client, event, opened_at, expires_at, terms, .. }, stored) =
         (&*opening.pending, &opening.idempotency);
     let is_own = |partition| partition == client.partition();
     ensure(Part::Service, "a transaction is in the partition of its client", is_own(id.partition()))?;
@@ -244,7 +244,7 @@ fn may_open(opening: &OpenTransaction) -> Result<(), Broken> {
     ensure(
         Part::Service,
         "a kept answer is in the partition of its client",
-        kept.as_ref().is_none_or(|kept| is_own(kept.scope.partition)),
+        stored.as_ref().is_none_or(|stored| is_own(stored.scope.partition)),
     )?;
     ensure(Part::Service, "a window ends after it began", opened_at < expires_at)?;
     ensure(Part::Service, "a transaction costs its credits", opening.cost == CREDITS_PER_VERIFICATION)?;
@@ -259,26 +259,26 @@ fn may_open(opening: &OpenTransaction) -> Result<(), Broken> {
 /// A transaction that has not expired.
 #[derive(Debug)]
 pub enum OpenOrCompleted {
-    /// It waits for the person.
+    /// The transaction waits for the person.
     Pending(Arc<Pending>),
-    /// It has ended with an answer.
+    /// The transaction has ended with an answer.
     Completed(Box<CompletedRecord>),
 }
 
-/// Returns a transaction of this app as it is now.
+/// Returns the current transaction of this app.
 ///
 /// # Errors
 /// [`ServiceError::TransactionNotFound`] unless the app has such a transaction, [`ServiceError::TransactionExpired`]
 /// when its window has passed.
 pub(crate) async fn own_transaction(service: &Service, app: &App, id: TxnId) -> Result<OpenOrCompleted, ServiceError> {
-    owned(service.transactions.get(id).await?, app)
+    check_owner(service.transactions.get(id).await?, app)
 }
 
-/// Returns the same, but waits for a pending transaction: until it ends, for `wait` at most, or until this process
-/// ends.
+/// Like [`own_transaction`], but first waits for a pending transaction to end: for `wait` at most, or until this
+/// process shuts down.
 ///
 /// # Errors
-/// As [`own_transaction`], and [`ServiceError::Unauthorized`] when the caller's key is revoked meanwhile.
+/// As [`own_transaction`], and [`ServiceError::Unauthorized`] when the caller's key is revoked during the wait.
 pub async fn await_outcome(
     service: &Service,
     caller: &Caller,
@@ -292,22 +292,22 @@ pub async fn await_outcome(
     }
     let changed = service.transactions.wait_for_end(id, wait);
     let found = tokio::select! {
-        later = changed => owned(later?, app),
-        () = service.drain.begun() => Ok(found),
+        later = changed => check_owner(later?, app),
+        () = service.drain.wait_until_begun() => Ok(found),
         () = caller.until_revoked() => return Err(ServiceError::Unauthorized),
     };
     caller.recheck().await?;
     found
 }
 
-fn owned(view: View, app: &App) -> Result<OpenOrCompleted, ServiceError> {
+fn check_owner(view: View, app: &App) -> Result<OpenOrCompleted, ServiceError> {
     let opened = match &view {
         View::Pending(opened) | View::Expired(opened) => Some(&**opened),
         View::Completed(record) => Some(&record.opened),
         View::Unknown => None,
     };
-    let is_of_client = |opened: &Pending| opened.app != app.app_id || opened.client == app.client_id;
-    ensure(Part::Service, "a transaction of an app is one of its client", opened.is_none_or(is_of_client))?;
+    let has_client = |opened: &Pending| opened.app != app.app_id || opened.client == app.client_id;
+    ensure(Part::Service, "a transaction of an app is one of its client", opened.is_none_or(has_client))?;
     match view {
         View::Pending(pending) if pending.app == app.app_id => Ok(OpenOrCompleted::Pending(pending)),
         View::Completed(record) if record.opened.app == app.app_id => Ok(OpenOrCompleted::Completed(record)),
@@ -316,21 +316,21 @@ fn owned(view: View, app: &App) -> Result<OpenOrCompleted, ServiceError> {
     }
 }
 
-/// Signs the intent of a pending transaction afresh and encodes it for a QR code.
+/// Signs a new intent for a pending transaction and encodes it for a QR code.
 ///
 /// # Errors
 /// As [`own_transaction`], and [`ServiceError::AlreadyCompleted`].
 pub async fn qr_intent(service: &Service, app: &App, id: TxnId) -> Result<QrIntentResponse, ServiceError> {
     match own_transaction(service, app, id).await? {
         OpenOrCompleted::Pending(pending) => {
-            let intent = service.authority.intent(&pending, service.clock.now()).await?;
+            let intent = service.authority.sign_intent(&pending, service.clock.now()).await?;
             Ok(QrIntentResponse { qr_payload: service.authority.qr_payload(&intent.jwt) })
         }
         OpenOrCompleted::Completed(_) => Err(ServiceError::AlreadyCompleted),
     }
 }
 
-/// Ends the window of a pending transaction now; returns the end. For tests of clients, in the sandbox.
+/// Ends the window of a pending transaction now, and returns the end. For tests of clients, in the sandbox.
 ///
 /// # Errors
 /// [`ServiceError::TransactionNotFound`], and [`ServiceError::AlreadyCompleted`].
@@ -342,11 +342,11 @@ pub async fn expire(service: &Service, id: TxnId) -> Result<Timestamp, ServiceEr
     }
 }
 
-/// Sends the webhook of a completed transaction again, with the same body; `None` while it is pending. For tests of
-/// receivers, in the sandbox: elsewhere no webhook is sent twice.
+/// Sends the webhook of a completed transaction again, with the same body; `None` while the transaction is pending. For
+/// tests of receivers, in the sandbox: elsewhere no webhook is sent twice.
 ///
 /// # Errors
-/// As [`own_transaction`], and [`ServiceError::NotFound`] when it has no webhook URL.
+/// As [`own_transaction`], and [`ServiceError::NotFound`] without a webhook URL.
 pub async fn send_again(
     service: &Service,
     app: &App,
@@ -361,10 +361,10 @@ pub async fn send_again(
     Ok(Some(attempt))
 }
 
-/// Opens a completed transaction, and builds the body of its webhook and its polls.
+/// Decrypts a completed transaction, and builds the body of its webhook and its polls.
 ///
 /// # Errors
-/// An outcome that does not open.
+/// [`ServiceError::Internal`] when the outcome cannot be decrypted.
 pub fn outcome_body(
     service: &Service,
     record: CompletedRecord,
@@ -392,15 +392,15 @@ mod tests {
     }
 
     #[test]
-    fn terms_name_how_long_results_are_kept_only_for_a_client_that_has_times_of_its_own() {
+    fn terms_have_a_retention_only_for_a_client_with_its_own() {
         let terms = pending().terms;
-        assert!(kept_for(terms.clone(), ClientRetention::default()).extras.is_none());
+        assert!(with_retention(terms.clone(), ClientRetention::default()).extras.is_none());
         let own = ClientRetention { result_ttl_s: 60.try_into().ok(), ..ClientRetention::default() };
-        assert_eq!(kept_for(terms, own).extras.unwrap().retention, own);
+        assert_eq!(with_retention(terms, own).extras.unwrap().retention, own);
     }
 
     #[test]
-    fn a_transaction_of_another_app_is_not_found_in_whatever_state_it_is() {
+    fn a_transaction_of_another_app_is_not_found_in_any_state() {
         let opened = pending();
         let own = records::app(opened.app.clone(), opened.client.clone());
         let other = records::app(AppId::generate(), opened.client.clone());
@@ -422,19 +422,19 @@ mod tests {
             View::Expired(opened),
             View::Unknown,
         ];
-        let [waits, ended, expired, unknown] = states.clone().map(|view| owned(view, &own));
+        let [waits, ended, expired, unknown] = states.clone().map(|view| check_owner(view, &own));
         assert!(matches!(waits, Ok(OpenOrCompleted::Pending(_))) && matches!(ended, Ok(OpenOrCompleted::Completed(_))));
         assert!(
             matches!(expired, Err(ServiceError::TransactionExpired))
                 && matches!(unknown, Err(ServiceError::TransactionNotFound))
         );
-        for found in states.map(|view| owned(view, &other)) {
+        for found in states.map(|view| check_owner(view, &other)) {
             assert!(matches!(found, Err(ServiceError::TransactionNotFound)));
         }
     }
 
     #[test]
-    fn what_no_client_can_have_asked_for_is_not_opened() {
+    fn an_opening_that_breaks_an_invariant_is_refused() {
         let opening = |pending: Pending| OpenTransaction {
             pending: Arc::new(pending),
             cost: CREDITS_PER_VERIFICATION,
@@ -442,7 +442,7 @@ mod tests {
             pending_max: None,
             intent: None,
         };
-        let broken = |opening: OpenTransaction| may_open(&opening).err().map(Broken::name);
+        let broken = |opening: OpenTransaction| check_opening(&opening).err().map(Broken::name);
         let own = Pending { client: "cl_1".parse().unwrap(), ..pending() };
         let own = Pending { id: TxnId::generate(own.client.partition(), 0), ..own };
         let other = Partition::all().find(|partition| *partition != own.client.partition()).unwrap();
@@ -452,9 +452,9 @@ mod tests {
         assert_eq!(broken(OpenTransaction { pending_max: Some(1), ..opening(guest(event)) }), None);
         let scope = IdempotencyScope { partition: other, digest: [0; 32] };
         let answer = Vault::new(&[vec![7; 32].into()]).unwrap().seal(b"owner", b"answer");
-        let kept = IdempotentAnswer { scope, request: [0; 32], answer, until: own.expires_at };
-        let mut unasked = own.clone();
-        unasked.terms.claims = sakshi_domain::claims::ClaimSet::default();
+        let stored = IdempotentAnswer { scope, request: [0; 32], answer, until: own.expires_at };
+        let mut without_claims = own.clone();
+        without_claims.terms.claims = sakshi_domain::claims::ClaimSet::default();
         for (opening, name) in [
             (
                 opening(Pending { id: TxnId::generate(other, 0), ..own.clone() }),
@@ -462,19 +462,19 @@ mod tests {
             ),
             (opening(guest(EventId::generate(other, 0))), "a guest's event is in the partition of its client"),
             (
-                OpenTransaction { idempotency: Some(kept), ..opening(own.clone()) },
+                OpenTransaction { idempotency: Some(stored), ..opening(own.clone()) },
                 "a kept answer is in the partition of its client",
             ),
             (opening(Pending { expires_at: own.opened_at, ..own.clone() }), "a window ends after it began"),
             (OpenTransaction { cost: 2, ..opening(own.clone()) }, "a transaction costs its credits"),
-            (opening(unasked), "a transaction asks for claims"),
+            (opening(without_claims), "a transaction asks for claims"),
             (opening(guest(event)), "only a guest has no more than the scans of an event beside"),
         ] {
             assert_eq!(broken(opening), Some(name));
         }
-        let of_other = records::app(own.app.clone(), ClientId::generate());
+        let other_client = records::app(own.app.clone(), ClientId::generate());
         assert_eq!(
-            broken_by(|| drop(owned(View::Pending(Arc::new(own)), &of_other))),
+            broken_by(|| drop(check_owner(View::Pending(Arc::new(own)), &other_client))),
             ["a transaction of an app is one of its client"]
         );
     }

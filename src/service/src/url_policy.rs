@@ -1,14 +1,14 @@
-//! Rules for URLs in clients' requests: targets of webhooks, and pages to which a person's browser goes afterwards.
+//! Rules for URLs in clients' requests: targets of webhooks, and pages to which a person's browser returns.
 
 use sakshi_domain::http_url::{HttpUrl, Schemes, WebhookUrl};
 use sakshi_domain::time::Timestamp;
 use sakshi_outbound::guard::AddressPolicy;
 use sakshi_wire::{Context, UrlRules};
 
-/// The URLs that clients may give.
+/// Rules for the URLs that clients may use.
 #[derive(Clone, Copy, Debug)]
 pub struct UrlPolicy {
-    /// Their schemes.
+    /// Permitted schemes.
     pub schemes: Schemes,
     /// Permitted targets of webhooks, as far as the text of the URL shows them.
     pub targets: AddressPolicy,
@@ -18,7 +18,7 @@ impl UrlPolicy {
     /// Rules of production: https, and no webhook to an internal address.
     pub const PUBLIC: Self = Self { schemes: Schemes::HttpsOnly, targets: AddressPolicy { allow_private: false } };
 
-    /// Returns the context for reading requests that are sent at this time.
+    /// Returns the context for parsing the requests of this time.
     #[must_use]
     pub const fn at(&self, now: Timestamp) -> Context<'_> {
         Context { urls: self, now }
@@ -30,8 +30,7 @@ impl UrlRules for UrlPolicy {
         HttpUrl::parse(text, self.schemes)
     }
 
-    /// Checks a host that is an address or `localhost`; any other name is judged when it is resolved at the moment of
-    /// sending.
+    /// Checks a host that is an address or `localhost`. Any other name is checked when it is resolved for sending.
     fn webhook(&self, text: &str) -> Result<WebhookUrl, &'static str> {
         let refusal = "must not name a loopback, private, link-local or otherwise internal address";
         HttpUrl::parse_if(text, self.schemes, |url| self.targets.permits_host(url), refusal)
@@ -43,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_webhook_to_an_internal_address_is_refused_by_its_text_and_a_name_is_left_to_the_resolver() {
+    fn a_webhook_url_with_an_internal_address_is_refused() {
         for host in [
             "127.0.0.1",
             "127.1",
@@ -57,7 +56,7 @@ mod tests {
         ] {
             let text = format!("https://{host}/hook");
             assert!(UrlPolicy::PUBLIC.webhook(&text).unwrap_err().contains("internal"), "{host}");
-            assert!(UrlPolicy::PUBLIC.page(&text).is_ok(), "a browser is sent there, not this service");
+            assert!(UrlPolicy::PUBLIC.page(&text).is_ok(), "the browser connects, not this service");
             let open = UrlPolicy { targets: AddressPolicy { allow_private: true }, ..UrlPolicy::PUBLIC };
             assert!(open.webhook(&text).is_ok(), "{host}");
         }

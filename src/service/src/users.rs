@@ -1,7 +1,7 @@
-//! The users of a client: invited by a link, signed in by password and one-time code.
+//! The users of a client: invitations by link, and sign-ins with password and one-time code.
 //!
-//! Every failed sign-in gets the same answer and takes the same work. A stranger learns neither whether an address has
-//! a user nor whether a password is right.
+//! Every failed sign-in gets the same answer and takes the same work. So a stranger learns neither if an address has a
+//! user nor if a password is right.
 
 use std::net::IpAddr;
 
@@ -21,11 +21,11 @@ use sakshi_store::{Credential, InviteDigest, InviteOutcome, Sealed, SigningIn, S
 use crate::api_key::sha256;
 use crate::budget::{Owner, OwnerPath};
 use crate::error::ServiceError;
-use crate::one_time_code::{EnteredCode, Secret, recovery_codes, recovery_digest, secret, step_of};
-use crate::passwords::{ITERATIONS, check, hash, salt};
+use crate::one_time_code::{EnteredCode, Secret, generate_recovery_codes, generate_secret, recovery_digest, step_of};
+use crate::passwords::{ITERATIONS, check, generate_salt, hash};
 use crate::service::Service;
 
-/// The error for an address that another user has.
+/// The error for an e-mail address that another user has.
 pub const EMAIL_TAKEN: ServiceError =
     ServiceError::Conflict { code: "email_taken", message: "Another user has this e-mail address." };
 const TOO_MANY: ServiceError = ServiceError::Conflict {
@@ -41,19 +41,19 @@ pub struct NewUser {
     pub client: ClientId,
     /// The name.
     pub name: PersonName,
-    /// The address.
+    /// The e-mail address.
     pub email: Email,
     /// The role.
     pub role: UserRole,
 }
 
-/// A link for a user, shown once to its sender.
+/// An invitation link for a user, shown once to its sender.
 pub struct Invitation {
     /// The user.
     pub user_id: UserId,
-    /// The link.
+    /// URL of the link.
     pub url: String,
-    /// Its end.
+    /// End of the link.
     pub until: Timestamp,
 }
 
@@ -61,7 +61,7 @@ pub struct Invitation {
 struct Link([u8; LINK_BYTES]);
 
 impl Link {
-    fn mint() -> Result<Self, ServiceError> {
+    fn generate() -> Result<Self, ServiceError> {
         let mut bytes = [0; LINK_BYTES];
         rand::fill(&mut bytes).map_err(|_| no_randomness())?;
         Ok(Self(bytes))
@@ -89,9 +89,10 @@ fn no_randomness() -> ServiceError {
 /// Invites a user. `base` is the public address of the portal.
 ///
 /// # Errors
-/// Another user has the address, the client has too many or does not exist; a store error.
+/// [`EMAIL_TAKEN`]; [`ServiceError::Conflict`] when the client has too many users; [`ServiceError::NotFound`] without
+/// such a client; any error of the store.
 pub async fn invite(store: &Store, clock: &dyn Clock, base: &str, new: NewUser) -> Result<Invitation, ServiceError> {
-    let (link, user_id, now) = (Link::mint()?, UserId::generate(), clock.now());
+    let (link, user_id, now) = (Link::generate()?, UserId::generate(), clock.now());
     let NewUser { client: client_id, name, email, role } = new;
     let until = now + INVITE_TTL;
     let user = User {
@@ -117,22 +118,22 @@ pub async fn invite(store: &Store, clock: &dyn Clock, base: &str, new: NewUser) 
     }
 }
 
-/// Makes a new link for a user. The password, the codes and the sessions of the user end at once.
+/// Makes a new invitation link for a user. The password, the codes and the sessions of the user end at once.
 ///
 /// # Errors
-/// There is no such user; a store error.
+/// [`ServiceError::NotFound`] without such a user; any error of the store.
 pub async fn reset(store: &Store, clock: &dyn Clock, base: &str, user_id: UserId) -> Result<Invitation, ServiceError> {
-    let (link, until) = (Link::mint()?, clock.now() + INVITE_TTL);
+    let (link, until) = (Link::generate()?, clock.now() + INVITE_TTL);
     store.reset_user(user_id.clone(), link.digest(), until).await?.ok_or(ServiceError::NotFound("user"))?;
     tracing::info!(user.id = %user_id, "user reset");
     Ok(Invitation { user_id, url: link.url(base), until })
 }
 
-/// Returns the user of a usable link, and a secret for the authenticator app: a fresh one, or the one in a form that
-/// was refused.
+/// Returns the user of a valid link, and a secret for the authenticator app: a new secret, or that of a refused form.
+/// Also returns the secret sealed for the form.
 ///
 /// # Errors
-/// The link has ended, was used or never was; a store error.
+/// [`ServiceError::NotFound`] when the link has ended, was used or never existed; any error of the store.
 pub async fn open_invite(
     service: &Service,
     link: &str,
@@ -140,13 +141,13 @@ pub async fn open_invite(
 ) -> Result<(User, Secret, String), ServiceError> {
     let digest = Link::parse(link).ok_or(ServiceError::NotFound("link"))?.digest();
     let user = service.store.find_invite(digest).await?.ok_or(ServiceError::NotFound("link"))?;
-    let known = sealed.and_then(|sealed| unseal(service, digest, sealed));
-    let secret = known.or_else(secret).ok_or_else(no_randomness)?;
+    let from_form = sealed.and_then(|sealed| unseal(service, digest, sealed));
+    let secret = from_form.or_else(generate_secret).ok_or_else(no_randomness)?;
     let sealed = URL_SAFE_NO_PAD.encode(service.vault.seal(&digest.0, &secret).as_bytes());
     Ok((user, secret, sealed))
 }
 
-/// Reads the secret that a form carries.
+/// Decrypts the secret in a form.
 fn unseal(service: &Service, digest: InviteDigest, text: &str) -> Option<Secret> {
     let sealed = Sealed::from_bytes(URL_SAFE_NO_PAD.decode(text).ok()?)?;
     service.vault.open(&digest.0, &sealed).ok()?.as_slice().try_into().ok()
@@ -155,33 +156,34 @@ fn unseal(service: &Service, digest: InviteDigest, text: &str) -> Option<Secret>
 /// The form of an invitation.
 #[derive(Clone, Copy)]
 pub struct Acceptance<'a> {
-    /// The link's secret.
+    /// The secret part of the link.
     pub link: &'a str,
     /// The password that the person chooses.
     pub password: &'a str,
     /// The secret that [`open_invite`] has sealed.
     pub sealed: &'a str,
-    /// A code of it.
+    /// A one-time code of that secret.
     pub code: &'a str,
 }
 
-/// Accepts an invitation from an address. Returns the user and the recovery codes, which are shown once.
+/// Accepts an invitation. Returns the user and the recovery codes, which are shown once.
 ///
 /// # Errors
-/// Fields that are not acceptable; a link that cannot be used; no processor time; a store error.
+/// [`ServiceError::Invalid`] with every field that is not acceptable; [`ServiceError::NotFound`] for an invalid link;
+/// [`ServiceError::Overloaded`] without processor time; any error of the store.
 pub async fn accept(
     service: &Service,
     address: IpAddr,
-    given: Acceptance<'_>,
+    form: Acceptance<'_>,
 ) -> Result<(User, Vec<String>), ServiceError> {
-    let digest = Link::parse(given.link).ok_or(ServiceError::NotFound("link"))?.digest();
+    let digest = Link::parse(form.link).ok_or(ServiceError::NotFound("link"))?.digest();
     let user = service.store.find_invite(digest).await?.ok_or(ServiceError::NotFound("link"))?;
     let mut invalid = Invalid::none();
-    if let Err(problem) = check(given.password, &user) {
+    if let Err(problem) = check(form.password, &user) {
         invalid.add("password", problem);
     }
-    let secret = unseal(service, digest, given.sealed);
-    let code = EnteredCode::parse(given.code);
+    let secret = unseal(service, digest, form.sealed);
+    let code = EnteredCode::parse(form.code);
     let is_code = |secret: &Secret| {
         matches!(&code, EnteredCode::OneTime(code) if step_of(secret, code,
         service.clock.now()).is_some())
@@ -191,8 +193,9 @@ pub async fn accept(
         return Err(invalid.into());
     };
     invalid.or_ok()?;
-    let (salt, codes) = (salt().ok_or_else(no_randomness)?, recovery_codes().ok_or_else(no_randomness)?);
-    let hash = hashed(service, address, given.password, salt, ITERATIONS).await?;
+    let (salt, codes) =
+        (generate_salt().ok_or_else(no_randomness)?, generate_recovery_codes().ok_or_else(no_randomness)?);
+    let hash = hash_password(service, address, form.password, salt, ITERATIONS).await?;
     let recovery = codes.iter().map(|code| recovery_digest(&user.user_id, code)).collect();
     let credential = Credential { salt, iterations: ITERATIONS, hash, totp, recovery };
     let user = service.store.accept_invite(digest, credential).await?.ok_or(ServiceError::NotFound("link"))?;
@@ -200,7 +203,8 @@ pub async fn accept(
     Ok((user, codes))
 }
 
-async fn hashed(
+/// Hashes a password on the threads of the processor budget.
+async fn hash_password(
     service: &Service,
     address: IpAddr,
     password: &str,
@@ -215,7 +219,7 @@ async fn hashed(
 /// The form of a sign-in.
 #[derive(Clone, Copy)]
 pub struct SignIn<'a> {
-    /// The address, as it was entered.
+    /// The e-mail address as entered.
     pub email: &'a str,
     /// The password.
     pub password: &'a str,
@@ -228,29 +232,30 @@ pub struct SignIn<'a> {
 pub struct SignedIn {
     /// The user.
     pub user: User,
-    /// The number of the credential, for the session.
+    /// Number of the user's credential, stored in the session.
     pub epoch: i64,
-    /// True if the code was a recovery code, which is used up.
+    /// True if the code was a recovery code, which is now used up.
     pub by_recovery_code: bool,
 }
 
-/// Signs a user in from an address.
+/// Signs a user in.
 ///
 /// # Errors
-/// [`ServiceError::Unauthorized`], whatever is wrong; no processor time; a store error.
-pub async fn sign_in(service: &Service, address: IpAddr, given: SignIn<'_>) -> Result<SignedIn, ServiceError> {
-    let found = match given.email.trim().parse::<Email>() {
+/// [`ServiceError::Unauthorized`] for any wrong credential; [`ServiceError::Overloaded`] without processor time; any
+/// error of the store.
+pub async fn sign_in(service: &Service, address: IpAddr, form: SignIn<'_>) -> Result<SignedIn, ServiceError> {
+    let found = match form.email.trim().parse::<Email>() {
         Ok(email) => service.store.find_signing_in(email).await?,
         Err(_) => None,
     };
     let (salt, iterations) = found
         .as_ref()
         .map_or(([0; 16], ITERATIONS), |SigningIn { credential, .. }| (credential.salt, credential.iterations));
-    let hash = hashed(service, address, given.password, salt, iterations).await?;
+    let hash = hash_password(service, address, form.password, salt, iterations).await?;
     let found = found.filter(|found| verify_slices_are_equal(&found.credential.hash, &hash).is_ok());
     let Some(SigningIn { user, credential, epoch }) = found else { return Err(ServiceError::Unauthorized) };
     let id = user.user_id.clone();
-    let (is_used, by_recovery_code) = match EnteredCode::parse(given.code) {
+    let (is_used, by_recovery_code) = match EnteredCode::parse(form.code) {
         EnteredCode::OneTime(code) => match step_of(&credential.totp, &code, service.clock.now()) {
             Some(step) => (service.store.use_code(id, epoch, step).await?, false),
             None => (false, false),
@@ -268,9 +273,9 @@ pub async fn sign_in(service: &Service, address: IpAddr, given: SignIn<'_>) -> R
     Ok(SignedIn { user, epoch, by_recovery_code })
 }
 
-/// Returns the log's actions for a change of a user.
+/// Returns the actions to log for a change of a user.
 #[must_use]
-pub fn changes(before: &User, after: &User) -> Vec<Action> {
+pub fn logged_changes(before: &User, after: &User) -> Vec<Action> {
     let role = (before.role != after.role).then_some(Action::RoleChanged);
     let state = match (before.disabled_at, after.disabled_at) {
         (None, Some(_)) => Some(Action::UserDisabled),
@@ -283,7 +288,7 @@ pub fn changes(before: &User, after: &User) -> Vec<Action> {
 /// Loads a user of a client.
 ///
 /// # Errors
-/// The client has no such user; a store error.
+/// [`ServiceError::NotFound`] unless the client has such a user; any error of the store.
 pub async fn own_user(store: &Store, client: &ClientId, id: UserId) -> Result<User, ServiceError> {
     store.load_user(id).await?.filter(|user| user.client_id == *client).ok_or(ServiceError::NotFound("user"))
 }

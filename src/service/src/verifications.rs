@@ -1,8 +1,8 @@
-//! The verifications of an app, the newest first.
+//! The verifications of an app, newest first.
 //!
-//! They are found by the client's ledger, which has one entry for each transaction, so that opening one writes nothing
-//! for this list. The ledger covers all apps of the client and outlives its transactions. A listing therefore reads a
-//! bounded number of entries and returns where to continue.
+//! A listing reads the client's ledger, which has an entry for each transaction, so that opening a transaction writes
+//! nothing for the list. The ledger covers all apps of the client and outlives its transactions. A listing therefore
+//! reads a bounded number of entries and returns where to continue.
 
 use sakshi_domain::credits::{EntryKind, LedgerEntry};
 use sakshi_domain::delivery::WebhookState;
@@ -14,14 +14,14 @@ use sakshi_store::{Page, Store, TransactionSummary};
 use crate::authentication::Caller;
 use crate::{Service, ServiceError};
 
-/// Number of verifications in one listing of the portal.
-pub const LISTED: usize = 50;
-/// Maximum number of ledger entries that one listing reads.
-const READ_MAX: u64 = 2_000;
-/// Number of ledger entries read at first; each further read takes twice as many, up to [`CHUNK_MAX`].
+/// Number of verifications on a page of the portal and the console.
+pub const LISTED_MAX: usize = 50;
+/// Maximum ledger entries that a listing reads.
+const ENTRIES_READ_MAX: u64 = 2_000;
+/// Number of ledger entries in the first read; it doubles with each read, up to [`CHUNK_MAX`].
 const CHUNK_FIRST: u64 = 64;
 const CHUNK_MAX: u64 = 512;
-/// Length of the shortest part of an id that is searched for.
+/// Minimum length of a part of an id in a search.
 const ID_PART_MIN: usize = 4;
 
 /// Returns the client's own reference of a transaction.
@@ -30,37 +30,36 @@ pub fn reference(opened: &Pending) -> Option<&str> {
     opened.terms.extras.as_ref()?.client_reference_id.as_deref()
 }
 
-/// Filter of listed verifications; an absent field admits all.
+/// Filter of listed verifications; an absent field admits all of them.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    /// With this status.
+    /// Status of the verification.
     pub status: Option<TransactionStatus>,
-    /// With a channel of this name.
+    /// Name of the channel.
     pub channel: Option<String>,
-    /// Of guests of this event.
+    /// Event of the guest.
     pub event: Option<EventId>,
-    /// Failed with this code.
+    /// Failure code.
     pub code: Option<String>,
-    /// With a webhook in this state.
+    /// State of the webhook.
     pub webhook: Option<WebhookState>,
-    /// With a reference that contains this text, in any case of its ASCII letters, or an id that begins or ends with
-    /// it.
+    /// Text that the reference contains, or with which the id begins or ends; ASCII letters in any case.
     pub text: Option<String>,
-    /// Of these events as well, whose names contain the text.
+    /// Events whose names contain the text; their guests are admitted, too.
     pub events: Vec<EventId>,
-    /// With exactly this reference.
+    /// The exact reference.
     pub exact_reference: Option<String>,
-    /// Opened at this time or later.
+    /// Earliest time of opening.
     pub from: Option<Timestamp>,
 }
 
 impl Filter {
     fn admits(&self, found: &TransactionSummary) -> bool {
         let TransactionSummary { opened, status, code, delivery, .. } = found;
-        self.status.is_none_or(|asked| asked == *status)
+        self.status.is_none_or(|wanted| wanted == *status)
             && self.channel.as_deref().is_none_or(|channel| channel == opened.terms.channel.name())
             && self.event.is_none_or(|event| Some(event) == opened.event)
-            && self.code.as_ref().is_none_or(|asked| Some(asked) == code.as_ref())
+            && self.code.as_ref().is_none_or(|wanted| Some(wanted) == code.as_ref())
             && self.webhook.is_none_or(|state| state == WebhookState::of(delivery.as_ref()))
             && self.text.as_ref().is_none_or(|text| self.contains(text, opened))
             && self.exact_reference.as_deref().is_none_or(|exact| Some(exact) == reference(opened))
@@ -79,26 +78,27 @@ impl Filter {
 /// A part of the list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Listing {
-    /// At most the requested number, newest first.
+    /// The admitted verifications, newest first.
     pub verifications: Vec<TransactionSummary>,
-    /// Value of `before` for the next part; `None` at the end of the retained ones.
+    /// Value of `before` for the next part; `None` at the end of the retained verifications.
     pub older: Option<u64>,
-    /// Time of the oldest entry that was read; `None` when there was none.
+    /// Time of the oldest entry that was read; `None` without any.
     pub read_back_to: Option<Timestamp>,
-    /// Number of the app's verifications that were read and are retained, admitted ones included.
+    /// Number of the app's retained verifications that were read, admitted or not.
     pub looked_at: usize,
 }
 
-/// Lists at most `most` verifications of the caller's app with ledger entries before this number, or the newest ones.
+/// Lists the newest verifications of the caller's app, at most `limit`. With `before`, lists those with lower ledger
+/// entries.
 ///
 /// # Errors
-/// The store is unavailable.
+/// Any error of the store.
 pub async fn list(
     service: &Service,
     caller: &Caller,
     filter: &Filter,
     before: Option<u64>,
-    most: usize,
+    limit: usize,
 ) -> Result<Listing, ServiceError> {
     let kept_since = service.clock.now() - (service.rules.window + service.rules.result_ttl);
     let ledger = Ledger {
@@ -106,48 +106,48 @@ pub async fn list(
         client: &caller.client,
         app: Some(&caller.app.app_id),
         kept_since,
-        read_max: READ_MAX,
+        read_max: ENTRIES_READ_MAX,
     };
-    ledger.list(filter, before, most).await
+    ledger.list(filter, before, limit).await
 }
 
-/// Lists the same of all apps of a client, for the operator. A transaction that was opened before `kept_since` may be
-/// gone.
+/// Like [`list`], but for all apps of a client, for the operator. Transactions opened before `kept_since` may be
+/// removed.
 ///
 /// # Errors
-/// The store is unavailable.
+/// Any error of the store.
 pub async fn list_of_client(
     store: &Store,
     client: &ClientId,
     kept_since: Timestamp,
     filter: &Filter,
     before: Option<u64>,
-    most: usize,
+    limit: usize,
 ) -> Result<Listing, ServiceError> {
-    Ledger { store, client, app: None, kept_since, read_max: READ_MAX }.list(filter, before, most).await
+    Ledger { store, client, app: None, kept_since, read_max: ENTRIES_READ_MAX }.list(filter, before, limit).await
 }
 
-/// The ledger in which the verifications of an app are found.
+/// The ledger that lists the verifications.
 struct Ledger<'a> {
     store: &'a Store,
     client: &'a ClientId,
     /// One app, or all.
     app: Option<&'a AppId>,
-    /// Time before which an opened transaction may be gone.
+    /// Transactions opened before this time may be removed.
     kept_since: Timestamp,
-    /// Maximum number of entries that one listing reads.
+    /// Maximum entries that a listing reads.
     read_max: u64,
 }
 
 impl Ledger<'_> {
-    async fn list(&self, filter: &Filter, before: Option<u64>, most: usize) -> Result<Listing, ServiceError> {
+    async fn list(&self, filter: &Filter, before: Option<u64>, limit: usize) -> Result<Listing, ServiceError> {
         let mut next = match before {
             Some(before) => before.saturating_sub(1),
             None => self.entries(0, 1).await?.total,
         };
         let (end, mut chunk) = (next.saturating_sub(self.read_max), CHUNK_FIRST);
         let mut listing = Listing { verifications: Vec::new(), older: None, read_back_to: None, looked_at: 0 };
-        let mut any_kept = false;
+        let mut any_found = false;
         while next > end {
             let first = next.saturating_sub(chunk).max(end);
             chunk = (chunk * 2).min(CHUNK_MAX);
@@ -162,22 +162,21 @@ impl Ledger<'_> {
                     return Ok(listing);
                 }
                 listing.read_back_to = Some(entry.at);
-                any_kept |= found.is_some();
+                any_found |= found.is_some();
                 let Some(own) = found.filter(|found| self.app.is_none_or(|app| found.opened.app == *app)) else {
                     continue;
                 };
                 listing.looked_at += 1;
                 listing.verifications.extend(Some(own).filter(|own| filter.admits(own)));
-                if listing.verifications.len() == most {
+                if listing.verifications.len() == limit {
                     // An older entry always exists: a grant precedes the first debit.
                     listing.older = Some(next + 1);
                     return Ok(listing);
                 }
             }
         }
-        // Transactions are removed in about the order of their opening: behind a listing that finds none, no other is
-        // kept.
-        let is_end = !any_kept && listing.read_back_to.is_some_and(|at| at < self.kept_since);
+        // Transactions are removed in about the order of their opening, so if none of these is left, no older one is.
+        let is_end = !any_found && listing.read_back_to.is_some_and(|at| at < self.kept_since);
         listing.older = (next > 0 && !is_end).then_some(next + 1);
         Ok(listing)
     }
@@ -216,12 +215,12 @@ mod tests {
     use crate::test_store;
 
     const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
-    /// Entries that a listing reads here.
+    /// Maximum entries that a listing reads in these tests.
     const READ: u64 = 200;
-    /// The ledger entry of the credits that a client was granted.
+    /// Number of the ledger entry that grants the client's credits.
     const GRANT: u64 = 1;
 
-    /// A client with an app, and the transactions of that app, the oldest first.
+    /// A client with an app, and the transactions of that app, oldest first.
     struct Fixture {
         clock: Arc<ManualClock>,
         store: EmbeddedStore,
@@ -276,7 +275,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_verification_of_the_app_is_listed_once_the_newest_first() {
+    async fn each_verification_of_the_app_is_listed_once_newest_first() {
         let fixture = Fixture::with(45).await;
         fixture.open(AppId::generate()).await;
         let newest_first: Vec<_> = fixture.opened.iter().rev().copied().collect();
@@ -293,7 +292,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_listing_reads_a_bounded_part_of_the_ledger_and_says_where_to_go_on() {
+    async fn a_listing_reads_a_bounded_part_and_returns_where_to_continue() {
         let fixture = Fixture::with(2 * READ).await;
         let nothing = Filter { channel: Some("qr".into()), ..Filter::default() };
         let mut before = None;
@@ -305,19 +304,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_listing_ends_where_nothing_is_kept_any_more() {
+    async fn a_listing_ends_where_no_transaction_is_stored() {
         let fixture = Fixture::with(READ + 1).await;
         let (nothing, older) = (Filter { channel: Some("qr".into()), ..Filter::default() }, Some(GRANT + 2));
         let later = START + Duration::from_millis(1);
-        assert_eq!(fixture.list(later, &nothing, None).await.older, older, "some are kept all the same");
+        assert_eq!(fixture.list(later, &nothing, None).await.older, older, "some are not removed yet");
         fixture.clock.advance(WINDOW + test_store::RETENTION.expired);
         fixture.store.sweep(fixture.clock.now(), fixture.opened.len()).await.unwrap();
-        assert_eq!(fixture.list(START, &nothing, None).await.older, older, "older ones may be kept");
+        assert_eq!(fixture.list(START, &nothing, None).await.older, older, "older transactions may be stored");
         assert_eq!(fixture.list(later, &nothing, None).await.older, None);
     }
 
     #[test]
-    fn a_filter_admits_what_has_all_that_it_asks_for() {
+    fn a_filter_admits_a_verification_that_matches_all_its_fields() {
         let client = ClientId::generate();
         let event = EventId::generate(client.partition(), 0);
         let other = TransactionSummary {
@@ -356,7 +355,7 @@ mod tests {
             Filter { events: vec![event], ..with_text("the name of the event") },
             Filter { exact_reference: Some("Order 7".into()), ..Filter::default() },
         ];
-        assert!(!with_text(&id[33..]).admits(&guest), "a part of three characters is in many ids");
+        assert!(!with_text(&id[33..]).admits(&guest), "three characters are part of many ids");
         for filter in filters {
             assert!(filter.admits(&guest) && !filter.admits(&other), "{filter:?}");
             let one_more = Filter { from: Some(START + Duration::from_millis(1)), ..filter };

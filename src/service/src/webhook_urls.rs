@@ -1,6 +1,6 @@
 //! Use cases of the registered URLs for the webhooks of an app's flows.
 //!
-//! No actor keeps a copy: a registered URL applies to the next report on every node.
+//! No actor has a copy of them: a registered URL applies to the next report on every node.
 
 use sakshi_domain::ids::AppId;
 use sakshi_wire::Sent;
@@ -8,14 +8,14 @@ use sakshi_wire::webhook_urls::{RegisterWebhookRequest, WebhookSetting};
 
 use crate::{Service, ServiceError};
 
-/// Registers or removes the URL for one API type, as it was sent.
+/// Registers or removes the URL for one API type.
 ///
 /// # Errors
-/// [`ServiceError::Invalid`] with every field that is not acceptable; [`ServiceError::Unauthorized`] when there is no
-/// such app.
+/// [`ServiceError::Invalid`] with every field that is not acceptable; [`ServiceError::Unauthorized`] without such an
+/// app.
 pub async fn register_webhook(service: &Service, app: &AppId, sent: Sent) -> Result<WebhookSetting, ServiceError> {
-    let asked: RegisterWebhookRequest = sent.request(service.request_context())?;
-    let (api_type, webhook_url) = (asked.api_type, asked.webhook_url.0);
+    let request: RegisterWebhookRequest = sent.request(service.request_context())?;
+    let (api_type, webhook_url) = (request.api_type, request.webhook_url.0);
     service
         .store
         .set_webhook_url(app.clone(), api_type, webhook_url.clone())

@@ -1,4 +1,4 @@
-//! An OpenAPI document as app data: an edge serves it, the portal shows that of the API as pages.
+//! An OpenAPI document as app data. Each edge serves its own; the portal shows the document of the API as pages.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -22,38 +22,38 @@ struct Document {
 }
 
 impl ApiDocument {
-    /// Wraps the document that `describe` builds.
+    /// Wraps a document; `describe` builds it.
     #[must_use]
     pub fn new(describe: impl Fn() -> Value + Send + Sync + 'static) -> Self {
         Self(Arc::new(Document { describe: Box::new(describe), text: OnceLock::new() }))
     }
 
-    /// Builds the document; [`ORDER`] gives the order of members.
+    /// Builds the document. The member [`ORDER`] of each value holds its position.
     #[must_use]
     pub fn value(&self) -> Value {
         (self.0.describe)()
     }
 
-    /// Returns the JSON.
+    /// Returns the document as JSON.
     #[must_use]
     pub fn text(&self) -> &str {
-        std::str::from_utf8(self.published().plain()).unwrap_or_default()
+        std::str::from_utf8(self.compressed().plain()).unwrap_or_default()
     }
 
-    fn published(&self) -> &Compressed {
+    fn compressed(&self) -> &Compressed {
         // Plain data always serialises.
         self.0.text.get_or_init(|| Compressed::new(serde_json::to_string(&Ordered(&self.value())).unwrap_or_default()))
     }
 }
 
-/// A value with its members in their [`ORDER`], which is not written itself.
+/// Serialises the members of objects in their [`ORDER`], and omits the member [`ORDER`].
 struct Ordered<'a>(&'a Value);
 
 impl Serialize for Ordered<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             Value::Object(members) => {
-                serializer.collect_map(in_order(members).map(|(name, member)| (name, Ordered(member))))
+                serializer.collect_map(members_in_order(members).map(|(name, member)| (name, Ordered(member))))
             }
             Value::Array(items) => serializer.collect_seq(items.iter().map(Ordered)),
             plain => plain.serialize(serializer),
@@ -61,14 +61,14 @@ impl Serialize for Ordered<'_> {
     }
 }
 
-/// Returns the members of an object in their order. Members without one come last, by name.
-pub fn in_order(members: &Map<String, Value>) -> impl Iterator<Item = (&String, &Value)> {
+/// Returns the members of an object in their [`ORDER`]. Members without an order come last, by name.
+pub fn members_in_order(members: &Map<String, Value>) -> impl Iterator<Item = (&String, &Value)> {
     let mut ordered: Vec<_> = members.iter().filter(|(name, _)| *name != ORDER).collect();
     ordered.sort_by_key(|(_, member)| member.get(ORDER).and_then(Value::as_u64).unwrap_or(u64::MAX));
     ordered.into_iter()
 }
 
-/// Lets scripts of any origin read a public response (Fetch, "CORS protocol").
+/// Allows scripts of any origin to read a public response (Fetch, "CORS protocol").
 #[must_use]
 pub fn open_to_every_origin(mut response: HttpResponse) -> HttpResponse {
     response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
@@ -85,6 +85,6 @@ impl Responder for ApiDocument {
     type Body = BoxBody;
 
     fn respond_to(self, request: &HttpRequest) -> HttpResponse {
-        self.published().answer(request, "application/json", "no-cache")
+        self.compressed().answer(request, "application/json", "no-cache")
     }
 }

@@ -1,5 +1,5 @@
-//! Authentication of client backends. Handlers get a [`Caller`] only through these extractors, so none can forget to
-//! authenticate. No body is read before its caller is known.
+//! Authentication of client backends. Handlers get a [`Caller`] only through these extractors, so no handler can forget
+//! to authenticate. No body is read before its caller is known.
 
 use std::rc::Rc;
 
@@ -22,55 +22,55 @@ pub struct Authenticated(pub Caller);
 
 impl FromRequest for Authenticated {
     type Error = ApiError;
-    /// Ready at once if the gate has cached the pair of key and app.
+    /// It is ready at once if the gate has cached the pair of key and app.
     type Future = Either<Ready<Result<Self, ApiError>>, LocalBoxFuture<'static, Result<Self, ApiError>>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         let Some(gate) = request.app_data::<Rc<KeyGate>>() else {
             return Either::Left(ready(Err(ApiError::internal("no key gate is configured"))));
         };
-        // With two keys, a proxy may have checked the other one, so both are refused.
+        // Of two keys a proxy may have checked only one, so both are refused.
         let header = |name: &str| {
-            let mut given = request.headers().get_all(name);
-            let text = given.next().and_then(|value| value.to_str().ok()).filter(|text| !text.is_empty());
-            text.filter(|_| given.next().is_none())
+            let mut values = request.headers().get_all(name);
+            let text = values.next().and_then(|value| value.to_str().ok()).filter(|text| !text.is_empty());
+            text.filter(|_| values.next().is_none())
         };
         match (header("x-api-key"), header("x-api-app-id")) {
             (Some(key), Some(app)) => match gate.admit(key, app) {
-                Either::Left(known) => Either::Left(ready(Self::noted(request, known.into_inner()))),
+                Either::Left(known) => Either::Left(ready(Self::admit(request, known.into_inner()))),
                 Either::Right(lookup) => {
                     let request = request.clone();
-                    Either::Right(Box::pin(async move { Self::noted(&request, lookup.await) }))
+                    Either::Right(Box::pin(async move { Self::admit(&request, lookup.await) }))
                 }
             },
-            _ => Either::Left(ready(Self::noted(request, Err(ServiceError::Unauthorized)))),
+            _ => Either::Left(ready(Self::admit(request, Err(ServiceError::Unauthorized)))),
         }
     }
 }
 
-/// Builds the refusal of a request without a good key. It counts as a page of its address. Bad keys never cause a good
-/// one to be refused.
-fn refused(request: &HttpRequest, error: ApiError) -> ApiError {
-    let is_of_key = matches!(error, ApiError::Service(ServiceError::Unauthorized) | ApiError::AddressNotAllowed);
-    let rates = request.app_data::<Data<RateLimits>>().filter(|_| is_of_key);
+/// Returns the refusal of a request. A request without a valid key counts as a page of its address, so it never uses up
+/// the limit of a client.
+fn refusal(request: &HttpRequest, error: ApiError) -> ApiError {
+    let has_bad_key = matches!(error, ApiError::Service(ServiceError::Unauthorized) | ApiError::AddressNotAllowed);
+    let rates = request.app_data::<Data<RateLimits>>().filter(|_| has_bad_key);
     rates.and_then(|rates| rates.pages.take(&rates.client_address(request)).err()).unwrap_or(error)
 }
 
-/// Refuses a caller whose key may not be used from the address of the request.
+/// Refuses a caller whose key is not allowed from the address of the request.
 ///
 /// # Errors
-/// [`ApiError::AddressNotAllowed`].
-pub fn refuse_elsewhere(request: &HttpRequest, caller: &Caller) -> Result<(), ApiError> {
+/// [`ApiError::AddressNotAllowed`] outside the networks of the key.
+pub fn refuse_other_address(request: &HttpRequest, caller: &Caller) -> Result<(), ApiError> {
     let rates = request.app_data::<Data<RateLimits>>();
     let is_permitted = rates.is_none_or(|rates| caller.networks.permit(rates.host(request)));
     if is_permitted { Ok(()) } else { Err(ApiError::AddressNotAllowed) }
 }
 
 impl Authenticated {
-    /// Counts the request for its client, or for its address without a good key. Notes the caller for the log.
-    fn noted(request: &HttpRequest, caller: Result<Caller, ServiceError>) -> Result<Self, ApiError> {
-        let caller = caller.map_err(|error| refused(request, error.into()))?;
-        refuse_elsewhere(request, &caller).map_err(|error| refused(request, error))?;
+    /// Checks the caller's address, notes the caller for the log, and counts the request for the client.
+    fn admit(request: &HttpRequest, caller: Result<Caller, ServiceError>) -> Result<Self, ApiError> {
+        let caller = caller.map_err(|error| refusal(request, error.into()))?;
+        refuse_other_address(request, &caller).map_err(|error| refusal(request, error))?;
         note_caller(request, &caller.app);
         if let Some(rates) = request.app_data::<Data<RateLimits>>() {
             rates.clients.count(request, &caller.client, caller.limits.requests_per_second)?;
@@ -79,7 +79,7 @@ impl Authenticated {
     }
 }
 
-/// A caller and the JSON body of the request, which has no query.
+/// A caller and the JSON body of a request without a query.
 #[derive(Debug)]
 pub struct AuthenticatedBody {
     /// The caller.
@@ -94,7 +94,7 @@ impl FromRequest for AuthenticatedBody {
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let caller = Authenticated::from_request(request, payload);
-        let query = Query::of(request.query_string());
+        let query = Query::parse(request.query_string());
         let body = Body::from_request(request, payload);
         Box::pin(async move {
             let Authenticated(caller) = caller.await?;

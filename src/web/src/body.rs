@@ -1,4 +1,4 @@
-//! JSON bodies: checks the media type and bounds size and time of arrival. The wire crate reads what is in them.
+//! JSON bodies: their media type, size and time of arrival. The wire crate reads their fields.
 
 use actix_web::dev::Payload;
 use actix_web::http::header::{self, HeaderMap, HeaderValue};
@@ -17,17 +17,17 @@ use super::body_reader::{BodyError, BodyReader, declared_length};
 use super::error::ApiError;
 use crate::rate_limit::sender;
 
-/// The largest JSON body in bytes, as app data of a scope.
+/// The maximum size of a JSON body in bytes, as app data of a scope.
 #[derive(Clone, Copy, Debug)]
 pub struct BodyLimit(pub usize);
 
-/// Limit without a [`BodyLimit`].
+/// Maximum size of a JSON body in bytes, in a scope without a [`BodyLimit`].
 const LIMIT_DEFAULT: usize = 64 * 1_024;
 
-/// A JSON object, and the bytes that it was read from.
+/// A JSON object and its bytes as received.
 #[derive(Debug)]
 pub struct Body {
-    /// The object, to be read as a request.
+    /// The parsed object; the wire types read requests from it.
     pub sent: Sent,
     /// The bytes as received.
     pub bytes: Bytes,
@@ -49,7 +49,7 @@ impl FromRequest for Body {
     }
 }
 
-/// A request that cannot be read at all.
+/// Converts the refusal of a body that is not a JSON object.
 impl From<NotRead> for ApiError {
     fn from(refusal: NotRead) -> Self {
         match refusal {
@@ -65,7 +65,10 @@ impl From<NotRead> for ApiError {
     }
 }
 
-/// Reads the whole body. Returns 413 as soon as it is known to exceed `limit`, 408 when it makes no progress.
+/// Reads the whole body.
+///
+/// # Errors
+/// [`ApiError::BodyTooLarge`] as soon as the body exceeds `limit`. [`ApiError::BodyTooSlow`] when it makes no progress.
 pub fn read_bounded(
     request: &HttpRequest,
     payload: &mut Payload,
@@ -75,13 +78,13 @@ pub fn read_bounded(
     let payload = web::Payload::from_request(request, payload).into_inner();
     let request = request.clone();
     async move {
-        read(&request, payload.map_err(|_| BodyError::Broken), declared, limit)
+        read_chunks(&request, payload.map_err(|_| BodyError::Broken), declared, limit)
             .await
             .map_err(|error| error.to_api_error(limit))
     }
 }
 
-async fn read(
+async fn read_chunks(
     request: &HttpRequest,
     payload: Result<web::Payload, BodyError>,
     declared: Option<usize>,
@@ -96,23 +99,23 @@ async fn read(
         Ok(None) => return Ok(Bytes::new()),
         Err(_) => return Err(BodyError::TooSlow),
     };
-    // Most bodies arrive in one chunk. They are not charged, since none of it can be withheld.
+    // Most bodies arrive in one chunk. They are not charged to the budget: nothing of them is still to arrive.
     if declared == Some(first.len()) {
         return Ok(first);
     }
     let memory = request.app_data::<Data<MemoryBudgets>>().ok_or(BodyError::BudgetExhausted)?;
     let reader = BodyReader { budget: &memory.requests, limit, timeout: SMALL_BODY_ARRIVAL_MAX };
-    let rest = stream::iter([Ok(first)]).chain(payload);
-    let received = reader.read(OwnerPath::new([sender(request)]), declared, rest).await?;
+    let chunks = stream::iter([Ok(first)]).chain(payload);
+    let received = reader.read(OwnerPath::new([sender(request)]), declared, chunks).await?;
     // A small body is parsed before the next await, so its permit can be released.
     Ok(received.bytes)
 }
 
-/// Checks that the headers announce uncompressed JSON. A body without a `Content-Type` is taken as JSON: the
-/// specification names two request headers, and this is not one of them.
+/// Checks that the headers announce uncompressed JSON. A body without a `Content-Type` counts as JSON, because the
+/// specification does not require this header.
 ///
 /// # Errors
-/// [`ApiError::UnsupportedMediaType`].
+/// [`ApiError::UnsupportedMediaType`] for another media type or a compressed body.
 pub fn check_json(headers: &HeaderMap) -> Result<(), ApiError> {
     let is_json = |value: &HeaderValue| {
         let essence = value.to_str().ok().and_then(|text| text.split(';').next()).map(str::trim);
@@ -142,7 +145,7 @@ mod tests {
     }
 
     #[actix_rt::test]
-    async fn another_content_type_is_a_415_and_a_large_body_a_413() {
+    async fn another_media_type_gets_415_and_a_large_body_413() {
         let json = |text: &'static str| {
             TestRequest::post().insert_header(("content-type", "Application/JSON; charset=utf-8")).set_payload(text)
         };
@@ -159,7 +162,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_without_progress_is_a_408_after_the_second_window() {
+    async fn a_body_without_progress_gets_408_after_the_second_window() {
         let request = TestRequest::post().insert_header(("content-type", "application/json"));
         let request = request.app_data(Data::new(MemoryBudgets::default())).to_http_request();
         let begun = stream::iter([Ok(Bytes::from_static(b"{"))]).chain(stream::pending());

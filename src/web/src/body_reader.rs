@@ -1,8 +1,8 @@
-//! Reads request bodies within bounds of size, total time and progress. The memory budget is charged for bytes that
+//! Reads request bodies and bounds their size, total time and progress. The memory budget is charged for bytes that
 //! have arrived, not for the declared length.
 //!
 //! The caller is authenticated before a byte is read. A body without progress is aborted. When the budget is used up,
-//! the largest body of the owner that holds most is aborted.
+//! the largest body of the largest owner is aborted.
 
 use std::time::Duration;
 
@@ -27,11 +27,11 @@ const PAGE_BYTES: usize = 4 * 1_024;
 /// Reads bodies of one kind.
 #[derive(Clone, Copy, Debug)]
 pub struct BodyReader<'a> {
-    /// Budget that the bytes are charged to.
+    /// Budget to which the bytes are charged.
     pub budget: &'a MemoryBudget,
-    /// Largest body in bytes.
+    /// Maximum size of a body in bytes.
     pub limit: usize,
-    /// Longest time for a body to arrive.
+    /// Maximum time for a body to arrive.
     pub timeout: Duration,
 }
 
@@ -42,14 +42,14 @@ pub enum BodyError {
     TooLarge,
     /// The body did not arrive in time, or made no progress.
     TooSlow,
-    /// The memory was needed by others, or the sender already holds the most.
+    /// Another owner needed the memory, or this owner already holds more than any other.
     BudgetExhausted,
     /// The connection ended, or the encoding of the body is broken.
     Broken,
 }
 
 impl BodyError {
-    /// Builds the error for the client; `limit` is the largest size in bytes.
+    /// Builds the error for the client; `limit` is the maximum size in bytes.
     #[must_use]
     pub fn to_api_error(self, limit: usize) -> ApiError {
         match self {
@@ -80,7 +80,7 @@ impl BodyReader<'_> {
     /// Reads a whole body, charged to `owners`; `declared` is its `Content-Length`.
     ///
     /// # Errors
-    /// The first bound that is exceeded.
+    /// The [`BodyError`] of the first exceeded bound, or of a broken connection.
     pub async fn read(
         &self,
         owners: OwnerPath,
@@ -92,7 +92,7 @@ impl BodyReader<'_> {
         }
         let mut permit = self.budget.permit(owners, Stage::Arriving);
         let mut body = std::pin::pin!(body);
-        let (mut buffer, most) = (Buffer::default(), declared.unwrap_or(self.limit));
+        let (mut buffer, length_max) = (Buffer::default(), declared.unwrap_or(self.limit));
         let mut progress = Progress::new(self.timeout);
         loop {
             let next = timeout_at(progress.next_check(), body.next());
@@ -106,27 +106,27 @@ impl BodyReader<'_> {
                         continue;
                     }
                 },
-                () = permit.revoked() => return Err(BodyError::BudgetExhausted),
+                () = permit.wait_until_revoked() => return Err(BodyError::BudgetExhausted),
             };
             if chunk.len() > self.limit - buffer.length {
                 return Err(BodyError::TooLarge);
             }
-            permit.grow_to(buffer.size_with(chunk.len(), most))?;
-            buffer.append(chunk, most)?;
+            permit.grow_to(buffer.size_with(chunk.len(), length_max))?;
+            buffer.append(chunk, length_max)?;
         }
         permit.set_stage(Stage::Waiting);
         Ok(ReceivedBody { bytes: buffer.into_bytes(), permit })
     }
 }
 
-/// Returns the `Content-Length`. The HTTP library refuses one that is not a number.
+/// Returns the `Content-Length`. The HTTP library refuses a length that is not a number.
 pub fn declared_length(headers: &HeaderMap) -> Option<usize> {
     let length = headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse::<u64>().ok()?;
     Some(usize::try_from(length).unwrap_or(usize::MAX))
 }
 
-/// The bytes that have arrived. A single chunk, the usual case, is not copied. Others are joined in a buffer of the
-/// whole length. A large body's buffer is mapped: only written pages take memory, and they are freed at once.
+/// The bytes that have arrived. A single chunk, the usual case, is not copied. Several chunks are joined in a buffer of
+/// the whole length. The buffer of a large body is mapped: only written pages take memory, and they are freed at once.
 #[derive(Default)]
 struct Buffer {
     first: Bytes,
@@ -140,17 +140,17 @@ enum Joined {
 }
 
 impl Buffer {
-    /// Returns the bytes of memory after `more` bytes are appended; the body has at most `most`.
-    fn size_with(&self, more: usize, most: usize) -> usize {
+    /// Returns the memory in bytes after another `more` bytes; the body has at most `length_max` bytes.
+    fn size_with(&self, more: usize, length_max: usize) -> usize {
         let length = self.length + more;
         match self.length {
             0 => length,
-            _ if most > MAPPED_FROM => length.next_multiple_of(PAGE_BYTES),
-            _ => most.max(length),
+            _ if length_max > MAPPED_FROM => length.next_multiple_of(PAGE_BYTES),
+            _ => length_max.max(length),
         }
     }
 
-    fn append(&mut self, chunk: Bytes, most: usize) -> Result<(), BudgetExhausted> {
+    fn append(&mut self, chunk: Bytes, length_max: usize) -> Result<(), BudgetExhausted> {
         let from = self.length;
         self.length += chunk.len();
         if from == 0 {
@@ -159,7 +159,7 @@ impl Buffer {
         }
         let joined = match &mut self.joined {
             Some(joined) => joined,
-            none => none.insert(Joined::new(&std::mem::take(&mut self.first), most)?),
+            none => none.insert(Joined::new(&std::mem::take(&mut self.first), length_max)?),
         };
         match joined {
             Joined::Small(bytes) => bytes.extend_from_slice(&chunk),
@@ -179,13 +179,13 @@ impl Buffer {
 }
 
 impl Joined {
-    fn new(first: &[u8], most: usize) -> Result<Self, BudgetExhausted> {
-        if most <= MAPPED_FROM {
-            let mut bytes = BytesMut::with_capacity(most);
+    fn new(first: &[u8], length_max: usize) -> Result<Self, BudgetExhausted> {
+        if length_max <= MAPPED_FROM {
+            let mut bytes = BytesMut::with_capacity(length_max);
             bytes.extend_from_slice(first);
             return Ok(Self::Small(bytes));
         }
-        let mut bytes = MmapOptions::new().len(most).map_anon().map_err(|error| {
+        let mut bytes = MmapOptions::new().len(length_max).map_anon().map_err(|error| {
             tracing::error!(%error, "no memory could be mapped for a request body");
             BudgetExhausted
         })?;
@@ -201,14 +201,14 @@ impl Joined {
 struct Progress {
     end: Instant,
     window_ends: Instant,
-    /// Bytes when the window began; `None` in the first window, which demands nothing.
-    seen: Option<usize>,
+    /// Bytes that had arrived when the window began; `None` in the first window, which requires none.
+    arrived_before: Option<usize>,
 }
 
 impl Progress {
     fn new(timeout: Duration) -> Self {
         let now = Instant::now();
-        Self { end: now + timeout, window_ends: now + BODY_PROGRESS_WINDOW, seen: None }
+        Self { end: now + timeout, window_ends: now + BODY_PROGRESS_WINDOW, arrived_before: None }
     }
 
     fn next_check(&self) -> Instant {
@@ -217,12 +217,12 @@ impl Progress {
 
     fn check(&mut self, arrived: usize) -> Result<(), BodyError> {
         let now = Instant::now();
-        let is_stalled = self.seen.is_some_and(|seen| arrived - seen < BODY_PROGRESS_BYTES_MIN);
+        let is_stalled = self.arrived_before.is_some_and(|before| arrived - before < BODY_PROGRESS_BYTES_MIN);
         if now >= self.end || is_stalled {
             return Err(BodyError::TooSlow);
         }
         self.window_ends += BODY_PROGRESS_WINDOW;
-        self.seen = Some(arrived);
+        self.arrived_before = Some(arrived);
         Ok(())
     }
 }
@@ -239,8 +239,8 @@ mod tests {
 
     const LIMIT: usize = 100_000;
 
-    fn budget(most: usize) -> MemoryBudget {
-        MemoryBudget::new("test", most)
+    fn budget(bytes: usize) -> MemoryBudget {
+        MemoryBudget::new("test", bytes)
     }
 
     fn reader(budget: &MemoryBudget) -> BodyReader<'_> {
@@ -251,7 +251,7 @@ mod tests {
         OwnerPath::new([Owner::Address(IpAddr::from([203, 0, 113, last]))])
     }
 
-    fn declaring(length: &str) -> Option<usize> {
+    fn declare(length: &str) -> Option<usize> {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_LENGTH, HeaderValue::from_str(length).unwrap());
         declared_length(&headers)
@@ -270,23 +270,23 @@ mod tests {
     }
 
     #[actix_rt::test]
-    async fn a_body_is_charged_for_what_has_arrived_and_not_for_what_it_declares() {
+    async fn a_body_is_charged_for_its_arrived_bytes_not_its_declared_length() {
         let budget = budget(10_000);
         let begun = chunks(1).chain(stream::pending());
-        let (reader, declared) = (reader(&budget), declaring("90000"));
+        let (reader, declared) = (reader(&budget), declare("90000"));
         let mut withheld = Box::pin(reader.read(sender(1), declared, begun));
         assert!((&mut withheld).now_or_never().is_none());
-        assert_eq!(budget.held(), 1_000);
-        let received = reader.read(sender(2), declaring("6000"), chunks(6)).await.unwrap();
-        assert_eq!((received.bytes.len(), budget.held()), (6_000, 7_000));
+        assert_eq!(budget.bytes_held(), 1_000);
+        let received = reader.read(sender(2), declare("6000"), chunks(6)).await.unwrap();
+        assert_eq!((received.bytes.len(), budget.bytes_held()), (6_000, 7_000));
         drop((withheld, received.bytes));
-        assert_eq!(budget.held(), 6_000, "the permit is kept for what was parsed out of it");
+        assert_eq!(budget.bytes_held(), 6_000, "the permit outlives the bytes");
         drop(received.permit);
-        assert_eq!(budget.held(), 0);
+        assert_eq!(budget.bytes_held(), 0);
     }
 
     #[actix_rt::test]
-    async fn a_body_that_came_in_chunks_is_joined_whether_it_is_small_or_mapped() {
+    async fn the_chunks_of_small_and_of_mapped_bodies_are_joined() {
         let budget = budget(usize::MAX);
         for length in [3_000, MAPPED_FROM, MAPPED_FROM + 1, LIMIT] {
             let sent: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
@@ -309,53 +309,53 @@ mod tests {
         let budget = budget(MAPPED_FROM + 20_000);
         let reader = reader(&budget);
         let received = reader.read(sender(1), None, chunks(10)).await.unwrap();
-        assert!(received.bytes.len() == 10_000 && budget.held() <= MAPPED_FROM);
+        assert!(received.bytes.len() == 10_000 && budget.bytes_held() <= MAPPED_FROM);
         drop(received);
         assert_eq!(reader.read(sender(1), None, chunks(95)).await.unwrap_err(), BodyError::BudgetExhausted);
-        assert_eq!(budget.held(), 0);
+        assert_eq!(budget.bytes_held(), 0);
     }
 
     #[actix_rt::test]
-    async fn the_largest_body_is_given_up_when_another_sender_needs_its_memory() {
+    async fn the_largest_body_is_aborted_when_another_sender_needs_its_memory() {
         let budget = budget(10_000);
-        let (reader, declared) = (reader(&budget), declaring("90000"));
+        let (reader, declared) = (reader(&budget), declare("90000"));
         let mut large = Box::pin(reader.read(sender(1), declared, chunks(8).chain(stream::pending())));
         assert!((&mut large).now_or_never().is_none());
-        let small = reader.read(sender(2), declaring("3000"), chunks(3)).await.unwrap();
+        let small = reader.read(sender(2), declare("3000"), chunks(3)).await.unwrap();
         assert_eq!(
-            (large.await.unwrap_err(), small.bytes.len(), budget.held()),
+            (large.await.unwrap_err(), small.bytes.len(), budget.bytes_held()),
             (BodyError::BudgetExhausted, 3_000, 3_000)
         );
     }
 
     #[actix_rt::test]
-    async fn a_body_beyond_the_limit_is_refused_declared_or_not() {
+    async fn a_body_beyond_the_limit_is_refused_with_and_without_a_declared_length() {
         let budget = budget(usize::MAX);
         for length in ["100001", "18446744073709551615"] {
             assert_eq!(
-                reader(&budget).read(sender(1), declaring(length), stream::pending()).await.unwrap_err(),
+                reader(&budget).read(sender(1), declare(length), stream::pending()).await.unwrap_err(),
                 BodyError::TooLarge
             );
         }
         assert_eq!(reader(&budget).read(sender(1), None, chunks(101)).await.unwrap_err(), BodyError::TooLarge);
-        assert_eq!(budget.held(), 0);
+        assert_eq!(budget.bytes_held(), 0);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_without_progress_is_given_up_after_a_grace_and_one_with_progress_has_its_time() {
+    async fn a_stalled_body_is_aborted_early_and_a_slow_body_at_the_timeout() {
         let budget = budget(usize::MAX);
         for (bytes, seconds) in [(&[b'a'; 100][..], 10), (&[b'a'; 1_100][..], 30)] {
             let began = Instant::now();
-            let fault = reader(&budget).read(sender(1), declaring("90000"), drip(bytes)).await.unwrap_err();
-            assert_eq!((fault, began.elapsed().as_secs(), budget.held()), (BodyError::TooSlow, seconds, 0));
+            let error = reader(&budget).read(sender(1), declare("90000"), drip(bytes)).await.unwrap_err();
+            assert_eq!((error, began.elapsed().as_secs(), budget.bytes_held()), (BodyError::TooSlow, seconds, 0));
         }
     }
 
     #[actix_rt::test]
-    async fn a_body_that_breaks_off_holds_nothing() {
+    async fn an_incomplete_body_releases_its_memory() {
         let budget = budget(usize::MAX);
         let broken = chunks(3).chain(stream::iter([Err(PayloadError::Incomplete(None))]));
-        assert_eq!(reader(&budget).read(sender(1), declaring("9000"), broken).await.unwrap_err(), BodyError::Broken);
-        assert_eq!(budget.held(), 0);
+        assert_eq!(reader(&budget).read(sender(1), declare("9000"), broken).await.unwrap_err(), BodyError::Broken);
+        assert_eq!(budget.bytes_held(), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! A public text in plain and gzip form. It is compressed once, when a client first accepts gzip.
+//! A public text, plain and compressed with gzip. It is compressed once, for the first client that accepts gzip.
 
 use std::io::Write as _;
 use std::sync::{Arc, OnceLock};
@@ -12,11 +12,11 @@ use actix_web::{HttpRequest, HttpResponse};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-/// The text in both forms.
+/// A text, plain and compressed.
 #[derive(Clone, Debug)]
 pub struct Compressed {
     plain: Bytes,
-    /// Empty if gzip would not be shorter. Clones share it.
+    /// The compressed text; empty if it would not be shorter. Clones share it.
     gzip: Arc<OnceLock<Bytes>>,
     version: String,
 }
@@ -34,14 +34,14 @@ impl Compressed {
         &self.plain
     }
 
-    /// Returns a hash of the text, 16 hexadecimal digits.
+    /// Returns a hash of the text as 16 hexadecimal digits.
     #[must_use]
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// Responds with the form that the request prefers (RFC 9110 §12.5.3), or with 304 if the browser has it. A request
-    /// that accepts neither form gets the plain text.
+    /// Responds with the encoding that the request prefers (RFC 9110 §12.5.3), or with 304 if the browser has cached
+    /// it. A request that accepts no offered encoding gets the plain text.
     #[must_use]
     pub fn answer(&self, request: &HttpRequest, content_type: &'static str, cache: &'static str) -> HttpResponse {
         let gzip = if prefers_gzip(request) { self.gzip() } else { None };
@@ -64,7 +64,7 @@ impl Compressed {
         response.body(gzip.unwrap_or(&self.plain).clone())
     }
 
-    /// Returns the compressed form, if it is shorter.
+    /// Returns the compressed text, if it is shorter.
     fn gzip(&self) -> Option<&Bytes> {
         let compress = || {
             let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
@@ -80,10 +80,10 @@ impl Compressed {
     }
 }
 
-/// Returns true if gzip is named, accepted, and preferred to no encoding.
+/// Returns true if the request names gzip and prefers it to the plain text.
 fn prefers_gzip(request: &HttpRequest) -> bool {
-    let forms = [Encoding::gzip(), Encoding::identity()];
-    AcceptEncoding::parse(request).is_ok_and(|accepted| accepted.negotiate(forms.iter()) == Some(Encoding::gzip()))
+    let encodings = [Encoding::gzip(), Encoding::identity()];
+    AcceptEncoding::parse(request).is_ok_and(|accepted| accepted.negotiate(encodings.iter()) == Some(Encoding::gzip()))
 }
 
 /// Returns the FNV-1a hash, which distinguishes versions of a text.
@@ -108,7 +108,7 @@ mod tests {
         response.headers().get(name).map(|value| value.to_str().unwrap().to_owned())
     }
 
-    fn ask(text: &Compressed, accepted: Option<&str>, cached: Option<&str>) -> HttpResponse {
+    fn send(text: &Compressed, accepted: Option<&str>, cached: Option<&str>) -> HttpResponse {
         let headers = [(ACCEPT_ENCODING, accepted), (IF_NONE_MATCH, cached)];
         let request = headers.into_iter().filter_map(|(name, value)| Some((name, value?)));
         let request = request.fold(TestRequest::default(), |request, header| request.insert_header(header));
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[actix_rt::test]
-    async fn the_form_is_the_one_that_the_request_prefers() {
+    async fn a_response_has_the_encoding_that_the_request_prefers() {
         let text = Compressed::new(TEXT.repeat(100));
         for (accepted, encoding) in [
             (Some("gzip"), Some("gzip")),
@@ -134,7 +134,7 @@ mod tests {
             (Some(""), None),
             (None, None),
         ] {
-            let response = ask(&text, accepted, None);
+            let response = send(&text, accepted, None);
             assert_eq!(header(&response, &CONTENT_ENCODING).as_deref(), encoding, "{accepted:?}");
             assert_eq!(header(&response, &VARY).as_deref(), Some("accept-encoding"), "{accepted:?}");
             let body = to_bytes(response.into_body()).await.unwrap();
@@ -148,25 +148,25 @@ mod tests {
     }
 
     #[actix_rt::test]
-    async fn each_form_has_a_tag_of_its_own_and_304_is_for_the_form_that_is_kept() {
+    async fn each_encoding_has_its_own_tag_and_304_requires_the_tag_of_the_same_encoding() {
         let text = Compressed::new(TEXT.repeat(100));
-        let tags = [None, Some("gzip")].map(|accepted| header(&ask(&text, accepted, None), &ETAG).unwrap());
+        let tags = [None, Some("gzip")].map(|accepted| header(&send(&text, accepted, None), &ETAG).unwrap());
         assert!(tags[0] != tags[1] && tags.iter().all(|tag| tag.starts_with('"')), "{tags:?}");
         for (accepted, cached, status) in
             [(None, &tags[0], 304), (Some("gzip"), &tags[1], 304), (None, &tags[1], 200), (Some("gzip"), &tags[0], 200)]
         {
-            let response = ask(&text, accepted, Some(cached));
+            let response = send(&text, accepted, Some(cached));
             assert_eq!(response.status(), status, "{accepted:?} {cached}");
             assert_eq!(header(&response, &VARY).as_deref(), Some("accept-encoding"));
         }
         let other = Compressed::new(TEXT.repeat(101));
-        assert_eq!(ask(&other, Some("gzip"), Some(&tags[1])).status(), 200);
+        assert_eq!(send(&other, Some("gzip"), Some(&tags[1])).status(), 200);
     }
 
     #[actix_rt::test]
-    async fn a_text_that_does_not_become_shorter_is_sent_as_it_is() {
+    async fn a_text_that_gzip_does_not_shorten_is_sent_plain() {
         for text in ["", "short"] {
-            let response = ask(&Compressed::new(text.to_owned()), Some("gzip"), None);
+            let response = send(&Compressed::new(text.to_owned()), Some("gzip"), None);
             assert_eq!((response.status().as_u16(), header(&response, &CONTENT_ENCODING)), (200, None));
             assert_eq!(response.into_body().try_into_bytes().unwrap(), text);
         }

@@ -6,12 +6,12 @@ use sakshi_domain::delivery::{
 
 use crate::when::When;
 
-/// The line.
+/// The outcome of a webhook in one line.
 #[derive(Debug, PartialEq, Eq)]
 pub struct DeliveryLine {
     /// Start of the attempt.
     pub at: Option<When>,
-    /// The outcome.
+    /// The outcome in words.
     pub words: String,
     /// True if the client must poll to learn the outcome.
     pub is_lost: bool,
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lost_webhook_is_told_apart_from_one_that_is_on_its_way() {
+    fn a_lost_webhook_differs_from_a_pending_webhook() {
         let at = Timestamp::parse_iso8601("2026-03-01T10:00:07Z").unwrap();
         let record = |claimed_at, attempt| DeliveryRecord {
             id: DeliveryId(1),
@@ -137,8 +137,8 @@ mod tests {
         assert_eq!(line(Some(at), Some(Attempt::answered(302, 12))), (redirected, true));
         let expired =
             Attempt::unanswered(DeliveryOutcome::Unreachable, FailureReason::TlsExpired, Some(AttemptPart::Tls), 12);
-        let told = "unreachable (tls_expired: the receiver's certificate is not valid now), 12 ms".to_owned();
-        assert_eq!(line(Some(at), Some(expired)), (told, true));
+        let expected = "unreachable (tls_expired: the receiver's certificate is not valid now), 12 ms".to_owned();
+        assert_eq!(line(Some(at), Some(expired)), (expected, true));
         let unknown = "unknown (unknown: this service ended during the attempt), 0 ms".to_owned();
         assert_eq!(line(Some(at), Some(Attempt::unknown())), (unknown, true));
     }

@@ -1,7 +1,7 @@
 //! The middleware around every route: the request id, one log line, metrics by route pattern, one body for every error.
 //! It sets `Cache-Control: no-store` (unless the handler does) and `X-Content-Type-Options: nosniff`.
 //!
-//! A successful response costs three headers, one counter and one histogram entry. The rest is done for errors only.
+//! A successful response costs three headers, one counter and one histogram entry. All other work is for errors only.
 
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
@@ -36,10 +36,10 @@ pub fn request_id(request: &HttpRequest) -> RequestId {
     request.extensions().get::<RequestId>().cloned().unwrap_or_else(RequestId::mint)
 }
 
-/// Adopts the id named in the body and echoes it from now on. Without one, keeps the id of the edge.
+/// Replaces the id of a request by the id in its body, if there is one, and returns the id in use.
 #[must_use]
-pub fn adopt_request_id(request: &HttpRequest, named: Option<RequestId>) -> RequestId {
-    let Some(id) = named else { return request_id(request) };
+pub fn adopt_request_id(request: &HttpRequest, id_in_body: Option<RequestId>) -> RequestId {
+    let Some(id) = id_in_body else { return request_id(request) };
     sakshi_trace::adopt_request(id.shared());
     request.extensions_mut().insert(id.clone());
     id
@@ -49,16 +49,16 @@ pub fn adopt_request_id(request: &HttpRequest, named: Option<RequestId>) -> Requ
 /// a 500.
 ///
 /// # Errors
-/// The rendered answer after a panic, or after an error of an inner middleware.
+/// The rendered response after a panic, or after an error of an inner middleware.
 pub async fn edge<B: MessageBody + Unpin + 'static>(
     mut request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<ResponseBody<EitherBody<B>>>, Error> {
     let started = Instant::now();
-    let id = id_of(request.headers());
+    let id = accepted_id(request.headers());
     let docs = request.app_data::<DocsBase>().cloned().unwrap_or_default();
     let connection = request.conn_data::<Rc<ConnectionState>>().cloned();
-    let unread = UnreadBody::of(&mut request, connection.clone());
+    let unread = UnreadBody::wrap(&mut request, connection.clone());
     let length = if unread.is_some() { None } else { Some(declared_length(request.headers()).unwrap_or(0) as u64) };
     let refusal =
         connection.as_ref().and_then(|connection| connection.refusal()).filter(|_| !is_health_check(request.path()));
@@ -74,7 +74,7 @@ pub async fn edge<B: MessageBody + Unpin + 'static>(
     let handled = AssertUnwindSafe(next.call(request)).catch_unwind().instrument(span.clone());
     let response = match sakshi_trace::in_request(id.shared(), handled).await {
         Ok(Ok(response)) => finish(response.map_into_left_body(), started, &docs, &span),
-        Ok(Err(error)) => return Err(without_response(&error_from(&error), (&id, &docs), unread, &span)),
+        Ok(Err(error)) => return Err(without_response(&to_api_error(&error), (&id, &docs), unread, &span)),
         Err(_) => return Err(without_response(&ApiError::internal("a handler panicked"), (&id, &docs), unread, &span)),
     };
     let unread = match unread {
@@ -89,7 +89,7 @@ fn is_health_check(path: &str) -> bool {
     matches!(path, "/livez" | "/readyz")
 }
 
-/// Builds the response when the inner service returned none.
+/// Builds the response to a request for which the inner service returned no response.
 fn without_response(
     error: &ApiError,
     (id, docs): (&RequestId, &DocsBase),
@@ -108,17 +108,16 @@ fn without_response(
     InternalError::from_response(error.code(), answer).into()
 }
 
-/// Returns the caller's id. A malformed or repeated one is replaced: a proxy may have added it, which the caller cannot
-/// change.
-fn id_of(headers: &HeaderMap) -> RequestId {
-    let mut given = headers.get_all(X_REQUEST_ID);
+/// Returns the id that the caller sent. A malformed or repeated id is replaced, not refused: a proxy may have added it.
+fn accepted_id(headers: &HeaderMap) -> RequestId {
+    let mut values = headers.get_all(X_REQUEST_ID);
     let id =
-        given.next().filter(|_| given.next().is_none()).and_then(|value| RequestId::parse(value.to_str().ok()?).ok());
+        values.next().filter(|_| values.next().is_none()).and_then(|value| RequestId::parse(value.to_str().ok()?).ok());
     id.unwrap_or_else(RequestId::mint)
 }
 
-/// Opens the span of a request in its caller's trace. Probes, metrics and files have none: too frequent, too little
-/// information.
+/// Opens the span of a request in its caller's trace. Probes, scrapes and assets have no span: they are frequent and
+/// tell little.
 fn span(request: &ServiceRequest) -> Span {
     let path = request.path();
     if !sakshi_trace::is_on() || is_probe(path) || path.starts_with("/assets/") {
@@ -141,9 +140,9 @@ fn finish<B: MessageBody + 'static>(
     let status = response.status();
     let mut rendered = None;
     if status.is_client_error() || status.is_server_error() {
-        rendered = error_of(&response);
+        rendered = response_error(&response);
         if let Some(error) = &rendered {
-            refusal_record::keep(response.request(), error, &id);
+            refusal_record::record(response.request(), error, &id);
             metrics::counter!("sakshi_http_refusals_total", "code" => error.code()).increment(1);
         }
         let page = error_page(response.request(), status, response.response().error(), rendered.as_ref());
@@ -173,20 +172,20 @@ fn finish<B: MessageBody + 'static>(
     response
 }
 
-/// Returns the error to render, or `None` if the handler wrote its own body.
-fn error_of<B: MessageBody + 'static>(response: &ServiceResponse<EitherBody<B>>) -> Option<ApiError> {
+/// Returns the error that the edge renders; `None` if the handler wrote its own body.
+fn response_error<B: MessageBody + 'static>(response: &ServiceResponse<EitherBody<B>>) -> Option<ApiError> {
     let inner = response.response();
-    // The framework's own errors are plain text; a page stays as it is.
+    // The errors of the framework are plain text. An HTML page is our own and stays.
     let page = inner.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
     if let Some(error) = inner.error().filter(|_| !page) {
-        return Some(error_from(error));
+        return Some(to_api_error(error));
     }
     let bare = matches!(inner.body().size(), BodySize::None | BodySize::Sized(0));
     bare.then(|| ApiError::from_status(response.status(), inner.headers().get(header::ALLOW)))
 }
 
-/// Returns our own error, or the one that corresponds to the framework's.
-fn error_from(error: &Error) -> ApiError {
+/// Returns our own error, or the equivalent of an error of the framework.
+fn to_api_error(error: &Error) -> ApiError {
     error.as_error::<ApiError>().cloned().unwrap_or_else(|| match error.as_response_error().status_code() {
         status if status.is_server_error() => ApiError::internal(error),
         status => ApiError::from_status(status, None),

@@ -1,4 +1,5 @@
-//! The error table: code, status and message of every error, and the body of every response other than 2xx and 3xx.
+//! The errors of the HTTP edge, and the body of every response other than 2xx and 3xx. The module `error_table` has the
+//! code, status and message of every error.
 //!
 //! Internal detail goes to the log with the request id, never into a body.
 
@@ -19,6 +20,8 @@ use sakshi_service::budget::BudgetExhausted;
 use sakshi_store::StoreError;
 use sakshi_wire::refusal::Error as ErrorBody;
 use sakshi_wire::{Always, Whole};
+
+use crate::error_table::api_row;
 
 /// Header that carries the request id in both directions.
 pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -94,7 +97,7 @@ pub struct DocsBase(pub Arc<str>);
 pub enum ApiError {
     /// The use case failed.
     Service(ServiceError),
-    /// The body, path or query cannot be parsed; the message names the place.
+    /// The body, path or query cannot be parsed; the message says where.
     MalformedBody(String),
     /// No valid bearer token on the internal listener.
     BearerUnauthorized,
@@ -118,7 +121,7 @@ pub enum ApiError {
     },
     /// The body did not arrive in time.
     BodyTooSlow,
-    /// The media type is not supported; the message names the one that is.
+    /// The media type is not supported; the message names the supported type.
     UnsupportedMediaType(&'static str),
     /// Too many requests.
     RateLimited {
@@ -140,178 +143,8 @@ pub enum ApiError {
     },
 }
 
-/// A row of the table.
-struct Row<'a> {
-    status: StatusCode,
-    code: &'static str,
-    message: Cow<'a, str>,
-}
-
-const fn row(status: StatusCode, code: &'static str, message: &'static str) -> Row<'static> {
-    Row { status, code, message: Cow::Borrowed(message) }
-}
-
-/// Returns the row of a use case's error.
-fn service_row(error: &ServiceError) -> Row<'_> {
-    match error {
-        ServiceError::Invalid(_) => {
-            row(StatusCode::BAD_REQUEST, "validation_failed", "Some fields are not valid; see `errors`.")
-        }
-        ServiceError::Unauthorized => {
-            row(StatusCode::UNAUTHORIZED, "unauthorized", "Missing or invalid X-API-KEY header")
-        }
-        ServiceError::InsufficientCredits => row(
-            StatusCode::PAYMENT_REQUIRED,
-            "insufficient_credits",
-            "The credit balance does not cover this operation.",
-        ),
-        ServiceError::TransactionNotFound => {
-            row(StatusCode::NOT_FOUND, "transaction_not_found", "There is no such transaction.")
-        }
-        ServiceError::NotFound(what) => Row {
-            status: StatusCode::NOT_FOUND,
-            code: "not_found",
-            message: format!("There is no such {what}.").into(),
-        },
-        ServiceError::AlreadyCompleted => {
-            row(StatusCode::CONFLICT, "already_completed", "The transaction is already completed.")
-        }
-        ServiceError::EventChanged => row(
-            StatusCode::PRECONDITION_FAILED,
-            "event_changed",
-            "The event has changed since it was read; see its `ETag`.",
-        ),
-        ServiceError::Conflict { code, message } => row(StatusCode::CONFLICT, code, message),
-        ServiceError::ReportRefused(refusal) => {
-            Row { status: StatusCode::CONFLICT, code: "report_refused", message: refusal.to_string().into() }
-        }
-        ServiceError::TransactionExpired => {
-            row(StatusCode::GONE, "transaction_expired", "The transaction has expired.")
-        }
-        ServiceError::EventRefused(EventRefusal::Full) => row(StatusCode::CONFLICT, "event_full", "The event is full."),
-        ServiceError::EventRefused(EventRefusal::Disabled) => {
-            row(StatusCode::GONE, "event_closed", "The event was disabled.")
-        }
-        ServiceError::EventRefused(EventRefusal::Expired) => {
-            row(StatusCode::GONE, "event_closed", "The event has ended.")
-        }
-        // No scan is refused for this: the guest is only known at the end.
-        ServiceError::EventRefused(EventRefusal::Duplicate) => {
-            row(StatusCode::CONFLICT, "already_registered", "The person is already registered.")
-        }
-        ServiceError::CodeExpired => row(
-            StatusCode::FORBIDDEN,
-            "code_expired",
-            "The code is no longer valid. Scan the one that the kiosk of the event shows now.",
-        ),
-        ServiceError::BudgetSpent => {
-            row(StatusCode::CONFLICT, "budget_spent", "The guests of the event have spent its credit budget.")
-        }
-        ServiceError::ScansPending => {
-            row(StatusCode::TOO_MANY_REQUESTS, "rate_limited", "Too many requests. Retry after `Retry-After` seconds.")
-        }
-        ServiceError::IdempotencyKeyReused => row(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "idempotency_key_reused",
-            "This `Idempotency-Key` was used for another request; use a new one.",
-        ),
-        ServiceError::Unavailable { code, .. } => row(
-            StatusCode::SERVICE_UNAVAILABLE,
-            code,
-            "The service cannot do this now. Retry after `Retry-After` seconds.",
-        ),
-        ServiceError::Overloaded => row(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "overloaded",
-            "The service is overloaded. Retry after `Retry-After` seconds.",
-        ),
-        ServiceError::MalformedNumber(form) => Row {
-            status: StatusCode::UNPROCESSABLE_ENTITY,
-            code: form.refusal,
-            message: format!("The {} must be {}, such as {}.", form.field, form.rule, form.example).into(),
-        },
-        ServiceError::NotOffered => {
-            row(StatusCode::NOT_IMPLEMENTED, "not_offered", "This service does not offer this operation.")
-        }
-        ServiceError::Upstream(UpstreamError::TimedOut) => row(
-            StatusCode::GATEWAY_TIMEOUT,
-            "upstream_timed_out",
-            "The upstream did not answer in time. Nothing was opened.",
-        ),
-        ServiceError::Source(UpstreamError::TimedOut) => row(
-            StatusCode::GATEWAY_TIMEOUT,
-            "upstream_timed_out",
-            "The source did not answer in time. Nothing was verified.",
-        ),
-        ServiceError::Upstream(UpstreamError::Busy) | ServiceError::Source(UpstreamError::Busy) => {
-            service_row(&ServiceError::Overloaded)
-        }
-        ServiceError::Source(_) => {
-            row(StatusCode::BAD_GATEWAY, "upstream_failed", "The source failed. Nothing was verified.")
-        }
-        ServiceError::Upstream(_) => row(
-            StatusCode::BAD_GATEWAY,
-            "upstream_failed",
-            "The upstream refused the order or failed. Nothing was opened.",
-        ),
-        ServiceError::Internal(_) => row(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "internal_error",
-            "Internal error. Quote `errorId` when you ask about it.",
-        ),
-    }
-}
-
 impl ApiError {
-    fn row(&self) -> Row<'_> {
-        match self {
-            Self::Service(error) => service_row(error),
-            Self::MalformedBody(message) => {
-                Row { status: StatusCode::BAD_REQUEST, code: "malformed_request", message: message.as_str().into() }
-            }
-            Self::BearerUnauthorized => {
-                row(StatusCode::UNAUTHORIZED, "unauthorized", "Missing or invalid Authorization header")
-            }
-            Self::Forbidden => row(StatusCode::FORBIDDEN, "forbidden", "Your role does not include this operation."),
-            Self::AddressNotAllowed => {
-                row(StatusCode::UNAUTHORIZED, "address_not_allowed", "This API key may not be used from this address.")
-            }
-            Self::CertificateRequired => row(
-                StatusCode::FORBIDDEN,
-                "client_certificate_required",
-                "This listener answers clients that show a certificate of the authority it trusts.",
-            ),
-            Self::CrossSite => {
-                row(StatusCode::FORBIDDEN, "cross_site", "Pages of other sites may not send this request.")
-            }
-            Self::MethodNotAllowed { .. } => row(
-                StatusCode::METHOD_NOT_ALLOWED,
-                "method_not_allowed",
-                "The path does not support this method; see the `Allow` header.",
-            ),
-            Self::BodyTooLarge { limit } => Row {
-                status: StatusCode::PAYLOAD_TOO_LARGE,
-                code: "body_too_large",
-                message: format!("The body must be at most {limit} bytes.").into(),
-            },
-            Self::BodyTooSlow => row(StatusCode::REQUEST_TIMEOUT, "body_too_slow", "The body did not arrive in time."),
-            Self::UnsupportedMediaType(message) => {
-                row(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)
-            }
-            Self::RateLimited { limit, .. } => Row {
-                status: StatusCode::TOO_MANY_REQUESTS,
-                code: "rate_limited",
-                message: format!("Too many requests for the limit `{limit}`. Retry after `Retry-After` seconds.")
-                    .into(),
-            },
-            Self::Unhealthy(message) => {
-                Row { status: StatusCode::SERVICE_UNAVAILABLE, code: "unhealthy", message: message.as_str().into() }
-            }
-            Self::Other { status, code, message } => Row { status: *status, code, message: message.as_str().into() },
-        }
-    }
-
-    /// Builds an internal error; the text is for the log.
+    /// Builds an internal error; `detail` is for the log only.
     #[must_use]
     pub fn internal(detail: impl std::fmt::Display) -> Self {
         Self::Service(ServiceError::Internal(detail.to_string()))
@@ -320,13 +153,13 @@ impl ApiError {
     /// Returns the stable code.
     #[must_use]
     pub fn code(&self) -> &'static str {
-        self.row().code
+        api_row(self).code
     }
 
     /// Returns the message for the client.
     #[must_use]
     pub fn message(&self) -> String {
-        self.row().message.into_owned()
+        api_row(self).message.into_owned()
     }
 
     /// Returns the detail for the log only.
@@ -341,7 +174,7 @@ impl ApiError {
         }
     }
 
-    /// Returns whole seconds for `Retry-After`, at least one.
+    /// Returns the value of `Retry-After` in whole seconds, at least 1.
     #[must_use]
     pub fn retry_after(&self) -> Option<u64> {
         let wait = match self {
@@ -360,10 +193,10 @@ impl ApiError {
         Some(wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0)).max(1))
     }
 
-    /// Builds the response to the request with this id.
+    /// Builds the response to the request `id`.
     #[must_use]
     pub fn render(&self, id: &RequestId, DocsBase(docs): &DocsBase) -> HttpResponse {
-        let row = self.row();
+        let row = api_row(self);
         let mut response = HttpResponse::build(row.status);
         if let Some(seconds) = self.retry_after() {
             response.insert_header((header::RETRY_AFTER, seconds));
@@ -403,7 +236,7 @@ impl ApiError {
         })
     }
 
-    /// Returns the error for a bare status of the framework.
+    /// Converts a status that the framework sent without a body.
     pub(crate) fn from_status(status: StatusCode, allow: Option<&HeaderValue>) -> Self {
         match status.as_u16() {
             404 => ServiceError::NotFound("path").into(),
@@ -412,10 +245,10 @@ impl ApiError {
                 Self::MethodNotAllowed { allow: allow.to_owned().into() }
             }
             413 => Self::BodyTooLarge { limit: sakshi_domain::limits::CALLBACK_BYTES_MAX },
-            415 => Self::UnsupportedMediaType("This form of body is not read here."),
+            415 => Self::UnsupportedMediaType("The path does not support this media type."),
             400..=499 => Self::MalformedBody("The request cannot be read.".to_owned()),
             503 => ServiceError::Overloaded.into(),
-            _ => Self::internal(format!("a bare {status} left a handler")),
+            _ => Self::internal(format!("a handler returned {status} without a body")),
         }
     }
 }
@@ -428,16 +261,16 @@ impl std::fmt::Display for ApiError {
 
 impl ResponseError for ApiError {
     fn status_code(&self) -> StatusCode {
-        self.row().status
+        api_row(self).status
     }
 
-    /// Uses a fresh id; the middleware renders it again with the request's.
+    /// Renders the error with a new id. The middleware renders it again with the id of the request.
     fn error_response(&self) -> HttpResponse {
         self.render(&RequestId::mint(), &DocsBase::default())
     }
 }
 
-/// Errors that a use case can have.
+/// Converts the errors of use cases.
 macro_rules! from_service_errors {
     ($($error:ty),*) => { $(
         impl From<$error> for ApiError {
@@ -457,15 +290,15 @@ mod tests {
 
     use super::*;
 
-    async fn rendered(error: ApiError) -> (HttpResponse<()>, Value) {
+    async fn render_error(error: ApiError) -> (HttpResponse<()>, Value) {
         let (head, body) =
             error.render(&RequestId::parse("req-1").unwrap(), &DocsBase("https://verify.example".into())).into_parts();
         (head, serde_json::from_slice(&to_bytes(body).await.unwrap()).unwrap())
     }
 
     #[actix_rt::test]
-    async fn the_401_says_what_the_specification_shows() {
-        let (head, body) = rendered(ApiError::Service(ServiceError::Unauthorized)).await;
+    async fn a_401_matches_the_specification() {
+        let (head, body) = render_error(ApiError::Service(ServiceError::Unauthorized)).await;
         assert_eq!(head.headers().get("www-authenticate").unwrap(), "ApiKey");
         assert_eq!(
             body,
@@ -479,14 +312,14 @@ mod tests {
     async fn a_validation_400_lists_every_field() {
         let mut invalid = Invalid::one("claims[2]", "is not a claim");
         invalid.add("channel", "is missing");
-        let (_, body) = rendered(invalid.into()).await;
+        let (_, body) = render_error(invalid.into()).await;
         assert_eq!(body["errors"][0], json!({"field": "claims[2]", "message": "is not a claim"}));
         assert_eq!(body["errors"][1]["field"], "channel");
         assert_eq!((body["statusCode"].clone(), body["error"].clone()), (json!(400), json!("Bad Request")));
     }
 
     #[actix_rt::test]
-    async fn a_429_and_a_503_say_when_to_come_again() {
+    async fn a_429_and_a_503_have_retry_after() {
         let half = Duration::from_millis(500);
         for (error, seconds) in [
             (ApiError::RateLimited { limit: "test", retry_after: half }, "1"),
@@ -500,7 +333,7 @@ mod tests {
             (ApiError::Service(ServiceError::Overloaded), "1"),
             (StoreError::Full.into(), "30"),
         ] {
-            let (head, _) = rendered(error).await;
+            let (head, _) = render_error(error).await;
             assert_eq!(head.headers().get("retry-after").unwrap(), seconds);
         }
     }
@@ -508,7 +341,7 @@ mod tests {
     #[actix_rt::test]
     async fn a_500_and_a_503_never_leak_detail() {
         for error in [ApiError::internal("secret detail"), StoreError::Corrupt("secret detail".into()).into()] {
-            let (_, body) = rendered(error).await;
+            let (_, body) = render_error(error).await;
             assert!(!body.to_string().contains("secret"), "{body}");
         }
     }

@@ -1,4 +1,4 @@
-//! Pages for errors: browsers get them instead of the error table's body.
+//! Pages for errors. Browsers get a page instead of JSON.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{ALLOW, Accept, Header as _, HeaderValue, Quality, RETRY_AFTER};
@@ -6,13 +6,13 @@ use actix_web::{Error, HttpRequest, HttpResponse};
 
 use crate::error::ApiError;
 
-/// Builds the page of an error, as app data of a listener that has pages. Gets the handler's error, if any. Gets the
-/// row of the error table unless the handler made its own page.
+/// Builds the page of an error, as app data of a listener with pages. The first error is the handler's. The second is
+/// the error to render, absent if the handler made its own page.
 #[derive(Clone, Copy, Debug)]
 pub struct ErrorPages(pub fn(&HttpRequest, Option<&Error>, Option<&ApiError>) -> Option<HttpResponse>);
 
-/// Paths for programs. Some HTTP libraries accept HTML by default.
-const PROGRAMS: [&str; 3] = ["/api/", "/cb/", "/.well-known/"];
+/// Prefixes of paths for programs, which get no page. Some HTTP libraries accept HTML by default.
+const PROGRAM_PATHS: [&str; 3] = ["/api/", "/cb/", "/.well-known/"];
 
 /// Returns the page for this request; `None` for programs, and on listeners without pages.
 pub(crate) fn error_page(
@@ -23,7 +23,7 @@ pub(crate) fn error_page(
 ) -> Option<HttpResponse> {
     let ErrorPages(make) = request.app_data::<ErrorPages>()?;
     let is_shown = matches!(status.as_u16(), 404 | 405 | 429 | 500..);
-    if PROGRAMS.iter().any(|prefix| request.path().starts_with(prefix))
+    if PROGRAM_PATHS.iter().any(|prefix| request.path().starts_with(prefix))
         || !prefers_html(request)
         || (error.is_some() && !is_shown)
     {
@@ -41,7 +41,7 @@ pub(crate) fn error_page(
     Some(page)
 }
 
-/// Returns true if HTML is named and at least as preferred as JSON (RFC 9110 §12.5.1).
+/// Returns true if the request names HTML and prefers it to JSON, or both equally (RFC 9110 §12.5.1).
 fn prefers_html(request: &HttpRequest) -> bool {
     let accept = Accept::parse(request).map(|accept| accept.0).unwrap_or_default();
     let quality =

@@ -1,7 +1,7 @@
 //! Server-sent events that show state changes on a page (WHATWG HTML, "Server-sent events").
 //!
-//! A stream lasts a minute; then the browser reconnects. A drain of the node ends it earlier. Each stream keeps a
-//! connection, so each subscriber and each event has a fair share of them.
+//! A stream lasts a minute; then the browser reconnects. A drain of the node ends it earlier. Each stream occupies a
+//! connection, so each subscriber and each event has a fair share of the streams.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -24,13 +24,13 @@ use crate::rate_limit::RateLimits;
 
 /// Lifetime of one stream.
 const LIFETIME: Duration = Duration::from_secs(60);
-/// Interval at which an unchanged state is sent again. Pages take longer silence for a lost network, and proxies close
-/// silent streams.
+/// Interval at which an unchanged state is sent again. Pages treat a longer silence as a lost network, and proxies
+/// close silent streams.
 pub const STATE_INTERVAL: Duration = Duration::from_secs(10);
 /// Delay before the browser reconnects after the end of a stream.
 const RETRY: &str = "retry: 2000\n\n";
 
-/// The next item of a stream.
+/// The next event of a stream.
 #[derive(Debug)]
 pub enum Next<S> {
     /// The current state.
@@ -42,7 +42,7 @@ pub enum Next<S> {
 }
 
 impl<S: Serialize> Next<S> {
-    /// Returns the text on the stream, and true if more follows.
+    /// Returns the text to send, and true if the stream continues.
     fn text(&self) -> (String, bool) {
         let event = |state| format!("event: state\ndata: {}\n\n", serde_json::to_string(state).unwrap_or_default());
         match self {
@@ -53,18 +53,18 @@ impl<S: Serialize> Next<S> {
     }
 }
 
-/// Slots for streams, by reader and by event. Cloning shares them.
+/// Slots for streams, by subscriber and by event. Clones share the slots.
 #[derive(Clone, Debug)]
 pub struct StreamSlots {
-    of_subscribers: FairSlots<IpAddr>,
-    of_events: FairSlots<EventId>,
+    by_subscriber: FairSlots<IpAddr>,
+    by_event: FairSlots<EventId>,
 }
 
 impl StreamSlots {
     /// Allows this number of concurrent streams.
     #[must_use]
     pub fn new(streams: usize) -> Self {
-        Self { of_subscribers: FairSlots::new(streams), of_events: FairSlots::new(streams) }
+        Self { by_subscriber: FairSlots::new(streams), by_event: FairSlots::new(streams) }
     }
 
     fn enter(
@@ -72,19 +72,19 @@ impl StreamSlots {
         subscriber: IpAddr,
         event: Option<EventId>,
     ) -> Option<(FairSlot<IpAddr>, Option<FairSlot<EventId>>)> {
-        let of_event = match event {
-            Some(event) => Some(self.of_events.enter(&event)?),
+        let event_slot = match event {
+            Some(event) => Some(self.by_event.enter(&event)?),
             None => None,
         };
-        Some((self.of_subscribers.enter(&subscriber)?, of_event))
+        Some((self.by_subscriber.enter(&subscriber)?, event_slot))
     }
 }
 
-/// Responds with a stream about a transaction or an `event`: `first`, then the results of `next`. A pending `next` is
-/// dropped when the stream ends.
+/// Responds with a stream about a transaction, or about `event`: `first`, then the results of `next`. A pending `next`
+/// is dropped when the stream ends.
 ///
 /// # Errors
-/// [`ServiceError::Overloaded`] when the reader or the event has as many streams as are left for others.
+/// [`ServiceError::Overloaded`] when the subscriber or the event has used up its share of streams.
 pub fn event_stream<S: Serialize>(
     request: &HttpRequest,
     drain: &Drain,
@@ -97,7 +97,7 @@ pub fn event_stream<S: Serialize>(
     }
     let rates = request.app_data::<Data<RateLimits>>().ok_or_else(|| ApiError::internal("there are no limits"))?;
     let slots = rates.streams.enter(rates.client_address(request), event).ok_or(ServiceError::Overloaded)?;
-    Ok(stream_of(drain, slots, first, next))
+    Ok(stream_response(drain, slots, first, next))
 }
 
 fn head() -> HttpResponseBuilder {
@@ -106,26 +106,26 @@ fn head() -> HttpResponseBuilder {
     response
 }
 
-/// Responds with a stream for a reader who holds a `place` of its listener. The place is released when the stream ends.
-pub fn stream_of<S: Serialize>(
+/// Responds with a stream that holds `slot` until it ends.
+pub fn stream_response<S: Serialize>(
     drain: &Drain,
-    place: impl Sized + 'static,
+    slot: impl Sized + 'static,
     first: &Next<S>,
     next: impl AsyncFnMut() -> Next<S> + 'static,
 ) -> HttpResponse {
     let ends = Instant::now() + LIFETIME;
-    let (text, more) = first.text();
+    let (text, continues) = first.text();
     let first = format!("{RETRY}{text}");
-    let rest = unfold(more.then(|| (next, drain.clone(), drain.enter(), place)), move |open| async move {
-        let (mut next, drain, under_way, place) = open?;
+    let further = unfold(continues.then(|| (next, drain.clone(), drain.enter(), slot)), move |open| async move {
+        let (mut next, drain, in_flight, slot) = open?;
         let event = tokio::select! {
             biased;
             () = sleep_until(ends) => Next::End,
-            () = drain.begun() => Next::End,
+            () = drain.wait_until_begun() => Next::End,
             event = next() => event,
         };
-        let (text, more) = event.text();
-        Some((text, more.then_some((next, drain, under_way, place))))
+        let (text, continues) = event.text();
+        Some((text, continues.then_some((next, drain, in_flight, slot))))
     });
-    head().streaming(once(async { first }).chain(rest).map(|text| Ok::<_, Infallible>(Bytes::from(text))))
+    head().streaming(once(async { first }).chain(further).map(|text| Ok::<_, Infallible>(Bytes::from(text))))
 }

@@ -1,4 +1,4 @@
-//! One field of a form: its label, its hint, and its error.
+//! A field of a form, with its label, hint and error.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use sakshi_domain::time::Timestamp;
 
 use crate::when::input;
 
-/// A field as displayed.
+/// A field of a form as HTML.
 #[derive(Debug, Template)]
 #[template(path = "field.html")]
 pub struct Field<'a> {
@@ -26,7 +26,7 @@ pub struct Field<'a> {
 }
 
 impl<'a> Field<'a> {
-    /// Builds a field with this value. A moment with an offset is shown in UTC.
+    /// Builds a field with a value. A moment with an offset is shown in UTC.
     #[must_use]
     pub fn new(
         name: &'a str,
@@ -37,7 +37,7 @@ impl<'a> Field<'a> {
     ) -> Self {
         let value = value.into();
         let moment = (kind == "datetime-local").then(|| Timestamp::parse_iso8601(&value)).flatten();
-        let value = moment.map_or(value, |at| input(at).into());
+        let value = moment.map_or(value, |moment| input(moment).into());
         Self { name, id: name.to_owned(), label, hint: "", kind, value, problem, required: false, complete: "off" }
     }
 
@@ -53,19 +53,19 @@ impl<'a> Field<'a> {
         Self { required: true, ..self }
     }
 
-    /// Lets the browser fill it in.
+    /// Sets `autocomplete` of the input, so that the browser can fill it in.
     #[must_use]
     pub fn complete(self, complete: &'a str) -> Self {
         Self { complete, ..self }
     }
 
-    /// Distinguishes the field from another of the same name on the page.
+    /// Adds a suffix to the id, for a page with several fields of the same name.
     #[must_use]
-    pub fn within(self, place: &str) -> Self {
-        Self { id: format!("{}-{place}", self.name), ..self }
+    pub fn with_id_suffix(self, suffix: &str) -> Self {
+        Self { id: format!("{}-{suffix}", self.name), ..self }
     }
 
-    /// Returns the ids of the elements that describe the input; empty without any.
+    /// Returns the ids of hint and problem, for `aria-describedby`; empty if the field has neither.
     fn described_by(&self) -> String {
         let hint = (!self.hint.is_empty()).then(|| format!("{}-hint", self.id));
         let problem = self.problem.is_some().then(|| format!("{}-problem", self.id));

@@ -1,4 +1,4 @@
-//! Forms as browsers send them, read as the fields of the API's requests.
+//! Converts the forms of browsers to the fields of API requests.
 
 use actix_web::http::header::{CONTENT_TYPE, HeaderMap};
 use sakshi_wire::Sent;
@@ -16,11 +16,11 @@ pub const CSRF_FIELD: &str = "form_word";
 /// The conversion from a field's text to a value of the request.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
-    /// The text itself; omitted when empty.
+    /// A text; omitted when empty.
     Text,
-    /// The text itself; null when empty, which removes the stored value.
+    /// A text; null when empty, which removes the stored value.
     Removable,
-    /// One of several texts.
+    /// An item of a list of texts.
     Words,
     /// A whole number.
     Whole,
@@ -28,25 +28,25 @@ pub enum Kind {
     RemovableWhole,
     /// A moment in UTC, in the browsers' format.
     Moment,
-    /// The same; null when empty, which removes the stored value.
+    /// A moment in UTC, in the browsers' format; null when empty, which removes the stored value.
     RemovableMoment,
     /// `true` or `false`.
     Flag,
 }
 
 impl Kind {
-    /// Converts a text to its value; `None` for an omitted field.
+    /// Converts a text to a value of the request; `None` for an omitted field.
     #[must_use]
     pub fn value(self, text: &str) -> Option<Json> {
         let text = text.trim();
-        let as_it_is = || Json::Text(text.to_owned());
+        let as_text = || Json::Text(text.to_owned());
         match self {
             Self::Removable | Self::RemovableWhole | Self::RemovableMoment if text.is_empty() => Some(Json::Null),
             _ if text.is_empty() => None,
-            Self::Text | Self::Removable => Some(as_it_is()),
-            Self::Words => Some(Json::List(vec![as_it_is()])),
+            Self::Text | Self::Removable => Some(as_text()),
+            Self::Words => Some(Json::List(vec![as_text()])),
             Self::Whole | Self::RemovableWhole => {
-                Some(text.parse::<i64>().map_or_else(|_| as_it_is(), |number| Json::Number(number.into())))
+                Some(text.parse::<i64>().map_or_else(|_| as_text(), |number| Json::Number(number.into())))
             }
             Self::Moment | Self::RemovableMoment => Some(Json::Text(match text.len() {
                 16 => format!("{text}:00Z"),
@@ -56,20 +56,20 @@ impl Kind {
             Self::Flag => Some(match text {
                 "true" => Json::Flag(true),
                 "false" => Json::Flag(false),
-                _ => as_it_is(),
+                _ => as_text(),
             }),
         }
     }
 }
 
-/// Reads the fields of a form.
+/// Parses the body of a form.
 #[must_use]
-pub fn read(bytes: &[u8]) -> Pairs {
+pub fn parse(bytes: &[u8]) -> Pairs {
     form_urlencoded::parse(bytes).into_owned().collect()
 }
 
-/// Returns the fields of a request. Fields outside the shape are included, to be refused.
-pub fn sent<'a>(pairs: impl Iterator<Item = &'a (String, String)>, shape: &[(&str, Kind)]) -> Sent {
+/// Converts the fields of a form to those of a request. Fields outside `shape` are included, so that they are refused.
+pub fn request_fields<'a>(pairs: impl Iterator<Item = &'a (String, String)>, shape: &[(&str, Kind)]) -> Sent {
     let mut members: Vec<(String, Json)> = Vec::new();
     for (name, text) in pairs {
         let kind = shape.iter().find(|(known, _)| known == name).map_or(Kind::Text, |(_, kind)| *kind);
@@ -86,10 +86,10 @@ pub fn sent<'a>(pairs: impl Iterator<Item = &'a (String, String)>, shape: &[(&st
 /// Checks the media type of a form.
 ///
 /// # Errors
-/// [`ApiError::UnsupportedMediaType`].
+/// [`ApiError::UnsupportedMediaType`] for any other media type.
 pub fn check_media_type(headers: &HeaderMap) -> Result<(), ApiError> {
     let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = kind.split(';').next().unwrap_or_default().trim();
-    let good = essence.eq_ignore_ascii_case("application/x-www-form-urlencoded");
-    good.then_some(()).ok_or(ApiError::UnsupportedMediaType("A form is sent as application/x-www-form-urlencoded."))
+    let is_form = essence.eq_ignore_ascii_case("application/x-www-form-urlencoded");
+    is_form.then_some(()).ok_or(ApiError::UnsupportedMediaType("A form is sent as application/x-www-form-urlencoded."))
 }

@@ -12,40 +12,41 @@ use super::error::ApiError;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// Returns the key of a request, if it has one.
+/// Reads the `Idempotency-Key` of a request, if there is one.
 ///
 /// # Errors
-/// A key that is not 1 to 255 visible ASCII characters, or given twice.
-pub fn key(request: &HttpRequest, caller: &Caller) -> Result<Option<IdempotencyScope>, ApiError> {
-    let mut given = request.headers().get_all(IDEMPOTENCY_KEY);
-    let Some(key) = given.next() else { return Ok(None) };
+/// [`sakshi_service::ServiceError::Invalid`] for a repeated key, or a key that is not 1 to 255 visible ASCII
+/// characters.
+pub fn read_scope(request: &HttpRequest, caller: &Caller) -> Result<Option<IdempotencyScope>, ApiError> {
+    let mut values = request.headers().get_all(IDEMPOTENCY_KEY);
+    let Some(key) = values.next() else { return Ok(None) };
     let key = key.as_bytes();
     let fits = (1..=IDEMPOTENCY_KEY_CHARS_MAX).contains(&key.len()) && key.iter().all(u8::is_ascii_graphic);
-    if !fits || given.next().is_some() {
+    if !fits || values.next().is_some() {
         return Err(Invalid::one("Idempotency-Key", "must be given once, as 1 to 255 visible ASCII characters").into());
     }
     Ok(Some(scope(key, caller)))
 }
 
-/// Returns the idempotent request of this operation and body, if the request has a key.
+/// Returns the idempotent request for an operation and its body; `None` without an `Idempotency-Key`.
 ///
 /// # Errors
-/// As [`key`].
-pub fn of(
+/// As [`read_scope`].
+pub fn idempotent_request(
     request: &HttpRequest,
     caller: &Caller,
     operation: &str,
     body: &[u8],
 ) -> Result<Option<IdempotentRequest>, ApiError> {
-    Ok(key(request, caller)?.map(|key| IdempotentRequest::new(key, operation, body)))
+    Ok(read_scope(request, caller)?.map(|scope| IdempotentRequest::new(scope, operation, body)))
 }
 
-/// Builds the response, with a header if it is a replay.
+/// Builds the response. A replayed response gets the header `Idempotency-Replayed`.
 #[must_use]
-pub fn answer<A>(answered: CreationAnswer<A>) -> HttpResponse {
+pub fn answer<A>(created: CreationAnswer<A>) -> HttpResponse {
     let mut response = HttpResponse::Ok();
     response.content_type("application/json");
-    match answered {
+    match created {
         CreationAnswer::New { json, .. } => response.body(json),
         CreationAnswer::Replayed(json) => response.insert_header(("idempotency-replayed", "true")).body(json),
     }

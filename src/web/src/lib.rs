@@ -1,7 +1,7 @@
 //! The parts of the HTTP edge that the API, the pages, the portal and the internal listener share.
 //!
-//! Begin with [`edge`], the middleware around every route, and [`error`], the error table. [`routing`] has the route
-//! tables, [`authenticated`] the extractors of callers, [`body`] and [`body_reader`] the bounds of request bodies.
+//! Begin with [`edge`], the middleware around every route, and [`error`], the errors of the edge. [`routing`] has the
+//! route tables, [`authenticated`] the extractors of callers. [`body`] and [`body_reader`] bound request bodies,
 //! [`rate_limit`] bounds rates, and [`listener`] serves connections.
 
 pub mod api_document;
@@ -13,6 +13,7 @@ pub mod delivery;
 pub mod edge;
 pub mod error;
 pub mod error_page;
+mod error_table;
 pub mod event_stream;
 pub mod field;
 pub mod form;

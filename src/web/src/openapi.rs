@@ -1,5 +1,5 @@
-//! The parts that the OpenAPI documents of all edges share: the headers of every response, and errors. Errors have one
-//! body, and an example that the error table itself renders.
+//! The parts that the OpenAPI documents of all edges share: the headers of every response, and errors. All errors have
+//! the same body, and an example that the error table itself renders.
 
 use std::time::Duration;
 
@@ -18,10 +18,10 @@ pub struct SharedRefusal {
     pub status: &'static str,
     /// Name among the document's components.
     pub name: &'static str,
-    /// Condition in which it is sent.
+    /// The condition under which it is sent.
     pub description: &'static str,
-    /// Returns true for operations that can send it.
-    pub meets: fn(&Value) -> bool,
+    /// Returns true for operations that can send this error.
+    pub applies_to: fn(&Value) -> bool,
 }
 
 /// Error responses of every edge.
@@ -30,32 +30,32 @@ const COMMON: [SharedRefusal; 6] = [
         status: "400",
         name: "BadRequest",
         description: "A field, header or parameter is not valid.",
-        meets: always,
+        applies_to: always,
     },
-    SharedRefusal { status: "413", name: "BodyTooLarge", description: "The body is too large.", meets: has_body },
+    SharedRefusal { status: "413", name: "BodyTooLarge", description: "The body is too large.", applies_to: has_body },
     SharedRefusal {
         status: "415",
         name: "UnsupportedMediaType",
         description: "The body is compressed, or not JSON.",
-        meets: has_body,
+        applies_to: has_body,
     },
     SharedRefusal {
         status: "500",
         name: "InternalError",
         description: "Internal error. Quote `errorId` when you ask about it.",
-        meets: is_secured,
+        applies_to: is_secured,
     },
     SharedRefusal {
         status: "503",
         name: "Unavailable",
         description: "The store is unavailable, or the service is overloaded. Retry after `Retry-After` seconds.",
-        meets: is_secured,
+        applies_to: is_secured,
     },
     SharedRefusal {
         status: "default",
         name: "OtherError",
         description: "Any other error, such as 405 with `Allow` for another method.",
-        meets: always,
+        applies_to: always,
     },
 ];
 
@@ -81,10 +81,10 @@ pub fn operations(document: &mut Value) -> impl Iterator<Item = &mut Value> {
     paths.filter_map(Value::as_object_mut).flat_map(Map::values_mut)
 }
 
-/// Adds the parts common to all operations: the correlation id, the common errors and those of this edge.
+/// Adds the parts common to all operations: the correlation id, the common errors, and the errors `own` of this edge.
 ///
-/// An error that an operation declares by its description alone gets the common body. `example` chooses the error that
-/// stands for a status, of one operation or of all.
+/// An error that an operation declares by its description alone gets the common body. `example` returns the example of
+/// a status: for one operation, or for all if the operation is null.
 pub fn complete(document: &mut Value, own: &[SharedRefusal], example: fn(&Value, &str) -> Option<ApiError>) {
     let shared: Vec<SharedRefusal> = COMMON.iter().chain(own).copied().collect();
     let with_example = |operation: &Value, status: &str, description: &str| {
@@ -124,10 +124,10 @@ pub fn complete(document: &mut Value, own: &[SharedRefusal], example: fn(&Value,
                 operation["responses"][status] = with_example(operation, status, description);
             }
         }
-        for shared in shared.iter().filter(|shared| (shared.meets)(operation)).collect::<Vec<_>>() {
-            let place = &mut operation["responses"][shared.status];
-            if place.is_null() {
-                *place = json!({ "$ref": format!("#/components/responses/{}", shared.name) });
+        for shared in shared.iter().filter(|shared| (shared.applies_to)(operation)).collect::<Vec<_>>() {
+            let response = &mut operation["responses"][shared.status];
+            if response.is_null() {
+                *response = json!({ "$ref": format!("#/components/responses/{}", shared.name) });
             }
         }
     }
@@ -143,11 +143,11 @@ pub fn refusal(status: &str, description: &str, example: &ApiError) -> Value {
     if status == "default" {
         headers["Allow"] = json!({ "$ref": "#/components/headers/Allow" });
     }
-    let body = json!({ "schema": { "$ref": "#/components/schemas/Error" }, "example": rendered(example) });
+    let body = json!({ "schema": { "$ref": "#/components/schemas/Error" }, "example": render_example(example) });
     json!({ "description": description, "headers": headers, "content": { "application/json": body } })
 }
 
-/// Returns the example of this status that every edge uses.
+/// Returns the example of a status that every edge uses.
 fn common_example(status: &str) -> ApiError {
     match status {
         "400" => Invalid::one("page", "must be a whole number from 1 to 2147483647").into(),
@@ -160,9 +160,9 @@ fn common_example(status: &str) -> ApiError {
     }
 }
 
-/// Renders the body of this error.
+/// Renders the body of an error as an example.
 #[must_use]
-pub fn rendered(error: &ApiError) -> Value {
+pub fn render_example(error: &ApiError) -> Value {
     let id = RequestId::parse("order-42-try-1").unwrap_or_else(|_| RequestId::mint());
     let body =
         error.render(&id, &DocsBase("https://verify.example".into())).into_body().try_into_bytes().unwrap_or_default();

@@ -1,11 +1,11 @@
-//! Pages of a list, newest row first; the store lists the oldest first.
+//! Pages of a list with the newest row first. The store lists the oldest first.
 
 use sakshi_store::{Page, PageRequest};
 
 /// Rows on one page.
 pub const ROWS: u32 = 10;
 
-/// One page of a list.
+/// A page of a list.
 #[derive(Debug)]
 pub struct Newest<T> {
     /// Rows, newest first.
@@ -14,7 +14,7 @@ pub struct Newest<T> {
     pub pages: Pages,
 }
 
-/// The number of this page and of the last one.
+/// The numbers of the current page and of the last page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pages {
     /// Number of this page, from 1.
@@ -24,9 +24,9 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// Returns the page with this number of a list of `total` rows, or the last one.
+    /// Returns the position of a page in a list of `total` rows; the last page if the number is beyond it.
     #[must_use]
-    pub fn of(page: u32, total: u64) -> Self {
+    pub fn new(page: u32, total: u64) -> Self {
         let last = u32::try_from(total.div_ceil(u64::from(ROWS))).unwrap_or(u32::MAX).max(1);
         Self { page: page.clamp(1, last), last }
     }
@@ -44,17 +44,17 @@ impl Pages {
     }
 }
 
-/// Returns the page with this number, from 1, of the list that `fetch` returns oldest first. Its rows lie on at most
-/// two pages of the store.
+/// Returns a page, counted from 1, of the list that `fetch` returns oldest first. Its rows lie on at most two pages of
+/// the store.
 ///
 /// # Errors
-/// Those of `fetch`.
+/// Any error of `fetch`.
 pub async fn newest<T, E, F>(page: u32, fetch: impl Fn(PageRequest) -> F) -> Result<Newest<T>, E>
 where
     F: Future<Output = Result<Page<T>, E>>,
 {
     let total = fetch(PageRequest { page: 1, page_size: 1 }).await?.total;
-    let pages = Pages::of(page, total);
+    let pages = Pages::new(page, total);
     let rows = u64::from(ROWS);
     let end = total.saturating_sub(u64::from(pages.page - 1) * rows);
     let start = end.saturating_sub(rows);
@@ -92,19 +92,19 @@ mod tests {
     #[tokio::test]
     async fn every_row_is_on_one_page_and_the_newest_is_first() {
         for total in [0, 1, 19, 20, 21, 40, 45] {
-            let mut seen = Vec::new();
+            let mut rows = Vec::new();
             let last = newest(1, numbers(total)).await.unwrap().pages.last;
             for page in 1..=last {
-                let shown = newest(page, numbers(total)).await.unwrap();
-                assert_eq!(shown.pages, Pages { page, last });
-                seen.extend(shown.items);
+                let found = newest(page, numbers(total)).await.unwrap();
+                assert_eq!(found.pages, Pages { page, last });
+                rows.extend(found.items);
             }
-            assert_eq!(seen, (0..total).rev().collect::<Vec<_>>(), "{total}");
+            assert_eq!(rows, (0..total).rev().collect::<Vec<_>>(), "{total}");
         }
         assert_eq!(
             newest(9, numbers(5)).await.unwrap().pages,
             Pages { page: 1, last: 1 },
-            "beyond the last one is the last one"
+            "a page beyond the last page is the last page"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Query strings: every parameter is known, given once, and within bounds.
+//! Query strings. Unknown, repeated and malformed parameters are refused.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -13,7 +13,7 @@ use url::form_urlencoded;
 use super::error::ApiError;
 use sakshi_wire::ISO_8601;
 
-/// Takes parameters out of a query string and collects their errors.
+/// The parameters of a query string that are not read yet, and the errors so far.
 #[derive(Debug)]
 pub struct Query {
     pairs: Vec<(String, String)>,
@@ -25,7 +25,7 @@ pub struct Query {
 impl Query {
     /// Parses the part of the URL after `?`.
     #[must_use]
-    pub fn of(text: &str) -> Self {
+    pub fn parse(text: &str) -> Self {
         Self {
             pairs: form_urlencoded::parse(text.as_bytes()).into_owned().collect(),
             known: Vec::new(),
@@ -33,7 +33,7 @@ impl Query {
         }
     }
 
-    /// Returns a whole number within bounds, under any of the spellings; the default when it is absent.
+    /// Reads a whole number within bounds, under any of the spellings. Returns the default if it is absent.
     pub fn number<T>(&mut self, spellings: &[&'static str], bounds: RangeInclusive<T>, default: T) -> T
     where
         T: FromStr + Copy + PartialOrd + Display,
@@ -48,19 +48,25 @@ impl Query {
         }
     }
 
-    /// Returns a trimmed text; `None` when it is absent or empty.
+    /// Reads and trims a text. Returns `None` if it is absent or empty.
     pub fn text(&mut self, name: &'static str) -> Option<String> {
         let (_, text) = self.take(&[name])?;
         Some(text.trim().to_owned()).filter(|text| !text.is_empty())
     }
 
-    /// Returns a time; `None` when it is absent.
+    /// Reads a time. Returns `None` if it is absent.
     pub fn time(&mut self, name: &'static str) -> Option<Timestamp> {
-        self.parsed(name, Timestamp::parse_iso8601, ISO_8601)
+        self.parse_with(name, Timestamp::parse_iso8601, ISO_8601)
     }
 
-    /// Returns a parsed value; `None` when it is absent, or refused with this sentence.
-    pub fn parsed<T>(&mut self, name: &'static str, parse: impl FnOnce(&str) -> Option<T>, refusal: &str) -> Option<T> {
+    /// Reads a value with `parse`. Returns `None` if it is absent, or if `parse` fails, which adds an error with
+    /// `refusal`.
+    pub fn parse_with<T>(
+        &mut self,
+        name: &'static str,
+        parse: impl FnOnce(&str) -> Option<T>,
+        refusal: &str,
+    ) -> Option<T> {
         let (name, text) = self.take(&[name])?;
         let parsed = parse(&text);
         if parsed.is_none() {
@@ -69,7 +75,7 @@ impl Query {
         parsed
     }
 
-    /// Returns one of two choices; the first is the default.
+    /// Reads one of two choices; the first is the default.
     pub fn one_of<T: Copy>(&mut self, name: &'static str, choices: [(&str, T); 2]) -> T {
         let Some((_, text)) = self.take(&[name]) else { return choices[0].1 };
         let chosen = choices.iter().find(|(word, _)| *word == text);
@@ -79,7 +85,7 @@ impl Query {
         chosen.unwrap_or(&choices[0]).1
     }
 
-    /// Returns `page` and `page_size`.
+    /// Reads `page` and `page_size`.
     pub fn page(&mut self) -> PageRequest {
         PageRequest {
             page: self.number(&["page"], 1..=PAGE_MAX, 1),
@@ -87,10 +93,10 @@ impl Query {
         }
     }
 
-    /// Ends the parsing.
+    /// Ends the reading; parameters that are left are unknown.
     ///
     /// # Errors
-    /// Every parameter that is unknown, repeated or out of bounds.
+    /// [`sakshi_service::ServiceError::Invalid`] with every unknown, repeated or malformed parameter.
     pub fn finish(mut self) -> Result<(), ApiError> {
         for (name, _) in std::mem::take(&mut self.pairs) {
             self.invalid.add(
@@ -106,29 +112,29 @@ impl Query {
 
     fn take(&mut self, spellings: &[&'static str]) -> Option<(&'static str, String)> {
         self.known.extend(spellings.first());
-        let mut taken = None;
+        let mut value = None;
         let spelling = |name: &str| spellings.iter().copied().find(|spelling| *spelling == name);
         for (name, text) in self.pairs.extract_if(.., |(name, _)| spelling(name).is_some()) {
             match spelling(&name) {
-                Some(spelling) if taken.is_none() => taken = Some((spelling, text)),
+                Some(spelling) if value.is_none() => value = Some((spelling, text)),
                 _ => self.invalid.add(name, "must be given once"),
             }
         }
-        taken
+        value
     }
 }
 
-/// Parses a query that has only a page.
+/// Parses a query that has no parameters but those of a page.
 ///
 /// # Errors
 /// As [`Query::finish`].
-pub fn page_of(text: &str) -> Result<PageRequest, ApiError> {
-    let mut query = Query::of(text);
+pub fn parse_page(text: &str) -> Result<PageRequest, ApiError> {
+    let mut query = Query::parse(text);
     let page = query.page();
     query.finish().map(|()| page)
 }
 
-/// Returns path and query of the page after `page` of a list of `total` rows; `None` after the last row.
+/// Returns path and query of the next page of a list of `total` rows; `None` if there is no next page.
 #[must_use]
 pub fn next_page(path: &str, PageRequest { page, page_size }: PageRequest, total: u64) -> Option<String> {
     let is_last = page >= PAGE_MAX || u64::from(page) * u64::from(page_size) >= total;
@@ -143,9 +149,9 @@ mod tests {
 
     #[test]
     fn a_page_has_defaults_and_both_spellings() {
-        assert_eq!(page_of("").unwrap(), PageRequest { page: 1, page_size: 20 });
-        assert_eq!(page_of("page=2147483647").unwrap().page, PAGE_MAX);
-        assert_eq!(page_of("page=3&pageSize=100").unwrap(), PageRequest { page: 3, page_size: 100 });
+        assert_eq!(parse_page("").unwrap(), PageRequest { page: 1, page_size: 20 });
+        assert_eq!(parse_page("page=2147483647").unwrap().page, PAGE_MAX);
+        assert_eq!(parse_page("page=3&pageSize=100").unwrap(), PageRequest { page: 3, page_size: 100 });
     }
 
     #[test]
@@ -159,16 +165,16 @@ mod tests {
     }
 
     #[test]
-    fn bad_parameters_are_refused_all_at_once() {
+    fn all_bad_parameters_are_reported_together() {
         let ApiError::Service(ServiceError::Invalid(invalid)) =
-            page_of("page=0&page_size=5&pageSize=5&colour=red").unwrap_err()
+            parse_page("page=0&page_size=5&pageSize=5&colour=red").unwrap_err()
         else {
             panic!()
         };
         let fields: Vec<&str> = invalid.fields().iter().map(|field| field.field.as_str()).collect();
         assert_eq!(fields, ["page", "pageSize", "colour"]);
         for text in ["page=-1", "page=x", "page=", "page_size=101", "page=2147483648", "page=99999999999"] {
-            assert!(page_of(text).is_err(), "{text}");
+            assert!(parse_page(text).is_err(), "{text}");
         }
     }
 }

@@ -21,8 +21,8 @@ use sakshi_service::budget::Owner;
 use super::error::ApiError;
 use super::event_stream::StreamSlots;
 
-/// Number of keys at which unused ones are first dropped.
-const KEYS_KEPT: usize = 10_000;
+/// Number of keys above which unused keys are first dropped.
+const SWEEP_ABOVE_MIN: usize = 10_000;
 
 /// A limit per key, shared by all workers of the process.
 #[derive(Clone)]
@@ -38,56 +38,50 @@ struct Limiter<K: Hash + Eq + Clone + Send + Sync + 'static> {
     burst: NonZeroU32,
     /// Time in which a full burst is replenished.
     window: Duration,
-    /// Number of keys above which a sweep drops unused ones. It is twice the number after the last sweep, because a
+    /// Number of keys above which a sweep drops the unused keys. It is twice the number after the last sweep, because a
     /// sweep visits every key.
-    forget_above: AtomicUsize,
+    sweep_above: AtomicUsize,
 }
 
 impl<K: Hash + Eq + Clone + Send + Sync + 'static> Limiter<K> {
-    fn forget_unused(&self) {
-        if self.limiter.len() > self.forget_above.load(Ordering::Relaxed) {
+    fn drop_unused(&self) {
+        if self.limiter.len() > self.sweep_above.load(Ordering::Relaxed) {
             self.limiter.retain_recent();
-            self.forget_above.store(self.limiter.len().saturating_mul(2).max(KEYS_KEPT), Ordering::Relaxed);
+            self.sweep_above.store(self.limiter.len().saturating_mul(2).max(SWEEP_ABOVE_MIN), Ordering::Relaxed);
         }
     }
 }
 
-/// A limit and the caller's remaining requests: the content of `RateLimit-Policy` and `RateLimit`
+/// A limit and the caller's remaining requests, as in the headers `RateLimit-Policy` and `RateLimit`
 /// (draft-ietf-httpapi-ratelimit-headers).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct LimitState {
     /// Name of the limit.
     pub name: &'static str,
     /// Requests allowed in the window.
     pub quota: u32,
     /// Length of the window.
     pub window: Duration,
-    /// Requests left.
+    /// Remaining requests.
     pub remaining: u32,
-    /// Time until all are left again.
+    /// Time until the whole quota is available again.
     pub reset: Duration,
 }
 
-/// The state of each limit that the request counted for.
+/// The state of each limit that counted the request.
 #[derive(Default)]
-struct Standings(Vec<Standing>);
+struct LimitStates(Vec<LimitState>);
 
 /// Returns the state of the request's limits as response headers.
 pub(crate) fn headers(request: &HttpRequest) -> Vec<(HeaderName, HeaderValue)> {
     let extensions = request.extensions();
-    let Some(Standings(standings)) = extensions.get::<Standings>() else { return Vec::new() };
+    let Some(LimitStates(states)) = extensions.get::<LimitStates>() else { return Vec::new() };
     let whole = |time: Duration| time.as_secs() + u64::from(time.subsec_nanos() > 0);
-    let list = |item: fn(&Standing, u64) -> String, time: fn(&Standing) -> Duration| {
-        standings.iter().map(|standing| item(standing, whole(time(standing)))).collect::<Vec<_>>().join(", ")
+    let list = |item: fn(&LimitState, u64) -> String, time: fn(&LimitState) -> Duration| {
+        states.iter().map(|state| item(state, whole(time(state)))).collect::<Vec<_>>().join(", ")
     };
-    let policy = list(
-        |standing, window| format!("\"{}\";q={};w={window}", standing.name, standing.quota),
-        |standing| standing.window,
-    );
-    let left = list(
-        |standing, reset| format!("\"{}\";r={};t={reset}", standing.name, standing.remaining),
-        |standing| standing.reset,
-    );
+    let policy = list(|state, window| format!("\"{}\";q={};w={window}", state.name, state.quota), |state| state.window);
+    let left = list(|state, reset| format!("\"{}\";r={};t={reset}", state.name, state.remaining), |state| state.reset);
     let lines = [("ratelimit-policy", policy), ("ratelimit", left)].into_iter();
     lines.filter_map(|(name, text)| Some((HeaderName::from_static(name), HeaderValue::from_str(&text).ok()?))).collect()
 }
@@ -96,35 +90,35 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> RateLimit<K> {
     /// Allows `per_second` requests, with bursts of the same size; 0 for no limit.
     #[must_use]
     pub fn per_second(name: &'static str, per_second: u32) -> Self {
-        Self::of(name, per_second, Duration::from_secs(1), Quota::per_second)
+        Self::with_quota(name, per_second, Duration::from_secs(1), Quota::per_second)
     }
 
     /// Allows `per_minute` requests, with bursts of the same size; 0 for no limit.
     #[must_use]
     pub fn per_minute(name: &'static str, per_minute: u32) -> Self {
-        Self::of(name, per_minute, Duration::from_secs(60), Quota::per_minute)
+        Self::with_quota(name, per_minute, Duration::from_secs(60), Quota::per_minute)
     }
 
     /// Allows `per_hour` requests, with bursts of the same size; 0 for no limit.
     #[must_use]
     pub fn per_hour(name: &'static str, per_hour: u32) -> Self {
-        Self::of(name, per_hour, Duration::from_secs(3_600), Quota::per_hour)
+        Self::with_quota(name, per_hour, Duration::from_secs(3_600), Quota::per_hour)
     }
 
-    fn of(name: &'static str, rate: u32, window: Duration, quota: fn(NonZeroU32) -> Quota) -> Self {
+    fn with_quota(name: &'static str, rate: u32, window: Duration, quota: fn(NonZeroU32) -> Quota) -> Self {
         let limiter = NonZeroU32::new(rate).map(|burst| {
             let limiter = RateLimiter::keyed(quota(burst)).with_middleware();
-            Arc::new(Limiter { limiter, burst, window, forget_above: AtomicUsize::new(KEYS_KEPT) })
+            Arc::new(Limiter { limiter, burst, window, sweep_above: AtomicUsize::new(SWEEP_ABOVE_MIN) })
         });
         Self { name, limiter }
     }
 
-    /// Returns the unused limit; `None` when there is no limit.
+    /// Returns the limit with its whole quota; `None` if requests are unlimited.
     #[must_use]
-    pub fn policy(&self) -> Option<Standing> {
+    pub fn policy(&self) -> Option<LimitState> {
         let limiter = self.limiter.as_ref()?;
         let quota = limiter.burst.get();
-        Some(Standing { name: self.name, quota, window: limiter.window, remaining: quota, reset: Duration::ZERO })
+        Some(LimitState { name: self.name, quota, window: limiter.window, remaining: quota, reset: Duration::ZERO })
     }
 
     /// Counts a request, and records the remaining quota for its response.
@@ -132,25 +126,25 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> RateLimit<K> {
     /// # Errors
     /// [`ApiError::RateLimited`].
     pub fn count(&self, request: &HttpRequest, key: &K) -> Result<(), ApiError> {
-        let taken = self.take_cost(key, NonZeroU32::MIN);
-        let standing = match &taken {
-            Ok(standing) => *standing,
+        let result = self.take_cost(key, NonZeroU32::MIN);
+        let state = match &result {
+            Ok(state) => *state,
             Err(ApiError::RateLimited { retry_after, .. }) => {
-                self.policy().map(|policy| Standing { remaining: 0, reset: *retry_after, ..policy })
+                self.policy().map(|policy| LimitState { remaining: 0, reset: *retry_after, ..policy })
             }
             Err(_) => None,
         };
-        if let Some(standing) = standing {
+        if let Some(state) = state {
             let mut extensions = request.extensions_mut();
-            match extensions.get_mut::<Standings>() {
-                Some(Standings(standings)) => standings.push(standing),
-                None => drop(extensions.insert(Standings(vec![standing]))),
+            match extensions.get_mut::<LimitStates>() {
+                Some(LimitStates(states)) => states.push(state),
+                None => drop(extensions.insert(LimitStates(vec![state]))),
             }
         }
-        taken.map(drop)
+        result.map(drop)
     }
 
-    /// Counts one.
+    /// Counts one request.
     ///
     /// # Errors
     /// [`ApiError::RateLimited`].
@@ -158,24 +152,24 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> RateLimit<K> {
         self.take_cost(key, NonZeroU32::MIN).map(drop)
     }
 
-    /// Counts the cost of a request beyond the one already counted, at most a whole burst.
+    /// Counts the extra cost of a request that [`Self::take`] has counted as 1. The whole cost is at most a burst.
     ///
     /// # Errors
     /// [`ApiError::RateLimited`].
     pub fn take_extra(&self, key: &K, cost: NonZeroU32) -> Result<(), ApiError> {
         // A request that costs more than a burst would otherwise never pass.
-        let beyond_one = self.limiter.as_ref().and_then(|limiter| NonZeroU32::new(limiter.burst.get() - 1));
-        beyond_one.map_or(Ok(()), |most| self.take_cost(key, cost.min(most)).map(drop))
+        let extra_max = self.limiter.as_ref().and_then(|limiter| NonZeroU32::new(limiter.burst.get() - 1));
+        extra_max.map_or(Ok(()), |extra_max| self.take_cost(key, cost.min(extra_max)).map(drop))
     }
 
-    fn take_cost(&self, key: &K, cost: NonZeroU32) -> Result<Option<Standing>, ApiError> {
+    fn take_cost(&self, key: &K, cost: NonZeroU32) -> Result<Option<LimitState>, ApiError> {
         let Some(limiter) = &self.limiter else { return Ok(None) };
-        limiter.forget_unused();
+        limiter.drop_unused();
         match limiter.limiter.check_key_n(key, cost) {
             Ok(Ok(state)) => {
                 let (quota, remaining) = (limiter.burst.get(), state.remaining_burst_capacity());
                 let reset = limiter.window.mul_f64(f64::from(quota.saturating_sub(remaining)) / f64::from(quota));
-                Ok(Some(Standing { name: self.name, quota, window: limiter.window, remaining, reset }))
+                Ok(Some(LimitState { name: self.name, quota, window: limiter.window, remaining, reset }))
             }
             Ok(Err(wait)) => {
                 let retry_after = wait.wait_time_from(DefaultClock::default().now()).max(Duration::from_millis(1));
@@ -187,14 +181,14 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> RateLimit<K> {
     }
 }
 
-/// The limits of clients with their own, shared by all workers of the process. A changed limit starts full.
+/// The limits that single clients have, shared by all workers of the process. A changed limit starts with a full quota.
 #[derive(Clone, Default)]
 pub struct ClientRates(Arc<Mutex<RatesByClient>>);
 
 type RatesByClient = HashMap<ClientId, (NonZeroU32, RateLimit<()>)>;
 
 impl ClientRates {
-    /// Counts a request of this client, if it has a limit.
+    /// Counts a request of a client, if the client has a limit.
     ///
     /// # Errors
     /// [`ApiError::RateLimited`].
@@ -206,10 +200,10 @@ impl ClientRates {
     ) -> Result<(), ApiError> {
         let Some(per_second) = per_second else { return Ok(()) };
         let mut rates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let begin = || (per_second, RateLimit::per_second("client", per_second.get()));
-        let known = rates.entry(client.clone()).or_insert_with(begin);
+        let new_limit = || (per_second, RateLimit::per_second("client", per_second.get()));
+        let known = rates.entry(client.clone()).or_insert_with(new_limit);
         if known.0 != per_second {
-            *known = begin();
+            *known = new_limit();
         }
         let rate = known.1.clone();
         drop(rates);
@@ -251,7 +245,7 @@ pub struct RateLimits {
     pub pages: RateLimit<IpAddr>,
     /// Verifications that guests start, one credit each, by event and address.
     pub event_starts: RateLimit<(EventId, IpAddr)>,
-    /// The same by event alone.
+    /// Verifications that guests start, by event only.
     pub starts_of_events: RateLimit<EventId>,
     /// Refused requests that are recorded for developers, by app.
     pub refusals: RateLimit<AppId>,
@@ -259,11 +253,11 @@ pub struct RateLimits {
     pub sign_ins: RateLimit<IpAddr>,
     /// Attempts to sign in to a portal account from unknown browsers, by the digest of its e-mail address.
     pub sign_ins_of_accounts: RateLimit<[u8; 32]>,
-    /// The same from a browser that has signed in to the account before.
+    /// Attempts to sign in to a portal account from a browser that has signed in before, by a digest of both.
     pub sign_ins_of_browsers: RateLimit<[u8; 32]>,
     /// Attempts at the PIN of a door, by the path of the door and address.
     pub pins: RateLimit<(String, IpAddr)>,
-    /// The same by door alone.
+    /// Attempts at the PIN of a door, by the path of the door only.
     pub pins_of_doors: RateLimit<String>,
     /// Slots of event streams.
     pub streams: StreamSlots,
@@ -274,7 +268,8 @@ pub struct RateLimits {
 /// Peers whose `X-Forwarded-For` is trusted.
 pub type TrustedProxies = Arc<[IpNet]>;
 
-/// Returns the owner of an unauthenticated request: its address. A listener without rate limits uses the peer's.
+/// Returns the owner of an unauthenticated request, which is its address. A listener without rate limits uses the
+/// address of the peer.
 pub(crate) fn sender(request: &HttpRequest) -> Owner {
     let rates = request.app_data::<Data<RateLimits>>();
     Owner::Address(rates.map_or_else(|| peer(request), |rates| rates.client_address(request)))
@@ -305,9 +300,9 @@ impl RateLimits {
         }
     }
 
-    /// Returns the limits that clients meet, each with its key. Disabled ones are left out.
+    /// Returns the enabled limits that clients can reach, each with a name for what it counts by.
     #[must_use]
-    pub fn policies(&self) -> Vec<(Standing, &'static str)> {
+    pub fn policies(&self) -> Vec<(LimitState, &'static str)> {
         let all = [
             (self.init.policy(), "application"),
             (self.polls.policy(), "application"),
@@ -319,21 +314,21 @@ impl RateLimits {
         all.into_iter().filter_map(|(policy, by)| Some((policy?, by))).collect()
     }
 
-    /// Returns the address of the client behind a request: the peer's, or the last untrusted one of `X-Forwarded-For`.
-    /// For IPv6 it is the /64 network, which belongs to one subscriber.
+    /// Returns the subscriber behind a request, as [`subscriber`] of [`Self::host`].
     #[must_use]
     pub fn client_address(&self, request: &HttpRequest) -> IpAddr {
         subscriber(self.host(request))
     }
 
-    /// Returns the address behind a request.
+    /// Returns the address of the client behind a request: the peer's, or the last untrusted address of
+    /// `X-Forwarded-For`.
     #[must_use]
     pub fn host(&self, request: &HttpRequest) -> IpAddr {
         host(request, &self.trusted_proxies)
     }
 }
 
-/// Returns the address behind a request: the peer's, or the last untrusted one of `X-Forwarded-For`.
+/// Returns the address behind a request: the peer's, or the last untrusted address of `X-Forwarded-For`.
 #[must_use]
 pub fn host(request: &HttpRequest, trusted_proxies: &[IpNet]) -> IpAddr {
     let peer = peer(request);
@@ -364,7 +359,7 @@ mod tests {
         RateLimits { trusted_proxies: ["10.0.0.0/8".parse().unwrap()].into(), ..RateLimits::unlimited() }
     }
 
-    fn seen(peer: &str, forwarded: &str) -> String {
+    fn client_address_of(peer: &str, forwarded: &str) -> String {
         let request = TestRequest::default()
             .peer_addr(format!("{peer}:1").parse().unwrap())
             .insert_header(("x-forwarded-for", forwarded));
@@ -372,10 +367,10 @@ mod tests {
     }
 
     #[test]
-    fn a_client_has_its_own_limit_and_a_change_of_it_counts_at_once() {
+    fn each_client_has_its_own_limit_and_a_new_limit_applies_at_once() {
         let (rates, client) = (ClientRates::default(), ClientId::generate());
         let request = TestRequest::default().to_http_request();
-        let take = |most| rates.count(&request, &client, NonZeroU32::new(most)).is_ok();
+        let take = |limit| rates.count(&request, &client, NonZeroU32::new(limit)).is_ok();
         assert!((0..100).all(|_| take(0)), "without a limit");
         assert!(take(2) && take(2) && !take(2));
         assert!(rates.count(&request, &ClientId::generate(), NonZeroU32::new(2)).is_ok(), "another client");
@@ -384,24 +379,24 @@ mod tests {
 
     #[test]
     fn forwarded_for_of_an_untrusted_peer_is_ignored() {
-        assert_eq!(seen("203.0.113.9", "1.2.3.4"), "203.0.113.9");
+        assert_eq!(client_address_of("203.0.113.9", "1.2.3.4"), "203.0.113.9");
     }
 
     #[test]
-    fn behind_trusted_proxies_the_last_untrusted_hop_counts() {
-        assert_eq!(seen("10.0.0.1", "6.6.6.6, 198.51.100.7, 10.2.3.4"), "198.51.100.7");
-        assert_eq!(seen("10.0.0.1", "garbage"), "10.0.0.1");
+    fn the_last_untrusted_hop_counts_behind_trusted_proxies() {
+        assert_eq!(client_address_of("10.0.0.1", "6.6.6.6, 198.51.100.7, 10.2.3.4"), "198.51.100.7");
+        assert_eq!(client_address_of("10.0.0.1", "garbage"), "10.0.0.1");
     }
 
     #[test]
     fn an_ipv6_subscriber_is_one_network_and_a_mapped_ipv4_address_is_itself() {
-        assert_eq!(seen("[2001:db8:1:2:3:4:5:6]", ""), "2001:db8:1:2::");
-        assert_eq!(seen("[::ffff:203.0.113.9]", ""), "203.0.113.9");
-        assert_eq!(seen("10.0.0.1", "::ffff:198.51.100.7"), "198.51.100.7");
+        assert_eq!(client_address_of("[2001:db8:1:2:3:4:5:6]", ""), "2001:db8:1:2::");
+        assert_eq!(client_address_of("[::ffff:203.0.113.9]", ""), "203.0.113.9");
+        assert_eq!(client_address_of("10.0.0.1", "::ffff:198.51.100.7"), "198.51.100.7");
     }
 
     #[test]
-    fn what_costs_more_takes_more_and_never_more_than_there_can_be() {
+    fn a_costly_request_takes_more_but_never_more_than_a_burst() {
         let (rate, app) = (RateLimit::per_minute("test", 5), AppId::generate());
         let cost = |cost| NonZeroU32::new(cost).unwrap();
         assert!(
@@ -410,14 +405,14 @@ mod tests {
                 && rate.take_extra(&app, cost(2)).is_ok()
         );
         assert!(rate.take(&app).is_err());
-        for (most, other) in [(1, AppId::generate()), (5, AppId::generate())] {
-            let rate = RateLimit::per_minute("test", most);
-            assert!(rate.take(&other).is_ok() && rate.take_extra(&other, cost(9)).is_ok(), "{most}");
+        for (burst, other) in [(1, AppId::generate()), (5, AppId::generate())] {
+            let rate = RateLimit::per_minute("test", burst);
+            assert!(rate.take(&other).is_ok() && rate.take_extra(&other, cost(9)).is_ok(), "{burst}");
         }
     }
 
     #[test]
-    fn one_more_than_the_rate_is_refused_and_zero_is_no_limit() {
+    fn a_request_above_the_rate_is_refused_and_a_rate_of_zero_is_unlimited() {
         let rate = RateLimit::per_second("test", 2);
         let app = AppId::generate();
         assert!(rate.take(&app).is_ok() && rate.take(&app).is_ok());
@@ -427,24 +422,24 @@ mod tests {
     }
 
     #[test]
-    fn each_answer_says_what_its_limits_allow_and_what_is_left_of_them() {
+    fn each_response_has_its_limits_and_the_remaining_quotas() {
         let (rate, other, app) =
             (RateLimit::per_second("init", 2), RateLimit::per_minute("orders", 30), AppId::generate());
-        let mut said = Vec::new();
+        let mut responses = Vec::new();
         for _ in 0..3 {
             let request = TestRequest::default().to_http_request();
             let counted = rate.count(&request, &app).and_then(|()| other.count(&request, &app));
             let texts: Vec<String> =
                 headers(&request).iter().map(|(_, text)| text.to_str().unwrap().to_owned()).collect();
-            said.push((counted.is_ok(), texts.try_into().unwrap()));
+            responses.push((counted.is_ok(), texts.try_into().unwrap()));
         }
         let policies = "\"init\";q=2;w=1, \"orders\";q=30;w=60";
         let line = |left: &str, is_taken, policy: &str| (is_taken, [policy.to_owned(), left.to_owned()]);
-        assert_eq!(said[0], line("\"init\";r=1;t=1, \"orders\";r=29;t=2", true, policies));
-        assert_eq!(said[1], line("\"init\";r=0;t=1, \"orders\";r=28;t=4", true, policies));
-        assert_eq!(said[2], line("\"init\";r=0;t=1", false, "\"init\";q=2;w=1"));
+        assert_eq!(responses[0], line("\"init\";r=1;t=1, \"orders\";r=29;t=2", true, policies));
+        assert_eq!(responses[1], line("\"init\";r=0;t=1, \"orders\";r=28;t=4", true, policies));
+        assert_eq!(responses[2], line("\"init\";r=0;t=1", false, "\"init\";q=2;w=1"));
         let request = TestRequest::default().to_http_request();
         assert!(RateLimit::per_second("none", 0).count(&request, &app).is_ok());
-        assert!(headers(&request).is_empty(), "without a limit nothing is said");
+        assert!(headers(&request).is_empty(), "there are no headers without a limit");
     }
 }

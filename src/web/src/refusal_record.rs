@@ -1,8 +1,8 @@
 //! Records refused requests of an app, so that its developers can look up an `errorId`.
 //!
-//! Accepted requests cost nothing. A refused one asks the key gate again for its caller, which is cached by then. The
-//! store is written beside the response. Refusals without an authenticated caller, or while the store is unavailable,
-//! are not recorded.
+//! Accepted requests cost nothing. For a refused request the key gate, which has cached the caller, is asked again. The
+//! store is written in the background. Refusals without an authenticated caller, or while the store is unavailable, are
+//! not recorded.
 
 use actix_web::dev::Payload;
 use actix_web::http::StatusCode;
@@ -18,11 +18,11 @@ use super::error::ApiError;
 use super::rate_limit::RateLimits;
 use super::routing::RouteMetrics;
 
-/// Characters of a method that are stored.
+/// Maximum number of stored characters of a method.
 const METHOD_CHARS_MAX: usize = 16;
 
-/// Records the refusal of a request, unless it has no app or exceeds the limit.
-pub(crate) fn keep(request: &HttpRequest, error: &ApiError, id: &RequestId) {
+/// Records the refusal of a request, unless the request has no app or the limit of its app is reached.
+pub(crate) fn record(request: &HttpRequest, error: &ApiError, id: &RequestId) {
     let status = error.status_code();
     if !request.headers().contains_key("x-api-key")
         || matches!(status, StatusCode::UNAUTHORIZED | StatusCode::SERVICE_UNAVAILABLE)
@@ -50,12 +50,12 @@ pub(crate) fn keep(request: &HttpRequest, error: &ApiError, id: &RequestId) {
         if rates.refusals.take(&app).is_ok()
             && let Err(error) = service.store.keep_refusal(app, refused).await
         {
-            tracing::warn!(error = %error, "a refused request could not be kept");
+            tracing::warn!(error = %error, "a refused request could not be recorded");
         }
     });
 }
 
-/// Returns the names of the fields, without their values.
+/// Returns the names of the invalid fields, without their values.
 fn fields(error: &ApiError) -> Vec<String> {
     let ApiError::Service(ServiceError::Invalid(invalid)) = error else { return Vec::new() };
     let name = |name: &str| name.chars().take(REFUSAL_FIELD_CHARS_MAX).collect();

@@ -1,8 +1,8 @@
-//! The line of a request in the log, and the same in its span.
+//! The log line of a request, and the same fields in its span.
 //!
-//! Probes come several times a second, so their lines are at level DEBUG, even while the node is unready: the node logs
-//! the start and end of that. On a page for residents and guests an address is personal data, so the line has only its
-//! network.
+//! Probes come several times a second, so their lines are at level DEBUG, even while the node is unready. The node logs
+//! when it becomes unready and ready. On a page for residents and guests an address is personal data, so the line has
+//! only its network.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -20,8 +20,9 @@ use super::rate_limit::{TrustedProxies, host};
 use super::routing::Audience;
 use super::subject::Subject;
 
-/// Leading bits of a logged address where the whole address is personal data.
+/// Leading bits of an IPv4 address that are logged where the whole address is personal data.
 const NETWORK_BITS_V4: u8 = 24;
+/// Leading bits of an IPv6 address that are logged where the whole address is personal data.
 const NETWORK_BITS_V6: u8 = 48;
 
 /// An answered request.
@@ -34,12 +35,12 @@ pub(crate) struct AnsweredRequest<'a> {
     pub(crate) error: Option<&'a ApiError>,
 }
 
-/// Returns true if a path is that of a probe: a health check or a scrape.
+/// Returns true if a path belongs to a probe: a health check or a scrape.
 pub(crate) fn is_probe(path: &str) -> bool {
     matches!(path, "/livez" | "/readyz" | "/metrics" | "/api/ping")
 }
 
-/// Returns the name of a method in logs and traces: an unknown one may be as long as a head.
+/// Returns the name of a method in logs and traces. An unknown method, which may be very long, is `other`.
 pub(crate) fn method_name(method: &Method) -> &str {
     match method.as_str() {
         known @ ("GET" | "POST" | "HEAD" | "PATCH" | "PUT" | "DELETE" | "OPTIONS") => known,
@@ -47,15 +48,15 @@ pub(crate) fn method_name(method: &Method) -> &str {
     }
 }
 
-/// Writes the line and completes the span.
+/// Writes the log line and completes the span.
 pub(crate) fn log(answered: &AnsweredRequest<'_>, span: &Span) {
     let AnsweredRequest { request, id, pattern, status, duration, error } = *answered;
     let method = method_name(request.method());
     let duration_ms = duration.as_secs_f64() * 1_000.0;
-    let Subject { app, operator, txn, event } = Subject::of(request);
+    let Subject { app, operator, txn, event } = Subject::from_request(request);
     let (client, app) = (app.as_ref().map(|app| display(&app.client_id)), app.as_ref().map(|app| display(&app.app_id)));
     let (txn, event) = (txn.map(display), event.map(display));
-    let (address, operator) = (ClientAddress::of(request).map(display), operator.as_deref());
+    let (address, operator) = (ClientAddress::from_request(request).map(display), operator.as_deref());
     let (trace_id, code) = (sakshi_trace::trace_id(span), error.map(ApiError::code));
     if !span.is_disabled() {
         sakshi_trace::rename(span, format!("{method} {pattern}"));
@@ -80,8 +81,8 @@ pub(crate) fn log(answered: &AnsweredRequest<'_>, span: &Span) {
                 $($($more)+,)? $message)
         };
     }
-    let is_of_probe = is_probe(pattern) && (status < 400 || matches!(error, Some(ApiError::Unhealthy(_))));
-    if is_of_probe {
+    let is_expected_probe = is_probe(pattern) && (status < 400 || matches!(error, Some(ApiError::Unhealthy(_))));
+    if is_expected_probe {
         line!(debug, "request answered");
     } else if status < 500 {
         line!(info, "request answered");
@@ -91,7 +92,7 @@ pub(crate) fn log(answered: &AnsweredRequest<'_>, span: &Span) {
     }
 }
 
-/// The address of a client as logged.
+/// The logged address of a client.
 struct ClientAddress {
     address: IpAddr,
     /// True if the client is a company's machine or an employee, not a resident or guest.
@@ -99,8 +100,8 @@ struct ClientAddress {
 }
 
 impl ClientAddress {
-    /// Returns `None` for a request without a connection.
-    fn of(request: &HttpRequest) -> Option<Self> {
+    /// Reads the address of a request; `None` without a connection.
+    fn from_request(request: &HttpRequest) -> Option<Self> {
         request.peer_addr()?;
         let trusted = request.app_data::<TrustedProxies>().map_or(&[][..], |trusted| trusted);
         let audience = request.app_data::<Audience>();
@@ -125,32 +126,32 @@ mod tests {
 
     use super::*;
 
-    fn logged(peer: &str, forwarded: &str, audience: Option<Audience>) -> String {
+    fn logged_address(peer: &str, forwarded: &str, audience: Option<Audience>) -> String {
         let trusted: TrustedProxies = ["10.0.0.0/8".parse().unwrap()].into();
         let request = TestRequest::default()
             .peer_addr(peer.parse().unwrap())
             .insert_header(("x-forwarded-for", forwarded))
             .app_data(trusted);
         let request = if let Some(audience) = audience { request.app_data(audience) } else { request };
-        ClientAddress::of(&request.to_http_request()).unwrap().to_string()
+        ClientAddress::from_request(&request.to_http_request()).unwrap().to_string()
     }
 
     #[test]
-    fn of_residents_and_strangers_the_network_is_logged_and_of_callers_the_address() {
+    fn residents_are_logged_by_network_and_callers_by_address() {
         for audience in [Audience::Clients, Audience::Developers, Audience::Operators] {
-            assert_eq!(logged("10.0.0.1:1", "198.51.100.7", Some(audience)), "198.51.100.7");
-            assert_eq!(logged("[2001:db8:1:2:3:4:5:6]:1", "", Some(audience)), "2001:db8:1:2:3:4:5:6");
+            assert_eq!(logged_address("10.0.0.1:1", "198.51.100.7", Some(audience)), "198.51.100.7");
+            assert_eq!(logged_address("[2001:db8:1:2:3:4:5:6]:1", "", Some(audience)), "2001:db8:1:2:3:4:5:6");
         }
         for audience in [Some(Audience::Residents), Some(Audience::Anybody), None] {
-            assert_eq!(logged("10.0.0.1:1", "198.51.100.7", audience), "198.51.100.0/24");
-            assert_eq!(logged("[2001:db8:1:2:3:4:5:6]:1", "", audience), "2001:db8:1::/48");
-            assert_eq!(logged("[::ffff:198.51.100.7]:1", "", audience), "198.51.100.0/24");
+            assert_eq!(logged_address("10.0.0.1:1", "198.51.100.7", audience), "198.51.100.0/24");
+            assert_eq!(logged_address("[2001:db8:1:2:3:4:5:6]:1", "", audience), "2001:db8:1::/48");
+            assert_eq!(logged_address("[::ffff:198.51.100.7]:1", "", audience), "198.51.100.0/24");
         }
-        assert!(ClientAddress::of(&TestRequest::default().to_http_request()).is_none());
+        assert!(ClientAddress::from_request(&TestRequest::default().to_http_request()).is_none());
     }
 
     #[test]
-    fn the_paths_that_machines_ask_again_and_again_are_probes() {
+    fn health_checks_and_scrapes_are_probes() {
         assert!(["/livez", "/readyz", "/metrics", "/api/ping"].into_iter().all(is_probe));
         assert!(!["/", "/admin/v1/tree", "/api/v1/credits", "unmatched"].into_iter().any(is_probe));
     }

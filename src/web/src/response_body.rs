@@ -1,4 +1,4 @@
-//! The response body as the HTTP library reads it: in small pieces, so that little of it waits in the library's buffer.
+//! Response bodies in small pieces, so that little of them waits in the buffer of the HTTP library.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -10,19 +10,19 @@ use sakshi_domain::limits::ANSWER_PIECE_BYTES;
 use crate::listener::ActiveRequest;
 use crate::unread_body::UnreadBody;
 
-/// A body, the rest of its current chunk, and the guards that end with it.
+/// A body, the unsent part of its current chunk, and the guards that are dropped with it.
 pub struct ResponseBody<B> {
     body: B,
-    rest: Bytes,
-    /// The request.
+    unsent: Bytes,
+    /// The request, in flight until the body is dropped.
     _active: Option<ActiveRequest>,
-    /// Request body that has not arrived whole. While it exists, the connection is closed after the response.
+    /// The request body, if its end has not arrived. While it exists, the connection is closed after the response.
     _unread: Option<UnreadBody>,
 }
 
 impl<B> ResponseBody<B> {
     pub(super) const fn new(body: B, active: Option<ActiveRequest>, unread: Option<UnreadBody>) -> Self {
-        Self { body, rest: Bytes::new(), _active: active, _unread: unread }
+        Self { body, unsent: Bytes::new(), _active: active, _unread: unread }
     }
 }
 
@@ -35,13 +35,13 @@ impl<B: MessageBody + Unpin> MessageBody for ResponseBody<B> {
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, B::Error>>> {
         let this = self.get_mut();
-        if this.rest.is_empty() {
+        if this.unsent.is_empty() {
             match Pin::new(&mut this.body).poll_next(context) {
-                Poll::Ready(Some(Ok(bytes))) => this.rest = bytes,
+                Poll::Ready(Some(Ok(bytes))) => this.unsent = bytes,
                 other => return other,
             }
         }
-        Poll::Ready(Some(Ok(this.rest.split_to(this.rest.len().min(ANSWER_PIECE_BYTES)))))
+        Poll::Ready(Some(Ok(this.unsent.split_to(this.unsent.len().min(ANSWER_PIECE_BYTES)))))
     }
 }
 
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[actix_rt::test]
-    async fn a_large_body_goes_out_whole_in_small_pieces() {
+    async fn a_large_body_is_sent_whole_in_small_pieces() {
         let bytes: Vec<u8> = (0..ANSWER_PIECE_BYTES * 2 + 7).map(|at| u8::try_from(at % 251).unwrap()).collect();
         let mut body = ResponseBody::new(Bytes::from(bytes.clone()), None, None);
         assert_eq!(body.size(), BodySize::Sized(bytes.len() as u64));

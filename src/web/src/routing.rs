@@ -1,5 +1,5 @@
-//! Route tables: pattern, method and handler of each route. They add three things to the framework's: `Allow` on a 405,
-//! `HEAD` wherever there is `GET`, metrics by pattern.
+//! Route tables: pattern, method and handler of each route. They add three things to the routes of the framework:
+//! `Allow` on a 405, `HEAD` wherever there is `GET`, and metrics by pattern.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use sakshi_service::ServiceError;
 
 use super::error::ApiError;
 
-/// Metrics of one route. Handles are resolved once per worker, not per request.
+/// Metrics of a route. Their handles are resolved once per worker, not per request.
 #[derive(Clone)]
 pub struct RouteMetrics(Rc<Inner>);
 
@@ -23,7 +23,7 @@ struct Inner {
     other: MethodMetrics,
 }
 
-/// Metrics of one method. They are registered at its first request, so that unused routes are not reported. All status
+/// Metrics of a method. They are registered at its first request, so that unused routes are not reported. All status
 /// classes are registered together, so that the first failure is an increase.
 #[derive(Default)]
 struct MethodMetrics(OnceCell<([Counter; 5], Histogram)>);
@@ -34,7 +34,7 @@ impl RouteMetrics {
         Self(Rc::new(Inner { pattern, methods, other: MethodMetrics::default() }))
     }
 
-    /// Returns the metrics of requests that match no route, as data of the app.
+    /// Builds the metrics of requests that match no route, for the data of the app.
     #[must_use]
     pub fn unmatched() -> Self {
         Self::new("unmatched", &[])
@@ -79,7 +79,7 @@ pub enum Audience {
     Residents,
     /// Browsers of client developers; not part of the API document.
     Developers,
-    /// Operators, connectors and probes, on listeners of their own.
+    /// Operators, connectors and probes, on separate listeners.
     Operators,
 }
 
@@ -102,7 +102,7 @@ pub const fn row(method: &'static str, path: &'static str, audience: Audience, r
     Row { method, path, audience, route }
 }
 
-/// Registers the routes of a table. Rows of one path must stand next to each other and have one audience.
+/// Registers the routes of a table. Rows with the same path must be adjacent and have the same audience.
 pub fn configure(config: &mut ServiceConfig, table: &[Row]) {
     for rows in table.chunk_by(|one, next| one.path == next.path) {
         let routes = rows
@@ -113,7 +113,7 @@ pub fn configure(config: &mut ServiceConfig, table: &[Row]) {
     }
 }
 
-/// Builds a path with its methods. `GET` answers `HEAD` too.
+/// Builds the resource of a path. `GET` also serves `HEAD`.
 #[must_use]
 pub fn resource(pattern: &'static str, routes: Vec<(Method, Route)>) -> Resource {
     let mut methods: Vec<Method> = routes.iter().map(|(method, _)| method.clone()).collect();

@@ -1,7 +1,7 @@
 //! The id of a session, 256 random bits in an HttpOnly cookie, and the CSRF token of its forms.
 //!
-//! The store has only a digest of the id, and the token does not reveal the id. The portal and the console each have a
-//! cookie, which browsers send below one path only.
+//! The store has only a digest of the id, and the token does not reveal the id. The portal and the console each have
+//! their own cookie, which browsers send below one path only.
 
 use std::time::Duration;
 
@@ -15,13 +15,14 @@ use sakshi_service::api_key::sha256;
 use sakshi_store::SessionDigest;
 use subtle::ConstantTimeEq as _;
 
+/// Length of an id.
 const BYTES: usize = 32;
 
-/// Time after which an unused session ends.
+/// Time without a request after which a session ends.
 pub const IDLE: Duration = Duration::from_secs(30 * 60);
-/// Longest lifetime of a session.
+/// Maximum lifetime of a session.
 pub const LIFETIME: Duration = CONSOLE_SESSION_MAX;
-/// Least time between two extensions of a session, so that not every page writes to the store.
+/// Minimum time between two extensions of a session, so that not every page writes to the store.
 pub const PROLONG_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The cookie of a site with sessions.
@@ -29,11 +30,11 @@ pub const PROLONG_INTERVAL: Duration = Duration::from_secs(60);
 pub struct SessionCookie {
     /// Name of the cookie.
     pub name: &'static str,
-    /// Path below which browsers send it.
+    /// Path below which browsers send the cookie.
     pub path: &'static str,
-    /// Word that separates digests and tokens of this site from those of others.
+    /// Word that makes digests and tokens of this site differ from those of other sites.
     pub site: &'static str,
-    /// Links with which browsers send it.
+    /// Links with which browsers send the cookie.
     pub same_site: SameSite,
 }
 
@@ -53,7 +54,7 @@ pub struct SessionId {
 }
 
 impl SessionCookie {
-    /// Generates a fresh id; `None` when the system has no randomness.
+    /// Generates an id; `None` if the system has no randomness.
     #[must_use]
     pub fn mint(&'static self) -> Option<SessionId> {
         let mut bytes = [0; BYTES];
@@ -61,10 +62,10 @@ impl SessionCookie {
         Some(SessionId { cookie: self, bytes })
     }
 
-    /// Returns the id that a browser sends. Of two, another site under our domain may have planted one, so both are
-    /// refused.
+    /// Returns the session id of a request. Two cookies are both refused: another site under our domain may have set
+    /// one.
     #[must_use]
-    pub fn of(&'static self, request: &HttpRequest) -> Option<SessionId> {
+    pub fn session_id(&'static self, request: &HttpRequest) -> Option<SessionId> {
         let mut bytes = [0; BYTES];
         let length = URL_SAFE_NO_PAD.decode_slice(self.value(request)?, &mut bytes).ok()?;
         (length == BYTES).then_some(SessionId { cookie: self, bytes })
@@ -74,14 +75,14 @@ impl SessionCookie {
     fn value<'a>(&self, request: &'a HttpRequest) -> Option<&'a str> {
         let values = request.headers().get_all(COOKIE).filter_map(|value| value.to_str().ok());
         let pairs = values.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
-        let mut sent = pairs.filter(|(name, _)| *name == self.name);
-        let (_, value) = sent.next()?;
-        sent.next().is_none().then_some(value)
+        let mut values = pairs.filter(|(name, _)| *name == self.name);
+        let (_, value) = values.next()?;
+        values.next().is_none().then_some(value)
     }
 
     /// Returns the value of `Set-Cookie` that deletes the cookie.
     #[must_use]
-    pub fn none(&self, secure: bool) -> String {
+    pub fn removal(&self, secure: bool) -> String {
         format!("{}=; Max-Age=0; {}", self.name, self.attributes(secure))
     }
 
@@ -91,7 +92,7 @@ impl SessionCookie {
 }
 
 impl SessionId {
-    /// Returns the digest that the store keeps.
+    /// Returns the digest for the store.
     #[must_use]
     pub fn digest(&self) -> SessionDigest {
         SessionDigest(self.hash("session"))
@@ -100,17 +101,17 @@ impl SessionId {
     /// Returns the CSRF token that each form of this session carries.
     #[must_use]
     pub fn csrf_token(&self) -> CsrfToken {
-        CsrfToken(self.derived("form"))
+        CsrfToken(self.derive_secret("form"))
     }
 
-    /// Derives a secret of this session for one purpose, which neither the token nor another secret reveals.
+    /// Derives a secret of this session for a purpose. Neither the token nor another derived secret reveals it.
     #[must_use]
-    pub fn derived(&self, purpose: &str) -> String {
+    pub fn derive_secret(&self, purpose: &str) -> String {
         URL_SAFE_NO_PAD.encode(self.hash(purpose))
     }
 
-    fn hash(&self, of: &str) -> [u8; 32] {
-        sha256(&[b"sakshi ", self.cookie.site.as_bytes(), b" ", of.as_bytes(), &self.bytes])
+    fn hash(&self, purpose: &str) -> [u8; 32] {
+        sha256(&[b"sakshi ", self.cookie.site.as_bytes(), b" ", purpose.as_bytes(), &self.bytes])
     }
 
     /// Returns the value of `Set-Cookie` (RFC 6265 §4.1). The cookie ends with the browser's session.
@@ -126,7 +127,7 @@ pub fn sha256_base64url(text: &str) -> String {
     URL_SAFE_NO_PAD.encode(sha256(&[text.as_bytes()]))
 }
 
-/// The CSRF token of a session's forms, which only pages of this session know.
+/// The CSRF token of a session's forms. Only pages of the session know it.
 #[derive(Clone)]
 pub struct CsrfToken(String);
 
@@ -137,9 +138,9 @@ impl CsrfToken {
         &self.0
     }
 
-    /// Returns true if a form carries the token; takes constant time.
+    /// Returns true if the token of a form is equal, in constant time.
     #[must_use]
-    pub fn is(&self, sent: &str) -> bool {
+    pub fn matches(&self, sent: &str) -> bool {
         self.0.as_bytes().ct_eq(sent.as_bytes()).into()
     }
 }
@@ -150,33 +151,33 @@ mod tests {
 
     use super::*;
 
-    static COOKIE_OF_TESTS: SessionCookie =
+    static PORTAL: SessionCookie =
         SessionCookie { name: "sakshi_portal", path: "/portal", site: "portal", same_site: SameSite::Strict };
-    static OTHER: SessionCookie = SessionCookie { site: "console", ..COOKIE_OF_TESTS };
+    static CONSOLE: SessionCookie = SessionCookie { site: "console", ..PORTAL };
 
-    fn sent(cookies: &[&str]) -> Option<SessionId> {
+    fn session_id(cookies: &[&str]) -> Option<SessionId> {
         let request =
             cookies.iter().fold(TestRequest::get(), |request, cookie| request.append_header(("cookie", *cookie)));
-        COOKIE_OF_TESTS.of(&request.to_http_request())
+        PORTAL.session_id(&request.to_http_request())
     }
 
     #[test]
-    fn the_cookie_that_is_set_is_the_one_that_is_read() {
-        let id = COOKIE_OF_TESTS.mint().unwrap();
+    fn the_id_in_the_set_cookie_is_read_from_a_request() {
+        let id = PORTAL.mint().unwrap();
         let set = id.cookie(true);
         let pair = set.split(';').next().unwrap();
-        assert!(sent(&[&format!("theme=dark; {pair}; x=y")]).unwrap().digest() == id.digest());
+        assert!(session_id(&[&format!("theme=dark; {pair}; x=y")]).unwrap().digest() == id.digest());
         for attribute in ["Path=/portal", "HttpOnly", "SameSite=Strict", "Secure"] {
             assert!(set.split("; ").any(|part| part == attribute), "{set}");
         }
         assert!(!id.cookie(false).contains("Secure"));
-        assert!(COOKIE_OF_TESTS.none(true).starts_with("sakshi_portal=; Max-Age=0; "));
+        assert!(PORTAL.removal(true).starts_with("sakshi_portal=; Max-Age=0; "));
     }
 
     #[test]
-    fn what_is_no_id_or_one_of_two_is_not_taken() {
+    fn malformed_and_repeated_ids_are_refused() {
         let pair = |id: SessionId| id.cookie(false).split(';').next().unwrap().to_owned();
-        let (one, other) = (pair(COOKIE_OF_TESTS.mint().unwrap()), pair(COOKIE_OF_TESTS.mint().unwrap()));
+        let (one, other) = (pair(PORTAL.mint().unwrap()), pair(PORTAL.mint().unwrap()));
         for cookies in [
             &[] as &[&str],
             &["sakshi_portal="],
@@ -187,21 +188,25 @@ mod tests {
             &[&format!("{one}; {other}")],
             &[&one.replace("sakshi_portal", "Sakshi_portal")],
         ] {
-            assert!(sent(cookies).is_none(), "{cookies:?}");
+            assert!(session_id(cookies).is_none(), "{cookies:?}");
         }
     }
 
     #[test]
-    fn the_csrf_token_is_of_one_session_and_is_neither_its_id_nor_its_digest() {
-        let (id, other) = (COOKIE_OF_TESTS.mint().unwrap(), COOKIE_OF_TESTS.mint().unwrap());
+    fn a_csrf_token_belongs_to_one_session_and_reveals_neither_id_nor_digest() {
+        let (id, other) = (PORTAL.mint().unwrap(), PORTAL.mint().unwrap());
         let token = id.csrf_token();
-        assert!(token.is(id.csrf_token().as_str()) && !token.is(other.csrf_token().as_str()) && !token.is(""));
+        assert!(
+            token.matches(id.csrf_token().as_str())
+                && !token.matches(other.csrf_token().as_str())
+                && !token.matches("")
+        );
         assert!(!id.cookie(false).contains(token.as_str()));
         assert_ne!(URL_SAFE_NO_PAD.encode(id.digest().0), token.as_str());
-        let elsewhere = SessionId { cookie: &OTHER, ..id };
+        let elsewhere = SessionId { cookie: &CONSOLE, ..id };
         assert!(
-            elsewhere.digest() != id.digest() && !token.is(elsewhere.csrf_token().as_str()),
-            "no site takes those of another"
+            elsewhere.digest() != id.digest() && !token.matches(elsewhere.csrf_token().as_str()),
+            "the sites share neither digests nor tokens"
         );
     }
 }

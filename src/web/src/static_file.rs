@@ -1,5 +1,5 @@
-//! Style sheets and scripts: built into the binary, served without comments and indentation, with a hash of the content
-//! in the URL.
+//! Style sheets and scripts, built into the binary. They are served without comments and indentation, with a hash of
+//! the content in the URL.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ use actix_web::{HttpRequest, HttpResponse, Route};
 
 use crate::compressed::Compressed;
 
-/// The style sheet that pages and portal share.
+/// Style sheet that pages and portal share.
 pub const BASE_STYLE: &str = include_str!("../assets/base.css");
 
 /// Style sheet that portal and console share. [`RECORDS_STYLE`] and [`FIGURES_STYLE`] extend it.
@@ -23,7 +23,7 @@ pub static ICON: LazyLock<StaticFile> = LazyLock::new(|| {
     StaticFile::new("/assets/icon.svg", "image/svg+xml", include_str!("../assets/icon.svg").to_owned())
 });
 
-/// A file to serve, and its path.
+/// A file that the service serves, and its path.
 #[derive(Debug)]
 pub struct StaticFile {
     path: &'static str,
@@ -32,7 +32,7 @@ pub struct StaticFile {
 }
 
 impl StaticFile {
-    /// Builds a style sheet from these sources.
+    /// Builds a style sheet from several sources.
     #[must_use]
     pub fn style(path: &'static str, sources: &[&str]) -> Self {
         Self::new(path, "text/css; charset=utf-8", minify_style(&strip_comments(&sources.concat(), ("/*", "*/"))))
@@ -48,7 +48,7 @@ impl StaticFile {
         Self { path, content_type, text: Compressed::new(text) }
     }
 
-    /// Returns the URL with the hash, under which browsers may cache the file for good.
+    /// Returns the URL with the hash. Browsers may cache the file at this URL for ever.
     #[must_use]
     pub fn url(&self) -> String {
         format!("{}?v={}", self.path, self.text.version())
@@ -59,7 +59,7 @@ impl StaticFile {
         web::to(move |request: HttpRequest| async move { self.answer(&request) })
     }
 
-    /// Responds with the file, or 304 if the browser has it.
+    /// Responds with the file, or with 304 if the browser has cached it.
     fn answer(&self, request: &HttpRequest) -> HttpResponse {
         let is_versioned = request.query_string().strip_prefix("v=") == Some(self.text.version());
         let cache = if is_versioned { "public, max-age=31536000, immutable" } else { "no-cache" };
@@ -67,15 +67,15 @@ impl StaticFile {
     }
 }
 
-/// Removes indentation, empty lines, and comments that begin a line. A line that begins like a comment counts as one,
-/// even inside a string; our files have no such lines.
+/// Removes indentation, empty lines, and comments that begin a line. A line of a string that begins like a comment is
+/// removed, too; our files have no such lines.
 fn strip_comments(source: &str, (begin, end): (&str, &str)) -> String {
-    let mut comment = false;
+    let mut in_comment = false;
     let mut text = String::with_capacity(source.len());
     for line in source.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        comment |= line.starts_with(begin);
-        if comment {
-            comment = !line.ends_with(end);
+        in_comment |= line.starts_with(begin);
+        if in_comment {
+            in_comment = !line.ends_with(end);
         } else {
             text.push_str(line);
             text.push('\n');

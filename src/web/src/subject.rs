@@ -1,8 +1,8 @@
-//! The subject of a request, for its line in the log: the client and app or the operator who called, and the
-//! transaction or event.
+//! The subject of a request, for its log line: the client and app or the operator who called, and the transaction or
+//! event.
 //!
-//! A handler notes what only it knows; an id in the path is read when the line is written. Ids are logged in canonical
-//! form, never as received.
+//! A handler notes the subjects that only the handler knows. An id in the path is read when the line is written. Ids
+//! are logged in canonical form, never as received.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use sakshi_domain::tenancy::App;
 /// The authenticated app.
 struct Caller(Arc<App>);
 
-/// Notes the caller.
+/// Notes the app that called.
 pub(crate) fn note_caller(request: &HttpRequest, app: &Arc<App>) {
     request.extensions_mut().insert(Caller(Arc::clone(app)));
 }
@@ -21,7 +21,7 @@ pub(crate) fn note_caller(request: &HttpRequest, app: &Arc<App>) {
 /// The authenticated operator.
 struct Operator(Arc<str>);
 
-/// Notes the operator by id.
+/// Notes the operator who called.
 pub fn note_operator(request: &HttpRequest, id: &str) {
     request.extensions_mut().insert(Operator(id.into()));
 }
@@ -46,7 +46,8 @@ pub(crate) struct Subject {
 }
 
 impl Subject {
-    pub(crate) fn of(request: &HttpRequest) -> Self {
+    /// Reads the subjects that were noted or are in the path.
+    pub(crate) fn from_request(request: &HttpRequest) -> Self {
         let (extensions, path) = (request.extensions(), request.match_info());
         let in_path = |name| path.get(name);
         Self {

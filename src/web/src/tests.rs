@@ -1,4 +1,4 @@
-//! The middleware from a client's side: ids, errors, and the framework's own errors in our form.
+//! Tests of the middleware: request ids, errors, and the framework's own errors in our form.
 
 use actix_web::body::{MessageBody, to_bytes};
 use actix_web::dev::{Service as _, ServiceResponse};
@@ -38,7 +38,7 @@ async fn framework() -> Result<HttpResponse, actix_web::Error> {
     Err(actix_web::error::ErrorInternalServerError("a secret detail"))
 }
 
-async fn ask(request: TestRequest) -> ServiceResponse<impl MessageBody> {
+async fn send(request: TestRequest) -> ServiceResponse<impl MessageBody> {
     let app = App::new()
         .wrap(from_fn(edge))
         .app_data(RouteMetrics::unmatched())
@@ -55,7 +55,7 @@ async fn ask(request: TestRequest) -> ServiceResponse<impl MessageBody> {
 }
 
 async fn refusal(request: TestRequest) -> (u16, Value, Option<String>) {
-    let response = ask(request.insert_header(("x-request-id", "req-7"))).await;
+    let response = send(request.insert_header(("x-request-id", "req-7"))).await;
     assert_eq!(response.headers().get("x-request-id").unwrap(), "req-7");
     assert_eq!(response.headers().get("content-type").unwrap(), "application/json");
     let status = response.status().as_u16();
@@ -72,41 +72,41 @@ async fn refusal(request: TestRequest) -> (u16, Value, Option<String>) {
 }
 
 #[actix_rt::test]
-async fn a_request_id_is_accepted_and_echoed_or_minted() {
-    let response = ask(TestRequest::get().uri("/echo").insert_header(("X-Request-ID", "my-id-1"))).await;
+async fn a_request_id_is_echoed_or_generated() {
+    let response = send(TestRequest::get().uri("/echo").insert_header(("X-Request-ID", "my-id-1"))).await;
     assert_eq!(response.headers().get("x-request-id").unwrap(), "my-id-1");
     assert_eq!(read_body(response).await, "my-id-1");
-    let minted = ask(TestRequest::get().uri("/echo")).await;
+    let minted = send(TestRequest::get().uri("/echo")).await;
     let header = minted.headers().get("x-request-id").unwrap().clone();
     assert_eq!(read_body(minted).await, header.as_bytes());
 }
 
 #[actix_rt::test]
-async fn an_answer_is_not_stored_by_anybody_unless_it_says_so() {
-    let kept =
-        async |uri: &str| ask(TestRequest::get().uri(uri)).await.headers().get("cache-control").cloned().unwrap();
+async fn a_response_is_not_stored_unless_its_handler_allows_it() {
+    let cache_control =
+        async |uri: &str| send(TestRequest::get().uri(uri)).await.headers().get("cache-control").cloned().unwrap();
     for uri in ["/echo", "/page", "/nowhere", "/broken"] {
-        assert_eq!(kept(uri).await, "no-store", "{uri}");
+        assert_eq!(cache_control(uri).await, "no-store", "{uri}");
     }
-    assert_eq!(kept("/asset").await, "public, max-age=60");
+    assert_eq!(cache_control("/asset").await, "public, max-age=60");
 }
 
 #[actix_rt::test]
-async fn no_answer_is_taken_for_another_kind_than_it_says() {
+async fn every_response_has_nosniff() {
     for uri in ["/echo", "/page", "/asset", "/nowhere", "/broken"] {
-        let response = ask(TestRequest::get().uri(uri)).await;
+        let response = send(TestRequest::get().uri(uri)).await;
         assert_eq!(response.headers().get("x-content-type-options").unwrap(), "nosniff", "{uri}");
     }
 }
 
 #[actix_rt::test]
-async fn a_request_id_that_is_malformed_or_given_twice_is_replaced() {
+async fn a_malformed_or_repeated_request_id_is_replaced() {
     let bad = ["", "a b", &"x".repeat(129)]
         .map(|id| TestRequest::get().uri("/echo").insert_header(("x-request-id", id.to_owned())));
     let twice =
         TestRequest::get().uri("/echo").append_header(("x-request-id", "one")).append_header(("x-request-id", "two"));
     for request in bad.into_iter().chain([twice]) {
-        let response = ask(request).await;
+        let response = send(request).await;
         assert_eq!(response.status(), 200);
         let minted = response.headers().get("x-request-id").unwrap().clone();
         assert_eq!((minted.len(), read_body(response).await.as_ref()), (36, minted.as_bytes()));
@@ -114,7 +114,7 @@ async fn a_request_id_that_is_malformed_or_given_twice_is_replaced() {
 }
 
 #[actix_rt::test]
-async fn every_refusal_has_the_one_body() {
+async fn every_refusal_has_the_same_body() {
     let post = |text: &'static str| TestRequest::post().uri("/take").set_payload(text);
     let json = |text: &'static str| post(text).insert_header(("content-type", "application/json"));
     for (request, status, code) in [
@@ -139,11 +139,11 @@ async fn a_405_lists_the_methods_of_the_path() {
         let (status, body, found) = refusal(request).await;
         assert_eq!((status, body["code"].as_str(), found.as_deref()), (405, Some("method_not_allowed"), Some(allow)));
     }
-    assert_eq!(ask(TestRequest::default().method(Method::HEAD).uri("/echo")).await.status(), 200);
+    assert_eq!(send(TestRequest::default().method(Method::HEAD).uri("/echo")).await.status(), 200);
 }
 
 #[actix_rt::test]
-async fn a_500_hides_its_detail_wherever_it_comes_from() {
+async fn a_500_hides_its_detail() {
     for uri in ["/broken", "/framework"] {
         let (status, body, _) = refusal(TestRequest::get().uri(uri)).await;
         assert_eq!((status, body["code"].as_str()), (500, Some("internal_error")));
@@ -153,14 +153,14 @@ async fn a_500_hides_its_detail_wherever_it_comes_from() {
 
 #[actix_rt::test]
 async fn a_page_keeps_its_own_body() {
-    let response = ask(TestRequest::get().uri("/page")).await;
+    let response = send(TestRequest::get().uri("/page")).await;
     assert_eq!(response.status(), 410);
     assert!(response.headers().contains_key("x-request-id"));
     assert_eq!(read_body(response).await, "<p>too late</p>");
 }
 
 #[actix_rt::test]
-async fn a_panic_is_a_500_under_the_request_s_id() {
+async fn a_panic_becomes_a_500_with_the_id_of_the_request() {
     let panicking = web::get().to(|| async { if true { panic!("a secret detail") } else { "" } });
     let app = init_service(App::new().wrap(from_fn(edge)).route("/", panicking)).await;
     let request = TestRequest::get().uri("/").insert_header(("x-request-id", "req-8")).to_request();

@@ -1,8 +1,8 @@
-//! The rest of a chunked request body that is answered before its end.
+//! The unread part of a chunked request body, after a response that came before the end of the body.
 //!
-//! The HTTP library goes on reading a dropped chunked body, so a client that never ends it keeps the connection. While
-//! the body is alive, the library closes the connection after the response. So an unfinished body is kept alive in the
-//! response.
+//! The HTTP library goes on reading a dropped chunked body, so a client that never ends its body would keep the
+//! connection. While the body is alive, the library closes the connection after the response. So the response holds an
+//! unfinished body.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -18,10 +18,10 @@ use futures_util::{Stream, StreamExt as _};
 
 use crate::listener::ConnectionState;
 
-/// Bytes that are read and dropped so that the connection can be reused.
-const DRAINED_MAX: usize = 64 * 1_024;
+/// Maximum number of bytes that are read and dropped so that the connection can be reused.
+const DRAINED_BYTES_MAX: usize = 64 * 1_024;
 
-/// A chunked body; the handler reads it through this.
+/// A chunked request body, through which the handler reads.
 #[derive(Clone)]
 pub(super) struct UnreadBody(Rc<Chunked>);
 
@@ -32,8 +32,8 @@ struct Chunked {
 }
 
 impl UnreadBody {
-    /// Wraps the body of a request; `None` when its length is declared or there is no body.
-    pub(super) fn of(request: &mut ServiceRequest, connection: Option<Rc<ConnectionState>>) -> Option<Self> {
+    /// Wraps the body of a request; `None` if its length is declared or there is no body.
+    pub(super) fn wrap(request: &mut ServiceRequest, connection: Option<Rc<ConnectionState>>) -> Option<Self> {
         if !request.chunked().unwrap_or(false) {
             return None;
         }
@@ -43,18 +43,18 @@ impl UnreadBody {
         Some(unread)
     }
 
-    /// Reads the bytes that have arrived, without waiting for more. Returns true at the end of the body.
+    /// Reads and drops the bytes that have arrived, without waiting for more. Returns true at the end of the body.
     pub(super) async fn drain(&self) -> bool {
         let mut has_waited = false;
-        let mut left = DRAINED_MAX;
+        let mut bytes_left = DRAINED_BYTES_MAX;
         poll_fn(|context| {
             loop {
                 if self.0.has_ended.get() {
                     return Poll::Ready(true);
                 }
                 match self.poll_chunk(context) {
-                    Poll::Ready(Some(Ok(chunk))) if chunk.len() <= left => {
-                        left -= chunk.len();
+                    Poll::Ready(Some(Ok(chunk))) if chunk.len() <= bytes_left => {
+                        bytes_left -= chunk.len();
                         has_waited = false;
                     }
                     Poll::Ready(Some(Ok(_))) => return Poll::Ready(false),
@@ -77,7 +77,7 @@ impl UnreadBody {
         if matches!(polled, Poll::Ready(None | Some(Err(_)))) {
             self.0.has_ended.set(true);
             if let Some(connection) = &self.0.connection {
-                connection.body_ended();
+                connection.note_body_end();
             }
         }
         polled
@@ -109,8 +109,8 @@ mod tests {
     use crate::edge::edge;
     use crate::routing::unknown_path;
 
-    /// Longer than the library waits for a client before it closes, and shorter than it keeps a connection.
-    const SOON: Duration = Duration::from_secs(4);
+    /// Longer than the library waits for a client before it closes, and shorter than it keeps an idle connection.
+    const CLOSE_TIMEOUT: Duration = Duration::from_secs(4);
 
     async fn take(body: Body) -> HttpResponse {
         HttpResponse::Ok().body(body.bytes)
@@ -139,18 +139,18 @@ mod tests {
         format!("{line} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
     }
 
-    /// Returns the responses of a connection, until the server closes it.
-    async fn until_closed(address: SocketAddr, sent: &str) -> String {
+    /// Sends bytes on a new connection, and returns all responses until the server closes it.
+    async fn responses_until_closed(address: SocketAddr, sent: &str) -> String {
         let mut client = TcpStream::connect(address).await.unwrap();
         client.write_all(sent.as_bytes()).await.unwrap();
         let mut answers = Vec::new();
-        let closed = timeout(SOON, client.read_to_end(&mut answers)).await;
+        let closed = timeout(CLOSE_TIMEOUT, client.read_to_end(&mut answers)).await;
         closed.unwrap_or_else(|_| panic!("open: {sent}")).unwrap();
         String::from_utf8(answers).unwrap()
     }
 
     #[actix_rt::test]
-    async fn a_connection_is_closed_after_an_answer_to_a_request_whose_body_never_ends() {
+    async fn a_connection_is_closed_after_the_response_if_the_body_has_not_ended() {
         let (address, server) = start();
         let large = format!("30\r\n{}\r\n", " ".repeat(48));
         for (line, status, begun) in [
@@ -161,7 +161,7 @@ mod tests {
             ("POST /broken", 500, "5\r\n{\"a\":\r\n"),
             ("GET /ping", 200, "5\r\n{\"a\":\r\n"),
         ] {
-            let answer = until_closed(address, &(head(line) + begun)).await;
+            let answer = responses_until_closed(address, &(head(line) + begun)).await;
             assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{line}: {answer}");
             assert!(answer.to_lowercase().contains("connection: close\r\n"), "{line}: {answer}");
         }
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[actix_rt::test]
-    async fn a_connection_is_kept_after_a_refused_request_whose_body_has_arrived() {
+    async fn a_connection_stays_open_after_a_refused_request_with_a_whole_body() {
         let (address, server) = start();
         let body = "2\r\n{}\r\n0\r\n\r\n";
         let last = "GET /ping HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
@@ -180,7 +180,7 @@ mod tests {
             let read = client.read(&mut answers).await.unwrap();
             answers.truncate(read);
             client.write_all(last.as_bytes()).await.unwrap();
-            timeout(SOON, client.read_to_end(&mut answers)).await.unwrap().unwrap();
+            timeout(CLOSE_TIMEOUT, client.read_to_end(&mut answers)).await.unwrap().unwrap();
             let answers = String::from_utf8(answers).unwrap();
             assert!(
                 answers.starts_with(&format!("HTTP/1.1 {status} ")) && answers.ends_with("pong"),

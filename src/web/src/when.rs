@@ -1,5 +1,5 @@
-//! Times on the pages of portal and console: spans, and moments. The server writes moments in UTC, and the script
-//! replaces them by local time.
+//! Moments and durations on the pages of portal and console. The server writes moments in UTC, and the script replaces
+//! them by local time.
 
 use std::time::Duration;
 
@@ -10,23 +10,23 @@ use sakshi_domain::time::Timestamp;
 
 /// The precision of a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Exactly {
+enum Precision {
     Minute,
     Second,
     /// Time of day only.
     Time,
 }
 
-/// A moment as an element of a page.
+/// A moment as an HTML element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Template)]
 #[template(
-    source = r#"<time datetime="{{ at }}"{% if let Some(style) = self.style() %} data-exactly="{{ style }}"{% endif %}>{#
-        #}{{ self.text() }} UTC</time>"#,
+    source = r#"<time datetime="{{ at }}"{% if let Some(style) = self.style() %} data-exactly="{{ style }}"{% endif %}{#
+        #}>{{ self.text() }} UTC</time>"#,
     ext = "html"
 )]
 pub struct When {
     at: Timestamp,
-    exactly: Exactly,
+    precision: Precision,
 }
 
 impl HtmlSafe for When {}
@@ -35,16 +35,16 @@ impl When {
     /// Shows the moment to the minute.
     #[must_use]
     pub fn minute(at: Timestamp) -> Self {
-        Self { at, exactly: Exactly::Minute }
+        Self { at, precision: Precision::Minute }
     }
 
     /// Shows the moment to the second.
     #[must_use]
     pub fn second(at: Timestamp) -> Self {
-        Self { at, exactly: Exactly::Second }
+        Self { at, precision: Precision::Second }
     }
 
-    /// Shows the time of day for a moment of today in UTC, and date and time for others.
+    /// Shows the time of day for a moment of today in UTC, and date and time for other moments.
     #[must_use]
     pub fn recent(at: Timestamp, now: Timestamp) -> Self {
         if Day::of(at) == Day::of(now) { Self::time(at) } else { Self::minute(at) }
@@ -53,29 +53,29 @@ impl When {
     /// Shows the time of day only.
     #[must_use]
     pub fn time(at: Timestamp) -> Self {
-        Self { at, exactly: Exactly::Time }
+        Self { at, precision: Precision::Time }
     }
 
-    /// Returns the name of the style in the script, whose default is minutes.
+    /// Returns the name of the precision in the script, whose default is minutes.
     fn style(&self) -> Option<&'static str> {
-        match self.exactly {
-            Exactly::Minute => None,
-            Exactly::Second => Some("second"),
-            Exactly::Time => Some("time"),
+        match self.precision {
+            Precision::Minute => None,
+            Precision::Second => Some("second"),
+            Precision::Time => Some("time"),
         }
     }
 
     fn text(&self) -> String {
-        let range = match self.exactly {
-            Exactly::Minute => 0..16,
-            Exactly::Second => 0..19,
-            Exactly::Time => 11..16,
+        let range = match self.precision {
+            Precision::Minute => 0..16,
+            Precision::Second => 0..19,
+            Precision::Time => 11..16,
         };
         self.at.to_string().get(range).unwrap_or_default().replace('T', " ")
     }
 }
 
-/// A moment by the clock of an event. The script puts the local time into the title.
+/// A moment in the time zone of an event. The script adds the local time as a title.
 #[derive(Clone, Debug, PartialEq, Eq, Template)]
 #[template(source = r#"<time datetime="{{ at }}" data-event>{{ words }}</time>"#, ext = "html")]
 pub struct EventTime {
@@ -93,16 +93,16 @@ pub fn input(at: Timestamp) -> String {
     at.to_string().get(..16).unwrap_or_default().to_owned()
 }
 
-/// Formats a duration.
+/// Formats a duration: `12.3 s`, `12 min 34 s`.
 #[must_use]
-pub fn lasted(time: Duration) -> String {
+pub fn format_duration(time: Duration) -> String {
     match time.as_secs() {
         0..60 => format!("{:.1} s", time.as_secs_f64()),
         seconds => format!("{} min {} s", seconds / 60, seconds % 60),
     }
 }
 
-/// Formats a span as minutes and seconds, with hours if needed: `0:31`.
+/// Formats a duration as minutes and seconds, with hours if needed: `0:31`.
 #[must_use]
 pub fn clock(span: Duration) -> String {
     let seconds = span.as_secs();
@@ -112,7 +112,7 @@ pub fn clock(span: Duration) -> String {
     }
 }
 
-/// Formats a time in its largest whole unit.
+/// Formats a duration in its largest whole unit: `25 hours`.
 #[must_use]
 pub fn in_words(time: Duration) -> String {
     let units = [(86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")];
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_is_told_in_utc_and_says_so() {
+    fn a_moment_is_formatted_in_utc_and_says_so() {
         let at = Timestamp::parse_iso8601("2026-12-31T18:30:05Z").unwrap();
         assert_eq!(
             When::minute(at).to_string(),
@@ -142,23 +142,23 @@ mod tests {
     }
 
     #[test]
-    fn a_short_time_is_told_in_tenths_and_a_longer_one_in_minutes() {
-        let told = |millis| lasted(Duration::from_millis(millis));
+    fn a_short_duration_has_tenths_and_a_long_duration_minutes() {
+        let format = |millis| format_duration(Duration::from_millis(millis));
         assert_eq!(
-            [told(20), told(12_340), told(60_000), told(754_900)],
+            [format(20), format(12_340), format(60_000), format(754_900)],
             ["0.0 s", "12.3 s", "1 min 0 s", "12 min 34 s"]
         );
     }
 
     #[test]
-    fn a_span_is_written_as_a_clock_shows_it() {
+    fn a_duration_is_formatted_like_a_clock() {
         assert_eq!([31, 754, 3_605].map(|seconds| clock(Duration::from_secs(seconds))), ["0:31", "12:34", "1:00:05"]);
     }
 
     #[test]
-    fn a_time_is_told_in_its_largest_whole_unit() {
-        let told = |seconds| in_words(Duration::from_secs(seconds));
-        let times = [2 * 86_400, 86_400, 90_000, 5_400, 61].map(told);
+    fn a_duration_is_formatted_in_its_largest_whole_unit() {
+        let format = |seconds| in_words(Duration::from_secs(seconds));
+        let times = [2 * 86_400, 86_400, 90_000, 5_400, 61].map(format);
         assert_eq!(times, ["2 days", "24 hours", "25 hours", "90 minutes", "61 seconds"]);
     }
 }

@@ -1,4 +1,4 @@
-//! The reason why a verification did not succeed, in a few words for lists. The person reads a full sentence.
+//! The reason why a verification did not succeed, in a few words for lists. The person gets a full sentence.
 
 /// Failure codes with their words, most frequent first.
 pub const FAILURES: [(&str, &str); 11] = [

@@ -4,7 +4,7 @@ use actix_web::HttpRequest;
 use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::test::TestRequest;
 use sakshi_domain::limits::{PAGE_MAX, PAGE_SIZE_MAX};
-use sakshi_web::query::{Query, page_of};
+use sakshi_web::query::{Query, parse_page};
 use sakshi_web::same_site::is_of_page_at;
 use sakshi_wire::Sent;
 use sakshi_wire::events::{CreateEventRequest, PatchEventRequest};
@@ -98,11 +98,11 @@ fn read<B: sakshi_wire::Body>(data: &[u8]) -> Option<sakshi_domain::invalid::Inv
 
 pub(crate) fn queries(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    match page_of(text) {
+    match parse_page(text) {
         Ok(page) => assert!((1..=PAGE_MAX).contains(&page.page) && (1..=PAGE_SIZE_MAX).contains(&page.page_size)),
         Err(error) => assert!(!error.message().contains(CANARY)),
     }
-    let mut query = Query::of(text);
+    let mut query = Query::parse(text);
     assert!(query.number(&["wait"], 0..=30_u64, 7) <= 30);
     assert!(query.text("q").is_none_or(|text| !text.is_empty() && text.trim() == text));
     let _ = query.time("from");

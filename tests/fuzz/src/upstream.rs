@@ -6,7 +6,7 @@ use sakshi_domain::checks::{CHECKS, CheckQuery, CheckStatus, DetailForm, DetailV
 use sakshi_domain::flow::consent_given::ConsentGiven;
 use sakshi_domain::limits::URL_CHARS_MAX;
 use sakshi_outbound::upstream::UpstreamError;
-use sakshi_outbound::upstream::fuzzing::{asked_consent, checked, locker_page, signing_pages};
+use sakshi_outbound::upstream::fuzzing::{parse_check, parse_consent, parse_locker_page, parse_signing_pages};
 use sakshi_wire::esign::EsignOutcome;
 use sakshi_wire::{PageUrl, read_report};
 use serde_json::json;
@@ -63,17 +63,17 @@ pub(crate) fn answers(data: &[u8]) {
     let Some((&first, body)) = data.split_first() else { return };
     let Some((kind, _)) = choice(&[first.wrapping_sub(b'A')], 3 + CHECKS.len()) else { return };
     match kind {
-        0 => assert!(checked_answer(locker_page(body)).is_none_or(|page| is_page(&page))),
+        0 => assert!(checked_answer(parse_locker_page(body)).is_none_or(|page| is_page(&page))),
         1 => assert!(
-            checked_answer(asked_consent(body)).is_none_or(|consent| consent.page.is_none_or(|page| is_page(&page)))
+            checked_answer(parse_consent(body)).is_none_or(|consent| consent.page.is_none_or(|page| is_page(&page)))
         ),
         2 => assert!(
-            checked_answer(signing_pages(body, document()))
+            checked_answer(parse_signing_pages(body, document()))
                 .is_none_or(|pages| pages.len() == 2 && pages.iter().all(is_page))
         ),
         _ => {
             let query = &queries()[kind - 3];
-            let Some(result) = checked_answer(checked(body, query)) else { return };
+            let Some(result) = checked_answer(parse_check(body, query)) else { return };
             assert!(result.status != CheckStatus::NotFound || result.details.iter().all(Option::is_none));
             for (known, value) in query.check.details.iter().zip(&result.details) {
                 match (known.form, value) {

@@ -32,7 +32,7 @@ async fn an_app_with_unread_responses_is_refused_before_memory_runs_out() {
         ids.push(flow.id.to_string());
     }
     let mut unread = vec![poll_locker(service, app, &ids[0]).await.unwrap()];
-    let bytes = service.memory.answers.held();
+    let bytes = service.memory.answers.bytes_held();
     assert!(bytes >= FILE_BYTES_MAX);
     for _ in 1..ANSWER_BYTES_HELD_MAX / bytes {
         unread.push(poll_locker(service, app, &ids[0]).await.unwrap());

@@ -58,7 +58,7 @@ pub(crate) async fn list(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
-    Query::of(request.query_string()).finish()?;
+    Query::parse(request.query_string()).finish()?;
     Ok(HttpResponse::Ok().json(list_doors(&service, &caller.app.app_id, &path).await?))
 }
 
@@ -82,7 +82,7 @@ pub(crate) async fn close(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
-    Query::of(request.query_string()).finish()?;
+    Query::parse(request.query_string()).finish()?;
     let (event, door) = path.into_inner();
     close_door(&service, &caller.app.app_id, &event, &door).await?;
     Ok(HttpResponse::NoContent().finish())

@@ -16,7 +16,7 @@ use sakshi_store::event_tag;
 use sakshi_web::authenticated::{Authenticated, AuthenticatedBody};
 use sakshi_web::error::ApiError;
 use sakshi_web::idempotency;
-use sakshi_web::query::{Query, next_page, page_of};
+use sakshi_web::query::{Query, next_page, parse_page};
 use sakshi_web::rate_limit::RateLimits;
 use sakshi_web::subject::note_event;
 use sakshi_wire::events::{CreateEventRequest, CreateEventResponse, EventResponse, EventsPage, PatchEventRequest};
@@ -41,7 +41,7 @@ pub(crate) async fn create(
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     rates.orders.count(&request, &caller.client)?;
-    let idempotent = idempotency::of(&request, &caller, OPERATION, &body.bytes)?;
+    let idempotent = idempotency::idempotent_request(&request, &caller, OPERATION, &body.bytes)?;
     let asked: CreateEventRequest = body.sent.request(service.request_context())?;
     let answered = create_event(&service, caller, asked.terms(service.rules.time_zone), idempotent).await?;
     if let CreationAnswer::New { answer, .. } = &answered {
@@ -70,7 +70,7 @@ pub(crate) async fn show(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
-    Query::of(request.query_string()).finish()?;
+    Query::parse(request.query_string()).finish()?;
     let event = own_event(&service, &caller.app.app_id, &path).await?;
     Ok(shown(&service, &event))
 }
@@ -91,7 +91,7 @@ pub(crate) async fn list(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
-    let page = page_of(request.query_string())?;
+    let page = parse_page(request.query_string())?;
     let found = service.store.list_events(caller.app.app_id.clone(), page).await?;
     let events = found.items.iter().map(|event| event_response(&service, event)).collect();
     let next = next_page(request.path(), page, found.total);

@@ -17,7 +17,7 @@ use sakshi_store::PageRequest;
 use sakshi_web::authenticated::Authenticated;
 use sakshi_web::error::ApiError;
 use sakshi_web::listener::{CloseWatch, close_connection_when};
-use sakshi_web::query::{next_page, page_of};
+use sakshi_web::query::{next_page, parse_page};
 use sakshi_wire::guests::{RegistrationRow, RegistrationsPage};
 
 /// Lists the registered guests of an event.
@@ -41,10 +41,10 @@ pub(crate) async fn list(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
-    let page = page_of(request.query_string())?;
+    let page = parse_page(request.query_string())?;
     let event = own_event(&service, &caller.app.app_id, &path).await?;
     let permit = service.memory.answers.permit(caller.owners(), Stage::Leaving);
-    let watch = close_connection_when(&request, permit.revoked());
+    let watch = close_connection_when(&request, permit.wait_until_revoked());
     let list = GuestList::new(&service, &caller, &event, page);
     let mut document = Document {
         path: request.path().to_owned(),

@@ -33,9 +33,9 @@ pub(super) async fn receive<T: Body + Send + 'static>(
     payload: Payload,
     operation: &'static str,
 ) -> Result<WithFile<T>, ApiError> {
-    Query::of(request.query_string()).finish()?;
+    Query::parse(request.query_string()).finish()?;
     check_json(request.headers())?;
-    let key = idempotency::key(request, caller)?;
+    let key = idempotency::read_scope(request, caller)?;
     let (urls, now) = (service.rules.urls, service.clock.now());
     let reader =
         BodyReader { budget: &service.memory.files, limit: FILE_REQUEST_BYTES_MAX, timeout: FILE_REQUEST_ARRIVAL_MAX };

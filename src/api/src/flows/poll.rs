@@ -27,7 +27,7 @@ pub(super) fn poll_response(request: &HttpRequest, PollAnswer { json, permit }: 
     let bytes = match permit {
         None => json.into(),
         Some(permit) => {
-            let revoked = permit.revoked();
+            let revoked = permit.wait_until_revoked();
             let watch = close_connection_when(request, async { drop(timeout(POLL_READING_MAX, revoked).await) });
             // The last of them is dropped when all were handed to the connection, or when the connection has ended.
             Bytes::from_owner(Leaving { json, _permit: permit, _watch: watch })
@@ -96,11 +96,11 @@ mod tests {
 
     async fn until_held(budget: &MemoryBudget, bytes: usize) {
         let held = async {
-            while budget.held() != bytes {
+            while budget.bytes_held() != bytes {
                 sleep(Duration::from_millis(5)).await;
             }
         };
-        timeout(PLENTY, held).await.unwrap_or_else(|_| panic!("{} bytes are held", budget.held()));
+        timeout(PLENTY, held).await.unwrap_or_else(|_| panic!("{} bytes are held", budget.bytes_held()));
     }
 
     #[actix_rt::test]

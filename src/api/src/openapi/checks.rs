@@ -9,7 +9,7 @@ use sakshi_domain::request_id::RequestId;
 use sakshi_outbound::upstream::UpstreamError;
 use sakshi_service::ServiceError;
 use sakshi_web::error::ApiError;
-use sakshi_web::openapi::rendered;
+use sakshi_web::openapi::render_example;
 use sakshi_wire::checks::{CheckAnswer, schemas};
 use serde_json::{Value, json};
 
@@ -64,7 +64,7 @@ pub(super) fn attach_examples(document: &mut Value) {
         ];
         for (status, refusal) in refusals {
             operation["responses"][status]["content"]["application/json"]["example"] =
-                rendered(&ApiError::Service(refusal));
+                render_example(&ApiError::Service(refusal));
         }
     }
 }

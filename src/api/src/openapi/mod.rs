@@ -135,7 +135,7 @@ pub(crate) async fn document(
     snake_case: Data<ApiDocument>,
     camel_case: Data<CamelCaseDocument>,
 ) -> Result<HttpResponse, ApiError> {
-    let mut query = Query::of(request.query_string());
+    let mut query = Query::parse(request.query_string());
     let document = query.one_of("spelling", [("snake_case", &**snake_case), ("camelCase", &camel_case.0)]);
     query.finish()?;
     Ok(open_to_every_origin(document.clone().respond_to(&request)))

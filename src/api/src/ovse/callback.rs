@@ -14,7 +14,7 @@ use sakshi_authority::callback::{self, CallbackFault, CallbackForm};
 use sakshi_domain::event::EventRefusal;
 use sakshi_domain::limits::{CALLBACK_ARRIVAL_MAX, STATUS_FAILURE_KEPT};
 use sakshi_service::Service;
-use sakshi_service::callbacks::{CallbackOutcome, addressed, answer_callback, callback_target};
+use sakshi_service::callbacks::{CallbackOutcome, addressed_transaction, answer_callback, callback_target};
 use sakshi_web::body_reader::{BodyError, BodyReader, ReceivedBody, declared_length};
 use sakshi_web::error::ApiError;
 use sakshi_web::rate_limit::RateLimits;
@@ -36,7 +36,7 @@ pub(crate) async fn receive(
     let address = rates.client_address(&request);
     let (txn, capability) = path.into_inner();
     // A phone behind the same address may send garbage; nobody else is refused for it.
-    let id = addressed(&service, &txn, &capability);
+    let id = addressed_transaction(&service, &txn, &capability);
     match &id {
         Some(id) => rates.callbacks.take(id)?,
         None => rates.stray_callbacks.take(&address)?,

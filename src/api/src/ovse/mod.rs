@@ -53,7 +53,7 @@ pub(crate) async fn init(
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     rates.init.count(&request, &caller.app.app_id)?;
-    let idempotent = idempotency::of(&request, &caller, OPERATION, &body.bytes)?;
+    let idempotent = idempotency::idempotent_request(&request, &caller, OPERATION, &body.bytes)?;
     let asked: InitRequest = body.sent.request(service.request_context())?;
     let request_id = adopt_request_id(&request, asked.request_id.clone());
     let (with_qr, terms) = (asked.qr.0, asked.terms(request_id, caller.app.evidence));
@@ -123,7 +123,7 @@ pub(crate) async fn result(
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     rates.polls.count(&request, &caller.app.app_id)?;
-    let mut query = Query::of(request.query_string());
+    let mut query = Query::parse(request.query_string());
     let wait = query.number(&["wait"], 0..=LONG_POLL_SECONDS_MAX, 0);
     query.finish()?;
     let id: TxnId = path.parse().map_err(|_| ServiceError::TransactionNotFound)?;
@@ -160,7 +160,7 @@ pub(crate) async fn evidence(
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     rates.polls.count(&request, &caller.app.app_id)?;
-    Query::of(request.query_string()).finish()?;
+    Query::parse(request.query_string()).finish()?;
     let id: TxnId = path.parse().map_err(|_| ServiceError::TransactionNotFound)?;
     Ok(HttpResponse::Ok().json(evidence_file(&service, &caller.app, id).await?))
 }

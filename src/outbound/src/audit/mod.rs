@@ -1,7 +1,7 @@
-//! Sends the operators' audit log to a receiver of theirs: a collector of OpenTelemetry (`otlp`), or a syslog server
+//! Sends the operators' audit log to a receiver of theirs: an OpenTelemetry collector (`otlp`), or a syslog server
 //! (`syslog`).
 //!
-//! Entries are sent in order, and again until the receiver has confirmed them as well as its protocol can.
+//! Entries are sent in order, and repeated until the receiver has confirmed them as well as its protocol can.
 
 mod otlp;
 mod syslog;
@@ -21,17 +21,17 @@ use self::syslog::Syslog;
 use crate::egress::Egress;
 
 /// The port of syslog over TLS (RFC 5425 §4.1).
-const SYSLOG_TLS: u16 = 6_514;
-const PUSH: &str = "must be empty, otlp, syslog+tls://host:port, syslog+tcp://host:port or unix:/path";
+const SYSLOG_TLS_PORT: u16 = 6_514;
+const FORMAT_HINT: &str = "must be empty, otlp, syslog+tls://host:port, syslog+tcp://host:port or unix:/path";
 
-/// An entry of the audit log, as it is sent.
+/// An entry of the audit log for its receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditMessage {
-    /// From 1, without gaps.
+    /// Number of the entry: from 1, without gaps.
     pub number: u64,
-    /// The hash of the entry before it, in hexadecimal digits.
+    /// Hash of the previous entry, in hexadecimal digits.
     pub previous: String,
-    /// Its own.
+    /// Hash of this entry, in hexadecimal digits.
     pub hash: String,
     /// The JSON that the hash covers.
     pub entry: String,
@@ -40,13 +40,13 @@ pub struct AuditMessage {
 /// The receiver of the audit log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AuditReceiver {
-    /// A collector, at its origin.
+    /// An OpenTelemetry collector, given by its origin.
     Otlp(Url),
-    /// A syslog server by TCP.
+    /// A syslog server over TCP.
     Tcp(Host, u16),
-    /// The same with TLS.
+    /// A syslog server over TLS.
     Tls(Host, u16),
-    /// A syslog server on this machine.
+    /// A syslog server on this machine, given by its socket.
     Unix(PathBuf),
 }
 
@@ -57,36 +57,36 @@ pub struct AuditError(pub String);
 
 /// Sender of audit log entries.
 pub trait SendAuditLog: Debug + Send + Sync + 'static {
-    /// Sends entries in this order, and waits until the receiver has confirmed them. Dropping the future ends it.
+    /// Sends entries in order, and waits until the receiver has confirmed them. Dropping the future cancels it.
     fn send(&self, entries: Vec<AuditMessage>) -> BoxFuture<'_, Result<(), AuditError>>;
 }
 
 impl AuditReceiver {
-    /// Reads a setting; `otlp` is the collector that `collector` names.
+    /// Parses the setting; `otlp` means the given `collector`.
     ///
     /// # Errors
-    /// It names no receiver.
+    /// A message for the operator when the text names no receiver.
     pub fn parse(text: &str, collector: Option<&Url>) -> Result<Self, &'static str> {
         if text == "otlp" {
             return collector.cloned().map(Self::Otlp).ok_or("must have a telemetry.otlp_endpoint beside it");
         }
         if let Some(path) = text.strip_prefix("unix:") {
-            return if path.starts_with('/') { Ok(Self::Unix(PathBuf::from(path))) } else { Err(PUSH) };
+            return if path.starts_with('/') { Ok(Self::Unix(PathBuf::from(path))) } else { Err(FORMAT_HINT) };
         }
-        let url = Url::parse(text).map_err(|_| PUSH)?;
+        let url = Url::parse(text).map_err(|_| FORMAT_HINT)?;
         let is_bare = matches!(url.path(), "" | "/")
             && url.query().is_none()
             && url.fragment().is_none()
             && url.username().is_empty();
-        let host = url.host_str().filter(|_| is_bare).and_then(|host| Host::parse(host).ok()).ok_or(PUSH)?;
+        let host = url.host_str().filter(|_| is_bare).and_then(|host| Host::parse(host).ok()).ok_or(FORMAT_HINT)?;
         match (url.scheme(), url.port()) {
-            ("syslog+tls", port) => Ok(Self::Tls(host, port.unwrap_or(SYSLOG_TLS))),
+            ("syslog+tls", port) => Ok(Self::Tls(host, port.unwrap_or(SYSLOG_TLS_PORT))),
             ("syslog+tcp", Some(port)) => Ok(Self::Tcp(host, port)),
-            _ => Err(PUSH),
+            _ => Err(FORMAT_HINT),
         }
     }
 
-    /// Returns true if others on the way can read what is sent there.
+    /// Returns true if entries travel over a network without encryption.
     #[must_use]
     pub fn is_open(&self) -> bool {
         let is_local = |host: &Host| match host {
@@ -96,12 +96,12 @@ impl AuditReceiver {
         };
         match self {
             Self::Tcp(host, _) => !is_local(host),
-            // A collector has a rule of its own.
+            // Another setting checks the collector.
             Self::Otlp(_) | Self::Tls(..) | Self::Unix(_) => false,
         }
     }
 
-    /// Builds the sender to it. `headers` are for a collector alone.
+    /// Builds the sender for this receiver. Only a collector gets the `headers`.
     #[must_use]
     pub fn sender(
         self,
@@ -118,7 +118,7 @@ impl AuditReceiver {
 }
 
 impl AuditMessage {
-    /// Returns the time of the entry, as its text has it.
+    /// Returns the time in the text of the entry.
     fn at(&self) -> Option<Timestamp> {
         #[derive(Deserialize)]
         struct Entry {
@@ -156,7 +156,7 @@ mod tests {
             "syslog+tls://siem.example/path",
             "syslog+tls:///",
         ] {
-            assert_eq!(parse(wrong), Err(PUSH), "{wrong}");
+            assert_eq!(parse(wrong), Err(FORMAT_HINT), "{wrong}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! Syslog (RFC 5424): by TCP with octet counting (RFC 6587 §3.4.1), the same in TLS (RFC 5425), or on a unix socket.
 //!
-//! Syslog has no confirmation, so each batch has a connection of its own. This side ends its half, and the receiver has
-//! read everything when it ends the other. A receiver killed earlier leaves unread bytes behind, which reset the
+//! Syslog has no confirmation, so each batch has a connection of its own. This side closes its half, and the receiver
+//! has read everything when it closes the other half. If a receiver ends earlier, its unread bytes reset the
 //! connection. Datagrams are never confirmed.
 
 use std::fmt::Write as _;
@@ -30,10 +30,10 @@ use crate::resolver::GuardedResolver;
 
 /// "log audit" (13) and "notice" (5).
 const PRIORITY: u8 = 13 * 8 + 5;
-/// The number that RFC 5612 keeps for examples: sakshi has none of its own.
+/// Structured data id, with the enterprise number that RFC 5612 reserves for examples: sakshi has none of its own.
 const ELEMENT: &str = "sakshi@32473";
-/// Maximum number of bytes that are read of a receiver's answer; none are expected.
-const ANSWER_MAX: u64 = 64 * 1_024;
+/// Maximum bytes read of a receiver's answer; none are expected.
+const ANSWER_BYTES_MAX: u64 = 64 * 1_024;
 
 /// Sender to a syslog server.
 #[derive(Debug)]
@@ -58,9 +58,9 @@ impl Syslog {
     }
 
     async fn deliver(&self, entries: &[AuditMessage]) -> io::Result<()> {
-        let messages = entries.iter().map(|entry| message(entry, &self.machine));
+        let messages = entries.iter().map(|entry| format_message(entry, &self.machine));
         match &self.receiver {
-            AuditReceiver::Unix(path) => match datagrams(path).await {
+            AuditReceiver::Unix(path) => match connect_datagram_socket(path).await {
                 Ok(socket) => {
                     for message in messages {
                         socket.send(message.as_bytes()).await?;
@@ -68,7 +68,7 @@ impl Syslog {
                     Ok(())
                 }
                 Err(error) if error.raw_os_error() == Some(libc::EPROTOTYPE) => {
-                    confirmed(UnixStream::connect(path).await?, messages).await
+                    send_and_confirm(UnixStream::connect(path).await?, messages).await
                 }
                 Err(error) => Err(error),
             },
@@ -78,15 +78,15 @@ impl Syslog {
                     Host::Ipv4(address) => ServerName::from(IpAddr::from(*address)),
                     Host::Ipv6(address) => ServerName::from(IpAddr::from(*address)),
                 };
-                let stream = self.stream(host, *port).await?;
-                confirmed(self.tls().await?.connect(name, stream).await?, messages).await
+                let stream = self.connect_tcp(host, *port).await?;
+                send_and_confirm(self.tls_connector().await?.connect(name, stream).await?, messages).await
             }
-            AuditReceiver::Tcp(host, port) => confirmed(self.stream(host, *port).await?, messages).await,
+            AuditReceiver::Tcp(host, port) => send_and_confirm(self.connect_tcp(host, *port).await?, messages).await,
             AuditReceiver::Otlp(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 
-    async fn stream(&self, host: &Host, port: u16) -> io::Result<TcpStream> {
+    async fn connect_tcp(&self, host: &Host, port: u16) -> io::Result<TcpStream> {
         let addresses = match host {
             Host::Domain(name) => {
                 self.resolver.addresses(name).await.map_err(io::Error::other)?.iter().copied().collect()
@@ -97,7 +97,7 @@ impl Syslog {
         connect(&addresses, port).await
     }
 
-    async fn tls(&self) -> io::Result<&TlsConnector> {
+    async fn tls_connector(&self) -> io::Result<&TlsConnector> {
         let build = || async {
             let egress = self.egress.clone();
             let config =
@@ -121,14 +121,14 @@ impl SendAuditLog for Syslog {
     }
 }
 
-async fn datagrams(path: &Path) -> io::Result<UnixDatagram> {
+async fn connect_datagram_socket(path: &Path) -> io::Result<UnixDatagram> {
     let socket = UnixDatagram::unbound()?;
     socket.connect(path)?;
     Ok(socket)
 }
 
-/// Sends messages, ends this half of the connection, and waits until the receiver ends the other.
-async fn confirmed(
+/// Sends messages, closes this half of the connection, and waits until the receiver closes the other.
+async fn send_and_confirm(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
     messages: impl Iterator<Item = String>,
 ) -> io::Result<()> {
@@ -138,18 +138,18 @@ async fn confirmed(
     }
     stream.flush().await?;
     stream.shutdown().await?;
-    match stream.take(ANSWER_MAX).read_to_end(&mut Vec::new()).await {
-        // Many servers end TLS without a word; the end of the connection itself says as much.
+    match stream.take(ANSWER_BYTES_MAX).read_to_end(&mut Vec::new()).await {
+        // Many servers close the connection without ending TLS, which confirms the batch as well.
         Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => Err(error),
         _ => Ok(()),
     }
 }
 
-/// Builds the message of an entry. Its text is JSON in one line.
-fn message(entry: &AuditMessage, machine: &str) -> String {
+/// Formats an entry as a syslog message, with its JSON in one line.
+fn format_message(entry: &AuditMessage, machine: &str) -> String {
     let AuditMessage { number, previous, hash, entry: text } = entry;
     let mut message = format!("<{PRIORITY}>1 ");
-    // Writing to a text cannot fail.
+    // Writing to a string cannot fail.
     let _ = match entry.at() {
         Some(at) => write!(message, "{at}"),
         None => write!(message, "-"),
@@ -182,45 +182,47 @@ mod tests {
     }
 
     fn expected(number: u64) -> String {
-        message(&entry(number), "node")
+        format_message(&entry(number), "node")
     }
 
     fn sender(receiver: AuditReceiver) -> Syslog {
         Syslog { machine: "node".to_owned(), ..Syslog::new(receiver, &Egress::default(), TIME) }
     }
 
-    /// Reads all that a client sends.
-    async fn received(mut stream: impl AsyncRead + Unpin) -> String {
+    /// Reads all bytes that a client sends.
+    async fn read_all(mut stream: impl AsyncRead + Unpin) -> String {
         let mut text = String::new();
         stream.read_to_string(&mut text).await.unwrap();
         text
     }
 
     #[test]
-    fn a_message_names_the_entry_its_place_and_its_time() {
+    fn a_message_has_the_number_hashes_and_time_of_its_entry() {
         let pid = std::process::id();
         let sent = format!(
             "<109>1 2026-01-15T10:00:00.250Z node sakshi {pid} audit [sakshi@32473 number=\"7\" previous=\"0a\" \
             hash=\"0b\"] {{\"at\":\"2026-01-15T10:00:00.250Z\",\"operation\":\"é7\"}}"
         );
         assert_eq!(expected(7), sent);
-        assert!(message(&AuditMessage { entry: "cut".into(), ..entry(7) }, "-").starts_with("<109>1 - - sakshi "));
+        assert!(
+            format_message(&AuditMessage { entry: "cut".into(), ..entry(7) }, "-").starts_with("<109>1 - - sakshi ")
+        );
     }
 
     #[tokio::test]
-    async fn a_batch_is_confirmed_by_the_end_of_the_connection_and_by_nothing_else() {
+    async fn only_the_end_of_the_connection_confirms_a_batch() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let sender = sender(AuditReceiver::Tcp(Host::Domain("localhost".to_owned()), port));
         let accept = async || listener.accept().await.unwrap().0;
         let send = || sender.send(vec![entry(1), entry(2)]);
 
-        let (sent, text) = tokio::join!(send(), async { received(accept().await).await });
+        let (sent, text) = tokio::join!(send(), async { read_all(accept().await).await });
         assert_eq!(sent, Ok(()));
         let counted = [expected(1), expected(2)].map(|message| format!("{} {message}", message.len())).concat();
         assert_eq!(text, counted);
 
-        // A receiver that ends before it has read all resets the connection.
+        // A receiver that closes before it has read everything resets the connection.
         let (sent, ()) = tokio::join!(send(), async {
             let mut stream = accept().await;
             stream.read_exact(&mut [0; 10]).await.unwrap();
@@ -232,7 +234,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_receiver_that_never_ends_the_connection_has_not_confirmed() {
+    async fn a_receiver_that_keeps_the_connection_open_does_not_confirm() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let receiver = AuditReceiver::Tcp(Host::Ipv4([127, 0, 0, 1].into()), port);
@@ -242,7 +244,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_socket_of_this_machine_takes_datagrams_or_a_stream() {
+    async fn a_unix_socket_accepts_datagrams_or_a_stream() {
         let directory = tempfile::tempdir().unwrap();
         let (one, other) = (directory.path().join("datagrams"), directory.path().join("stream"));
         let datagrams = UnixDatagram::bind(&one).unwrap();
@@ -255,7 +257,7 @@ mod tests {
         let listener = UnixListener::bind(&other).unwrap();
         let sender = sender(AuditReceiver::Unix(other));
         let (sent, text) =
-            tokio::join!(sender.send(vec![entry(3)]), async { received(listener.accept().await.unwrap().0).await });
+            tokio::join!(sender.send(vec![entry(3)]), async { read_all(listener.accept().await.unwrap().0).await });
         assert_eq!((sent, text), (Ok(()), format!("{} {}", expected(3).len(), expected(3))));
     }
 }

@@ -1,4 +1,4 @@
-//! The answer to an order: a JSON object. Expected members are taken by name and may not come twice; the rest is
+//! The answer to an order: a JSON object. Expected members are taken by name and must be unique; other members are
 //! ignored.
 
 use std::mem;
@@ -8,7 +8,7 @@ use sakshi_wire::json::{self, Json, ValuesLeft};
 
 use super::error::UpstreamError;
 
-const NOT_ASKED_FOR: UpstreamError = UpstreamError::Unreadable("is not the JSON that was asked for");
+const UNEXPECTED: UpstreamError = UpstreamError::Unreadable("is not the expected JSON");
 
 /// The members of an object.
 pub(super) struct Answer(Vec<(String, Json)>);
@@ -17,61 +17,61 @@ impl Answer {
     /// Reads a body.
     ///
     /// # Errors
-    /// It is not UTF-8, or no JSON object.
+    /// [`UpstreamError::Unreadable`] when the body is not UTF-8, or not a JSON object.
     pub(super) fn read(body: &[u8]) -> Result<Self, UpstreamError> {
         str::from_utf8(body).map_err(|_| UpstreamError::Unreadable("is not in UTF-8"))?;
         // A body has at most as many values as bytes.
         match json::read(body, usize::MAX, &ValuesLeft::new(UPSTREAM_ANSWER_BYTES_MAX)) {
             Ok(Json::Object(members)) => Ok(Self(members)),
-            _ => Err(NOT_ASKED_FOR),
+            _ => Err(UNEXPECTED),
         }
     }
 
     /// Takes a string and parses it.
-    pub(super) fn text<T, E>(
+    pub(super) fn take_text<T, E>(
         &mut self,
         name: &str,
         parse: impl FnOnce(&str) -> Result<T, E>,
     ) -> Result<T, UpstreamError> {
-        self.optional_text(name, parse)?.ok_or(NOT_ASKED_FOR)
+        self.take_optional_text(name, parse)?.ok_or(UNEXPECTED)
     }
 
     /// Takes a string and parses it, or returns `None` for null and for no member.
-    pub(super) fn optional_text<T, E>(
+    pub(super) fn take_optional_text<T, E>(
         &mut self,
         name: &str,
         parse: impl FnOnce(&str) -> Result<T, E>,
     ) -> Result<Option<T>, UpstreamError> {
         match self.take(name)? {
             Json::Null => Ok(None),
-            Json::Text(text) => parse(&text).map(Some).map_err(|_| NOT_ASKED_FOR),
-            _ => Err(NOT_ASKED_FOR),
+            Json::Text(text) => parse(&text).map(Some).map_err(|_| UNEXPECTED),
+            _ => Err(UNEXPECTED),
         }
     }
 
     /// Takes a flag, or returns `None` for null and for no member.
-    pub(super) fn optional_flag(&mut self, name: &str) -> Result<Option<bool>, UpstreamError> {
+    pub(super) fn take_optional_flag(&mut self, name: &str) -> Result<Option<bool>, UpstreamError> {
         match self.take(name)? {
             Json::Null => Ok(None),
             Json::Flag(flag) => Ok(Some(flag)),
-            _ => Err(NOT_ASKED_FOR),
+            _ => Err(UNEXPECTED),
         }
     }
 
     /// Takes a list of objects.
-    pub(super) fn objects(&mut self, name: &str) -> Result<Vec<Self>, UpstreamError> {
-        let Json::List(items) = self.take(name)? else { return Err(NOT_ASKED_FOR) };
-        let object = |item| if let Json::Object(members) = item { Ok(Self(members)) } else { Err(NOT_ASKED_FOR) };
+    pub(super) fn take_objects(&mut self, name: &str) -> Result<Vec<Self>, UpstreamError> {
+        let Json::List(items) = self.take(name)? else { return Err(UNEXPECTED) };
+        let object = |item| if let Json::Object(members) = item { Ok(Self(members)) } else { Err(UNEXPECTED) };
         items.into_iter().map(object).collect()
     }
 
     /// Takes the member of this name; null when there is none.
     fn take(&mut self, name: &str) -> Result<Json, UpstreamError> {
-        let mut found = self.0.iter_mut().filter(|(known, _)| known == name);
-        match (found.next(), found.next()) {
+        let mut matches = self.0.iter_mut().filter(|(known, _)| known == name);
+        match (matches.next(), matches.next()) {
             (None, _) => Ok(Json::Null),
             (Some((_, value)), None) => Ok(mem::take(value)),
-            (Some(_), Some(_)) => Err(NOT_ASKED_FOR),
+            (Some(_), Some(_)) => Err(UNEXPECTED),
         }
     }
 }

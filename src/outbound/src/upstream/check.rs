@@ -1,5 +1,5 @@
-//! The question to a source and its answer, for every kind of verification that is answered at once. It opens no flow,
-//! but is not repeated either: the client decides whether to ask again.
+//! Questions to sources, for every kind of synchronous verification. A question opens no flow, and is not repeated
+//! either: the client decides whether to ask again.
 
 use sakshi_domain::checks::{CheckQuery, CheckResult, CheckStatus, Detail, DetailForm, DetailValue};
 use sakshi_domain::flow::text::Text;
@@ -22,43 +22,44 @@ impl Serialize for Question<'_> {
         if let Some(consent) = consent {
             question.serialize_entry("consent_text", consent.text())?;
         }
-        for (known, asked) in check.compared.iter().zip(compared) {
-            if let Some(asked) = asked {
-                question.serialize_entry(known.source_field, asked)?;
+        for (comparison, value) in check.compared.iter().zip(compared) {
+            if let Some(value) = value {
+                question.serialize_entry(comparison.source_field, value)?;
             }
         }
         question.end()
     }
 }
 
-/// Asks a source for a client. "Not found" is an answer. Comparisons that were not requested are dropped.
+/// Queries a source on behalf of a client. "Not found" is a valid answer. Comparisons that were not requested are
+/// dropped.
 ///
 /// # Errors
-/// The reason why there is no answer.
+/// [`UpstreamError`] when the source did not answer, refused, or sent an unreadable answer.
 pub async fn verify(source: &Upstream, client: &ClientId, query: &CheckQuery) -> Result<CheckResult, UpstreamError> {
-    result(source.send(client, to_body(&Question(query), 0)).await?, query)
+    read_result(source.send(client, to_body(&Question(query), 0)).await?, query)
 }
 
 /// Reads the result from an answer.
-pub(super) fn result(mut answer: Answer, query: &CheckQuery) -> Result<CheckResult, UpstreamError> {
-    let mut result = query.with_status(answer.text("status", str::parse)?);
+pub(super) fn read_result(mut answer: Answer, query: &CheckQuery) -> Result<CheckResult, UpstreamError> {
+    let mut result = query.with_status(answer.take_text("status", str::parse)?);
     if result.status != CheckStatus::NotFound {
-        let details = query.check.details.iter().map(|known| detail(&mut answer, query, known));
+        let details = query.check.details.iter().map(|detail| read_detail(&mut answer, query, detail));
         result.details = details.collect::<Result<_, _>>()?;
     }
     Ok(result)
 }
 
-fn detail(answer: &mut Answer, query: &CheckQuery, known: &Detail) -> Result<Option<DetailValue>, UpstreamError> {
+fn read_detail(answer: &mut Answer, query: &CheckQuery, detail: &Detail) -> Result<Option<DetailValue>, UpstreamError> {
     let text = |text: &str| Text::not_blank(text).map(DetailValue::Text);
-    match known.form {
+    match detail.form {
         DetailForm::Match(source_field) => Ok(answer
-            .optional_flag(known.source_field)?
+            .take_optional_flag(detail.source_field)?
             .filter(|_| query.compares(source_field))
             .map(DetailValue::Match)),
-        DetailForm::Text => answer.optional_text(known.source_field, text),
-        DetailForm::Word(words) => answer.optional_text(known.source_field, |word| {
-            if words.contains(&word) { text(word) } else { Err("is another word".to_owned()) }
+        DetailForm::Text => answer.take_optional_text(detail.source_field, text),
+        DetailForm::Word(words) => answer.take_optional_text(detail.source_field, |word| {
+            if words.contains(&word) { text(word) } else { Err("is not a known word".to_owned()) }
         }),
     }
 }

@@ -1,4 +1,4 @@
-//! The order of documents from a locker; the answer names the page where the person agrees.
+//! The order for documents from a locker. The answer names the page where the person agrees.
 
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::header::FlowHeader;
@@ -23,7 +23,7 @@ struct Order<'a> {
 /// Orders documents from a locker and returns the page where the person agrees.
 ///
 /// # Errors
-/// The reason why the order failed.
+/// [`UpstreamError`] when the order failed.
 pub async fn order(
     upstream: &Upstream,
     header: &FlowHeader,
@@ -31,14 +31,14 @@ pub async fn order(
 ) -> Result<PageUrl, UpstreamError> {
     let order = Order {
         transaction_id: header.id,
-        context: OrderContext::of(header),
+        context: OrderContext::new(header),
         docs: &request.docs.0,
         consent_text: request.consent.0.text(),
     };
-    page(upstream.send(&header.client, to_body(&order, 0)).await?)
+    read_page(upstream.send(&header.client, to_body(&order, 0)).await?)
 }
 
 /// Reads the page from an answer.
-pub(super) fn page(mut answer: Answer) -> Result<PageUrl, UpstreamError> {
-    answer.text("requestUrl", PageUrl::parse)
+pub(super) fn read_page(mut answer: Answer) -> Result<PageUrl, UpstreamError> {
+    answer.take_text("requestUrl", PageUrl::parse)
 }

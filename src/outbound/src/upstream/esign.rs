@@ -1,4 +1,4 @@
-//! The order of signatures on a document; the answer names a page for each signer.
+//! The order for signatures on a document. The answer names a page for each signer.
 
 use std::convert::Infallible;
 
@@ -25,12 +25,12 @@ struct Order<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     document_reference_id: Option<&'a Text>,
     document: &'a SourceDocument,
-    signer_info: Vec<Invited<'a>>,
+    signer_info: Vec<InvitedSigner<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Invited<'a> {
+struct InvitedSigner<'a> {
     signer_id: &'a ForeignId,
     #[serde(skip_serializing_if = "Option::is_none")]
     signer_ref_id: Option<&'a Text>,
@@ -42,7 +42,7 @@ struct Invited<'a> {
 /// is dropped before the wait for the answer.
 ///
 /// # Errors
-/// The reason why the order failed; an answer must name every signer once.
+/// [`UpstreamError`] when the order failed, or the answer does not name every signer once.
 pub async fn order(
     upstream: &Upstream,
     header: &FlowHeader,
@@ -52,37 +52,37 @@ pub async fn order(
     let body = to_body(
         &Order {
             document_id: header.id,
-            context: OrderContext::of(header),
+            context: OrderContext::new(header),
             document_reference_id: latest.document_reference_id.0.as_ref(),
             document: &document,
-            signer_info: latest.signer_info.iter().map(Invited::of).collect(),
+            signer_info: latest.signer_info.iter().map(InvitedSigner::new).collect(),
         },
         document.content.as_str().len() + EXTRA_CAPACITY,
     );
     drop(document);
-    pages(upstream.send(&header.client, body).await?, latest)
+    read_pages(upstream.send(&header.client, body).await?, latest)
 }
 
 /// Reads the page of each signer from an answer.
-pub(super) fn pages(mut answer: Answer, latest: &EsignOutcome) -> Result<Vec<PageUrl>, UpstreamError> {
-    let signers = answer.objects("signerInfo")?;
+pub(super) fn read_pages(mut answer: Answer, latest: &EsignOutcome) -> Result<Vec<PageUrl>, UpstreamError> {
+    let signers = answer.take_objects("signerInfo")?;
     let named = signers.into_iter().map(|mut signer| {
         Ok((
-            signer.text("signerId", |id| Ok::<_, Infallible>(id.to_owned()))?,
-            signer.text("signingUrl", PageUrl::parse)?,
+            signer.take_text("signerId", |id| Ok::<_, Infallible>(id.to_owned()))?,
+            signer.take_text("signingUrl", PageUrl::parse)?,
         ))
     });
     let mut pages: Vec<(String, PageUrl)> = named.collect::<Result<_, UpstreamError>>()?;
-    let mut page_of = |signer: &EsignSigner| {
-        let at = pages.iter().position(|(id, _)| id == signer.signer_id.as_str())?;
-        Some(pages.swap_remove(at).1)
+    let mut take_page = |signer: &EsignSigner| {
+        let index = pages.iter().position(|(id, _)| id == signer.signer_id.as_str())?;
+        Some(pages.swap_remove(index).1)
     };
-    let in_order: Option<Vec<PageUrl>> = latest.signer_info.iter().map(&mut page_of).collect();
+    let in_order: Option<Vec<PageUrl>> = latest.signer_info.iter().map(&mut take_page).collect();
     in_order.filter(|_| pages.is_empty()).ok_or(UpstreamError::Unreadable("does not name every signer once"))
 }
 
-impl<'a> Invited<'a> {
-    fn of(signer: &'a EsignSigner) -> Self {
+impl<'a> InvitedSigner<'a> {
+    fn new(signer: &'a EsignSigner) -> Self {
         Self {
             signer_id: &signer.signer_id,
             signer_ref_id: signer.signer_ref_id.0.as_ref(),

@@ -1,4 +1,4 @@
-//! The order of an e-stamp. Its answer has no members.
+//! The order for an e-stamp. The answer has no members.
 
 use sakshi_domain::flow::estamp::EStampKind;
 use sakshi_domain::flow::flow_id::FlowId;
@@ -25,12 +25,12 @@ struct Order<'a> {
 /// Orders an e-stamp. The document is dropped before the wait for the answer.
 ///
 /// # Errors
-/// The reason why the order failed.
+/// [`UpstreamError`] when the order failed.
 pub async fn order(upstream: &Upstream, header: &FlowHeader, request: EStampInitRequest) -> Result<(), UpstreamError> {
     let body = to_body(
         &Order {
             e_stamp_id: header.id,
-            context: OrderContext::of(header),
+            context: OrderContext::new(header),
             api_type: request.api_type,
             document: &request.document,
             signatories_info: &request.signatories_info,

@@ -1,41 +1,41 @@
-//! Readers of upstreams' answers as bytes, for the fuzzer.
+//! Parsers of upstreams' answers, for the fuzzer.
 
 use sakshi_domain::checks::{CheckQuery, CheckResult};
 use sakshi_wire::PageUrl;
 use sakshi_wire::esign::EsignOutcome;
 
 use super::answer::Answer;
-use super::wealth::AskedConsent;
+use super::wealth::RequestedConsent;
 use super::{UpstreamError, check, doclocker, esign, wealth};
 
-/// Reads the answer to a question to a source.
+/// Parses a source's answer to a question.
 ///
 /// # Errors
-/// The answer is not of the expected form.
-pub fn checked(body: &[u8], query: &CheckQuery) -> Result<CheckResult, UpstreamError> {
-    check::result(Answer::read(body)?, query)
+/// [`UpstreamError::Unreadable`] when the body is not a valid answer.
+pub fn parse_check(body: &[u8], query: &CheckQuery) -> Result<CheckResult, UpstreamError> {
+    check::read_result(Answer::read(body)?, query)
 }
 
-/// Reads the answer to an order of documents.
+/// Parses the answer to an order for documents.
 ///
 /// # Errors
-/// The answer is not of the expected form.
-pub fn locker_page(body: &[u8]) -> Result<PageUrl, UpstreamError> {
-    doclocker::page(Answer::read(body)?)
+/// [`UpstreamError::Unreadable`] when the body is not a valid answer.
+pub fn parse_locker_page(body: &[u8]) -> Result<PageUrl, UpstreamError> {
+    doclocker::read_page(Answer::read(body)?)
 }
 
-/// Reads the answer to an order of signatures.
+/// Parses the answer to an order for signatures.
 ///
 /// # Errors
-/// The answer is not of the expected form.
-pub fn signing_pages(body: &[u8], latest: &EsignOutcome) -> Result<Vec<PageUrl>, UpstreamError> {
-    esign::pages(Answer::read(body)?, latest)
+/// [`UpstreamError::Unreadable`] when the body is not a valid answer.
+pub fn parse_signing_pages(body: &[u8], latest: &EsignOutcome) -> Result<Vec<PageUrl>, UpstreamError> {
+    esign::read_pages(Answer::read(body)?, latest)
 }
 
-/// Reads the answer to an order of a consent.
+/// Parses the answer to an order for a consent.
 ///
 /// # Errors
-/// The answer is not of the expected form.
-pub fn asked_consent(body: &[u8]) -> Result<AskedConsent, UpstreamError> {
-    wealth::asked(Answer::read(body)?)
+/// [`UpstreamError::Unreadable`] when the body is not a valid answer.
+pub fn parse_consent(body: &[u8]) -> Result<RequestedConsent, UpstreamError> {
+    wealth::read_consent(Answer::read(body)?)
 }

@@ -1,8 +1,8 @@
 //! Orders to upstreams: one HTTP request for each flow to be opened.
 //!
-//! `src/outbound/README.md` documents the interface for authors of connectors. This file has what all
-//! orders share; the body and answer of each order are in the module of its flow. An order is never
-//! repeated: when it fails, no flow is opened.
+//! `src/outbound/README.md` documents the interface for authors of connectors. This file has the parts that all orders
+//! share; the body and the answer of each order are in the module of its flow. An order is never repeated: when it
+//! fails, no flow is opened.
 
 mod answer;
 pub mod check;
@@ -36,12 +36,12 @@ use self::answer::Answer;
 pub use self::error::UpstreamError;
 use crate::egress::Egress;
 use crate::error::ClientError;
-use crate::recent::Recent;
+use crate::recent::RecentCounts;
 
 /// Options for sending orders.
 #[derive(Clone)]
 pub struct UpstreamOptions {
-    /// Authenticates this service to upstreams, without `Bearer`; visible ASCII. `Debug` does not show it.
+    /// Token of this service at upstreams, without `Bearer`; visible ASCII. `Debug` does not show it.
     pub token: String,
     /// Limit on name resolution, connection and TLS handshake together.
     pub connect_timeout: Duration,
@@ -79,22 +79,22 @@ struct HttpSender {
 /// Longest time that an order waits for a slot.
 const SLOT_WAIT: Duration = Duration::from_secs(2);
 
-/// The upstream for one kind of flow, with a limit on concurrent orders. An upstream that hangs does not use up
-/// capacity that others need, nor a client that of other clients.
+/// The upstream for one kind of flow, with a limit on concurrent orders. So an upstream that hangs takes no capacity
+/// from others, and a client takes none from other clients.
 #[derive(Clone)]
 pub struct Upstream {
     client: UpstreamClient,
     url: Url,
     slots: FairSlots<ClientId>,
-    /// Answers and failures. Clones share them.
-    recent: Arc<Recent<2>>,
+    /// Counts of answers and failures. Clones share them.
+    recent: Arc<RecentCounts<2>>,
 }
 
 impl UpstreamClient {
     /// Builds a client.
     ///
     /// # Errors
-    /// No header can carry the token, or TLS cannot be set up.
+    /// [`ClientError`] when no header can carry the token, or TLS cannot be set up.
     pub fn new(options: &UpstreamOptions) -> Result<Self, ClientError> {
         let http = options
             .egress
@@ -108,7 +108,7 @@ impl UpstreamClient {
         Ok(Self::over(Arc::new(HttpSender { http, authorization }), options.total_timeout))
     }
 
-    /// Creates a client that sends in this way.
+    /// Creates a client that uses this sender.
     #[must_use]
     pub fn over(sender: Arc<dyn SendOrder>, total_timeout: Duration) -> Self {
         Self { sender, total_timeout }
@@ -163,13 +163,13 @@ impl SendOrder for HttpSender {
             if response.status() != StatusCode::OK {
                 return Err(UpstreamError::Refused(response.status().as_u16()));
             }
-            read(response).await
+            read_body(response).await
         })
     }
 }
 
 /// Reads the body of an answer, up to the limit.
-async fn read(mut response: Response) -> Result<Vec<u8>, UpstreamError> {
+async fn read_body(mut response: Response) -> Result<Vec<u8>, UpstreamError> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| failure(&error))? {
         if body.len() + chunk.len() > UPSTREAM_ANSWER_BYTES_MAX {
@@ -193,7 +193,7 @@ struct OrderContext<'a> {
 }
 
 impl<'a> OrderContext<'a> {
-    const fn of(header: &'a FlowHeader) -> Self {
+    const fn new(header: &'a FlowHeader) -> Self {
         Self { app_id: &header.app, request_id: &header.request_id }
     }
 }

@@ -1,4 +1,4 @@
-//! The order of a wealth-data consent, and the handle that answers it.
+//! The order for a consent to share wealth data. The answer has the handle of the consent.
 
 use sakshi_domain::flow::consent_given::ConsentGiven;
 use sakshi_domain::flow::flow_id::FlowId;
@@ -19,32 +19,33 @@ struct Order<'a> {
     consent_text: &'a str,
 }
 
-/// A consent that the upstream asks the person for.
+/// A consent that the upstream requests from the person.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AskedConsent {
+pub struct RequestedConsent {
     /// Id of the consent in the upstream's reports.
     pub handle: ForeignId,
     /// Page where the person decides, if the upstream has one.
     pub page: Option<PageUrl>,
 }
 
-/// Orders a consent.
+/// Orders a consent and returns its handle.
 ///
 /// # Errors
-/// The reason why the order failed.
+/// [`UpstreamError`] when the order failed.
 pub async fn order(
     upstream: &Upstream,
     header: &FlowHeader,
     consent: &ConsentGiven,
-) -> Result<AskedConsent, UpstreamError> {
-    let order = Order { unique_identifier: header.id, context: OrderContext::of(header), consent_text: consent.text() };
-    asked(upstream.send(&header.client, to_body(&order, 0)).await?)
+) -> Result<RequestedConsent, UpstreamError> {
+    let order =
+        Order { unique_identifier: header.id, context: OrderContext::new(header), consent_text: consent.text() };
+    read_consent(upstream.send(&header.client, to_body(&order, 0)).await?)
 }
 
 /// Reads the consent from an answer.
-pub(super) fn asked(mut answer: Answer) -> Result<AskedConsent, UpstreamError> {
-    Ok(AskedConsent {
-        handle: answer.text("consentHandle", str::parse)?,
-        page: answer.optional_text("requestUrl", PageUrl::parse)?,
+pub(super) fn read_consent(mut answer: Answer) -> Result<RequestedConsent, UpstreamError> {
+    Ok(RequestedConsent {
+        handle: answer.take_text("consentHandle", str::parse)?,
+        page: answer.take_optional_text("requestUrl", PageUrl::parse)?,
     })
 }

@@ -1,10 +1,10 @@
-//! The result of an attempt, with receivers on real sockets.
+//! Results of attempts, with receivers on real sockets.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::receiver::{read_request, receiver};
+use crate::receiver::{read_request, start_receiver};
 use crate::sender::{client, options, url};
 use bytes::Bytes;
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
@@ -16,8 +16,8 @@ use tokio::sync::mpsc;
 const BODY: Bytes = Bytes::from_static(br#"{"success":true}"#);
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
-async fn answering(answer: &'static str) -> Attempt {
-    let address = receiver(move |mut stream| async move {
+async fn attempt_answered_with(answer: &'static str) -> Attempt {
+    let address = start_receiver(move |mut stream| async move {
         read_request(&mut stream).await;
         let _ = stream.write_all(answer.as_bytes()).await;
     })
@@ -28,7 +28,7 @@ async fn answering(answer: &'static str) -> Attempt {
 #[tokio::test]
 async fn a_webhook_is_a_post_of_json_with_no_custom_headers() {
     let (seen, mut requests) = mpsc::unbounded_channel();
-    let address = receiver(move |mut stream| {
+    let address = start_receiver(move |mut stream| {
         let seen = seen.clone();
         async move {
             let _ = seen.send(read_request(&mut stream).await.unwrap());
@@ -68,7 +68,7 @@ async fn any_2xx_is_delivered_and_any_other_status_is_rejected_with_its_number()
         ("HTTP/1.1 500 Oops\r\ncontent-length: 0\r\n\r\n", DeliveryOutcome::Rejected, 500),
         ("HTTP/1.1 503 Busy\r\nretry-after: 0\r\ncontent-length: 0\r\n\r\n", DeliveryOutcome::Rejected, 503),
     ] {
-        let attempt = answering(answer).await;
+        let attempt = attempt_answered_with(answer).await;
         assert_eq!((attempt.outcome, attempt.status), (outcome, Some(status)), "{answer}");
     }
 }
@@ -78,25 +78,25 @@ fn proxy_settings_of_the_environment_are_ignored() {
     // The environment belongs to the whole process, so another process runs the deliveries: through
     // the proxy named here they would all fail.
     let deliveries = "attempts::any_2xx_is_delivered_and_any_other_status_is_rejected_with_its_number";
-    let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
     for variable in ["http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy", "ALL_PROXY"] {
-        again.env(variable, "http://127.0.0.1:9");
+        command.env(variable, "http://127.0.0.1:9");
     }
-    let output = again.env_remove("no_proxy").env_remove("NO_PROXY").args([deliveries, "--exact"]).output().unwrap();
+    let output = command.env_remove("no_proxy").env_remove("NO_PROXY").args([deliveries, "--exact"]).output().unwrap();
     assert!(output.status.success() && String::from_utf8_lossy(&output.stdout).contains("1 passed"));
 }
 
 #[tokio::test]
-async fn a_redirect_is_rejected_and_its_target_never_asked() {
-    let asked = Arc::new(AtomicUsize::new(0));
-    let counter = Arc::clone(&asked);
-    let target = receiver(move |_stream| {
+async fn a_redirect_is_rejected_and_not_followed() {
+    let requests = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&requests);
+    let target = start_receiver(move |_stream| {
         counter.fetch_add(1, Ordering::SeqCst);
         async {}
     })
     .await;
     for status in [301_u16, 302, 303, 307, 308] {
-        let address = receiver(move |mut stream| async move {
+        let address = start_receiver(move |mut stream| async move {
             read_request(&mut stream).await;
             let answer = format!("HTTP/1.1 {status} Moved\r\nlocation: http://{target}/\r\ncontent-length: 0\r\n\r\n");
             let _ = stream.write_all(answer.as_bytes()).await;
@@ -105,7 +105,7 @@ async fn a_redirect_is_rejected_and_its_target_never_asked() {
         let attempt = client().attempt(&url(&format!("http://{address}/")), BODY).await;
         assert_eq!((attempt.outcome, attempt.status), (DeliveryOutcome::Rejected, Some(status)));
     }
-    assert_eq!(asked.load(Ordering::SeqCst), 0);
+    assert_eq!(requests.load(Ordering::SeqCst), 0);
 }
 
 #[tokio::test]
@@ -115,7 +115,7 @@ async fn a_receiver_that_closes_idle_connections_loses_no_delivery() {
     let counter = Arc::clone(&received);
     // The receiver keeps the connection alive, but its idle timer fires a moment later: a client that reuses
     // connections would send into the close.
-    let address = receiver(move |mut stream| {
+    let address = start_receiver(move |mut stream| {
         let counter = Arc::clone(&counter);
         async move {
             read_request(&mut stream).await;
@@ -134,8 +134,8 @@ async fn a_receiver_that_closes_idle_connections_loses_no_delivery() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_hangs_times_out_within_the_total_time() {
-    let address = receiver(|mut stream| async move {
+async fn a_receiver_that_hangs_times_out_after_the_total_timeout() {
+    let address = start_receiver(|mut stream| async move {
         read_request(&mut stream).await;
         std::future::pending::<()>().await;
     })
@@ -149,8 +149,8 @@ async fn a_receiver_that_hangs_times_out_within_the_total_time() {
 }
 
 #[tokio::test]
-async fn a_status_line_that_trickles_in_does_not_stretch_the_total_time() {
-    let address = receiver(|mut stream| async move {
+async fn a_status_line_that_trickles_in_does_not_extend_the_total_timeout() {
+    let address = start_receiver(|mut stream| async move {
         read_request(&mut stream).await;
         let mut pace = tokio::time::interval(Duration::from_millis(20));
         for byte in b"HTTP/1.1 200 OK\r\nx: ".iter().chain(std::iter::repeat(&b'y')) {
@@ -167,8 +167,8 @@ async fn a_status_line_that_trickles_in_does_not_stretch_the_total_time() {
 }
 
 #[tokio::test]
-async fn a_slow_answer_within_the_total_time_is_delivered() {
-    let address = receiver(|mut stream| async move {
+async fn a_slow_answer_within_the_total_timeout_is_delivered() {
+    let address = start_receiver(|mut stream| async move {
         read_request(&mut stream).await;
         tokio::time::sleep(Duration::from_millis(150)).await;
         let _ = stream.write_all(OK.as_bytes()).await;
@@ -180,11 +180,11 @@ async fn a_slow_answer_within_the_total_time_is_delivered() {
 }
 
 #[tokio::test]
-async fn a_connection_that_breaks_before_the_status_is_broken_and_not_tried_again() {
+async fn a_connection_that_breaks_before_the_status_is_not_retried() {
     let connections = Arc::new(AtomicUsize::new(0));
     for answer in ["", "HTTP/1.1 2", "HTTP/1.1 200 OK\r\ncontent-le", "garbage\r\n\r\n"] {
         let counter = Arc::clone(&connections);
-        let address = receiver(move |mut stream| {
+        let address = start_receiver(move |mut stream| {
             counter.fetch_add(1, Ordering::SeqCst);
             async move {
                 read_request(&mut stream).await;
@@ -200,7 +200,7 @@ async fn a_connection_that_breaks_before_the_status_is_broken_and_not_tried_agai
 
 #[tokio::test]
 async fn a_receiver_that_drops_the_connection_while_the_body_is_sent_is_broken() {
-    let address = receiver(|mut stream| async move {
+    let address = start_receiver(|mut stream| async move {
         let _ = stream.read(&mut [0; 64]).await;
         let _ = stream.set_zero_linger();
     })
@@ -210,9 +210,9 @@ async fn a_receiver_that_drops_the_connection_while_the_body_is_sent_is_broken()
 }
 
 #[tokio::test]
-async fn a_body_without_end_is_read_to_its_bound_and_the_status_decides() {
+async fn an_endless_body_is_read_to_its_bound_and_the_status_decides() {
     let (sent, mut written) = mpsc::unbounded_channel();
-    let address = receiver(move |mut stream| {
+    let address = start_receiver(move |mut stream| {
         let sent = sent.clone();
         async move {
             read_request(&mut stream).await;
@@ -227,14 +227,14 @@ async fn a_body_without_end_is_read_to_its_bound_and_the_status_decides() {
     .await;
     let attempt = client().attempt(&url(&format!("http://{address}/")), BODY).await;
     assert_eq!((attempt.outcome, attempt.status), (DeliveryOutcome::Delivered, Some(200)));
-    // The rest is in socket buffers; the connection is closed.
+    // Some of these bytes are in socket buffers; the connection is closed.
     assert!(written.recv().await.unwrap() < 32 << 20);
 }
 
 #[tokio::test]
-async fn a_body_that_trickles_or_never_comes_does_not_undo_a_delivery() {
+async fn a_slow_or_missing_body_does_not_undo_a_delivery() {
     for body in ["", "1\r\nx\r\n"] {
-        let address = receiver(move |mut stream| async move {
+        let address = start_receiver(move |mut stream| async move {
             read_request(&mut stream).await;
             let _ = stream.write_all(b"HTTP/1.1 201 Created\r\ntransfer-encoding: chunked\r\n\r\n").await;
             let _ = stream.write_all(body.as_bytes()).await;
@@ -245,13 +245,13 @@ async fn a_body_that_trickles_or_never_comes_does_not_undo_a_delivery() {
         let started = Instant::now();
         let attempt = client().attempt(&url(&format!("http://{address}/")), BODY).await;
         assert_eq!((attempt.outcome, attempt.status), (DeliveryOutcome::Delivered, Some(201)));
-        assert!(started.elapsed() < Duration::from_secs(5), "the body may not hold the lane");
+        assert!(started.elapsed() < Duration::from_secs(5), "the body must not delay the result");
     }
 }
 
 #[tokio::test]
-async fn headers_without_end_are_cut_off() {
-    let address = receiver(|mut stream| async move {
+async fn endless_headers_are_cut_off() {
+    let address = start_receiver(|mut stream| async move {
         read_request(&mut stream).await;
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nx: ").await;
         while stream.write_all(&[b'y'; 4_096]).await.is_ok() {}
@@ -261,7 +261,7 @@ async fn headers_without_end_are_cut_off() {
 }
 
 #[tokio::test]
-async fn refused_connections_and_unknown_names_are_told_apart() {
+async fn refused_connections_and_unknown_names_have_different_outcomes() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
@@ -272,10 +272,10 @@ async fn refused_connections_and_unknown_names_are_told_apart() {
 }
 
 #[tokio::test]
-async fn targets_that_are_not_public_are_blocked_as_literals_and_as_names_and_never_contacted() {
+async fn non_public_targets_are_blocked_and_never_contacted() {
     let contacted = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&contacted);
-    let port = receiver(move |_stream| {
+    let port = start_receiver(move |_stream| {
         counter.fetch_add(1, Ordering::SeqCst);
         async {}
     })

@@ -1,4 +1,4 @@
-//! Webhooks while the process has no file descriptor left for a connection, which is not the receiver's fault.
+//! Webhooks while the process has no free file descriptor for a connection, which is not the receiver's fault.
 //!
 //! The limit applies to a process, so each test runs this binary again under `ulimit`.
 
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::receiver::{read_request, receiver};
+use crate::receiver::{read_request, start_receiver};
 use crate::sender::{client, options, url};
 use bytes::Bytes;
 use sakshi_domain::delivery::DeliveryOutcome;
@@ -17,19 +17,19 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::time::timeout;
 
 const BODY: Bytes = Bytes::from_static(b"{}");
-/// Set in the process that has the limit.
+/// Environment variable of the process that has the limit.
 const LIMITED: &str = "SAKSHI_TEST_LIMITED";
 
 /// Runs a test of this file again in a process that may open 64 files.
 fn run_limited(test: &str) {
     let this_binary = std::env::current_exe().unwrap();
     let mut shell = Command::new("sh");
-    let again = shell
+    let command = shell
         .args(["-c", "ulimit -n 64; exec \"$0\" \"$@\""])
         .arg(this_binary)
         .args([&format!("few_descriptors::{test}"), "--exact", "--nocapture"])
         .env(LIMITED, "1");
-    let output = again.output().unwrap();
+    let output = command.output().unwrap();
     let stdout = String::from_utf8_lossy(&output.stdout);
     assert!(
         output.status.success() && stdout.contains("1 passed"),
@@ -44,16 +44,16 @@ fn is_limited() -> bool {
 
 /// Uses up all remaining file descriptors, until the files are dropped.
 fn take_all_descriptors() -> Vec<File> {
-    let taken: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
-    assert!(!taken.is_empty());
-    taken
+    let files: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
+    assert!(!files.is_empty());
+    files
 }
 
-/// Starts a receiver; also returns the number of requests that it has received.
-async fn counting_receiver() -> (std::net::SocketAddr, Arc<AtomicUsize>) {
+/// Starts a receiver. Also returns the number of requests that it has received.
+async fn start_counting_receiver() -> (std::net::SocketAddr, Arc<AtomicUsize>) {
     let received = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&received);
-    let address = receiver(move |mut stream| {
+    let address = start_receiver(move |mut stream| {
         let counter = Arc::clone(&counter);
         async move {
             if read_request(&mut stream).await.is_some() {
@@ -67,37 +67,37 @@ async fn counting_receiver() -> (std::net::SocketAddr, Arc<AtomicUsize>) {
 }
 
 #[tokio::test]
-async fn a_webhook_is_sent_once_as_soon_as_there_is_a_descriptor_for_it() {
+async fn a_webhook_is_sent_once_as_soon_as_a_descriptor_is_free() {
     if !is_limited() {
-        return run_limited("a_webhook_is_sent_once_as_soon_as_there_is_a_descriptor_for_it");
+        return run_limited("a_webhook_is_sent_once_as_soon_as_a_descriptor_is_free");
     }
-    let (address, received) = counting_receiver().await;
+    let (address, received) = start_counting_receiver().await;
     for host in [address.to_string(), format!("localhost:{}", address.port())] {
         received.store(0, Ordering::SeqCst);
-        let (client, target, taken) = (client(), url(&format!("http://{host}/")), take_all_descriptors());
+        let (client, target, files) = (client(), url(&format!("http://{host}/")), take_all_descriptors());
         let mut attempt = std::pin::pin!(client.attempt(&target, BODY));
-        assert!(timeout(Duration::from_millis(300), &mut attempt).await.is_err(), "it waits for a descriptor");
-        drop(taken);
+        assert!(timeout(Duration::from_millis(300), &mut attempt).await.is_err(), "the attempt waits for a descriptor");
+        drop(files);
         let attempt = attempt.await;
         assert_eq!((attempt.outcome, received.load(Ordering::SeqCst)), (DeliveryOutcome::Delivered, 1), "{host}");
-        assert!(attempt.duration_ms >= 300, "the wait belongs to the attempt");
+        assert!(attempt.duration_ms >= 300, "the wait is part of the attempt");
     }
 }
 
 #[tokio::test]
-async fn without_a_descriptor_for_its_whole_time_an_attempt_is_a_local_failure() {
+async fn an_attempt_that_never_gets_a_descriptor_is_a_local_failure() {
     if !is_limited() {
-        return run_limited("without_a_descriptor_for_its_whole_time_an_attempt_is_a_local_failure");
+        return run_limited("an_attempt_that_never_gets_a_descriptor_is_a_local_failure");
     }
-    let (address, received) = counting_receiver().await;
+    let (address, received) = start_counting_receiver().await;
     let limited = WebhookClientOptions { total_timeout: Duration::from_secs(1), ..options() };
     let client = WebhookClient::new(&limited).unwrap();
     for host in [address.to_string(), format!("localhost:{}", address.port())] {
-        let taken = take_all_descriptors();
+        let files = take_all_descriptors();
         let attempt = client.attempt(&url(&format!("http://{host}/")), BODY).await;
         assert_eq!((attempt.outcome, attempt.status), (DeliveryOutcome::LocalFailure, None), "{host}");
         assert!((300..=1_000).contains(&attempt.duration_ms), "{}", attempt.duration_ms);
-        drop(taken);
+        drop(files);
     }
     assert_eq!(received.load(Ordering::SeqCst), 0);
 }

@@ -12,8 +12,8 @@ use tokio_rustls::rustls::ALL_VERSIONS;
 use tokio_rustls::server::TlsStream;
 
 use crate::authority::authority;
-use crate::receiver::receiver;
-use crate::sender::{trusting, url};
+use crate::receiver::start_receiver;
+use crate::sender::{egress_trusting, url};
 
 pub(crate) const DATA: u8 = 0;
 pub(crate) const HEADERS: u8 = 1;
@@ -38,7 +38,7 @@ pub(crate) const STATUS_500: u8 = 0x8e;
 /// The receiver's end of one connection.
 pub(crate) struct Peer {
     stream: TlsStream<TcpStream>,
-    /// Received and not yet read.
+    /// Received bytes that were not read yet.
     buffer: Vec<u8>,
 }
 
@@ -73,7 +73,7 @@ where
     .await
 }
 
-/// Starts the same receiver, but `serve` must exchange the prefaces.
+/// Like [`http2_receiver`], but `serve` must exchange the prefaces.
 pub(crate) async fn http2_receiver_without_settings<F, Served>(
     options: WebhookClientOptions,
     serve: F,
@@ -84,7 +84,7 @@ where
 {
     let (root, config) = authority("localhost", &["h2"], ALL_VERSIONS);
     let acceptor = TlsAcceptor::from(Arc::new(config));
-    let address = receiver(move |stream| {
+    let address = start_receiver(move |stream| {
         let (acceptor, serve) = (acceptor.clone(), serve.clone());
         async move {
             stream.set_nodelay(true).unwrap();
@@ -95,7 +95,7 @@ where
         }
     })
     .await;
-    let client = WebhookClient::new(&WebhookClientOptions { egress: trusting(root), ..options }).unwrap();
+    let client = WebhookClient::new(&WebhookClientOptions { egress: egress_trusting(root), ..options }).unwrap();
     (client, url(&format!("https://localhost:{}/hook", address.port())))
 }
 
@@ -134,7 +134,7 @@ impl Peer {
         Some(())
     }
 
-    /// Returns the next frame; settings are acknowledged.
+    /// Waits for the next frame; acknowledges settings.
     pub(crate) async fn next(&mut self) -> Option<Frame> {
         self.fill(9).await?;
         let length = u32::from_be_bytes([0, self.buffer[0], self.buffer[1], self.buffer[2]]) as usize;
@@ -147,7 +147,7 @@ impl Peer {
         Some(Frame { kind: frame[3], flags: frame[4], stream, payload })
     }
 
-    /// Returns the next complete request: its stream and the last part of its body.
+    /// Waits for the next complete request. Returns its stream and the last part of its body.
     pub(crate) async fn request(&mut self) -> Option<(u32, Vec<u8>)> {
         loop {
             let frame = self.next().await?;
@@ -175,18 +175,18 @@ impl Peer {
         self.send(GOAWAY, 0, 0, &[last.to_be_bytes(), code.to_be_bytes()].concat()).await
     }
 
-    /// Tells the client that nothing more comes.
+    /// Closes the sending half of the connection.
     pub(crate) async fn close_sending(&mut self) {
         let _ = self.stream.shutdown().await;
     }
 
-    /// Resets the connection, so that data in flight is lost.
-    pub(crate) fn reset_connection(self) {
+    /// Makes the close reset the connection, so that data in flight is lost.
+    pub(crate) fn reset_connection(&self) {
         let _ = self.stream.get_ref().0.set_zero_linger();
     }
 
     /// Reads until the client closes the connection.
-    pub(crate) async fn until_closed(&mut self) {
+    pub(crate) async fn read_until_closed(&mut self) {
         while self.next().await.is_some() {}
     }
 }

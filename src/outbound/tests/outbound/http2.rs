@@ -9,8 +9,8 @@ use crate::frames::{
     DATA, HEADERS, PING, Peer, RST_STREAM, SETTINGS, STATUS_200, STATUS_500, frame, http2_receiver,
     http2_receiver_without_settings,
 };
-use crate::receiver::{read_request, receiver};
-use crate::sender::{options, trusting, url};
+use crate::receiver::{read_request, start_receiver};
+use crate::sender::{egress_trusting, options, url};
 use bytes::Bytes;
 use futures_util::future::join_all;
 use sakshi_domain::delivery::DeliveryOutcome::{Broken, Delivered, Rejected, TimedOut};
@@ -35,8 +35,8 @@ async fn answer_all(mut peer: Peer) -> Option<()> {
     }
 }
 
-/// Starts a receiver that counts its connections and answers everything.
-async fn counting(
+/// Starts a receiver that counts its connections and answers every request.
+async fn start_counting_receiver(
     options: WebhookClientOptions,
     settings: &'static [(u16, u32)],
 ) -> (WebhookClient, WebhookUrl, Arc<AtomicUsize>) {
@@ -54,11 +54,11 @@ async fn counting(
 }
 
 #[tokio::test]
-async fn a_webhook_over_http2_is_the_same_post_and_the_library_of_the_receiver_reads_it() {
+async fn a_webhook_over_http2_is_a_post_that_a_library_reads() {
     let (root, config) = authority("localhost", &["h2", "http/1.1"], ALL_VERSIONS);
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let (seen, mut requests) = mpsc::unbounded_channel();
-    let address = receiver(move |stream| {
+    let address = start_receiver(move |stream| {
         let (acceptor, seen) = (acceptor.clone(), seen.clone());
         async move {
             let mut connection = h2::server::handshake(acceptor.accept(stream).await.unwrap()).await.unwrap();
@@ -77,9 +77,9 @@ async fn a_webhook_over_http2_is_the_same_post_and_the_library_of_the_receiver_r
         }
     })
     .await;
-    let client = WebhookClient::new(&WebhookClientOptions { egress: trusting(root), ..options() }).unwrap();
+    let client = WebhookClient::new(&WebhookClientOptions { egress: egress_trusting(root), ..options() }).unwrap();
     let at = format!("localhost:{}", address.port());
-    // The second does not fit into one frame, nor into the window that a stream has at first.
+    // The second body fits neither into one frame nor into the initial window of a stream.
     for body in [BODY, Bytes::from(vec![b'x'; 3 << 20])] {
         let attempt = client.attempt(&url(&format!("https://{at}/hook?a=1")), body.clone()).await;
         assert_eq!((attempt.outcome, attempt.status), (Delivered, Some(200)));
@@ -98,7 +98,7 @@ async fn a_webhook_over_http2_is_the_same_post_and_the_library_of_the_receiver_r
 
 #[tokio::test]
 async fn many_deliveries_share_one_connection() {
-    let (client, url, connections) = counting(options(), &[]).await;
+    let (client, url, connections) = start_counting_receiver(options(), &[]).await;
     for _ in 0..10 {
         let attempts = join_all((0..64).map(|_| client.attempt(&url, BODY))).await;
         assert!(attempts.iter().all(|attempt| (attempt.outcome, attempt.status) == (Delivered, Some(200))));
@@ -107,7 +107,7 @@ async fn many_deliveries_share_one_connection() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_takes_few_at_a_time_gets_more_connections_and_never_more_than_it_takes() {
+async fn a_receiver_with_a_low_stream_limit_gets_more_connections() {
     let (most, connections) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (peak, counter) = (Arc::clone(&most), Arc::clone(&connections));
     let (client, url) = http2_receiver_without_settings(options(), move |mut peer| {
@@ -161,8 +161,8 @@ async fn a_redirect_and_a_failure_are_rejected_with_their_status() {
     }
 }
 
-/// Starts a receiver that answers HTTP/1.1 over TLS, and handles HTTP/2 as given.
-async fn also_http1(
+/// Starts a receiver over TLS that answers HTTP/1.1. On an HTTP/2 connection it sends `greeting` and closes.
+async fn start_http1_receiver(
     protocols: &[&str],
     versions: &[&'static SupportedProtocolVersion],
     greeting: &'static [u8],
@@ -171,7 +171,7 @@ async fn also_http1(
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let connections = Handshakes::default();
     let log = Arc::clone(&connections);
-    let address = receiver(move |stream| {
+    let address = start_receiver(move |stream| {
         let (acceptor, log) = (acceptor.clone(), Arc::clone(&log));
         async move {
             let Ok(mut stream) = acceptor.accept(stream).await else { return };
@@ -186,14 +186,14 @@ async fn also_http1(
         }
     })
     .await;
-    let client = WebhookClient::new(&WebhookClientOptions { egress: trusting(root), ..options() }).unwrap();
+    let client = WebhookClient::new(&WebhookClientOptions { egress: egress_trusting(root), ..options() }).unwrap();
     (client, url(&format!("https://localhost:{}/", address.port())), connections)
 }
 
 #[tokio::test]
-async fn a_receiver_that_agrees_on_http1_or_on_nothing_gets_a_connection_for_each_delivery() {
+async fn a_receiver_without_http2_gets_a_connection_for_each_delivery() {
     for protocols in [&["http/1.1"][..], &[]] {
-        let (client, url, connections) = also_http1(protocols, ALL_VERSIONS, &[]).await;
+        let (client, url, connections) = start_http1_receiver(protocols, ALL_VERSIONS, &[]).await;
         let attempts = join_all((0..20).map(|_| client.attempt(&url, BODY))).await;
         assert!(attempts.iter().all(|attempt| attempt.outcome == Delivered));
         assert_eq!(connections.lock().unwrap().len(), 20);
@@ -201,9 +201,9 @@ async fn a_receiver_that_agrees_on_http1_or_on_nothing_gets_a_connection_for_eac
 }
 
 #[tokio::test]
-async fn tickets_are_used_for_new_connections() {
+async fn new_connections_resume_tls_sessions() {
     for version in ALL_VERSIONS {
-        let (client, url, connections) = also_http1(&["http/1.1"], &[version], &[]).await;
+        let (client, url, connections) = start_http1_receiver(&["http/1.1"], &[version], &[]).await;
         for _ in 0..10 {
             assert_eq!(client.attempt(&url, BODY).await.outcome, Delivered);
         }
@@ -214,9 +214,9 @@ async fn tickets_are_used_for_new_connections() {
 }
 
 #[tokio::test]
-async fn a_receiver_whose_http2_is_broken_from_the_beginning_is_spoken_to_in_http1() {
+async fn a_receiver_with_broken_http2_gets_http1() {
     for greeting in [&b""[..], b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\0\0\0\x04\0\0\0\0\x01"] {
-        let (client, url, connections) = also_http1(&["h2", "http/1.1"], ALL_VERSIONS, greeting).await;
+        let (client, url, connections) = start_http1_receiver(&["h2", "http/1.1"], ALL_VERSIONS, greeting).await;
         for _ in 0..4 {
             assert_eq!(client.attempt(&url, BODY).await.outcome, Delivered, "{greeting:?}");
         }
@@ -226,11 +226,11 @@ async fn a_receiver_whose_http2_is_broken_from_the_beginning_is_spoken_to_in_htt
 }
 
 #[tokio::test]
-async fn a_window_that_is_never_opened_holds_up_its_own_delivery_alone() {
-    let hasty = WebhookClientOptions { total_timeout: Duration::from_secs(2), ..options() };
-    let (client, url) = http2_receiver(hasty, |mut peer| async move {
+async fn a_window_that_never_opens_delays_only_its_own_delivery() {
+    let short_timeout = WebhookClientOptions { total_timeout: Duration::from_secs(2), ..options() };
+    let (client, url) = http2_receiver(short_timeout, |mut peer| async move {
         loop {
-            // Nothing is acknowledged, so a large body stalls.
+            // No window update is sent, so a large body stalls.
             let (stream, _) = peer.request().await?;
             peer.answer(stream, STATUS_200).await?;
         }
@@ -247,14 +247,14 @@ async fn a_window_that_is_never_opened_holds_up_its_own_delivery_alone() {
 }
 
 #[tokio::test]
-async fn a_connection_is_closed_soon_after_its_last_delivery_and_made_anew_for_the_next() {
+async fn an_idle_connection_is_closed_soon_and_the_next_delivery_opens_another() {
     let (closed, mut closings) = mpsc::unbounded_channel();
     let (client, url) = http2_receiver(options(), move |mut peer| {
         let closed = closed.clone();
         async move {
             let (stream, _) = peer.request().await?;
             peer.answer(stream, STATUS_200).await?;
-            peer.until_closed().await;
+            peer.read_until_closed().await;
             closed.send(Instant::now()).ok()
         }
     })
@@ -262,24 +262,24 @@ async fn a_connection_is_closed_soon_after_its_last_delivery_and_made_anew_for_t
     for _ in 0..2 {
         let began = Instant::now();
         assert_eq!(client.attempt(&url, BODY).await.outcome, Delivered);
-        let lasted = closings.recv().await.unwrap() - began;
-        assert!(lasted >= Duration::from_secs(1) && lasted < Duration::from_secs(10), "{lasted:?}");
+        let duration = closings.recv().await.unwrap() - began;
+        assert!(duration >= Duration::from_secs(1) && duration < Duration::from_secs(10), "{duration:?}");
     }
 }
 
 #[tokio::test]
-async fn a_connection_that_has_fallen_silent_gets_no_further_deliveries() {
+async fn a_silent_connection_gets_no_further_deliveries() {
     let connections = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&connections);
-    let hasty = WebhookClientOptions { total_timeout: Duration::from_secs(2), ..options() };
-    let (client, url) = http2_receiver(hasty, move |mut peer| {
+    let short_timeout = WebhookClientOptions { total_timeout: Duration::from_secs(2), ..options() };
+    let (client, url) = http2_receiver(short_timeout, move |mut peer| {
         let number = counter.fetch_add(1, Ordering::SeqCst);
         async move {
             if number == 0 {
-                // With the first answer all that belongs to the beginning of the connection is read.
+                // The first answer is read together with the settings of the connection.
                 let (stream, _) = peer.request().await?;
                 peer.answer(stream, STATUS_200).await?;
-                peer.until_closed().await;
+                peer.read_until_closed().await;
                 return None;
             }
             answer_all(peer).await
@@ -293,10 +293,10 @@ async fn a_connection_that_has_fallen_silent_gets_no_further_deliveries() {
 }
 
 #[tokio::test]
-async fn a_delivery_that_is_given_up_resets_its_stream_and_no_other() {
+async fn an_abandoned_delivery_resets_only_its_own_stream() {
     let (reset, mut resets) = mpsc::unbounded_channel();
-    let hasty = WebhookClientOptions { total_timeout: Duration::from_secs(2), ..options() };
-    let (client, url) = http2_receiver(hasty, move |mut peer| {
+    let short_timeout = WebhookClientOptions { total_timeout: Duration::from_secs(2), ..options() };
+    let (client, url) = http2_receiver(short_timeout, move |mut peer| {
         let reset = reset.clone();
         async move {
             let (hanging, _) = peer.request().await?;
@@ -324,7 +324,7 @@ async fn a_delivery_that_is_given_up_resets_its_stream_and_no_other() {
 }
 
 #[tokio::test]
-async fn a_body_without_end_or_one_that_never_comes_does_not_undo_a_delivery() {
+async fn an_endless_or_missing_response_body_does_not_undo_a_delivery() {
     for endless in [true, false] {
         let (client, url) = http2_receiver(options(), move |mut peer| async move {
             let (stream, _) = peer.request().await?;
@@ -332,7 +332,7 @@ async fn a_body_without_end_or_one_that_never_comes_does_not_undo_a_delivery() {
             if endless {
                 while peer.send(DATA, 0, stream, &[b'x'; 4_096]).await.is_some() {}
             }
-            peer.until_closed().await;
+            peer.read_until_closed().await;
             None
         })
         .await;
@@ -343,15 +343,15 @@ async fn a_body_without_end_or_one_that_never_comes_does_not_undo_a_delivery() {
 }
 
 #[tokio::test]
-async fn headers_without_measure_are_refused() {
+async fn oversized_response_headers_are_refused() {
     // A literal header that is not indexed, `x` with 120,000 bytes of `y` (RFC 7541 §5.1, §6.2.2).
     let mut block = vec![STATUS_200, 0x00, 0x01, b'x', 0x7f];
-    let mut rest = 120_000 - 127;
-    while rest >= 128 {
-        block.push((rest % 128 + 128) as u8);
-        rest /= 128;
+    let mut length = 120_000 - 127;
+    while length >= 128 {
+        block.push((length % 128 + 128) as u8);
+        length /= 128;
     }
-    block.push(rest as u8);
+    block.push(length as u8);
     block.extend(std::iter::repeat_n(b'y', 120_000));
     let (client, url) = http2_receiver(options(), move |mut peer| {
         let block = block.clone();
@@ -362,7 +362,7 @@ async fn headers_without_measure_are_refused() {
             while let Some(part) = parts.next() {
                 peer.send(9, if parts.len() == 0 { 4 } else { 0 }, stream, part).await?;
             }
-            peer.until_closed().await;
+            peer.read_until_closed().await;
             None
         }
     })
@@ -371,8 +371,8 @@ async fn headers_without_measure_are_refused() {
 }
 
 #[tokio::test]
-async fn who_floods_a_connection_is_hung_up_on_and_others_are_delivered_to_meanwhile() {
-    // Pings, settings, windows, resets of streams that are over, hints before an answer, and empty parts of one.
+async fn a_receiver_that_floods_is_disconnected_and_delays_no_other() {
+    // Pings, settings, window updates, resets of ended streams, early hints, and frames of an unknown type.
     type Flood = fn(u32) -> Vec<u8>;
     let floods: [Flood; 6] = [
         |_| frame(PING, 0, 0, &[0; 8]),
@@ -382,7 +382,7 @@ async fn who_floods_a_connection_is_hung_up_on_and_others_are_delivered_to_meanw
         |stream| frame(HEADERS, 4, stream, b"\x08\x03103"),
         |_| frame(0x42, 0, 0, &[0; 64]),
     ];
-    let (healthy, healthy_url, _) = counting(options(), &[]).await;
+    let (healthy, healthy_url, _) = start_counting_receiver(options(), &[]).await;
     for (number, flood) in floods.into_iter().enumerate() {
         let (sent, mut written) = mpsc::unbounded_channel();
         let (client, url) = http2_receiver(options(), move |mut peer| {
@@ -405,7 +405,7 @@ async fn who_floods_a_connection_is_hung_up_on_and_others_are_delivered_to_meanw
         };
         let (flooded, ()) = tokio::join!(client.attempt(&url, BODY), others);
         assert_eq!((flooded.outcome, flooded.duration_ms < 10_000), (Broken, true), "{number}");
-        // The rest is in socket buffers.
+        // Some of these bytes are in socket buffers.
         assert!(written.recv().await.unwrap() < 32 << 20, "{number}");
     }
 }

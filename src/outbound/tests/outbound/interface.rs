@@ -1,5 +1,4 @@
-//! The examples in the documentation of the interface for connectors are accepted by the code that reads
-//! reports.
+//! The code that reads reports accepts the examples in the documentation of the interface for connectors.
 
 use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_wire::reports::FlowReport;
@@ -7,7 +6,7 @@ use sakshi_wire::reports::FlowReport;
 const INTERFACE: &str = include_str!("../../README.md");
 
 #[test]
-fn every_kind_of_report_has_an_example_that_is_accepted() {
+fn every_kind_of_report_has_an_accepted_example() {
     let mut kinds = Vec::new();
     for section in INTERFACE.split("\n### ").skip(1) {
         let kind: ReportKind = section.split('`').nth(1).unwrap().parse().unwrap();

@@ -1,4 +1,4 @@
-//! Webhooks, orders and checks as receivers and upstreams see them.
+//! Tests of webhooks, orders and checks with receivers and upstreams on real sockets.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "an error here is a failed test")]
 

@@ -1,11 +1,11 @@
-//! Orders to upstreams: the requests, the accepted answers, and the failures of others.
+//! Orders to upstreams: the requests, valid answers, and failures.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::parsed::parsed;
-use crate::receiver::{PLENTY, read_request, receiver};
+use crate::parsed::parse_request;
+use crate::receiver::{LONG_TIMEOUT, read_request, start_receiver};
 use sakshi_domain::checks::{Check, CheckQuery};
 use sakshi_domain::flow::header::FlowHeader;
 use sakshi_domain::request_id::RequestId;
@@ -27,16 +27,18 @@ const FLOW: &str = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
 const TOKEN: &str = "a-token-of-the-upstreams-own";
 
 fn locker_request(kind: &str) -> DocLockerInitRequest {
-    parsed(&json!({ "docs": [kind], "consent": "Y", "consent_text": "I agree." }))
+    parse_request(&json!({ "docs": [kind], "consent": "Y", "consent_text": "I agree." }))
 }
 
 fn e_stamp_request() -> EStampInitRequest {
-    parsed(&json!({ "apiType": "PhysicalEStamp", "document": { "documentName": "lease.pdf", "base64FileData": "QUJD" },
-        "signatoriesInfo": [{ "name": "Asha", "emailID": "a@example.com", "signType": "wet" }] }))
+    parse_request(
+        &json!({ "apiType": "PhysicalEStamp", "document": { "documentName": "lease.pdf", "base64FileData": "QUJD" },
+        "signatoriesInfo": [{ "name": "Asha", "emailID": "a@example.com", "signType": "wet" }] }),
+    )
 }
 
 fn consent_request() -> WealthConsentRequest {
-    parsed(&json!({ "consent": "Y", "consent_text": "I agree." }))
+    parse_request(&json!({ "consent": "Y", "consent_text": "I agree." }))
 }
 
 fn header() -> FlowHeader {
@@ -58,13 +60,13 @@ fn esign_document(signers: usize) -> OpenedEsign {
     let signers: Vec<Value> = (0..signers).map(signer).collect();
     let document = json!({ "name": "Loan", "content": "QUJD" });
     let body = json!({ "documentInfo": document, "signerInfo": signers, "documentReferenceId": "loan-7" });
-    parsed::<EsignRequest>(&body).open(header())
+    parse_request::<EsignRequest>(&body).open(header())
 }
 
 fn upstream(url: &str, total_timeout: Duration, limit: usize) -> Upstream {
     let options = UpstreamOptions {
         token: TOKEN.to_owned(),
-        connect_timeout: PLENTY,
+        connect_timeout: LONG_TIMEOUT,
         total_timeout,
         tls: false,
         egress: Egress::default(),
@@ -73,29 +75,29 @@ fn upstream(url: &str, total_timeout: Duration, limit: usize) -> Upstream {
 }
 
 /// Starts an upstream that records what it receives and answers with `answer`.
-async fn answering(answer: Vec<u8>) -> (Upstream, Arc<Mutex<Vec<String>>>) {
-    let (seen, answer) = (Arc::new(Mutex::new(Vec::new())), Arc::new(answer));
-    let kept = Arc::clone(&seen);
-    let address = receiver(move |mut stream| {
-        let (kept, answer) = (Arc::clone(&kept), Arc::clone(&answer));
+async fn start_upstream_answering(answer: Vec<u8>) -> (Upstream, Arc<Mutex<Vec<String>>>) {
+    let (received, answer) = (Arc::new(Mutex::new(Vec::new())), Arc::new(answer));
+    let recorded = Arc::clone(&received);
+    let address = start_receiver(move |mut stream| {
+        let (recorded, answer) = (Arc::clone(&recorded), Arc::clone(&answer));
         async move {
             if let Some(request) = read_request(&mut stream).await {
-                kept.lock().unwrap().push(request);
+                recorded.lock().unwrap().push(request);
                 let _ = stream.write_all(&answer).await;
             }
         }
     });
-    (upstream(&format!("http://{}/orders?of=flows", address.await), PLENTY, 1), seen)
+    (upstream(&format!("http://{}/orders?of=flows", address.await), LONG_TIMEOUT, 1), received)
 }
 
-fn ok(body: impl AsRef<[u8]>) -> Vec<u8> {
+fn ok_response(body: impl AsRef<[u8]>) -> Vec<u8> {
     let body = body.as_ref();
     [format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len()).as_bytes(), body].concat()
 }
 
-/// Returns the body of the only request that was received, and checks its head.
-fn sent(seen: &Mutex<Vec<String>>) -> Value {
-    let requests = seen.lock().unwrap();
+/// Checks the head of the only request that was received, and returns its body.
+fn only_order(received: &Mutex<Vec<String>>) -> Value {
+    let requests = received.lock().unwrap();
     assert_eq!(requests.len(), 1, "an order is sent once");
     let (head, body) = requests[0].split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("POST /orders?of=flows HTTP/1.1\r\n"), "{head}");
@@ -105,22 +107,25 @@ fn sent(seen: &Mutex<Vec<String>>) -> Value {
     serde_json::from_str(body).unwrap()
 }
 
-/// Returns the pages of an answer with one entry, made by `named`, for each signer.
-async fn pages_of(document: OpenedEsign, named: impl Fn(&str, usize) -> Value) -> Result<Vec<String>, UpstreamError> {
+/// Orders signatures from an upstream whose answer has one entry, made by `entry`, for each signer.
+async fn order_pages(
+    document: OpenedEsign,
+    entry: impl Fn(&str, usize) -> Value,
+) -> Result<Vec<String>, UpstreamError> {
     let ids: Vec<String> = document.latest.signer_info.iter().map(|signer| signer.signer_id.to_string()).collect();
-    let entries: Vec<Value> = ids.iter().enumerate().map(|(index, id)| named(id, index)).collect();
-    let (upstream, _) = answering(ok(json!({ "signerInfo": entries }).to_string())).await;
+    let entries: Vec<Value> = ids.iter().enumerate().map(|(index, id)| entry(id, index)).collect();
+    let (upstream, _) = start_upstream_answering(ok_response(json!({ "signerInfo": entries }).to_string())).await;
     let pages = esign::order(&upstream, &header(), document.document, &document.latest).await?;
     Ok(pages.iter().map(|page| page.as_str().to_owned()).collect())
 }
 
 #[tokio::test]
-async fn an_order_of_signatures_says_what_is_to_be_signed_by_whom() {
+async fn an_order_for_signatures_has_the_document_and_its_signers() {
     let document = esign_document(2);
     let ids: Vec<String> = document.latest.signer_info.iter().map(|signer| signer.signer_id.to_string()).collect();
     let answer = json!({ "signerInfo": [{ "signerId": ids[1], "signingUrl": "https://sign.example/b", "more": [] },
         { "signerId": ids[0], "signingUrl": "https://sign.example/a" }], "more": {} });
-    let (upstream, seen) = answering(ok(answer.to_string())).await;
+    let (upstream, received) = start_upstream_answering(ok_response(answer.to_string())).await;
     let pages = esign::order(&upstream, &header(), document.document, &document.latest).await.unwrap();
     assert_eq!(
         pages.iter().map(|page| page.as_str()).collect::<Vec<_>>(),
@@ -128,7 +133,7 @@ async fn an_order_of_signatures_says_what_is_to_be_signed_by_whom() {
     );
     let until = "1970-01-02T00:00:00.000Z";
     assert_eq!(
-        sent(&seen),
+        only_order(&received),
         json!({ "documentId": FLOW, "app_id": "app_1", "request_id": "req-1", "documentReferenceId": "loan-7",
             "document": { "name": "Loan", "content": "QUJD" },
             "signerInfo": [
@@ -142,53 +147,57 @@ async fn an_order_of_signatures_says_what_is_to_be_signed_by_whom() {
 #[tokio::test]
 async fn an_answer_must_name_one_page_for_every_signer() {
     let page = |id: &str| json!({ "signerId": id, "signingUrl": "https://sign.example/x" });
-    assert_eq!(pages_of(esign_document(3), |id, _| page(id)).await.unwrap().len(), 3);
-    let strange = pages_of(esign_document(2), |id, index| page(if index == 0 { id } else { "somebody" })).await;
+    assert_eq!(order_pages(esign_document(3), |id, _| page(id)).await.unwrap().len(), 3);
+    let strange = order_pages(esign_document(2), |id, index| page(if index == 0 { id } else { "somebody" })).await;
     let script =
-        pages_of(esign_document(1), |id, _| json!({ "signerId": id, "signingUrl": "javascript:alert(1)" })).await;
+        order_pages(esign_document(1), |id, _| json!({ "signerId": id, "signingUrl": "javascript:alert(1)" })).await;
     for refused in [strange, script] {
         assert!(matches!(refused, Err(UpstreamError::Unreadable(_))), "{refused:?}");
     }
     let two = esign_document(2);
     let (first, OpenedEsign { document, latest, .. }) = (two.latest.signer_info[0].signer_id.to_string(), two);
-    let (upstream, _) = answering(ok(json!({ "signerInfo": [page(&first), page(&first)] }).to_string())).await;
+    let (upstream, _) =
+        start_upstream_answering(ok_response(json!({ "signerInfo": [page(&first), page(&first)] }).to_string())).await;
     let twice = esign::order(&upstream, &header(), document, &latest).await;
     assert_eq!(twice.unwrap_err().to_string(), "the upstream's answer does not name every signer once");
 }
 
 #[tokio::test]
-async fn an_order_of_locker_documents_says_which_and_that_the_person_agreed() {
-    let (upstream, seen) = answering(ok(r#"{"requestUrl": "https://locker.example/c"}"#)).await;
+async fn an_order_for_locker_documents_has_the_documents_and_the_consent() {
+    let (upstream, received) =
+        start_upstream_answering(ok_response(r#"{"requestUrl": "https://locker.example/c"}"#)).await;
     let page = doclocker::order(&upstream, &header(), &locker_request("driving_licence")).await.unwrap();
     assert_eq!(page.as_str(), "https://locker.example/c");
     let expected = json!({ "transactionId": FLOW, "app_id": "app_1", "request_id": "req-1", "docs": ["driving_licence"],
         "consent_text": "I agree." });
-    assert_eq!(sent(&seen), expected);
+    assert_eq!(only_order(&received), expected);
 }
 
 #[tokio::test]
-async fn an_order_of_an_e_stamp_says_its_kind_its_document_and_its_signatories() {
-    let (upstream, seen) = answering(ok("{}")).await;
+async fn an_order_for_an_e_stamp_has_its_kind_document_and_signatories() {
+    let (upstream, received) = start_upstream_answering(ok_response("{}")).await;
     estamp::order(&upstream, &header(), e_stamp_request()).await.unwrap();
     let expected = json!({ "eStampId": FLOW, "app_id": "app_1", "request_id": "req-1", "apiType": "PhysicalEStamp",
         "document": { "documentName": "lease.pdf", "base64FileData": "QUJD" },
         "signatoriesInfo": [{ "name": "Asha", "emailID": "a@example.com", "signType": "wet" }] });
-    assert_eq!(sent(&seen), expected);
+    assert_eq!(only_order(&received), expected);
 }
 
 #[tokio::test]
-async fn an_order_of_a_consent_is_answered_with_a_handle_and_maybe_a_page() {
-    let (upstream, seen) = answering(ok(r#"{"consentHandle": "h-1", "requestUrl": "https://wealth.example/c"}"#)).await;
+async fn the_answer_to_an_order_for_a_consent_has_a_handle_and_maybe_a_page() {
+    let (upstream, received) =
+        start_upstream_answering(ok_response(r#"{"consentHandle": "h-1", "requestUrl": "https://wealth.example/c"}"#))
+            .await;
     let ordered = wealth::order(&upstream, &header(), &consent_request().consent.0).await.unwrap();
     assert_eq!((ordered.handle.as_str(), ordered.page.unwrap().as_str()), ("h-1", "https://wealth.example/c"));
     assert_eq!(
-        sent(&seen),
+        only_order(&received),
         json!({ "uniqueIdentifier": FLOW, "app_id": "app_1", "request_id": "req-1", "consent_text": "I agree." })
     );
-    let (upstream, _) = answering(ok(r#"{"consentHandle": "h-1"}"#)).await;
+    let (upstream, _) = start_upstream_answering(ok_response(r#"{"consentHandle": "h-1"}"#)).await;
     assert_eq!(wealth::order(&upstream, &header(), &consent_request().consent.0).await.unwrap().page, None);
     for handle in ["", "two words", &"h".repeat(129)] {
-        let (upstream, _) = answering(ok(json!({ "consentHandle": handle }).to_string())).await;
+        let (upstream, _) = start_upstream_answering(ok_response(json!({ "consentHandle": handle }).to_string())).await;
         assert!(
             matches!(
                 wealth::order(&upstream, &header(), &consent_request().consent.0).await,
@@ -200,40 +209,40 @@ async fn an_order_of_a_consent_is_answered_with_a_handle_and_maybe_a_page() {
 }
 
 #[tokio::test]
-async fn whatever_is_not_a_readable_200_is_an_error_and_the_order_is_sent_once() {
+async fn an_answer_without_a_readable_200_is_an_error_and_not_repeated() {
     let redirect =
         "HTTP/1.1 307 Temporary Redirect\r\nlocation: http://127.0.0.1:1/elsewhere\r\ncontent-length: 0\r\n\r\n";
     let long = " ".repeat(64 * 1_024);
     let chunked = format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n10001\r\n{{{long}}}\r\n0\r\n\r\n");
-    let not_json = UpstreamError::Unreadable("is not the JSON that was asked for");
+    let not_json = UpstreamError::Unreadable("is not the expected JSON");
     for (answer, expected) in [
         (redirect.into(), UpstreamError::Refused(307)),
         ("HTTP/1.1 202 Accepted\r\ncontent-length: 2\r\n\r\n{}".into(), UpstreamError::Refused(202)),
         ("HTTP/1.1 204 No Content\r\n\r\n".into(), UpstreamError::Refused(204)),
         ("HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n".into(), UpstreamError::Refused(503)),
-        (ok(""), not_json),
-        (ok("[]"), not_json),
-        (ok("{\"requestUrl\": 7}"), not_json),
-        (ok(format!("{{{long}}}")), UpstreamError::Unreadable("is too long")),
+        (ok_response(""), not_json),
+        (ok_response("[]"), not_json),
+        (ok_response("{\"requestUrl\": 7}"), not_json),
+        (ok_response(format!("{{{long}}}")), UpstreamError::Unreadable("is too long")),
         (chunked.into_bytes(), UpstreamError::Unreadable("is too long")),
         ("HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\n{".into(), UpstreamError::Unreachable),
         (Vec::new(), UpstreamError::Unreachable),
     ] {
-        let (upstream, seen) = answering(answer).await;
+        let (upstream, received) = start_upstream_answering(answer).await;
         let refused = doclocker::order(&upstream, &header(), &locker_request("x")).await.unwrap_err();
-        assert_eq!((refused, seen.lock().unwrap().len()), (expected, 1));
+        assert_eq!((refused, received.lock().unwrap().len()), (expected, 1));
     }
 }
 
-/// Returns the results of orders of all five kinds for this answer. For the order of signatures, the signer's id
-/// replaces `ID` in it.
-async fn orders_answered(answer: &[u8]) -> [Result<(), UpstreamError>; 5] {
+/// Makes orders of all five kinds that get this answer. In the answer to the order for signatures, the signer's id
+/// replaces `ID`.
+async fn order_all_kinds(answer: &[u8]) -> [Result<(), UpstreamError>; 5] {
     let one = esign_document(1);
     let id = one.latest.signer_info[0].signer_id.to_string();
     let at = answer.windows(2).position(|two| two == b"ID");
     let signed = at.map_or_else(|| answer.to_vec(), |at| [&answer[..at], id.as_bytes(), &answer[at + 2..]].concat());
-    let (signing, _) = answering(ok(&signed)).await;
-    let (other, seen) = answering(ok(answer)).await;
+    let (signing, _) = start_upstream_answering(ok_response(&signed)).await;
+    let (other, received) = start_upstream_answering(ok_response(answer)).await;
     let ifsc = Check::named("ifsc").unwrap();
     let branch = CheckQuery {
         check: ifsc,
@@ -248,7 +257,7 @@ async fn orders_answered(answer: &[u8]) -> [Result<(), UpstreamError>; 5] {
         wealth::order(&other, &header(), &consent_request().consent.0).await.map(drop),
         check::verify(&other, &header().client, &branch).await.map(drop),
     ];
-    assert_eq!(seen.lock().unwrap().len(), 4, "each is sent once");
+    assert_eq!(received.lock().unwrap().len(), 4, "each order is sent once");
     results
 }
 
@@ -261,8 +270,8 @@ async fn an_answer_must_be_an_object_and_so_must_each_of_its_signers() {
             "consentHandle": "h", "status": "valid", "more": ["x"]}}"#
         )
     };
-    assert_eq!(orders_answered(all(entry).as_bytes()).await, [Ok(()); 5]);
-    let not_json = UpstreamError::Unreadable("is not the JSON that was asked for");
+    assert_eq!(order_all_kinds(all(entry).as_bytes()).await, [Ok(()); 5]);
+    let not_json = UpstreamError::Unreadable("is not the expected JSON");
     let signers = format!("[[{entry}]]");
     for answer in [
         "[]",
@@ -274,31 +283,31 @@ async fn an_answer_must_be_an_object_and_so_must_each_of_its_signers() {
         "\"x\"",
         "7",
     ] {
-        assert_eq!(orders_answered(answer.as_bytes()).await, [Err(not_json); 5], "{answer}");
+        assert_eq!(order_all_kinds(answer.as_bytes()).await, [Err(not_json); 5], "{answer}");
     }
-    let positional = orders_answered(all(r#"["ID", "https://a/"]"#).as_bytes()).await;
+    let positional = order_all_kinds(all(r#"["ID", "https://a/"]"#).as_bytes()).await;
     assert_eq!(positional, [Err(not_json), Ok(()), Ok(()), Ok(()), Ok(())]);
     let twice = all(entry).replace(
         r#""more""#,
         r#""signerInfo": [], "requestUrl": "https://b/", "consentHandle": "i", "status": "invalid", "more""#,
     );
     assert_eq!(
-        orders_answered(twice.as_bytes()).await,
+        order_all_kinds(twice.as_bytes()).await,
         [Err(not_json), Err(not_json), Ok(()), Err(not_json), Err(not_json)]
     );
 }
 
 #[tokio::test]
-async fn an_answer_that_is_not_utf_8_is_unreadable_even_where_nothing_is_read() {
+async fn an_answer_that_is_not_utf_8_is_unreadable_even_if_it_has_no_members() {
     let readable = r#"{"signerInfo": [{"signerId": "ID", "signingUrl": "https://a/"}], "requestUrl": "https://a/",
         "consentHandle": "h", "status": "valid", "more": "~"}"#;
-    assert_eq!(orders_answered(readable.as_bytes()).await, [Ok(()); 5]);
+    assert_eq!(order_all_kinds(readable.as_bytes()).await, [Ok(()); 5]);
     let broken: Vec<u8> = readable.bytes().map(|byte| if byte == b'~' { 0xff } else { byte }).collect();
-    assert_eq!(orders_answered(&broken).await, [Err(UpstreamError::Unreadable("is not in UTF-8")); 5]);
+    assert_eq!(order_all_kinds(&broken).await, [Err(UpstreamError::Unreadable("is not in UTF-8")); 5]);
 }
 
 #[tokio::test]
-async fn an_upstream_that_is_slow_times_out_and_one_that_is_gone_is_unreachable() {
+async fn a_slow_upstream_times_out_and_a_missing_one_is_unreachable() {
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let dripping = receiver(|mut stream| async move {
         read_request(&mut stream).await;
@@ -316,32 +325,32 @@ async fn an_upstream_that_is_slow_times_out_and_one_that_is_gone_is_unreachable(
     }
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     assert_eq!(
-        estamp::order(&upstream(&format!("http://{gone}/"), PLENTY, 1), &header(), e_stamp_request()).await,
+        estamp::order(&upstream(&format!("http://{gone}/"), LONG_TIMEOUT, 1), &header(), e_stamp_request()).await,
         Err(UpstreamError::Unreachable)
     );
 }
 
-/// Starts an upstream that answers on a signal; also returns the number of orders that it has received.
-async fn hanging(limit: usize) -> (Upstream, tokio::sync::watch::Sender<()>, Arc<AtomicUsize>) {
-    let (ended, end) = tokio::sync::watch::channel(());
+/// Starts an upstream that answers on a signal. Also returns the number of orders that it has received.
+async fn start_hanging_upstream(limit: usize) -> (Upstream, tokio::sync::watch::Sender<()>, Arc<AtomicUsize>) {
+    let (release, end) = tokio::sync::watch::channel(());
     let received = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&received);
-    let address = receiver(move |mut stream| {
-        let (mut end, counted) = (end.clone(), Arc::clone(&counted));
+    let counter = Arc::clone(&received);
+    let address = start_receiver(move |mut stream| {
+        let (mut end, counter) = (end.clone(), Arc::clone(&counter));
         async move {
             if read_request(&mut stream).await.is_some() {
-                counted.fetch_add(1, Ordering::SeqCst);
+                counter.fetch_add(1, Ordering::SeqCst);
                 let _ = end.changed().await;
-                let _ = stream.write_all(&ok("{}")).await;
+                let _ = stream.write_all(&ok_response("{}")).await;
             }
         }
     });
-    (upstream(&format!("http://{}/", address.await), PLENTY, limit), ended, received)
+    (upstream(&format!("http://{}/", address.await), LONG_TIMEOUT, limit), release, received)
 }
 
 #[tokio::test]
-async fn a_client_whose_orders_hang_leaves_slots_to_others_and_an_order_waits_for_one() {
-    let (one, ended, received) = hanging(4).await;
+async fn hanging_orders_of_a_client_leave_slots_to_others() {
+    let (one, release, received) = start_hanging_upstream(4).await;
     let other = FlowHeader { client: "cl_2".parse().unwrap(), ..header() };
     let order = |header: FlowHeader| {
         let one = one.clone();
@@ -355,18 +364,18 @@ async fn a_client_whose_orders_hang_leaves_slots_to_others_and_an_order_waits_fo
     while received.load(Ordering::SeqCst) < 3 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    ended.send(()).unwrap();
+    release.send(()).unwrap();
     assert_eq!(modest.await.unwrap(), Ok(()));
     for one in greedy {
-        // The third was sent when a slot was free, and hangs until then.
-        let _ = ended.send(());
+        // The third order was sent when a slot became free, and hangs until this signal.
+        let _ = release.send(());
         assert_eq!(one.await.unwrap(), Ok(()));
     }
 }
 
 #[tokio::test]
-async fn an_order_beyond_the_limit_of_concurrent_ones_is_not_sent() {
-    let (one, ended, received) = hanging(1).await;
+async fn an_order_beyond_the_concurrency_limit_is_not_sent() {
+    let (one, release, received) = start_hanging_upstream(1).await;
     let first = tokio::spawn({
         let one = one.clone();
         async move { estamp::order(&one, &header(), e_stamp_request()).await }
@@ -374,23 +383,26 @@ async fn an_order_beyond_the_limit_of_concurrent_ones_is_not_sent() {
     tokio::task::yield_now().await;
     assert_eq!(estamp::order(&one, &header(), e_stamp_request()).await, Err(UpstreamError::Busy));
     assert_eq!(received.load(Ordering::SeqCst), 1);
-    ended.send(()).unwrap();
+    release.send(()).unwrap();
     assert_eq!(first.await.unwrap(), Ok(()));
-    drop(ended);
+    drop(release);
     assert_eq!(estamp::order(&one, &header(), e_stamp_request()).await, Ok(()));
 }
 
 #[test]
-fn neither_the_token_nor_the_path_of_an_upstream_is_shown() {
-    let upstream = upstream("https://u.example/secret-path?key=secret-key", PLENTY, 1);
+fn debug_output_has_neither_the_token_nor_the_path_of_an_upstream() {
+    let upstream = upstream("https://u.example/secret-path?key=secret-key", LONG_TIMEOUT, 1);
     let options = UpstreamOptions {
         token: TOKEN.to_owned(),
-        connect_timeout: PLENTY,
-        total_timeout: PLENTY,
+        connect_timeout: LONG_TIMEOUT,
+        total_timeout: LONG_TIMEOUT,
         tls: false,
         egress: Egress::default(),
     };
-    let shown = format!("{upstream:?} {options:?} {:?}", UpstreamClient::new(&options).unwrap());
-    assert!(!shown.contains("secret") && !shown.contains(TOKEN) && shown.contains("https://u.example"), "{shown}");
+    let debug_output = format!("{upstream:?} {options:?} {:?}", UpstreamClient::new(&options).unwrap());
+    assert!(
+        !debug_output.contains("secret") && !debug_output.contains(TOKEN) && debug_output.contains("https://u.example"),
+        "{debug_output}"
+    );
     assert!(UpstreamClient::new(&UpstreamOptions { token: "two\nlines".to_owned(), ..options }).is_err());
 }

@@ -1,4 +1,4 @@
-//! Requests as clients send them, to be ordered from upstreams.
+//! Requests of clients that lead to orders.
 
 use sakshi_domain::http_url::{HttpUrl, Schemes, WebhookUrl};
 use sakshi_domain::time::Timestamp;
@@ -17,8 +17,8 @@ impl UrlRules for Https {
     }
 }
 
-/// Reads the request with this body, as if it were the Unix epoch now.
-pub(crate) fn parsed<B: Body>(body: &Value) -> B {
+/// Parses a request body, at the Unix epoch.
+pub(crate) fn parse_request<B: Body>(body: &Value) -> B {
     let context = Context { urls: &Https, now: Timestamp::from_millis(0) };
     Sent::read(body.to_string().as_bytes()).unwrap().request(context).unwrap()
 }

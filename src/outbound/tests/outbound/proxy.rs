@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::authority::authority;
-use crate::receiver::{PLENTY, read_request, receiver};
+use crate::receiver::{LONG_TIMEOUT, read_request, start_receiver};
 use crate::sender::{options, url};
 use bytes::Bytes;
 use sakshi_domain::delivery::{Attempt, AttemptPart, DeliveryOutcome, FailureReason};
@@ -20,8 +20,8 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ALL_VERSIONS;
 use url::Url;
 
-/// Starts a proxy that leads every name to this port; also returns the requests that it got.
-async fn proxy(to: u16) -> (u16, mpsc::UnboundedReceiver<String>) {
+/// Starts a proxy that connects every name to this port. Also returns the requests that it receives.
+async fn start_proxy(to: u16) -> (u16, mpsc::UnboundedReceiver<String>) {
     let (seen, requests) = mpsc::unbounded_channel();
     let serve = move |mut stream: TcpStream| {
         let seen = seen.clone();
@@ -38,10 +38,10 @@ async fn proxy(to: u16) -> (u16, mpsc::UnboundedReceiver<String>) {
             let _ = copy_bidirectional(&mut stream, &mut receiver).await;
         }
     };
-    (receiver(serve).await.port(), requests)
+    (start_receiver(serve).await.port(), requests)
 }
 
-fn through(port: u16, user: &str, root: Option<Vec<u8>>) -> Egress {
+fn egress_through(port: u16, user: &str, root: Option<Vec<u8>>) -> Egress {
     let proxy = Url::parse(&format!("http://{user}localhost:{port}")).ok();
     Egress::new(&EgressOptions {
         proxy,
@@ -58,10 +58,10 @@ async fn attempt(egress: Egress, to: &str) -> Attempt {
 }
 
 #[tokio::test]
-async fn a_webhook_goes_through_the_proxy_to_a_name_that_only_the_proxy_knows() {
+async fn a_webhook_reaches_a_name_that_only_the_proxy_knows() {
     let (root, config) = authority("receiver.invalid", &["http/1.1"], ALL_VERSIONS);
     let acceptor = TlsAcceptor::from(Arc::new(config));
-    let port = receiver(move |stream| {
+    let port = start_receiver(move |stream| {
         let acceptor = acceptor.clone();
         async move {
             let Ok(mut stream) = acceptor.accept(stream).await else { return };
@@ -72,24 +72,25 @@ async fn a_webhook_goes_through_the_proxy_to_a_name_that_only_the_proxy_knows() 
     })
     .await
     .port();
-    let (proxy, mut requests) = proxy(port).await;
-    let sent = attempt(through(proxy, "Aladdin:open%20sesame@", Some(root)), "https://receiver.invalid/hook").await;
+    let (proxy, mut requests) = start_proxy(port).await;
+    let sent =
+        attempt(egress_through(proxy, "Aladdin:open%20sesame@", Some(root)), "https://receiver.invalid/hook").await;
     assert_eq!((sent.outcome, sent.status), (DeliveryOutcome::Delivered, Some(204)), "{sent:?}");
-    let asked = requests.recv().await.unwrap();
-    assert!(asked.starts_with("CONNECT receiver.invalid:443 HTTP/1.1\r\n"), "{asked}");
-    assert!(asked.contains("proxy-authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n"), "{asked}");
-    assert!(!asked.contains("/hook"), "{asked}");
+    let request = requests.recv().await.unwrap();
+    assert!(request.starts_with("CONNECT receiver.invalid:443 HTTP/1.1\r\n"), "{request}");
+    assert!(request.contains("proxy-authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n"), "{request}");
+    assert!(!request.contains("/hook"), "{request}");
 }
 
 #[tokio::test]
-async fn what_the_proxy_does_wrong_is_told_from_what_receivers_do() {
+async fn failures_of_the_proxy_differ_from_failures_of_receivers() {
     let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
     let answering = async |answer: &'static str| {
         let serve = move |mut stream: TcpStream| async move {
             read_request(&mut stream).await;
             let _ = stream.write_all(answer.as_bytes()).await;
         };
-        receiver(serve).await.port()
+        start_receiver(serve).await.port()
     };
     for port in [
         closed,
@@ -100,7 +101,7 @@ async fn what_the_proxy_does_wrong_is_told_from_what_receivers_do() {
         answering("HTTP/1.1 200 OK\r\n\r\nSSH-2.0").await,
     ] {
         for scheme in ["http", "https"] {
-            let lost = attempt(through(port, "", None), &format!("{scheme}://receiver.invalid/")).await;
+            let lost = attempt(egress_through(port, "", None), &format!("{scheme}://receiver.invalid/")).await;
             let failure = lost.failure.unwrap();
             assert_eq!(
                 (lost.outcome, failure.reason, failure.part),
@@ -109,11 +110,11 @@ async fn what_the_proxy_does_wrong_is_told_from_what_receivers_do() {
         }
     }
     let silent =
-        receiver(|mut stream| async move { while stream.read(&mut [0; 64]).await.is_ok_and(|read| read > 0) {} })
+        start_receiver(|mut stream| async move { while stream.read(&mut [0; 64]).await.is_ok_and(|read| read > 0) {} })
             .await
             .port();
     let options = WebhookClientOptions {
-        egress: through(silent, "", None),
+        egress: egress_through(silent, "", None),
         connect_timeout: Duration::from_millis(100),
         ..options()
     };
@@ -126,16 +127,16 @@ async fn what_the_proxy_does_wrong_is_told_from_what_receivers_do() {
 }
 
 #[tokio::test]
-async fn internal_addresses_and_hosts_that_are_excepted_do_not_go_through_the_proxy() {
-    let asked = Arc::new(AtomicUsize::new(0));
-    let counter = Arc::clone(&asked);
-    let port = receiver(move |_stream| {
+async fn internal_addresses_and_excepted_hosts_bypass_the_proxy() {
+    let requests = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&requests);
+    let port = start_receiver(move |_stream| {
         counter.fetch_add(1, Ordering::SeqCst);
         async {}
     })
     .await
     .port();
-    let egress = through(port, "", None);
+    let egress = egress_through(port, "", None);
     for (to, outcome) in [
         ("http://10.0.0.1/", DeliveryOutcome::Blocked),
         ("https://localhost/", DeliveryOutcome::Blocked),
@@ -144,26 +145,29 @@ async fn internal_addresses_and_hosts_that_are_excepted_do_not_go_through_the_pr
     ] {
         assert_eq!(attempt(egress.clone(), to).await.outcome, outcome, "{to}");
     }
-    assert_eq!(asked.load(Ordering::SeqCst), 0);
+    assert_eq!(requests.load(Ordering::SeqCst), 0);
 }
 
 #[tokio::test]
-async fn documents_come_through_the_proxy_too() {
+async fn documents_are_fetched_through_the_proxy() {
     let serve = |mut stream: TcpStream| async move {
         read_request(&mut stream).await;
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nhi").await;
     };
-    let (proxy, mut requests) = proxy(receiver(serve).await.port()).await;
+    let (proxy, mut requests) = start_proxy(start_receiver(serve).await.port()).await;
     let document = Url::parse("http://status.invalid/list").unwrap();
     let client = DocumentClient::guarded(
-        PLENTY,
-        &through(proxy, "Aladdin:open%20sesame@", None),
+        LONG_TIMEOUT,
+        &egress_through(proxy, "Aladdin:open%20sesame@", None),
         AddressPolicy { allow_private: false },
     );
     assert_eq!(client.fetch(&document, "*/*", 10).await, Ok(b"hi".to_vec()));
-    let asked = requests.recv().await.unwrap();
-    assert!(asked.starts_with("GET http://status.invalid/list HTTP/1.1\r\n"), "{asked}");
-    assert!(asked.to_lowercase().contains("proxy-authorization: basic qwxhzgrpbjpvcgvuihnlc2ftzq==\r\n"), "{asked}");
+    let request = requests.recv().await.unwrap();
+    assert!(request.starts_with("GET http://status.invalid/list HTTP/1.1\r\n"), "{request}");
+    assert!(
+        request.to_lowercase().contains("proxy-authorization: basic qwxhzgrpbjpvcgvuihnlc2ftzq==\r\n"),
+        "{request}"
+    );
     let inside = Url::parse("http://127.0.0.1:9/list").unwrap();
     assert_eq!(client.fetch(&inside, "*/*", 10).await, Err(DocumentError::Blocked));
 }

@@ -1,9 +1,9 @@
-//! Reasons of failed attempts: receivers whose TLS is broken, each in its way, and others.
+//! Reasons of failed attempts: receivers whose TLS is broken in different ways, and others.
 
 use std::sync::Arc;
 
-use crate::receiver::{read_request, receiver};
-use crate::sender::{client, options, trusting, url};
+use crate::receiver::{read_request, start_receiver};
+use crate::sender::{client, egress_trusting, options, url};
 use bytes::Bytes;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
 use sakshi_domain::delivery::{Attempt, AttemptFailure, AttemptPart, DeliveryOutcome, FailureReason};
@@ -35,7 +35,7 @@ impl Authority {
         Self { pem: root.pem().into_bytes(), der: root.der().clone(), issuer: Issuer::new(params, key) }
     }
 
-    /// Issues a certificate and its key, after a change of its parameters.
+    /// Issues a certificate with changed parameters. Returns it and its key.
     fn issue(&self, name: &str, change: impl FnOnce(&mut CertificateParams)) -> (rcgen::Certificate, KeyPair) {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new([name.to_owned()]).unwrap();
@@ -43,16 +43,16 @@ impl Authority {
         (params.signed_by(&key, &self.issuer).unwrap(), key)
     }
 
-    fn server(
+    fn server_config(
         &self,
         name: &str,
         change: impl FnOnce(&mut CertificateParams),
-        asks_for_certificate: bool,
+        requests_certificate: bool,
     ) -> ServerConfig {
         let (certificate, key) = self.issue(name, change);
         let (chain, key) = (vec![certificate.der().clone()], PrivateKeyDer::try_from(key.serialize_der()).unwrap());
         let builder = ServerConfig::builder();
-        let builder = if asks_for_certificate {
+        let builder = if requests_certificate {
             let mut roots = RootCertStore::empty();
             roots.add(self.der.clone()).unwrap();
             builder.with_client_cert_verifier(WebPkiClientVerifier::builder(Arc::new(roots)).build().unwrap())
@@ -75,18 +75,18 @@ async fn tls_receiver(config: ServerConfig) -> u16 {
             let _ = stream.shutdown().await;
         }
     };
-    receiver(serve).await.port()
+    start_receiver(serve).await.port()
 }
 
-/// Starts a receiver that reads something, sends this answer and closes; returns its port.
-async fn saying(answer: &'static [u8]) -> u16 {
+/// Starts a receiver that reads once, sends this answer and closes; returns its port.
+async fn start_receiver_answering(answer: &'static [u8]) -> u16 {
     let serve = move |mut stream: tokio::net::TcpStream| async move {
         let _ = stream.read(&mut [0; 4_096]).await;
         let _ = stream.write_all(answer).await;
         let _ = stream.shutdown().await;
         while stream.read(&mut [0; 4_096]).await.is_ok_and(|read| read > 0) {}
     };
-    receiver(serve).await.port()
+    start_receiver(serve).await.port()
 }
 
 async fn attempt(egress: Egress, port: u16) -> Attempt {
@@ -94,43 +94,49 @@ async fn attempt(egress: Egress, port: u16) -> Attempt {
     client.attempt(&url(&format!("https://localhost:{port}/")), Bytes::from_static(b"{}")).await
 }
 
-fn failed(attempt: Attempt) -> (DeliveryOutcome, FailureReason, AttemptPart) {
-    let AttemptFailure { reason, part } = attempt.failure.expect("it failed");
+fn expect_failure(attempt: Attempt) -> (DeliveryOutcome, FailureReason, AttemptPart) {
+    let AttemptFailure { reason, part } = attempt.failure.expect("a failed attempt");
     (attempt.outcome, reason, part.expect("a part"))
 }
 
 #[tokio::test]
-async fn each_broken_tls_has_its_reason_and_nothing_was_sent() {
+async fn each_tls_failure_has_its_reason_and_sends_nothing() {
     use AttemptPart::Tls;
     use DeliveryOutcome::Unreachable;
     let authority = Authority::new();
-    let egress = trusting(authority.pem.clone());
-    let as_usual = |_: &mut CertificateParams| {};
+    let egress = egress_trusting(authority.pem.clone());
+    let unchanged = |_: &mut CertificateParams| {};
     let expired = |params: &mut CertificateParams| params.not_after = date_time_ymd(2020, 1, 1);
     let early = |params: &mut CertificateParams| params.not_before = date_time_ymd(3000, 1, 1);
     for (config, reason) in [
-        (authority.server("localhost", expired, false), FailureReason::TlsExpired),
-        (authority.server("localhost", early, false), FailureReason::TlsExpired),
-        (authority.server("elsewhere.example", as_usual, false), FailureReason::TlsName),
-        (Authority::new().server("localhost", as_usual, false), FailureReason::TlsChain),
+        (authority.server_config("localhost", expired, false), FailureReason::TlsExpired),
+        (authority.server_config("localhost", early, false), FailureReason::TlsExpired),
+        (authority.server_config("elsewhere.example", unchanged, false), FailureReason::TlsName),
+        (Authority::new().server_config("localhost", unchanged, false), FailureReason::TlsChain),
     ] {
-        assert_eq!(failed(attempt(egress.clone(), tls_receiver(config).await).await), (Unreachable, reason, Tls));
+        assert_eq!(
+            expect_failure(attempt(egress.clone(), tls_receiver(config).await).await),
+            (Unreachable, reason, Tls)
+        );
     }
-    // An alert `protocol_version`, an answer without TLS, and none.
+    // An alert `protocol_version`, an answer without TLS, and no answer.
     for (answer, reason) in [
         (&[21, 3, 1, 0, 2, 2, 70][..], FailureReason::TlsVersion),
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", FailureReason::Tls),
         (b"", FailureReason::Reset),
     ] {
-        assert_eq!(failed(attempt(egress.clone(), saying(answer).await).await), (Unreachable, reason, Tls));
+        assert_eq!(
+            expect_failure(attempt(egress.clone(), start_receiver_answering(answer).await).await),
+            (Unreachable, reason, Tls)
+        );
     }
 }
 
 #[tokio::test]
-async fn a_receiver_that_asks_for_a_certificate_gets_this_installations() {
+async fn a_receiver_that_requests_a_client_certificate_gets_it() {
     let authority = Authority::new();
-    let port = tls_receiver(authority.server("localhost", |_| {}, true)).await;
-    let without = attempt(trusting(authority.pem.clone()), port).await;
+    let port = tls_receiver(authority.server_config("localhost", |_| {}, true)).await;
+    let without = attempt(egress_trusting(authority.pem.clone()), port).await;
     assert_eq!(without.failure.map(|failure| failure.reason), Some(FailureReason::TlsClientCertificate), "{without:?}");
 
     let (certificate, key) = authority.issue("sakshi.example", |_| {});
@@ -143,45 +149,49 @@ async fn a_receiver_that_asks_for_a_certificate_gets_this_installations() {
 }
 
 #[tokio::test]
-async fn an_answer_to_a_body_that_is_not_read_is_the_status_though_the_connection_is_reset() {
-    let address = receiver(|mut stream| async move {
+async fn the_status_counts_although_the_connection_is_reset_before_the_body_is_read() {
+    let address = start_receiver(|mut stream| async move {
         let _ = stream.read(&mut [0; 64]).await;
         let _ =
             stream.write_all(b"HTTP/1.1 413 Content Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").await;
-        // Closing while bytes wait to be read resets the connection.
+        // Closing with unread bytes resets the connection.
     })
     .await;
     let body = Bytes::from(vec![b' '; 16 << 20]);
     for _ in 0..20 {
         let attempt = client().attempt(&url(&format!("http://{address}/")), body.clone()).await;
         assert_eq!(
-            (attempt.status, failed(attempt)),
+            (attempt.status, expect_failure(attempt)),
             (Some(413), (DeliveryOutcome::Rejected, FailureReason::Status, AttemptPart::Answer))
         );
     }
 }
 
 #[tokio::test]
-async fn other_failures_have_their_reason_too() {
+async fn failures_without_tls_have_their_reason() {
     use DeliveryOutcome::{Blocked, Broken, Rejected, Unreachable, Unresolved};
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let free = listener.local_addr().unwrap().port();
     drop(listener);
-    let redirecting =
-        saying(b"HTTP/1.1 308 Permanent Redirect\r\nlocation: https://elsewhere.example/\r\ncontent-length: 0\r\n\r\n")
-            .await;
+    let redirecting = start_receiver_answering(
+        b"HTTP/1.1 308 Permanent Redirect\r\nlocation: https://elsewhere.example/\r\ncontent-length: 0\r\n\r\n",
+    )
+    .await;
     for (to, expected) in [
         (format!("127.0.0.1:{free}"), (Unreachable, FailureReason::Refused, AttemptPart::Connection)),
         ("no-such-host.invalid".to_owned(), (Unresolved, FailureReason::Dns, AttemptPart::Name)),
         (format!("127.0.0.1:{redirecting}"), (Rejected, FailureReason::Redirect, AttemptPart::Answer)),
-        (format!("127.0.0.1:{}", saying(b"").await), (Broken, FailureReason::Reset, AttemptPart::Answer)),
         (
-            format!("127.0.0.1:{}", saying(b"garbage\r\n\r\n").await),
+            format!("127.0.0.1:{}", start_receiver_answering(b"").await),
+            (Broken, FailureReason::Reset, AttemptPart::Answer),
+        ),
+        (
+            format!("127.0.0.1:{}", start_receiver_answering(b"garbage\r\n\r\n").await),
             (Broken, FailureReason::Unknown, AttemptPart::Answer),
         ),
     ] {
         let attempt = client().attempt(&url(&format!("http://{to}/")), Bytes::from_static(b"{}")).await;
-        assert_eq!(failed(attempt), expected, "{to}");
+        assert_eq!(expect_failure(attempt), expected, "{to}");
     }
     let guarded = WebhookClient::new(&WebhookClientOptions { allow_private: false, ..options() }).unwrap();
     let blocked = guarded.attempt(&url("http://127.0.0.1:9/"), Bytes::new()).await;

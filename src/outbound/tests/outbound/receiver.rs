@@ -7,11 +7,11 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Much longer than any local exchange takes.
-pub(crate) const PLENTY: Duration = Duration::from_secs(20);
+/// Time limit that no local exchange reaches.
+pub(crate) const LONG_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Serves every connection with `serve` until the test's runtime ends.
-pub(crate) async fn receiver<F, Served>(serve: F) -> SocketAddr
+/// Starts a receiver that serves every connection with `serve` until the test's runtime ends.
+pub(crate) async fn start_receiver<F, Served>(serve: F) -> SocketAddr
 where
     F: Fn(TcpStream) -> Served + Send + 'static,
     Served: Future<Output = ()> + Send + 'static,
@@ -28,16 +28,16 @@ where
 
 /// Reads one request, head and body, and returns it as text.
 pub(crate) async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> Option<String> {
-    let mut seen = Vec::new();
+    let mut bytes = Vec::new();
     loop {
-        let text = String::from_utf8_lossy(&seen).into_owned();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
             let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok()).unwrap_or(0);
             if body.len() >= length {
                 return Some(text);
             }
         }
-        if stream.read_buf(&mut seen).await.ok()? == 0 {
+        if stream.read_buf(&mut bytes).await.ok()? == 0 {
             return None;
         }
     }

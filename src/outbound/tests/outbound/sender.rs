@@ -1,22 +1,22 @@
-//! The webhook client as tests use it.
+//! Webhook clients for the tests.
 
 use sakshi_domain::http_url::{Schemes, WebhookUrl};
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
 use sakshi_outbound::{Egress, EgressOptions};
 
-use crate::receiver::PLENTY;
+use crate::receiver::LONG_TIMEOUT;
 
 pub(crate) fn options() -> WebhookClientOptions {
     WebhookClientOptions {
         allow_private: true,
-        connect_timeout: PLENTY,
-        total_timeout: PLENTY,
+        connect_timeout: LONG_TIMEOUT,
+        total_timeout: LONG_TIMEOUT,
         egress: Egress::default(),
     }
 }
 
-/// Builds the egress that trusts this authority.
-pub(crate) fn trusting(root: Vec<u8>) -> Egress {
+/// Builds an egress that trusts this authority.
+pub(crate) fn egress_trusting(root: Vec<u8>) -> Egress {
     Egress::new(&EgressOptions { roots_pem: Some(root), ..EgressOptions::default() }).unwrap()
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::authority::authority;
-use crate::receiver::{read_request, receiver};
-use crate::sender::{client, options, trusting, url};
+use crate::receiver::{read_request, start_receiver};
+use crate::sender::{client, egress_trusting, options, url};
 use bytes::Bytes;
 use sakshi_domain::delivery::DeliveryOutcome;
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
@@ -20,7 +20,7 @@ const BODY: Bytes = Bytes::from_static(b"{}");
 async fn tls_receiver(name: &str) -> (Vec<u8>, u16) {
     let (root, config) = authority(name, &[], ALL_VERSIONS);
     let acceptor = TlsAcceptor::from(Arc::new(config));
-    let address = receiver(move |stream| {
+    let address = start_receiver(move |stream| {
         let acceptor = acceptor.clone();
         async move {
             let Ok(mut stream) = acceptor.accept(stream).await else { return };
@@ -34,9 +34,9 @@ async fn tls_receiver(name: &str) -> (Vec<u8>, u16) {
 }
 
 #[tokio::test]
-async fn a_receiver_with_a_trusted_certificate_for_its_host_is_delivered_to() {
+async fn a_webhook_is_delivered_to_a_receiver_with_a_trusted_certificate() {
     let (root, port) = tls_receiver("localhost").await;
-    let client = WebhookClient::new(&WebhookClientOptions { egress: trusting(root), ..options() }).unwrap();
+    let client = WebhookClient::new(&WebhookClientOptions { egress: egress_trusting(root), ..options() }).unwrap();
     for _ in 0..3 {
         let attempt = client.attempt(&url(&format!("https://localhost:{port}/")), BODY).await;
         assert_eq!((attempt.outcome, attempt.status), (DeliveryOutcome::Delivered, Some(200)));
@@ -46,8 +46,8 @@ async fn a_receiver_with_a_trusted_certificate_for_its_host_is_delivered_to() {
 #[tokio::test]
 async fn a_certificate_for_another_host_or_of_an_unknown_authority_is_unreachable() {
     let (root, port) = tls_receiver("elsewhere.example").await;
-    let trustful = WebhookClient::new(&WebhookClientOptions { egress: trusting(root), ..options() }).unwrap();
-    let wrong_host = trustful.attempt(&url(&format!("https://localhost:{port}/")), BODY).await;
+    let client = WebhookClient::new(&WebhookClientOptions { egress: egress_trusting(root), ..options() }).unwrap();
+    let wrong_host = client.attempt(&url(&format!("https://localhost:{port}/")), BODY).await;
     assert_eq!(wrong_host.outcome, DeliveryOutcome::Unreachable);
 
     let (_root, port) = tls_receiver("localhost").await;
@@ -56,10 +56,12 @@ async fn a_certificate_for_another_host_or_of_an_unknown_authority_is_unreachabl
 }
 
 #[tokio::test]
-async fn a_handshake_that_never_ends_is_unreachable_after_the_connect_time() {
+async fn a_handshake_that_never_ends_is_unreachable_after_the_connect_timeout() {
     let address =
-        receiver(|mut stream| async move { while stream.read(&mut [0; 1_024]).await.is_ok_and(|read| read > 0) {} })
-            .await;
+        start_receiver(
+            |mut stream| async move { while stream.read(&mut [0; 1_024]).await.is_ok_and(|read| read > 0) {} },
+        )
+        .await;
     let client =
         WebhookClient::new(&WebhookClientOptions { connect_timeout: Duration::from_millis(100), ..options() }).unwrap();
     let attempt = client.attempt(&url(&format!("https://localhost:{}/", address.port())), BODY).await;
@@ -68,7 +70,7 @@ async fn a_handshake_that_never_ends_is_unreachable_after_the_connect_time() {
 }
 
 #[test]
-fn extra_roots_that_hold_no_certificate_are_an_error() {
+fn extra_roots_without_a_certificate_are_an_error() {
     for pem in [b"".to_vec(), b"no certificate".to_vec()] {
         let refused = Egress::new(&EgressOptions { roots_pem: Some(pem), ..EgressOptions::default() });
         assert!(matches!(refused, Err(ClientError::ExtraRoots)));

@@ -1,4 +1,4 @@
-//! Requests that are sent again, because HTTP/2 proves that the receiver did not process them, and others that are not.
+//! Requests that are repeated, because HTTP/2 proves that the receiver did not process them, and others that are not.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,16 +13,16 @@ use bytes::Bytes;
 use sakshi_domain::delivery::DeliveryOutcome::{self, Broken, Delivered, TimedOut, Unreachable};
 use sakshi_outbound::client::WebhookClientOptions;
 
-/// Connections, and the bodies that came over them.
+/// Numbers of connections, and the bodies that they carried.
 type Log = Arc<Mutex<Vec<(usize, Vec<u8>)>>>;
 
-const LARGEST: u32 = (1 << 31) - 1;
+const LARGEST_STREAM: u32 = (1 << 31) - 1;
 
 /// Numbers connections from 0.
 #[derive(Clone, Default)]
-struct Count(Arc<AtomicUsize>);
+struct Counter(Arc<AtomicUsize>);
 
-impl Count {
+impl Counter {
     fn next(&self) -> usize {
         self.0.fetch_add(1, Ordering::SeqCst)
     }
@@ -32,14 +32,14 @@ impl Count {
     }
 }
 
-/// Delivers to a receiver that runs `first` on the first connection and answers on others; returns the result and the
-/// number of connections.
-async fn one<F, Served>(first: F) -> (DeliveryOutcome, usize)
+/// Delivers one webhook to a receiver that runs `first` on the first connection and answers on others. Returns the
+/// outcome and the number of connections.
+async fn deliver_to_first<F, Served>(first: F) -> (DeliveryOutcome, usize)
 where
     F: Fn(Peer) -> Served + Clone + Send + Sync + 'static,
     Served: Future<Output = Option<()>> + Send + 'static,
 {
-    let connections = Count::default();
+    let connections = Counter::default();
     let counter = connections.clone();
     let (client, url) = http2_receiver(options(), move |peer| {
         let (number, first) = (counter.next(), first.clone());
@@ -58,10 +58,10 @@ async fn answer_all(mut peer: Peer) -> Option<()> {
 }
 
 #[tokio::test]
-async fn what_is_above_the_last_stream_of_a_goaway_goes_again_and_what_is_not_is_answered_where_it_is() {
+async fn only_requests_above_the_last_stream_of_a_goaway_are_repeated() {
     for code in [NO_ERROR, INTERNAL_ERROR] {
-        let seen: Log = Arc::default();
-        let (connections, log) = (Count::default(), Arc::clone(&seen));
+        let received: Log = Arc::default();
+        let (connections, log) = (Counter::default(), Arc::clone(&received));
         let (client, url) = http2_receiver(options(), move |mut peer| {
             let (number, log) = (connections.next(), Arc::clone(&log));
             async move {
@@ -78,89 +78,89 @@ async fn what_is_above_the_last_stream_of_a_goaway_goes_again_and_what_is_not_is
                 log.lock().unwrap().push((number, body));
                 peer.go_away(first, code).await?;
                 peer.answer(first, STATUS_200).await?;
-                peer.until_closed().await;
+                peer.read_until_closed().await;
                 Some(())
             }
         })
         .await;
-        let (one, other) =
+        let (first, second) =
             (client.attempt(&url, Bytes::from_static(b"1")), client.attempt(&url, Bytes::from_static(b"2")));
-        let (one, other) = tokio::join!(one, other);
-        assert_eq!((one.outcome, other.outcome), (Delivered, Delivered));
-        let mut seen = seen.lock().unwrap().clone();
-        seen.sort();
-        assert_eq!(seen.iter().map(|(connection, _)| *connection).collect::<Vec<_>>(), [0, 1]);
-        let mut bodies: Vec<&[u8]> = seen.iter().map(|(_, body)| body.as_slice()).collect();
+        let (first, second) = tokio::join!(first, second);
+        assert_eq!((first.outcome, second.outcome), (Delivered, Delivered));
+        let mut received = received.lock().unwrap().clone();
+        received.sort();
+        assert_eq!(received.iter().map(|(connection, _)| *connection).collect::<Vec<_>>(), [0, 1]);
+        let mut bodies: Vec<&[u8]> = received.iter().map(|(_, body)| body.as_slice()).collect();
         bodies.sort_unstable();
         assert_eq!(bodies, [b"1", b"2"]);
     }
 }
 
 #[tokio::test]
-async fn what_is_not_above_the_last_stream_and_dies_with_the_connection_is_broken_and_never_sent_again() {
+async fn a_request_up_to_the_last_stream_is_broken_if_the_connection_ends() {
     for code in [NO_ERROR, INTERNAL_ERROR] {
-        for last in [None, Some(LARGEST)] {
-            let died = one(move |mut peer| async move {
+        for last in [None, Some(LARGEST_STREAM)] {
+            let outcome = deliver_to_first(move |mut peer| async move {
                 let (stream, _) = peer.request().await?;
                 peer.go_away(last.unwrap_or(stream), code).await
             })
             .await;
-            assert_eq!(died, (Broken, 1), "{code} {last:?}");
+            assert_eq!(outcome, (Broken, 1), "{code} {last:?}");
         }
     }
 }
 
 #[tokio::test]
-async fn a_drain_that_names_the_last_stream_at_its_end_proves_it_then() {
-    let drained = one(|mut peer| async move {
+async fn a_drain_proves_unprocessed_requests_with_its_final_goaway() {
+    let outcome = deliver_to_first(|mut peer| async move {
         peer.request().await?;
-        peer.go_away(LARGEST, NO_ERROR).await?;
+        peer.go_away(LARGEST_STREAM, NO_ERROR).await?;
         tokio::time::sleep(Duration::from_millis(20)).await;
         peer.go_away(0, NO_ERROR).await
     });
-    assert_eq!(drained.await, (Delivered, 2));
+    assert_eq!(outcome.await, (Delivered, 2));
 }
 
 #[tokio::test]
-async fn a_goaway_that_takes_back_less_than_one_before_proves_nothing_more() {
-    let raised = one(|mut peer| async move {
+async fn a_goaway_with_a_higher_last_stream_than_before_proves_nothing() {
+    let outcome = deliver_to_first(|mut peer| async move {
         let (stream, _) = peer.request().await?;
         peer.go_away(stream, NO_ERROR).await?;
-        peer.go_away(LARGEST, NO_ERROR).await
+        peer.go_away(LARGEST_STREAM, NO_ERROR).await
     });
-    assert_eq!(raised.await, (Broken, 1));
+    assert_eq!(outcome.await, (Broken, 1));
 }
 
 #[tokio::test]
-async fn a_refused_stream_goes_again_over_the_same_connection() {
-    let refused = one(|mut peer| async move {
+async fn a_refused_stream_is_repeated_over_the_same_connection() {
+    let outcome = deliver_to_first(|mut peer| async move {
         for _ in 0..2 {
             let (stream, _) = peer.request().await?;
             peer.reset(stream, REFUSED_STREAM).await?;
         }
         answer_all(peer).await
     });
-    assert_eq!(refused.await, (Delivered, 1));
+    assert_eq!(outcome.await, (Delivered, 1));
 }
 
 #[tokio::test]
-async fn a_stream_reset_with_any_other_code_is_broken_and_never_sent_again() {
+async fn a_stream_reset_with_another_code_is_broken_and_not_repeated() {
     for code in (0..=13).chain([u32::MAX]).filter(|code| *code != REFUSED_STREAM) {
-        let reset = one(move |mut peer| async move {
+        let outcome = deliver_to_first(move |mut peer| async move {
             let (stream, _) = peer.request().await?;
             peer.reset(stream, code).await?;
             answer_all(peer).await
         });
-        assert_eq!(reset.await, (Broken, 1), "{code}");
+        assert_eq!(outcome.await, (Broken, 1), "{code}");
     }
 }
 
 #[tokio::test]
-async fn who_refuses_for_the_whole_time_is_asked_ever_less_often_until_it_is_over() {
-    let requests = Count::default();
+async fn repeats_to_a_receiver_that_always_refuses_slow_down() {
+    let requests = Counter::default();
     let counter = requests.clone();
-    let patient = WebhookClientOptions { total_timeout: Duration::from_secs(3), ..options() };
-    let (client, url) = http2_receiver(patient, move |mut peer| {
+    let long_timeout = WebhookClientOptions { total_timeout: Duration::from_secs(3), ..options() };
+    let (client, url) = http2_receiver(long_timeout, move |mut peer| {
         let counter = counter.clone();
         async move {
             loop {
@@ -178,11 +178,11 @@ async fn who_refuses_for_the_whole_time_is_asked_ever_less_often_until_it_is_ove
 }
 
 #[tokio::test]
-async fn who_goes_away_at_every_connection_is_asked_ever_less_often() {
-    let connections = Count::default();
+async fn repeats_to_a_receiver_that_always_goes_away_slow_down() {
+    let connections = Counter::default();
     let counter = connections.clone();
-    let patient = WebhookClientOptions { total_timeout: Duration::from_secs(3), ..options() };
-    let (client, url) = http2_receiver(patient, move |mut peer| {
+    let long_timeout = WebhookClientOptions { total_timeout: Duration::from_secs(3), ..options() };
+    let (client, url) = http2_receiver(long_timeout, move |mut peer| {
         counter.next();
         async move {
             peer.request().await?;
@@ -191,31 +191,31 @@ async fn who_goes_away_at_every_connection_is_asked_ever_less_often() {
     })
     .await;
     assert_eq!(client.attempt(&url, Bytes::from_static(b"{}")).await.outcome, TimedOut);
-    // Three times at once, and after each of those pauses.
+    // Three times at once, and after each of the pauses above.
     assert!((4..=10).contains(&connections.get()), "{}", connections.get());
 }
 
 #[tokio::test]
-async fn an_answer_counts_whatever_follows_it() {
+async fn an_answer_counts_whatever_frames_follow_it() {
     for after in [NO_ERROR, REFUSED_STREAM, INTERNAL_ERROR] {
-        let answered = one(move |mut peer| async move {
+        let outcome = deliver_to_first(move |mut peer| async move {
             let (stream, _) = peer.request().await?;
-            // All in one write, so that the client sees them together.
+            // One write, so that the client reads the frames together.
             let answer = frame(crate::frames::HEADERS, 4, stream, &[STATUS_200]);
             let reset = frame(crate::frames::RST_STREAM, 0, stream, &after.to_be_bytes());
             let away = frame(GOAWAY, 0, 0, &[0_u32.to_be_bytes(), after.to_be_bytes()].concat());
             peer.send_bytes(&[answer, reset, away].concat()).await
         });
-        assert_eq!(answered.await, (Delivered, 1), "{after}");
+        assert_eq!(outcome.await, (Delivered, 1), "{after}");
     }
 }
 
 #[tokio::test]
-async fn a_connection_that_is_cut_after_the_request_is_broken_wherever_it_is_cut() {
-    // Bytes of the answer that come before the end; ten are the whole of it.
+async fn a_connection_cut_within_the_answer_is_broken() {
+    // Bytes of the answer that arrive before the cut; the whole answer has ten.
     for bytes in 0..10 {
         for abruptly in [true, false] {
-            let cut = one(move |mut peer| async move {
+            let outcome = deliver_to_first(move |mut peer| async move {
                 let (stream, _) = peer.request().await?;
                 peer.send_bytes(&frame(crate::frames::HEADERS, 5, stream, &[STATUS_200])[..bytes]).await?;
                 if abruptly {
@@ -223,24 +223,24 @@ async fn a_connection_that_is_cut_after_the_request_is_broken_wherever_it_is_cut
                 }
                 None
             });
-            assert_eq!(cut.await, (Broken, 1), "{bytes} {abruptly}");
+            assert_eq!(outcome.await, (Broken, 1), "{bytes} {abruptly}");
         }
     }
 }
 
 #[tokio::test]
-async fn a_connection_that_is_cut_while_the_request_is_sent_is_broken() {
-    let cut = one(|mut peer| async move {
+async fn a_connection_cut_within_the_request_is_broken() {
+    let outcome = deliver_to_first(|mut peer| async move {
         while peer.next().await?.kind != crate::frames::HEADERS {}
         peer.reset_connection();
         None
     });
-    assert_eq!(cut.await, (Broken, 1));
+    assert_eq!(outcome.await, (Broken, 1));
 }
 
 #[tokio::test]
-async fn a_connection_that_breaks_before_the_receiver_has_said_its_settings_has_carried_nothing() {
-    let connections = Count::default();
+async fn a_request_is_repeated_if_the_connection_breaks_before_the_settings() {
+    let connections = Counter::default();
     let counter = connections.clone();
     let (client, url) = http2_receiver_without_settings(options(), move |mut peer| {
         let number = counter.next();
@@ -259,10 +259,10 @@ async fn a_connection_that_breaks_before_the_receiver_has_said_its_settings_has_
 }
 
 #[tokio::test]
-async fn a_receiver_that_never_says_its_settings_is_unreachable_after_the_connect_time() {
-    let hasty = WebhookClientOptions { connect_timeout: Duration::from_millis(100), ..options() };
-    let (client, url) = http2_receiver_without_settings(hasty, |mut peer| async move {
-        peer.until_closed().await;
+async fn a_receiver_that_sends_no_settings_is_unreachable_after_the_timeout() {
+    let short_timeout = WebhookClientOptions { connect_timeout: Duration::from_millis(100), ..options() };
+    let (client, url) = http2_receiver_without_settings(short_timeout, |mut peer| async move {
+        peer.read_until_closed().await;
         None
     })
     .await;
@@ -272,8 +272,8 @@ async fn a_receiver_that_never_says_its_settings_is_unreachable_after_the_connec
 }
 
 #[tokio::test]
-async fn a_connection_that_the_receiver_has_said_goodbye_on_is_not_used_again() {
-    let connections = Count::default();
+async fn a_connection_is_not_used_after_a_goaway() {
+    let connections = Counter::default();
     let counter = connections.clone();
     let (client, url) = http2_receiver(options(), move |mut peer| {
         counter.next();
@@ -281,7 +281,7 @@ async fn a_connection_that_the_receiver_has_said_goodbye_on_is_not_used_again() 
             let (stream, _) = peer.request().await?;
             peer.go_away(stream, NO_ERROR).await?;
             peer.answer(stream, STATUS_200).await?;
-            peer.until_closed().await;
+            peer.read_until_closed().await;
             None
         }
     })

@@ -15,7 +15,7 @@ use sakshi_domain::event::{CheckInId, Event, RegistrationCode};
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::limits::DOOR_AFTER_END_MAX;
 use sakshi_domain::time::Timestamp;
-use sakshi_service::check_ins::{CheckInDone, ListedGuest, check_in, guest_with};
+use sakshi_service::check_ins::{CheckInResult, ListedGuest, check_in, find_listed_guest};
 use sakshi_service::doors::{OpenDoor, find_late_door};
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::body::read_bounded;
@@ -108,7 +108,7 @@ pub(crate) async fn post(
 /// The outcome of a request to check in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
-    CheckIn(CheckInDone),
+    CheckIn(CheckInResult),
     OldProof,
     NoSuchGuest,
 }
@@ -116,8 +116,8 @@ enum Outcome {
 impl Outcome {
     const fn state(self) -> State {
         match self {
-            Self::CheckIn(CheckInDone::Now | CheckInDone::Repeated) => State::In,
-            Self::CheckIn(CheckInDone::Before) => State::Already,
+            Self::CheckIn(CheckInResult::New | CheckInResult::Repeated) => State::In,
+            Self::CheckIn(CheckInResult::AlreadyCheckedIn) => State::Already,
             Self::OldProof => State::Old,
             Self::NoSuchGuest => State::Unknown,
         }
@@ -134,10 +134,10 @@ async fn verify_and_check_in(
 ) -> Result<(Outcome, Option<ListedGuest>), ApiError> {
     let event = &*open.event;
     if !proof.is_empty() && !service.authority.is_shown(event.id, code, proof, at) {
-        let guest = guest_with(service, event, code).await?;
+        let guest = find_listed_guest(service, event, code).await?;
         let outcome = match &guest {
             None => Outcome::NoSuchGuest,
-            Some(ListedGuest { check_in: Some(_), .. }) => Outcome::CheckIn(CheckInDone::Before),
+            Some(ListedGuest { check_in: Some(_), .. }) => Outcome::CheckIn(CheckInResult::AlreadyCheckedIn),
             Some(_) => Outcome::OldProof,
         };
         return Ok((outcome, guest));
@@ -168,7 +168,7 @@ fn build_response(
         name: guest.map(|guest| guest.name).unwrap_or_default(),
         photo: photo_path(open, code),
         registered: counts.registrations,
-        inside: counts.checked_in + u32::from(outcome == Outcome::CheckIn(CheckInDone::Now)),
+        inside: counts.checked_in + u32::from(outcome == Outcome::CheckIn(CheckInResult::New)),
     }
 }
 

@@ -9,7 +9,7 @@ use base64::prelude::BASE64_STANDARD;
 use sakshi_authority::claims::credential_name;
 use sakshi_domain::claims::Claim;
 use sakshi_domain::event::RegistrationCode;
-use sakshi_service::check_ins::{each_guest, find_guest, guests_after};
+use sakshi_service::check_ins::{find_guest, for_each_guest, guests_after};
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::error::ApiError;
 use sakshi_web::html::private;
@@ -52,7 +52,7 @@ pub(crate) async fn list(
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
     let open = find_entered_door(&service, &request, &path).await?;
-    let mut query = Query::of(request.query_string());
+    let mut query = Query::parse(request.query_string());
     let after = query.number(&["after"], 0..=u64::from(u32::MAX), 0);
     let known_inside = query.number(&["inside"], 0..=u64::from(u32::MAX), u64::from(u32::MAX));
     query.finish()?;
@@ -75,7 +75,7 @@ pub(crate) async fn list(
 /// Returns one bit per guest, as [`GuestList::checked_in`] describes them.
 async fn check_in_bits(service: &Service, open: &sakshi_service::doors::OpenDoor) -> Result<String, ServiceError> {
     let mut bits: Vec<u8> = Vec::new();
-    each_guest(&service.store, open.event.id, |guest| {
+    for_each_guest(&service.store, open.event.id, |guest| {
         let index = usize::try_from(guest.number - 1).unwrap_or(usize::MAX);
         if index / 8 >= bits.len() {
             bits.push(0);

@@ -11,7 +11,7 @@ use sakshi_domain::event::{CheckInId, EventText};
 use sakshi_domain::language::Language;
 use sakshi_domain::time::Timestamp;
 use sakshi_service::Service;
-use sakshi_service::check_ins::{ListedGuest, guest_with, search_guests};
+use sakshi_service::check_ins::{ListedGuest, find_listed_guest, search_guests};
 use sakshi_service::doors::{OpenDoor, find_door};
 use sakshi_web::error::ApiError;
 use sakshi_web::html::page;
@@ -117,13 +117,13 @@ pub(crate) async fn show(
     if !has_session(&service, &request, &open) {
         return Ok(ask_for_pin(&service, &open, StatusCode::OK, None));
     }
-    let mut query = Query::of(request.query_string());
+    let mut query = Query::parse(request.query_string());
     let search_text = query.text("q").unwrap_or_default();
     let (code, state) = (query.text("guest").unwrap_or_default(), query.text("state").unwrap_or_default());
     let (new_check_in, now) = (query.text("done").and_then(|id| id.parse().ok()), service.clock.now());
     let result = match code.parse() {
         Ok(code) => {
-            Some(guest_card(&open, (&state, new_check_in), guest_with(&service, &open.event, code).await?, now))
+            Some(guest_card(&open, (&state, new_check_in), find_listed_guest(&service, &open.event, code).await?, now))
         }
         Err(_) if state.is_empty() => None,
         Err(_) => Some(guest_card(&open, (&state, None), None, now)),

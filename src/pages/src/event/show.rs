@@ -9,7 +9,7 @@ use askama::Template;
 use sakshi_domain::event::{Event, EventRefusal};
 use sakshi_domain::time::Timestamp;
 use sakshi_service::entrance::Admission;
-use sakshi_service::transactions::may_pay;
+use sakshi_service::transactions::check_credits;
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::error::ApiError;
 use sakshi_web::html::page;
@@ -139,7 +139,7 @@ fn start_address(admission: &Admission, path: &str, extra_query: Option<&str>) -
 /// Refuses a guest whose start would fail, so that the page has no button that fails. The start itself decides.
 fn check_start(event: &Event, admission: Option<&Admission>) -> Result<(), ServiceError> {
     admission.ok_or(ServiceError::CodeExpired)?;
-    may_pay(event)
+    check_credits(event)
 }
 
 /// Adds cookies and the referrer policy to a page with a start button.

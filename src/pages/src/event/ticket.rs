@@ -117,7 +117,7 @@ pub(crate) async fn current(
     rates.pages.take(&rates.client_address(&request))?;
     let not_found = || ApiError::from(ServiceError::NotFound("ticket"));
     let event: EventId = path.parse().map_err(|_| not_found())?;
-    let mut query = Query::of(request.query_string());
+    let mut query = Query::parse(request.query_string());
     let (code, key) = (query.text("code").unwrap_or_default(), query.text("key").unwrap_or_default());
     query.finish()?;
     let code =

@@ -84,7 +84,7 @@ pub(crate) async fn show(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
-    let number = Query::of(request.query_string()).number(&["page"], 1..=u32::MAX, 1);
+    let number = Query::parse(request.query_string()).number(&["page"], 1..=u32::MAX, 1);
     let client = &user.caller.client;
     let balance = service.store.balance(client.clone()).await?.ok_or(ServiceError::NotFound("client"))?;
     let statement = newest(number, |page| service.store.statement(client.clone(), page)).await?;

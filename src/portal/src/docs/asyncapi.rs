@@ -1,6 +1,6 @@
 //! `/docs/asyncapi.json`: the webhooks as an AsyncAPI 3 document, with the schemas of the OpenAPI document.
 
-use sakshi_web::api_document::in_order;
+use sakshi_web::api_document::members_in_order;
 use serde_json::{Map, Value, json};
 
 use super::fields::text;
@@ -8,10 +8,10 @@ use super::fields::text;
 /// Builds the document of the webhooks in this OpenAPI document.
 pub(super) fn asyncapi(document: &Value) -> Value {
     let (mut channels, mut operations, mut messages) = (Map::new(), Map::new(), Map::new());
-    for (name, item) in document["webhooks"].as_object().into_iter().flat_map(in_order) {
+    for (name, item) in document["webhooks"].as_object().into_iter().flat_map(members_in_order) {
         let (webhook, id) = (&item["post"], text(&item["post"]["operationId"]));
         let content = &webhook["requestBody"]["content"]["application/json"];
-        let examples = content["examples"].as_object().into_iter().flat_map(in_order);
+        let examples = content["examples"].as_object().into_iter().flat_map(members_in_order);
         let examples: Vec<Value> = examples
             .map(|(name, example)| json!({ "name": name, "summary": example["summary"], "payload": example["value"] }))
             .collect();

@@ -1,6 +1,6 @@
 //! The fields of a body as rows of a table, read from its JSON schema.
 
-use sakshi_web::api_document::in_order;
+use sakshi_web::api_document::members_in_order;
 use serde_json::Value;
 
 /// Depth to which nested fields are listed.
@@ -53,7 +53,7 @@ fn collect(document: &Value, schema: &Value, prefix: &str, depth: usize, rows: &
     for choice in ["allOf", "oneOf", "anyOf"].iter().filter_map(|word| schema[word].as_array()).flatten() {
         collect(document, choice, prefix, depth, rows);
     }
-    for (name, field) in schema["properties"].as_object().into_iter().flat_map(in_order) {
+    for (name, field) in schema["properties"].as_object().into_iter().flat_map(members_in_order) {
         let name = format!("{prefix}{name}");
         if rows.iter().any(|row| row.name == name) {
             continue;

@@ -2,7 +2,7 @@
 //!
 //! Its variables are `BASE`, `KEY` and `APP`. In a sandbox the first folder is a complete verification.
 
-use sakshi_web::api_document::in_order;
+use sakshi_web::api_document::members_in_order;
 use serde_json::{Map, Value, json};
 
 use super::fields::{resolve, text};
@@ -17,7 +17,7 @@ pub(super) fn collection(document: &Value, base: &str, is_sandbox: bool) -> Valu
         folders.push(json!({ "name": "A verification, step by step", "item": steps() }));
     }
     for tag in document["tags"].as_array().into_iter().flatten() {
-        let paths = document["paths"].as_object().into_iter().flat_map(in_order);
+        let paths = document["paths"].as_object().into_iter().flat_map(members_in_order);
         let requests: Vec<Value> = paths
             .flat_map(|(path, item)| METHODS.iter().map(move |method| (path, *method, &item[method])))
             .filter(|(_, _, operation)| operation["tags"][0] == tag["name"])
@@ -101,7 +101,7 @@ fn json_body(body: &Value) -> Value {
 fn example(content: &Value) -> Option<Value> {
     let named = content["examples"]
         .as_object()
-        .and_then(|examples| in_order(examples).next())
+        .and_then(|examples| members_in_order(examples).next())
         .map(|(_, named)| named["value"].clone());
     named.or_else(|| content.get("example").cloned())
 }

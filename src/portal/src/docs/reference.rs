@@ -1,6 +1,6 @@
 //! The reference: the operations of the API by tag, and its webhooks, read from the OpenAPI document.
 
-use sakshi_web::api_document::in_order;
+use sakshi_web::api_document::members_in_order;
 use serde_json::Value;
 
 use super::fields::{Row, resolve, rows, text};
@@ -133,7 +133,7 @@ fn list(value: &Value) -> impl Iterator<Item = &Value> {
 
 /// Returns the members of an object; nothing for another value.
 fn object(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
-    value.as_object().into_iter().flat_map(in_order)
+    value.as_object().into_iter().flat_map(members_in_order)
 }
 
 /// Converts a name into a fragment of an address.

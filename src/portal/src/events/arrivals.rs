@@ -2,7 +2,7 @@
 
 use sakshi_domain::event::Event;
 use sakshi_domain::time::Timestamp;
-use sakshi_service::check_ins::each_guest;
+use sakshi_service::check_ins::for_each_guest;
 use sakshi_service::{Service, ServiceError};
 
 /// Most guests for which bars are drawn: each guest is read for them.
@@ -45,7 +45,7 @@ impl Arrivals {
             return Ok(None);
         }
         let mut times = Vec::with_capacity(event.counts.registrations as usize);
-        each_guest(&service.store, event.id, |guest| times.push(guest.verified_at.millis())).await?;
+        for_each_guest(&service.store, event.id, |guest| times.push(guest.verified_at.millis())).await?;
         Ok(Some(Self::from_times(&times, service.clock.now())))
     }
 

@@ -42,7 +42,7 @@ pub(crate) async fn csv(
     let event = own_event(&service, &user.caller.app.app_id, &path).await?;
     user.log(&service, Action::GuestsListed, vec![Subject::Event(event.id)]).await?;
     let permit = service.memory.answers.permit(user.caller.owners(), Stage::Leaving);
-    let watch = close_connection_when(&request, permit.revoked());
+    let watch = close_connection_when(&request, permit.wait_until_revoked());
     let list = GuestList::new(&service, &user.caller, &event, PageRequest { page: 1, page_size: u32::MAX });
     let claims = columns(event.terms.claims);
     let head = format!("{BYTE_ORDER_MARK}{}", header(&claims));

@@ -104,7 +104,7 @@ pub(crate) async fn events(
                 return Next::End;
             }
             let is_due = Instant::now() >= repeat_at;
-            let event = service.events.seen(&mut watch, is_due).await;
+            let event = service.events.latest(&mut watch, is_due).await;
             if is_due || event.counts.scans != last_sent.scans {
                 // While the store is unavailable the last balance stays.
                 credits = service.store.balance(client.clone()).await.ok().flatten().unwrap_or(credits);

@@ -121,13 +121,13 @@ pub(crate) async fn show(
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
     let event = own_event(&service, &user.caller.app.app_id, &path).await?;
-    let mut query = Query::of(request.query_string());
+    let mut query = Query::parse(request.query_string());
     let number = query.number(&["page"], 1..=u32::MAX, 1);
     let search_text = query.text("q").unwrap_or_default().trim().to_owned();
     let Newest { items: guests, pages } = if search_text.is_empty() {
         load_guests(&service, &user, &event, number).await?
     } else {
-        Newest { items: find_guests(&service, &event, &search_text).await?, pages: Pages::of(1, 0) }
+        Newest { items: find_guests(&service, &event, &search_text).await?, pages: Pages::new(1, 0) }
     };
     let addresses = service.authority.event_addresses(event.id);
     let code = QrCode::for_screen(&addresses.qr_url).map_err(ApiError::internal)?;

@@ -9,7 +9,7 @@ use sakshi_domain::client_log::{Action, Actor};
 use sakshi_domain::user::User;
 use sakshi_pages::qr_code::QrCode;
 use sakshi_service::client_log::append;
-use sakshi_service::one_time_code::{address, spelled};
+use sakshi_service::one_time_code::{otpauth_url, spell_secret};
 use sakshi_service::users::{Acceptance, accept, open_invite};
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::edge::request_id;
@@ -69,8 +69,9 @@ async fn render_page(
     };
     let client = service.store.load_client(user.client_id.clone()).await?.map(|client| client.name).unwrap_or_default();
     let issuer = format!("{ISSUER} {client}");
-    let code =
-        QrCode::for_screen(&address(&secret, issuer.trim(), user.email.as_str())).map_err(ApiError::internal)?.inline();
+    let code = QrCode::for_screen(&otpauth_url(&secret, issuer.trim(), user.email.as_str()))
+        .map_err(ApiError::internal)?
+        .inline();
     let User { name, email, role, .. } = user;
     let template = Page {
         layout: Layout::signed_out(service.authority.sandbox),
@@ -80,7 +81,7 @@ async fn render_page(
         role: crate::roles::describe_rights(role),
         link: link.to_owned(),
         code,
-        secret: spelled(&secret),
+        secret: spell_secret(&secret),
         sealed,
         form,
     };

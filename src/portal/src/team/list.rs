@@ -13,7 +13,7 @@ use sakshi_domain::invalid::Invalid;
 use sakshi_domain::tenancy::ClientPatch;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::user::{User, UserPatch, UserRole};
-use sakshi_service::users::{Invitation, NewUser, changes, invite, own_user, reset};
+use sakshi_service::users::{Invitation, NewUser, invite, logged_changes, own_user, reset};
 use sakshi_service::{Service, ServiceError};
 
 use crate::error::PortalError;

@@ -52,13 +52,13 @@ pub(super) async fn next(
     inboxes: Data<Inboxes>,
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
-    let mut query = Query::of(request.query_string());
+    let mut query = Query::parse(request.query_string());
     let after = query.number(&["after"], 0..=u64::MAX, 0);
     let wait = Duration::from_secs(query.number(&["wait"], 0..=LONG_POLL_SECONDS_MAX, 0));
     query.finish()?;
     let webhook = tokio::select! {
         next = inboxes.next(&caller.app.app_id, &path, after, wait) => next.map_err(|error| refusal(&error))?,
-        () = service.drain.begun() => None,
+        () = service.drain.wait_until_begun() => None,
         () = caller.until_revoked() => return Err(ServiceError::Unauthorized.into()),
     };
     Ok(HttpResponse::Ok().json(json!({ "webhook": webhook })))

@@ -150,8 +150,8 @@ fn status_rules(reader: &mut Reader, issuer: Option<&str>, profile: Profile) -> 
         let issuer = issuer.and_then(|issuer| Url::parse(issuer).ok());
         hosts.extend(issuer.and_then(|url| Some(url.host_str()?.to_owned())));
     }
-    let kept = reader.seconds("authority.status_cache_s", 0..=3_600);
-    StatusRules { policy, hosts, allow_http: profile == Profile::Sandbox, kept }
+    let answer_ttl = reader.seconds("authority.status_cache_s", 0..=3_600);
+    StatusRules { policy, hosts, allow_http: profile == Profile::Sandbox, answer_ttl }
 }
 
 fn android_package(text: &str) -> Result<String, &'static str> {

@@ -1,7 +1,7 @@
 //! Processor time of untrusted work: the work of unauthenticated requests.
 //!
-//! Such work runs on threads of its own, few at a time, so that HTTP workers stay free. The owner with the least recent
-//! use goes first, so an owner that uses much delays nobody else.
+//! Such work runs on separate threads, few at a time, so that HTTP workers stay free. Work of the owner with the least
+//! recent use runs first, so that a heavy user delays nobody else.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -21,9 +21,9 @@ use tokio::time::timeout;
 use super::owner::{Owner, OwnerPath};
 use crate::error::ServiceError;
 
-/// Amount by which the priority of such work is below that of the HTTP workers, as `nice` counts.
+/// Niceness of the threads: their priority is lower than that of the HTTP workers.
 const NICENESS: i32 = 10;
-/// Number of charges after which owners with negligible use are forgotten.
+/// Number of charges after which owners with negligible use are removed.
 const CHARGES_UNTIL_PRUNED: u32 = 1_024;
 const NEGLIGIBLE: Duration = Duration::from_micros(1);
 
@@ -31,13 +31,13 @@ const NEGLIGIBLE: Duration = Duration::from_micros(1);
 #[derive(Clone, Debug)]
 pub struct CpuBudget {
     queue: Arc<Mutex<Queue>>,
-    /// True if work has threads of its own.
-    is_apart: bool,
+    /// True if work runs on separate threads.
+    has_threads: bool,
 }
 
 #[derive(Debug)]
 struct Queue {
-    all: usize,
+    threads: usize,
     free: usize,
     waiting: Vec<Waiting>,
     used: CpuUsage,
@@ -54,20 +54,21 @@ struct Waiting {
 }
 
 impl CpuBudget {
-    /// Creates a budget of this many threads at a time.
+    /// Creates a budget of this many threads.
     #[must_use]
     pub fn new(threads: usize) -> Self {
-        let used = CpuUsage::nothing(Instant::now());
-        let (all, free) = (threads.max(1), threads.max(1));
-        let queue = Queue { all, free, waiting: Vec::new(), used, charges: 0, total: Duration::ZERO, refused: 0 };
-        Self { queue: Arc::new(Mutex::new(queue)), is_apart: true }
+        let used = CpuUsage::zero(Instant::now());
+        let threads = threads.max(1);
+        let queue =
+            Queue { threads, free: threads, waiting: Vec::new(), used, charges: 0, total: Duration::ZERO, refused: 0 };
+        Self { queue: Arc::new(Mutex::new(queue)), has_threads: true }
     }
 
-    /// Creates a budget for simulations: work runs at once on the caller's thread, so the result depends on the order
-    /// of the calls alone.
+    /// Creates a budget for simulations: work runs at once on the caller's thread, so that the result depends only on
+    /// the order of the calls.
     #[must_use]
     pub fn without_threads() -> Self {
-        Self { is_apart: false, ..Self::new(1) }
+        Self { has_threads: false, ..Self::new(1) }
     }
 
     /// Creates a budget of half the processors; the other half stays free for HTTP workers.
@@ -76,49 +77,49 @@ impl CpuBudget {
         Self::new(std::thread::available_parallelism().map_or(1, usize::from) / 2)
     }
 
-    /// Runs the work on another thread when its owners are next. If the future is dropped before, the work does not
-    /// run.
+    /// Runs the work on another thread as soon as its owners are next. If the future is dropped before that, the work
+    /// does not run.
     ///
     /// # Errors
-    /// [`ServiceError::Overloaded`] when too much other work comes first; [`ServiceError::Internal`] when the work
+    /// [`ServiceError::Overloaded`] when too much other work runs first; [`ServiceError::Internal`] when the work
     /// panics.
     pub async fn run<T: Send + 'static>(
         &self,
         owners: OwnerPath,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, ServiceError> {
-        let slot = self.slot(owners.clone()).await?;
-        let is_apart = self.is_apart;
+        let slot = self.wait_for_slot(owners.clone()).await?;
+        let has_threads = self.has_threads;
         let run = move || {
-            if is_apart {
+            if has_threads {
                 lower_priority();
             }
-            // Dropped after the work, or while it unwinds: then the time is charged and the next work starts.
+            // The drop, after the work or while it unwinds, charges the time and starts the next work.
             let _running = Running { slot, owners, since: thread_time() };
             work()
         };
-        if is_apart {
+        if has_threads {
             spawn_blocking(run).await.map_err(ServiceError::internal)
         } else {
             catch_unwind(AssertUnwindSafe(run)).map_err(|_| ServiceError::Internal("the work panicked".to_owned()))
         }
     }
 
-    async fn slot(&self, owners: OwnerPath) -> Result<Slot, ServiceError> {
-        let given = {
+    async fn wait_for_slot(&self, owners: OwnerPath) -> Result<Slot, ServiceError> {
+        let receiver = {
             let mut queue = self.lock();
             if queue.free > 0 {
                 queue.free -= 1;
                 return Ok(Slot(self.clone()));
             }
-            let (slot, given) = oneshot::channel();
+            let (slot, receiver) = oneshot::channel();
             queue.waiting.push(Waiting { owners, slot });
             if queue.waiting.len() > CPU_WAITING_MAX {
                 drop(queue.take_last());
             }
-            given
+            receiver
         };
-        if let Ok(Ok(slot)) = timeout(CPU_WAIT_MAX, given).await {
+        if let Ok(Ok(slot)) = timeout(CPU_WAIT_MAX, receiver).await {
             return Ok(slot);
         }
         self.lock().refused += 1;
@@ -128,11 +129,11 @@ impl CpuBudget {
     /// Updates the metrics.
     pub fn publish_metrics(&self) {
         let queue = self.lock();
-        let (waiting, total, refused, most) =
-            (queue.waiting.len(), queue.total, queue.refused, queue.used.most(Instant::now()));
+        let (waiting, total, refused, largest) =
+            (queue.waiting.len(), queue.total, queue.refused, queue.used.largest(Instant::now()));
         drop(queue);
         gauge!("sakshi_untrusted_cpu_waiting").set(waiting as f64);
-        gauge!("sakshi_untrusted_cpu_seconds_of_largest_owner").set(most.as_secs_f64());
+        gauge!("sakshi_untrusted_cpu_seconds_of_largest_owner").set(largest.as_secs_f64());
         counter!("sakshi_untrusted_cpu_seconds_total").absolute(u64::try_from(total.as_micros()).unwrap_or(u64::MAX));
         counter!("sakshi_untrusted_cpu_refused_total").absolute(refused);
     }
@@ -146,22 +147,26 @@ impl CpuBudget {
 }
 
 impl Queue {
-    /// Removes the work that is next.
+    /// Removes the work that runs next.
     fn take_first(&mut self) -> Option<Waiting> {
         let (_, first) = self.ranks().min()?;
         Some(self.waiting.remove(first))
     }
 
-    /// Removes the work that would be last.
+    /// Removes the work that would run last.
     fn take_last(&mut self) -> Option<Waiting> {
         let (_, last) = self.ranks().max()?;
         Some(self.waiting.remove(last))
     }
 
-    /// Returns the use of each work's owners, from the outermost inwards. Between equals the order of arrival decides.
+    /// Returns the rank of each waiting work: the use of its owners, from the outermost inwards, then the order of
+    /// arrival.
     fn ranks(&self) -> impl Iterator<Item = (Vec<Duration>, usize)> {
         let now = Instant::now();
-        self.waiting.iter().enumerate().map(move |(at, waiting)| (self.used.along(waiting.owners.path(), now), at))
+        self.waiting
+            .iter()
+            .enumerate()
+            .map(move |(index, waiting)| (self.used.per_owner(waiting.owners.path(), now), index))
     }
 
     fn charge(&mut self, owners: &OwnerPath, used: Duration) {
@@ -185,7 +190,7 @@ struct CpuUsage {
 }
 
 impl CpuUsage {
-    fn nothing(at: Instant) -> Self {
+    fn zero(at: Instant) -> Self {
         Self { used: Duration::ZERO, at, inner: HashMap::new() }
     }
 
@@ -197,22 +202,22 @@ impl CpuUsage {
     fn charge(&mut self, path: &[Owner], used: Duration, now: Instant) {
         self.used = self.now(now) + used;
         self.at = now;
-        if let Some((outer, rest)) = path.split_first() {
-            self.inner.entry(outer.clone()).or_insert_with(|| Self::nothing(now)).charge(rest, used, now);
+        if let Some((outer, inner_path)) = path.split_first() {
+            self.inner.entry(outer.clone()).or_insert_with(|| Self::zero(now)).charge(inner_path, used, now);
         }
     }
 
     /// Returns the use of each owner on the path.
-    fn along(&self, path: &[Owner], now: Instant) -> Vec<Duration> {
-        let mut at = Some(self);
-        let of = |owner: &Owner| {
-            at = at.and_then(|usage| usage.inner.get(owner));
-            at.map_or(Duration::ZERO, |usage| usage.now(now))
+    fn per_owner(&self, path: &[Owner], now: Instant) -> Vec<Duration> {
+        let mut level = Some(self);
+        let use_of = |owner: &Owner| {
+            level = level.and_then(|usage| usage.inner.get(owner));
+            level.map_or(Duration::ZERO, |usage| usage.now(now))
         };
-        path.iter().map(of).collect()
+        path.iter().map(use_of).collect()
     }
 
-    fn most(&self, now: Instant) -> Duration {
+    fn largest(&self, now: Instant) -> Duration {
         self.inner.values().map(|owner| owner.now(now)).max().unwrap_or_default()
     }
 
@@ -232,12 +237,12 @@ impl Drop for Slot {
             let mut queue = self.0.lock();
             let next = queue.take_first();
             queue.free += usize::from(next.is_none());
-            holds(Part::Bounds, "a thread for work of strangers is given back once", queue.free <= queue.all);
-            queue.free = queue.free.min(queue.all);
+            holds(Part::Bounds, "a thread for work of strangers is given back once", queue.free <= queue.threads);
+            queue.free = queue.free.min(queue.threads);
             next
         };
         if let Some(next) = next {
-            // If its future has just been dropped, the slot is dropped here and passed on again.
+            // If the waiting future has just been dropped, the slot is dropped here and passed on again.
             drop(next.slot.send(Self(self.0.clone())));
         }
     }
@@ -257,12 +262,12 @@ impl Drop for Running {
     }
 }
 
-/// Lowers the priority of this thread for good: the system does not let it be raised again.
+/// Lowers the priority of this thread for good: the system does not allow raising it again.
 fn lower_priority() {
     thread_local! {
         static IS_LOWERED: Cell<bool> = const { Cell::new(false) };
     }
-    // On other systems a priority is that of the whole process.
+    // On other systems the priority applies to the whole process.
     if cfg!(target_os = "linux") && !IS_LOWERED.replace(true) {
         // If the system refuses, the work runs at the usual priority.
         let _ = nice(NICENESS);
@@ -293,25 +298,25 @@ mod tests {
     /// Occupies the only thread until the sender is dropped.
     async fn occupy(
         budget: &CpuBudget,
-        by: u8,
+        owner: u8,
     ) -> (mpsc::Sender<()>, tokio::task::JoinHandle<Result<(), ServiceError>>) {
-        let (end, ended) = mpsc::channel::<()>();
-        let (begun, has_begun) = oneshot::channel();
+        let (end, end_receiver) = mpsc::channel::<()>();
+        let (begun, begun_receiver) = oneshot::channel();
         let budget = budget.clone();
         let work = async move {
             budget
-                .run(owners(by), move || {
+                .run(owners(owner), move || {
                     _ = begun.send(());
-                    _ = ended.recv();
+                    _ = end_receiver.recv();
                 })
                 .await
         };
         let work = tokio::spawn(work);
-        has_begun.await.unwrap();
+        begun_receiver.await.unwrap();
         (end, work)
     }
 
-    async fn until_waiting(budget: &CpuBudget, waiting: usize) {
+    async fn wait_until_waiting(budget: &CpuBudget, waiting: usize) {
         while budget.lock().waiting.len() != waiting {
             yield_now().await;
         }
@@ -321,12 +326,12 @@ mod tests {
     #[tokio::test]
     async fn untrusted_work_has_a_lower_priority_than_its_caller() {
         let own = || rustix::process::getpriority_process(None).unwrap();
-        let of_work = CpuBudget::new(1).run(owners(1), own).await.unwrap();
-        assert_eq!(of_work, (own() + NICENESS).min(19));
+        let niceness = CpuBudget::new(1).run(owners(1), own).await.unwrap();
+        assert_eq!(niceness, (own() + NICENESS).min(19));
     }
 
     #[tokio::test]
-    async fn who_has_used_least_goes_first_however_many_wait_of_another() {
+    async fn work_of_the_owner_with_the_least_use_runs_first() {
         let budget = CpuBudget::new(1);
         budget.lock().charge(&owners(1), Duration::from_secs(1));
         let (end, occupied) = occupy(&budget, 1).await;
@@ -335,15 +340,15 @@ mod tests {
             let (budget, order) = (budget.clone(), Arc::clone(&order));
             tokio::spawn(async move { budget.run(owners(by), move || order.lock().unwrap().push(by)).await })
         };
-        let mut asked: Vec<_> = (0..5).map(|_| ask(1)).collect();
-        until_waiting(&budget, 5).await;
-        asked.push(ask(2));
-        until_waiting(&budget, 6).await;
+        let mut tasks: Vec<_> = (0..5).map(|_| ask(1)).collect();
+        wait_until_waiting(&budget, 5).await;
+        tasks.push(ask(2));
+        wait_until_waiting(&budget, 6).await;
         drop(end);
         occupied.await.unwrap().unwrap();
-        assert!(join_all(asked).await.into_iter().all(|done| done.unwrap().is_ok()));
+        assert!(join_all(tasks).await.into_iter().all(|done| done.unwrap().is_ok()));
         assert_eq!(*order.lock().unwrap(), [2, 1, 1, 1, 1, 1]);
-        assert!(budget.lock().used.along(owners(1).path(), Instant::now())[0] > Duration::from_millis(500));
+        assert!(budget.lock().used.per_owner(owners(1).path(), Instant::now())[0] > Duration::from_millis(500));
     }
 
     #[tokio::test]
@@ -354,7 +359,7 @@ mod tests {
             let budget = budget.clone();
             async move { budget.run(owners(2), || ()).await }
         });
-        until_waiting(&budget, 1).await;
+        wait_until_waiting(&budget, 1).await;
         gone.abort();
         assert!(gone.await.is_err());
         assert_eq!(budget.lock().waiting.len(), 0);
@@ -366,7 +371,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn beyond_the_bound_work_of_the_heaviest_user_is_refused() {
+    async fn beyond_the_bound_work_of_the_heaviest_owner_is_refused() {
         let budget = CpuBudget::new(1);
         budget.lock().charge(&owners(1), Duration::from_secs(1));
         let (end, occupied) = occupy(&budget, 1).await;
@@ -375,7 +380,7 @@ mod tests {
             tokio::spawn(async move { budget.run(owners(by), || ()).await })
         };
         let greedy: Vec<_> = (0..CPU_WAITING_MAX).map(|_| ask(1)).collect();
-        until_waiting(&budget, CPU_WAITING_MAX).await;
+        wait_until_waiting(&budget, CPU_WAITING_MAX).await;
         let honest = ask(2);
         while budget.lock().refused == 0 {
             yield_now().await;
@@ -389,10 +394,10 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_waits_for_ever() {
+    async fn waiting_for_a_thread_is_bounded() {
         let budget = CpuBudget::new(1);
-        // Not by work on a thread, for which the paused clock would wait.
-        let slot = budget.slot(owners(1)).await.unwrap();
+        // The slot is taken without work on a thread, for which the paused clock would wait.
+        let slot = budget.wait_for_slot(owners(1)).await.unwrap();
         assert_eq!(budget.run(owners(2), || ()).await, Err(ServiceError::Overloaded));
         drop(slot);
         let queue = budget.lock();
@@ -400,13 +405,13 @@ mod tests {
     }
 
     #[test]
-    fn use_decays_by_half_lives_and_owners_with_negligible_use_are_forgotten() {
+    fn use_decays_by_half_lives_and_negligible_use_is_removed() {
         let begun = Instant::now();
-        let mut usage = CpuUsage::nothing(begun);
+        let mut usage = CpuUsage::zero(begun);
         usage.charge(owners(1).path(), Duration::from_secs(8), begun);
         let later = begun + 3 * CPU_USAGE_HALF_LIFE;
-        assert_eq!(usage.along(owners(1).path(), later), [Duration::from_secs(1)]);
-        assert_eq!(usage.most(later), Duration::from_secs(1));
+        assert_eq!(usage.per_owner(owners(1).path(), later), [Duration::from_secs(1)]);
+        assert_eq!(usage.largest(later), Duration::from_secs(1));
         usage.prune(later);
         assert_eq!(usage.inner.len(), 1);
         usage.prune(begun + 40 * CPU_USAGE_HALF_LIFE);
@@ -417,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn after_so_many_charges_owners_with_negligible_use_are_forgotten() {
+    fn owners_with_negligible_use_are_removed_after_many_charges() {
         let budget = CpuBudget::new(1);
         let known = || budget.lock().used.inner.len();
         for charge in 1..CHARGES_UNTIL_PRUNED {
@@ -426,41 +431,41 @@ mod tests {
         assert!(known() > 1);
         budget.lock().charge(&owners(255), Duration::from_secs(1));
         assert_eq!(known(), 1);
-        assert_eq!(budget.lock().total, Duration::from_secs(1), "in all");
+        assert_eq!(budget.lock().total, Duration::from_secs(1), "the total remains");
         budget.lock().charge(&owners(1), Duration::ZERO);
-        assert_eq!(known(), 2, "the count begins again");
+        assert_eq!(known(), 2, "the count starts again");
     }
 
     #[tokio::test]
-    async fn the_time_that_work_takes_is_charged_to_its_owner() {
+    async fn the_time_of_work_is_charged_to_its_owner() {
         let budget = CpuBudget::new(1);
         let work = || {
             let begun = thread_time();
             while thread_time() - begun < Duration::from_millis(20) {}
         };
         budget.run(owners(1), work).await.unwrap();
-        // The charge follows the answer.
+        // The charge follows the result.
         while budget.lock().free == 0 {
             yield_now().await;
         }
         let queue = budget.lock();
         assert!(queue.total >= Duration::from_millis(20));
-        assert!(queue.used.along(owners(1).path(), Instant::now())[0] >= Duration::from_millis(10));
+        assert!(queue.used.per_owner(owners(1).path(), Instant::now())[0] >= Duration::from_millis(10));
     }
 
     #[tokio::test]
-    async fn without_threads_work_is_done_when_it_is_asked_for_and_a_panic_is_an_error() {
+    async fn without_threads_work_runs_at_once_and_a_panic_is_an_error() {
         let budget = CpuBudget::without_threads();
         let here = std::thread::current().id();
-        let of_work = budget.run(owners(1), || std::thread::current().id()).now_or_never();
-        assert_eq!(of_work, Some(Ok(here)));
+        let thread = budget.run(owners(1), || std::thread::current().id()).now_or_never();
+        assert_eq!(thread, Some(Ok(here)));
         let broken = budget.run(owners(1), || panic!("broken")).now_or_never();
         assert!(matches!(broken, Some(Err::<(), _>(ServiceError::Internal(_)))));
         assert_eq!(budget.lock().free, 1);
     }
 
     #[test]
-    fn a_thread_that_is_given_back_twice_is_noticed() {
+    fn a_double_release_of_a_thread_breaks_an_invariant() {
         let budget = CpuBudget::new(1);
         assert_eq!(broken_by(|| drop(Slot(budget.clone()))), ["a thread for work of strangers is given back once"]);
         assert_eq!(budget.lock().free, 1);

@@ -1,4 +1,4 @@
-//! Limit on flows read from the store at once: the size of a flow is known only after it was read.
+//! Limit on concurrent reads of flows from the store, because the size of a flow is known only after it was read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use crate::error::ServiceError;
 
-/// Number of flows read at once; further ones wait.
+/// Maximum concurrent reads; further ones wait.
 const CONCURRENT_MAX: usize = 8;
 /// Time for which a read waits for a permit.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -24,7 +24,7 @@ impl Default for FlowFetches {
 }
 
 impl FlowFetches {
-    /// Waits for a permit.
+    /// Waits for a permit to read a flow.
     pub(crate) async fn acquire(&self) -> Result<SemaphorePermit<'_>, ServiceError> {
         let permit = timeout(PERMIT_TIMEOUT, self.0.acquire()).await.map_err(|_| ServiceError::Overloaded)?;
         permit.map_err(ServiceError::internal)

@@ -1,8 +1,8 @@
 //! Bytes that the service holds for clients: arriving requests, waiting requests, and responses being sent.
 //!
-//! Each kind of body has a budget of its own, charged with the bytes present, never with a declared length. When a
-//! budget is used up, the largest holding of the owner that holds most is revoked, chosen from the outermost owner
-//! inwards. A request is refused only when that would be its own.
+//! Each kind of body has a budget, charged with the bytes present, never with a declared length. When a budget is used
+//! up, the largest holding of the owner that holds most is revoked, chosen from the outermost owner inwards. A request
+//! is refused only when its own holding would be revoked.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,13 +24,13 @@ use crate::error::ServiceError;
 pub struct MemoryBudgets {
     /// The identity app's callbacks.
     pub callbacks: MemoryBudget,
-    /// Requests that hold a file.
+    /// Requests with a file.
     pub files: MemoryBudget,
     /// Upstreams' reports.
     pub reports: MemoryBudget,
-    /// Every other request body that does not arrive at once.
+    /// Other request bodies that do not arrive at once.
     pub requests: MemoryBudget,
-    /// Responses until their clients have read them.
+    /// Responses, until their clients have read them.
     pub answers: MemoryBudget,
 }
 
@@ -95,7 +95,7 @@ pub struct MemoryBudget(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     kind: &'static str,
-    most: usize,
+    bytes_max: usize,
     ledger: Mutex<Ledger>,
 }
 
@@ -105,12 +105,12 @@ struct Ledger {
     usage: Usage,
     records: HashMap<HoldingId, Record>,
     next: HoldingId,
-    of_stage: [usize; Stage::ALL.len()],
+    bytes_by_stage: [usize; Stage::ALL.len()],
     refused: u64,
     revoked: u64,
 }
 
-/// A permit in the ledger. A revoked one has no record.
+/// A permit in the ledger. A revoked permit has no record.
 #[derive(Debug)]
 struct Record {
     owners: OwnerPath,
@@ -124,32 +124,32 @@ impl Ledger {
     fn set(&mut self, id: HoldingId, change: impl FnOnce(&mut Holding, &mut Stage)) {
         let Some(record) = self.records.get_mut(&id) else { return };
         let old = record.holding;
-        let of_stage = &mut self.of_stage[record.stage as usize];
-        holds(Part::Bounds, "memory of a stage is given back once", *of_stage >= old.bytes);
-        *of_stage = of_stage.saturating_sub(old.bytes);
+        let bytes_by_stage = &mut self.bytes_by_stage[record.stage as usize];
+        holds(Part::Bounds, "memory of a stage is given back once", *bytes_by_stage >= old.bytes);
+        *bytes_by_stage = bytes_by_stage.saturating_sub(old.bytes);
         change(&mut record.holding, &mut record.stage);
-        self.of_stage[record.stage as usize] += record.holding.bytes;
+        self.bytes_by_stage[record.stage as usize] += record.holding.bytes;
         self.usage.change(record.owners.path(), id, old, record.holding);
-        let of_stages: usize = self.of_stage.iter().sum();
-        holds(Part::Bounds, "memory of all stages is that of all owners", of_stages == self.usage.bytes());
+        let total: usize = self.bytes_by_stage.iter().sum();
+        holds(Part::Bounds, "memory of all stages is that of all owners", total == self.usage.bytes());
     }
 
-    fn forget(&mut self, id: HoldingId) -> Option<Record> {
+    fn remove(&mut self, id: HoldingId) -> Option<Record> {
         self.set(id, |holding, _| *holding = Holding::default());
         self.records.remove(&id)
     }
 
-    /// Grows the holding to this size; revokes others as needed.
-    fn grow(&mut self, id: HoldingId, bytes: usize, most: usize) -> Result<(), BudgetExhausted> {
+    /// Grows a holding to this size; revokes other holdings as needed.
+    fn grow(&mut self, id: HoldingId, bytes: usize, bytes_max: usize) -> Result<(), BudgetExhausted> {
         let record = self.records.get(&id).ok_or(BudgetExhausted)?;
         let (old, owners) = (record.holding, record.owners.clone());
-        // While it grows it is compared with the others, even if it cannot be revoked later.
+        // During the growth the holding is compared with the others, even if it cannot be revoked later.
         self.set(id, |holding, _| *holding = Holding { bytes, revocable: true });
-        while self.usage.bytes() > most {
-            match self.usage.to_revoke(owners.path(), id) {
+        while self.usage.bytes() > bytes_max {
+            match self.usage.choose_to_revoke(owners.path(), id) {
                 Some(largest) if largest != id => {
                     self.revoked += 1;
-                    if let Some(record) = self.forget(largest) {
+                    if let Some(record) = self.remove(largest) {
                         record.revoked.close();
                     }
                 }
@@ -161,19 +161,19 @@ impl Ledger {
             }
         }
         self.set(id, |holding, _| holding.revocable = old.revocable);
-        self.is_within(most);
+        self.check_bound(bytes_max);
         Ok(())
     }
 
-    fn is_within(&self, most: usize) {
-        holds(Part::Bounds, "memory that is granted is within its budget", self.usage.bytes() <= most);
+    fn check_bound(&self, bytes_max: usize) {
+        holds(Part::Bounds, "memory that is granted is within its budget", self.usage.bytes() <= bytes_max);
     }
 
-    fn pin(&mut self, id: HoldingId, most: usize) -> Result<(), BudgetExhausted> {
+    fn pin(&mut self, id: HoldingId, bytes_max: usize) -> Result<(), BudgetExhausted> {
         let record = self.records.get(&id).ok_or(BudgetExhausted)?;
-        let (of_all, of_owner) = self.usage.pinned(record.owners.path());
-        let share = (most - (of_all - of_owner).min(most)) / 2;
-        if of_owner > 0 && of_owner + record.holding.bytes > share {
+        let (pinned_by_all, pinned_by_owner) = self.usage.pinned(record.owners.path());
+        let share = (bytes_max - (pinned_by_all - pinned_by_owner).min(bytes_max)) / 2;
+        if pinned_by_owner > 0 && pinned_by_owner + record.holding.bytes > share {
             self.refused += 1;
             return Err(BudgetExhausted);
         }
@@ -183,13 +183,13 @@ impl Ledger {
 }
 
 impl MemoryBudget {
-    /// Creates a budget of `most` bytes for bodies of this kind.
+    /// Creates a budget of `bytes_max` bytes for bodies of this kind.
     #[must_use]
-    pub fn new(kind: &'static str, most: usize) -> Self {
-        Self(Arc::new(Shared { kind, most, ledger: Mutex::default() }))
+    pub fn new(kind: &'static str, bytes_max: usize) -> Self {
+        Self(Arc::new(Shared { kind, bytes_max, ledger: Mutex::default() }))
     }
 
-    /// Creates a revocable permit that holds nothing yet.
+    /// Creates a revocable permit for 0 bytes.
     #[must_use]
     pub fn permit(&self, owners: OwnerPath, stage: Stage) -> MemoryPermit {
         let revoked = Arc::new(Semaphore::new(0));
@@ -205,29 +205,30 @@ impl MemoryBudget {
     /// Creates a permit for this many bytes.
     ///
     /// # Errors
-    /// [`BudgetExhausted`] when its owner holds most already.
+    /// [`BudgetExhausted`] when the owner already holds most.
     pub fn take(&self, owners: OwnerPath, stage: Stage, bytes: usize) -> Result<MemoryPermit, BudgetExhausted> {
         let mut permit = self.permit(owners, stage);
         permit.grow_to(bytes).map(|()| permit)
     }
 
-    /// Returns the bytes held by all.
+    /// Returns the bytes that all owners hold.
     #[must_use]
-    pub fn held(&self) -> usize {
+    pub fn bytes_held(&self) -> usize {
         self.lock().usage.bytes()
     }
 
     fn publish_metrics(&self) {
         let ledger = self.lock();
-        let (of_stage, (owners, most)) = (ledger.of_stage, ledger.usage.outermost());
+        let (bytes_by_stage, (owners, largest)) = (ledger.bytes_by_stage, ledger.usage.outermost());
         let (refused, revoked) = (ledger.refused, ledger.revoked);
         drop(ledger);
         let kind = self.0.kind;
         for stage in Stage::ALL {
-            gauge!("sakshi_body_bytes", "kind" => kind, "stage" => stage.as_str()).set(of_stage[stage as usize] as f64);
+            gauge!("sakshi_body_bytes", "kind" => kind, "stage" => stage.as_str())
+                .set(bytes_by_stage[stage as usize] as f64);
         }
         gauge!("sakshi_body_owners", "kind" => kind).set(owners as f64);
-        gauge!("sakshi_body_bytes_of_largest_owner", "kind" => kind).set(most as f64);
+        gauge!("sakshi_body_bytes_of_largest_owner", "kind" => kind).set(largest as f64);
         counter!("sakshi_bodies_refused_total", "kind" => kind).absolute(refused);
         counter!("sakshi_bodies_dropped_total", "kind" => kind).absolute(revoked);
     }
@@ -237,13 +238,13 @@ impl MemoryBudget {
     }
 }
 
-/// The right of one body to hold bytes, until this is dropped.
+/// The right of one body to hold bytes, until the permit is dropped.
 #[derive(Debug)]
 pub struct MemoryPermit {
     budget: MemoryBudget,
     id: HoldingId,
     bytes: usize,
-    /// Has no permits, so waiting for one ends only when it is closed.
+    /// Has no permits, so a wait for one ends only when the semaphore is closed.
     revoked: Arc<Semaphore>,
 }
 
@@ -251,10 +252,10 @@ impl MemoryPermit {
     /// Grows the holding to at least this many bytes.
     ///
     /// # Errors
-    /// [`BudgetExhausted`]: the holding is unchanged, or was revoked.
+    /// [`BudgetExhausted`] when the budget is used up and the holding unchanged, or the permit was revoked.
     pub fn grow_to(&mut self, bytes: usize) -> Result<(), BudgetExhausted> {
         if bytes > self.bytes {
-            self.budget.lock().grow(self.id, bytes, self.budget.0.most)?;
+            self.budget.lock().grow(self.id, bytes, self.budget.0.bytes_max)?;
             self.bytes = bytes;
         }
         Ok(())
@@ -268,22 +269,22 @@ impl MemoryPermit {
         }
     }
 
-    /// Counts the bytes under another stage.
+    /// Moves the bytes to another stage.
     pub fn set_stage(&mut self, stage: Stage) {
-        self.budget.lock().set(self.id, |_, of| *of = stage);
+        self.budget.lock().set(self.id, |_, current| *current = stage);
     }
 
-    /// Makes the permit irrevocable, because its body is being processed. An outermost owner may pin one body, and more
-    /// up to half of what the others have not pinned.
+    /// Makes the permit irrevocable, because its body is being processed. An outermost owner may always pin one body,
+    /// and more up to half of the bytes that others have not pinned.
     ///
     /// # Errors
-    /// [`BudgetExhausted`]: its owner has pinned too much, or it was revoked before.
+    /// [`BudgetExhausted`] when the owner has pinned too much, or the permit was revoked.
     pub fn pin(&mut self) -> Result<(), BudgetExhausted> {
-        self.budget.lock().pin(self.id, self.budget.0.most)
+        self.budget.lock().pin(self.id, self.budget.0.bytes_max)
     }
 
-    /// Waits until it is revoked.
-    pub fn revoked(&self) -> impl Future<Output = ()> + Send + use<> {
+    /// Waits until the permit is revoked.
+    pub fn wait_until_revoked(&self) -> impl Future<Output = ()> + Send + use<> {
         let revoked = Arc::clone(&self.revoked);
         async move { drop(revoked.acquire_owned().await) }
     }
@@ -291,7 +292,7 @@ impl MemoryPermit {
 
 impl Drop for MemoryPermit {
     fn drop(&mut self) {
-        drop(self.budget.lock().forget(self.id));
+        drop(self.budget.lock().remove(self.id));
     }
 }
 

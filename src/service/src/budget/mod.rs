@@ -1,8 +1,8 @@
 //! Fair budgets for the memory and processor time that clients use.
 //!
 //! [`memory`] accounts for bytes and [`cpu`] for processor time of untrusted work. Both charge nested [`owner`]s, and
-//! one owner's use never refuses another. When memory runs out, the owner that holds most loses its largest holding.
-//! When processor time is short, work of the owner that has used least runs first.
+//! no owner can exclude another. When memory runs out, the owner that holds most loses its largest holding. When
+//! processor time is short, work of the owner that has used least runs first.
 
 mod cpu;
 mod flow_fetches;

@@ -1,8 +1,8 @@
 //! Owners that are charged for memory and processor time.
 //!
-//! Owners nest: a transaction belongs to an event, the event to a client, and all of them to the address from which an
+//! Owners nest: a transaction belongs to an event, the event to a client, and the client to the address from which an
 //! unauthenticated request comes. Use is compared from the outermost owner inwards, so that many transactions of one
-//! sender weigh no more than one of another.
+//! sender count no more than one transaction of another.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -10,24 +10,24 @@ use std::sync::Arc;
 use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
 
-/// One owner.
+/// An owner of a budget's use.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Owner {
-    /// The senders at an address; of an IPv6 address the /64 network.
+    /// All senders at an IPv4 address, or in an IPv6 /64 network.
     Address(IpAddr),
     /// An authenticated client.
     Client(ClientId),
-    /// One of its apps.
+    /// An app of a client.
     App(AppId),
     /// An event of an app.
     Event(EventId),
-    /// One transaction.
+    /// A transaction of a client.
     Transaction(TxnId),
-    /// The connector that reports on flows of a kind.
+    /// The connector that reports on one kind of flow.
     Connector(ReportKind),
 }
 
-/// Owners from the outermost to the innermost.
+/// A path of nested owners, from the outermost to the innermost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnerPath(Arc<[Owner]>);
 
@@ -38,14 +38,13 @@ impl OwnerPath {
         Self(path.into_iter().collect())
     }
 
-    /// Builds the path of a client with one of its apps.
+    /// Builds the path of a client and one of its apps.
     #[must_use]
     pub fn app(client: &ClientId, app: &AppId) -> Self {
         Self::new([Owner::Client(client.clone()), Owner::App(app.clone())])
     }
 
-    /// Builds the path of an unauthenticated sender at an address, who answers a transaction of a client, perhaps of
-    /// one of its events.
+    /// Builds the path of an unauthenticated sender who answers a transaction of a client, or of one of its events.
     pub(crate) fn sender(address: IpAddr, client: &ClientId, event: Option<EventId>, txn: TxnId) -> Self {
         let outer = [Owner::Address(address), Owner::Client(client.clone())];
         Self::new(outer.into_iter().chain(event.map(Owner::Event)).chain([Owner::Transaction(txn)]))

@@ -1,5 +1,5 @@
-//! Bytes by owner, as a tree: an owner holds the sum of what its inner owners hold. Owners that hold nothing are not in
-//! it.
+//! Bytes by owner, as a tree: the bytes of an owner include those of its inner owners. Owners without bytes are
+//! removed.
 
 use std::collections::HashMap;
 
@@ -10,15 +10,15 @@ use super::owner::Owner;
 /// Id of a holding in a tree.
 pub(super) type HoldingId = u64;
 
-/// Holding of one permit.
+/// Bytes of one permit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Holding {
     pub(super) bytes: usize,
-    /// True if it can be revoked.
+    /// True if the permit can be revoked.
     pub(super) revocable: bool,
 }
 
-/// An owner, or the root above all of them.
+/// The use of one owner, or of the root above all owners.
 #[derive(Debug, Default)]
 pub(super) struct Usage {
     bytes: usize,
@@ -34,29 +34,29 @@ impl Usage {
         self.bytes
     }
 
-    /// Returns the number of outermost owners that hold something, and the most that one of them holds.
+    /// Returns the number of outermost owners, and the bytes of the largest.
     pub(super) fn outermost(&self) -> (usize, usize) {
         (self.inner.len(), self.inner.values().map(|owner| owner.bytes).max().unwrap_or(0))
     }
 
-    /// Returns the bytes that cannot be revoked: of all owners, and of the outermost one on the path.
+    /// Returns the bytes that cannot be revoked: of all owners, and of the outermost owner on the path.
     pub(super) fn pinned(&self, path: &[Owner]) -> (usize, usize) {
-        let of = |usage: &Self| usage.bytes - usage.revocable;
-        (of(self), path.first().and_then(|outer| self.inner.get(outer)).map_or(0, of))
+        let pinned = |usage: &Self| usage.bytes - usage.revocable;
+        (pinned(self), path.first().and_then(|outer| self.inner.get(outer)).map_or(0, pinned))
     }
 
-    /// Replaces the holding of this id; one without bytes is removed.
+    /// Replaces the holding with this id, or removes it if the new one has no bytes.
     pub(super) fn change(&mut self, path: &[Owner], id: HoldingId, old: Holding, new: Holding) {
-        let counts = |holding: Holding| if holding.revocable { holding.bytes } else { 0 };
+        let revocable_bytes = |holding: Holding| if holding.revocable { holding.bytes } else { 0 };
         holds(Part::Bounds, "memory of an owner is given back once", self.bytes >= old.bytes);
-        holds(Part::Bounds, "memory that can be revoked is given back once", self.revocable >= counts(old));
+        holds(Part::Bounds, "memory that can be revoked is given back once", self.revocable >= revocable_bytes(old));
         self.bytes = self.bytes.saturating_sub(old.bytes) + new.bytes;
-        self.revocable = self.revocable.saturating_sub(counts(old)) + counts(new);
+        self.revocable = self.revocable.saturating_sub(revocable_bytes(old)) + revocable_bytes(new);
         holds(Part::Bounds, "memory that can be revoked is a part of all", self.revocable <= self.bytes);
         match path.split_first() {
-            Some((outer, rest)) => {
+            Some((outer, inner_path)) => {
                 let owner = self.inner.entry(outer.clone()).or_default();
-                owner.change(rest, id, old, new);
+                owner.change(inner_path, id, old, new);
                 if owner.inner.is_empty() && owner.holdings.is_empty() {
                     self.inner.remove(outer);
                 }
@@ -67,20 +67,20 @@ impl Usage {
     }
 
     /// Chooses the holding to revoke: from the outermost owner inwards the owner that holds most, then its largest
-    /// holding. In a tie the newcomer is chosen, so that two do not revoke each other's in turn.
-    pub(super) fn to_revoke(&self, path: &[Owner], id: HoldingId) -> Option<HoldingId> {
+    /// holding. In a tie the newcomer is chosen, so that two owners do not revoke each other's holdings in turn.
+    pub(super) fn choose_to_revoke(&self, path: &[Owner], id: HoldingId) -> Option<HoldingId> {
         let next = path.first();
         let owner = self.inner.iter().filter(|(_, owner)| owner.revocable > 0);
         let owner = owner.max_by_key(|(name, owner)| (owner.bytes, next == Some(*name)));
         let own = self.holdings.iter().filter(|(_, holding)| holding.revocable && holding.bytes > 0);
-        let own = own.max_by_key(|(held, holding)| (holding.bytes, **held == id));
+        let own = own.max_by_key(|(own_id, holding)| (holding.bytes, **own_id == id));
         match (owner, own) {
-            (Some((_, owner)), Some((held, holding))) if holding.bytes > owner.bytes => Some(*held),
+            (Some((_, owner)), Some((own_id, holding))) if holding.bytes > owner.bytes => Some(*own_id),
             (Some((name, owner)), _) => {
                 // The newcomer is not below other owners.
-                owner.to_revoke(if next == Some(name) { &path[1..] } else { &[] }, id)
+                owner.choose_to_revoke(if next == Some(name) { &path[1..] } else { &[] }, id)
             }
-            (None, own) => own.map(|(held, _)| *held),
+            (None, own) => own.map(|(own_id, _)| *own_id),
         }
     }
 }
@@ -92,15 +92,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_that_is_given_back_twice_is_noticed() {
-        let held = |bytes, revocable| Holding { bytes, revocable };
+    fn a_double_release_of_memory_breaks_an_invariant() {
+        let holding = |bytes, revocable| Holding { bytes, revocable };
         let mut usage = Usage::default();
         let mut change = |old, new| broken_by(|| usage.change(&[], 1, old, new));
-        assert_eq!(change(held(0, true), held(5, true)), Vec::<&str>::new());
+        assert_eq!(change(holding(0, true), holding(5, true)), Vec::<&str>::new());
         let [once, revoked] =
             ["memory of an owner is given back once", "memory that can be revoked is given back once"];
-        assert_eq!(change(held(6, true), held(0, true)), [once, revoked]);
-        assert_eq!(change(held(0, true), held(5, true)), Vec::<&str>::new());
-        assert_eq!(change(held(5, false), held(0, true)), ["memory that can be revoked is a part of all"]);
+        assert_eq!(change(holding(6, true), holding(0, true)), [once, revoked]);
+        assert_eq!(change(holding(0, true), holding(5, true)), Vec::<&str>::new());
+        assert_eq!(change(holding(5, false), holding(0, true)), ["memory that can be revoked is a part of all"]);
     }
 }

@@ -15,7 +15,8 @@ use super::worker::Worker;
 /// Pause after an error that no client caused, usually a lack of file descriptors.
 const BACKOFF: Duration = Duration::from_millis(500);
 
-/// Accepts until the sender of `stopped` is dropped; then accepts what the kernel has queued, and closes the socket.
+/// Accepts connections until the sender of `stopped` is dropped. Then accepts those that the kernel has queued, and
+/// closes the socket.
 pub(super) async fn run(
     config: &ListenerConfig,
     socket: TcpListener,
@@ -27,7 +28,7 @@ pub(super) async fn run(
     let mut turn = 0;
     let accepting = async {
         loop {
-            let Some(worker) = choose(config, workers, &start, &mut turn) else {
+            let Some(worker) = choose_worker(config, workers, &start, &mut turn) else {
                 freed.notified().await;
                 continue;
             };
@@ -46,9 +47,9 @@ pub(super) async fn run(
         _ = stopped => {}
         () = accepting => {}
     }
-    // The kernel has completed these connections; closing the socket would reset them.
+    // The kernel has opened these connections already; closing the socket would reset them.
     if let Ok(socket) = socket.into_std() {
-        while let Some(worker) = choose(config, workers, &start, &mut turn)
+        while let Some(worker) = choose_worker(config, workers, &start, &mut turn)
             && let Ok((client, peer)) = socket.accept()
         {
             if client.set_nonblocking(true).is_ok() {
@@ -62,8 +63,9 @@ fn lock(workers: &Mutex<Vec<Worker>>) -> MutexGuard<'_, Vec<Worker>> {
     workers.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the next worker in turn below its limit, restarted if its thread has died; `None` if all are full.
-fn choose(
+/// Returns the index of the next worker in turn that is below its limit; `None` if all are full. Restarts workers whose
+/// thread has died.
+fn choose_worker(
     config: &ListenerConfig,
     workers: &Mutex<Vec<Worker>>,
     start: impl Fn() -> Worker,
@@ -71,14 +73,14 @@ fn choose(
 ) -> Option<usize> {
     let mut workers = lock(workers);
     for _ in 0..workers.len() {
-        let at = *turn % workers.len();
-        *turn = at + 1;
-        if !workers[at].is_alive() {
-            tracing::error!(listener = config.name, worker = at, "a worker thread has died; it is restarted");
-            workers[at] = start();
+        let index = *turn % workers.len();
+        *turn = index + 1;
+        if !workers[index].is_alive() {
+            tracing::error!(listener = config.name, worker = index, "a worker thread has died and is restarted");
+            workers[index] = start();
         }
-        if workers[at].load() < config.max_connections() {
-            return Some(at);
+        if workers[index].load() < config.max_connections() {
+            return Some(index);
         }
     }
     None
@@ -86,13 +88,13 @@ fn choose(
 
 async fn accept(socket: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
     let (client, peer) = socket.accept().await?;
-    // It will be registered with the worker's reactor, so it must leave this one.
+    // The socket is registered with the worker's reactor later, so it must leave this reactor.
     Ok((client.into_std()?, peer))
 }
 
 fn hand_over(workers: &Mutex<Vec<Worker>>, worker: usize, client: TcpStream, peer: SocketAddr, freed: &Arc<Notify>) {
     if let Some(worker) = lock(workers).get(worker) {
-        worker.take(client, peer, freed);
+        worker.serve_connection(client, peer, freed);
     }
 }
 

@@ -11,7 +11,7 @@ pub struct ListenerConfig {
     pub name: &'static str,
     /// Threads that serve connections.
     pub workers: usize,
-    /// Maximum of connections per worker.
+    /// Maximum number of connections per worker.
     pub connections_per_worker: usize,
     /// Further connections per worker, which serve probes only.
     pub probes_per_worker: usize,
@@ -24,7 +24,8 @@ pub struct ListenerConfig {
 /// Connection thresholds of one worker.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TableBounds {
-    /// Number from which it evicts: below its maximum, so that a new connection need not wait for an eviction.
+    /// Number from which the worker evicts. It is below the maximum, so that a new connection need not wait for an
+    /// eviction.
     pub(super) eviction_threshold: usize,
     /// Number from which new connections are for probes only.
     pub(super) probes_only_from: usize,
@@ -32,11 +33,12 @@ pub(super) struct TableBounds {
 
 impl ListenerConfig {
     pub(super) fn table_bounds(&self) -> TableBounds {
-        let most = self.connections_per_worker;
-        TableBounds { eviction_threshold: (most - most.div_ceil(8)).max(1), probes_only_from: most.max(2) }
+        let max = self.connections_per_worker;
+        TableBounds { eviction_threshold: (max - max.div_ceil(8)).max(1), probes_only_from: max.max(2) }
     }
 
-    /// Returns the number at which a worker gets no more. It is at least two: one stays open while another is closed.
+    /// Returns the number of connections at which a worker gets no more. The number is at least 2, so that one
+    /// connection can be open while another is closed.
     pub(super) fn max_connections(&self) -> usize {
         self.connections_per_worker.max(2) + self.probes_per_worker
     }

@@ -1,7 +1,7 @@
 //! A client's connection as the HTTP library reads and writes it.
 //!
 //! The library reads whatever arrives, and keeps unsent responses as long as the client likes. This stream bounds both:
-//! - It hands over one request at a time, because each takes kilobytes once it is decoded.
+//! - It hands over one request at a time, because each decoded request takes kilobytes.
 //! - While a request is in flight, it reads nothing beyond that request's body.
 //! - While a response waits to be sent, it reads nothing.
 //! - It closes the connection of a client that reads a response too slowly for too long.
@@ -71,7 +71,7 @@ impl Connection {
         if self.entry.state.is_closing() { Err(io::ErrorKind::ConnectionAborted.into()) } else { Ok(()) }
     }
 
-    /// Becomes ready when the client has closed; hands over none of its bytes.
+    /// Becomes ready when the client has closed its side. Hands over no bytes.
     fn poll_closed(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !self.ahead.is_empty() {
             self.entry.state.note_pending_input();
@@ -88,20 +88,21 @@ impl Connection {
         }
     }
 
-    /// Hands over some of the bytes that have arrived, at most `most` for each poll of the task. Unless `is_one`, the
-    /// bytes may hold several requests, and the first is handed over. Its head decides how much may be read next.
+    /// Hands over some of the bytes that have arrived, at most `bytes_max` for each poll of the task. Unless `is_body`,
+    /// the bytes may hold several requests, and only the first is handed over. Its head decides how much may be read
+    /// next.
     fn poll_portion(
         &mut self,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
-        most: usize,
-        is_one: bool,
+        bytes_max: usize,
+        is_body: bool,
     ) -> Poll<io::Result<()>> {
         if self.handed_over >= READ_BODY_BYTES {
             self.handed_over = 0;
             // A separate task, because this one is polled for other reasons, too.
-            self.pause = Some(spawn_local(let_others_run()));
-        } else if self.handed_over >= most {
+            self.pause = Some(spawn_local(let_other_connections_run()));
+        } else if self.handed_over >= bytes_max {
             // The library decodes what was handed over first; then it polls again.
             self.handed_over = 0;
             context.waker().wake_by_ref();
@@ -112,7 +113,7 @@ impl Connection {
             let _ = ready!(pause.poll_unpin(context));
             self.pause = None;
         }
-        let room = buffer.remaining().min(most - self.handed_over);
+        let room = buffer.remaining().min(bytes_max - self.handed_over);
         let mut part = ReadBuf::new(buffer.initialize_unfilled_to(room));
         if self.ahead.is_empty() {
             match Pin::new(&mut self.transport).poll_read(context, &mut part) {
@@ -131,15 +132,15 @@ impl Connection {
             self.entry.state.set_lacks_certificate(self.transport.lacks_certificate());
         }
         let arrived = part.filled();
-        let end = if is_one { arrived.len() } else { end_of_first(arrived) };
+        let end = if is_body { arrived.len() } else { first_request_end(arrived) };
         if end < arrived.len() {
             self.ahead.splice(..0, arrived[end..].iter().copied());
-            self.handed_over = most;
+            self.handed_over = bytes_max;
         } else {
             self.handed_over += end;
         }
         if self.entry.state.reads() == Reads::Head {
-            self.entry.state.note_head(end - blank_line(&arrived[..end]).unwrap_or(end));
+            self.entry.state.note_head(end - blank_line_end(&arrived[..end]).unwrap_or(end));
         } else {
             self.entry.state.note_read(end);
         }
@@ -148,11 +149,11 @@ impl Connection {
         Poll::Ready(Ok(()))
     }
 
-    /// Records that some bytes of a response were sent.
-    fn note_sent(&mut self, bytes: usize, left: usize, context: &Context<'_>) {
+    /// Records that `bytes` of a response were sent, and `remaining` were not.
+    fn note_sent(&mut self, bytes: usize, remaining: usize, context: &Context<'_>) {
         self.entry.touch();
         self.entry.state.note_answered();
-        if left == 0 {
+        if remaining == 0 {
             return self.end_unsent(context);
         }
         let Some(unsent) = &mut self.unsent else { return };
@@ -161,21 +162,21 @@ impl Connection {
             unsent.sent = 0;
             unsent.deadline.as_mut().reset(Instant::now() + ANSWER_STALL_MAX);
         }
-        unsent.permit.shrink_to(left);
+        unsent.permit.shrink_to(remaining);
     }
 
-    /// Ends the wait for sending. Nothing was read meanwhile, so nothing else would wake the task to read.
+    /// Ends the wait for the socket. Nothing was read during the wait, so nothing else would wake the task to read.
     fn end_unsent(&mut self, context: &Context<'_>) {
         if self.unsent.take().is_some() {
             context.waker().wake_by_ref();
         }
     }
 
-    /// Waits while the socket accepts nothing, until the deadline or until the memory permit is revoked.
+    /// Waits until the socket accepts bytes. Fails at the deadline, or when the memory permit is revoked.
     fn poll_unsent(&mut self, context: &mut Context<'_>, bytes: usize) -> Poll<io::Result<usize>> {
         if self.unsent.is_none() {
             let permit = self.answers.permit(OwnerPath::new([Owner::Address(self.owner)]), Stage::Leaving);
-            let revoked = permit.revoked().boxed_local();
+            let revoked = permit.wait_until_revoked().boxed_local();
             self.unsent = Some(Unsent { permit, revoked, deadline: Box::pin(sleep(ANSWER_STALL_MAX)), sent: 0 });
         }
         let Some(unsent) = &mut self.unsent else { return Poll::Pending };
@@ -211,8 +212,8 @@ impl AsyncRead for Connection {
         match this.entry.state.reads() {
             Reads::Head => this.poll_portion(context, buffer, READ_HEAD_BYTES, false),
             Reads::Body(left) => {
-                let most = usize::try_from(left).unwrap_or(usize::MAX).min(READ_BODY_BYTES);
-                this.poll_portion(context, buffer, most, true)
+                let bytes_max = usize::try_from(left).unwrap_or(usize::MAX).min(READ_BODY_BYTES);
+                this.poll_portion(context, buffer, bytes_max, true)
             }
             Reads::Chunked => this.poll_portion(context, buffer, READ_BODY_BYTES, false),
             Reads::Nothing => this.poll_closed(context),
@@ -253,8 +254,8 @@ impl AsyncWrite for Connection {
 }
 
 /// Waits until the worker has polled its other connections. Only one waiter continues per turn, so large bodies never
-/// monopolise a worker. Unread bytes wait in the senders' kernels.
-async fn let_others_run() {
+/// monopolise a worker. Meanwhile unread bytes stay in the kernel.
+async fn let_other_connections_run() {
     thread_local! {
         static TURN: Rc<Semaphore> = Rc::new(Semaphore::new(1));
     }
@@ -264,17 +265,18 @@ async fn let_others_run() {
     yield_now().await;
 }
 
-/// Returns the end of the first blank line, if another one follows: a request may begin after each.
-fn end_of_first(bytes: &[u8]) -> usize {
-    let first = blank_line(bytes).filter(|end| blank_line(&bytes[*end..]).is_some());
+/// Returns the end of the first blank line if another blank line follows, since the next request may begin there.
+/// Otherwise returns the end of the bytes.
+fn first_request_end(bytes: &[u8]) -> usize {
+    let first = blank_line_end(bytes).filter(|end| blank_line_end(&bytes[*end..]).is_some());
     first.unwrap_or(bytes.len())
 }
 
-/// Returns the end of the first blank line. The library accepts lines without a carriage return, too.
-fn blank_line(bytes: &[u8]) -> Option<usize> {
+/// Returns the end of the first blank line. Like the library, accepts lines without a carriage return.
+fn blank_line_end(bytes: &[u8]) -> Option<usize> {
     let mut from = 0;
-    while let Some(at) = bytes[from..].iter().position(|byte| *byte == b'\n') {
-        from += at + 1;
+    while let Some(offset) = bytes[from..].iter().position(|byte| *byte == b'\n') {
+        from += offset + 1;
         match &bytes[from..] {
             [b'\n', ..] => return Some(from + 1),
             [b'\r', b'\n', ..] => return Some(from + 2),
@@ -293,7 +295,7 @@ mod tests {
     use super::*;
 
     #[actix_rt::test]
-    async fn one_large_body_goes_on_each_time_the_other_connections_were_polled() {
+    async fn only_one_large_body_continues_between_polls_of_other_connections() {
         let turns = Rc::new(RefCell::new(String::new()));
         let other = Rc::clone(&turns);
         spawn_local(async move {
@@ -305,7 +307,7 @@ mod tests {
         let bodies = (0..4).map(|_| {
             let turns = Rc::clone(&turns);
             spawn_local(async move {
-                let_others_run().await;
+                let_other_connections_run().await;
                 turns.borrow_mut().push('b');
             })
         });
@@ -315,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_requests_the_first_is_handed_over() {
+    fn only_the_first_of_several_requests_is_handed_over() {
         for (bytes, first) in [
             ("GET / HTTP/1.1\r\nhost: x\r\n\r\nGET / HTTP/1.1\r\nhost: x\r\n\r\n", 27),
             ("GET / HTTP/1.1\nhost: x\n\nGET / HTTP/1.1\nhost: x\n\n", 24),
@@ -326,7 +328,7 @@ mod tests {
             ("GET / HTTP", 10),
             ("", 0),
         ] {
-            assert_eq!(end_of_first(bytes.as_bytes()), first, "{bytes:?}");
+            assert_eq!(first_request_end(bytes.as_bytes()), first, "{bytes:?}");
         }
     }
 }

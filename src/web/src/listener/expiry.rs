@@ -1,11 +1,13 @@
-//! The end of a certificate's validity, which TLS does not check in its own certificate. Everything else of X.509 is
-//! left to TLS.
+//! Reads when a certificate expires, which the TLS library does not check for the server's own certificate. The library
+//! checks everything else of X.509.
 
 use sakshi_domain::time::Timestamp;
 
-/// DER tags: the version of a certificate, and the two forms of a time.
+/// DER tag of the version of a certificate.
 const VERSION: u8 = 0xa0;
+/// DER tag of a time with a year of two digits.
 const UTC_TIME: u8 = 0x17;
+/// DER tag of a time with a year of four digits.
 const GENERALIZED_TIME: u8 = 0x18;
 
 /// Returns the end of a DER certificate's validity (RFC 5280, section 4.1); `None` if it cannot be read.
@@ -20,8 +22,8 @@ pub(super) fn expires_at(certificate: &[u8]) -> Option<Timestamp> {
         (_, _, fields) = element(fields)?;
     }
     let (_, validity, _) = element(fields)?;
-    let (_, _, rest) = element(validity)?;
-    let (tag, time, _) = element(rest)?;
+    let (_, _, end) = element(validity)?;
+    let (tag, time, _) = element(end)?;
     let time = std::str::from_utf8(time).ok().filter(|time| time.is_ascii())?;
     let time = match tag {
         UTC_TIME => format!("{}{time}", if time.get(..2)? < "50" { "20" } else { "19" }),
@@ -61,14 +63,14 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_certificate_is_read_in_both_forms_of_a_time() {
+    fn the_expiry_is_read_in_both_formats_of_a_time() {
         for (year, end) in [(2031, "2031-03-04T00:00:00Z"), (2061, "2061-03-04T00:00:00Z")] {
             assert_eq!(expires_at(&certificate(year)), Timestamp::parse_iso8601(end));
         }
     }
 
     #[test]
-    fn what_is_cut_short_or_changed_is_not_read_or_has_another_time_and_nothing_panics() {
+    fn a_truncated_certificate_is_not_read_and_a_corrupt_one_does_not_panic() {
         let whole = certificate(2031);
         for length in 0..whole.len() {
             assert_eq!(expires_at(&whole[..length]), None);

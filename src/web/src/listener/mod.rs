@@ -4,8 +4,8 @@
 //! accept ──▶ worker (a thread with its own app) ──▶ [connection], with TLS or without ──▶ the HTTP library ──▶ the app
 //! ```
 //!
-//! Connections go to workers in turn. A worker near its limit closes a connection of the address that has most
-//! ([table]). A new connection waits only while a response is computed on every other one.
+//! Connections go to workers in turn. A worker near its limit closes a connection of the address with the most
+//! connections ([table]). A new connection waits only while every open connection computes a response.
 
 mod accept;
 mod config;
@@ -43,7 +43,7 @@ use self::worker::{Worker, serve};
 /// A running listener. Dropping it closes the listening socket; [`Listener::stop`] also stops its threads.
 #[derive(Debug)]
 pub struct Listener {
-    /// Ends of two channels. Dropping the first ends the accept loop; the second ends when the socket is closed.
+    /// Ends of two channels. Dropping the sender ends the accept loop. The receiver learns when the socket is closed.
     accept_loop: Mutex<Option<(oneshot::Sender<()>, oneshot::Receiver<()>)>>,
     workers: Arc<Mutex<Vec<Worker>>>,
     accepting: ArbiterHandle,
@@ -53,7 +53,7 @@ impl Listener {
     /// Starts the workers, each with its own app. Must be called within an actix system.
     ///
     /// # Errors
-    /// The system's.
+    /// Any error of the operating system.
     pub fn start<F, I, S, B>(config: ListenerConfig, socket: TcpListener, app: F) -> io::Result<Self>
     where
         F: Fn() -> I + Clone + Send + 'static,
@@ -66,7 +66,7 @@ impl Listener {
         B: MessageBody + 'static,
     {
         socket.set_nonblocking(true)?;
-        // Every connection inherits it. On a kernel without this option the queue is unbounded.
+        // Every connection inherits this option. On a kernel without it the queue is unbounded.
         if let Err(error) = SockRef::from(&socket).set_tcp_notsent_lowat(ANSWER_UNSENT_BYTES) {
             tracing::warn!(%error, "the kernel's send queue of a connection is not bounded");
         }
@@ -92,12 +92,12 @@ impl Listener {
         Ok(Self { accept_loop: Mutex::new(Some((stop, closed))), workers, accepting: arbiter.handle() })
     }
 
-    /// Closes the listening socket. Accepted connections are still served.
+    /// Closes the listening socket. Open connections are still served.
     pub async fn stop_accepting(&self) {
         let accept_loop = self.accept_loop.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some((stop, closed)) = accept_loop {
             drop(stop);
-            // Nothing is ever sent; the other side is dropped.
+            // Nothing is ever sent; the sender is dropped.
             let _ = closed.await;
         }
     }

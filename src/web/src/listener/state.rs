@@ -1,5 +1,5 @@
-//! State that a connection shares with its requests. The stream does not read ahead of the responses, and the table
-//! knows the owner and phase of the connection.
+//! The state that a connection shares with its requests. It keeps the stream from reading ahead of the responses. It
+//! tells the table the owner and phase of the connection.
 
 use std::cell::{Cell, RefCell};
 use std::net::IpAddr;
@@ -18,9 +18,9 @@ pub(crate) enum Reads {
     /// The head of the next request.
     #[default]
     Head,
-    /// The rest of the body of the request in flight.
+    /// This many more bytes of the body of the request in flight.
     Body(u64),
-    /// A chunked body.
+    /// The chunked body of the request in flight.
     Chunked,
     /// Nothing: the request in flight was read, and the next one waits for its response.
     Nothing,
@@ -29,7 +29,7 @@ pub(crate) enum Reads {
 /// The phase of a connection. Within one address, earlier phases are evicted first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Phase {
-    /// No response was sent on it yet, and no request is in flight.
+    /// No response was sent on the connection, and no request is in flight.
     Unused,
     /// No request is in flight.
     Idle,
@@ -47,11 +47,11 @@ pub(crate) struct ConnectionState {
     /// Subscriber at the other end.
     peer: Cell<Option<IpAddr>>,
     /// The peer, or the client behind a trusted proxy's request in flight. `None` between two requests of a proxy,
-    /// which may carry anybody's.
+    /// because the next request may be from another client.
     owner: Cell<Option<IpAddr>>,
-    /// True beyond the limit: the connection serves probes only.
+    /// True if the connection serves probes only, because there are too many connections.
     is_for_probes: Cell<bool>,
-    /// True if the client has shown no certificate and needs one for all but probes.
+    /// True if the client has sent no certificate, so that it may send probes only.
     lacks_certificate: Cell<bool>,
     reads: Cell<Reads>,
     /// Body bytes that were handed over together with the head.
@@ -59,11 +59,11 @@ pub(crate) struct ConnectionState {
     /// Last activity, as a tick of the worker's counter.
     active_at: Cell<u64>,
     is_closing: Cell<bool>,
-    /// True if the client has sent something that may not be read yet.
+    /// True if the client has sent bytes that may not be read yet.
     has_pending_input: Cell<bool>,
     /// True if a request was read and nothing of its response has been sent.
     owes_answer: Cell<bool>,
-    /// True if a request on it was answered.
+    /// True if a response was sent on the connection.
     has_answered: Cell<bool>,
     /// True if the library has ended the connection.
     has_ended: Cell<bool>,
@@ -76,12 +76,12 @@ impl ConnectionState {
         self.reads.get()
     }
 
-    /// Records body bytes that were read together with the head.
+    /// Notes the number of body bytes that were read together with the head.
     pub(super) fn note_head(&self, bytes: usize) {
         self.after_head.set(bytes as u64);
     }
 
-    /// Records body bytes that were read.
+    /// Notes the number of body bytes that were read.
     pub(super) fn note_read(&self, bytes: usize) {
         if let Reads::Body(left) = self.reads.get() {
             self.reads.set(match left.saturating_sub(bytes as u64) {
@@ -91,8 +91,8 @@ impl ConnectionState {
         }
     }
 
-    /// Records the end of the body of the request in flight.
-    pub(crate) fn body_ended(&self) {
+    /// Notes the end of the body of the request in flight.
+    pub(crate) fn note_body_end(&self) {
         if matches!(self.reads.get(), Reads::Body(_) | Reads::Chunked) {
             self.reads.set(Reads::Nothing);
         }
@@ -141,7 +141,7 @@ impl ConnectionState {
         self.lacks_certificate.set(lacks);
     }
 
-    pub(super) fn keep_for_probes(&self) {
+    pub(super) fn restrict_to_probes(&self) {
         self.is_for_probes.set(true);
     }
 
@@ -155,19 +155,19 @@ impl ConnectionState {
         self.is_closing.get()
     }
 
-    /// Records input that may not be read yet. The end of the request in flight wakes the task.
+    /// Notes input that may not be read yet. The end of the request in flight wakes the task.
     pub(super) fn note_pending_input(&self) {
         self.has_pending_input.set(true);
     }
 
-    /// Records that part of a response has been sent.
+    /// Notes that part of a response was sent.
     pub(super) fn note_answered(&self) {
         self.owes_answer.set(false);
         self.has_answered.set(true);
     }
 
-    /// Records that the library has ended the connection.
-    pub(super) fn end(&self) {
+    /// Notes that the library has ended the connection.
+    pub(super) fn note_end(&self) {
         self.has_ended.set(true);
     }
 
@@ -177,7 +177,7 @@ impl ConnectionState {
         self.has_ended.get() && self.owes_answer.get() && !self.is_closing.get()
     }
 
-    /// Keeps the waker of the connection's task.
+    /// Stores the waker of the connection's task.
     pub(super) fn set_waker(&self, context: &Context<'_>) {
         let mut task = self.task.borrow_mut();
         if !task.as_ref().is_some_and(|task| task.will_wake(context.waker())) {
@@ -214,12 +214,12 @@ impl Drop for CloseWatch {
     }
 }
 
-/// A request in flight on a connection, until its response was handed to the library.
+/// A request in flight on a connection, until the library has its whole response.
 #[derive(Debug)]
 pub(crate) struct ActiveRequest(Rc<ConnectionState>);
 
 impl ActiveRequest {
-    /// Begins a request whose body has this many bytes; `None` if it is chunked.
+    /// Begins a request; `body` is the length of its body, `None` if the body is chunked.
     pub(crate) fn begin(connection: Rc<ConnectionState>, body: Option<u64>) -> Self {
         let read = connection.after_head.take();
         connection.reads.set(match body {
@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_is_read_than_the_body_until_the_request_has_ended() {
+    fn only_the_body_is_read_until_the_request_ends() {
         let state = Rc::<ConnectionState>::default();
         assert_eq!((state.reads(), state.phase()), (Reads::Head, Phase::Unused));
         let active = ActiveRequest::begin(Rc::clone(&state), Some(10));
@@ -270,10 +270,10 @@ mod tests {
         let unknown = ActiveRequest::begin(Rc::clone(&state), None);
         state.note_read(usize::MAX / 2);
         assert_eq!(state.reads(), Reads::Chunked);
-        state.body_ended();
+        state.note_body_end();
         assert_eq!(state.reads(), Reads::Nothing);
         drop(unknown);
-        state.body_ended();
+        state.note_body_end();
         assert_eq!(state.reads(), Reads::Head, "the request of that body has ended");
     }
 }

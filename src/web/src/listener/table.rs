@@ -1,5 +1,5 @@
-//! The connections of one worker. Near its limit it evicts connections of the addresses that have most. So nobody can
-//! lock others out with open connections.
+//! The connections of one worker. Near its limit the worker evicts connections of the addresses with the most. So
+//! nobody can lock others out with open connections.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use super::config::TableBounds;
 use super::state::{ConnectionState, Phase};
 
-/// Share of connections closed per eviction; amortises the scan.
+/// Each eviction closes one in this many connections, which amortises its scan.
 const CLOSED_ONE_IN: usize = 64;
 
 /// The connections of one worker.
@@ -46,7 +46,7 @@ pub(super) struct ConnectionSlot {
 }
 
 impl ConnectionSlot {
-    pub(super) fn of(count: &Arc<AtomicUsize>, freed: &Arc<Notify>) -> Self {
+    pub(super) fn new(count: &Arc<AtomicUsize>, freed: &Arc<Notify>) -> Self {
         count.fetch_add(1, Ordering::AcqRel);
         Self { count: Arc::clone(count), freed: Arc::clone(freed) }
     }
@@ -68,55 +68,56 @@ impl ConnectionTable {
         Rc::new(Self { listener, bounds, tick: Cell::new(0), next_key: Cell::new(0), open: RefCell::default() })
     }
 
-    /// Adds a connection of a subscriber, and closes others if there are too many.
+    /// Adds a connection of a subscriber, and evicts others if there are too many.
     pub(super) fn enter(self: &Rc<Self>, slot: ConnectionSlot, owner: IpAddr) -> Entry {
         let state = Rc::<ConnectionState>::default();
         let key = self.next_key.replace(self.next_key.get() + 1);
         state.set_peer(owner);
         state.touch(self.tick());
-        let mut staying = self.open.borrow().len();
-        if staying >= self.bounds.eviction_threshold {
-            staying = self.close_surplus();
+        let mut remaining = self.open.borrow().len();
+        if remaining >= self.bounds.eviction_threshold {
+            remaining = self.close_surplus();
         }
-        if staying >= self.bounds.probes_only_from {
-            state.keep_for_probes();
+        if remaining >= self.bounds.probes_only_from {
+            state.restrict_to_probes();
         }
         self.open.borrow_mut().insert(key, Rc::clone(&state));
         Entry { table: Rc::clone(self), key, state, _slot: slot }
     }
 
-    /// Evicts connections of the subscribers with the most, each in the order of [`Phase`], the longest quiet first.
-    /// Idle proxy connections come last: a proxy may be sending a request on one. A connection whose response is being
-    /// computed stays. Returns the number of remaining connections.
+    /// Evicts connections of the subscribers with the most connections. The connections of a subscriber are evicted in
+    /// the order of [`Phase`], then the longest quiet first. Idle connections of a proxy come last, because the proxy
+    /// may be sending a request. A connection whose response is being computed stays. Returns the number of remaining
+    /// connections.
     fn close_surplus(&self) -> usize {
         let open = self.open.borrow();
         let mut by_owner: HashMap<_, Vec<_>> = HashMap::new();
         for state in open.values().filter(|state| !state.is_closing()) {
             by_owner.entry(state.owner()).or_default().push((state.phase(), state.active_at(), state));
         }
-        let staying: usize = by_owner.values().map(Vec::len).sum();
-        if staying < self.bounds.eviction_threshold {
-            return staying;
+        let remaining: usize = by_owner.values().map(Vec::len).sum();
+        if remaining < self.bounds.eviction_threshold {
+            return remaining;
         }
-        let wanted = staying + 1 + staying / CLOSED_ONE_IN - self.bounds.eviction_threshold;
-        let mut surplus = Vec::with_capacity(staying);
-        for (owner, mut held) in by_owner {
-            held.sort_unstable_by_key(|(phase, active_at, _)| (*phase, *active_at));
-            let all = held.len();
-            let closable = held.into_iter().enumerate().filter(|(_, (phase, ..))| *phase != Phase::Computing);
-            // Each eviction leaves its owner one less.
+        let to_close = remaining + 1 + remaining / CLOSED_ONE_IN - self.bounds.eviction_threshold;
+        let mut surplus = Vec::with_capacity(remaining);
+        for (owner, mut connections) in by_owner {
+            connections.sort_unstable_by_key(|(phase, active_at, _)| (*phase, *active_at));
+            let total = connections.len();
+            let closable = connections.into_iter().enumerate().filter(|(_, (phase, ..))| *phase != Phase::Computing);
+            // Each eviction leaves the owner one connection less.
             surplus.extend(closable.map(|(before, (phase, active_at, state))| {
-                ((owner.is_none(), Reverse(all - before), phase, active_at), state)
+                ((owner.is_none(), Reverse(total - before), phase, active_at), state)
             }));
         }
         surplus.sort_unstable_by_key(|(order, _)| *order);
-        let closed = surplus.len().min(wanted);
+        let closed = surplus.len().min(to_close);
         for ((.., phase, _), state) in surplus.into_iter().take(closed) {
             state.close();
             let reason = if phase <= Phase::Idle { "quiet" } else { "share" };
             counter!("sakshi_connections_closed_total", "listener" => self.listener, "reason" => reason).increment(1);
         }
-        staying - closed
+        remaining - closed
     }
 
     fn tick(&self) -> u64 {
@@ -125,7 +126,7 @@ impl ConnectionTable {
 }
 
 impl Entry {
-    /// Notes that the connection is active.
+    /// Marks the connection as active now.
     pub(super) fn touch(&self) {
         self.state.touch(self.table.tick());
     }
@@ -157,14 +158,14 @@ mod tests {
     }
 
     fn enter(table: &Rc<ConnectionTable>, owner: IpAddr) -> Entry {
-        table.enter(ConnectionSlot::of(&Arc::default(), &Arc::default()), owner)
+        table.enter(ConnectionSlot::new(&Arc::default(), &Arc::default()), owner)
     }
 
-    fn closing(entries: &[Entry]) -> Vec<usize> {
-        entries.iter().enumerate().filter(|(_, entry)| entry.state.is_closing()).map(|(place, _)| place).collect()
+    fn closing_indexes(entries: &[Entry]) -> Vec<usize> {
+        entries.iter().enumerate().filter(|(_, entry)| entry.state.is_closing()).map(|(index, _)| index).collect()
     }
 
-    /// Begins a request without a body, with part of its response sent.
+    /// Begins a request without a body, and sends part of its response.
     fn answering(entry: &Entry) -> ActiveRequest {
         let active = ActiveRequest::begin(Rc::clone(&entry.state), Some(0));
         entry.state.note_answered();
@@ -172,53 +173,55 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_idle_connection_is_closed_and_one_whose_answer_is_computed_stays() {
+    fn the_longest_idle_connection_is_closed_and_a_computing_one_stays() {
         let table = table(3, 9);
         let entries: Vec<_> = (0..3).map(|_| enter(&table, A)).collect();
-        let answered = ActiveRequest::begin(Rc::clone(&entries[0].state), Some(0));
+        let in_flight = ActiveRequest::begin(Rc::clone(&entries[0].state), Some(0));
         entries[1].touch();
         let newcomer = enter(&table, A);
-        assert_eq!((closing(&entries), newcomer.state.is_closing()), (vec![2], false));
+        assert_eq!((closing_indexes(&entries), newcomer.state.is_closing()), (vec![2], false));
         let _another = enter(&table, A);
-        assert_eq!(closing(&entries), [1, 2]);
-        drop((answered, entries, newcomer));
+        assert_eq!(closing_indexes(&entries), [1, 2]);
+        drop((in_flight, entries, newcomer));
         assert_eq!(table.open.borrow().len(), 1);
     }
 
     #[test]
-    fn of_idle_connections_those_that_were_never_used_come_first() {
+    fn unused_connections_are_closed_before_idle_ones() {
         let table = table(3, 9);
         let entries: Vec<_> = (0..3).map(|_| enter(&table, A)).collect();
         drop(answering(&entries[0]));
         let newcomers = [enter(&table, A), enter(&table, A)];
-        assert_eq!((closing(&entries), closing(&newcomers)), (vec![1, 2], vec![]));
+        assert_eq!((closing_indexes(&entries), closing_indexes(&newcomers)), (vec![1, 2], vec![]));
     }
 
     #[test]
-    fn the_largest_holder_gives_way_with_idle_then_unread_answers_then_bodies() {
+    fn the_largest_owner_loses_idle_then_answering_then_arriving_connections() {
         let table = table(6, 9);
         let entries: Vec<_> = [A, B, A, A, A, B].into_iter().map(|owner| enter(&table, owner)).collect();
         let _unread = answering(&entries[2]);
         let _arrives = ActiveRequest::begin(Rc::clone(&entries[0].state), Some(9));
         let _computed = ActiveRequest::begin(Rc::clone(&entries[3].state), Some(0));
-        let mut gone = Vec::new();
+        let mut closed = Vec::new();
         let mut newcomers = Vec::new();
         for last in 1..=4 {
             newcomers.push(enter(&table, IpAddr::V4(Ipv4Addr::new(198, 51, 100, last))));
-            // Closing connections have left.
-            gone.extend(closing(&entries).into_iter().filter(|place| !gone.contains(place)).collect::<Vec<_>>());
+            // Removes the closed connections.
+            closed.extend(
+                closing_indexes(&entries).into_iter().filter(|index| !closed.contains(index)).collect::<Vec<_>>(),
+            );
             table.open.borrow_mut().retain(|_, state| !state.is_closing());
         }
         assert_eq!(
-            gone,
+            closed,
             [4, 2, 1, 0],
-            "A has four of six, then three; then both have two, and what is idle comes first"
+            "A has four of six, then three; then both have two, and idle connections come first"
         );
         assert_eq!(table.open.borrow().len(), 6);
     }
 
     #[test]
-    fn a_proxys_idle_connections_are_nobodys_and_come_last() {
+    fn idle_connections_of_a_proxy_have_no_owner_and_are_closed_last() {
         let table = table(4, 9);
         let entries: Vec<_> = [A, A, A, B].into_iter().map(|owner| enter(&table, owner)).collect();
         for entry in &entries[..2] {
@@ -227,29 +230,29 @@ mod tests {
             drop(request);
             assert_eq!(entry.state.owner(), None);
         }
-        let under_way = answering(&entries[2]);
+        let in_flight = answering(&entries[2]);
         entries[2].state.set_owner(B);
         let mut newcomers = vec![enter(&table, A)];
-        assert_eq!(closing(&entries), [3], "B has most, through the proxy and without it");
+        assert_eq!(closing_indexes(&entries), [3], "B has most, through the proxy and without it");
         newcomers.push(enter(&table, A));
-        assert_eq!(closing(&entries).len() + closing(&newcomers).len(), 2);
-        assert!(closing(&entries).iter().all(|place| *place >= 2), "those of the proxy stay");
-        drop((under_way, newcomers));
+        assert_eq!(closing_indexes(&entries).len() + closing_indexes(&newcomers).len(), 2);
+        assert!(closing_indexes(&entries).iter().all(|index| *index >= 2), "the connections of the proxy stay");
+        drop((in_flight, newcomers));
     }
 
     #[test]
-    fn of_many_with_one_each_it_is_the_one_that_is_quiet_longest() {
+    fn the_longest_quiet_connection_is_closed_among_owners_of_one_each() {
         let table = table(4, 9);
         let mut owners = (1..).map(|last| IpAddr::V4(Ipv4Addr::new(198, 51, 100, last)));
         let entries: Vec<_> = owners.by_ref().take(4).map(|owner| enter(&table, owner)).collect();
         entries[0].touch();
         let _unread = answering(&entries[1]);
         let _newcomer = enter(&table, owners.next().unwrap());
-        assert_eq!(closing(&entries), [2], "an unread answer is no reason by itself");
+        assert_eq!(closing_indexes(&entries), [2], "an unread response alone is no reason");
     }
 
     #[test]
-    fn beyond_the_limit_there_are_connections_for_probes_alone() {
+    fn connections_beyond_the_limit_serve_probes_only() {
         let table = table(1, 2);
         let mut computed = Vec::new();
         let mut are_for_probes = Vec::new();

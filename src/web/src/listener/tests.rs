@@ -25,7 +25,7 @@ use super::worker::{self, Worker};
 use super::{Listener, ListenerConfig, ListenerPem, ListenerTls, accept};
 use crate::edge::edge;
 
-const PLENTY: Duration = Duration::from_secs(20);
+const LONG_TIMEOUT: Duration = Duration::from_secs(20);
 /// More bytes than the kernel queues on both sides.
 const LARGE: usize = 16 * 1_024 * 1_024;
 
@@ -45,15 +45,15 @@ fn app() -> App<
         .route("/echo", web::post().to(|body: Bytes| async { body }))
 }
 
-struct Served {
+struct TestListener {
     listener: Listener,
     address: std::net::SocketAddr,
     answers: MemoryBudget,
 }
 
-fn serve(connections: usize, most: usize) -> Served {
+fn serve(connections: usize, answer_bytes: usize) -> TestListener {
     let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let (address, answers) = (socket.local_addr().unwrap(), MemoryBudget::new("test", most));
+    let (address, answers) = (socket.local_addr().unwrap(), MemoryBudget::new("test", answer_bytes));
     let config = ListenerConfig {
         name: "test",
         workers: 1,
@@ -62,10 +62,10 @@ fn serve(connections: usize, most: usize) -> Served {
         answers: answers.clone(),
         tls: None,
     };
-    Served { listener: Listener::start(config, socket, app).unwrap(), address, answers }
+    TestListener { listener: Listener::start(config, socket, app).unwrap(), address, answers }
 }
 
-impl Served {
+impl TestListener {
     async fn client(&self) -> TcpStream {
         TcpStream::connect(self.address).await.unwrap()
     }
@@ -83,27 +83,27 @@ fn get(path: &str) -> String {
 }
 
 /// Reads until the server closes.
-async fn until_closed(client: &mut TcpStream) -> String {
-    let mut seen = Vec::new();
-    timeout(PLENTY, client.read_to_end(&mut seen)).await.expect("closed").expect("in good order");
-    String::from_utf8(seen).unwrap()
+async fn read_until_closed(client: &mut TcpStream) -> String {
+    let mut received = Vec::new();
+    timeout(LONG_TIMEOUT, client.read_to_end(&mut received)).await.expect("closed").expect("in good order");
+    String::from_utf8(received).unwrap()
 }
 
-async fn pong(client: &mut TcpStream) {
+async fn expect_pong(client: &mut TcpStream) {
     client.write_all(get("/ping").as_bytes()).await.unwrap();
-    let mut seen = String::new();
-    while !seen.ends_with("pong") {
+    let mut received = String::new();
+    while !received.ends_with("pong") {
         let mut buffer = [0; 1_024];
-        let read = timeout(PLENTY, client.read(&mut buffer)).await.expect("an answer").unwrap();
-        assert!(read > 0, "closed after {seen}");
-        seen.push_str(std::str::from_utf8(&buffer[..read]).unwrap());
+        let read = timeout(LONG_TIMEOUT, client.read(&mut buffer)).await.expect("an answer").unwrap();
+        assert!(read > 0, "closed after {received}");
+        received.push_str(std::str::from_utf8(&buffer[..read]).unwrap());
     }
 }
 
 #[actix_rt::test]
-async fn requests_sent_ahead_are_answered_in_order_and_those_with_bodies_too() {
-    let served = serve(8, ANSWER_BYTES_HELD_MAX);
-    let mut client = served.client().await;
+async fn pipelined_requests_with_and_without_bodies_are_answered_in_order() {
+    let server = serve(8, ANSWER_BYTES_HELD_MAX);
+    let mut client = server.client().await;
     let echo = |body: &str| format!("POST /echo HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{body}", body.len());
     let chunked =
         "POST /echo HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n3\r\ndef\r\n0\r\n\r\n";
@@ -112,102 +112,106 @@ async fn requests_sent_ahead_are_answered_in_order_and_those_with_bodies_too() {
     let all = [get("/ping"), echo("one"), chunked.to_owned(), echo(&long), get("/ping").repeat(300), last.to_owned()]
         .concat();
     let (mut reader, mut writer) = client.split();
-    let (sent, mut seen) = (writer.write_all(all.as_bytes()), Vec::new());
-    let (sent, read) = timeout(PLENTY, async { tokio::join!(sent, reader.read_to_end(&mut seen)) }).await.unwrap();
+    let (sent, mut received) = (writer.write_all(all.as_bytes()), Vec::new());
+    let (sent, read) =
+        timeout(LONG_TIMEOUT, async { tokio::join!(sent, reader.read_to_end(&mut received)) }).await.unwrap();
     sent.unwrap();
     read.unwrap();
-    let seen = String::from_utf8(seen).unwrap();
+    let received = String::from_utf8(received).unwrap();
     let bodies: Vec<&str> =
-        seen.split("HTTP/1.1 200 OK\r\n").skip(1).map(|answer| answer.split_once("\r\n\r\n").unwrap().1).collect();
+        received.split("HTTP/1.1 200 OK\r\n").skip(1).map(|answer| answer.split_once("\r\n\r\n").unwrap().1).collect();
     assert_eq!(
         (bodies.len(), bodies[0], bodies[1], bodies[2], bodies[3] == long),
         (305, "pong", "one", "abcdef", true)
     );
-    served.listener.stop().await;
+    server.listener.stop().await;
 }
 
 #[actix_rt::test]
-async fn an_answer_that_is_read_late_arrives_whole() {
-    let served = serve(8, ANSWER_BYTES_HELD_MAX);
-    let mut client = served.small_client().await;
+async fn a_response_that_is_read_late_arrives_whole() {
+    let server = serve(8, ANSWER_BYTES_HELD_MAX);
+    let mut client = server.small_client().await;
     client
         .write_all((get("/large") + "GET /ping HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").as_bytes())
         .await
         .unwrap();
-    while served.answers.held() == 0 {
+    while server.answers.bytes_held() == 0 {
         tokio::task::yield_now().await;
     }
-    assert!(served.answers.held() <= 128 * 1_024, "{}", served.answers.held());
-    let seen = until_closed(&mut client).await;
-    assert!(seen.len() > LARGE && seen.ends_with("pong"));
-    assert_eq!(served.answers.held(), 0);
-    served.listener.stop().await;
+    assert!(server.answers.bytes_held() <= 128 * 1_024, "{}", server.answers.bytes_held());
+    let received = read_until_closed(&mut client).await;
+    assert!(received.len() > LARGE && received.ends_with("pong"));
+    assert_eq!(server.answers.bytes_held(), 0);
+    server.listener.stop().await;
 }
 
 #[actix_rt::test]
-async fn the_client_with_most_unread_bytes_is_closed_when_the_budget_is_used_up() {
-    let served = serve(64, 100_000);
+async fn the_client_with_most_unread_bytes_is_closed_when_memory_is_used_up() {
+    let server = serve(64, 100_000);
     let mut clients = Vec::new();
     for _ in 0..16 {
-        let mut client = served.small_client().await;
+        let mut client = server.small_client().await;
         client.write_all(get("/large").as_bytes()).await.unwrap();
         clients.push(client);
     }
-    pong(&mut served.client().await).await;
+    expect_pong(&mut server.client().await).await;
     let mut closed = 0;
     for mut client in clients {
-        let mut seen = Vec::new();
-        match timeout(PLENTY, client.read_to_end(&mut seen)).await {
-            Ok(Ok(_)) if seen.len() > LARGE => break,
+        let mut received = Vec::new();
+        match timeout(LONG_TIMEOUT, client.read_to_end(&mut received)).await {
+            Ok(Ok(_)) if received.len() > LARGE => break,
             Ok(_) => closed += 1,
             Err(_) => break,
         }
     }
     assert!(closed > 0);
-    served.listener.stop().await;
+    server.listener.stop().await;
 }
 
 #[actix_rt::test]
 async fn the_longest_idle_connection_is_closed_for_a_new_one() {
-    let served = serve(4, ANSWER_BYTES_HELD_MAX);
-    let (mut quiet, mut first) = (served.client().await, served.client().await);
-    pong(&mut quiet).await;
-    pong(&mut first).await;
+    let server = serve(4, ANSWER_BYTES_HELD_MAX);
+    let (mut quiet, mut first) = (server.client().await, server.client().await);
+    expect_pong(&mut quiet).await;
+    expect_pong(&mut first).await;
     let mut others = Vec::new();
     for _ in 0..8 {
-        pong(&mut first).await;
-        let mut other = served.client().await;
-        pong(&mut other).await;
+        expect_pong(&mut first).await;
+        let mut other = server.client().await;
+        expect_pong(&mut other).await;
         others.push(other);
     }
     let mut byte = [0];
-    assert_eq!(timeout(PLENTY, quiet.read(&mut byte)).await.expect("it is closed").unwrap_or(0), 0);
-    pong(&mut first).await;
-    served.listener.stop().await;
+    assert_eq!(timeout(LONG_TIMEOUT, quiet.read(&mut byte)).await.expect("it is closed").unwrap_or(0), 0);
+    expect_pong(&mut first).await;
+    server.listener.stop().await;
 }
 
 #[actix_rt::test]
-async fn a_body_whose_encoding_is_broken_is_a_bare_400() {
-    let served = serve(8, ANSWER_BYTES_HELD_MAX);
+async fn a_body_with_broken_chunks_gets_a_400_without_a_body() {
+    let server = serve(8, ANSWER_BYTES_HELD_MAX);
     for chunk in ["zz\r\nabc\r\n", "3\r\nabcd\r\n", "-1\r\n", "3;\r\nabcX"] {
-        let mut client = served.client().await;
+        let mut client = server.client().await;
         let head = "POST /echo HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n";
         client.write_all([head, chunk].concat().as_bytes()).await.unwrap();
-        let seen = until_closed(&mut client).await;
-        assert!(seen.starts_with("HTTP/1.1 400 ") && seen.matches("HTTP/1.1").count() == 1, "{chunk}: {seen}");
+        let received = read_until_closed(&mut client).await;
+        assert!(
+            received.starts_with("HTTP/1.1 400 ") && received.matches("HTTP/1.1").count() == 1,
+            "{chunk}: {received}"
+        );
     }
-    served.listener.stop().await;
+    server.listener.stop().await;
 }
 
 #[actix_rt::test]
-async fn nobody_is_accepted_after_the_socket_is_closed_and_open_connections_are_served_on() {
-    let served = serve(8, ANSWER_BYTES_HELD_MAX);
-    let mut client = served.client().await;
-    pong(&mut client).await;
-    served.listener.stop_accepting().await;
-    assert!(TcpStream::connect(served.address).await.is_err());
-    pong(&mut client).await;
-    served.listener.stop().await;
+async fn a_closed_socket_accepts_no_connection_and_open_connections_are_served() {
+    let server = serve(8, ANSWER_BYTES_HELD_MAX);
+    let mut client = server.client().await;
+    expect_pong(&mut client).await;
+    server.listener.stop_accepting().await;
+    assert!(TcpStream::connect(server.address).await.is_err());
+    expect_pong(&mut client).await;
+    server.listener.stop().await;
 }
 
 #[actix_rt::test]
@@ -235,7 +239,7 @@ async fn connections_queued_when_the_socket_is_closed_are_accepted_and_served() 
     let workers = Mutex::new(vec![start()]);
     accept::run(&config, socket, &workers, start, stopped).await;
     for client in &mut clients {
-        pong(client).await;
+        expect_pong(client).await;
     }
     assert!(TcpStream::connect(address).await.is_err());
 }
@@ -283,7 +287,7 @@ fn serve_tls(
     authority: &Authority,
     clients: Option<&Authority>,
     probes_without_certificate: bool,
-) -> (Served, ListenerTls) {
+) -> (TestListener, ListenerTls) {
     let (certificate, key) = authority.issue();
     let pem = ListenerPem {
         certificate: certificate.as_bytes(),
@@ -303,89 +307,91 @@ fn serve_tls(
         answers: answers.clone(),
         tls: Some(tls.clone()),
     };
-    (Served { listener: Listener::start(config, socket, app).unwrap(), address, answers }, tls)
+    (TestListener { listener: Listener::start(config, socket, app).unwrap(), address, answers }, tls)
 }
 
-impl Served {
+impl TestListener {
     async fn tls_client(&self, connector: &TlsConnector) -> std::io::Result<TlsStream<TcpStream>> {
         connector.connect(ServerName::try_from("localhost").unwrap(), self.client().await).await
     }
 }
 
-async fn ask(client: &mut (impl AsyncRead + AsyncWrite + Unpin), requests: &str) -> String {
+async fn send(client: &mut (impl AsyncRead + AsyncWrite + Unpin), requests: &str) -> String {
     client.write_all(requests.as_bytes()).await.unwrap();
-    let mut seen = Vec::new();
-    let _ = timeout(PLENTY, client.read_to_end(&mut seen)).await.expect("closed");
-    String::from_utf8(seen).unwrap()
+    let mut received = Vec::new();
+    let _ = timeout(LONG_TIMEOUT, client.read_to_end(&mut received)).await.expect("closed");
+    String::from_utf8(received).unwrap()
 }
 
-fn last(path: &str) -> String {
+fn get_and_close(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
 }
 
 #[actix_rt::test]
-async fn over_tls_requests_sent_ahead_are_answered_and_large_answers_arrive_whole() {
+async fn pipelined_requests_and_large_responses_work_over_tls() {
     let authority = Authority::new();
-    let (served, _) = serve_tls(&authority, None, false);
+    let (server, _) = serve_tls(&authority, None, false);
     let connector = authority.connector(None);
-    let mut client = served.tls_client(&connector).await.unwrap();
+    let mut client = server.tls_client(&connector).await.unwrap();
     let echo = "POST /echo HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\n\r\none";
-    let seen = ask(&mut client, &[&get("/ping"), echo, &get("/ping"), &get("/large"), &last("/ping")].concat()).await;
-    let answers: Vec<&str> = seen.split("HTTP/1.1 200 OK\r\n").skip(1).collect();
+    let received =
+        send(&mut client, &[&get("/ping"), echo, &get("/ping"), &get("/large"), &get_and_close("/ping")].concat())
+            .await;
+    let answers: Vec<&str> = received.split("HTTP/1.1 200 OK\r\n").skip(1).collect();
     assert_eq!(answers.len(), 5);
     assert!(answers[1].ends_with("one") && answers[3].len() > LARGE && answers[4].ends_with("pong"));
-    assert_eq!(served.answers.held(), 0);
-    served.listener.stop().await;
+    assert_eq!(server.answers.bytes_held(), 0);
+    server.listener.stop().await;
 }
 
 #[actix_rt::test]
-async fn over_tls_an_unread_answer_is_counted_and_a_client_without_tls_gets_nothing() {
+async fn unread_tls_responses_are_counted_and_a_plain_client_gets_nothing() {
     let authority = Authority::new();
-    let (served, _) = serve_tls(&authority, None, false);
+    let (server, _) = serve_tls(&authority, None, false);
     let connector = authority.connector(None);
-    let socket = served.small_client().await;
+    let socket = server.small_client().await;
     let mut unread = connector.connect(ServerName::try_from("localhost").unwrap(), socket).await.unwrap();
     unread.write_all(get("/large").as_bytes()).await.unwrap();
-    while served.answers.held() == 0 {
+    while server.answers.bytes_held() == 0 {
         tokio::task::yield_now().await;
     }
     drop(unread);
-    while served.answers.held() > 0 {
+    while server.answers.bytes_held() > 0 {
         tokio::task::yield_now().await;
     }
-    let mut plain = served.client().await;
-    assert!(!ask(&mut plain, &get("/ping")).await.contains("HTTP/1.1"));
-    served.listener.stop().await;
+    let mut plain = server.client().await;
+    assert!(!send(&mut plain, &get("/ping")).await.contains("HTTP/1.1"));
+    server.listener.stop().await;
 }
 
 #[actix_rt::test]
-async fn a_client_without_a_certificate_gets_no_session_or_probes_alone() {
+async fn a_client_without_a_certificate_is_refused_or_gets_probes_only() {
     let (authority, clients) = (Authority::new(), Authority::new());
     let (with, without) = (authority.connector(Some(clients.issue())), authority.connector(None));
     let foreign = authority.connector(Some(authority.issue()));
     let (strict, _) = serve_tls(&authority, Some(&clients), false);
-    assert!(ask(&mut strict.tls_client(&with).await.unwrap(), &last("/ping")).await.ends_with("pong"));
+    assert!(send(&mut strict.tls_client(&with).await.unwrap(), &get_and_close("/ping")).await.ends_with("pong"));
     for refused in [&without, &foreign] {
         // With TLS 1.3 a client notices the refusal at its first read.
         let mut client = strict.tls_client(refused).await.unwrap();
-        let _ = client.write_all(last("/ping").as_bytes()).await;
+        let _ = client.write_all(get_and_close("/ping").as_bytes()).await;
         assert!(client.read(&mut [0; 64]).await.is_err());
     }
     strict.listener.stop().await;
 
     let (open, _) = serve_tls(&authority, Some(&clients), true);
-    assert!(ask(&mut open.tls_client(&with).await.unwrap(), &last("/ping")).await.ends_with("pong"));
-    let refused = ask(&mut open.tls_client(&without).await.unwrap(), &(get("/livez") + &last("/ping"))).await;
+    assert!(send(&mut open.tls_client(&with).await.unwrap(), &get_and_close("/ping")).await.ends_with("pong"));
+    let refused = send(&mut open.tls_client(&without).await.unwrap(), &(get("/livez") + &get_and_close("/ping"))).await;
     assert!(refused.starts_with("HTTP/1.1 404") && refused.contains("client_certificate_required"), "{refused}");
     open.listener.stop().await;
 }
 
 #[actix_rt::test]
-async fn a_certificate_is_replaced_while_connections_stay_and_what_cannot_be_used_changes_nothing() {
+async fn a_certificate_is_replaced_under_open_connections_and_bad_files_are_refused() {
     let (authority, next) = (Authority::new(), Authority::new());
-    let (served, tls) = serve_tls(&authority, None, false);
+    let (server, tls) = serve_tls(&authority, None, false);
     let (before, after) = (authority.connector(None), next.connector(None));
-    let mut open = served.tls_client(&before).await.unwrap();
+    let mut open = server.tls_client(&before).await.unwrap();
     let (certificate, key) = next.issue();
     let pem = ListenerPem {
         certificate: certificate.as_bytes(),
@@ -399,10 +405,10 @@ async fn a_certificate_is_replaced_while_connections_stay_and_what_cannot_be_use
         ListenerPem { key: authority.issue().1.as_bytes(), ..pem },
     ] {
         assert!(tls.replace(bad).is_err());
-        assert!(served.tls_client(&before).await.is_ok());
+        assert!(server.tls_client(&before).await.is_ok());
     }
     tls.replace(pem).unwrap();
-    assert!(served.tls_client(&after).await.is_ok() && served.tls_client(&before).await.is_err());
-    assert!(ask(&mut open, &last("/ping")).await.ends_with("pong"));
-    served.listener.stop().await;
+    assert!(server.tls_client(&after).await.is_ok() && server.tls_client(&before).await.is_err());
+    assert!(send(&mut open, &get_and_close("/ping")).await.ends_with("pong"));
+    server.listener.stop().await;
 }

@@ -22,7 +22,7 @@ pub struct ListenerPem<'a> {
     pub key: &'a [u8],
     /// Authorities that must have issued the client's certificate.
     pub client_authorities: Option<&'a [u8]>,
-    /// True if a client without a certificate may request liveness and readiness only. Otherwise its handshake fails.
+    /// True if a client without a certificate may request only liveness and readiness. Otherwise its handshake fails.
     pub probes_without_certificate: bool,
 }
 
@@ -38,7 +38,7 @@ pub enum ListenerTlsError {
     /// The client authorities cannot be read.
     #[error("the clients' authorities must be PEM certificates")]
     ClientAuthorities,
-    /// The files do not belong together, or TLS cannot use them.
+    /// The key does not fit the certificate, or TLS cannot use the files.
     #[error("{0}")]
     Refused(#[from] Error),
 }
@@ -53,42 +53,42 @@ impl From<VerifierBuilderError> for ListenerTlsError {
 #[derive(Clone)]
 pub struct ListenerTls {
     config: Arc<RwLock<Arc<ServerConfig>>>,
-    asks_for_certificate: bool,
+    requests_certificate: bool,
 }
 
 impl ListenerTls {
-    /// Builds TLS from these files.
+    /// Builds the TLS of a listener from PEM files.
     ///
     /// # Errors
-    /// A file that cannot be used.
+    /// The [`ListenerTlsError`] of a file that cannot be used.
     pub fn new(files: ListenerPem<'_>) -> Result<Self, ListenerTlsError> {
         Ok(Self {
-            config: Arc::new(RwLock::new(config(files)?)),
-            asks_for_certificate: files.client_authorities.is_some(),
+            config: Arc::new(RwLock::new(build_config(files)?)),
+            requests_certificate: files.client_authorities.is_some(),
         })
     }
 
-    /// Uses these files from the next connection on.
+    /// Uses other files from the next connection on.
     ///
     /// # Errors
-    /// A file that cannot be used; the earlier ones stay.
+    /// The [`ListenerTlsError`] of a file that cannot be used; the current files stay in use.
     pub fn replace(&self, files: ListenerPem<'_>) -> Result<(), ListenerTlsError> {
-        *self.config.write().unwrap_or_else(PoisonError::into_inner) = config(files)?;
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = build_config(files)?;
         Ok(())
     }
 
     /// Returns the end of a PEM certificate's validity; `None` if it cannot be read.
     #[must_use]
     pub fn expires_at(certificate: &[u8]) -> Option<Timestamp> {
-        certificates(certificate).ok()?.first().and_then(|first| expiry::expires_at(first))
+        read_certificates(certificate).ok()?.first().and_then(|first| expiry::expires_at(first))
     }
 
     pub(super) fn acceptor(&self) -> TlsAcceptor {
         Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner)).into()
     }
 
-    pub(super) const fn asks_for_certificate(&self) -> bool {
-        self.asks_for_certificate
+    pub(super) const fn requests_certificate(&self) -> bool {
+        self.requests_certificate
     }
 }
 
@@ -98,8 +98,8 @@ impl fmt::Debug for ListenerTls {
     }
 }
 
-fn config(files: ListenerPem<'_>) -> Result<Arc<ServerConfig>, ListenerTlsError> {
-    let chain = certificates(files.certificate).map_err(ListenerTlsError::Certificate)?;
+fn build_config(files: ListenerPem<'_>) -> Result<Arc<ServerConfig>, ListenerTlsError> {
+    let chain = read_certificates(files.certificate).map_err(ListenerTlsError::Certificate)?;
     let key = PrivateKeyDer::from_pem_slice(files.key).map_err(ListenerTlsError::Key)?;
     let provider = Arc::new(aws_lc_rs::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider)).with_protocol_versions(ALL_VERSIONS)?;
@@ -107,7 +107,7 @@ fn config(files: ListenerPem<'_>) -> Result<Arc<ServerConfig>, ListenerTlsError>
         None => builder.with_no_client_auth(),
         Some(pem) => {
             let mut roots = RootCertStore::empty();
-            for root in certificates(pem).map_err(|_| ListenerTlsError::ClientAuthorities)? {
+            for root in read_certificates(pem).map_err(|_| ListenerTlsError::ClientAuthorities)? {
                 roots.add(root)?;
             }
             let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
@@ -120,7 +120,7 @@ fn config(files: ListenerPem<'_>) -> Result<Arc<ServerConfig>, ListenerTlsError>
     Ok(Arc::new(config))
 }
 
-fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, pem::Error> {
+fn read_certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, pem::Error> {
     let read = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>()?;
     if read.is_empty() { Err(pem::Error::NoItemsFound) } else { Ok(read) }
 }

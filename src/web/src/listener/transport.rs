@@ -1,5 +1,5 @@
-//! The bytes of a connection, plain or out of TLS. The handshake happens at the library's first read, so it has the
-//! limits of a request's head.
+//! The bytes of a connection, with or without TLS. The handshake happens at the first read of the HTTP library, so it
+//! has the limits of a request's head.
 
 use std::io::{self, Write};
 use std::pin::Pin;
@@ -19,7 +19,7 @@ pub(super) enum Transport {
     /// The handshake, which ends as [`Transport::Tls`] or with an error.
     Handshake {
         accept: Box<Accept<TcpStream>>,
-        asks_for_certificate: bool,
+        requests_certificate: bool,
     },
     Tls {
         stream: Box<TlsStream<TcpStream>>,
@@ -33,49 +33,49 @@ impl Transport {
             None => Self::Plain(socket),
             Some(tls) => Self::Handshake {
                 accept: Box::new(tls.acceptor().accept(socket)),
-                asks_for_certificate: tls.asks_for_certificate(),
+                requests_certificate: tls.requests_certificate(),
             },
         }
     }
 
-    /// Returns true if the client was asked for a certificate and has shown none.
+    /// Returns true if the server has requested a certificate and the client has sent none.
     pub(super) const fn lacks_certificate(&self) -> bool {
         matches!(self, Self::Tls { lacks_certificate: true, .. })
     }
 
-    /// Becomes ready with `true` once there are bytes to read, with `false` at the end of input. A byte consumed for
-    /// the test is added to `ahead`.
+    /// Becomes ready with `true` once there are bytes to read, with `false` at the end of input. A byte that it
+    /// consumes is appended to `ahead`.
     pub(super) fn poll_readable(&mut self, context: &mut Context<'_>, ahead: &mut Vec<u8>) -> Poll<io::Result<bool>> {
         let mut byte = [0];
-        let mut one = ReadBuf::new(&mut byte);
+        let mut buffer = ReadBuf::new(&mut byte);
         if let Self::Plain(socket) = self {
-            return socket.poll_peek(context, &mut one).map_ok(|bytes| bytes > 0);
+            return socket.poll_peek(context, &mut buffer).map_ok(|bytes| bytes > 0);
         }
-        ready!(Pin::new(self).poll_read(context, &mut one))?;
-        ahead.extend_from_slice(one.filled());
-        Poll::Ready(Ok(!one.filled().is_empty()))
+        ready!(Pin::new(self).poll_read(context, &mut buffer))?;
+        ahead.extend_from_slice(buffer.filled());
+        Poll::Ready(Ok(!buffer.filled().is_empty()))
     }
 
     /// Sends as many bytes as possible without waiting.
     pub(super) fn send_now(&mut self, bytes: &[u8]) {
-        // A client that cannot receive them is gone.
+        // Bytes that the socket does not accept are lost.
         match self {
             Self::Plain(socket) => drop(socket.try_write(bytes)),
             Self::Handshake { .. } => {}
             Self::Tls { stream, .. } => {
                 let (socket, session) = stream.get_mut();
                 if session.writer().write_all(bytes).is_ok() {
-                    drop(session.write_tls(&mut Now(socket)));
+                    drop(session.write_tls(&mut NonBlocking(socket)));
                 }
             }
         }
     }
 }
 
-/// Writes as much as the socket accepts at once.
-struct Now<'a>(&'a TcpStream);
+/// Writes as much as the socket accepts without waiting.
+struct NonBlocking<'a>(&'a TcpStream);
 
-impl Write for Now<'_> {
+impl Write for NonBlocking<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.try_write(bytes)
     }
@@ -95,12 +95,12 @@ impl AsyncRead for Transport {
             match &mut *self {
                 Self::Plain(socket) => return Pin::new(socket).poll_read(context, buffer),
                 Self::Tls { stream, .. } => return Pin::new(stream).poll_read(context, buffer),
-                Self::Handshake { accept, asks_for_certificate } => {
+                Self::Handshake { accept, requests_certificate } => {
                     let mut stream = Box::new(ready!(Pin::new(accept.as_mut()).poll(context))?);
                     let session = stream.get_mut().1;
                     // Bytes that wait in the session are not counted as memory of the response.
                     session.set_buffer_limit(Some(READ_HEAD_BYTES));
-                    let lacks_certificate = *asks_for_certificate && session.peer_certificates().is_none();
+                    let lacks_certificate = *requests_certificate && session.peer_certificates().is_none();
                     *self = Self::Tls { stream, lacks_certificate };
                 }
             }

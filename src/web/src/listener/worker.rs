@@ -24,7 +24,7 @@ use super::table::{ConnectionSlot, ConnectionTable};
 use super::transport::Transport;
 use crate::rate_limit::subscriber;
 
-/// Longest time for a client to close its side after the service closed a connection in the middle of a request.
+/// Maximum time for a client to close its side after the service closed the connection in the middle of a request.
 const CLIENT_DISCONNECT_MAX: Duration = Duration::from_secs(1);
 
 /// An accepted connection.
@@ -35,7 +35,7 @@ pub(super) struct Accepted {
     slot: ConnectionSlot,
 }
 
-/// A worker, from the accept loop's side.
+/// A worker as the accept loop sees it.
 #[derive(Debug)]
 pub(super) struct Worker {
     connections: UnboundedSender<Accepted>,
@@ -50,7 +50,7 @@ impl Worker {
     ) -> Self {
         let (connections, accepted) = unbounded_channel();
         let arbiter = Arbiter::new();
-        // The serving future is not `Send`; only the function that makes it can go to the thread.
+        // The future is not `Send`, so only the function that builds it goes to the thread.
         arbiter.spawn_fn(move || {
             actix_rt::spawn(serve(accepted));
         });
@@ -62,14 +62,14 @@ impl Worker {
         self.count.load(Ordering::Acquire)
     }
 
-    /// Returns true while its thread runs.
+    /// Returns true while the thread runs.
     pub(super) fn is_alive(&self) -> bool {
         !self.connections.is_closed()
     }
 
-    /// Hands a connection over. It is closed if its worker has just died.
-    pub(super) fn take(&self, socket: StdTcpStream, peer: SocketAddr, freed: &Arc<Notify>) {
-        drop(self.connections.send(Accepted { socket, peer, slot: ConnectionSlot::of(&self.count, freed) }));
+    /// Hands a connection to the worker. The connection is closed if the worker has just died.
+    pub(super) fn serve_connection(&self, socket: StdTcpStream, peer: SocketAddr, freed: &Arc<Notify>) {
+        drop(self.connections.send(Accepted { socket, peer, slot: ConnectionSlot::new(&self.count, freed) }));
     }
 }
 
@@ -106,9 +106,9 @@ where
         let served = service.call((connection, Some(peer)));
         actix_rt::spawn(async move {
             let mut served = pin!(served);
-            // The result concerns the client only. The connection may send a last answer when it is dropped.
+            // The result concerns the client only. The connection may send a last response when it is dropped.
             let _ = served.as_mut().await;
-            state.end();
+            state.note_end();
         });
     }
 }

@@ -1,4 +1,4 @@
-//! Holdings of memory: their bounds, and the ones that are revoked.
+//! Tests of memory budgets: bounds, and which holdings are revoked.
 
 use std::net::IpAddr;
 
@@ -15,8 +15,8 @@ impl MemoryPermit {
     }
 }
 
-fn budget(most: usize) -> MemoryBudget {
-    MemoryBudget::new("test", most)
+fn budget(bytes_max: usize) -> MemoryBudget {
+    MemoryBudget::new("test", bytes_max)
 }
 
 fn address(last: u8) -> Owner {
@@ -36,37 +36,41 @@ fn holding(budget: &MemoryBudget, owners: OwnerPath, bytes: usize) -> MemoryPerm
     permit
 }
 
-/// Returns the numbers of permits that were revoked and refused.
-fn counted(budget: &MemoryBudget) -> (u64, u64) {
+/// Returns the numbers of revoked and of refused permits.
+fn count_revoked_and_refused(budget: &MemoryBudget) -> (u64, u64) {
     let ledger = budget.lock();
     (ledger.revoked, ledger.refused)
 }
 
 #[test]
-fn the_largest_holder_is_revoked_and_the_others_keep_what_they_have() {
+fn only_the_largest_holding_is_revoked() {
     let budget = budget(100);
     let small = holding(&budget, sender(1), 20);
     let large = holding(&budget, sender(2), 70);
     let newcomer = holding(&budget, sender(3), 30);
     assert!(large.is_revoked() && !small.is_revoked() && !newcomer.is_revoked());
-    assert_eq!((budget.held(), counted(&budget)), (50, (1, 0)));
+    assert_eq!((budget.bytes_held(), count_revoked_and_refused(&budget)), (50, (1, 0)));
     assert_eq!(budget.lock().usage.outermost(), (2, 30));
     drop((small, large, newcomer));
-    assert_eq!(budget.held(), 0);
+    assert_eq!(budget.bytes_held(), 0);
 }
 
 #[test]
-fn many_transactions_of_one_sender_weigh_as_one() {
+fn many_transactions_of_a_sender_count_as_one_owner() {
     let budget = budget(100);
-    let of_one: Vec<_> = (0..9).map(|_| holding(&budget, sender(1), 10)).collect();
+    let first_sender: Vec<_> = (0..9).map(|_| holding(&budget, sender(1), 10)).collect();
     let newcomer = holding(&budget, sender(2), 40);
-    assert_eq!((of_one.iter().filter(|permit| permit.is_revoked()).count(), newcomer.is_revoked()), (3, false));
+    assert_eq!((first_sender.iter().filter(|permit| permit.is_revoked()).count(), newcomer.is_revoked()), (3, false));
     let mut one_more = budget.permit(sender(1), Stage::Arriving);
-    assert_eq!(one_more.grow_to(11), Err(BudgetExhausted), "now it would be the largest of the one who holds most");
+    assert_eq!(
+        one_more.grow_to(11),
+        Err(BudgetExhausted),
+        "it would be the largest holding of the owner that holds most"
+    );
 }
 
 #[test]
-fn who_shares_an_address_with_a_greedy_sender_is_not_pushed_out() {
+fn a_greedy_sender_does_not_push_out_others_at_its_address() {
     let budget = budget(100);
     let greedy = holding(&budget, sender(1), 60);
     let honest = holding(&budget, sender(1), 30);
@@ -75,19 +79,19 @@ fn who_shares_an_address_with_a_greedy_sender_is_not_pushed_out() {
 }
 
 #[test]
-fn a_newcomer_who_would_hold_most_is_refused_and_pushes_nobody_out() {
+fn a_newcomer_that_would_hold_most_is_refused() {
     let budget = budget(100);
     let first = holding(&budget, sender(1), 50);
     let mut second = holding(&budget, sender(2), 50);
     assert_eq!(second.grow_to(51), Err(BudgetExhausted));
-    assert_eq!((first.is_revoked(), second.is_revoked(), budget.held()), (false, false, 100));
-    assert_eq!(counted(&budget), (0, 1));
+    assert_eq!((first.is_revoked(), second.is_revoked(), budget.bytes_held()), (false, false, 100));
+    assert_eq!(count_revoked_and_refused(&budget), (0, 1));
     second.shrink_to(10);
-    assert_eq!(budget.held(), 60);
+    assert_eq!(budget.bytes_held(), 60);
 }
 
 #[test]
-fn of_two_who_would_hold_as_much_the_newcomer_is_refused() {
+fn a_newcomer_is_refused_if_it_would_hold_as_much_as_another() {
     let budget = budget(99);
     let first = holding(&budget, sender(1), 50);
     assert_eq!(budget.permit(sender(2), Stage::Arriving).grow_to(50), Err(BudgetExhausted));
@@ -95,7 +99,7 @@ fn of_two_who_would_hold_as_much_the_newcomer_is_refused() {
 }
 
 #[test]
-fn of_one_owner_what_is_pinned_stays_and_what_is_not_is_revoked() {
+fn only_unpinned_holdings_of_an_owner_are_revoked() {
     let (budget, owners) = (budget(100), sender(1));
     let mut pinned = holding(&budget, owners.clone(), 60);
     pinned.pin().unwrap();
@@ -105,7 +109,7 @@ fn of_one_owner_what_is_pinned_stays_and_what_is_not_is_revoked() {
 }
 
 #[test]
-fn what_an_owner_holds_by_itself_is_compared_with_what_its_inner_owners_hold() {
+fn holdings_of_an_owner_compete_with_those_of_its_inner_owners() {
     for (by_itself, by_inner) in [(60, 30), (30, 60), (45, 45)] {
         let budget = budget(100);
         let client = Owner::Client(ClientId::generate());
@@ -121,15 +125,15 @@ fn a_pinned_permit_cannot_be_revoked_but_counts() {
     let budget = budget(100);
     let mut pinned = holding(&budget, sender(1), 60);
     pinned.pin().unwrap();
-    assert!(budget.take(sender(1), Stage::Arriving, 50).is_err(), "its own sender holds most");
-    assert!(budget.take(sender(2), Stage::Arriving, 50).is_err(), "there is nothing to revoke");
+    assert!(budget.take(sender(1), Stage::Arriving, 50).is_err(), "the sender holds most");
+    assert!(budget.take(sender(2), Stage::Arriving, 50).is_err(), "no holding can be revoked");
     let other = holding(&budget, sender(2), 40);
     let third = holding(&budget, sender(3), 30);
     assert!(!pinned.is_revoked() && other.is_revoked() && !third.is_revoked());
 }
 
 #[test]
-fn one_body_may_always_be_pinned_and_more_up_to_half_of_what_others_leave() {
+fn one_body_may_be_pinned_and_more_up_to_half_of_the_rest() {
     let budget = budget(100);
     let pin = |last: u8, bytes: usize| {
         let mut permit = holding(&budget, sender(last), bytes);
@@ -139,22 +143,22 @@ fn one_body_may_always_be_pinned_and_more_up_to_half_of_what_others_leave() {
     assert!(pin(1, 1).is_err());
     let (third, fourth) = (pin(2, 20).unwrap(), pin(3, 20).unwrap());
     assert!(pin(2, 1).is_err());
-    assert_eq!(counted(&budget), (0, 2));
+    assert_eq!(count_revoked_and_refused(&budget), (0, 2));
     drop((first, second, third, fourth));
-    assert_eq!(budget.held(), 0);
+    assert_eq!(budget.bytes_held(), 0);
 }
 
 #[tokio::test]
-async fn a_revoked_permit_notifies_whether_somebody_waits_already_or_not() {
+async fn a_revoked_permit_notifies_earlier_and_later_waiters() {
     let budget = budget(100);
     let (first, second) = (holding(&budget, sender(1), 90), holding(&budget, sender(2), 5));
-    let told = tokio::spawn(async move { first.revoked().await });
+    let notified = tokio::spawn(async move { first.wait_until_revoked().await });
     tokio::task::yield_now().await;
     let third = holding(&budget, sender(3), 50);
-    told.await.unwrap();
+    notified.await.unwrap();
     let _fourth = (holding(&budget, sender(4), 40), holding(&budget, sender(5), 30));
-    third.revoked().await;
-    third.revoked().await;
+    third.wait_until_revoked().await;
+    third.wait_until_revoked().await;
     assert!(!second.is_revoked());
 }
 
@@ -164,21 +168,21 @@ fn bytes_are_counted_by_stage() {
     let mut permit = holding(&budget, sender(1), 30);
     let _leaving = budget.take(sender(2), Stage::Leaving, 20).unwrap();
     permit.set_stage(Stage::Waiting);
-    assert_eq!(budget.lock().of_stage, [0, 30, 20]);
+    assert_eq!(budget.lock().bytes_by_stage, [0, 30, 20]);
 }
 
 proptest! {
     #[test]
-    fn the_bound_holds_and_nothing_leaks(steps in prop::collection::vec((0_u8..4, 0_u8..4, 0_usize..60, 0_u8..6),
+    fn the_bound_holds_and_no_bytes_leak(steps in prop::collection::vec((0_u8..4, 0_u8..4, 0_usize..60, 0_u8..6),
         1..200)) {
         let budget = budget(100);
         let client = ClientId::generate();
         let txns: Vec<TxnId> = (0..4).map(|_| TxnId::generate(client.partition(), 0)).collect();
         let mut permits: Vec<MemoryPermit> = Vec::new();
-        for (outer, txn, bytes, what) in steps {
+        for (outer, txn, bytes, action) in steps {
             let owners = OwnerPath::new([address(outer), Owner::Transaction(txns[usize::from(txn)])]);
             let chosen = usize::from(outer * 4 + txn);
-            match what {
+            match action {
                 0 => drop(budget.take(owners, Stage::Leaving, bytes).map(|permit| permits.push(permit))),
                 1 if chosen < permits.len() => drop(permits.swap_remove(chosen)),
                 2 if chosen < permits.len() => permits[chosen].shrink_to(bytes),
@@ -190,9 +194,10 @@ proptest! {
                     permits.push(permit);
                 }
             }
-            let there: usize = permits.iter().filter(|permit| !permit.is_revoked()).map(|permit| permit.bytes).sum();
-            prop_assert!(budget.held() == there && there <= 100);
-            prop_assert_eq!(budget.lock().of_stage.iter().sum::<usize>(), there);
+            let live = permits.iter().filter(|permit| !permit.is_revoked());
+            let bytes_present: usize = live.map(|permit| permit.bytes).sum();
+            prop_assert!(budget.bytes_held() == bytes_present && bytes_present <= 100);
+            prop_assert_eq!(budget.lock().bytes_by_stage.iter().sum::<usize>(), bytes_present);
         }
         drop(permits);
         let ledger = budget.lock();
@@ -201,18 +206,18 @@ proptest! {
 }
 
 #[test]
-fn memory_that_does_not_add_up_is_noticed() {
+fn inconsistent_counts_break_an_invariant() {
     let budget = budget(100);
     let permit = holding(&budget, sender(1), 20);
-    budget.lock().of_stage[Stage::Arriving as usize] = 19;
+    budget.lock().bytes_by_stage[Stage::Arriving as usize] = 19;
     let names = broken_by(|| drop(permit));
     assert_eq!(names, ["memory of a stage is given back once"]);
     let permit = holding(&budget, sender(1), 20);
-    budget.lock().of_stage[Stage::Waiting as usize] = 5;
+    budget.lock().bytes_by_stage[Stage::Waiting as usize] = 5;
     assert_eq!(broken_by(|| drop(permit)), ["memory of all stages is that of all owners"]);
-    budget.lock().of_stage[Stage::Waiting as usize] = 0;
+    budget.lock().bytes_by_stage[Stage::Waiting as usize] = 0;
     let mut ledger = Ledger { usage: Usage::default(), ..Ledger::default() };
-    assert_eq!(broken_by(|| ledger.is_within(100)), Vec::<&str>::new());
+    assert_eq!(broken_by(|| ledger.check_bound(100)), Vec::<&str>::new());
     ledger.usage.change(&[], 1, Holding::default(), Holding { bytes: 101, revocable: false });
-    assert_eq!(broken_by(|| ledger.is_within(100)), ["memory that is granted is within its budget"]);
+    assert_eq!(broken_by(|| ledger.check_bound(100)), ["memory that is granted is within its budget"]);
 }
