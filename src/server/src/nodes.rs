@@ -95,7 +95,7 @@ impl Nodes {
             tree: Some(tree_node(self.tree.view())),
             receivers: receivers.into_iter().map(receiver_queue).collect(),
             receivers_total: total as u64,
-            figures: Some(self.figures.shown()),
+            figures: Some(self.figures.series()),
         }
     }
 }
