@@ -82,12 +82,12 @@ pub struct Loaded {
 }
 
 /// Sections and keys in use.
-pub(crate) type Used = &'static [&'static str];
+pub(crate) type SettingNames = &'static [&'static str];
 
 /// Settings of a command that works on the store's files.
-pub(crate) const OF_FILES: Used = &["profile", "store"];
+pub(crate) const SETTINGS_OF_FILES: SettingNames = &["profile", "store"];
 /// Settings of a command that opens a store to move or to migrate it.
-pub(crate) const OF_MOVE: Used = &["profile", "store", "authority.issuer", "ovse", "limits"];
+pub(crate) const SETTINGS_OF_MOVE: SettingNames = &["profile", "store", "authority.issuer", "ovse", "limits"];
 
 /// Reads, types and checks the settings.
 ///
@@ -101,7 +101,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
 ///
 /// # Errors
 /// Every problem of the settings in use.
-pub(crate) fn load_used(sources: &Sources, used: Used) -> Result<Loaded, Problems> {
+pub(crate) fn load_used(sources: &Sources, used: SettingNames) -> Result<Loaded, Problems> {
     read(sources, |problem| used.iter().any(|part| problem.is_within(part)))
 }
 

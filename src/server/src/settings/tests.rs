@@ -108,7 +108,7 @@ fn a_command_needs_only_the_settings_that_it_uses() {
             = \"many\"\n\
          [authority]\nissuer = \"https://issuer.example\"\n"
     ));
-    for used in [OF_FILES, OF_MOVE] {
+    for used in [SETTINGS_OF_FILES, SETTINGS_OF_MOVE] {
         let loaded = load_used(&sources, used).unwrap();
         assert!(
             loaded.settings.store.encryption_key.is_some() && loaded.warnings.is_empty(),
@@ -118,8 +118,8 @@ fn a_command_needs_only_the_settings_that_it_uses() {
     }
     let (sources, _file) =
         file("profile = \"production\"\n[store]\nkind = \"files\"\n[ovse]\nregistration_ttl_days = 0\n");
-    assert_eq!(keys(&load_used(&sources, OF_FILES).unwrap_err()), ["store.kind", "store.encryption_key"]);
-    let of_move = load_used(&sources, OF_MOVE).unwrap_err();
+    assert_eq!(keys(&load_used(&sources, SETTINGS_OF_FILES).unwrap_err()), ["store.kind", "store.encryption_key"]);
+    let of_move = load_used(&sources, SETTINGS_OF_MOVE).unwrap_err();
     assert_eq!(
         keys(&of_move),
         ["store.kind", "ovse.registration_ttl_days", "store.encryption_key", "authority.issuer"]
