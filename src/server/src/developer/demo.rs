@@ -50,7 +50,7 @@ pub(super) async fn run(options: Demo, sources: &Sources, out: &mut dyn Out, err
         Err(error) => Err(error.into()),
     };
     match started {
-        Ok((_log, (node, signals, _receiver, _directory))) => serve::until_stopped(node, signals).await,
+        Ok((_log, (node, signals, _receiver, _directory))) => serve::serve_until_stopped(node, signals).await,
         Err(error) => {
             // If stderr is closed, the error cannot be reported.
             let _ = writeln!(err, "error: {error}");
