@@ -173,7 +173,7 @@ fn in_words(at: Timestamp) -> String {
 /// Describes the way in which the client learns the outcome without a webhook.
 fn fetching(staff: &Staff, completed: &CompletedRecord) -> String {
     let own = completed.opened.terms.retention().result_ttl_s.map(|seconds| Duration::from_secs(seconds.get().into()));
-    let longest = staff.api.longest.result_ttl;
+    let longest = staff.api.retention_max.result_ttl;
     let until = completed.verified_at + own.map_or(longest, |own| own.min(longest));
     format!(
         "The client fetches the result with GET /api/v1/nationalid-ovse/result/{} until {}.",

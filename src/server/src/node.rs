@@ -10,7 +10,7 @@ use sakshi_actors::{Escalation, Handles, Tree, TreeConfig};
 use sakshi_authority::callback_address::CallbackAddressError;
 use sakshi_console::{Console, Provider, STREAMS_MAX};
 use sakshi_domain::profile::Profile;
-use sakshi_operator::{FailedLogins, InternalDeps, LogLevel, LongestKept};
+use sakshi_operator::{FailedLogins, InternalDeps, LogLevel, RetentionMax};
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
 use sakshi_outbound::document::DocumentClient;
 use sakshi_outbound::{ClientError, Egress};
@@ -410,7 +410,7 @@ impl<'a> Parts<'a> {
         };
         let (memory, cpu) = (self.memory.clone(), self.cpu.clone());
         InternalDeps {
-            longest: LongestKept {
+            retention_max: RetentionMax {
                 result_ttl: settings.ovse.result_ttl,
                 registration_ttl: settings.ovse.registration_ttl,
             },

@@ -8,7 +8,7 @@ use sakshi_domain::unseen::is_unseen;
 use sakshi_sandbox::receiver::{Behaviour, Received};
 use serde_json::{Value, json};
 
-use super::manner::treated;
+use super::manner::describe_behaviour;
 use super::pretty::pretty;
 use crate::cli::paint;
 use crate::cli::style::{Out, Tone};
