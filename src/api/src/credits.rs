@@ -1,6 +1,6 @@
 //! `GET /api/v1/credits` and `/api/v1/credits/statement`: a client reads its own ledger.
 //!
-//! The operator gets the same rows in the same bodies.
+//! The admin API returns the same rows and bodies to the operator.
 
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};

@@ -57,7 +57,7 @@ impl KeyUri {
     /// Parses a URI.
     ///
     /// # Errors
-    /// The text has another form.
+    /// A sentence about the expected form.
     pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
         let rest = text.strip_prefix("pkcs11:").ok_or(FORM)?;
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));

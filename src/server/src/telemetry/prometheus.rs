@@ -47,7 +47,7 @@ impl HistogramFn for Buckets {
         let bucket = SECONDS.iter().position(|bound| value <= *bound).unwrap_or(SECONDS.len());
         self.counts[bucket].fetch_add(1, Ordering::Relaxed);
         let add = |sum: u64| Some((f64::from_bits(sum) + value).to_bits());
-        // The closure never declines.
+        // The closure always returns a value.
         let _ = self.sum.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 }
