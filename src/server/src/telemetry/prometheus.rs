@@ -1,7 +1,7 @@
 //! The recorder of the `metrics` crate's macros, which renders the Prometheus text format 0.0.4.
 //!
-//! A counter or gauge is one atomic number, a histogram one per bucket, so recording takes a few nanoseconds. The macros
-//! count in whole numbers, so a counter named `…_seconds_total` counts microseconds and is rendered in seconds.
+//! A counter or gauge is one atomic number, a histogram one per bucket, so recording takes a few nanoseconds. The
+//! macros count in whole numbers, so a counter named `…_seconds_total` counts microseconds and is rendered in seconds.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;

@@ -43,8 +43,8 @@ impl Page {
     fn token<'a>(&mut self, first: char, remaining: &'a str) -> &'a str {
         match first {
             '"' => {
-                let (split_string, remaining) = split_string(remaining);
-                self.text.push_str(&shorten(split_string));
+                let (string, remaining) = split_string(remaining);
+                self.text.push_str(&shorten(string));
                 return remaining;
             }
             '{' | '[' => {
@@ -93,27 +93,23 @@ fn split_string(text: &str) -> (&str, &str) {
     (&text[1..end], text.get(end + 1..).unwrap_or_default())
 }
 
-fn shorten(split_string: &str) -> String {
-    let length = split_string.chars().count();
-    if length > BASE64_CHARS_MAX && is_base64(split_string) {
-        let bytes = split_string.trim_end_matches('=').len() * 3 / 4;
-        return format!(
-            "\"{}… ({} of {bytes} bytes in Base64)\"",
-            &split_string[..BASE64_BYTES_SHOWN],
-            file_kind(split_string)
-        );
+fn shorten(string: &str) -> String {
+    let length = string.chars().count();
+    if length > BASE64_CHARS_MAX && is_base64(string) {
+        let bytes = string.trim_end_matches('=').len() * 3 / 4;
+        return format!("\"{}… ({} of {bytes} bytes in Base64)\"", &string[..BASE64_BYTES_SHOWN], file_kind(string));
     }
     if length > STRING_CHARS_MAX {
-        return format!("\"{}… ({length} characters)\"", visible(beginning(split_string)));
+        return format!("\"{}… ({length} characters)\"", visible(beginning(string)));
     }
-    format!("\"{}\"", visible(split_string))
+    format!("\"{}\"", visible(string))
 }
 
 /// Returns about the first [`STRING_BYTES_SHOWN`] bytes, without splitting a character or an escape.
-fn beginning(split_string: &str) -> &str {
+fn beginning(string: &str) -> &str {
     let mut end = 0;
     while end < STRING_BYTES_SHOWN {
-        let remaining = &split_string[end..];
+        let remaining = &string[end..];
         end += match remaining.chars().next() {
             Some('\\') if remaining[1..].starts_with('u') => 6,
             Some('\\') => 2,
@@ -121,7 +117,7 @@ fn beginning(split_string: &str) -> &str {
             None => break,
         };
     }
-    &split_string[..end]
+    &string[..end]
 }
 
 /// Escapes invisible characters, most of which JSON allows unescaped.
