@@ -1,4 +1,4 @@
-//! Documents against the code: their lists and numbers must be those of the code.
+//! Lists and numbers of the documents, compared with the code.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -35,19 +35,20 @@ fn rows<const COLUMNS: usize>(text: &str) -> impl Iterator<Item = [&str; COLUMNS
 }
 
 #[test]
-fn the_document_about_claims_lists_those_of_the_code() {
+fn the_claims_document_lists_every_claim() {
     let text = document("docs/claims.md");
-    let stated: Vec<(&str, &str)> = rows(&text).skip(2).map(|[asked, comes_back, _]| (asked, comes_back)).collect();
+    let stated: Vec<(&str, &str)> =
+        rows(&text).skip(2).map(|[claim, name_in_credential, _]| (claim, name_in_credential)).collect();
     assert_eq!(stated, Claim::ALL.map(|claim| (claim.name(), credential_name(claim))));
 }
 
-/// A number in the spelling of a document.
-trait Written {
-    fn written(self, name: &str) -> String;
+/// A constant that documents state.
+trait InDocuments {
+    fn in_documents(self, name: &str) -> String;
 }
 
-impl Written for usize {
-    fn written(self, name: &str) -> String {
+impl InDocuments for usize {
+    fn in_documents(self, name: &str) -> String {
         const MIB: usize = 1_024 * 1_024;
         let digits = self.to_string();
         match self {
@@ -60,27 +61,27 @@ impl Written for usize {
     }
 }
 
-impl Written for u32 {
-    fn written(self, name: &str) -> String {
-        (self as usize).written(name)
+impl InDocuments for u32 {
+    fn in_documents(self, name: &str) -> String {
+        (self as usize).in_documents(name)
     }
 }
 
-impl Written for Duration {
-    fn written(self, _: &str) -> String {
+impl InDocuments for Duration {
+    fn in_documents(self, _: &str) -> String {
         format!("{} s", self.as_secs())
     }
 }
 
-/// Constants of `limits.rs`, in the spelling of documents.
+/// Returns constants of `limits.rs` by name, as documents spell them.
 macro_rules! limits {
     ($($name:ident)+) => {
-        BTreeMap::from([$((stringify!($name), Written::written(sakshi_domain::limits::$name, stringify!($name)))),+])
+        BTreeMap::from([$((stringify!($name), InDocuments::in_documents(sakshi_domain::limits::$name, stringify!($name)))),+])
     };
 }
 
 #[test]
-fn the_numbers_of_the_security_document_are_those_of_the_code() {
+fn numbers_in_the_security_document_match_the_code() {
     let text = document("docs/security.md");
     let tables = limits!(
         CALLBACK_BYTES_MAX CALLBACK_BYTES_HELD_MAX CALLBACK_ARRIVAL_MAX CALLBACK_INLINE_BYTES_MAX
@@ -106,7 +107,7 @@ fn the_numbers_of_the_security_document_are_those_of_the_code() {
         let before = place.rsplit([';', '|', ',']).next().unwrap_or_default();
         assert!(
             place.len() < text.len() && before.contains(&figure),
-            "docs/security.md says {before:?} of {name}, which is {figure}"
+            "docs/security.md states {before:?} for {name}, which is {figure}"
         );
     }
 }
@@ -126,7 +127,7 @@ fn documents_list_every_kind_of_check_with_its_fields() {
         {
             assert!(
                 line.contains(&format!("`{field}`")),
-                "docs/guides/checks.md does not say {field} of {}",
+                "docs/guides/checks.md does not name the field {field} of {}",
                 check.name
             );
         }
@@ -143,14 +144,14 @@ fn documents_list_every_kind_of_check_with_its_fields() {
         assert!(interface.lines().any(is_row), "src/outbound/README.md has no row with {names:?}");
         assert!(
             defaults.contains(&format!("\n{}_url = \"\"\n", check.name)),
-            "config/default.toml does not know {}",
+            "config/default.toml has no URL of {}",
             check.name
         );
     }
 }
 
-/// Returns a constant of the code in the words of a document.
-fn value_of(constant: &str, code: &str) -> Option<String> {
+/// Returns the value of a constant in a Rust file, as documents spell it.
+fn documented_value(constant: &str, code: &str) -> Option<String> {
     let (_, rest) = code.split_once(&format!("const {constant}: "))?;
     let (_, value) = rest.split(';').next()?.split_once(" = ")?;
     let unit = if value.contains("from_millis") { " ms" } else { "" };
@@ -160,18 +161,18 @@ fn value_of(constant: &str, code: &str) -> Option<String> {
 }
 
 #[test]
-fn the_numbers_of_the_actors_are_those_of_the_code() {
+fn numbers_in_the_actors_readme_match_the_code() {
     let text = document("actors/README.md");
     let numbers: Vec<[&str; 4]> =
         rows(&text).skip_while(|[_, _, constant, _]| *constant != "Constant").skip(2).collect();
-    assert!(numbers.len() > 20, "the table of numbers is there");
-    for [what, number, constant, file] in numbers {
-        let value = value_of(constant, &document(&format!("actors/{file}")));
-        assert_eq!(value.as_deref(), Some(number), "{what}: {constant} in actors/{file}");
+    assert!(numbers.len() > 20, "the table of numbers is missing");
+    for [meaning, number, constant, file] in numbers {
+        let value = documented_value(constant, &document(&format!("actors/{file}")));
+        assert_eq!(value.as_deref(), Some(number), "{meaning}: {constant} in actors/{file}");
     }
 }
 
-/// Returns the value of a setting in its file.
+/// Returns the value of a setting in a file of settings.
 fn setting(file: &str, key: &str) -> String {
     let (section, key) = key.split_once('.').expect("a section and a key");
     let text = document(file);
@@ -183,7 +184,7 @@ fn setting(file: &str, key: &str) -> String {
 }
 
 #[test]
-fn documents_state_the_defaults_of_settings() {
+fn documents_state_the_default_settings() {
     let (default, production, stage) = ("config/default.toml", "config/production.toml", "config/stage.toml");
     for (path, words, file, key, value) in [
         ("README.md", "poll the result for 24 hours", default, "ovse.result_ttl_s", "86400"),
@@ -254,13 +255,13 @@ fn documents_state_the_defaults_of_settings() {
 }
 
 #[test]
-fn documents_state_limits_as_the_code_has_them() {
+fn documents_state_the_limits_of_the_code() {
     use sakshi_domain::limits::{CALLBACK_BYTES_MAX, CLAIMS_MAX, FILE_REQUEST_BYTES_HELD_MAX, LONG_POLL_SECONDS_MAX};
     for (path, words) in [
         ("docs/claims.md", format!("names 1 to {CLAIMS_MAX} claims")),
         ("deploy/README.md", format!("a long poll takes up to {LONG_POLL_SECONDS_MAX} s")),
-        ("deploy/README.md", format!("let bodies of {} through", CALLBACK_BYTES_MAX.written("BYTES"))),
-        ("deploy/runbook.md", format!("memory budget: {}", FILE_REQUEST_BYTES_HELD_MAX.written("BYTES"))),
+        ("deploy/README.md", format!("let bodies of {} through", CALLBACK_BYTES_MAX.in_documents("BYTES"))),
+        ("deploy/runbook.md", format!("memory budget: {}", FILE_REQUEST_BYTES_HELD_MAX.in_documents("BYTES"))),
     ] {
         assert!(document(path).contains(&words), "{path} should say {words:?}");
     }

@@ -10,10 +10,12 @@ length. Nothing is compiled again. A mutant that Redis cannot compile is unviabl
 import argparse
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -109,21 +111,25 @@ class Server:
         self.directory.cleanup()
 
 
-def killed_by(program, seconds):
-    """Returns the tests that a program fails, or None."""
-    env = dict(os.environ, RUST_TEST_THREADS=str(4 * (os.cpu_count() or 1)), RUST_BACKTRACE="0")
+def killed_by(program, directory, seconds):
+    """Returns the first test that a program fails, or None. Its files are in a directory."""
+    env = dict(os.environ, TMPDIR=directory, RUST_TEST_THREADS=str(4 * (os.cpu_count() or 1)), RUST_BACKTRACE="0")
     for filters in SUITES:
         # A group of its own, so that the servers of a program that hangs end with it.
-        run = subprocess.Popen([program, *filters], env=env, cwd=ROOT / "src/store", stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
-        try:
-            output, _ = run.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            os.killpg(run.pid, 9)
-            run.communicate()
-            return "timeout"
-        if run.returncode != 0:
-            failed = re.findall(rb"^test (\S+) \.\.\. FAILED", output, re.M)
-            return (failed[0].decode() if failed else f"exit {run.returncode}") + (f" and {len(failed) - 1} more" if len(failed) > 1 else "")
+        run = subprocess.Popen(
+            [program, *filters], env=env, cwd=ROOT / "src/store", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        late = threading.Timer(seconds, os.killpg, (run.pid, signal.SIGKILL))
+        late.start()
+        # The first failure is enough: the rest of the run is cut off.
+        failed = next((line.split()[1].decode() for line in run.stdout if line.endswith(b" ... FAILED\n")), None)
+        if failed:
+            os.killpg(run.pid, signal.SIGKILL)
+        run.communicate()
+        is_late = not late.is_alive()
+        late.cancel()
+        if failed or is_late or run.returncode != 0:
+            return failed or ("timeout" if is_late else f"exit {run.returncode}")
     return None
 
 
@@ -167,13 +173,11 @@ def main():
                     continue
                 mutant = patched(program, path, number, before, text)
                 assert mutant and mutant != program, f"{path.name} is not in the program"
-                with tempfile.NamedTemporaryFile(delete=False) as file:
-                    file.write(mutant)
-                os.chmod(file.name, 0o700)
-                try:
-                    killer = killed_by(file.name, SECONDS)
-                finally:
-                    os.unlink(file.name)
+                with tempfile.TemporaryDirectory() as directory:
+                    file = Path(directory, "program")
+                    file.write_bytes(mutant)
+                    file.chmod(0o700)
+                    killer = killed_by(file, directory, SECONDS)
                 if killer is None and (path.name, before.strip()) in EXPLAINED:
                     counts["explained"] += 1
                 elif killer is None:

@@ -45,9 +45,9 @@ fn main() -> Result<(), Failure> {
     let file = STANDARD.encode(vec![0x5A; FILE_BYTES]);
     verification(&mut criterion, &file)?;
 
-    let with_file = |text: &str, place: &str| -> Result<Vec<u8>, Failure> {
+    let with_file = |text: &str, pointer: &str| -> Result<Vec<u8>, Failure> {
         let mut body: Value = serde_json::from_str(text)?;
-        *body.pointer_mut(place).ok_or("no place for a file")? = Value::from(file.as_str());
+        *body.pointer_mut(pointer).ok_or("no place for a file")? = Value::from(file.as_str());
         Ok(serde_json::to_vec(&body)?)
     };
     let small = read_report::<EsignOutcome>(golden!("esign_rejected").as_bytes())?;
@@ -81,6 +81,7 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
+/// Measures the writing of a payload as JSON.
 fn encode(criterion: &mut Criterion, name: &str, payload: &impl Serialize) -> Result<(), Failure> {
     let length = serde_json::to_vec(payload)?.len();
     let mut group = criterion.benchmark_group("payload");
@@ -90,7 +91,7 @@ fn encode(criterion: &mut Criterion, name: &str, payload: &impl Serialize) -> Re
     Ok(())
 }
 
-/// Writes the webhook of a verification: not verified, with eight claims, and with a photo of a million bytes.
+/// Measures the webhook of a verification: not verified, with eight claims, and with a photo of a million bytes.
 fn verification(criterion: &mut Criterion, file: &str) -> Result<(), Failure> {
     let declined = Outcome::NotVerified(Declined::new("User Reject", Some("301")));
     encode(criterion, "verification, not verified", &OvsePayload::new(&completed(declined), KeyCase::SnakeCase))?;

@@ -1,5 +1,5 @@
-//! The cost of a balancer for each request: its own processor time, and the node's additional processor time. It is
-//! haproxy with the configuration in `deploy/haproxy/`, without TLS.
+//! The cost of a balancer for each request: its own processor time, and the node's additional processor time. The
+//! balancer is haproxy with the configuration in `deploy/haproxy/`, without TLS.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
@@ -12,64 +12,70 @@ use serde_json::{Value, json};
 use crate::costs::{LIGHT, round};
 use crate::load::{self, pause};
 use crate::node::Service;
-use crate::process::{Server, time_of_threads};
+use crate::process::{Server, threads_time};
 use crate::report::median;
 use crate::scale::Scale;
-use crate::webhooks::pace::id_of;
+use crate::webhooks::pace::opened_txn_id;
 use crate::{Failure, requests};
 
 /// Time limit for haproxy to find the node ready.
 const TIMEOUT: Duration = Duration::from_secs(20);
 const INTERVAL: Duration = Duration::from_millis(200);
-/// Polls in a turn at full load, as a multiple of `Scale::paced`.
-const POLLS: usize = 3;
+/// Number of polls in a turn at full load, as a multiple of `Scale::paced`.
+const POLLS_PER_PACED: usize = 3;
 
-/// Returns microseconds per request: the balancer's, and the node's in addition.
+/// Returns the microseconds per request of the balancer, and the additional ones of the node.
 pub(crate) fn micros(scale: Scale) -> Result<Value, Failure> {
     let service = Service::start(None)?;
     let balancer = start(&service.server)?;
     let poll = requests::poll(
         &service.server,
-        &id_of(&load::ask(&service.server, &requests::init_without_webhook(&service.server)?)?)?,
+        &opened_txn_id(&load::send_one(&service.server, &requests::init_without_webhook(&service.server)?)?)?,
     )?;
-    let began = Instant::now();
-    while load::ask(&balancer, &poll).is_err() {
-        if began.elapsed() > TIMEOUT {
+    let started = Instant::now();
+    while load::send_one(&balancer, &poll).is_err() {
+        if started.elapsed() > TIMEOUT {
             return Err("haproxy finds no node ready".into());
         }
         pause(INTERVAL);
     }
-    let busy = added(&service.server, &balancer, vec![poll.clone(); scale.paced * POLLS], scale)?;
-    let light = added(&service.server, &balancer, vec![poll; LIGHT.paced], LIGHT)?;
+    let busy =
+        measure_added_micros(&service.server, &balancer, vec![poll.clone(); scale.paced * POLLS_PER_PACED], scale)?;
+    let light = measure_added_micros(&service.server, &balancer, vec![poll; LIGHT.paced], LIGHT)?;
     Ok(json!({ "balancer_us": busy[0], "node_more_us": busy[1], "light_balancer_us": light[0],
             "light_node_more_us": light[1] }))
 }
 
 /// Returns the balancer's microseconds, and the node's additional ones.
-fn added(node: &Server, balancer: &Server, polls: Vec<Vec<u8>>, scale: Scale) -> Result<[Value; 2], Failure> {
+fn measure_added_micros(
+    node: &Server,
+    balancer: &Server,
+    polls: Vec<Vec<u8>>,
+    scale: Scale,
+) -> Result<[Value; 2], Failure> {
     let polls = Arc::new(polls);
-    let used = || Ok::<_, Failure>([time_of_threads(balancer.id())?, time_of_threads(node.id())?]);
-    let through = |server: &Server| {
-        let before = used()?;
+    let times = || Ok::<_, Failure>([threads_time(balancer.id())?, threads_time(node.id())?]);
+    let micros_through = |server: &Server| {
+        let before = times()?;
         load::each_once_over(&[server], Arc::clone(&polls), scale, false, scale.pause)?;
-        let after = used()?;
-        Ok::<_, Failure>([0, 1].map(|who| (after[who] - before[who]).as_secs_f64() * 1e6 / polls.len() as f64))
+        let after = times()?;
+        Ok::<_, Failure>([0, 1].map(|index| (after[index] - before[index]).as_secs_f64() * 1e6 / polls.len() as f64))
     };
-    let (mut balancer_micros, mut node_more) = (Vec::new(), Vec::new());
+    let (mut balancer_micros, mut node_added) = (Vec::new(), Vec::new());
     for _ in 0..scale.rounds {
-        let direct = through(node)?[1];
-        let [balancer, node] = through(balancer)?;
+        let direct = micros_through(node)?[1];
+        let [balancer, node] = micros_through(balancer)?;
         balancer_micros.push(balancer);
-        node_more.push((node - direct).max(0.0));
+        node_added.push((node - direct).max(0.0));
     }
-    Ok([balancer_micros, node_more].map(|turns| round(median(&turns))))
+    Ok([balancer_micros, node_added].map(|turns| round(median(&turns))))
 }
 
-/// Starts haproxy before one node, which stands for all three servers of the configuration.
+/// Starts haproxy in front of one node, which stands for all three servers of the configuration.
 fn start(node: &Server) -> Result<Server, Failure> {
     let configuration = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/haproxy/haproxy.cfg");
     let internal: SocketAddr = node.text("internal")?.parse()?;
-    let [public, statistics] = [free()?, free()?];
+    let [public, statistics] = [free_address()?, free_address()?];
     // haproxy prints no address, so a shell prints it and then runs haproxy in its place.
     let mut command = Command::new("sh");
     command
@@ -87,6 +93,6 @@ fn start(node: &Server) -> Result<Server, Failure> {
     Server::start_program(&mut command)
 }
 
-fn free() -> Result<SocketAddr, Failure> {
+fn free_address() -> Result<SocketAddr, Failure> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }

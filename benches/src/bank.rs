@@ -1,5 +1,5 @@
-//! The cost of a bank's settings for an init: a key on a token (SoftHSM, in this machine's memory) beside a file, and
-//! TLS beside plain HTTP, on kept connections.
+//! The cost of a bank's settings for an init: a key on a token (SoftHSM, in this machine's memory) beside a key in a
+//! file, and TLS beside plain HTTP, on keep-alive connections.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,7 +13,7 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use crate::load::Measured;
+use crate::load::Measurement;
 use crate::node::Service;
 use crate::process::Server;
 use crate::report::Report;
@@ -28,8 +28,8 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let plain = Service::start(Some(&key))?;
 
     let token = SoftToken::create(directory.path());
-    let on_token = node_on(&token, &directory.path().join("store").display().to_string())?;
-    let (ours, limit) = in_turns(&on_token, &plain.server, scale)?;
+    let on_token = node_with_token(&token, &directory.path().join("store").display().to_string())?;
+    let (ours, limit) = measure_in_turns(&on_token, &plain.server, scale)?;
     report.compare(("init, key on a token", &ours), ("init, key in a file", &limit), None);
     report.note(
         "SoftHSM computes in the process of the node, with OpenSSL; a token on the network adds its round trip and \
@@ -37,25 +37,29 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     );
 
     let over_tls = node_over_tls(directory.path(), &key)?;
-    let (ours, limit) = in_turns(&over_tls.server, &plain.server, scale)?;
+    let (ours, limit) = measure_in_turns(&over_tls.server, &plain.server, scale)?;
     report.compare(("init, TLS 1.3", &ours), ("init, plain HTTP", &limit), None);
     report
         .note("Connections are kept, so each makes one handshake. The load generator encrypts too, on the same cores.");
     Ok(report)
 }
 
-/// Measures the two servers in turns.
-fn in_turns(one: &Server, other: &Server, scale: Scale) -> Result<(Vec<Measured>, Vec<Measured>), Failure> {
-    let [of_one, of_other] = [Arc::new(vec![requests::init(one)?]), Arc::new(vec![requests::init(other)?])];
-    let (mut ours, mut limit) = (Vec::new(), Vec::new());
+/// Measures two servers in turns.
+fn measure_in_turns(
+    server: &Server,
+    baseline: &Server,
+    scale: Scale,
+) -> Result<(Vec<Measurement>, Vec<Measurement>), Failure> {
+    let inits = [Arc::new(vec![requests::init(server)?]), Arc::new(vec![requests::init(baseline)?])];
+    let (mut turns, mut baseline_turns) = (Vec::new(), Vec::new());
     for _ in 0..scale.rounds {
-        ours.push(load::cycle(one, &of_one, scale)?);
-        limit.push(load::cycle(other, &of_other, scale)?);
+        turns.push(load::cycle(server, &inits[0], scale)?);
+        baseline_turns.push(load::cycle(baseline, &inits[1], scale)?);
     }
-    Ok((ours, limit))
+    Ok((turns, baseline_turns))
 }
 
-fn node_on(token: &SoftToken, store: &str) -> Result<Server, Failure> {
+fn node_with_token(token: &SoftToken, store: &str) -> Result<Server, Failure> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["role", "node", store, "--set", &format!("authority.intent_key={}", token.uri("intent"))]);
     Server::start_program(command.env("SOFTHSM2_CONF", token.configuration()))

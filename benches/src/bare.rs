@@ -1,5 +1,5 @@
 //! Bare servers: actix-web with as many workers as the service. Their one handler does only the unavoidable part of a
-//! request, and its answer has as many bytes.
+//! request, and its answer has as many bytes as the service's.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::{Failure, load};
 
 /// The work of a bare handler.
 pub(crate) enum Bare {
-    /// An answer alone.
+    /// No work but the answer.
     Answering,
     /// A signature over a fixed text, put into the answer.
     Signing(Signer),
@@ -27,8 +27,8 @@ pub(crate) enum Bare {
     Authenticating(HashSet<[u8; 32]>),
     /// The verification of two signatures.
     Verifying(Box<Checks>),
-    /// The verification of two signatures and a durable record.
-    Keeping(Box<Checks>, Journal),
+    /// The verification of two signatures and the writing of a durable record.
+    VerifyingAndWriting(Box<Checks>, Journal),
 }
 
 impl Bare {
@@ -37,42 +37,43 @@ impl Bare {
     }
 
     pub(crate) fn authenticating(key: &str, app: &str) -> Self {
-        Self::Authenticating(HashSet::from([pair(key, app)]))
+        Self::Authenticating(HashSet::from([credentials_digest(key, app)]))
     }
 
     pub(crate) fn verifying(checks: &Path) -> Result<Self, Failure> {
         Ok(Self::Verifying(Box::new(Checks::from_json(&std::fs::read_to_string(checks)?)?)))
     }
 
-    /// Builds the handler with a journal in a file beside `checks`.
-    pub(crate) fn keeping(checks: &Path, bytes: usize) -> Result<Self, Failure> {
-        let journal = Journal::start(&checks.with_extension("journal"), bytes)?;
-        Ok(Self::Keeping(Box::new(Checks::from_json(&std::fs::read_to_string(checks)?)?), journal))
+    /// Builds the handler, with a journal in a file beside `checks`.
+    pub(crate) fn verifying_and_writing(checks: &Path, record_bytes: usize) -> Result<Self, Failure> {
+        let journal = Journal::start(&checks.with_extension("journal"), record_bytes)?;
+        Ok(Self::VerifyingAndWriting(Box::new(Checks::from_json(&std::fs::read_to_string(checks)?)?), journal))
     }
 
-    async fn answer(&self, request: &HttpRequest, body: &mut String) -> bool {
+    /// Does the work and returns true if it succeeds. A signature replaces the first bytes of the body.
+    async fn work(&self, request: &HttpRequest, body: &mut String) -> bool {
         match self {
             Self::Answering => true,
             Self::Signing(signer) => {
                 let Ok(signature) = signer.sign() else { return false };
                 let length = body.len();
                 URL_SAFE_NO_PAD.encode_string(signature, body);
-                let signed = body.len() - length;
-                body.drain(..signed.min(length));
+                let signature_len = body.len() - length;
+                body.drain(..signature_len.min(length));
                 true
             }
             Self::Authenticating(known) => {
                 let header =
                     |name| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-                known.contains(&pair(header("x-api-key"), header("x-api-app-id")))
+                known.contains(&credentials_digest(header("x-api-key"), header("x-api-app-id")))
             }
             Self::Verifying(checks) => checks.verify().is_ok(),
-            Self::Keeping(checks, journal) => checks.verify().is_ok() && journal.append().await.is_ok(),
+            Self::VerifyingAndWriting(checks, journal) => checks.verify().is_ok() && journal.append().await.is_ok(),
         }
     }
 }
 
-fn pair(key: &str, app: &str) -> [u8; 32] {
+fn credentials_digest(key: &str, app: &str) -> [u8; 32] {
     let mut context = Context::new(&SHA256);
     context.update(key.as_bytes());
     context.update(app.as_bytes());
@@ -83,12 +84,12 @@ fn pair(key: &str, app: &str) -> [u8; 32] {
 
 struct Shared {
     bare: Bare,
-    filling: String,
+    filler: String,
 }
 
-/// Serves; answers have `answer` bytes.
-pub(crate) async fn serve(bare: Bare, answer: usize) -> Result<(), Failure> {
-    let shared = Data::from(Arc::new(Shared { bare, filling: "x".repeat(answer) }));
+/// Serves answers of `answer_bytes` bytes.
+pub(crate) async fn serve(bare: Bare, answer_bytes: usize) -> Result<(), Failure> {
+    let shared = Data::from(Arc::new(Shared { bare, filler: "x".repeat(answer_bytes) }));
     let server = HttpServer::new(move || App::new().app_data(shared.clone()).default_service(to(handle)))
         .workers(load::cores())
         .disable_signals()
@@ -102,8 +103,8 @@ pub(crate) async fn serve(bare: Bare, answer: usize) -> Result<(), Failure> {
 
 // Takes the body, because every handler has to read it.
 async fn handle(request: HttpRequest, _body: Bytes, shared: Data<Shared>) -> HttpResponse {
-    let mut body = shared.filling.clone();
-    if shared.bare.answer(&request, &mut body).await {
+    let mut body = shared.filler.clone();
+    if shared.bare.work(&request, &mut body).await {
         HttpResponse::Ok().content_type("application/json").body(body)
     } else {
         HttpResponse::Unauthorized().finish()

@@ -1,6 +1,6 @@
-//! One keep-alive connection of the load generator: sends prepared bytes and finds the end of the answer.
+//! A keep-alive connection of the load generator: it sends prepared bytes and finds the end of the answer.
 //!
-//! It parses no more of HTTP/1.1 than that, because it shares the cores with the server.
+//! It parses no more of HTTP/1.1, because it shares the cores with the server.
 
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -21,12 +21,12 @@ pub(crate) struct Answer {
     pub(crate) body: Range<usize>,
 }
 
-/// Returns the answer, once all of it has arrived.
+/// Finds the parts of an answer, once all of it has arrived.
 ///
 /// # Errors
-/// The bytes are not an HTTP/1.1 answer with a content length.
-pub(crate) fn answer(bytes: &[u8]) -> Result<Option<Answer>, Failure> {
-    let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else { return Ok(None) };
+/// Fails if the bytes are not an HTTP/1.1 answer with a content length.
+pub(crate) fn parse_answer(bytes: &[u8]) -> Result<Option<Answer>, Failure> {
+    let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else { return Ok(None) };
     let mut lines = bytes[..end].split(|byte| *byte == b'\n');
     let status = lines.next().and_then(|line| number(line.get(9..12)?)).ok_or("no status line")?;
     let length = lines.find_map(content_length).ok_or("no content length")?;
@@ -65,7 +65,7 @@ impl Connection {
         Ok(Self { stream, buffer: Vec::with_capacity(BUFFER_BYTES) })
     }
 
-    /// Returns the whole last answer.
+    /// Returns the bytes of the last answer.
     pub(crate) fn received(&self) -> &[u8] {
         &self.buffer
     }
@@ -78,7 +78,7 @@ impl Connection {
             if self.stream.read_buf(&mut self.buffer).await? == 0 {
                 return Err("the server closed a connection".into());
             }
-            if let Some(Answer { status, body }) = answer(&self.buffer)? {
+            if let Some(Answer { status, body }) = parse_answer(&self.buffer)? {
                 return Ok((status, &self.buffer[body]));
             }
         }
@@ -90,16 +90,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_complete_with_the_last_byte_of_its_body_and_not_before() {
+    fn an_answer_is_complete_with_the_last_byte_of_its_body() {
         let bytes = b"HTTP/1.1 404 Not Found\r\nContent-Length: 5\r\ndate: x\r\n\r\nhello";
-        for short in 0..bytes.len() {
-            assert_eq!(answer(&bytes[..short]).unwrap(), None);
+        for length in 0..bytes.len() {
+            assert_eq!(parse_answer(&bytes[..length]).unwrap(), None);
         }
-        assert_eq!(answer(bytes).unwrap(), Some(Answer { status: 404, body: bytes.len() - 5..bytes.len() }));
+        assert_eq!(parse_answer(bytes).unwrap(), Some(Answer { status: 404, body: bytes.len() - 5..bytes.len() }));
     }
 
     #[test]
     fn an_answer_without_a_length_is_refused() {
-        assert!(answer(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").is_err());
+        assert!(parse_answer(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").is_err());
     }
 }

@@ -25,9 +25,9 @@ pub(crate) const LIGHT: Scale = Scale { paced: 600, pause: Duration::from_millis
 /// Costs on one store.
 pub(crate) struct StoreCosts<'a> {
     pub(crate) steps: &'a [Steps],
-    /// A callback without a webhook; a guest.
-    pub(crate) more: &'a [Vec<Cost>; 2],
-    /// `steps` and `more` with [`LIGHT`].
+    /// Costs of a callback without a webhook, and of a guest.
+    pub(crate) callbacks_and_guests: &'a [Vec<Cost>; 2],
+    /// The same as `steps` and `callbacks_and_guests`, with the load [`LIGHT`].
     pub(crate) light: (Steps, [Cost; 2]),
     /// Resident bytes of a fresh node.
     pub(crate) node: f64,
@@ -35,7 +35,7 @@ pub(crate) struct StoreCosts<'a> {
     pub(crate) node_pending: f64,
     /// Bytes of a pending transaction in Redis' memory, or in the embedded store's files.
     pub(crate) store_pending: f64,
-    /// Bytes there of a completed one, with its ledger entry and the record of its webhook.
+    /// Bytes of a completed transaction there, with its ledger entry and the record of its webhook.
     pub(crate) store_ended: f64,
 }
 
@@ -44,15 +44,15 @@ impl StoreCosts<'_> {
         let step = |part: fn(&Steps) -> Cost| {
             (Cost::median(&self.steps.iter().map(part).collect::<Vec<_>>()), part(&self.light.0))
         };
-        let more = |which: usize| (Cost::median(&self.more[which]), self.light.1[which]);
-        let (with_webhook, callback) = (step(|turn| turn.callback), more(0));
+        let callback_or_guest = |index: usize| (Cost::median(&self.callbacks_and_guests[index]), self.light.1[index]);
+        let (with_webhook, callback) = (step(|turn| turn.callback), callback_or_guest(0));
         json!({
             "init_rs256": figures(step(|turn| turn.init)),
             "pending_poll": figures(step(|turn| turn.poll)),
             "callback": figures(callback),
             "webhook": figures((with_webhook.0 - callback.0, with_webhook.1 - callback.1)),
             "ended_poll": figures(step(|turn| turn.ended_poll)),
-            "guest_rs256": figures(more(1)),
+            "guest_rs256": figures(callback_or_guest(1)),
             "node_bytes": round(self.node),
             "node_pending_bytes": round(self.node_pending),
             "store_pending_bytes": round(self.store_pending),
@@ -62,12 +62,12 @@ impl StoreCosts<'_> {
 }
 
 fn figures((busy, light): (Cost, Cost)) -> Value {
-    let named = Cost::NAMES.iter().map(|name| (*name).to_owned()).zip(busy.0);
+    let busy = Cost::NAMES.iter().map(|name| (*name).to_owned()).zip(busy.0);
     let [node, redis] = light.micros();
     let light = [("light_node_us".to_owned(), node), ("light_redis_us".to_owned(), redis)];
     // A difference of two measurements may be slightly negative.
-    let all = named.chain(light).map(|(name, figure)| (name, round(figure.max(0.0))));
-    Value::Object(all.collect::<Map<_, _>>())
+    let rounded = busy.chain(light).map(|(name, figure)| (name, round(figure.max(0.0))));
+    Value::Object(rounded.collect::<Map<_, _>>())
 }
 
 /// Rounds to the precision of the measurement.
@@ -84,32 +84,34 @@ pub(crate) struct Arithmetic {
 }
 
 impl Arithmetic {
-    pub(crate) fn measured(scale: Scale) -> Result<Self, Failure> {
-        let checks = Checks::any()?;
+    pub(crate) fn measure(scale: Scale) -> Result<Self, Failure> {
+        let checks = Checks::generate()?;
         // One run verifies two signatures.
         let check = micros(rate_of_all_cores(scale.span, || checks.verify())? * 2.0);
         Ok(Self { rs256: rsa_micros(scale)?, check })
     }
 }
 
-/// Builds the whole table.
-pub(crate) fn all(
+/// Builds the contents of `costs.json`.
+pub(crate) fn build(
     embedded: &Value,
     redis: &Value,
     webhook_bytes: usize,
     arithmetic: Arithmetic,
     scale: Scale,
 ) -> Result<Value, Failure> {
-    let ifma = std::fs::read_to_string("/proc/cpuinfo")?.contains("avx512ifma");
+    let has_ifma = std::fs::read_to_string("/proc/cpuinfo")?.contains("avx512ifma");
     let Arithmetic { rs256, check } = arithmetic;
-    let without = if ifma { rsa_micros_without_ifma()? } else { rs256 };
+    let rs256_without_ifma = if has_ifma { rsa_micros_without_ifma()? } else { rs256 };
     let [synced, _] = limits::disk::rates(scale)?;
     Ok(json!({
         "machine": {
-            "processor": results::processor()?, "cores": load::cores(), "avx512_ifma": ifma, "measured": results::run(),
+            "processor": results::processor()?, "cores": load::cores(), "avx512_ifma": has_ifma,
+            "measured": results::describe_command(),
         },
         "signature": {
-            "rs256_us": round(rs256), "rs256_without_ifma_us": round(without), "es256_check_us": round(check),
+            "rs256_us": round(rs256), "rs256_without_ifma_us": round(rs256_without_ifma),
+            "es256_check_us": round(check),
         },
         "sync_us": round(1e6 / median(&synced)),
         "webhook_bytes": webhook_bytes,
@@ -137,27 +139,27 @@ fn rsa_micros_without_ifma() -> Result<f64, Failure> {
     child.first_line["micros"].as_f64().ok_or_else(|| "the child measured no signature".into())
 }
 
-/// Runs the role.
+/// Runs the role that measures an RSA signature.
 pub(crate) fn print_rsa_cost() -> Result<(), Failure> {
     send_line(&json!({ "micros": rsa_micros(Scale::FULL)? }))
 }
 
 /// Returns the bytes of a webhook's headers and body, from its receiver's sample.
-pub(crate) fn bytes_of_webhook(sample: &Value) -> usize {
+pub(crate) fn webhook_bytes(sample: &Value) -> usize {
     let length = |text: &Value| text.as_str().map_or(0, str::len);
     let headers = sample["headers"].as_array().map_or(&[][..], Vec::as_slice);
     headers.iter().map(|header| length(&header[0]) + length(&header[1]) + 4).sum::<usize>() + length(&sample["body"])
 }
 
-/// Returns the bytes of all files in a directory and below.
-pub(crate) fn size_of(directory: &Path) -> Result<u64, Failure> {
-    let mut size = 0;
+/// Returns the bytes of all files in a directory and its subdirectories.
+pub(crate) fn directory_bytes(directory: &Path) -> Result<u64, Failure> {
+    let mut bytes = 0;
     for entry in std::fs::read_dir(directory)? {
         let entry = entry?;
-        let about = entry.metadata()?;
-        size += if about.is_dir() { size_of(&entry.path())? } else { about.len() };
+        let metadata = entry.metadata()?;
+        bytes += if metadata.is_dir() { directory_bytes(&entry.path())? } else { metadata.len() };
     }
-    Ok(size)
+    Ok(bytes)
 }
 
 /// Writes `costs.json`.

@@ -49,7 +49,7 @@ impl Signer {
     }
 }
 
-/// One signature to verify.
+/// A signature to verify.
 pub(crate) struct Check {
     key: ParsedPublicKey,
     point: Vec<u8>,
@@ -58,7 +58,7 @@ pub(crate) struct Check {
 }
 
 impl Check {
-    fn of(token: &str, jwk: &Value) -> Result<Self, Failure> {
+    fn from_token(token: &str, jwk: &Value) -> Result<Self, Failure> {
         let (text, signature) = token.rsplit_once('.').ok_or("not a JWS")?;
         let coordinate = |name: &str| URL_SAFE_NO_PAD.decode(jwk[name].as_str().unwrap_or_default());
         let point = [vec![4], coordinate("x")?, coordinate("y")?].concat();
@@ -81,17 +81,17 @@ pub(crate) struct Checks([Check; 2]);
 
 impl Checks {
     /// Reads the signatures of a credential.
-    pub(crate) fn of(credential: &str, jwks: &str) -> Result<Self, Failure> {
+    pub(crate) fn from_credential(credential: &str, jwks: &str) -> Result<Self, Failure> {
         let issuer: Value = serde_json::from_str(jwks)?;
         let token = credential.split('~').next().unwrap_or_default();
         let payload: Value =
             serde_json::from_slice(&URL_SAFE_NO_PAD.decode(token.split('.').nth(1).unwrap_or_default())?)?;
         let binding = credential.rsplit('~').next().unwrap_or_default();
-        Ok(Self([Check::of(token, &issuer["keys"][0])?, Check::of(binding, &payload["cnf"]["jwk"])?]))
+        Ok(Self([Check::from_token(token, &issuer["keys"][0])?, Check::from_token(binding, &payload["cnf"]["jwk"])?]))
     }
 
     /// Makes two signatures with new keys, to time a verification.
-    pub(crate) fn any() -> Result<Self, Failure> {
+    pub(crate) fn generate() -> Result<Self, Failure> {
         let check = || {
             let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING)?;
             let text = vec![b'x'; SIGNED_BYTES];
@@ -101,12 +101,12 @@ impl Checks {
         Ok(Self([check()?, check()?]))
     }
 
-    /// Verifies both.
+    /// Verifies both signatures.
     pub(crate) fn verify(&self) -> Result<(), aws_lc_rs::error::Unspecified> {
         self.0.iter().try_for_each(Check::verify)
     }
 
-    /// Encodes it for another process.
+    /// Encodes the signatures for another process.
     pub(crate) fn to_json(&self) -> String {
         let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
         let check = |check: &Check| {
@@ -127,25 +127,25 @@ impl Checks {
     }
 }
 
-/// Returns the rate of some work on all cores together, per second.
+/// Returns the rate of some work on all cores together, in runs per second.
 pub(crate) fn rate_of_all_cores(
     span: Duration,
     work: impl Fn() -> Result<(), aws_lc_rs::error::Unspecified> + Sync,
 ) -> Result<f64, Failure> {
-    let done = AtomicU64::new(0);
-    let began = Instant::now();
+    let total = AtomicU64::new(0);
+    let started = Instant::now();
     std::thread::scope(|scope| {
         let loop_until_end = || {
             let mut count = 0;
-            while began.elapsed() < span {
+            while started.elapsed() < span {
                 work()?;
                 count += 1;
             }
-            done.fetch_add(count, Ordering::Relaxed);
+            total.fetch_add(count, Ordering::Relaxed);
             Ok::<_, Failure>(())
         };
         let threads: Vec<_> = (0..load::cores()).map(|_| scope.spawn(loop_until_end)).collect();
         threads.into_iter().try_for_each(|thread| thread.join().map_err(|_| "a thread panicked")?)
     })?;
-    Ok(done.load(Ordering::Relaxed) as f64 / began.elapsed().as_secs_f64())
+    Ok(total.load(Ordering::Relaxed) as f64 / started.elapsed().as_secs_f64())
 }

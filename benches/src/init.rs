@@ -11,6 +11,7 @@ use crate::scale::Scale;
 use crate::summary::Line;
 use crate::{Failure, load, requests};
 
+/// The least rate, as a share of that of the bare signer.
 const RATIO_MIN: f64 = 0.85;
 
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
@@ -28,8 +29,8 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
 
 fn measure(report: &mut Report, service: &Service, key: &Path, scale: Scale) -> Result<(), Failure> {
     let request = requests::init(&service.server)?;
-    let answer = load::ask(&service.server, &request)?.len();
-    let bare = Server::start(&["sign", &key.display().to_string(), &answer.to_string()])?;
+    let answer_bytes = load::send_one(&service.server, &request)?.len();
+    let bare = Server::start(&["sign", &key.display().to_string(), &answer_bytes.to_string()])?;
     let signer = Signer::read(key)?;
     let requests = Arc::new(vec![request]);
     let (mut ours, mut limit, mut alone) = (Vec::new(), Vec::new(), Vec::new());
@@ -40,7 +41,7 @@ fn measure(report: &mut Report, service: &Service, key: &Path, scale: Scale) -> 
     }
     let (name, against, target) = ("init RS256", "bare RS256 signer", Some(Target::AtLeast(RATIO_MIN)));
     report.compare((name, &ours), (against, &limit), target);
-    report.lines.push(Line::of_rates((name, &ours), (against, &limit), target));
+    report.lines.push(Line::from_rates((name, &ours), (against, &limit), target));
     report.figure("RS256 signatures alone, per s", &alone);
     let ratios: Vec<f64> = ours.iter().zip(&alone).map(|(ours, alone)| ours.rate / alone).collect();
     report.figure("init RS256 ÷ signatures alone", &ratios);

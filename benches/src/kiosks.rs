@@ -1,4 +1,4 @@
-//! Kiosks that watch an event over its stream of states.
+//! Kiosks, which follow an event over its stream of states.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -10,24 +10,24 @@ use tokio::task::JoinSet;
 
 use crate::Failure;
 
-/// Open streams, closed when this is dropped.
+/// Open streams, closed on drop.
 pub(crate) struct Kiosks {
     streams: JoinSet<()>,
-    read: Arc<AtomicU64>,
+    states_read: Arc<AtomicU64>,
 }
 
 impl Kiosks {
-    /// Opens `kiosks` streams of `event`, each from its own address, and waits for the first state of each.
-    pub(crate) async fn watch(address: SocketAddr, event: &str, kiosks: usize) -> Result<Self, Failure> {
-        let read = Arc::new(AtomicU64::new(0));
-        let mut opened = Self { streams: JoinSet::new(), read: Arc::clone(&read) };
-        for kiosk in 0..u16::try_from(kiosks)? {
+    /// Opens `count` streams of `event`, each from its own address, and waits for the first state of each.
+    pub(crate) async fn watch(address: SocketAddr, event: &str, count: usize) -> Result<Self, Failure> {
+        let states_read = Arc::new(AtomicU64::new(0));
+        let mut kiosks = Self { streams: JoinSet::new(), states_read: Arc::clone(&states_read) };
+        for kiosk in 0..u16::try_from(count)? {
             let mut stream = Self::open(address, event, kiosk).await?;
-            let read = Arc::clone(&read);
+            let states_read = Arc::clone(&states_read);
             let event = event.to_owned();
-            opened.streams.spawn(async move {
+            kiosks.streams.spawn(async move {
                 loop {
-                    Self::drain(&mut stream, &read).await;
+                    Self::drain(&mut stream, &states_read).await;
                     // The server ends a stream after a minute. A failure to reopen it shows in the number of streams.
                     match Self::open(address, &event, kiosk).await {
                         Ok(next) => stream = next,
@@ -36,9 +36,10 @@ impl Kiosks {
                 }
             });
         }
-        Ok(opened)
+        Ok(kiosks)
     }
 
+    /// Opens the stream of a kiosk and waits for its first state.
     async fn open(address: SocketAddr, event: &str, kiosk: u16) -> Result<TcpStream, Failure> {
         let [high, low] = kiosk.to_be_bytes();
         let socket = TcpSocket::new_v4()?;
@@ -54,16 +55,18 @@ impl Kiosks {
         Ok(stream)
     }
 
-    async fn drain(stream: &mut TcpStream, read: &AtomicU64) {
+    /// Reads and counts states until the stream ends.
+    async fn drain(stream: &mut TcpStream, states_read: &AtomicU64) {
         let mut bytes = [0; 4_096];
         while let Ok(length @ 1..) = stream.read(&mut bytes).await {
-            read.fetch_add(u64::from(bytes[..length].windows(6).any(|bytes| bytes == b"data: ")), Ordering::Relaxed);
+            states_read
+                .fetch_add(u64::from(bytes[..length].windows(6).any(|bytes| bytes == b"data: ")), Ordering::Relaxed);
         }
     }
 
     /// Returns the number of states read since the streams were opened.
-    pub(crate) fn states(&self) -> u64 {
-        self.read.load(Ordering::Relaxed)
+    pub(crate) fn states_read(&self) -> u64 {
+        self.states_read.load(Ordering::Relaxed)
     }
 
     /// Returns the number of open streams.

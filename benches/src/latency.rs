@@ -1,14 +1,14 @@
 //! Latency of an init with few and with many live transactions.
 //!
 //! Open loop: due times do not depend on the answers, and latency counts from the due time. The two nodes take turns.
-//! The one with few is new each time, because every measured init adds a live transaction.
+//! The node with few transactions is new in each turn, because every measured init adds a live transaction.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::connection::answer;
+use crate::connection::parse_answer;
 use crate::node::Service;
 use crate::report::{Report, Target, median};
 use crate::scale::Scale;
@@ -16,45 +16,46 @@ use crate::summary::Line;
 use crate::{Failure, load, requests};
 
 const RATIO_MAX: f64 = 1.3;
+/// Number of live transactions of the node with few.
 const FEW: usize = 1_000;
-/// Share of the capacity that is used.
-const LOAD: f64 = 0.4;
-/// Share of late requests above which the result is not usable.
+/// The request rate, as a share of the capacity.
+const LOAD_SHARE: f64 = 0.4;
+/// The largest share of late requests in a usable result.
 const LATE_MAX: f64 = 0.05;
-/// Connections that take turns: many more than ever wait at once.
+/// Number of connections, which take turns: many more than ever wait at once.
 const CONNECTIONS: usize = 64;
 
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
-    let few = || -> Result<Service, Failure> {
+    let node_with_few = || -> Result<Service, Failure> {
         let mut service = Service::start(None)?;
         service.open(FEW)?;
         Ok(service)
     };
-    let service = few()?;
+    let service = node_with_few()?;
     let capacity = load::cycle(&service.server, &Arc::new(vec![requests::init(&service.server)?]), scale)?.rate;
     drop(service);
-    let rate = capacity * LOAD;
+    let rate = capacity * LOAD_SHARE;
     let mut many = Service::start(None)?;
     many.open(scale.live)?;
-    let idle = idle_share(&many, scale)?;
+    let idle = idle_percent(&many, scale)?;
 
     let (mut with_few, mut with_many) = (Vec::new(), Vec::new());
     for _ in 0..scale.rounds {
-        with_few.push(turn(&few()?, rate, scale)?);
+        with_few.push(turn(&node_with_few()?, rate, scale)?);
         with_many.push(turn(&many, rate, scale)?);
     }
     let mut report = Report::new("latency");
-    for (at, name, target) in [(0.5, "p50", None), (0.99, "p99", Some(Target::AtMost(RATIO_MAX)))] {
-        let times = |turns: &[Turn]| turns.iter().map(|turn| turn.quantile(at)).collect::<Vec<_>>();
+    for (quantile, name, target) in [(0.5, "p50", None), (0.99, "p99", Some(Target::AtMost(RATIO_MAX)))] {
+        let times = |turns: &[Turn]| turns.iter().map(|turn| turn.quantile(quantile)).collect::<Vec<_>>();
         let (few, many) = (times(&with_few), times(&with_many));
         report.figure(&format!("{name} of init with {FEW} live, ms"), &few);
         report.figure(&format!("{name} of init with {} live, ms", scale.live), &many);
         let ratios: Vec<f64> = many.iter().zip(&few).map(|(many, few)| many / few).collect();
         match target {
             Some(target) => {
-                report.judged(&format!("**{name} with many ÷ with few**"), &ratios, target);
+                report.figure_with_target(&format!("**{name} with many ÷ with few**"), &ratios, target);
                 let work = format!("{name} of init with {} live, ms", scale.live);
-                report.lines.push(Line::of(
+                report.lines.push(Line::new(
                     (&work, &many),
                     (&format!("the same with {FEW} live, ms"), &few),
                     Some(target),
@@ -69,7 +70,7 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
         "Open loop at {rate:.0} inits/s, {:.0} % of the {capacity:.0}/s that one node answered in a closed loop, \
          RS256; latency counts from when a request was due; {:.2} % of the requests were sent late because their \
          connection was still waiting.",
-        LOAD * 100.0,
+        LOAD_SHARE * 100.0,
         median(&late) * 100.0
     ));
     if median(&late) > LATE_MAX {
@@ -78,34 +79,39 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     Ok(report)
 }
 
-fn idle_share(service: &Service, scale: Scale) -> Result<f64, Failure> {
-    let before = service.server.processor_time()?;
+fn idle_percent(service: &Service, scale: Scale) -> Result<f64, Failure> {
+    let time_before = service.server.processor_time()?;
     load::pause(scale.span);
-    let used = service.server.processor_time()?.saturating_sub(before);
-    Ok(used.as_secs_f64() / scale.span.as_secs_f64() * 100.0)
+    let time = service.server.processor_time()?.saturating_sub(time_before);
+    Ok(time.as_secs_f64() / scale.span.as_secs_f64() * 100.0)
 }
 
-/// Latencies in milliseconds, sorted, and the share of late requests.
+/// Sorted latencies in milliseconds, and the share of late requests.
 struct Turn {
     millis: Vec<f64>,
     late: f64,
 }
 
 impl Turn {
-    fn quantile(&self, at: f64) -> f64 {
-        let index = (self.millis.len() as f64 * at) as usize;
+    fn quantile(&self, share: f64) -> f64 {
+        let index = (self.millis.len() as f64 * share) as usize;
         self.millis.get(index.min(self.millis.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
     }
 }
 
 fn turn(service: &Service, rate: f64, scale: Scale) -> Result<Turn, Failure> {
     let request = requests::init(&service.server)?;
-    let every = Duration::from_secs_f64(CONNECTIONS as f64 / rate);
-    let began = Instant::now() + Duration::from_millis(20);
-    let (from, end) = (began + scale.warm, began + scale.warm + scale.span * 2);
+    let interval = Duration::from_secs_f64(CONNECTIONS as f64 / rate);
+    let start = Instant::now() + Duration::from_millis(20);
+    let (measured_from, end) = (start + scale.warm, start + scale.warm + scale.span * 2);
     let drive = |number: usize| {
-        let first = began + every.mul_f64(number as f64 / CONNECTIONS as f64);
-        Pace { due: first, every, state: number as u64 + 1 }.drive(service.server.address, &request, from, end)
+        let first = start + interval.mul_f64(number as f64 / CONNECTIONS as f64);
+        Pace { due: first, interval, random: number as u64 + 1 }.drive(
+            service.server.address,
+            &request,
+            measured_from,
+            end,
+        )
     };
     let parts = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..CONNECTIONS).map(|number| scope.spawn(move || drive(number))).collect();
@@ -121,27 +127,28 @@ fn turn(service: &Service, rate: f64, scale: Scale) -> Result<Turn, Failure> {
     Ok(Turn { millis, late })
 }
 
-/// The due times of one connection's requests: about `every` apart, at random.
+/// Due times of one connection's requests: about `interval` apart, at random.
 struct Pace {
     due: Instant,
-    every: Duration,
-    state: u64,
+    interval: Duration,
+    /// State of the generator.
+    random: u64,
 }
 
 impl Pace {
-    fn next(&mut self) {
+    fn advance(&mut self) {
         // Knuth's linear congruential generator, good enough to spread the requests.
-        self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let share = (self.state >> 40) as f64 / f64::from(1_u32 << 24);
-        self.due += self.every.mul_f64(0.5 + share);
+        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let share = (self.random >> 40) as f64 / f64::from(1_u32 << 24);
+        self.due += self.interval.mul_f64(0.5 + share);
     }
 
-    /// Returns the latencies of the requests due after `from`, and the number sent late.
+    /// Returns the latencies of the requests due after `measured_from`, and the number of those sent late.
     fn drive(
         mut self,
         address: SocketAddr,
         request: &[u8],
-        from: Instant,
+        measured_from: Instant,
         end: Instant,
     ) -> Result<(Vec<f64>, usize), Failure> {
         let mut stream = TcpStream::connect(address)?;
@@ -151,7 +158,7 @@ impl Pace {
             let now = Instant::now();
             if self.due > now {
                 load::pause(self.due - now);
-            } else if self.due >= from {
+            } else if self.due >= measured_from {
                 late += 1;
             }
             stream.write_all(request)?;
@@ -159,7 +166,7 @@ impl Pace {
             let status = loop {
                 let read = stream.read(&mut buffer[length..])?;
                 length += read;
-                match answer(&buffer[..length])? {
+                match parse_answer(&buffer[..length])? {
                     Some(answer) => break answer.status,
                     None if read == 0 => return Err("the server closed a connection".into()),
                     None => {}
@@ -168,10 +175,10 @@ impl Pace {
             if status != 200 {
                 return Err(format!("an init was answered with {status}").into());
             }
-            if self.due >= from {
+            if self.due >= measured_from {
                 millis.push(self.due.elapsed().as_secs_f64() * 1e3);
             }
-            self.next();
+            self.advance();
         }
         Ok((millis, late))
     }

@@ -1,4 +1,4 @@
-//! This machine's own limits, for comparison with the other tables.
+//! Limits of this machine, for comparison with the other tables.
 
 pub(crate) mod disk;
 mod script;
@@ -8,16 +8,16 @@ use std::sync::Arc;
 use sakshi_authority::intent::IntentKey;
 
 use crate::crypto::{Checks, Signer, rate_of_all_cores};
-use crate::load::Measured;
+use crate::load::Measurement;
 use crate::process::Server;
 use crate::report::Report;
 use crate::scale::Scale;
 use crate::webhooks::Post;
 use crate::{Failure, load, requests};
 
-/// Bytes of the bare handler's answers, about as many as a poll's.
-const ANSWER: usize = 120;
-/// Credentials as long as those of the service's clients.
+/// Bytes of the bare handler's answers, about as many as in a poll's.
+const ANSWER_BYTES: usize = 120;
+/// Credentials as long as a client's.
 const KEY: &str = "a-key-of-the-length-that-clients-are-given-0123456789";
 const APP: &str = "an-app-of-the-usual-length-0123456789";
 
@@ -26,14 +26,14 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     signatures(&mut report, scale)?;
     handlers(&mut report, scale)?;
     for fsync in ["everysec", "always"] {
-        let [many, one] = script::rates(fsync, scale)?;
-        report.figure(&format!("scripts on Redis, AOF {fsync}, a connection per core, per s"), &many);
-        report.figure(&format!("the same one after another, AOF {fsync}, per s"), &one);
+        let [concurrent, sequential] = script::rates(fsync, scale)?;
+        report.figure(&format!("scripts on Redis, AOF {fsync}, a connection per core, per s"), &concurrent);
+        report.figure(&format!("the same one after another, AOF {fsync}, per s"), &sequential);
     }
     let mut post = Post::start()?;
-    for (how, name) in [("new", "hyper POST, new connection"), ("kept", "hyper POST, kept connections")] {
+    for (mode, name) in [("new", "hyper POST, new connection"), ("kept", "hyper POST, kept connections")] {
         let turns =
-            (0..scale.rounds).map(|_| post.send(how, scale.deliveries)).collect::<Result<Vec<Measured>, _>>()?;
+            (0..scale.rounds).map(|_| post.send(mode, scale.deliveries)).collect::<Result<Vec<Measurement>, _>>()?;
         report.rates(name, &turns);
     }
     let [alone, grouped] = disk::rates(scale)?;
@@ -56,7 +56,7 @@ fn signatures(report: &mut Report, scale: Scale) -> Result<(), Failure> {
     let signer = Signer::read(&path)?;
     let rates = turns(scale, || rate_of_all_cores(scale.span, || signer.sign().map(drop)))?;
     report.figure("RS256 signatures, per s", &rates);
-    let checks = Checks::any()?;
+    let checks = Checks::generate()?;
     // One run verifies two signatures.
     let rates = turns(scale, || Ok(rate_of_all_cores(scale.span, || checks.verify())? * 2.0))?;
     report.figure("ES256 verifications, per s", &rates);
@@ -64,20 +64,21 @@ fn signatures(report: &mut Report, scale: Scale) -> Result<(), Failure> {
 }
 
 fn handlers(report: &mut Report, scale: Scale) -> Result<(), Failure> {
-    let answer = ANSWER.to_string();
-    let bare = Server::start(&["answer", &answer])?;
-    let authenticating = Server::start(&["authenticate", KEY, APP, &answer])?;
-    let requests = Arc::new(vec![requests::poll_as(KEY, APP)]);
-    let (mut without, mut with) = (Vec::new(), Vec::new());
+    let answer_bytes = ANSWER_BYTES.to_string();
+    let bare = Server::start(&["answer", &answer_bytes])?;
+    let with_authentication = Server::start(&["authenticate", KEY, APP, &answer_bytes])?;
+    let requests = Arc::new(vec![requests::poll_with_key(KEY, APP)]);
+    let (mut plain, mut authenticated) = (Vec::new(), Vec::new());
     for _ in 0..scale.rounds {
-        without.push(load::cycle(&bare, &requests, scale)?);
-        with.push(load::cycle(&authenticating, &requests, scale)?);
+        plain.push(load::cycle(&bare, &requests, scale)?);
+        authenticated.push(load::cycle(&with_authentication, &requests, scale)?);
     }
-    report.rates("bare actix-web handler", &without);
-    report.rates("bare handler with authentication", &with);
+    report.rates("bare actix-web handler", &plain);
+    report.rates("bare handler with authentication", &authenticated);
     Ok(())
 }
 
+/// Repeats a measurement for each round.
 fn turns(scale: Scale, turn: impl Fn() -> Result<f64, Failure>) -> Result<Vec<f64>, Failure> {
     (0..scale.rounds).map(|_| turn()).collect()
 }

@@ -21,28 +21,29 @@ pub(crate) type Requests = Arc<Vec<Vec<u8>>>;
 
 /// Result of a turn.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Measured {
+pub(crate) struct Measurement {
     /// Answers per second.
     pub(crate) rate: f64,
     /// Processor time of the server for one answer, in microseconds.
     pub(crate) server_micros: f64,
-    /// Bytes of a request and of an answer, if each was sent once.
+    /// Mean bytes of a request and of an answer; zero if the requests were repeated.
     pub(crate) bytes: [f64; 2],
 }
 
-impl Measured {
-    pub(crate) fn of(answers: u64, took: Duration, server: Duration) -> Self {
+impl Measurement {
+    /// Computes the figures from the number of answers, their duration and the server's processor time.
+    pub(crate) fn new(answers: u64, duration: Duration, server_time: Duration) -> Self {
         let answers = answers.max(1) as f64;
         Self {
-            rate: answers / took.as_secs_f64(),
-            server_micros: server.as_secs_f64() * 1e6 / answers,
+            rate: answers / duration.as_secs_f64(),
+            server_micros: server_time.as_secs_f64() * 1e6 / answers,
             bytes: [0.0; 2],
         }
     }
 }
 
-/// Sleeps.
-#[expect(clippy::disallowed_methods, reason = "a measurement lasts as long as it is told to")]
+/// Sleeps for a duration.
+#[expect(clippy::disallowed_methods, reason = "a measurement lasts for a fixed time")]
 pub(crate) fn pause(span: Duration) {
     std::thread::sleep(span);
 }
@@ -52,16 +53,18 @@ pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// What all connections of a turn share.
 struct Shared {
     /// Addresses over which the connections are spread.
     addresses: Vec<(SocketAddr, Option<TlsConnector>)>,
     requests: Requests,
     /// Repeats the requests until `stop`, instead of sending each once.
     repeat: bool,
-    /// Keeps the bodies of answers, and redirects with their headers.
-    keep: bool,
-    /// The earliest time of the first request, and the pause between two.
+    /// True if the bodies of answers are returned, and redirects with their headers.
+    keep_bodies: bool,
+    /// The earliest time of the first request, and the pause between two requests.
     pace: (Instant, Duration),
+    /// Number of the next request.
     next: AtomicUsize,
     answered: AtomicU64,
     /// Bytes of the answers.
@@ -70,40 +73,43 @@ struct Shared {
 }
 
 impl Shared {
-    async fn next(&self) -> Option<&[u8]> {
+    /// Waits until the next request is due and returns it, unless the turn has ended.
+    async fn next_request(&self) -> Option<&[u8]> {
         if self.stop.load(Ordering::Relaxed) {
             return None;
         }
-        let turn = self.next.fetch_add(1, Ordering::Relaxed);
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
         let (first, pause) = self.pace;
         if !pause.is_zero() {
-            tokio::time::sleep_until((first + pause.mul_f64(turn as f64)).into()).await;
+            tokio::time::sleep_until((first + pause.mul_f64(number as f64)).into()).await;
         }
-        let index = if self.repeat { turn % self.requests.len() } else { turn };
+        let index = if self.repeat { number % self.requests.len() } else { number };
         self.requests.get(index).map(Vec::as_slice)
     }
 
+    /// Sends requests over connection `number` until none is left; returns the bodies if they are wanted.
     async fn drive(&self, number: usize) -> Result<Vec<Vec<u8>>, Failure> {
         let (address, tls) = &self.addresses[number % self.addresses.len()];
         let mut connection = Connection::open(*address, tls.as_ref()).await?;
         let mut bodies = Vec::new();
-        while let Some(request) = self.next().await {
+        while let Some(request) = self.next_request().await {
             let (status, body) = connection.exchange(request).await?;
             if !matches!(status, 200 | 303) {
                 return Err(format!("{status}: {}", String::from_utf8_lossy(body)).into());
             }
-            let (body, answer) = (body.len(), connection.received());
+            let (body_len, answer) = (body.len(), connection.received());
             self.answered.fetch_add(1, Ordering::Relaxed);
             self.received.fetch_add(answer.len() as u64, Ordering::Relaxed);
-            if self.keep {
-                let from = if status == 200 { answer.len() - body } else { 0 };
-                bodies.push(answer[from..].to_vec());
+            if self.keep_bodies {
+                let start = if status == 200 { answer.len() - body_len } else { 0 };
+                bodies.push(answer[start..].to_vec());
             }
         }
         Ok(bodies)
     }
 }
 
+/// A running turn.
 struct Running {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<Result<Vec<Vec<u8>>, Failure>>>,
@@ -115,7 +121,7 @@ impl Running {
         let threads = cores();
         let start = |_| {
             let shared = Arc::clone(&shared);
-            std::thread::spawn(move || thread(&shared, connections.div_ceil(threads)))
+            std::thread::spawn(move || run_thread(&shared, connections.div_ceil(threads)))
         };
         Self { threads: (0..threads).map(start).collect(), shared }
     }
@@ -129,7 +135,8 @@ impl Running {
     }
 }
 
-fn thread(shared: &Arc<Shared>, connections: usize) -> Result<Vec<Vec<u8>>, Failure> {
+/// Drives some connections on the runtime of one thread.
+fn run_thread(shared: &Arc<Shared>, connections: usize) -> Result<Vec<Vec<u8>>, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let drive = |number| {
@@ -139,11 +146,11 @@ fn thread(shared: &Arc<Shared>, connections: usize) -> Result<Vec<Vec<u8>>, Fail
         let tasks: Vec<_> = (0..connections).map(drive).collect();
         let mut bodies = Vec::new();
         for task in tasks {
-            let done = task.await?;
-            if done.is_err() {
+            let result = task.await?;
+            if result.is_err() {
                 shared.stop.store(true, Ordering::Relaxed);
             }
-            bodies.extend(done?);
+            bodies.extend(result?);
         }
         Ok(bodies)
     })
@@ -154,18 +161,18 @@ fn processor_time(servers: &[&Server]) -> Result<Duration, Failure> {
     servers.iter().map(|server| server.processor_time()).sum()
 }
 
-/// Runs one turn: repeats the requests and measures after a warm-up.
-pub(crate) fn cycle(server: &Server, requests: &Requests, scale: Scale) -> Result<Measured, Failure> {
+/// Runs a turn: repeats the requests and measures after a warm-up.
+pub(crate) fn cycle(server: &Server, requests: &Requests, scale: Scale) -> Result<Measurement, Failure> {
     cycle_over(&[server], requests, scale)
 }
 
-/// As [`cycle`] over several servers, with as many connections to each.
-pub(crate) fn cycle_over(servers: &[&Server], requests: &Requests, scale: Scale) -> Result<Measured, Failure> {
+/// Runs a turn like [`cycle`], over several servers with as many connections to each.
+pub(crate) fn cycle_over(servers: &[&Server], requests: &Requests, scale: Scale) -> Result<Measurement, Failure> {
     let shared = Shared {
         addresses: servers.iter().map(|server| (server.address, server.tls.clone())).collect(),
         requests: Arc::clone(requests),
         repeat: true,
-        keep: false,
+        keep_bodies: false,
         pace: (Instant::now(), Duration::ZERO),
         next: AtomicUsize::new(0),
         answered: AtomicU64::new(0),
@@ -175,60 +182,61 @@ pub(crate) fn cycle_over(servers: &[&Server], requests: &Requests, scale: Scale)
     let running = Running::start(shared, scale.connections);
     let shared = Arc::clone(&running.shared);
     pause(scale.warm);
-    let (began, before, used) = (Instant::now(), shared.answered.load(Ordering::Relaxed), processor_time(servers)?);
+    let started = Instant::now();
+    let (answered_before, time_before) = (shared.answered.load(Ordering::Relaxed), processor_time(servers)?);
     pause(scale.span);
-    let measured = Measured::of(
-        shared.answered.load(Ordering::Relaxed) - before,
-        began.elapsed(),
-        processor_time(servers)?.saturating_sub(used),
+    let measurement = Measurement::new(
+        shared.answered.load(Ordering::Relaxed) - answered_before,
+        started.elapsed(),
+        processor_time(servers)?.saturating_sub(time_before),
     );
     shared.stop.store(true, Ordering::Relaxed);
     running.finish()?;
-    Ok(measured)
+    Ok(measurement)
 }
 
-/// Sends each request once and measures; with `keep` it returns the bodies of the answers.
+/// Sends each request once and measures; with `keep_bodies` it returns the bodies of the answers.
 pub(crate) fn each_once(
     server: &Server,
     requests: Requests,
     scale: Scale,
-    keep: bool,
-) -> Result<(Measured, Vec<Vec<u8>>), Failure> {
-    each_once_over(&[server], requests, scale, keep, Duration::ZERO)
+    keep_bodies: bool,
+) -> Result<(Measurement, Vec<Vec<u8>>), Failure> {
+    each_once_over(&[server], requests, scale, keep_bodies, Duration::ZERO)
 }
 
-/// As [`each_once`] over several servers, with a pause between two requests.
+/// Sends each request once like [`each_once`], over several servers with a pause between two requests.
 pub(crate) fn each_once_over(
     servers: &[&Server],
     requests: Requests,
     scale: Scale,
-    keep: bool,
+    keep_bodies: bool,
     pause: Duration,
-) -> Result<(Measured, Vec<Vec<u8>>), Failure> {
+) -> Result<(Measurement, Vec<Vec<u8>>), Failure> {
     let count = requests.len() as u64;
     let sent: usize = requests.iter().map(Vec::len).sum();
     let shared = Shared {
         addresses: servers.iter().map(|server| (server.address, server.tls.clone())).collect(),
         requests,
         repeat: false,
-        keep,
+        keep_bodies,
         pace: (Instant::now(), pause),
         next: AtomicUsize::new(0),
         answered: AtomicU64::new(0),
         received: AtomicU64::new(0),
         stop: AtomicBool::new(false),
     };
-    let (began, used) = (Instant::now(), processor_time(servers)?);
+    let (started, time_before) = (Instant::now(), processor_time(servers)?);
     let running = Running::start(shared, scale.connections);
     let shared = Arc::clone(&running.shared);
     let bodies = running.finish()?;
-    let measured = Measured::of(count, began.elapsed(), processor_time(servers)?.saturating_sub(used));
+    let measurement = Measurement::new(count, started.elapsed(), processor_time(servers)?.saturating_sub(time_before));
     let bytes = [sent as u64, shared.received.load(Ordering::Relaxed)].map(|bytes| bytes as f64 / count.max(1) as f64);
-    Ok((Measured { bytes, ..measured }, bodies))
+    Ok((Measurement { bytes, ..measurement }, bodies))
 }
 
 /// Sends one request and returns the body of its answer.
-pub(crate) fn ask(server: &Server, request: &[u8]) -> Result<Vec<u8>, Failure> {
-    let one = Scale { connections: 1, ..Scale::QUICK };
-    each_once(server, Arc::new(vec![request.to_vec()]), one, true)?.1.pop().ok_or_else(|| "no answer".into())
+pub(crate) fn send_one(server: &Server, request: &[u8]) -> Result<Vec<u8>, Failure> {
+    let scale = Scale { connections: 1, ..Scale::QUICK };
+    each_once(server, Arc::new(vec![request.to_vec()]), scale, true)?.1.pop().ok_or_else(|| "no answer".into())
 }

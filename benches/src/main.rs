@@ -62,11 +62,11 @@ type Bench = fn(Scale) -> Result<Report, Failure>;
 #[derive(Parser)]
 struct Cli {
     #[command(subcommand)]
-    what: What,
-    /// Small and short: shows that everything works, not how fast it is.
+    command: Command,
+    /// Runs small and short turns, which show that everything works, not how fast it is.
     #[arg(long, global = true)]
     quick: bool,
-    /// Keep-alive connections of the load generator, instead of the usual 64.
+    /// Number of keep-alive connections of the load generator, instead of 64.
     #[arg(long, global = true)]
     connections: Option<usize>,
     /// Writes the tables into target/benches.md as well.
@@ -75,7 +75,7 @@ struct Cli {
 }
 
 #[derive(Subcommand)]
-enum What {
+enum Command {
     /// Inits beside a bare handler that makes one signature.
     Init,
     /// Cost of a bank's settings for an init: a key on a token in software beside one in a file, and TLS beside plain
@@ -108,7 +108,7 @@ enum What {
     Move,
     /// Webhooks from the outbox beside a bare client that posts the same bytes.
     Webhooks,
-    /// Webhooks over TLS to nginx, haproxy, Node and hyper: rates, and that each arrives once while connections close.
+    /// Webhooks over TLS to nginx, haproxy, Node and hyper: rates, and one arrival of each while connections close.
     Https,
     /// Rates of webhooks and of completions, which must keep pace, on both stores.
     Pace,
@@ -118,7 +118,7 @@ enum What {
     Limits,
     /// Clients at twice the capacity, then at half of it; and the memory of idle connections.
     Overload,
-    /// All of them but growth and the move, and a summary.
+    /// Runs most benches and writes a summary: all but bank, growth and move.
     All,
     /// Runs a role in a child process.
     #[command(subcommand, hide = true)]
@@ -130,30 +130,30 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let mut scale = if cli.quick { Scale::QUICK } else { Scale::FULL };
     scale.connections = cli.connections.unwrap_or(scale.connections).max(1);
-    let done = match &cli.what {
-        What::Role(role) => role.run(),
-        What::Init => one(&cli, init::run, scale).map(drop),
-        What::Bank => one(&cli, bank::run, scale).map(drop),
-        What::Poll => one(&cli, poll::run, scale).map(drop),
-        What::Completion => one(&cli, completion::run, scale).map(drop),
-        What::Memory => one(&cli, memory::run, scale).map(drop),
-        What::Latency => one(&cli, latency::run, scale).map(drop),
-        What::Guests => one(&cli, guests::run, scale).map(drop),
-        What::Verification => one(&cli, verification::run, scale).map(drop),
-        What::Peers => one(&cli, peers::run, scale).map(drop),
-        What::Nodes => one(&cli, nodes::run, scale).map(drop),
-        What::Scaling => one(&cli, scaling::run, scale).map(drop),
-        What::Move => one(&cli, moving::run, scale).map(drop),
-        What::Webhooks => one(&cli, webhooks::run, scale).map(drop),
-        What::Https => one(&cli, https::run, scale).map(drop),
-        What::Pace => one(&cli, webhooks::pace::run, scale).map(drop),
-        What::Drain => one(&cli, webhooks::pace::drain, scale).map(drop),
-        What::Limits => one(&cli, limits::run, scale).map(drop),
-        What::Overload => one(&cli, overload::run, scale).map(drop),
-        What::Growth { series } => growth::show(*series, cli.quick, cli.write),
-        What::All => all(&cli, Scale { store_alone: false, ..scale }),
+    let result = match &cli.command {
+        Command::Role(role) => role.run(),
+        Command::Init => run_and_show(&cli, init::run, scale).map(drop),
+        Command::Bank => run_and_show(&cli, bank::run, scale).map(drop),
+        Command::Poll => run_and_show(&cli, poll::run, scale).map(drop),
+        Command::Completion => run_and_show(&cli, completion::run, scale).map(drop),
+        Command::Memory => run_and_show(&cli, memory::run, scale).map(drop),
+        Command::Latency => run_and_show(&cli, latency::run, scale).map(drop),
+        Command::Guests => run_and_show(&cli, guests::run, scale).map(drop),
+        Command::Verification => run_and_show(&cli, verification::run, scale).map(drop),
+        Command::Peers => run_and_show(&cli, peers::run, scale).map(drop),
+        Command::Nodes => run_and_show(&cli, nodes::run, scale).map(drop),
+        Command::Scaling => run_and_show(&cli, scaling::run, scale).map(drop),
+        Command::Move => run_and_show(&cli, moving::run, scale).map(drop),
+        Command::Webhooks => run_and_show(&cli, webhooks::run, scale).map(drop),
+        Command::Https => run_and_show(&cli, https::run, scale).map(drop),
+        Command::Pace => run_and_show(&cli, webhooks::pace::run, scale).map(drop),
+        Command::Drain => run_and_show(&cli, webhooks::pace::drain, scale).map(drop),
+        Command::Limits => run_and_show(&cli, limits::run, scale).map(drop),
+        Command::Overload => run_and_show(&cli, overload::run, scale).map(drop),
+        Command::Growth { series } => growth::show(*series, cli.quick, cli.write),
+        Command::All => run_all(&cli, Scale { store_alone: false, ..scale }),
     };
-    match done {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // Nothing can be done when stderr is closed.
@@ -163,7 +163,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// All benches, in order.
+/// The benches of `all`, in order.
 const ALL: [Bench; 16] = [
     limits::run,
     init::run,
@@ -183,24 +183,25 @@ const ALL: [Bench; 16] = [
     overload::run,
 ];
 
-fn one(cli: &Cli, bench: Bench, scale: Scale) -> Result<Vec<Line>, Failure> {
-    let before = Usage::now()?;
+fn run_and_show(cli: &Cli, bench: Bench, scale: Scale) -> Result<Vec<Line>, Failure> {
+    let usage_before = Usage::now()?;
     let mut report = bench(scale)?;
-    report.note(results::measured_beside(Usage::now()?.plus_own(report.indirect).others_share_since(before))?);
+    report
+        .note(results::describe_run_beside(Usage::now()?.plus_own(report.indirect).others_share_since(usage_before))?);
     show(&report, cli.write)?;
     report.costs.filter(|_| cli.write).map_or(Ok(()), |costs| costs::write(&costs))?;
     Ok(report.lines)
 }
 
-fn all(cli: &Cli, scale: Scale) -> Result<(), Failure> {
+fn run_all(cli: &Cli, scale: Scale) -> Result<(), Failure> {
     let mut lines = Vec::new();
     for bench in ALL {
-        lines.append(&mut one(cli, bench, scale)?);
+        lines.append(&mut run_and_show(cli, bench, scale)?);
     }
-    show(&Summary { lines: &lines, measured: &results::measured()? }, cli.write)
+    show(&Summary { lines: &lines, run: &results::describe_run()? }, cli.write)
 }
 
-/// Prints a section, and writes it into the results if asked to.
+/// Prints a section, and with `write` writes it into the results.
 fn show(section: &impl std::fmt::Display, write: bool) -> Result<(), Failure> {
     let text = section.to_string();
     let mut out = io::stdout();

@@ -1,7 +1,7 @@
 //! Memory of a live transaction: fresh, and after many were replaced in random order.
 //!
-//! One child process opens them through the actors. Another uses the store alone, to show the share of the store and
-//! its page cache. No HTTP, no signatures.
+//! One child process opens transactions through the actors. Another uses the store alone, to show the share of the
+//! store and its page cache. There is no HTTP and no signature.
 
 mod workload;
 
@@ -24,24 +24,28 @@ const ERLANG: (&str, f64) = ("an Erlang process, 2.6 KiB (known)", 2_662.0);
 
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let mut report = Report::new("memory");
-    let with_actors = stages(scale, false)?;
-    let store_alone = if scale.store_alone { Some(stages(scale, true)?) } else { None };
+    let with_actors = measure_stages(scale, false)?;
+    let store_alone = if scale.store_alone { Some(measure_stages(scale, true)?) } else { None };
     let live = scale.live as f64;
     for (stage, name) in ["fresh".to_owned(), format!("after {} were replaced", scale.churned)].iter().enumerate() {
         let bytes = |stages: &[Value], field: &str| {
-            let at = |stage: usize| stages[stage][field].as_f64().unwrap_or(f64::NAN);
-            (at(stage + 1) - at(0)) / live
+            let value = |stage: usize| stages[stage][field].as_f64().unwrap_or(f64::NAN);
+            (value(stage + 1) - value(0)) / live
         };
-        let all = bytes(&with_actors, "resident");
-        report.judged(&format!("**resident bytes per live transaction, {name}**"), &[all], Target::AtMost(BYTES_MAX));
+        let total = bytes(&with_actors, "resident");
+        report.figure_with_target(
+            &format!("**resident bytes per live transaction, {name}**"),
+            &[total],
+            Target::AtMost(BYTES_MAX),
+        );
         let work = format!("bytes per live transaction, {name}");
-        report.lines.push(Line::known(&work, all, ERLANG, Target::AtMost(BYTES_MAX)));
+        report.lines.push(Line::with_known_limit(&work, total, ERLANG, Target::AtMost(BYTES_MAX)));
         let rate = |stages: &[Value]| stages[stage + 1]["rate"].as_f64().unwrap_or(f64::NAN);
         report.figure(&format!("opened or replaced per s, {name}"), &[rate(&with_actors)]);
         if let Some(alone) = &store_alone {
             let store = bytes(alone, "resident");
             report.figure(&format!("the store alone with the same traffic, {name}"), &[store]);
-            report.figure(&format!("difference: actors, registry, timers, {name}"), &[all - store]);
+            report.figure(&format!("difference: actors, registry, timers, {name}"), &[total - store]);
             report.figure(&format!("opened or replaced per s through the store alone, {name}"), &[rate(alone)]);
         }
     }
@@ -53,7 +57,8 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     Ok(report)
 }
 
-fn stages(scale: Scale, store_only: bool) -> Result<Vec<Value>, Failure> {
+/// Returns the memory of an empty child process, with fresh transactions, and after replacements.
+fn measure_stages(scale: Scale, store_only: bool) -> Result<Vec<Value>, Failure> {
     let directory = tempfile::Builder::new().prefix("sakshi-bench-").tempdir()?;
     let path = directory.path().join("store").display().to_string();
     let mut role = vec!["memory", &*path];
@@ -67,31 +72,31 @@ fn stages(scale: Scale, store_only: bool) -> Result<Vec<Value>, Failure> {
     Ok(vec![before, fresh, churned])
 }
 
-/// Runs the role: the first command has the number of live transactions; each further one is work, answered with the
-/// memory in use.
+/// Runs the role: the first command has the number of live transactions; each further command is work, and its answer
+/// is the memory in use.
 pub(crate) async fn role(directory: &Path, store_only: bool) -> Result<(), Failure> {
     let workload = Workload::new(directory, store_only).await?;
     send_line(&json!({}))?;
-    let mut orders = commands();
-    let live = orders
+    let mut commands = commands();
+    let live = commands
         .recv()
         .await
-        .and_then(|order| order["live"].as_u64())
+        .and_then(|command| command["live"].as_u64())
         .ok_or("the number of live transactions is missing")?;
     let workers = workload.workers(usize::try_from(live)?).await?;
     send_line(&memory(0, 0.0)?)?;
-    while let Some(order) = orders.recv().await {
-        let (work, count) = match (order["open"].as_u64(), order["replace"].as_u64()) {
+    while let Some(command) = commands.recv().await {
+        let (work, count) = match (command["open"].as_u64(), command["replace"].as_u64()) {
             (Some(count), _) => (Work::Open, count),
             (_, count) => (Work::Replace, count.unwrap_or(0)),
         };
-        let began = Instant::now();
-        let share = usize::try_from(count)?.div_ceil(workers.len());
-        let under_way: Vec<_> = workers.iter().map(|worker| worker.start(work, share)).collect();
-        for worker in under_way {
-            worker.await??;
+        let started = Instant::now();
+        let count_each = usize::try_from(count)?.div_ceil(workers.len());
+        let results: Vec<_> = workers.iter().map(|worker| worker.start(work, count_each)).collect();
+        for result in results {
+            result.await??;
         }
-        send_line(&memory(count, began.elapsed().as_secs_f64())?)?;
+        send_line(&memory(count, started.elapsed().as_secs_f64())?)?;
     }
     Ok(())
 }

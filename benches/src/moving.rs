@@ -1,5 +1,5 @@
-//! Moving an embedded store into Redis: most of it while the service could run, then the rest during downtime; and back
-//! into a file. Every read of the sample must be equal on both sides.
+//! Moving an embedded store into Redis: first most of it, while the service could run, then the rest during downtime;
+//! and back into a file. All reads must give the same result on both sides.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -39,72 +39,73 @@ use crate::transactions::Opener;
 const CONCURRENT: usize = 512;
 const DAY: Duration = Duration::from_secs(86_400);
 /// One in this many transactions is pending; the others have ended.
-const WAITING: usize = 10;
+const PENDING_INTERVAL: usize = 10;
 
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
-    actix_rt::System::new().block_on(moved(scale.live))
+    actix_rt::System::new().block_on(measure_move(scale.live))
 }
 
-async fn moved(transactions: usize) -> Result<Report, Failure> {
+async fn measure_move(transactions: usize) -> Result<Report, Failure> {
     let directory = tempfile::tempdir()?;
     let (path, redis) = (directory.path().join("store"), RedisServer::start(&["save \"\"", "appendonly no"]));
-    let owner = Owner::new();
-    let store = owner.embedded(&path)?;
-    owner.fill(&store, transactions, transactions / 100).await?;
+    let tenant = Tenant::new();
+    let store = tenant.open_embedded(&path)?;
+    tenant.fill(&store, transactions, transactions / 100).await?;
     store.close();
     drop(store);
     let bytes = std::fs::metadata(path.join("sakshi.db"))?.len();
 
-    let begun = Instant::now();
-    let first = move_to_redis(&path, owner.redis(&redis)?, false, |_, _| {}).await?;
-    let copied = begun.elapsed().as_secs_f64();
-    let store = owner.embedded(&path)?;
-    owner.fill(&store, 1_000, 10).await?;
+    let started = Instant::now();
+    let first = move_to_redis(&path, tenant.redis_options(&redis)?, false, |_, _| {}).await?;
+    let first_seconds = started.elapsed().as_secs_f64();
+    let store = tenant.open_embedded(&path)?;
+    tenant.fill(&store, 1_000, 10).await?;
     store.close();
     drop(store);
-    let begun = Instant::now();
-    let second = move_to_redis(&path, owner.redis(&redis)?, true, |_, _| {}).await?;
-    let down = begun.elapsed().as_secs_f64();
+    let started = Instant::now();
+    let second = move_to_redis(&path, tenant.redis_options(&redis)?, true, |_, _| {}).await?;
+    let second_seconds = started.elapsed().as_secs_f64();
     let keys: u64 = second.kinds.values().map(|kind| kind.keys).sum();
     let written: u64 = second.kinds.values().map(|kind| kind.written).sum();
 
-    let source = (*owner.embedded(&path)?).clone();
-    let on_redis = RedisStore::open(owner.redis(&redis)?).await?;
+    let source = (*tenant.open_embedded(&path)?).clone();
+    let on_redis = RedisStore::open(tenant.redis_options(&redis)?).await?;
     let target = (*on_redis).clone();
-    let compared = owner.compare(&source, &target).await?;
+    let reads_in_redis = tenant.compare(&source, &target).await?;
     target.leave().await?;
     drop(target);
-    let back = directory.path().join("back");
-    let begun = Instant::now();
-    move_to_directory(owner.redis(&redis)?, &back, |_, _| {}).await?;
-    let returned = begun.elapsed().as_secs_f64();
+    let back_path = directory.path().join("back");
+    let started = Instant::now();
+    move_to_directory(tenant.redis_options(&redis)?, &back_path, |_, _| {}).await?;
+    let back_seconds = started.elapsed().as_secs_f64();
     let memory = own_memory("VmRSS")?;
-    let back = (*owner.embedded(&back)?).clone();
-    let compared_back = owner.compare(&source, &back).await?;
+    let back = (*tenant.open_embedded(&back_path)?).clone();
+    let reads_in_file = tenant.compare(&source, &back).await?;
     let mut report = Report::new(&format!("A move of {transactions} transactions and {} events", transactions / 100));
-    report.figure("first run, with the comparison of every key, s", &[copied]);
-    report.figure("run with a difference of 1,000 transactions and 10 events, with the comparison, s", &[down]);
-    report.figure("back into a file, with the comparison, s", &[returned]);
+    report.figure("first run, with the comparison of every key, s", &[first_seconds]);
+    report
+        .figure("run with a difference of 1,000 transactions and 10 events, with the comparison, s", &[second_seconds]);
+    report.figure("back into a file, with the comparison, s", &[back_seconds]);
     report.figure("keys of the target", &[keys as f64]);
     report.figure("keys written by the second run", &[written as f64]);
     report.figure("MB of the file", &[bytes as f64 / 1e6]);
     report.figure("resident memory of the mover at the end, MB", &[memory as f64 / 1e6]);
-    report.figure("reads that answer the same in Redis", &[compared as f64]);
-    report.figure("reads that answer the same in the new file", &[compared_back as f64]);
+    report.figure("reads that answer the same in Redis", &[reads_in_redis as f64]);
+    report.figure("reads that answer the same in the new file", &[reads_in_file as f64]);
     let written: u64 = first.kinds.values().map(|kind| kind.written).sum();
     report.note(format!("The first run wrote {written} keys. The server does not write to the disk."));
     Ok(report)
 }
 
-/// The client and app of everything.
-struct Owner {
+/// The client and app of all records, and what opens their stores.
+struct Tenant {
     client: ClientId,
     app: AppId,
     vault: Arc<Vault>,
     ownership: Ownership,
 }
 
-impl Owner {
+impl Tenant {
     fn new() -> Self {
         let vault = Vault::new(&[Zeroizing::new(vec![1; 32])]).map(Arc::new);
         let ownership = Ownership::of(Profile::Sandbox, "https://issuer.test");
@@ -116,7 +117,7 @@ impl Owner {
         }
     }
 
-    fn embedded(&self, directory: &Path) -> Result<EmbeddedStore, Failure> {
+    fn open_embedded(&self, directory: &Path) -> Result<EmbeddedStore, Failure> {
         Ok(EmbeddedStore::open(EmbeddedOptions {
             directory: directory.to_owned(),
             clock: Arc::new(SystemClock),
@@ -128,7 +129,7 @@ impl Owner {
         })?)
     }
 
-    fn redis(&self, server: &RedisServer) -> Result<RedisOptions, Failure> {
+    fn redis_options(&self, server: &RedisServer) -> Result<RedisOptions, Failure> {
         Ok(RedisOptions {
             servers: RedisServers::new(&[&server.url()], RedisTopology::Standalone)?,
             wait_replicas: 0,
@@ -164,24 +165,24 @@ impl Owner {
         let grant = CreditMove { kind: EntryKind::Grant, amount: 1_000_000_000, reference: "bench".into() };
         store.move_credits(self.client.clone(), grant).await?;
         let opener = Opener::new(self.client.clone(), self.app.clone())?;
-        let filled = (0..transactions).map(|turn| {
-            let open = opener.opening_anywhere(CREDITS_PER_VERIFICATION);
+        let opened = (0..transactions).map(|number| {
+            let open = opener.transaction_in_store(CREDITS_PER_VERIFICATION);
             async move {
                 let id = open.pending.id;
                 store.open_transaction(open).await?;
-                if turn % WAITING > 0 {
-                    store.complete_transaction(self.completing(id)?).await?;
+                if number % PENDING_INTERVAL > 0 {
+                    store.complete_transaction(self.completion(id)?).await?;
                 }
                 Ok::<_, Failure>(())
             }
         });
-        stream::iter(filled).buffer_unordered(CONCURRENT).try_collect::<Vec<_>>().await?;
+        stream::iter(opened).buffer_unordered(CONCURRENT).try_collect::<Vec<_>>().await?;
         let created = (0..events).map(|_| store.create_event(self.event()));
         stream::iter(created).buffer_unordered(CONCURRENT).try_collect::<Vec<_>>().await?;
         Ok(())
     }
 
-    fn completing(&self, id: TxnId) -> Result<CompleteTransaction, Failure> {
+    fn completion(&self, id: TxnId) -> Result<CompleteTransaction, Failure> {
         let claims = json!({ "residentName": "Asha Rao", "dob": "1990-01-31", "gender": "F",
             "address": "12 Lake Road, Pune", "pincode": "411001" });
         let claims = VerifiedClaims::new(claims.as_object().cloned().unwrap_or_default());
@@ -240,45 +241,45 @@ impl Owner {
         CreateEvent { event, most: None, idempotency: None }
     }
 
-    /// Compares all reads on both sides and returns their number.
+    /// Compares the reads of both stores and returns their number.
     async fn compare(&self, source: &Store, target: &Store) -> Result<usize, Failure> {
         let mut compared = 0;
         for page in 1.. {
             let page = PageRequest { page, page_size: 100 };
-            let one = source.statement(self.client.clone(), page).await?;
-            if one != target.statement(self.client.clone(), page).await? {
+            let entries = source.statement(self.client.clone(), page).await?;
+            if entries != target.statement(self.client.clone(), page).await? {
                 return Err(format!("page {} of the ledger differs", page.page).into());
             }
-            let ids: Vec<TxnId> = one.items.iter().filter_map(|entry| entry.reference.parse().ok()).collect();
+            let ids: Vec<TxnId> = entries.items.iter().filter_map(|entry| entry.reference.parse().ok()).collect();
             let reads = ids.into_iter().map(|id| async move {
-                let same = source.load_transaction(id).await? == target.load_transaction(id).await?;
-                if same { Ok::<_, Failure>(()) } else { Err(format!("transaction {id} differs").into()) }
+                let is_same = source.load_transaction(id).await? == target.load_transaction(id).await?;
+                if is_same { Ok::<_, Failure>(()) } else { Err(format!("transaction {id} differs").into()) }
             });
             compared += 1 + stream::iter(reads).buffer_unordered(CONCURRENT).try_collect::<Vec<_>>().await?.len();
-            if one.items.len() < 100 {
+            if entries.items.len() < 100 {
                 break;
             }
         }
         let ids = |page: sakshi_store::Page<Event>| {
             page.items.into_iter().map(|event| event.id).collect::<std::collections::BTreeSet<_>>()
         };
-        let mut both = [std::collections::BTreeSet::new(), std::collections::BTreeSet::new()];
+        let mut event_ids = [std::collections::BTreeSet::new(), std::collections::BTreeSet::new()];
         for page in 1.. {
             let page = PageRequest { page, page_size: 100 };
-            let [one, other] =
+            let [source_page, target_page] =
                 [source.list_events(self.app.clone(), page).await?, target.list_events(self.app.clone(), page).await?];
-            let is_last = one.items.len() < 100;
-            both[0].extend(ids(one));
-            both[1].extend(ids(other));
+            let is_last = source_page.items.len() < 100;
+            event_ids[0].extend(ids(source_page));
+            event_ids[1].extend(ids(target_page));
             compared += 1;
             if is_last {
                 break;
             }
         }
-        if both[0] != both[1] {
+        if event_ids[0] != event_ids[1] {
             return Err("the lists of events differ".into());
         }
-        for id in &both[0] {
+        for id in &event_ids[0] {
             if source.load_event(*id).await? != target.load_event(*id).await? {
                 return Err(format!("event {id} differs").into());
             }

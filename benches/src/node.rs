@@ -1,5 +1,5 @@
 //! The service in a child process: a whole node with its log, metrics, listeners and store, as `sakshi serve` runs it.
-//! Without HTTP, it can also open many transactions without signatures, and fill its outbox.
+//! On command it also opens transactions and fills its outbox, without HTTP and signatures.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,42 +25,45 @@ use crate::{Failure, load};
 
 const CREDITS: i64 = 1_000_000_000;
 /// Encryption key of the nodes that share a Redis.
-const KEY: &str = "q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA=";
+const ENCRYPTION_KEY: &str = "q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA=";
 /// Transactions opened at the same time.
-const OPENING: usize = 512;
+const CONCURRENT: usize = 512;
 
-/// Runs the role.
+/// Runs the role of a node.
 pub(crate) async fn serve(
     directory: &Path,
     intent_key: Option<&Path>,
     redis: Option<&str>,
-    settings_given: &[String],
+    extra_settings: &[String],
 ) -> Result<(), Failure> {
-    let set = |key: &str, value: String| (key.to_owned(), value);
+    let setting = |key: &str, value: String| (key.to_owned(), value);
     let mut overrides = vec![
-        set("profile", "sandbox".into()),
-        set("store.path", directory.display().to_string()),
-        set("server.public_addr", "127.0.0.1:0".into()),
-        set("server.internal_addr", "127.0.0.1:0".into()),
-        set("telemetry.log_format", "json".into()),
-        set("limits.max_live_transactions", "4000000".into()),
+        setting("profile", "sandbox".into()),
+        setting("store.path", directory.display().to_string()),
+        setting("server.public_addr", "127.0.0.1:0".into()),
+        setting("server.internal_addr", "127.0.0.1:0".into()),
+        setting("telemetry.log_format", "json".into()),
+        setting("limits.max_live_transactions", "4000000".into()),
     ];
-    overrides.extend(intent_key.map(|path| set("authority.intent_key", path.display().to_string())));
+    overrides.extend(intent_key.map(|path| setting("authority.intent_key", path.display().to_string())));
     if let Some(url) = redis {
         overrides.extend([
-            set("store.kind", "redis".into()),
-            set("store.redis_url", url.into()),
-            set("store.encryption_key", KEY.into()),
+            setting("store.kind", "redis".into()),
+            setting("store.redis_url", url.into()),
+            setting("store.encryption_key", ENCRYPTION_KEY.into()),
         ]);
     }
     overrides.extend(
-        settings_given.iter().filter_map(|given| given.split_once('=')).map(|(key, value)| set(key, value.to_owned())),
+        extra_settings
+            .iter()
+            .filter_map(|setting| setting.split_once('='))
+            .map(|(key, value)| setting(key, value.to_owned())),
     );
     let settings = load(&Sources { overrides, ..Sources::default() })?.settings;
     let _log = telemetry::start(&settings.telemetry)?;
     let node = Node::start(&settings, serve::recorder()?, LogLevel::default()).await?;
     let Some(FirstClient { client, app, key }) = first_client::ensure(&node.store, SystemClock.now()).await? else {
-        // Not the first node of several: the first one has created the client.
+        // Another node has created the client already.
         send_line(&json!({ "address": node.public_addr, "internal": node.internal_addr }))?;
         while commands().recv().await.is_some() {}
         return Ok(());
@@ -72,38 +75,39 @@ pub(crate) async fn serve(
 
     let opener = Arc::new(Opener::new(client, app)?);
     let filler = Filler { node: &node, opener: &opener, window: settings.ovse.window };
-    let mut orders = commands();
+    let mut commands = commands();
     let mut backlog = Backlog::default();
     let shards: Vec<Transactions> = (0..load::cores()).map(|shard| node.tree.handles(shard).transactions).collect();
-    while let Some(order) = orders.recv().await {
-        let count = |name: &str| order[name].as_u64().and_then(|count| usize::try_from(count).ok());
-        if order["fill"].is_string() {
-            send_line(&filler.carry_out(&order).await?)?;
-        } else if let (Some(count), Some(to)) = (count("deliver"), order["to"].as_str()) {
+    while let Some(command) = commands.recv().await {
+        let count = |name: &str| command[name].as_u64().and_then(|count| usize::try_from(count).ok());
+        if command["fill"].is_string() {
+            send_line(&filler.carry_out(&command).await?)?;
+        } else if let (Some(count), Some(to)) = (count("deliver"), command["to"].as_str()) {
             backlog.queue(&shards, &opener, count, to).await?;
             send_line(&json!({ "queued": count }))?;
-        } else if let Some(completed) = order["completed"].as_array() {
-            backlog.completed(completed)?;
-            send_line(&backlog.settled(&node).await?)?;
+        } else if let Some(completed) = command["completed"].as_array() {
+            backlog.add_completed(completed)?;
+            send_line(&backlog.wait_until_settled(&node).await?)?;
         } else if let Some(count) = count("open") {
             open(&shards, &opener, count).await?;
             send_line(&json!({ "live": node.tree.live_transactions() }))?;
         } else {
-            send_line(&backlog.settled(&node).await?)?;
+            send_line(&backlog.wait_until_settled(&node).await?)?;
         }
     }
     Ok(())
 }
 
+/// Opens transactions in many tasks over all shards.
 async fn open(shards: &[Transactions], opener: &Opener, count: usize) -> Result<(), Failure> {
-    let one = |task: usize| async move {
+    let run_task = |task: usize| async move {
         let shard = &shards[task % shards.len()];
-        for _ in 0..count / OPENING + usize::from(task < count % OPENING) {
-            shard.open(opener.opening(shard, CREDITS_PER_VERIFICATION)).await?;
+        for _ in 0..count / CONCURRENT + usize::from(task < count % CONCURRENT) {
+            shard.open(opener.transaction_on(shard, CREDITS_PER_VERIFICATION)).await?;
         }
         Ok::<_, Failure>(())
     };
-    join_all((0..OPENING).map(one)).await.into_iter().collect()
+    join_all((0..CONCURRENT).map(run_task)).await.into_iter().collect()
 }
 
 /// A node in a child process, and its directory.
@@ -113,16 +117,16 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Starts a node on a new embedded store, with this RSA intent key or a generated one.
+    /// Starts a node on a new embedded store, with the given intent key or a generated RSA key.
     pub(crate) fn start(intent_key: Option<&Path>) -> Result<Self, Failure> {
         let directory = tempfile::Builder::new().prefix("sakshi-bench-").tempdir()?;
-        Ok(Self { server: node(directory.path(), intent_key, None, &[])?, directory })
+        Ok(Self { server: start_role(directory.path(), intent_key, None, &[])?, directory })
     }
 
-    /// As [`Service::start`], with further settings.
+    /// Starts a node like [`Service::start`], with further settings.
     pub(crate) fn with_settings(intent_key: Option<&Path>, settings: &[(&str, &str)]) -> Result<Self, Failure> {
         let directory = tempfile::Builder::new().prefix("sakshi-bench-").tempdir()?;
-        Ok(Self { server: node(directory.path(), intent_key, None, settings)?, directory })
+        Ok(Self { server: start_role(directory.path(), intent_key, None, settings)?, directory })
     }
 
     /// Starts a node on an empty Redis.
@@ -130,29 +134,29 @@ impl Service {
         Self::on_redis_with_settings(url, intent_key, &[])
     }
 
-    /// As [`Service::on_redis`], with further settings.
+    /// Starts a node like [`Service::on_redis`], with further settings.
     pub(crate) fn on_redis_with_settings(
         url: &str,
         intent_key: Option<&Path>,
         settings: &[(&str, &str)],
     ) -> Result<Self, Failure> {
         let directory = tempfile::Builder::new().prefix("sakshi-bench-").tempdir()?;
-        Ok(Self { server: node(directory.path(), intent_key, Some(url), settings)?, directory })
+        Ok(Self { server: start_role(directory.path(), intent_key, Some(url), settings)?, directory })
     }
 
     /// Starts another node on the same Redis, with the same keys.
-    pub(crate) fn another(&self, url: &str, intent_key: Option<&Path>) -> Result<Server, Failure> {
-        self.another_with_settings(url, intent_key, &[])
+    pub(crate) fn start_another(&self, url: &str, intent_key: Option<&Path>) -> Result<Server, Failure> {
+        self.start_another_with_settings(url, intent_key, &[])
     }
 
-    /// As [`Service::another`], with further settings.
-    pub(crate) fn another_with_settings(
+    /// Starts another node like [`Service::start_another`], with further settings.
+    pub(crate) fn start_another_with_settings(
         &self,
         url: &str,
         intent_key: Option<&Path>,
         settings: &[(&str, &str)],
     ) -> Result<Server, Failure> {
-        node(self.directory.path(), intent_key, Some(url), settings)
+        start_role(self.directory.path(), intent_key, Some(url), settings)
     }
 
     /// Opens `count` transactions without HTTP.
@@ -166,7 +170,8 @@ impl Service {
     }
 }
 
-fn node(
+/// Starts the role in a child process.
+fn start_role(
     directory: &Path,
     intent_key: Option<&Path>,
     redis: Option<&str>,

@@ -1,5 +1,5 @@
-//! Cost of a verification beside the minimal Node and Python servers in `benches/peers/`, with the same
-//! driver and requests in one run.
+//! Cost of a verification beside the minimal Node and Python servers in `benches/peers/`, with the same driver and
+//! requests in one run.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,7 +11,7 @@ use sakshi_kit::redis::RedisServer;
 use sakshi_sandbox::issuer::SandboxIssuer;
 use serde_json::{Value, json};
 
-use crate::bare_redis::redis;
+use crate::bare_redis::start_redis;
 use crate::completion::Forgery;
 use crate::node::Service;
 use crate::process::{Server, process_tree, processor_time};
@@ -20,7 +20,7 @@ use crate::scale::Scale;
 use crate::steps::{Cost, Deployment, Steps};
 use crate::{Failure, load, requests};
 
-/// Processes of a peer.
+/// Number of processes of a peer.
 const PROCESSES: &str = "2";
 const KEY: &str = "peer-key-0123456789abcdef0123456789abcdef";
 const APP: &str = "peer-app";
@@ -35,69 +35,70 @@ const HEAD: [&str; 6] = [
     "resident",
 ];
 
-/// Costs of a server in each turn, and the final resident bytes of it and of Redis.
-struct Measured {
+/// Costs of a server in each turn, and the final resident bytes of the server and of Redis.
+struct ServerCosts {
     name: &'static str,
     turns: Vec<Steps>,
-    resident: [u64; 2],
+    resident_bytes: [u64; 2],
 }
 
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
-    let installed = setup()?;
+    let directory = install()?;
     let mut receiver = Server::start(&["receive"])?;
-    let always = redis("always");
-    // As many processor threads as a peer has processes.
+    let always = start_redis("always");
+    // A node has as many processor threads as a peer has processes.
     let embedded = Deployment::new(Service::start(None)?, None)?;
     let node = Deployment::new(Service::on_redis(&always.url(), None)?, Some(always))?;
     let deployments = [
         ("this service, embedded, durable", embedded),
         ("this service, Redis `always`: node + Redis", node),
-        ("Node (fastify, jose, @sd-jwt), 2 processes, no durability", peer(&mut node_command(&installed))?),
-        ("Python (FastAPI, sd-jwt), 2 processes, no durability", peer(&mut python_command(&installed))?),
+        ("Node (fastify, jose, @sd-jwt), 2 processes, no durability", start_peer(&mut node_command(&directory))?),
+        ("Python (FastAPI, sd-jwt), 2 processes, no durability", start_peer(&mut python_command(&directory))?),
     ];
-    let (mut measured, mut indirect) = (Vec::new(), Duration::ZERO);
+    let (mut costs, mut indirect) = (Vec::new(), Duration::ZERO);
     for (name, deployment) in deployments {
-        refuses_forgeries(name, &deployment)?;
+        check_forgeries_are_refused(name, &deployment)?;
         // A warm-up.
         deployment.verifications(&mut receiver, scale)?;
         let turns = (0..scale.rounds)
             .map(|_| Ok(deployment.verifications(&mut receiver, scale)?.0))
             .collect::<Result<_, Failure>>()?;
-        measured.push(Measured { name, turns, resident: deployment.resident()? });
+        costs.push(ServerCosts { name, turns, resident_bytes: deployment.resident_bytes()? });
         for id in process_tree(deployment.service.server.id())?.into_iter().skip(1) {
             indirect += processor_time(id)?;
         }
     }
-    let mut report = report(&measured, scale);
+    let mut report = report(&costs, scale);
     report.indirect = indirect;
     Ok(report)
 }
 
-fn report(measured: &[Measured], scale: Scale) -> Report {
+fn report(costs: &[ServerCosts], scale: Scale) -> Report {
     let mut report = Report::new("peers");
     let mut rows = Vec::new();
     let mut first = None;
-    for of in measured {
-        let figures = |part: fn(&Steps) -> Cost, who: usize| {
-            of.turns.iter().map(|turn| part(turn).micros()[who]).collect::<Vec<_>>()
+    for server in costs {
+        let figures = |part: fn(&Steps) -> Cost, process: usize| {
+            server.turns.iter().map(|turn| part(turn).micros()[process]).collect::<Vec<_>>()
         };
-        let [node_init, redis_init] = [0, 1].map(|who| figures(|turn| turn.init, who));
-        let [node_rest, redis_rest] = [0, 1].map(|who| figures(|turn| turn.rest(), who));
-        report.figure(&format!("{}: init, µs", of.name), &node_init);
-        report.figure(&format!("{}: the rest, µs", of.name), &node_rest);
-        let both = |node: &[f64], redis: &[f64]| {
-            let beside = if of.resident[1] == 0 { String::new() } else { format!(" + {:.0}", median(redis)) };
-            format!("{:.0}{beside} µs", median(node))
+        let [node_init, redis_init] = [0, 1].map(|process| figures(|turn| turn.init, process));
+        let [node_rest, redis_rest] = [0, 1].map(|process| figures(|turn| turn.all_but_init(), process));
+        report.figure(&format!("{}: init, µs", server.name), &node_init);
+        report.figure(&format!("{}: the rest, µs", server.name), &node_rest);
+        let micros = |node: &[f64], redis: &[f64]| {
+            let redis_part =
+                if server.resident_bytes[1] == 0 { String::new() } else { format!(" + {:.0}", median(redis)) };
+            format!("{:.0}{redis_part} µs", median(node))
         };
         let whole: f64 = [&node_init, &node_rest, &redis_init, &redis_rest].map(|part| median(part)).iter().sum();
         let ratio = whole / *first.get_or_insert(whole);
-        let mib = |bytes: u64| bytes as f64 / 1e6;
-        let resident = match of.resident {
-            [server, 0] => format!("{:.0} MB", mib(server)),
-            [server, redis] => format!("{:.0} + {:.0} MB", mib(server), mib(redis)),
+        let megabytes = |bytes: u64| bytes as f64 / 1e6;
+        let resident = match server.resident_bytes {
+            [server, 0] => format!("{:.0} MB", megabytes(server)),
+            [server, redis] => format!("{:.0} + {:.0} MB", megabytes(server), megabytes(redis)),
         };
-        let (init, rest) = (both(&node_init, &redis_init), both(&node_rest, &redis_rest));
-        rows.push([of.name.to_owned(), init, rest, format!("{whole:.0} µs"), format!("{ratio:.1}"), resident]);
+        let (init, rest) = (micros(&node_init, &redis_init), micros(&node_rest, &redis_rest));
+        rows.push([server.name.to_owned(), init, rest, format!("{whole:.0} µs"), format!("{ratio:.1}"), resident]);
     }
     report.note(format!(
         "Processor time of a verification, + that of Redis where there is one:\n\n{}",
@@ -116,26 +117,26 @@ fn report(measured: &[Measured], scale: Scale) -> Report {
 }
 
 /// Installs the peers and returns their directory.
-fn setup() -> Result<PathBuf, Failure> {
+fn install() -> Result<PathBuf, Failure> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let done = Command::new(root.join("peers/setup.sh")).status()?;
-    if done.success() { Ok(root.join("../target/peers")) } else { Err("benches/peers/setup.sh failed".into()) }
+    let status = Command::new(root.join("peers/setup.sh")).status()?;
+    if status.success() { Ok(root.join("../target/peers")) } else { Err("benches/peers/setup.sh failed".into()) }
 }
 
-fn node_command(installed: &Path) -> Command {
+fn node_command(directory: &Path) -> Command {
     let mut command = Command::new("node");
-    command.arg(installed.join("node/server.mjs"));
+    command.arg(directory.join("node/server.mjs"));
     command
 }
 
-fn python_command(installed: &Path) -> Command {
-    let mut command = Command::new(installed.join("venv/bin/python"));
+fn python_command(directory: &Path) -> Command {
+    let mut command = Command::new(directory.join("venv/bin/python"));
     command.arg("-B").arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/python/server.py"));
     command
 }
 
 /// Starts a peer on a new Redis without persistence, with credits and keys.
-fn peer(command: &mut Command) -> Result<Deployment, Failure> {
+fn start_peer(command: &mut Command) -> Result<Deployment, Failure> {
     let redis = RedisServer::start(&["appendonly no"]);
     redis.answer(&["SET", "credits", CREDITS]);
     let directory = tempfile::Builder::new().prefix("sakshi-bench-").tempdir()?;
@@ -145,9 +146,10 @@ fn peer(command: &mut Command) -> Result<Deployment, Failure> {
     std::fs::write(keys.join("issuer.p8"), issuer.to_pkcs8()?)?;
     std::fs::write(keys.join("jwks.json"), issuer.jwks_json())?;
     std::fs::write(keys.join("intent.pem"), IntentKey::generate_rs256()?.1)?;
-    let known: String = digest(&SHA256, KEY.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    let key_digest: String =
+        digest(&SHA256, KEY.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
     command.env("PEER_PROCESSES", PROCESSES).env("PEER_REDIS", redis.url()).env("PEER_ISSUER", ISSUER);
-    command.env("PEER_KEY_SHA256", known).env("PEER_APP", APP);
+    command.env("PEER_KEY_SHA256", key_digest).env("PEER_APP", APP);
     command.env("PEER_INTENT_KEY", keys.join("intent.pem")).env("PEER_JWKS", keys.join("jwks.json"));
     let mut server = Server::start_program(command)?;
     server.first_line["key"] = json!(KEY);
@@ -156,23 +158,23 @@ fn peer(command: &mut Command) -> Result<Deployment, Failure> {
 }
 
 /// Sends forged credentials, which the server must refuse, and then a genuine one, which it must accept.
-fn refuses_forgeries(name: &str, deployment: &Deployment) -> Result<(), Failure> {
+fn check_forgeries_are_refused(name: &str, deployment: &Deployment) -> Result<(), Failure> {
     let server = &deployment.service.server;
-    let opened = load::ask(server, &requests::init_without_webhook(server)?)?;
+    let opened = load::send_one(server, &requests::init_without_webhook(server)?)?;
     for forgery in Forgery::ALL {
-        match load::ask(server, &deployment.identity_app.forged(&opened, forgery)?) {
+        match load::send_one(server, &deployment.identity_app.forged_callback(&opened, forgery)?) {
             Err(refusal) if refusal.to_string().starts_with("400") => {}
             Err(other) => return Err(format!("{name} did not refuse {forgery:?} with 400: {other}").into()),
             Ok(_) => return Err(format!("{name} accepted {forgery:?}").into()),
         }
     }
-    let poll = requests::poll(server, &crate::webhooks::pace::id_of(&opened)?)?;
-    let pending = |wanted: bool| {
-        let body: Value = serde_json::from_slice(&load::ask(server, &poll)?)?;
-        if body["data"]["pending"] == wanted { Ok(()) } else { Err(Failure::from(format!("{name} says: {body}"))) }
+    let poll = requests::poll(server, &crate::webhooks::pace::opened_txn_id(&opened)?)?;
+    let check_pending = |expected: bool| {
+        let body: Value = serde_json::from_slice(&load::send_one(server, &poll)?)?;
+        if body["data"]["pending"] == expected { Ok(()) } else { Err(Failure::from(format!("{name} says: {body}"))) }
     };
-    pending(true)?;
-    let callback = deployment.identity_app.answers(&[opened])?;
-    load::ask(server, &callback[0])?;
-    pending(false)
+    check_pending(true)?;
+    let callback = deployment.identity_app.callbacks_for(&[opened])?;
+    load::send_one(server, &callback[0])?;
+    check_pending(false)
 }

@@ -11,8 +11,9 @@ use crate::scale::Scale;
 use crate::summary::Line;
 use crate::{Failure, load, requests};
 
+/// The least rate, as a share of that of the bare handler.
 const RATIO_MIN: f64 = 0.7;
-/// Transactions polled in turn.
+/// Number of transactions, polled one after another.
 const POLLED: usize = 1_000;
 
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
@@ -24,8 +25,9 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
         requests::poll(&service.server, opened["txnId"].as_str().ok_or("no txnId")?)
     };
     let polls = Arc::new(opened.iter().map(poll).collect::<Result<Vec<_>, Failure>>()?);
-    let answer = load::ask(&service.server, &polls[0])?.len().to_string();
-    let bare = Server::start(&["authenticate", service.server.text("key")?, service.server.text("app")?, &answer])?;
+    let answer_bytes = load::send_one(&service.server, &polls[0])?.len().to_string();
+    let bare =
+        Server::start(&["authenticate", service.server.text("key")?, service.server.text("app")?, &answer_bytes])?;
     let (mut ours, mut limit) = (Vec::new(), Vec::new());
     for _ in 0..scale.rounds {
         ours.push(load::cycle(&service.server, &polls, scale)?);
@@ -33,7 +35,7 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     }
     let mut report = Report::new("poll");
     report.compare(("poll", &ours), ("bare authenticated handler", &limit), Some(Target::AtLeast(RATIO_MIN)));
-    report.lines.push(Line::of_rates(
+    report.lines.push(Line::from_rates(
         ("result poll", &ours),
         ("bare authenticated handler", &limit),
         Some(Target::AtLeast(RATIO_MIN)),

@@ -15,13 +15,13 @@ use crate::Failure;
 /// A tick of `/proc/<pid>/stat` (`USER_HZ`, 100 on every Linux that Rust's std supports).
 const TICK: Duration = Duration::from_millis(10);
 
-/// A child process with a role of this binary, which talks in JSON lines.
+/// A child process with a role of this binary, which prints and reads JSON lines.
 pub(crate) struct Server {
-    /// Its address, if it serves.
+    /// Address of its listener; the port is 0 if it has none.
     pub(crate) address: SocketAddr,
     /// TLS settings for connections to it, if any.
     pub(crate) tls: Option<TlsConnector>,
-    /// Its first line of output.
+    /// The first line of its output.
     pub(crate) first_line: Value,
     child: Child,
     stdin: ChildStdin,
@@ -52,40 +52,40 @@ impl Server {
         Ok(server)
     }
 
-    /// Reads its next line.
+    /// Reads the next line of its output.
     ///
     /// # Errors
-    /// It has ended, or reports a failure.
+    /// Fails if the child process has ended or reports a failure.
     pub(crate) fn read_line(&mut self) -> Result<Value, Failure> {
         let mut line = String::new();
         if self.stdout.read_line(&mut line)? == 0 {
             return Err("a child process ended early; run its role by hand to see why".into());
         }
-        let first_line: Value = serde_json::from_str(&line)?;
-        if let Some(why) = first_line["failed"].as_str() {
-            return Err(why.into());
+        let line: Value = serde_json::from_str(&line)?;
+        if let Some(failure) = line["failed"].as_str() {
+            return Err(failure.into());
         }
-        Ok(first_line)
+        Ok(line)
     }
 
-    /// Sends a command and waits for the answer.
-    pub(crate) fn command(&mut self, what: &Value) -> Result<Value, Failure> {
-        writeln!(self.stdin, "{what}")?;
+    /// Sends a command and waits for its answer.
+    pub(crate) fn command(&mut self, command: &Value) -> Result<Value, Failure> {
+        writeln!(self.stdin, "{command}")?;
         self.stdin.flush()?;
         self.read_line()
     }
 
-    /// Returns its process id.
+    /// Returns the process id.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Returns its processor time so far, user and system.
+    /// Returns the processor time so far, user and system.
     pub(crate) fn processor_time(&self) -> Result<Duration, Failure> {
         processor_time(self.child.id())
     }
 
-    /// Returns a text in its first line.
+    /// Returns a text of the first line.
     pub(crate) fn text(&self, field: &str) -> Result<&str, Failure> {
         self.first_line[field].as_str().ok_or_else(|| format!("the child process did not print its {field}").into())
     }
@@ -124,8 +124,8 @@ pub(crate) fn processor_time(id: u32) -> Result<Duration, Failure> {
     Ok(TICK * u32::try_from(user + system)?)
 }
 
-/// Returns the processor time of its current threads, in nanoseconds.
-pub(crate) fn time_of_threads(id: u32) -> Result<Duration, Failure> {
+/// Returns the processor time of a process's current threads, to the nanosecond.
+pub(crate) fn threads_time(id: u32) -> Result<Duration, Failure> {
     let mut nanoseconds = 0;
     for thread in std::fs::read_dir(format!("/proc/{id}/task"))? {
         // It may have ended meanwhile.
@@ -135,13 +135,13 @@ pub(crate) fn time_of_threads(id: u32) -> Result<Duration, Failure> {
     Ok(Duration::from_nanos(nanoseconds))
 }
 
-/// Returns the resident bytes of a process; shared pages count in proportion.
-pub(crate) fn resident(id: u32) -> Result<u64, Failure> {
+/// Returns the resident bytes of a process; pages shared with other processes count in proportion.
+pub(crate) fn resident_bytes(id: u32) -> Result<u64, Failure> {
     Ok(value(&format!("/proc/{id}/smaps_rollup"), "Pss")? * 1_024)
 }
 
-/// Returns the bytes that a process has written to disks so far.
-pub(crate) fn written(id: u32) -> Result<u64, Failure> {
+/// Returns the bytes that a process has written to disk so far.
+pub(crate) fn written_bytes(id: u32) -> Result<u64, Failure> {
     value(&format!("/proc/{id}/io"), "write_bytes")
 }
 
@@ -153,7 +153,7 @@ fn value(path: &str, name: &str) -> Result<u64, Failure> {
     number.ok_or_else(|| format!("{path} has no {name}"))?.parse().map_err(Into::into)
 }
 
-/// Returns the ticks of a process, user and system, and of its ended children.
+/// Returns the ticks of a process, and then of its ended children; user and system each.
 fn ticks(path: &str) -> Result<[u64; 4], Failure> {
     let stat = read_to_string(path)?;
     // The second field may contain spaces, so fields are counted from its closing parenthesis.
@@ -162,12 +162,12 @@ fn ticks(path: &str) -> Result<[u64; 4], Failure> {
     Ok([next()?, next()?, next()?, next()?])
 }
 
-/// Ticks so far: of this process and its ended children, and of the machine.
+/// Ticks so far: of this process with its ended children, and of the machine.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Usage {
     own: u64,
     busy: u64,
-    all: u64,
+    total: u64,
 }
 
 impl Usage {
@@ -175,21 +175,21 @@ impl Usage {
         let stat = read_to_string("/proc/stat")?;
         let first = stat.lines().next().unwrap_or_default().split_whitespace().skip(1);
         // user, nice, system, idle, iowait, irq, softirq, steal; guests are in user already.
-        let ticks_of_all: Vec<u64> = first.take(8).map(str::parse).collect::<Result<_, _>>()?;
-        let all: u64 = ticks_of_all.iter().sum();
-        let idle: u64 = ticks_of_all.iter().skip(3).take(2).sum();
-        Ok(Self { own: ticks("/proc/self/stat")?.iter().sum(), busy: all - idle, all })
+        let ticks_by_state: Vec<u64> = first.take(8).map(str::parse).collect::<Result<_, _>>()?;
+        let total: u64 = ticks_by_state.iter().sum();
+        let idle: u64 = ticks_by_state.iter().skip(3).take(2).sum();
+        Ok(Self { own: ticks("/proc/self/stat")?.iter().sum(), busy: total - idle, total })
     }
 
-    /// Adds processor time to this process' own: that of processes that its children started.
+    /// Adds the processor time of processes that this process's children started.
     pub(crate) fn plus_own(self, indirect: Duration) -> Self {
         Self { own: self.own + (indirect.as_nanos() / TICK.as_nanos()) as u64, ..self }
     }
 
-    /// Returns the share of the machine's processor time that other processes used since then.
+    /// Returns the share of the machine's processor time since `before` that other processes used.
     pub(crate) fn others_share_since(self, before: Self) -> f64 {
-        let foreign = (self.busy - before.busy).saturating_sub(self.own - before.own);
-        foreign as f64 / (self.all - before.all).max(1) as f64
+        let others = (self.busy - before.busy).saturating_sub(self.own - before.own);
+        others as f64 / (self.total - before.total).max(1) as f64
     }
 }
 

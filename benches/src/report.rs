@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::load::Measured;
+use crate::load::Measurement;
 use crate::summary::Line;
 
 /// The target of a figure.
@@ -16,34 +16,34 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// Returns the target as text, and its verdict on a figure.
-    pub(crate) fn judge(self, figure: f64) -> [String; 2] {
-        let (wanted, met) = match self {
+    /// Returns the target and its verdict on a figure, as text.
+    pub(crate) fn verdict(self, figure: f64) -> [String; 2] {
+        let (target, is_met) = match self {
             Self::AtLeast(least) => (format!("≥ {}", number(least)), figure >= least),
             Self::AtMost(most) => (format!("≤ {}", number(most)), figure <= most),
         };
-        [wanted, if met { "met" } else { "SHORT" }.to_owned()]
+        [target, if is_met { "met" } else { "SHORT" }.to_owned()]
     }
 }
 
-/// Index of the column for [`Report::beside_arithmetic`], absent from tables without such rows.
-const TIMES: usize = 3;
+/// Index of the column for [`Report::figure_beside_arithmetic`], absent from tables without such rows.
+const TIMES_COLUMN: usize = 3;
 
-/// One bench's table.
+/// The table of a bench.
 pub(crate) struct Report {
-    /// Its heading.
+    /// Heading of the table.
     pub(crate) title: String,
-    /// Its lines in the summary.
+    /// Lines for the summary.
     pub(crate) lines: Vec<Line>,
-    /// Costs for `costs.json`, if it measured them.
+    /// Costs for `costs.json`, if the bench measured them.
     pub(crate) costs: Option<Value>,
-    /// Processor time of processes that its child processes started, which would count as others'.
+    /// Processor time of the child processes' own children, which would otherwise count as that of others.
     pub(crate) indirect: Duration,
     rows: Vec<[String; 6]>,
     notes: Vec<String>,
 }
 
-/// Returns the median.
+/// Returns the median; NaN without figures.
 pub(crate) fn median(figures: &[f64]) -> f64 {
     let mut sorted = figures.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -54,6 +54,7 @@ pub(crate) fn median(figures: &[f64]) -> f64 {
     }
 }
 
+/// Writes a figure with at least three digits.
 pub(crate) fn number(figure: f64) -> String {
     match figure.abs() {
         large if large >= 100.0 => format!("{figure:.0}"),
@@ -75,79 +76,81 @@ impl Report {
     }
 
     /// Adds a figure of each round, without a target.
-    pub(crate) fn figure(&mut self, what: &str, figures: &[f64]) {
-        self.row(what, figures, Default::default());
+    pub(crate) fn figure(&mut self, label: &str, figures: &[f64]) {
+        self.row(label, figures, Default::default());
     }
 
-    /// Adds a processor time of each round, beside its unavoidable cryptographic arithmetic, both in microseconds.
-    pub(crate) fn beside_arithmetic(&mut self, what: &str, figures: &[f64], arithmetic: f64) {
-        self.row(what, figures, [number(median(figures) / arithmetic), String::new(), String::new()]);
+    /// Adds a processor time of each round and the arithmetic that it cannot avoid, both in microseconds.
+    pub(crate) fn figure_beside_arithmetic(&mut self, label: &str, figures: &[f64], arithmetic: f64) {
+        self.row(label, figures, [number(median(figures) / arithmetic), String::new(), String::new()]);
     }
 
     /// Adds a figure with a target.
-    pub(crate) fn judged(&mut self, what: &str, figures: &[f64], target: Target) {
-        let [wanted, verdict] = target.judge(median(figures));
-        self.row(what, figures, [String::new(), wanted, verdict]);
+    pub(crate) fn figure_with_target(&mut self, label: &str, figures: &[f64], target: Target) {
+        let [target, verdict] = target.verdict(median(figures));
+        self.row(label, figures, [String::new(), target, verdict]);
     }
 
-    /// Adds a sentence below the table.
+    /// Adds a paragraph below the table.
     pub(crate) fn note(&mut self, text: impl Into<String>) {
         self.notes.push(text.into());
     }
 
-    fn row(&mut self, what: &str, figures: &[f64], [times, target, verdict]: [String; 3]) {
-        let (least, most) = figures.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, m), f| (l.min(*f), m.max(*f)));
+    fn row(&mut self, label: &str, figures: &[f64], [times, target, verdict]: [String; 3]) {
+        let (least, most) = figures
+            .iter()
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), figure| (least.min(*figure), most.max(*figure)));
         let spread = if figures.len() > 1 { format!("{} – {}", number(least), number(most)) } else { String::new() };
-        self.rows.push([what.to_owned(), number(median(figures)), spread, times, target, verdict]);
+        self.rows.push([label.to_owned(), number(median(figures)), spread, times, target, verdict]);
     }
 
-    /// Adds rate and processor time of one server.
-    pub(crate) fn rates(&mut self, what: &str, turns: &[Measured]) {
-        self.figure(&format!("{what}, per s"), &turns.iter().map(|turn| turn.rate).collect::<Vec<_>>());
-        self.micros(what, turns);
+    /// Adds the rate and the processor time of one server.
+    pub(crate) fn rates(&mut self, label: &str, turns: &[Measurement]) {
+        self.figure(&format!("{label}, per s"), &turns.iter().map(|turn| turn.rate).collect::<Vec<_>>());
+        self.micros(label, turns);
     }
 
-    fn micros(&mut self, what: &str, turns: &[Measured]) {
+    fn micros(&mut self, label: &str, turns: &[Measurement]) {
         let micros: Vec<f64> = turns.iter().map(|turn| turn.server_micros).collect();
-        self.figure(&format!("server CPU of {what}, µs each"), &micros);
+        self.figure(&format!("server CPU of {label}, µs each"), &micros);
     }
 
-    /// Adds rate and processor time of two servers that took turns, and their ratio.
+    /// Adds the rates and processor times of two servers that took turns, and the ratio of the rates.
     pub(crate) fn compare(
         &mut self,
-        (ours, of_us): (&str, &[Measured]),
-        (limit, of_it): (&str, &[Measured]),
+        (work, turns): (&str, &[Measurement]),
+        (limit, limit_turns): (&str, &[Measurement]),
         target: Option<Target>,
     ) {
-        let rates = |turns: &[Measured]| turns.iter().map(|turn| turn.rate).collect::<Vec<_>>();
-        self.figure(&format!("{ours}, per s"), &rates(of_us));
-        self.figure(&format!("{limit}, per s"), &rates(of_it));
-        let ratios: Vec<f64> = of_us.iter().zip(of_it).map(|(us, it)| us.rate / it.rate).collect();
-        let what = format!("**{ours} ÷ {limit}**");
+        let rates = |turns: &[Measurement]| turns.iter().map(|turn| turn.rate).collect::<Vec<_>>();
+        self.figure(&format!("{work}, per s"), &rates(turns));
+        self.figure(&format!("{limit}, per s"), &rates(limit_turns));
+        let ratios: Vec<f64> = turns.iter().zip(limit_turns).map(|(turn, limit)| turn.rate / limit.rate).collect();
+        let label = format!("**{work} ÷ {limit}**");
         match target {
-            Some(target) => self.judged(&what, &ratios, target),
-            None => self.figure(&what, &ratios),
+            Some(target) => self.figure_with_target(&label, &ratios, target),
+            None => self.figure(&label, &ratios),
         }
-        self.micros(ours, of_us);
-        self.micros(limit, of_it);
+        self.micros(work, turns);
+        self.micros(limit, limit_turns);
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let head = ["", "median", "least – most", "× the arithmetic", "target", ""].map(str::to_owned);
-        let has_times = self.rows.iter().any(|row| !row[TIMES].is_empty());
-        let shown = |row: &[String; 6]| {
-            let cells = row.iter().enumerate().filter(|(place, _)| has_times || *place != TIMES);
+        let has_times = self.rows.iter().any(|row| !row[TIMES_COLUMN].is_empty());
+        let visible_cells = |row: &[String; 6]| {
+            let cells = row.iter().enumerate().filter(|(column, _)| has_times || *column != TIMES_COLUMN);
             cells.map(|(_, cell)| cell.clone()).collect::<Vec<_>>()
         };
-        let rows: Vec<_> = self.rows.iter().map(shown).collect();
-        write!(f, "## {}\n\n{}", self.title, table(&shown(&head), rows.iter().map(Vec::as_slice)))?;
+        let rows: Vec<_> = self.rows.iter().map(visible_cells).collect();
+        write!(f, "## {}\n\n{}", self.title, table(&visible_cells(&head), rows.iter().map(Vec::as_slice)))?;
         self.notes.iter().try_for_each(|note| writeln!(f, "\n{note}"))
     }
 }
 
-/// Writes a Markdown table of cells; every row has as many as the head.
+/// Writes a Markdown table; every row has as many cells as the head.
 pub(crate) fn table<'a>(head: &'a [String], rows: impl IntoIterator<Item = &'a [String]>) -> String {
     let rows: Vec<&[String]> = std::iter::once(head).chain(rows).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
@@ -177,8 +180,8 @@ mod tests {
     #[test]
     fn a_ratio_short_of_its_target_is_called_short() {
         let mut report = Report::new("x");
-        report.judged("a", &[0.8], Target::AtLeast(0.85));
-        report.judged("b", &[1.2], Target::AtMost(1.3));
+        report.figure_with_target("a", &[0.8], Target::AtLeast(0.85));
+        report.figure_with_target("b", &[1.2], Target::AtMost(1.3));
         let text = report.to_string();
         assert!(text.lines().any(|line| line.contains("| a ") && line.contains("SHORT")));
         assert!(text.lines().any(|line| line.contains("| b ") && line.contains("met")));

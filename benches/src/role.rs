@@ -30,10 +30,10 @@ pub(crate) enum Role {
         #[arg(long)]
         set: Vec<String>,
     },
-    /// A bare server without work.
+    /// A bare server that only answers.
     Answer {
         /// Bytes of its answers.
-        answer: usize,
+        answer_bytes: usize,
     },
     /// A receiver of webhooks that counts and measures.
     Receive,
@@ -49,17 +49,17 @@ pub(crate) enum Role {
     Sign {
         key: PathBuf,
         /// Bytes of its answers.
-        answer: usize,
+        answer_bytes: usize,
     },
     /// A bare server that signs and runs one script that debits a counter and writes a record.
-    Record { key: PathBuf, redis: String, answer: usize },
+    Record { key: PathBuf, redis: String, answer_bytes: usize },
     /// A bare server that authenticates.
-    Authenticate { key: String, app: String, answer: usize },
+    Authenticate { key: String, app: String, answer_bytes: usize },
     /// A bare server that verifies the signatures of a credential.
     Verify {
         /// A file made by [`crate::crypto::Checks::to_json`].
         checks: PathBuf,
-        answer: usize,
+        answer_bytes: usize,
         /// Number of bytes to write durably before the answer.
         #[arg(long)]
         keep: Option<usize>,
@@ -75,7 +75,7 @@ pub(crate) enum Role {
 
 impl Role {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        // These have their own runtimes.
+        // These roles have their own runtimes.
         match self {
             Self::Receive => return receiver::serve(),
             Self::Send => return sender::serve(),
@@ -87,16 +87,20 @@ impl Role {
         actix_rt::System::new().block_on(async {
             match self {
                 Self::Receive | Self::Send | Self::Rsa | Self::HttpsReceive { .. } | Self::HttpsSend => Ok(()),
-                Self::Answer { answer } => bare::serve(Bare::Answering, *answer).await,
+                Self::Answer { answer_bytes } => bare::serve(Bare::Answering, *answer_bytes).await,
                 Self::Node { directory, intent_key, redis, set } => {
                     node::serve(directory, intent_key.as_deref(), redis.as_deref(), set).await
                 }
-                Self::Record { key, redis, answer } => bare_redis::serve(key, redis, *answer).await,
-                Self::Sign { key, answer } => bare::serve(Bare::signing(key)?, *answer).await,
-                Self::Authenticate { key, app, answer } => bare::serve(Bare::authenticating(key, app), *answer).await,
-                Self::Verify { checks, answer, keep: None } => bare::serve(Bare::verifying(checks)?, *answer).await,
-                Self::Verify { checks, answer, keep: Some(bytes) } => {
-                    bare::serve(Bare::keeping(checks, *bytes)?, *answer).await
+                Self::Record { key, redis, answer_bytes } => bare_redis::serve(key, redis, *answer_bytes).await,
+                Self::Sign { key, answer_bytes } => bare::serve(Bare::signing(key)?, *answer_bytes).await,
+                Self::Authenticate { key, app, answer_bytes } => {
+                    bare::serve(Bare::authenticating(key, app), *answer_bytes).await
+                }
+                Self::Verify { checks, answer_bytes, keep: None } => {
+                    bare::serve(Bare::verifying(checks)?, *answer_bytes).await
+                }
+                Self::Verify { checks, answer_bytes, keep: Some(bytes) } => {
+                    bare::serve(Bare::verifying_and_writing(checks, *bytes)?, *answer_bytes).await
                 }
                 Self::Memory { directory, store_only } => memory::role(directory, *store_only).await,
             }
@@ -105,9 +109,9 @@ impl Role {
 }
 
 /// Prints a JSON line.
-pub(crate) fn send_line(what: &Value) -> Result<(), Failure> {
+pub(crate) fn send_line(line: &Value) -> Result<(), Failure> {
     let mut out = io::stdout();
-    writeln!(out, "{what}")?;
+    writeln!(out, "{line}")?;
     out.flush().map_err(Into::into)
 }
 
@@ -116,8 +120,8 @@ pub(crate) fn commands() -> UnboundedReceiver<Value> {
     let (sender, receiver) = unbounded_channel();
     std::thread::spawn(move || {
         for line in io::stdin().lock().lines() {
-            let Some(what) = line.ok().and_then(|line| serde_json::from_str(&line).ok()) else { return };
-            if sender.send(what).is_err() {
+            let Some(command) = line.ok().and_then(|line| serde_json::from_str(&line).ok()) else { return };
+            if sender.send(command).is_err() {
                 return;
             }
         }

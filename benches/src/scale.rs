@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-/// Numbers of one run.
+/// Sizes and lengths of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scale {
-    /// Number of turns of the two compared servers.
+    /// Number of turns of each of the compared servers.
     pub(crate) rounds: usize,
-    /// Length of one measured turn.
+    /// Length of a measured turn.
     pub(crate) span: Duration,
     /// Length of the load before the measurement.
     pub(crate) warm: Duration,
@@ -25,9 +25,9 @@ pub(crate) struct Scale {
     pub(crate) backlog: usize,
     /// Guests of the event.
     pub(crate) guests: usize,
-    /// The time over which they arrive.
+    /// Time over which the guests arrive.
     pub(crate) arrivals: Duration,
-    /// Kiosks that watch the event, in the second turn.
+    /// Kiosks that watch the event in the second turn.
     pub(crate) kiosks: usize,
     /// Live transactions of `memory` and `latency`.
     pub(crate) live: usize,
@@ -59,7 +59,7 @@ impl Scale {
         overload: Duration::from_secs(60),
         store_alone: true,
     };
-    /// Enough to see that the benches work.
+    /// The scale for a check that the benches work.
     pub(crate) const QUICK: Self = Self {
         rounds: 3,
         span: Duration::from_secs(1),

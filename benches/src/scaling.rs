@@ -1,5 +1,5 @@
 //! Cost of a completion as more nodes share a Redis. Each node has one worker. A transaction is completed on the node
-//! that opened it, or on the next one.
+//! that opened it or on the next one.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use sakshi_authority::intent::IntentKey;
 use sakshi_kit::redis::RedisServer;
 use sakshi_kit::redis::groups::RedisCluster;
 
-use crate::bare_redis::redis;
+use crate::bare_redis::start_redis;
 use crate::completion::IdentityApp;
 use crate::load::{self, Requests, pause};
 use crate::node::Service;
@@ -23,13 +23,13 @@ const NODES: [usize; 3] = [1, 8, 32];
 /// Masters of the Redis that [`NODES_OF_MASTERS`] nodes share.
 const MASTERS: [usize; 3] = [1, 3, 6];
 const NODES_OF_MASTERS: usize = 8;
-/// The same configuration as in [`redis`].
+/// The same configuration as in [`start_redis`].
 const LINES: &[&str] = &["appendonly yes", "appendfsync everysec", "hash-max-listpack-value 1024"];
-/// Cost with many nodes ÷ with one, and on another node ÷ on the same one.
+/// The largest cost with many nodes or masters, and on another node, as a ratio to that with one or on the same node.
 const RATIO_MAX: f64 = 1.1;
-/// Pause between two completions over all nodes: 1,400 a second.
+/// Pause between two completions over all nodes, for 1,400 a second.
 const PAUSE: Duration = Duration::from_micros(714);
-/// Length of the measurement of the idle nodes, whose cost is subtracted.
+/// Length of the measurement of the idle nodes, whose processor time is subtracted.
 const IDLE: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
@@ -37,25 +37,25 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let key = files.path().join("es256.pem");
     std::fs::write(&key, IntentKey::generate_es256()?.1)?;
     let mut report = Report::new("scaling");
-    let mut elsewhere = Vec::new();
-    let mut last = f64::NAN;
+    let mut by_count = Vec::new();
+    let mut next_ratio = f64::NAN;
     for count in NODES {
         let group = Nodes::start(count, 1, &key)?;
         let idle = group.idle()?;
-        let (mut here, mut there) = (Costs::default(), Costs::default());
+        let (mut on_same, mut on_next) = (Costs::default(), Costs::default());
         for _ in 0..scale.rounds {
-            here.add(group.turn(0, idle, scale)?);
-            there.add(group.turn(1, idle, scale)?);
+            on_same.add(group.turn(0, idle, scale)?);
+            on_next.add(group.turn(1, idle, scale)?);
         }
         if count > 1 {
-            here.add_to(&mut report, &format!("{count} nodes, each ends what it opened"));
+            on_same.add_to(&mut report, &format!("{count} nodes, each ends what it opened"));
         }
-        there.add_to(&mut report, &format!("{count} nodes{}", if count > 1 { ", another one ends it" } else { "" }));
+        on_next.add_to(&mut report, &format!("{count} nodes{}", if count > 1 { ", another one ends it" } else { "" }));
         report.figure("all of them at rest, ms per s and node", &[idle.iter().sum::<f64>() * 1e3 / count as f64]);
-        elsewhere.push(median(&there.both));
-        last = median(&there.both) / median(&here.both);
+        by_count.push(median(&on_next.both));
+        next_ratio = median(&on_next.both) / median(&on_same.both);
     }
-    let mut shared = Vec::new();
+    let mut by_masters = Vec::new();
     for masters in MASTERS {
         let group = Nodes::start(NODES_OF_MASTERS, masters, &key)?;
         let idle = group.idle()?;
@@ -64,14 +64,22 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
             costs.add(group.turn(1, idle, scale)?);
         }
         costs.add_to(&mut report, &format!("{NODES_OF_MASTERS} nodes, {masters} masters"));
-        shared.push(median(&costs.both));
+        by_masters.push(median(&costs.both));
     }
-    let (one, all) = (elsewhere[0], elsewhere[NODES.len() - 1]);
+    let (with_one, with_most) = (by_count[0], by_count[NODES.len() - 1]);
     let most = NODES[NODES.len() - 1];
-    report.judged(&format!("**{most} nodes ÷ 1 node**"), &[all / one], Target::AtMost(RATIO_MAX));
-    report.judged(&format!("**of {most} nodes, another one ÷ the same**"), &[last], Target::AtMost(RATIO_MAX));
-    let ratio = shared[MASTERS.len() - 1] / shared[0];
-    report.judged(
+    report.figure_with_target(
+        &format!("**{most} nodes ÷ 1 node**"),
+        &[with_most / with_one],
+        Target::AtMost(RATIO_MAX),
+    );
+    report.figure_with_target(
+        &format!("**of {most} nodes, another one ÷ the same**"),
+        &[next_ratio],
+        Target::AtMost(RATIO_MAX),
+    );
+    let ratio = by_masters[MASTERS.len() - 1] / by_masters[0];
+    report.figure_with_target(
         &format!("**{} masters ÷ 1 master**", MASTERS[MASTERS.len() - 1]),
         &[ratio],
         Target::AtMost(RATIO_MAX),
@@ -85,7 +93,7 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Microseconds per completion.
+/// Microseconds per completion, in each turn.
 #[derive(Default)]
 struct Costs {
     both: Vec<f64>,
@@ -98,8 +106,8 @@ impl Costs {
         self.redis.push(redis);
     }
 
-    fn add_to(&self, report: &mut Report, what: &str) {
-        report.figure(&format!("CPU of nodes and Redis, {what}, µs"), &self.both);
+    fn add_to(&self, report: &mut Report, label: &str) {
+        report.figure(&format!("CPU of nodes and Redis, {label}, µs"), &self.both);
         report.figure("of it Redis, µs", &self.redis);
     }
 }
@@ -111,8 +119,12 @@ enum Shared {
 }
 
 impl Shared {
-    fn of(masters: usize) -> Self {
-        if masters == 1 { Self::One(redis("everysec")) } else { Self::Cluster(RedisCluster::of(masters, 0, LINES)) }
+    fn start(masters: usize) -> Self {
+        if masters == 1 {
+            Self::One(start_redis("everysec"))
+        } else {
+            Self::Cluster(RedisCluster::with_masters(masters, 0, LINES))
+        }
     }
 
     fn servers(&self) -> &[RedisServer] {
@@ -138,16 +150,17 @@ struct Nodes {
 
 impl Nodes {
     fn start(count: usize, masters: usize, key: &Path) -> Result<Self, Failure> {
-        let redis = Shared::of(masters);
+        let redis = Shared::start(masters);
         // The same public URL for all nodes, as behind a balancer; nobody connects to it.
-        let (single, topology) =
+        let (common, topology) =
             ([("server.workers", "1"), ("server.public_base_url", "http://127.0.0.1:9")], redis.topology());
-        let settings = [single.as_slice(), &[("store.redis_topology", topology)]].concat();
+        let settings = [common.as_slice(), &[("store.redis_topology", topology)]].concat();
         // Any server of a cluster is enough.
         let url = redis.servers()[0].url();
         let service = Service::on_redis_with_settings(&url, Some(key), &settings)?;
-        let others =
-            (1..count).map(|_| service.another_with_settings(&url, Some(key), &settings)).collect::<Result<_, _>>()?;
+        let others = (1..count)
+            .map(|_| service.start_another_with_settings(&url, Some(key), &settings))
+            .collect::<Result<_, _>>()?;
         Ok(Self { redis, service, others })
     }
 
@@ -160,47 +173,47 @@ impl Nodes {
     }
 
     /// Returns the processor time of the nodes and of Redis so far, in seconds.
-    fn used(&self) -> Result<[f64; 2], Failure> {
+    fn processor_seconds(&self) -> Result<[f64; 2], Failure> {
         let nodes = self.nodes().into_iter().map(Server::processor_time).sum::<Result<Duration, Failure>>()?;
         let servers = self.redis.servers().iter().map(processor_time).sum::<Result<Duration, Failure>>()?;
-        Ok([nodes, servers].map(|used| used.as_secs_f64()))
+        Ok([nodes, servers].map(|time| time.as_secs_f64()))
     }
 
-    /// Returns seconds of processor time per second without requests.
+    /// Returns the seconds of processor time per second of the nodes and of Redis without requests.
     fn idle(&self) -> Result<[f64; 2], Failure> {
-        let before = self.used()?;
+        let before = self.processor_seconds()?;
         pause(IDLE);
-        let now = self.used()?;
-        Ok([0, 1].map(|who| (now[who] - before[who]) / IDLE.as_secs_f64()))
+        let now = self.processor_seconds()?;
+        Ok([0, 1].map(|index| (now[index] - before[index]) / IDLE.as_secs_f64()))
     }
 
-    /// Returns the processor time of the nodes and of Redis per completion, in microseconds. The node `behind` places
-    /// after the one that opened a transaction completes it.
-    fn turn(&self, behind: usize, idle: [f64; 2], scale: Scale) -> Result<[f64; 2], Failure> {
+    /// Returns the microseconds of processor time per completion of the nodes and of Redis. A transaction is completed
+    /// on the node `offset` places after the one that opened it.
+    fn turn(&self, offset: usize, idle: [f64; 2], scale: Scale) -> Result<[f64; 2], Failure> {
         let (nodes, identity_app) = (self.nodes(), IdentityApp::new(&self.service)?);
-        let share = Scale { connections: scale.connections.div_ceil(nodes.len()).max(2), ..scale };
+        let node_scale = Scale { connections: scale.connections.div_ceil(nodes.len()).max(2), ..scale };
         let init = requests::init_without_webhook(&self.service.server)?;
         let open = |node: &&Server| {
             let (_, opened) =
-                load::each_once(node, Arc::new(vec![init.clone(); scale.paced / nodes.len()]), share, true)?;
-            identity_app.answers(&opened).map(Arc::new)
+                load::each_once(node, Arc::new(vec![init.clone(); scale.paced / nodes.len()]), node_scale, true)?;
+            identity_app.callbacks_for(&opened).map(Arc::new)
         };
         let callbacks = nodes.iter().map(open).collect::<Result<Vec<_>, Failure>>()?;
-        let before = self.used()?;
-        let began = Instant::now();
+        let before = self.processor_seconds()?;
+        let started = Instant::now();
         std::thread::scope(|scope| {
-            let ask = |(opened, callbacks): (usize, Requests)| {
-                let node = nodes[(opened + behind) % nodes.len()];
-                scope.spawn(move || load::each_once_over(&[node], callbacks, share, false, PAUSE * self.count()))
+            let send = |(index, callbacks): (usize, Requests)| {
+                let node = nodes[(index + offset) % nodes.len()];
+                scope.spawn(move || load::each_once_over(&[node], callbacks, node_scale, false, PAUSE * self.count()))
             };
-            let asked: Vec<_> = callbacks.into_iter().enumerate().map(ask).collect();
-            asked
+            let threads: Vec<_> = callbacks.into_iter().enumerate().map(send).collect();
+            threads
                 .into_iter()
-                .try_for_each(|asked| asked.join().map_err(|_| "a thread of the load generator panicked")?.map(drop))
+                .try_for_each(|thread| thread.join().map_err(|_| "a thread of the load generator panicked")?.map(drop))
         })?;
-        let took = began.elapsed().as_secs_f64();
-        let now = self.used()?;
+        let seconds = started.elapsed().as_secs_f64();
+        let now = self.processor_seconds()?;
         let count = (scale.paced / nodes.len() * nodes.len()) as f64;
-        Ok([0, 1].map(|who| (now[who] - before[who] - idle[who] * took) * 1e6 / count))
+        Ok([0, 1].map(|index| (now[index] - before[index] - idle[index] * seconds) * 1e6 / count))
     }
 }

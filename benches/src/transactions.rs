@@ -1,4 +1,5 @@
-//! Transactions that benches open without HTTP: terms of an ordinary size, and a window longer than any measurement.
+//! Transactions that benches open without HTTP, with terms of an ordinary size and a window longer than any
+//! measurement.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +19,7 @@ use crate::Failure;
 
 const WINDOW: Duration = Duration::from_secs(4 * 3_600);
 
-/// A builder of openings for one client and app.
+/// A builder of transactions for one client and app.
 pub(crate) struct Opener {
     client: ClientId,
     app: AppId,
@@ -31,18 +32,18 @@ impl Opener {
         Ok(Self { client, app, redirect })
     }
 
-    /// Builds a transaction on this shard. It has no webhook, because its completion must not send one, but optional
+    /// Builds a transaction to open on a shard. It has no webhook, so that its completion sends none, but optional
     /// terms larger than a webhook's URL.
-    pub(crate) fn opening(&self, shard: &Transactions, cost: u64) -> OpenTransaction {
-        self.opening_of(shard.new_id(&self.client), cost)
+    pub(crate) fn transaction_on(&self, shard: &Transactions, cost: u64) -> OpenTransaction {
+        self.transaction(shard.new_id(&self.client), cost)
     }
 
-    /// Builds a transaction for the store alone.
-    pub(crate) fn opening_anywhere(&self, cost: u64) -> OpenTransaction {
-        self.opening_of(TxnId::generate(self.client.partition(), 0), cost)
+    /// Builds a transaction to open in the store without a shard.
+    pub(crate) fn transaction_in_store(&self, cost: u64) -> OpenTransaction {
+        self.transaction(TxnId::generate(self.client.partition(), 0), cost)
     }
 
-    fn opening_of(&self, id: TxnId, cost: u64) -> OpenTransaction {
+    fn transaction(&self, id: TxnId, cost: u64) -> OpenTransaction {
         let now = SystemClock.now();
         let extras = OptionalTerms {
             name_hint: None,

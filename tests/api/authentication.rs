@@ -13,15 +13,15 @@ use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 const SOME_TXN: &str = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
 
-/// Checks for the exact members of the specification, with the four of every refusal's envelope.
-fn assert_is_the_401(answer: &Answer, why: &str) {
+/// Checks for the members of the specification and the four further members of the error envelope.
+fn assert_specified_401(answer: &Answer, case: &str) {
     let error_id = answer.header("x-request-id").unwrap_or_default();
     let expected = json!({
         "success": false, "error": "Unauthorized", "message": "Missing or invalid X-API-KEY header",
         "code": "unauthorized", "statusCode": 401, "errorId": error_id, "docUrl": answer.json()["docUrl"],
     });
-    assert_eq!(answer.header("www-authenticate"), Some("ApiKey"), "{why}");
-    assert_eq!((answer.status, answer.json()), (401, expected), "{why}");
+    assert_eq!(answer.header("www-authenticate"), Some("ApiKey"), "{case}");
+    assert_eq!((answer.status, answer.json()), (401, expected), "{case}");
     assert!(!error_id.is_empty());
 }
 
@@ -38,20 +38,20 @@ async fn a_missing_or_empty_header_is_answered_with_the_401_of_the_specification
         ("an empty app id", &[("X-API-KEY", key), ("X-API-APP-ID", "")]),
         ("both empty", &[("X-API-KEY", ""), ("X-API-APP-ID", "")]),
     ];
-    for (why, headers) in cases {
+    for (case, headers) in cases {
         for (method, path) in [(Method::POST, INIT), (Method::POST, QR_INTENT), (Method::GET, &*result_path(SOME_TXN))]
         {
             let mut request = node.http.request(method, node.addresses.public(path));
             for (name, value) in headers {
                 request = request.header(*name, *value);
             }
-            assert_is_the_401(&Answer::to(request).await, &format!("{why} at {path}"));
+            assert_specified_401(&Answer::receive(request).await, &format!("{case} at {path}"));
         }
     }
 }
 
 #[tokio::test]
-async fn an_unknown_revoked_or_foreign_pair_is_answered_like_a_missing_key() {
+async fn an_unknown_revoked_or_foreign_key_is_answered_like_a_missing_key() {
     let node = TestNode::start().await;
     let operator = node.operator();
     let (backend, other) = (node.backend(1).await, node.backend(1).await);
@@ -69,22 +69,22 @@ async fn an_unknown_revoked_or_foreign_pair_is_answered_like_a_missing_key() {
         ("a key of 10,000 characters", backend.with_credentials(&"k".repeat(10_000), &backend.app)),
         ("key and app swapped", backend.with_credentials(&backend.app, &backend.key)),
     ];
-    for (why, caller) in cases {
-        assert_is_the_401(&caller.post(INIT, &json!({"claims": ["name"], "channel": "qr"})).await, why);
-        assert_is_the_401(&caller.result(SOME_TXN).await, why);
+    for (case, caller) in cases {
+        assert_specified_401(&caller.post(INIT, &json!({"claims": ["name"], "channel": "qr"})).await, case);
+        assert_specified_401(&caller.result(SOME_TXN).await, case);
     }
     assert_eq!(operator.balance(&backend.client).await, 1);
 }
 
 #[tokio::test]
-async fn authentication_is_judged_before_the_body() {
+async fn credentials_are_checked_before_the_body() {
     let node = TestNode::start().await;
     for body in ["{\"claims\": [\"shoe_size\"]}", "{", "", "\u{0}"] {
         let request = node.http.post(node.addresses.public(INIT)).header("content-type", "application/json").body(body);
-        assert_is_the_401(&Answer::to(request).await, body);
+        assert_specified_401(&Answer::receive(request).await, body);
     }
     let large = node.http.post(node.addresses.public(INIT)).body(vec![b'x'; 100_000]);
-    assert_eq!(Answer::to(large).await.status, 401, "neither size nor media type may be told to a stranger");
+    assert_eq!(Answer::receive(large).await.status, 401, "a stranger learns neither the size limit nor the media type");
 }
 
 #[tokio::test]
@@ -107,8 +107,8 @@ async fn one_key_works_for_every_app_of_its_client() {
 }
 
 #[tokio::test]
-async fn a_key_works_from_its_networks_alone_as_the_trusted_proxy_tells_them() {
-    let node = TestNode::with(&[("SERVER__TRUSTED_PROXIES", "127.0.0.1")]).await;
+async fn a_key_works_only_from_its_networks_as_reported_by_the_trusted_proxy() {
+    let node = TestNode::start_with(&[("SERVER__TRUSTED_PROXIES", "127.0.0.1")]).await;
     let operator = node.operator();
     let client = operator.create_client().await;
     let app = operator.create_app(&client).await;
@@ -119,7 +119,7 @@ async fn a_key_works_from_its_networks_alone_as_the_trusted_proxy_tells_them() {
             .get(node.addresses.public("/api/v1/credits"))
             .header("X-API-KEY", &key)
             .header("X-API-APP-ID", &app);
-        Answer::to(request.header("X-Forwarded-For", forwarded)).await
+        Answer::receive(request.header("X-Forwarded-For", forwarded)).await
     };
     for good in ["203.0.113.9", "10.0.0.1, 203.0.113.9", "2001:db8::7"] {
         assert_eq!(ask(good).await.status, 200, "{good}");
@@ -143,7 +143,7 @@ async fn a_key_issued_for_other_environments_does_not_work_here() {
     let (_, elsewhere) = operator.issue_key(&backend.client, &json!({"environments": ["production", "stage"]})).await;
     let (_, here) = operator.issue_key(&backend.client, &json!({"environments": ["sandbox"]})).await;
     let body = json!({"claims": ["name"], "channel": "qr"});
-    assert_is_the_401(
+    assert_specified_401(
         &backend.with_credentials(&elsewhere, &backend.app).post(INIT, &body).await,
         "a key for production and stage",
     );
@@ -151,7 +151,7 @@ async fn a_key_issued_for_other_environments_does_not_work_here() {
 }
 
 #[tokio::test]
-async fn a_key_that_expires_is_refused_from_then_on() {
+async fn a_key_is_refused_after_its_expiry() {
     let node = TestNode::start().await;
     let operator = node.operator();
     let backend = node.backend(1).await;
@@ -162,7 +162,7 @@ async fn a_key_that_expires_is_refused_from_then_on() {
     let soon = SystemClock.now() + Duration::from_secs(8);
     let (_, brief) = operator.issue_key(&backend.client, &terms(json!(soon))).await;
     let caller = backend.with_credentials(&brief, &backend.app);
-    assert_eq!(caller.result(SOME_TXN).await.status, 404, "it works until then");
+    assert_eq!(caller.result(SOME_TXN).await.status, 404, "the key works until then");
     eventually("the key's end", TIMEOUT, || async { (caller.result(SOME_TXN).await.status == 401).then_some(()) })
         .await;
 }

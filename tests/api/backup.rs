@@ -1,4 +1,4 @@
-//! `sakshi backup` while a node serves, and `sakshi restore`. The embedded store alone has them.
+//! `sakshi backup` of a serving node, and `sakshi restore`. Only the embedded store has these commands.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,24 +6,43 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use sakshi_kit::backend::Backend;
 use sakshi_kit::node::TestNode;
 use sakshi_kit::operator::ADMIN_TOKEN;
-use sakshi_kit::process::{Ending, Process};
+use sakshi_kit::process::{Process, ProcessOutput};
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
+use tokio::task::JoinHandle;
 
-fn run(node: &TestNode, arguments: &[&str]) -> Ending {
+fn run(node: &TestNode, arguments: &[&str]) -> ProcessOutput {
     Process::run(arguments, node.environment(), node.directory.path())
 }
 
-fn backups(directory: &Path) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
-    found.sort();
-    found
+/// Returns the files of a directory, sorted.
+fn files_of(directory: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+/// Opens transactions from four tasks while `busy` is set. Each task returns its number of transactions.
+fn start_load(backend: &Backend, busy: &Arc<AtomicBool>) -> Vec<JoinHandle<usize>> {
+    let open_all = |_| {
+        let (backend, busy) = (backend.clone(), Arc::clone(busy));
+        tokio::spawn(async move {
+            let mut opened = 0;
+            while busy.load(Ordering::Relaxed) {
+                backend.open(&["name"]).await;
+                opened += 1;
+            }
+            opened
+        })
+    };
+    (0..4).map(open_all).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backup_taken_under_load_holds_every_answer_from_before_it_and_its_ledgers_add_up() {
+async fn a_backup_under_load_holds_every_earlier_answer_and_consistent_ledgers() {
     let mut node = TestNode::start().await;
     if node.redis.is_some() {
         return;
@@ -33,58 +52,50 @@ async fn a_backup_taken_under_load_holds_every_answer_from_before_it_and_its_led
     identity_app.approve(&before, "asha").await;
     let result = backend.result(&before.txn).await.text;
     let busy = Arc::new(AtomicBool::new(true));
-    let load: Vec<_> = (0..4)
-        .map(|_| {
-            let (backend, busy) = (backend.clone(), Arc::clone(&busy));
-            tokio::spawn(async move {
-                let mut opened = Vec::new();
-                while busy.load(Ordering::Relaxed) {
-                    opened.push(backend.open(&["name"]).await.txn);
-                }
-                opened
-            })
-        })
-        .collect();
+    let load = start_load(&backend, &busy);
     let target = node.directory.path().join("backups");
     std::fs::create_dir(&target).unwrap();
     for _ in 0..4 {
-        let ending = tokio::task::block_in_place(|| run(&node, &["backup", target.to_str().unwrap(), "--keep", "3"]));
+        let output = tokio::task::block_in_place(|| run(&node, &["backup", target.to_str().unwrap(), "--keep", "3"]));
         assert!(
-            ending.status.success() && ending.out.contains("ledger entries that add up"),
+            output.status.success() && output.out.contains("ledger entries that add up"),
             "{}{}",
-            ending.out,
-            ending.err
+            output.out,
+            output.err
         );
     }
     let last = backend.open(&["name"]).await.txn;
-    let ending = tokio::task::block_in_place(|| run(&node, &["backup", target.to_str().unwrap(), "--keep", "3"]));
-    assert!(ending.status.success(), "{}", ending.err);
+    let output = tokio::task::block_in_place(|| run(&node, &["backup", target.to_str().unwrap(), "--keep", "3"]));
+    assert!(output.status.success(), "{}", output.err);
     busy.store(false, Ordering::Relaxed);
     let mut opened = 0;
     for task in load {
-        opened += task.await.unwrap().len();
+        opened += task.await.unwrap();
     }
     assert!(opened > 0);
     let page = node.operator().probe("/metrics").await.text;
-    assert!(page.contains("\nsakshi_store_backup_timestamp_seconds 1"), "the node sees that there is a backup: {page}");
-    let kept: Vec<_> =
-        backups(&target).into_iter().filter(|path| path.extension().is_some_and(|end| end == "db")).collect();
-    assert_eq!((kept.len(), backups(&target).len()), (3, 6), "each with its checksum: {kept:?}");
+    assert!(
+        page.contains("\nsakshi_store_backup_timestamp_seconds 1"),
+        "the metrics show the time of the backup: {page}"
+    );
+    let remaining: Vec<_> =
+        files_of(&target).into_iter().filter(|path| path.extension().is_some_and(|end| end == "db")).collect();
+    assert_eq!((remaining.len(), files_of(&target).len()), (3, 6), "each with its checksum: {remaining:?}");
     let later = target.join("sakshi-20990101T000000.000Z.db");
     std::fs::write(&later, "").unwrap();
-    let ending = tokio::task::block_in_place(|| run(&node, &["backup", target.to_str().unwrap(), "--keep", "1"]));
+    let output = tokio::task::block_in_place(|| run(&node, &["backup", target.to_str().unwrap(), "--keep", "1"]));
     assert!(
-        ending.out.contains("No older backup was removed") && backups(&target).len() == 9,
+        output.out.contains("No older backup was removed") && files_of(&target).len() == 9,
         "{}{}",
-        ending.out,
-        ending.err
+        output.out,
+        output.err
     );
     std::fs::remove_file(later).unwrap();
 
     node.kill().await;
-    let restored = run(&node, &["restore", kept[2].to_str().unwrap()]);
-    assert_eq!(restored.status.code(), Some(2), "there is a store: {}", restored.out);
-    let restored = run(&node, &["restore", kept[2].to_str().unwrap(), "--replace"]);
+    let restored = run(&node, &["restore", remaining[2].to_str().unwrap()]);
+    assert_eq!(restored.status.code(), Some(2), "a store already exists: {}", restored.out);
+    let restored = run(&node, &["restore", remaining[2].to_str().unwrap(), "--replace"]);
     assert!(
         restored.status.success() && restored.out.contains("The store that was there is"),
         "{}{}",
@@ -93,14 +104,15 @@ async fn a_backup_taken_under_load_holds_every_answer_from_before_it_and_its_led
     );
     node.launch().await;
     assert_eq!(backend.through(&node.addresses).result(&before.txn).await.text, result);
-    assert!(backend.through(&node.addresses).is_pending(&last).await, "what was answered before the backup is in it");
+    assert!(backend.through(&node.addresses).is_pending(&last).await, "the backup contains every earlier answer");
     let spent = 100_000 - node.operator().balance(&backend.client).await;
     assert!(spent >= 2 && spent <= opened as u64 + 2, "{spent} of {opened}");
 }
 
 #[tokio::test]
-async fn webhooks_that_waited_in_a_backup_are_not_sent_again_after_it_was_restored() {
-    let mut node = TestNode::with(&[("WEBHOOKS__MAX_IN_FLIGHT", "1"), ("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1")]).await;
+async fn webhooks_pending_in_a_backup_are_not_sent_after_a_restore() {
+    let mut node =
+        TestNode::start_with(&[("WEBHOOKS__MAX_IN_FLIGHT", "1"), ("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1")]).await;
     if node.redis.is_some() {
         return;
     }
@@ -114,15 +126,15 @@ async fn webhooks_that_waited_in_a_backup_are_not_sent_again_after_it_was_restor
     eventually("the first webhook", TIMEOUT, || async { (receiver.received().len() == 1).then_some(()) }).await;
     identity_app.approve(&waiting, "asha").await;
     let target = node.directory.path().display().to_string();
-    let ending = run(&node, &["backup", &target]);
-    assert!(ending.status.success(), "{}", ending.err);
-    let file = ending.out.split(": ").next().unwrap().to_owned();
+    let output = run(&node, &["backup", &target]);
+    assert!(output.status.success(), "{}", output.err);
+    let file = output.out.split(": ").next().unwrap().to_owned();
     let while_serving = run(&node, &["restore", &file, "--replace"]);
     assert!(while_serving.status.code() == Some(2) && while_serving.err.contains("in use"), "{}", while_serving.err);
 
     node.kill().await;
-    let ending = run(&node, &["restore", &file, "--replace"]);
-    assert!(ending.out.contains("1 webhooks that waited are not sent again"), "{}{}", ending.out, ending.err);
+    let output = run(&node, &["restore", &file, "--replace"]);
+    assert!(output.out.contains("1 webhooks that waited are not sent again"), "{}{}", output.out, output.err);
     node.launch().await;
     let operator = node.operator();
     assert_eq!(
@@ -134,7 +146,7 @@ async fn webhooks_that_waited_in_a_backup_are_not_sent_again_after_it_was_restor
 }
 
 #[tokio::test]
-async fn a_damaged_backup_or_one_under_another_key_is_refused_and_the_store_stays() {
+async fn a_damaged_or_foreign_backup_is_refused_and_the_store_is_unchanged() {
     let mut node = TestNode::start().await;
     if node.redis.is_some() {
         return;
@@ -142,17 +154,21 @@ async fn a_damaged_backup_or_one_under_another_key_is_refused_and_the_store_stay
     let backend = node.backend(5).await;
     let txn = backend.open(&["name"]).await.txn;
     let target = node.directory.path().display().to_string();
-    let ending = run(&node, &["backup", &target]);
-    let file = ending.out.split(": ").next().unwrap().to_owned();
-    let again = run(&node, &["backup", &format!("{target}/new/deeper")]);
-    assert!(again.status.code() == Some(0) && again.out.contains("/new/deeper/sakshi-"), "{}", again.err);
-    let again = run(&node, &["backup", &format!("{file}/below")]);
-    assert!(again.status.code() == Some(2) && again.err.contains("cannot make the directory"), "{}", again.err);
-    let whole = run(&node, &["restore", &target, "--replace"]);
+    let output = run(&node, &["backup", &target]);
+    let file = output.out.split(": ").next().unwrap().to_owned();
+    let nested = run(&node, &["backup", &format!("{target}/new/deeper")]);
+    assert!(nested.status.code() == Some(0) && nested.out.contains("/new/deeper/sakshi-"), "{}", nested.err);
+    let below_file = run(&node, &["backup", &format!("{file}/below")]);
     assert!(
-        whole.status.code() == Some(2) && whole.err.contains("is a directory; give the file of one backup"),
+        below_file.status.code() == Some(2) && below_file.err.contains("cannot make the directory"),
         "{}",
-        whole.err
+        below_file.err
+    );
+    let directory = run(&node, &["restore", &target, "--replace"]);
+    assert!(
+        directory.status.code() == Some(2) && directory.err.contains("is a directory; give the file of one backup"),
+        "{}",
+        directory.err
     );
     node.kill().await;
 
@@ -176,8 +192,8 @@ async fn a_damaged_backup_or_one_under_another_key_is_refused_and_the_store_stay
 const KEY: &str = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
 
 #[tokio::test]
-async fn commands_need_no_settings_but_those_that_they_use() {
-    let mut node = TestNode::with(&[("STORE__ENCRYPTION_KEY", KEY)]).await;
+async fn commands_require_only_the_settings_they_use() {
+    let mut node = TestNode::start_with(&[("STORE__ENCRYPTION_KEY", KEY)]).await;
     if node.redis.is_some() {
         return;
     }
@@ -188,9 +204,9 @@ async fn commands_need_no_settings_but_those_that_they_use() {
         ("SAKSHI__STORE__ENCRYPTION_KEY".to_owned(), KEY.to_owned()),
     ]);
     let run = |arguments: &[&str], settings: &BTreeMap<String, String>| {
-        let ending = Process::run(arguments, settings, node.directory.path());
-        assert!(ending.status.success() && ending.err.is_empty(), "{arguments:?}: {}{}", ending.out, ending.err);
-        ending.out
+        let output = Process::run(arguments, settings, node.directory.path());
+        assert!(output.status.success() && output.err.is_empty(), "{arguments:?}: {}{}", output.out, output.err);
+        output.out
     };
     let file = run(&["backup", &target], &settings).split(": ").next().unwrap().to_owned();
     let internal = node.addresses.internal("");
@@ -203,12 +219,12 @@ async fn commands_need_no_settings_but_those_that_they_use() {
 
     node.kill().await;
     let run = |arguments: &[&str]| Process::run(arguments, &settings, node.directory.path());
-    let ending = run(&["restore", &file, "--replace"]);
-    assert!(ending.status.success() && ending.err.is_empty(), "{}{}", ending.out, ending.err);
+    let output = run(&["restore", &file, "--replace"]);
+    assert!(output.status.success() && output.err.is_empty(), "{}{}", output.out, output.err);
     let served = run(&["serve"]);
     assert!(
         served.status.code() == Some(2) && served.err.contains("authority.jwks_path"),
-        "they are not enough to serve: {}",
+        "serving needs more settings: {}",
         served.err
     );
     node.launch().await;
@@ -216,13 +232,13 @@ async fn commands_need_no_settings_but_those_that_they_use() {
 }
 
 #[tokio::test]
-async fn a_backup_that_finds_no_room_leaves_nothing_behind() {
+async fn a_backup_onto_a_full_disk_leaves_no_files() {
     let mut node = TestNode::start().await;
     if node.redis.is_some() {
         return;
     }
     node.stop();
-    // More than the memory holds before it is written.
+    // More than the page cache of SQLite, so that the backup writes to the disk.
     let store = rusqlite::Connection::open(node.store().join("sakshi.db")).unwrap();
     store.execute_batch("CREATE TABLE filler (bytes BLOB)").unwrap();
     (0..16).for_each(|_| _ = store.execute("INSERT INTO filler VALUES (zeroblob(524288))", []).unwrap());
@@ -233,13 +249,13 @@ async fn a_backup_that_finds_no_room_leaves_nothing_behind() {
     backup
         .args(["-c", "trap '' XFSZ; ulimit -f 2048; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_sakshi"), "backup"])
         .arg(target.path());
-    let ending = backup.env_clear().envs(node.environment()).output().unwrap();
-    assert_eq!(ending.status.code(), Some(2), "{}", String::from_utf8_lossy(&ending.stderr));
-    assert_eq!(backups(target.path()), Vec::<PathBuf>::new());
+    let output = backup.env_clear().envs(node.environment()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(files_of(target.path()), Vec::<PathBuf>::new());
 }
 
 #[tokio::test]
-async fn a_backup_of_a_newer_schema_is_refused_in_the_words_of_serve() {
+async fn a_backup_of_a_newer_schema_is_refused_with_the_message_of_serve() {
     let mut node = TestNode::start().await;
     if node.redis.is_some() {
         return;
@@ -247,14 +263,14 @@ async fn a_backup_of_a_newer_schema_is_refused_in_the_words_of_serve() {
     let (backend, target) = (node.backend(5).await, node.directory.path().display().to_string());
     let file = run(&node, &["backup", &target]).out.split(": ").next().unwrap().to_owned();
     node.stop();
-    let version = |file: &Path, version: i64| {
+    let set_version = |file: &Path, version: i64| {
         rusqlite::Connection::open(file).unwrap().pragma_update(None, "user_version", version).unwrap();
     };
     let store = node.store().join("sakshi.db");
     let known: i64 =
         rusqlite::Connection::open(&store).unwrap().query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
-    version(&store, known + 1);
-    version(Path::new(&file), known + 1);
+    set_version(&store, known + 1);
+    set_version(Path::new(&file), known + 1);
     std::fs::remove_file(format!("{file}.sha256")).unwrap();
     let served = run(&node, &["serve"]);
     let sentence = served.err.lines().find(|line| line.starts_with("error: ")).unwrap().to_owned();
@@ -271,13 +287,13 @@ async fn a_backup_of_a_newer_schema_is_refused_in_the_words_of_serve() {
     let checked = run(&node, &["check-config"]);
     let problem = sentence.replace("error: ", "problem: ");
     assert!(checked.status.code() == Some(1) && checked.out.contains(&problem), "{}", checked.out);
-    version(&store, known);
+    set_version(&store, known);
     node.launch().await;
     assert_eq!(node.operator().balance(&backend.client).await, 5);
 }
 
 #[tokio::test]
-async fn a_store_of_a_newer_release_is_refused_by_every_command_and_stays_as_it_is() {
+async fn every_command_refuses_a_store_of_a_newer_release_and_leaves_it_unchanged() {
     let mut node = TestNode::start().await;
     if node.redis.is_some() {
         return;
@@ -287,10 +303,10 @@ async fn a_store_of_a_newer_release_is_refused_by_every_command_and_stays_as_it_
     node.kill().await;
     let own = run(&node, &["migrate"]);
     assert!(own.status.success() && own.out.contains("has the schema of this release"), "{}{}", own.out, own.err);
-    let newer =
+    let set_newer_version =
         |file: &Path| rusqlite::Connection::open(file).unwrap().pragma_update(None, "user_version", 1_000).unwrap();
-    let (store, copy) = (node.store().join("sakshi.db"), backups(&backup).remove(0));
-    [&store, &copy].into_iter().for_each(|file| newer(file));
+    let (store, copy) = (node.store().join("sakshi.db"), files_of(&backup).remove(0));
+    [&store, &copy].into_iter().for_each(|file| set_newer_version(file));
     std::fs::remove_file(copy.with_added_extension("sha256")).unwrap();
     let before = std::fs::read(&store).unwrap();
     let (other, copy) = (node.directory.path().join("other"), copy.to_str().unwrap().to_owned());
@@ -303,10 +319,10 @@ async fn a_store_of_a_newer_release_is_refused_by_every_command_and_stays_as_it_
         (vec!["restore", &copy, "--replace"], 2),
         (vec!["move", "--from", &directory, "--to", "redis://127.0.0.1:1"], 2),
     ] {
-        let ended = run(&node, &words);
-        let said = format!("{}{}", ended.out, ended.err);
-        assert_eq!(ended.status.code(), Some(code), "{words:?}: {said}");
-        assert!(said.contains("schema 1000 of a newer release"), "{words:?}: {said}");
+        let output = run(&node, &words);
+        let text = format!("{}{}", output.out, output.err);
+        assert_eq!(output.status.code(), Some(code), "{words:?}: {text}");
+        assert!(text.contains("schema 1000 of a newer release"), "{words:?}: {text}");
     }
     assert!(std::fs::read(&store).unwrap() == before);
 }

@@ -5,33 +5,34 @@
 use std::path::Path;
 use std::time::Duration;
 
+use sakshi_kit::backend::{Backend, Opened};
 use sakshi_kit::identity_app::CallbackFormat;
 use sakshi_kit::node::TestNode;
-use sakshi_kit::process::Process;
+use sakshi_kit::process::{Process, ProcessOutput};
 use sakshi_kit::soft_token::SoftToken;
 use sakshi_kit::tls::{Authority, Identity, forward_proxy, receiver};
 use sakshi_kit::waiting::{TIMEOUT, eventually};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::profiles::production;
-use crate::tokens::wrapped;
+use crate::tokens::wrap_key;
 
 const DOCUMENT: &str = include_str!("../../docs/operating.md");
 
 /// Returns the settings of the document's block, with the files in this directory.
-fn documented(directory: &Path) -> Vec<(String, String)> {
+fn documented_settings(directory: &Path) -> Vec<(String, String)> {
     let block =
         DOCUMENT.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a block of settings");
-    let here = block.replace("/etc/sakshi", &directory.display().to_string());
-    let table: toml::Table = here.parse().expect("TOML");
-    let of_section = |(section, keys): (String, toml::Value)| {
+    let block = block.replace("/etc/sakshi", &directory.display().to_string());
+    let table: toml::Table = block.parse().expect("TOML");
+    let section_settings = |(section, keys): (String, toml::Value)| {
         let keys = keys.as_table().expect("a section").clone();
         keys.into_iter().map(move |(key, value)| {
             let value = value.as_str().expect("a text").to_owned();
             (format!("{}__{}", section.to_uppercase(), key.to_uppercase()), value)
         })
     };
-    table.into_iter().flat_map(of_section).collect()
+    table.into_iter().flat_map(section_settings).collect()
 }
 
 fn write(directory: &Path, name: &str, text: &str) {
@@ -51,12 +52,8 @@ fn client(authority: &Authority, identity: Option<&Identity>) -> reqwest::Client
     builder.build().unwrap()
 }
 
-#[tokio::test]
-async fn a_verification_on_a_token_over_tls_and_through_a_proxy() {
-    let bank = Authority::create();
-    let (hook, mut received) = receiver(&bank, "receiver.bank.example").await;
-    let (proxy, mut asked) = forward_proxy(hook).await;
-
+/// Prepares a node with the document's settings: keys on a token, certificates of the bank's authority, and a proxy.
+fn prepare_node(bank: &Authority, proxy: u16) -> TestNode {
     let required = production("");
     let required: Vec<(&str, &str)> = required.iter().map(|(key, value)| (*key, value.as_str())).collect();
     let mut node = TestNode::unlaunched(&required);
@@ -75,22 +72,84 @@ async fn a_verification_on_a_token_over_tls_and_through_a_proxy() {
     write(&directory, "bank-ca.pem", &bank.pem);
     write(&directory, "operator.pem", &operator.certificate);
     write(&directory, "operator.key", &operator.key);
-    write(&directory, "encryption.wrapped", &wrapped(&directory, b"0123456789abcdef0123456789abcdef"));
+    write(&directory, "encryption.wrapped", &wrap_key(&directory, b"0123456789abcdef0123456789abcdef"));
     node.set("STORE__ENCRYPTION_KEY", "");
-    for (key, value) in documented(&directory) {
+    for (key, value) in documented_settings(&directory) {
         if !key.ends_with("_ADDR") {
             node.set(&key, &value);
         }
     }
     node.set("OUTBOUND__PROXY", &format!("http://sakshi:secret@127.0.0.1:{proxy}"));
-    node.http = client(&bank, Some(&operator));
-    node.launch().await;
+    node.http = client(bank, Some(&operator));
+    node
+}
 
-    // Without a certificate, the internal listener answers only probes.
-    let stranger = client(&bank, None);
+/// Checks that the internal listener answers only probes without a client certificate.
+async fn assert_certificate_required(node: &TestNode, bank: &Authority) {
+    let stranger = client(bank, None);
     assert_eq!(stranger.get(node.addresses.internal("/readyz")).send().await.unwrap().status(), 200);
     let refused = stranger.get(node.addresses.internal("/admin/v1/clients")).send().await.unwrap();
     assert!(refused.status() == 403 && refused.text().await.unwrap().contains("client_certificate_required"));
+}
+
+/// Posts a good credential to the callback, with the certificate of the node's authority.
+async fn approve(node: &TestNode, opened: &Opened) {
+    let credential = node.issuer.bind(&node.issuer.sign(&node.issuer.valid_draft()), opened, |_, _| {});
+    let callback =
+        node.http.post(node.addresses.public(&opened.callback_path())).header("content-type", "application/json");
+    let answer = callback.body(CallbackFormat::Json.success(&opened.txn, &credential)).send().await.unwrap();
+    assert_eq!(answer.status(), 200, "{}", answer.text().await.unwrap());
+}
+
+/// Runs a command that reads the address and the certificate of the internal listener from the settings.
+fn run(node: &TestNode, words: &[&str]) -> ProcessOutput {
+    let port = node.addresses.internal_base().port().unwrap().to_string();
+    let mut environment = node.environment().clone();
+    environment.insert("SAKSHI__SERVER__INTERNAL_ADDR".to_owned(), format!("127.0.0.1:{port}"));
+    Process::run(words, &environment, node.directory.path())
+}
+
+/// Runs `sakshi admin` with the certificate of the operator.
+fn admin(node: &TestNode, words: &[&str]) -> ProcessOutput {
+    let [certificate, key] =
+        ["operator.pem", "operator.key"].map(|name| node.directory.path().join(name).display().to_string());
+    run(node, &[&["admin", "--client-cert", &certificate, "--client-key", &key], words].concat())
+}
+
+/// Checks the commands for health and support.
+fn assert_commands_work(node: &TestNode, opened: &Opened) {
+    assert_eq!(run(node, &["healthcheck"]).out, "ready");
+    let output = admin(node, &["transaction", &opened.txn]);
+    assert!(output.status.success() && output.out.contains("answered     verified"), "{}{}", output.out, output.err);
+    let refused = run(node, &["admin", "transaction", &opened.txn]);
+    assert!(!refused.status.success() && refused.err.contains("certificate of the authority"), "{}", refused.err);
+}
+
+/// Checks the files for an auditor: the evidence, which the token has sealed, and the register of consents.
+async fn assert_auditable(node: &TestNode, backend: &Backend, opened: &Opened, published: &Value) {
+    let evidence = backend.get(&format!("/api/v1/nationalid-ovse/result/{}/evidence", opened.txn)).await;
+    evidence.ok();
+    let directory = node.directory.path();
+    write(directory, "evidence.json", &evidence.text);
+    write(directory, "issuer-jwks.json", &node.issuer.jwks().to_string());
+    write(directory, "jwks.json", &published.to_string());
+    let checked = run(
+        node,
+        &["verify-evidence", "evidence.json", "--issuer-keys", "issuer-jwks.json", "--seal-keys", "jwks.json"],
+    );
+    assert!(checked.status.success() && checked.out.contains(&opened.txn), "{}{}", checked.out, checked.err);
+    let register = admin(node, &["consents", &backend.client, "--format", "csv"]);
+    assert!(register.status.success() && register.out.contains(&opened.txn), "{}{}", register.out, register.err);
+}
+
+#[tokio::test]
+async fn a_verification_works_with_a_token_tls_and_a_proxy() {
+    let bank = Authority::create();
+    let (hook, mut webhooks) = receiver(&bank, "receiver.bank.example").await;
+    let (proxy, mut tunnels) = forward_proxy(hook).await;
+    let mut node = prepare_node(&bank, proxy);
+    node.launch().await;
+    assert_certificate_required(&node, &bank).await;
 
     let backend = node.backend(2).await;
     let hook = "https://receiver.bank.example/hook";
@@ -98,66 +157,30 @@ async fn a_verification_on_a_token_over_tls_and_through_a_proxy() {
         backend.open_with(&json!({"claims": ["name"], "channel": "qr", "webhook_url": hook, "evidence": true})).await;
     let published = node.get("/.well-known/jwks.json").await.ok();
     sakshi_authority::intent::verify(opened.answer["intentJwt"].as_str().unwrap(), &published["keys"][0]).unwrap();
-    let credential = node.issuer.bind(&node.issuer.sign(&node.issuer.good()), &opened, |_, _| {});
-    let form = CallbackFormat::Json;
-    let callback =
-        node.http.post(node.addresses.public(&opened.callback_path())).header("content-type", "application/json");
-    let answer = callback.body(form.success(&opened.txn, &credential)).send().await.unwrap();
-    assert_eq!(answer.status(), 200, "{}", answer.text().await.unwrap());
+    approve(&node, &opened).await;
 
-    let webhook = received.recv().await.expect("a webhook");
+    let webhook = webhooks.recv().await.expect("a webhook");
     assert!(
         webhook.starts_with("POST /hook HTTP/1.1") && webhook.contains("\"verification_passed\":true"),
         "{webhook}"
     );
-    let tunnel = asked.recv().await.expect("a tunnel");
+    let tunnel = tunnels.recv().await.expect("a tunnel");
     assert!(
         tunnel.starts_with("CONNECT receiver.bank.example:443 ") && tunnel.contains("proxy-authorization: Basic "),
         "{tunnel}"
     );
-    let delivered = || async {
+    let attempt = eventually("the attempt", TIMEOUT, || async {
         let attempt = node.operator().delivery(&opened.txn).await["attempt"].clone();
         (!attempt.is_null()).then_some(attempt)
-    };
-    let attempt = eventually("the attempt", TIMEOUT, delivered).await;
+    })
+    .await;
     assert_eq!((&attempt["outcome"], &attempt["reason"]), (&json!("delivered"), &json!(null)));
 
-    // The commands read the internal listener's certificate from the settings.
-    let port = node.addresses.internal_base().port().unwrap().to_string();
-    let mut environment = node.environment().clone();
-    environment.insert("SAKSHI__SERVER__INTERNAL_ADDR".to_owned(), format!("127.0.0.1:{port}"));
-    let run = |words: &[&str]| Process::run(words, &environment, &directory);
-    assert_eq!(run(&["healthcheck"]).out, "ready");
-    let [certificate, key] = ["operator.pem", "operator.key"].map(|name| directory.join(name).display().to_string());
-    let shown = run(&["admin", "--client-cert", &certificate, "--client-key", &key, "transaction", &opened.txn]);
-    assert!(shown.status.success() && shown.out.contains("answered     verified"), "{}{}", shown.out, shown.err);
-    let refused = run(&["admin", "transaction", &opened.txn]);
-    assert!(!refused.status.success() && refused.err.contains("certificate of the authority"), "{}", refused.err);
-
-    // The papers for the auditor. The token seals the evidence.
-    let evidence = backend.get(&format!("/api/v1/nationalid-ovse/result/{}/evidence", opened.txn)).await;
-    evidence.ok();
-    write(&directory, "evidence.json", &evidence.text);
-    write(&directory, "issuer-jwks.json", &node.issuer.jwks().to_string());
-    write(&directory, "jwks.json", &published.to_string());
-    let checked =
-        run(&["verify-evidence", "evidence.json", "--issuer-keys", "issuer-jwks.json", "--seal-keys", "jwks.json"]);
-    assert!(checked.status.success() && checked.out.contains(&opened.txn), "{}{}", checked.out, checked.err);
-    let register = run(&[
-        "admin",
-        "--client-cert",
-        &certificate,
-        "--client-key",
-        &key,
-        "consents",
-        &backend.client,
-        "--format",
-        "csv",
-    ]);
-    assert!(register.status.success() && register.out.contains(&opened.txn), "{}{}", register.out, register.err);
+    assert_commands_work(&node, &opened);
+    assert_auditable(&node, &backend, &opened, &published).await;
 
     // The kit's own audit has no certificate.
-    let audit = run(&["admin", "--client-cert", &certificate, "--client-key", &key, "credits", "audit"]);
+    let audit = admin(&node, &["credits", "audit"]);
     assert!(audit.status.success(), "{}{}", audit.out, audit.err);
     let process = node.take_process();
     process.signal("TERM");

@@ -1,4 +1,4 @@
-//! The brand of a client and of an event: set by the operator, shown on pages.
+//! The brand of a client or an event: an operator sets it, and pages show it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,19 +12,19 @@ use serde_json::{Value, json};
 const PICTURE: &[u8] = b"\xff\xd8\xff\xe0JFIF\xff\xd9";
 const LOGO: &[u8] = b"<svg xmlns=\"http://www.w3.org/2000/svg\"><script>alert(1)</script></svg>";
 
-fn path(subject: &str, id: &str) -> String {
+fn brand_path(subject: &str, id: &str) -> String {
     format!("/admin/v1/{subject}/{id}/brand")
 }
 
 async fn page(node: &TestNode, path: &str) -> Answer {
-    Answer::to(node.http.get(node.addresses.public(path)).header("Accept", "text/html")).await
+    Answer::receive(node.http.get(node.addresses.public(path)).header("Accept", "text/html")).await
 }
 
 #[tokio::test]
-async fn a_verify_page_shows_the_brand_that_an_operator_has_set_for_the_client() {
+async fn a_verify_page_shows_the_brand_of_the_client() {
     let node = TestNode::start().await;
     let (backend, operator) = (node.backend(2).await, node.operator());
-    let brand = path("clients", &backend.client);
+    let brand = brand_path("clients", &backend.client);
     assert_eq!(
         operator.get(&brand).await.ok(),
         json!({"name": null, "logo_url": null, "picture_url": null, "colour": null, "support": null,
@@ -38,16 +38,16 @@ async fn a_verify_page_shows_the_brand_that_an_operator_has_set_for_the_client()
     assert_eq!(operator.get(&brand).await.ok(), changed);
 
     let opened = backend.open(&["name"]).await;
-    let shown = page(&node, &format!("/v/{}", opened.txn)).await.text;
+    let html = page(&node, &format!("/v/{}", opened.txn)).await.text;
     let logo = changed["logo_url"].as_str().unwrap();
     for part in
         [logo, "Meridian Bank", "/assets/brand/7a1f3d.css", "tel:+918012345678", "https://meridian.example/privacy"]
     {
-        assert!(shown.contains(part), "{part}: {shown}");
+        assert!(html.contains(part), "{part}: {html}");
     }
     let file = page(&node, logo).await;
     assert_eq!((file.status, file.text.as_bytes(), file.header("content-type")), (200, LOGO, Some("image/svg+xml")));
-    assert!(file.header("content-security-policy").unwrap().ends_with("sandbox"), "its scripts run nowhere");
+    assert!(file.header("content-security-policy").unwrap().ends_with("sandbox"), "scripts in the file do not run");
     assert_eq!(file.header("cache-control"), Some("public, max-age=86400, immutable"));
     let style = page(&node, "/assets/brand/7a1f3d.css").await;
     assert!(
@@ -69,26 +69,26 @@ async fn a_verify_page_shows_the_brand_that_an_operator_has_set_for_the_client()
 }
 
 #[tokio::test]
-async fn an_events_brand_stands_before_its_clients_on_each_of_its_pages() {
+async fn the_pages_of_an_event_show_its_own_brand_before_the_clients() {
     let node = TestNode::start().await;
     let (backend, operator) = (node.backend(3).await, node.operator());
     operator
-        .patch(&path("clients", &backend.client), &json!({"name": "Meridian Bank", "colour": "#7a1f3d"}))
+        .patch(&brand_path("clients", &backend.client), &json!({"name": "Meridian Bank", "colour": "#7a1f3d"}))
         .await
         .ok();
     let event = TestEvent::open(&node, &backend, &terms(5)).await;
     let change = json!({"name": "Innovation Hub", "logo": STANDARD.encode(LOGO), "picture": STANDARD.encode(PICTURE),
         "colour": "#004d40"});
-    let changed = operator.patch(&path("events", &event.id), &change).await.ok();
+    let changed = operator.patch(&brand_path("events", &event.id), &change).await.ok();
     let (logo, picture) = (changed["logo_url"].as_str().unwrap(), changed["picture_url"].as_str().unwrap());
-    let shown = eventually("the brand on the event's page", TIMEOUT, || async {
-        let text = Answer::to(event.visit(reqwest::Method::GET, BROWSER)).await.text;
+    let html = eventually("the brand on the event's page", TIMEOUT, || async {
+        let text = Answer::receive(event.visit(reqwest::Method::GET, BROWSER)).await.text;
         text.contains("Innovation Hub").then_some(text)
     })
     .await;
     assert!(
-        shown.contains(&format!("<img class=\"picture\" src=\"{picture}\"")) && shown.contains("/assets/picture.css"),
-        "{shown}"
+        html.contains(&format!("<img class=\"picture\" src=\"{picture}\"")) && html.contains("/assets/picture.css"),
+        "{html}"
     );
     let file = page(&node, picture).await;
     assert_eq!(
@@ -97,7 +97,7 @@ async fn an_events_brand_stands_before_its_clients_on_each_of_its_pages() {
     );
     let kiosk = page(&node, &format!("/e/{}/kiosk", event.id)).await.text;
     let guest = page(&node, &format!("/v/{}", event.scan().await.txn)).await.text;
-    for (name, text) in [("event", shown), ("kiosk", kiosk), ("guest", guest)] {
+    for (name, text) in [("event", html), ("kiosk", kiosk), ("guest", guest)] {
         for part in ["Innovation Hub", "Meridian Bank", logo, "/assets/brand/004d40.css"] {
             assert!(text.contains(part), "{name}: {part}: {text}");
         }
@@ -110,14 +110,14 @@ async fn an_events_brand_stands_before_its_clients_on_each_of_its_pages() {
     assert_eq!(
         event.patch(&json!({"brand": {"name": "Income Tax Department"}})).await.refused_fields(),
         ["brand"],
-        "a client sets none"
+        "a client cannot set a brand"
     );
 
     let other = TestEvent::open(&node, &backend, &terms(5)).await;
     let tag = backend.get(&other.path()).await.header("etag").unwrap().to_owned();
     let files = json!({"logo": STANDARD.encode(LOGO), "picture": STANDARD.encode(PICTURE)});
-    let branded = operator.patch(&path("events", &other.id), &files).await.ok();
-    assert_eq!(backend.get(&other.path()).await.header("etag"), Some(&*tag), "the organiser has changed nothing");
+    let branded = operator.patch(&brand_path("events", &other.id), &files).await.ok();
+    assert_eq!(backend.get(&other.path()).await.header("etag"), Some(&*tag), "the event itself is unchanged");
     operator.post("/admin/v1/erasures", &json!({"kind": "event", "id": other.id})).await.ok();
     for file in ["logo_url", "picture_url"] {
         assert_eq!(page(&node, branded[file].as_str().unwrap()).await.status, 404, "an erased event leaves no {file}");
@@ -125,33 +125,36 @@ async fn an_events_brand_stands_before_its_clients_on_each_of_its_pages() {
 }
 
 #[tokio::test]
-async fn beside_a_logo_stands_the_clients_name_before_the_organiser_that_an_event_names() {
+async fn a_logo_is_followed_by_the_clients_name_and_then_the_organiser() {
     let node = TestNode::start().await;
     let (backend, operator) = (node.backend(1).await, node.operator());
-    let mut named = terms(5);
-    named["organiser"] = json!("State Bank");
-    let event = TestEvent::open(&node, &backend, &named).await;
-    let shown = async || Answer::to(event.visit(reqwest::Method::GET, BROWSER)).await.text;
-    assert!(shown().await.contains("<strong><bdi>State Bank</bdi></strong><span class=\"of-app\"><bdi>Client</bdi>"));
+    let mut terms = terms(5);
+    terms["organiser"] = json!("State Bank");
+    let event = TestEvent::open(&node, &backend, &terms).await;
+    let page_text = async || Answer::receive(event.visit(reqwest::Method::GET, BROWSER)).await.text;
+    assert!(
+        page_text().await.contains("<strong><bdi>State Bank</bdi></strong><span class=\"of-app\"><bdi>Client</bdi>")
+    );
     operator
         .patch(
-            &path("clients", &backend.client),
+            &brand_path("clients", &backend.client),
             &json!({"logo": STANDARD.encode(LOGO), "support": "help@bank.example"}),
         )
         .await
         .ok();
-    let text =
-        eventually("the logo", TIMEOUT, || async { Some(shown().await).filter(|text| text.contains("/assets/logo/")) })
-            .await;
+    let text = eventually("the logo", TIMEOUT, || async {
+        Some(page_text().await).filter(|text| text.contains("/assets/logo/"))
+    })
+    .await;
     assert!(text.contains("<strong><bdi>Client</bdi></strong><span class=\"of-app\"><bdi>State Bank</bdi>"), "{text}");
     assert!(text.contains("<p><bdi>Client</bdi>: <a href=\"mailto:help@bank.example\">"), "{text}");
 }
 
 #[tokio::test]
-async fn a_brand_that_cannot_be_shown_is_refused_and_only_owners_set_one() {
+async fn an_invalid_brand_is_refused_and_changes_nothing() {
     let node = TestNode::start().await;
     let (backend, operator) = (node.backend(0).await, node.operator());
-    let brand = path("clients", &backend.client);
+    let brand = brand_path("clients", &backend.client);
     let large = STANDARD.encode([b"<svg>".as_slice(), &[b' '; 16_384]].concat());
     for (field, values) in [
         ("colour", [json!("#ffcc00"), json!("red"), json!(7)]),
@@ -176,7 +179,7 @@ async fn a_brand_that_cannot_be_shown_is_refused_and_only_owners_set_one() {
     }
     for (subject, id) in [("clients", "cl_nobody"), ("events", "0fZbQ0000000000aB"), ("events", "x")] {
         assert_eq!(
-            operator.patch(&path(subject, id), &json!({"colour": "#7a1f3d"})).await.status,
+            operator.patch(&brand_path(subject, id), &json!({"colour": "#7a1f3d"})).await.status,
             404,
             "{subject} {id}"
         );

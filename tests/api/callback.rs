@@ -1,4 +1,4 @@
-//! The identity app's answer: both formats, every code, and repetition.
+//! The callback of the identity app: both formats, every code, and repetition.
 
 use futures_util::future::join_all;
 use serde_json::json;
@@ -8,15 +8,15 @@ use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 #[tokio::test]
-async fn a_credential_in_either_form_completes_the_transaction_and_is_answered_in_kind() {
+async fn a_credential_completes_the_transaction_and_gets_a_reply_in_its_format() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(2).await, node.identity_app());
-    for form in CallbackFormat::BOTH {
+    for format in CallbackFormat::BOTH {
         let opened = backend.open(&["name", "dob", "gender", "pincode"]).await;
         let answer = identity_app
-            .post(&opened, form, form.success(&opened.txn, &identity_app.credential(&opened, "asha")))
+            .post(&opened, format, format.success(&opened.txn, &identity_app.credential(&opened, "asha")))
             .await;
-        assert_eq!(form.reply(&answer, &opened.txn, 200), "Success");
+        assert_eq!(format.reply(&answer, &opened.txn, 200), "Success");
         let result = backend.result(&opened.txn).await.ok();
         let claims = json!({"residentName": "Asha Rao", "dob": "1990-02-14", "gender": "F", "pincode": "560000"});
         assert_eq!((&result["success"], &result["data"]["verified_claims"]), (&json!(true), &claims));
@@ -28,11 +28,12 @@ async fn every_terminal_code_completes_the_transaction_with_its_reason() {
     let node = TestNode::start().await;
     let backend = node.backend(20).await;
     let identity_app = node.identity_app();
-    for form in CallbackFormat::BOTH {
+    for format in CallbackFormat::BOTH {
         for code in ["301", "302", "303", "304", "305", "306", "307", "999", "E-17"] {
             let opened = backend.open(&["name"]).await;
-            let answer = identity_app.post(&opened, form, form.failure(&opened.txn, code, "Reason of the app")).await;
-            assert_eq!(form.reply(&answer, &opened.txn, 200), "Success");
+            let answer =
+                identity_app.post(&opened, format, format.failure(&opened.txn, code, "Reason of the app")).await;
+            assert_eq!(format.reply(&answer, &opened.txn, 200), "Success");
             let result = backend.result(&opened.txn).await.ok();
             let expected = json!({
                 "success": false, "statusCode": 200, "message": "Reason of the app", "request_id": result["request_id"],
@@ -48,7 +49,7 @@ async fn every_terminal_code_completes_the_transaction_with_its_reason() {
 }
 
 #[tokio::test]
-async fn a_code_without_a_message_has_a_reason_nevertheless() {
+async fn an_error_code_without_a_message_still_has_a_reason() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(7).await, node.identity_app());
     for code in ["301", "302", "303", "304", "305", "306", "307"] {
@@ -60,13 +61,13 @@ async fn a_code_without_a_message_has_a_reason_nevertheless() {
 }
 
 #[tokio::test]
-async fn code_308_is_not_terminal_and_the_credential_that_follows_is_accepted() {
+async fn code_308_leaves_the_transaction_open_for_a_credential() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(2).await, node.identity_app());
-    for form in CallbackFormat::BOTH {
+    for format in CallbackFormat::BOTH {
         let opened = backend.open(&["name"]).await;
-        let answer = identity_app.post(&opened, form, form.failure(&opened.txn, "308", "Retry")).await;
-        form.reply(&answer, &opened.txn, 200);
+        let answer = identity_app.post(&opened, format, format.failure(&opened.txn, "308", "Retry")).await;
+        format.reply(&answer, &opened.txn, 200);
         assert!(backend.is_pending(&opened.txn).await);
         identity_app.approve(&opened, "asha").await;
         assert_eq!(backend.result(&opened.txn).await.ok()["success"], true);
@@ -74,7 +75,7 @@ async fn code_308_is_not_terminal_and_the_credential_that_follows_is_accepted() 
 }
 
 #[tokio::test]
-async fn the_same_answer_again_is_a_200_that_changes_nothing() {
+async fn a_repeated_callback_gets_200_and_changes_nothing() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(2).await, node.identity_app());
     let (verified, failed) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
@@ -82,33 +83,33 @@ async fn the_same_answer_again_is_a_200_that_changes_nothing() {
     identity_app.present(&verified, &credential).await;
     identity_app.fail(&failed, "301", "User Reject").await;
     let before = (backend.result(&verified.txn).await.text, backend.result(&failed.txn).await.text);
-    for form in CallbackFormat::BOTH {
+    for format in CallbackFormat::BOTH {
         for _ in 0..2 {
-            let again = identity_app.post(&verified, form, form.success(&verified.txn, &credential)).await;
-            form.reply(&again, &verified.txn, 200);
-            let again = identity_app.post(&failed, form, form.failure(&failed.txn, "301", "User Reject")).await;
-            form.reply(&again, &failed.txn, 200);
+            let again = identity_app.post(&verified, format, format.success(&verified.txn, &credential)).await;
+            format.reply(&again, &verified.txn, 200);
+            let again = identity_app.post(&failed, format, format.failure(&failed.txn, "301", "User Reject")).await;
+            format.reply(&again, &failed.txn, 200);
         }
     }
     assert_eq!((backend.result(&verified.txn).await.text, backend.result(&failed.txn).await.text), before);
 }
 
 #[tokio::test]
-async fn a_different_answer_to_a_finished_transaction_is_a_409() {
+async fn a_different_callback_for_a_finished_transaction_gets_409() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(2).await, node.identity_app());
     let (verified, failed) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
     identity_app.approve(&verified, "asha").await;
     identity_app.fail(&failed, "301", "User Reject").await;
-    for form in CallbackFormat::BOTH {
+    for format in CallbackFormat::BOTH {
         let answers = [
-            (&verified, form.failure(&verified.txn, "301", "User Reject")),
-            (&verified, form.success(&verified.txn, &identity_app.credential(&verified, "vikram"))),
-            (&failed, form.success(&failed.txn, &identity_app.credential(&failed, "asha"))),
-            (&failed, form.failure(&failed.txn, "302", "Liveness")),
+            (&verified, format.failure(&verified.txn, "301", "User Reject")),
+            (&verified, format.success(&verified.txn, &identity_app.credential(&verified, "vikram"))),
+            (&failed, format.success(&failed.txn, &identity_app.credential(&failed, "asha"))),
+            (&failed, format.failure(&failed.txn, "302", "Liveness")),
         ];
         for (opened, body) in answers {
-            form.reply(&identity_app.post(opened, form, body).await, &opened.txn, 409);
+            format.reply(&identity_app.post(opened, format, body).await, &opened.txn, 409);
         }
     }
     assert_eq!(backend.result(&verified.txn).await.ok()["data"]["verified_claims"]["residentName"], "Asha Rao");
@@ -116,19 +117,20 @@ async fn a_different_answer_to_a_finished_transaction_is_a_409() {
 }
 
 #[tokio::test]
-async fn of_two_different_answers_at_once_one_wins() {
+async fn one_of_several_concurrent_callbacks_wins() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(10).await, node.identity_app());
     for _ in 0..10 {
         let opened = backend.open(&["name"]).await;
         let credentials = ["asha", "vikram", "asha", "vikram", "asha", "vikram"]
-            .map(|who| (who, identity_app.credential(&opened, who)));
-        let sent = credentials.iter().map(|(who, credential)| {
+            .map(|resident| (resident, identity_app.credential(&opened, resident)));
+        let sent = credentials.iter().map(|(resident, credential)| {
             let (opened, identity_app) = (&opened, &identity_app);
-            async move { (*who, identity_app.present(opened, credential).await.status) }
+            async move { (*resident, identity_app.present(opened, credential).await.status) }
         });
         let answers = join_all(sent).await;
-        let winners: Vec<&str> = answers.iter().filter(|(_, status)| *status == 200).map(|(who, _)| *who).collect();
+        let winners: Vec<&str> =
+            answers.iter().filter(|(_, status)| *status == 200).map(|(resident, _)| *resident).collect();
         assert_eq!(winners.len(), 1, "{answers:?}");
         assert!(answers.iter().all(|(_, status)| matches!(status, 200 | 409)), "{answers:?}");
         let name = if winners[0] == "asha" { "Asha Rao" } else { "Vikram Namuna" };
@@ -137,7 +139,7 @@ async fn of_two_different_answers_at_once_one_wins() {
 }
 
 #[tokio::test]
-async fn one_answer_sent_several_times_at_once_is_accepted_each_time() {
+async fn concurrent_copies_of_one_callback_are_all_accepted() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(5).await, node.identity_app());
     for _ in 0..5 {
@@ -145,12 +147,12 @@ async fn one_answer_sent_several_times_at_once_is_accepted_each_time() {
         let credential = identity_app.credential(&opened, "asha");
         let answers = join_all((0..6).map(|_| identity_app.present(&opened, &credential))).await;
         let statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
-        assert_eq!(statuses, [200; 6], "an app that delivers again must not be told of a conflict: {answers:?}");
+        assert_eq!(statuses, [200; 6], "a retry must not get a conflict: {answers:?}");
     }
 }
 
 #[tokio::test]
-async fn a_result_returned_to_the_calling_app_is_accepted_from_its_backend() {
+async fn a_backend_may_post_the_result_that_its_app_received() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open_with(&json!({"claims": ["name"], "channel": "app"})).await;
@@ -159,15 +161,15 @@ async fn a_result_returned_to_the_calling_app_is_accepted_from_its_backend() {
 }
 
 #[tokio::test]
-async fn a_large_photo_and_names_in_other_scripts_pass_unharmed() {
+async fn large_photos_and_names_in_other_scripts_arrive_unchanged() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(2).await, node.identity_app());
-    for form in CallbackFormat::BOTH {
+    for format in CallbackFormat::BOTH {
         let opened = backend.open(&["name", "local_name", "photo"]).await;
         let answer = identity_app
-            .post(&opened, form, form.success(&opened.txn, &identity_app.credential(&opened, "meena")))
+            .post(&opened, format, format.success(&opened.txn, &identity_app.credential(&opened, "meena")))
             .await;
-        form.reply(&answer, &opened.txn, 200);
+        format.reply(&answer, &opened.txn, 200);
         let claims = backend.result(&opened.txn).await.ok()["data"]["verified_claims"].clone();
         assert_eq!(claims["localResidentName"], "மீனா மாதிரி");
         assert!(claims["residentImage"].as_str().unwrap().len() > 295_000);
@@ -182,7 +184,7 @@ async fn the_sandbox_app_answers_through_the_real_callback() {
         let opened = backend.open(&["name", "dob"]).await;
         let body = json!({"intent": opened.answer["intentJwt"], "resident": "asha", "action": action});
         let request = node.http.post(node.addresses.public("/sandbox/app/answer")).json(&body);
-        let answer = sakshi_kit::answer::Answer::to(request).await;
+        let answer = sakshi_kit::answer::Answer::receive(request).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
         eventually("completion", TIMEOUT, || async { (!backend.is_pending(&opened.txn).await).then_some(()) }).await;
         assert_eq!(backend.result(&opened.txn).await.ok()["data"]["verification_passed"], passed, "{action}");

@@ -1,4 +1,4 @@
-//! Callback addresses are open to anybody. Garbage must end no transaction, cost nothing and disclose nothing.
+//! Anyone can post to a callback address. Garbage must end no transaction, cost nothing and disclose nothing.
 
 use reqwest::Body;
 use serde_json::json;
@@ -8,7 +8,7 @@ use sakshi_kit::identity_app::CallbackFormat;
 use sakshi_kit::node::TestNode;
 
 #[tokio::test]
-async fn garbage_is_a_400_and_the_transaction_stays_pending() {
+async fn garbage_gets_400_and_leaves_the_transaction_pending() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
@@ -43,23 +43,23 @@ async fn garbage_is_a_400_and_the_transaction_stays_pending() {
         "[".repeat(50_000),
         format!("{{\"txn\":\"{txn}\",\"txn\":\"{txn}\",\"errCode\":\"301\"}}"),
     ];
-    for (form, bodies) in [(CallbackFormat::Xml, xml.as_slice()), (CallbackFormat::Json, json.as_slice())] {
+    for (format, bodies) in [(CallbackFormat::Xml, xml.as_slice()), (CallbackFormat::Json, json.as_slice())] {
         for body in bodies {
-            let answer = identity_app.post(&opened, form, body.clone()).await;
-            let shown: String = body.chars().take(120).collect();
-            assert_eq!(answer.status, 400, "{shown}: {}", answer.text);
-            assert_eq!(answer.header("content-type"), Some(form.content_type()), "{shown}");
+            let answer = identity_app.post(&opened, format, body.clone()).await;
+            let excerpt: String = body.chars().take(120).collect();
+            assert_eq!(answer.status, 400, "{excerpt}: {}", answer.text);
+            assert_eq!(answer.header("content-type"), Some(format.content_type()), "{excerpt}");
         }
     }
     let binary =
-        Answer::to(identity_app.request(&opened.callback_path(), "application/xml", vec![0xff, 0xfe, 0x00])).await;
+        Answer::receive(identity_app.request(&opened.callback_path(), "application/xml", vec![0xff, 0xfe, 0x00])).await;
     assert_eq!(binary.status, 400);
     assert!(backend.is_pending(txn).await);
     identity_app.approve(&opened, "asha").await;
 }
 
 #[tokio::test]
-async fn entities_and_document_types_are_refused() {
+async fn xml_entities_and_document_types_are_refused() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
@@ -87,7 +87,7 @@ async fn entities_and_document_types_are_refused() {
 }
 
 #[tokio::test]
-async fn a_wrong_capability_and_an_unknown_transaction_are_the_same_404() {
+async fn a_wrong_capability_and_an_unknown_transaction_get_the_same_404() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(2).await, node.identity_app());
     let (opened, other) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
@@ -95,15 +95,15 @@ async fn a_wrong_capability_and_an_unknown_transaction_are_the_same_404() {
     let others = other.intent.cb.rsplit('/').next().unwrap();
     let unknown = uuid::Uuid::new_v4().to_string();
     let cut = &capability[..capability.len() - 1];
-    for form in CallbackFormat::BOTH {
-        let body = |txn: &str| form.failure(txn, "301", "User Reject");
+    for format in CallbackFormat::BOTH {
+        let body = |txn: &str| format.failure(txn, "301", "User Reject");
         let mut messages = Vec::new();
         for (txn, capability) in
             [(&*opened.txn, others), (&opened.txn, cut), (&opened.txn, "x"), (&unknown, &capability)]
         {
             let path = format!("/cb/{txn}/{capability}");
-            let answer = Answer::to(identity_app.request(&path, form.content_type(), body(txn))).await;
-            messages.push(form.reply(&answer, txn, 404));
+            let answer = Answer::receive(identity_app.request(&path, format.content_type(), body(txn))).await;
+            messages.push(format.reply(&answer, txn, 404));
         }
         assert!(messages.iter().all(|message| message == &messages[0]), "{messages:?}");
     }
@@ -111,44 +111,47 @@ async fn a_wrong_capability_and_an_unknown_transaction_are_the_same_404() {
 }
 
 #[tokio::test]
-async fn a_body_that_names_another_transaction_than_its_address_is_a_400() {
+async fn a_body_for_another_transaction_than_its_address_gets_400() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(2).await, node.identity_app());
     let (opened, other) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
-    for form in CallbackFormat::BOTH {
+    for format in CallbackFormat::BOTH {
         for txn in [&*other.txn, "seven", "&lt;b&gt;"] {
-            let answer = identity_app.post(&opened, form, form.failure(txn, "301", "User Reject")).await;
-            form.reply(&answer, &opened.txn, 400);
+            let answer = identity_app.post(&opened, format, format.failure(txn, "301", "User Reject")).await;
+            format.reply(&answer, &opened.txn, 400);
         }
     }
     assert!(backend.is_pending(&opened.txn).await && backend.is_pending(&other.txn).await);
 }
 
 #[tokio::test]
-async fn a_callback_beyond_four_mebibytes_is_a_413_and_one_just_below_is_read() {
+async fn a_callback_over_four_mebibytes_gets_413() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
-    for form in CallbackFormat::BOTH {
-        let over = form.success(&opened.txn, &"a".repeat(4 * 1_024 * 1_024));
-        assert_eq!(identity_app.post(&opened, form, over).await.status, 413);
+    for format in CallbackFormat::BOTH {
+        let over = format.success(&opened.txn, &"a".repeat(4 * 1_024 * 1_024));
+        assert_eq!(identity_app.post(&opened, format, over).await.status, 413);
     }
     let chunks: Vec<_> = (0..80).map(|_| Ok::<_, std::io::Error>(vec![b'x'; 64 * 1_024])).collect();
     let endless = Body::wrap_stream(futures_util::stream::iter(chunks));
-    assert_eq!(Answer::to(identity_app.request(&opened.callback_path(), "application/xml", endless)).await.status, 413);
+    assert_eq!(
+        Answer::receive(identity_app.request(&opened.callback_path(), "application/xml", endless)).await.status,
+        413
+    );
     let below = CallbackFormat::Json.success(&opened.txn, &"a".repeat(4 * 1_024 * 1_024 - 500));
     assert_eq!(identity_app.post(&opened, CallbackFormat::Json, below).await.status, 400);
     assert!(backend.is_pending(&opened.txn).await);
 }
 
 #[tokio::test]
-async fn a_media_type_that_is_neither_xml_nor_json_is_a_415() {
+async fn a_media_type_other_than_xml_or_json_gets_415() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     let body = CallbackFormat::Json.failure(&opened.txn, "301", "User Reject");
     for content_type in ["image/png", "application/x-www-form-urlencoded", "text/html"] {
-        let answer = Answer::to(identity_app.request(&opened.callback_path(), content_type, body.clone())).await;
+        let answer = Answer::receive(identity_app.request(&opened.callback_path(), content_type, body.clone())).await;
         assert_eq!(answer.status, 415, "{content_type}: {}", answer.text);
     }
     assert!(backend.is_pending(&opened.txn).await);
@@ -157,7 +160,7 @@ async fn a_media_type_that_is_neither_xml_nor_json_is_a_415() {
 }
 
 #[tokio::test]
-async fn what_the_app_says_is_cut_and_never_breaks_the_answer() {
+async fn a_long_code_or_message_of_the_app_is_truncated() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
@@ -170,14 +173,14 @@ async fn what_the_app_says_is_cut_and_never_breaks_the_answer() {
 }
 
 #[tokio::test]
-async fn a_genuine_callback_is_not_refused_for_what_a_neighbour_sends() {
-    let node = TestNode::with(&[("LIMITS__CALLBACKS_PER_SECOND_PER_ADDRESS", "3")]).await;
+async fn a_genuine_callback_is_accepted_despite_a_flood_from_its_address() {
+    let node = TestNode::start_with(&[("LIMITS__CALLBACKS_PER_SECOND_PER_ADDRESS", "3")]).await;
     let (backend, identity_app) = (node.backend(5).await, node.identity_app());
     let stray = node.addresses.public("/cb/01890000-0000-7000-8000-000000000000/AAAAAAAAAAAAAAAAAAAAAAAA");
     let mut refused = 0;
     for round in 0..5 {
         for _ in 0..8 {
-            let answer = Answer::to(node.http.post(&stray).body("<x/>")).await;
+            let answer = Answer::receive(node.http.post(&stray).body("<x/>")).await;
             refused += u32::from(answer.status == 429);
         }
         let opened = backend.open(&["name"]).await;
@@ -188,8 +191,8 @@ async fn a_genuine_callback_is_not_refused_for_what_a_neighbour_sends() {
 }
 
 #[tokio::test]
-async fn callbacks_of_one_address_are_limited_where_the_operator_says_so() {
-    let node = TestNode::with(&[("LIMITS__CALLBACKS_PER_SECOND_PER_ADDRESS", "3")]).await;
+async fn callbacks_of_an_address_are_limited_as_configured() {
+    let node = TestNode::start_with(&[("LIMITS__CALLBACKS_PER_SECOND_PER_ADDRESS", "3")]).await;
     let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     let mut limited = None;

@@ -1,5 +1,5 @@
-//! Callbacks over raw sockets whose bodies never arrive: the service does not wait for them. `tests/hostile/` covers
-//! the resources that they hold.
+//! Callbacks over raw sockets whose bodies never arrive: some responses do not wait for the body. `tests/hostile/`
+//! covers the resources held by such requests.
 
 use std::time::Duration;
 
@@ -11,24 +11,25 @@ use sakshi_kit::node::TestNode;
 use sakshi_kit::raw::Raw;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 
-/// Bytes of the largest callback.
-const LARGEST: usize = 4 * 1_024 * 1_024;
+/// Maximum size of a callback.
+const CALLBACK_BYTES_MAX: usize = 4 * 1_024 * 1_024;
 
-fn declaring(length: usize, form: CallbackFormat) -> String {
-    format!("content-type: {}\r\ncontent-length: {length}", form.content_type())
+fn headers_for(length: usize, format: CallbackFormat) -> String {
+    format!("content-type: {}\r\ncontent-length: {length}", format.content_type())
 }
 
 #[tokio::test]
-async fn a_wrong_capability_is_answered_in_kind_before_the_body_comes() {
+async fn a_wrong_capability_gets_its_404_before_the_body_arrives() {
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
     let opened = backend.open(&["name"]).await;
     let path = format!("/cb/{}/abcdefabcdefabcdefabcdef", opened.txn);
-    let json = Raw::post(&node, &path, &declaring(LARGEST, CallbackFormat::Json), b"{").await.answer().await;
+    let json =
+        Raw::post(&node, &path, &headers_for(CALLBACK_BYTES_MAX, CallbackFormat::Json), b"{").await.answer().await;
     assert!(json.starts_with("HTTP/1.1 404 ") && json.contains("content-type: application/json"), "{json}");
     let reply: Value = serde_json::from_str(json.split_once("\r\n\r\n").unwrap().1).unwrap();
     assert_eq!((&reply["txn"], &reply["responseCode"]), (&Value::from(&*opened.txn), &Value::from(404)));
-    let xml = Raw::post(&node, &path, &declaring(LARGEST, CallbackFormat::Xml), b"<").await.answer().await;
+    let xml = Raw::post(&node, &path, &headers_for(CALLBACK_BYTES_MAX, CallbackFormat::Xml), b"<").await.answer().await;
     assert!(xml.starts_with("HTTP/1.1 404 ") && xml.contains("<ResponseCode>404</ResponseCode>"), "{xml}");
     let accepting = "accept: application/xml\r\ntransfer-encoding: chunked";
     let chunked = Raw::post(&node, &path, accepting, b"").await.answer().await;
@@ -37,16 +38,19 @@ async fn a_wrong_capability_is_answered_in_kind_before_the_body_comes() {
 }
 
 #[tokio::test]
-async fn an_address_that_sends_too_many_is_told_so_before_the_body_comes() {
-    let node = TestNode::with(&[("LIMITS__CALLBACKS_PER_SECOND_PER_ADDRESS", "1")]).await;
+async fn a_rate_limited_address_gets_its_429_before_the_body_arrives() {
+    let node = TestNode::start_with(&[("LIMITS__CALLBACKS_PER_SECOND_PER_ADDRESS", "1")]).await;
     let backend = node.backend(1).await;
     let opened = backend.open(&["name"]).await;
     let limited = eventually("a 429", TIMEOUT, || async {
-        let _another = Raw::post(&node, &opened.callback_path(), &declaring(LARGEST, CallbackFormat::Json), b"{").await;
+        let _first =
+            Raw::post(&node, &opened.callback_path(), &headers_for(CALLBACK_BYTES_MAX, CallbackFormat::Json), b"{")
+                .await;
         let mut stream =
-            Raw::post(&node, &opened.callback_path(), &declaring(LARGEST, CallbackFormat::Json), b"{").await;
-        let answered = timeout(Duration::from_millis(500), stream.answer()).await.ok()?;
-        answered.starts_with("HTTP/1.1 429 ").then_some(answered)
+            Raw::post(&node, &opened.callback_path(), &headers_for(CALLBACK_BYTES_MAX, CallbackFormat::Json), b"{")
+                .await;
+        let response = timeout(Duration::from_millis(500), stream.answer()).await.ok()?;
+        response.starts_with("HTTP/1.1 429 ").then_some(response)
     });
     assert!(limited.await.contains("retry-after: "));
 }

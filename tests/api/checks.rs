@@ -1,4 +1,4 @@
-//! The verifications with an immediate answer (specification, "What the service does" 2), by analogy with that of PANs.
+//! The checks with an immediate response (specification, "What the service does" 2), by analogy with PAN checks.
 
 use reqwest::Method;
 use sakshi_kit::answer::Answer;
@@ -9,16 +9,16 @@ use serde_json::{Value, json};
 
 const CONSENT_TEXT: &str = "I agree that Example Bank verifies this number.";
 
-/// A kind, with its names in the specification and in the decisions about it.
+/// A kind of check.
 struct Kind {
     name: &'static str,
     path: &'static str,
-    /// Field, number, number in the answer, and code of an invalid one.
+    /// Field, sent number, returned number, and error code of a malformed number.
     numbers: &'static [(&'static str, &'static str, &'static str, &'static str)],
     /// Malformed numbers, for the first field.
     malformed: &'static [&'static str],
     needs_consent: bool,
-    found: &'static str,
+    message: &'static str,
 }
 
 const KINDS: [Kind; 4] = [
@@ -28,7 +28,7 @@ const KINDS: [Kind; 4] = [
         numbers: &[("gstin", "27aapfu0939f1zv", "27AAPFU0939F1ZV", "malformed_gstin")],
         malformed: &["27AAPFU0939F1ZW", "27AAPFU0939F1Z", "27AAPF10939F1ZV", "A7AAPFU0939F1ZV", "AAPFU0939F", "", "७"],
         needs_consent: true,
-        found: "GSTIN verified",
+        message: "GSTIN verified",
     },
     Kind {
         name: "bank_account",
@@ -39,7 +39,7 @@ const KINDS: [Kind; 4] = [
         ],
         malformed: &["87654321", "8765432109876543210", "87654321098a", "-87654321098", ""],
         needs_consent: true,
-        found: "Account verified",
+        message: "Account verified",
     },
     Kind {
         name: "ifsc",
@@ -47,7 +47,7 @@ const KINDS: [Kind; 4] = [
         numbers: &[("ifsc", "exmp0001234", "EXMP0001234", "malformed_ifsc")],
         malformed: &["QWER1001234", "QWE00001234", "QWER000987", "QWER00098765", "QWER0009-87", ""],
         needs_consent: false,
-        found: "IFSC verified",
+        message: "IFSC verified",
     },
     Kind {
         name: "voter_id",
@@ -55,7 +55,7 @@ const KINDS: [Kind; 4] = [
         numbers: &[("epic_number", "xyz7654321", "XYZ7654321", "malformed_epic_number")],
         malformed: &["XY17654321", "XYZ765432", "XYZ76543211", "XYZ765432A", ""],
         needs_consent: true,
-        found: "Voter ID verified",
+        message: "Voter ID verified",
     },
 ];
 
@@ -69,24 +69,26 @@ impl Kind {
         body
     }
 
-    fn with(&self, member: &str, value: impl Into<Value>) -> Value {
+    fn body_with(&self, member: &str, value: impl Into<Value>) -> Value {
         let mut body = self.body();
         body[member] = value.into();
         body
     }
 
     async fn verify(&self, backend: &Backend, body: &Value) -> Answer {
-        backend.secrets.keep_personal(body);
-        Answer::to(backend.request(Method::POST, self.path).header("X-Request-ID", "req-1").json(body)).await
+        backend.secrets.watch_for_personal_data(body);
+        Answer::receive(backend.request(Method::POST, self.path).header("X-Request-ID", "req-1").json(body)).await
     }
 }
 
 #[tokio::test]
-async fn a_number_of_each_kind_is_verified_at_its_source_and_echoed_with_a_status_for_no_credit() {
+async fn each_check_returns_the_number_and_its_status_without_a_credit() {
     let fixture = FlowFixture::start().await;
     for kind in &KINDS {
-        for (status, message) in [("valid", Some(kind.found)), ("invalid", None), ("not_found", None)] {
-            fixture.upstream.answer(UpstreamBehaviour::Body(json!({ "status": status, "more": {} }).to_string()));
+        for (status, message) in [("valid", Some(kind.message)), ("invalid", None), ("not_found", None)] {
+            fixture
+                .upstream
+                .set_behaviour(UpstreamBehaviour::Body(json!({ "status": status, "more": {} }).to_string()));
             let answer = kind.verify(&fixture.backend, &kind.body()).await.ok();
             assert_eq!(
                 (&answer["success"], &answer["statusCode"], &answer["request_id"]),
@@ -94,99 +96,102 @@ async fn a_number_of_each_kind_is_verified_at_its_source_and_echoed_with_a_statu
             );
             assert_eq!(answer["data"]["status"], status, "{answer}");
             assert!(message.is_none_or(|message| answer["message"] == message), "{answer}");
-            let order = fixture.upstream.last();
+            let order = fixture.upstream.last_order();
             assert_eq!(
                 (order.flow.as_str(), &order.headers["authorization"]),
                 (kind.name, &format!("Bearer {TOKEN}").parse().unwrap())
             );
-            let mut asked = json!({});
+            let mut expected = json!({});
             for (field, _, number, _) in kind.numbers {
                 assert_eq!(&answer["data"][field], number, "{answer}");
-                asked[field] = json!(number);
+                expected[field] = json!(number);
             }
             if kind.needs_consent {
-                asked["consent_text"] = json!(CONSENT_TEXT);
+                expected["consent_text"] = json!(CONSENT_TEXT);
             }
-            assert_eq!(order.body, asked);
+            assert_eq!(order.body, expected);
         }
     }
-    assert_eq!(fixture.node.operator().balance(&fixture.backend.client).await, 0, "it costs no credit, and needs none");
+    assert_eq!(fixture.node.operator().balance(&fixture.backend.client).await, 0, "a check costs no credit");
 }
 
 #[tokio::test]
-async fn the_holder_of_an_account_is_compared_when_a_name_is_given() {
+async fn the_holder_of_an_account_is_compared_if_a_name_is_sent() {
     let fixture = FlowFixture::start().await;
     let account = &KINDS[1];
-    let named = account.verify(&fixture.backend, &account.with("name", "Asha Rao")).await.ok();
+    let named = account.verify(&fixture.backend, &account.body_with("name", "Asha Rao")).await.ok();
     assert_eq!(named["data"]["name_match"], true);
-    assert_eq!(fixture.upstream.last().body["name"], "Asha Rao");
-    let unnamed = account.verify(&fixture.backend, &account.with("name", Value::Null)).await.ok();
-    assert_eq!(unnamed["data"]["name_match"], Value::Null, "nothing was to be compared");
-    assert_eq!(fixture.upstream.last().body.get("name"), None);
+    assert_eq!(fixture.upstream.last_order().body["name"], "Asha Rao");
+    let unnamed = account.verify(&fixture.backend, &account.body_with("name", Value::Null)).await.ok();
+    assert_eq!(unnamed["data"]["name_match"], Value::Null, "no name was sent");
+    assert_eq!(fixture.upstream.last_order().body.get("name"), None);
     let camel =
         json!({"accountNumber": "001234567890", "ifsc": "EXMP0AB12CD", "consent": "Y", "consentText": CONSENT_TEXT});
     account.verify(&fixture.backend, &camel).await.ok();
-    assert_eq!(fixture.upstream.last().body["account_number"], "001234567890");
+    assert_eq!(fixture.upstream.last_order().body["account_number"], "001234567890");
 }
 
 #[tokio::test]
-async fn what_cannot_be_such_a_number_is_a_422_and_the_source_is_not_asked() {
+async fn a_malformed_number_gets_422_without_a_request_to_the_source() {
     let fixture = FlowFixture::start().await;
     for kind in &KINDS {
         let (field, .., code) = kind.numbers[0];
         for malformed in kind.malformed {
-            let answer = kind.verify(&fixture.backend, &kind.with(field, *malformed)).await;
+            let answer = kind.verify(&fixture.backend, &kind.body_with(field, *malformed)).await;
             assert_eq!(answer.refusal(422), code, "{malformed}");
-            let said = answer.json()["message"].as_str().unwrap_or_default().to_owned();
-            assert!(said.contains(field) && (malformed.is_empty() || !said.contains(malformed)), "{said}");
+            let message = answer.json()["message"].as_str().unwrap_or_default().to_owned();
+            assert!(message.contains(field) && (malformed.is_empty() || !message.contains(malformed)), "{message}");
         }
     }
     assert_eq!(
-        KINDS[1].verify(&fixture.backend, &KINDS[1].with("ifsc", "EXMP1001234")).await.refusal(422),
+        KINDS[1].verify(&fixture.backend, &KINDS[1].body_with("ifsc", "EXMP1001234")).await.refusal(422),
         "malformed_ifsc"
     );
     assert!(fixture.upstream.orders().is_empty());
 }
 
 #[tokio::test]
-async fn a_missing_consent_and_every_other_bad_field_is_a_400_that_names_it() {
+async fn a_missing_consent_or_bad_field_gets_a_400_that_names_it() {
     let fixture = FlowFixture::start().await;
     for kind in &KINDS {
         let (field, ..) = kind.numbers[0];
         let mut cases = vec![
-            (kind.with(field, 7), field),
-            (kind.with(field, Value::Null), field),
-            (kind.with("colour", "red"), "colour"),
-            (kind.with("request_id", ""), "request_id"),
+            (kind.body_with(field, 7), field),
+            (kind.body_with(field, Value::Null), field),
+            (kind.body_with("colour", "red"), "colour"),
+            (kind.body_with("request_id", ""), "request_id"),
         ];
         if kind.needs_consent {
             cases.extend([
-                (kind.with("consent", "N"), "consent"),
-                (kind.with("consent", Value::Null), "consent"),
-                (kind.with("consent_text", " "), "consent_text"),
+                (kind.body_with("consent", "N"), "consent"),
+                (kind.body_with("consent", Value::Null), "consent"),
+                (kind.body_with("consent_text", " "), "consent_text"),
             ]);
         } else {
-            // It fetches no personal data; consent is optional, in the same form.
-            cases.extend([(kind.with("consent", "N"), "consent"), (kind.with("consent_text", " "), "consent_text")]);
+            // This kind fetches no personal data: consent is optional, with the same rules for its fields.
+            cases.extend([
+                (kind.body_with("consent", "N"), "consent"),
+                (kind.body_with("consent_text", " "), "consent_text"),
+            ]);
         }
         for (body, field) in cases {
             assert_eq!(kind.verify(&fixture.backend, &body).await.refused_fields(), [field], "{body}");
         }
     }
-    assert_eq!(KINDS[1].verify(&fixture.backend, &KINDS[1].with("name", " ")).await.refused_fields(), ["name"]);
+    assert_eq!(KINDS[1].verify(&fixture.backend, &KINDS[1].body_with("name", " ")).await.refused_fields(), ["name"]);
     assert!(fixture.upstream.orders().is_empty());
 }
 
 #[tokio::test]
-async fn a_source_that_fails_is_a_502_and_one_that_is_late_a_504() {
-    let fixture = FlowFixture::with(&[("UPSTREAMS__TIMEOUT_MS", "400")]).await;
+async fn a_failed_source_gives_502_and_a_slow_source_504() {
+    let fixture = FlowFixture::start_with(&[("UPSTREAMS__TIMEOUT_MS", "400")]).await;
     for kind in &KINDS {
-        for (manner, status, code) in [
+        for (behaviour, status, code) in [
             (UpstreamBehaviour::Status(500), 502, "upstream_failed"),
             (UpstreamBehaviour::Body(json!({ "status": "perhaps" }).to_string()), 502, "upstream_failed"),
             (UpstreamBehaviour::Hang, 504, "upstream_timed_out"),
         ] {
-            fixture.upstream.answer(manner);
+            fixture.upstream.set_behaviour(behaviour);
             let answer = kind.verify(&fixture.backend, &kind.body()).await;
             assert_eq!(answer.refusal(status), code, "{}", kind.name);
             assert!(kind.numbers.iter().all(|(_, _, number, _)| !answer.text.contains(number)), "{}", answer.text);
@@ -195,11 +200,11 @@ async fn a_source_that_fails_is_a_502_and_one_that_is_late_a_504() {
 }
 
 #[tokio::test]
-async fn they_need_the_two_headers_and_are_posted() {
+async fn checks_require_both_headers_and_the_post_method() {
     let fixture = FlowFixture::start().await;
     for kind in &KINDS {
         let bare = fixture.node.http.post(fixture.node.addresses.public(kind.path)).json(&kind.body());
-        assert_eq!(Answer::to(bare).await.refusal(401), "unauthorized");
+        assert_eq!(Answer::receive(bare).await.refusal(401), "unauthorized");
         assert_eq!(fixture.backend.get(kind.path).await.refusal(405), "method_not_allowed");
     }
     assert!(fixture.upstream.orders().is_empty());

@@ -13,7 +13,7 @@ use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn a_suspended_client_is_refused_within_a_second_and_what_residents_have_begun_goes_on() {
+async fn a_suspended_client_is_refused_while_its_pending_verifications_go_on() {
     let node = TestNode::start().await;
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
     let (backend, operator, identity_app) = (node.backend(10).await, node.operator(), node.identity_app());
@@ -27,23 +27,23 @@ async fn a_suspended_client_is_refused_within_a_second_and_what_residents_have_b
     assert!(changed["suspended_at"].is_string(), "{changed}");
     let suspended = Instant::now();
     loop {
-        let asked = suspended.elapsed();
+        let elapsed = suspended.elapsed();
         if backend.result(&begun.txn).await.status == 401 {
             break;
         }
-        assert_within(asked, Duration::from_secs(1), "the refusal of a suspended client");
+        assert_within(elapsed, Duration::from_secs(1), "the refusal of a suspended client");
     }
     assert_eq!(backend.init(&json!({"claims": ["name"], "channel": "qr"})).await.refusal(401), "unauthorized");
     assert!(browser.is_redirected_to_sign_in("/portal").await, "the session has ended");
-    let page = Answer::to(event.visit(reqwest::Method::GET, BROWSER)).await;
+    let page = Answer::receive(event.visit(reqwest::Method::GET, BROWSER)).await;
     assert!(page.text.contains("Registration has closed"), "{}", page.text);
-    assert_eq!(Answer::to(event.button(PROGRAM)).await.refusal(410), "event_closed");
+    assert_eq!(Answer::receive(event.button(PROGRAM)).await.refusal(410), "event_closed");
     other.open(&["name"]).await;
 
     identity_app.approve(&begun, "asha").await;
     identity_app.approve(&guest, "asha").await;
     assert_eq!(receiver.wait_for(1, TIMEOUT).await.len(), 1);
-    assert_eq!(operator.balance(&backend.client).await, 8, "the guest who was turned away cost nothing");
+    assert_eq!(operator.balance(&backend.client).await, 8, "the refused guest cost nothing");
 
     operator.patch(&path, &json!({"suspended": false})).await.ok();
     eventually("the client's return", TIMEOUT, || async {
@@ -51,11 +51,11 @@ async fn a_suspended_client_is_refused_within_a_second_and_what_residents_have_b
     })
     .await;
     assert_eq!(event.counts().await, ("active".to_owned(), 1, 1, 0));
-    assert!(browser.is_redirected_to_sign_in("/portal").await, "a session that has ended stays so");
+    assert!(browser.is_redirected_to_sign_in("/portal").await, "an ended session stays ended");
 }
 
 #[tokio::test]
-async fn a_client_is_renamed_and_its_change_is_in_the_audit_log() {
+async fn a_change_of_a_client_is_in_the_audit_log() {
     let node = TestNode::start().await;
     let (backend, operator) = (node.backend(0).await, node.operator());
     let path = format!("/admin/v1/clients/{}", backend.client);
@@ -71,13 +71,13 @@ async fn a_client_is_renamed_and_its_change_is_in_the_audit_log() {
     assert!(removed["requests_per_second"].is_null() && removed["events_per_app"] == 3, "{removed}");
     let log = operator.get("/admin/v1/audit-log").await.ok();
     let entries = log["entries"].as_array().unwrap();
-    let of = |stage: &str| {
+    let find_stage = |stage: &str| {
         entries
             .iter()
             .map(|row| &row["entry"])
             .find(|entry| entry["operation"] == "updateClient" && entry["stage"] == stage)
     };
-    let (asked, answered) = (of("asked").unwrap(), of("answered").unwrap());
+    let (asked, answered) = (find_stage("asked").unwrap(), find_stage("answered").unwrap());
     assert_eq!((&asked["asked"], &asked["before"]["name"], &answered["after"]), (&change, &json!("Client"), &changed));
     for (wrong, field) in [
         (json!({"requests_per_second": 0}), "requests_per_second"),
@@ -93,7 +93,7 @@ async fn a_client_is_renamed_and_its_change_is_in_the_audit_log() {
 }
 
 #[tokio::test]
-async fn a_client_sends_no_more_requests_in_a_second_than_its_limit() {
+async fn a_client_is_limited_to_its_requests_per_second() {
     let node = TestNode::start().await;
     let (backend, other, operator) = (node.backend(0).await, node.backend(0).await, node.operator());
     let second_app = backend.with_credentials(&backend.key, &operator.create_app(&backend.client).await);
@@ -108,7 +108,7 @@ async fn a_client_sends_no_more_requests_in_a_second_than_its_limit() {
     })
     .await;
     for _ in 0..9 {
-        assert_eq!(other.result("x").await.status, 404, "other clients have none");
+        assert_eq!(other.result("x").await.status, 404, "other clients have no limit");
     }
 }
 
@@ -130,10 +130,10 @@ async fn an_app_has_no_more_events_than_the_operator_allows() {
 }
 
 #[tokio::test]
-async fn a_client_is_low_on_credits_by_its_own_limit() {
+async fn a_client_is_counted_as_low_on_credits_by_its_own_limit() {
     let mut node = TestNode::start().await;
     let (backend, operator) = (node.backend(500).await, node.operator());
-    let low = |node: &TestNode| {
+    let low_clients = |node: &TestNode| {
         let operator = node.operator();
         async move {
             eventually("the figure", TIMEOUT, || async {
@@ -145,16 +145,16 @@ async fn a_client_is_low_on_credits_by_its_own_limit() {
         }
     };
     operator.patch(&format!("/admin/v1/clients/{}", backend.client), &json!({"low_credits": 501})).await.ok();
-    // Counting happens at the start of a node.
+    // A node counts at its start.
     node.restart().await;
-    eventually("the count", TIMEOUT, || async { (low(&node).await == 1).then_some(()) }).await;
+    eventually("the count", TIMEOUT, || async { (low_clients(&node).await == 1).then_some(()) }).await;
     node.operator().patch(&format!("/admin/v1/clients/{}", backend.client), &json!({"low_credits": 500})).await.ok();
     node.restart().await;
-    eventually("the count", TIMEOUT, || async { (low(&node).await == 0).then_some(()) }).await;
+    eventually("the count", TIMEOUT, || async { (low_clients(&node).await == 0).then_some(()) }).await;
 }
 
 #[tokio::test]
-async fn a_clients_results_are_kept_for_less_time_when_the_operator_says_so() {
+async fn a_client_may_have_a_shorter_retention_of_results() {
     let node = TestNode::start().await;
     let (backend, other, operator, identity_app) =
         (node.backend(1_000).await, node.backend(5).await, node.operator(), node.identity_app());
@@ -164,9 +164,9 @@ async fn a_clients_results_are_kept_for_less_time_when_the_operator_says_so() {
     for opened in [&before, &usual] {
         identity_app.approve(opened, "asha").await;
     }
-    // Within a second, new transactions get the new window, also one second.
+    // New transactions get the new retention within a second.
     let later = RefCell::new(Vec::new());
-    let gone = eventually("a result that goes after a second", TIMEOUT, || async {
+    let gone = eventually("the deletion of a result after a second", TIMEOUT, || async {
         let opened = backend.open(&["name"]).await;
         identity_app.approve(&opened, "asha").await;
         later.borrow_mut().push(opened.txn);
@@ -183,7 +183,7 @@ async fn a_clients_results_are_kept_for_less_time_when_the_operator_says_so() {
     assert_eq!(
         (backend.result(&before.txn).await.status, other.result(&usual.txn).await.status),
         (200, 200),
-        "these ended before it"
+        "both had ended before the change"
     );
     for (wrong, field) in [
         (json!({"result_ttl_s": 366 * 86_400}), "result_ttl_s"),

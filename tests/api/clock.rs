@@ -1,4 +1,4 @@
-//! Nodes whose clock is far from the time of their store.
+//! Nodes whose clock differs from the time of their store.
 
 use rusqlite::Connection;
 use sakshi_kit::node::TestNode;
@@ -11,30 +11,35 @@ async fn gauge(node: &TestNode, name: &str) -> Option<f64> {
     page.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
 }
 
-async fn has_jumped(node: &TestNode) -> bool {
+async fn clock_has_jumped(node: &TestNode) -> bool {
     gauge(node, "sakshi_clock_jumped ").await.unwrap() > 0.0
 }
 
 #[tokio::test]
-async fn a_node_on_redis_shows_how_far_the_clock_of_redis_is_ahead() {
+async fn a_node_on_redis_shows_the_clock_offset_of_redis() {
     let node = TestNode::start().await;
     let offset = gauge(&node, "sakshi_store_clock_offset_seconds ").await;
     assert_eq!(offset.is_some(), node.redis.is_some());
     assert!(offset.unwrap_or_default().abs() < 60.0, "both are on this machine: {offset:?}");
-    assert!(!has_jumped(&node).await);
+    assert!(!clock_has_jumped(&node).await);
 }
 
 #[tokio::test]
-async fn a_node_that_starts_a_day_after_its_last_sweep_deletes_when_an_operator_accepts() {
+async fn a_clock_jump_stops_deletion_until_an_operator_accepts_the_clock() {
     let mut node = TestNode::start().await;
     if node.redis.is_some() {
         return;
     }
     let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     identity_app.approve(&backend.open(&["name"]).await, "asha").await;
-    assert!(!has_jumped(&node).await);
-    let nothing = node.admin(&["accept-clock"]).await;
-    assert!(nothing.status.success() && nothing.out.contains("nothing to accept"), "{}{}", nothing.out, nothing.err);
+    assert!(!clock_has_jumped(&node).await);
+    let accepted_nothing = node.admin(&["accept-clock"]).await;
+    assert!(
+        accepted_nothing.status.success() && accepted_nothing.out.contains("nothing to accept"),
+        "{}{}",
+        accepted_nothing.out,
+        accepted_nothing.err
+    );
     node.kill().await;
     let file = Connection::open(node.store().join("sakshi.db")).unwrap();
     // As after a start with a clock two days ahead: the result has expired.
@@ -45,18 +50,18 @@ async fn a_node_that_starts_a_day_after_its_last_sweep_deletes_when_an_operator_
     .unwrap();
     let results = || file.query_row("SELECT count(*) FROM txn_record", [], |row| row.get::<_, u32>(0)).unwrap();
     node.launch().await;
-    assert!(has_jumped(&node).await);
-    let told = node
+    assert!(clock_has_jumped(&node).await);
+    let warning = node
         .log()
         .into_iter()
         .find(|line| line.contains("the clock is more than an hour from the store's last sweep"))
         .unwrap();
-    assert!(told.contains("ERROR"), "{told}");
+    assert!(warning.contains("ERROR"), "{warning}");
     assert_eq!(results(), 1);
 
     let accepted = node.admin(&["accept-clock"]).await;
     assert!(accepted.out.starts_with("Accepted. The clock was right at "), "{}{}", accepted.out, accepted.err);
-    assert!(!has_jumped(&node).await);
+    assert!(!clock_has_jumped(&node).await);
     eventually("the result is deleted", TIMEOUT, || async { (results() == 0).then_some(()) }).await;
     let log = node.operator().get("/admin/v1/audit-log?limit=100").await.ok();
     let answered = |entry: &&Value| entry["operation"] == "acceptClock" && entry["stage"] == "answered";

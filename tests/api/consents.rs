@@ -1,4 +1,4 @@
-//! The register of consents: client, person, claims, time and decision, without any shared value.
+//! The register of consents: client, claims, time, purpose and decision of each request, without shared values.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use reqwest::Method;
@@ -16,7 +16,7 @@ fn sha256(text: &str) -> String {
     digest(&SHA256, text.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-async fn register(node: &TestNode, client: &str, query: &str) -> Vec<Value> {
+async fn register_entries(node: &TestNode, client: &str, query: &str) -> Vec<Value> {
     let mut entries = Vec::new();
     let mut next = Some(format!("/admin/v1/clients/{client}/consents{query}"));
     while let Some(path) = next {
@@ -28,17 +28,17 @@ async fn register(node: &TestNode, client: &str, query: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn answered_verifications_are_in_the_register_with_their_purpose_and_without_claims() {
+async fn the_register_lists_answered_verifications_with_purpose_and_without_claims() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(9).await, node.identity_app());
-    let asked = json!({"claims": ["name", "dob"], "channel": "web", "language": "hindi", "purpose": PURPOSE,
+    let request = json!({"claims": ["name", "dob"], "channel": "web", "language": "hindi", "purpose": PURPOSE,
         "consent": "Y", "consent_text": CONSENT_TEXT});
-    let opened = Opened::read(&backend.post("/api/v1/nationalid-ovse/init", &asked).await.ok());
+    let opened = Opened::read(&backend.post("/api/v1/nationalid-ovse/init", &request).await.ok());
     let page = node.get(&format!("/v/{}", opened.txn)).await.text;
     assert!(page.contains(PURPOSE), "{page}");
     let declined = backend.open(&["gender"]).await;
     let unanswered = backend.open(&["name"]).await;
-    assert_eq!(register(&node, &backend.client, "").await, [] as [Value; 0], "nobody has answered");
+    assert_eq!(register_entries(&node, &backend.client, "").await, [] as [Value; 0], "the person has not answered yet");
 
     identity_app.approve(&opened, "asha").await;
     identity_app.fail(&declined, "301", "User Reject").await;
@@ -48,14 +48,14 @@ async fn answered_verifications_are_in_the_register_with_their_purpose_and_witho
     let guest = event.scan().await;
     identity_app.approve(&guest, "asha").await;
 
-    let entries = register(&node, &backend.client, "?limit=1").await;
-    let told = |field: &str| entries.iter().map(|entry| entry[field].clone()).collect::<Vec<_>>();
-    assert_eq!(told("id"), [&opened.txn, &declined.txn, &guest.txn].map(|txn| json!(txn)), "{entries:?}");
-    assert_eq!(told("answer"), ["given", "not_given", "given"]);
-    assert_eq!(told("code"), [Value::Null, json!("301"), Value::Null]);
-    assert_eq!(told("purpose"), [json!(PURPOSE), Value::Null, json!("Free entry for residents")]);
-    assert_eq!(told("event_id"), [Value::Null, Value::Null, json!(event.id)]);
-    assert_eq!(told("consent_text_sha256"), [json!(sha256(CONSENT_TEXT)), Value::Null, Value::Null]);
+    let entries = register_entries(&node, &backend.client, "?limit=1").await;
+    let column = |field: &str| entries.iter().map(|entry| entry[field].clone()).collect::<Vec<_>>();
+    assert_eq!(column("id"), [&opened.txn, &declined.txn, &guest.txn].map(|txn| json!(txn)), "{entries:?}");
+    assert_eq!(column("answer"), ["given", "not_given", "given"]);
+    assert_eq!(column("code"), [Value::Null, json!("301"), Value::Null]);
+    assert_eq!(column("purpose"), [json!(PURPOSE), Value::Null, json!("Free entry for residents")]);
+    assert_eq!(column("event_id"), [Value::Null, Value::Null, json!(event.id)]);
+    assert_eq!(column("consent_text_sha256"), [json!(sha256(CONSENT_TEXT)), Value::Null, Value::Null]);
     assert_eq!((&entries[0]["asked"], &entries[0]["language"]), (&json!(["name", "dob"]), &json!("hindi")));
     assert_eq!((&entries[0]["client_id"], &entries[0]["app_id"]), (&json!(backend.client), &json!(backend.app)));
     assert!(
@@ -67,24 +67,24 @@ async fn answered_verifications_are_in_the_register_with_their_purpose_and_witho
     assert!(!json!(entries).to_string().contains(&unanswered.txn), "{entries:?}");
 
     node.operator().post("/admin/v1/erasures", &json!({"kind": "client", "id": backend.client})).await.ok();
-    assert_eq!(register(&node, &backend.client, "").await, entries, "the register has its own time");
+    assert_eq!(register_entries(&node, &backend.client, "").await, entries, "the register has its own retention");
     let until = entries[1]["opened_at"].as_str().unwrap();
-    assert_eq!(register(&node, &backend.client, &format!("?to={until}")).await, entries[..1]);
-    assert_eq!(register(&node, &backend.client, &format!("?from={until}")).await, entries[1..]);
+    assert_eq!(register_entries(&node, &backend.client, &format!("?to={until}")).await, entries[..1]);
+    assert_eq!(register_entries(&node, &backend.client, &format!("?from={until}")).await, entries[1..]);
 }
 
 #[tokio::test]
-async fn checks_and_flows_are_in_the_register_before_anybody_is_asked() {
+async fn the_register_lists_checks_and_flows_when_they_are_requested() {
     let fixture = FlowFixture::start().await;
     let (backend, client) = (&fixture.backend, &fixture.backend.client);
     let with_consent = |mut body: Value| {
         body["consent"] = json!("Y");
         body["consent_text"] = json!(CONSENT_TEXT);
-        backend.secrets.keep_personal(&body);
+        backend.secrets.watch_for_personal_data(&body);
         body
     };
     let pan = with_consent(json!({"pan": "ABCPE1234F", "name_as_per_pan": "Asha Rao"}));
-    Answer::to(backend.request(Method::POST, "/api/v1/pan/verify").header("X-Request-ID", "check-1").json(&pan))
+    Answer::receive(backend.request(Method::POST, "/api/v1/pan/verify").header("X-Request-ID", "check-1").json(&pan))
         .await
         .ok();
     backend.post("/api/v1/ifsc/verify", &json!({"ifsc": "EXMP0001234"})).await;
@@ -94,22 +94,25 @@ async fn checks_and_flows_are_in_the_register_before_anybody_is_asked() {
         .ok();
     let wealth = backend.post("/api/v1/wealth/consents", &with_consent(json!({}))).await.ok();
 
-    let entries = register(&fixture.node, client, "").await;
-    let told = |field: &str| entries.iter().map(|entry| entry[field].clone()).collect::<Vec<_>>();
-    assert_eq!(told("kind"), ["pan", "doclocker", "wealth"], "{entries:?}");
-    assert_eq!(told("id"), [json!("check-1"), documents["transactionId"].clone(), wealth["uniqueIdentifier"].clone()]);
-    assert_eq!(told("asked"), [json!(["pan", "name_as_per_pan"]), json!(["PAN card", "Driving licence"]), json!([])]);
-    assert_eq!(told("consent_text_sha256"), [sha256(CONSENT_TEXT), sha256(CONSENT_TEXT), sha256(CONSENT_TEXT)]);
-    assert_eq!(told("answer"), ["given", "given", "given"]);
+    let entries = register_entries(&fixture.node, client, "").await;
+    let column = |field: &str| entries.iter().map(|entry| entry[field].clone()).collect::<Vec<_>>();
+    assert_eq!(column("kind"), ["pan", "doclocker", "wealth"], "{entries:?}");
+    assert_eq!(
+        column("id"),
+        [json!("check-1"), documents["transactionId"].clone(), wealth["uniqueIdentifier"].clone()]
+    );
+    assert_eq!(column("asked"), [json!(["pan", "name_as_per_pan"]), json!(["PAN card", "Driving licence"]), json!([])]);
+    assert_eq!(column("consent_text_sha256"), [sha256(CONSENT_TEXT), sha256(CONSENT_TEXT), sha256(CONSENT_TEXT)]);
+    assert_eq!(column("answer"), ["given", "given", "given"]);
     assert!(!json!(entries).to_string().contains("ABCPE1234F"), "{entries:?}");
 }
 
 #[tokio::test]
-async fn an_operator_writes_the_register_into_a_file() {
+async fn an_operator_exports_the_register_as_jsonl_or_csv() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(5).await, node.identity_app());
-    let asked = json!({"claims": ["name"], "channel": "web", "purpose": PURPOSE});
-    let opened = Opened::read(&backend.post("/api/v1/nationalid-ovse/init", &asked).await.ok());
+    let request = json!({"claims": ["name"], "channel": "web", "purpose": PURPOSE});
+    let opened = Opened::read(&backend.post("/api/v1/nationalid-ovse/init", &request).await.ok());
     identity_app.approve(&opened, "asha").await;
 
     let lines = node.admin(&["consents", &backend.client, "--format", "jsonl"]).await;

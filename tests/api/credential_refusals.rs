@@ -1,5 +1,5 @@
-//! Every rule by which a credential is refused, over HTTP: the answer is 400, the transaction stays pending, and the
-//! operator can see the rule.
+//! Every rule by which a credential is refused: the response is 400, the transaction stays pending, and a metric names
+//! the rule.
 
 use serde_json::{Value, json};
 
@@ -8,24 +8,24 @@ use sakshi_kit::issuer::{CredentialDraft, TestIssuer, digest_of, disclosure, enc
 use sakshi_kit::node::TestNode;
 
 /// Returns the valid credential with one change before signing.
-fn changed(issuer: &TestIssuer, change: impl FnOnce(&mut CredentialDraft)) -> String {
-    let mut draft = issuer.good();
+fn changed_credential(issuer: &TestIssuer, change: impl FnOnce(&mut CredentialDraft)) -> String {
+    let mut draft = issuer.valid_draft();
     change(&mut draft);
     issuer.sign(&draft)
 }
 
 /// Returns the valid credential with one more disclosure, whose digest is signed.
 fn with_disclosure(issuer: &TestIssuer, content: &Value) -> String {
-    changed(issuer, |draft| add(draft, encode(content.to_string())))
+    changed_credential(issuer, |draft| add_disclosure(draft, encode(content.to_string())))
 }
 
-fn add(draft: &mut CredentialDraft, text: String) {
+fn add_disclosure(draft: &mut CredentialDraft, text: String) {
     draft.payload["_sd"].as_array_mut().expect("digests").push(digest_of(&text).into());
     draft.disclosures.push(text);
 }
 
-fn envelopes(issuer: &TestIssuer) -> Vec<(&'static str, String)> {
-    let good = issuer.sign(&issuer.good());
+fn malformed_envelopes(issuer: &TestIssuer) -> Vec<(&'static str, String)> {
+    let good = issuer.sign(&issuer.valid_draft());
     let jws = good.split('~').next().expect("a JWS").to_owned();
     let [header, payload, signature] = [0, 1, 2].map(|part| jws.split('.').nth(part).expect("a segment").to_owned());
     let many: Vec<(String, Value)> = (0..257).map(|n| (format!("claim{n}"), json!(n))).collect();
@@ -49,13 +49,13 @@ fn envelopes(issuer: &TestIssuer) -> Vec<(&'static str, String)> {
     ]
 }
 
-fn headers(issuer: &TestIssuer) -> Vec<(&'static str, String)> {
-    let header = |name: &str, value: Value| changed(issuer, |draft| draft.header[name] = value);
-    let good = issuer.sign(&issuer.good());
+fn bad_headers(issuer: &TestIssuer) -> Vec<(&'static str, String)> {
+    let header = |name: &str, value: Value| changed_credential(issuer, |draft| draft.header[name] = value);
+    let good = issuer.sign(&issuer.valid_draft());
     let [head, rest] = good.split_once('.').map(<[&str; 2]>::from).expect("a JWS");
     let [body, tail] = rest.split_once('.').map(<[&str; 2]>::from).expect("a JWS");
     let other = TestIssuer::generate();
-    let mut payload = issuer.good().payload;
+    let mut payload = issuer.valid_draft().payload;
     payload["exp"] = json!(now() + 999_999);
     let hmac = {
         let head = encode(json!({"alg": "HS256", "typ": "vc+sd-jwt", "kid": "issuer-key-1"}).to_string());
@@ -77,16 +77,16 @@ fn headers(issuer: &TestIssuer) -> Vec<(&'static str, String)> {
         ("key_id_missing", header("kid", json!(7))),
         (
             "key_id_missing",
-            changed(issuer, |draft| drop(draft.header.as_object_mut().expect("an object").remove("kid"))),
+            changed_credential(issuer, |draft| drop(draft.header.as_object_mut().expect("an object").remove("kid"))),
         ),
         ("key_id_unknown", header("kid", json!("another-key"))),
-        ("signature_invalid", other.sign(&issuer.good())),
+        ("signature_invalid", other.sign(&issuer.valid_draft())),
         ("signature_invalid", format!("{head}.{}.{tail}", encode(payload.to_string()))),
     ]
 }
 
-fn disclosures(issuer: &TestIssuer) -> Vec<(&'static str, String)> {
-    let payload = |name: &str, value: Value| changed(issuer, |draft| draft.payload[name] = value);
+fn bad_disclosures(issuer: &TestIssuer) -> Vec<(&'static str, String)> {
+    let payload = |name: &str, value: Value| changed_credential(issuer, |draft| draft.payload[name] = value);
     let element = encode(json!(["salt-of-an-element", "7"]).to_string());
     let unreferenced = disclosure("email", &json!("x@mail.example"));
     vec![
@@ -108,18 +108,18 @@ fn disclosures(issuer: &TestIssuer) -> Vec<(&'static str, String)> {
         ("digests_malformed", payload("_sd", json!("digest"))),
         (
             "digests_malformed",
-            changed(issuer, |draft| draft.payload["_sd"].as_array_mut().expect("digests").push(json!(7))),
+            changed_credential(issuer, |draft| draft.payload["_sd"].as_array_mut().expect("digests").push(json!(7))),
         ),
         (
             "array_digest_malformed",
-            changed(issuer, |draft| {
+            changed_credential(issuer, |draft| {
                 draft.payload["list"] = json!([{"...": digest_of(&element), "more": 1}]);
                 draft.disclosures.push(element.clone());
             }),
         ),
         (
             "digest_repeated",
-            changed(issuer, |draft| {
+            changed_credential(issuer, |draft| {
                 let first = draft.payload["_sd"][0].clone();
                 draft.payload["_sd"].as_array_mut().expect("digests").push(first);
             }),
@@ -127,19 +127,20 @@ fn disclosures(issuer: &TestIssuer) -> Vec<(&'static str, String)> {
         ("digest_repeated", payload("nested", json!({"_sd": [digest_of("decoy"), digest_of("decoy")]}))),
         (
             "disclosure_repeated",
-            changed(issuer, |draft| {
+            changed_credential(issuer, |draft| {
                 let first = draft.disclosures[0].clone();
                 draft.disclosures.push(first);
             }),
         ),
-        ("disclosure_unreferenced", changed(issuer, |draft| draft.disclosures.push(unreferenced.clone()))),
+        ("disclosure_unreferenced", changed_credential(issuer, |draft| draft.disclosures.push(unreferenced.clone()))),
     ]
 }
 
-fn validity(issuer: &TestIssuer) -> Vec<(&'static str, String)> {
-    let payload = |name: &str, value: Value| changed(issuer, |draft| draft.payload[name] = value);
-    let without =
-        |name: &str| changed(issuer, |draft| drop(draft.payload.as_object_mut().expect("an object").remove(name)));
+fn bad_claims(issuer: &TestIssuer) -> Vec<(&'static str, String)> {
+    let payload = |name: &str, value: Value| changed_credential(issuer, |draft| draft.payload[name] = value);
+    let without = |name: &str| {
+        changed_credential(issuer, |draft| drop(draft.payload.as_object_mut().expect("an object").remove(name)))
+    };
     vec![
         ("issuer_not_trusted", payload("iss", json!("https://other.example"))),
         ("issuer_not_trusted", payload("iss", json!("https://issuer.example/"))),
@@ -155,11 +156,12 @@ fn validity(issuer: &TestIssuer) -> Vec<(&'static str, String)> {
     ]
 }
 
-fn bindings(issuer: &TestIssuer, opened: &Opened) -> Vec<(&'static str, String)> {
-    let good = issuer.sign(&issuer.good());
+fn bad_bindings(issuer: &TestIssuer, opened: &Opened) -> Vec<(&'static str, String)> {
+    let good = issuer.sign(&issuer.valid_draft());
     let header = |name: &str, value: Value| issuer.bind(&good, opened, |header, _| header[name] = value);
     let payload = |name: &str, value: Value| issuer.bind(&good, opened, |_, payload| payload[name] = value);
-    let unbound = |cnf: Value| issuer.bind(&changed(issuer, |draft| draft.payload["cnf"] = cnf), opened, |_, _| {});
+    let unbound =
+        |cnf: Value| issuer.bind(&changed_credential(issuer, |draft| draft.payload["cnf"] = cnf), opened, |_, _| {});
     let mut thief = TestIssuer::generate();
     thief.issuer = sakshi_sandbox::keys::SigningKey::generate().expect("a key");
     vec![
@@ -180,19 +182,25 @@ fn bindings(issuer: &TestIssuer, opened: &Opened) -> Vec<(&'static str, String)>
 }
 
 #[tokio::test]
-async fn every_refusal_rule_answers_400_and_leaves_the_transaction_pending_and_uncharged() {
+async fn every_refused_credential_gets_400_and_leaves_the_transaction_pending() {
     let node = TestNode::start().await;
     let (backend, identity_app, operator) = (node.backend(2).await, node.identity_app(), node.operator());
     let opened = backend.open(&["name", "dob", "gender"]).await;
     let issuer = &node.issuer;
-    let cases =
-        [envelopes(issuer), headers(issuer), disclosures(issuer), validity(issuer), bindings(issuer, &opened)].concat();
+    let cases = [
+        malformed_envelopes(issuer),
+        bad_headers(issuer),
+        bad_disclosures(issuer),
+        bad_claims(issuer),
+        bad_bindings(issuer, &opened),
+    ]
+    .concat();
     let mut before = operator.probe("/metrics").await.text;
     for (number, (code, credential)) in cases.iter().enumerate() {
         let answer = identity_app.present(&opened, credential).await;
         assert_eq!(answer.status, 400, "case {number}, {code}: {}", answer.text);
         let after = operator.probe("/metrics").await.text;
-        let counted: Vec<&str> = refusals(&after).filter(|line| !before.contains(*line)).collect();
+        let counted: Vec<&str> = refusal_lines(&after).filter(|line| !before.contains(*line)).collect();
         let expected = format!("reason=\"{code}\"");
         assert!(
             counted.len() == 1 && counted[0].contains(&expected),
@@ -203,21 +211,21 @@ async fn every_refusal_rule_answers_400_and_leaves_the_transaction_pending_and_u
     assert!(backend.is_pending(&opened.txn).await);
     assert_eq!(operator.balance(&backend.client).await, 1);
 
-    let good = issuer.bind(&issuer.sign(&issuer.good()), &opened, |_, _| {});
-    assert_eq!(identity_app.present(&opened, &good).await.status, 200, "what all of them were made from is accepted");
+    let good = issuer.bind(&issuer.sign(&issuer.valid_draft()), &opened, |_, _| {});
+    assert_eq!(identity_app.present(&opened, &good).await.status, 200, "the unchanged credential is accepted");
     assert_eq!(backend.result(&opened.txn).await.ok()["success"], true);
 }
 
-fn refusals(metrics: &str) -> impl Iterator<Item = &str> {
+fn refusal_lines(metrics: &str) -> impl Iterator<Item = &str> {
     metrics.lines().filter(|line| line.starts_with("sakshi_credentials_refused_total"))
 }
 
 #[tokio::test]
-async fn where_key_binding_is_required_a_bare_credential_is_refused() {
-    let node = TestNode::with(&[("AUTHORITY__KEY_BINDING", "required")]).await;
+async fn a_bare_credential_is_refused_if_key_binding_is_required() {
+    let node = TestNode::start_with(&[("AUTHORITY__KEY_BINDING", "required")]).await;
     let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
-    let bare = node.issuer.sign(&node.issuer.good());
+    let bare = node.issuer.sign(&node.issuer.valid_draft());
     assert_eq!(identity_app.present(&opened, &bare).await.status, 400);
     assert!(backend.is_pending(&opened.txn).await);
     let bound = node.issuer.bind(&bare, &opened, |_, _| {});
@@ -225,11 +233,11 @@ async fn where_key_binding_is_required_a_bare_credential_is_refused() {
 }
 
 #[tokio::test]
-async fn where_key_binding_is_off_a_bound_credential_is_refused() {
-    let node = TestNode::with(&[("AUTHORITY__KEY_BINDING", "off")]).await;
+async fn a_bound_credential_is_refused_if_key_binding_is_off() {
+    let node = TestNode::start_with(&[("AUTHORITY__KEY_BINDING", "off")]).await;
     let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
-    let bare = node.issuer.sign(&node.issuer.good());
+    let bare = node.issuer.sign(&node.issuer.valid_draft());
     let bound = node.issuer.bind(&bare, &opened, |_, _| {});
     assert_eq!(identity_app.present(&opened, &bound).await.status, 400);
     assert!(backend.is_pending(&opened.txn).await);

@@ -17,31 +17,32 @@ use serde_json::{Value, json};
 const ID: &str = "7d1a3b1c-5c0e-4f43-9a31-8f1f2f4d6c11";
 
 /// Starts a node with a status host, and a client with credits.
-async fn scene(settings: &[(&str, &str)]) -> (TestNode, StatusHost, Backend) {
+async fn setup(settings: &[(&str, &str)]) -> (TestNode, StatusHost, Backend) {
     let host = StatusHost::start().await;
-    let node = TestNode::with(&[&[("AUTHORITY__STATUS_HOSTS", host.authority.as_str())], settings].concat()).await;
+    let node =
+        TestNode::start_with(&[&[("AUTHORITY__STATUS_HOSTS", host.authority.as_str())], settings].concat()).await;
     let backend = node.backend(10_000).await;
     (node, host, backend)
 }
 
 /// Issues a credential with this `status`.
 fn credential(issuer: &TestIssuer, status: Value) -> String {
-    let mut draft = issuer.good();
+    let mut draft = issuer.valid_draft();
     draft.payload["id"] = ID.into();
     draft.payload["status"] = status;
     issuer.sign(&draft)
 }
 
-/// Signs an answer about the credential; `change` edits its parts.
-fn answer(issuer: &TestIssuer, change: impl FnOnce(&mut Value, &mut Value)) -> String {
+/// Signs a status response about the credential; `change` edits its parts.
+fn status_response(issuer: &TestIssuer, change: impl FnOnce(&mut Value, &mut Value)) -> String {
     let mut header = json!({"alg": "ES256", "typ": "JWT", "kid": KID});
     let mut payload = json!({"iss": ISSUER, "sub": ID, "status": "VALID", "iat": now(), "exp": now() + 60});
     change(&mut header, &mut payload);
     issuer.issuer.sign(&header, &payload).expect("a signature")
 }
 
-/// Signs a list of states, each of `bits` bits.
-fn list(
+/// Signs a token status list whose states have `bits` bits each.
+fn status_list(
     issuer: &TestIssuer,
     url: &str,
     bits: u8,
@@ -73,44 +74,44 @@ async fn present(node: &TestNode, backend: &Backend, credential: &str) -> (u16, 
     (reply.status, reply.text)
 }
 
-async fn checks(node: &TestNode, outcome: &str) -> u64 {
+async fn check_count(node: &TestNode, outcome: &str) -> u64 {
     let page = node.operator().probe("/metrics").await.text;
     let line = format!("sakshi_credential_status_checks_total{{outcome=\"{outcome}\"}} ");
     page.lines().find_map(|found| found.strip_prefix(&line)).map_or(0, |count| count.parse().unwrap())
 }
 
 #[tokio::test]
-async fn the_word_of_the_issuer_decides_whether_a_credential_is_accepted() {
-    let (node, host, backend) = scene(&[]).await;
+async fn the_issuers_status_response_decides_whether_a_credential_is_accepted() {
+    let (node, host, backend) = setup(&[]).await;
     let issuer = &node.issuer;
-    let word = |name: &'static str, word: &'static str| {
-        answer(issuer, |_, payload| {
+    let with_status = |member: &'static str, status: &'static str| {
+        status_response(issuer, |_, payload| {
             drop(payload.as_object_mut().unwrap().remove("status"));
-            payload[name] = word.into();
+            payload[member] = status.into();
         })
     };
-    let wrapped = json!({"token": answer(issuer, |_, _| {})}).to_string();
+    let wrapped = json!({"token": status_response(issuer, |_, _| {})}).to_string();
     let by_url = |payload: &mut Value| payload["sub"] = host.url("by-url").into();
     let cases = [
-        ("valid", answer(issuer, |_, _| {}), 200, "", "valid"),
-        ("state", word("state", "Active"), 200, "", "valid"),
-        ("issued", word("status", "issued"), 200, "", "valid"),
+        ("valid", status_response(issuer, |_, _| {}), 200, "", "valid"),
+        ("state", with_status("state", "Active"), 200, "", "valid"),
+        ("issued", with_status("status", "issued"), 200, "", "valid"),
         ("wrapped", wrapped, 200, "", "valid"),
-        ("by-url", answer(issuer, |_, payload| by_url(payload)), 200, "", "valid"),
+        ("by-url", status_response(issuer, |_, payload| by_url(payload)), 200, "", "valid"),
         (
             "by-id",
-            answer(issuer, |_, payload| *payload = json!({"id": ID, "state": "valid", "iat": now()})),
+            status_response(issuer, |_, payload| *payload = json!({"id": ID, "state": "valid", "iat": now()})),
             200,
             "",
             "valid",
         ),
-        ("revoked", word("status", "REVOKED"), 400, "credential_revoked", "credential_revoked"),
-        ("suspended", word("state", "suspended"), 400, "credential_suspended", "credential_suspended"),
-        ("expired", word("state", "expired"), 400, "credential_not_valid", "credential_not_valid"),
-        ("unheard", word("state", "on-hold"), 400, "credential_not_valid", "credential_not_valid"),
+        ("revoked", with_status("status", "REVOKED"), 400, "credential_revoked", "credential_revoked"),
+        ("suspended", with_status("state", "suspended"), 400, "credential_suspended", "credential_suspended"),
+        ("expired", with_status("state", "expired"), 400, "credential_not_valid", "credential_not_valid"),
+        ("unknown-status", with_status("state", "on-hold"), 400, "credential_not_valid", "credential_not_valid"),
         (
             "both",
-            answer(issuer, |_, payload| payload["state"] = "revoked".into()),
+            status_response(issuer, |_, payload| payload["state"] = "revoked".into()),
             400,
             "credential_revoked",
             "credential_revoked",
@@ -118,21 +119,21 @@ async fn the_word_of_the_issuer_decides_whether_a_credential_is_accepted() {
     ];
     for (path, reply, status, reason, outcome) in cases {
         host.publish(path, Reply::Body(reply));
-        let before = checks(&node, outcome).await;
-        let (answered, text) = present(&node, &backend, &credential(issuer, host.url(path).into())).await;
-        assert_eq!(answered, status, "{path}: {text}");
+        let before = check_count(&node, outcome).await;
+        let (actual_status, text) = present(&node, &backend, &credential(issuer, host.url(path).into())).await;
+        assert_eq!(actual_status, status, "{path}: {text}");
         assert!(text.contains(reason), "{path}: {text}");
-        assert_eq!(checks(&node, outcome).await, before + 1, "{path}");
-        eprintln!("{path}: {answered} {reason}");
+        assert_eq!(check_count(&node, outcome).await, before + 1, "{path}");
+        eprintln!("{path}: {actual_status} {reason}");
     }
 }
 
 #[tokio::test]
-async fn an_unusable_answer_refuses_the_callback_for_now_with_503() {
-    let (node, host, backend) = scene(&[]).await;
+async fn an_unusable_status_response_gives_the_callback_a_503() {
+    let (node, host, backend) = setup(&[]).await;
     let (issuer, stranger) = (&node.issuer, TestIssuer::generate());
-    let payload = |change: &dyn Fn(&mut Value)| Reply::Body(answer(issuer, |_, payload| change(payload)));
-    let header = |name: &str, value: Value| Reply::Body(answer(issuer, |header, _| header[name] = value));
+    let payload = |change: &dyn Fn(&mut Value)| Reply::Body(status_response(issuer, |_, payload| change(payload)));
+    let header = |name: &str, value: Value| Reply::Body(status_response(issuer, |header, _| header[name] = value));
     let unsigned = format!(
         "{}.{}.",
         encode(r#"{"alg":"none"}"#),
@@ -150,7 +151,7 @@ async fn an_unusable_answer_refuses_the_callback_for_now_with_503() {
         ("malformed", payload(&|payload| drop(payload.as_object_mut().unwrap().remove("status")))),
         ("malformed", payload(&|payload| payload["status"] = json!(["valid"]))),
         ("malformed", header("typ", "vc+sd-jwt".into())),
-        ("unsigned", Reply::Body(answer(&stranger, |_, _| {}))),
+        ("unsigned", Reply::Body(status_response(&stranger, |_, _| {}))),
         ("unsigned", header("alg", "HS256".into())),
         ("unsigned", header("jwk", stranger.issuer.public_jwk())),
         ("key_unknown", header("kid", "another".into())),
@@ -163,100 +164,105 @@ async fn an_unusable_answer_refuses_the_callback_for_now_with_503() {
     for (number, (outcome, reply)) in cases.into_iter().enumerate() {
         let path = number.to_string();
         host.publish(&path, reply);
-        let before = checks(&node, outcome).await;
+        let before = check_count(&node, outcome).await;
         let (status, text) = present(&node, &backend, &credential(issuer, host.url(&path).into())).await;
         assert_eq!(status, 503, "case {number}, {outcome}: {text}");
         assert!(text.contains("status_unavailable"), "case {number}, {outcome}: {text}");
-        assert_eq!(checks(&node, outcome).await, before + 1, "case {number}, {outcome}");
+        assert_eq!(check_count(&node, outcome).await, before + 1, "case {number}, {outcome}");
         eprintln!("{outcome}: 503");
     }
     let elsewhere = credential(issuer, "http://127.0.0.1:9/status".into());
     assert_eq!(present(&node, &backend, &elsewhere).await.0, 503);
-    assert_eq!(checks(&node, "host_not_listed").await, 1);
+    assert_eq!(check_count(&node, "host_not_listed").await, 1);
 }
 
 #[tokio::test]
-async fn a_callback_that_is_delivered_again_is_accepted_once_the_issuer_answers() {
-    let (node, host, backend) = scene(&[]).await;
+async fn a_retried_callback_is_accepted_once_the_issuer_responds() {
+    let (node, host, backend) = setup(&[]).await;
     let opened = backend.open(&["name", "dob", "gender"]).await;
     let credential = credential(&node.issuer, host.url("one").into());
     host.publish("one", Reply::Closed);
     let app = node.identity_app();
     let answers = join_all((0..20).map(|_| app.present(&opened, &credential))).await;
     assert!(answers.iter().all(|answer| answer.status == 503), "{answers:?}");
-    assert_eq!(host.asked("one"), 1, "all of them wait for one fetch, and a failure is remembered");
-    host.publish("one", Reply::Body(answer(&node.issuer, |_, _| {})));
-    eventually("the answer of the issuer", TIMEOUT, || async {
+    assert_eq!(host.request_count("one"), 1, "concurrent callbacks share one fetch, and its failure is cached");
+    host.publish("one", Reply::Body(status_response(&node.issuer, |_, _| {})));
+    eventually("acceptance", TIMEOUT, || async {
         (app.present(&opened, &credential).await.status == 200).then_some(())
     })
     .await;
     assert_eq!(backend.result(&opened.txn).await.ok()["success"], true);
-    assert_eq!(app.present(&opened, &credential).await.status, 200, "a repetition asks nobody");
-    assert_eq!(host.asked("one"), 2);
+    assert_eq!(app.present(&opened, &credential).await.status, 200, "a repeated callback causes no fetch");
+    assert_eq!(host.request_count("one"), 2);
     assert_eq!(node.operator().balance(&backend.client).await, 9_999);
 }
 
 #[tokio::test]
-async fn a_token_status_list_is_read_with_every_width_of_its_states() {
-    let (node, host, backend) = scene(&[]).await;
+async fn token_status_lists_of_every_bit_width_are_read() {
+    let (node, host, backend) = setup(&[]).await;
     let issuer = &node.issuer;
     for bits in [1, 2, 4, 8] {
         let path = format!("list-{bits}");
-        let most = if bits == 1 { 1 } else { 3 };
-        let states: Vec<u8> = (0..40).map(|index| index % (most + 1)).collect();
-        host.publish(&path, Reply::Body(list(issuer, &host.url(&path), bits, &states, |_, _| {})));
-        for (index, state) in states.iter().enumerate().skip(20).take(usize::from(most) + 1) {
+        let state_max = if bits == 1 { 1 } else { 3 };
+        let states: Vec<u8> = (0..40).map(|index| index % (state_max + 1)).collect();
+        host.publish(&path, Reply::Body(status_list(issuer, &host.url(&path), bits, &states, |_, _| {})));
+        for (index, state) in states.iter().enumerate().skip(20).take(usize::from(state_max) + 1) {
             let status = json!({"status_list": {"idx": index, "uri": host.url(&path)}});
-            let (answered, text) = present(&node, &backend, &credential(issuer, status)).await;
+            let (actual_status, text) = present(&node, &backend, &credential(issuer, status)).await;
             let reason =
                 ["Success", "credential_revoked", "credential_suspended", "credential_not_valid"][usize::from(*state)];
             assert_eq!(
-                (answered, text.contains(reason)),
+                (actual_status, text.contains(reason)),
                 (if *state == 0 { 200 } else { 400 }, true),
                 "{bits} bits, {state}: {text}"
             );
         }
-        assert_eq!(host.asked(&path), 1, "the list is kept");
+        assert_eq!(host.request_count(&path), 1, "the list is cached");
     }
     let url = |path: &str| host.url(path);
     let no_states: [u8; 8] = [0; 8];
     let cases = [
-        ("beyond", "malformed", list(issuer, &url("beyond"), 8, &no_states[..1], |_, _| {})),
-        ("other-sub", "foreign", list(issuer, &url("elsewhere"), 8, &no_states, |_, _| {})),
+        ("beyond", "malformed", status_list(issuer, &url("beyond"), 8, &no_states[..1], |_, _| {})),
+        ("other-sub", "foreign", status_list(issuer, &url("elsewhere"), 8, &no_states, |_, _| {})),
         (
             "other-type",
             "malformed",
-            list(issuer, &url("other-type"), 8, &no_states, |header, _| header["typ"] = "JWT".into()),
+            status_list(issuer, &url("other-type"), 8, &no_states, |header, _| header["typ"] = "JWT".into()),
         ),
         (
             "three",
             "malformed",
-            list(issuer, &url("three"), 8, &no_states, |_, payload| payload["status_list"]["bits"] = 3.into()),
+            status_list(issuer, &url("three"), 8, &no_states, |_, payload| payload["status_list"]["bits"] = 3.into()),
         ),
         (
             "no-zlib",
             "malformed",
-            list(issuer, &url("no-zlib"), 8, &no_states, |_, payload| payload["status_list"]["lst"] = "AAAA".into()),
+            status_list(issuer, &url("no-zlib"), 8, &no_states, |_, payload| {
+                payload["status_list"]["lst"] = "AAAA".into()
+            }),
         ),
-        ("bomb", "malformed", list(issuer, &url("bomb"), 8, &vec![0; 2 * 1_024 * 1_024], |_, _| {})),
+        ("bomb", "malformed", status_list(issuer, &url("bomb"), 8, &vec![0; 2 * 1_024 * 1_024], |_, _| {})),
     ];
     for (path, outcome, reply) in cases {
         host.publish(path, Reply::Body(reply));
-        let before = checks(&node, outcome).await;
+        let before = check_count(&node, outcome).await;
         let status = json!({"status_list": {"idx": 1, "uri": host.url(path)}});
         assert_eq!(present(&node, &backend, &credential(issuer, status)).await.0, 503, "{path}");
-        assert_eq!(checks(&node, outcome).await, before + 1, "{path}");
+        assert_eq!(check_count(&node, outcome).await, before + 1, "{path}");
     }
 }
 
 #[tokio::test]
-async fn the_policy_says_which_credentials_are_checked() {
+async fn the_policy_decides_which_credentials_are_checked() {
     for (policy, absent, revoked, malformed) in
         [("require", 400, 400, 400), ("if_present", 200, 400, 400), ("off", 200, 200, 200)]
     {
-        let (node, host, backend) = scene(&[("AUTHORITY__STATUS", policy)]).await;
-        host.publish("revoked", Reply::Body(answer(&node.issuer, |_, payload| payload["status"] = "revoked".into())));
-        let bare = node.issuer.sign(&node.issuer.good());
+        let (node, host, backend) = setup(&[("AUTHORITY__STATUS", policy)]).await;
+        host.publish(
+            "revoked",
+            Reply::Body(status_response(&node.issuer, |_, payload| payload["status"] = "revoked".into())),
+        );
+        let bare = node.issuer.sign(&node.issuer.valid_draft());
         assert_eq!(present(&node, &backend, &bare).await.0, absent, "{policy}");
         assert_eq!(
             present(&node, &backend, &credential(&node.issuer, host.url("revoked").into())).await.0,
@@ -281,16 +287,20 @@ async fn the_policy_says_which_credentials_are_checked() {
 }
 
 #[tokio::test]
-async fn an_answer_is_used_for_as_long_as_it_says() {
-    let (node, host, backend) = scene(&[]).await;
-    let lasting = |seconds: i64| answer(&node.issuer, |_, payload| payload["exp"] = (now() + seconds).into());
-    host.publish("short", Reply::Body(lasting(3)));
-    let again = || credential(&node.issuer, host.url("short").into());
-    assert_eq!(present(&node, &backend, &again()).await.0, 200);
-    host.publish("short", Reply::Body(answer(&node.issuer, |_, payload| payload["status"] = "revoked".into())));
-    eventually("the end of the first answer", TIMEOUT, || async {
-        present(&node, &backend, &again()).await.1.contains("credential_revoked").then_some(())
+async fn a_status_response_is_reused_until_it_expires() {
+    let (node, host, backend) = setup(&[]).await;
+    let expiring_in =
+        |seconds: i64| status_response(&node.issuer, |_, payload| payload["exp"] = (now() + seconds).into());
+    host.publish("short", Reply::Body(expiring_in(3)));
+    let new_credential = || credential(&node.issuer, host.url("short").into());
+    assert_eq!(present(&node, &backend, &new_credential()).await.0, 200);
+    host.publish(
+        "short",
+        Reply::Body(status_response(&node.issuer, |_, payload| payload["status"] = "revoked".into())),
+    );
+    eventually("the expiry of the first response", TIMEOUT, || async {
+        present(&node, &backend, &new_credential()).await.1.contains("credential_revoked").then_some(())
     })
     .await;
-    assert_eq!(host.asked("short"), 2, "the first answer was used until its end");
+    assert_eq!(host.request_count("short"), 2, "the first response was reused until its expiry");
 }

@@ -7,7 +7,7 @@ use sakshi_kit::node::TestNode;
 use sakshi_kit::other_issuers::{Library, issue};
 
 #[tokio::test]
-async fn a_requested_claim_that_is_missing_completes_the_transaction_as_failed() {
+async fn a_missing_requested_claim_fails_the_verification() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name", "email", "mobile"]).await;
@@ -23,12 +23,12 @@ async fn a_requested_claim_that_is_missing_completes_the_transaction_as_failed()
 }
 
 #[tokio::test]
-async fn unrequested_claims_and_id_numbers_are_never_handed_on() {
+async fn unrequested_claims_and_id_numbers_are_never_passed_on() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name", "address"]).await;
     let number = "999941057058";
-    node.secrets.keep(number);
+    node.secrets.watch_for(number);
     let issuer = &node.issuer;
     let credential = issuer.sign(&issuer.draft(&[
         ("residentName", json!("Asha Rao")),
@@ -48,17 +48,17 @@ async fn unrequested_claims_and_id_numbers_are_never_handed_on() {
     for file in std::fs::read_dir(node.store()).unwrap().flatten().filter(|file| file.path().is_file()) {
         let bytes = std::fs::read(file.path()).unwrap();
         for text in [number, "Asha Rao", "First Example Street"] {
-            let found = bytes.windows(text.len()).any(|window| window == text.as_bytes());
-            assert!(!found, "{} holds a claim in the clear", file.path().display());
+            let is_stored = bytes.windows(text.len()).any(|window| window == text.as_bytes());
+            assert!(!is_stored, "{} contains a claim in plain text", file.path().display());
         }
     }
 }
 
 #[tokio::test]
-async fn values_that_issuers_spell_differently_are_handed_on_in_one_spelling() {
+async fn different_spellings_of_a_value_are_normalised() {
     let node = TestNode::start().await;
     let (backend, identity_app, issuer) = (node.backend(20).await, node.identity_app(), &node.issuer);
-    for (claim, name, issued, handed_on) in [
+    for (claim, name, issued, expected) in [
         ("dob", "dob", json!("14-02-1990"), json!("1990-02-14")),
         ("dob", "dob", json!("14/02/1990"), json!("1990-02-14")),
         ("dob", "dob", json!("1990-02-14"), json!("1990-02-14")),
@@ -73,12 +73,12 @@ async fn values_that_issuers_spell_differently_are_handed_on_in_one_spelling() {
         let credential = issuer.sign(&issuer.draft(&[(name, issued.clone())]));
         assert_eq!(identity_app.present(&opened, &credential).await.status, 200, "{issued}");
         let claims = backend.result(&opened.txn).await.ok()["data"]["verified_claims"].clone();
-        assert_eq!(claims.as_object().unwrap().values().next(), Some(&handed_on), "{issued}");
+        assert_eq!(claims.as_object().unwrap().values().next(), Some(&expected), "{issued}");
     }
 }
 
 #[tokio::test]
-async fn a_claim_in_no_known_form_completes_the_transaction_as_failed_and_is_not_handed_on() {
+async fn a_claim_in_an_unknown_form_fails_the_verification_and_is_not_passed_on() {
     let node = TestNode::start().await;
     let (backend, identity_app, issuer) = (node.backend(20).await, node.identity_app(), &node.issuer);
     for (claim, name, issued) in [
@@ -109,11 +109,11 @@ async fn a_claim_in_no_known_form_completes_the_transaction_as_failed_and_is_not
 }
 
 #[tokio::test]
-async fn an_issuers_key_is_good_for_that_issuer_alone() {
+async fn an_issuers_key_is_accepted_for_that_issuer_only() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
-    let mut draft = node.issuer.good();
+    let mut draft = node.issuer.valid_draft();
     draft.payload["iss"] = json!("https://issuer.sandbox.invalid");
     assert_eq!(identity_app.present(&opened, &node.issuer.sign(&draft)).await.status, 400);
     assert!(backend.is_pending(&opened.txn).await);
@@ -121,26 +121,26 @@ async fn an_issuers_key_is_good_for_that_issuer_alone() {
 }
 
 #[tokio::test]
-async fn a_bare_credential_is_refused_under_another_transaction() {
+async fn a_used_bare_credential_is_refused_for_another_transaction() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(3).await, node.identity_app());
     let (first, second) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
-    let bare = identity_app.bare(first.intent.requested(), "asha");
+    let bare = identity_app.bare_credential(first.intent.requested(), "asha");
     assert_eq!(identity_app.present(&first, &bare).await.status, 200);
     assert_eq!(identity_app.present(&second, &bare).await.status, 400);
     assert!(backend.is_pending(&second.txn).await);
-    assert_eq!(identity_app.present(&first, &bare).await.status, 200, "a redelivery is no replay");
-    let fresh = identity_app.bare(second.intent.requested(), "asha");
+    assert_eq!(identity_app.present(&first, &bare).await.status, 200, "a redelivery is not a replay");
+    let fresh = identity_app.bare_credential(second.intent.requested(), "asha");
     assert_eq!(identity_app.present(&second, &fresh).await.status, 200, "the same person may verify again");
 }
 
 #[tokio::test]
-async fn a_credential_is_refused_under_another_transaction_in_whatever_form_it_is_presented() {
+async fn a_replayed_credential_is_refused_in_every_form() {
     let node = TestNode::start().await;
     let (backend, identity_app, issuer) = (node.backend(8).await, node.identity_app(), &node.issuer);
     for bound in [false, true] {
         let (first, second) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
-        let draft = issuer.good();
+        let draft = issuer.valid_draft();
         let bare = issuer.sign(&draft);
         let accepted = if bound { issuer.bind(&bare, &first, |_, _| ()) } else { bare.clone() };
         assert_eq!(identity_app.present(&first, &accepted).await.status, 200);
@@ -158,10 +158,14 @@ async fn a_credential_is_refused_under_another_transaction_in_whatever_form_it_i
             assert!(backend.is_pending(&second.txn).await);
         }
         let renewed = issuer.bind(&bare, &second, |_, _| ());
-        assert_eq!(identity_app.present(&second, &renewed).await.status, 200, "its holder may present it again");
+        assert_eq!(
+            identity_app.present(&second, &renewed).await.status,
+            200,
+            "the holder may bind it to another transaction"
+        );
     }
     let metrics = node.operator().probe("/metrics").await.text;
-    // The one bound to the first transaction is refused for its binding.
+    // The credential bound to the first transaction is refused for its binding.
     assert!(
         metrics.lines().any(|line| line == r#"sakshi_credentials_refused_total{reason="credential_replayed"} 11"#),
         "{metrics}"
@@ -169,12 +173,12 @@ async fn a_credential_is_refused_under_another_transaction_in_whatever_form_it_i
 }
 
 #[tokio::test]
-async fn a_bare_credential_presented_under_two_transactions_at_once_completes_one() {
+async fn a_bare_credential_completes_only_one_of_two_concurrent_transactions() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(20).await, node.identity_app());
     for _ in 0..5 {
         let (first, second) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
-        let bare = identity_app.bare(first.intent.requested(), "asha");
+        let bare = identity_app.bare_credential(first.intent.requested(), "asha");
         let (one, other) = tokio::join!(identity_app.present(&first, &bare), identity_app.present(&second, &bare));
         let mut statuses = [one.status, other.status];
         statuses.sort_unstable();
@@ -182,8 +186,8 @@ async fn a_bare_credential_presented_under_two_transactions_at_once_completes_on
     }
 }
 
-/// Builds the request for both libraries, in the authority's own forms.
-fn request(given: &Value) -> Value {
+/// Builds a request to an issuer library, with claims in the authority's own forms.
+fn request(changes: &Value) -> Value {
     let mut request = json!({
         "issuer": issuer::ISSUER,
         "plain": {"id": uuid::Uuid::new_v4()},
@@ -192,13 +196,14 @@ fn request(given: &Value) -> Value {
             "residentImage": "/9j/".repeat(10_000),
         },
     });
-    for (name, value) in given.as_object().expect("an object") {
+    for (name, value) in changes.as_object().expect("an object") {
         request[name] = value.clone();
     }
     request
 }
 
-async fn completes_with_credentials_of(library: Library) {
+/// Checks that bare and bound credentials of a library complete transactions.
+async fn assert_credentials_accepted(library: Library) {
     let issuer = issue(library, &request(&json!({})));
     let node = TestNode::trusting(TestIssuer::generate(), &issuer["jwks"], &[]).await;
     let (backend, identity_app) = (node.backend(4).await, node.identity_app());
@@ -223,17 +228,17 @@ async fn completes_with_credentials_of(library: Library) {
 }
 
 #[tokio::test]
-async fn credentials_of_an_independent_python_issuer_complete_transactions_bare_and_bound() {
-    completes_with_credentials_of(Library::Python).await;
+async fn bare_and_bound_credentials_of_an_independent_python_issuer_are_accepted() {
+    assert_credentials_accepted(Library::Python).await;
 }
 
 #[tokio::test]
-async fn credentials_of_an_independent_node_issuer_complete_transactions_bare_and_bound() {
-    completes_with_credentials_of(Library::Node).await;
+async fn bare_and_bound_credentials_of_an_independent_node_issuer_are_accepted() {
+    assert_credentials_accepted(Library::Node).await;
 }
 
 #[tokio::test]
-async fn a_stranger_who_uses_the_same_library_is_refused() {
+async fn an_untrusted_issuer_with_the_same_library_is_refused() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;

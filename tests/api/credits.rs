@@ -1,4 +1,4 @@
-//! Credits: each verification costs one, none is lost or created, and the statement shows it.
+//! Credits: each verification costs one, none is lost or created, and the statement shows every entry.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sakshi_kit::node::TestNode;
 
 /// Checks that a statement adds up, entry by entry, and returns its final balance.
-fn balance_of(statement: &[Value]) -> i64 {
+fn checked_balance(statement: &[Value]) -> i64 {
     let mut balance = 0;
     for (index, entry) in statement.iter().enumerate() {
         let amount = entry["amount"].as_i64().expect("an amount");
@@ -14,7 +14,7 @@ fn balance_of(statement: &[Value]) -> i64 {
             Some("grant") => amount,
             Some("debit") => -amount,
             Some("adjust") => amount,
-            other => panic!("{other:?} is no kind of entry"),
+            other => panic!("{other:?} is not a kind of entry"),
         };
         assert_eq!(entry["balance_after"], balance, "{entry}");
         assert!(balance >= 0, "{entry}");
@@ -26,7 +26,7 @@ fn balance_of(statement: &[Value]) -> i64 {
 }
 
 #[tokio::test]
-async fn of_eighty_concurrent_inits_on_twenty_five_credits_exactly_twenty_five_succeed() {
+async fn twenty_five_credits_pay_for_exactly_twenty_five_of_eighty_inits() {
     let node = TestNode::start().await;
     let backend = node.backend(25).await;
     let body = json!({"claims": ["name"], "channel": "qr"});
@@ -41,7 +41,7 @@ async fn of_eighty_concurrent_inits_on_twenty_five_credits_exactly_twenty_five_s
 
     let operator = node.operator();
     let statement = operator.statement(&backend.client).await;
-    assert_eq!((balance_of(&statement), operator.balance(&backend.client).await, statement.len()), (0, 0, 26));
+    assert_eq!((checked_balance(&statement), operator.balance(&backend.client).await, statement.len()), (0, 0, 26));
     for txn in &succeeded {
         let debits =
             statement.iter().filter(|entry| entry["reference"].as_str().unwrap().contains(txn.as_str())).count();
@@ -63,7 +63,7 @@ async fn a_grant_counts_once_per_reference() {
         "reference_reused"
     );
     assert_eq!(operator.post(&path, &json!({"amount": 5, "reference": "invoice-2"})).await.ok()["balance"], 15);
-    assert_eq!(balance_of(&operator.statement(&backend.client).await), 15);
+    assert_eq!(checked_balance(&operator.statement(&backend.client).await), 15);
 }
 
 #[tokio::test]
@@ -85,11 +85,11 @@ async fn an_adjustment_never_takes_a_balance_below_zero() {
         assert_eq!(operator.post(&path, &bad).await.refused_fields(), ["amount"], "{bad}");
     }
     assert_eq!(operator.post(&path, &json!({"amount": 1})).await.refused_fields(), ["reference"]);
-    assert_eq!(balance_of(&operator.statement(&backend.client).await), 0);
+    assert_eq!(checked_balance(&operator.statement(&backend.client).await), 0);
 }
 
 #[tokio::test]
-async fn clients_do_not_draw_on_each_others_credits() {
+async fn clients_do_not_spend_each_others_credits() {
     let node = TestNode::start().await;
     let (poor, rich) = (node.backend(1).await, node.backend(100).await);
     let body = json!({"claims": ["name"], "channel": "qr"});
@@ -102,7 +102,7 @@ async fn clients_do_not_draw_on_each_others_credits() {
 }
 
 #[tokio::test]
-async fn a_statement_is_paged_and_stays_in_order() {
+async fn a_statement_is_paged_in_order() {
     let node = TestNode::start().await;
     let (backend, operator) = (node.backend(10).await, node.operator());
     for _ in 0..10 {
@@ -117,5 +117,5 @@ async fn a_statement_is_paged_and_stays_in_order() {
     for (query, field) in [("page=0", "page"), ("page_size=101", "page_size"), ("colour=red", "colour")] {
         assert_eq!(operator.get(&page(query)).await.refused_fields(), [field], "{query}");
     }
-    assert_eq!(balance_of(&operator.statement(&backend.client).await), 0);
+    assert_eq!(checked_balance(&operator.statement(&backend.client).await), 0);
 }

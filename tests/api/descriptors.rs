@@ -1,4 +1,4 @@
-//! A process with few file descriptors, and strangers who take as many as they can.
+//! A process with few file descriptors, while clients open as many connections as possible.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use tokio::net::TcpStream;
 use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 
-/// The public gets 78 of these, webhooks 79.
+/// Limit of file descriptors: 78 are reserved for public connections, 79 for webhooks.
 const DESCRIPTORS: u32 = 400;
 const STRANGERS: usize = 300;
 const WEBHOOKS: usize = 20;
 
 #[tokio::test]
-async fn strangers_who_take_every_connection_cost_no_webhook_and_leave_the_operator_his() {
+async fn exhausted_public_connections_block_neither_webhooks_nor_the_operator() {
     let mut node = TestNode::unlaunched(&[]);
     node.launch_with_descriptors(DESCRIPTORS).await;
     let warning = eventually("a warning", TIMEOUT, || async {
@@ -42,8 +42,8 @@ async fn strangers_who_take_every_connection_cost_no_webhook_and_leave_the_opera
         strangers.push(stranger);
     }
     for path in ["/livez", "/readyz"] {
-        let asked = node.http.get(node.addresses.internal(path)).timeout(Duration::from_secs(3)).send().await;
-        assert_eq!(asked.expect("an answer, for new connections too").status(), 200, "{path}");
+        let response = node.http.get(node.addresses.internal(path)).timeout(Duration::from_secs(3)).send().await;
+        assert_eq!(response.expect("new connections get an answer too").status(), 200, "{path}");
     }
     // A connection with an unfinished request is closed after a while, and the next in the queue is served.
     for opened in &all {

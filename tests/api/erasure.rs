@@ -14,7 +14,7 @@ async fn erase(node: &TestNode, kind: &str, id: &str) -> Value {
     node.operator().post(ERASURES, &json!({"kind": kind, "id": id})).await.ok()
 }
 
-fn erased(counts: &Value) -> Value {
+fn erased_counts(counts: &Value) -> Value {
     let mut all = json!({"transactions": 0, "registrations": 0, "events": 0, "flows": 0, "answers": 0, "refusals": 0,
         "users": 0});
     all.as_object_mut().unwrap().extend(counts.as_object().unwrap().clone());
@@ -35,17 +35,24 @@ async fn an_erased_verification_is_gone_for_client_resident_portal_and_operator(
     operator.delivery(&opened.txn).await;
     let statement = operator.statement(&backend.client).await;
 
-    assert_eq!(erase(&node, "transaction", &opened.txn).await, erased(&json!({"transactions": 1, "answers": 1})));
+    assert_eq!(
+        erase(&node, "transaction", &opened.txn).await,
+        erased_counts(&json!({"transactions": 1, "answers": 1}))
+    );
     assert_eq!(backend.result(&opened.txn).await.refusal(404), "transaction_not_found");
     assert_eq!(identity_app.present(&opened, &identity_app.credential(&opened, "asha")).await.status, 404);
     assert_eq!(operator.get(&format!("/admin/v1/transactions/{}", opened.txn)).await.status, 404);
     let portal = Browser::signed_in(&node, &backend).await;
     let page = portal.get(&format!("/portal/verifications?q={}", opened.txn)).await;
     assert!(!page.text.contains("order-7") && !page.text.contains("Asha"), "{}", page.text);
-    assert_eq!(operator.statement(&backend.client).await, statement, "what was paid stays paid");
-    assert!(backend.is_pending(&other.txn).await, "others go on");
+    assert_eq!(operator.statement(&backend.client).await, statement, "paid credits stay paid");
+    assert!(backend.is_pending(&other.txn).await, "other transactions go on");
 
-    assert_eq!(erase(&node, "transaction", &opened.txn).await, erased(&json!({})), "again there is nothing left");
+    assert_eq!(
+        erase(&node, "transaction", &opened.txn).await,
+        erased_counts(&json!({})),
+        "a second erasure finds nothing"
+    );
     let log = operator.get("/admin/v1/audit-log").await.ok();
     let entries: Vec<&Value> = log["entries"]
         .as_array()
@@ -56,26 +63,26 @@ async fn an_erased_verification_is_gone_for_client_resident_portal_and_operator(
         .collect();
     assert_eq!(entries[0]["asked"], json!({"kind": "transaction", "id": opened.txn}));
     assert_eq!((&entries[0]["ids"]["id"], &entries[1]["ids"]["id"]), (&json!(opened.txn), &json!(opened.txn)));
-    assert_eq!(entries[1]["after"], erased(&json!({"transactions": 1, "answers": 1})));
+    assert_eq!(entries[1]["after"], erased_counts(&json!({"transactions": 1, "answers": 1})));
     let log = node.admin(&["audit-log", "--verify"]).await;
     assert!(log.status.success(), "{}{}", log.out, log.err);
     assert_eq!(receiver.received().len(), 1);
 }
 
 #[tokio::test]
-async fn an_erased_guest_leaves_a_place_without_claims_and_an_erased_event_nothing() {
+async fn an_erased_guest_leaves_a_place_without_claims() {
     let node = TestNode::start().await;
     let (organiser, identity_app) = (node.backend(9).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
-    let (gone, stays) = (event.scan().await, event.scan().await);
-    identity_app.approve(&gone, "asha").await;
-    identity_app.approve(&stays, "asha").await;
-    let told = erase(&node, "transaction", &gone.txn).await;
-    assert_eq!(told, erased(&json!({"transactions": 1, "registrations": 1})));
+    let (erased, remaining) = (event.scan().await, event.scan().await);
+    identity_app.approve(&erased, "asha").await;
+    identity_app.approve(&remaining, "asha").await;
+    let counts = erase(&node, "transaction", &erased.txn).await;
+    assert_eq!(counts, erased_counts(&json!({"transactions": 1, "registrations": 1})));
     let guests = event.registrations().await;
     assert_eq!(
         (guests.len(), &guests[0]["txn_id"], &guests[0]["verified_claims"]),
-        (2, &json!(gone.txn), &json!({})),
+        (2, &json!(erased.txn), &json!({})),
         "{guests:?}"
     );
     assert!(!guests[1]["verified_claims"].as_object().unwrap().is_empty(), "{guests:?}");
@@ -87,37 +94,37 @@ async fn an_erased_guest_leaves_a_place_without_claims_and_an_erased_event_nothi
         let page = organiser.get(&page).await.ok();
         if listed.is_empty() {
             identity_app.approve(&late, "asha").await;
-            erase(&node, "transaction", &stays.txn).await;
+            erase(&node, "transaction", &remaining.txn).await;
         }
         listed.extend(page["registrations"].as_array().unwrap().iter().map(|guest| guest["txn_id"].clone()));
         path = page["next"].as_str().map(str::to_owned);
     }
     assert_eq!(
         listed,
-        [&gone.txn, &stays.txn, &late.txn].map(|txn| json!(txn)),
-        "one guest comes and one is erased meanwhile"
+        [&erased.txn, &remaining.txn, &late.txn].map(|txn| json!(txn)),
+        "a guest was added and a guest was erased between pages"
     );
 
-    let waits = event.scan().await;
+    let pending = event.scan().await;
     assert_eq!(
         erase(&node, "event", &event.id).await,
-        erased(&json!({"events": 1, "transactions": 2, "registrations": 3}))
+        erased_counts(&json!({"events": 1, "transactions": 2, "registrations": 3}))
     );
     assert_eq!(organiser.get(&event.path()).await.status, 404);
-    assert_eq!(identity_app.present(&waits, &identity_app.credential(&waits, "asha")).await.status, 404);
-    let page = Answer::to(event.visit(reqwest::Method::GET, BROWSER)).await;
+    assert_eq!(identity_app.present(&pending, &identity_app.credential(&pending, "asha")).await.status, 404);
+    let page = Answer::receive(event.visit(reqwest::Method::GET, BROWSER)).await;
     assert_eq!(page.status, 404, "{}", page.text);
     assert_eq!(node.operator().balance(&organiser.client).await, 5);
 }
 
 #[tokio::test]
-async fn the_command_says_what_was_erased_and_takes_one_subject() {
+async fn the_erase_command_prints_its_counts_and_takes_one_subject() {
     let node = TestNode::start().await;
     let backend = node.backend(5).await;
     backend.open(&["name"]).await;
-    let ending = node.admin(&["erase", "--client", &backend.client]).await;
-    assert!(ending.status.success(), "{}{}", ending.out, ending.err);
-    assert!(ending.out.lines().any(|line| line.split_whitespace().eq(["transactions", "1"])), "{}", ending.out);
+    let output = node.admin(&["erase", "--client", &backend.client]).await;
+    assert!(output.status.success(), "{}{}", output.out, output.err);
+    assert!(output.out.lines().any(|line| line.split_whitespace().eq(["transactions", "1"])), "{}", output.out);
     assert_eq!(node.admin(&["erase"]).await.status.code(), Some(2));
     assert_eq!(node.admin(&["erase", "--app", &backend.app, "--client", &backend.client]).await.status.code(), Some(2));
     for (body, field) in [

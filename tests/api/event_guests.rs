@@ -1,26 +1,28 @@
-//! Rights of guests and strangers at an event's address, and the cost for the organiser.
+//! Rights of guests and strangers at the address of an event, and the cost to the organiser.
 
 use futures_util::future::join_all;
 use reqwest::Method;
 use reqwest::header::{ACCEPT, ORIGIN, SET_COOKIE};
 
 use sakshi_kit::answer::Answer;
-use sakshi_kit::event::{BROWSER, EVENTS, IDENTITY_APP, PROGRAM, TestEvent, cookie_of, led_to, terms};
+use sakshi_kit::event::{BROWSER, EVENTS, IDENTITY_APP, PROGRAM, TestEvent, cookie_of, redirect_txn, terms};
 use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use serde_json::json;
 
-use crate::init::intents;
+use crate::init::intent_count;
 
 #[tokio::test]
-async fn a_guest_does_not_choose_the_request_id_that_the_organiser_sees() {
+async fn guests_cannot_choose_the_request_id_that_the_organiser_sees() {
     let node = TestNode::start().await;
     let (organiser, identity_app) = (node.backend(2).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
     for request in [event.visit(Method::GET, IDENTITY_APP), event.button(BROWSER)] {
-        let answer = Answer::to(request.header("X-Request-ID", "order-4711")).await;
+        let answer = Answer::receive(request.header("X-Request-ID", "order-4711")).await;
         let opened = match answer.status {
-            200 => event.intent(&sakshi_authority::intent::decode_unverified(&answer.text).unwrap().txn, &answer.text),
+            200 => {
+                event.read_intent(&sakshi_authority::intent::decode_unverified(&answer.text).unwrap().txn, &answer.text)
+            }
             _ => event.follow(&answer).await,
         };
         identity_app.approve(&opened, "asha").await;
@@ -31,8 +33,8 @@ async fn a_guest_does_not_choose_the_request_id_that_the_organiser_sees() {
 }
 
 #[tokio::test]
-async fn a_guest_needs_one_signature_whatever_shows_the_intent() {
-    let mut node = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
+async fn the_intent_of_a_guest_is_signed_once_for_all_pages() {
+    let mut node = TestNode::start_with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
     let organiser = node.backend(3).await;
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
     let scanned = event.scan().await;
@@ -40,40 +42,48 @@ async fn a_guest_needs_one_signature_whatever_shows_the_intent() {
     let page = |node: &TestNode| {
         node.http.get(node.addresses.public(&format!("/v/{}", scanned.txn))).header("user-agent", "Android 15")
     };
-    assert!(Answer::to(page(&node)).await.text.contains(jwt));
-    assert_eq!(intents(&node, "signed").await, 1);
+    assert!(Answer::receive(page(&node)).await.text.contains(jwt));
+    assert_eq!(intent_count(&node, "signed").await, 1);
     // Another process, as another node would be.
     node.restart().await;
-    assert!(Answer::to(page(&node)).await.text.contains(jwt));
-    assert_eq!(intents(&node, "signed").await, 0);
-    let by_app = Answer::to(event.through(&node.addresses).visit(Method::GET, IDENTITY_APP)).await;
-    assert_eq!((by_app.status, intents(&node, "signed").await), (200, 1), "the identity app alone");
+    assert!(Answer::receive(page(&node)).await.text.contains(jwt));
+    assert_eq!(intent_count(&node, "signed").await, 0);
+    let by_app = Answer::receive(event.through(&node.addresses).visit(Method::GET, IDENTITY_APP)).await;
+    assert_eq!(
+        (by_app.status, intent_count(&node, "signed").await),
+        (200, 1),
+        "only the identity app gets another one"
+    );
 }
 
 #[tokio::test]
-async fn looking_at_an_event_never_spends_a_credit() {
+async fn viewing_an_event_never_spends_a_credit() {
     let node = TestNode::start().await;
     let organiser = node.backend(3).await;
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
     for _ in 0..20 {
         for accept in [BROWSER, "*/*", PROGRAM] {
             for method in [Method::GET, Method::HEAD] {
-                let answer = Answer::to(event.visit(method, accept).header("sec-purpose", "prefetch")).await;
+                let answer = Answer::receive(event.visit(method, accept).header("sec-purpose", "prefetch")).await;
                 assert_eq!((answer.status, answer.header(SET_COOKIE.as_str())), (200, None), "{accept}");
             }
         }
-        assert_eq!(Answer::to(event.visit(Method::HEAD, IDENTITY_APP)).await.status, 200);
+        assert_eq!(Answer::receive(event.visit(Method::HEAD, IDENTITY_APP)).await.status, 200);
         for accept in
             ["application/jwt;q=0, text/html", "text/html, application/jwt;q=0.1", "text/html, application/jwt"]
         {
             assert_eq!(
-                Answer::to(event.visit(Method::GET, accept)).await.header("content-type"),
+                Answer::receive(event.visit(Method::GET, accept)).await.header("content-type"),
                 Some("text/html; charset=utf-8")
             );
         }
         for (name, purpose) in [("sec-purpose", "prefetch;prerender"), ("purpose", "prefetch"), ("x-moz", "prefetch")] {
-            let ahead = Answer::to(event.visit(Method::GET, IDENTITY_APP).header(name, purpose)).await;
-            assert_eq!((ahead.status, ahead.header("content-type")), (200, Some("text/html; charset=utf-8")), "{name}");
+            let prefetched = Answer::receive(event.visit(Method::GET, IDENTITY_APP).header(name, purpose)).await;
+            assert_eq!(
+                (prefetched.status, prefetched.header("content-type")),
+                (200, Some("text/html; charset=utf-8")),
+                "{name}"
+            );
         }
     }
     let get = node.get(&format!("/e/{}/start", event.id)).await;
@@ -81,20 +91,20 @@ async fn looking_at_an_event_never_spends_a_credit() {
     assert_eq!(
         (get.status, get.header("location")),
         (303, Some(&*page)),
-        "a link cannot press the button, it leads to it"
+        "a link to the start redirects to the page with the button"
     );
     assert_eq!(event.counts().await, ("active".to_owned(), 0, 0, 0));
     assert_eq!(node.operator().balance(&organiser.client).await, 3);
 }
 
 #[tokio::test]
-async fn without_credits_a_guest_reads_unavailable_with_200_and_a_program_gets_402() {
+async fn an_event_without_credits_shows_unavailable_to_guests_and_402_to_programs() {
     let node = TestNode::start().await;
     let (organiser, identity_app) = (node.backend(1).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
     let pressed = event.press(None).await;
     let paid = event.follow(&pressed).await;
-    for page in [event.press(None).await, Answer::to(event.visit(Method::GET, BROWSER)).await] {
+    for page in [event.press(None).await, Answer::receive(event.visit(Method::GET, BROWSER)).await] {
         assert_eq!(
             (page.status, page.header("location"), page.header(SET_COOKIE.as_str())),
             (200, None, None),
@@ -103,20 +113,20 @@ async fn without_credits_a_guest_reads_unavailable_with_200_and_a_program_gets_4
         );
         assert!(page.text.contains("This event is not available") && !page.text.contains("<form"), "{}", page.text);
         for hint in ["credit", "balance", "bill", "pay"] {
-            assert!(!page.text.to_lowercase().contains(hint), "{hint} is no concern of a guest");
+            assert!(!page.text.to_lowercase().contains(hint), "guests read nothing about {hint}");
         }
     }
-    let again = Answer::to(event.visit(Method::GET, BROWSER).header("cookie", cookie_of(&pressed))).await;
-    assert!(again.text.contains("Continue</a>"), "what is paid for goes on: {}", again.text);
+    let again = Answer::receive(event.visit(Method::GET, BROWSER).header("cookie", cookie_of(&pressed))).await;
+    assert!(again.text.contains("Continue</a>"), "a paid verification continues: {}", again.text);
     let state = event.state().await;
     assert_eq!((&state["status"], &state["status_reason"]), (&json!("active"), &json!("credits_exhausted")));
     assert_eq!(organiser.get(EVENTS).await.ok()["events"][0]["status_reason"], "credits_exhausted");
     let kiosk = node.get(&format!("/e/{}/kiosk", event.id)).await;
     assert!(kiosk.status == 200 && kiosk.text.contains("data-state=\"unavailable\""), "{}", kiosk.text);
     for refused in [event.button(PROGRAM), event.visit(Method::GET, PROGRAM), event.visit(Method::GET, IDENTITY_APP)] {
-        assert_eq!(Answer::to(refused).await.refusal(402), "insufficient_credits");
+        assert_eq!(Answer::receive(refused).await.refusal(402), "insufficient_credits");
     }
-    assert_eq!(event.counts().await, ("active".to_owned(), 0, 1, 0), "a scan that was not paid for is none");
+    assert_eq!(event.counts().await, ("active".to_owned(), 0, 1, 0), "unpaid scans are not counted");
     identity_app.approve(&paid, "asha").await;
     node.operator().grant(&organiser.client, 1, "later").await;
     identity_app.approve(&event.scan().await, "asha").await;
@@ -124,11 +134,11 @@ async fn without_credits_a_guest_reads_unavailable_with_200_and_a_program_gets_4
 }
 
 #[tokio::test]
-async fn guests_who_race_for_the_last_credits_start_as_many_verifications_as_there_are_credits() {
+async fn concurrent_guests_start_exactly_as_many_verifications_as_credits_remain() {
     let node = TestNode::start().await;
     let organiser = node.backend(7).await;
     let event = TestEvent::open(&node, &organiser, &terms(50)).await;
-    let pressed = join_all((0..25).map(|_| Answer::to(event.button(PROGRAM)))).await;
+    let pressed = join_all((0..25).map(|_| Answer::receive(event.button(PROGRAM)))).await;
     let started = pressed.iter().filter(|answer| answer.status == 303).count();
     assert_eq!((started, pressed.iter().filter(|answer| answer.status == 402).count()), (7, 18));
     assert_eq!((event.counts().await.2, node.operator().balance(&organiser.client).await), (7, 0));
@@ -147,28 +157,32 @@ async fn another_site_cannot_press_the_button() {
         &[("sec-fetch-site", "same-origin"), ("origin", "https://evil.example")],
     ];
     for headers in strangers {
-        let ask = |request: reqwest::RequestBuilder| {
+        let from_stranger = |request: reqwest::RequestBuilder| {
             headers.iter().fold(request, |request, (name, value)| request.header(*name, *value))
         };
-        let refused = Answer::to(ask(event.bare_button()).header(ACCEPT, PROGRAM)).await;
+        let refused = Answer::receive(from_stranger(event.bare_button()).header(ACCEPT, PROGRAM)).await;
         assert_eq!(refused.refusal(403), "cross_site", "{headers:?}");
-        let page = Answer::to(ask(event.bare_button()).header(ACCEPT, BROWSER)).await;
+        let page = Answer::receive(from_stranger(event.bare_button()).header(ACCEPT, BROWSER)).await;
         assert!(
             page.status == 403 && page.text.contains(&format!("href=\"/e/{}\"", event.id)),
             "{headers:?}: {}",
             page.text
         );
-        let fetched = Answer::to(ask(event.visit(Method::GET, IDENTITY_APP))).await;
+        let fetched = Answer::receive(from_stranger(event.visit(Method::GET, IDENTITY_APP))).await;
         assert_eq!(fetched.refusal(403), "cross_site", "{headers:?}");
     }
     assert_eq!((event.counts().await.2, node.operator().balance(&organiser.client).await), (0, 3));
     let own = node.addresses.public("");
-    assert_eq!(Answer::to(event.button(BROWSER).header(ORIGIN, own)).await.status, 303, "the event's own page may");
-    assert_eq!(Answer::to(event.bare_button()).await.status, 303, "so may a program, which says nothing");
+    assert_eq!(
+        Answer::receive(event.button(BROWSER).header(ORIGIN, own)).await.status,
+        303,
+        "the event's own page may press it"
+    );
+    assert_eq!(Answer::receive(event.bare_button()).await.status, 303, "a program without these headers may, too");
 }
 
 #[tokio::test]
-async fn the_same_browser_resumes_its_verification_and_pays_once() {
+async fn a_browser_resumes_its_verification_without_a_second_charge() {
     let node = TestNode::start().await;
     let (organiser, identity_app) = (node.backend(13).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
@@ -176,44 +190,59 @@ async fn the_same_browser_resumes_its_verification_and_pays_once() {
     let cookie = cookie_of(&first);
     for _ in 0..3 {
         let again = event.press(Some(&cookie)).await;
-        assert_eq!((again.status, led_to(&again), again.header(SET_COOKIE.as_str())), (303, led_to(&first), None));
+        assert_eq!(
+            (again.status, redirect_txn(&again), again.header(SET_COOKIE.as_str())),
+            (303, redirect_txn(&first), None)
+        );
     }
-    let seen = Answer::to(event.visit(Method::GET, BROWSER).header("cookie", &cookie)).await;
-    let goes_on = format!("href=\"/v/{}\">Continue</a>", led_to(&first));
-    assert!(seen.status == 200 && seen.text.contains(&goes_on) && !seen.text.contains("<form"), "{}", seen.text);
+    let page = Answer::receive(event.visit(Method::GET, BROWSER).header("cookie", &cookie)).await;
+    let continue_link = format!("href=\"/v/{}\">Continue</a>", redirect_txn(&first));
+    assert!(page.status == 200 && page.text.contains(&continue_link) && !page.text.contains("<form"), "{}", page.text);
     assert_eq!(node.operator().balance(&organiser.client).await, 12);
 
     let elsewhere = TestEvent::open(&node, &organiser, &terms(5)).await;
-    assert_ne!(led_to(&elsewhere.press(Some(&cookie)).await), led_to(&first), "another event is another visit");
-    assert_ne!(led_to(&event.press(None).await), led_to(&first), "another browser is another guest");
+    assert_ne!(
+        redirect_txn(&elsewhere.press(Some(&cookie)).await),
+        redirect_txn(&first),
+        "another event is another visit"
+    );
+    assert_ne!(redirect_txn(&event.press(None).await), redirect_txn(&first), "another browser is another guest");
     identity_app.approve(&event.follow(&first).await, "asha").await;
     let registered = event.press(Some(&cookie)).await;
     assert_eq!(
         registered.header("location"),
         Some(&*format!("/e/{}", event.id)),
-        "who is registered does not start again by mistake"
+        "a registered guest does not start again by mistake"
     );
-    let another = event.another(&cookie).await;
-    assert_ne!(led_to(&another), led_to(&first));
+    let another = event.press_for_another_guest(&cookie).await;
+    assert_ne!(redirect_txn(&another), redirect_txn(&first));
     let both = format!("{cookie}; {}", cookie_of(&another));
-    assert_eq!(led_to(&event.press(Some(&both)).await), led_to(&another), "each guest of one phone has a visit");
+    assert_eq!(
+        redirect_txn(&event.press(Some(&both)).await),
+        redirect_txn(&another),
+        "each guest of one phone has a visit"
+    );
     identity_app.fail(&event.follow(&another).await, "301", "User Reject").await;
     let next = cookie_of(&another);
-    assert_ne!(led_to(&event.press(Some(&next)).await), led_to(&another), "what is over is not resumed");
+    assert_ne!(
+        redirect_txn(&event.press(Some(&next)).await),
+        redirect_txn(&another),
+        "an ended verification is not resumed"
+    );
     let single = organiser.open(&["name"]).await.txn;
-    let nobodys = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
+    let unknown = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
     let forged = format!("{single}=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA");
-    for visit in ["=", "seven=started", "=\"", "", &format!("{single}=started"), &format!("{nobodys}=started"), &forged]
+    for visit in ["=", "seven=started", "=\"", "", &format!("{single}=started"), &format!("{unknown}=started"), &forged]
     {
         let fresh = event.press(Some(&format!("other=1; sakshi_visit_{visit}"))).await;
-        assert!(fresh.status == 303 && ![&*single, nobodys].contains(&led_to(&fresh)), "{visit}");
+        assert!(fresh.status == 303 && ![&*single, unknown].contains(&redirect_txn(&fresh)), "{visit}");
     }
     assert_eq!((event.counts().await.2, elsewhere.counts().await.2), (11, 1));
     assert_eq!(node.operator().balance(&organiser.client).await, 0);
 }
 
 #[tokio::test]
-async fn a_guest_who_needed_many_tries_is_known_all_the_same() {
+async fn a_guest_with_many_attempts_is_still_recognised() {
     let node = TestNode::start().await;
     let (organiser, identity_app) = (node.backend(20).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
@@ -227,7 +256,7 @@ async fn a_guest_who_needed_many_tries_is_known_all_the_same() {
     let pressed = event.press(Some(&cookies.join("; "))).await;
     cookies.push(cookie_of(&pressed));
     identity_app.approve(&event.follow(&pressed).await, "asha").await;
-    let page = Answer::to(event.visit(Method::GET, BROWSER).header("cookie", cookies.join("; "))).await;
+    let page = Answer::receive(event.visit(Method::GET, BROWSER).header("cookie", cookies.join("; "))).await;
     let code = event.registrations().await[0]["registration_code"].as_str().expect("a code").to_owned();
     assert!(page.text.contains("You are registered") && page.text.contains(&code), "{}", page.text);
     let cleared: Vec<&str> = page
@@ -237,85 +266,88 @@ async fn a_guest_who_needed_many_tries_is_known_all_the_same() {
         .filter_map(|cookie| cookie.to_str().ok())
         .filter(|cookie| cookie.contains("Max-Age=0"))
         .collect();
-    assert!(!cleared.is_empty() && cleared.iter().all(|cookie| !cookie.contains(led_to(&pressed))), "{cleared:?}");
+    assert!(
+        !cleared.is_empty() && cleared.iter().all(|cookie| !cookie.contains(redirect_txn(&pressed))),
+        "{cleared:?}"
+    );
     let back = event.press(Some(&cookies.join("; "))).await;
     assert_eq!(back.header("location"), Some(&*format!("/e/{}", event.id)));
     assert_eq!(node.operator().balance(&organiser.client).await, 7);
 }
 
 #[tokio::test]
-async fn a_registered_guest_finds_that_at_the_event_when_it_is_full_or_over_and_when_the_result_is_no_longer_kept() {
-    let node = TestNode::with(&[("OVSE__RESULT_TTL_S", "5")]).await;
+async fn a_registered_guest_still_sees_the_ticket_after_the_result_is_deleted() {
+    let node = TestNode::start_with(&[("OVSE__RESULT_TTL_S", "5")]).await;
     let (organiser, identity_app) = (node.backend(2).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(1)).await;
     let elsewhere = TestEvent::open(&node, &organiser, &terms(1)).await;
     let pressed = event.press(None).await;
     let opened = event.follow(&pressed).await;
     identity_app.approve(&opened, "asha").await;
-    let page = |cookie: &str| Answer::to(event.visit(Method::GET, BROWSER).header("cookie", cookie));
+    let page = |cookie: &str| Answer::receive(event.visit(Method::GET, BROWSER).header("cookie", cookie));
     let code = event.registrations().await[0]["registration_code"].as_str().expect("a code").to_owned();
     let is_ticket = |shown: &Answer| {
-        // The id of the transaction opens the ticket, so it is not shown there.
-        let is_told = shown.text.contains(&format!("<bdi dir=\"ltr\">{}</bdi>", opened.txn));
+        // The ticket does not show the id of its transaction, because the id opens the ticket.
+        let shows_id = shown.text.contains(&format!("<bdi dir=\"ltr\">{}</bdi>", opened.txn));
         shown.status == 200
-            && !is_told
+            && !shows_id
             && ["You are registered", "Open day", &code].iter().all(|part| shown.text.contains(part))
     };
 
-    // The page of the waiting guest sets the same cookie.
+    // The verify page sets the same cookie.
     for shown in [page(&cookie_of(&pressed)).await, node.get(&format!("/v/{}", opened.txn)).await] {
         assert!(
             is_ticket(&shown) && !shown.text.contains("<form") && shown.text.contains("A••• R••"),
             "{}",
             shown.text
         );
-        let kept = cookie_of(&shown);
+        let cookie = cookie_of(&shown);
         eventually("the end of the result", TIMEOUT, || async {
             (organiser.result(&opened.txn).await.status == 404).then_some(())
         })
         .await;
         let unknown = page(&cookie_of(&pressed)).await;
-        assert_eq!(unknown.status, 409, "nobody knows that guest: {}", unknown.text);
-        let again = page(&kept).await;
+        assert_eq!(unknown.status, 409, "the guest is unknown: {}", unknown.text);
+        let again = page(&cookie).await;
         assert!(is_ticket(&again) && again.header(SET_COOKIE.as_str()).is_none(), "{}", again.text);
         assert!(!again.text.contains('•'), "the cookie holds nothing that was shared: {}", again.text);
-        let (name, value) = kept.split_once('=').expect("a name and value");
+        let (name, value) = cookie.split_once('=').expect("a name and value");
         let other = name.replace(&opened.txn, "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11");
         for forged in [format!("{other}={value}"), format!("{name}={}", value.replace('A', "B"))] {
-            assert!(forged == kept || page(&forged).await.status == 409, "{forged}");
+            assert!(forged == cookie || page(&forged).await.status == 409, "{forged}");
         }
-        let moved = Answer::to(elsewhere.visit(Method::GET, BROWSER).header("cookie", &kept)).await;
+        let moved = Answer::receive(elsewhere.visit(Method::GET, BROWSER).header("cookie", &cookie)).await;
         assert!(moved.text.contains("<form") && !moved.text.contains(&opened.txn), "{}", moved.text);
         assert_eq!(event.patch(&json!({"is_active": false})).await.ok()["status"], "disabled");
-        assert!(is_ticket(&page(&kept).await));
+        assert!(is_ticket(&page(&cookie).await));
         assert_eq!(event.patch(&json!({"is_active": true})).await.ok()["status"], "at_capacity");
     }
     assert_eq!(event.counts().await, ("at_capacity".to_owned(), 1, 1, 0));
 }
 
 #[tokio::test]
-async fn the_identity_app_that_scans_the_code_itself_gets_an_intent() {
+async fn an_identity_app_that_scans_the_event_code_gets_an_intent() {
     let node = TestNode::start().await;
     let (organiser, identity_app) = (node.backend(3).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(1)).await;
-    let handed = Answer::to(event.visit(Method::GET, IDENTITY_APP)).await;
-    assert_eq!((handed.status, handed.header("content-type")), (200, Some(IDENTITY_APP)), "{}", handed.text);
-    let intent = sakshi_authority::intent::decode_unverified(&handed.text).expect("an intent");
-    let opened = event.intent(&intent.txn.to_string(), &handed.text);
+    let fetched = Answer::receive(event.visit(Method::GET, IDENTITY_APP)).await;
+    assert_eq!((fetched.status, fetched.header("content-type")), (200, Some(IDENTITY_APP)), "{}", fetched.text);
+    let intent = sakshi_authority::intent::decode_unverified(&fetched.text).expect("an intent");
+    let opened = event.read_intent(&intent.txn.to_string(), &fetched.text);
     assert_eq!((event.counts().await.2, node.operator().balance(&organiser.client).await), (1, 2));
     identity_app.approve(&opened, "asha").await;
-    assert_eq!(event.registered().await, [opened.txn]);
-    let late = Answer::to(event.visit(Method::GET, IDENTITY_APP)).await;
+    assert_eq!(event.registered_txns().await, [opened.txn]);
+    let late = Answer::receive(event.visit(Method::GET, IDENTITY_APP)).await;
     assert_eq!(late.refusal(409), "event_full");
     assert_eq!(node.operator().balance(&organiser.client).await, 2);
 }
 
 #[tokio::test]
-async fn guests_of_one_address_start_no_more_than_the_operator_allows() {
-    let node = TestNode::with(&[("LIMITS__EVENT_STARTS_PER_SECOND_PER_ADDRESS", "2")]).await;
+async fn starts_of_guests_at_one_address_are_limited_as_configured() {
+    let node = TestNode::start_with(&[("LIMITS__EVENT_STARTS_PER_SECOND_PER_ADDRESS", "2")]).await;
     let organiser = node.backend(500).await;
     let event = TestEvent::open(&node, &organiser, &terms(500)).await;
-    let pressed = join_all((0..60).map(|_| Answer::to(event.button(PROGRAM)))).await;
+    let pressed = join_all((0..60).map(|_| Answer::receive(event.button(PROGRAM)))).await;
     let limited: Vec<&Answer> = pressed.iter().filter(|answer| answer.status != 303).collect();
     assert!(!limited.is_empty() && limited.len() < 60);
     for answer in &limited {
@@ -324,5 +356,5 @@ async fn guests_of_one_address_start_no_more_than_the_operator_allows() {
     }
     let started = 60 - limited.len() as u64;
     assert_eq!((event.counts().await.2, node.operator().balance(&organiser.client).await), (started, 500 - started));
-    assert_eq!(Answer::to(event.visit(Method::GET, BROWSER)).await.status, 200, "looking is another limit");
+    assert_eq!(Answer::receive(event.visit(Method::GET, BROWSER)).await.status, 200, "viewing has its own limit");
 }

@@ -1,4 +1,4 @@
-//! Invalid terms of an event, and isolation of apps' events.
+//! Invalid terms of an event, and the isolation of apps from each other's events.
 
 use std::time::Duration;
 
@@ -8,67 +8,67 @@ use serde_json::{Value, json};
 
 use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::Backend;
-use sakshi_kit::event::{BROWSER, EVENTS, IDENTITY_APP, PROGRAM, TestEvent, terms, within};
+use sakshi_kit::event::{BROWSER, EVENTS, IDENTITY_APP, PROGRAM, TestEvent, terms, timestamp_in};
 use sakshi_kit::node::TestNode;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// Returns the terms with one of them changed.
-fn but(field: &str, value: Value) -> Value {
+/// Returns the terms of an event with one field changed.
+fn terms_with(field: &str, value: Value) -> Value {
     let mut terms = terms(10);
     terms[field] = value;
     terms
 }
 
 #[tokio::test]
-async fn an_event_that_cannot_be_is_refused_by_the_name_of_each_field() {
+async fn an_invalid_event_is_refused_with_the_name_of_each_field() {
     let node = TestNode::start().await;
     let organiser = node.backend(1).await;
     let cases = [
         (json!({}), vec!["name", "claims", "max_guests", "expires_at"]),
-        (but("name", json!("")), vec!["name"]),
-        (but("name", json!("   ")), vec!["name"]),
-        (but("name", json!("x".repeat(201))), vec!["name"]),
-        (but("name", json!("Open\u{0}day")), vec!["name"]),
-        (but("name", json!(7)), vec!["name"]),
-        (but("claims", json!([])), vec!["claims"]),
-        (but("claims", json!("name")), vec!["claims"]),
-        (but("claims", json!(["name", "shoe_size"])), vec!["claims[1]"]),
-        (but("max_guests", json!(0)), vec!["max_guests"]),
-        (but("max_guests", json!(1_000_001)), vec!["max_guests"]),
-        (but("max_guests", json!(-1)), vec!["max_guests"]),
-        (but("max_guests", json!(2.5)), vec!["max_guests"]),
-        (but("max_guests", json!("10")), vec!["max_guests"]),
-        (but("expires_at", json!("2020-01-01T00:00:00Z")), vec!["expires_at"]),
-        (but("expires_at", json!("tomorrow")), vec!["expires_at"]),
-        (but("starts_at", json!(within(DAY * 365))), vec!["starts_at"]),
-        (but("starts_at", json!("noon")), vec!["starts_at"]),
-        (but("starts_at", json!("0001-01-01T00:00:00Z")), vec!["starts_at"]),
-        (but("place", json!(" ")), vec!["place"]),
-        (but("expires_at", json!(1_900_000_000)), vec!["expires_at"]),
-        (but("expires_at", json!(within(DAY * 367))), vec!["expires_at"]),
-        (but("language", json!("klingon")), vec!["language"]),
-        (but("time_zone", json!("IST")), vec!["time_zone"]),
-        (but("time_zone", json!(330)), vec!["time_zone"]),
-        (but("organiser", json!(" ")), vec!["organiser"]),
-        (but("purpose", json!("x".repeat(201))), vec!["purpose"]),
-        (but("language", json!(24)), vec!["language"]),
-        (but("webhook_url", json!("ftp://hooks.example/")), vec!["webhook_url"]),
-        (but("webhook_url", json!("https://user:secret@hooks.example/")), vec!["webhook_url"]),
-        (but("webhook_url", json!("https://hooks.example/#part")), vec!["webhook_url"]),
-        (but("is_active", json!(true)), vec!["is_active"]),
-        (but("capacity", json!(10)), vec!["capacity"]),
+        (terms_with("name", json!("")), vec!["name"]),
+        (terms_with("name", json!("   ")), vec!["name"]),
+        (terms_with("name", json!("x".repeat(201))), vec!["name"]),
+        (terms_with("name", json!("Open\u{0}day")), vec!["name"]),
+        (terms_with("name", json!(7)), vec!["name"]),
+        (terms_with("claims", json!([])), vec!["claims"]),
+        (terms_with("claims", json!("name")), vec!["claims"]),
+        (terms_with("claims", json!(["name", "shoe_size"])), vec!["claims[1]"]),
+        (terms_with("max_guests", json!(0)), vec!["max_guests"]),
+        (terms_with("max_guests", json!(1_000_001)), vec!["max_guests"]),
+        (terms_with("max_guests", json!(-1)), vec!["max_guests"]),
+        (terms_with("max_guests", json!(2.5)), vec!["max_guests"]),
+        (terms_with("max_guests", json!("10")), vec!["max_guests"]),
+        (terms_with("expires_at", json!("2020-01-01T00:00:00Z")), vec!["expires_at"]),
+        (terms_with("expires_at", json!("tomorrow")), vec!["expires_at"]),
+        (terms_with("starts_at", json!(timestamp_in(DAY * 365))), vec!["starts_at"]),
+        (terms_with("starts_at", json!("noon")), vec!["starts_at"]),
+        (terms_with("starts_at", json!("0001-01-01T00:00:00Z")), vec!["starts_at"]),
+        (terms_with("place", json!(" ")), vec!["place"]),
+        (terms_with("expires_at", json!(1_900_000_000)), vec!["expires_at"]),
+        (terms_with("expires_at", json!(timestamp_in(DAY * 367))), vec!["expires_at"]),
+        (terms_with("language", json!("klingon")), vec!["language"]),
+        (terms_with("time_zone", json!("IST")), vec!["time_zone"]),
+        (terms_with("time_zone", json!(330)), vec!["time_zone"]),
+        (terms_with("organiser", json!(" ")), vec!["organiser"]),
+        (terms_with("purpose", json!("x".repeat(201))), vec!["purpose"]),
+        (terms_with("language", json!(24)), vec!["language"]),
+        (terms_with("webhook_url", json!("ftp://hooks.example/")), vec!["webhook_url"]),
+        (terms_with("webhook_url", json!("https://user:secret@hooks.example/")), vec!["webhook_url"]),
+        (terms_with("webhook_url", json!("https://hooks.example/#part")), vec!["webhook_url"]),
+        (terms_with("is_active", json!(true)), vec!["is_active"]),
+        (terms_with("capacity", json!(10)), vec!["capacity"]),
     ];
     for (body, fields) in cases {
         assert_eq!(organiser.post(EVENTS, &body).await.refused_fields(), fields, "{body}");
     }
     assert_eq!(organiser.get(EVENTS).await.ok()["total"], 0, "a refused event does not exist");
     for body in [
-        but("max_guests", json!(1_000_000)),
-        but("max_guests", json!(20.0)),
-        but("language", json!(12.0)),
-        but("name", json!("é".repeat(200))),
-        but("expires_at", json!(within(DAY * 365))),
+        terms_with("max_guests", json!(1_000_000)),
+        terms_with("max_guests", json!(20.0)),
+        terms_with("language", json!(12.0)),
+        terms_with("name", json!("é".repeat(200))),
+        terms_with("expires_at", json!(timestamp_in(DAY * 365))),
     ] {
         organiser.post(EVENTS, &body).await.ok();
     }
@@ -76,7 +76,7 @@ async fn an_event_that_cannot_be_is_refused_by_the_name_of_each_field() {
 }
 
 #[tokio::test]
-async fn a_change_that_cannot_be_is_refused_by_the_name_of_each_field_and_changes_nothing() {
+async fn an_invalid_change_of_an_event_is_refused_and_changes_nothing() {
     let node = TestNode::start().await;
     let (organiser, identity_app) = (node.backend(5).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(10)).await;
@@ -94,9 +94,9 @@ async fn a_change_that_cannot_be_is_refused_by_the_name_of_each_field_and_change
         (json!({"is_active": "no"}), vec!["is_active"]),
         (json!({"expires_at": null}), vec!["expires_at"]),
         (json!({"expires_at": "2020-01-01T00:00:00Z"}), vec!["expires_at"]),
-        (json!({"expires_at": within(DAY * 367)}), vec!["expires_at"]),
+        (json!({"expires_at": timestamp_in(DAY * 367)}), vec!["expires_at"]),
         (json!({"expires_at": "later"}), vec!["expires_at"]),
-        (json!({"starts_at": within(DAY * 365)}), vec!["starts_at"]),
+        (json!({"starts_at": timestamp_in(DAY * 365)}), vec!["starts_at"]),
         (json!({"place": ""}), vec!["place"]),
         (json!({"name": null}), vec!["name"]),
         (json!({"name": " "}), vec!["name"]),
@@ -117,10 +117,10 @@ async fn a_change_that_cannot_be_is_refused_by_the_name_of_each_field_and_change
         assert_eq!(event.state().await, before, "{change}");
     }
     event.patch(&json!([])).await.refusal(400);
-    assert_eq!(event.patch(&json!({})).await.ok(), before, "nothing changes nothing");
-    assert_eq!(event.patch(&before).await.ok(), before, "an event may be sent as it was read");
+    assert_eq!(event.patch(&json!({})).await.ok(), before, "an empty change changes nothing");
+    assert_eq!(event.patch(&before).await.ok(), before, "an event may be sent back as it was read");
     identity_app.approve(&event.scan().await, "asha").await;
-    assert_eq!(event.patch(&before).await.ok()["registration_count"], 3, "also when a guest has come meanwhile");
+    assert_eq!(event.patch(&before).await.ok()["registration_count"], 3, "even if a guest has registered meanwhile");
     for reason in [json!("credits_exhausted"), json!("a later word"), Value::Null] {
         assert_eq!(
             event.patch(&json!({"status_reason": reason})).await.ok()["status_reason"],
@@ -135,12 +135,12 @@ async fn a_change_that_cannot_be_is_refused_by_the_name_of_each_field_and_change
     assert_eq!(
         (&full["status"], &full["name"]),
         (&json!("at_capacity"), &json!("Last day")),
-        "a cap at the count is one"
+        "a limit equal to the count makes the event full"
     );
 }
 
 #[tokio::test]
-async fn pages_out_of_bounds_are_refused_by_name() {
+async fn invalid_page_parameters_are_refused_by_name() {
     let node = TestNode::start().await;
     let organiser = node.backend(1).await;
     let event = TestEvent::open(&node, &organiser, &terms(10)).await;
@@ -161,51 +161,51 @@ async fn pages_out_of_bounds_are_refused_by_name() {
     }
 }
 
-async fn every_call(backend: &Backend, id: &str) -> Vec<Answer> {
+async fn call_each_operation(backend: &Backend, id: &str) -> Vec<Answer> {
     let path = format!("{EVENTS}/{id}");
-    let disable = Answer::to(backend.request(Method::PATCH, &path).json(&json!({"is_active": false}))).await;
+    let disable = Answer::receive(backend.request(Method::PATCH, &path).json(&json!({"is_active": false}))).await;
     vec![disable, backend.get(&path).await, backend.get(&format!("{path}/registrations")).await]
 }
 
 #[tokio::test]
-async fn another_apps_event_is_as_unknown_as_one_that_never_was() {
+async fn another_apps_event_looks_like_an_unknown_event() {
     let node = TestNode::start().await;
     let (organiser, stranger) = (node.backend(1).await, node.backend(1).await);
     let sibling = organiser.with_credentials(&organiser.key, &node.operator().create_app(&organiser.client).await);
     let event = TestEvent::open(&node, &organiser, &terms(10)).await;
-    for (who, id) in [
+    for (backend, id) in [
         (&stranger, event.id.as_str()),
         (&sibling, &event.id),
         (&organiser, "0000000000000"),
         (&organiser, "seven"),
         (&organiser, "%00"),
     ] {
-        for answer in every_call(who, id).await {
+        for answer in call_each_operation(backend, id).await {
             assert_eq!(answer.refusal(404), "not_found", "{id}");
             assert_eq!(answer.json()["message"], "There is no such event.", "{id}");
         }
     }
-    for who in [&stranger, &sibling] {
-        assert_eq!(who.get(EVENTS).await.ok()["events"], json!([]));
+    for backend in [&stranger, &sibling] {
+        assert_eq!(backend.get(EVENTS).await.ok()["events"], json!([]));
         for code in ["poster", "qr.png"] {
-            assert_eq!(who.get(&format!("{}/{code}", event.path())).await.refusal(404), "not_found");
+            assert_eq!(backend.get(&format!("{}/{code}", event.path())).await.refusal(404), "not_found");
         }
     }
-    for answer in every_call(&organiser.with_credentials("wrong", &organiser.app), &event.id).await {
+    for answer in call_each_operation(&organiser.with_credentials("wrong", &organiser.app), &event.id).await {
         assert_eq!(answer.status, 401, "{}", answer.text);
     }
     assert_eq!(event.state().await["status"], "active");
 }
 
 #[tokio::test]
-async fn an_unknown_event_is_a_404_for_guests_too() {
+async fn guests_get_404_for_an_unknown_event() {
     let node = TestNode::start().await;
     let organiser = node.backend(1).await;
-    let mut nowhere = TestEvent::open(&node, &organiser, &terms(10)).await;
+    let mut unknown = TestEvent::open(&node, &organiser, &terms(10)).await;
     for id in ["0000000000000", "seven", "%3Cscript%3E"] {
-        nowhere.id = id.to_owned();
-        for request in [nowhere.visit(Method::GET, BROWSER), nowhere.button(BROWSER)] {
-            let page = Answer::to(request).await;
+        unknown.id = id.to_owned();
+        for request in [unknown.visit(Method::GET, BROWSER), unknown.button(BROWSER)] {
+            let page = Answer::receive(request).await;
             assert_eq!(page.status, 404, "{id}");
             assert!(
                 page.header("content-type").unwrap().starts_with("text/html") && !page.text.contains("<script>"),
@@ -213,20 +213,20 @@ async fn an_unknown_event_is_a_404_for_guests_too() {
                 page.text
             );
         }
-        for request in [nowhere.button(PROGRAM), nowhere.visit(Method::GET, IDENTITY_APP)] {
-            assert_eq!(Answer::to(request).await.refusal(404), "not_found", "{id}");
+        for request in [unknown.button(PROGRAM), unknown.visit(Method::GET, IDENTITY_APP)] {
+            assert_eq!(Answer::receive(request).await.refusal(404), "not_found", "{id}");
         }
         assert_eq!(node.get(&format!("/e/{id}/start")).await.status, 404, "{id}");
     }
 }
 
 async fn create_once(backend: &Backend, key: &str, body: &Value) -> Answer {
-    Answer::to(backend.request(Method::POST, EVENTS).header("Idempotency-Key", key).json(body)).await
+    Answer::receive(backend.request(Method::POST, EVENTS).header("Idempotency-Key", key).json(body)).await
 }
 
 #[tokio::test]
-async fn an_event_is_created_once_under_one_key() {
-    let mut node = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
+async fn an_idempotency_key_creates_one_event() {
+    let mut node = TestNode::start_with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
     let organiser = node.backend(1).await;
     let body = terms(10);
     let answers = join_all((0..12).map(|_| create_once(&organiser, "fair-7", &body))).await;

@@ -24,19 +24,19 @@ async fn is_reported(node: &TestNode, txn: &str) -> bool {
     answer.status == 200
 }
 
-/// Consents as the guest; returns any answer.
-async fn consent(identity_app: &IdentityApp, opened: &Opened) -> Answer {
+/// Posts the guest's credential, and returns the answer, whatever it is.
+async fn post_credential(identity_app: &IdentityApp, opened: &Opened) -> Answer {
     identity_app.present(opened, &identity_app.credential(opened, "asha")).await
 }
 
 #[tokio::test]
-async fn a_code_that_is_scanned_again_and_again_costs_no_more_than_what_may_be_pending() {
+async fn repeated_scans_cost_no_more_than_the_pending_maximum() {
     let node = TestNode::start().await;
     let (organiser, identity_app) = (node.backend(100).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
     let pressed = join_all((0..60).map(|_| event.press(None))).await;
-    let (led, refused): (Vec<_>, Vec<_>) = pressed.iter().partition(|pressed| pressed.status == 303);
-    assert_eq!((led.len(), refused.len()), (20, 40));
+    let (admitted, refused): (Vec<_>, Vec<_>) = pressed.iter().partition(|pressed| pressed.status == 303);
+    assert_eq!((admitted.len(), refused.len()), (20, 40));
     for pressed in refused {
         assert_eq!(pressed.status, 429, "{}", pressed.text);
         assert!(pressed.header("retry-after").is_some() && pressed.text.contains("<html"), "{}", pressed.text);
@@ -45,11 +45,11 @@ async fn a_code_that_is_scanned_again_and_again_costs_no_more_than_what_may_be_p
     assert_eq!(
         organiser.init(&json!({"claims": ["name"], "channel": "web"})).await.status,
         200,
-        "the client's own are not refused"
+        "the client's own requests are not refused"
     );
     // A verified guest makes room for the next.
-    let opened = event.follow(led[0]).await;
-    assert_eq!(consent(&identity_app, &opened).await.status, 200);
+    let opened = event.follow(admitted[0]).await;
+    assert_eq!(post_credential(&identity_app, &opened).await.status, 200);
     event.scan().await;
     assert_eq!(event.press(None).await.status, 429);
     assert_eq!(event.patch(&json!({"max_pending": 21})).await.ok()["max_pending"], 21);
@@ -63,14 +63,14 @@ async fn a_code_that_is_scanned_again_and_again_costs_no_more_than_what_may_be_p
 }
 
 #[tokio::test]
-async fn of_forty_guests_who_race_for_ten_places_ten_are_registered_and_thirty_get_409() {
+async fn ten_of_forty_concurrent_guests_get_the_ten_places_and_thirty_get_409() {
     let node = TestNode::start().await;
     let (organiser, identity_app, receiver) = (node.backend(100).await, node.identity_app(), receiver().await);
-    let event = TestEvent::reported(&node, &organiser, 10, &receiver.url("/hook")).await;
+    let event = TestEvent::open_reported(&node, &organiser, 10, &receiver.url("/hook")).await;
     let scans = join_all((0..40).map(|_| event.scan())).await;
     assert_eq!(event.counts().await, ("active".to_owned(), 0, 40, 0), "a scan takes no place");
 
-    let answers = join_all(scans.iter().map(|opened| consent(&identity_app, opened))).await;
+    let answers = join_all(scans.iter().map(|opened| post_credential(&identity_app, opened))).await;
     let (mut registered, mut refused) = (Vec::new(), Vec::new());
     for (opened, answer) in scans.iter().zip(&answers) {
         match answer.status {
@@ -90,7 +90,7 @@ async fn of_forty_guests_who_race_for_ten_places_ten_are_registered_and_thirty_g
         assert_eq!(guest["verified_claims"], json!({"residentName": "Asha Rao", "gender": "F"}), "{guest}");
         assert_eq!(guest["verification_passed"], true, "{guest}");
     }
-    let mut listed = event.registered().await;
+    let mut listed = event.registered_txns().await;
     listed.sort_unstable();
     registered.sort_unstable();
     assert_eq!(listed, registered);
@@ -117,38 +117,42 @@ async fn of_forty_guests_who_race_for_ten_places_ten_are_registered_and_thirty_g
 }
 
 #[tokio::test]
-async fn guests_who_scan_and_answer_all_at_once_never_take_more_places_than_there_are() {
+async fn concurrent_scans_and_answers_never_exceed_the_places() {
     let node = TestNode::start().await;
     let (organiser, identity_app, receiver) = (node.backend(100).await, node.identity_app(), receiver().await);
-    let event = TestEvent::reported(&node, &organiser, 10, &receiver.url("/hook")).await;
-    let came = join_all((0..40).map(|_| async {
+    let event = TestEvent::open_reported(&node, &organiser, 10, &receiver.url("/hook")).await;
+    let counts = join_all((0..40).map(|_| async {
         let pressed = event.press(None).await;
         if pressed.status == 409 {
             return (0, 0);
         }
         let opened = event.follow(&pressed).await;
-        let answer = consent(&identity_app, &opened).await;
+        let answer = post_credential(&identity_app, &opened).await;
         assert!(matches!(answer.status, 200 | 409), "{}", answer.text);
         (1, u64::from(answer.status == 200))
     }))
     .await;
-    let (scans, registered) = came.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    let (scans, registered) = counts.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     assert_eq!(registered, 10);
     assert_eq!(event.counts().await, ("at_capacity".to_owned(), 10, scans, 0));
-    assert_eq!(node.operator().balance(&organiser.client).await, 100 - scans, "turned away at the door costs nothing");
+    assert_eq!(
+        node.operator().balance(&organiser.client).await,
+        100 - scans,
+        "a guest refused before a scan costs nothing"
+    );
     assert_eq!((receiver.wait_for(10, TIMEOUT).await.len(), event.registrations().await.len()), (10, 10));
 }
 
 #[tokio::test]
-async fn a_raised_cap_opens_a_full_event_again_for_the_next_guests_and_not_for_those_turned_away() {
+async fn a_raised_guest_limit_admits_new_guests_but_not_refused_ones() {
     let node = TestNode::start().await;
     let (organiser, identity_app, receiver) = (node.backend(10).await, node.identity_app(), receiver().await);
-    let event = TestEvent::reported(&node, &organiser, 1, &receiver.url("/hook")).await;
+    let event = TestEvent::open_reported(&node, &organiser, 1, &receiver.url("/hook")).await;
     let (first, late) = (event.scan().await, event.scan().await);
     identity_app.approve(&first, "asha").await;
     let credential = identity_app.credential(&late, "asha");
     assert_eq!(identity_app.present(&late, &credential).await.status, 409);
-    assert_eq!(Answer::to(event.visit(Method::GET, BROWSER)).await.status, 409);
+    assert_eq!(Answer::receive(event.visit(Method::GET, BROWSER)).await.status, 409);
     assert_eq!(event.press(None).await.status, 409);
     assert_eq!(node.operator().balance(&organiser.client).await, 8);
 
@@ -157,31 +161,31 @@ async fn a_raised_cap_opens_a_full_event_again_for_the_next_guests_and_not_for_t
         (&raised["status"], &raised["remaining"], &raised["max_guests"]),
         (&json!("active"), &json!(1), &json!(2))
     );
-    assert_eq!(identity_app.present(&late, &credential).await.status, 409, "the same answer again is told the same");
+    assert_eq!(identity_app.present(&late, &credential).await.status, 409, "a repeated callback gets the same reply");
     identity_app.approve(&event.scan().await, "asha").await;
     assert_eq!(event.counts().await, ("at_capacity".to_owned(), 2, 3, 0));
     assert_eq!(receiver.wait_for(2, TIMEOUT).await.len(), 2);
 }
 
 #[tokio::test]
-async fn disabling_stops_the_next_scan_at_once_and_a_credential_that_is_under_way() {
+async fn a_disabled_event_refuses_new_scans_and_credentials_of_earlier_scans() {
     let node = TestNode::start().await;
     let (organiser, identity_app, receiver) = (node.backend(10).await, node.identity_app(), receiver().await);
-    let event = TestEvent::reported(&node, &organiser, 10, &receiver.url("/hook")).await;
-    let under_way = event.scan().await;
+    let event = TestEvent::open_reported(&node, &organiser, 10, &receiver.url("/hook")).await;
+    let pending = event.scan().await;
     assert_eq!(event.patch(&json!({"is_active": false})).await.ok()["status"], "disabled");
-    assert_eq!(Answer::to(event.visit(Method::GET, BROWSER)).await.status, 410);
+    assert_eq!(Answer::receive(event.visit(Method::GET, BROWSER)).await.status, 410);
     assert_eq!(event.press(None).await.status, 410);
-    let answer = consent(&identity_app, &under_way).await;
-    assert_eq!(CallbackFormat::Json.reply(&answer, &under_way.txn, 410), "The event was disabled");
-    let result = organiser.result(&under_way.txn).await.ok();
+    let answer = post_credential(&identity_app, &pending).await;
+    assert_eq!(CallbackFormat::Json.reply(&answer, &pending.txn, 410), "The event was disabled");
+    let result = organiser.result(&pending.txn).await.ok();
     assert_eq!(
         (&result["success"], &result["data"]["error_code"]),
         (&json!(false), &json!("event_closed")),
         "{result}"
     );
     assert_eq!(event.counts().await, ("disabled".to_owned(), 0, 1, 0));
-    assert!(event.registrations().await.is_empty() && !is_reported(&node, &under_way.txn).await);
+    assert!(event.registrations().await.is_empty() && !is_reported(&node, &pending.txn).await);
     assert_eq!(node.operator().balance(&organiser.client).await, 9);
 
     assert_eq!(event.patch(&json!({"is_active": true})).await.ok()["status"], "active");
@@ -191,7 +195,7 @@ async fn disabling_stops_the_next_scan_at_once_and_a_credential_that_is_under_wa
 
 #[tokio::test]
 async fn an_abandoned_scan_costs_a_credit_and_takes_no_place() {
-    let node = TestNode::with(&[("OVSE__WINDOW_S", "8")]).await;
+    let node = TestNode::start_with(&[("OVSE__WINDOW_S", "8")]).await;
     let (organiser, identity_app) = (node.backend(10).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(1)).await;
     let abandoned = event.scan().await;
@@ -208,11 +212,11 @@ async fn an_abandoned_scan_costs_a_credit_and_takes_no_place() {
 async fn a_guest_who_declines_takes_no_place_and_is_not_reported() {
     let node = TestNode::start().await;
     let (organiser, identity_app, receiver) = (node.backend(10).await, node.identity_app(), receiver().await);
-    let event = TestEvent::reported(&node, &organiser, 1, &receiver.url("/hook")).await;
+    let event = TestEvent::open_reported(&node, &organiser, 1, &receiver.url("/hook")).await;
     let declined = event.scan().await;
     assert_eq!(identity_app.fail(&declined, "301", "User Reject").await.status, 200);
     assert_eq!(organiser.result(&declined.txn).await.ok()["data"]["error_code"], "301");
-    assert_eq!(event.counts().await, ("active".to_owned(), 0, 1, 0), "an answer is no abandonment");
+    assert_eq!(event.counts().await, ("active".to_owned(), 0, 1, 0), "a declined verification is not abandoned");
     identity_app.approve(&event.scan().await, "asha").await;
     assert_eq!(event.counts().await, ("at_capacity".to_owned(), 1, 2, 0));
     assert_eq!(receiver.wait_for(1, TIMEOUT).await.len(), 1);
@@ -221,11 +225,11 @@ async fn a_guest_who_declines_takes_no_place_and_is_not_reported() {
 }
 
 #[tokio::test]
-async fn a_registration_is_reported_as_a_single_verification_is_and_to_where_the_event_says_now() {
+async fn a_registration_is_reported_to_the_events_current_webhook_url() {
     let node = TestNode::start().await;
     let (organiser, identity_app) = (node.backend(10).await, node.identity_app());
     let (before, after) = (receiver().await, receiver().await);
-    let event = TestEvent::reported(&node, &organiser, 10, &before.url("/hook")).await;
+    let event = TestEvent::open_reported(&node, &organiser, 10, &before.url("/hook")).await;
     let (first, second, third) = (event.scan().await, event.scan().await, event.scan().await);
     identity_app.approve(&first, "asha").await;
     let arrived = before.wait_for(1, TIMEOUT).await;
@@ -238,6 +242,6 @@ async fn a_registration_is_reported_as_a_single_verification_is_and_to_where_the
     assert_eq!(txn_of(&after.wait_for(1, TIMEOUT).await[0].body), second.txn);
     assert_eq!(event.patch(&json!({"webhook_url": null})).await.ok()["webhook_url"], Value::Null);
     identity_app.approve(&third, "asha").await;
-    assert!(!is_reported(&node, &third.txn).await, "no URL, no webhook, no error");
+    assert!(!is_reported(&node, &third.txn).await, "nothing is sent without a URL");
     assert_eq!((before.received().len(), after.received().len(), event.registrations().await.len()), (1, 1, 3));
 }

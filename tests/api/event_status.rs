@@ -1,4 +1,4 @@
-//! The status of an event: the first that holds of disabled, expired, at capacity and active is shown everywhere.
+//! The status of an event: disabled, expired, at capacity or active, in this order of precedence.
 
 use std::time::Duration;
 
@@ -6,107 +6,113 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use sakshi_kit::answer::Answer;
-use sakshi_kit::event::{BROWSER, EVENTS, IDENTITY_APP, PROGRAM, TestEvent, cookie_of, led_to, terms, within};
+use sakshi_kit::event::{
+    BROWSER, EVENTS, IDENTITY_APP, PROGRAM, TestEvent, cookie_of, redirect_txn, terms, timestamp_in,
+};
 use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 
-/// Checks the event's status, and the refusal of the page, the button and the API, if any.
-async fn stands(event: &TestEvent, status: &str, refusal: Option<(u16, &str)>) {
+/// Checks the status of an event, and the refusal that its page, its button and the API give, if any.
+async fn assert_status(event: &TestEvent, status: &str, refusal: Option<(u16, &str)>) {
     assert_eq!(event.state().await["status"], status);
     let Some((number, code)) = refusal else {
-        assert_eq!(Answer::to(event.visit(Method::GET, BROWSER)).await.status, 200);
+        assert_eq!(Answer::receive(event.visit(Method::GET, BROWSER)).await.status, 200);
         return;
     };
     for request in [event.visit(Method::GET, PROGRAM), event.visit(Method::GET, IDENTITY_APP), event.button(PROGRAM)] {
-        assert_eq!(Answer::to(request).await.refusal(number), code, "{status}");
+        assert_eq!(Answer::receive(request).await.refusal(number), code, "{status}");
     }
     for request in [event.visit(Method::GET, BROWSER), event.button(BROWSER)] {
-        let page = Answer::to(request).await;
+        let page = Answer::receive(request).await;
         assert_eq!(page.status, number, "{status}");
         assert!(page.header("content-type").unwrap().starts_with("text/html"), "{status}");
     }
 }
 
 #[tokio::test]
-async fn the_first_that_holds_of_disabled_expired_at_capacity_active_is_told() {
+async fn the_status_is_the_first_of_disabled_expired_at_capacity_and_active() {
     let node = TestNode::start().await;
     let (organiser, identity_app) = (node.backend(5).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(1)).await;
-    stands(&event, "active", None).await;
+    assert_status(&event, "active", None).await;
     identity_app.approve(&event.scan().await, "asha").await;
-    stands(&event, "at_capacity", Some((409, "event_full"))).await;
-    let soon = event.patch(&json!({"expires_at": within(Duration::from_secs(2))})).await.ok();
+    assert_status(&event, "at_capacity", Some((409, "event_full"))).await;
+    let soon = event.patch(&json!({"expires_at": timestamp_in(Duration::from_secs(2))})).await.ok();
     assert_eq!(soon["remaining"], 0);
     eventually("the end", TIMEOUT, || async { (event.state().await["status"] == "expired").then_some(()) }).await;
-    stands(&event, "expired", Some((410, "event_closed"))).await;
+    assert_status(&event, "expired", Some((410, "event_closed"))).await;
     assert_eq!(event.patch(&json!({"is_active": false})).await.ok()["status"], "disabled");
-    stands(&event, "disabled", Some((410, "event_closed"))).await;
+    assert_status(&event, "disabled", Some((410, "event_closed"))).await;
 
-    assert_eq!(event.patch(&json!({"is_active": true})).await.ok()["status"], "expired", "enabling does not extend");
-    let extended = event.patch(&json!({"expires_at": within(Duration::from_secs(60))})).await.ok();
-    assert_eq!(extended["status"], "at_capacity", "extending makes no room");
-    stands(&event, "at_capacity", Some((409, "event_full"))).await;
+    assert_eq!(
+        event.patch(&json!({"is_active": true})).await.ok()["status"],
+        "expired",
+        "enabling does not extend the event"
+    );
+    let extended = event.patch(&json!({"expires_at": timestamp_in(Duration::from_secs(60))})).await.ok();
+    assert_eq!(extended["status"], "at_capacity", "a later end adds no places");
+    assert_status(&event, "at_capacity", Some((409, "event_full"))).await;
     assert_eq!(event.patch(&json!({"max_guests": 2})).await.ok()["status"], "active");
-    stands(&event, "active", None).await;
+    assert_status(&event, "active", None).await;
     assert_eq!(node.operator().balance(&organiser.client).await, 4);
 }
 
 #[tokio::test]
-async fn after_its_end_an_event_takes_no_scan_and_no_credential() {
+async fn an_ended_event_accepts_neither_scans_nor_credentials() {
     let node = TestNode::start().await;
     let (organiser, identity_app) = (node.backend(5).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
-    let under_way = event.scan().await;
-    let credential = identity_app.credential(&under_way, "asha");
-    event.patch(&json!({"expires_at": within(Duration::from_secs(2))})).await.ok();
+    let pending = event.scan().await;
+    let credential = identity_app.credential(&pending, "asha");
+    event.patch(&json!({"expires_at": timestamp_in(Duration::from_secs(2))})).await.ok();
     eventually("the end", TIMEOUT, || async { (event.state().await["status"] == "expired").then_some(()) }).await;
-    stands(&event, "expired", Some((410, "event_closed"))).await;
+    assert_status(&event, "expired", Some((410, "event_closed"))).await;
     for _ in 0..2 {
-        assert_eq!(identity_app.present(&under_way, &credential).await.status, 410);
+        assert_eq!(identity_app.present(&pending, &credential).await.status, 410);
     }
-    assert_eq!(organiser.result(&under_way.txn).await.ok()["data"]["error_code"], "event_closed");
+    assert_eq!(organiser.result(&pending.txn).await.ok()["data"]["error_code"], "event_closed");
     assert_eq!(event.counts().await, ("expired".to_owned(), 0, 1, 0));
     assert_eq!(node.operator().balance(&organiser.client).await, 4);
 }
 
 #[tokio::test]
-async fn an_event_ends_by_itself_when_it_was_created_to() {
+async fn an_event_ends_at_the_time_set_at_its_creation() {
     let node = TestNode::start().await;
     let organiser = node.backend(1).await;
     let mut short = terms(5);
-    short["expires_at"] = json!(within(Duration::from_secs(2)));
+    short["expires_at"] = json!(timestamp_in(Duration::from_secs(2)));
     let event = TestEvent::open(&node, &organiser, &short).await;
     eventually("the end", TIMEOUT, || async {
-        (Answer::to(event.visit(Method::GET, PROGRAM)).await.status == 410).then_some(())
+        (Answer::receive(event.visit(Method::GET, PROGRAM)).await.status == 410).then_some(())
     })
     .await;
-    stands(&event, "expired", Some((410, "event_closed"))).await;
+    assert_status(&event, "expired", Some((410, "event_closed"))).await;
 }
 
 #[tokio::test]
-async fn the_language_that_a_status_shows_can_be_sent_again() {
+async fn the_language_in_a_status_is_accepted_in_requests() {
     let node = TestNode::start().await;
     let organiser = node.backend(1).await;
-    let shown_for = async |sent: Value| {
+    let stored_language = async |sent: Value| {
         let mut all = terms(10);
         all["language"] = sent;
         TestEvent::open(&node, &organiser, &all).await.state().await["language"].clone()
     };
-    let mut shown = Vec::new();
+    let mut languages = Vec::new();
     for code in 1..=23 {
-        let language = shown_for(json!(code)).await;
-        assert_eq!(shown_for(language.clone()).await, language, "{code}");
-        shown.push(language);
+        let language = stored_language(json!(code)).await;
+        assert_eq!(stored_language(language.clone()).await, language, "{code}");
+        languages.push(language);
     }
-    let numbers: Vec<u64> = shown.iter().filter_map(|shown| shown.as_str().unwrap().parse().ok()).collect();
+    let numbers: Vec<u64> = languages.iter().filter_map(|language| language.as_str().unwrap().parse().ok()).collect();
     assert_eq!(numbers, [3, 4, 8, 9, 10, 12, 17, 18, 19], "the codes without an accepted name");
-    shown.dedup();
-    assert_eq!(shown.len(), 23, "no two codes are shown as one: {shown:?}");
+    languages.dedup();
+    assert_eq!(languages.len(), 23, "every code must have a different language: {languages:?}");
 }
 
 #[tokio::test]
-async fn the_status_shows_what_was_created() {
-    let node = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
+async fn the_status_shows_the_terms_of_the_event() {
+    let node = TestNode::start_with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
     let organiser = node.backend(1).await;
     let mut all = terms(250);
     all["language"] = json!("Hindi");
@@ -147,22 +153,22 @@ async fn the_status_shows_what_was_created() {
 }
 
 #[tokio::test]
-async fn pages_of_registrations_stay_as_they_are_while_guests_are_added() {
+async fn pages_of_registrations_are_stable_while_guests_register() {
     let node = TestNode::start().await;
     let (organiser, identity_app) = (node.backend(20).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(20)).await;
-    let (mut came, mut read) = (Vec::new(), Vec::new());
+    let (mut registered, mut read) = (Vec::new(), Vec::new());
     let mut pages = Vec::new();
     for number in 1..=4 {
         for _ in 0..3 {
             let opened = event.scan().await;
             identity_app.approve(&opened, "asha").await;
-            came.push(json!(opened.txn));
+            registered.push(json!(opened.txn));
         }
         let page = event.page(number, 2).await;
         assert_eq!(
             (&page["page"], &page["page_size"], &page["total"]),
-            (&json!(number), &json!(2), &json!(came.len()))
+            (&json!(number), &json!(2), &json!(registered.len()))
         );
         let next = format!("{}/registrations?page={}&page_size=2", event.path(), number + 1);
         assert_eq!(page["next"], json!(next));
@@ -170,7 +176,7 @@ async fn pages_of_registrations_stay_as_they_are_while_guests_are_added() {
         read.extend(rows.iter().map(|row| row["txn_id"].clone()));
         pages.push(rows);
     }
-    assert_eq!(read, came[..8], "nobody is left out and nobody comes twice, oldest first");
+    assert_eq!(read, registered[..8], "every guest is listed once, oldest first");
     for (number, rows) in (1..).zip(&pages) {
         assert_eq!(event.page(number, 2).await["registrations"].as_array(), Some(rows));
     }
@@ -181,12 +187,12 @@ async fn pages_of_registrations_stay_as_they_are_while_guests_are_added() {
     assert_eq!((&by_default["page"], &by_default["page_size"]), (&json!(1), &json!(20)));
     let listed: Vec<_> =
         by_default["registrations"].as_array().unwrap().iter().map(|row| row["txn_id"].clone()).collect();
-    assert_eq!(listed, came);
+    assert_eq!(listed, registered);
 }
 
 #[tokio::test]
-async fn a_kill_changes_nothing_of_an_event() {
-    let mut node = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
+async fn an_event_survives_a_kill_unchanged() {
+    let mut node = TestNode::start_with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
     let (organiser, identity_app) = (node.backend(10).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(1)).await;
     let disabled = TestEvent::open(&node, &organiser, &terms(1)).await;
@@ -201,25 +207,29 @@ async fn a_kill_changes_nothing_of_an_event() {
     node.kill().await;
     node.launch().await;
     assert_eq!((event.state().await, event.registrations().await, disabled.state().await), before);
-    stands(&disabled, "disabled", Some((410, "event_closed"))).await;
-    assert_eq!(led_to(&event.press(Some(&cookie_of(&pressed))).await), led_to(&pressed), "a guest under way continues");
+    assert_status(&disabled, "disabled", Some((410, "event_closed"))).await;
+    assert_eq!(
+        redirect_txn(&event.press(Some(&cookie_of(&pressed))).await),
+        redirect_txn(&pressed),
+        "a pending guest continues"
+    );
     identity_app.approve(&event.follow(&pressed).await, "asha").await;
     assert_eq!(event.counts().await, ("at_capacity".to_owned(), 3, 3, 0));
-    stands(&event, "at_capacity", Some((409, "event_full"))).await;
+    assert_status(&event, "at_capacity", Some((409, "event_full"))).await;
     assert_eq!(node.operator().balance(&organiser.client).await, 7);
 }
 
 #[tokio::test]
-async fn guests_read_who_asks_and_why_and_times_by_the_clock_of_the_event() {
-    let node = TestNode::with(&[("OVSE__TIME_ZONE", "Asia/Kathmandu")]).await;
+async fn guests_see_organiser_purpose_and_times_in_the_events_time_zone() {
+    let node = TestNode::start_with(&[("OVSE__TIME_ZONE", "Asia/Kathmandu")]).await;
     let (organiser, identity_app) = (node.backend(2).await, node.identity_app());
-    let mut given = terms(3);
-    given["expires_at"] = json!("2027-01-31T18:30:00Z");
-    let event = TestEvent::open(&node, &organiser, &given).await;
+    let mut terms = terms(3);
+    terms["expires_at"] = json!("2027-01-31T18:30:00Z");
+    let event = TestEvent::open(&node, &organiser, &terms).await;
     assert_eq!(event.state().await["time_zone"], "Asia/Kathmandu");
     let pressed = event.press(None).await;
     let opened = event.follow(&pressed).await;
-    let page = || Answer::to(event.visit(Method::GET, BROWSER));
+    let page = || Answer::receive(event.visit(Method::GET, BROWSER));
     let kiosk = async || node.get(&format!("/e/{}/kiosk", event.id)).await;
     let poster = async |file: &str| organiser.get(&format!("{}/{file}", event.path())).await;
     for shown in [page().await, kiosk().await, poster("poster").await, poster("poster.svg").await] {
@@ -236,8 +246,9 @@ async fn guests_read_who_asks_and_why_and_times_by_the_clock_of_the_event() {
         "place": "Hall B, 2nd floor", "starts_at": "2027-01-31T13:00:00Z"});
     let changed = event.patch(&change).await.ok();
     assert_eq!((&changed["time_zone"], &changed["organiser"]), (&change["time_zone"], &change["organiser"]));
-    let waiting =
-        || Answer::to(node.http.get(node.addresses.public(&format!("/v/{}", opened.txn))).header("accept", BROWSER));
+    let waiting = || {
+        Answer::receive(node.http.get(node.addresses.public(&format!("/v/{}", opened.txn))).header("accept", BROWSER))
+    };
     for shown in [page().await, kiosk().await, poster("poster").await, poster("poster.svg").await] {
         assert!(
             shown.text.contains("31 January 2027, 18:30 IST") && shown.text.contains("Hall B, 2nd floor"),

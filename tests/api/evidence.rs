@@ -10,7 +10,7 @@ use sakshi_kit::backend::{Backend, Opened};
 use sakshi_kit::issuer::{ISSUER, KID, TestIssuer, now};
 use sakshi_kit::node::TestNode;
 use sakshi_kit::other_issuers::check_evidence;
-use sakshi_kit::process::{Ending, Process};
+use sakshi_kit::process::{Process, ProcessOutput};
 use sakshi_kit::status_host::{Reply, StatusHost};
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use serde_json::{Value, json};
@@ -30,23 +30,23 @@ async fn open(backend: &Backend, evidence: Option<bool>) -> Opened {
 }
 
 /// Runs `verify-evidence` on a file with these options.
-fn verify(node: &TestNode, file: &str, options: &[&str]) -> Ending {
+fn verify(node: &TestNode, file: &str, options: &[&str]) -> ProcessOutput {
     let directory = node.directory.path();
     std::fs::write(directory.join("evidence.json"), file).unwrap();
     Process::run(&[&["verify-evidence", "evidence.json"], options].concat(), node.environment(), directory)
 }
 
 /// Starts a node with a status host, and completes a verification with evidence.
-async fn scene() -> (TestNode, StatusHost, Backend, Opened) {
+async fn setup() -> (TestNode, StatusHost, Backend, Opened) {
     let host = StatusHost::start().await;
-    let node = TestNode::with(&[("AUTHORITY__STATUS_HOSTS", host.authority.as_str())]).await;
+    let node = TestNode::start_with(&[("AUTHORITY__STATUS_HOSTS", host.authority.as_str())]).await;
     let payload = json!({"iss": ISSUER, "sub": ID, "status": "VALID", "iat": now(), "exp": now() + 60});
     let header = json!({"alg": "ES256", "typ": "JWT", "kid": KID});
     host.publish("status", Reply::Body(node.issuer.issuer.sign(&header, &payload).expect("a signature")));
     let backend = node.backend(9).await;
     let opened = open(&backend, Some(true)).await;
-    assert_eq!(backend.get(&path(&opened.txn)).await.refusal(404), "not_found", "there is none yet");
-    let mut draft = node.issuer.good();
+    assert_eq!(backend.get(&path(&opened.txn)).await.refusal(404), "not_found", "no evidence exists yet");
+    let mut draft = node.issuer.valid_draft();
     draft.payload["id"] = ID.into();
     draft.payload["status"] = host.url("status").into();
     let credential = node.issuer.bind(&node.issuer.sign(&draft), &opened, |_, _| {});
@@ -56,8 +56,8 @@ async fn scene() -> (TestNode, StatusHost, Backend, Opened) {
 }
 
 #[tokio::test]
-async fn a_sealed_file_holds_what_was_verified_and_others_can_check_it() {
-    let (node, _host, backend, opened) = scene().await;
+async fn third_parties_can_check_an_evidence_file() {
+    let (node, _host, backend, opened) = setup().await;
     let answer = backend.get(&path(&opened.txn)).await;
     answer.ok();
     let file = answer.text;
@@ -75,92 +75,104 @@ async fn a_sealed_file_holds_what_was_verified_and_others_can_check_it() {
     let directory = node.directory.path();
     std::fs::write(directory.join("issuer.json"), node.issuer.jwks().to_string()).unwrap();
     std::fs::write(directory.join("service.json"), node.get("/.well-known/jwks.json").await.text).unwrap();
-    let told = verify(&node, &file, &["--json", "--issuer-keys", "issuer.json", "--seal-keys", "service.json"]);
-    assert!(told.status.success(), "{}{}", told.out, told.err);
-    let told: Value = serde_json::from_str(&told.out).unwrap();
-    assert_eq!((&told["txn_id"], &told["shared"]), (&json!(opened.txn), &json!(["name", "dob", "gender"])), "{told}");
-    assert_eq!((&told["status"], &told["holder_bound"]), (&json!("valid"), &json!(true)), "{told}");
-    assert_eq!((&told["issuer_key_trusted"], &told["seal_key_trusted"]), (&json!(true), &json!(true)), "{told}");
-    let shown = verify(&node, &file, &[]);
+    let output = verify(&node, &file, &["--json", "--issuer-keys", "issuer.json", "--seal-keys", "service.json"]);
+    assert!(output.status.success(), "{}{}", output.out, output.err);
+    let summary: Value = serde_json::from_str(&output.out).unwrap();
+    assert_eq!(
+        (&summary["txn_id"], &summary["shared"]),
+        (&json!(opened.txn), &json!(["name", "dob", "gender"])),
+        "{summary}"
+    );
+    assert_eq!((&summary["status"], &summary["holder_bound"]), (&json!("valid"), &json!(true)), "{summary}");
+    assert_eq!(
+        (&summary["issuer_key_trusted"], &summary["seal_key_trusted"]),
+        (&json!(true), &json!(true)),
+        "{summary}"
+    );
+    let text = verify(&node, &file, &[]);
     assert!(
-        shown.status.success() && shown.out.contains("compare the thumbprints") && !shown.out.contains("Asha"),
+        text.status.success() && text.out.contains("compare the thumbprints") && !text.out.contains("Asha"),
         "{}",
-        shown.out
+        text.out
     );
 }
 
 #[tokio::test]
-async fn a_file_that_was_changed_or_that_strangers_have_made_is_refused() {
-    let (node, _host, backend, opened) = scene().await;
+async fn a_changed_or_foreign_evidence_file_is_refused() {
+    let (node, _host, backend, opened) = setup().await;
     let file = backend.get(&path(&opened.txn)).await.ok();
-    let refused = |file: &Value, options: &[&str], reason: &str| {
-        let ending = verify(&node, &file.to_string(), options);
-        assert!(ending.status.code() == Some(1) && ending.out.contains(reason), "{}{}", ending.out, ending.err);
+    let assert_refused = |file: &Value, options: &[&str], reason: &str| {
+        let output = verify(&node, &file.to_string(), options);
+        assert!(output.status.code() == Some(1) && output.out.contains(reason), "{}{}", output.out, output.err);
     };
     for part in ["payload", "protected", "signature"] {
         let mut changed = file.clone();
         let text = file[part].as_str().unwrap();
         let other = if &text[30..31] == "A" { "B" } else { "A" };
         changed[part] = json!(format!("{}{other}{}", &text[..30], &text[31..]));
-        let ending = verify(&node, &changed.to_string(), &[]);
-        assert_eq!(ending.status.code(), Some(1), "{part}: {}{}", ending.out, ending.err);
+        let output = verify(&node, &changed.to_string(), &[]);
+        assert_eq!(output.status.code(), Some(1), "{part}: {}{}", output.out, output.err);
     }
-    refused(&json!({"payload": "", "protected": "", "signature": ""}), &[], "not an evidence file");
+    assert_refused(&json!({"payload": "", "protected": "", "signature": ""}), &[], "not an evidence file");
     let directory = node.directory.path();
     std::fs::write(directory.join("others.json"), TestIssuer::generate().jwks().to_string()).unwrap();
-    refused(
+    assert_refused(
         &file,
         &["--issuer-keys", "others.json"],
         "the key that signed the credential is not among those that are trusted",
     );
-    refused(&file, &["--seal-keys", "others.json"], "the key that sealed the file is not among those that are trusted");
+    assert_refused(
+        &file,
+        &["--seal-keys", "others.json"],
+        "the key that sealed the file is not among those that are trusted",
+    );
     assert_eq!(verify(&node, "{}", &["--issuer-keys", "missing.json"]).status.code(), Some(2));
 }
 
 #[tokio::test]
-async fn what_a_stranger_has_signed_or_changed_is_refused_though_its_seal_fits() {
-    let (node, _host, backend, opened) = scene().await;
+async fn a_forged_evidence_file_is_refused_despite_a_valid_seal() {
+    let (node, _host, backend, opened) = setup().await;
     let file = backend.get(&path(&opened.txn)).await.text;
     let genuine = Sealed::open(file.as_bytes(), None).unwrap().evidence;
     let stranger = TestIssuer::generate();
     let sealer = IntentSigner::new(IntentKey::generate_es256().unwrap().0, IntentSettings::default());
-    let refused = async |change: &dyn Fn(&mut Evidence), reason: &str| {
+    let assert_outcome = async |change: &dyn Fn(&mut Evidence), reason: &str| {
         let mut evidence = genuine.clone();
         change(&mut evidence);
         let SealedFile { payload, protected, signature } = sealer.seal(&evidence, SystemClock.now()).await.unwrap();
         let file = json!({"payload": payload, "protected": protected, "signature": signature}).to_string();
-        let ending = verify(&node, &file, &[]);
+        let output = verify(&node, &file, &[]);
         assert!(
-            ending.status.code() == Some(i32::from(!reason.is_empty())) && ending.out.contains(reason),
+            output.status.code() == Some(i32::from(!reason.is_empty())) && output.out.contains(reason),
             "{reason}: {}",
-            ending.out
+            output.out
         );
     };
-    refused(&|_| {}, "").await;
-    let forged = stranger.sign(&stranger.good());
+    assert_outcome(&|_| {}, "").await;
+    let forged = stranger.sign(&stranger.valid_draft());
     let strangers_key = stranger.jwks()["keys"][0].clone();
-    // Signed under the issuer's own key id, and listed beside the issuer's own key.
+    // The forged credential has the issuer's key id, and the stranger's key is listed beside the issuer's key.
     let with_status_key = |evidence: &mut Evidence| {
         evidence.proof.credential.clone_from(&forged);
         evidence.proof.status.as_mut().unwrap().key = strangers_key.clone();
     };
-    refused(&with_status_key, "the credential is refused").await;
-    refused(
+    assert_outcome(&with_status_key, "the credential is refused").await;
+    assert_outcome(
         &|evidence| evidence.proof.status.as_mut().unwrap().key = strangers_key.clone(),
         "status of the credential cannot be used",
     )
     .await;
-    refused(
+    assert_outcome(
         &|evidence| evidence.requested = [Claim::Name, Claim::Mobile].into_iter().collect(),
         "does not share every claim",
     )
     .await;
     let later = Duration::from_secs(2 * 24 * 3_600);
-    refused(&|evidence| evidence.verified_at = evidence.opened_at - later, "times in the file contradict").await;
+    assert_outcome(&|evidence| evidence.verified_at = evidence.opened_at - later, "times in the file contradict").await;
 }
 
 #[tokio::test]
-async fn evidence_holds_nothing_that_was_not_asked_for_and_nothing_of_a_verification_that_does_not_pass() {
+async fn evidence_holds_only_requested_claims_of_passed_verifications() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(9).await, node.identity_app());
     let shared = [("residentName", json!("Asha Rao")), ("dob", json!("14-02-1990")), ("gender", json!("F"))];
@@ -175,12 +187,16 @@ async fn evidence_holds_nothing_that_was_not_asked_for_and_nothing_of_a_verifica
         backend.get(&path(&opened.txn)).await
     };
     let opened = open(&backend, Some(true)).await;
-    let more = [&shared[..], &[("maskedUID", json!("xxxx-planted")), ("mobile", json!("9999-planted"))]].concat();
-    let file = present(&opened, &more, None).await;
+    let too_many = [&shared[..], &[("maskedUID", json!("xxxx-planted")), ("mobile", json!("9999-planted"))]].concat();
+    let file = present(&opened, &too_many, None).await;
     file.ok();
-    let told: Value = serde_json::from_str(&verify(&node, &file.text, &["--json"]).out).unwrap();
-    assert_eq!((&told["shared"], &told["holder_bound"]), (&json!(["name", "dob", "gender"]), &json!(true)), "{told}");
-    assert_eq!(told["holder_binding_checked"], json!(false), "a key binding covers all disclosures");
+    let summary: Value = serde_json::from_str(&verify(&node, &file.text, &["--json"]).out).unwrap();
+    assert_eq!(
+        (&summary["shared"], &summary["holder_bound"]),
+        (&json!(["name", "dob", "gender"]), &json!(true)),
+        "{summary}"
+    );
+    assert_eq!(summary["holder_binding_checked"], json!(false), "a key binding covers all disclosures");
     let text = file.text.clone();
     let checked = tokio::task::spawn_blocking(move || check_evidence(&text)).await.unwrap();
     assert!(!checked.to_string().contains("planted") && checked["claims"]["residentName"] == "Asha Rao", "{checked}");
@@ -192,7 +208,7 @@ async fn evidence_holds_nothing_that_was_not_asked_for_and_nothing_of_a_verifica
 }
 
 #[tokio::test]
-async fn evidence_is_kept_where_the_request_or_the_app_says_so_and_goes_with_the_result() {
+async fn evidence_is_stored_if_requested_and_erased_with_the_result() {
     let node = TestNode::start().await;
     let (backend, other, identity_app) = (node.backend(900).await, node.backend(1).await, node.identity_app());
     let completed = async |evidence: Option<bool>| {
@@ -201,18 +217,22 @@ async fn evidence_is_kept_where_the_request_or_the_app_says_so_and_goes_with_the
         (backend.get(&path(&opened.txn)).await.status, opened)
     };
     assert_eq!(completed(None).await.0, 404);
-    let (status, kept) = completed(Some(true)).await;
+    let (status, stored) = completed(Some(true)).await;
     assert_eq!(status, 200);
     let patched = node.admin(&["apps", "patch", &backend.app, "--evidence", "true"]).await;
     assert!(patched.status.success() && patched.out.contains("evidence"), "{}{}", patched.out, patched.err);
-    let as_the_app_is_set = async || (completed(None).await.0 == 200).then_some(());
-    eventually("evidence of what does not say so itself", TIMEOUT, as_the_app_is_set).await;
-    assert_eq!(completed(Some(false)).await.0, 404, "the request says otherwise");
+    let app_setting_applies = async || (completed(None).await.0 == 200).then_some(());
+    eventually("evidence by the setting of the app", TIMEOUT, app_setting_applies).await;
+    assert_eq!(completed(Some(false)).await.0, 404, "the request overrides the app");
 
-    assert_eq!(other.get(&path(&kept.txn)).await.refusal(404), "transaction_not_found");
+    assert_eq!(other.get(&path(&stored.txn)).await.refusal(404), "transaction_not_found");
     let declined = open(&backend, Some(true)).await;
     identity_app.fail(&declined, "301", "User Reject").await;
-    assert_eq!(backend.get(&path(&declined.txn)).await.refusal(404), "not_found", "nothing was signed");
-    node.operator().post("/admin/v1/erasures", &json!({"kind": "transaction", "id": kept.txn})).await.ok();
-    assert_eq!(backend.get(&path(&kept.txn)).await.refusal(404), "transaction_not_found");
+    assert_eq!(
+        backend.get(&path(&declined.txn)).await.refusal(404),
+        "not_found",
+        "a declined verification has no evidence"
+    );
+    node.operator().post("/admin/v1/erasures", &json!({"kind": "transaction", "id": stored.txn})).await.ok();
+    assert_eq!(backend.get(&path(&stored.txn)).await.refusal(404), "transaction_not_found");
 }

@@ -1,4 +1,4 @@
-//! Opening a flow: the client's answer and the upstream's order, exactly once each.
+//! Opening a flow: one response to the client and one order to the upstream.
 
 use futures_util::future::join_all;
 use reqwest::Method;
@@ -10,7 +10,7 @@ use sakshi_kit::node::TestNode;
 use sakshi_kit::upstream::{Order, TOKEN, Upstream};
 
 /// Returns the names of an object's members.
-fn members(value: &Value) -> Vec<&str> {
+fn member_names(value: &Value) -> Vec<&str> {
     let mut members: Vec<&str> = value.as_object().expect("an object").keys().map(String::as_str).collect();
     members.sort_unstable();
     members
@@ -23,25 +23,25 @@ fn assert_ordered(order: &Order, flow: Flow, body: &Value) {
 }
 
 #[tokio::test]
-async fn an_esign_request_is_ordered_and_each_signer_gets_a_place_to_sign() {
+async fn an_esign_request_is_ordered_and_each_signer_gets_a_signing_url() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(0).await;
     let body = Flow::Esign.body();
     let opened = backend.open_flow_with(Flow::Esign, &body).await;
     let answer = &opened.answer;
-    assert_eq!(members(answer), ["documentId", "documentReferenceId", "signerInfo"]);
+    assert_eq!(member_names(answer), ["documentId", "documentReferenceId", "signerInfo"]);
     assert_eq!(answer["documentReferenceId"], "loan-agreement-7");
     let signers = answer["signerInfo"].as_array().expect("signers");
     for (signer, reference) in signers.iter().zip(["borrower", "guarantor"]) {
-        assert_eq!(members(signer), ["signerId", "signerRefId", "signingUrl"]);
+        assert_eq!(member_names(signer), ["signerId", "signerRefId", "signingUrl"]);
         assert_eq!(signer["signerRefId"], reference);
         assert!(signer["signingUrl"].as_str().expect("a URL").starts_with("https://upstream.example/"), "{signer}");
     }
     let urls: Vec<&Value> = signers.iter().map(|signer| &signer["signingUrl"]).collect();
     assert!(urls.len() == 2 && urls[0] != urls[1], "{answer}");
 
-    let invited = |index: usize| {
+    let ordered_signer = |index: usize| {
         json!({"signerId": signers[index]["signerId"], "signerRefId": body["signerInfo"][index]["signerRefId"],
                "signerName": body["signerInfo"][index]["signerName"],
                "invitationExpireTimeStamp": body["signerInfo"][index]["invitationExpireTimeStamp"]})
@@ -49,13 +49,14 @@ async fn an_esign_request_is_ordered_and_each_signer_gets_a_place_to_sign() {
     let expected = json!({
         "documentId": opened.id, "app_id": backend.app, "request_id": "req-1",
         "documentReferenceId": "loan-agreement-7",
-        "document": {"name": "Loan agreement of Asha", "content": PDF}, "signerInfo": [invited(0), invited(1)],
+        "document": {"name": "Loan agreement of Asha", "content": PDF},
+        "signerInfo": [ordered_signer(0), ordered_signer(1)],
     });
-    assert_ordered(&upstream.last(), Flow::Esign, &expected);
+    assert_ordered(&upstream.last_order(), Flow::Esign, &expected);
 }
 
 #[tokio::test]
-async fn each_signer_gets_the_place_that_the_upstream_named_for_them_in_any_order() {
+async fn twenty_signers_are_ordered_and_answered_in_signing_order() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(0).await;
@@ -65,24 +66,24 @@ async fn each_signer_gets_the_place_that_the_upstream_named_for_them_in_any_orde
     let opened =
         backend.open_flow_with(Flow::Esign, &json!({"documentInfo": body["documentInfo"], "signerInfo": many})).await;
     assert_eq!(opened.answer["documentReferenceId"], "");
-    let order = upstream.last().body;
-    let ordered = order["signerInfo"].as_array().expect("signers");
-    let answered = opened.answer["signerInfo"].as_array().expect("signers");
-    assert_eq!((ordered.len(), answered.len()), (20, 20));
-    for (number, (asked, told)) in ordered.iter().zip(answered).enumerate() {
-        assert_eq!(asked["signerName"], format!("Signer Number {number}"), "in the order of signing");
-        assert_eq!(asked["signerId"], told["signerId"]);
-        assert_eq!(told["signerRefId"], "");
+    let body = upstream.last_order().body;
+    let ordered = body["signerInfo"].as_array().expect("signers");
+    let returned = opened.answer["signerInfo"].as_array().expect("signers");
+    assert_eq!((ordered.len(), returned.len()), (20, 20));
+    for (number, (order, answer)) in ordered.iter().zip(returned).enumerate() {
+        assert_eq!(order["signerName"], format!("Signer Number {number}"), "in the order of signing");
+        assert_eq!(order["signerId"], answer["signerId"]);
+        assert_eq!(answer["signerRefId"], "");
     }
 }
 
 #[tokio::test]
-async fn a_document_locker_request_is_ordered_with_the_consent_that_was_given() {
+async fn a_document_locker_request_is_ordered_with_its_consent() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(0).await;
     let opened = backend.open_flow(Flow::DocLocker).await;
-    assert_eq!(members(&opened.answer), ["requestUrl", "transactionId"]);
+    assert_eq!(member_names(&opened.answer), ["requestUrl", "transactionId"]);
     assert!(
         opened.answer["requestUrl"].as_str().expect("a URL").starts_with("https://upstream.example/"),
         "{}",
@@ -90,11 +91,11 @@ async fn a_document_locker_request_is_ordered_with_the_consent_that_was_given() 
     );
     let expected = json!({"transactionId": opened.id, "app_id": backend.app, "request_id": "req-1",
                           "docs": ["driving_licence", "class_x_marksheet"], "consent_text": CONSENT_TEXT});
-    assert_ordered(&upstream.last(), Flow::DocLocker, &expected);
+    assert_ordered(&upstream.last_order(), Flow::DocLocker, &expected);
 }
 
 #[tokio::test]
-async fn both_kinds_of_e_stamp_are_ordered_by_their_name() {
+async fn both_kinds_of_e_stamp_are_ordered_by_name() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(0).await;
@@ -106,7 +107,7 @@ async fn both_kinds_of_e_stamp_are_ordered_by_their_name() {
                               "document": {"documentName": "lease.pdf", "base64FileData": PDF},
                               "signatoriesInfo": [{"name": "Asha Rao", "emailID": "asha@example.com",
                                   "signType": "electronic"}]});
-        assert_ordered(&upstream.last(), Flow::EStamp, &expected);
+        assert_ordered(&upstream.last_order(), Flow::EStamp, &expected);
     }
 }
 
@@ -116,18 +117,18 @@ async fn a_wealth_consent_is_ordered_and_answered_with_its_handle() {
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(0).await;
     let opened = backend.open_flow(Flow::Wealth).await;
-    assert_eq!(members(&opened.answer), ["consentHandle", "requestUrl", "uniqueIdentifier"]);
+    assert_eq!(member_names(&opened.answer), ["consentHandle", "requestUrl", "uniqueIdentifier"]);
     assert_eq!(
         (&opened.answer["uniqueIdentifier"], &opened.answer["consentHandle"]),
         (&json!(opened.id), &json!("handle-1"))
     );
     let expected = json!({"uniqueIdentifier": opened.id, "app_id": backend.app, "request_id": "req-1",
         "consent_text": CONSENT_TEXT});
-    assert_ordered(&upstream.last(), Flow::Wealth, &expected);
+    assert_ordered(&upstream.last_order(), Flow::Wealth, &expected);
 }
 
 #[tokio::test]
-async fn every_flow_is_opened_without_credits_and_costs_none() {
+async fn flows_cost_no_credits() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(3).await;
@@ -138,21 +139,21 @@ async fn every_flow_is_opened_without_credits_and_costs_none() {
 }
 
 #[tokio::test]
-async fn members_in_the_other_spelling_order_the_same() {
+async fn members_in_either_spelling_give_the_same_order() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(0).await;
     let camel = Flow::Esign.body();
-    let until = &camel["signerInfo"][0]["invitationExpireTimeStamp"];
+    let invitation_end = &camel["signerInfo"][0]["invitationExpireTimeStamp"];
     let cases = [
         (
             Flow::Esign,
             json!({"document_info": camel["documentInfo"], "document_reference_id": "loan-agreement-7",
                    "signer_info": [{"signer_name": "Asha Rao", "signer_ref_id": "borrower",
-                       "invitation_expire_time_stamp": until}]}),
+                       "invitation_expire_time_stamp": invitation_end}]}),
             json!({"documentReferenceId": "loan-agreement-7",
                    "signerInfo": [{"signerName": "Asha Rao", "signerRefId": "borrower",
-                       "invitationExpireTimeStamp": until}]}),
+                       "invitationExpireTimeStamp": invitation_end}]}),
         ),
         (
             Flow::EStamp,
@@ -170,7 +171,7 @@ async fn members_in_the_other_spelling_order_the_same() {
     ];
     for (flow, body, expected) in cases {
         backend.try_open_flow(flow, &body).await.ok();
-        let mut order = upstream.last().body;
+        let mut order = upstream.last_order().body;
         if let Some(signers) = order["signerInfo"].as_array_mut() {
             signers.iter_mut().for_each(|signer| drop(signer.as_object_mut().expect("a signer").remove("signerId")));
         }
@@ -181,23 +182,23 @@ async fn members_in_the_other_spelling_order_the_same() {
 }
 
 #[tokio::test]
-async fn a_correlation_id_in_the_body_goes_with_the_order() {
+async fn a_request_id_in_the_body_is_passed_to_the_upstream() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(0).await;
     for flow in Flow::ALL {
         let body = flow.body_with(&[("/request_id", Some(json!("order-7")))]);
-        let answer = Answer::to(backend.request(Method::POST, flow.path()).json(&body)).await;
+        let answer = Answer::receive(backend.request(Method::POST, flow.path()).json(&body)).await;
         answer.ok();
         assert_eq!(
-            (answer.header("x-request-id"), &upstream.last().body["request_id"]),
+            (answer.header("x-request-id"), &upstream.last_order().body["request_id"]),
             (Some("order-7"), &json!("order-7"))
         );
     }
 }
 
 #[tokio::test]
-async fn a_repeat_under_the_same_key_gets_the_first_answer_and_orders_nothing() {
+async fn a_retry_under_the_same_key_gets_the_first_response_and_orders_nothing() {
     let upstream = Upstream::start().await;
     let mut node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(0).await;
@@ -207,7 +208,7 @@ async fn a_repeat_under_the_same_key_gets_the_first_answer_and_orders_nothing() 
         first.push(backend.open_flow_once(&format!("key-{}", flow.name()), *flow, body).await);
     }
     assert_eq!(upstream.orders().len(), 4);
-    for life in 0..2 {
+    for run in 0..2 {
         for ((flow, body), first) in bodies.iter().zip(&first) {
             first.ok();
             let again = backend.open_flow_once(&format!("key-{}", flow.name()), *flow, body).await;
@@ -217,7 +218,7 @@ async fn a_repeat_under_the_same_key_gets_the_first_answer_and_orders_nothing() 
                 (None, Some("true"))
             );
         }
-        if life == 0 {
+        if run == 0 {
             node.kill().await;
             node.launch().await;
         }
@@ -232,7 +233,7 @@ async fn a_repeat_under_the_same_key_gets_the_first_answer_and_orders_nothing() 
 }
 
 #[tokio::test]
-async fn a_key_that_opened_another_kind_of_flow_is_a_422() {
+async fn an_idempotency_key_of_another_kind_of_flow_gets_422() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(1).await;
@@ -245,7 +246,7 @@ async fn a_key_that_opened_another_kind_of_flow_is_a_422() {
 }
 
 #[tokio::test]
-async fn requests_at_once_under_one_key_order_and_open_one_flow() {
+async fn concurrent_requests_under_one_key_order_and_open_one_flow() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(0).await;
@@ -261,7 +262,7 @@ async fn requests_at_once_under_one_key_order_and_open_one_flow() {
 }
 
 #[tokio::test]
-async fn a_key_belongs_to_one_app() {
+async fn an_idempotency_key_belongs_to_one_app() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let (one, other) = (node.backend(0).await, node.backend(0).await);

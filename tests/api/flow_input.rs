@@ -1,4 +1,4 @@
-//! Bad input to requests that open flows: every refusal names its field by its path, and nothing is ordered.
+//! Bad input to requests that open flows: every error names the path of its field, and nothing is ordered.
 
 use futures_util::future::join_all;
 use reqwest::{Body, Method};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::Backend;
-use sakshi_kit::event::within;
+use sakshi_kit::event::timestamp_in;
 use sakshi_kit::flow::{CONSENT_TEXT, Flow};
 use sakshi_kit::node::TestNode;
 use sakshi_kit::raw::Raw;
@@ -15,7 +15,7 @@ use sakshi_kit::upstream::Upstream;
 
 const DAY: std::time::Duration = std::time::Duration::from_secs(86_400);
 
-/// A change to a good body at a JSON pointer, and the path that the refusal must name.
+/// A change at a JSON pointer of a valid body, and the path that the error must name.
 type Case = (&'static str, Option<Value>, &'static str);
 
 fn set(pointer: &'static str, value: Value, path: &'static str) -> Case {
@@ -32,17 +32,17 @@ async fn assert_refused(flow: Flow, cases: Vec<Case>) {
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(1).await;
     for (pointer, value, path) in cases {
-        let shown =
+        let excerpt =
             value.as_ref().map_or_else(|| "none".to_owned(), |value| value.to_string().chars().take(80).collect());
         let answer = backend.try_open_flow(flow, &flow.body_with(&[(pointer, value)])).await;
         let fields = answer.refused_fields();
-        assert!(fields == [path], "{path} is not what {fields:?} names for {pointer} = {shown}");
+        assert!(fields == [path], "expected {path}, got {fields:?} for {pointer} = {excerpt}");
     }
     assert!(upstream.orders().is_empty(), "nothing was ordered");
 }
 
 #[tokio::test]
-async fn every_bad_field_of_an_esign_request_is_a_400_that_names_its_path() {
+async fn every_bad_field_of_an_esign_request_gets_a_400_that_names_its_path() {
     let invitation = "/signerInfo/1/invitationExpireTimeStamp";
     let invitation_path = "signerInfo[1].invitationExpireTimeStamp";
     let many = json!(vec![json!({"signerName": "Asha Rao"}); 21]);
@@ -80,8 +80,8 @@ async fn every_bad_field_of_an_esign_request_is_a_400_that_names_its_path() {
         set(invitation, json!("tomorrow"), invitation_path),
         set(invitation, json!(1_800_000_000), invitation_path),
         set(invitation, json!("2020-01-01T00:00:00Z"), invitation_path),
-        set(invitation, json!(within(DAY).trim_end_matches('Z')), invitation_path),
-        set(invitation, json!(within(91 * DAY)), invitation_path),
+        set(invitation, json!(timestamp_in(DAY).trim_end_matches('Z')), invitation_path),
+        set(invitation, json!(timestamp_in(91 * DAY)), invitation_path),
         set("/documentReferenceId", json!("x".repeat(129)), "documentReferenceId"),
         set("/documentReferenceId", json!(7), "documentReferenceId"),
         set("/responseUrl", json!("ftp://client.example/"), "responseUrl"),
@@ -97,7 +97,7 @@ async fn every_bad_field_of_an_esign_request_is_a_400_that_names_its_path() {
 }
 
 #[tokio::test]
-async fn every_bad_field_of_a_document_locker_request_is_a_400_that_names_its_path() {
+async fn every_bad_field_of_a_document_locker_request_gets_a_400_with_its_path() {
     let cases = vec![
         without("/docs", "docs"),
         set("/docs", json!([]), "docs"),
@@ -114,7 +114,7 @@ async fn every_bad_field_of_a_document_locker_request_is_a_400_that_names_its_pa
 }
 
 #[tokio::test]
-async fn whatever_fetches_personal_data_is_asked_for_with_consent() {
+async fn requests_that_fetch_personal_data_require_consent() {
     let cases = || {
         vec![
             without("/consent", "consent"),
@@ -136,7 +136,7 @@ async fn whatever_fetches_personal_data_is_asked_for_with_consent() {
 }
 
 #[tokio::test]
-async fn every_bad_field_of_an_e_stamp_request_is_a_400_that_names_its_path() {
+async fn every_bad_field_of_an_e_stamp_request_gets_a_400_that_names_its_path() {
     let cases = vec![
         without("/apiType", "apiType"),
         set("/apiType", json!("ESign"), "apiType"),
@@ -191,7 +191,7 @@ async fn all_problems_are_named_at_once() {
 }
 
 #[tokio::test]
-async fn the_same_field_in_both_spellings_is_a_400_at_every_depth() {
+async fn the_same_field_in_both_spellings_gets_400_at_every_depth() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(1).await;
@@ -226,7 +226,7 @@ async fn the_same_field_in_both_spellings_is_a_400_at_every_depth() {
 }
 
 #[tokio::test]
-async fn an_esign_http_response_url_is_refused_where_the_operator_does_not_allow_it() {
+async fn an_http_or_internal_response_url_is_refused_unless_allowed() {
     let upstream = Upstream::start().await;
     let settings = [("WEBHOOKS__ALLOW_HTTP", "false"), ("WEBHOOKS__ALLOW_PRIVATE_TARGETS", "false")];
     let node = TestNode::ordering_from(&upstream, &settings).await;
@@ -241,11 +241,11 @@ async fn an_esign_http_response_url_is_refused_where_the_operator_does_not_allow
 
 /// Posts a body of any format.
 async fn post(backend: &Backend, flow: Flow, content_type: &str, body: impl Into<Body>) -> Answer {
-    Answer::to(backend.request(Method::POST, flow.path()).header("content-type", content_type).body(body)).await
+    Answer::receive(backend.request(Method::POST, flow.path()).header("content-type", content_type).body(body)).await
 }
 
 #[tokio::test]
-async fn what_is_no_json_object_is_a_400_and_no_json_at_all_a_415() {
+async fn a_body_that_is_no_json_object_gets_400_and_another_type_415() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(1).await;
@@ -269,7 +269,7 @@ async fn what_is_no_json_object_is_a_400_and_no_json_at_all_a_415() {
 }
 
 #[tokio::test]
-async fn a_body_beyond_what_its_flow_may_carry_is_a_413() {
+async fn a_body_over_the_limit_of_its_flow_gets_413() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(1).await;
@@ -288,7 +288,7 @@ async fn a_body_beyond_what_its_flow_may_carry_is_a_413() {
 }
 
 #[tokio::test]
-async fn bodies_that_are_announced_and_do_not_come_take_no_room_from_anybody() {
+async fn announced_bodies_that_never_arrive_take_no_memory() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(0).await;
@@ -299,21 +299,21 @@ async fn bodies_that_are_announced_and_do_not_come_take_no_room_from_anybody() {
         );
         Raw::post(&node, Flow::EStamp.path(), &headers, b"").await
     };
-    let mut held = Vec::new();
+    let mut announced = Vec::new();
     for _ in 0..2 * FILE_REQUEST_BYTES_HELD_MAX / FILE_REQUEST_BYTES_MAX {
-        held.push(announce(FILE_REQUEST_BYTES_MAX).await);
+        announced.push(announce(FILE_REQUEST_BYTES_MAX).await);
     }
     backend.open_flow(Flow::EStamp).await;
-    assert_eq!(announce(FILE_REQUEST_BYTES_MAX + 1).await.status().await, 413, "before the body comes");
+    assert_eq!(announce(FILE_REQUEST_BYTES_MAX + 1).await.status().await, 413, "before the body arrives");
 }
 
 #[tokio::test]
-async fn without_the_two_headers_every_flow_is_a_401() {
+async fn every_flow_without_both_headers_gets_401() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let (backend, other) = (node.backend(1).await, node.backend(1).await);
     for flow in Flow::ALL {
-        let bare = Answer::to(node.http.post(node.addresses.public(flow.path())).json(&flow.body())).await;
+        let bare = Answer::receive(node.http.post(node.addresses.public(flow.path())).json(&flow.body())).await;
         assert_eq!(bare.refusal(401), "unauthorized", "{flow:?}");
         let foreign = backend.with_credentials(&backend.key, &other.app);
         assert_eq!(foreign.try_open_flow(flow, &flow.body()).await.refusal(401), "unauthorized", "{flow:?}");
@@ -322,20 +322,20 @@ async fn without_the_two_headers_every_flow_is_a_401() {
 }
 
 /// Repeats a request until the rate is used up.
-async fn assert_limited(what: &str, mut ask: impl AsyncFnMut() -> Answer) {
+async fn assert_limited(operation: &str, mut request: impl AsyncFnMut() -> Answer) {
     for _ in 0..50 {
-        let answer = ask().await;
+        let answer = request().await;
         if answer.status == 429 {
-            assert_eq!(answer.refusal(429), "rate_limited", "{what}");
+            assert_eq!(answer.refusal(429), "rate_limited", "{operation}");
             return;
         }
-        assert_eq!(answer.status, 200, "{what}: {}", answer.text);
+        assert_eq!(answer.status, 200, "{operation}: {}", answer.text);
     }
-    panic!("{what} was never limited");
+    panic!("{operation} was never limited");
 }
 
 #[tokio::test]
-async fn every_order_and_every_poll_has_a_rate() {
+async fn every_order_and_poll_is_rate_limited() {
     let upstream = Upstream::start().await;
     let limits = [("LIMITS__INIT_PER_SECOND_PER_APP", "1"), ("LIMITS__POLLS_PER_SECOND_PER_APP", "1")];
     let node = TestNode::ordering_from(&upstream, &limits).await;
@@ -357,7 +357,7 @@ async fn every_order_and_every_poll_has_a_rate() {
 }
 
 #[tokio::test]
-async fn flows_share_the_rate_of_inits() {
+async fn flows_and_inits_share_a_rate_limit() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[("LIMITS__INIT_PER_SECOND_PER_APP", "2")]).await;
     let backend = node.backend(200).await;
@@ -377,6 +377,6 @@ async fn flows_share_the_rate_of_inits() {
     // Sent concurrently, so that a slow machine does not matter.
     let body = json!({"claims": ["name"], "channel": "qr"});
     let after = join_all((0..20).map(|_| backend.init(&body))).await;
-    let limited = after.iter().find(|answer| answer.status == 429).expect("the rate is the one of inits");
+    let limited = after.iter().find(|answer| answer.status == 429).expect("inits share the rate limit");
     assert_eq!(limited.refusal(429), "rate_limited");
 }

@@ -24,61 +24,57 @@ fn file(seed: u8) -> String {
     STANDARD.encode(bytes)
 }
 
-/// Returns the bytes of a golden payload with another file.
-fn sent_with(opened: &OpenedFlow, golden: &str, file: &str) -> String {
-    opened.sent(golden).replace(sakshi_kit::flow::PDF, file)
+/// Returns the expected bytes of a golden payload with another file.
+fn expected_with_file(opened: &OpenedFlow, golden: &str, file: &str) -> String {
+    opened.expected_body(golden).replace(sakshi_kit::flow::PDF, file)
 }
 
 /// Compares without printing ten megabytes.
-fn assert_same(one: &str, other: &str) {
-    assert!(one == other, "{} bytes are not the {} that were meant", one.len(), other.len());
+fn assert_same(actual: &str, expected: &str) {
+    assert!(actual == expected, "{} bytes differ from the expected {}", actual.len(), expected.len());
 }
 
 #[tokio::test]
 async fn ten_megabytes_of_signed_pdf_arrive_byte_for_byte_in_webhook_and_poll() {
-    let fixture = FlowFixture::registered().await;
+    let fixture = FlowFixture::with_webhooks().await;
     let file = file(7);
     let body = Flow::Esign.body_with(&[("/documentInfo/content", Some(json!(file)))]);
     let opened = fixture.backend.open_flow_with(Flow::Esign, &body).await;
-    assert_same(fixture.upstream.last().body["document"]["content"].as_str().expect("a document"), &file);
-    tell_when_there_is_room(
-        &fixture,
-        &opened,
-        &opened.report_with(ESIGN_COMPLETED, &[("/content", Some(json!(file)))]),
-    )
-    .await;
-    let expected = sent_with(&opened, ESIGN_COMPLETED, &file);
+    assert_same(fixture.upstream.last_order().body["document"]["content"].as_str().expect("a document"), &file);
+    report_until_accepted(&fixture, &opened, &opened.report_with(ESIGN_COMPLETED, &[("/content", Some(json!(file)))]))
+        .await;
+    let expected = expected_with_file(&opened, ESIGN_COMPLETED, &file);
     assert_same(body_of(&fixture.webhooks(1).await[0]), &expected);
     assert_same(&fixture.backend.poll(&opened).await.text, &expected);
     assert_eq!(fixture.node.operator().outcomes(&opened.id).await, ["delivered"]);
 }
 
 #[tokio::test]
-async fn the_other_flows_carry_files_of_the_same_size() {
-    let fixture = FlowFixture::registered().await;
+async fn e_stamps_and_document_lockers_carry_files_of_ten_megabytes() {
+    let fixture = FlowFixture::with_webhooks().await;
     let file = file(11);
     let stamp_body = Flow::EStamp.body_with(&[("/document/base64FileData", Some(json!(file)))]);
     let stamp = fixture.backend.open_flow_with(Flow::EStamp, &stamp_body).await;
-    assert_same(fixture.upstream.last().body["document"]["base64FileData"].as_str().expect("a document"), &file);
+    assert_same(fixture.upstream.last_order().body["document"]["base64FileData"].as_str().expect("a document"), &file);
     let report = stamp.report_with(ESTAMP_COMPLETED, &[("/data/fileList/0/base64FileData", Some(json!(file)))]);
-    tell_when_there_is_room(&fixture, &stamp, &report).await;
-    assert_same(body_of(&fixture.webhooks(1).await[0]), &sent_with(&stamp, ESTAMP_COMPLETED, &file));
+    report_until_accepted(&fixture, &stamp, &report).await;
+    assert_same(body_of(&fixture.webhooks(1).await[0]), &expected_with_file(&stamp, ESTAMP_COMPLETED, &file));
 
     let locker = fixture.backend.open_flow(Flow::DocLocker).await;
-    tell_when_there_is_room(
+    report_until_accepted(
         &fixture,
         &locker,
         &locker.report_with(DOCLOCKER_FETCHED, &[("/data/docs/0/dataPdf", Some(json!(file)))]),
     )
     .await;
-    let expected = sent_with(&locker, DOCLOCKER_FETCHED, &file);
+    let expected = expected_with_file(&locker, DOCLOCKER_FETCHED, &file);
     assert_same(&ordered_details(body_of(&fixture.webhooks(2).await[1])), &expected);
     assert_same(&ordered_details(&fixture.backend.poll(&locker).await.text), &expected);
 }
 
 #[tokio::test]
 async fn a_file_one_byte_too_large_is_refused_in_orders_and_reports() {
-    let fixture = FlowFixture::registered().await;
+    let fixture = FlowFixture::with_webhooks().await;
     let file = STANDARD.encode(vec![b'%'; FILE_BYTES + 1]);
     let orders = fixture.upstream.orders().len();
     let body = Flow::Esign.body_with(&[("/documentInfo/content", Some(json!(file)))]);
@@ -90,13 +86,13 @@ async fn a_file_one_byte_too_large_is_refused_in_orders_and_reports() {
     assert!(fixture.node.operator().deliveries(&opened.id).await.is_empty());
 }
 
-/// Repeats a report until there is room: a connector gets `Retry-After`.
-async fn tell_when_there_is_room(fixture: &FlowFixture, opened: &OpenedFlow, report: &Value) {
-    let result = eventually("room for a report", 3 * TIMEOUT, || async {
+/// Retries a report while the service is out of memory for large bodies.
+async fn report_until_accepted(fixture: &FlowFixture, opened: &OpenedFlow, report: &Value) {
+    let result = eventually("acceptance of a report", 3 * TIMEOUT, || async {
         // A refusal in the middle of a large body may close the connection before the answer.
         let answer = fixture.connector.attempt(opened.flow.kind(), report).await.ok()?;
         match answer.status {
-            // On a busy machine a body may arrive too slowly; then nothing of it was accepted.
+            // On a busy machine a body may arrive too slowly. Then nothing was accepted.
             408 => None,
             503 => {
                 answer.refusal(503);
@@ -106,14 +102,14 @@ async fn tell_when_there_is_room(fixture: &FlowFixture, opened: &OpenedFlow, rep
             _ => Some(result_of(&answer)),
         }
     });
-    // A late store may have kept a report that was answered with 503; the retry finds it.
+    // A slow store may have stored a report that got a 503. The retry is then a repetition.
     assert!(["accepted", "repeated"].contains(&&*result.await));
 }
 
-/// Reports two at a time, with retries for lack of room; all webhooks are in flight at once.
-async fn tell_all(fixture: &FlowFixture, flows: &[OpenedFlow], reports: &[Value]) {
+/// Sends the reports two at a time, with retries.
+async fn report_all(fixture: &FlowFixture, flows: &[OpenedFlow], reports: &[Value]) {
     for (flows, reports) in flows.chunks(2).zip(reports.chunks(2)) {
-        join_all(flows.iter().zip(reports).map(|(opened, report)| tell_when_there_is_room(fixture, opened, report)))
+        join_all(flows.iter().zip(reports).map(|(opened, report)| report_until_accepted(fixture, opened, report)))
             .await;
     }
 }
@@ -124,14 +120,15 @@ async fn tell_all(fixture: &FlowFixture, flows: &[OpenedFlow], reports: &[Value]
 const RESIDENT_BYTES_MAX: u64 = 384 * 1_024 * 1_024;
 
 #[tokio::test]
-async fn a_dozen_large_webhooks_to_a_hanging_receiver_hold_up_nobody_and_fill_no_memory() {
+async fn large_webhooks_to_a_hanging_receiver_delay_nobody_and_fill_no_memory() {
     // The first webhook is in flight from its start to the end of the test, on any machine.
-    let fixture = FlowFixture::with(&[("SERVER__DRAIN_TIMEOUT_S", "1"), ("WEBHOOKS__TIMEOUT_MS", "600000")]).await;
+    let fixture =
+        FlowFixture::start_with(&[("SERVER__DRAIN_TIMEOUT_S", "1"), ("WEBHOOKS__TIMEOUT_MS", "600000")]).await;
     let hanging = WebhookReceiver::start(Behaviour::Hang).await.expect("a port");
     let neighbour = fixture.node.backend(0).await;
     neighbour.register("ESign", &fixture.hook("ESign")).await;
     fixture.backend.register("ESign", &hanging.url("/secret-path/ESign")).await;
-    let before = fixture.node.process().resident_at_most();
+    let before = fixture.node.process().peak_resident_bytes();
     let file = file(3);
     let mut large = Vec::new();
     for _ in 0..12 {
@@ -139,37 +136,33 @@ async fn a_dozen_large_webhooks_to_a_hanging_receiver_hold_up_nobody_and_fill_no
     }
     let reports: Vec<Value> =
         large.iter().map(|opened| opened.report_with(ESIGN_COMPLETED, &[("/content", Some(json!(file)))])).collect();
-    tell_all(&fixture, &large, &reports).await;
-    assert_eq!(hanging.wait_for(1, TIMEOUT).await.len(), 1, "the first is under way");
+    report_all(&fixture, &large, &reports).await;
+    assert_eq!(hanging.wait_for(1, TIMEOUT).await.len(), 1, "the first webhook is in flight");
     for number in 1..=5 {
         let opened = neighbour.open_flow(Flow::Esign).await;
         fixture.connector.report_new("esign", &opened.report(ESIGN_COMPLETED)).await;
         fixture.webhooks(number).await;
     }
-    let large_too = neighbour.open_flow(Flow::Esign).await;
-    tell_when_there_is_room(
+    let neighbours_large = neighbour.open_flow(Flow::Esign).await;
+    report_until_accepted(
         &fixture,
-        &large_too,
-        &large_too.report_with(ESIGN_COMPLETED, &[("/content", Some(json!(file)))]),
+        &neighbours_large,
+        &neighbours_large.report_with(ESIGN_COMPLETED, &[("/content", Some(json!(file)))]),
     )
     .await;
-    assert_same(body_of(&fixture.webhooks(6).await[5]), &sent_with(&large_too, ESIGN_COMPLETED, &file));
+    assert_same(body_of(&fixture.webhooks(6).await[5]), &expected_with_file(&neighbours_large, ESIGN_COMPLETED, &file));
     for opened in &large {
-        assert_same(&fixture.backend.poll(opened).await.text, &sent_with(opened, ESIGN_COMPLETED, &file));
+        assert_same(&fixture.backend.poll(opened).await.text, &expected_with_file(opened, ESIGN_COMPLETED, &file));
     }
-    assert_eq!(
-        hanging.received().len(),
-        1,
-        "one large file at a time for one origin, and the others are not in memory"
-    );
-    let most = fixture.node.process().resident_at_most();
-    eprintln!("resident: {} MiB before, {} MiB at most", before >> 20, most >> 20);
-    assert!(most < RESIDENT_BYTES_MAX, "{} MiB were resident", most >> 20);
+    assert_eq!(hanging.received().len(), 1, "one large webhook at a time is in flight to one origin");
+    let peak = fixture.node.process().peak_resident_bytes();
+    eprintln!("resident: {} MiB before, {} MiB at peak", before >> 20, peak >> 20);
+    assert!(peak < RESIDENT_BYTES_MAX, "{} MiB were resident", peak >> 20);
 }
 
 #[tokio::test]
 async fn a_dozen_large_webhooks_to_a_healthy_receiver_all_arrive() {
-    let fixture = FlowFixture::registered().await;
+    let fixture = FlowFixture::with_webhooks().await;
     let file = file(5);
     let mut large = Vec::new();
     for _ in 0..12 {
@@ -177,28 +170,29 @@ async fn a_dozen_large_webhooks_to_a_healthy_receiver_all_arrive() {
     }
     let reports: Vec<Value> =
         large.iter().map(|opened| opened.report_with(ESIGN_COMPLETED, &[("/content", Some(json!(file)))])).collect();
-    tell_all(&fixture, &large, &reports).await;
+    report_all(&fixture, &large, &reports).await;
     let arrived = fixture.webhooks(12).await;
     for opened in &large {
-        let expected = sent_with(opened, ESIGN_COMPLETED, &file);
+        let expected = expected_with_file(opened, ESIGN_COMPLETED, &file);
         assert_eq!(arrived.iter().filter(|one| body_of(one) == expected).count(), 1, "each arrives once and whole");
     }
-    let most = fixture.node.process().resident_at_most();
-    assert!(most < RESIDENT_BYTES_MAX, "{} MiB were resident", most >> 20);
+    let peak = fixture.node.process().peak_resident_bytes();
+    assert!(peak < RESIDENT_BYTES_MAX, "{} MiB were resident", peak >> 20);
 }
 
 #[tokio::test]
-async fn large_orders_at_a_hanging_upstream_leave_room_for_one_of_every_other_client_while_there_is_any() {
-    let fixture = FlowFixture::with(&[("SERVER__DRAIN_TIMEOUT_S", "1"), ("UPSTREAMS__TIMEOUT_MS", "600000")]).await;
+async fn large_orders_at_a_hanging_upstream_leave_room_for_other_clients() {
+    let fixture =
+        FlowFixture::start_with(&[("SERVER__DRAIN_TIMEOUT_S", "1"), ("UPSTREAMS__TIMEOUT_MS", "600000")]).await;
     let large = Flow::Esign.body_with(&[("/documentInfo/content", Some(json!(file(9))))]);
     let (second, third) = (fixture.node.backend(0).await, fixture.node.backend(0).await);
     let fourth = fixture.node.backend(0).await;
-    fixture.upstream.answer(UpstreamBehaviour::Hang);
+    fixture.upstream.set_behaviour(UpstreamBehaviour::Hang);
     let mut hanging = Vec::new();
     for (number, backend) in (1..).zip([&fixture.backend, &fixture.backend, &second, &third]) {
         let request = backend.flow_request(Flow::Esign, &large);
         hanging.push(tokio::spawn(async move { Answer::attempt(request).await.is_ok() }));
-        fixture.upstream.ordered(number).await;
+        fixture.upstream.wait_for_orders(number).await;
     }
     for backend in [&fixture.backend, &second, &fourth] {
         // A refusal in the middle of a large body may close the connection before the answer.
@@ -209,11 +203,11 @@ async fn large_orders_at_a_hanging_upstream_leave_room_for_one_of_every_other_cl
         assert_eq!(refused.refusal(503), "overloaded");
         assert!(refused.header("retry-after").is_some());
     }
-    fixture.upstream.answer(UpstreamBehaviour::Accept);
+    fixture.upstream.set_behaviour(UpstreamBehaviour::Accept);
     fixture.backend.open_flow(Flow::DocLocker).await;
     fourth.open_flow(Flow::Esign).await;
-    let most = fixture.node.process().resident_at_most();
-    eprintln!("resident with four large orders under way: {} MiB at most", most >> 20);
-    assert!(most < RESIDENT_BYTES_MAX, "{} MiB were resident", most >> 20);
+    let peak = fixture.node.process().peak_resident_bytes();
+    eprintln!("resident with four large orders in flight: {} MiB at peak", peak >> 20);
+    assert!(peak < RESIDENT_BYTES_MAX, "{} MiB were resident", peak >> 20);
     hanging.iter().for_each(tokio::task::JoinHandle::abort);
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::Backend;
-use sakshi_kit::event::within;
+use sakshi_kit::event::timestamp_in;
 use sakshi_kit::flow::{Flow, OpenedFlow};
 use sakshi_kit::flow_fixture::{FlowFixture, body_of};
 use sakshi_kit::goldens::*;
@@ -17,18 +17,15 @@ use sakshi_kit::waiting::{TIMEOUT, eventually};
 const ESIGN_STATUS: &str = "/api/v1/esign/status";
 
 /// Opens an eSign flow whose second signer's invitation is short.
-async fn begin_short(backend: &Backend, moment: Duration) -> OpenedFlow {
-    let until = json!(within(moment));
+async fn open_with_short_invitation(backend: &Backend, duration: Duration) -> OpenedFlow {
+    let end = json!(timestamp_in(duration));
     backend
-        .open_flow_with(
-            Flow::Esign,
-            &Flow::Esign.body_with(&[("/signerInfo/1/invitationExpireTimeStamp", Some(until))]),
-        )
+        .open_flow_with(Flow::Esign, &Flow::Esign.body_with(&[("/signerInfo/1/invitationExpireTimeStamp", Some(end))]))
         .await
 }
 
-/// Waits until a document has expired, and returns the poll's answer.
-async fn expired(backend: &Backend, opened: &OpenedFlow) -> Answer {
+/// Polls a document until it has expired.
+async fn poll_until_expired(backend: &Backend, opened: &OpenedFlow) -> Answer {
     eventually("the end of the invitation", TIMEOUT, || async {
         let answer = backend.poll(opened).await;
         (answer.ok()["documentStatus"] == "Expired").then_some(answer)
@@ -37,7 +34,7 @@ async fn expired(backend: &Backend, opened: &OpenedFlow) -> Answer {
 }
 
 #[tokio::test]
-async fn a_flow_that_nobody_has_reported_on_is_polled_as_a_stub() {
+async fn a_poll_of_a_flow_without_reports_returns_a_stub() {
     let fixture = FlowFixture::start().await;
     let esign = fixture.backend.open_flow(Flow::Esign).await;
     let poll = fixture.backend.poll(&esign).await.ok();
@@ -60,15 +57,15 @@ async fn a_flow_that_nobody_has_reported_on_is_polled_as_a_stub() {
         assert!(signer.get("signingUrl").is_none(), "{signer}");
     }
     let locker = fixture.backend.open_flow(Flow::DocLocker).await;
-    assert_eq!(fixture.backend.poll(&locker).await.text, locker.sent(DOCLOCKER_PENDING));
+    assert_eq!(fixture.backend.poll(&locker).await.text, locker.expected_body(DOCLOCKER_PENDING));
     for poll in [fixture.backend.poll(&esign).await, fixture.backend.poll(&locker).await] {
         assert!(!poll.text.contains("app_id") && !poll.text.contains(&fixture.backend.app), "{}", poll.text);
     }
 }
 
 #[tokio::test]
-async fn an_ended_flow_is_polled_in_the_bytes_of_its_webhook() {
-    let fixture = FlowFixture::registered().await;
+async fn a_poll_of_an_ended_flow_returns_the_bytes_of_its_webhook() {
+    let fixture = FlowFixture::with_webhooks().await;
     for (number, (flow, golden)) in [
         (Flow::Esign, ESIGN_COMPLETED),
         (Flow::Esign, ESIGN_REJECTED),
@@ -82,20 +79,20 @@ async fn an_ended_flow_is_polled_in_the_bytes_of_its_webhook() {
         fixture.connector.report_new(flow.kind(), &opened.report(golden)).await;
         let poll = fixture.backend.poll(&opened).await;
         assert_eq!((poll.status, poll.header("content-type")), (200, Some("application/json")));
-        assert_eq!(ordered_details(&poll.text), opened.sent(golden));
+        assert_eq!(ordered_details(&poll.text), opened.expected_body(golden));
         assert_eq!(body_of(&fixture.webhooks(number + 1).await[number]), poll.text);
     }
 }
 
 #[tokio::test]
-async fn an_invitation_that_ends_expires_the_document_by_the_services_clock_with_one_webhook() {
-    let fixture = FlowFixture::registered().await;
-    let opened = begin_short(&fixture.backend, Duration::from_secs(8)).await;
+async fn an_expired_invitation_expires_the_document_with_one_webhook() {
+    let fixture = FlowFixture::with_webhooks().await;
+    let opened = open_with_short_invitation(&fixture.backend, Duration::from_secs(8)).await;
     fixture.connector.report_new("esign", &half_signed(&opened)).await;
-    assert_eq!(fixture.backend.poll(&opened).await.text, opened.sent(ESIGN_PENDING));
-    let poll = expired(&fixture.backend, &opened).await;
-    assert_eq!(poll.text, opened.sent(ESIGN_EXPIRED));
-    assert_eq!(body_of(&fixture.webhooks(1).await[0]), opened.sent(ESIGN_EXPIRED));
+    assert_eq!(fixture.backend.poll(&opened).await.text, opened.expected_body(ESIGN_PENDING));
+    let poll = poll_until_expired(&fixture.backend, &opened).await;
+    assert_eq!(poll.text, opened.expected_body(ESIGN_EXPIRED));
+    assert_eq!(body_of(&fixture.webhooks(1).await[0]), opened.expected_body(ESIGN_EXPIRED));
     // The upstream repeats its report, and then contradicts it.
     fixture.connector.report_again("esign", &opened.report(ESIGN_EXPIRED)).await;
     assert_eq!(fixture.connector.report("esign", &opened.report(ESIGN_COMPLETED)).await.refusal(409), "report_refused");
@@ -104,16 +101,16 @@ async fn an_invitation_that_ends_expires_the_document_by_the_services_clock_with
 }
 
 #[tokio::test]
-async fn an_invitation_that_ends_while_the_process_is_down_expires_when_it_is_back() {
-    let mut fixture = FlowFixture::registered().await;
-    let opened = begin_short(&fixture.backend, Duration::from_secs(5)).await;
+async fn an_invitation_that_ends_during_downtime_expires_at_the_next_start() {
+    let mut fixture = FlowFixture::with_webhooks().await;
+    let opened = open_with_short_invitation(&fixture.backend, Duration::from_secs(5)).await;
     fixture.node.kill().await;
     eventually("the end of the invitation", TIMEOUT, || async {
-        (within(Duration::ZERO) > opened.until()[1]).then_some(())
+        (timestamp_in(Duration::ZERO) > opened.invitation_ends()[1]).then_some(())
     })
     .await;
     fixture.node.launch().await;
-    // No request is needed: the webhook is sent by itself.
+    // The webhook is sent without any request.
     let arrived = fixture.webhooks(1).await;
     let body: Value = serde_json::from_slice(&arrived[0].body).expect("JSON");
     assert_eq!(
@@ -121,22 +118,22 @@ async fn an_invitation_that_ends_while_the_process_is_down_expires_when_it_is_ba
         (&json!(opened.id), &json!("Expired"), &Value::Null)
     );
     for signer in body["signerInfo"].as_array().expect("signers") {
-        assert_eq!(signer["signerStatus"], "Expired", "nobody can sign any more: {signer}");
+        assert_eq!(signer["signerStatus"], "Expired", "the link to sign is gone: {signer}");
     }
     assert_eq!(fixture.backend.poll(&opened).await.text, body_of(&arrived[0]));
     assert_eq!(fixture.node.operator().outcomes(&opened.id).await, ["delivered"]);
 }
 
 #[tokio::test]
-async fn a_document_that_expires_without_a_url_can_be_fetched_as_expired() {
+async fn an_expired_document_without_a_webhook_url_can_be_polled() {
     let fixture = FlowFixture::start().await;
-    let opened = begin_short(&fixture.backend, Duration::from_secs(3)).await;
-    expired(&fixture.backend, &opened).await;
+    let opened = open_with_short_invitation(&fixture.backend, Duration::from_secs(3)).await;
+    poll_until_expired(&fixture.backend, &opened).await;
     assert!(fixture.node.operator().deliveries(&opened.id).await.is_empty());
 }
 
 #[tokio::test]
-async fn unknown_flows_and_those_of_another_app_are_the_same_404() {
+async fn unknown_and_foreign_flows_get_the_same_404() {
     let fixture = FlowFixture::start().await;
     let neighbour = fixture.node.backend(0).await;
     let (esign, locker) =
@@ -158,13 +155,13 @@ async fn unknown_flows_and_those_of_another_app_are_the_same_404() {
         assert_eq!(fixture.backend.post(ESIGN_STATUS, &json!({"documentId": id})).await.refusal(404), "not_found");
     }
     let messages: Vec<Value> = answers.iter().map(|answer| answer.json()["message"].clone()).collect();
-    assert_eq!((&messages[0], &messages[1]), (&messages[2], &messages[7]), "no oracle");
+    assert_eq!((&messages[0], &messages[1]), (&messages[2], &messages[7]), "the messages are the same");
     let other = fixture.backend.with_credentials(&fixture.backend.key, &neighbour.app);
     assert_eq!(other.poll(&esign).await.refusal(401), "unauthorized");
 }
 
 #[tokio::test]
-async fn what_asks_for_an_esign_status_is_checked() {
+async fn the_body_of_an_esign_status_request_is_validated() {
     let fixture = FlowFixture::start().await;
     let opened = fixture.backend.open_flow(Flow::Esign).await;
     let cases = [
@@ -202,8 +199,8 @@ async fn e_stamps_and_wealth_data_have_no_poll() {
 }
 
 #[tokio::test]
-async fn a_result_can_be_fetched_for_as_long_as_the_operator_says_and_not_longer() {
-    let fixture = FlowFixture::with(&[("FLOWS__RESULT_TTL_S", "2")]).await;
+async fn a_result_can_be_polled_until_its_configured_retention_ends() {
+    let fixture = FlowFixture::start_with(&[("FLOWS__RESULT_TTL_S", "2")]).await;
     let (esign, locker) =
         (fixture.backend.open_flow(Flow::Esign).await, fixture.backend.open_flow(Flow::DocLocker).await);
     let waiting = fixture.backend.open_flow(Flow::Esign).await;
@@ -216,26 +213,26 @@ async fn a_result_can_be_fetched_for_as_long_as_the_operator_says_and_not_longer
         })
         .await;
     }
-    assert_eq!(fixture.backend.poll(&waiting).await.ok()["pending"], true, "what waits is kept");
+    assert_eq!(fixture.backend.poll(&waiting).await.ok()["pending"], true, "a pending flow is kept");
 }
 
 #[tokio::test]
-async fn what_was_reported_is_there_after_a_restart_in_good_order() {
+async fn reports_survive_a_graceful_restart() {
     let mut fixture = FlowFixture::start().await;
     let (ended, half) = (fixture.backend.open_flow(Flow::Esign).await, fixture.backend.open_flow(Flow::Esign).await);
     fixture.connector.report_new("esign", &ended.report(ESIGN_COMPLETED)).await;
     fixture.connector.report_new("esign", &half_signed(&half)).await;
     fixture.node.restart().await;
-    assert_eq!(fixture.backend.poll(&ended).await.text, ended.sent(ESIGN_COMPLETED));
-    assert_eq!(fixture.backend.poll(&half).await.text, half.sent(ESIGN_PENDING));
+    assert_eq!(fixture.backend.poll(&ended).await.text, ended.expected_body(ESIGN_COMPLETED));
+    assert_eq!(fixture.backend.poll(&half).await.text, half.expected_body(ESIGN_PENDING));
     fixture.connector.report_again("esign", &half_signed(&half)).await;
     fixture.connector.report_new("esign", &half.report(ESIGN_COMPLETED)).await;
-    assert_eq!(fixture.backend.poll(&half).await.text, half.sent(ESIGN_COMPLETED));
+    assert_eq!(fixture.backend.poll(&half).await.text, half.expected_body(ESIGN_COMPLETED));
 }
 
 #[tokio::test]
-async fn polls_of_flows_share_the_rate_of_polls() {
-    let fixture = FlowFixture::with(&[("LIMITS__POLLS_PER_SECOND_PER_APP", "2")]).await;
+async fn polls_of_flows_share_the_rate_limit_of_all_polls() {
+    let fixture = FlowFixture::start_with(&[("LIMITS__POLLS_PER_SECOND_PER_APP", "2")]).await;
     let locker = fixture.backend.open_flow(Flow::DocLocker).await;
     let esign = fixture.backend.open_flow(Flow::Esign).await;
     let mut limited = 0;
@@ -252,5 +249,5 @@ async fn polls_of_flows_share_the_rate_of_polls() {
     assert!(limited > 20, "only {limited} of 60 were limited");
     let result =
         fixture.backend.request(Method::GET, &sakshi_kit::backend::result_path(&uuid::Uuid::new_v4().to_string()));
-    assert_eq!(Answer::to(result).await.refusal(429), "rate_limited", "the rate is the one of all polls");
+    assert_eq!(Answer::receive(result).await.refusal(429), "rate_limited", "all polls share the rate limit");
 }

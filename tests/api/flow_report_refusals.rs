@@ -1,4 +1,4 @@
-//! Refused reports: wrong sender, subject or format, or a contradiction of the known state.
+//! Refused reports: wrong sender, subject or format, or a contradiction of the stored state.
 
 use reqwest::header::AUTHORIZATION;
 use reqwest::{Body, Method};
@@ -13,7 +13,7 @@ use sakshi_kit::operator::ADMIN_TOKEN;
 use sakshi_kit::upstream;
 
 /// Opens a flow of each kind, with a report that would be accepted.
-async fn each_kind(fixture: &FlowFixture) -> Vec<(&'static str, OpenedFlow, &'static str)> {
+async fn open_each_kind(fixture: &FlowFixture) -> Vec<(&'static str, OpenedFlow, &'static str)> {
     let mut all = Vec::new();
     for (kind, flow, golden) in [
         ("esign", Flow::Esign, ESIGN_COMPLETED),
@@ -28,8 +28,8 @@ async fn each_kind(fixture: &FlowFixture) -> Vec<(&'static str, OpenedFlow, &'st
     all
 }
 
-/// Checks that nothing was sent, and that the correct report is still awaited.
-async fn assert_untouched(fixture: &FlowFixture, kinds: &[(&str, OpenedFlow, &str)]) {
+/// Checks that nothing was sent, and that the correct report is still accepted.
+async fn assert_unchanged(fixture: &FlowFixture, kinds: &[(&str, OpenedFlow, &str)]) {
     assert!(fixture.receiver.received().is_empty());
     for (number, (kind, opened, golden)) in kinds.iter().enumerate() {
         let mut report = opened.report(golden);
@@ -45,9 +45,9 @@ async fn assert_untouched(fixture: &FlowFixture, kinds: &[(&str, OpenedFlow, &st
 }
 
 #[tokio::test]
-async fn reports_need_the_connectors_token_and_the_admin_api_its_own() {
-    let fixture = FlowFixture::registered().await;
-    let kinds = each_kind(&fixture).await;
+async fn reports_require_the_connector_token_and_the_admin_api_its_own() {
+    let fixture = FlowFixture::with_webhooks().await;
+    let kinds = open_each_kind(&fixture).await;
     for (kind, opened, golden) in &kinds {
         let report = opened.report(golden);
         for token in [
@@ -68,24 +68,24 @@ async fn reports_need_the_connectors_token_and_the_admin_api_its_own() {
             .http
             .post(fixture.node.addresses.internal(&format!("/internal/v1/flows/{kind}")))
             .json(&report);
-        assert_eq!(Answer::to(bare).await.refusal(401), "unauthorized");
+        assert_eq!(Answer::receive(bare).await.refusal(401), "unauthorized");
         let basic = fixture.node.http.post(fixture.node.addresses.internal(&format!("/internal/v1/flows/{kind}")));
         let basic = basic.header(AUTHORIZATION, format!("Basic {CONNECTOR_TOKEN}")).json(&report);
-        assert_eq!(Answer::to(basic).await.status, 401);
+        assert_eq!(Answer::receive(basic).await.status, 401);
         let public = fixture.node.addresses.public(&format!("/internal/v1/flows/{kind}"));
         let public = fixture.node.http.post(public).bearer_auth(CONNECTOR_TOKEN).json(&report);
-        assert_eq!(Answer::to(public).await.refusal(404), "not_found", "the public listener has no such route");
+        assert_eq!(Answer::receive(public).await.refusal(404), "not_found", "the public listener has no such route");
     }
     let admin = fixture.node.addresses.internal("/admin/v1/clients");
     let connector = fixture.node.http.get(&admin).bearer_auth(CONNECTOR_TOKEN);
-    assert_eq!(Answer::to(connector).await.refusal(401), "unauthorized");
-    assert_untouched(&fixture, &kinds).await;
+    assert_eq!(Answer::receive(connector).await.refusal(401), "unauthorized");
+    assert_unchanged(&fixture, &kinds).await;
 }
 
 #[tokio::test]
-async fn a_report_of_no_flow_of_this_app_is_a_404() {
-    let fixture = FlowFixture::registered().await;
-    let kinds = each_kind(&fixture).await;
+async fn a_report_about_an_unknown_or_foreign_flow_gets_404() {
+    let fixture = FlowFixture::with_webhooks().await;
+    let kinds = open_each_kind(&fixture).await;
     let neighbour = fixture.node.backend(0).await;
     for (kind, opened, golden) in &kinds {
         let id = format!("/{}", opened.flow.id());
@@ -107,7 +107,7 @@ async fn a_report_of_no_flow_of_this_app_is_a_404() {
     assert_eq!(
         fixture.connector.report("doclocker", &locker).await.refusal(404),
         "not_found",
-        "an id of another kind of flow"
+        "the id belongs to another kind of flow"
     );
     let stamp = esign.report(ESTAMP_REJECTED);
     assert_eq!(fixture.connector.report("estamp", &stamp).await.refusal(404), "not_found");
@@ -118,13 +118,13 @@ async fn a_report_of_no_flow_of_this_app_is_a_404() {
             "{kind}"
         );
     }
-    assert_untouched(&fixture, &kinds).await;
+    assert_unchanged(&fixture, &kinds).await;
 }
 
 #[tokio::test]
-async fn a_report_in_another_form_is_a_400_that_names_the_path() {
-    let fixture = FlowFixture::registered().await;
-    let kinds = each_kind(&fixture).await;
+async fn an_invalid_report_gets_a_400_that_names_the_path() {
+    let fixture = FlowFixture::with_webhooks().await;
+    let kinds = open_each_kind(&fixture).await;
     let cases: [(&str, &str, Option<Value>, &str); 26] = [
         ("esign", "/documentStatus", Some(json!("Signed")), "documentStatus"),
         ("esign", "/documentStatus", None, "documentStatus"),
@@ -171,29 +171,29 @@ async fn a_report_in_another_form_is_a_400_that_names_the_path() {
     }
     for kind in KINDS {
         for body in ["", "{", "[]", "null", "\"text\"", "{}{}", "{\"app_id\":\"a\",\"app_id\":\"a\"}"] {
-            let answer = Answer::to(fixture.connector.request(kind).body(body)).await;
+            let answer = Answer::receive(fixture.connector.request(kind).body(body)).await;
             assert_eq!(answer.status, 400, "{kind} {body}: {}", answer.text);
             answer.refusal(400);
         }
         let deep = format!("{{\"data\":{}{}}}", "[".repeat(20_000), "]".repeat(20_000));
-        assert_eq!(Answer::to(fixture.connector.request(kind).body(deep)).await.status, 400, "{kind}");
+        assert_eq!(Answer::receive(fixture.connector.request(kind).body(deep)).await.status, 400, "{kind}");
         let wide = format!("{{\"data\":[{}0]}}", "0,".repeat(500_000));
-        assert_eq!(Answer::to(fixture.connector.request(kind).body(wide)).await.status, 400, "{kind}");
+        assert_eq!(Answer::receive(fixture.connector.request(kind).body(wide)).await.status, 400, "{kind}");
         assert_eq!(
-            Answer::to(fixture.connector.request(kind).body(vec![b'{', 0xff, b'}'])).await.status,
+            Answer::receive(fixture.connector.request(kind).body(vec![b'{', 0xff, b'}'])).await.status,
             400,
             "{kind}"
         );
     }
-    assert_untouched(&fixture, &kinds).await;
+    assert_unchanged(&fixture, &kinds).await;
 }
 
 #[tokio::test]
-async fn another_method_is_a_405_and_a_report_beyond_sixteen_mebibytes_a_413() {
-    let fixture = FlowFixture::registered().await;
-    let kinds = each_kind(&fixture).await;
+async fn another_method_gets_405_and_a_report_over_sixteen_mebibytes_413() {
+    let fixture = FlowFixture::with_webhooks().await;
+    let kinds = open_each_kind(&fixture).await;
     let path = "/internal/v1/flows/esign";
-    let get = Answer::to(
+    let get = Answer::receive(
         fixture.node.http.request(Method::GET, fixture.node.addresses.internal(path)).bearer_auth(CONNECTOR_TOKEN),
     )
     .await;
@@ -203,31 +203,31 @@ async fn another_method_is_a_405_and_a_report_beyond_sixteen_mebibytes_a_413() {
         body.resize(16 * 1_024 * 1_024 + 1, b' ');
         let chunks: Vec<_> = body.chunks(1 << 20).map(|chunk| Ok::<_, std::io::Error>(chunk.to_vec())).collect();
         assert_eq!(
-            Answer::to(fixture.connector.request(kind).body(body)).await.refusal(413),
+            Answer::receive(fixture.connector.request(kind).body(body)).await.refusal(413),
             "body_too_large",
             "{kind}"
         );
         let streamed = Body::wrap_stream(futures_util::stream::iter(chunks));
         assert_eq!(
-            Answer::to(fixture.connector.request(kind).body(streamed)).await.refusal(413),
+            Answer::receive(fixture.connector.request(kind).body(streamed)).await.refusal(413),
             "body_too_large",
             "{kind}"
         );
     }
-    assert_untouched(&fixture, &kinds).await;
+    assert_unchanged(&fixture, &kinds).await;
 }
 
-/// Sends a report that contradicts the known state, which must not change.
+/// Sends a report that contradicts the stored state, and checks the error.
 async fn assert_contradicts(fixture: &FlowFixture, kind: &str, report: &Value, sentence: &str) {
     let answer = fixture.connector.report(kind, report).await;
     assert_eq!(answer.refusal(409), "report_refused", "{report}");
     let message = answer.json()["message"].as_str().expect("a message").to_owned();
-    assert!(message.to_lowercase().contains(sentence), "{message} does not say {sentence}");
+    assert!(message.to_lowercase().contains(sentence), "{message} does not contain {sentence}");
 }
 
 #[tokio::test]
-async fn a_flow_that_has_ended_is_not_reported_otherwise() {
-    let fixture = FlowFixture::registered().await;
+async fn an_ended_flow_refuses_a_different_report() {
+    let fixture = FlowFixture::with_webhooks().await;
     let ended = [
         (Flow::Esign, ESIGN_COMPLETED, ESIGN_REJECTED),
         (Flow::Esign, ESIGN_REJECTED, ESIGN_COMPLETED),
@@ -246,9 +246,9 @@ async fn a_flow_that_has_ended_is_not_reported_otherwise() {
 }
 
 #[tokio::test]
-async fn a_report_that_contradicts_its_flow_is_a_409_that_names_the_field() {
-    let fixture = FlowFixture::registered().await;
-    let kinds = each_kind(&fixture).await;
+async fn a_report_that_contradicts_its_flow_gets_a_409_that_names_the_field() {
+    let fixture = FlowFixture::with_webhooks().await;
+    let kinds = open_each_kind(&fixture).await;
     let signers = kinds[0].1.report(ESIGN_COMPLETED)["signerInfo"].as_array().expect("signers").clone();
     let cases = [
         ("esign", "/documentReferenceId", json!("loan-8"), "documentReferenceId"),
@@ -270,29 +270,29 @@ async fn a_report_that_contradicts_its_flow_is_a_409_that_names_the_field() {
         )
         .await;
     }
-    assert_untouched(&fixture, &kinds).await;
+    assert_unchanged(&fixture, &kinds).await;
 }
 
 #[tokio::test]
-async fn a_consent_moves_forward_only_and_its_data_is_of_one_consent() {
-    let fixture = FlowFixture::registered().await;
+async fn a_consent_never_moves_backwards_and_all_data_belongs_to_one_consent() {
+    let fixture = FlowFixture::with_webhooks().await;
     let opened = fixture.backend.open_flow(Flow::Wealth).await;
-    let moved = |status: &str| opened.report_with(CONSENT_ACCEPTED, &[("/status", Some(json!(status)))]);
-    fixture.connector.report_new("wealth-consent", &moved("Accepted")).await;
+    let consent_with = |status: &str| opened.report_with(CONSENT_ACCEPTED, &[("/status", Some(json!(status)))]);
+    fixture.connector.report_new("wealth-consent", &consent_with("Accepted")).await;
     assert_contradicts(
         &fixture,
         "wealth-consent",
-        &moved("Rejected"),
+        &consent_with("Rejected"),
         "a consent that is accepted cannot become rejected",
     )
     .await;
-    let otherwise = opened.report_with(CONSENT_ACCEPTED, &[("/userSessionId", Some(json!("session-9")))]);
-    assert_contradicts(&fixture, "wealth-consent", &otherwise, "").await;
+    let other_session = opened.report_with(CONSENT_ACCEPTED, &[("/userSessionId", Some(json!("session-9")))]);
+    assert_contradicts(&fixture, "wealth-consent", &other_session, "").await;
     let foreign = opened.report_with(DATA_RAW, &[("/consentId", Some(json!("consent-2")))]);
     assert_contradicts(&fixture, "wealth-data", &foreign, "consentid").await;
-    fixture.connector.report_new("wealth-consent", &moved("Expired")).await;
+    fixture.connector.report_new("wealth-consent", &consent_with("Expired")).await;
     for late in ["Expiring Soon", "Revoked"] {
-        assert_contradicts(&fixture, "wealth-consent", &moved(late), &late.to_lowercase()).await;
+        assert_contradicts(&fixture, "wealth-consent", &consent_with(late), &late.to_lowercase()).await;
     }
     fixture.connector.report_new("wealth-data", &opened.report(DATA_RAW)).await;
     assert_contradicts(&fixture, "wealth-data", &opened.report(DATA_FAILED), "").await;

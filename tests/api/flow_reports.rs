@@ -1,4 +1,4 @@
-//! From an upstream's report to the client's webhook: bytes, address and number.
+//! The webhooks of upstreams' reports: their bytes, URLs and number.
 
 use serde_json::json;
 
@@ -37,19 +37,19 @@ async fn each_report_is_sent_as_the_golden_payload_to_the_url_of_its_kind() {
         fixture.connector.report_new(kind, &opened.report(golden)).await;
         let arrived = &fixture.webhooks(number + 1).await[number];
         assert_eq!(hook_of(arrived), hook);
-        assert_eq!(ordered_details(body_of(arrived)), opened.sent(golden));
+        assert_eq!(ordered_details(body_of(arrived)), opened.expected_body(golden));
         assert_eq!(arrived.headers["content-type"], "application/json");
         for name in arrived.headers.keys() {
             let known = ["host", "content-type", "content-length", "accept", "user-agent", "connection"];
-            assert!(known.contains(&name.as_str()), "{name} is a header that the specification does not know");
+            assert!(known.contains(&name.as_str()), "{name} is not a header of the specification");
         }
         assert_eq!(fixture.node.operator().outcomes(&opened.id).await, ["delivered"]);
     }
 }
 
 #[tokio::test]
-async fn what_an_upstream_leaves_out_is_filled_in_and_offsets_become_utc() {
-    let fixture = FlowFixture::registered().await;
+async fn missing_members_of_a_report_are_filled_in_and_times_become_utc() {
+    let fixture = FlowFixture::with_webhooks().await;
     let opened = fixture.backend.open_flow(Flow::DocLocker).await;
     let bare = opened.report_with(
         DOCLOCKER_FETCHED,
@@ -60,12 +60,12 @@ async fn what_an_upstream_leaves_out_is_filled_in_and_offsets_become_utc() {
         ],
     );
     fixture.connector.report_new("doclocker", &bare).await;
-    assert_eq!(ordered_details(body_of(&fixture.webhooks(1).await[0])), opened.sent(DOCLOCKER_FETCHED));
+    assert_eq!(ordered_details(body_of(&fixture.webhooks(1).await[0])), opened.expected_body(DOCLOCKER_FETCHED));
 }
 
 #[tokio::test]
-async fn an_esign_webhook_goes_to_the_response_url_and_else_to_the_registered_one() {
-    let fixture = FlowFixture::registered().await;
+async fn an_esign_webhook_goes_to_the_response_url_or_the_registered_url() {
+    let fixture = FlowFixture::with_webhooks().await;
     let own = fixture.receiver.url("/secret-path/of-the-request");
     let opened = fixture
         .backend
@@ -79,8 +79,8 @@ async fn an_esign_webhook_goes_to_the_response_url_and_else_to_the_registered_on
 }
 
 #[tokio::test]
-async fn a_url_is_for_one_app_and_one_kind_alone() {
-    let fixture = FlowFixture::registered().await;
+async fn a_webhook_url_belongs_to_one_app_and_one_kind() {
+    let fixture = FlowFixture::with_webhooks().await;
     let neighbour = fixture.node.backend(0).await;
     for (flow, kind, golden) in [
         (Flow::Esign, "esign", ESIGN_REJECTED),
@@ -99,12 +99,12 @@ async fn a_url_is_for_one_app_and_one_kind_alone() {
     let physical = Flow::EStamp.body_with(&[("/apiType", Some(json!("PhysicalEStamp")))]);
     let opened = neighbour.open_flow_with(Flow::EStamp, &physical).await;
     fixture.connector.report_new("estamp", &opened.report(ESTAMP_REJECTED)).await;
-    assert!(fixture.node.operator().deliveries(&opened.id).await.is_empty(), "paper is not the registry's");
+    assert!(fixture.node.operator().deliveries(&opened.id).await.is_empty(), "the URL is for the registry only");
     assert!(fixture.receiver.received().is_empty());
 }
 
 #[tokio::test]
-async fn the_three_wealth_streams_have_a_url_each_and_miss_none_of_the_others() {
+async fn each_wealth_stream_has_its_own_url() {
     let fixture = FlowFixture::start().await;
     let (backend, operator) = (&fixture.backend, fixture.node.operator());
     operator.wealth_urls(&backend.app, [None, Some(fixture.hook("only-data")), None]).await;
@@ -117,15 +117,15 @@ async fn the_three_wealth_streams_have_a_url_each_and_miss_none_of_the_others() 
 }
 
 #[tokio::test]
-async fn without_a_url_a_flow_completes_silently_and_can_be_fetched() {
+async fn a_flow_without_a_url_completes_silently_and_can_be_polled() {
     let fixture = FlowFixture::start().await;
     let operator = fixture.node.operator();
     let esign = fixture.backend.open_flow(Flow::Esign).await;
     fixture.connector.report_new("esign", &esign.report(ESIGN_COMPLETED)).await;
-    assert_eq!(fixture.backend.poll(&esign).await.text, esign.sent(ESIGN_COMPLETED));
+    assert_eq!(fixture.backend.poll(&esign).await.text, esign.expected_body(ESIGN_COMPLETED));
     let locker = fixture.backend.open_flow(Flow::DocLocker).await;
     fixture.connector.report_new("doclocker", &locker.report(DOCLOCKER_FETCHED)).await;
-    assert_eq!(ordered_details(&fixture.backend.poll(&locker).await.text), locker.sent(DOCLOCKER_FETCHED));
+    assert_eq!(ordered_details(&fixture.backend.poll(&locker).await.text), locker.expected_body(DOCLOCKER_FETCHED));
     for opened in [&esign, &locker] {
         assert!(operator.deliveries(&opened.id).await.is_empty());
     }
@@ -157,7 +157,7 @@ async fn the_url_at_the_time_of_the_report_is_used() {
 
 #[tokio::test]
 async fn three_identical_reports_send_one_webhook() {
-    let fixture = FlowFixture::registered().await;
+    let fixture = FlowFixture::with_webhooks().await;
     for (number, (flow, golden)) in (1..).zip([
         (Flow::Esign, ESIGN_COMPLETED),
         (Flow::DocLocker, DOCLOCKER_FETCHED),
@@ -175,22 +175,22 @@ async fn three_identical_reports_send_one_webhook() {
 }
 
 #[tokio::test]
-async fn identical_reports_at_once_send_one_webhook() {
-    let fixture = FlowFixture::registered().await;
+async fn concurrent_identical_reports_send_one_webhook() {
+    let fixture = FlowFixture::with_webhooks().await;
     for round in 1..=10 {
         let opened = fixture.backend.open_flow(Flow::EStamp).await;
         let report = opened.report(ESTAMP_COMPLETED);
         let answers = futures_util::future::join_all((0..8).map(|_| fixture.connector.report("estamp", &report))).await;
-        let told: Vec<String> = answers.iter().map(sakshi_kit::connector::result_of).collect();
-        assert_eq!(told.iter().filter(|told| *told == "accepted").count(), 1, "{told:?}");
+        let results: Vec<String> = answers.iter().map(sakshi_kit::connector::result_of).collect();
+        assert_eq!(results.iter().filter(|result| *result == "accepted").count(), 1, "{results:?}");
         assert_eq!(fixture.node.operator().outcomes(&opened.id).await, ["delivered"]);
         fixture.webhooks(round).await;
     }
 }
 
 #[tokio::test]
-async fn raw_then_analysed_then_raw_again_are_two_webhooks() {
-    let fixture = FlowFixture::registered().await;
+async fn raw_analysed_and_repeated_raw_data_send_two_webhooks() {
+    let fixture = FlowFixture::with_webhooks().await;
     let opened = fixture.backend.open_flow(Flow::Wealth).await;
     fixture.connector.report_new("wealth-data", &opened.report(DATA_RAW)).await;
     fixture.connector.report_new("wealth-data", &opened.report(DATA_ANALYSED)).await;
@@ -199,14 +199,14 @@ async fn raw_then_analysed_then_raw_again_are_two_webhooks() {
     assert_eq!(fixture.node.operator().outcomes(&opened.id).await, ["delivered"; 2]);
     let mut bodies: Vec<String> = fixture.webhooks(2).await.iter().map(|arrived| body_of(arrived).to_owned()).collect();
     bodies.sort_unstable();
-    let mut expected = [opened.sent(DATA_RAW), opened.sent(DATA_ANALYSED)];
+    let mut expected = [opened.expected_body(DATA_RAW), opened.expected_body(DATA_ANALYSED)];
     expected.sort_unstable();
     assert_eq!(bodies, expected);
 }
 
 #[tokio::test]
-async fn accepted_accepted_revoked_are_two_webhooks() {
-    let fixture = FlowFixture::registered().await;
+async fn a_repeated_acceptance_and_a_revocation_send_two_webhooks() {
+    let fixture = FlowFixture::with_webhooks().await;
     let opened = fixture.backend.open_flow(Flow::Wealth).await;
     let revoked = opened.report_with(CONSENT_ACCEPTED, &[("/status", Some(json!("Revoked")))]);
     fixture.connector.report_new("wealth-consent", &opened.report(CONSENT_ACCEPTED)).await;
@@ -219,8 +219,8 @@ async fn accepted_accepted_revoked_are_two_webhooks() {
 }
 
 #[tokio::test]
-async fn each_fetch_and_each_historical_span_is_a_webhook_of_its_own() {
-    let fixture = FlowFixture::registered().await;
+async fn each_fetch_and_each_historical_span_sends_its_own_webhook() {
+    let fixture = FlowFixture::with_webhooks().await;
     let opened = fixture.backend.open_flow(Flow::Wealth).await;
     for (kind, golden, pointer, other) in [
         ("wealth-data", DATA_RAW, "/txnId", "fetch-2"),
@@ -237,13 +237,13 @@ async fn each_fetch_and_each_historical_span_is_a_webhook_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_report_that_ends_nothing_changes_the_poll_and_sends_nothing() {
-    let fixture = FlowFixture::registered().await;
+async fn an_intermediate_report_changes_the_poll_and_sends_nothing() {
+    let fixture = FlowFixture::with_webhooks().await;
     let operator = fixture.node.operator();
     let opened = fixture.backend.open_flow(Flow::Esign).await;
     fixture.connector.report_new("esign", &half_signed(&opened)).await;
     fixture.connector.report_again("esign", &half_signed(&opened)).await;
-    assert_eq!(fixture.backend.poll(&opened).await.text, opened.sent(ESIGN_PENDING));
+    assert_eq!(fixture.backend.poll(&opened).await.text, opened.expected_body(ESIGN_PENDING));
     assert!(operator.deliveries(&opened.id).await.is_empty());
     fixture.connector.report_new("esign", &opened.report(ESIGN_COMPLETED)).await;
     assert_eq!(operator.outcomes(&opened.id).await, ["delivered"]);
@@ -270,8 +270,8 @@ async fn a_report_that_ends_nothing_changes_the_poll_and_sends_nothing() {
 }
 
 #[tokio::test]
-async fn a_webhook_that_fails_is_not_repeated_and_the_flow_stays_as_reported() {
-    let fixture = FlowFixture::registered().await;
+async fn a_failed_webhook_is_not_retried_and_the_flow_stays_as_reported() {
+    let fixture = FlowFixture::with_webhooks().await;
     fixture.receiver.set_behaviour(sakshi_sandbox::receiver::Behaviour::Answer(500));
     let opened = fixture.backend.open_flow(Flow::Esign).await;
     fixture.connector.report_new("esign", &opened.report(ESIGN_COMPLETED)).await;
@@ -281,5 +281,5 @@ async fn a_webhook_that_fails_is_not_repeated_and_the_flow_stays_as_reported() {
     fixture.connector.report_again("esign", &opened.report(ESIGN_COMPLETED)).await;
     assert_eq!(fixture.node.operator().deliveries(&opened.id).await, rows);
     fixture.webhooks(1).await;
-    assert_eq!(fixture.backend.poll(&opened).await.text, opened.sent(ESIGN_COMPLETED));
+    assert_eq!(fixture.backend.poll(&opened).await.text, opened.expected_body(ESIGN_COMPLETED));
 }

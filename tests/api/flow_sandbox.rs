@@ -13,14 +13,14 @@ use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::TIMEOUT;
 
 /// A client of a sandbox node that has registered all its URLs.
-struct Visit {
+struct Sandbox {
     node: TestNode,
     backend: Backend,
     receiver: WebhookReceiver,
 }
 
-impl Visit {
-    async fn begin() -> Self {
+impl Sandbox {
+    async fn start() -> Self {
         let node = TestNode::start().await;
         let backend = node.backend(0).await;
         let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
@@ -32,14 +32,14 @@ impl Visit {
         Self { node, backend, receiver }
     }
 
-    async fn drive(&self, opened: &OpenedFlow, outcome: &str) -> Answer {
+    async fn choose(&self, opened: &OpenedFlow, outcome: &str) -> Answer {
         let url = self.node.addresses.public(&format!("/sandbox/flows/{}/{}", opened.flow.name(), opened.id));
-        Answer::to(self.node.http.request(Method::POST, url).json(&json!({"outcome": outcome}))).await
+        Answer::receive(self.node.http.request(Method::POST, url).json(&json!({"outcome": outcome}))).await
     }
 
-    /// Returns the kinds of the reports for an outcome; all must have been accepted.
-    async fn reported(&self, opened: &OpenedFlow, outcome: &str) -> Vec<String> {
-        let answer = self.drive(opened, outcome).await.ok();
+    /// Chooses an outcome and returns the kinds of its reports, which must all be accepted.
+    async fn choose_and_report(&self, opened: &OpenedFlow, outcome: &str) -> Vec<String> {
+        let answer = self.choose(opened, outcome).await.ok();
         let rows = answer["reported"].as_array().expect("reports");
         assert!(rows.iter().all(|row| row["status"] == 200), "{outcome}: {answer}");
         rows.iter().map(|row| row["kind"].as_str().expect("a kind").to_owned()).collect()
@@ -54,8 +54,8 @@ impl Visit {
 }
 
 #[tokio::test]
-async fn each_word_ends_its_flow_as_it_says() {
-    let visit = Visit::begin().await;
+async fn each_sandbox_outcome_ends_its_flow_accordingly() {
+    let sandbox = Sandbox::start().await;
     let cases = [
         (Flow::Esign, "completed", "/documentStatus", json!("Completed")),
         (Flow::Esign, "rejected", "/documentStatus", json!("Rejected")),
@@ -68,28 +68,28 @@ async fn each_word_ends_its_flow_as_it_says() {
         (Flow::EStamp, "expired", "/data/workflowStatus", json!("Expired")),
     ];
     for (number, (flow, outcome, pointer, value)) in (1..).zip(cases) {
-        let opened = visit.backend.open_flow(flow).await;
-        visit.reported(&opened, outcome).await;
-        let body = &visit.webhooks(number).await[number - 1];
+        let opened = sandbox.backend.open_flow(flow).await;
+        sandbox.choose_and_report(&opened, outcome).await;
+        let body = &sandbox.webhooks(number).await[number - 1];
         assert_eq!(body.pointer(pointer), Some(&value), "{outcome}: {body}");
         if matches!(flow, Flow::Esign | Flow::DocLocker) {
-            assert_eq!(&visit.backend.poll(&opened).await.ok(), body);
+            assert_eq!(&sandbox.backend.poll(&opened).await.ok(), body);
         }
     }
     for (flow, outcome) in [(Flow::Esign, "signed-once"), (Flow::EStamp, "pending")] {
-        let opened = visit.backend.open_flow(flow).await;
-        visit.reported(&opened, outcome).await;
-        assert!(visit.node.operator().deliveries(&opened.id).await.is_empty(), "{outcome} ends nothing");
+        let opened = sandbox.backend.open_flow(flow).await;
+        sandbox.choose_and_report(&opened, outcome).await;
+        assert!(sandbox.node.operator().deliveries(&opened.id).await.is_empty(), "{outcome} ends no flow");
     }
-    visit.webhooks(9).await;
+    sandbox.webhooks(9).await;
 }
 
 #[tokio::test]
-async fn signers_sign_in_their_order() {
-    let visit = Visit::begin().await;
-    let opened = visit.backend.open_flow(Flow::Esign).await;
-    visit.reported(&opened, "signed-once").await;
-    let poll = visit.backend.poll(&opened).await.ok();
+async fn signers_sign_in_order() {
+    let sandbox = Sandbox::start().await;
+    let opened = sandbox.backend.open_flow(Flow::Esign).await;
+    sandbox.choose_and_report(&opened, "signed-once").await;
+    let poll = sandbox.backend.poll(&opened).await.ok();
     let statuses = |body: &Value| -> Vec<String> {
         let signers = body["signerInfo"].as_array().expect("signers");
         signers.iter().map(|signer| signer["signerStatus"].as_str().expect("a status").to_owned()).collect()
@@ -98,14 +98,14 @@ async fn signers_sign_in_their_order() {
         (&poll["pending"], statuses(&poll["data"])),
         (&json!(true), vec!["Completed".to_owned(), "Pending".to_owned()])
     );
-    visit.reported(&opened, "signed-once").await;
-    let body = &visit.webhooks(1).await[0];
+    sandbox.choose_and_report(&opened, "signed-once").await;
+    let body = &sandbox.webhooks(1).await[0];
     assert_eq!((&body["documentStatus"], statuses(body)), (&json!("Completed"), vec!["Completed".to_owned(); 2]));
 }
 
 #[tokio::test]
-async fn the_words_of_wealth_data_send_the_webhooks_of_their_streams() {
-    let visit = Visit::begin().await;
+async fn wealth_outcomes_send_the_webhooks_of_their_streams() {
+    let sandbox = Sandbox::start().await;
     let mut arrived = 0;
     for (outcome, kind, member, value) in [
         ("accepted", "wealth-consent", "status", "Accepted"),
@@ -120,58 +120,59 @@ async fn the_words_of_wealth_data_send_the_webhooks_of_their_streams() {
         ("historical-partial", "wealth-historical", "status", "HISTORICAL_DATA_FETCH_PARTIAL_SUCCESS"),
         ("historical-failed", "wealth-historical", "status", "HISTORICAL_DATA_FETCH_FAILED"),
     ] {
-        let opened = visit.backend.open_flow(Flow::Wealth).await;
-        let kinds = visit.reported(&opened, outcome).await;
+        let opened = sandbox.backend.open_flow(Flow::Wealth).await;
+        let kinds = sandbox.choose_and_report(&opened, outcome).await;
         assert_eq!(kinds.last().map(String::as_str), Some(kind), "{outcome}");
         arrived += kinds.len();
-        let bodies = visit.webhooks(arrived).await;
-        let of_this: Vec<&Value> = bodies[arrived - kinds.len()..].iter().collect();
-        assert!(of_this.iter().any(|body| body[member] == value), "{outcome}: {of_this:?}");
-        assert!(of_this.iter().all(|body| body["uniqueIdentifier"] == opened.id), "{outcome}");
+        let bodies = sandbox.webhooks(arrived).await;
+        let new: Vec<&Value> = bodies[arrived - kinds.len()..].iter().collect();
+        assert!(new.iter().any(|body| body[member] == value), "{outcome}: {new:?}");
+        assert!(new.iter().all(|body| body["uniqueIdentifier"] == opened.id), "{outcome}");
     }
-    let opened = visit.backend.open_flow(Flow::Wealth).await;
-    let kinds = visit.reported(&opened, "all").await;
+    let opened = sandbox.backend.open_flow(Flow::Wealth).await;
+    let kinds = sandbox.choose_and_report(&opened, "all").await;
     for kind in STREAMS {
         assert!(kinds.iter().any(|reported| reported == kind), "all has no {kind}: {kinds:?}");
     }
-    visit.webhooks(arrived + kinds.len()).await;
+    sandbox.webhooks(arrived + kinds.len()).await;
 }
 
 #[tokio::test]
-async fn unknown_words_and_flows_are_refused_and_report_nothing() {
-    let visit = Visit::begin().await;
-    let opened = visit.backend.open_flow(Flow::Esign).await;
+async fn unknown_outcomes_and_flows_are_refused_and_report_nothing() {
+    let sandbox = Sandbox::start().await;
+    let opened = sandbox.backend.open_flow(Flow::Esign).await;
     for outcome in ["fetched", "", "COMPLETED", "signed"] {
-        assert_eq!(visit.drive(&opened, outcome).await.status, 400, "{outcome}");
+        assert_eq!(sandbox.choose(&opened, outcome).await.status, 400, "{outcome}");
     }
     let mut other = opened.clone();
     other.flow = Flow::EStamp;
-    assert_eq!(visit.drive(&other, "completed").await.status, 404, "an id of another flow");
+    assert_eq!(sandbox.choose(&other, "completed").await.status, 404, "the id belongs to another kind of flow");
     other.flow = Flow::Esign;
     other.id = uuid::Uuid::new_v4().to_string();
-    assert_eq!(visit.drive(&other, "completed").await.status, 404);
-    assert_eq!(visit.backend.poll(&opened).await.ok()["pending"], true);
-    assert!(visit.receiver.received().is_empty());
+    assert_eq!(sandbox.choose(&other, "completed").await.status, 404);
+    assert_eq!(sandbox.backend.poll(&opened).await.ok()["pending"], true);
+    assert!(sandbox.receiver.received().is_empty());
 }
 
 #[tokio::test]
-async fn what_a_person_is_given_is_a_page_of_the_node_without_scripts() {
-    let visit = Visit::begin().await;
-    let (esign, locker) = (visit.backend.open_flow(Flow::Esign).await, visit.backend.open_flow(Flow::DocLocker).await);
-    let stamp = visit.backend.open_flow(Flow::EStamp).await;
-    let wealth = visit.backend.open_flow(Flow::Wealth).await;
+async fn a_persons_url_leads_to_a_page_of_the_node_without_scripts() {
+    let sandbox = Sandbox::start().await;
+    let (esign, locker) =
+        (sandbox.backend.open_flow(Flow::Esign).await, sandbox.backend.open_flow(Flow::DocLocker).await);
+    let stamp = sandbox.backend.open_flow(Flow::EStamp).await;
+    let wealth = sandbox.backend.open_flow(Flow::Wealth).await;
     let url = |value: &Value| value.as_str().expect("a URL").to_owned();
     let pages = [
         url(&esign.answer["signerInfo"][0]["signingUrl"]),
         url(&esign.answer["signerInfo"][1]["signingUrl"]),
         url(&locker.answer["requestUrl"]),
-        visit.node.addresses.public(&format!("/sandbox/estamp/{}", stamp.id)),
-        visit.node.addresses.public(&format!("/sandbox/wealth/{}", wealth.id)),
-        visit.node.addresses.public("/sandbox/flows"),
+        sandbox.node.addresses.public(&format!("/sandbox/estamp/{}", stamp.id)),
+        sandbox.node.addresses.public(&format!("/sandbox/wealth/{}", wealth.id)),
+        sandbox.node.addresses.public("/sandbox/flows"),
     ];
     for page in pages {
-        assert!(page.starts_with(&visit.node.addresses.public("/sandbox/")), "{page}");
-        let answer = Answer::to(visit.node.http.get(&page)).await;
+        assert!(page.starts_with(&sandbox.node.addresses.public("/sandbox/")), "{page}");
+        let answer = Answer::receive(sandbox.node.http.get(&page)).await;
         assert_eq!(answer.status, 200, "{page}");
         assert!(answer.header("content-type").is_some_and(|kind| kind.starts_with("text/html")), "{page}");
         assert!(!answer.text.contains("<script"), "{page}");

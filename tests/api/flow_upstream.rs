@@ -1,4 +1,4 @@
-//! Upstreams that are down, silent, or answer against the contract: the client gets an error, and nothing is opened.
+//! Upstreams that are down, slow, or break the contract: the client gets an error, and no flow is opened.
 
 use sakshi_kit::waiting::assert_within;
 use std::time::{Duration, Instant};
@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 
 use crate::profiles::{intent_key, production};
 
-/// Returns the flow that an order would have opened, as the upstream knows it.
-fn ordered(upstream: &Upstream, flow: Flow, backend: &Backend) -> OpenedFlow {
-    let order = upstream.last().body;
+/// Returns the flow that the last order would have opened.
+fn flow_of_last_order(upstream: &Upstream, flow: Flow, backend: &Backend) -> OpenedFlow {
+    let order = upstream.last_order().body;
     OpenedFlow::read(flow, &backend.app, &order, &order)
 }
 
@@ -35,18 +35,18 @@ async fn assert_not_opened(opened: &OpenedFlow, backend: &Backend, connector: &C
     }
 }
 
-/// Checks that an envelope contains nothing of the upstream's answer.
-fn assert_discreet(answer: &Answer) {
-    let upstream = answer.text.replace(answer.json()["docUrl"].as_str().unwrap_or_default(), "");
-    assert!(!upstream.contains(CAPABILITY) && !upstream.contains("127.0.0.1"), "{}", answer.text);
+/// Checks that an error contains nothing of the upstream's response.
+fn assert_discloses_nothing(answer: &Answer) {
+    let text = answer.text.replace(answer.json()["docUrl"].as_str().unwrap_or_default(), "");
+    assert!(!text.contains(CAPABILITY) && !text.contains("127.0.0.1"), "{}", answer.text);
 }
 
 #[tokio::test]
-async fn an_upstream_that_fails_is_a_502_that_opens_nothing_and_leaves_the_key_unused() {
+async fn a_failed_upstream_gives_502_and_leaves_the_idempotency_key_unused() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let (backend, connector) = (node.backend(0).await, node.connector());
-    let manners = [
+    let behaviours = [
         UpstreamBehaviour::Status(500),
         UpstreamBehaviour::Status(201),
         UpstreamBehaviour::Status(404),
@@ -59,29 +59,29 @@ async fn an_upstream_that_fails_is_a_502_that_opens_nothing_and_leaves_the_key_u
     ];
     for flow in Flow::ALL {
         let body = flow.body();
-        for manner in &manners {
-            upstream.answer(manner.clone());
+        for behaviour in &behaviours {
+            upstream.set_behaviour(behaviour.clone());
             let answer = backend.open_flow_once(flow.name(), flow, &body).await;
-            assert_eq!(answer.status, 502, "{flow:?} {manner:?}: {}", answer.text);
+            assert_eq!(answer.status, 502, "{flow:?} {behaviour:?}: {}", answer.text);
             assert_eq!(answer.refusal(502), "upstream_failed");
-            assert_discreet(&answer);
-            assert_not_opened(&ordered(&upstream, flow, &backend), &backend, &connector).await;
+            assert_discloses_nothing(&answer);
+            assert_not_opened(&flow_of_last_order(&upstream, flow, &backend), &backend, &connector).await;
         }
-        upstream.answer(UpstreamBehaviour::Accept);
+        upstream.set_behaviour(UpstreamBehaviour::Accept);
         let first = backend.open_flow_once(flow.name(), flow, &body).await;
         first.ok();
-        upstream.answer(UpstreamBehaviour::Status(500));
+        upstream.set_behaviour(UpstreamBehaviour::Status(500));
         assert_eq!(
             backend.open_flow_once(flow.name(), flow, &body).await.text,
             first.text,
-            "now the key is used, and nothing is ordered"
+            "a used key orders nothing"
         );
     }
-    assert_eq!(upstream.orders().len(), Flow::ALL.len() * (manners.len() + 1), "no order is repeated");
+    assert_eq!(upstream.orders().len(), Flow::ALL.len() * (behaviours.len() + 1), "no order is retried");
 }
 
 #[tokio::test]
-async fn an_answer_against_the_contract_is_a_502_that_opens_nothing() {
+async fn an_upstream_response_against_the_contract_gives_502() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let (backend, connector) = (node.backend(0).await, node.connector());
@@ -104,22 +104,22 @@ async fn an_answer_against_the_contract_is_a_502_that_opens_nothing() {
         (Flow::Wealth, json!({"consentHandle": "two words"})),
         (Flow::Wealth, json!({"consentHandle": "handle-1", "requestUrl": "javascript:alert(1)"})),
     ];
-    for (flow, said) in cases {
-        upstream.answer(UpstreamBehaviour::Body(said.to_string()));
+    for (flow, response) in cases {
+        upstream.set_behaviour(UpstreamBehaviour::Body(response.to_string()));
         let answer = backend.try_open_flow(flow, &flow.body()).await;
-        assert_eq!(answer.refusal(502), "upstream_failed", "{said}");
-        assert_discreet(&answer);
-        assert_not_opened(&ordered(&upstream, flow, &backend), &backend, &connector).await;
+        assert_eq!(answer.refusal(502), "upstream_failed", "{response}");
+        assert_discloses_nothing(&answer);
+        assert_not_opened(&flow_of_last_order(&upstream, flow, &backend), &backend, &connector).await;
     }
 }
 
 #[tokio::test]
-async fn an_upstream_that_does_not_answer_in_time_is_a_504_that_opens_nothing() {
+async fn a_slow_upstream_gives_504_and_opens_no_flow() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[("UPSTREAMS__TIMEOUT_MS", "400")]).await;
     let (backend, connector) = (node.backend(0).await, node.connector());
     for flow in Flow::ALL {
-        upstream.answer(UpstreamBehaviour::Hang);
+        upstream.set_behaviour(UpstreamBehaviour::Hang);
         let started = Instant::now();
         let answer = backend.try_open_flow(flow, &flow.body()).await;
         assert_eq!(answer.refusal(504), "upstream_timed_out", "{flow:?}");
@@ -128,14 +128,14 @@ async fn an_upstream_that_does_not_answer_in_time_is_a_504_that_opens_nothing() 
             "{:?}",
             started.elapsed()
         );
-        assert_not_opened(&ordered(&upstream, flow, &backend), &backend, &connector).await;
-        upstream.answer(UpstreamBehaviour::SlowAnswer(Duration::from_millis(50)));
+        assert_not_opened(&flow_of_last_order(&upstream, flow, &backend), &backend, &connector).await;
+        upstream.set_behaviour(UpstreamBehaviour::SlowAnswer(Duration::from_millis(50)));
         backend.open_flow(flow).await;
     }
 }
 
 #[tokio::test]
-async fn an_upstream_that_is_not_there_is_a_502() {
+async fn an_unreachable_upstream_gives_502() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(0).await;
@@ -146,12 +146,12 @@ async fn an_upstream_that_is_not_there_is_a_502() {
 }
 
 #[tokio::test]
-async fn an_order_is_not_sent_on_to_where_an_upstream_redirects() {
+async fn an_order_does_not_follow_a_redirect() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(0).await;
     let elsewhere = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
-    upstream.answer(UpstreamBehaviour::Redirect(elsewhere.url("/orders")));
+    upstream.set_behaviour(UpstreamBehaviour::Redirect(elsewhere.url("/orders")));
     for flow in Flow::ALL {
         assert_eq!(backend.try_open_flow(flow, &flow.body()).await.refusal(502), "upstream_failed");
     }
@@ -159,7 +159,7 @@ async fn an_order_is_not_sent_on_to_where_an_upstream_redirects() {
 }
 
 #[tokio::test]
-async fn a_slow_upstream_of_one_flow_does_not_hold_up_the_others() {
+async fn a_slow_upstream_does_not_delay_other_flows() {
     let (slow, healthy) = (Upstream::start().await, Upstream::start().await);
     let mut node = TestNode::unlaunched(&[("SERVER__WORKERS", "1"), ("SERVER__DRAIN_TIMEOUT_S", "1")]);
     for (key, value) in healthy.settings() {
@@ -168,7 +168,7 @@ async fn a_slow_upstream_of_one_flow_does_not_hold_up_the_others() {
     node.set("UPSTREAMS__WEALTH_URL", &slow.url("wealth"));
     node.launch().await;
     let backend = node.backend(1).await;
-    slow.answer(UpstreamBehaviour::Hang);
+    slow.set_behaviour(UpstreamBehaviour::Hang);
     let hanging: Vec<_> = (0..64)
         .map(|_| {
             let backend = backend.clone();
@@ -178,21 +178,21 @@ async fn a_slow_upstream_of_one_flow_does_not_hold_up_the_others() {
         })
         .collect();
     // One client can use half of the slots.
-    slow.ordered(32).await;
+    slow.wait_for_orders(32).await;
     let started = Instant::now();
     backend.open_flow(Flow::DocLocker).await;
     backend.open(&["name"]).await;
-    assert_within(started.elapsed(), Duration::from_secs(2), "what goes on beside a slow upstream");
+    assert_within(started.elapsed(), Duration::from_secs(2), "other flows beside a slow upstream");
     hanging.iter().for_each(tokio::task::JoinHandle::abort);
 }
 
 #[tokio::test]
-async fn a_flow_without_an_upstream_is_a_501_outside_the_sandbox() {
+async fn a_flow_without_an_upstream_gets_501_outside_the_sandbox() {
     let keys = tempfile::tempdir().expect("a directory");
     let mut settings = production(&intent_key(keys.path()));
     settings[0].1 = "stage".to_owned();
     let settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
-    let node = TestNode::with(&settings).await;
+    let node = TestNode::start_with(&settings).await;
     let backend = node.backend(1).await;
     for flow in Flow::ALL {
         assert_eq!(backend.try_open_flow(flow, &flow.body()).await.refusal(501), "not_offered", "{flow:?}");

@@ -1,5 +1,4 @@
-//! `sakshi trigger` and `sakshi listen` with a remote sandbox: the public listener, an API key and an app id are
-//! enough.
+//! `sakshi trigger` and `sakshi listen` with a remote sandbox. They need only its public URL, an API key and an app id.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,15 +9,14 @@ use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::Backend;
 use sakshi_kit::flow::Flow;
 use sakshi_kit::node::TestNode;
-use sakshi_kit::portal::{Browser, shown};
-use sakshi_kit::process::{Ending, Process};
+use sakshi_kit::portal::{Browser, element_text};
+use sakshi_kit::process::{Process, ProcessOutput};
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use sakshi_sandbox::inbox::INBOXES_OF_APP_MAX;
 use sakshi_sandbox::receiver::{Behaviour, Received, WebhookReceiver, listen};
 use serde_json::{Value, json};
 
-/// Returns the environment of a developer's machine, with an API key and an app id, and no way to the internal
-/// listener.
+/// Returns the environment of a developer: an API key, an app id, and an unreachable internal listener.
 fn environment(key: &str, app: &str) -> BTreeMap<String, String> {
     let set = [("SAKSHI_API_KEY", key), ("SAKSHI_APP_ID", app), ("SAKSHI__SERVER__INTERNAL_ADDR", "127.0.0.1:9")];
     set.into_iter()
@@ -28,7 +26,7 @@ fn environment(key: &str, app: &str) -> BTreeMap<String, String> {
 }
 
 /// Runs `trigger` for a flow on a sandbox with this public URL.
-fn trigger(flow: &[&str], base: &str, environment: &BTreeMap<String, String>) -> Ending {
+fn trigger(flow: &[&str], base: &str, environment: &BTreeMap<String, String>) -> ProcessOutput {
     let directory = tempfile::tempdir().unwrap();
     Process::run(&[&["trigger"], flow, &["--base", base]].concat(), environment, directory.path())
 }
@@ -40,10 +38,10 @@ struct Listener {
 }
 
 impl Listener {
-    async fn start(node: &TestNode, backend: &Backend, more: &[&str]) -> Self {
+    async fn start(node: &TestNode, backend: &Backend, options: &[&str]) -> Self {
         let (directory, base) = (tempfile::tempdir().unwrap(), node.addresses.public(""));
-        let words = [&["listen", "--json", "--base", &base], more].concat();
-        let process = Process::start(&words, &environment(&backend.key, &backend.app), directory.path());
+        let arguments = [&["listen", "--json", "--base", &base], options].concat();
+        let process = Process::start(&arguments, &environment(&backend.key, &backend.app), directory.path());
         let mut listener = Self { process, url: String::new() };
         listener.url = listener.line("listening", 0).await["url"].as_str().unwrap().to_owned();
         listener
@@ -63,34 +61,34 @@ impl Listener {
     }
 
     /// Stops it as Ctrl-C does.
-    async fn stop(self) -> Ending {
+    async fn stop(self) -> ProcessOutput {
         self.process.signal("INT");
-        self.process.ended(TIMEOUT).await
+        self.process.wait_for_exit(TIMEOUT).await
     }
 }
 
 #[tokio::test]
-async fn the_command_that_the_portal_shows_opens_an_inbox_for_the_app() {
+async fn the_listen_command_of_the_portal_opens_an_inbox_for_the_app() {
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
     let page = Browser::signed_in(&node, &backend).await.get("/portal/webhooks").await.text;
-    let command = shown(&page, "listen");
+    let command = element_text(&page, "listen");
     let words = command
         .strip_prefix("SAKSHI_API_KEY=\"$KEY\" sakshi ")
         .unwrap_or_else(|| panic!("{command}"))
         .replace('\'', "");
     let words: Vec<_> = words.split(' ').chain(["--json"]).collect();
     let directory = tempfile::tempdir().unwrap();
-    let process = Process::start(&words, &environment(&backend.key, ""), directory.path());
+    let process = Process::start(&arguments, &environment(&backend.key, ""), directory.path());
     let mut listener = Listener { process, url: String::new() };
     listener.url = listener.line("listening", 0).await["url"].as_str().unwrap().to_owned();
-    let polled = verified(&node, &backend, &listener.url).await;
+    let polled = approve_transaction(&node, &backend, &listener.url).await;
     assert_eq!(listener.line("webhook", 0).await["body"], serde_json::from_str::<Value>(&polled).unwrap());
     listener.stop().await;
 }
 
 /// Opens a transaction that is reported to `url`, and approves it; returns the body of its poll.
-async fn verified(node: &TestNode, backend: &Backend, url: &str) -> String {
+async fn approve_transaction(node: &TestNode, backend: &Backend, url: &str) -> String {
     let opened = backend.open_reported(&["name"], url).await;
     node.identity_app().approve(&opened, "vikram").await;
     backend.result(&opened.txn).await.text
@@ -101,7 +99,7 @@ async fn balance(backend: &Backend) -> Value {
 }
 
 #[tokio::test]
-async fn trigger_drives_every_flow_with_the_public_url_a_key_and_an_app_alone() {
+async fn trigger_needs_only_the_public_url_a_key_and_an_app() {
     let node = TestNode::start().await;
     let backend = node.backend(3).await;
     let (base, known) = (node.addresses.public(""), environment(&backend.key, &backend.app));
@@ -115,22 +113,22 @@ async fn trigger_drives_every_flow_with_the_public_url_a_key_and_an_app_alone() 
         &["wealth", "--outcome", "all"],
         &["check", "pan"],
     ] {
-        let ending = trigger(flow, &base, &known);
+        let output = trigger(flow, &base, &known);
         assert!(
-            ending.status.success() && ending.out.contains("everything came out as it should"),
-            "{flow:?}: {ending:?}"
+            output.status.success() && output.out.contains("everything came out as it should"),
+            "{flow:?}: {output:?}"
         );
-        assert!(!ending.out.contains("NOT ") && !ending.out.contains(&backend.key), "{flow:?}: {}", ending.out);
-        let receives = matches!(flow, ["ovse"] | ["ovse", _, "decline"] | ["esign", ..]);
-        assert_eq!(ending.out.contains("the same body as the webhook's"), receives, "{flow:?}: {}", ending.out);
+        assert!(!output.out.contains("NOT ") && !output.out.contains(&backend.key), "{flow:?}: {}", output.out);
+        let has_poll = matches!(flow, ["ovse"] | ["ovse", _, "decline"] | ["esign", ..]);
+        assert_eq!(output.out.contains("the same body as the webhook's"), has_poll, "{flow:?}: {}", output.out);
     }
-    assert_eq!(balance(&backend).await, 0, "three verifications were paid");
+    assert_eq!(balance(&backend).await, 0, "three verifications cost three credits");
     let urls = backend.get("/api/v1/user/webhook").await.ok();
-    assert_eq!(urls["data"], json!([]), "what is registered for the app stays as it is");
+    assert_eq!(urls["data"], json!([]), "the registered URLs of the app are unchanged");
 }
 
 #[tokio::test]
-async fn the_webhooks_of_every_flow_can_be_sent_to_the_url_that_listen_gives_out() {
+async fn the_url_of_a_listener_receives_the_webhooks_of_every_flow() {
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
     let listener = Listener::start(&node, &backend, &[]).await;
@@ -143,20 +141,20 @@ async fn the_webhooks_of_every_flow_can_be_sent_to_the_url_that_listen_gives_out
         ("wealth", "wealth-consent"),
     ];
     for (index, (flow, kind)) in kinds.into_iter().enumerate() {
-        let ending = trigger(&[flow, "--webhook-url", &listener.url], &base, &known);
-        assert!(ending.status.success() && ending.out.contains("delivered, 200"), "{flow}: {ending:?}");
+        let output = trigger(&[flow, "--webhook-url", &listener.url], &base, &known);
+        assert!(output.status.success() && output.out.contains("delivered, 200"), "{flow}: {output:?}");
         assert_eq!(listener.line("webhook", index).await["kind"], kind);
     }
-    let ending = listener.stop().await;
-    assert!(ending.status.success() && ending.out.contains(r#""duplicates":0"#), "{ending:?}");
+    let output = listener.stop().await;
+    assert!(output.status.success() && output.out.contains(r#""duplicates":0"#), "{output:?}");
 }
 
 #[tokio::test]
-async fn a_wrong_setting_costs_no_credit_and_is_told_in_a_sentence() {
+async fn a_wrong_setting_is_explained_and_costs_no_credit() {
     let node = TestNode::start().await;
     let (backend, other, poor) = (node.backend(1).await, node.backend(1).await, node.backend(0).await);
     let (base, internal) = (node.addresses.public(""), node.addresses.internal(""));
-    for (key, app, base, told) in [
+    for (key, app, base, message) in [
         ("sk_wrong", &*backend.app, &*base, "does not take this API key with this app id"),
         (&backend.key, &other.app, &base, "the app must belong to the client of the key"),
         (&backend.key, "", &base, "say with --app for which app"),
@@ -166,39 +164,39 @@ async fn a_wrong_setting_costs_no_credit_and_is_told_in_a_sentence() {
         (&backend.key, &backend.app, "http://127.0.0.1:9", "cannot reach the service: http://127.0.0.1:9"),
         (&poor.key, &poor.app, &base, "has no credits left, and a verification costs one"),
     ] {
-        let ending = trigger(&["ovse"], base, &environment(key, app));
+        let output = trigger(&["ovse"], base, &environment(key, app));
         assert!(
-            !ending.status.success() && ending.err.contains(told) && ending.err.lines().count() == 1,
-            "{told}: {ending:?}"
+            !output.status.success() && output.err.contains(message) && output.err.lines().count() == 1,
+            "{message}: {output:?}"
         );
-        assert!(!ending.out.contains("order") && !ending.err.contains(&backend.key), "{ending:?}");
+        assert!(!output.out.contains("order") && !output.err.contains(&backend.key), "{output:?}");
     }
     assert_eq!((balance(&backend).await, balance(&other).await), (json!(1), json!(1)));
 }
 
 #[tokio::test]
-async fn a_sandbox_that_webhooks_cannot_reach_is_found_out_before_a_credit_is_spent() {
-    let node = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "http://127.0.0.1:9")]).await;
+async fn an_unreachable_webhook_url_is_detected_before_a_credit_is_spent() {
+    let node = TestNode::start_with(&[("SERVER__PUBLIC_BASE_URL", "http://127.0.0.1:9")]).await;
     let backend = node.backend(1).await;
-    let ending = trigger(&["ovse"], &node.addresses.public(""), &environment(&backend.key, &backend.app));
-    assert_eq!(ending.status.code(), Some(1), "{ending:?}");
+    let output = trigger(&["ovse"], &node.addresses.public(""), &environment(&backend.key, &backend.app));
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(
-        ending.err.contains("cannot reach its own address http://127.0.0.1:9/")
-            && ending.err.contains("public_base_url"),
-        "{ending:?}"
+        output.err.contains("cannot reach its own address http://127.0.0.1:9/")
+            && output.err.contains("public_base_url"),
+        "{output:?}"
     );
     assert_eq!(balance(&backend).await, 1);
 }
 
 #[tokio::test]
-async fn listen_passes_webhooks_on_as_they_are_and_goes_on_when_the_target_is_down() {
+async fn listen_forwards_webhooks_unchanged_and_survives_an_outage_of_the_target() {
     let node = TestNode::start().await;
     let backend = node.backend(3).await;
-    let (target, mut passed_on) = listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let (target, mut forwarded) = listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
     let listener = Listener::start(&node, &backend, &["--forward", &target.url("/hooks?from=sandbox")]).await;
 
-    let result = verified(&node, &backend, &listener.url).await;
-    let arrival = tokio::time::timeout(TIMEOUT, passed_on.recv()).await.unwrap().unwrap();
+    let result = approve_transaction(&node, &backend, &listener.url).await;
+    let arrival = tokio::time::timeout(TIMEOUT, forwarded.recv()).await.unwrap().unwrap();
     let Received { method, path, headers, body, .. } = arrival.request.clone();
     arrival.respond(Behaviour::Answer(418));
     assert_eq!(
@@ -211,39 +209,39 @@ async fn listen_passes_webhooks_on_as_they_are_and_goes_on_when_the_target_is_do
     assert_eq!(listener.line("forwarded", 0).await["status"], 418);
 
     let address = target.address();
-    drop((target, passed_on));
-    verified(&node, &backend, &listener.url).await;
+    drop((target, forwarded));
+    approve_transaction(&node, &backend, &listener.url).await;
     let failed = listener.line("forwarded", 1).await;
     assert!(failed["status"].is_null() && failed["error"].as_str().unwrap().contains("unreachable"), "{failed}");
 
-    let (_target, mut passed_on) = listen(address).await.unwrap();
-    let result = verified(&node, &backend, &listener.url).await;
-    let arrival = tokio::time::timeout(TIMEOUT, passed_on.recv()).await.unwrap().unwrap();
+    let (_target, mut forwarded) = listen(address).await.unwrap();
+    let result = approve_transaction(&node, &backend, &listener.url).await;
+    let arrival = tokio::time::timeout(TIMEOUT, forwarded.recv()).await.unwrap().unwrap();
     assert_eq!(arrival.request.body, result);
     arrival.respond(Behaviour::Answer(200));
     assert_eq!(listener.line("forwarded", 2).await["status"], 200);
-    let ending = listener.stop().await;
-    assert!(ending.status.success() && ending.out.contains(r#""webhooks":3"#), "{ending:?}");
+    let output = listener.stop().await;
+    assert!(output.status.success() && output.out.contains(r#""webhooks":3"#), "{output:?}");
 }
 
 #[tokio::test]
-async fn a_listener_on_this_machine_passes_on_what_it_gets_too() {
+async fn a_local_listener_forwards_webhooks_too() {
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
     let target = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
     let (directory, to) = (tempfile::tempdir().unwrap(), target.url("/"));
-    let words = ["listen", "--json", "--port", "0", "--forward", &to];
+    let arguments = ["listen", "--json", "--port", "0", "--forward", &to];
     let listener = Listener { process: Process::start(&words, &BTreeMap::new(), directory.path()), url: String::new() };
     let url = listener.line("listening", 0).await["url"].as_str().unwrap().to_owned();
-    let result = verified(&node, &backend, &url).await;
-    let passed_on = target.wait_for(1, TIMEOUT).await;
-    assert_eq!(passed_on[0].body, result);
+    let result = approve_transaction(&node, &backend, &url).await;
+    let forwarded = target.wait_for(1, TIMEOUT).await;
+    assert_eq!(forwarded[0].body, result);
     assert_eq!(listener.line("forwarded", 0).await["status"], 200);
     assert!(listener.stop().await.status.success());
 }
 
 #[tokio::test]
-async fn listen_says_at_once_what_is_missing_and_when_the_sandbox_has_forgotten_its_url() {
+async fn listen_reports_missing_settings_and_a_replaced_inbox() {
     let node = TestNode::start().await;
     let backend = node.backend(0).await;
     let directory = tempfile::tempdir().unwrap();
@@ -251,55 +249,55 @@ async fn listen_says_at_once_what_is_missing_and_when_the_sandbox_has_forgotten_
         Process::run(&[&["listen"], words].concat(), &environment(key, &backend.app), directory.path())
     };
     let (base, internal) = (node.addresses.public(""), node.addresses.internal(""));
-    for (words, key, told) in [
+    for (words, key, message) in [
         (&["--base", &*base][..], "", "--key"),
         (&["--base", &base], "sk_wrong", "does not take this API key"),
-        (&["--base", &internal], &backend.key, "it is no sandbox"),
+        (&["--base", &internal], &backend.key, "the node is not a sandbox"),
         (&["--base", &base, "--hang"], &backend.key, "cannot be used with"),
         (&["--forward", "ftp://a.example/"], &backend.key, "must be an http or https URL"),
     ] {
-        let ending = run(words, key);
-        assert!(!ending.status.success() && ending.err.contains(told), "{words:?}: {ending:?}");
+        let output = run(words, key);
+        assert!(!output.status.success() && output.err.contains(message), "{words:?}: {output:?}");
     }
 
     let listener = Listener::start(&node, &backend, &[]).await;
-    // Other listeners up to the app's limit replace it, whenever it began to read.
+    // As many new inboxes as an app may have replace that of the listener.
     let others = async {
         loop {
-            join_all((0..INBOXES_OF_APP_MAX).map(|_| inbox_of(&backend))).await;
+            join_all((0..INBOXES_OF_APP_MAX).map(|_| open_inbox(&backend))).await;
         }
     };
-    let ending = tokio::select! {
-        ending = listener.process.ended(TIMEOUT) => ending,
-        () = others => unreachable!("there is always one more"),
+    let output = tokio::select! {
+        output = listener.process.wait_for_exit(TIMEOUT) => output,
+        () = others => unreachable!("the loop never ends"),
     };
-    assert_eq!(ending.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(1));
     assert!(
-        ending.err.contains("There is no such inbox: ") && ending.err.contains("the node was restarted"),
-        "{ending:?}"
+        output.err.contains("There is no such inbox: ") && output.err.contains("the node was restarted"),
+        "{output:?}"
     );
 }
 
-async fn inbox_of(backend: &Backend) -> (String, String) {
+async fn open_inbox(backend: &Backend) -> (String, String) {
     let opened = backend.post("/sandbox/inboxes", &json!({})).await.ok();
     let text = |name: &str| opened[name].as_str().unwrap().to_owned();
     (format!("/sandbox/inboxes/{}", text("id")), text("url"))
 }
 
 #[tokio::test]
-async fn an_inbox_gives_its_webhooks_to_its_own_app_alone() {
+async fn an_inbox_gives_its_webhooks_only_to_its_own_app() {
     let node = TestNode::start().await;
     let (backend, other) = (node.backend(0).await, node.backend(0).await);
-    let (path, url) = inbox_of(&backend).await;
-    assert_eq!(backend.get(&path).await.ok(), json!({ "webhook": null }), "nothing of the trial is left in it");
-    let waits = tokio::spawn({
+    let (path, url) = open_inbox(&backend).await;
+    assert_eq!(backend.get(&path).await.ok(), json!({ "webhook": null }), "the inbox begins empty");
+    let poll = tokio::spawn({
         let (backend, path) = (backend.clone(), format!("{path}?wait=30"));
         async move { backend.get(&path).await.ok() }
     });
-    let sent = Answer::to(node.http.post(&url).header("x-of-mine", "1").body(vec![0, 159, 255])).await;
+    let sent = Answer::receive(node.http.post(&url).header("x-of-mine", "1").body(vec![0, 159, 255])).await;
     assert_eq!((sent.status, &*sent.text), (200, ""));
     let arrived =
-        tokio::time::timeout(Duration::from_secs(10), waits).await.expect("the reader is woken").unwrap()["webhook"]
+        tokio::time::timeout(Duration::from_secs(10), poll).await.expect("the reader is woken").unwrap()["webhook"]
             .clone();
     assert_eq!((&arrived["number"], &arrived["method"], &arrived["body"]), (&json!(1), &json!("POST"), &json!("AJ//")));
     assert!(arrived["headers"].as_array().unwrap().contains(&json!(["x-of-mine", "1"])), "{arrived}");
@@ -308,21 +306,21 @@ async fn an_inbox_gives_its_webhooks_to_its_own_app_alone() {
     assert_eq!(other.get(&path).await.refusal(404), "inbox_not_found");
     assert_eq!(node.get(&path).await.refusal(401), "unauthorized");
     assert_eq!(
-        Answer::to(node.http.post(node.addresses.public("/sandbox/inboxes"))).await.refusal(401),
+        Answer::receive(node.http.post(node.addresses.public("/sandbox/inboxes"))).await.refusal(401),
         "unauthorized"
     );
     let unknown = node.addresses.public("/sandbox/inboxes/0123456789abcdef0123456789abcdef");
-    assert_eq!(Answer::to(node.http.post(unknown).body("{}")).await.refusal(404), "inbox_not_found");
+    assert_eq!(Answer::receive(node.http.post(unknown).body("{}")).await.refusal(404), "inbox_not_found");
 }
 
 #[tokio::test]
-async fn the_attempts_and_settings_of_an_app_are_its_own() {
+async fn attempts_and_settings_are_visible_only_to_their_own_app() {
     let node = TestNode::start().await;
     let (backend, other) = (node.backend(1).await, node.backend(0).await);
-    let (_, url) = inbox_of(&backend).await;
+    let (_, url) = open_inbox(&backend).await;
     let opened = backend.open_reported(&["name"], &url).await;
     let delivery = format!("/sandbox/transactions/{}/delivery", opened.txn);
-    assert_eq!(backend.get(&delivery).await.refusal(404), "not_found", "nothing is sent yet");
+    assert_eq!(backend.get(&delivery).await.refusal(404), "not_found", "no webhook is sent yet");
     node.identity_app().approve(&opened, "asha").await;
     let outcome = async || backend.get(&delivery).await.ok()["attempt"]["outcome"].as_str().map(str::to_owned);
     assert_eq!(eventually("the attempt", TIMEOUT, outcome).await, "delivered");
@@ -335,7 +333,7 @@ async fn the_attempts_and_settings_of_an_app_are_its_own() {
     assert_eq!(other.get(&deliveries).await.refusal(404), "not_found");
 
     let change = async |backend: &Backend, body: &Value| {
-        Answer::to(backend.request(Method::PATCH, "/sandbox/settings").json(body)).await
+        Answer::receive(backend.request(Method::PATCH, "/sandbox/settings").json(body)).await
     };
     let changed = change(&backend, &json!({ "data_webhook_url": url, "payload_spelling": "camelCase" })).await.ok();
     assert_eq!((&changed["app_id"], &changed["data_webhook_url"]), (&json!(backend.app), &json!(url)));
@@ -345,14 +343,14 @@ async fn the_attempts_and_settings_of_an_app_are_its_own() {
         (Some(&*url), None)
     );
     assert_eq!(change(&backend, &json!({ "name": "x" })).await.refused_fields(), ["name"]);
-    let nobody = backend.with_credentials("sk_wrong", &backend.app);
-    assert_eq!(change(&nobody, &json!({})).await.refusal(401), "unauthorized");
+    let invalid = backend.with_credentials("sk_wrong", &backend.app);
+    assert_eq!(change(&invalid, &json!({})).await.refusal(401), "unauthorized");
 }
 
 #[tokio::test]
-async fn behind_a_balancer_an_inbox_whose_url_leads_to_another_node_is_refused() {
+async fn an_inbox_is_refused_if_its_url_leads_to_another_node() {
     let here = TestNode::start().await;
-    let elsewhere = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", &here.addresses.public(""))]).await;
+    let elsewhere = TestNode::start_with(&[("SERVER__PUBLIC_BASE_URL", &here.addresses.public(""))]).await;
     let backend = elsewhere.backend(0).await;
     assert_eq!(backend.post("/sandbox/inboxes", &json!({})).await.refusal(502), "inbox_unreachable");
 }

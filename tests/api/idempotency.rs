@@ -1,4 +1,4 @@
-//! `Idempotency-Key` on init: one key, one transaction, one debit, one answer.
+//! `Idempotency-Key` on init: one key opens one transaction, with one debit and one response.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ fn body() -> Value {
 }
 
 #[tokio::test]
-async fn a_repeat_under_the_same_key_gets_the_first_answer_byte_for_byte() {
+async fn a_retry_under_the_same_key_gets_the_first_response_byte_for_byte() {
     let node = TestNode::start().await;
     let backend = node.backend(5).await;
     let first = backend.init_once("order-1", &body()).await;
@@ -25,7 +25,7 @@ async fn a_repeat_under_the_same_key_gets_the_first_answer_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn the_same_key_with_another_body_is_a_422() {
+async fn the_same_key_with_another_body_gets_422() {
     let node = TestNode::start().await;
     let backend = node.backend(5).await;
     backend.init_once("order-1", &body()).await.ok();
@@ -50,7 +50,7 @@ async fn concurrent_requests_under_one_key_open_one_transaction() {
 }
 
 #[tokio::test]
-async fn a_key_belongs_to_one_app() {
+async fn an_idempotency_key_belongs_to_one_app() {
     let node = TestNode::start().await;
     let (one, other) = (node.backend(1).await, node.backend(1).await);
     let first = one.init_once("order-1", &body()).await.ok();
@@ -58,7 +58,7 @@ async fn a_key_belongs_to_one_app() {
 }
 
 #[tokio::test]
-async fn a_refused_request_does_not_use_its_key_up() {
+async fn a_refused_request_leaves_its_key_unused() {
     let node = TestNode::start().await;
     let backend = node.backend(0).await;
     assert_eq!(backend.init_once("order-1", &json!({"channel": "qr"})).await.status, 400);
@@ -68,8 +68,8 @@ async fn a_refused_request_does_not_use_its_key_up() {
 }
 
 #[tokio::test]
-async fn a_kept_answer_outlives_the_process() {
-    let mut node = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
+async fn a_stored_response_survives_a_restart() {
+    let mut node = TestNode::start_with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
     let backend = node.backend(2).await;
     let first = backend.init_once("order-1", &body()).await;
     node.kill().await;
@@ -80,7 +80,7 @@ async fn a_kept_answer_outlives_the_process() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_no_key_is_a_400() {
+async fn a_malformed_idempotency_key_gets_400() {
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
     for key in ["two words", "", &"x".repeat(256)] {

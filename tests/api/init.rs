@@ -1,4 +1,4 @@
-//! Specification, "OVSE": the answer of init for each channel, and the content of its intent.
+//! Specification, "OVSE": the response to init for each channel, and the content of the intent.
 
 use sakshi_authority::claims::scope_bitmap;
 use sakshi_domain::claims::{Claim, ClaimSet};
@@ -9,7 +9,7 @@ use sakshi_kit::answer::Answer;
 use sakshi_kit::node::TestNode;
 
 /// Returns the members of an answer, sorted.
-fn members(answer: &Value) -> Vec<&str> {
+fn member_names(answer: &Value) -> Vec<&str> {
     let mut names: Vec<&str> = answer.as_object().expect("an object").keys().map(String::as_str).collect();
     names.sort_unstable();
     names
@@ -21,7 +21,7 @@ fn signature_of_an_app() -> String {
 }
 
 #[tokio::test]
-async fn channels_web_and_qr_answer_with_a_request_url() {
+async fn channels_web_and_qr_return_a_request_url() {
     let node = TestNode::start().await;
     let backend = node.backend(2).await;
     for channel in ["web", "qr"] {
@@ -30,7 +30,7 @@ async fn channels_web_and_qr_answer_with_a_request_url() {
             "web" => &["expiresAt", "intentJwt", "iosAppUri", "requestUrl", "txnId"],
             _ => &["expiresAt", "intentJwt", "requestUrl", "txnId"],
         };
-        assert_eq!(members(&opened.answer), expected);
+        assert_eq!(member_names(&opened.answer), expected);
         assert_eq!(opened.answer["requestUrl"], node.addresses.public(&format!("/v/{}", opened.txn)));
         assert_eq!(opened.intent.ch, channel);
         let uuid: uuid::Uuid = opened.txn.parse().expect("a UUID");
@@ -39,45 +39,46 @@ async fn channels_web_and_qr_answer_with_a_request_url() {
 }
 
 /// Returns the number of intents that the node has issued, by method.
-pub(crate) async fn intents(node: &TestNode, made: &str) -> u64 {
+pub(crate) async fn intent_count(node: &TestNode, method: &str) -> u64 {
     let page = node.operator().probe("/metrics").await.text;
-    let line = format!("sakshi_intents_total{{made=\"{made}\"}} ");
+    let line = format!("sakshi_intents_total{{made=\"{method}\"}} ");
     page.lines().find_map(|found| found.strip_prefix(&line)).map_or(0, |count| count.parse().unwrap())
 }
 
 #[tokio::test]
-async fn a_page_shows_the_intent_that_init_has_signed_and_signs_none() {
-    // Another process has other ports, and intents contain the address for their answers.
-    let mut node = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
+async fn a_page_shows_the_intent_signed_by_init() {
+    // A restarted process has other ports, and intents contain the callback address.
+    let mut node = TestNode::start_with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
     let backend = node.backend(3).await;
     let web = backend.open_with(&json!({"claims": ["name"], "channel": "web"})).await;
     let app = backend.open_with(&json!({"claims": ["name"], "channel": "app"})).await;
     let jwt = web.answer["intentJwt"].as_str().unwrap().to_owned();
     let path = format!("/v/{}", web.txn);
     let page = || node.http.get(node.addresses.public(&path)).header("user-agent", "Mozilla/5.0 (Linux; Android 15)");
-    assert!(Answer::to(page()).await.text.contains(&jwt));
-    let asked = Answer::to(node.http.get(node.addresses.public(&path)).header("accept", "application/jwt")).await;
-    assert_eq!((asked.status, &asked.text), (200, &jwt), "the identity app that scans the page gets the same");
-    assert_eq!(intents(&node, "signed").await, 2, "one for each init");
-    assert!(intents(&node, "again").await >= 1);
+    assert!(Answer::receive(page()).await.text.contains(&jwt));
+    let fetched =
+        Answer::receive(node.http.get(node.addresses.public(&path)).header("accept", "application/jwt")).await;
+    assert_eq!((fetched.status, &fetched.text), (200, &jwt), "an identity app that scans the page gets the same");
+    assert_eq!(intent_count(&node, "signed").await, 2, "one for each init");
+    assert!(intent_count(&node, "again").await >= 1);
 
     // Another process, as another node would be.
     node.restart().await;
     let page = node.http.get(node.addresses.public(&path)).header("user-agent", "Mozilla/5.0 (Linux; Android 15)");
-    assert!(Answer::to(page).await.text.contains(&jwt));
-    assert_eq!((intents(&node, "signed").await, intents(&node, "again").await), (0, 1));
+    assert!(Answer::receive(page).await.text.contains(&jwt));
+    assert_eq!((intent_count(&node, "signed").await, intent_count(&node, "again").await), (0, 1));
     node.identity_app().approve(&web, "asha").await;
     assert!(backend.is_pending(&app.txn).await);
 }
 
 #[tokio::test]
-async fn channel_app_answers_with_an_intent_uri_on_android_and_a_url_on_ios() {
+async fn channel_app_returns_an_intent_uri_on_android_and_a_url_on_ios() {
     let node = TestNode::start().await;
     let backend = node.backend(2).await;
     let body = json!({"claims": ["name"], "channel": "app", "app_id": "com.example.bank",
         "app_signature": signature_of_an_app()});
     let android = backend.open_with(&body).await;
-    assert_eq!(members(&android.answer), ["expiresAt", "intentJwt", "nationalIdAppUri", "txnId"]);
+    assert_eq!(member_names(&android.answer), ["expiresAt", "intentJwt", "nationalIdAppUri", "txnId"]);
     let jwt = android.answer["intentJwt"].as_str().unwrap();
     let expected = format!("intent:#Intent;action=example.idauthority.action.APP_REQUEST;S.request={jwt};end");
     assert_eq!(android.answer["nationalIdAppUri"], expected);
@@ -85,7 +86,7 @@ async fn channel_app_answers_with_an_intent_uri_on_android_and_a_url_on_ios() {
     assert_eq!(android.intent.asig, Some(signature_of_an_app()));
 
     let ios = backend.open_with(&json!({"claims": ["name"], "channel": "app"})).await;
-    assert_eq!(members(&ios.answer), ["expiresAt", "intentJwt", "iosAppUri", "txnId"]);
+    assert_eq!(member_names(&ios.answer), ["expiresAt", "intentJwt", "iosAppUri", "txnId"]);
     assert_eq!(
         ios.answer["iosAppUri"],
         format!("idauthority://verify?req={}", ios.answer["intentJwt"].as_str().unwrap())
@@ -97,9 +98,9 @@ async fn channel_app_answers_with_an_intent_uri_on_android_and_a_url_on_ios() {
 async fn a_request_for_a_qr_code_gets_its_value_in_the_same_response() {
     let node = TestNode::start().await;
     let backend = node.backend(4).await;
-    for (channel, launches) in [("web", "iosAppUri"), ("qr", "requestUrl"), ("app", "iosAppUri")] {
+    for (channel, link) in [("web", "iosAppUri"), ("qr", "requestUrl"), ("app", "iosAppUri")] {
         let opened = backend.open_with(&json!({"claims": ["name"], "channel": channel, "qr": true})).await;
-        assert!(members(&opened.answer).contains(&launches), "{}", opened.answer);
+        assert!(member_names(&opened.answer).contains(&link), "{}", opened.answer);
         let payload = opened.answer["qrPayload"].as_str().unwrap();
         assert_eq!(
             sakshi_authority::qr::decode_qr_payload(payload).as_deref(),
@@ -111,14 +112,14 @@ async fn a_request_for_a_qr_code_gets_its_value_in_the_same_response() {
 }
 
 #[tokio::test]
-async fn a_long_name_hint_is_cut_between_letters_as_a_reader_sees_them() {
+async fn a_long_name_hint_is_cut_between_visible_letters() {
     let node = TestNode::start().await;
     let backend = node.backend(3).await;
     let hint = async |hint: &str| {
         backend.open_with(&json!({"claims": ["name"], "channel": "qr", "name_hint": hint})).await.intent.ht.unwrap()
     };
     assert_eq!(hint(&"n".repeat(150)).await, "n".repeat(100));
-    // A letter of four characters, which end at 4, 8, …; no cut may split it.
+    // A visible letter of four characters, which must not be split.
     let letter = "क्षि";
     assert_eq!(hint(&letter.repeat(30)).await, letter.repeat(25));
     assert_eq!(hint(&format!("aa{}", letter.repeat(30))).await, format!("aa{}", letter.repeat(24)));
@@ -138,7 +139,7 @@ async fn a_transaction_expires_fifteen_minutes_after_its_init() {
 }
 
 #[tokio::test]
-async fn the_intent_says_what_was_asked_for() {
+async fn the_intent_contains_the_requested_terms() {
     let node = TestNode::start().await;
     let backend = node.backend(2).await;
     let body = json!({"claims": ["name", "dob", "gender"], "channel": "qr", "language": "tamil", "face_auth": false,
@@ -160,7 +161,7 @@ async fn the_intent_says_what_was_asked_for() {
     assert!(intent.cb.rsplit('/').next().unwrap().len() >= 22, "128 bits of capability");
 
     let plain = backend.open(&["name"]).await.intent;
-    assert_eq!((&*plain.lang, plain.m, plain.ht), ("23", 1, None), "english and a face scan unless asked otherwise");
+    assert_eq!((&*plain.lang, plain.m, plain.ht), ("23", 1, None), "the defaults are English and a face scan");
     assert_ne!(plain.jti, intent.jti);
 }
 
@@ -234,7 +235,7 @@ async fn fields_are_accepted_in_both_spellings() {
 }
 
 #[tokio::test]
-async fn one_credit_is_debited_when_a_transaction_opens() {
+async fn opening_a_transaction_debits_one_credit() {
     let node = TestNode::start().await;
     let backend = node.backend(3).await;
     let opened = backend.open(&["name"]).await;
@@ -246,7 +247,7 @@ async fn one_credit_is_debited_when_a_transaction_opens() {
 }
 
 #[tokio::test]
-async fn without_credits_init_answers_402_and_leaves_no_trace() {
+async fn init_without_credits_gets_402_and_opens_nothing() {
     let node = TestNode::start().await;
     let backend = node.backend(0).await;
     let answer = backend.init(&json!({"claims": ["name"], "channel": "qr"})).await;

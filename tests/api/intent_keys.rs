@@ -9,7 +9,7 @@ use sakshi_kit::process::Process;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use serde_json::{Value, json};
 
-/// Returns the key of a set that an intent's header names.
+/// Returns the key that the header of an intent names.
 fn key_of<'a>(set: &'a Value, jwt: &str) -> &'a Value {
     use base64::Engine as _;
     let header = base64::prelude::BASE64_URL_SAFE_NO_PAD.decode(jwt.split('.').next().unwrap()).unwrap();
@@ -24,12 +24,12 @@ fn key_of<'a>(set: &'a Value, jwt: &str) -> &'a Value {
 #[tokio::test]
 async fn the_next_key_is_published_before_it_signs_and_takes_over_at_its_time() {
     let mut node = TestNode::unlaunched(&[]);
-    let at = |name: &str| node.directory.path().join(name).display().to_string();
+    let path = |name: &str| node.directory.path().join(name).display().to_string();
     for name in ["next.pem", "later.pem"] {
-        std::fs::write(at(name), IntentKey::generate_es256().unwrap().1).unwrap();
+        std::fs::write(path(name), IntentKey::generate_es256().unwrap().1).unwrap();
     }
     let soon = SystemClock.now() + Duration::from_secs(2);
-    let further = format!("next {} {soon}, later {} 2099-01-01T00:00:00Z", at("next.pem"), at("later.pem"));
+    let further = format!("next {} {soon}, later {} 2099-01-01T00:00:00Z", path("next.pem"), path("later.pem"));
     node.set("AUTHORITY__FURTHER_INTENT_KEYS", &further);
     node.launch().await;
     let backend = node.backend(1_000).await;
@@ -40,7 +40,7 @@ async fn the_next_key_is_published_before_it_signs_and_takes_over_at_its_time() 
         let opened = backend.open(&["name"]).await;
         let jwt = opened.answer["intentJwt"].as_str().unwrap();
         let key = key_of(&set, jwt);
-        assert_eq!(verify(jwt, key).unwrap().txn, opened.txn, "whichever key signs is one that was published");
+        assert_eq!(verify(jwt, key).unwrap().txn, opened.txn, "the signing key was published");
         (key["kid"] == "next").then_some(())
     })
     .await;
@@ -48,40 +48,41 @@ async fn the_next_key_is_published_before_it_signs_and_takes_over_at_its_time() 
 }
 
 #[tokio::test]
-async fn the_operators_command_lists_the_keys_and_lets_another_one_sign() {
+async fn an_operator_lists_the_keys_and_selects_the_signing_key() {
     let mut node = TestNode::unlaunched(&[]);
     let next = node.directory.path().join("next.pem").display().to_string();
     std::fs::write(&next, IntentKey::generate_es256().unwrap().1).unwrap();
     node.set("AUTHORITY__FURTHER_INTENT_KEYS", &format!("next {next} 2099-01-01T00:00:00Z"));
     node.launch().await;
     let url = node.addresses.internal("");
-    let said = |words: &[&str]| {
+    let run = |words: &[&str]| {
         let words = [&["admin", "--url", &url, "intent-keys"], words].concat();
         Process::run(&words, node.environment(), node.directory.path())
     };
-    let signs = |words: &[&str]| {
-        let ending = said(words);
-        assert!(ending.status.success(), "{words:?}: {}", ending.err);
-        let row = |kid: &str| ending.out.lines().find(|line| line.starts_with(kid)).unwrap().contains("true");
+    let signing_keys = |words: &[&str]| {
+        let output = run(words);
+        assert!(output.status.success(), "{words:?}: {}", output.err);
+        let row = |kid: &str| output.out.lines().find(|line| line.starts_with(kid)).unwrap().contains("true");
         (row("sakshi-1 "), row("next "))
     };
-    assert_eq!(signs(&[]), (true, false));
-    assert_eq!(signs(&["use", "next"]), (false, true));
-    assert_eq!(signs(&[]), (false, true));
-    let refused = said(&["use", "unknown"]);
+    assert_eq!(signing_keys(&[]), (true, false));
+    assert_eq!(signing_keys(&["use", "next"]), (false, true));
+    assert_eq!(signing_keys(&[]), (false, true));
+    let refused = run(&["use", "unknown"]);
     assert!(!refused.status.success() && refused.err.contains("kid"), "{}", refused.err);
-    assert!(!said(&["use"]).status.success() && !said(&["use", "next", "--by-settings"]).status.success());
-    assert_eq!(signs(&[]), (false, true));
-    assert_eq!(signs(&["use", "--by-settings"]), (true, false));
+    assert!(!run(&["use"]).status.success() && !run(&["use", "next", "--by-settings"]).status.success());
+    assert_eq!(signing_keys(&[]), (false, true));
+    assert_eq!(signing_keys(&["use", "--by-settings"]), (true, false));
     let log = node.operator().get("/admin/v1/audit-log?limit=100").await.ok();
-    let asked = |entry: &&Value| entry["entry"]["operation"] == "useIntentKey" && entry["entry"]["stage"] == "asked";
-    let asked: Vec<&Value> =
-        log["entries"].as_array().unwrap().iter().filter(asked).map(|entry| &entry["entry"]["asked"]).collect();
-    assert_eq!(asked, [&json!({ "kid": "next" }), &json!({ "kid": "unknown" }), &json!({})]);
+    let is_request =
+        |entry: &&Value| entry["entry"]["operation"] == "useIntentKey" && entry["entry"]["stage"] == "asked";
+    let requests: Vec<&Value> =
+        log["entries"].as_array().unwrap().iter().filter(is_request).map(|entry| &entry["entry"]["asked"]).collect();
+    assert_eq!(requests, [&json!({ "kid": "next" }), &json!({ "kid": "unknown" }), &json!({})]);
 }
 
 #[tokio::test]
-async fn anybody_can_verify_an_intent_with_the_key_that_it_names() {
+async fn an_intent_can_be_verified_with_the_published_key_it_names() {
     let mut node = TestNode::start().await;
     let elliptic = node.directory.path().join("elliptic.pem");
     std::fs::write(&elliptic, IntentKey::generate_es256().unwrap().1).unwrap();
@@ -98,7 +99,7 @@ async fn anybody_can_verify_an_intent_with_the_key_that_it_names() {
         assert_eq!((&key["kty"], &key["use"]), (&json!(kind), &json!("sig")));
         assert_eq!(verify(jwt, key).unwrap().txn, opened.txn);
         for private in ["d", "p", "q", "dp", "dq", "qi", "k"] {
-            assert!(key.get(private).is_none(), "{private} is not for the public");
+            assert!(key.get(private).is_none(), "{private} is private");
         }
         let (signed, signature) = jwt.rsplit_once('.').unwrap();
         let forged = format!("{signed}.{}{}", if signature.starts_with('A') { "B" } else { "A" }, &signature[1..]);

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-/// Returns the keys of an issuer under another key id.
-fn named(issuer: &TestIssuer, kid: &str) -> Value {
+/// Returns the JWKS of an issuer with another key id.
+fn jwks_with_kid(issuer: &TestIssuer, kid: &str) -> Value {
     let mut jwks = issuer.jwks();
     jwks["keys"][0]["kid"] = kid.into();
     jwks
@@ -21,7 +21,7 @@ fn named(issuer: &TestIssuer, kid: &str) -> Value {
 
 /// Issues a credential that names the key with this id.
 fn credential(issuer: &TestIssuer, kid: &str) -> String {
-    let mut draft = issuer.good();
+    let mut draft = issuer.valid_draft();
     draft.header["kid"] = kid.into();
     issuer.sign(&draft)
 }
@@ -33,12 +33,12 @@ async fn present(node: &TestNode, backend: &Backend, credential: &str) -> u16 {
 }
 
 #[tokio::test]
-async fn a_credential_with_a_new_key_is_accepted_once_the_file_has_the_key_and_without_a_restart() {
+async fn a_new_key_in_the_file_is_accepted_without_a_restart() {
     let node = TestNode::start().await;
     let (backend, next) = (node.backend(50).await, TestIssuer::generate());
     let file = node.directory.path().join("jwks.json");
-    std::fs::write(&file, named(&next, "next").to_string()).unwrap();
-    assert_eq!(present(&node, &backend, &credential(&next, "next")).await, 200, "the unknown key has the file read");
+    std::fs::write(&file, jwks_with_kid(&next, "next").to_string()).unwrap();
+    assert_eq!(present(&node, &backend, &credential(&next, "next")).await, 200, "an unknown key id reloads the file");
 
     // A file that is not a key set changes nothing, and a signal makes the node read it.
     std::fs::write(&file, "{\"keys\": []}").unwrap();
@@ -51,15 +51,15 @@ async fn a_credential_with_a_new_key_is_accepted_once_the_file_has_the_key_and_w
     assert_eq!(present(&node, &backend, &credential(&next, "next")).await, 200);
     std::fs::write(&file, node.issuer.jwks().to_string()).unwrap();
     node.process().signal("HUP");
-    eventually("the old key again", TIMEOUT, || async {
+    eventually("acceptance of the old key", TIMEOUT, || async {
         (present(&node, &backend, &credential(&node.issuer, KID)).await == 200).then_some(())
     })
     .await;
-    assert_eq!(present(&node, &backend, &credential(&next, "next")).await, 400, "a key that was taken away is unknown");
+    assert_eq!(present(&node, &backend, &credential(&next, "next")).await, 400, "a removed key is unknown");
 }
 
 #[tokio::test]
-async fn a_key_set_with_odd_keys_keeps_its_good_ones_and_a_rotation_is_not_delayed_by_random_key_ids() {
+async fn a_rotation_is_not_delayed_by_unusable_keys_and_random_key_ids() {
     let (node, next) = (TestNode::start().await, TestIssuer::generate());
     let (backend, stranger) = (node.backend(5_000).await, TestIssuer::generate());
     let mut keys = node.issuer.jwks()["keys"].as_array().unwrap().clone();
@@ -67,19 +67,19 @@ async fn a_key_set_with_odd_keys_keeps_its_good_ones_and_a_rotation_is_not_delay
     off_curve["y"] = off_curve["x"].clone();
     off_curve["kid"] = "off the curve".into();
     keys.extend([off_curve, stranger.issuer.public_jwk(), json!({"kty": "LWE", "kid": "quantum"})]);
-    keys.extend(named(&next, "next")["keys"].as_array().unwrap().clone());
-    let mut twin = named(&TestIssuer::generate(), "next")["keys"][0].clone();
+    keys.extend(jwks_with_kid(&next, "next")["keys"].as_array().unwrap().clone());
+    let mut twin = jwks_with_kid(&TestIssuer::generate(), "next")["keys"][0].clone();
     twin["use"] = "sig".into();
     keys.push(twin);
 
-    // A stranger names a thousand unknown keys, one after another, while the issuer rotates.
+    // A stranger sends a thousand unknown key ids while the issuer rotates.
     let opened = backend.open(&["name", "dob", "gender"]).await;
     let app = node.identity_app();
     let is_over = AtomicBool::new(false);
-    let asked = AtomicUsize::new(0);
-    let ask = || async {
-        while !is_over.load(Relaxed) || asked.load(Relaxed) < 1_000 {
-            let number = asked.fetch_add(1, Relaxed);
+    let sent = AtomicUsize::new(0);
+    let send_unknown_keys = || async {
+        while !is_over.load(Relaxed) || sent.load(Relaxed) < 1_000 {
+            let number = sent.fetch_add(1, Relaxed);
             let answer = app.present(&opened, &credential(&stranger, &format!("invented {number}"))).await;
             assert_eq!(answer.status, 400);
         }
@@ -89,11 +89,11 @@ async fn a_key_set_with_odd_keys_keeps_its_good_ones_and_a_rotation_is_not_delay
         let began = std::time::Instant::now();
         let first = present(&node, &backend, &credential(&next, "next")).await;
         eprintln!("the new key: {first} after {:?}", began.elapsed());
-        assert_eq!(first, 200, "the first callback with the new key waits for it");
+        assert_eq!(first, 200, "the first callback with the new key waits for the reload");
         assert_eq!(present(&node, &backend, &credential(&node.issuer, KID)).await, 200);
         is_over.store(true, Relaxed);
     };
-    tokio::join!(join_all((0..200).map(|_| ask())), rotate);
+    tokio::join!(join_all((0..200).map(|_| send_unknown_keys())), rotate);
     let page = node.operator().probe("/metrics").await.text;
     for (reason, count) in
         [("not_on_curve", 1), ("key_id_missing", 1), ("other_type", 1), ("key_id_repeated", 1), ("not_an_object", 0)]
@@ -103,7 +103,7 @@ async fn a_key_set_with_odd_keys_keeps_its_good_ones_and_a_rotation_is_not_delay
 }
 
 #[tokio::test]
-async fn an_unknown_key_has_the_file_read_once_a_minute_and_no_more() {
+async fn an_unknown_key_id_reloads_the_file_at_most_once_a_minute() {
     let node = TestNode::start().await;
     let (backend, stranger) = (node.backend(50).await, TestIssuer::generate());
     for _ in 0..5 {
@@ -113,14 +113,14 @@ async fn an_unknown_key_has_the_file_read_once_a_minute_and_no_more() {
     assert!(page.contains("sakshi_issuer_keys_read_total{result=\"same\"} 1"), "{page}");
 }
 
-/// Serves the current document for every request.
-async fn published(document: Arc<Mutex<String>>) -> String {
+/// Serves the current document for every request, and returns its URL.
+async fn serve_document(document: Arc<Mutex<String>>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let body = document.lock().unwrap().clone();
-            // One read gets a whole request without a body; the client may close first.
+            // One read returns a whole request without a body. The client may close first.
             let _ = stream.read(&mut [0; 4_096]).await;
             let status = if body.is_empty() { "503 Service Unavailable" } else { "200 OK" };
             let answer =
@@ -132,10 +132,10 @@ async fn published(document: Arc<Mutex<String>>) -> String {
 }
 
 #[tokio::test]
-async fn keys_are_fetched_from_where_the_issuer_publishes_them_and_the_last_good_ones_survive_its_absence() {
+async fn published_keys_are_fetched_and_survive_an_outage_of_the_issuer() {
     let (first, next) = (TestIssuer::generate(), TestIssuer::generate());
-    let document = Arc::new(Mutex::new(named(&first, "first").to_string()));
-    let url = published(Arc::clone(&document)).await;
+    let document = Arc::new(Mutex::new(jwks_with_kid(&first, "first").to_string()));
+    let url = serve_document(Arc::clone(&document)).await;
     let mut node = TestNode::unlaunched(&[("AUTHORITY__JWKS_URL", &url)]);
     let copy = node.directory.path().join("jwks.json");
     std::fs::remove_file(&copy).unwrap();
@@ -144,13 +144,13 @@ async fn keys_are_fetched_from_where_the_issuer_publishes_them_and_the_last_good
     assert_eq!(present(&node, &backend, &credential(&first, "first")).await, 200);
     assert_eq!(std::fs::read_to_string(&copy).unwrap(), *document.lock().unwrap());
 
-    *document.lock().unwrap() = named(&next, "next").to_string();
+    *document.lock().unwrap() = jwks_with_kid(&next, "next").to_string();
     assert_eq!(present(&node, &backend, &credential(&next, "next")).await, 200, "fetched because the key was unknown");
     document.lock().unwrap().clear();
     node.restart().await;
     assert_eq!(
         present(&node, &backend, &credential(&next, "next")).await,
         200,
-        "the copy is used while the issuer is away"
+        "the copy is used while the issuer is unavailable"
     );
 }

@@ -1,5 +1,4 @@
-//! Files named by the settings: `check-config` refuses them with the same words and code as `serve`, and writes
-//! nothing.
+//! Key files named by the settings: `check-config` refuses them with the same message and exit code as `serve`.
 
 use std::path::Path;
 
@@ -8,22 +7,22 @@ use serde_json::json;
 use sakshi_authority::intent::IntentKey;
 use sakshi_kit::issuer::TestIssuer;
 use sakshi_kit::node::{TestNode, environment, intent_key};
-use sakshi_kit::process::{Ending, Process};
+use sakshi_kit::process::{Process, ProcessOutput};
 
 use crate::profiles::production;
 
-/// An RSA key of 1,024 bits, made for this test.
+/// An RSA key of 1,024 bits.
 const SMALL_KEY: &str = include_str!("golden/rsa_1024.pem");
 
-fn both(directory: &Path, settings: &[(&str, &str)]) -> (Ending, Ending) {
+fn check_and_serve(directory: &Path, settings: &[(&str, &str)]) -> (ProcessOutput, ProcessOutput) {
     let environment = environment(directory, settings);
     let checked = Process::run(&["check-config"], &environment, directory);
-    assert!(!directory.join("store").exists(), "checking writes nothing");
+    assert!(!directory.join("store").exists(), "check-config writes nothing");
     (checked, Process::run(&["serve"], &environment, directory))
 }
 
 #[test]
-fn a_key_file_that_serve_refuses_is_refused_by_check_config_in_the_same_words_and_with_the_same_code() {
+fn check_config_and_serve_refuse_a_key_file_with_the_same_message() {
     let private = json!({"keys": [{"kty": "EC", "crv": "P-256", "kid": "a", "d": "AA"}]}).to_string();
     for (setting, key, content, words) in [
         ("AUTHORITY__INTENT_KEY", "authority.intent_key", Some(SMALL_KEY), "at least 2048 bits"),
@@ -42,7 +41,7 @@ fn a_key_file_that_serve_refuses_is_refused_by_check_config_in_the_same_words_an
             std::fs::write(&path, content).unwrap();
         }
         let path = path.display().to_string();
-        let (checked, served) = both(directory.path(), &[(setting, &path)]);
+        let (checked, served) = check_and_serve(directory.path(), &[(setting, &path)]);
         assert_eq!((checked.status.code(), served.status.code()), (Some(1), Some(1)), "{words}");
         let problem = checked.out.lines().find_map(|line| line.strip_prefix("problem: ")).expect("a problem");
         assert!(problem.starts_with(key) && problem.contains(words), "{problem}");
@@ -51,7 +50,7 @@ fn a_key_file_that_serve_refuses_is_refused_by_check_config_in_the_same_words_an
 }
 
 #[test]
-fn outside_the_sandbox_an_intent_key_that_the_authority_cannot_read_is_refused() {
+fn an_intent_key_other_than_rsa_is_refused_outside_the_sandbox() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("jwks.json"), TestIssuer::generate().jwks().to_string()).unwrap();
     let [rsa, p256] = ["intent.pem", "p256.pem"].map(|name| directory.path().join(name).display().to_string());
@@ -79,10 +78,10 @@ fn outside_the_sandbox_an_intent_key_that_the_authority_cannot_read_is_refused()
 }
 
 #[tokio::test]
-async fn a_sandbox_whose_key_is_lost_or_another_is_refused_and_nothing_is_made_in_its_place() {
+async fn a_lost_or_replaced_sandbox_key_is_refused_and_not_regenerated() {
     let mut node = TestNode::start().await;
     if node.redis.is_some() {
-        // Nodes on one Redis get their key from the settings; none makes one.
+        // Nodes on Redis get their key from the settings and create none.
         return;
     }
     node.stop();
@@ -92,24 +91,24 @@ async fn a_sandbox_whose_key_is_lost_or_another_is_refused_and_nothing_is_made_i
     assert_eq!(run("check-config").status.code(), Some(0));
 
     std::fs::remove_file(&key).unwrap();
-    for ending in [run("check-config"), run("serve")] {
-        let told = format!("{}{}", ending.out, ending.err);
-        assert!(ending.status.code() == Some(1) && told.contains("store.encryption_key"), "{told}");
+    for output in [run("check-config"), run("serve")] {
+        let text = format!("{}{}", output.out, output.err);
+        assert!(output.status.code() == Some(1) && text.contains("store.encryption_key"), "{text}");
         assert!(!key.exists());
     }
 
     std::fs::write(&key, [7; 32]).unwrap();
-    let ending = run("serve");
-    assert!(ending.status.code() == Some(1) && ending.err.contains("store.encryption_key"), "{}", ending.err);
+    let output = run("serve");
+    assert!(output.status.code() == Some(1) && output.err.contains("store.encryption_key"), "{}", output.err);
 
     std::fs::write(&key, good).unwrap();
     node.launch().await;
 }
 
 #[tokio::test]
-async fn a_store_is_not_opened_under_a_key_that_did_not_write_it() {
+async fn a_store_is_not_opened_with_a_foreign_key() {
     let (one, other) = ("MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=", "ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA=");
-    let mut node = TestNode::with(&[("STORE__ENCRYPTION_KEY", one)]).await;
+    let mut node = TestNode::start_with(&[("STORE__ENCRYPTION_KEY", one)]).await;
     let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     node.stop();

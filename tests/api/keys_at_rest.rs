@@ -1,31 +1,31 @@
-//! The key that seals personal data, its rotation, and re-sealing of records under the old key.
+//! The key that encrypts personal data, its rotation, and the resealing of records under the old key.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use sakshi_kit::backend::Opened;
 use sakshi_kit::node::TestNode;
-use sakshi_kit::process::Ending;
+use sakshi_kit::process::ProcessOutput;
 use serde_json::Value;
 
-const OLD: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
-const NEW: &str = "Hx4dHBsaGRgXFhUUExIREA8ODQwLCgkIBwYFBAMCAQA=";
+const OLD_KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+const NEW_KEY: &str = "Hx4dHBsaGRgXFhUUExIREA8ODQwLCgkIBwYFBAMCAQA=";
 
-async fn node_with_the_old_key() -> TestNode {
-    TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example"), ("STORE__ENCRYPTION_KEY", OLD)]).await
+async fn start_with_old_key() -> TestNode {
+    TestNode::start_with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example"), ("STORE__ENCRYPTION_KEY", OLD_KEY)])
+        .await
 }
 
 async fn rotate(node: &mut TestNode) {
     node.stop();
-    node.set("STORE__ENCRYPTION_KEY", NEW);
-    node.set("STORE__PREVIOUS_ENCRYPTION_KEYS", OLD);
+    node.set("STORE__ENCRYPTION_KEY", NEW_KEY);
+    node.set("STORE__PREVIOUS_ENCRYPTION_KEYS", OLD_KEY);
     node.launch().await;
 }
 
-/// Runs `sakshi admin …` while this test's tasks continue.
 #[tokio::test]
-async fn after_a_rotation_of_the_encryption_key_results_can_be_read_and_pending_transactions_be_completed() {
-    let mut node = node_with_the_old_key().await;
+async fn results_and_pending_transactions_survive_a_rotation_of_the_encryption_key() {
+    let mut node = start_with_old_key().await;
     let (backend, identity_app) = (node.backend(3).await, node.identity_app());
     let (completed, pending) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
     identity_app.approve(&completed, "asha").await;
@@ -39,8 +39,8 @@ async fn after_a_rotation_of_the_encryption_key_results_can_be_read_and_pending_
 }
 
 #[tokio::test]
-async fn everything_is_sealed_anew_under_load_and_the_old_key_can_go() {
-    let mut node = node_with_the_old_key().await;
+async fn everything_is_resealed_under_load_and_the_old_key_can_be_removed() {
+    let mut node = start_with_old_key().await;
     let (backend, identity_app) = (node.backend(100_000).await, node.identity_app());
     let mut results = Vec::new();
     for _ in 0..40 {
@@ -82,17 +82,17 @@ async fn everything_is_sealed_anew_under_load_and_the_old_key_can_go() {
     }
     assert!(verified > 0);
 
-    let told = |ending: &Ending| serde_json::from_str::<Value>(&ending.out).unwrap();
+    let parse = |output: &ProcessOutput| serde_json::from_str::<Value>(&output.out).unwrap();
     assert_eq!(first.status.code(), Some(0), "{}{}", first.out, first.err);
-    assert!(first.err.contains("pass 2:"), "a second pass sees that nothing is left: {}", first.err);
-    let resealed = told(&first)["resealed"].as_u64().unwrap();
+    assert!(first.err.contains("pass 2:"), "a second pass finds nothing left: {}", first.err);
+    let resealed = parse(&first)["resealed"].as_u64().unwrap();
     assert!(resealed >= 120, "terms and outcomes: {resealed}");
-    assert_eq!((&told(&again)["resealed"], &told(&again)["clean"]), (&0.into(), &true.into()));
-    let key = told(&again)["sealing_key"].as_str().unwrap().to_owned();
+    assert_eq!((&parse(&again)["resealed"], &parse(&again)["clean"]), (&0.into(), &true.into()));
+    let key = parse(&again)["sealing_key"].as_str().unwrap().to_owned();
     let metrics = node.operator().get("/metrics").await.text;
     assert!(metrics.contains(&format!("sakshi_store_sealing_key_info{{key=\"{key}\"}} 1")), "{key}");
-    let said = node.admin(&["reseal"]).await.out;
-    assert!(said.contains("Nothing in the store is under another key") && said.contains(&key), "{said}");
+    let text = node.admin(&["reseal"]).await.out;
+    assert!(text.contains("Nothing in the store is under another key") && text.contains(&key), "{text}");
 
     node.stop();
     node.set("STORE__PREVIOUS_ENCRYPTION_KEYS", "");
@@ -105,18 +105,18 @@ async fn everything_is_sealed_anew_under_load_and_the_old_key_can_go() {
 }
 
 #[tokio::test]
-async fn what_no_key_opens_is_told_of_with_exit_code_1() {
-    let mut node = node_with_the_old_key().await;
+async fn values_that_no_key_opens_are_reported_with_exit_code_1() {
+    let mut node = start_with_old_key().await;
     let backend = node.backend(3).await;
     backend.open(&["name"]).await;
     rotate(&mut node).await;
     node.stop();
-    // The new key alone: the old one was removed too early.
+    // The old key is removed too early.
     node.set("STORE__PREVIOUS_ENCRYPTION_KEYS", "");
     node.launch().await;
-    let ending = node.admin(&["reseal"]).await;
-    assert_eq!(ending.status.code(), Some(1), "{}{}", ending.out, ending.err);
-    assert!(ending.out.contains("KEY_ID") && ending.out.contains("stay under another key"), "{}", ending.out);
+    let output = node.admin(&["reseal"]).await;
+    assert_eq!(output.status.code(), Some(1), "{}{}", output.out, output.err);
+    assert!(output.out.contains("KEY_ID") && output.out.contains("stay under another key"), "{}", output.out);
     let wrong = node.operator().post("/admin/v1/reseal", &serde_json::json!({ "from": "nowhere" })).await;
     assert_eq!(wrong.refusal(400), "validation_failed");
 }

@@ -1,4 +1,4 @@
-//! The kit's checks at the stop of a node: every test relies on them.
+//! The checks of the kit at the stop of a node, on which every test relies.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -16,12 +16,12 @@ async fn a_secret_in_a_log_line_fails_the_test() {
         node.log().into_iter().find(|line| line.contains("transaction opened"))
     })
     .await;
-    node.secrets.keep(logged.rsplit(' ').next().expect("a word"));
+    node.secrets.watch_for(logged.rsplit(' ').next().expect("a word"));
     assert!(catch_unwind(AssertUnwindSafe(|| node.stop())).is_err());
 }
 
 #[tokio::test]
-async fn a_person_of_a_report_in_a_log_line_fails_the_test() {
+async fn personal_data_from_a_report_in_a_log_line_fails_the_test() {
     let mut node = TestNode::start().await;
     let backend = node.backend(1).await;
     backend.open(&["name"]).await;
@@ -30,7 +30,7 @@ async fn a_person_of_a_report_in_a_log_line_fails_the_test() {
     })
     .await;
     let word = logged.rsplit(' ').next().expect("a word");
-    node.secrets.keep_personal(&json!({"signerInfo": [{"nationalIdAuditInfo": {"name": word}}]}));
+    node.secrets.watch_for_personal_data(&json!({"signerInfo": [{"nationalIdAuditInfo": {"name": word}}]}));
     assert!(catch_unwind(AssertUnwindSafe(|| node.stop())).is_err());
 }
 
@@ -38,7 +38,7 @@ async fn a_person_of_a_report_in_a_log_line_fails_the_test() {
 async fn a_process_that_dies_fails_the_test() {
     let mut node = TestNode::start().await;
     node.process().signal("ABRT");
-    node.process().ended(TIMEOUT).await;
+    node.process().wait_for_exit(TIMEOUT).await;
     assert!(catch_unwind(AssertUnwindSafe(|| node.stop())).is_err());
     // A dead process needs no stop.
     drop(catch_unwind(AssertUnwindSafe(|| node.take_process())));

@@ -1,4 +1,4 @@
-//! Start and stop of a process, as its init system and its operator see them.
+//! Start and stop of a process, in the view of its init system and its operator.
 
 use std::time::Duration;
 
@@ -13,18 +13,18 @@ use sakshi_kit::waiting::{TIMEOUT, eventually};
 async fn stdout_gets_one_line_and_logs_go_to_stderr() {
     let mut node = TestNode::start().await;
     node.backend(1).await.open(&["name"]).await;
-    let ending = node.stop();
-    assert_eq!(ending.out.lines().count(), 1, "{}", ending.out);
-    let line: Value = serde_json::from_str(&ending.out).unwrap();
+    let output = node.stop();
+    assert_eq!(output.out.lines().count(), 1, "{}", output.out);
+    let line: Value = serde_json::from_str(&output.out).unwrap();
     let mut members: Vec<&str> = line.as_object().unwrap().keys().map(String::as_str).collect();
     members.sort_unstable();
     assert_eq!(members, ["event", "internal", "pid", "public"]);
-    assert!(ending.err.lines().count() > 1);
+    assert!(output.err.lines().count() > 1);
 }
 
 #[tokio::test]
-async fn sigterm_answers_what_is_under_way_and_ends_with_zero() {
-    let mut node = TestNode::with(&[("SERVER__DRAIN_TIMEOUT_S", "10")]).await;
+async fn sigterm_finishes_requests_in_flight_and_exits_with_0() {
+    let mut node = TestNode::start_with(&[("SERVER__DRAIN_TIMEOUT_S", "10")]).await;
     let backend = node.backend(1).await;
     let opened = backend.open(&["name"]).await;
     let (caller, path) = (backend.clone(), format!("{}?wait=30", result_path(&opened.txn)));
@@ -35,36 +35,36 @@ async fn sigterm_answers_what_is_under_way_and_ends_with_zero() {
     let answer = tokio::time::timeout(Duration::from_secs(5), poll)
         .await
         .expect("the poll is answered")
-        .expect("and not cut off");
+        .expect("the poll is not cut off");
     assert_eq!(answer.ok()["pending"], true);
-    process.ended(Duration::from_secs(15)).await;
+    process.wait_for_exit(Duration::from_secs(15)).await;
     node.conclude(&process);
 }
 
 #[tokio::test]
 async fn a_draining_process_is_not_ready_and_finishes_its_webhooks() {
-    let mut node = TestNode::with(&[("SERVER__DRAIN_TIMEOUT_S", "10")]).await;
+    let mut node = TestNode::start_with(&[("SERVER__DRAIN_TIMEOUT_S", "10")]).await;
     let (backend, identity_app, operator) = (node.backend(1).await, node.identity_app(), node.operator());
     let slow = sakshi_sandbox::receiver::Behaviour::SlowAnswer(Duration::from_millis(1_500));
     let receiver = sakshi_sandbox::receiver::WebhookReceiver::start(slow).await.unwrap();
     let opened = backend.open_reported(&["name"], &receiver.url("/")).await;
     identity_app.approve(&opened, "asha").await;
-    assert_eq!(receiver.wait_for(1, TIMEOUT).await.len(), 1, "the attempt is under way");
+    assert_eq!(receiver.wait_for(1, TIMEOUT).await.len(), 1, "the attempt is in flight");
     let process = node.take_process();
     process.signal("TERM");
     eventually("unreadiness", Duration::from_secs(5), || async {
         (operator.probe("/readyz").await.status == 503).then_some(())
     })
     .await;
-    assert_eq!(operator.probe("/livez").await.status, 200, "it drains, it does not hang");
-    process.ended(Duration::from_secs(15)).await;
+    assert_eq!(operator.probe("/livez").await.status, 200, "a draining process is live");
+    process.wait_for_exit(Duration::from_secs(15)).await;
     node.conclude(&process);
     node.launch().await;
     assert_eq!(node.operator().outcome(&opened.txn).await, "delivered");
 }
 
 #[tokio::test]
-async fn a_good_end_says_nothing_that_would_wake_an_operator() {
+async fn a_graceful_shutdown_logs_no_errors() {
     for _ in 0..3 {
         let mut node = TestNode::start().await;
         node.backend(1).await.open(&["name"]).await;
@@ -75,8 +75,8 @@ async fn a_good_end_says_nothing_that_would_wake_an_operator() {
 }
 
 #[tokio::test]
-async fn what_was_answered_is_there_after_a_restart_in_good_order() {
-    let mut node = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
+async fn answered_requests_survive_a_graceful_restart() {
+    let mut node = TestNode::start_with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
     let (backend, identity_app) = (node.backend(3).await, node.identity_app());
     let (pending, completed) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
     identity_app.approve(&completed, "asha").await;
@@ -94,7 +94,7 @@ async fn what_was_answered_is_there_after_a_restart_in_good_order() {
 async fn a_second_process_on_the_same_store_gets_a_clear_error() {
     let node = TestNode::start().await;
     if node.redis.is_some() {
-        // Redis serves many processes; only the embedded store has one at a time.
+        // Only the embedded store is limited to one process.
         return;
     }
     let backend = node.backend(1).await;
@@ -107,19 +107,19 @@ async fn a_second_process_on_the_same_store_gets_a_clear_error() {
 }
 
 #[tokio::test]
-async fn a_port_that_is_taken_is_named() {
+async fn an_occupied_port_is_named_in_the_error() {
     let node = TestNode::start().await;
     let mut environment = node.environment().clone();
-    let taken = node.addresses.public("").replace("http://", "");
-    environment.insert("SAKSHI__SERVER__PUBLIC_ADDR".to_owned(), taken.clone());
+    let occupied = node.addresses.public("").replace("http://", "");
+    environment.insert("SAKSHI__SERVER__PUBLIC_ADDR".to_owned(), occupied.clone());
     environment.insert("SAKSHI__STORE__PATH".to_owned(), node.directory.path().join("other").display().to_string());
     let second = Process::run(&["serve"], &environment, node.directory.path());
     assert_eq!(second.status.code(), Some(1));
-    assert!(second.err.contains(&taken), "{}", second.err);
+    assert!(second.err.contains(&occupied), "{}", second.err);
 }
 
 #[tokio::test]
-async fn healthcheck_says_by_its_exit_code_whether_the_service_is_ready() {
+async fn healthcheck_reports_readiness_by_its_exit_code() {
     let mut node = TestNode::start().await;
     let url = node.addresses.internal("");
     let check =
@@ -127,20 +127,20 @@ async fn healthcheck_says_by_its_exit_code_whether_the_service_is_ready() {
     let ready = check(&node);
     assert_eq!((ready.status.code(), ready.out.trim()), (Some(0), "ready"));
     node.stop();
-    let gone = check(&node);
-    assert_eq!(gone.status.code(), Some(1), "{}", gone.err);
-    assert!(gone.out.contains("not reachable"), "{}", gone.out);
+    let stopped = check(&node);
+    assert_eq!(stopped.status.code(), Some(1), "{}", stopped.err);
+    assert!(stopped.out.contains("not reachable"), "{}", stopped.out);
 }
 
 #[tokio::test]
-async fn the_operators_commands_do_what_the_admin_api_does() {
+async fn operator_commands_do_the_same_as_the_admin_api() {
     let node = TestNode::start().await;
     let url = node.addresses.internal("");
     let admin = |words: &[&str]| {
         let words = [&["admin", "--url", &url, "--json"], words].concat();
-        let ending = Process::run(&words, node.environment(), node.directory.path());
-        assert_eq!(ending.status.code(), Some(0), "{words:?}: {}", ending.err);
-        serde_json::from_str::<Value>(&ending.out).expect("JSON")
+        let output = Process::run(&words, node.environment(), node.directory.path());
+        assert_eq!(output.status.code(), Some(0), "{words:?}: {}", output.err);
+        serde_json::from_str::<Value>(&output.out).expect("JSON")
     };
     let client = admin(&["clients", "create", "Client"])["client_id"].as_str().unwrap().to_owned();
     let app = admin(&["apps", "create", &client, "App"])["app_id"].as_str().unwrap().to_owned();

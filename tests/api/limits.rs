@@ -1,4 +1,4 @@
-//! Limits of requests that cost no credit, and their owners.
+//! Limits on requests that cost no credit.
 
 use reqwest::Method;
 use serde_json::json;
@@ -9,67 +9,67 @@ use sakshi_kit::event::{EVENTS, IDENTITY_APP, TestEvent, terms};
 use sakshi_kit::node::TestNode;
 
 /// Returns the statuses of `count` requests, one after another.
-async fn statuses(count: usize, mut ask: impl AsyncFnMut() -> Answer) -> Vec<u16> {
+async fn statuses(count: usize, mut send: impl AsyncFnMut() -> Answer) -> Vec<u16> {
     let mut statuses = Vec::new();
     for _ in 0..count {
-        statuses.push(ask().await.status);
+        statuses.push(send().await.status);
     }
     statuses
 }
 
-async fn create(organiser: &Backend) -> Answer {
+async fn create_event(organiser: &Backend) -> Answer {
     organiser.post(EVENTS, &terms(5)).await
 }
 
 #[tokio::test]
-async fn new_events_of_one_client_have_a_rate_that_another_client_does_not_share() {
-    let node = TestNode::with(&[("LIMITS__ORDERS_PER_SECOND_PER_CLIENT", "2")]).await;
+async fn each_client_has_its_own_rate_limit_for_new_events() {
+    let node = TestNode::start_with(&[("LIMITS__ORDERS_PER_SECOND_PER_CLIENT", "2")]).await;
     let (organiser, other) = (node.backend(1).await, node.backend(1).await);
-    let created = statuses(40, async || create(&organiser).await).await;
+    let created = statuses(40, async || create_event(&organiser).await).await;
     assert!(created.starts_with(&[200, 200]) && created.contains(&429), "{created:?}");
-    assert_eq!(create(&other).await.status, 200);
+    assert_eq!(create_event(&other).await.status, 200);
     assert_eq!(
         organiser.init(&json!({"claims": ["name"], "channel": "qr"})).await.status,
         200,
-        "what is paid for has another limit"
+        "paid requests have another limit"
     );
 }
 
 #[tokio::test]
-async fn an_app_has_no_more_events_than_the_settings_say_unless_its_client_has_a_limit_of_its_own() {
-    let node = TestNode::with(&[("LIMITS__EVENTS_PER_APP", "2")]).await;
+async fn an_app_has_at_most_the_events_of_the_settings_or_its_clients_limit() {
+    let node = TestNode::start_with(&[("LIMITS__EVENTS_PER_APP", "2")]).await;
     let (organiser, other) = (node.backend(1).await, node.backend(1).await);
     let change = json!({"events_per_app": 3});
     node.operator().patch(&format!("/admin/v1/clients/{}", other.client), &change).await.ok();
-    assert_eq!(statuses(4, async || create(&organiser).await).await, [200, 200, 409, 409]);
-    assert_eq!(statuses(4, async || create(&other).await).await, [200, 200, 200, 409]);
-    assert_eq!(create(&organiser).await.refusal(409), "limit_reached");
+    assert_eq!(statuses(4, async || create_event(&organiser).await).await, [200, 200, 409, 409]);
+    assert_eq!(statuses(4, async || create_event(&other).await).await, [200, 200, 200, 409]);
+    assert_eq!(create_event(&organiser).await.refusal(409), "limit_reached");
 }
 
 #[tokio::test]
-async fn keys_that_are_none_count_against_their_address_and_a_good_one_is_not_refused_for_them() {
-    let node = TestNode::with(&[("LIMITS__PAGES_PER_SECOND_PER_ADDRESS", "3")]).await;
+async fn invalid_keys_are_limited_by_address_and_a_valid_key_still_works() {
+    let node = TestNode::start_with(&[("LIMITS__PAGES_PER_SECOND_PER_ADDRESS", "3")]).await;
     let backend = node.backend(1).await;
-    let guess = backend.with_credentials("sk_none", &backend.app);
-    let guessed = statuses(40, async || guess.get("/api/v1/credits").await).await;
-    assert!(guessed.starts_with(&[401, 401, 401]) && guessed.contains(&429), "{guessed:?}");
+    let invalid = backend.with_credentials("sk_none", &backend.app);
+    let refused = statuses(40, async || invalid.get("/api/v1/credits").await).await;
+    assert!(refused.starts_with(&[401, 401, 401]) && refused.contains(&429), "{refused:?}");
     backend.get("/api/v1/credits").await.ok();
 }
 
 #[tokio::test]
-async fn a_browser_that_does_not_say_which_site_it_comes_from_gets_a_button_and_spends_nothing() {
+async fn a_browser_without_fetch_metadata_gets_a_button_and_spends_nothing() {
     let node = TestNode::start().await;
     let organiser = node.backend(5).await;
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
-    let old = || {
+    let old_browser = || {
         event
             .visit(Method::GET, IDENTITY_APP)
             .header("user-agent", "Mozilla/5.0 (iPhone; CPU iPhone OS 15_0 like Mac OS X)")
     };
-    let page = Answer::to(old()).await;
+    let page = Answer::receive(old_browser()).await;
     assert!(page.status == 200 && page.text.contains("<form method=\"post\""), "{}", page.text);
     assert_eq!(node.operator().balance(&organiser.client).await, 5);
-    let intent = Answer::to(old().header("sec-fetch-site", "none")).await;
+    let intent = Answer::receive(old_browser().header("sec-fetch-site", "none")).await;
     assert!(intent.status == 200 && intent.text.split('.').count() == 3, "{}", intent.text);
     assert_eq!(node.operator().balance(&organiser.client).await, 4);
 }

@@ -1,4 +1,4 @@
-//! The operator's log: one line per request, with its route and id.
+//! The log: one line per request, with its route and id.
 
 use reqwest::Method;
 
@@ -9,11 +9,11 @@ use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 #[tokio::test]
-async fn a_request_is_one_line_that_names_its_route_who_called_and_what_it_is_about_and_not_its_path() {
+async fn a_request_is_logged_in_one_line_with_its_route_caller_and_transaction() {
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
     let opened = backend.open(&["name"]).await;
-    Answer::to(backend.request(Method::GET, &result_path(&opened.txn)).header("X-Request-ID", "order-7/log"))
+    Answer::receive(backend.request(Method::GET, &result_path(&opened.txn)).header("X-Request-ID", "order-7/log"))
         .await
         .ok();
     let lines = eventually("the line", TIMEOUT, || async {
@@ -36,16 +36,16 @@ async fn a_request_is_one_line_that_names_its_route_who_called_and_what_it_is_ab
     assert!(lines[0].contains("200"), "{}", lines[0]);
 }
 
-/// Waits for a log line with both texts.
-async fn line_with(node: &TestNode, one: &str, other: &str) -> String {
+/// Waits for a log line that contains both texts.
+async fn line_with(node: &TestNode, message: &str, field: &str) -> String {
     eventually("the line", TIMEOUT, || async {
-        node.log().into_iter().find(|line| line.contains(one) && line.contains(other))
+        node.log().into_iter().find(|line| line.contains(message) && line.contains(field))
     })
     .await
 }
 
 #[tokio::test]
-async fn a_probe_is_no_line_at_level_info_and_any_other_request_is() {
+async fn level_info_logs_every_request_except_probes() {
     let node = TestNode::start().await;
     for path in ["/livez", "/readyz", "/metrics"] {
         node.operator().probe(path).await;
@@ -58,21 +58,21 @@ async fn a_probe_is_no_line_at_level_info_and_any_other_request_is() {
 }
 
 #[tokio::test]
-async fn a_line_has_the_address_of_a_caller_and_the_network_of_a_resident() {
-    let node = TestNode::with(&[("SERVER__TRUSTED_PROXIES", "127.0.0.1")]).await;
+async fn the_log_has_the_address_of_a_caller_and_the_network_of_a_resident() {
+    let node = TestNode::start_with(&[("SERVER__TRUSTED_PROXIES", "127.0.0.1")]).await;
     let backend = node.backend(1).await;
     let opened = backend.open(&["name"]).await;
     let through_proxy = |request: reqwest::RequestBuilder| request.header("X-Forwarded-For", "198.51.100.7");
-    Answer::to(through_proxy(backend.request(Method::GET, &result_path(&opened.txn)))).await.ok();
+    Answer::receive(through_proxy(backend.request(Method::GET, &result_path(&opened.txn)))).await.ok();
     assert!(line_with(&node, "request answered", "/result/{txnId}").await.contains("client.address=198.51.100.7 "));
     let page = node.http.get(node.addresses.public(&format!("/v/{}", opened.txn)));
-    assert_eq!(Answer::to(through_proxy(page)).await.status, 200);
+    assert_eq!(Answer::receive(through_proxy(page)).await.status, 200);
     assert!(line_with(&node, "request answered", "/v/{txnId}").await.contains("client.address=198.51.100.0/24 "));
     assert!(!node.log().iter().any(|line| line.contains("/v/{txnId}") && line.contains("198.51.100.7")));
 }
 
 #[tokio::test]
-async fn a_line_of_the_admin_api_names_the_operator_and_a_failed_login_is_a_warning() {
+async fn admin_requests_log_the_operator_and_failed_logins_are_warnings() {
     let node = TestNode::start().await;
     node.operator().get("/admin/v1/clients").await.ok();
     let line = line_with(&node, "request answered", "/admin/v1/clients\"").await;
@@ -83,23 +83,23 @@ async fn a_line_of_the_admin_api_names_the_operator_and_a_failed_login_is_a_warn
         .await
         .ok();
     let with_token = |token: &str| node.http.get(node.addresses.internal("/admin/v1/apps/app_1")).bearer_auth(token);
-    Answer::to(with_token(added["token"].as_str().unwrap())).await.refusal(404);
+    Answer::receive(with_token(added["token"].as_str().unwrap())).await.refusal(404);
     let line = line_with(&node, "request answered", "/admin/v1/apps/{app_id}").await;
     assert!(line.contains(added["operator_id"].as_str().unwrap()) && !line.contains("Asha Rao"), "{line}");
-    Answer::to(with_token("not-a-token")).await.refusal(401);
+    Answer::receive(with_token("not-a-token")).await.refusal(401);
     let line = line_with(&node, "a login failed", "client.address=127.0.0.1 ").await;
     assert!(line.contains("WARN") && !line.contains("not-a-token"), "{line}");
 }
 
 #[tokio::test]
-async fn the_first_line_says_what_starts_and_warnings_follow_in_the_format_of_the_log() {
-    let mut node = TestNode::with(&[("TELEMETRY__LOG_FORMAT", "json"), ("OVSE__WINDOW_S", "600")]).await;
-    let ending = node.stop();
+async fn the_log_begins_with_the_version_and_the_warnings_about_settings() {
+    let mut node = TestNode::start_with(&[("TELEMETRY__LOG_FORMAT", "json"), ("OVSE__WINDOW_S", "600")]).await;
+    let output = node.stop();
     let object = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap_or_else(|_| panic!("{line}"));
-    let mut lines = ending.err.lines();
+    let mut lines = output.err.lines();
     let first = object(lines.next().unwrap());
-    let said = ["message", "profile", "server.public_addr"].map(|name| first[name].as_str().unwrap_or_default());
-    assert_eq!(said, ["starting", "sandbox", "127.0.0.1:0"]);
+    let values = ["message", "profile", "server.public_addr"].map(|name| first[name].as_str().unwrap_or_default());
+    assert_eq!(values, ["starting", "sandbox", "127.0.0.1:0"]);
     assert!(first["version"].is_string() && first["store.kind"].is_string(), "{first}");
     let second = object(lines.next().unwrap());
     assert_eq!(
@@ -107,19 +107,19 @@ async fn the_first_line_says_what_starts_and_warnings_follow_in_the_format_of_th
         (&"WARN".into(), &"authority.intent_lifetime_s".into()),
         "{second}"
     );
-    assert!(!ending.err.contains("warning:"), "{}", ending.err);
+    assert!(!output.err.contains("warning:"), "{}", output.err);
 }
 
 #[tokio::test]
-async fn with_the_json_format_every_line_of_the_log_is_an_object() {
-    let mut node = TestNode::with(&[("TELEMETRY__LOG_FORMAT", "json")]).await;
+async fn every_log_line_is_an_object_in_the_json_format() {
+    let mut node = TestNode::start_with(&[("TELEMETRY__LOG_FORMAT", "json")]).await;
     let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     identity_app.approve(&opened, "asha").await;
-    let ending = node.stop();
+    let output = node.stop();
     let mut objects = 0;
-    // The sandbox prints its first client's key for a person, not to a log.
-    for line in ending.err.lines().filter(|line| line.starts_with('{')) {
+    // The sandbox prints the key of its first client as plain text for a person.
+    for line in output.err.lines().filter(|line| line.starts_with('{')) {
         let object: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
         assert!(
             object["timestamp"].is_string() && object["level"].is_string() && object["message"].is_string(),
@@ -127,11 +127,11 @@ async fn with_the_json_format_every_line_of_the_log_is_an_object() {
         );
         objects += 1;
     }
-    assert!(objects > 5, "{}", ending.err);
+    assert!(objects > 5, "{}", output.err);
 }
 
 #[tokio::test]
-async fn the_lines_of_a_verification_are_joined_by_its_transaction_and_a_refusal_names_its_code() {
+async fn log_lines_of_a_verification_share_its_id_and_refusals_name_their_code() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(2).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
@@ -150,9 +150,9 @@ async fn the_lines_of_a_verification_are_joined_by_its_transaction_and_a_refusal
     let request = request.split(' ').next().unwrap();
     assert!(about.iter().any(|line| line.contains("transaction opened") && line.contains(request)), "{about:#?}");
 
-    let stray = backend.get(&result_path("not an id of anything")).await;
-    assert_eq!(stray.refusal(404), "transaction_not_found");
-    let id = stray.json()["errorId"].as_str().unwrap().to_owned();
+    let unknown = backend.get(&result_path("not an id of anything")).await;
+    assert_eq!(unknown.refusal(404), "transaction_not_found");
+    let id = unknown.json()["errorId"].as_str().unwrap().to_owned();
     let line =
         eventually("the refusal", TIMEOUT, || async { node.log().into_iter().find(|line| line.contains(&id)) }).await;
     assert!(
@@ -164,34 +164,34 @@ async fn the_lines_of_a_verification_are_joined_by_its_transaction_and_a_refusal
 }
 
 #[tokio::test]
-async fn an_operator_changes_the_level_for_a_time_without_a_restart() {
+async fn an_operator_changes_the_log_level_temporarily_without_a_restart() {
     let collector = Collector::start().await;
     for settings in [&[][..], &[("TELEMETRY__OTLP_ENDPOINT", &*collector.url)]] {
         let mut node = TestNode::unlaunched(settings);
         node.set_variable("SAKSHI_LOG", "info");
         node.launch().await;
-        let debug = || node.log().iter().filter(|line| line.contains("DEBUG")).count();
-        let told = async |words: &str| {
+        let debug_lines = || node.log().iter().filter(|line| line.contains("DEBUG")).count();
+        let wait_for_line = async |words: &str| {
             eventually(words, TIMEOUT, || async { node.log().iter().any(|line| line.contains(words)).then_some(()) })
                 .await;
         };
         node.operator().probe("/livez").await;
         let changed = node.admin(&["log-level", "debug", "--for", "2s"]).await;
         assert!(changed.status.success(), "{}", changed.err);
-        told("an operator changed the level of the log").await;
-        assert_eq!(debug(), 0, "{:#?}", node.log());
+        wait_for_line("an operator changed the level of the log").await;
+        assert_eq!(debug_lines(), 0, "{:#?}", node.log());
         // A probe is logged at this level.
         eventually("a line at level DEBUG", TIMEOUT, || async {
             node.operator().probe("/livez").await;
-            (debug() > 0).then_some(())
+            (debug_lines() > 0).then_some(())
         })
         .await;
-        told("the log has its usual level again").await;
-        let before = debug();
+        wait_for_line("the log has its usual level again").await;
+        let before = debug_lines();
         node.operator().probe("/livez").await;
         node.operator().get("/admin/v1/tree").await.ok();
         line_with(&node, "request answered", "/admin/v1/tree").await;
-        assert_eq!(debug(), before);
-        assert!(!node.log().iter().any(|line| line.contains("sakshi_trace")), "spans are no lines of the log");
+        assert_eq!(debug_lines(), before);
+        assert!(!node.log().iter().any(|line| line.contains("sakshi_trace")), "spans are not log lines");
     }
 }

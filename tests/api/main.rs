@@ -1,12 +1,12 @@
-//! The public and internal API over a real port: each test is a sentence of the specification, and
-//! each owns a process, a store and a client of its own.
+//! The public and internal API over a real port. Each test is a sentence of the specification, and has its own process,
+//! store and client.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::print_stderr,
-    reason = "whatever goes wrong here is a failed test, and what it prints is for its reader"
+    reason = "an error here is a failed test, and the output is for the reader of the test"
 )]
 
 mod audit_push;

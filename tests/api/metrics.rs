@@ -1,4 +1,4 @@
-//! The page of metrics of a new node, and of one after some work.
+//! The metrics of a new node, and of a node after some work.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +12,8 @@ use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use serde_json::json;
 
-/// Counters of Redis start with the first call; those of a route with its first request.
-const BEGIN_LATER: [&str; 2] = ["sakshi_redis_", "sakshi_http_request"];
+/// Prefixes of counters that appear with the first call to Redis or the first request of a route.
+const LATE_PREFIXES: [&str; 2] = ["sakshi_redis_", "sakshi_http_request"];
 
 /// Returns the series of counters: each name with its labels.
 async fn counters(node: &TestNode) -> BTreeSet<String> {
@@ -24,33 +24,33 @@ async fn counters(node: &TestNode) -> BTreeSet<String> {
         METRICS.iter().any(|metric| metric.name == name && metric.kind == Kind::Counter)
     };
     let series = series.map(|(series, _)| series).filter(is_counter);
-    series.filter(|series| !BEGIN_LATER.iter().any(|prefix| series.starts_with(prefix))).map(str::to_owned).collect()
+    series.filter(|series| !LATE_PREFIXES.iter().any(|prefix| series.starts_with(prefix))).map(str::to_owned).collect()
 }
 
 #[tokio::test]
 async fn a_fresh_node_has_a_series_of_every_counter() {
     let node = TestNode::start().await;
-    let found = counters(&node).await;
+    let series_of_node = counters(&node).await;
     for metric in METRICS.iter().filter(|metric| metric.kind == Kind::Counter) {
-        let begins = !BEGIN_LATER.iter().any(|prefix| metric.name.starts_with(prefix));
+        let is_expected = !LATE_PREFIXES.iter().any(|prefix| metric.name.starts_with(prefix));
         let name = |series: &String| series.split('{').next() == Some(metric.name);
-        assert_eq!(found.iter().any(name), begins, "{}", metric.name);
+        assert_eq!(series_of_node.iter().any(name), is_expected, "{}", metric.name);
     }
     assert!(node.operator().probe("/metrics").await.text.contains("\nsakshi_ready 1\n"));
 }
 
 #[tokio::test]
 async fn callbacks_and_webhooks_are_counted_for_the_objectives() {
-    let fixture = FlowFixture::registered().await;
+    let fixture = FlowFixture::with_webhooks().await;
     let node = &fixture.node;
     let (backend, identity_app) = (node.backend(2).await, node.identity_app());
     let opened = backend.open_reported(&["name"], &fixture.hook("ovse")).await;
     assert_eq!(identity_app.present(&opened, "none").await.status, 400);
     identity_app.approve(&opened, "asha").await;
     fixture.webhooks(1).await;
-    // It is counted after its receiver has answered.
+    // A webhook is counted after its receiver has answered.
     let counted = "sakshi_webhook_delay_seconds_count{receiver_busy=\"false\"} 1\n";
-    let page = eventually("a webhook that is counted", TIMEOUT, || async {
+    let page = eventually("the count of the webhook", TIMEOUT, || async {
         Some(node.operator().probe("/metrics").await.text).filter(|page| page.contains(counted))
     });
     let page = page.await;
@@ -68,13 +68,13 @@ async fn callbacks_and_webhooks_are_counted_for_the_objectives() {
     assert!(value("sakshi_load_ratio").is_some_and(|ratio| (0.0..=1.0).contains(&ratio)));
     let (free, size) = (value("sakshi_store_disk_free_bytes"), value("sakshi_store_disk_size_bytes"));
     assert!(node.redis.is_some() || free > Some(0.0) && free < size, "{free:?} of {size:?}");
-    assert!(value("sakshi_store_backup_timestamp_seconds").is_none(), "nobody has made one");
+    assert!(value("sakshi_store_backup_timestamp_seconds").is_none(), "no backup exists");
     assert_eq!(value("sakshi_redis_file_written").is_some(), node.redis.is_some());
 }
 
 #[tokio::test]
 async fn work_adds_no_series_that_a_fresh_node_lacks() {
-    let fixture = FlowFixture::registered().await;
+    let fixture = FlowFixture::with_webhooks().await;
     let FlowFixture { node, backend, connector, .. } = &fixture;
     let fresh = counters(node).await;
     // A verification: refused, replayed and approved.
@@ -82,7 +82,7 @@ async fn work_adds_no_series_that_a_fresh_node_lacks() {
     let (one, other) =
         (backend_ovse.open_reported(&["name"], &fixture.hook("ovse")).await, backend_ovse.open(&["name"]).await);
     assert_eq!(identity_app.present(&one, "none").await.status, 400);
-    let bare = identity_app.bare(one.intent.requested(), "asha");
+    let bare = identity_app.bare_credential(one.intent.requested(), "asha");
     assert_eq!(identity_app.present(&one, &bare).await.status, 200);
     assert_eq!(identity_app.present(&other, &bare).await.status, 400);
     // Flows with reports: accepted, repeated, refused and malformed.
@@ -97,8 +97,8 @@ async fn work_adds_no_series_that_a_fresh_node_lacks() {
     assert_eq!(connector.report("estamp", &json!({})).await.status, 400);
     assert_eq!(connector.with_token("wrong").report("esign", &json!({})).await.status, 401);
     let pan = json!({"pan": "ABCPE1234F", "consent": "Y", "consent_text": "I agree."});
-    backend.secrets.keep_personal(&pan);
-    Answer::to(backend.request(Method::POST, "/api/v1/pan/verify").json(&pan)).await.ok();
+    backend.secrets.watch_for_personal_data(&pan);
+    Answer::receive(backend.request(Method::POST, "/api/v1/pan/verify").json(&pan)).await.ok();
     fixture.webhooks(2).await;
     let added: Vec<String> = counters(node).await.difference(&fresh).cloned().collect();
     assert!(added.is_empty(), "{added:#?}");

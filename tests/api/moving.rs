@@ -1,33 +1,75 @@
-//! `sakshi move`: an installation that outgrows one machine moves to Redis, and may move back to a file. Its users see
-//! no difference.
+//! `sakshi move`: an installation moves from its own file to Redis and back, and its users see no difference.
 
 use sakshi_kit::backend::{Backend, Opened};
 use sakshi_kit::event::{TestEvent, terms};
 use sakshi_kit::node::{TestNode, on_redis};
-use sakshi_kit::process::{Ending, Process};
+use sakshi_kit::process::{Process, ProcessOutput};
 use sakshi_kit::redis::RedisServer;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use serde_json::json;
 
-/// Returns everything that users of the node read.
-async fn seen(node: &TestNode, backend: &Backend, event: &TestEvent, ended: &Opened) -> serde_json::Value {
+/// Returns all that users of the node can read.
+async fn readable_state(node: &TestNode, backend: &Backend, event: &TestEvent, ended: &Opened) -> serde_json::Value {
     let (result, page, state) = (backend.result(&ended.txn).await.text, event.page(1, 10).await, event.state().await);
     json!([result, page, state, node.operator().statement(&backend.client).await])
 }
 
-fn run(node: &TestNode, arguments: &[&str]) -> Ending {
+fn run(node: &TestNode, arguments: &[&str]) -> ProcessOutput {
     Process::run(arguments, node.environment(), node.directory.path())
 }
 
+/// Kills the node, moves what has changed since the copy to Redis, and starts the node on Redis.
+async fn move_to_redis(node: &mut TestNode, redis: &RedisServer) {
+    let store = node.store().display().to_string();
+    node.kill().await;
+    let moved = run(node, &["move", "--from", &store, "--to", &redis.url(), "--finish"]);
+    assert!(moved.status.success() && moved.out.contains("Nodes can be started"), "{}{}", moved.out, moved.err);
+    for (key, value) in &on_redis(&redis.url()) {
+        node.set(key, value);
+    }
+    node.launch().await;
+}
+
+/// Copies a backup of the serving node to Redis; the live store cannot be moved.
+fn copy_to_redis(node: &TestNode, redis: &RedisServer) {
+    let backup = run(node, &["backup", &node.directory.path().display().to_string()]);
+    let file = backup.out.split(": ").next().unwrap().to_owned();
+    let copied = run(node, &["move", "--from", &file, "--to", &redis.url()]);
+    assert!(copied.status.success() && copied.out.contains("--finish"), "{}{}", copied.out, copied.err);
+    let store = node.store().display().to_string();
+    assert_in_use(&run(node, &["move", "--from", &store, "--to", &redis.url()]));
+}
+
+/// Stops the node, moves its store from Redis to a file, and starts the node on the file.
+async fn move_to_file(node: &mut TestNode) {
+    let store = node.store().display().to_string();
+    node.stop();
+    let moved = run(node, &["move", "--to", &store]);
+    assert!(
+        moved.status.success() && moved.out.contains("can be started on the directory"),
+        "{}{}",
+        moved.out,
+        moved.err
+    );
+    for (key, value) in [("STORE__KIND", "embedded"), ("STORE__REDIS_URL", "")] {
+        node.set(key, value);
+    }
+    node.launch().await;
+}
+
+fn assert_in_use(output: &ProcessOutput) {
+    assert!(output.status.code() == Some(2) && output.err.contains("in use"), "{}", output.err);
+}
+
 #[tokio::test]
-async fn a_node_goes_on_with_redis_where_it_was_with_its_own_store_and_back_again() {
+async fn a_node_moves_to_redis_and_back_without_loss() {
     let redis = RedisServer::start(&[]);
     let shared = on_redis(&redis.url());
-    let mut node = TestNode::with(&[
+    let mut node = TestNode::start_with(&[
         ("WEBHOOKS__MAX_IN_FLIGHT", "1"),
         ("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1"),
-        // Issued intents contain it, on any node.
+        // Issued intents contain the base URL, on any node.
         ("SERVER__PUBLIC_BASE_URL", "http://verify.example"),
         (shared[2].0, &shared[2].1),
     ])
@@ -44,39 +86,23 @@ async fn a_node_goes_on_with_redis_where_it_was_with_its_own_store_and_back_agai
     identity_app.approve(&ended, "asha").await;
     let event = TestEvent::open(&node, &backend, &terms(5)).await;
     identity_app.approve(&event.scan().await, "asha").await;
-    let (under_way, queued) = (
+    let (in_flight, queued) = (
         backend.open_reported(&["name"], &hanging.url("/first")).await,
         backend.open_reported(&["name"], &receiver.url("/waits")).await,
     );
-    identity_app.approve(&under_way, "asha").await;
+    identity_app.approve(&in_flight, "asha").await;
     eventually("the first webhook", TIMEOUT, || async { (hanging.received().len() == 1).then_some(()) }).await;
     identity_app.approve(&queued, "asha").await;
-
-    // Most of it is copied while the node serves.
-    let directory = node.directory.path().display().to_string();
-    let backup = run(&node, &["backup", &directory]);
-    let file = backup.out.split(": ").next().unwrap().to_owned();
-    let copied = run(&node, &["move", "--from", &file, "--to", &redis.url()]);
-    assert!(copied.status.success() && copied.out.contains("--finish"), "{}{}", copied.out, copied.err);
-    let store = node.store().display().to_string();
-    let while_serving = run(&node, &["move", "--from", &store, "--to", &redis.url()]);
-    assert!(while_serving.status.code() == Some(2) && while_serving.err.contains("in use"), "{}", while_serving.err);
+    copy_to_redis(&node, &redis);
 
     let (guest, pending) = (event.scan().await, backend.open(&["name"]).await);
-    let before = seen(&node, &backend, &event, &ended).await;
-    node.kill().await;
-    let moved = run(&node, &["move", "--from", &store, "--to", &redis.url(), "--finish"]);
-    assert!(moved.status.success() && moved.out.contains("Nodes can be started"), "{}{}", moved.out, moved.err);
-
-    for (key, value) in &shared {
-        node.set(key, value);
-    }
-    node.launch().await;
+    let before = readable_state(&node, &backend, &event, &ended).await;
+    move_to_redis(&mut node, &redis).await;
     let (backend, event, identity_app) =
         (backend.through(&node.addresses), event.through(&node.addresses), identity_app.through(&node.addresses));
-    assert_eq!(seen(&node, &backend, &event, &ended).await, before);
-    assert_eq!(receiver.wait_for(1, TIMEOUT).await.len(), 1, "what waited is sent");
-    assert_eq!(node.operator().outcome(&under_way.txn).await, "unknown", "and what had begun is not sent again");
+    assert_eq!(readable_state(&node, &backend, &event, &ended).await, before);
+    assert_eq!(receiver.wait_for(1, TIMEOUT).await.len(), 1, "a queued webhook is sent");
+    assert_eq!(node.operator().outcome(&in_flight.txn).await, "unknown", "a webhook in flight is not sent again");
     for opened in [&guest, &pending] {
         identity_app.approve(opened, "asha").await;
     }
@@ -84,30 +110,17 @@ async fn a_node_goes_on_with_redis_where_it_was_with_its_own_store_and_back_agai
     assert_eq!(backend.result(&pending.txn).await.ok()["data"]["verification_passed"], true);
     assert_audited(&node).await;
 
-    // Back to a file.
-    let waits = backend.open(&["name"]).await;
+    let waiting = backend.open(&["name"]).await;
     std::fs::rename(node.store().join("sakshi.db"), node.directory.path().join("before.db")).unwrap();
     std::fs::remove_file(node.store().join("sakshi.lock")).unwrap();
-    let while_serving = run(&node, &["move", "--to", &store]);
-    assert!(while_serving.status.code() == Some(2) && while_serving.err.contains("in use"), "{}", while_serving.err);
-    let before = seen(&node, &backend, &event, &ended).await;
-    node.stop();
-    let moved = run(&node, &["move", "--to", &store]);
-    assert!(
-        moved.status.success() && moved.out.contains("can be started on the directory"),
-        "{}{}",
-        moved.out,
-        moved.err
-    );
-    for (key, value) in [("STORE__KIND", "embedded"), ("STORE__REDIS_URL", "")] {
-        node.set(key, value);
-    }
-    node.launch().await;
+    assert_in_use(&run(&node, &["move", "--to", &node.store().display().to_string()]));
+    let before = readable_state(&node, &backend, &event, &ended).await;
+    move_to_file(&mut node).await;
     let (backend, event, identity_app) =
         (backend.through(&node.addresses), event.through(&node.addresses), identity_app.through(&node.addresses));
-    assert_eq!(seen(&node, &backend, &event, &ended).await, before);
-    identity_app.approve(&waits, "asha").await;
-    assert_eq!(backend.result(&waits.txn).await.ok()["data"]["verification_passed"], true);
+    assert_eq!(readable_state(&node, &backend, &event, &ended).await, before);
+    identity_app.approve(&waiting, "asha").await;
+    assert_eq!(backend.result(&waiting.txn).await.ok()["data"]["verification_passed"], true);
     assert_audited(&node).await;
     node.stop();
     assert_eq!((hanging.received().len(), receiver.received().len()), (1, 1));

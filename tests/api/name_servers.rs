@@ -1,17 +1,17 @@
-//! Webhooks during a failure of the node's name servers, which is not the receivers' fault.
+//! Webhooks during a failure of the node's name servers.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use sakshi_kit::backend::{Backend, Opened};
 use sakshi_kit::identity_app::IdentityApp;
-use sakshi_kit::name_server::{Answering, NameServer};
+use sakshi_kit::name_server::{DnsAnswer, NameServer};
 use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use serde_json::{Value, json};
 
-const LOOPBACK: Answering = Answering::Address(Ipv4Addr::LOCALHOST);
+const LOOPBACK: DnsAnswer = DnsAnswer::Address(Ipv4Addr::LOCALHOST);
 
 struct Fixture {
     names: NameServer,
@@ -22,8 +22,8 @@ struct Fixture {
 }
 
 impl Fixture {
-    async fn start(answering: Answering) -> Self {
-        let (names, mut node) = (NameServer::start(answering), TestNode::unlaunched(&[]));
+    async fn start(answer: DnsAnswer) -> Self {
+        let (names, mut node) = (NameServer::start(answer), TestNode::unlaunched(&[]));
         node.launch_with_name_server(&names).await;
         let (backend, identity_app) = (node.backend(20).await, Arc::new(node.identity_app()));
         let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
@@ -31,17 +31,17 @@ impl Fixture {
     }
 
     /// Completes a transaction with a webhook to this host.
-    async fn completed(&self, host: &str) -> Opened {
+    async fn complete(&self, host: &str) -> Opened {
         let url = format!("http://{host}:{}/hook", self.receiver.address().port());
         let opened = self.backend.open_reported(&["name"], &url).await;
         self.identity_app.approve(&opened, "asha").await;
         opened
     }
 
-    async fn completed_twice(&self, hosts: &[&str]) -> Vec<Opened> {
+    async fn complete_twice(&self, hosts: &[&str]) -> Vec<Opened> {
         let mut all = Vec::new();
         for host in hosts.iter().chain(hosts) {
-            all.push(self.completed(host).await);
+            all.push(self.complete(host).await);
         }
         all
     }
@@ -50,12 +50,13 @@ impl Fixture {
         self.node.operator().get(&format!("/admin/v1/transactions/{}/delivery", opened.txn)).await.ok()
     }
 
-    async fn asked_again(&self) {
-        let before = self.names.questions();
-        eventually("another question", TIMEOUT, || async { (self.names.questions() > before).then_some(()) }).await;
+    async fn wait_for_question(&self) {
+        let before = self.names.question_count();
+        eventually("another question", TIMEOUT, || async { (self.names.question_count() > before).then_some(()) })
+            .await;
     }
 
-    /// Checks that each of these is delivered, once.
+    /// Checks that the webhook of each transaction is delivered exactly once.
     async fn assert_delivered(&self, all: &[Opened]) {
         for opened in all {
             let attempt = self.node.operator().delivery(&opened.txn).await["attempt"].clone();
@@ -70,36 +71,36 @@ impl Fixture {
 }
 
 #[tokio::test]
-async fn webhooks_wait_while_name_servers_fail_and_are_sent_once_when_they_answer() {
-    let fixture = Fixture::start(Answering::Failure).await;
-    let all = fixture.completed_twice(&["a.example", "b.example", "c.example"]).await;
-    fixture.asked_again().await;
-    let healthy = fixture.completed("127.0.0.1").await;
+async fn webhooks_wait_for_failing_name_servers_and_are_sent_once() {
+    let fixture = Fixture::start(DnsAnswer::Failure).await;
+    let all = fixture.complete_twice(&["a.example", "b.example", "c.example"]).await;
+    fixture.wait_for_question().await;
+    let healthy = fixture.complete("127.0.0.1").await;
     fixture.assert_delivered(&[healthy]).await;
     for opened in &all {
         let delivery = fixture.delivery(opened).await;
         assert_eq!((&delivery["claimed_at"], &delivery["attempt"]), (&Value::Null, &Value::Null), "{delivery}");
     }
-    fixture.names.answer(LOOPBACK);
+    fixture.names.set_answer(LOOPBACK);
     fixture.assert_delivered(&all).await;
 }
 
 #[tokio::test]
-async fn a_name_that_does_not_exist_is_final() {
-    let fixture = Fixture::start(Answering::NxDomain).await;
-    let opened = fixture.completed("a.example").await;
+async fn a_nonexistent_name_fails_a_webhook_for_good() {
+    let fixture = Fixture::start(DnsAnswer::NxDomain).await;
+    let opened = fixture.complete("a.example").await;
     let attempt = fixture.node.operator().delivery(&opened.txn).await["attempt"].clone();
     assert_eq!((&attempt["outcome"], &attempt["sent"]), (&json!("unresolved"), &json!("no")), "{attempt}");
-    fixture.names.answer(LOOPBACK);
-    let next = fixture.completed("a.example").await;
+    fixture.names.set_answer(LOOPBACK);
+    let next = fixture.complete("a.example").await;
     fixture.assert_delivered(&[next]).await;
     assert_eq!(fixture.receiver.received().len(), 1);
 }
 
 #[tokio::test]
-async fn webhooks_without_an_answer_for_longer_than_their_time_are_unresolved() {
+async fn webhooks_without_a_dns_answer_in_time_are_unresolved() {
     let (names, mut node) =
-        (NameServer::start(Answering::Silence), TestNode::unlaunched(&[("WEBHOOKS__TIMEOUT_MS", "1000")]));
+        (NameServer::start(DnsAnswer::Silence), TestNode::unlaunched(&[("WEBHOOKS__TIMEOUT_MS", "1000")]));
     node.set("WEBHOOKS__CONNECT_TIMEOUT_MS", "1000");
     node.launch_with_name_server(&names).await;
     let (backend, identity_app) = (node.backend(2).await, node.identity_app());
@@ -113,15 +114,15 @@ async fn webhooks_without_an_answer_for_longer_than_their_time_are_unresolved() 
 }
 
 #[tokio::test]
-async fn webhooks_that_wait_for_a_name_at_a_stop_are_sent_by_the_next_start() {
-    let mut fixture = Fixture::start(Answering::Silence).await;
-    let all = fixture.completed_twice(&["a.example"]).await;
-    fixture.asked_again().await;
+async fn webhooks_waiting_for_a_name_are_sent_after_a_restart() {
+    let mut fixture = Fixture::start(DnsAnswer::Silence).await;
+    let all = fixture.complete_twice(&["a.example"]).await;
+    fixture.wait_for_question().await;
     let process = fixture.node.take_process();
     process.signal("TERM");
     fixture.node.conclude(&process);
     assert!(fixture.receiver.received().is_empty());
-    fixture.names.answer(LOOPBACK);
+    fixture.names.set_answer(LOOPBACK);
     fixture.node.launch_with_name_server(&fixture.names).await;
     fixture.assert_delivered(&all).await;
 }

@@ -24,18 +24,18 @@ async fn a_rotated_key_and_its_successor_both_work_during_the_overlap() {
     };
     let rotated = rotate(3_600).await.ok();
     let successor = rotated["api_key"].as_str().unwrap();
-    node.secrets.keep(successor);
+    node.secrets.watch_for(successor);
     let fresh = backend.with_credentials(successor, &backend.app);
     backend.open(&["name"]).await;
     fresh.open(&["name"]).await;
     operator.delete(&format!("/admin/v1/keys/{}", backend.key_id)).await.ok();
     let revoked = Instant::now();
     loop {
-        let asked = revoked.elapsed();
+        let elapsed = revoked.elapsed();
         if backend.result("x").await.status == 401 {
             break;
         }
-        assert_within(asked, Duration::from_secs(1), "the refusal of a revoked key");
+        assert_within(elapsed, Duration::from_secs(1), "the refusal of a revoked key");
     }
     fresh.open(&["name"]).await;
     assert_eq!(rotate(60).await.refusal(409), "key_not_active");
@@ -43,24 +43,24 @@ async fn a_rotated_key_and_its_successor_both_work_during_the_overlap() {
 
 #[tokio::test]
 async fn a_revoked_key_is_refused_on_every_worker_within_a_second() {
-    let node = TestNode::with(&[("SERVER__WORKERS", "4")]).await;
+    let node = TestNode::start_with(&[("SERVER__WORKERS", "4")]).await;
     let (backend, operator) = (node.backend(10).await, node.operator());
     // A connection belongs to one worker, so each request takes a new one.
     let fresh = || reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).timeout(TIMEOUT).build().unwrap();
     let ask = || {
         let request = fresh().get(node.addresses.public("/api/v1/nationalid-ovse/result/x"));
-        Answer::to(request.header("X-API-KEY", &backend.key).header("X-API-APP-ID", &backend.app))
+        Answer::receive(request.header("X-API-KEY", &backend.key).header("X-API-APP-ID", &backend.app))
     };
     for _ in 0..24 {
-        assert_eq!(ask().await.status, 404, "the key is known on every worker now");
+        assert_eq!(ask().await.status, 404, "every worker knows the key now");
     }
     operator.delete(&format!("/admin/v1/keys/{}", backend.key_id)).await.ok();
     let revoked = Instant::now();
     let mut last_admitted = None;
     while revoked.elapsed() < Duration::from_millis(1_500) {
-        let asked = Instant::now();
+        let sent_at = Instant::now();
         if ask().await.status != 401 {
-            last_admitted = Some(asked.duration_since(revoked));
+            last_admitted = Some(sent_at.duration_since(revoked));
         }
     }
     assert_within(
@@ -71,7 +71,7 @@ async fn a_revoked_key_is_refused_on_every_worker_within_a_second() {
 }
 
 #[tokio::test]
-async fn keys_are_listed_without_the_keys_themselves() {
+async fn keys_are_listed_without_their_secrets() {
     let node = TestNode::start().await;
     let (backend, operator) = (node.backend(0).await, node.operator());
     let path = format!("/admin/v1/clients/{}/keys", backend.client);
@@ -87,12 +87,13 @@ async fn keys_are_listed_without_the_keys_themselves() {
     }
 }
 
-fn find<'a>(node: &'a Value, wanted: &dyn Fn(&Value) -> bool, found: &mut Vec<&'a Value>) {
-    if wanted(node) {
+/// Collects the nodes of a tree that satisfy `predicate`.
+fn collect_nodes<'a>(node: &'a Value, predicate: &dyn Fn(&Value) -> bool, found: &mut Vec<&'a Value>) {
+    if predicate(node) {
         found.push(node);
     }
     for child in node["children"].as_array().map(Vec::as_slice).unwrap_or_default() {
-        find(child, wanted, found);
+        collect_nodes(child, predicate, found);
     }
 }
 
@@ -106,7 +107,7 @@ async fn the_tree_shows_every_supervised_actor_and_counts_live_transactions() {
     }
     let tree = operator.get("/admin/v1/tree").await.ok();
     let mut nodes = Vec::new();
-    find(&tree, &|_| true, &mut nodes);
+    collect_nodes(&tree, &|_| true, &mut nodes);
     for node in &nodes {
         for member in
             ["name", "kind", "state", "live", "restarts", "last_exit", "last_panic", "age_s", "mailbox", "children"]
@@ -117,12 +118,12 @@ async fn the_tree_shows_every_supervised_actor_and_counts_live_transactions() {
     }
     let named = |word: &str| nodes.iter().filter(|node| node["name"].as_str().unwrap().contains(word)).count();
     assert!(named("ledger") >= 1 && named("dispatcher") >= 1 && named("transactions-") == 2, "{tree:#}");
-    assert_eq!(live(&tree), 6, "{tree:#}");
+    assert_eq!(live_transactions(&tree), 6, "{tree:#}");
     for opened in &opened {
         identity_app.approve(opened, "asha").await;
     }
     eventually("the end of completed actors", TIMEOUT, || async {
-        (live(&operator.get("/admin/v1/tree").await.ok()) == 0).then_some(())
+        (live_transactions(&operator.get("/admin/v1/tree").await.ok()) == 0).then_some(())
     })
     .await;
 }
@@ -134,12 +135,12 @@ async fn a_single_node_is_shown_with_its_tree_its_receivers_and_its_figures() {
     for _ in 0..3 {
         backend.open(&["name"]).await;
     }
-    let counted = |nodes: &Value| {
+    let init_count = |nodes: &Value| {
         nodes["nodes"][0]["figures"]["inits"].as_array().unwrap().iter().filter_map(Value::as_u64).sum::<u64>()
     };
     let nodes = eventually("a sample", TIMEOUT, || async {
         let nodes = operator.get("/admin/v1/nodes").await.ok();
-        (counted(&nodes) == 3).then_some(nodes)
+        (init_count(&nodes) == 3).then_some(nodes)
     });
     let nodes = nodes.await;
     let [this] = nodes["nodes"].as_array().unwrap().as_slice() else { panic!("one node: {nodes:#}") };
@@ -159,9 +160,9 @@ async fn a_single_node_is_shown_with_its_tree_its_receivers_and_its_figures() {
 }
 
 /// Returns the number of live transactions over all registry shards.
-fn live(tree: &Value) -> u64 {
+fn live_transactions(tree: &Value) -> u64 {
     let mut shards = Vec::new();
-    find(tree, &|node| node["kind"].as_str() == Some("transaction_registry"), &mut shards);
+    collect_nodes(tree, &|node| node["kind"].as_str() == Some("transaction_registry"), &mut shards);
     assert!(!shards.is_empty(), "no registry in {tree:#}");
     shards.iter().map(|shard| shard["live"].as_u64().unwrap()).sum()
 }
@@ -193,11 +194,11 @@ async fn probes_and_metrics_need_no_token_and_are_not_public() {
 }
 
 #[tokio::test]
-async fn the_admin_token_counts_as_a_bearer_token_and_in_no_other_way() {
+async fn the_admin_token_is_accepted_only_as_a_bearer_token() {
     let node = TestNode::start().await;
     let ask = |value: String| {
         let request = node.http.get(node.addresses.internal("/admin/v1/clients")).header("authorization", value);
-        Answer::to(request)
+        Answer::receive(request)
     };
     for good in [format!("Bearer {ADMIN_TOKEN}"), format!("bearer {ADMIN_TOKEN}")] {
         ask(good).await.ok();
@@ -228,9 +229,10 @@ async fn metrics_hold_no_ids_no_urls_and_nothing_personal() {
     operator.delivery(&opened.txn).await;
     let failed = backend.open(&["name"]).await;
     identity_app.fail(&failed, "code-of-a-stranger", "User Reject").await;
-    let stray = format!("/nowhere/{}", opened.txn);
-    node.get(&stray).await;
-    Answer::to(node.http.request(Method::from_bytes(b"STRANGE").unwrap(), node.addresses.public("/api/ping"))).await;
+    let unknown = format!("/nowhere/{}", opened.txn);
+    node.get(&unknown).await;
+    Answer::receive(node.http.request(Method::from_bytes(b"STRANGE").unwrap(), node.addresses.public("/api/ping")))
+        .await;
     let metrics = operator.probe("/metrics").await.text;
     for name in ["sakshi_http_requests_total", "sakshi_transactions_opened_total", "process_resident_memory_bytes"] {
         assert!(metrics.contains(name), "{name} is missing");
@@ -245,12 +247,12 @@ async fn metrics_hold_no_ids_no_urls_and_nothing_personal() {
         "code-of-a-stranger",
         "nowhere",
     ]) {
-        assert!(!metrics.contains(text), "{text} stands in the metrics");
+        assert!(!metrics.contains(text), "{text} is in the metrics");
     }
 }
 
 #[tokio::test]
-async fn prometheus_finds_nothing_wrong_with_the_metrics() {
+async fn prometheus_accepts_the_metrics() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(9).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
@@ -264,16 +266,16 @@ async fn prometheus_finds_nothing_wrong_with_the_metrics() {
         .spawn()
         .unwrap();
     check.stdin.take().unwrap().write_all(page.as_bytes()).unwrap();
-    let said = check.wait_with_output().unwrap();
-    let (out, err) = (String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
-    assert!(said.status.success() && out.is_empty() && err.is_empty(), "{out}{err}");
+    let output = check.wait_with_output().unwrap();
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && out.is_empty() && err.is_empty(), "{out}{err}");
     for line in [
         "sakshi_webhook_attempts_total{outcome=\"timed_out\"} 0",
         "sakshi_http_refusals_total{code=\"internal_error\"} 0",
     ] {
-        assert!(page.lines().any(|found| found == line), "{line} is there before it happens");
+        assert!(page.lines().any(|found| found == line), "{line} exists before the first occurrence");
     }
-    let figures = |name: &str| -> f64 {
+    let figure = |name: &str| -> f64 {
         let line = page
             .lines()
             .find(|line| line.split(['{', ' ']).next() == Some(name))
@@ -285,7 +287,7 @@ async fn prometheus_finds_nothing_wrong_with_the_metrics() {
         .trim()
         .split(['(', ')'])
         .nth(1)
-        .and_then(|of| of.split_once(", schema "))
+        .and_then(|build| build.split_once(", schema "))
         .unwrap_or_else(|| panic!("{commit}"));
     assert!(
         page.contains(&format!("commit=\"{commit}\",schema=\"{schema}\"")) && commit == sakshi::COMMIT,
@@ -298,15 +300,15 @@ async fn prometheus_finds_nothing_wrong_with_the_metrics() {
         "process_start_time_seconds",
         "sakshi_build_info",
     ] {
-        assert!(figures(name) > 0.0, "{name}");
+        assert!(figure(name) > 0.0, "{name}");
     }
     for name in ["sakshi_body_bytes", "sakshi_body_owners", "sakshi_untrusted_cpu_waiting"] {
-        assert!(figures(name) < 1.0, "{name} after all that was held and worked on");
+        assert!(figure(name) < 1.0, "{name} after the end of all work");
     }
 }
 
 #[tokio::test]
-async fn support_finds_a_transaction_and_a_refused_request_and_sees_nothing_that_was_shared() {
+async fn support_finds_transactions_and_refusals_without_shared_data() {
     let node = TestNode::start().await;
     let (backend, identity_app, operator) = (node.backend(2).await, node.identity_app(), node.operator());
     let opened = backend.open(&["name"]).await;
@@ -331,16 +333,16 @@ async fn support_finds_a_transaction_and_a_refused_request_and_sees_nothing_that
 
     let refused = backend.init(&json!({"claims": ["shoe_size"], "channel": "qr"})).await;
     let error_id = refused.json()["errorId"].as_str().expect("an id").to_owned();
-    let found = eventually("the refusal", TIMEOUT, || async {
+    let refusals = eventually("the refusal", TIMEOUT, || async {
         let answer = operator.get(&format!("/admin/v1/requests/{error_id}")).await;
         (answer.status == 200).then_some(answer)
     })
     .await;
-    let request = &found.ok()["requests"][0];
+    let request = &refusals.ok()["requests"][0];
     assert_eq!(
         (&request["app_id"], &request["status"], &request["fields"][0]),
         (&json!(backend.app), &json!(400), &json!("claims[0]"))
     );
-    assert!(!found.text.contains("shoe_size"), "{}", found.text);
+    assert!(!refusals.text.contains("shoe_size"), "{}", refusals.text);
     assert_eq!(operator.get("/admin/v1/requests/never-sent").await.refusal(404), "not_found");
 }

@@ -1,4 +1,4 @@
-//! PAN verification, with an immediate answer (specification, "Other shown endpoints").
+//! PAN verification with an immediate response (specification, "Other shown endpoints").
 
 use sakshi_kit::waiting::assert_within;
 use std::time::Duration;
@@ -20,24 +20,24 @@ fn body() -> Value {
     json!({"pan": PAN, "consent": "Y", "consent_text": CONSENT_TEXT})
 }
 
-fn with(member: &str, value: Value) -> Value {
+fn body_with(member: &str, value: Value) -> Value {
     let mut body = body();
     body[member] = value;
     body
 }
 
 async fn verify(backend: &Backend, body: &Value) -> Answer {
-    backend.secrets.keep_personal(body);
-    Answer::to(backend.request(Method::POST, PATH).header("X-Request-ID", "req-1").json(body)).await
+    backend.secrets.watch_for_personal_data(body);
+    Answer::receive(backend.request(Method::POST, PATH).header("X-Request-ID", "req-1").json(body)).await
 }
 
 #[tokio::test]
-async fn a_pan_is_verified_at_its_source_and_answered_in_the_golden_form() {
+async fn a_pan_is_verified_at_its_source_and_returned_in_the_golden_form() {
     let fixture = FlowFixture::start().await;
     let golden: Value = serde_json::from_str(PAN_VALID).expect("JSON");
-    let answer = verify(&fixture.backend, &with("name_as_per_pan", json!("Asha Rao"))).await;
+    let answer = verify(&fixture.backend, &body_with("name_as_per_pan", json!("Asha Rao"))).await;
     assert_eq!(answer.ok(), golden);
-    let order = fixture.upstream.last();
+    let order = fixture.upstream.last_order();
     assert_eq!(order.body, json!({"pan": PAN, "consent_text": CONSENT_TEXT, "name": "Asha Rao"}));
     assert_eq!(
         (order.flow.as_str(), &order.headers["authorization"]),
@@ -46,41 +46,41 @@ async fn a_pan_is_verified_at_its_source_and_answered_in_the_golden_form() {
 
     fixture
         .upstream
-        .answer(UpstreamBehaviour::Body(json!({"status": "valid", "date_of_birth_match": false}).to_string()));
-    let answer = verify(&fixture.backend, &with("dateOfBirth", json!("1990-02-14"))).await.ok();
+        .set_behaviour(UpstreamBehaviour::Body(json!({"status": "valid", "date_of_birth_match": false}).to_string()));
+    let answer = verify(&fixture.backend, &body_with("dateOfBirth", json!("1990-02-14"))).await.ok();
     assert_eq!(
         (&answer["data"]["date_of_birth_match"], &answer["data"]["name_as_per_pan_match"]),
         (&json!(false), &Value::Null)
     );
     assert_eq!(
-        fixture.upstream.last().body,
+        fixture.upstream.last_order().body,
         json!({"pan": PAN, "consent_text": CONSENT_TEXT, "date_of_birth": "1990-02-14"})
     );
-    assert_eq!(fixture.node.operator().balance(&fixture.backend.client).await, 0, "it costs no credit, and needs none");
+    assert_eq!(fixture.node.operator().balance(&fixture.backend.client).await, 0, "a check costs no credit");
 }
 
 #[tokio::test]
-async fn a_pan_in_small_letters_and_members_in_the_other_spelling_ask_for_the_same() {
+async fn lower_case_pans_and_both_spellings_of_members_give_the_same_query() {
     let fixture = FlowFixture::start().await;
     let camel = json!({"pan": "abcpe1234f", "consent": "Y", "consentText": CONSENT_TEXT, "nameAsPerPan": "Asha Rao",
         "dateOfBirth": null,
         "requestId": "req-1"});
-    fixture.backend.secrets.keep_personal(&camel);
+    fixture.backend.secrets.watch_for_personal_data(&camel);
     let answer = fixture.backend.post(PATH, &camel).await.ok();
     assert_eq!(answer, serde_json::from_str::<Value>(PAN_VALID).expect("JSON"));
-    assert_eq!(fixture.upstream.last().body["pan"], PAN);
+    assert_eq!(fixture.upstream.last_order().body["pan"], PAN);
 }
 
 #[tokio::test]
-async fn a_malformed_pan_is_a_422_and_the_source_is_not_asked() {
+async fn a_malformed_pan_gets_422_without_a_request_to_the_source() {
     let fixture = FlowFixture::start().await;
     for pan in ["", " "] {
-        assert_eq!(verify(&fixture.backend, &with("pan", json!(pan))).await.refusal(422), "malformed_pan");
+        assert_eq!(verify(&fixture.backend, &body_with("pan", json!(pan))).await.refusal(422), "malformed_pan");
     }
     for pan in
         ["QWRPE1234", "QWRPE1234FX", "QWRPE12345", "1WRPE1234F", "QWRPE12E4F", "QWRPE 234F", "ÀWRPE1234", "no number"]
     {
-        let answer = verify(&fixture.backend, &with("pan", json!(pan))).await;
+        let answer = verify(&fixture.backend, &body_with("pan", json!(pan))).await;
         answer.refusal(422);
         assert!(!answer.text.contains(pan), "{}", answer.text);
     }
@@ -88,30 +88,30 @@ async fn a_malformed_pan_is_a_422_and_the_source_is_not_asked() {
 }
 
 #[tokio::test]
-async fn every_bad_field_is_a_400_that_names_it_and_comes_before_a_malformed_pan() {
+async fn bad_fields_get_a_400_before_a_malformed_pan_gets_422() {
     let fixture = FlowFixture::start().await;
     let mut no_pan = body();
     no_pan.as_object_mut().expect("an object").remove("pan");
     let cases = [
         (no_pan, "pan"),
-        (with("pan", json!(7)), "pan"),
-        (with("pan", Value::Null), "pan"),
-        (with("consent", json!("N")), "consent"),
-        (with("consent", json!("y")), "consent"),
-        (with("consent", json!(true)), "consent"),
-        (with("consent_text", json!("")), "consent_text"),
-        (with("consent_text", json!(" ")), "consent_text"),
-        (with("consent_text", json!("I agree.\u{0}")), "consent_text"),
-        (with("consent_text", json!("x".repeat(4_097))), "consent_text"),
-        (with("name_as_per_pan", json!("")), "name_as_per_pan"),
-        (with("name_as_per_pan", json!("x".repeat(101))), "name_as_per_pan"),
-        (with("date_of_birth", json!("14-02-1990")), "date_of_birth"),
-        (with("date_of_birth", json!("1990-02-30")), "date_of_birth"),
-        (with("dateOfBirth", json!("14-02-1990")), "dateOfBirth"),
-        (with("request_id", json!("")), "request_id"),
+        (body_with("pan", json!(7)), "pan"),
+        (body_with("pan", Value::Null), "pan"),
+        (body_with("consent", json!("N")), "consent"),
+        (body_with("consent", json!("y")), "consent"),
+        (body_with("consent", json!(true)), "consent"),
+        (body_with("consent_text", json!("")), "consent_text"),
+        (body_with("consent_text", json!(" ")), "consent_text"),
+        (body_with("consent_text", json!("I agree.\u{0}")), "consent_text"),
+        (body_with("consent_text", json!("x".repeat(4_097))), "consent_text"),
+        (body_with("name_as_per_pan", json!("")), "name_as_per_pan"),
+        (body_with("name_as_per_pan", json!("x".repeat(101))), "name_as_per_pan"),
+        (body_with("date_of_birth", json!("14-02-1990")), "date_of_birth"),
+        (body_with("date_of_birth", json!("1990-02-30")), "date_of_birth"),
+        (body_with("dateOfBirth", json!("14-02-1990")), "dateOfBirth"),
+        (body_with("request_id", json!("")), "request_id"),
         (json!({"pan": "not a pan", "consent": "Y", "consent_text": CONSENT_TEXT, "colour": "red"}), "colour"),
         (json!({"pan": "", "consent": "N", "consent_text": CONSENT_TEXT}), "consent"),
-        (with("colour", json!("red")), "colour"),
+        (body_with("colour", json!("red")), "colour"),
         (json!({"pan": "not a pan", "consent": "N", "consent_text": CONSENT_TEXT}), "consent"),
     ];
     for (body, field) in cases {
@@ -124,7 +124,7 @@ async fn every_bad_field_is_a_400_that_names_it_and_comes_before_a_malformed_pan
     for (snake, camel) in
         [("consent_text", "consentText"), ("name_as_per_pan", "nameAsPerPan"), ("date_of_birth", "dateOfBirth")]
     {
-        let mut body = with(snake, json!("1990-02-14"));
+        let mut body = body_with(snake, json!("1990-02-14"));
         body[camel] = json!("1990-02-14");
         let fields = verify(&fixture.backend, &body).await.refused_fields();
         assert!(fields == [snake] || fields == [camel], "{fields:?}");
@@ -133,10 +133,10 @@ async fn every_bad_field_is_a_400_that_names_it_and_comes_before_a_malformed_pan
 }
 
 #[tokio::test]
-async fn a_pan_that_is_not_known_or_not_in_use_is_a_result_and_no_error() {
+async fn an_unknown_or_invalid_pan_is_a_result_and_not_an_error() {
     let fixture = FlowFixture::start().await;
     for (status, message) in [("not_found", Some("PAN not found")), ("invalid", None)] {
-        fixture.upstream.answer(UpstreamBehaviour::Body(json!({"status": status}).to_string()));
+        fixture.upstream.set_behaviour(UpstreamBehaviour::Body(json!({"status": status}).to_string()));
         let answer = verify(&fixture.backend, &body()).await.ok();
         assert_eq!((&answer["data"]["pan"], &answer["data"]["status"]), (&json!(PAN), &json!(status)), "{answer}");
         assert_eq!((&answer["statusCode"], &answer["success"]), (&json!(200), &json!(true)), "{answer}");
@@ -150,14 +150,14 @@ async fn a_pan_that_is_not_known_or_not_in_use_is_a_result_and_no_error() {
 
 fn assert_not_verified(answer: &Answer) {
     let body = answer.json();
-    let said = body["message"].as_str().expect("a message");
-    assert!(said.starts_with("The source ") && said.ends_with(". Nothing was verified."), "{said}");
+    let message = body["message"].as_str().expect("a message");
+    assert!(message.starts_with("The source ") && message.ends_with(". Nothing was verified."), "{message}");
 }
 
 #[tokio::test]
-async fn a_source_that_fails_is_a_502_and_one_that_is_late_a_504() {
-    let fixture = FlowFixture::with(&[("UPSTREAMS__TIMEOUT_MS", "400")]).await;
-    for manner in [
+async fn a_failed_source_gives_502_and_a_slow_source_504() {
+    let fixture = FlowFixture::start_with(&[("UPSTREAMS__TIMEOUT_MS", "400")]).await;
+    for behaviour in [
         UpstreamBehaviour::Status(500),
         UpstreamBehaviour::Status(404),
         UpstreamBehaviour::Status(204),
@@ -168,27 +168,27 @@ async fn a_source_that_fails_is_a_502_and_one_that_is_late_a_504() {
         UpstreamBehaviour::Body(json!({"status": "valid", "more": "x".repeat(100_000)}).to_string()),
         UpstreamBehaviour::Drop,
     ] {
-        fixture.upstream.answer(manner.clone());
+        fixture.upstream.set_behaviour(behaviour.clone());
         let answer = verify(&fixture.backend, &body()).await;
-        assert_eq!(answer.refusal(502), "upstream_failed", "{manner:?}");
+        assert_eq!(answer.refusal(502), "upstream_failed", "{behaviour:?}");
         assert!(!answer.text.contains(PAN), "{}", answer.text);
         assert_not_verified(&answer);
     }
-    fixture.upstream.answer(UpstreamBehaviour::Hang);
+    fixture.upstream.set_behaviour(UpstreamBehaviour::Hang);
     let started = std::time::Instant::now();
     let late = verify(&fixture.backend, &body()).await;
     assert_eq!(late.refusal(504), "upstream_timed_out");
     assert_not_verified(&late);
-    assert_within(started.elapsed(), Duration::from_secs(5), "the end of the time for a source");
-    fixture.upstream.answer(UpstreamBehaviour::Accept);
+    assert_within(started.elapsed(), Duration::from_secs(5), "the timeout of a source");
+    fixture.upstream.set_behaviour(UpstreamBehaviour::Accept);
     verify(&fixture.backend, &body()).await.ok();
 }
 
 #[tokio::test]
-async fn verifications_share_the_rate_of_inits_and_need_the_two_headers() {
-    let fixture = FlowFixture::with(&[("LIMITS__INIT_PER_SECOND_PER_APP", "2")]).await;
+async fn pan_checks_share_the_rate_limit_of_inits_and_require_both_headers() {
+    let fixture = FlowFixture::start_with(&[("LIMITS__INIT_PER_SECOND_PER_APP", "2")]).await;
     let bare = fixture.node.http.post(fixture.node.addresses.public(PATH)).json(&body());
-    assert_eq!(Answer::to(bare).await.refusal(401), "unauthorized");
+    assert_eq!(Answer::receive(bare).await.refusal(401), "unauthorized");
     let mut statuses = Vec::new();
     for _ in 0..40 {
         statuses.push(verify(&fixture.backend, &body()).await.status);

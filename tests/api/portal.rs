@@ -1,4 +1,4 @@
-//! The portal over HTTP: sign-in, accepted forms, and trials, which cost and disclose the same as the API.
+//! The portal over HTTP: sign-in, forms, and trials. A trial costs and discloses the same as the API.
 
 use futures_util::future::join_all;
 use reqwest::Method;
@@ -6,11 +6,11 @@ use serde_json::json;
 
 use sakshi_kit::event::{TestEvent, terms};
 use sakshi_kit::node::TestNode;
-use sakshi_kit::portal::{Browser, CSRF_FIELD, TRIAL, hidden, shown};
+use sakshi_kit::portal::{Browser, CSRF_FIELD, TRIAL, element_text, hidden_field};
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 #[tokio::test]
-async fn signing_in_gives_a_session_that_no_script_reads_and_never_repeats_the_key() {
+async fn the_session_cookie_is_http_only_and_no_page_contains_the_key() {
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
     let mut browser = Browser::at(&node);
@@ -20,7 +20,7 @@ async fn signing_in_gives_a_session_that_no_script_reads_and_never_repeats_the_k
     for attribute in ["HttpOnly", "SameSite=Strict", "Path=/portal"] {
         assert!(cookie.split("; ").any(|part| part == attribute), "{attribute}");
     }
-    assert!(!cookie.contains("Max-Age") && !cookie.contains("Expires"), "the cookie goes when the browser is closed");
+    assert!(!cookie.contains("Max-Age") && !cookie.contains("Expires"), "the cookie ends with the browser");
     let secret = browser.cookie.split_once('=').unwrap().1;
     for path in [
         "/portal",
@@ -40,19 +40,19 @@ async fn signing_in_gives_a_session_that_no_script_reads_and_never_repeats_the_k
     {
         let refused = Browser::at(&node).sign_in(key, app).await;
         assert_eq!((refused.status, refused.header("set-cookie")), (401, None));
-        assert!(!refused.text.contains(&backend.key), "in whichever field the key was pasted");
+        assert!(!refused.text.contains(&backend.key), "the key is never shown, in whichever field it was pasted");
     }
 }
 
 #[tokio::test]
-async fn the_sandbox_leads_a_browser_to_the_portal() {
+async fn the_sandbox_redirects_a_browser_to_the_portal() {
     let node = TestNode::start().await;
     let answer = Browser::at(&node).get("/").await;
     assert_eq!((answer.status, answer.header("location")), (303, Some("/portal")));
 }
 
 #[tokio::test]
-async fn a_form_without_the_token_of_its_session_changes_nothing_and_costs_nothing() {
+async fn a_form_without_the_csrf_token_of_its_session_changes_nothing() {
     let node = TestNode::start().await;
     let backend = node.backend(5).await;
     let browser = Browser::signed_in(&node, &backend).await;
@@ -91,12 +91,12 @@ async fn a_form_without_the_token_of_its_session_changes_nothing_and_costs_nothi
 }
 
 #[tokio::test]
-async fn a_trial_debits_one_credit_as_production_does_however_often_its_form_is_sent() {
+async fn a_trial_debits_one_credit_even_if_its_form_is_sent_ten_times() {
     let node = TestNode::start().await;
     let backend = node.backend(3).await;
     let browser = Browser::signed_in(&node, &backend).await;
     let form = browser.get("/portal/trial").await.text;
-    let (token, once) = (hidden(&form, CSRF_FIELD), hidden(&form, "once"));
+    let (token, once) = (hidden_field(&form, CSRF_FIELD), hidden_field(&form, "once"));
     let fields = [&TRIAL as &[(&str, &str)], &[(CSRF_FIELD, &token), ("once", &once)]].concat();
     let answers = join_all((0..10).map(|_| browser.post("/portal/trial", &fields))).await;
     let locations: Vec<_> =
@@ -105,13 +105,13 @@ async fn a_trial_debits_one_credit_as_production_does_however_often_its_form_is_
     assert_eq!(node.operator().balance(&backend.client).await, 2);
 
     let txn = locations[0].strip_prefix("/portal/transactions/").unwrap();
-    assert!(backend.is_pending(txn).await, "it is a transaction like any other");
+    assert!(backend.is_pending(txn).await, "a trial is an ordinary transaction");
     let statement = node.operator().statement(&backend.client).await;
     let debit = statement.last().unwrap();
     assert_eq!((&debit["kind"], &debit["amount"], &debit["reference"]), (&json!("debit"), &json!(1), &json!(txn)));
 
     let bare: Vec<_> = TRIAL.into_iter().filter(|(name, _)| *name != "claims").collect();
-    assert_eq!(browser.send("/portal/trial", &bare).await.status, 400, "nothing is asked for");
+    assert_eq!(browser.send("/portal/trial", &bare).await.status, 400, "no claim is selected");
     assert_eq!(node.operator().balance(&backend.client).await, 2);
     browser.trial().await;
     browser.trial().await;
@@ -121,16 +121,16 @@ async fn a_trial_debits_one_credit_as_production_does_however_often_its_form_is_
 }
 
 #[tokio::test]
-async fn a_trial_shows_the_claims_that_came_and_the_very_bytes_that_a_poll_is_answered() {
+async fn a_trial_shows_the_claims_and_the_exact_response_of_a_poll() {
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
     let browser = Browser::signed_in(&node, &backend).await;
     let trial = browser.trial().await;
-    assert_eq!(shown(&trial.page, "body"), backend.result(&trial.opened.txn).await.text);
+    assert_eq!(element_text(&trial.page, "body"), backend.result(&trial.opened.txn).await.text);
     node.identity_app().approve(&trial.opened, "asha").await;
     let page = browser.send(&format!("{}/details", trial.path), &[]).await.text;
     assert!(page.contains("<h1>Verified</h1>") && page.contains("<bdi>Asha Rao</bdi>"), "{page}");
-    assert_eq!(shown(&page, "body"), backend.result(&trial.opened.txn).await.text);
+    assert_eq!(element_text(&page, "body"), backend.result(&trial.opened.txn).await.text);
 }
 
 #[tokio::test]
@@ -138,7 +138,7 @@ async fn a_revoked_key_ends_its_sessions_and_no_others() {
     let node = TestNode::start().await;
     let (backend, operator) = (node.backend(1).await, node.operator());
     let (key_id, key) = operator.issue_key(&backend.client, &json!({})).await;
-    let kept = Browser::signed_in(&node, &backend).await;
+    let remaining = Browser::signed_in(&node, &backend).await;
     let ended = Browser::signed_in(&node, &backend.with_credentials(&key, &backend.app)).await;
     let token = ended.csrf_token().await;
     operator.delete(&format!("/admin/v1/keys/{key_id}")).await.ok();
@@ -153,11 +153,11 @@ async fn a_revoked_key_ends_its_sessions_and_no_others() {
         (303, Some(true))
     );
     assert_eq!(operator.balance(&backend.client).await, 1);
-    assert_eq!(kept.get("/portal").await.status, 200, "the client's other key is as good as before");
+    assert_eq!(remaining.get("/portal").await.status, 200, "the session of the other key continues");
 }
 
 #[tokio::test]
-async fn what_another_client_has_is_not_shown_and_not_changed() {
+async fn data_of_another_client_is_neither_shown_nor_changed() {
     let node = TestNode::start().await;
     let (backend, other) = (node.backend(2).await, node.backend(2).await);
     let (browser, stranger) = (Browser::signed_in(&node, &backend).await, Browser::signed_in(&node, &other).await);
@@ -177,15 +177,19 @@ async fn what_another_client_has_is_not_shown_and_not_changed() {
         &format!("{event}/poster.svg"),
         &format!("{event}/qr.png"),
     ] {
-        let hidden = stranger.get(path).await;
-        assert_eq!(hidden.status, 404, "{path}");
-        assert!(!hidden.text.contains(&trial.opened.txn) && !hidden.text.contains("Open day"), "{path}");
+        let refused = stranger.get(path).await;
+        assert_eq!(refused.status, 404, "{path}");
+        assert!(!refused.text.contains(&trial.opened.txn) && !refused.text.contains("Open day"), "{path}");
     }
-    let nowhere = stranger.get("/portal/transactions/00000000-0000-4000-8000-000000000000").await;
-    assert_eq!(stranger.get(&trial.path).await.text, nowhere.text, "nor does the page say that it exists");
+    let unknown = stranger.get("/portal/transactions/00000000-0000-4000-8000-000000000000").await;
+    assert_eq!(
+        stranger.get(&trial.path).await.text,
+        unknown.text,
+        "the page does not reveal that the transaction exists"
+    );
     let settings = format!("{event}/settings");
     assert_eq!(stranger.send(&settings, &[("is_active", "false")]).await.status, 404);
-    assert!(browser.get(&settings).await.text.contains("value=\"false\""), "it can still be disabled, so it was not");
+    assert!(browser.get(&settings).await.text.contains("value=\"false\""), "the event was not disabled");
     assert!(!stranger.get("/portal/credits").await.text.contains(&trial.opened.txn));
     assert!(!stranger.get("/portal/events").await.text.contains("Open day"));
 }
@@ -198,13 +202,13 @@ async fn proposed_end(browser: &Browser) -> String {
 }
 
 #[tokio::test]
-async fn an_event_is_created_with_its_organiser_its_purpose_and_its_clock() {
+async fn an_event_is_created_with_organiser_purpose_and_time_zone() {
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
     let browser = Browser::signed_in(&node, &backend).await;
     assert!(
         browser.get("/portal/events/new").await.text.contains("value=\"Asia/Kolkata\""),
-        "the clock of the settings is proposed"
+        "the time zone of the settings is proposed"
     );
     let end = proposed_end(&browser).await;
     // The day of the end, in the API's format.
@@ -214,17 +218,17 @@ async fn an_event_is_created_with_its_organiser_its_purpose_and_its_clock() {
     let refused =
         browser.send("/portal/events", &[&usual as &[(&str, &str)], &[("time_zone", "Nowhere/At all")]].concat()).await;
     assert!(refused.status == 400 && refused.text.contains("Time zone must"), "{}", refused.text);
-    let about = [
+    let further = [
         ("organiser", "A & B College"),
         ("purpose", "Entry to the campus"),
         ("place", "Hall B"),
         ("starts_at", &start),
         ("time_zone", "Asia/Kathmandu"),
     ];
-    let created = browser.send("/portal/events", &[&usual as &[(&str, &str)], &about].concat()).await;
+    let created = browser.send("/portal/events", &[&usual as &[(&str, &str)], &further].concat()).await;
     assert_eq!(created.status, 303, "{}", created.text);
     let event = &backend.get("/api/v1/nationalid-ovse/events").await.ok()["events"][0];
-    for (field, value) in about {
+    for (field, value) in further {
         assert_eq!(event[field], value);
     }
     let bare = browser
@@ -233,11 +237,11 @@ async fn an_event_is_created_with_its_organiser_its_purpose_and_its_clock() {
             &[&usual as &[(&str, &str)], &[("organiser", ""), ("time_zone", "Asia/Kolkata")]].concat(),
         )
         .await;
-    assert_eq!(bare.status, 303, "what is left empty is left out: {}", bare.text);
+    assert_eq!(bare.status, 303, "empty fields are left out: {}", bare.text);
 }
 
 #[tokio::test]
-async fn the_guests_of_an_event_are_a_workbook_for_its_app_alone() {
+async fn the_guest_workbook_of_an_event_is_available_only_to_its_app() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(2).await, node.identity_app());
     let (browser, stranger) =
@@ -248,8 +252,11 @@ async fn the_guests_of_an_event_are_a_workbook_for_its_app_alone() {
     let sheet = format!("{page}/guests.xlsx");
     assert!(browser.get(&page).await.text.contains(&format!("href=\"{sheet}\"")));
     let answer = browser.request(Method::GET, &sheet).send().await.unwrap();
-    let kept = format!("attachment; filename=\"guests-{}.xlsx\"", event.id);
-    assert_eq!((answer.status().as_u16(), answer.headers()["content-disposition"].to_str().unwrap()), (200, &*kept));
+    let attachment = format!("attachment; filename=\"guests-{}.xlsx\"", event.id);
+    assert_eq!(
+        (answer.status().as_u16(), answer.headers()["content-disposition"].to_str().unwrap()),
+        (200, &*attachment)
+    );
     assert_eq!(answer.headers()["cache-control"], "no-store");
     let book = answer.bytes().await.unwrap();
     assert!(book.starts_with(b"PK\x03\x04"), "a ZIP archive of {} bytes", book.len());

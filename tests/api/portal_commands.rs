@@ -9,7 +9,7 @@ use sakshi_kit::backend::Backend;
 use sakshi_kit::node::TestNode;
 use sakshi_kit::portal::{Browser, commands};
 
-/// Types the page's first line, the key and a command into `sh`; returns the command's output.
+/// Runs the page's first line and a command in `sh`, types the key, and returns the output of the command.
 fn run(first: &str, command: &str, backend: &Backend) -> String {
     let mut shell = Command::new("sh")
         .args(["-c", &format!("{first}\n{command}")])
@@ -19,15 +19,15 @@ fn run(first: &str, command: &str, backend: &Backend) -> String {
         .spawn()
         .expect("a shell");
     writeln!(shell.stdin.take().expect("a pipe"), "{}", backend.key).expect("it reads the key");
-    let done = shell.wait_with_output().expect("it ends");
-    let printed = String::from_utf8(done.stdout).expect("text");
-    assert!(done.status.success(), "{command}: {printed}{}", String::from_utf8_lossy(&done.stderr));
+    let output = shell.wait_with_output().expect("it ends");
+    let printed = String::from_utf8(output.stdout).expect("text");
+    assert!(output.status.success(), "{command}: {printed}{}", String::from_utf8_lossy(&output.stderr));
     assert!(!printed.contains(&backend.key), "{command}");
     printed.strip_prefix("API key: \n").unwrap_or_else(|| panic!("{first}: {printed}")).to_owned()
 }
 
-/// Runs the commands of a page one after another; returns their output by title.
-async fn say(browser: &Browser, path: &str, backend: &Backend) -> Vec<(String, String)> {
+/// Runs the commands of a page one after another. Returns the title and the output of each.
+async fn run_commands(browser: &Browser, path: &str, backend: &Backend) -> Vec<(String, String)> {
     let page = browser.get(path).await;
     assert_eq!(page.status, 200, "{path}: {}", page.text);
     let (first, commands) = commands(&page.text);
@@ -37,31 +37,33 @@ async fn say(browser: &Browser, path: &str, backend: &Backend) -> Vec<(String, S
     tokio::task::spawn_blocking(run).await.expect("a thread")
 }
 
-fn of(said: &[(String, String)], title: &str) -> Value {
+/// Returns the output of the command with this title, as JSON.
+fn output_of(outputs: &[(String, String)], title: &str) -> Value {
     let (_, text) =
-        said.iter().find(|(known, _)| known == title).unwrap_or_else(|| panic!("{title} is none of {said:?}"));
+        outputs.iter().find(|(known, _)| known == title).unwrap_or_else(|| panic!("{title} is not in {outputs:?}"));
     serde_json::from_str(text).unwrap_or_else(|_| panic!("{title}: {text}"))
 }
 
 #[tokio::test]
-async fn the_commands_beside_a_trial_open_another_one_code_it_and_poll_it() {
+async fn the_commands_of_a_trial_open_encode_and_poll_a_transaction() {
     let node = TestNode::start().await;
     let backend = node.backend(2).await;
     let browser = Browser::signed_in(&node, &backend).await;
     let trial = browser.trial().await;
     let (first, commands) = commands(&trial.page);
-    let say = |title: &str| run(&first, &commands.iter().find(|(known, _)| known == title).expect(title).1, &backend);
-    let opened: Value = serde_json::from_str(&say("Open a transaction")).expect("an answer");
-    node.secrets.keep(opened["intentJwt"].as_str().expect("an intent"));
+    let run_command =
+        |title: &str| run(&first, &commands.iter().find(|(known, _)| known == title).expect(title).1, &backend);
+    let opened: Value = serde_json::from_str(&run_command("Open a transaction")).expect("an answer");
+    node.secrets.watch_for(opened["intentJwt"].as_str().expect("an intent"));
     assert!(backend.is_pending(opened["txnId"].as_str().expect("a txnId")).await);
     assert_eq!(node.operator().balance(&backend.client).await, 0);
-    assert!(say("Get a code for the app’s scanner").contains("\"qrPayload\""));
+    assert!(run_command("Get a code for the app’s scanner").contains("\"qrPayload\""));
     node.identity_app().approve(&trial.opened, "asha").await;
-    assert_eq!(say("Poll the result"), backend.result(&trial.opened.txn).await.text);
+    assert_eq!(run_command("Poll the result"), backend.result(&trial.opened.txn).await.text);
 }
 
 #[tokio::test]
-async fn the_commands_beside_events_webhooks_and_credits_do_what_their_titles_say() {
+async fn the_commands_of_events_webhooks_and_credits_do_what_their_titles_say() {
     let node = TestNode::start().await;
     let backend = node.backend(2).await;
     let browser = Browser::signed_in(&node, &backend).await;
@@ -69,44 +71,47 @@ async fn the_commands_beside_events_webhooks_and_credits_do_what_their_titles_sa
     let created = backend
         .post(
             "/api/v1/nationalid-ovse/events",
-            &json!({"name": name, "claims": ["name"], "max_guests": 3, "expires_at": soon(7)}),
+            &json!({"name": name, "claims": ["name"], "max_guests": 3, "expires_at": in_days(7)}),
         )
         .await
         .ok();
     let path = format!("/portal/events/{}/settings", created["event_id"].as_str().expect("an event"));
-    let said = say(&browser, &path, &backend).await;
-    let before = of(&said, "Read its status");
+    let outputs = run_commands(&browser, &path, &backend).await;
+    let before = output_of(&outputs, "Read its status");
     assert_eq!(before["name"], name);
-    let twin = of(&said, "Create one like this")["event_id"].as_str().expect("an event").to_owned();
+    let twin = output_of(&outputs, "Create one like this")["event_id"].as_str().expect("an event").to_owned();
     assert_ne!(created["event_id"], twin.as_str());
     assert_eq!(
-        of(&say(&browser, &format!("/portal/events/{twin}/settings"), &backend).await, "Read its status")["name"],
+        output_of(
+            &run_commands(&browser, &format!("/portal/events/{twin}/settings"), &backend).await,
+            "Read its status"
+        )["name"],
         name
     );
-    assert_eq!(of(&said, "List its registrations")["total"], 0);
-    assert_eq!(of(&said, "Raise the cap")["max_guests"], 13);
-    assert!(of(&said, "Extend it")["expires_at"].as_str() > before["expires_at"].as_str());
-    assert_eq!(of(&said, "Disable it")["is_active"], false);
-    assert!(said.last().expect("a poster").1.starts_with("<svg"));
-    assert_eq!(of(&say(&browser, &path, &backend).await, "Enable it")["is_active"], true);
+    assert_eq!(output_of(&outputs, "List its registrations")["total"], 0);
+    assert_eq!(output_of(&outputs, "Raise the cap")["max_guests"], 13);
+    assert!(output_of(&outputs, "Extend it")["expires_at"].as_str() > before["expires_at"].as_str());
+    assert_eq!(output_of(&outputs, "Disable it")["is_active"], false);
+    assert!(outputs.last().expect("a poster").1.starts_with("<svg"));
+    assert_eq!(output_of(&run_commands(&browser, &path, &backend).await, "Enable it")["is_active"], true);
 
     assert_eq!(
-        of(&say(&browser, "/portal/events", &backend).await, "List events")["total"],
+        output_of(&run_commands(&browser, "/portal/events", &backend).await, "List events")["total"],
         4,
-        "one was asked for, three were copied"
+        "one event was created, and three were copied"
     );
-    let said = say(&browser, "/portal/webhooks", &backend).await;
-    assert_eq!(of(&said, "Set a URL")["data"]["webhookUrl"], "https://client.example/hook");
-    assert_eq!(of(&said, "Remove it")["data"]["webhookUrl"], Value::Null);
-    let said = say(&browser, "/portal/credits", &backend).await;
+    let outputs = run_commands(&browser, "/portal/webhooks", &backend).await;
+    assert_eq!(output_of(&outputs, "Set a URL")["data"]["webhookUrl"], "https://client.example/hook");
+    assert_eq!(output_of(&outputs, "Remove it")["data"]["webhookUrl"], Value::Null);
+    let outputs = run_commands(&browser, "/portal/credits", &backend).await;
     assert_eq!(
-        (&of(&said, "Read the balance")["balance"], &of(&said, "Read the statement")["total"]),
+        (&output_of(&outputs, "Read the balance")["balance"], &output_of(&outputs, "Read the statement")["total"]),
         (&json!(2), &json!(1))
     );
 }
 
-/// Returns the time in `days` days.
-fn soon(days: u64) -> String {
+/// Returns the timestamp in `days` days.
+fn in_days(days: u64) -> String {
     use sakshi_domain::clock::{Clock as _, SystemClock};
     (SystemClock.now() + std::time::Duration::from_secs(days * 86_400)).to_string()
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 
 const LIST: &str = "/portal/refusals";
 
-/// Waits until the list has the last refusal.
+/// Waits until the list contains this request, and returns the page.
 async fn list_with(browser: &Browser, request_id: &str) -> String {
     eventually("the refusal", TIMEOUT, || async {
         let text = browser.get(LIST).await.text;
@@ -20,7 +20,7 @@ async fn list_with(browser: &Browser, request_id: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_refused_request_is_looked_up_by_its_error_id_and_shows_no_value_that_was_sent() {
+async fn a_refused_request_is_found_by_its_error_id_without_sent_values() {
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
     let browser = Browser::signed_in(&node, &backend).await;
@@ -31,28 +31,28 @@ async fn a_refused_request_is_looked_up_by_its_error_id_and_shows_no_value_that_
     let error_id = refused.json()["errorId"].as_str().unwrap().to_owned();
     let named =
         backend.request(Method::GET, "/api/v1/nationalid-ovse/result/none").header("X-Request-ID", "looked-up-later");
-    Answer::to(named).await.refusal(404);
+    Answer::receive(named).await.refusal(404);
 
     list_with(&browser, "looked-up-later").await;
     let list = list_with(&browser, &error_id).await;
-    for shown in [
+    for part in [
         "POST /api/v1/nationalid-ovse/init",
         "validation_failed",
         "<code>claims[1]</code>",
         "<code>channel</code>",
         "result/{txnId}",
     ] {
-        assert!(list.contains(shown), "{shown}: {list}");
+        assert!(list.contains(part), "{part}: {list}");
     }
     for sent in ["shoe-size", "by-pigeon", "result/none"] {
         assert!(!list.contains(sent), "{sent}");
     }
-    let found = browser.get(&format!("{LIST}?find={error_id}")).await.text;
-    assert!(found.contains(&error_id) && !found.contains("looked-up-later"));
+    let filtered = browser.get(&format!("{LIST}?find={error_id}")).await.text;
+    assert!(filtered.contains(&error_id) && !filtered.contains("looked-up-later"));
 }
 
 #[tokio::test]
-async fn nobody_sees_what_was_refused_to_another_app_and_strangers_leave_nothing() {
+async fn refusals_are_visible_only_to_their_own_app() {
     let node = TestNode::start().await;
     let (backend, other) = (node.backend(1).await, node.backend(1).await);
     let app = node.operator().create_app(&backend.client).await;
@@ -60,11 +60,11 @@ async fn nobody_sees_what_was_refused_to_another_app_and_strangers_leave_nothing
     let stranger = backend.with_credentials(&other.key, &backend.app);
     assert_eq!(stranger.post(INIT, &json!({})).await.refusal(401), "unauthorized");
     let refused = second.post(INIT, &json!({})).await.json();
-    let mine = backend.post(INIT, &json!({})).await.json();
+    let own = backend.post(INIT, &json!({})).await.json();
     let id = |refused: &serde_json::Value| refused["errorId"].as_str().unwrap().to_owned();
 
     list_with(&Browser::signed_in(&node, &second).await, &id(&refused)).await;
-    let list = list_with(&Browser::signed_in(&node, &backend).await, &id(&mine)).await;
+    let list = list_with(&Browser::signed_in(&node, &backend).await, &id(&own)).await;
     assert!(!list.contains(&id(&refused)) && !list.contains("unauthorized"), "{list}");
     assert!(Browser::signed_in(&node, &other).await.get(LIST).await.text.contains("Nothing was refused"));
 }

@@ -11,13 +11,13 @@ use serde_json::json;
 const LIST: &str = "/portal/verifications";
 
 /// Returns the transactions of a page of the list, in order.
-fn listed(page: &str) -> Vec<String> {
+fn listed_txns(page: &str) -> Vec<String> {
     let rows = page.split("<a href=\"/portal/transactions/").skip(1);
     rows.map(|row| row.split('"').next().unwrap().to_owned()).collect()
 }
 
 #[tokio::test]
-async fn every_verification_of_the_app_and_none_of_another_is_on_one_page_of_the_list_the_newest_first() {
+async fn the_list_shows_every_verification_of_its_app_once_newest_first() {
     let node = TestNode::start().await;
     let backend = node.backend(140).await;
     let other_app = node.operator().create_app(&backend.client).await;
@@ -33,16 +33,16 @@ async fn every_verification_of_the_app_and_none_of_another_is_on_one_page_of_the
         }
     }
     opened.reverse();
-    let (mut seen, mut sizes, mut path) = (Vec::new(), Vec::new(), LIST.to_owned());
+    let (mut listed, mut sizes, mut path) = (Vec::new(), Vec::new(), LIST.to_owned());
     loop {
         let page = browser.get(&path).await.text;
-        let rows = listed(&page);
+        let rows = listed_txns(&page);
         sizes.push(rows.len());
-        seen.extend(rows);
+        listed.extend(rows);
         let Some(older) = page.split("href=\"?before=").nth(1) else { break };
         path = format!("{LIST}?before={}", older.split('"').next().unwrap());
     }
-    assert_eq!(seen, opened);
+    assert_eq!(listed, opened);
     assert_eq!(sizes, [50, 50, 5]);
 }
 
@@ -59,13 +59,13 @@ async fn verifications_are_found_by_status_channel_event_reference_and_id() {
     identity_app.fail(&declined, "112", "declined").await;
     let expired = backend.open(&["name"]).await;
     let clock = node.addresses.public(&format!("/sandbox/transactions/{}/expire", expired.txn));
-    Answer::to(node.http.post(clock)).await.ok();
+    Answer::receive(node.http.post(clock)).await.ok();
     let event = TestEvent::open(&node, &backend, &terms(5)).await;
     let guest = event.scan().await;
 
-    let all = listed(&browser.get(LIST).await.text);
+    let all = listed_txns(&browser.get(LIST).await.text);
     assert_eq!(all.iter().collect::<Vec<_>>(), [&guest.txn, &expired.txn, &declined.txn, &verified.txn, &waiting.txn]);
-    let of_event = format!("find={}", event.id);
+    let event_query = format!("find={}", event.id);
     for (query, expected) in [
         ("status=waiting", vec![&guest.txn, &waiting.txn]),
         ("status=verified", vec![&verified.txn]),
@@ -73,7 +73,7 @@ async fn verifications_are_found_by_status_channel_event_reference_and_id() {
         ("status=expired", vec![&expired.txn]),
         ("channel=web&find=order+7%268", vec![&waiting.txn]),
         ("channel=qr&find=order+7%268", vec![]),
-        (&of_event, vec![&guest.txn]),
+        (&event_query, vec![&guest.txn]),
         (&format!("event={}", event.id), vec![&guest.txn]),
         (
             &format!("find={}", terms(5)["name"].as_str().unwrap().to_lowercase().split(' ').next().unwrap()),
@@ -89,23 +89,26 @@ async fn verifications_are_found_by_status_channel_event_reference_and_id() {
         ("from=2999-01-01T00:00", vec![]),
     ] {
         assert_eq!(
-            listed(&browser.get(&format!("{LIST}?{query}")).await.text).iter().collect::<Vec<_>>(),
+            listed_txns(&browser.get(&format!("{LIST}?{query}")).await.text).iter().collect::<Vec<_>>(),
             expected,
             "{query}"
         );
     }
 
-    let led = browser.get(&format!("{LIST}?find={}", declined.txn)).await;
-    assert_eq!((led.status, led.header("location")), (303, Some(&*format!("/portal/transactions/{}", declined.txn))));
+    let redirect = browser.get(&format!("{LIST}?find={}", declined.txn)).await;
+    assert_eq!(
+        (redirect.status, redirect.header("location")),
+        (303, Some(&*format!("/portal/transactions/{}", declined.txn)))
+    );
     let stranger = node.backend(1).await;
-    let strange = stranger.open(&["name"]).await.txn;
-    let page = browser.get(&format!("{LIST}?find={strange}")).await;
+    let foreign_txn = stranger.open(&["name"]).await.txn;
+    let page = browser.get(&format!("{LIST}?find={foreign_txn}")).await;
     assert!(page.status == 200 && page.text.contains("Nothing found"), "{}", page.text);
     assert!(browser.get(LIST).await.text.contains("Order 7&#38;8"));
 }
 
 #[tokio::test]
-async fn the_page_of_a_transaction_tells_what_became_of_its_webhook() {
+async fn the_page_of_a_transaction_shows_the_outcome_of_its_webhook() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(2).await, node.identity_app());
     let browser = Browser::signed_in(&node, &backend).await;
@@ -115,20 +118,20 @@ async fn the_page_of_a_transaction_tells_what_became_of_its_webhook() {
     let before = browser.get(&page).await.text;
     assert!(
         !before.contains("id=\"delivery\"") && before.contains("Nobody has opened the page"),
-        "nothing is sent before there is an outcome"
+        "nothing is sent before an outcome"
     );
     assert_eq!(node.http.get(node.addresses.public(&format!("/v/{}", opened.txn))).send().await.unwrap().status(), 200);
     identity_app.approve(&opened, "asha").await;
-    let told = eventually("the end of the attempt", TIMEOUT, || async {
+    let text = eventually("the end of the attempt", TIMEOUT, || async {
         let text = browser.get(&page).await.text;
         text.contains("Webhook not delivered").then_some(text)
     })
     .await;
     assert!(
-        told.contains("unreachable (refused: nothing listens at this port)") && told.contains("id=\"lost\""),
-        "{told}"
+        text.contains("unreachable (refused: nothing listens at this port)") && text.contains("id=\"lost\""),
+        "{text}"
     );
-    assert!(told.contains("id=\"page\"><b>Page opened</b> <time") && told.contains("Result not fetched"), "{told}");
+    assert!(text.contains("id=\"page\"><b>Page opened</b> <time") && text.contains("Result not fetched"), "{text}");
     assert_eq!(backend.result(&opened.txn).await.status, 200);
     eventually("the first poll", TIMEOUT, || async {
         browser.get(&page).await.text.contains("Result fetched by your server").then_some(())
@@ -152,7 +155,7 @@ async fn the_page_of_a_transaction_tells_what_became_of_its_webhook() {
 }
 
 #[tokio::test]
-async fn a_developer_of_the_sandbox_has_a_webhook_sent_again() {
+async fn a_sandbox_developer_can_resend_a_webhook() {
     let node = TestNode::start().await;
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
     let (backend, identity_app) = (node.backend(2).await, node.identity_app());

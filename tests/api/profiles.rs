@@ -1,4 +1,4 @@
-//! Settings: the requirements of each profile, and the features that production lacks.
+//! Settings: the requirements of each profile, and the features that production does not have.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,9 +6,9 @@ use std::path::Path;
 use serde_json::json;
 
 use sakshi_kit::issuer::{ISSUER, TestIssuer};
-use sakshi_kit::node::{TestNode, environment, intent_key as harness_key, on_redis};
+use sakshi_kit::node::{TestNode, environment, intent_key as kit_intent_key, on_redis};
 use sakshi_kit::operator::ADMIN_TOKEN;
-use sakshi_kit::process::{Ending, Process};
+use sakshi_kit::process::{Process, ProcessOutput};
 use sakshi_kit::redis::{DURABLE, RedisServer};
 
 const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
@@ -39,22 +39,22 @@ pub(crate) fn production(key_path: &str) -> Vec<(&'static str, String)> {
 /// Writes the intent key into a directory and returns its path.
 pub(crate) fn intent_key(directory: &Path) -> String {
     let path = directory.join("intent.pem");
-    std::fs::write(&path, harness_key()).unwrap();
+    std::fs::write(&path, kit_intent_key()).unwrap();
     path.display().to_string()
 }
 
-fn run(arguments: &[&str], settings: &[(&str, &str)]) -> Ending {
+fn run(arguments: &[&str], settings: &[(&str, &str)]) -> ProcessOutput {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("jwks.json"), TestIssuer::generate().jwks().to_string()).unwrap();
     Process::run(arguments, &environment(directory.path(), settings), directory.path())
 }
 
 #[tokio::test]
-async fn production_trusts_no_sandbox_and_serves_none() {
+async fn production_neither_trusts_nor_serves_the_sandbox() {
     let keys = tempfile::tempdir().unwrap();
     let settings = production(&intent_key(keys.path()));
     let settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
-    let node = TestNode::with(&settings).await;
+    let node = TestNode::start_with(&settings).await;
     for path in [
         "/",
         "/sandbox/app",
@@ -74,9 +74,9 @@ async fn production_trusts_no_sandbox_and_serves_none() {
     assert_eq!(node.operator().probe("/sandbox/upstreams/esign").await.refusal(404), "not_found");
     assert!(!node.store().join("sandbox-keys").exists());
     let log = node.log().join("\n");
-    assert!(!log.contains("X-API-KEY"), "no client is created, so no key is shown");
+    assert!(!log.contains("X-API-KEY"), "no client is created and no key is shown");
     let stranger = node.http.get(node.addresses.internal("/admin/v1/clients")).bearer_auth(ADMIN_TOKEN);
-    assert_eq!(sakshi_kit::answer::Answer::to(stranger).await.status, 401);
+    assert_eq!(sakshi_kit::answer::Answer::receive(stranger).await.status, 401);
 
     let (backend, operator) = (node.backend(2).await, node.operator());
     assert_eq!(operator.get("/admin/v1/clients").await.ok()["total"], 1);
@@ -96,16 +96,16 @@ async fn production_trusts_no_sandbox_and_serves_none() {
     assert_eq!(
         identity_app.present(&opened, &identity_app.credential(&opened, "asha")).await.status,
         400,
-        "the sandbox issuer's"
+        "a credential of the sandbox issuer"
     );
     assert!(backend.is_pending(&opened.txn).await);
-    let good = node.issuer.bind(&node.issuer.sign(&node.issuer.good()), &opened, |_, _| {});
-    assert_eq!(identity_app.present(&opened, &good).await.status, 200, "the authority's");
+    let good = node.issuer.bind(&node.issuer.sign(&node.issuer.valid_draft()), &opened, |_, _| {});
+    assert_eq!(identity_app.present(&opened, &good).await.status, 200, "a credential of the authority");
 }
 
 #[test]
 fn check_config_lists_every_problem_at_once() {
-    let ending = run(
+    let output = run(
         &["check-config"],
         &[
             ("SERVER__WORKERS", "many"),
@@ -115,15 +115,15 @@ fn check_config_lists_every_problem_at_once() {
             ("ADMIN__TOKEN", "short"),
         ],
     );
-    assert_eq!(ending.status.code(), Some(2));
+    assert_eq!(output.status.code(), Some(2));
     for key in ["server.workers", "ovse.window_s", "authority.key_binding", "store.colour", "admin.token"] {
-        assert!(ending.out.contains(key), "{key} is missing:\n{}", ending.out);
+        assert!(output.out.contains(key), "{key} is missing:\n{}", output.out);
     }
-    assert!(ending.out.contains("5 problems"), "{}", ending.out);
+    assert!(output.out.contains("5 problems"), "{}", output.out);
 }
 
 #[test]
-fn check_config_says_what_production_demands_and_serve_refuses_to_start_without() {
+fn check_config_lists_and_serve_enforces_the_settings_of_production() {
     let bare = [
         ("PROFILE", "production"),
         ("AUTHORITY__ISSUER", ""),
@@ -177,22 +177,22 @@ fn production_refuses_the_sandboxs_tokens_and_issuer() {
     ] {
         let good = settings.insert(key, value.to_owned());
         let pairs: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
-        let ending = run(&["check-config"], &pairs);
-        assert_eq!(ending.status.code(), Some(2), "{key}");
-        assert!(ending.out.contains(named) && ending.out.contains("1 problem "), "{key}:\n{}", ending.out);
+        let output = run(&["check-config"], &pairs);
+        assert_eq!(output.status.code(), Some(2), "{key}");
+        assert!(output.out.contains(named) && output.out.contains("1 problem "), "{key}:\n{}", output.out);
         match good {
             Some(good) => settings.insert(key, good),
             None => settings.remove(key),
         };
     }
     let pairs: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
-    let ending = run(&["check-config", "--show"], &pairs);
-    assert_eq!(ending.status.code(), Some(0), "{}", ending.out);
-    assert!(!ending.out.contains(TOKEN) && !ending.out.contains("AAECAwQF"), "secrets are withheld:\n{}", ending.out);
+    let output = run(&["check-config", "--show"], &pairs);
+    assert_eq!(output.status.code(), Some(0), "{}", output.out);
+    assert!(!output.out.contains(TOKEN) && !output.out.contains("AAECAwQF"), "secrets are withheld:\n{}", output.out);
 }
 
-/// Checks that a node with another profile, and one with another authority, are refused this one's store.
-fn others_are_refused(environment: &BTreeMap<String, String>, directory: &Path) {
+/// Checks that nodes with another profile or another authority cannot open this node's store.
+fn assert_others_refused(environment: &BTreeMap<String, String>, directory: &Path) {
     for (key, value, named) in [
         ("SAKSHI__PROFILE", "stage", "but this node has profile stage"),
         ("SAKSHI__AUTHORITY__ISSUER", "https://other.example", "authority.issuer https://other.example;"),
@@ -209,9 +209,9 @@ fn others_are_refused(environment: &BTreeMap<String, String>, directory: &Path) 
             checked.out
         );
         let sentence = served.err.lines().find_map(|line| line.strip_prefix("error: ")).expect("a sentence");
-        let made = format!("the store belongs to profile production with authority.issuer {ISSUER}");
+        let owner = format!("the store belongs to profile production with authority.issuer {ISSUER}");
         assert!(
-            sentence.starts_with(&made) && sentence.contains(named) && sentence.contains("store.take_over_from"),
+            sentence.starts_with(&owner) && sentence.contains(named) && sentence.contains("store.take_over_from"),
             "{sentence}"
         );
         assert!(checked.out.contains(&format!("problem: {sentence}")), "{}", checked.out);
@@ -219,17 +219,17 @@ fn others_are_refused(environment: &BTreeMap<String, String>, directory: &Path) 
 }
 
 #[tokio::test]
-async fn a_directory_belongs_to_one_profile_and_authority_until_it_is_moved_on_purpose() {
+async fn a_store_belongs_to_one_profile_and_authority_until_it_is_taken_over() {
     let keys = tempfile::tempdir().unwrap();
     let settings = production(&intent_key(keys.path()));
     let mut settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
     settings.extend([("STORE__KIND", "embedded"), ("STORE__REDIS_URL", "")]);
-    let mut node = TestNode::with(&settings).await;
+    let mut node = TestNode::start_with(&settings).await;
     let client = node.operator().create_client().await;
     node.operator().grant(&client, 3, "one").await;
     node.stop();
     let directory = node.directory.path().to_owned();
-    others_are_refused(node.environment(), &directory);
+    assert_others_refused(node.environment(), &directory);
     node.launch().await;
     let same = Process::run(&["check-config"], node.environment(), &directory);
     assert_eq!((same.status.code(), same.out.contains("note:")), (Some(0), false), "{}", same.out);
@@ -251,11 +251,11 @@ async fn stage_and_production_cannot_share_a_redis_even_with_one_encryption_key(
     let (keys, redis) = (tempfile::tempdir().unwrap(), RedisServer::start(DURABLE));
     let settings = production(&intent_key(keys.path())).into_iter().chain(on_redis(&redis.url())).collect::<Vec<_>>();
     let settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
-    let node = TestNode::with(&settings).await;
-    others_are_refused(node.environment(), node.directory.path());
-    let mut beside = node.beside();
-    beside.launch().await;
-    drop((beside, node));
+    let node = TestNode::start_with(&settings).await;
+    assert_others_refused(node.environment(), node.directory.path());
+    let mut peer = node.prepare_peer();
+    peer.launch().await;
+    drop((peer, node));
 
     let unreachable =
         [("STORE__KIND", "redis"), ("STORE__REDIS_URL", "redis://127.0.0.1:1/"), ("STORE__ENCRYPTION_KEY", KEY)];
@@ -265,9 +265,9 @@ async fn stage_and_production_cannot_share_a_redis_even_with_one_encryption_key(
 }
 
 #[test]
-fn an_unknown_word_on_the_command_line_is_refused() {
+fn an_unknown_command_line_argument_is_refused() {
     for arguments in [&["sevre"][..], &["serve", "--colour"], &[]] {
-        let ending = run(arguments, &[]);
-        assert_eq!(ending.status.code(), Some(2), "{arguments:?}: {}", ending.err);
+        let output = run(arguments, &[]);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", output.err);
     }
 }

@@ -1,4 +1,4 @@
-//! HTTP itself: unreadable, too large or misdirected requests get the envelope too.
+//! HTTP: unreadable, too large or misdirected requests get the common error envelope.
 
 use reqwest::Method;
 use serde_json::json;
@@ -7,12 +7,12 @@ use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::{Backend, INIT, QR_INTENT};
 use sakshi_kit::node::TestNode;
 
-async fn raw(backend: &Backend, content_type: &str, body: Vec<u8>) -> Answer {
-    Answer::to(backend.request(Method::POST, INIT).header("content-type", content_type).body(body)).await
+async fn post_init(backend: &Backend, content_type: &str, body: Vec<u8>) -> Answer {
+    Answer::receive(backend.request(Method::POST, INIT).header("content-type", content_type).body(body)).await
 }
 
 #[tokio::test]
-async fn a_body_that_is_not_json_is_a_400_and_costs_nothing() {
+async fn a_body_that_is_not_json_gets_400_and_costs_nothing() {
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
     for body in [
@@ -27,14 +27,14 @@ async fn a_body_that_is_not_json_is_a_400_and_costs_nothing() {
         "[{]",
         "{\"claims\":[}",
     ] {
-        let answer = raw(&backend, "application/json", body.as_bytes().to_vec()).await;
+        let answer = post_init(&backend, "application/json", body.as_bytes().to_vec()).await;
         assert_eq!(answer.refusal(400), "malformed_request", "{}", answer.text);
     }
-    assert_eq!(raw(&backend, "application/json", Vec::new()).await.json()["message"], "The body is empty.");
+    assert_eq!(post_init(&backend, "application/json", Vec::new()).await.json()["message"], "The body is empty.");
     for body in [vec![b'"', 0xff, b'"'], vec![b'['; 60_000]] {
-        assert_eq!(raw(&backend, "application/json", body).await.refusal(400), "malformed_request");
+        assert_eq!(post_init(&backend, "application/json", body).await.refusal(400), "malformed_request");
     }
-    // Some parsers read an array as an object whose members come in the order of their declaration.
+    // Some parsers read an array as an object with its members in the order of declaration.
     let array = format!("[[\"name\"],\"qr\"{}]", ",null".repeat(9));
     for body in [
         "[]",
@@ -45,7 +45,7 @@ async fn a_body_that_is_not_json_is_a_400_and_costs_nothing() {
         &format!(" \n{array}"),
         &format!("{}{}", "[".repeat(50), "]".repeat(50)),
     ] {
-        let answer = raw(&backend, "application/json", body.as_bytes().to_vec()).await;
+        let answer = post_init(&backend, "application/json", body.as_bytes().to_vec()).await;
         assert_eq!(answer.refused_fields(), ["body"], "{}", answer.text);
         assert!(!answer.text.contains("InitRequest"), "{}", answer.text);
     }
@@ -53,39 +53,42 @@ async fn a_body_that_is_not_json_is_a_400_and_costs_nothing() {
 }
 
 #[tokio::test]
-async fn a_body_beyond_the_limit_is_a_413() {
+async fn a_body_over_the_limit_gets_413() {
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
     let large = json!({"claims": ["name"], "channel": "qr", "name_hint": "x".repeat(70_000)}).to_string();
-    assert_eq!(raw(&backend, "application/json", large.clone().into_bytes()).await.refusal(413), "body_too_large");
+    assert_eq!(
+        post_init(&backend, "application/json", large.clone().into_bytes()).await.refusal(413),
+        "body_too_large"
+    );
     let chunks =
         large.as_bytes().chunks(1_000).map(|chunk| Ok::<_, std::io::Error>(chunk.to_vec())).collect::<Vec<_>>();
     let stream = reqwest::Body::wrap_stream(futures_util::stream::iter(chunks));
     let request = backend.request(Method::POST, INIT).header("content-type", "application/json").body(stream);
-    assert_eq!(Answer::to(request).await.refusal(413), "body_too_large", "also when no length is declared");
+    assert_eq!(Answer::receive(request).await.refusal(413), "body_too_large", "even without a declared length");
     assert_eq!(node.operator().balance(&backend.client).await, 1);
 }
 
 #[tokio::test]
-async fn another_media_type_is_a_415_and_none_is_json() {
+async fn another_media_type_gets_415_and_a_missing_one_means_json() {
     let node = TestNode::start().await;
     let backend = node.backend(3).await;
     let body = json!({"claims": ["name"], "channel": "qr"}).to_string().into_bytes();
     for content_type in ["text/plain", "application/xml", "application/x-www-form-urlencoded", "application/jsonx"] {
         assert_eq!(
-            raw(&backend, content_type, body.clone()).await.refusal(415),
+            post_init(&backend, content_type, body.clone()).await.refusal(415),
             "unsupported_media_type",
             "{content_type}"
         );
     }
-    Answer::to(backend.request(Method::POST, INIT).body(body.clone())).await.ok();
+    Answer::receive(backend.request(Method::POST, INIT).body(body.clone())).await.ok();
     for content_type in ["application/json", "Application/JSON; charset=utf-8"] {
-        raw(&backend, content_type, body.clone()).await.ok();
+        post_init(&backend, content_type, body.clone()).await.ok();
     }
 }
 
 #[tokio::test]
-async fn another_method_is_a_405_that_says_which_are_allowed() {
+async fn another_method_gets_a_405_that_lists_the_allowed_methods() {
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
     for (method, path, allow) in [
@@ -95,14 +98,14 @@ async fn another_method_is_a_405_that_says_which_are_allowed() {
         (Method::POST, "/api/v1/nationalid-ovse/result/3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11", "GET, HEAD"),
         (Method::POST, "/api/ping", "GET, HEAD"),
     ] {
-        let answer = Answer::to(backend.request(method.clone(), path)).await;
+        let answer = Answer::receive(backend.request(method.clone(), path)).await;
         assert_eq!(answer.refusal(405), "method_not_allowed", "{method} {path}");
         assert_eq!(answer.header("allow"), Some(allow), "{method} {path}");
     }
 }
 
 #[tokio::test]
-async fn a_path_that_does_not_exist_is_a_404_in_the_envelope() {
+async fn an_unknown_path_gets_a_404_in_the_error_envelope() {
     let node = TestNode::start().await;
     for path in [
         "/api",
@@ -120,17 +123,18 @@ async fn a_path_that_does_not_exist_is_a_404_in_the_envelope() {
 }
 
 #[tokio::test]
-async fn a_request_id_is_echoed_or_minted() {
+async fn a_request_id_is_echoed_or_generated() {
     let node = TestNode::start().await;
     let backend = node.backend(2).await;
     let body = json!({"claims": ["name"], "channel": "qr"});
-    let named = Answer::to(backend.request(Method::POST, INIT).header("X-Request-ID", "order-7/a").json(&body)).await;
+    let named =
+        Answer::receive(backend.request(Method::POST, INIT).header("X-Request-ID", "order-7/a").json(&body)).await;
     assert_eq!((named.status, named.header("x-request-id")), (200, Some("order-7/a")));
     let (one, other) = (node.get("/api/ping").await, node.get("/api/ping").await);
     assert_ne!(one.header("x-request-id").unwrap(), other.header("x-request-id").unwrap());
     for bad in ["two words", "", &"x".repeat(129), "caf\u{e9}"] {
         let value = reqwest::header::HeaderValue::from_bytes(bad.as_bytes()).unwrap();
-        let answer = Answer::to(
+        let answer = Answer::receive(
             node.http.request(Method::GET, node.addresses.public("/api/ping")).header("X-Request-ID", value),
         )
         .await;
@@ -141,11 +145,11 @@ async fn a_request_id_is_echoed_or_minted() {
         .request(Method::GET, node.addresses.public("/api/ping"))
         .header("X-Request-ID", "one")
         .header("X-Request-ID", "two");
-    assert_eq!(Answer::to(twice).await.header("x-request-id").map(str::len), Some(36));
+    assert_eq!(Answer::receive(twice).await.header("x-request-id").map(str::len), Some(36));
 }
 
 #[tokio::test]
-async fn answers_of_the_api_are_json() {
+async fn responses_of_the_api_are_json() {
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
     let opened = backend.init(&json!({"claims": ["name"], "channel": "qr"})).await;
@@ -155,7 +159,7 @@ async fn answers_of_the_api_are_json() {
 }
 
 #[tokio::test]
-async fn the_sandbox_app_says_why_it_does_not_answer_to_programs_in_the_envelope_and_to_people_on_a_page() {
+async fn sandbox_app_errors_are_json_for_programs_and_pages_for_people() {
     let (node, other) = (TestNode::start().await, TestNode::start().await);
     let (backend, elsewhere) = (node.backend(1).await, other.backend(1).await);
     let (own, foreign) = (backend.open(&["name"]).await, elsewhere.open(&["name"]).await);
@@ -171,7 +175,7 @@ async fn the_sandbox_app_says_why_it_does_not_answer_to_programs_in_the_envelope
         (json!({"intent": "x.y.z"}), 400, "unreadable_intent", "Give an intent JWT"),
         (json!({}), 400, "malformed_body", "needs an intent"),
     ] {
-        let refused = Answer::to(node.http.post(&path).json(&body)).await;
+        let refused = Answer::receive(node.http.post(&path).json(&body)).await;
         assert_eq!(refused.refusal(status), code, "{}", refused.text);
         assert!(refused.json()["message"].as_str().unwrap().contains(words), "{}", refused.text);
     }

@@ -30,7 +30,7 @@ async fn the_qr_value_holds_a_signed_intent_for_the_same_transaction() {
     let first = &opened.intent;
     assert_eq!((&intent.txn, &intent.sc, &intent.lang, intent.m), (&first.txn, &first.sc, &first.lang, first.m));
     assert_eq!((&intent.cb, &intent.aud, &*intent.ch), (&first.cb, &first.aud, "qr"));
-    assert_ne!(intent.jti, first.jti, "it is signed afresh");
+    assert_ne!(intent.jti, first.jti, "it has a new signature");
     intent::verify(opened.answer["intentJwt"].as_str().unwrap(), &key).expect("init signs with the same key");
 }
 
@@ -45,7 +45,7 @@ async fn a_credential_for_the_qr_intent_completes_the_transaction() {
 }
 
 #[tokio::test]
-async fn any_channel_may_ask_for_a_qr_value_and_it_costs_nothing() {
+async fn a_qr_value_is_free_for_every_channel() {
     let node = TestNode::start().await;
     let backend = node.backend(3).await;
     for channel in ["web", "qr", "app"] {
@@ -57,7 +57,7 @@ async fn any_channel_may_ask_for_a_qr_value_and_it_costs_nothing() {
 }
 
 #[tokio::test]
-async fn another_apps_or_an_unknown_transaction_is_a_404() {
+async fn an_unknown_or_foreign_transaction_gets_404() {
     let node = TestNode::start().await;
     let (backend, other) = (node.backend(1).await, node.backend(1).await);
     let opened = backend.open(&["name"]).await;
@@ -67,15 +67,15 @@ async fn another_apps_or_an_unknown_transaction_is_a_404() {
 }
 
 #[tokio::test]
-async fn a_completed_transaction_is_a_409_and_an_expired_one_a_410() {
-    let node = TestNode::with(&[("OVSE__WINDOW_S", "8")]).await;
+async fn a_completed_transaction_gets_409_and_an_expired_one_410() {
+    let node = TestNode::start_with(&[("OVSE__WINDOW_S", "8")]).await;
     let (backend, identity_app) = (node.backend(2).await, node.identity_app());
     let completed = backend.open(&["name"]).await;
     identity_app.approve(&completed, "asha").await;
     assert_eq!(backend.post(QR_INTENT, &json!({"txnId": completed.txn})).await.refusal(409), "already_completed");
-    let left = backend.open(&["name"]).await;
+    let abandoned = backend.open(&["name"]).await;
     eventually("expiry", TIMEOUT, || async {
-        let answer = backend.post(QR_INTENT, &json!({"txnId": left.txn})).await;
+        let answer = backend.post(QR_INTENT, &json!({"txnId": abandoned.txn})).await;
         (answer.status != 200).then(|| assert_eq!(answer.refusal(410), "transaction_expired"))
     })
     .await;

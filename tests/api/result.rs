@@ -10,7 +10,7 @@ use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, assert_within, eventually};
 
 #[tokio::test]
-async fn while_pending_polling_returns_a_stub_with_both_ids() {
+async fn a_poll_of_a_pending_transaction_returns_a_stub_with_both_ids() {
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
     let opened = backend.open(&["name"]).await;
@@ -20,7 +20,7 @@ async fn while_pending_polling_returns_a_stub_with_both_ids() {
 }
 
 #[tokio::test]
-async fn another_apps_or_an_unknown_transaction_is_a_404() {
+async fn an_unknown_or_foreign_transaction_gets_404() {
     let node = TestNode::start().await;
     let (backend, other, identity_app) = (node.backend(2).await, node.backend(1).await, node.identity_app());
     let (pending, completed) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
@@ -28,7 +28,11 @@ async fn another_apps_or_an_unknown_transaction_is_a_404() {
     let unknown = uuid::Uuid::new_v4().to_string();
     for txn in [&*pending.txn, &completed.txn, &unknown, "seven", "%00", "..%2f..%2fetc"] {
         assert_eq!(other.result(txn).await.refusal(404), "transaction_not_found", "{txn}");
-        assert_eq!(other.get(&format!("{}?wait=30", result_path(txn))).await.status, 404, "{txn} is not waited for");
+        assert_eq!(
+            other.get(&format!("{}?wait=30", result_path(txn))).await.status,
+            404,
+            "a poll of {txn} does not wait"
+        );
     }
 }
 
@@ -42,14 +46,14 @@ async fn a_long_poll_is_answered_as_soon_as_the_transaction_completes() {
         let (path, caller) = (format!("{}?wait=30", result_path(&opened.txn)), backend.clone());
         let mut poll = tokio::spawn(async move { (caller.get(&path).await, Instant::now()) });
         let waited = tokio::time::timeout(Duration::from_millis(300), &mut poll).await;
-        assert!(waited.is_err(), "it was answered while the transaction waits");
+        assert!(waited.is_err(), "the poll waits while the transaction is pending");
         let credential = identity_app.credential(&opened, "asha");
         let accepted = identity_app.present(&opened, &credential).await;
         let completed = Instant::now();
         assert_eq!(accepted.status, 200);
-        let (answer, answered) = poll.await.expect("the poll ends");
+        let (answer, answered_at) = poll.await.expect("the poll ends");
         assert_eq!(answer.ok()["data"]["verification_passed"], true);
-        delays.push(answered.saturating_duration_since(completed));
+        delays.push(answered_at.saturating_duration_since(completed));
     }
     // The median, so that a pause of the machine does not count against the service.
     delays.sort_unstable();
@@ -57,7 +61,7 @@ async fn a_long_poll_is_answered_as_soon_as_the_transaction_completes() {
 }
 
 #[tokio::test]
-async fn a_long_poll_ends_with_a_stub_when_its_time_is_up() {
+async fn a_long_poll_ends_with_a_stub_after_its_wait() {
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
     let opened = backend.open(&["name"]).await;
@@ -66,7 +70,7 @@ async fn a_long_poll_ends_with_a_stub_when_its_time_is_up() {
     assert_eq!(answer.ok()["pending"], true);
     let took = started.elapsed();
     assert!(took >= Duration::from_millis(990), "{took:?}");
-    assert_within(took, Duration::from_secs(5), "a poll of a second");
+    assert_within(took, Duration::from_secs(5), "a long poll of one second");
     for (query, field) in
         [("wait=31", "wait"), ("wait=-1", "wait"), ("wait=x", "wait"), ("wait=1&wait=2", "wait"), ("size=1", "size")]
     {
@@ -79,33 +83,37 @@ async fn a_long_poll_ends_with_a_stub_when_its_time_is_up() {
 }
 
 #[tokio::test]
-async fn after_the_window_operations_answer_410() {
-    let node = TestNode::with(&[("OVSE__WINDOW_S", "1")]).await;
+async fn operations_after_the_window_get_410() {
+    let node = TestNode::start_with(&[("OVSE__WINDOW_S", "1")]).await;
     let (backend, other, identity_app) = (node.backend(2).await, node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     let credential = identity_app.credential(&opened, "asha");
     let started = Instant::now();
     let polled = backend.get(&format!("{}?wait=30", result_path(&opened.txn))).await;
-    assert_eq!(polled.refusal(410), "transaction_expired", "a long poll hears of expiry too");
-    assert_within(started.elapsed(), Duration::from_secs(5), "the end of a window of a second");
+    assert_eq!(polled.refusal(410), "transaction_expired", "a long poll ends at expiry");
+    assert_within(started.elapsed(), Duration::from_secs(5), "the end of a window of one second");
     assert_eq!(backend.result(&opened.txn).await.refusal(410), "transaction_expired");
-    assert_eq!(other.result(&opened.txn).await.refusal(404), "transaction_not_found", "it was never theirs");
-    for form in CallbackFormat::BOTH {
-        let answer = identity_app.post(&opened, form, form.success(&opened.txn, &credential)).await;
-        form.reply(&answer, &opened.txn, 410);
+    assert_eq!(
+        other.result(&opened.txn).await.refusal(404),
+        "transaction_not_found",
+        "another app's transaction stays unknown"
+    );
+    for format in CallbackFormat::BOTH {
+        let answer = identity_app.post(&opened, format, format.success(&opened.txn, &credential)).await;
+        format.reply(&answer, &opened.txn, 410);
     }
     assert_eq!(backend.result(&opened.txn).await.status, 410);
     assert_eq!(node.operator().balance(&backend.client).await, 1, "expiry is not refunded");
 }
 
 #[tokio::test]
-async fn a_completed_result_outlives_the_window_and_is_forgotten_after_its_own_time() {
-    let node = TestNode::with(&[("OVSE__WINDOW_S", "8"), ("OVSE__RESULT_TTL_S", "16")]).await;
+async fn a_result_outlives_the_window_and_is_deleted_after_its_retention() {
+    let node = TestNode::start_with(&[("OVSE__WINDOW_S", "8"), ("OVSE__RESULT_TTL_S", "16")]).await;
     let (backend, identity_app) = (node.backend(2).await, node.identity_app());
-    let (completed, left) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
+    let (completed, abandoned) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
     identity_app.approve(&completed, "asha").await;
     eventually("the end of the window", TIMEOUT, || async {
-        (backend.result(&left.txn).await.status == 410).then_some(())
+        (backend.result(&abandoned.txn).await.status == 410).then_some(())
     })
     .await;
     assert_eq!(backend.result(&completed.txn).await.ok()["success"], true);
@@ -116,27 +124,27 @@ async fn a_completed_result_outlives_the_window_and_is_forgotten_after_its_own_t
 }
 
 #[tokio::test]
-async fn a_credential_is_remembered_for_longer_than_the_transaction_that_it_answered() {
-    let node = TestNode::with(&[("OVSE__WINDOW_S", "8"), ("OVSE__RESULT_TTL_S", "16")]).await;
+async fn a_used_credential_is_remembered_longer_than_its_transaction() {
+    let node = TestNode::start_with(&[("OVSE__WINDOW_S", "8"), ("OVSE__RESULT_TTL_S", "16")]).await;
     let (backend, identity_app) = (node.backend(3).await, node.identity_app());
     let first = backend.open(&["name"]).await;
-    let credential = identity_app.bare(first.intent.requested(), "asha");
+    let credential = identity_app.bare_credential(first.intent.requested(), "asha");
     assert_eq!(identity_app.present(&first, &credential).await.status, 200);
     eventually("the end of the result", TIMEOUT, || async {
         (backend.result(&first.txn).await.status == 404).then_some(())
     })
     .await;
     let second = backend.open(&["name"]).await;
-    assert_eq!(identity_app.present(&second, &credential).await.status, 400, "its `exp` has not passed");
+    assert_eq!(identity_app.present(&second, &credential).await.status, 400, "the credential has not expired");
     assert!(backend.is_pending(&second.txn).await);
-    let fresh = identity_app.bare(second.intent.requested(), "asha");
+    let fresh = identity_app.bare_credential(second.intent.requested(), "asha");
     assert_eq!(identity_app.present(&second, &fresh).await.status, 200);
 }
 
 #[tokio::test]
 async fn an_expired_transaction_stays_expired_after_a_restart() {
     let mut node =
-        TestNode::with(&[("OVSE__WINDOW_S", "1"), ("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
+        TestNode::start_with(&[("OVSE__WINDOW_S", "1"), ("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
     let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     node.kill().await;

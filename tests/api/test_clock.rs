@@ -11,11 +11,11 @@ use sakshi_kit::node::TestNode;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 
 async fn expire(node: &TestNode, txn: &str) -> Answer {
-    Answer::to(node.http.post(node.addresses.public(&format!("/sandbox/transactions/{txn}/expire")))).await
+    Answer::receive(node.http.post(node.addresses.public(&format!("/sandbox/transactions/{txn}/expire")))).await
 }
 
 #[tokio::test]
-async fn a_window_that_is_ended_is_over_at_once_for_pollers_the_page_and_the_identity_app() {
+async fn an_ended_window_is_over_at_once_for_polls_pages_and_the_identity_app() {
     let mut node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
@@ -34,13 +34,13 @@ async fn a_window_that_is_ended_is_over_at_once_for_pollers_the_page_and_the_ide
     let status: Value = node.get(&format!("/v/{}/status", opened.txn)).await.ok();
     assert_eq!((&status["state"], &status["remaining_s"]), (&json!("expired"), &json!(0)));
     assert_eq!(identity_app.present(&opened, &identity_app.credential(&opened, "asha")).await.status, 410);
-    assert_eq!(expire(&node, &opened.txn).await.ok(), ended, "once is enough");
+    assert_eq!(expire(&node, &opened.txn).await.ok(), ended, "a second request changes nothing");
 
     node.restart().await;
     let backend = backend.through(&node.addresses);
-    assert_eq!(backend.result(&opened.txn).await.refusal(410), "transaction_expired", "the store knows it too");
+    assert_eq!(backend.result(&opened.txn).await.refusal(410), "transaction_expired", "the expiry is stored");
     assert_eq!(backend.get("/api/v1/credits").await.ok()["balance"], 0, "its credit stays spent");
-    assert!(receiver.received().is_empty(), "and no webhook is sent");
+    assert!(receiver.received().is_empty(), "no webhook is sent");
 }
 
 #[tokio::test]
@@ -72,5 +72,5 @@ async fn a_guest_whose_window_is_ended_counts_as_abandoned() {
         (&state["scan_count"], &state["abandoned_count"], &state["remaining"]),
         (&json!(1), &json!(1), &json!(3))
     );
-    assert_eq!(state["warning"], "abandoned_scans", "more than guests have registered");
+    assert_eq!(state["warning"], "abandoned_scans", "more abandoned scans than registered guests");
 }

@@ -1,5 +1,4 @@
-//! Keys on a PKCS#11 token: intents are signed and the encryption key unwrapped there; neither key enters a file of the
-//! node.
+//! Keys on a PKCS#11 token, which signs intents and unwraps the encryption key. Neither key is in a file of the node.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -15,18 +14,18 @@ use sakshi_kit::soft_token::SoftToken;
 use sakshi_kit::waiting::eventually;
 use serde_json::json;
 
-/// Longer than the service takes to find a token again.
+/// Longer than the service takes to find a restored token.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn balance(backend: &Backend) -> u64 {
     backend.get("/api/v1/credits").await.ok()["balance"].as_u64().unwrap()
 }
 
-fn init() -> serde_json::Value {
+fn init_body() -> serde_json::Value {
     json!({ "claims": ["name"], "channel": "web" })
 }
 
-fn with_token(settings: &[(&str, &str)]) -> (TestNode, SoftToken) {
+fn node_with_token(settings: &[(&str, &str)]) -> (TestNode, SoftToken) {
     let mut node = TestNode::unlaunched(settings);
     let token = SoftToken::create(node.directory.path());
     token.configure(&mut node);
@@ -36,13 +35,13 @@ fn with_token(settings: &[(&str, &str)]) -> (TestNode, SoftToken) {
 
 #[tokio::test]
 async fn intents_are_signed_on_the_token_and_its_public_key_is_published() {
-    let (mut node, _token) = with_token(&[]);
+    let (mut node, _token) = node_with_token(&[]);
     std::fs::remove_file(node.directory.path().join("intent.pem")).unwrap();
     node.launch().await;
     let published = node.get("/.well-known/jwks.json").await.ok();
     let expected = IntentKey::from_pem(intent_key()).unwrap().public_jwk();
     assert_eq!((&published["keys"][0]["n"], &published["keys"][0]["e"]), (&expected["n"], &expected["e"]));
-    let (backend, body) = (node.backend(40).await, init());
+    let (backend, body) = (node.backend(40).await, init_body());
     let opened = futures_util::future::join_all((0..32).map(|_| backend.init(&body))).await;
     for opened in opened {
         let intent = opened.ok()["intentJwt"].as_str().unwrap().to_owned();
@@ -52,14 +51,14 @@ async fn intents_are_signed_on_the_token_and_its_public_key_is_published() {
 }
 
 #[tokio::test]
-async fn while_the_token_is_away_nothing_is_opened_or_charged_and_the_node_is_not_ready() {
-    let (mut node, token) = with_token(&[]);
+async fn a_node_without_its_token_is_not_ready_and_charges_nothing() {
+    let (mut node, token) = node_with_token(&[]);
     node.launch().await;
     let backend = node.backend(5).await;
-    backend.init(&init()).await.ok();
+    backend.init(&init_body()).await.ok();
     token.remove();
     let refused = eventually("a refusal", PATIENCE, async || {
-        let answer = backend.init(&init()).await;
+        let answer = backend.init(&init_body()).await;
         (answer.status == 503).then_some(answer)
     })
     .await;
@@ -67,25 +66,25 @@ async fn while_the_token_is_away_nothing_is_opened_or_charged_and_the_node_is_no
     let charged = 5 - balance(&backend).await;
     eventually("unready", PATIENCE, async || node.operator().get("/readyz").await.status.eq(&503).then_some(())).await;
     for _ in 0..3 {
-        assert_eq!(backend.init(&init()).await.refusal(503), "signer_unavailable");
+        assert_eq!(backend.init(&init_body()).await.refusal(503), "signer_unavailable");
     }
-    assert_eq!(5 - balance(&backend).await, charged, "nothing is charged for what is not opened");
+    assert_eq!(5 - balance(&backend).await, charged, "a refused init is not charged");
     token.put_back();
     eventually("ready", PATIENCE, async || node.operator().get("/readyz").await.status.eq(&200).then_some(())).await;
-    backend.init(&init()).await.ok();
+    backend.init(&init_body()).await.ok();
     assert_eq!(5 - balance(&backend).await, charged + 1);
 }
 
 #[tokio::test]
-async fn an_idle_node_notices_that_the_token_went_away() {
-    let (mut node, token) = with_token(&[]);
+async fn an_idle_node_notices_a_removed_token() {
+    let (mut node, token) = node_with_token(&[]);
     node.launch().await;
     token.remove();
     eventually("unready", PATIENCE, async || node.operator().get("/readyz").await.status.eq(&503).then_some(())).await;
 }
 
 #[test]
-fn a_token_without_the_key_or_with_another_pin_is_refused_at_the_start_and_by_check_config() {
+fn a_token_without_the_key_or_with_another_pin_is_refused_at_startup() {
     let directory = tempfile::tempdir().unwrap();
     let token = SoftToken::create(directory.path());
     std::fs::write(directory.path().join("jwks.json"), sakshi_kit::issuer::TestIssuer::generate().jwks().to_string())
@@ -97,16 +96,16 @@ fn a_token_without_the_key_or_with_another_pin_is_refused_at_the_start_and_by_ch
     };
     let good = token.uri("intent");
     assert_eq!(run("check-config", &good).status.code(), Some(0));
-    for (uri, said) in [
+    for (uri, message) in [
         (token.uri("other"), "the token has no such private key, or more than one"),
         (good.replace("Bank%20HSM", "Another"), "there is no such token, or more than one"),
         (good.replace("libsofthsm2.so", "libnothing.so"), "cannot be used"),
         (good.replace("/pin", "/no-pin"), "the PIN cannot be read"),
     ] {
         for command in ["check-config", "serve"] {
-            let ended = run(command, &uri);
-            assert_eq!(ended.status.code(), Some(1), "{uri}");
-            assert!(format!("{}{}", ended.out, ended.err).contains(said), "{}{}", ended.out, ended.err);
+            let output = run(command, &uri);
+            assert_eq!(output.status.code(), Some(1), "{uri}");
+            assert!(format!("{}{}", output.out, output.err).contains(message), "{}{}", output.out, output.err);
         }
     }
     token.set_pin("9999");
@@ -115,8 +114,8 @@ fn a_token_without_the_key_or_with_another_pin_is_refused_at_the_start_and_by_ch
     assert!(!refused.out.contains("9999"));
 }
 
-/// Encrypts with RSA-OAEP for the public half of the key.
-pub(crate) fn wrapped(directory: &std::path::Path, key: &[u8]) -> String {
+/// Encrypts a key with RSA-OAEP for the token's wrapping key.
+pub(crate) fn wrap_key(directory: &std::path::Path, key: &[u8]) -> String {
     let pem = directory.join("wrapping.pem");
     std::fs::write(&pem, intent_key()).unwrap();
     let mut child = Command::new("openssl")
@@ -126,46 +125,46 @@ pub(crate) fn wrapped(directory: &std::path::Path, key: &[u8]) -> String {
         .spawn()
         .unwrap();
     child.stdin.take().unwrap().write_all(key).unwrap();
-    let ended = child.wait_with_output().unwrap();
+    let output = child.wait_with_output().unwrap();
     std::fs::remove_file(pem).unwrap();
-    assert!(ended.status.success());
-    STANDARD.encode(ended.stdout)
+    assert!(output.status.success());
+    STANDARD.encode(output.stdout)
 }
 
 #[tokio::test]
 async fn the_encryption_key_is_unwrapped_by_the_token_and_only_by_the_right_key() {
-    let (mut node, token) = with_token(&[]);
+    let (mut node, token) = node_with_token(&[]);
     token.import("wrapping", "02");
     let [key, other] = [[7; 32], [9; 32]].map(|mut key: [u8; 32]| {
         key[0] = 1;
-        wrapped(node.directory.path(), &key)
+        wrap_key(node.directory.path(), &key)
     });
     node.set("STORE__ENCRYPTION_KEY", "");
     node.set("STORE__ENCRYPTION_KEY_WRAPPED", &key);
     node.set("STORE__UNWRAPPING_KEY", &token.uri("wrapping"));
     node.launch().await;
     let backend = node.backend(2).await;
-    let opened = backend.init(&init()).await.ok();
+    let opened = backend.init(&init_body()).await.ok();
     node.restart().await;
     let poll = backend.get(&format!("/api/v1/nationalid-ovse/result/{}", opened["txnId"].as_str().unwrap())).await;
     assert_eq!(poll.ok()["pending"], true);
     node.stop();
-    for (keys, said) in
+    for (keys, message) in
         [(other.as_str(), "store.encryption_key"), ("AAAA", "must be 32 bytes, encrypted with RSA-OAEP")]
     {
         node.set("STORE__ENCRYPTION_KEY_WRAPPED", keys);
         let refused = Process::run(&["check-config"], node.environment(), node.directory.path());
-        assert!(refused.status.code() == Some(1) && refused.out.contains(said), "{}", refused.out);
+        assert!(refused.status.code() == Some(1) && refused.out.contains(message), "{}", refused.out);
     }
 }
 
 #[tokio::test]
-async fn the_encryption_key_comes_from_a_command() {
+async fn the_encryption_key_can_come_from_a_command() {
     let mut node = TestNode::unlaunched(&[]);
     node.set("STORE__ENCRYPTION_KEY", "");
     node.set("STORE__ENCRYPTION_KEY_COMMAND", "/bin/echo,q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA=");
     node.launch().await;
-    node.backend(1).await.init(&init()).await.ok();
+    node.backend(1).await.init(&init_body()).await.ok();
     node.stop();
     node.set("STORE__ENCRYPTION_KEY_COMMAND", "/bin/false");
     let refused = Process::run(&["check-config"], node.environment(), node.directory.path());

@@ -24,13 +24,13 @@ async fn open(backend: &Backend, traceparent: &str, webhook: &str) -> Opened {
         .request(reqwest::Method::POST, INIT)
         .header("traceparent", traceparent)
         .header("tracestate", "vendor=1");
-    Opened::read(&Answer::to(request.json(&body)).await.ok())
+    Opened::read(&Answer::receive(request.json(&body)).await.ok())
 }
 
 #[tokio::test]
-async fn a_verification_is_a_trace_of_its_caller_to_which_callback_and_webhook_are_linked() {
+async fn callback_and_webhook_traces_link_to_the_callers_trace() {
     let collector = Collector::start().await;
-    let node = TestNode::with(&[("TELEMETRY__OTLP_ENDPOINT", &collector.url)]).await;
+    let node = TestNode::start_with(&[("TELEMETRY__OTLP_ENDPOINT", &collector.url)]).await;
     let (backend, identity_app) = (node.backend(2).await, node.identity_app());
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
     let opened = open(&backend, &traceparent("01"), &receiver.url("/hook/secret-path")).await;
@@ -43,10 +43,15 @@ async fn a_verification_is_a_trace_of_its_caller_to_which_callback_and_webhook_a
     assert_eq!(init.resource["service.name"], "sakshi");
     let step = collector.span("open_transaction", |span| span.trace == CALLERS_TRACE).await;
     assert!(matches!(step.attribute("db.system.name"), "sqlite" | "redis"), "{step:?}");
-    let ask = collector.parent(&step);
-    assert_eq!((&*ask.name, ask.attribute("actor.name")), ("ask Open", "CreditLedger"));
-    assert_eq!(collector.parent(&ask).id, init.id);
-    assert!(init.start <= ask.start && ask.start <= step.start && step.end <= ask.end && ask.end <= init.end);
+    let message = collector.parent(&step);
+    assert_eq!((&*message.name, message.attribute("actor.name")), ("ask Open", "CreditLedger"));
+    assert_eq!(collector.parent(&message).id, init.id);
+    assert!(
+        init.start <= message.start
+            && message.start <= step.start
+            && step.end <= message.end
+            && message.end <= init.end
+    );
 
     let callback = collector.span(CALLBACK, |span| span.attribute("txn.id") == opened.txn).await;
     assert_eq!((callback.links.as_slice(), &*callback.parent), (&[CALLERS_TRACE.to_owned()][..], ""));
@@ -70,43 +75,44 @@ async fn a_verification_is_a_trace_of_its_caller_to_which_callback_and_webhook_a
     assert!(line.as_ref().is_some_and(|line| line.contains(&opened.txn)), "the log names the trace: {line:?}");
 
     for span in collector.spans() {
-        let shown = format!("{span:?}");
+        let text = format!("{span:?}");
         for secret in ["Asha", "secret-path", &*backend.key] {
-            assert!(!shown.contains(secret), "{secret}: {shown}");
+            assert!(!text.contains(secret), "{secret}: {text}");
         }
     }
 }
 
 #[tokio::test]
-async fn an_upstream_is_told_the_trace_of_its_order() {
+async fn an_order_carries_its_trace_to_the_upstream() {
     let (collector, upstream) = (Collector::start().await, Upstream::start().await);
     let node = TestNode::ordering_from(&upstream, &[("TELEMETRY__OTLP_ENDPOINT", &collector.url)]).await;
     let backend = node.backend(1).await;
     let flow = Flow::EStamp;
     backend.open_flow_once("order-7", flow, &flow.body()).await.ok();
     let order = collector.span("upstream order", |_| true).await;
-    let told = upstream.last().headers["traceparent"].to_str().expect("ASCII").to_owned();
-    assert_eq!(told, format!("00-{}-{}-01", order.trace, order.id));
-    assert!(!order.attribute("server.address").contains("orders"), "the origin alone: {order:?}");
+    let traceparent = upstream.last_order().headers["traceparent"].to_str().expect("ASCII").to_owned();
+    assert_eq!(traceparent, format!("00-{}-{}-01", order.trace, order.id));
+    assert!(!order.attribute("server.address").contains("orders"), "only the origin is recorded: {order:?}");
 }
 
 // Stopping a node blocks its thread; the collector keeps working.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_id_of_a_trace_decides_whether_it_is_recorded_and_not_the_callers_flag() {
+async fn sampling_depends_on_the_trace_id_and_not_on_the_callers_flag() {
     let collector = Collector::start().await;
     let mut node =
-        TestNode::with(&[("TELEMETRY__OTLP_ENDPOINT", &collector.url), ("TELEMETRY__TRACES_PER_THOUSAND", "0")]).await;
+        TestNode::start_with(&[("TELEMETRY__OTLP_ENDPOINT", &collector.url), ("TELEMETRY__TRACES_PER_THOUSAND", "0")])
+            .await;
     let backend = node.backend(3).await;
     open(&backend, &traceparent("01"), "https://example.com/hook").await;
     node.stop();
     assert!(collector.spans().is_empty(), "{:?}", collector.spans());
 
     let collector = Collector::start().await;
-    let mut node = TestNode::with(&[("TELEMETRY__OTLP_ENDPOINT", &collector.url)]).await;
+    let mut node = TestNode::start_with(&[("TELEMETRY__OTLP_ENDPOINT", &collector.url)]).await;
     let backend = node.backend(3).await;
     open(&backend, &traceparent("00"), "https://example.com/hook").await;
     open(&backend, "no traceparent", "https://example.com/hook").await;
-    // Waiting spans are sent before the process ends.
+    // Pending spans are sent before the process ends.
     node.stop();
     let inits: Vec<_> = collector.spans().into_iter().filter(|span| span.name == format!("POST {INIT}")).collect();
     assert_eq!(inits.len(), 2);
@@ -114,8 +120,8 @@ async fn the_id_of_a_trace_decides_whether_it_is_recorded_and_not_the_callers_fl
 }
 
 #[tokio::test]
-async fn a_collector_that_is_away_costs_spans_and_nothing_else() {
-    let mut node = TestNode::with(&[("TELEMETRY__OTLP_ENDPOINT", "http://127.0.0.1:9")]).await;
+async fn an_unavailable_collector_loses_spans_and_nothing_else() {
+    let mut node = TestNode::start_with(&[("TELEMETRY__OTLP_ENDPOINT", "http://127.0.0.1:9")]).await;
     let (backend, identity_app) = (node.backend(3).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     identity_app.approve(&opened, "asha").await;
@@ -126,10 +132,6 @@ async fn a_collector_that_is_away_costs_spans_and_nothing_else() {
         are_lost(&node.operator().probe("/metrics").await.text).then_some(())
     })
     .await;
-    let ending = node.stop();
-    assert!(
-        ending.err.contains("WARN") || ending.err.contains("ERROR"),
-        "the log says that spans were lost: {}",
-        ending.err
-    );
+    let output = node.stop();
+    assert!(output.err.contains("WARN") || output.err.contains("ERROR"), "the log reports lost spans: {}", output.err);
 }

@@ -11,66 +11,74 @@ use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 use crate::profiles::{intent_key, production};
 
-async fn installation(profile: &str, key_path: &str) -> TestNode {
+async fn start_installation(profile: &str, key_path: &str) -> TestNode {
     let mut settings = production(key_path);
     settings.push(("PROFILE", profile.to_owned()));
-    TestNode::with(&settings.iter().map(|(key, value)| (*key, value.as_str())).collect::<Vec<_>>()).await
+    TestNode::start_with(&settings.iter().map(|(key, value)| (*key, value.as_str())).collect::<Vec<_>>()).await
 }
 
 /// Returns the output of the operator's command, which must succeed.
 fn admin(node: &TestNode, command: &[&str]) -> String {
     let access = ["--url", &node.addresses.internal(""), "--token", node.setting("ADMIN__TOKEN")];
-    let ending = Process::run(&[&["admin"], command, &access].concat(), &BTreeMap::new(), node.directory.path());
-    assert!(ending.status.success(), "{command:?}: {}", ending.err);
-    ending.out
+    let output = Process::run(&[&["admin"], command, &access].concat(), &BTreeMap::new(), node.directory.path());
+    assert!(output.status.success(), "{command:?}: {}", output.err);
+    output.out
 }
 
 #[tokio::test]
 async fn one_key_works_in_stage_and_production_and_is_revoked_at_both() {
     let directory = tempfile::tempdir().unwrap();
     let key_path = intent_key(directory.path());
-    let (stage, production) = (installation("stage", &key_path).await, installation("production", &key_path).await);
-    let here = stage.backend(2).await;
-    let (_, for_stage) = stage.operator().issue_key(&here.client, &json!({"environments": ["stage"]})).await;
-    let exported = admin(&stage, &["clients", "export", &here.client]);
+    let (stage, production) =
+        (start_installation("stage", &key_path).await, start_installation("production", &key_path).await);
+    let stage_backend = stage.backend(2).await;
+    let (_, for_stage) = stage.operator().issue_key(&stage_backend.client, &json!({"environments": ["stage"]})).await;
+    let exported = admin(&stage, &["clients", "export", &stage_backend.client]);
     assert!(
-        !exported.contains(&here.key) && !exported.contains(&for_stage) && !exported.contains("balance"),
+        !exported.contains(&stage_backend.key) && !exported.contains(&for_stage) && !exported.contains("balance"),
         "{exported}"
     );
 
     let file = directory.path().join("client.json");
     std::fs::write(&file, &exported).unwrap();
     for outcome in ["created", "unchanged"] {
-        let said = admin(&production, &["clients", "import", file.to_str().unwrap()]);
-        assert_eq!(said.lines().filter(|line| line.contains(&format!(" {outcome}"))).count(), 4, "{said}");
-        assert_eq!(admin(&production, &["clients", "export", &here.client]), exported);
+        let text = admin(&production, &["clients", "import", file.to_str().unwrap()]);
+        assert_eq!(text.lines().filter(|line| line.contains(&format!(" {outcome}"))).count(), 4, "{text}");
+        assert_eq!(admin(&production, &["clients", "export", &stage_backend.client]), exported);
     }
-    assert_eq!(production.operator().balance(&here.client).await, 0, "credits stay where they are");
-    production.operator().grant(&here.client, 1, "one").await;
-    let (client, app, key_id) = (here.client.clone(), here.app.clone(), here.key_id.clone());
-    let there = Backend::new(
+    assert_eq!(production.operator().balance(&stage_backend.client).await, 0, "credits are not transferred");
+    production.operator().grant(&stage_backend.client, 1, "one").await;
+    let (client, app, key_id) = (stage_backend.client.clone(), stage_backend.app.clone(), stage_backend.key_id.clone());
+    let production_backend = Backend::new(
         production.http.clone(),
         production.addresses.clone(),
         production.secrets.clone(),
         client,
         app,
         key_id.clone(),
-        here.key.clone(),
+        stage_backend.key.clone(),
     );
-    here.open(&["name"]).await;
-    there.open(&["name"]).await;
+    stage_backend.open(&["name"]).await;
+    production_backend.open(&["name"]).await;
     let body = json!({"claims": ["name"], "channel": "qr"});
-    here.with_credentials(&for_stage, &here.app).init(&body).await.ok();
-    assert_eq!(there.with_credentials(&for_stage, &there.app).init(&body).await.status, 401, "a key for stage alone");
+    stage_backend.with_credentials(&for_stage, &stage_backend.app).init(&body).await.ok();
+    assert_eq!(
+        production_backend.with_credentials(&for_stage, &production_backend.app).init(&body).await.status,
+        401,
+        "a key for stage only"
+    );
 
-    let said = admin(&production, &["keys", "revoke", &key_id]);
-    assert!(said.contains("revoke the key there too"), "{said}");
-    eventually("the end of the key", TIMEOUT, || async { (there.result("x").await.status == 401).then_some(()) }).await;
-    assert_eq!(here.result("x").await.status, 404, "it works on where nobody has revoked it");
-    assert!(!admin(&stage, &["keys", "revoke", &key_id]).contains("there too"), "this is where it came from");
-    std::fs::write(&file, admin(&stage, &["clients", "export", &here.client])).unwrap();
-    let said = admin(&production, &["clients", "import", file.to_str().unwrap()]);
-    assert_eq!(said.matches(" unchanged").count(), 4, "it was revoked here first: {said}");
+    let text = admin(&production, &["keys", "revoke", &key_id]);
+    assert!(text.contains("revoke the key there too"), "{text}");
+    eventually("the end of the key", TIMEOUT, || async {
+        (production_backend.result("x").await.status == 401).then_some(())
+    })
+    .await;
+    assert_eq!(stage_backend.result("x").await.status, 404, "the key still works at the other installation");
+    assert!(!admin(&stage, &["keys", "revoke", &key_id]).contains("there too"), "the key was issued here");
+    std::fs::write(&file, admin(&stage, &["clients", "export", &stage_backend.client])).unwrap();
+    let text = admin(&production, &["clients", "import", file.to_str().unwrap()]);
+    assert_eq!(text.matches(" unchanged").count(), 4, "the revocation is already known: {text}");
 }
 
 #[tokio::test]
@@ -100,7 +108,7 @@ async fn an_import_is_refused_with_the_path_of_every_problem() {
     twice["keys"] = json!([good["keys"][0], good["keys"][0]]);
     assert_eq!(operator.post(path, &twice).await.refused_fields(), ["keys[1].key_id", "keys[1].digest"]);
 
-    // More than the limit of other bodies.
+    // An import may be larger than other bodies.
     let mut many = good.clone();
     let key = |number: u32| {
         json!({"key_id": format!("key_{number}"), "digest": format!("{number:064x}"),

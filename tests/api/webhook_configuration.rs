@@ -11,7 +11,7 @@ use sakshi_kit::node::TestNode;
 const PATH: &str = "/api/v1/user/webhook";
 
 /// Returns the registered URLs, by API.
-async fn registered(backend: &Backend) -> Vec<(String, String)> {
+async fn registered_urls(backend: &Backend) -> Vec<(String, String)> {
     let answer = backend.get(PATH).await.ok();
     assert_eq!(answer["success"], true, "{answer}");
     let mut rows: Vec<(String, String)> = answer["data"]
@@ -31,26 +31,28 @@ async fn registered(backend: &Backend) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn a_url_is_registered_for_each_api_replaced_and_removed() {
+async fn a_url_can_be_registered_replaced_and_removed_for_each_api() {
     let node = TestNode::start().await;
     let (backend, neighbour) = (node.backend(0).await, node.backend(0).await);
-    assert!(registered(&backend).await.is_empty());
+    assert!(registered_urls(&backend).await.is_empty());
     for api_type in API_TYPES {
         backend.register(api_type, &format!("https://client.example/hooks/{api_type}")).await;
     }
     let mut all = API_TYPES.map(|api_type| (api_type.to_owned(), format!("https://client.example/hooks/{api_type}")));
     all.sort_unstable();
-    assert_eq!(registered(&backend).await, all);
-    assert!(registered(&neighbour).await.is_empty(), "each app has its own");
+    assert_eq!(registered_urls(&backend).await, all);
+    assert!(registered_urls(&neighbour).await.is_empty(), "each app has its own URLs");
 
     backend.register("ESign", "https://client.example/elsewhere").await;
-    assert!(registered(&backend).await.contains(&("ESign".to_owned(), "https://client.example/elsewhere".to_owned())));
-    assert_eq!(registered(&backend).await.len(), 4);
+    assert!(
+        registered_urls(&backend).await.contains(&("ESign".to_owned(), "https://client.example/elsewhere".to_owned()))
+    );
+    assert_eq!(registered_urls(&backend).await.len(), 4);
 
     for _ in 0..2 {
         let removed = backend.configure(&json!({"apiType": "ESign", "webhookUrl": null})).await.ok();
         assert_eq!(removed, json!({"success": true, "data": {"apiType": "ESign", "webhookUrl": null}}));
-        assert_eq!(registered(&backend).await.len(), 3);
+        assert_eq!(registered_urls(&backend).await.len(), 3);
     }
     let snake = json!({"api_type": "ESign", "webhook_url": "https://client.example/snake"});
     assert_eq!(
@@ -60,17 +62,17 @@ async fn a_url_is_registered_for_each_api_replaced_and_removed() {
 }
 
 #[tokio::test]
-async fn what_was_registered_outlives_the_process() {
+async fn registered_urls_survive_a_restart() {
     let mut node = TestNode::start().await;
     let backend = node.backend(0).await;
     backend.register("DocLocker", "https://client.example/hooks").await;
     node.kill().await;
     node.launch().await;
-    assert_eq!(registered(&backend).await, [("DocLocker".to_owned(), "https://client.example/hooks".to_owned())]);
+    assert_eq!(registered_urls(&backend).await, [("DocLocker".to_owned(), "https://client.example/hooks".to_owned())]);
 }
 
 #[tokio::test]
-async fn every_bad_field_is_a_400_that_names_it_and_registers_nothing() {
+async fn every_bad_field_gets_a_400_that_names_it_and_registers_nothing() {
     let node = TestNode::start().await;
     let backend = node.backend(0).await;
     let url = "https://client.example/hooks";
@@ -101,12 +103,13 @@ async fn every_bad_field_is_a_400_that_names_it_and_registers_nothing() {
     let mut problems = backend.configure(&json!({"apiType": "OVSE", "webhookUrl": "nowhere"})).await.refused_fields();
     problems.sort_unstable();
     assert_eq!(problems, ["apiType", "webhookUrl"]);
-    assert!(registered(&backend).await.is_empty());
+    assert!(registered_urls(&backend).await.is_empty());
 }
 
 #[tokio::test]
-async fn http_and_internal_urls_are_refused_where_the_operator_does_not_allow_them() {
-    let node = TestNode::with(&[("WEBHOOKS__ALLOW_HTTP", "false"), ("WEBHOOKS__ALLOW_PRIVATE_TARGETS", "false")]).await;
+async fn http_and_internal_urls_are_refused_unless_allowed() {
+    let node =
+        TestNode::start_with(&[("WEBHOOKS__ALLOW_HTTP", "false"), ("WEBHOOKS__ALLOW_PRIVATE_TARGETS", "false")]).await;
     let backend = node.backend(0).await;
     for host in ["127.0.0.1", "localhost", "[::1]", "10.0.0.1", "169.254.169.254", "[::ffff:127.0.0.1]", "0x7f000001"] {
         let refused =
@@ -127,40 +130,37 @@ async fn an_account_configures_its_own_webhooks_with_its_own_credentials() {
             .http
             .request(method.clone(), node.addresses.public(PATH))
             .json(&json!({"apiType": "ESign", "webhookUrl": null}));
-        assert_eq!(Answer::to(bare).await.refusal(401), "unauthorized");
-        let cut = backend.with_credentials(&backend.key, "");
-        assert_eq!(Answer::to(cut.request(method, PATH)).await.refusal(401), "unauthorized");
+        assert_eq!(Answer::receive(bare).await.refusal(401), "unauthorized");
+        let without_app = backend.with_credentials(&backend.key, "");
+        assert_eq!(Answer::receive(without_app.request(method, PATH)).await.refusal(401), "unauthorized");
     }
     let post = backend.post(PATH, &json!({"apiType": "ESign", "webhookUrl": null})).await;
     assert_eq!(post.refusal(405), "method_not_allowed");
     let allowed = post.header("allow").expect("Allow");
     assert!(allowed.contains("GET") && allowed.contains("PUT"), "{allowed}");
     let text = backend.request(Method::PUT, PATH).header("content-type", "text/plain").body("ESign");
-    assert_eq!(Answer::to(text).await.refusal(415), "unsupported_media_type");
-    assert_eq!(registered(&backend).await, Vec::<(String, String)>::new());
+    assert_eq!(Answer::receive(text).await.refusal(415), "unsupported_media_type");
+    assert_eq!(registered_urls(&backend).await, Vec::<(String, String)>::new());
 }
 
 #[tokio::test]
-async fn the_operator_sets_and_removes_the_three_urls_of_wealth_data() {
+async fn an_operator_sets_and_removes_the_three_urls_of_wealth_data() {
     let node = TestNode::start().await;
     let (backend, operator) = (node.backend(0).await, node.operator());
     let path = format!("/admin/v1/apps/{}", backend.app);
     let names = ["consent_webhook_url", "data_webhook_url", "historical_webhook_url"];
     for name in names {
-        let shown = operator.patch(&path, &json!({name: format!("https://client.example/{name}")})).await.ok();
-        assert_eq!(shown[name], format!("https://client.example/{name}"), "{shown}");
+        let app = operator.patch(&path, &json!({name: format!("https://client.example/{name}")})).await.ok();
+        assert_eq!(app[name], format!("https://client.example/{name}"), "{app}");
     }
-    let shown = operator.get(&path).await.ok();
-    assert!(names.iter().all(|name| shown[name] == format!("https://client.example/{name}")), "{shown}");
+    let app = operator.get(&path).await.ok();
+    assert!(names.iter().all(|name| app[name] == format!("https://client.example/{name}")), "{app}");
     operator.patch(&path, &json!({"data_webhook_url": null})).await.ok();
-    let shown = operator.get(&path).await.ok();
-    assert_eq!(
-        (&shown[names[0]], &shown[names[1]]),
-        (&json!("https://client.example/consent_webhook_url"), &Value::Null)
-    );
+    let app = operator.get(&path).await.ok();
+    assert_eq!((&app[names[0]], &app[names[1]]), (&json!("https://client.example/consent_webhook_url"), &Value::Null));
     assert_eq!(
         operator.patch(&path, &json!({"data_webhook_url": "nowhere"})).await.refused_fields(),
         ["data_webhook_url"]
     );
-    assert!(registered(&backend).await.is_empty(), "they are no API of the account's");
+    assert!(registered_urls(&backend).await.is_empty(), "wealth URLs are not URLs of the account");
 }

@@ -1,4 +1,4 @@
-//! Receivers do not delay each other, and a connection closed by its receiver loses no delivery.
+//! Receivers do not delay each other, and connections closed by a receiver lose no delivery.
 
 use std::time::{Duration, Instant};
 
@@ -15,8 +15,8 @@ use sakshi_kit::waiting::{TIMEOUT, assert_within};
 async fn complete_many(backend: &Backend, identity_app: &IdentityApp, url: &str, count: usize) -> Vec<Opened> {
     let mut all = Vec::with_capacity(count);
     while all.len() < count {
-        let some = (count - all.len()).min(25);
-        let opened = join_all((0..some).map(|_| backend.open_reported(&["name"], url))).await;
+        let batch = (count - all.len()).min(25);
+        let opened = join_all((0..batch).map(|_| backend.open_reported(&["name"], url))).await;
         join_all(opened.iter().map(|opened| identity_app.approve(opened, "asha"))).await;
         all.extend(opened);
     }
@@ -25,12 +25,12 @@ async fn complete_many(backend: &Backend, identity_app: &IdentityApp, url: &str,
 
 #[tokio::test]
 async fn a_hundred_webhooks_to_a_hanging_receiver_do_not_delay_a_healthy_one() {
-    let node = TestNode::with(&[("SERVER__DRAIN_TIMEOUT_S", "1")]).await;
+    let node = TestNode::start_with(&[("SERVER__DRAIN_TIMEOUT_S", "1")]).await;
     let (backend, identity_app) = (node.backend(110).await, node.identity_app());
     let hanging = WebhookReceiver::start(Behaviour::Hang).await.unwrap();
     let healthy = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
     complete_many(&backend, &identity_app, &hanging.url("/"), 100).await;
-    assert!(hanging.wait_for(64, TIMEOUT).await.len() >= 64, "as many as may be in flight to one origin");
+    assert!(hanging.wait_for(64, TIMEOUT).await.len() >= 64, "the maximum in flight to one origin");
     for number in 1..=5 {
         let opened = backend.open_reported(&["name"], &healthy.url("/")).await;
         let credential = identity_app.credential(&opened, "asha");
@@ -52,15 +52,16 @@ async fn a_receiver_that_closes_idle_connections_loses_no_delivery() {
     let mut arrived: Vec<String> = received.iter().map(|webhook| txn_of(&webhook.body)).collect();
     sent.sort_unstable();
     arrived.sort_unstable();
-    assert_eq!(arrived, sent, "each arrives, and none twice");
+    assert_eq!(arrived, sent, "each arrives once");
     for opened in &opened {
         assert_eq!(operator.outcome(&opened.txn).await, "delivered");
     }
 }
 
 #[tokio::test]
-async fn deliveries_that_wait_for_a_slow_receiver_are_all_sent_in_the_end() {
-    let node = TestNode::with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "2"), ("WEBHOOKS__MAX_IN_FLIGHT", "4")]).await;
+async fn deliveries_queued_for_a_slow_receiver_are_all_sent() {
+    let node =
+        TestNode::start_with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "2"), ("WEBHOOKS__MAX_IN_FLIGHT", "4")]).await;
     let (backend, identity_app) = (node.backend(30).await, node.identity_app());
     let receiver = WebhookReceiver::start(Behaviour::SlowAnswer(Duration::from_millis(20))).await.unwrap();
     complete_many(&backend, &identity_app, &receiver.url("/"), 30).await;

@@ -1,4 +1,4 @@
-//! Specification, "Events": the receiver's webhook, sent once, and the operator's view of it.
+//! Specification, "Events": a webhook is sent at most once, and the operator sees its outcome.
 
 use sakshi_domain::time::Timestamp;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
@@ -22,10 +22,10 @@ async fn open_for(backend: &Backend, receiver: &WebhookReceiver, request_id: &st
         "client_reference_id": "order-7",
     });
     let request = backend.request(reqwest::Method::POST, INIT).header("X-Request-ID", request_id).json(&body);
-    Opened::read(&Answer::to(request).await.ok())
+    Opened::read(&Answer::receive(request).await.ok())
 }
 
-async fn answer(identity_app: &IdentityApp, opened: &Opened, passes: bool) {
+async fn complete(identity_app: &IdentityApp, opened: &Opened, passes: bool) {
     if passes {
         identity_app.approve(opened, "asha").await;
     } else {
@@ -34,7 +34,7 @@ async fn answer(identity_app: &IdentityApp, opened: &Opened, passes: bool) {
 }
 
 #[tokio::test]
-async fn the_body_is_the_golden_one_in_the_apps_spelling_and_equals_the_result() {
+async fn the_body_is_golden_in_the_apps_spelling_and_equals_the_result() {
     let node = TestNode::start().await;
     let (backend, identity_app, operator) = (node.backend(4).await, node.identity_app(), node.operator());
     let receiver = receiver(Behaviour::Answer(200)).await;
@@ -47,18 +47,19 @@ async fn the_body_is_the_golden_one_in_the_apps_spelling_and_equals_the_result()
     for (number, (spelling, passes, golden)) in cases.into_iter().enumerate() {
         operator.patch(&format!("/admin/v1/apps/{}", backend.app), &json!({"payload_spelling": spelling})).await.ok();
         // The app's settings are cached for at most a second, like its keys.
-        let shown = operator.get(&format!("/admin/v1/apps/{}", backend.app)).await.ok();
-        assert_eq!(shown["payload_spelling"], spelling);
+        let app = operator.get(&format!("/admin/v1/apps/{}", backend.app)).await.ok();
+        assert_eq!(app["payload_spelling"], spelling);
         let opened = open_for(&backend, &receiver, &format!("order-7/{number}")).await;
-        answer(&identity_app, &opened, passes).await;
+        complete(&identity_app, &opened, passes).await;
         let arrived = receiver.wait_for(number + 1, TIMEOUT).await;
         assert_eq!(arrived.len(), number + 1);
         let body = std::str::from_utf8(&arrived[number].body).expect("UTF-8");
         let data: Value = serde_json::from_str::<Value>(body).expect("JSON")["data"].clone();
-        let at = data.get("verified_at").or(data.get("verifiedAt")).and_then(Value::as_str).expect("a time").to_owned();
-        let time = Timestamp::parse_iso8601(&at).expect("RFC 3339");
-        assert!(at.ends_with('Z') && (time.seconds() - sakshi_kit::issuer::now()).abs() < 30, "{at}");
-        let golden = golden.trim_end().replace("{txn}", &opened.txn).replace("{verified_at}", &at);
+        let verified_at =
+            data.get("verified_at").or(data.get("verifiedAt")).and_then(Value::as_str).expect("a time").to_owned();
+        let time = Timestamp::parse_iso8601(&verified_at).expect("RFC 3339");
+        assert!(verified_at.ends_with('Z') && (time.seconds() - sakshi_kit::issuer::now()).abs() < 30, "{verified_at}");
+        let golden = golden.trim_end().replace("{txn}", &opened.txn).replace("{verified_at}", &verified_at);
         assert_eq!(body, golden.replace("{request_id}", &format!("order-7/{number}")));
         sakshi_kit::waiting::eventually("the poll in the same spelling", TIMEOUT, || async {
             (backend.result(&opened.txn).await.text == body).then_some(())
@@ -68,7 +69,7 @@ async fn the_body_is_the_golden_one_in_the_apps_spelling_and_equals_the_result()
 }
 
 #[tokio::test]
-async fn a_webhook_is_one_post_of_json_with_no_header_of_our_own() {
+async fn a_webhook_is_one_json_post_without_custom_headers() {
     let node = TestNode::start().await;
     let (backend, identity_app, operator) = (node.backend(1).await, node.identity_app(), node.operator());
     let receiver = receiver(Behaviour::Answer(204)).await;
@@ -84,13 +85,13 @@ async fn a_webhook_is_one_post_of_json_with_no_header_of_our_own() {
     let names: Vec<&str> = request.headers.keys().map(|name| name.as_str()).collect();
     for name in names {
         let known = ["host", "content-type", "content-length", "accept", "user-agent", "connection"];
-        assert!(known.contains(&name), "{name} is a header that the specification does not know");
+        assert!(known.contains(&name), "{name} is not a header of the specification");
     }
 }
 
 #[tokio::test]
-async fn a_redelivered_answer_sends_no_second_webhook_even_across_a_restart() {
-    let mut node = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
+async fn a_repeated_callback_sends_no_second_webhook_even_after_a_restart() {
+    let mut node = TestNode::start_with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
     let (backend, identity_app) = (node.backend(2).await, node.identity_app());
     let receiver = receiver(Behaviour::Answer(200)).await;
     let opened = open_for(&backend, &receiver, "order-7").await;
@@ -101,7 +102,7 @@ async fn a_redelivered_answer_sends_no_second_webhook_even_across_a_restart() {
     node.kill().await;
     node.launch().await;
     assert_eq!(identity_app.present(&opened, &credential).await.status, 200);
-    // Another delivery to the same origin ends after anything that the restart could have sent again.
+    // A later delivery to the same origin ends after any delivery repeated by the restart.
     let next = open_for(&backend, &receiver, "order-8").await;
     identity_app.approve(&next, "asha").await;
     node.operator().delivery(&next.txn).await;
@@ -109,7 +110,7 @@ async fn a_redelivered_answer_sends_no_second_webhook_even_across_a_restart() {
 }
 
 #[tokio::test]
-async fn without_a_webhook_url_nothing_is_sent_and_nothing_fails() {
+async fn a_transaction_without_a_webhook_url_sends_nothing() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
@@ -121,7 +122,7 @@ async fn without_a_webhook_url_nothing_is_sent_and_nothing_fails() {
 
 #[tokio::test]
 async fn an_expired_transaction_sends_no_webhook() {
-    let node = TestNode::with(&[("OVSE__WINDOW_S", "1")]).await;
+    let node = TestNode::start_with(&[("OVSE__WINDOW_S", "1")]).await;
     let backend = node.backend(1).await;
     let receiver = receiver(Behaviour::Answer(200)).await;
     let opened = open_for(&backend, &receiver, "order-7").await;
@@ -135,8 +136,8 @@ async fn an_expired_transaction_sends_no_webhook() {
 }
 
 #[tokio::test]
-async fn a_failed_attempt_is_not_repeated_and_its_outcome_is_kept() {
-    let node = TestNode::with(&[("WEBHOOKS__TIMEOUT_MS", "700"), ("WEBHOOKS__CONNECT_TIMEOUT_MS", "500")]).await;
+async fn a_failed_attempt_is_not_retried_and_its_outcome_is_recorded() {
+    let node = TestNode::start_with(&[("WEBHOOKS__TIMEOUT_MS", "700"), ("WEBHOOKS__CONNECT_TIMEOUT_MS", "500")]).await;
     let (backend, identity_app, operator) = (node.backend(20).await, node.identity_app(), node.operator());
     let elsewhere = receiver(Behaviour::Answer(200)).await;
     let cases = [
@@ -161,14 +162,14 @@ async fn a_failed_attempt_is_not_repeated_and_its_outcome_is_kept() {
         let next = open_for(&backend, &receiver, "order-8").await;
         identity_app.approve(&next, "asha").await;
         assert_eq!(operator.outcome(&next.txn).await, "delivered");
-        assert_eq!(receiver.received().len(), 2, "{behaviour:?}: one attempt for each");
-        assert_eq!(backend.result(&opened.txn).await.ok()["success"], true, "the result can be fetched all the same");
+        assert_eq!(receiver.received().len(), 2, "{behaviour:?}: one attempt each");
+        assert_eq!(backend.result(&opened.txn).await.ok()["success"], true, "the result can still be polled");
     }
     assert!(elsewhere.received().is_empty(), "a redirect is not followed");
 }
 
 #[tokio::test]
-async fn a_receiver_that_is_not_there_is_recorded_as_unreachable() {
+async fn a_missing_receiver_is_recorded_as_unreachable() {
     let node = TestNode::start().await;
     let (backend, identity_app, operator) = (node.backend(2).await, node.identity_app(), node.operator());
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -196,7 +197,7 @@ async fn a_receiver_that_is_not_there_is_recorded_as_unreachable() {
 }
 
 #[tokio::test]
-async fn internal_addresses_are_blocked_where_the_operator_does_not_allow_them() {
+async fn internal_addresses_are_blocked_unless_allowed() {
     let mut node = TestNode::start().await;
     let (backend, identity_app, operator) = (node.backend(20).await, node.identity_app(), node.operator());
     let receiver = receiver(Behaviour::Answer(200)).await;
@@ -230,7 +231,7 @@ async fn internal_addresses_are_blocked_where_the_operator_does_not_allow_them()
     node.restart().await;
     for (host, opened) in hosts.into_iter().zip(&all) {
         assert_eq!(identity_app.fail(opened, "301", "User Reject").await.status, 200);
-        assert_eq!(operator.outcome(&opened.txn).await, "blocked", "{host}, given before it was forbidden");
+        assert_eq!(operator.outcome(&opened.txn).await, "blocked", "{host}, accepted before the change");
         let again = json!({"claims": ["name"], "channel": "qr", "webhook_url": webhook(host)});
         assert_eq!(backend.init(&again).await.refused_fields(), ["webhook_url"], "{host}");
     }

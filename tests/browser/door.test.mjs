@@ -108,7 +108,7 @@ test("a ticket has another code after a while, a clock that runs, and says when 
   await guest.context().setOffline(true);
   await guest.clock.fastForward(30_000);
   await guest.clock.fastForward(30_000);
-  await guest.getByText("Tell your code at the entrance").waitFor(SOON);
+  await guest.getByText("Say your code at the entrance").waitFor(SOON);
   await guest.locator(".pass.old").waitFor(SOON);
   await guest.context().setOffline(false);
   await guest.clock.fastForward(15_000);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sakshi_kit::audit_entries::{is_in_order, is_whole, of_record};
+use sakshi_kit::audit_entries::{is_complete, is_in_order, parse_record};
 use sakshi_kit::collector::Collector;
 use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
@@ -18,8 +18,8 @@ async fn change(node: &TestNode) {
 }
 
 async fn arrived(collector: &Collector, count: u64, bound: Duration) {
-    let entries = || collector.logs().iter().map(of_record).collect::<Vec<_>>();
-    eventually(&format!("{count} entries"), bound, || async { is_whole(&entries(), count).then_some(()) }).await;
+    let entries = || collector.logs().iter().map(parse_record).collect::<Vec<_>>();
+    eventually(&format!("{count} entries"), bound, || async { is_complete(&entries(), count).then_some(()) }).await;
     assert!(is_in_order(&entries()));
 }
 

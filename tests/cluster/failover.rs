@@ -35,12 +35,12 @@ impl Failover {
         let (urls, wait) = (cluster.urls().join(","), wait_replicas.to_string());
         let settings = [("STORE__REDIS_TOPOLOGY", "cluster"), ("STORE__REDIS_WAIT_REPLICAS", &wait)];
         let nodes = launched(&urls, &settings).await;
-        let client = StormClient::of(&nodes[0], true).await;
+        let client = StormClient::create(&nodes[0], true).await;
         Self { waits: wait_replicas > 0, nodes, client, cluster }
     }
 
     async fn completed(&self, more: usize) {
-        self.client.grown("the load goes on", Notes::accepted, more).await;
+        self.client.wait_for_growth("the load goes on", Notes::accepted, more).await;
     }
 
     /// Puts load on three nodes, and kills the master with the lagging replica in the middle.
@@ -68,7 +68,7 @@ impl Failover {
         replica.pause();
         // Earlier writes wait in the replica's socket; nothing is sent from now on.
         master.answer(&["CLIENT", "KILL", "TYPE", "replica"]);
-        self.client.grown("the master works on without its replica", Notes::sent, LAG).await;
+        self.client.wait_for_growth("the master works on without its replica", Notes::sent, LAG).await;
         let old = self.cluster.kill_master_of(slot);
         replica.resume();
         self.cluster.await_failover(slot, old);
@@ -128,7 +128,7 @@ async fn with_every_replica_waited_for_a_failover_undoes_nothing() {
     let failover = Failover::begin(1).await;
     failover.run(&mut random).await;
     // No node was killed, so each attempt was ended by its own node.
-    let evidence = failover.client.assert_held(&failover.nodes[0], 0, None).await;
+    let evidence = failover.client.assert_invariants(&failover.nodes[0], 0, None).await;
     eprintln!("seed {seed}: waiting for the replica: {}", summary(&evidence));
 }
 

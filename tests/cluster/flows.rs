@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use sakshi_kit::backend::Backend;
 use sakshi_kit::connector::{Connector, result_of};
-use sakshi_kit::event::within;
+use sakshi_kit::event::timestamp_in;
 use sakshi_kit::flow::Flow;
 use sakshi_kit::flow_fixture::body_of;
 use sakshi_kit::goldens::*;
@@ -65,7 +65,7 @@ async fn a_report_on_one_node_is_polled_on_every_other_at_once() {
         for node in 0..3 {
             assert_eq!(
                 site.at(node).0.poll(&opened).await.text,
-                opened.sent(ESIGN_PENDING),
+                opened.expected_body(ESIGN_PENDING),
                 "round {round}, node {node}"
             );
         }
@@ -73,7 +73,7 @@ async fn a_report_on_one_node_is_polled_on_every_other_at_once() {
         for node in 0..3 {
             assert_eq!(
                 site.at(node).0.poll(&opened).await.text,
-                opened.sent(ESIGN_COMPLETED),
+                opened.expected_body(ESIGN_COMPLETED),
                 "round {round}, node {node}"
             );
             site.at(node).1.report_again("esign", &opened.report(ESIGN_COMPLETED)).await;
@@ -141,7 +141,7 @@ async fn of_contradicting_reports_on_two_nodes_one_stands_everywhere() {
         let mut statuses = [signed.status, refused.status];
         statuses.sort_unstable();
         assert_eq!(statuses, [200, 409], "{} {}", signed.text, refused.text);
-        let stands = opened.sent(if signed.status == 200 { ESIGN_COMPLETED } else { ESIGN_REJECTED });
+        let stands = opened.expected_body(if signed.status == 200 { ESIGN_COMPLETED } else { ESIGN_REJECTED });
         for node in 0..3 {
             assert_eq!(site.at(node).0.poll(&opened).await.text, stands);
         }
@@ -155,7 +155,7 @@ async fn of_contradicting_reports_on_two_nodes_one_stands_everywhere() {
 async fn a_document_lapses_once_though_three_nodes_look_for_it() {
     let site = Site::open(&[]).await;
     let mut all = Vec::new();
-    let until = json!(within(Duration::from_secs(12)));
+    let until = json!(timestamp_in(Duration::from_secs(12)));
     for number in 0..24 {
         let body = Flow::Esign.body_with(&[("/signerInfo/1/invitationExpireTimeStamp", Some(until.clone()))]);
         let opened = site.at(number).0.open_flow_with(Flow::Esign, &body).await;
@@ -165,7 +165,7 @@ async fn a_document_lapses_once_though_three_nodes_look_for_it() {
     let arrived = site.receiver.wait_for(all.len(), TIMEOUT).await;
     assert_eq!(arrived.len(), all.len());
     for (number, opened) in all.iter().enumerate() {
-        let expected = opened.sent(ESIGN_EXPIRED);
+        let expected = opened.expected_body(ESIGN_EXPIRED);
         assert_eq!(arrived.iter().filter(|one| body_of(one) == expected).count(), 1);
         for node in 0..3 {
             assert_eq!(site.at(node).0.poll(opened).await.text, expected);
@@ -230,7 +230,7 @@ async fn what_a_dead_node_had_taken_of_reports_is_sent_by_another() {
     let mut outcomes = Vec::new();
     for opened in &all {
         assert_eq!(
-            arrived.iter().filter(|one| body_of(one) == opened.sent(DOCLOCKER_FAILED)).count(),
+            arrived.iter().filter(|one| body_of(one) == opened.expected_body(DOCLOCKER_FAILED)).count(),
             1,
             "each came once"
         );

@@ -24,7 +24,7 @@ async fn two_nodes(redis: &RedisServer, only_first_has_more: bool) -> [TestNode;
         first.set(key, &value);
     }
     first.set("SERVER__PUBLIC_BASE_URL", "https://verify.example");
-    let mut second = first.beside();
+    let mut second = first.prepare_peer();
     let at = |name: &str| first.directory.path().join(name).display().to_string();
     for name in ["next.pem", "later.pem"] {
         std::fs::write(at(name), IntentKey::generate_es256().unwrap().1).unwrap();

@@ -27,7 +27,7 @@ pub(crate) fn prepared(url: &str, settings: &[(&str, &str)]) -> Vec<TestNode> {
         first.set(key, &value);
     }
     first.set("SERVER__PUBLIC_BASE_URL", BASE);
-    let (second, third) = (first.beside(), first.beside());
+    let (second, third) = (first.prepare_peer(), first.prepare_peer());
     vec![first, second, third]
 }
 

@@ -25,7 +25,7 @@ async fn a_long_poll_on_one_node_ends_when_another_accepts_the_answer() {
     for _ in 0..10 {
         let opened = backend.through(a).open(&["name"]).await;
         let waits = backend.through(c).request(Method::GET, &format!("{}?wait=30", result_path(&opened.txn)));
-        let waiting = tokio::spawn(Answer::to(waits));
+        let waiting = tokio::spawn(Answer::receive(waits));
         eventually("the third node has a live copy", TIMEOUT, || async {
             (live_transactions(&nodes.all[2]).await > 0).then_some(())
         })
@@ -107,7 +107,7 @@ async fn a_revoked_key_stops_on_every_node_within_a_second() {
 async fn a_change_of_an_event_holds_on_every_node_before_it_is_answered() {
     let nodes = Nodes::start().await;
     let organiser = nodes.backend(100).await;
-    let event = TestEvent::reported(&nodes.all[0], &organiser, 50, "https://hooks.example/x").await;
+    let event = TestEvent::open_reported(&nodes.all[0], &organiser, 50, "https://hooks.example/x").await;
     for round in 0..10 {
         let (off, on) = (&nodes.all[round % 3], &nodes.all[(round + 1) % 3]);
         event.through(&off.addresses).patch(&json!({"is_active": false})).await.ok();
@@ -125,7 +125,7 @@ async fn a_change_of_an_event_holds_on_every_node_before_it_is_answered() {
 async fn a_kiosk_on_one_node_counts_the_guests_of_another() {
     let nodes = Nodes::start().await;
     let (organiser, identity_app) = (nodes.backend(10).await, nodes.all[0].identity_app());
-    let event = TestEvent::reported(&nodes.all[0], &organiser, 5, "https://hooks.example/x").await;
+    let event = TestEvent::open_reported(&nodes.all[0], &organiser, 5, "https://hooks.example/x").await;
     let mut screen = Screen::at(&nodes.all[2], &event).await;
     assert_eq!(screen.places_left().await, 5);
     let opened = event.through(&nodes.all[0].addresses).scan().await;
@@ -190,13 +190,13 @@ async fn a_webhook_url_that_is_registered_on_one_node_holds_on_all_at_once() {
     let path = "/api/v1/user/webhook";
     for (number, registrar) in everywhere.iter().enumerate() {
         let setting = json!({"apiType": "ESign", "webhookUrl": format!("https://client.example/{number}")});
-        let answer = Answer::to(registrar.request(Method::PUT, path).json(&setting)).await.ok();
+        let answer = Answer::receive(registrar.request(Method::PUT, path).json(&setting)).await.ok();
         assert_eq!(answer, json!({"success": true, "data": setting}));
         for seen in &everywhere {
             assert_eq!(seen.get(path).await.ok(), json!({"success": true, "data": [setting]}));
         }
     }
     let removal = json!({"apiType": "ESign", "webhookUrl": null});
-    Answer::to(everywhere[0].request(Method::PUT, path).json(&removal)).await.ok();
+    Answer::receive(everywhere[0].request(Method::PUT, path).json(&removal)).await.ok();
     assert_eq!(everywhere[2].get(path).await.ok()["data"], json!([]));
 }

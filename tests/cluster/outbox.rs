@@ -1,6 +1,6 @@
 //! The at-most-once table for a node that is gone for good, with others present.
 
-use sakshi_kit::outbox::{approve_many, assert_each_came_once, outcomes};
+use sakshi_kit::outbox::{approve_many, assert_each_arrived_once, outcomes};
 use sakshi_kit::waiting::TIMEOUT;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 
@@ -22,7 +22,7 @@ async fn what_a_dead_node_had_queued_is_sent_by_another_and_what_it_had_under_wa
     assert_eq!(receiver.wait_for(10, TIMEOUT).await.len(), 10, "another node sends the nine without being asked");
 
     assert_eq!(outcomes(&nodes.all[0].operator(), &opened).await, [vec!["delivered"; 9], vec!["unknown"]].concat());
-    assert_each_came_once(&receiver, 10);
+    assert_each_arrived_once(&receiver, 10);
     nodes.all[2].launch().await;
 }
 
@@ -66,5 +66,5 @@ async fn a_node_that_was_taken_for_dead_and_comes_back_sends_nothing_twice() {
     let last = backend.open_reported(&["name"], &receiver.url("/hook")).await;
     third.approve(&last, "asha").await;
     operator.delivery(&last.txn).await;
-    assert_each_came_once(&receiver, 13);
+    assert_each_arrived_once(&receiver, 13);
 }

@@ -32,7 +32,7 @@ async fn of_ninety_guests_for_twenty_places_through_three_nodes_exactly_twenty_a
     let nodes = Nodes::start().await;
     let (organiser, identity_app) = (nodes.backend(200).await, nodes.all[0].identity_app());
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
-    let event = TestEvent::reported(&nodes.all[0], &organiser, 20, &receiver.url("/hook")).await;
+    let event = TestEvent::open_reported(&nodes.all[0], &organiser, 20, &receiver.url("/hook")).await;
     let came = nodes.in_turn(90, |number, scanned_on| {
         let here = event.through(&scanned_on.addresses);
         let answers_on = identity_app.through(&nodes.all[(number + 1) % 3].addresses);
@@ -53,7 +53,7 @@ async fn of_ninety_guests_for_twenty_places_through_three_nodes_exactly_twenty_a
     for node in &nodes.all {
         let seen = event.through(&node.addresses);
         assert_eq!(seen.counts().await, ("at_capacity".to_owned(), 20, scans, 0));
-        assert_eq!(seen.registered().await.len(), 20);
+        assert_eq!(seen.registered_txns().await.len(), 20);
     }
     assert_eq!(nodes.all[1].operator().balance(&organiser.client).await, 200 - scans, "one credit for each scan");
     assert_eq!(receiver.received().len(), 20, "one webhook for each registration");
@@ -115,7 +115,7 @@ async fn a_credential_accepted_on_one_node_is_refused_on_another() {
     let (backend, identity_app) = (nodes.backend(10).await, nodes.all[0].identity_app());
     let (first, second) =
         (backend.open(&["name"]).await, backend.through(&nodes.all[1].addresses).open(&["name"]).await);
-    let bare = identity_app.bare(first.intent.requested(), "asha");
+    let bare = identity_app.bare_credential(first.intent.requested(), "asha");
     assert_eq!(identity_app.through(&nodes.all[1].addresses).present(&first, &bare).await.status, 200);
     let replayed = identity_app.through(&nodes.all[2].addresses).present(&second, &bare).await;
     assert_eq!(replayed.status, 400, "{}", replayed.text);

@@ -77,7 +77,7 @@ async fn every_node_is_restarted_in_turn_and_no_request_fails() {
         let seen = receiver.received().len();
         receiver.wait_for(seen + 100, TIMEOUT).await;
         nodes.all[number].restart().await;
-        balancer.in_service(3).await;
+        balancer.wait_for_nodes(3).await;
     }
     over.store(true, Ordering::Relaxed);
     let mut completed = Vec::new();

@@ -46,7 +46,7 @@ impl World {
         let nodes = launched(&redis.url_as("sakshi"), &[]).await;
         let backend = nodes[0].backend(500).await;
         let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
-        let event = TestEvent::reported(&nodes[0], &backend, 50, &receiver.url("/guests")).await;
+        let event = TestEvent::open_reported(&nodes[0], &backend, 50, &receiver.url("/guests")).await;
         let identity_app = nodes[0].identity_app();
         Self { redis, nodes, backend, event, identity_app, receiver, opened: Vec::new(), flows: Vec::new() }
     }
@@ -152,7 +152,8 @@ async fn whatever_was_answered_is_answered_the_same_after_redis_is_restarted() {
             assert_eq!(after, before, "{ending:?}");
         }
     }
-    let answer = Answer::to(world.backend.request(Method::GET, "/api/v1/credits").header("X-API-KEY", "wrong")).await;
+    let answer =
+        Answer::receive(world.backend.request(Method::GET, "/api/v1/credits").header("X-API-KEY", "wrong")).await;
     assert_eq!(answer.status, 401);
 }
 

@@ -18,13 +18,13 @@ async fn no_kill_of_a_node_or_of_redis_loses_an_answer_charges_twice_or_sends_a_
     let (seed, mut random) = Random::of_this_run();
     let in_flight = IN_FLIGHT.to_string();
     let (mut nodes, balancer) = Nodes::balanced(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", &in_flight)]).await;
-    let client = StormClient::of(&nodes.all[0], true).await.through(&balancer.addresses);
+    let client = StormClient::create(&nodes.all[0], true).await.through(&balancer.addresses);
     let load = Load::start(WORKERS, |over| client.worker(&mut random).run(over));
     // Kills of nodes only; after a kill of Redis, each node ends its own attempts.
     let mut kills = 0;
     let rounds = rounds(ROUNDS);
     for _ in 0..rounds {
-        client.grown("the load goes on", Notes::accepted, LOAD).await;
+        client.wait_for_growth("the load goes on", Notes::accepted, LOAD).await;
         let victim = usize::try_from(random.below(3)).expect("a small number");
         let (node, redis) = match random.below(3) {
             0 => (true, false),
@@ -40,13 +40,13 @@ async fn no_kill_of_a_node_or_of_redis_loses_an_answer_charges_twice_or_sends_a_
             nodes.redis.restart();
         }
         // The others continue before the node is back.
-        client.grown("the load goes on", Notes::accepted, LOAD / 4).await;
+        client.wait_for_growth("the load goes on", Notes::accepted, LOAD / 4).await;
         if node {
             nodes.all[victim].launch().await;
         }
-        balancer.in_service(3).await;
+        balancer.wait_for_nodes(3).await;
     }
     load.end().await;
-    let evidence = client.assert_held(&nodes.all[0], kills * IN_FLIGHT, None).await;
+    let evidence = client.assert_invariants(&nodes.all[0], kills * IN_FLIGHT, None).await;
     eprintln!("seed {seed}: {rounds} rounds, {kills} nodes killed: {}", summary(&evidence));
 }

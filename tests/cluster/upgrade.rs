@@ -52,7 +52,7 @@ async fn change(nodes: &mut Nodes, balancer: &Balancer, receiver: &WebhookReceiv
         receiver.wait_for(seen + BETWEEN, TIMEOUT).await;
         nodes.all[number].set_variable(BINARY, binary);
         nodes.all[number].restart().await;
-        balancer.in_service(3).await;
+        balancer.wait_for_nodes(3).await;
     }
 }
 
@@ -73,7 +73,7 @@ async fn upgraded(before: &str, after: &str) {
     change(&mut nodes, &balancer, &receiver, after).await;
     nodes.all[0].set_variable(BINARY, before);
     nodes.all[0].restart().await;
-    balancer.in_service(3).await;
+    balancer.wait_for_nodes(3).await;
     let early = nodes.all[1].admin(&["finish-upgrade"]).await;
     let is_new = numbers[0] < numbers[1];
     assert_eq!(
@@ -112,14 +112,14 @@ async fn upgraded(before: &str, after: &str) {
 
 /// Checks that the previous release refuses the store in a sentence, with exit code 1, and so does its `check-config`.
 async fn refuses(nodes: &Nodes, before: &str) {
-    let mut node = nodes.all[0].beside();
+    let mut node = nodes.all[0].prepare_peer();
     for (key, value) in [("SERVER__PUBLIC_ADDR", "127.0.0.1:0"), ("SERVER__INTERNAL_ADDR", "127.0.0.1:0")] {
         node.set(key, value);
     }
     node.set_variable(BINARY, before);
     let beats = nodes.redis.answer(&["ZCARD", "{nodes}beats"]).text();
     for command in ["serve", "check-config"] {
-        let ended = Process::start(&[command], node.environment(), node.directory.path()).ended(TIMEOUT).await;
+        let ended = Process::start(&[command], node.environment(), node.directory.path()).wait_for_exit(TIMEOUT).await;
         assert_eq!(ended.status.code(), Some(1), "{command}: {}", ended.err);
         assert!(
             format!("{}{}", ended.out, ended.err).contains("of a newer release"),

@@ -1,5 +1,6 @@
-//! `docs/errors.md` against the error table. With SAKSHI_WRITE_DOCUMENTS=1 in the environment the test writes the rows
-//! of the document instead. The handling of each error is written there by hand, and kept.
+//! The rows of `docs/errors.md`, compared with all errors of the code.
+//!
+//! With `SAKSHI_WRITE_DOCUMENTS=1` in the environment the test writes the rows, and keeps the column written by hand.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -20,19 +21,19 @@ use crate::{root, texts};
 
 const DOCUMENT: &str = "docs/errors.md";
 const HEAD: &str = "| Code | Status | Sentence | What to do |\n|---|---|---|---|\n";
-/// Placeholder for the varying part of answers.
-const VARIES: &str = "…";
+/// Placeholder for the variable part of a sentence.
+const VARIABLE_PART: &str = "…";
 const LIMIT: usize = 987_654_321;
 
-/// Returns an example of every refusal of a use case.
-fn of_the_service() -> Vec<ServiceError> {
+/// Returns an example of every error of a use case.
+fn service_errors() -> Vec<ServiceError> {
     use ServiceError as E;
     let mut examples = vec![
         E::Invalid(Invalid::one("field", "message")),
         E::Unauthorized,
         E::InsufficientCredits,
         E::TransactionNotFound,
-        E::NotFound(VARIES),
+        E::NotFound(VARIABLE_PART),
         E::AlreadyCompleted,
         E::TransactionExpired,
         E::EventChanged,
@@ -54,7 +55,7 @@ fn of_the_service() -> Vec<ServiceError> {
     examples.extend(
         store.into_iter().chain([StoreError::Corrupt(String::new()), StoreError::InUse(String::new())]).map(E::from),
     );
-    for (variant, code, message) in literals() {
+    for (variant, code, message) in literal_errors() {
         examples.push(match variant {
             "Conflict" => E::Conflict { code, message },
             _ => E::Unavailable { code, retry_after: Duration::ZERO },
@@ -90,21 +91,21 @@ fn of_the_service() -> Vec<ServiceError> {
     examples
 }
 
-/// Returns the refusals that name their code in place: `Conflict { code: "…", message: "…" }` and `Unavailable { code:
-/// "…", … }`.
-fn literals() -> Vec<(&'static str, &'static str, &'static str)> {
-    let mut found = Vec::new();
+/// Returns the errors with a literal code: `Conflict { code: "…", message: "…" }` and `Unavailable { code: "…", … }`.
+fn literal_errors() -> Vec<(&'static str, &'static str, &'static str)> {
+    let mut errors = Vec::new();
     for (path, text) in texts()
         .into_iter()
         .filter(|(path, _)| path.starts_with("src") && path.extension().is_some_and(|kind| kind == "rs"))
     {
         let text: &'static str = text.split("#[cfg(test)]").next().unwrap_or_default().to_owned().leak();
         for variant in ["Conflict", "Unavailable"] {
-            for made in text.split(&format!("{variant} {{")).skip(1).filter(|_| !path.ends_with("tests.rs")) {
-                let literal =
-                    |name: &str| Some(made.trim_start().split_once(name)?.1.split('"').next().unwrap_or_default());
-                if made.trim_start().starts_with("code: \"") {
-                    found.push((
+            for expression in text.split(&format!("{variant} {{")).skip(1).filter(|_| !path.ends_with("tests.rs")) {
+                let literal = |name: &str| {
+                    Some(expression.trim_start().split_once(name)?.1.split('"').next().unwrap_or_default())
+                };
+                if expression.trim_start().starts_with("code: \"") {
+                    errors.push((
                         variant,
                         literal("code: \"").unwrap_or_default(),
                         literal("message: \"").unwrap_or_default(),
@@ -114,17 +115,17 @@ fn literals() -> Vec<(&'static str, &'static str, &'static str)> {
         }
     }
     assert!(
-        found.iter().any(|(_, code, _)| *code == "no_answer")
-            && found.iter().any(|(variant, ..)| *variant == "Conflict")
+        errors.iter().any(|(_, code, _)| *code == "no_answer")
+            && errors.iter().any(|(variant, ..)| *variant == "Conflict")
     );
-    found
+    errors
 }
 
-/// Returns an example of every refusal.
+/// Returns an example of every error.
 fn examples() -> Vec<ApiError> {
-    let mut examples: Vec<ApiError> = of_the_service().into_iter().map(ApiError::Service).collect();
+    let mut examples: Vec<ApiError> = service_errors().into_iter().map(ApiError::Service).collect();
     examples.extend([
-        ApiError::MalformedBody(VARIES.into()),
+        ApiError::MalformedBody(VARIABLE_PART.into()),
         ApiError::BearerUnauthorized,
         ApiError::Forbidden,
         ApiError::AddressNotAllowed,
@@ -133,9 +134,9 @@ fn examples() -> Vec<ApiError> {
         ApiError::MethodNotAllowed { allow: "GET".into() },
         ApiError::BodyTooLarge { limit: LIMIT },
         ApiError::BodyTooSlow,
-        ApiError::UnsupportedMediaType(VARIES),
+        ApiError::UnsupportedMediaType(VARIABLE_PART),
         ApiError::RateLimited { limit: "…", retry_after: Duration::ZERO },
-        ApiError::Unhealthy(VARIES.into()),
+        ApiError::Unhealthy(VARIABLE_PART.into()),
     ]);
     for example in &examples {
         match example {
@@ -148,20 +149,20 @@ fn examples() -> Vec<ApiError> {
             | ApiError::CrossSite => {}
             ApiError::MethodNotAllowed { .. } | ApiError::BodyTooLarge { .. } | ApiError::BodyTooSlow => {}
             ApiError::UnsupportedMediaType(_) | ApiError::RateLimited { .. } | ApiError::Unhealthy(_) => {}
-            // The sandbox's own refusals are not part of the product.
+            // Errors of the sandbox are not part of the product.
             ApiError::Other { .. } => {}
         }
     }
     examples
 }
 
-/// Returns every sentence of each code and status.
+/// Returns all sentences of each status and code.
 fn table() -> BTreeMap<(u16, &'static str), Vec<String>> {
     let mut table: BTreeMap<_, Vec<String>> = BTreeMap::new();
     for example in examples() {
         let sentence = match example {
-            ApiError::Service(ServiceError::ReportRefused(_)) => VARIES.to_owned(),
-            _ => example.message().replace(&LIMIT.to_string(), VARIES),
+            ApiError::Service(ServiceError::ReportRefused(_)) => VARIABLE_PART.to_owned(),
+            _ => example.message().replace(&LIMIT.to_string(), VARIABLE_PART),
         };
         let sentences = table.entry((example.status_code().as_u16(), example.code())).or_default();
         if !sentences.contains(&sentence) {
@@ -172,7 +173,7 @@ fn table() -> BTreeMap<(u16, &'static str), Vec<String>> {
 }
 
 #[test]
-fn the_document_about_errors_lists_those_of_the_code() {
+fn the_error_document_lists_every_error() {
     let text = document(DOCUMENT);
     let (before, rest) = text.split_once(HEAD).expect("a table of errors");
     let after = rest.find("\n\n").map_or("", |end| &rest[end + 1..]);
@@ -181,18 +182,18 @@ fn the_document_about_errors_lists_those_of_the_code() {
         let advice = advice.get(code).copied().unwrap_or_default();
         format!("| `{code}` | {status} | {} | {advice} |\n", sentences.join(" / "))
     };
-    let made = format!("{before}{HEAD}{}{after}", table().into_iter().map(row).collect::<String>());
+    let updated = format!("{before}{HEAD}{}{after}", table().into_iter().map(row).collect::<String>());
     if std::env::var_os("SAKSHI_WRITE_DOCUMENTS").is_some() {
-        fs::write(root().join(DOCUMENT), &made).expect("the document is written");
+        fs::write(root().join(DOCUMENT), &updated).expect("the document is written");
         return;
     }
-    assert!(!made.contains("|  |"), "say in {DOCUMENT} what to do about each error:\n{made}");
-    assert!(text == made, "run: SAKSHI_WRITE_DOCUMENTS=1 cargo test -p sakshi --test tidy errors");
+    assert!(!updated.contains("|  |"), "say in {DOCUMENT} what to do about each error:\n{updated}");
+    assert!(text == updated, "run: SAKSHI_WRITE_DOCUMENTS=1 cargo test -p sakshi --test tidy errors");
 }
 
 #[test]
-fn clients_know_every_code_by_the_openapi_document() {
-    let of_the_proxy = ["no_node", "node_lost", "node_timeout"];
-    let known: BTreeSet<&str> = table().into_keys().map(|(_, code)| code).chain(of_the_proxy).collect();
+fn the_openapi_document_lists_every_error_code() {
+    let proxy_codes = ["no_node", "node_lost", "node_timeout"];
+    let known: BTreeSet<&str> = table().into_keys().map(|(_, code)| code).chain(proxy_codes).collect();
     assert_eq!(known.into_iter().collect::<Vec<_>>(), CODES);
 }

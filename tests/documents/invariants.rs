@@ -1,5 +1,6 @@
-//! `docs/invariants.md` against the code. With SAKSHI_WRITE_DOCUMENTS=1 in the environment the test writes the tables
-//! of the document instead.
+//! The tables of `docs/invariants.md`, compared with the code.
+//!
+//! With `SAKSHI_WRITE_DOCUMENTS=1` in the environment the test writes the tables.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,18 +15,17 @@ use crate::root;
 const DOCUMENT: &str = "docs/invariants.md";
 const BEGIN: &str = "<!-- The tables are written by the test. -->\n";
 
-/// Collects the invariants written by hand, by part: the arguments of `ensure` or `holds` in the Rust files below a
-/// folder.
-fn by_hand(folder: &Path, names: &mut BTreeMap<String, Vec<String>>) {
+/// Collects the names of live invariants by part, from the calls of `ensure` and `holds` in a folder of Rust files.
+fn collect_live_invariants(folder: &Path, names: &mut BTreeMap<String, Vec<String>>) {
     let mut entries: Vec<_> =
         fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
     entries.sort_unstable();
     for path in entries {
         if path.is_dir() {
-            by_hand(&path, names);
+            collect_live_invariants(&path, names);
         } else if path.extension().is_some_and(|kind| kind == "rs") && !path.ends_with("src/trace/src/invariant.rs") {
             let text = fs::read_to_string(&path).expect("a file");
-            // Calls name the part first, perhaps on a line of its own.
+            // The first argument of a call is the part.
             for call in text.split("Part::").skip(1) {
                 let Some((part, rest)) = call.split_once(',').filter(|(part, _)| is_part(part)) else { continue };
                 let name = rest.trim_start().strip_prefix('"').and_then(|rest| rest.split('"').next());
@@ -41,11 +41,11 @@ fn is_part(word: &str) -> bool {
 
 /// Returns the tables of the document.
 fn tables() -> String {
-    let mut of_store: Vec<(&str, Vec<&str>)> = Vec::new();
+    let mut store_groups: Vec<(&str, Vec<&str>)> = Vec::new();
     for (group, name) in invariants() {
-        match of_store.last_mut() {
+        match store_groups.last_mut() {
             Some((last, names)) if *last == group => names.push(name),
-            _ => of_store.push((group, vec![name])),
+            _ => store_groups.push((group, vec![name])),
         }
     }
     let is_usual = |name: &&str| name.ends_with(" has its type") || name.ends_with(" is sealed");
@@ -53,7 +53,7 @@ fn tables() -> String {
         "\n## Of records, batches and answers\n\n| Kind | Number | Beside types and seals |\n|---|---:|---|\n",
     );
     let (mut all, mut usual) = (0, 0);
-    for (group, names) in of_store {
+    for (group, names) in store_groups {
         let prefix = format!("{group}: ");
         let words: Vec<&str> = names
             .iter()
@@ -65,28 +65,28 @@ fn tables() -> String {
         usual += names.iter().filter(|name| is_usual(name)).count();
     }
     let mut by_part = BTreeMap::new();
-    ["src", "actors"].iter().for_each(|folder| by_hand(&root().join(folder), &mut by_part));
-    let mut own = 0;
+    ["src", "actors"].iter().for_each(|folder| collect_live_invariants(&root().join(folder), &mut by_part));
+    let mut live = 0;
     text += "\n## Of what is live\n\n| Part | Number | Invariants |\n|---|---:|---|\n";
     for part in Part::ALL {
         let Some(mut names) = by_part.remove(&format!("{part:?}")) else { continue };
         names.sort_unstable();
         names.dedup();
-        own += names.len();
+        live += names.len();
         text += &format!("| `{}` | {} | {} |\n", part.as_str(), names.len(), names.join("; "));
     }
     let sum = format!(
-        "{} invariants: {all} of the store, of which {usual} are types and seals of fields, and {own} of what is \
+        "{} invariants: {all} of the store, of which {usual} are types and seals of fields, and {live} of what is \
             live.\n",
-        all + own
+        all + live
     );
     sum + &text
 }
 
 #[test]
-fn the_document_about_invariants_lists_those_of_the_code() {
+fn the_invariants_document_lists_every_invariant() {
     let text = document(DOCUMENT);
-    let (head, stated) = text.split_once(BEGIN).expect("a place for the tables");
+    let (head, stated) = text.split_once(BEGIN).expect("the document has no place for the tables");
     let tables = tables();
     if std::env::var_os("SAKSHI_WRITE_DOCUMENTS").is_some() {
         fs::write(root().join(DOCUMENT), format!("{head}{BEGIN}{tables}")).expect(DOCUMENT);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use sakshi_client::public;
 use sakshi_kit::answer::Answer;
-use sakshi_kit::event::{BROWSER, TestEvent, led_to};
+use sakshi_kit::event::{BROWSER, TestEvent, redirect_txn};
 use sakshi_kit::node::TestNode;
 use sakshi_kit::random::Random;
 use sakshi_kit::storm::{Callback, Load, Notes, StormClient, rounds, summary};
@@ -59,8 +59,8 @@ impl Guest {
                 return Ok(());
             }
         }
-        let txn = led_to(&pressed).to_owned();
-        notes.opened(&txn, asked);
+        let txn = redirect_txn(&pressed).to_owned();
+        notes.record_opened(&txn, asked);
         let opened = self.event.fetch(&txn).await?;
         let callback = match self.random.below(8) {
             0 => return Ok(()),
@@ -96,9 +96,9 @@ async fn no_kill_in_the_middle_of_an_event_loses_a_guest_overfills_it_or_charges
     let in_flight = IN_FLIGHT.to_string();
     let settings =
         [("SERVER__PUBLIC_BASE_URL", "https://verify.example"), ("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", &in_flight)];
-    let mut node = TestNode::with(&settings).await;
-    let client = Arc::new(StormClient::of(&node, false).await);
-    let event = TestEvent::reported(&node, &client.backend, PLACES, &client.receiver.url("/hook")).await;
+    let mut node = TestNode::start_with(&settings).await;
+    let client = Arc::new(StormClient::create(&node, false).await);
+    let event = TestEvent::open_reported(&node, &client.backend, PLACES, &client.receiver.url("/hook")).await;
     let places = Arc::new(Places { asked: PLACES.into(), ..Places::default() });
     let mut kills = 0;
     let rounds = rounds(ROUNDS);
@@ -110,10 +110,10 @@ async fn no_kill_in_the_middle_of_an_event_loses_a_guest_overfills_it_or_charges
         });
         // The number of scans before the kill is random; so is the progress of the other guests.
         let more = usize::try_from(random.below(SCANS_MAX)).expect("a small number");
-        client.grown("the load of a round", Notes::opened_so_far, more).await;
+        client.wait_for_growth("the load of a round", Notes::opened_so_far, more).await;
         kills += load.kill(&mut node, &mut random).await;
     }
-    let evidence = client.assert_held(&node, kills * IN_FLIGHT, Some(&event)).await;
+    let evidence = client.assert_invariants(&node, kills * IN_FLIGHT, Some(&event)).await;
     let (view, guests) = evidence.event.as_ref().expect("an event");
     assert_eq!(view.abandoned_count, 0, "no window has passed");
     let had_load = guests.len() as u64 > rounds && places.confirmed.load(Ordering::SeqCst) > 0;

@@ -30,7 +30,7 @@ async fn reported(fixture: &FlowFixture) -> Vec<(OpenedFlow, &'static str, &'sta
 
 #[tokio::test]
 async fn what_was_reported_before_a_kill_is_sent_once_after_it_and_what_was_under_way_is_unknown() {
-    let mut fixture = FlowFixture::with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1")]).await;
+    let mut fixture = FlowFixture::start_with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1")]).await;
     fixture.register_all(&fixture.backend).await;
     fixture.receiver.set_behaviour(Behaviour::Hang);
     let flows = reported(&fixture).await;
@@ -45,7 +45,7 @@ async fn what_was_reported_before_a_kill_is_sent_once_after_it_and_what_was_unde
         let of_this: Vec<String> = fixture.node.operator().outcomes(&opened.id).await;
         assert_eq!(of_this.len(), 1, "{kind}");
         outcomes.extend(of_this);
-        let expected = opened.sent(golden);
+        let expected = opened.expected_body(golden);
         assert_eq!(
             arrived.iter().filter(|one| body_of(one) == expected).count(),
             1,
@@ -60,7 +60,7 @@ async fn what_was_reported_before_a_kill_is_sent_once_after_it_and_what_was_unde
 
 #[tokio::test]
 async fn a_kill_right_after_a_report_was_accepted_loses_neither_the_report_nor_its_webhook() {
-    let mut fixture = FlowFixture::with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1")]).await;
+    let mut fixture = FlowFixture::start_with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1")]).await;
     fixture.register_all(&fixture.backend).await;
     let (mut expected, mut unknown) = (Vec::new(), 0);
     for round in 0..8 {
@@ -71,7 +71,7 @@ async fn a_kill_right_after_a_report_was_accepted_loses_neither_the_report_nor_i
             fixture.node.launch_and_kill(Duration::from_millis(30 * round)).await;
         }
         fixture.node.launch().await;
-        assert_eq!(fixture.backend.poll(&opened).await.text, opened.sent(ESIGN_COMPLETED));
+        assert_eq!(fixture.backend.poll(&opened).await.text, opened.expected_body(ESIGN_COMPLETED));
         match &fixture.node.operator().outcomes(&opened.id).await[..] {
             [one] if one == "unknown" => unknown += 1,
             [one] => assert_eq!(one, "delivered"),
@@ -82,7 +82,7 @@ async fn a_kill_right_after_a_report_was_accepted_loses_neither_the_report_nor_i
     }
     let arrived = fixture.receiver.received();
     for opened in &expected {
-        let times = arrived.iter().filter(|one| one.body == opened.sent(ESIGN_COMPLETED)).count();
+        let times = arrived.iter().filter(|one| one.body == opened.expected_body(ESIGN_COMPLETED)).count();
         let outcomes = fixture.node.operator().outcomes(&opened.id).await;
         assert!(times == 1 || (times == 0 && outcomes == ["unknown"]), "{times} webhooks, recorded as {outcomes:?}");
     }
@@ -97,7 +97,7 @@ async fn a_pending_report_and_a_registered_url_outlive_a_kill() {
     fixture.connector.report_new("esign", &half_signed(&opened)).await;
     fixture.node.kill().await;
     fixture.node.launch().await;
-    assert_eq!(fixture.backend.poll(&opened).await.text, opened.sent(ESIGN_PENDING));
+    assert_eq!(fixture.backend.poll(&opened).await.text, opened.expected_body(ESIGN_PENDING));
     let other = opened.report_with(ESIGN_COMPLETED, &[("/signerInfo/0/signerStatus", Some(json!("Rejected")))]);
     assert_ne!(fixture.connector.report("esign", &other).await.status, 200, "a signature is not taken back");
     fixture.connector.report_new("esign", &opened.report(ESIGN_COMPLETED)).await;

@@ -39,7 +39,7 @@ fn reports_about(opened: &OpenedFlow, random: &mut Random) -> Vec<Step> {
     let own = |name: &str| json!(format!("{name}-of-{}", opened.id));
     let step = |kind, golden: &str, changes: &[(&str, Option<Value>)]| {
         let report = opened.report_with(golden, changes);
-        let mut webhook = opened.sent(golden);
+        let mut webhook = opened.expected_body(golden);
         for (pointer, value) in changes {
             let was: Value = serde_json::from_str(golden).expect("JSON");
             let was = was.pointer(pointer).expect("a member").as_str().expect("a text");
@@ -165,7 +165,7 @@ struct Storm {
 impl Storm {
     async fn begin(mut random: Random) -> Self {
         let in_flight = IN_FLIGHT.to_string();
-        let fixture = FlowFixture::with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", &in_flight)]).await;
+        let fixture = FlowFixture::start_with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", &in_flight)]).await;
         fixture.register_all(&fixture.backend).await;
         fixture.receiver.set_behaviour(Behaviour::SlowAnswer(Duration::from_millis(10)));
         let worker = Worker {
@@ -216,7 +216,7 @@ impl Storm {
             match steps.last() {
                 Some(Step { webhook: Some(body), .. }) => assert_eq!(&poll.text, body, "{id} has ended"),
                 Some(Step { webhook: None, .. }) => {
-                    assert_eq!(poll.text, opened.sent(ESIGN_PENDING), "{id} is half signed");
+                    assert_eq!(poll.text, opened.expected_body(ESIGN_PENDING), "{id} is half signed");
                 }
                 None => assert_eq!(poll.ok()["pending"], true, "{id} was reported by nobody"),
             }

@@ -3,13 +3,13 @@
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 
 use sakshi_kit::node::TestNode;
-use sakshi_kit::outbox::{approve_many, assert_each_came_once, outcomes};
+use sakshi_kit::outbox::{approve_many, assert_each_arrived_once, outcomes};
 use sakshi_kit::waiting::TIMEOUT;
 
 #[tokio::test]
 async fn what_was_queued_is_sent_after_a_kill_and_what_was_under_way_is_not_sent_again() {
     let settings = [("SERVER__PUBLIC_BASE_URL", "https://verify.example"), ("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1")];
-    let mut node = TestNode::with(&settings).await;
+    let mut node = TestNode::start_with(&settings).await;
     let (backend, identity_app) = (node.backend(10).await, node.identity_app());
     let receiver = WebhookReceiver::start(Behaviour::Hang).await.expect("a port");
     let opened = approve_many(10, &backend, &identity_app, &receiver).await;
@@ -20,12 +20,12 @@ async fn what_was_queued_is_sent_after_a_kill_and_what_was_under_way_is_not_sent
     assert_eq!(receiver.wait_for(10, TIMEOUT).await.len(), 10, "the nine follow without being asked for");
 
     assert_eq!(outcomes(&node.operator(), &opened).await, [vec!["delivered"; 9], vec!["unknown"]].concat());
-    assert_each_came_once(&receiver, 10);
+    assert_each_arrived_once(&receiver, 10);
 }
 
 #[tokio::test]
 async fn a_settled_delivery_stays_settled_over_several_kills() {
-    let mut node = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
+    let mut node = TestNode::start_with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
     let (backend, identity_app) = (node.backend(3).await, node.identity_app());
     let receiver = WebhookReceiver::start(Behaviour::Answer(500)).await.expect("a port");
     let opened = backend.open_reported(&["name"], &receiver.url("/hook")).await;

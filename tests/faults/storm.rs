@@ -16,8 +16,8 @@ async fn no_kill_loses_an_answer_charges_twice_or_sends_a_webhook_twice() {
     let in_flight = IN_FLIGHT.to_string();
     let settings =
         [("SERVER__PUBLIC_BASE_URL", "https://verify.example"), ("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", &in_flight)];
-    let mut node = TestNode::with(&settings).await;
-    let client = StormClient::of(&node, false).await;
+    let mut node = TestNode::start_with(&settings).await;
+    let client = StormClient::create(&node, false).await;
     let mut kills = 0;
     let rounds = rounds(ROUNDS);
     for _ in 0..rounds {
@@ -27,7 +27,7 @@ async fn no_kill_loses_an_answer_charges_twice_or_sends_a_webhook_twice() {
         tokio::time::sleep(moment).await;
         kills += load.kill(&mut node, &mut random).await;
     }
-    let evidence = client.assert_held(&node, kills * IN_FLIGHT, None).await;
+    let evidence = client.assert_invariants(&node, kills * IN_FLIGHT, None).await;
     assert!(client.notes.accepted() as u64 > rounds, "seed {seed}: there was hardly any load");
     eprintln!("{kills} kills: {}", summary(&evidence));
 }

@@ -20,7 +20,7 @@ async fn whatever_one_address_keeps_connections_open_with_others_are_served_thro
         first.set(key, &value);
     }
     first.set("SERVER__PUBLIC_BASE_URL", "https://verify.example");
-    let mut nodes = vec![first.beside(), first.beside()];
+    let mut nodes = vec![first.prepare_peer(), first.prepare_peer()];
     nodes.insert(0, first);
     for node in &mut nodes {
         fix_ports(node);

@@ -57,7 +57,7 @@ async fn a_client_waits_for_nobody_who_keeps_connections_open() {
         // A client without a connection yet.
         let newcomer = reqwest::Client::builder().no_proxy().build().expect("an HTTP client");
         let began = Instant::now();
-        let answer = Answer::to(newcomer.get(node.addresses.public("/api/ping"))).await;
+        let answer = Answer::receive(newcomer.get(node.addresses.public("/api/ping"))).await;
         assert_within(began.elapsed(), PROBED, "the answer to a newcomer");
         assert_eq!(answer.status, 200);
     }

@@ -86,7 +86,7 @@ impl Honest {
 
 /// Checks the memory of the process: it may grow by `mebibytes` MiB under the attack.
 pub(crate) fn assert_growth(node: &TestNode, before: u64, mebibytes: u64, attack: &str) {
-    let most = node.process().resident_at_most();
+    let most = node.process().peak_resident_bytes();
     eprintln!("{attack}: {} MiB resident before, {} MiB at most", before >> 20, most >> 20);
     assert!(most <= before + (mebibytes << 20), "{attack}: {} MiB more were resident", (most - before) >> 20);
 }

@@ -43,7 +43,7 @@ async fn beside(attack: &str, body: impl Fn(&Opened) -> String) {
     let (hostile, identity_app) = (node.backend(8).await, node.identity_app());
     let mut senders = Vec::new();
     let over = Arc::new(AtomicBool::new(false));
-    let before = node.process().resident();
+    let before = node.process().resident_bytes();
     for _ in 0..8 {
         let opened = hostile.open(&["name"]).await;
         let (body, identity_app, over) = (Bytes::from(body(&opened)), identity_app.clone(), Arc::clone(&over));

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sakshi_kit::crowd::Crowd;
+use sakshi_kit::crowd::{Crowd, RetryPolicy};
 use sakshi_kit::node::TestNode;
 use serde_json::json;
 
@@ -32,16 +32,16 @@ async fn an_overloaded_node_charges_each_client_once_and_is_well_afterwards() {
         body.len()
     );
     let request = move |number| format!("{head}idempotency-key: {number}\r\n\r\n{body}").into_bytes();
-    let crowd = Crowd::of(address, true, Arc::new(request));
+    let crowd = Crowd::new(address, RetryPolicy::Budget, Arc::new(request));
     let seconds = Duration::from_secs;
     let capacity = crowd.capacity(CLIENTS, seconds(2)).await;
     let before = node.operator().balance(&backend.client).await;
     let begun = crowd.seconds().len();
-    crowd.come(2.0 * capacity, if is_long { seconds(60) } else { seconds(6) }).await;
-    crowd.gone().await;
+    crowd.send_clients(2.0 * capacity, if is_long { seconds(60) } else { seconds(6) }).await;
+    crowd.wait_until_done().await;
     let all = crowd.seconds().split_off(begun);
     let [came, served, refused, gave_up] = [0, 1, 2, 3].map(|figure| {
-        all.iter().map(|second| [second.came, second.served, second.refused, second.gave_up][figure]).sum::<u64>()
+        all.iter().map(|second| [second.arrived, second.served, second.refused, second.gave_up][figure]).sum::<u64>()
     });
     eprintln!(
         "{capacity:.0} inits a second; of twice as many {came} came, {served} were served, {gave_up} gave up, \

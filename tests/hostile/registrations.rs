@@ -85,7 +85,7 @@ async fn lists_with_photos_cost_others_nothing_whether_they_are_read_or_not() {
     let event = crowded(&node, &organiser).await;
     let honest = Honest::of(&node).await;
     let alone = honest.visit(VISITS).await;
-    let before = node.process().resident();
+    let before = node.process().resident_bytes();
     let mut held = Vec::new();
     for _ in 0..UNREAD {
         held.push(unread(&node, &organiser, &list(&event)).await);

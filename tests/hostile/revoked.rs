@@ -20,7 +20,7 @@ async fn a_long_poll_ends_with_its_key_and_tells_no_claims() {
     let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     let poll = backend.request(Method::GET, &format!("{}?wait=30", result_path(&opened.txn)));
-    let waiting = tokio::spawn(Answer::to(poll));
+    let waiting = tokio::spawn(Answer::receive(poll));
     eventually("the poll to wait", TIMEOUT, || async {
         let shown = node.operator().probe("/metrics").await;
         (!waiting.is_finished() && shown.status == 200).then_some(())

@@ -111,7 +111,7 @@ async fn visits(node: &TestNode, backend: &Backend, identity_app: &IdentityApp, 
         while Instant::now() < until {
             ticks.tick().await;
             under_way.spawn(visit(backend.clone(), identity_app.clone()));
-            noticed.resident = noticed.resident.max(node.process().resident());
+            noticed.resident = noticed.resident.max(node.process().resident_bytes());
         }
         under_way.join_all().await.into_iter().for_each(|one| noticed.add(one));
         noticed.show(&format!("{when}, {part}"));
@@ -250,7 +250,7 @@ impl Attackers {
             let client = self.node.backend(1).await;
             let opened = client.open(&["name"]).await;
             let poll = client.request(Method::GET, &format!("{}?wait=30", result_path(&opened.txn)));
-            let waiting = tokio::spawn(Answer::to(poll));
+            let waiting = tokio::spawn(Answer::receive(poll));
             self.node.operator().delete(&format!("/admin/v1/keys/{}", client.key_id)).await.ok();
             drop(waiting.await);
         }
@@ -345,7 +345,7 @@ async fn all_attacks_at_once_for_five_minutes_refuse_and_delay_nobody() {
         eprintln!("{name}: {}", made.load(Ordering::Relaxed));
     }
     tokio::task::spawn_blocking(|| attacking.join()).await.expect("a thread").expect("attackers");
-    let left = || node.process().resident().saturating_sub(alone.resident) >> 20;
+    let left = || node.process().resident_bytes().saturating_sub(alone.resident) >> 20;
     eprintln!("{} MiB more are resident after the last attack", left());
     eventually("the memory of the attacks is given back", TIMEOUT, || async {
         (left() <= MEBIBYTES_LEFT).then_some(())

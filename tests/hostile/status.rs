@@ -21,7 +21,7 @@ const VISITS: usize = 60;
 async fn callbacks_whose_status_hangs_make_nobody_else_wait() {
     let host = StatusHost::start().await;
     host.publish_others(Reply::Never);
-    let node = TestNode::with(&[("AUTHORITY__STATUS_HOSTS", &host.authority)]).await;
+    let node = TestNode::start_with(&[("AUTHORITY__STATUS_HOSTS", &host.authority)]).await;
     let honest = Honest::of(&node).await;
     let alone = honest.visit(VISITS).await;
     let (stranger, victim) = (node.backend(2_000).await, node.backend(10).await);
@@ -29,12 +29,12 @@ async fn callbacks_whose_status_hangs_make_nobody_else_wait() {
     let opened = join_all((0..CALLBACKS).map(|_| stranger.open(&["name"]))).await;
     let credentials: Vec<String> = (0..CALLBACKS)
         .map(|number| {
-            let mut draft = issuer.good();
+            let mut draft = issuer.valid_draft();
             draft.payload["status"] = host.url(&format!("hangs/{number}")).into();
             issuer.sign(&draft)
         })
         .collect();
-    let before = node.process().resident();
+    let before = node.process().resident_bytes();
     let app = node.identity_app();
     let attack = async {
         let mut answers: BTreeMap<u16, usize> = BTreeMap::new();
@@ -49,14 +49,15 @@ async fn callbacks_whose_status_hangs_make_nobody_else_wait() {
     };
     // Another client's credential is served meanwhile.
     let fetched = async {
-        eventually("the first fetch that hangs", TIMEOUT, || async { (host.asked_in_all() > 0).then_some(()) }).await;
+        eventually("the first fetch that hangs", TIMEOUT, || async { (host.total_request_count() > 0).then_some(()) })
+            .await;
         let mut took = Vec::new();
         for number in 0..5 {
             let id = uuid::Uuid::new_v4().to_string();
             let payload = json!({"iss": ISSUER, "sub": id, "status": "valid", "iat": now(), "exp": now() + 60});
             let answer = issuer.issuer.sign(&json!({"alg": "ES256", "kid": KID}), &payload).unwrap();
             host.publish(&format!("good/{number}"), Reply::Body(answer));
-            let mut draft = issuer.good();
+            let mut draft = issuer.valid_draft();
             draft.payload["id"] = id.into();
             draft.payload["status"] = host.url(&format!("good/{number}")).into();
             let opened = victim.open(&["name"]).await;

@@ -36,7 +36,7 @@ async fn answers_that_nobody_reads_hold_little_and_end_and_nobody_else_notices()
     let node = TestNode::start().await;
     let honest = Honest::of(&node).await;
     let alone = honest.visit(VISITS).await;
-    let before = node.process().resident();
+    let before = node.process().resident_bytes();
     let mut unread_ones = Vec::new();
     for number in 0..CONNECTIONS {
         unread_ones.push(unread(&node, ["/openapi.json", "/docs", "/api/ping"][number % 3]).await);

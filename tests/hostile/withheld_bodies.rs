@@ -29,7 +29,7 @@ async fn callbacks_that_are_announced_and_do_not_come_cost_nobody_anything() {
     let honest = Honest::of(&node).await;
     let alone = honest.visit(VISITS).await;
     let (_venue, strangers) = strangers(&node, 8).await;
-    let before = node.process().resident();
+    let before = node.process().resident_bytes();
     let mut held = Vec::new();
     for stranger in &strangers {
         for _ in 0..4 {
@@ -51,7 +51,7 @@ async fn callbacks_without_their_last_byte_fill_the_room_and_give_way() {
     let honest = Honest::of(&node).await;
     let alone = honest.visit(VISITS).await;
     let (_venue, strangers) = strangers(&node, 10).await;
-    let before = node.process().resident();
+    let before = node.process().resident_bytes();
     let body = vec![b' '; LARGEST - 1];
     let mut held = Vec::new();
     for stranger in strangers.iter().chain(&strangers) {
@@ -63,7 +63,7 @@ async fn callbacks_without_their_last_byte_fill_the_room_and_give_way() {
 
 #[tokio::test]
 async fn a_transaction_that_has_expired_is_answered_before_a_body_comes() {
-    let node = TestNode::with(&[("OVSE__WINDOW_S", "1")]).await;
+    let node = TestNode::start_with(&[("OVSE__WINDOW_S", "1")]).await;
     let backend = node.backend(1).await;
     let opened = backend.open(&["name"]).await;
     eventually("the end of the window", TIMEOUT, || async {

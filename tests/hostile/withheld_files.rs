@@ -22,7 +22,7 @@ pub(crate) async fn begin(node: &TestNode, backend: &Backend, body: &[u8]) -> Ra
 
 #[tokio::test]
 async fn files_that_one_tenant_withholds_refuse_no_order_of_another() {
-    let fixture = FlowFixture::registered().await;
+    let fixture = FlowFixture::with_webhooks().await;
     let neighbour = fixture.node.backend(0).await;
     let (most, mut held) = (vec![b' '; LARGEST - 1], Vec::new());
     for body in [&b"{"[..], &most] {

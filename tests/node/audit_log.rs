@@ -1,4 +1,4 @@
-//! The audit log as an operator sees it: its content, its omissions, and its entry for every change.
+//! The audit log: its entries for every change, and what it leaves out.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -9,29 +9,29 @@ use rusqlite::Connection;
 use sakshi_domain::clock::Clock as _;
 use serde_json::{Value, json};
 
-use crate::cli::{admin, serve, word_after};
-use crate::operator::{ask, document, listener};
-use crate::operator_document::{OPERATIONS, uri_of};
+use crate::cli::{printed_value, run_admin, serve};
+use crate::operator::{call, document, listener};
+use crate::operator_document::{OPERATIONS, example_uri};
 use crate::store_fixture::{CONNECTOR_TOKEN, StoreFixture};
 
 const LOG: &str = "/admin/v1/audit-log?limit=100";
 
-fn file(fixture: &StoreFixture) -> Connection {
+fn open_database(fixture: &StoreFixture) -> Connection {
     Connection::open(fixture.directory.path().join("store/sakshi.db")).unwrap()
 }
 
 #[actix_rt::test]
-async fn an_entry_says_who_changed_what_on_which_ids_and_what_came_of_it() {
+async fn an_entry_names_operator_operation_ids_and_outcome() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
-    let client = fixture.client().await;
-    let app = fixture.app(&client).await;
+    let client = fixture.create_client().await;
+    let app = fixture.create_app(&client).await;
     let uri = format!("/admin/v1/apps/{app}");
     let first = json!({"consent_webhook_url": "https://one.example/planted-secret?key=planted"});
-    assert_eq!(ask(&service, "PATCH", &uri, Some(first)).await.0, 200);
+    assert_eq!(call(&service, "PATCH", &uri, Some(first)).await.0, 200);
     let second = json!({"consent_webhook_url": "https://two.example/planted-secret", "payload_spelling": "camelCase"});
-    assert_eq!(ask(&service, "PATCH", &uri, Some(second)).await.0, 200);
-    let (_, log) = ask(&service, "GET", LOG, None).await;
+    assert_eq!(call(&service, "PATCH", &uri, Some(second)).await.0, 200);
+    let (_, log) = call(&service, "GET", LOG, None).await;
     let [.., asked, answered] = log["entries"].as_array().unwrap().as_slice() else { panic!("{log}") };
     assert_eq!((&log["head"]["number"], &log["head"]["hash"]), (&json!(4), &answered["hash"]));
     assert_eq!((&asked["number"], &asked["previous_hash"]), (&json!(3), &log["entries"][1]["hash"]));
@@ -45,39 +45,39 @@ async fn an_entry_says_who_changed_what_on_which_ids_and_what_came_of_it() {
         assert_eq!(
             (&entry["from"], entry["request_id"].is_string()),
             (&json!("0.0.0.0"), true),
-            "a request of a test has no peer"
+            "a request of the test has no peer address"
         );
     }
     assert_eq!((&asked["stage"], &asked["asked"]["payload_spelling"]), (&json!("asked"), &json!("camelCase")));
-    let of = |record: &Value| [record["consent_webhook_url"].clone(), record["payload_spelling"].clone()];
-    assert_eq!(of(&asked["before"]), [json!("https://one.example"), json!("snake_case")]);
-    assert_eq!(of(&answered["after"]), [json!("https://two.example"), json!("camelCase")]);
+    let changed_fields = |record: &Value| [record["consent_webhook_url"].clone(), record["payload_spelling"].clone()];
+    assert_eq!(changed_fields(&asked["before"]), [json!("https://one.example"), json!("snake_case")]);
+    assert_eq!(changed_fields(&answered["after"]), [json!("https://two.example"), json!("camelCase")]);
     let outcome = (&answered["stage"], &answered["asked_number"], &answered["status"], &answered["code"]);
     assert_eq!(outcome, (&json!("answered"), &json!(3), &json!(200), &Value::Null));
     assert!(!log.to_string().contains("planted"), "{log}");
 }
 
 #[actix_rt::test]
-async fn every_operation_that_changes_something_is_in_the_log_without_keys_and_digests() {
+async fn every_change_is_logged_without_keys_and_digests() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
     let document = document(&service).await;
-    let client = fixture.client().await;
+    let client = fixture.create_client().await;
     let mut expected = Vec::new();
     for (method, path, id, _) in
         OPERATIONS.into_iter().filter(|(method, .., token)| *method != "GET" && *token == Some("admin_token"))
     {
         let body =
             &document["paths"][path][method.to_lowercase()]["requestBody"]["content"]["application/json"]["example"];
-        let uri = uri_of(path).replace("cl_1", client.as_str());
-        let (status, _) = ask(&service, method, &uri, (!body.is_null()).then(|| body.clone())).await;
+        let uri = example_uri(path).replace("cl_1", client.as_str());
+        let (status, _) = call(&service, method, &uri, (!body.is_null()).then(|| body.clone())).await;
         assert!([200, 404].contains(&status), "{id}: {status}");
-        // A store that has lost data accepts no entry before.
+        // While data is lost, the store accepts no entry before the change.
         expected.extend((id != "acceptLoss").then(|| json!([id, "asked", null])));
         expected.push(json!([id, "answered", status]));
     }
     assert!(expected.len() >= 18);
-    let (_, log) = ask(&service, "GET", LOG, None).await;
+    let (_, log) = call(&service, "GET", LOG, None).await;
     let entries = log["entries"].as_array().unwrap().iter().map(|entry| &entry["entry"]);
     assert_eq!(
         entries.map(|entry| json!([entry["operation"], entry["stage"], entry["status"]])).collect::<Vec<_>>(),
@@ -89,20 +89,20 @@ async fn every_operation_that_changes_something_is_in_the_log_without_keys_and_d
 }
 
 #[actix_rt::test]
-async fn what_changes_nothing_is_not_in_the_log() {
+async fn reads_and_invalid_requests_are_not_logged() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
     for uri in ["/admin/v1/clients", "/admin/v1/credits/audit", "/admin/v1/apps/app_1"] {
-        ask(&service, "GET", uri, None).await;
+        call(&service, "GET", uri, None).await;
     }
-    assert_eq!(ask(&service, "POST", "/admin/v1/clients", Some(json!({"name": 7}))).await.0, 400);
+    assert_eq!(call(&service, "POST", "/admin/v1/clients", Some(json!({"name": 7}))).await.0, 400);
     let request = TestRequest::post().uri("/admin/v1/clients").set_json(json!({"name": "Acme"}));
     assert_eq!(service.call(request.to_request()).await.unwrap().status(), 401);
     let report = TestRequest::post()
         .uri("/internal/v1/flows/esign")
         .insert_header(("authorization", format!("Bearer {CONNECTOR_TOKEN}")));
     service.call(report.set_json(json!({})).to_request()).await.unwrap();
-    let (_, log) = ask(&service, "GET", LOG, None).await;
+    let (_, log) = call(&service, "GET", LOG, None).await;
     assert_eq!((&log["entries"], &log["head"]["number"]), (&json!([]), &json!(0)));
 }
 
@@ -111,26 +111,26 @@ async fn a_change_that_cannot_be_logged_is_refused_and_not_made() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
     let refuse = "CREATE TRIGGER no_room BEFORE INSERT ON audit_list BEGIN SELECT raise(ABORT, 'no room'); END";
-    file(&fixture).execute_batch(refuse).unwrap();
-    let (status, refused) = ask(&service, "POST", "/admin/v1/clients", Some(json!({"name": "Acme"}))).await;
+    open_database(&fixture).execute_batch(refuse).unwrap();
+    let (status, refused) = call(&service, "POST", "/admin/v1/clients", Some(json!({"name": "Acme"}))).await;
     assert_eq!((status, &refused["code"]), (503, &json!("storage_unavailable")));
-    assert_eq!(ask(&service, "GET", "/admin/v1/clients", None).await.1["total"], 0);
-    file(&fixture).execute_batch("DROP TRIGGER no_room").unwrap();
-    assert_eq!(ask(&service, "POST", "/admin/v1/clients", Some(json!({"name": "Acme"}))).await.0, 200);
+    assert_eq!(call(&service, "GET", "/admin/v1/clients", None).await.1["total"], 0);
+    open_database(&fixture).execute_batch("DROP TRIGGER no_room").unwrap();
+    assert_eq!(call(&service, "POST", "/admin/v1/clients", Some(json!({"name": "Acme"}))).await.0, 200);
 }
 
 #[actix_rt::test]
-async fn the_log_is_read_from_a_number_and_from_a_time_on() {
+async fn the_log_can_be_read_from_a_number_or_a_time() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
     let mut times = Vec::new();
     for number in 0..5 {
         times.push(fixture.clock.now());
-        ask(&service, "POST", "/admin/v1/clients", Some(json!({"name": format!("Client {number}")}))).await;
+        call(&service, "POST", "/admin/v1/clients", Some(json!({"name": format!("Client {number}")}))).await;
         fixture.clock.advance(Duration::from_secs(60));
     }
     let numbers = async |query: &str| {
-        let (status, page) = ask(&service, "GET", &format!("/admin/v1/audit-log?{query}"), None).await;
+        let (status, page) = call(&service, "GET", &format!("/admin/v1/audit-log?{query}"), None).await;
         let entries = page["entries"].as_array().into_iter().flatten();
         (status, entries.map(|entry| entry["number"].as_u64().unwrap()).collect::<Vec<_>>())
     };
@@ -148,30 +148,33 @@ async fn the_log_is_read_from_a_number_and_from_a_time_on() {
 }
 
 #[actix_rt::test]
-async fn verifying_names_the_first_entry_that_does_not_follow() {
+async fn verification_names_the_first_broken_entry() {
     let fixture = StoreFixture::new();
     let url = serve(&fixture);
     for name in ["Acme", "Bank", "Cafe"] {
-        admin(&url, &["clients", "create", name]).await;
+        run_admin(&url, &["clients", "create", name]).await;
     }
-    let (code, out, _) = admin(&url, &["audit-log", "--verify"]).await;
+    let (code, out, _) = run_admin(&url, &["audit-log", "--verify"]).await;
     assert!(code == ExitCode::SUCCESS && out.contains("createClient") && out.contains("verified:"), "{out}");
-    let head = word_after(&out, "head: ").to_owned();
-    assert_eq!(admin(&url, &["audit-log", "--verify", "--head", &head]).await.0, ExitCode::SUCCESS);
-    let file = file(&fixture);
-    file.execute_batch("DROP TRIGGER audit_cut; DELETE FROM audit_list WHERE _entry = 6").unwrap();
+    let head = printed_value(&out, "head: ").to_owned();
+    assert_eq!(run_admin(&url, &["audit-log", "--verify", "--head", &head]).await.0, ExitCode::SUCCESS);
+    let database = open_database(&fixture);
+    database.execute_batch("DROP TRIGGER audit_cut; DELETE FROM audit_list WHERE _entry = 6").unwrap();
     assert_eq!(
-        admin(&url, &["audit-log", "--verify"]).await.0,
+        run_admin(&url, &["audit-log", "--verify"]).await.0,
         ExitCode::SUCCESS,
-        "nothing in the log tells that its end is missing"
+        "without the head, a missing end is not detected"
     );
-    let (code, out, _) = admin(&url, &["audit-log", "--verify", "--head", &head]).await;
+    let (code, out, _) = run_admin(&url, &["audit-log", "--verify", "--head", &head]).await;
     assert!(
         code == ExitCode::from(1) && out.ends_with("not as it was written: entry 6 is missing: the end was cut off\n"),
         "{out}"
     );
-    file.execute_batch("DELETE FROM audit_list WHERE _entry = 2").unwrap();
-    let (code, out, _) = admin(&url, &["--json", "audit-log", "--verify", "--since", "2100-01-01T00:00:00Z"]).await;
-    let told: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!((code, &told["fault"], &told["entries"]), (ExitCode::from(1), &json!("entry 2 is missing"), &json!([])));
+    database.execute_batch("DELETE FROM audit_list WHERE _entry = 2").unwrap();
+    let (code, out, _) = run_admin(&url, &["--json", "audit-log", "--verify", "--since", "2100-01-01T00:00:00Z"]).await;
+    let report: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(
+        (code, &report["fault"], &report["entries"]),
+        (ExitCode::from(1), &json!("entry 2 is missing"), &json!([]))
+    );
 }

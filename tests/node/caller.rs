@@ -1,4 +1,4 @@
-//! Acceptance of keys and apps, and its caching (specification, "Authentication").
+//! Authentication by key and app, and its cache (specification, "Authentication").
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -34,23 +34,23 @@ async fn admit(gate: &Rc<KeyGate>, key: &str, app: &str) -> Result<Caller, Servi
 #[actix_rt::test]
 async fn a_key_and_an_app_of_its_client_make_a_caller() {
     let fixture = StoreFixture::new();
-    let client = fixture.client().await;
-    let (app, (key, key_id)) = (fixture.app(&client).await, fixture.key(&client, |_| {}).await);
+    let client = fixture.create_client().await;
+    let (app, (key, key_id)) = (fixture.create_app(&client).await, fixture.create_key(&client, |_| {}).await);
     let caller = admit(&gate(&fixture), key.reveal(), app.as_str()).await.unwrap();
     assert_eq!((caller.client, caller.app.app_id.clone(), caller.actor), (client, app, Actor::Key { id: key_id }));
     assert_eq!(caller.role, UserRole::Organise);
 }
 
 #[actix_rt::test]
-async fn every_pair_that_is_not_good_gets_the_same_401() {
+async fn every_invalid_pair_gets_the_same_401() {
     let fixture = StoreFixture::new();
     let now = fixture.clock.now();
-    let (client, other) = (fixture.client().await, fixture.client().await);
-    let (app, foreign) = (fixture.app(&client).await, fixture.app(&other).await);
-    let good = fixture.key(&client, |_| {}).await.0;
-    let revoked = fixture.key(&client, |key| key.revoked_at = Some(now)).await.0;
-    let expired = fixture.key(&client, |key| key.expires_at = Some(now)).await.0;
-    let elsewhere = fixture.key(&client, |key| key.environments = vec![Profile::Production]).await.0;
+    let (client, other) = (fixture.create_client().await, fixture.create_client().await);
+    let (app, other_app) = (fixture.create_app(&client).await, fixture.create_app(&other).await);
+    let good = fixture.create_key(&client, |_| {}).await.0;
+    let revoked = fixture.create_key(&client, |key| key.revoked_at = Some(now)).await.0;
+    let expired = fixture.create_key(&client, |key| key.expires_at = Some(now)).await.0;
+    let other_environment = fixture.create_key(&client, |key| key.environments = vec![Profile::Production]).await.0;
     let unknown = ApiKey::issue().unwrap().0;
     let mistyped = good.reveal().replace("sk_", "sk-");
     let gate = gate(&fixture);
@@ -71,8 +71,8 @@ async fn every_pair_that_is_not_good_gets_the_same_401() {
         (Some(unknown.reveal()), Some(app.as_str())),
         (Some(revoked.reveal()), Some(app.as_str())),
         (Some(expired.reveal()), Some(app.as_str())),
-        (Some(elsewhere.reveal()), Some(app.as_str())),
-        (Some(good.reveal()), Some(foreign.as_str())),
+        (Some(other_environment.reveal()), Some(app.as_str())),
+        (Some(good.reveal()), Some(other_app.as_str())),
         (Some(good.reveal()), Some("app_unknown")),
         (Some(good.reveal()), Some("no app id")),
     ] {
@@ -86,16 +86,16 @@ async fn every_pair_that_is_not_good_gets_the_same_401() {
         assert_eq!(response.status(), 401);
         bodies.push(read_body(response).await);
     }
-    for (twice, value) in
+    for (repeated, value) in
         [("X-API-KEY", good.reveal()), ("X-API-KEY", unknown.reveal()), ("X-API-APP-ID", app.as_str())]
     {
         let request = TestRequest::get()
             .uri("/")
             .insert_header(("x-request-id", "req-1"))
             .insert_header(("X-API-KEY", good.reveal()));
-        let request = request.insert_header(("X-API-APP-ID", app.as_str())).append_header((twice, value));
+        let request = request.insert_header(("X-API-APP-ID", app.as_str())).append_header((repeated, value));
         let response = call_service(&service, request.to_request()).await;
-        assert_eq!(response.status(), 401, "two of {twice}");
+        assert_eq!(response.status(), 401, "two {repeated} headers");
         bodies.push(read_body(response).await);
     }
     bodies.dedup();
@@ -110,51 +110,51 @@ async fn every_pair_that_is_not_good_gets_the_same_401() {
 }
 
 #[actix_rt::test]
-async fn a_malformed_key_is_refused_without_asking_the_store() {
+async fn a_malformed_key_is_refused_without_a_store_lookup() {
     let fixture = StoreFixture::new();
     let gate = gate(&fixture);
     fixture.store.close();
-    let made_up = format!("sk_{}", "A".repeat(40));
-    for key in ["", "sk_", "secret", made_up.as_str()] {
+    let malformed = format!("sk_{}", "A".repeat(40));
+    for key in ["", "sk_", "secret", malformed.as_str()] {
         assert!(matches!(gate.admit(key, "app_1"), Either::Left(_)), "{key}");
         assert!(matches!(admit(&gate, key, "app_1").await, Err(ServiceError::Unauthorized)));
     }
 }
 
 #[actix_rt::test]
-async fn a_remembered_pair_is_accepted_while_the_store_is_away_and_an_unknown_one_gets_503() {
+async fn a_cached_pair_is_accepted_during_an_outage_and_a_new_one_gets_503() {
     let fixture = StoreFixture::new();
-    let client = fixture.client().await;
-    let (app, key) = (fixture.app(&client).await, fixture.key(&client, |_| {}).await.0);
+    let client = fixture.create_client().await;
+    let (app, key) = (fixture.create_app(&client).await, fixture.create_key(&client, |_| {}).await.0);
     let gate = gate(&fixture);
     admit(&gate, key.reveal(), app.as_str()).await.unwrap();
     fixture.store.close();
-    assert!(matches!(gate.admit(key.reveal(), app.as_str()), Either::Left(_)), "remembered");
+    assert!(matches!(gate.admit(key.reveal(), app.as_str()), Either::Left(_)), "the pair is cached");
     assert!(matches!(admit(&gate, key.reveal(), "app_other").await, Err(ServiceError::Unavailable { .. })));
     assert!(
         matches!(admit(&gate, key.reveal(), "app_other").await, Err(ServiceError::Unavailable { .. })),
-        "an error is not remembered"
+        "an error is not cached"
     );
 }
 
 #[actix_rt::test]
-async fn callers_of_one_pair_wait_for_one_question() {
+async fn concurrent_callers_of_one_pair_share_one_lookup() {
     let fixture = StoreFixture::new();
-    let client = fixture.client().await;
-    let (app, key) = (fixture.app(&client).await, fixture.key(&client, |_| {}).await.0);
+    let client = fixture.create_client().await;
+    let (app, key) = (fixture.create_app(&client).await, fixture.create_key(&client, |_| {}).await.0);
     let gate = gate(&fixture);
     let first = gate.admit(key.reveal(), app.as_str());
     let second = gate.admit(key.reveal(), app.as_str());
     let (second, first) = (second.await.unwrap(), first.await.unwrap());
     assert_eq!((&first.client, &second.client), (&client, &client));
-    assert!(Arc::ptr_eq(&first.app, &second.app), "a question of its own would have had an answer of its own");
+    assert!(Arc::ptr_eq(&first.app, &second.app), "a separate lookup would return a separate app");
 }
 
 #[actix_rt::test]
-async fn a_request_that_has_begun_ends_within_a_second_of_the_revocation() {
+async fn a_running_request_ends_within_a_second_of_the_revocation() {
     let fixture = StoreFixture::new();
-    let client = fixture.client().await;
-    let (app, (key, id)) = (fixture.app(&client).await, fixture.key(&client, |_| {}).await);
+    let client = fixture.create_client().await;
+    let (app, (key, id)) = (fixture.create_app(&client).await, fixture.create_key(&client, |_| {}).await);
     let gate = gate(&fixture);
     let caller = admit(&gate, key.reveal(), app.as_str()).await.unwrap();
     fixture.store.retire_key(id, Some(fixture.clock.now()), None).await.unwrap();
@@ -163,10 +163,10 @@ async fn a_request_that_has_begun_ends_within_a_second_of_the_revocation() {
 }
 
 #[actix_rt::test]
-async fn a_store_that_is_away_ends_no_request_that_waits_and_lets_none_act() {
+async fn an_outage_ends_no_waiting_request_and_lets_none_act() {
     let fixture = StoreFixture::new();
-    let client = fixture.client().await;
-    let (app, key) = (fixture.app(&client).await, fixture.key(&client, |_| {}).await.0);
+    let client = fixture.create_client().await;
+    let (app, key) = (fixture.create_app(&client).await, fixture.create_key(&client, |_| {}).await.0);
     let gate = gate(&fixture);
     let caller = admit(&gate, key.reveal(), app.as_str()).await.unwrap();
     fixture.store.close();
@@ -175,10 +175,10 @@ async fn a_store_that_is_away_ends_no_request_that_waits_and_lets_none_act() {
 }
 
 #[actix_rt::test]
-async fn ten_thousand_strangers_do_not_grow_the_memory() {
+async fn unknown_pairs_do_not_grow_the_cache_beyond_its_bound() {
     let fixture = StoreFixture::new();
-    let client = fixture.client().await;
-    let key = fixture.key(&client, |_| {}).await.0;
+    let client = fixture.create_client().await;
+    let key = fixture.create_key(&client, |_| {}).await.0;
     let gate = gate(&fixture);
     for number in 0..10_000 {
         let _ = admit(&gate, key.reveal(), &format!("app_{number}")).await;

@@ -1,4 +1,4 @@
-//! Rules for OpenAPI documents, and the conformance of answers.
+//! Checks of OpenAPI documents, and of responses against them.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 /// Returns every operation with its path and method.
 pub(crate) fn operations(document: &Value) -> Vec<(String, String, &Value)> {
     let paths = document["paths"].as_object().unwrap();
-    let of = |(path, item): (&String, &'_ Value)| -> Vec<(String, String)> {
+    let methods = |(path, item): (&String, &'_ Value)| -> Vec<(String, String)> {
         item.as_object().unwrap().keys().map(|method| (path.clone(), method.to_uppercase())).collect()
     };
-    let named = paths.iter().flat_map(of);
+    let named = paths.iter().flat_map(methods);
     named
         .map(|(path, method)| {
             let operation = &document["paths"][&path][method.to_lowercase()];
@@ -20,24 +20,24 @@ pub(crate) fn operations(document: &Value) -> Vec<(String, String, &Value)> {
 }
 
 /// Checks every reference and example of a document; returns the number of examples.
-pub(crate) fn sound_examples(document: &Value) -> usize {
+pub(crate) fn check_examples(document: &Value) -> usize {
     let mut examples = 0;
     walk(document, &mut |node| {
         if let Some(reference) = node["$ref"].as_str() {
             assert!(document.pointer(&reference[1..]).is_some(), "{reference}");
         }
-        let given =
+        let examples_of_node =
             node["examples"].as_object().into_iter().flat_map(|named| named.values().map(|example| &example["value"]));
-        for example in given.chain(node.get("example")).filter(|_| node.get("schema").is_some()) {
+        for example in examples_of_node.chain(node.get("example")).filter(|_| node.get("schema").is_some()) {
             examples += 1;
-            assert_eq!(misfit(document, &node["schema"], example), None, "{example}");
+            assert_eq!(mismatch(document, &node["schema"], example), None, "{example}");
         }
     });
     examples
 }
 
 /// Checks that every schema, field and list item is described, and that no list is described as possibly empty.
-pub(crate) fn assert_schemas_are_whole(document: &Value) {
+pub(crate) fn assert_schemas_are_complete(document: &Value) {
     walk(document, &mut |node| {
         let named = ["properties", "schemas"].iter().filter_map(|word| node[word].as_object()).flatten();
         let fields = named.map(|(name, field)| (name.as_str(), field));
@@ -49,8 +49,8 @@ pub(crate) fn assert_schemas_are_whole(document: &Value) {
     });
 }
 
-/// Checks that every refusal has the common body, its headers, and an example with its status.
-pub(crate) fn assert_refusals_are_described(document: &Value) {
+/// Checks that every error has the common body, its headers, and an example with its status.
+pub(crate) fn assert_errors_are_described(document: &Value) {
     for (path, method, operation) in operations(document) {
         let responses = operation["responses"].as_object().unwrap();
         assert!(responses.contains_key("default"), "{method} {path}");
@@ -77,17 +77,17 @@ pub(crate) fn assert_refusals_are_described(document: &Value) {
 }
 
 /// Returns a body with a wrong value in each field of a schema, and an unknown field.
-pub(crate) fn nonsense(document: &Value, schema: &Value) -> Value {
+pub(crate) fn invalid_body(document: &Value, schema: &Value) -> Value {
     // No field is a fraction.
     let mut body: Value = properties(document, schema).into_iter().map(|name| (name, json!(0.5))).collect();
     body["shoe_size"] = json!({});
     body
 }
 
-/// Checks that nonsense is refused in all its fields: described fields are known, and no others.
-pub(crate) fn assert_refused_field_by_field(document: &Value, schema: &Value, (status, refused): (u16, Value)) {
-    let told = refused["errors"].as_array().unwrap_or_else(|| panic!("{refused}")).iter();
-    let (unknown, known): (Vec<&Value>, Vec<&Value>) = told.partition(|problem| {
+/// Checks the refusal of [`invalid_body`]: described fields are known, and no others.
+pub(crate) fn assert_every_field_is_refused(document: &Value, schema: &Value, (status, refused): (u16, Value)) {
+    let problems = refused["errors"].as_array().unwrap_or_else(|| panic!("{refused}")).iter();
+    let (unknown, known): (Vec<&Value>, Vec<&Value>) = problems.partition(|problem| {
         ["is not a field of this request", "is not a field of this report"]
             .contains(&problem["message"].as_str().unwrap())
     });
@@ -101,7 +101,7 @@ pub(crate) fn assert_refused_field_by_field(document: &Value, schema: &Value, (s
     );
 }
 
-/// Checks a JSON answer against the operation and status in the document; an undocumented path must be refused.
+/// Checks a JSON response against its operation and status in the document; unknown paths must return an error.
 pub(crate) fn assert_described(document: &Value, method: &str, uri: &str, status: u16, answer: &Value) {
     let path = uri.split('?').next().unwrap_or_default();
     let fits = |pattern: &str| {
@@ -116,7 +116,7 @@ pub(crate) fn assert_described(document: &Value, method: &str, uri: &str, status
     };
     let schema = &resolve(document, response)["content"]["application/json"]["schema"];
     assert!(schema.is_object(), "{method} {uri} {status} is not described: {answer}");
-    assert_eq!(misfit(document, schema, answer), None, "{method} {uri} {status}: {answer}");
+    assert_eq!(mismatch(document, schema, answer), None, "{method} {uri} {status}: {answer}");
 }
 
 /// Calls `visit` for every object of a document outside examples.
@@ -144,11 +144,13 @@ pub(crate) fn properties(document: &Value, schema: &Value) -> BTreeSet<String> {
     own.chain(choices.flat_map(|other| properties(document, other))).collect()
 }
 
-/// Returns the error of a value, by the part of JSON Schema that the document uses; unknown fields are errors.
-pub(crate) fn misfit(document: &Value, schema: &Value, value: &Value) -> Option<String> {
+/// Returns the first mismatch of a value with its schema; unknown fields are mismatches.
+///
+/// Supports the part of JSON Schema that the documents use.
+pub(crate) fn mismatch(document: &Value, schema: &Value, value: &Value) -> Option<String> {
     let schema = resolve(document, schema);
     if let Some(alternatives) = ["oneOf", "anyOf"].iter().find_map(|word| schema[word].as_array()) {
-        let fitting = alternatives.iter().filter(|other| misfit(document, other, value).is_none()).count();
+        let fitting = alternatives.iter().filter(|other| mismatch(document, other, value).is_none()).count();
         return (fitting != 1).then(|| format!("fits {fitting} alternatives: {value}"));
     }
     let is = |name: &str| match name {
@@ -181,8 +183,8 @@ pub(crate) fn misfit(document: &Value, schema: &Value, value: &Value) -> Option<
         }
         return members.iter().find_map(|(name, member)| match fields.get(name) {
             None => (schema["additionalProperties"] != true).then(|| format!("{name} is not described")),
-            Some(field) => misfit(document, field, member).map(|problem| format!("{name} {problem}")),
+            Some(field) => mismatch(document, field, member).map(|problem| format!("{name} {problem}")),
         });
     }
-    value.as_array().into_iter().flatten().find_map(|item| misfit(document, &schema["items"], item))
+    value.as_array().into_iter().flatten().find_map(|item| mismatch(document, &schema["items"], item))
 }

@@ -13,13 +13,13 @@ use sakshi_operator::{FailedLogins, InternalDeps};
 use serde_json::{Value, json};
 
 use crate::document::assert_described;
-use crate::operator::{ask, document, listener, rendered};
+use crate::operator::{call, document, listener, metrics_renderer};
 use crate::store_fixture::{CONNECTOR_TOKEN, StoreFixture, TOKEN};
 
 const CLIENTS: &str = "/admin/v1/clients";
 
-/// Returns the status and `Retry-After` of a request from an address with a token.
-async fn from<S, B>(service: &S, address: [u8; 4], method: &str, uri: &str, token: &str) -> (u16, Option<u64>)
+/// Sends a request with a token from an address; returns its status and `Retry-After`.
+async fn request_from<S, B>(service: &S, address: [u8; 4], method: &str, uri: &str, token: &str) -> (u16, Option<u64>)
 where
     S: Service<Request, Response = ServiceResponse<B>, Error = actix_web::Error>,
     B: MessageBody,
@@ -36,12 +36,12 @@ where
 }
 
 /// Returns the entries about failed logins.
-async fn entries<S, B>(service: &S) -> Vec<Value>
+async fn login_entries<S, B>(service: &S) -> Vec<Value>
 where
     S: Service<Request, Response = ServiceResponse<B>, Error = actix_web::Error>,
     B: MessageBody,
 {
-    let (_, log) = ask(service, "GET", "/admin/v1/audit-log?limit=100", None).await;
+    let (_, log) = call(service, "GET", "/admin/v1/audit-log?limit=100", None).await;
     let entries = log["entries"].as_array().unwrap().iter().map(|entry| entry["entry"].clone());
     entries.filter(|entry| entry["operation"] == "login").collect()
 }
@@ -52,32 +52,32 @@ async fn an_address_with_many_wrong_tokens_gets_429_and_a_good_token_still_works
     let service = listener(deps).await;
     let (one, other) = ([192, 0, 2, 1], [192, 0, 2, 2]);
     for token in ["wrong", CONNECTOR_TOKEN] {
-        assert_eq!(from(&service, one, "GET", CLIENTS, token).await, (401, None));
+        assert_eq!(request_from(&service, one, "GET", CLIENTS, token).await, (401, None));
     }
-    let (status, retry) = from(&service, one, "GET", CLIENTS, "wrong").await;
+    let (status, retry) = request_from(&service, one, "GET", CLIENTS, "wrong").await;
     assert!(status == 429 && retry.is_some_and(|seconds| (1..=60).contains(&seconds)), "{status} {retry:?}");
     assert_eq!(
-        from(&service, one, "POST", "/internal/v1/flows/esign", "wrong").await.0,
+        request_from(&service, one, "POST", "/internal/v1/flows/esign", "wrong").await.0,
         429,
-        "the limit is one for both tokens"
+        "both kinds of tokens share the limit"
     );
     assert_eq!(
-        from(&service, one, "GET", CLIENTS, TOKEN).await.0,
+        request_from(&service, one, "GET", CLIENTS, TOKEN).await.0,
         200,
-        "nobody is locked out by another one at their address"
+        "a good token works from a limited address"
     );
-    assert_eq!(from(&service, other, "GET", CLIENTS, "wrong").await, (401, None));
+    assert_eq!(request_from(&service, other, "GET", CLIENTS, "wrong").await, (401, None));
 }
 
 #[actix_rt::test]
-async fn a_failed_login_is_counted_by_token_and_one_without_a_token_is_none() {
+async fn only_failed_logins_with_a_token_are_counted() {
     let recorder = sakshi::telemetry::PrometheusRecorder::default();
-    let deps = InternalDeps { metrics: rendered(&recorder), ..StoreFixture::new().internal() };
+    let deps = InternalDeps { metrics: metrics_renderer(&recorder), ..StoreFixture::new().internal() };
     let page = deps.metrics.clone();
     let _guard = metrics::set_default_local_recorder(&recorder);
     let service = listener(deps).await;
     for (method, uri) in [("GET", CLIENTS), ("POST", CLIENTS), ("POST", "/internal/v1/flows/esign")] {
-        from(&service, [192, 0, 2, 1], method, uri, "wrong").await;
+        request_from(&service, [192, 0, 2, 1], method, uri, "wrong").await;
         service.call(TestRequest::default().method(method.parse().unwrap()).uri(uri).to_request()).await.unwrap();
     }
     let page = page();
@@ -86,22 +86,22 @@ async fn a_failed_login_is_counted_by_token_and_one_without_a_token_is_none() {
     }
 }
 
-/// Fails once, waits for the audit log's entry, and fails four more times.
+/// Fails to log in once, waits for the entry in the audit log, and fails four more times.
 async fn fail_five_times<S, B>(service: &S) -> Value
 where
     S: Service<Request, Response = ServiceResponse<B>, Error = actix_web::Error>,
     B: MessageBody,
 {
-    from(service, [192, 0, 2, 1], "GET", CLIENTS, "wrong").await;
-    let first = eventually("the first entry", TIMEOUT, || async { entries(service).await.pop() }).await;
+    request_from(service, [192, 0, 2, 1], "GET", CLIENTS, "wrong").await;
+    let first = eventually("the first entry", TIMEOUT, || async { login_entries(service).await.pop() }).await;
     for _ in 0..4 {
-        from(service, [192, 0, 2, 1], "GET", CLIENTS, "wrong").await;
+        request_from(service, [192, 0, 2, 1], "GET", CLIENTS, "wrong").await;
     }
     first
 }
 
 #[actix_rt::test]
-async fn the_first_failure_of_an_address_is_in_the_audit_log_at_once_and_no_second_one() {
+async fn only_the_first_failure_of_an_address_is_logged_at_once() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
     let begun = Instant::now();
@@ -111,19 +111,19 @@ async fn the_first_failure_of_an_address_is_in_the_audit_log_at_once_and_no_seco
         "count": 1});
     assert_eq!(first, expected);
     // Pending entries are written before this change is answered.
-    ask(&service, "POST", CLIENTS, Some(json!({"name": "Acme"}))).await;
-    let found = entries(&service).await;
-    assert!(found.len() as u64 <= 1 + begun.elapsed().as_secs() / 60, "{found:?}");
+    call(&service, "POST", CLIENTS, Some(json!({"name": "Acme"}))).await;
+    let entries = login_entries(&service).await;
+    assert!(entries.len() as u64 <= 1 + begun.elapsed().as_secs() / 60, "{entries:?}");
 }
 
 #[actix_rt::test]
-async fn every_failed_login_is_in_the_audit_log_in_the_end() {
+async fn every_failed_login_eventually_reaches_the_audit_log() {
     let service = listener(StoreFixture::new().internal()).await;
     fail_five_times(&service).await;
     // Time advances whenever all tasks are idle.
     tokio::time::pause();
-    eventually("all of them", TIMEOUT, || async {
-        let counts = entries(&service).await.iter().map(|entry| entry["count"].as_u64().unwrap()).sum::<u64>();
+    eventually("entries for all failed logins", TIMEOUT, || async {
+        let counts = login_entries(&service).await.iter().map(|entry| entry["count"].as_u64().unwrap()).sum::<u64>();
         (counts == 5).then_some(())
     })
     .await;
@@ -139,10 +139,10 @@ async fn a_thousand_addresses_do_not_fill_the_audit_log() {
         let request = request.insert_header(("authorization", "Bearer wrong"));
         assert_eq!(service.call(request.to_request()).await.unwrap().status(), 401);
     }
-    let found = eventually("the entry of all others", TIMEOUT, || async {
-        let found = entries(&service).await;
-        found.iter().any(|entry| entry["from"].is_null()).then_some(found)
+    let entries = eventually("the entry for other addresses", TIMEOUT, || async {
+        let entries = login_entries(&service).await;
+        entries.iter().any(|entry| entry["from"].is_null()).then_some(entries)
     })
     .await;
-    assert!(found.len() as u64 <= 11 * (1 + begun.elapsed().as_secs() / 60), "{}", found.len());
+    assert!(entries.len() as u64 <= 11 * (1 + begun.elapsed().as_secs() / 60), "{}", entries.len());
 }

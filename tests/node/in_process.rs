@@ -1,4 +1,4 @@
-//! A whole node in the test's process: the sandbox profile with its own directory, free ports and the first client.
+//! A sandbox node in the process of the test, with its own directory, free ports and the first client.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_kit::operator::ADMIN_TOKEN;
 use serde_json::Value;
 
-use crate::store_fixture::intent_key_in;
+use crate::store_fixture::write_intent_key;
 
 pub(crate) struct InProcessNode {
     pub(crate) node: Node,
@@ -26,10 +26,10 @@ impl InProcessNode {
     }
 
     /// Starts with further settings.
-    pub(crate) async fn start_with(more: &[(&str, &str)]) -> Self {
+    pub(crate) async fn start_with(settings: &[(&str, &str)]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("store");
-        let (anywhere, intent_key) = ("127.0.0.1:0", intent_key_in(directory.path()));
+        let (anywhere, intent_key) = ("127.0.0.1:0", write_intent_key(directory.path()));
         let set = [
             ("profile", "sandbox"),
             ("store.path", path.to_str().unwrap()),
@@ -38,7 +38,8 @@ impl InProcessNode {
             ("server.workers", "1"),
             ("authority.intent_key", &intent_key),
         ];
-        let overrides = set.iter().chain(more).map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let overrides =
+            set.iter().chain(settings).map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         let settings = load(&Sources { overrides, ..Sources::default() }).unwrap().settings;
         let node = Node::start(
             &settings,
@@ -60,38 +61,38 @@ impl InProcessNode {
         format!("{}{path}", self.node.public_base)
     }
 
-    /// Requests as the client; returns status and body.
+    /// Sends a request as the client; returns status and body.
     pub(crate) async fn get(&self, path: &str) -> (u16, Value) {
-        answer(self.signed(self.http.get(self.url(path)))).await
+        send(self.with_credentials(self.http.get(self.url(path)))).await
     }
 
     pub(crate) async fn post(&self, path: &str, body: &Value) -> (u16, Value) {
-        answer(self.signed(self.http.post(self.url(path))).json(body)).await
+        send(self.with_credentials(self.http.post(self.url(path))).json(body)).await
     }
 
     /// Sends a request as the client for one of its apps; `null` for no body.
     pub(crate) async fn send(&self, method: Method, path: &str, app: &str, body: &Value) -> (u16, Value) {
         let request =
             self.http.request(method, self.url(path)).header(API_KEY, self.first.key.reveal()).header(APP_ID, app);
-        answer(if body.is_null() { request } else { request.json(body) }).await
+        send(if body.is_null() { request } else { request.json(body) }).await
     }
 
-    /// Requests without credentials.
-    pub(crate) async fn stranger(&self, path: &str) -> (u16, Value) {
-        answer(self.http.get(self.url(path))).await
+    /// Sends a request without credentials.
+    pub(crate) async fn get_unsigned(&self, path: &str) -> (u16, Value) {
+        send(self.http.get(self.url(path))).await
     }
 
-    /// Requests as the operator.
-    pub(crate) async fn admin(&self, path: &str) -> (u16, Value) {
-        answer(self.http.get(format!("http://{}{path}", self.node.internal_addr)).bearer_auth(ADMIN_TOKEN)).await
+    /// Sends a request as the operator.
+    pub(crate) async fn get_as_operator(&self, path: &str) -> (u16, Value) {
+        send(self.http.get(format!("http://{}{path}", self.node.internal_addr)).bearer_auth(ADMIN_TOKEN)).await
     }
 
-    pub(crate) fn signed(&self, request: RequestBuilder) -> RequestBuilder {
+    pub(crate) fn with_credentials(&self, request: RequestBuilder) -> RequestBuilder {
         request.header(API_KEY, self.first.key.reveal()).header(APP_ID, self.first.app.as_str())
     }
 }
 
-async fn answer(request: RequestBuilder) -> (u16, Value) {
+async fn send(request: RequestBuilder) -> (u16, Value) {
     let response = request.send().await.unwrap();
     (response.status().as_u16(), response.json().await.unwrap_or(Value::Null))
 }

@@ -1,5 +1,6 @@
-//! A whole node within the test's process, with its own store and a clock that the test moves: answers of the edges,
-//! route by route.
+//! Tests of every HTTP route: API, pages, portal, console and internal listener.
+//!
+//! A node or its routes run in the process of the test, with a store of their own and mostly a manual clock.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "an error here is a failed test")]
 

@@ -1,4 +1,4 @@
-//! The document of the internal listener against its table of routes, its answers and its own examples.
+//! The document of the internal listener against its table of routes, its responses and its examples.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,8 @@ use sakshi_domain::flow::report_kind::ReportKind;
 use serde_json::{Value, json};
 
 use crate::document::{
-    assert_refusals_are_described, assert_refused_field_by_field, assert_schemas_are_whole, nonsense, operations,
-    resolve, sound_examples,
+    assert_errors_are_described, assert_every_field_is_refused, assert_schemas_are_complete, check_examples,
+    invalid_body, operations, resolve,
 };
 use crate::in_process::InProcessNode;
 use crate::operator::{document, listener};
@@ -79,7 +79,7 @@ pub(crate) const OPERATIONS: [(&str, &str, &str, Option<&str>); 58] = [
 ];
 
 /// Returns a path with well-formed ids.
-pub(crate) fn uri_of(path: &str) -> String {
+pub(crate) fn example_uri(path: &str) -> String {
     let id = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
     let ids = [
         ("{client_id}", "cl_1"),
@@ -110,9 +110,9 @@ async fn the_document_and_the_table_of_routes_name_the_same_operations() {
     );
     for (method, path, id, token) in OPERATIONS {
         let operation = &document["paths"][path][method.to_lowercase()];
-        let good =
+        let accepted =
             if token == Some("any") { vec!["admin_token", "connector_token"] } else { token.into_iter().collect() };
-        let security: Vec<_> = good.into_iter().map(|token| json!({ token: [] })).collect();
+        let security: Vec<_> = accepted.into_iter().map(|token| json!({ token: [] })).collect();
         assert_eq!(
             (&operation["operationId"], &operation["security"]),
             (&json!(id), &json!(security)),
@@ -125,11 +125,12 @@ async fn the_document_and_the_table_of_routes_name_the_same_operations() {
 }
 
 #[actix_rt::test]
-async fn every_route_of_the_document_answers_to_its_methods_and_to_no_other() {
+async fn every_documented_route_answers_only_its_methods() {
     let service = listener(StoreFixture::new().internal()).await;
     for (path, item) in document(&service).await["paths"].as_object().unwrap() {
-        let ask = |method: &str| TestRequest::default().method(method.parse().unwrap()).uri(&uri_of(path)).to_request();
-        let refused = service.call(ask("TRACE")).await.unwrap();
+        let request =
+            |method: &str| TestRequest::default().method(method.parse().unwrap()).uri(&example_uri(path)).to_request();
+        let refused = service.call(request("TRACE")).await.unwrap();
         assert_eq!(refused.status(), 405, "{path}");
         let mut methods: BTreeSet<String> =
             item.as_object().unwrap().keys().map(|method| method.to_uppercase()).collect();
@@ -139,7 +140,7 @@ async fn every_route_of_the_document_answers_to_its_methods_and_to_no_other() {
         let allow = refused.headers().get(ALLOW).unwrap().to_str().unwrap();
         assert_eq!(allow.split(", ").map(str::to_owned).collect::<BTreeSet<_>>(), methods, "{path}");
         for method in methods {
-            let status = service.call(ask(&method)).await.unwrap().status();
+            let status = service.call(request(&method)).await.unwrap().status();
             let is_open = item["get"]["security"] == json!([]);
             assert_eq!(status, if is_open { 200 } else { 401 }, "{method} {path}");
         }
@@ -155,20 +156,20 @@ async fn every_body_has_an_example_and_every_example_fits_its_schema() {
             assert_eq!(content.get("example").is_some(), content.is_object(), "{method} {path}: {body}");
         }
     }
-    assert!(sound_examples(&document) >= 60);
-    assert_refusals_are_described(&document);
-    assert_schemas_are_whole(&document);
+    assert!(check_examples(&document) >= 60);
+    assert_errors_are_described(&document);
+    assert_schemas_are_complete(&document);
 }
 
 #[actix_rt::test]
-async fn a_connector_reports_for_an_app_and_leaves_out_what_may_be_null() {
+async fn a_report_requires_its_app_and_no_nullable_member() {
     let document = document(&listener(StoreFixture::new().internal()).await).await;
     let required = |name: &str| document["components"]["schemas"][name]["required"].clone();
     assert_eq!(required("ReportedEsignOutcome"), json!(["documentId", "documentStatus", "signerInfo", "app_id"]));
 }
 
 #[actix_rt::test]
-async fn what_a_request_is_described_to_hold_is_read_and_nothing_else() {
+async fn requests_accept_exactly_the_documented_fields() {
     let service = listener(StoreFixture::new().internal()).await;
     let document = document(&service).await;
     let mut requests: Vec<(String, String, &Value, &str)> = Vec::new();
@@ -180,34 +181,34 @@ async fn what_a_request_is_described_to_hold_is_read_and_nothing_else() {
                 (method.clone(), path.replace("{kind}", kind.as_str()), schema, CONNECTOR_TOKEN)
             }));
         } else if schema.is_object() {
-            requests.push((method, uri_of(&path), schema, TOKEN));
+            requests.push((method, example_uri(&path), schema, TOKEN));
         }
     }
     assert_eq!(requests.len(), 17 + ReportKind::ALL.len());
     for (method, uri, schema, token) in requests {
         let request =
-            TestRequest::default().method(method.parse().unwrap()).uri(&uri).set_json(nonsense(&document, schema));
+            TestRequest::default().method(method.parse().unwrap()).uri(&uri).set_json(invalid_body(&document, schema));
         let response = service
             .call(request.insert_header(("authorization", format!("Bearer {token}"))).to_request())
             .await
             .unwrap();
         let status = response.status().as_u16();
         let refused = serde_json::from_slice(&read_body(response).await).unwrap();
-        assert_refused_field_by_field(&document, schema, (status, refused));
+        assert_every_field_is_refused(&document, schema, (status, refused));
     }
 }
 
 #[actix_rt::test]
-async fn the_internal_listener_alone_has_the_document_and_what_is_in_it() {
+async fn only_the_internal_listener_serves_its_documented_routes() {
     let live = InProcessNode::start().await;
-    let (internal, public) = (live.admin("/openapi.json").await, live.stranger("/openapi.json").await);
+    let (internal, public) = (live.get_as_operator("/openapi.json").await, live.get_unsigned("/openapi.json").await);
     assert_eq!((internal.0, public.0), (200, 200));
     let paths = |document: &Value| document["paths"].as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
     let both: Vec<String> = paths(&internal.1).intersection(&paths(&public.1)).cloned().collect();
     assert_eq!(both, ["/openapi.json"], "each listener serves its own document");
     assert!(!public.1.to_string().contains("admin_token"));
     for path in paths(&internal.1).iter().filter(|path| *path != "/openapi.json") {
-        assert_eq!(live.stranger(&uri_of(path)).await.0, 404, "{path}");
+        assert_eq!(live.get_unsigned(&example_uri(path)).await.0, 404, "{path}");
     }
     live.stop().await;
 }

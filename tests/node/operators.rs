@@ -10,25 +10,25 @@ use actix_web::test::{TestRequest, read_body};
 use sakshi_domain::clock::Clock as _;
 use serde_json::{Value, json};
 
-use crate::cli::{admin, serve, typed, word_after};
-use crate::operator::{ask, document, listener};
-use crate::operator_document::{OPERATIONS, uri_of};
+use crate::cli::{printed_value, run_admin, run_command, serve};
+use crate::operator::{call, document, listener};
+use crate::operator_document::{OPERATIONS, example_uri};
 use crate::store_fixture::{CONNECTOR_TOKEN, StoreFixture};
 
-/// Operations that support may do besides reading.
-const BY_SUPPORT: [&str; 5] = ["createClient", "updateClient", "createApp", "revokeKey", "listUsers"];
+/// Operations that the role `support` may do in addition to reading.
+const SUPPORT_OPERATIONS: [&str; 5] = ["createClient", "updateClient", "createApp", "revokeKey", "listUsers"];
 
-pub(crate) async fn add<S, B>(service: &S, body: Value) -> (String, String)
+pub(crate) async fn add_operator<S, B>(service: &S, body: Value) -> (String, String)
 where
     S: Service<Request, Response = ServiceResponse<B>, Error = actix_web::Error>,
     B: MessageBody,
 {
-    let (status, added) = ask(service, "POST", "/admin/v1/operators", Some(body)).await;
+    let (status, added) = call(service, "POST", "/admin/v1/operators", Some(body)).await;
     assert_eq!(status, 200, "{added}");
     (added["operator_id"].as_str().unwrap().to_owned(), added["token"].as_str().unwrap().to_owned())
 }
 
-pub(crate) async fn ask_with<S, B>(
+pub(crate) async fn call_with<S, B>(
     service: &S,
     token: &str,
     method: &str,
@@ -47,27 +47,27 @@ where
 }
 
 #[actix_rt::test]
-async fn each_role_may_do_what_the_table_says() {
+async fn each_role_may_do_exactly_what_the_table_says() {
     let service = listener(StoreFixture::new().internal()).await;
     let document = document(&service).await;
     for role in ["owner", "support", "auditor"] {
-        let (_, token) = add(&service, json!({"name": "Asha", "role": role})).await;
+        let (_, token) = add_operator(&service, json!({"name": "Asha", "role": role})).await;
         for (method, path, id, _) in OPERATIONS.into_iter().filter(|(.., token)| *token == Some("admin_token")) {
             let operation = &document["paths"][path][method.to_lowercase()];
-            // An export has the digests of keys and whole URLs, and the list of users has their addresses.
+            // An export has key digests and full URLs, and the list of users has e-mail addresses.
             let reads = method == "GET" && !["exportClient", "listUsers"].contains(&id);
-            let may = reads || role == "owner" || role == "support" && BY_SUPPORT.contains(&id);
+            let may = reads || role == "owner" || role == "support" && SUPPORT_OPERATIONS.contains(&id);
             assert_eq!(operation["x-roles"].as_array().unwrap().contains(&json!(role)), may, "{role} {id}");
             let body = ["POST", "PUT", "PATCH"].contains(&method).then(|| json!({"planted": 1}));
-            let (status, answer) = ask_with(&service, &token, method, &uri_of(path), body).await;
+            let (status, answer) = call_with(&service, &token, method, &example_uri(path), body).await;
             assert_eq!(status == 403, !may, "{role} {id}: {status}");
             assert!(may || answer["code"] == "forbidden", "{answer}");
             assert_ne!(status, 401, "{role} {id}");
         }
-        let (status, _) = ask_with(&service, &token, "POST", "/internal/v1/flows/esign", Some(json!({}))).await;
+        let (status, _) = call_with(&service, &token, "POST", "/internal/v1/flows/esign", Some(json!({}))).await;
         assert_eq!(status, 401, "reports are for connectors");
     }
-    assert_eq!(ask_with(&service, CONNECTOR_TOKEN, "GET", "/admin/v1/operators", None).await.0, 401);
+    assert_eq!(call_with(&service, CONNECTOR_TOKEN, "GET", "/admin/v1/operators", None).await.0, 401);
 }
 
 #[actix_rt::test]
@@ -75,24 +75,24 @@ async fn a_token_works_until_its_operator_is_revoked_or_it_expires() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
     let end = fixture.clock.now() + Duration::from_secs(60);
-    let (revoked, one) = add(&service, json!({"name": "Asha", "role": "owner"})).await;
-    let (_, other) = add(&service, json!({"name": "Ravi", "role": "owner", "expires_at": end})).await;
+    let (revoked, one) = add_operator(&service, json!({"name": "Asha", "role": "owner"})).await;
+    let (_, other) = add_operator(&service, json!({"name": "Ravi", "role": "owner", "expires_at": end})).await;
     // A malformed body is not read before the caller is known.
     let status = async |token: &str| {
-        let (status, _) = ask_with(&service, token, "POST", "/admin/v1/clients", Some(json!({"name": 7}))).await;
+        let (status, _) = call_with(&service, token, "POST", "/admin/v1/clients", Some(json!({"name": 7}))).await;
         status
     };
     assert_eq!((status(&one).await, status(&other).await), (400, 400));
-    let (code, answer) = ask(&service, "DELETE", &format!("/admin/v1/operators/{revoked}"), None).await;
+    let (code, answer) = call(&service, "DELETE", &format!("/admin/v1/operators/{revoked}"), None).await;
     assert_eq!((code, &answer["revoked_at"]), (200, &json!(fixture.clock.now())));
     assert_eq!((status(&one).await, status(&other).await), (401, 400));
     fixture.clock.advance(Duration::from_secs(60));
     assert_eq!(status(&other).await, 401);
-    assert_eq!(ask(&service, "DELETE", "/admin/v1/operators/op_none", None).await.0, 404);
+    assert_eq!(call(&service, "DELETE", "/admin/v1/operators/op_none", None).await.0, 404);
     let past = json!({"name": "Mira", "role": "owner", "expires_at": fixture.clock.now()});
-    assert_eq!(ask(&service, "POST", "/admin/v1/operators", Some(past)).await.0, 400);
+    assert_eq!(call(&service, "POST", "/admin/v1/operators", Some(past)).await.0, 400);
     assert_eq!(
-        ask(&service, "POST", "/admin/v1/operators", Some(json!({"name": "Mira", "role": "king"}))).await.0,
+        call(&service, "POST", "/admin/v1/operators", Some(json!({"name": "Mira", "role": "king"}))).await.0,
         400
     );
 }
@@ -101,9 +101,9 @@ async fn a_token_works_until_its_operator_is_revoked_or_it_expires() {
 async fn the_audit_log_names_the_operator() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
-    let (id, token) = add(&service, json!({"name": "Asha", "role": "support"})).await;
-    assert_eq!(ask_with(&service, &token, "POST", "/admin/v1/clients", Some(json!({"name": "Acme"}))).await.0, 200);
-    let (_, log) = ask(&service, "GET", "/admin/v1/audit-log", None).await;
+    let (id, token) = add_operator(&service, json!({"name": "Asha", "role": "support"})).await;
+    assert_eq!(call_with(&service, &token, "POST", "/admin/v1/clients", Some(json!({"name": "Acme"}))).await.0, 200);
+    let (_, log) = call(&service, "GET", "/admin/v1/audit-log", None).await;
     let entry = |place: usize| &log["entries"][place]["entry"];
     assert_eq!(
         (&entry(0)["asked"], &entry(1)["after"]),
@@ -116,13 +116,13 @@ async fn the_audit_log_names_the_operator() {
 }
 
 #[actix_rt::test]
-async fn the_audit_log_has_what_an_operator_may_not_do() {
+async fn forbidden_attempts_are_in_the_audit_log() {
     let service = listener(StoreFixture::new().internal()).await;
-    let (id, token) = add(&service, json!({"name": "Asha", "role": "auditor"})).await;
+    let (id, token) = add_operator(&service, json!({"name": "Asha", "role": "auditor"})).await;
     let secret = json!({"data_webhook_url": "https://elsewhere.example/planted"});
-    assert_eq!(ask_with(&service, &token, "PATCH", "/admin/v1/apps/app_1", Some(secret)).await.0, 403);
-    assert_eq!(ask_with(&service, &token, "GET", "/admin/v1/clients/cl_1/export", None).await.0, 403);
-    let (_, log) = ask(&service, "GET", "/admin/v1/audit-log", None).await;
+    assert_eq!(call_with(&service, &token, "PATCH", "/admin/v1/apps/app_1", Some(secret)).await.0, 403);
+    assert_eq!(call_with(&service, &token, "GET", "/admin/v1/clients/cl_1/export", None).await.0, 403);
+    let (_, log) = call(&service, "GET", "/admin/v1/audit-log", None).await;
     let refused: Vec<_> = log["entries"]
         .as_array()
         .unwrap()
@@ -130,11 +130,11 @@ async fn the_audit_log_has_what_an_operator_may_not_do() {
         .map(|entry| &entry["entry"])
         .filter(|entry| entry["stage"] == "refused")
         .collect();
-    let told = |entry: &Value| {
+    let summary = |entry: &Value| {
         (entry["operation"].clone(), entry["operator_id"].clone(), entry["ids"].clone(), entry["code"].clone())
     };
     assert_eq!(
-        refused.into_iter().map(told).collect::<Vec<_>>(),
+        refused.into_iter().map(summary).collect::<Vec<_>>(),
         [("updateApp", json!({"app_id": "app_1"})), ("exportClient", json!({"client_id": "cl_1"}))]
             .map(|(operation, ids)| (json!(operation), json!(id), ids, json!("forbidden")))
     );
@@ -142,50 +142,53 @@ async fn the_audit_log_has_what_an_operator_may_not_do() {
 }
 
 #[actix_rt::test]
-async fn whole_urls_are_shown_to_owners_alone() {
+async fn full_urls_are_shown_to_owners_only() {
     let service = listener(StoreFixture::new().internal()).await;
-    let (_, client) = ask(&service, "POST", "/admin/v1/clients", Some(json!({"name": "Acme"}))).await;
+    let (_, client) = call(&service, "POST", "/admin/v1/clients", Some(json!({"name": "Acme"}))).await;
     let apps = format!("/admin/v1/clients/{}/apps", client["client_id"].as_str().unwrap());
-    let (_, app) = ask(&service, "POST", &apps, Some(json!({"name": "Till"}))).await;
+    let (_, app) = call(&service, "POST", &apps, Some(json!({"name": "Till"}))).await;
     let app = format!("/admin/v1/apps/{}", app["app_id"].as_str().unwrap());
-    let whole = "https://hooks.example:8443/secret-path?token=planted";
+    let full_url = "https://hooks.example:8443/secret-path?token=planted";
     assert_eq!(
-        ask(&service, "PATCH", &app, Some(json!({"consent_webhook_url": whole, "data_webhook_url": whole}))).await.0,
+        call(&service, "PATCH", &app, Some(json!({"consent_webhook_url": full_url, "data_webhook_url": full_url})))
+            .await
+            .0,
         200
     );
-    for (role, shown) in
-        [("owner", whole), ("support", "https://hooks.example:8443/"), ("auditor", "https://hooks.example:8443/")]
+    for (role, expected) in
+        [("owner", full_url), ("support", "https://hooks.example:8443/"), ("auditor", "https://hooks.example:8443/")]
     {
-        let (_, token) = add(&service, json!({"name": "Asha", "role": role})).await;
-        let (_, one) = ask_with(&service, &token, "GET", &app, None).await;
-        let (_, all) = ask_with(&service, &token, "GET", &apps, None).await;
-        for seen in [&one, &all["apps"][0]] {
+        let (_, token) = add_operator(&service, json!({"name": "Asha", "role": role})).await;
+        let (_, one) = call_with(&service, &token, "GET", &app, None).await;
+        let (_, all) = call_with(&service, &token, "GET", &apps, None).await;
+        for view in [&one, &all["apps"][0]] {
             assert_eq!(
-                (&seen["consent_webhook_url"], &seen["data_webhook_url"]),
-                (&json!(shown), &json!(shown)),
+                (&view["consent_webhook_url"], &view["data_webhook_url"]),
+                (&json!(expected), &json!(expected)),
                 "{role}"
             );
-            assert_eq!(seen["historical_webhook_url"], Value::Null);
+            assert_eq!(view["historical_webhook_url"], Value::Null);
         }
     }
 }
 
-async fn with_token(url: &str, token: &str, words: &[&str]) -> (ExitCode, String, String) {
-    typed(&[&["admin", "--url", url, "--token", token], words].concat()).await
+async fn run_admin_with(url: &str, token: &str, arguments: &[&str]) -> (ExitCode, String, String) {
+    run_command(&[&["admin", "--url", url, "--token", token], arguments].concat()).await
 }
 
 #[actix_rt::test]
 async fn operators_are_added_listed_and_revoked_from_the_command_line() {
     let url = serve(&StoreFixture::new());
     let (code, out, _) =
-        admin(&url, &["operators", "add", "Asha Rao", "--role", "auditor", "--expires", "2100-01-01T00:00:00Z"]).await;
+        run_admin(&url, &["operators", "add", "Asha Rao", "--role", "auditor", "--expires", "2100-01-01T00:00:00Z"])
+            .await;
     assert_eq!(code, ExitCode::SUCCESS);
-    let (id, token) = (word_after(&out, "operator_id").to_owned(), word_after(&out, "token").to_owned());
-    let (_, out, _) = with_token(&url, &token, &["operators", "list"]).await;
+    let (id, token) = (printed_value(&out, "operator_id").to_owned(), printed_value(&out, "token").to_owned());
+    let (_, out, _) = run_admin_with(&url, &token, &["operators", "list"]).await;
     assert!(out.contains(&id) && out.contains("Asha Rao") && out.contains("auditor") && !out.contains(&token), "{out}");
-    let (code, _, err) = with_token(&url, &token, &["clients", "create", "Acme"]).await;
+    let (code, _, err) = run_admin_with(&url, &token, &["clients", "create", "Acme"]).await;
     assert!(code == ExitCode::from(1) && err.contains("Your role does not include this operation."), "{err}");
-    assert_eq!(admin(&url, &["operators", "revoke", &id]).await.0, ExitCode::SUCCESS);
-    let (code, _, err) = with_token(&url, &token, &["operators", "list"]).await;
+    assert_eq!(run_admin(&url, &["operators", "revoke", &id]).await.0, ExitCode::SUCCESS);
+    let (code, _, err) = run_admin_with(&url, &token, &["operators", "list"]).await;
     assert!(code == ExitCode::from(1) && err.contains("does not take this token"), "{err}");
 }

@@ -1,4 +1,4 @@
-//! The public app over a real tree of actors and a real store, with a clock that the test moves.
+//! A fixture with the public routes, a real tree of actors, a real store and a manual clock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +37,7 @@ use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
 use sakshi_store::{CreateEvent, CreateOutcome, OpenTransaction, Ownership, Retention, Upgrading};
 use sakshi_web::rate_limit::{RateLimit, RateLimits};
 
-use crate::store_fixture::intent_key_in;
+use crate::store_fixture::write_intent_key;
 
 const BASE: &str = "https://v.example";
 pub(crate) const ANDROID: &str = "Mozilla/5.0 (Linux; Android 14; Pixel 8) Chrome/126.0 Mobile Safari/537.36";
@@ -58,15 +58,15 @@ impl PagesFixture {
         Self::with_settings(&[]).await
     }
 
-    /// Returns the parameter with the key of an event's kiosk.
+    /// Returns the query parameter with the key of the event's kiosk.
     pub(crate) fn kiosk_key(&self, event: &Event) -> String {
         let addresses = self.shared.service.authority.event_addresses(event.id);
         addresses.kiosk_url.split_once('?').unwrap().1.to_owned()
     }
 
-    pub(crate) async fn with_settings(more: &[(&str, &str)]) -> Self {
+    pub(crate) async fn with_settings(overrides: &[(&str, &str)]) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let settings = settings(&directory.path().join("store"), more);
+        let settings = settings(&directory.path().join("store"), overrides);
         let clock = Arc::new(ManualClock::starting_at(sakshi_domain::time::Timestamp::from_millis(1_700_000_000_000)));
         let keys = keys::read_all(&settings).unwrap();
         let vault = Arc::clone(&keys.vault);
@@ -154,7 +154,7 @@ impl PagesFixture {
     }
 
     /// Creates an event of the first app that lasts an hour.
-    pub(crate) async fn event(&self, change: impl FnOnce(&mut EventTerms)) -> Event {
+    pub(crate) async fn create_event(&self, change: impl FnOnce(&mut EventTerms)) -> Event {
         let service = &self.shared.service;
         let (client, app) = (self.app.client_id.clone(), self.app.app_id.clone());
         let id = service.events.new_id(&client);
@@ -169,8 +169,8 @@ impl PagesFixture {
         event
     }
 
-    /// Opens a transaction.
-    pub(crate) async fn pending(&self, id: TxnId) -> Pending {
+    /// Loads a transaction, which must be pending.
+    pub(crate) async fn load_pending(&self, id: TxnId) -> Pending {
         match self.shared.service.transactions.get(id).await.unwrap() {
             View::Pending(pending) => (*pending).clone(),
             other => panic!("{other:?}"),
@@ -190,11 +190,11 @@ impl PagesFixture {
     }
 
     pub(crate) async fn verify(&self, pending: &Pending) {
-        assert_eq!(self.answer(pending).await, CompleteReply::Accepted);
+        assert_eq!(self.deliver_credential(pending).await, CompleteReply::Accepted);
     }
 
-    /// Delivers a separate credential for the transaction.
-    pub(crate) async fn answer(&self, pending: &Pending) -> CompleteReply {
+    /// Completes the transaction with its own credential.
+    pub(crate) async fn deliver_credential(&self, pending: &Pending) -> CompleteReply {
         self.complete(pending, records::credential(std::array::from_fn(|at| pending.id.as_bytes()[at % 16]))).await
     }
 
@@ -216,8 +216,8 @@ impl PagesFixture {
             .unwrap()
     }
 
-    /// Refuses all requests to actors from now on.
-    pub(crate) async fn admit_nothing(&mut self) {
+    /// Restarts the actors with no room for requests.
+    pub(crate) async fn refuse_actor_requests(&mut self) {
         let Service { store, vault, clock, .. } = &self.shared.service;
         let client = WebhookClient::new(&client_options()).unwrap();
         let config = TreeConfig {
@@ -236,25 +236,25 @@ impl PagesFixture {
         self.tree = tree;
     }
 
-    pub(crate) async fn ask(&self, request: TestRequest) -> ServiceResponse<BoxBody> {
+    pub(crate) async fn call(&self, request: TestRequest) -> ServiceResponse<BoxBody> {
         let request = request.peer_addr("203.0.113.7:4444".parse().unwrap()).to_request();
         call_service(&init_service(public::app(&self.shared)).await, request).await.map_into_boxed_body()
     }
 
-    /// Requests a path as the client.
-    pub(crate) async fn organiser(&self, path: &str) -> ServiceResponse<BoxBody> {
+    /// Requests a path of the API as the first client.
+    pub(crate) async fn get_as_client(&self, path: &str) -> ServiceResponse<BoxBody> {
         let key = ("x-api-key", self.first.key.reveal().to_owned());
-        self.ask(
+        self.call(
             TestRequest::get().uri(path).insert_header(key).insert_header(("x-api-app-id", self.first.app.as_str())),
         )
         .await
     }
 
-    /// Returns the page for a browser on such a device.
+    /// Returns status and HTML of a page, for a browser with this user agent.
     pub(crate) async fn page(&self, path: &str, agent: &str) -> (u16, String) {
         let accept = ("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
         let response =
-            self.ask(TestRequest::get().uri(path).insert_header(("user-agent", agent)).insert_header(accept)).await;
+            self.call(TestRequest::get().uri(path).insert_header(("user-agent", agent)).insert_header(accept)).await;
         let status = response.status().as_u16();
         (status, text(response).await)
     }
@@ -275,13 +275,13 @@ pub(crate) fn redirecting_to(address: &str) -> impl FnOnce(&mut Terms) + use<> {
     move |terms| terms.extras = Some(Box::new(OptionalTerms { redirect_url, ..OptionalTerms::default() }))
 }
 
-fn settings(store: &std::path::Path, more: &[(&str, &str)]) -> Settings {
+fn settings(store: &std::path::Path, overrides: &[(&str, &str)]) -> Settings {
     let mut sources = Sources::default();
     sources.overrides.push(("store.path".to_owned(), store.to_string_lossy().into_owned()));
     if let Some(directory) = store.parent() {
-        sources.overrides.push(("authority.intent_key".to_owned(), intent_key_in(directory)));
+        sources.overrides.push(("authority.intent_key".to_owned(), write_intent_key(directory)));
     }
-    sources.overrides.extend(more.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
+    sources.overrides.extend(overrides.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
     *load(&sources).unwrap().settings
 }
 

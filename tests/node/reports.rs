@@ -1,4 +1,4 @@
-//! Connectors' reports and their answers, on a real store; and the operator's view of them.
+//! Reports of connectors on a real store, and the operator's view of flows.
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{Service, ServiceResponse};
@@ -17,18 +17,18 @@ use sakshi_web::edge::edge;
 use serde_json::{Value, json};
 
 use crate::document::assert_described;
-use crate::operator::{ask, document, listener, rendered};
-use crate::operator_document::{OPERATIONS, uri_of};
+use crate::operator::{call, document, listener, metrics_renderer};
+use crate::operator_document::{OPERATIONS, example_uri};
 use crate::store_fixture::{CONNECTOR_TOKEN, StoreFixture, TOKEN};
 use sakshi_kit::flow_records::Party;
 
-async fn party(fixture: &StoreFixture) -> Party {
-    let client = fixture.client().await;
-    Party { app: fixture.app(&client).await, client, now: fixture.clock.now() }
+async fn create_party(fixture: &StoreFixture) -> Party {
+    let client = fixture.create_client().await;
+    Party { app: fixture.create_app(&client).await, client, now: fixture.clock.now() }
 }
 
 /// Sends a report with this token; returns status, headers and body, which must match the document.
-async fn sent<S, B>(service: &S, request: TestRequest, token: &str) -> (u16, HeaderMap, Value)
+async fn send_report<S, B>(service: &S, request: TestRequest, token: &str) -> (u16, HeaderMap, Value)
 where
     S: Service<actix_http::Request, Response = ServiceResponse<B>, Error = Error>,
     B: MessageBody,
@@ -48,12 +48,12 @@ fn report(kind: &str, body: &Value) -> TestRequest {
 }
 
 #[actix_rt::test]
-async fn the_connectors_token_reports_and_does_nothing_else_and_no_other_token_reports() {
+async fn the_connector_token_reports_and_does_nothing_else() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
-    let body = party(&fixture).await.locker(&fixture.store).await.locker("Fetched");
+    let body = create_party(&fixture).await.open_locker(&fixture.store).await.locker_report("Fetched");
     for token in [TOKEN, "", "wrong", &CONNECTOR_TOKEN[1..]] {
-        let (status, headers, refused) = sent(&service, report("doclocker", &body), token).await;
+        let (status, headers, refused) = send_report(&service, report("doclocker", &body), token).await;
         assert_eq!(
             (status, &refused["code"], headers.get("www-authenticate").unwrap().as_bytes()),
             (401, &json!("unauthorized"), &b"Bearer"[..])
@@ -63,82 +63,82 @@ async fn the_connectors_token_reports_and_does_nothing_else_and_no_other_token_r
     assert_eq!(unsigned.status(), 401);
     for (method, uri) in [("GET", "/admin/v1/clients"), ("GET", "/admin/v1/tree"), ("POST", "/admin/v1/clients")] {
         let request = TestRequest::default().method(method.parse().unwrap()).uri(uri).set_json(json!({"name": "x"}));
-        assert_eq!(sent(&service, request, CONNECTOR_TOKEN).await.0, 401, "{uri}");
+        assert_eq!(send_report(&service, request, CONNECTOR_TOKEN).await.0, 401, "{uri}");
     }
     let nobody = InternalDeps { connector_tokens: ConnectorTokens::default(), ..fixture.internal() };
     assert_eq!(
-        sent(&listener(nobody).await, report("doclocker", &body), "").await.0,
+        send_report(&listener(nobody).await, report("doclocker", &body), "").await.0,
         401,
         "a token that is not set opens nothing"
     );
-    assert_eq!(sent(&service, report("doclocker", &body), CONNECTOR_TOKEN).await.0, 200);
+    assert_eq!(send_report(&service, report("doclocker", &body), CONNECTOR_TOKEN).await.0, 200);
 }
 
 #[actix_rt::test]
-async fn a_token_of_one_flow_reports_that_flow_alone_and_is_the_only_one_that_does() {
+async fn a_token_of_one_flow_is_the_only_one_for_that_flow() {
     const ESIGN: &str = "a-token-of-esign-of-more-than-32-characters";
     const LOCKER: &str = "a-token-of-doclocker-of-more-than-32-characters";
     let fixture = StoreFixture::new();
     let own = [(ReportKind::ESign, ESIGN.into()), (ReportKind::DocLocker, LOCKER.into())].into();
     let connector_tokens = ConnectorTokens { shared: CONNECTOR_TOKEN.into(), own };
     let service = listener(InternalDeps { connector_tokens, ..fixture.internal() }).await;
-    let party = party(&fixture).await;
-    let document = party.document(&fixture.store).await.document("Completed");
-    let locker = party.locker(&fixture.store).await.locker("Fetched");
+    let party = create_party(&fixture).await;
+    let document = party.open_document(&fixture.store).await.document_report("Completed");
+    let locker = party.open_locker(&fixture.store).await.locker_report("Fetched");
     for token in [LOCKER, CONNECTOR_TOKEN, TOKEN] {
-        assert_eq!(sent(&service, report("esign", &document), token).await.0, 401, "{token}");
+        assert_eq!(send_report(&service, report("esign", &document), token).await.0, 401, "{token}");
     }
     for token in [ESIGN, CONNECTOR_TOKEN] {
-        assert_eq!(sent(&service, report("doclocker", &locker), token).await.0, 401, "{token}");
+        assert_eq!(send_report(&service, report("doclocker", &locker), token).await.0, 401, "{token}");
     }
-    assert_eq!(sent(&service, report("esign", &document), ESIGN).await.0, 200);
-    assert_eq!(sent(&service, report("doclocker", &locker), LOCKER).await.0, 200);
+    assert_eq!(send_report(&service, report("esign", &document), ESIGN).await.0, 200);
+    assert_eq!(send_report(&service, report("doclocker", &locker), LOCKER).await.0, 200);
     // A flow without its own token accepts the shared one; an unknown path accepts any and is not found.
-    assert_eq!(sent(&service, report("wealth-data", &json!({})), CONNECTOR_TOKEN).await.0, 400);
-    assert_eq!(sent(&service, report("wealth-data", &json!({})), ESIGN).await.0, 401);
+    assert_eq!(send_report(&service, report("wealth-data", &json!({})), CONNECTOR_TOKEN).await.0, 400);
+    assert_eq!(send_report(&service, report("wealth-data", &json!({})), ESIGN).await.0, 401);
     for (token, status) in [(ESIGN, 404), (LOCKER, 404), (CONNECTOR_TOKEN, 404), (TOKEN, 401)] {
-        assert_eq!(sent(&service, report("nothing", &json!({})), token).await.0, status, "{token}");
+        assert_eq!(send_report(&service, report("nothing", &json!({})), token).await.0, status, "{token}");
     }
 }
 
 #[actix_rt::test]
-async fn on_a_listener_of_their_own_connectors_report_and_nobody_does_anything_else() {
+async fn a_connector_listener_accepts_reports_and_nothing_else() {
     let fixture = StoreFixture::new();
     let deps = InternalDeps { connectors_apart: true, ..fixture.internal() };
     let internal = listener(deps.clone()).await;
     let reports = init_service(App::new().wrap(from_fn(edge)).configure(|cfg| configure_reports(cfg, deps))).await;
-    let body = party(&fixture).await.locker(&fixture.store).await.locker("Fetched");
-    assert_eq!(sent(&reports, report("doclocker", &body), CONNECTOR_TOKEN).await.0, 200);
+    let body = create_party(&fixture).await.open_locker(&fixture.store).await.locker_report("Fetched");
+    assert_eq!(send_report(&reports, report("doclocker", &body), CONNECTOR_TOKEN).await.0, 200);
     let elsewhere = report("doclocker", &body).insert_header(("authorization", format!("Bearer {CONNECTOR_TOKEN}")));
     assert_eq!(internal.call(elsewhere.to_request()).await.unwrap().status(), 404);
     for (method, path, id, token) in OPERATIONS {
         let token = token.map_or("", |token| if token == "admin_token" { TOKEN } else { CONNECTOR_TOKEN });
-        let request = TestRequest::default().method(method.parse().unwrap()).uri(&uri_of(path));
+        let request = TestRequest::default().method(method.parse().unwrap()).uri(&example_uri(path));
         let request = request.insert_header(("authorization", format!("Bearer {token}"))).set_json(json!({}));
         let is_offered = ["reportFlow", "getOpenApiDocument"].contains(&id);
         let status = reports.call(request.to_request()).await.unwrap().status();
         assert_eq!(status != 404, is_offered, "{id}: {status}");
     }
     let paths = |document: &Value| document["paths"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
-    let (of_reports, of_internal) = (document(&reports).await, document(&internal).await);
-    assert_eq!(paths(&of_reports), ["/internal/v1/flows/{kind}", "/openapi.json"]);
-    assert!(!paths(&of_internal).iter().any(|path| path.starts_with("/internal/")));
-    assert_eq!(paths(&of_internal).len() + 1, paths(&document(&listener(fixture.internal()).await).await).len());
-    let tags: Vec<&Value> = of_reports["tags"].as_array().unwrap().iter().map(|tag| &tag["name"]).collect();
+    let (reports_document, internal_document) = (document(&reports).await, document(&internal).await);
+    assert_eq!(paths(&reports_document), ["/internal/v1/flows/{kind}", "/openapi.json"]);
+    assert!(!paths(&internal_document).iter().any(|path| path.starts_with("/internal/")));
+    assert_eq!(paths(&internal_document).len() + 1, paths(&document(&listener(fixture.internal()).await).await).len());
+    let tags: Vec<&Value> = reports_document["tags"].as_array().unwrap().iter().map(|tag| &tag["name"]).collect();
     assert_eq!(tags, ["Connectors", "Node"]);
 }
 
 #[actix_rt::test]
-async fn what_is_wrong_with_a_report_is_told_by_its_path_and_nothing_of_it_is_repeated() {
+async fn an_invalid_report_gets_field_paths_and_none_of_its_values() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
-    let flow = party(&fixture).await.document(&fixture.store).await;
-    let mut body = flow.document("Completed");
+    let flow = create_party(&fixture).await.open_document(&fixture.store).await;
+    let mut body = flow.document_report("Completed");
     body["documentStatus"] = json!("Asha");
     body["signerInfo"][0]["signerName"] = json!(["Asha Rao"]);
     body["signerInfo"][0]["shoeSize"] = json!("Asha Rao");
     body["app_id"] = json!("Asha Rao");
-    let (status, _, refused) = sent(&service, report("esign", &body), CONNECTOR_TOKEN).await;
+    let (status, _, refused) = send_report(&service, report("esign", &body), CONNECTOR_TOKEN).await;
     let fields: Vec<_> =
         refused["errors"].as_array().unwrap().iter().map(|error| error["field"].as_str().unwrap()).collect();
     assert_eq!((status, &refused["code"]), (400, &json!("validation_failed")));
@@ -162,42 +162,46 @@ async fn what_is_wrong_with_a_report_is_told_by_its_path_and_nothing_of_it_is_re
         ),
         (post().insert_header(json).set_payload(vec![b' '; REPORT_BYTES_MAX + 1]), 413, "body_too_large"),
     ] {
-        let (status, _, refused) = sent(&service, request, CONNECTOR_TOKEN).await;
+        let (status, _, refused) = send_report(&service, request, CONNECTOR_TOKEN).await;
         assert_eq!((status, &refused["code"]), (expected, &json!(code)), "{refused}");
         assert!(!refused.to_string().contains("Asha"), "{refused}");
     }
 }
 
 #[actix_rt::test]
-async fn a_report_that_finds_no_room_is_to_come_again() {
+async fn a_report_without_memory_gets_503_with_retry_after() {
     let fixture = StoreFixture::new();
-    let flow = party(&fixture).await.locker(&fixture.store).await;
-    let body = flow.locker("Fetched");
-    let of = |most: usize| MemoryBudgets { reports: MemoryBudget::new("reports", most), ..MemoryBudgets::default() };
-    let narrow = InternalDeps { memory: of(100), ..fixture.internal() };
-    let (status, headers, refused) = sent(&listener(narrow).await, report("doclocker", &body), CONNECTOR_TOKEN).await;
+    let flow = create_party(&fixture).await.open_locker(&fixture.store).await;
+    let body = flow.locker_report("Fetched");
+    let memory_limit = |bytes_max: usize| MemoryBudgets {
+        reports: MemoryBudget::new("reports", bytes_max),
+        ..MemoryBudgets::default()
+    };
+    let too_small = InternalDeps { memory: memory_limit(100), ..fixture.internal() };
+    let (status, headers, refused) =
+        send_report(&listener(too_small).await, report("doclocker", &body), CONNECTOR_TOKEN).await;
     assert_eq!(
         (status, &refused["code"], headers.get("retry-after").unwrap().as_bytes()),
         (503, &json!("overloaded"), &b"1"[..])
     );
-    // Each answer returns its memory.
-    let just = InternalDeps { memory: of(body.to_string().len()), ..fixture.internal() };
-    let service = listener(just).await;
+    // Each report releases its memory when it ends.
+    let exact = InternalDeps { memory: memory_limit(body.to_string().len()), ..fixture.internal() };
+    let service = listener(exact).await;
     for result in ["accepted", "repeated", "repeated"] {
-        let (status, _, answer) = sent(&service, report("doclocker", &body), CONNECTOR_TOKEN).await;
+        let (status, _, answer) = send_report(&service, report("doclocker", &body), CONNECTOR_TOKEN).await;
         assert_eq!((status, &answer["result"]), (200, &json!(result)));
     }
 }
 
 #[actix_rt::test]
-async fn reports_are_counted_by_kind_and_result_alone() {
+async fn reports_are_counted_by_kind_and_result_only() {
     let recorder = sakshi::telemetry::PrometheusRecorder::default();
     let fixture = StoreFixture::new();
-    let deps = InternalDeps { metrics: rendered(&recorder), ..fixture.internal() };
+    let deps = InternalDeps { metrics: metrics_renderer(&recorder), ..fixture.internal() };
     let _guard = metrics::set_default_local_recorder(&recorder);
-    let (service, flow) = (listener(deps).await, party(&fixture).await.locker(&fixture.store).await);
+    let (service, flow) = (listener(deps).await, create_party(&fixture).await.open_locker(&fixture.store).await);
     for status in ["Fetched", "Fetched", "Failed"] {
-        sent(&service, report("doclocker", &flow.locker(status)), CONNECTOR_TOKEN).await;
+        send_report(&service, report("doclocker", &flow.locker_report(status)), CONNECTOR_TOKEN).await;
     }
     let response = service.call(TestRequest::get().uri("/metrics").to_request()).await.unwrap();
     let page = String::from_utf8(read_body(response).await.to_vec()).unwrap();
@@ -209,38 +213,41 @@ async fn reports_are_counted_by_kind_and_result_alone() {
 }
 
 #[actix_rt::test]
-async fn the_operator_sees_how_a_flow_stands_and_what_became_of_its_webhooks_and_nothing_personal() {
+async fn the_operator_sees_a_flow_and_its_webhooks_without_personal_data() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
-    let party = party(&fixture).await;
+    let party = create_party(&fixture).await;
     let hook = HttpUrl::parse("https://client.example/secret-path", Schemes::HttpsOnly).unwrap();
     fixture.store.set_webhook_url(party.app.clone(), ApiType::ESign, Some(hook)).await.unwrap();
-    let flow = party.document(&fixture.store).await;
+    let flow = party.open_document(&fixture.store).await;
     let uri = format!("/admin/v1/flows/{}/deliveries", flow.id);
-    let (status, seen) = ask(&service, "GET", &uri, None).await;
+    let (status, view) = call(&service, "GET", &uri, None).await;
     assert_eq!(
-        (status, &seen["kind"], &seen["state"], &seen["deliveries"]),
+        (status, &view["kind"], &view["state"], &view["deliveries"]),
         (200, &json!("esign"), &json!("Pending"), &json!([]))
     );
-    assert_eq!(sent(&service, report("esign", &flow.document("Completed")), CONNECTOR_TOKEN).await.0, 200);
-    let (_, seen) = ask(&service, "GET", &uri, None).await;
     assert_eq!(
-        (&seen["state"], &seen["app_id"], &seen["kept_until"]),
+        send_report(&service, report("esign", &flow.document_report("Completed")), CONNECTOR_TOKEN).await.0,
+        200
+    );
+    let (_, view) = call(&service, "GET", &uri, None).await;
+    assert_eq!(
+        (&view["state"], &view["app_id"], &view["kept_until"]),
         (&json!("Completed"), &json!(party.app), &json!("2023-11-14T23:13:20.000Z"))
     );
-    let row = &seen["deliveries"][0];
+    let row = &view["deliveries"][0];
     assert_eq!(
         (&row["tells"], &row["state"], &row["origin"]),
         (&json!("esign Completed"), &json!("waiting"), &json!("https://client.example"))
     );
-    assert!(!seen.to_string().contains("Asha") && !seen.to_string().contains("secret-path"), "{seen}");
-    let (status, urls) = ask(&service, "GET", &format!("/admin/v1/apps/{}/webhook-urls", party.app), None).await;
+    assert!(!view.to_string().contains("Asha") && !view.to_string().contains("secret-path"), "{view}");
+    let (status, urls) = call(&service, "GET", &format!("/admin/v1/apps/{}/webhook-urls", party.app), None).await;
     assert_eq!(
         (status, urls),
         (200, json!({"webhook_urls": [{"apiType": "ESign", "origin": "https://client.example"}]}))
     );
     let nobody = "/admin/v1/flows/3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11/deliveries";
     for uri in [nobody, "/admin/v1/flows/none/deliveries", "/admin/v1/apps/app_none/webhook-urls"] {
-        assert_eq!(ask(&service, "GET", uri, None).await.0, 404, "{uri}");
+        assert_eq!(call(&service, "GET", uri, None).await.0, 404, "{uri}");
     }
 }

@@ -1,5 +1,4 @@
-//! A real embedded store in its own directory, a clock that the test moves, and the internal listener's dependencies,
-//! with health set by the test.
+//! A fixture with a real embedded store, a manual clock, and the dependencies of the internal listener.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -43,14 +42,14 @@ pub(crate) struct StoreFixture {
     pub(crate) directory: tempfile::TempDir,
 }
 
-/// Writes the intent key of all tests into a directory.
-pub(crate) fn intent_key_in(directory: &Path) -> String {
+/// Writes the intent key of all tests into a directory; returns its path.
+pub(crate) fn write_intent_key(directory: &Path) -> String {
     let path = directory.join("intent.pem");
     std::fs::write(&path, intent_key()).unwrap();
     path.display().to_string()
 }
 
-/// Health, good until the test changes it.
+/// Health that is good until the test changes it.
 #[derive(Default)]
 pub(crate) struct HealthSwitch {
     pub(crate) hung: AtomicBool,
@@ -67,16 +66,16 @@ impl Health for HealthSwitch {
     }
 }
 
-/// A ledger without actors: credits and reports go straight to the store.
-struct Direct(EmbeddedStore);
+/// A desk without actors: credits and reports go straight to the store.
+struct StoreDesk(EmbeddedStore);
 
-impl CreditDesk for Direct {
+impl CreditDesk for StoreDesk {
     fn move_credits(&self, client: ClientId, movement: CreditMove) -> StoreFuture<CreditOutcome> {
         self.0.move_credits(client, movement)
     }
 }
 
-impl FlowDesk for Direct {
+impl FlowDesk for StoreDesk {
     fn report(&self, report: FlowReport) -> LocalBoxFuture<'static, Result<ReportFlowOutcome, ApiError>> {
         let reported = self.0.report_flow(ReportFlow { report, result_ttl: RESULT_TTL });
         Box::pin(async move { Ok(reported.await?) })
@@ -134,8 +133,8 @@ impl StoreFixture {
             clock: self.clock.clone(),
             accept_clock: Arc::new(|| None),
             log_level: LogLevel::default(),
-            credits: Arc::new(Direct(self.store.clone())),
-            flows: Arc::new(Direct(self.store.clone())),
+            credits: Arc::new(StoreDesk(self.store.clone())),
+            flows: Arc::new(StoreDesk(self.store.clone())),
             signer: Arc::new(signer()),
             memory: MemoryBudgets::default(),
             health: self.health.clone(),
@@ -171,20 +170,24 @@ impl StoreFixture {
         }
     }
 
-    pub(crate) async fn client(&self) -> ClientId {
+    pub(crate) async fn create_client(&self) -> ClientId {
         let client = Client::new(ClientId::generate(), "Acme".into(), Timestamp::from_millis(0));
         self.store.create_client(client.clone()).await.unwrap();
         client.client_id
     }
 
-    pub(crate) async fn app(&self, client: &ClientId) -> AppId {
+    pub(crate) async fn create_app(&self, client: &ClientId) -> AppId {
         let id = AppId::generate();
         assert!(self.store.create_app(records::app(id.clone(), client.clone())).await.unwrap());
         id
     }
 
     /// Issues a key that works everywhere and never expires, unless `change` restricts it.
-    pub(crate) async fn key(&self, client: &ClientId, change: impl FnOnce(&mut ApiKeyRecord)) -> (ApiKey, KeyId) {
+    pub(crate) async fn create_key(
+        &self,
+        client: &ClientId,
+        change: impl FnOnce(&mut ApiKeyRecord),
+    ) -> (ApiKey, KeyId) {
         let (key, digest) = ApiKey::issue().unwrap();
         let mut record = ApiKeyRecord {
             key_id: KeyId::generate(),

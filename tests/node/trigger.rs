@@ -1,4 +1,4 @@
-//! `trigger` against a whole node on free ports: its output and its effects.
+//! The command `trigger` against a real node: its output and its effects.
 
 use clap::Parser;
 use sakshi::cli::error::CliError;
@@ -9,32 +9,32 @@ use serde_json::Value;
 use crate::in_process::InProcessNode;
 
 #[derive(Debug, Parser)]
-struct Typed {
+struct Arguments {
     #[command(flatten)]
     trigger: Trigger,
 }
 
-fn typed(words: &[&str]) -> Result<Trigger, clap::Error> {
-    Typed::try_parse_from([&["trigger"], words].concat()).map(|typed| typed.trigger)
+fn parse(arguments: &[&str]) -> Result<Trigger, clap::Error> {
+    Arguments::try_parse_from([&["trigger"], arguments].concat()).map(|arguments| arguments.trigger)
 }
 
-/// Drives a flow on a node; returns the result and the output.
-async fn driven(live: &InProcessNode, words: &[&str]) -> (Result<bool, CliError>, String) {
+/// Runs the command against a node; returns its result and output.
+async fn drive(live: &InProcessNode, arguments: &[&str]) -> (Result<bool, CliError>, String) {
     let (base, internal) = (live.node.public_base.clone(), format!("http://{}/", live.node.internal_addr));
-    let trigger = typed(&[words, &["--base", &base, "--internal", &internal]].concat()).unwrap();
+    let trigger = parse(&[arguments, &["--base", &base, "--internal", &internal]].concat()).unwrap();
     let mut out = Vec::new();
     let done = run(&trigger, &Sources::default(), &mut out).await;
     (done, String::from_utf8(out).unwrap())
 }
 
 #[test]
-fn an_outcome_that_a_flow_does_not_know_is_refused_with_those_that_it_does() {
-    let refused = typed(&["doclocker", "--outcome", "stolen"]).unwrap_err().to_string();
+fn an_unknown_outcome_is_refused_with_the_known_ones() {
+    let refused = parse(&["doclocker", "--outcome", "stolen"]).unwrap_err().to_string();
     for good in ["fetched", "partly", "pending", "failed"] {
         assert!(refused.contains(good), "{refused}");
     }
-    assert!(typed(&["esign", "--signers", "0"]).is_err() && typed(&["ovse", "--signers", "2"]).is_err());
-    assert!(typed(&["estamp", "--api-type", "PhysicalEStamp"]).is_ok());
+    assert!(parse(&["esign", "--signers", "0"]).is_err() && parse(&["ovse", "--signers", "2"]).is_err());
+    assert!(parse(&["estamp", "--api-type", "PhysicalEStamp"]).is_ok());
 }
 
 #[test]
@@ -56,37 +56,37 @@ fn the_help_lists_the_outcomes_of_every_flow() {
 }
 
 #[actix_rt::test]
-async fn each_kind_of_check_is_answered_at_once_with_each_status() {
+async fn each_kind_of_check_returns_each_status() {
     let live = InProcessNode::start().await;
     for kind in ["pan", "gst", "bank-account", "ifsc", "voter-id"] {
         for (outcome, found) in
             [("valid", "valid"), ("invalid", "invalid"), ("not-found", "not_found"), ("fail", "upstream_failed")]
         {
-            let (done, out) = driven(&live, &["check", kind, "--outcome", outcome]).await;
+            let (done, out) = drive(&live, &["check", kind, "--outcome", outcome]).await;
             assert!(done.unwrap() && out.contains(&format!("{found}, as it should be")), "{out}");
         }
     }
     live.stop().await;
-    assert!(typed(&["check", "passport"]).unwrap_err().to_string().contains("the kinds are pan, gst"));
+    assert!(parse(&["check", "passport"]).unwrap_err().to_string().contains("the kinds are pan, gst"));
 }
 
 #[actix_rt::test]
-async fn a_run_without_a_key_issues_one_for_an_app_of_its_own_and_revokes_it() {
+async fn a_run_without_a_key_issues_and_revokes_its_own() {
     let live = InProcessNode::start().await;
-    let (done, out) = driven(&live, &["ovse"]).await;
+    let (done, out) = drive(&live, &["ovse"]).await;
     assert!(done.unwrap(), "{out}");
-    for told in [
+    for line in [
         "\"sakshi trigger\"",
         "key data.txn_id=",
         "the same body as the webhook's",
         "verification passed, as it should be",
         "everything",
     ] {
-        assert!(out.contains(told), "{told} in {out}");
+        assert!(out.contains(line), "{line} in {out}");
     }
-    let (done, out) = driven(&live, &["ovse", "--outcome", "walk_away"]).await;
+    let (done, out) = drive(&live, &["ovse", "--outcome", "walk_away"]).await;
     assert!(done.unwrap() && out.contains("nothing is posted") && out.contains("verification pending"), "{out}");
-    let (done, out) = driven(&live, &["ovse", "--outcome", "expired"]).await;
+    let (done, out) = drive(&live, &["ovse", "--outcome", "expired"]).await;
     assert!(
         done.unwrap() && out.contains("the window ended at ") && out.contains("verification expired, as it should be"),
         "{out}"
@@ -96,13 +96,13 @@ async fn a_run_without_a_key_issues_one_for_an_app_of_its_own_and_revokes_it() {
         ("suspended", "credential_suspended", "pending"),
         ("status_unavailable", "status_unavailable", "passed"),
     ] {
-        let (done, out) = driven(&live, &["ovse", "--outcome", outcome]).await;
-        let told = [format!("callback {reason}, as it should be"), format!("verification {end}, as it should be")];
-        assert!(done.unwrap() && told.iter().all(|line| out.contains(line)), "{out}");
+        let (done, out) = drive(&live, &["ovse", "--outcome", outcome]).await;
+        let lines = [format!("callback {reason}, as it should be"), format!("verification {end}, as it should be")];
+        assert!(done.unwrap() && lines.iter().all(|line| out.contains(line)), "{out}");
     }
-    let (_, apps) = live.admin(&format!("/admin/v1/clients/{}/apps", live.first.client)).await;
-    assert_eq!(apps["apps"].as_array().unwrap().len(), 2, "later runs find the app of the first: {apps}");
-    let (_, keys) = live.admin(&format!("/admin/v1/clients/{}/keys", live.first.client)).await;
+    let (_, apps) = live.get_as_operator(&format!("/admin/v1/clients/{}/apps", live.first.client)).await;
+    assert_eq!(apps["apps"].as_array().unwrap().len(), 2, "later runs reuse the app of the first: {apps}");
+    let (_, keys) = live.get_as_operator(&format!("/admin/v1/clients/{}/keys", live.first.client)).await;
     let issued: Vec<&Value> =
         keys["keys"].as_array().unwrap().iter().filter(|key| key["label"] == "sakshi trigger").collect();
     assert!(issued.len() == 6 && issued.iter().all(|key| key["revoked_at"].is_string()), "{keys}");
@@ -110,10 +110,10 @@ async fn a_run_without_a_key_issues_one_for_an_app_of_its_own_and_revokes_it() {
 }
 
 #[actix_rt::test]
-async fn a_given_key_is_used_for_its_app_and_a_wrong_one_is_refused_with_a_way_out() {
+async fn a_key_is_used_for_its_app_and_a_wrong_key_is_explained() {
     let live = InProcessNode::start().await;
     let (key, app) = (live.first.key.reveal().to_owned(), live.first.app.to_string());
-    let (done, out) = driven(&live, &["ovse", "--outcome", "decline", "--key", &key, "--app", &app]).await;
+    let (done, out) = drive(&live, &["ovse", "--outcome", "decline", "--key", &key, "--app", &app]).await;
     assert!(
         done.unwrap()
             && out.contains("verification failed, as it should be")
@@ -121,32 +121,32 @@ async fn a_given_key_is_used_for_its_app_and_a_wrong_one_is_refused_with_a_way_o
             && !out.contains(&key),
         "{out}"
     );
-    let (refused, _) = driven(&live, &["ovse", "--key", "sk_wrong", "--app", &app]).await;
+    let (refused, _) = drive(&live, &["ovse", "--key", "sk_wrong", "--app", &app]).await;
     assert!(refused.unwrap_err().to_string().contains("API key"));
-    let (refused, _) = driven(&live, &["ovse", "--key", &key]).await;
+    let (refused, _) = drive(&live, &["ovse", "--key", &key]).await;
     assert!(refused.unwrap_err().to_string().contains("--app"));
-    let (_, keys) = live.admin(&format!("/admin/v1/clients/{}/keys", live.first.client)).await;
+    let (_, keys) = live.get_as_operator(&format!("/admin/v1/clients/{}/keys", live.first.client)).await;
     assert_eq!(keys["keys"].as_array().unwrap().len(), 1, "no key was issued");
     live.stop().await;
 }
 
 #[actix_rt::test]
-async fn without_a_key_and_without_a_sandbox_it_says_how_to_get_one() {
+async fn a_run_without_a_key_outside_a_sandbox_explains_how_to_get_one() {
     let live = InProcessNode::start().await;
     let (base, internal) = (live.node.public_base.clone(), format!("http://{}/", live.node.internal_addr));
-    let trigger = typed(&["esign", "--base", &base, "--internal", &internal]).unwrap();
+    let trigger = parse(&["esign", "--base", &base, "--internal", &internal]).unwrap();
     let overrides = vec![("profile".to_owned(), "production".to_owned())];
     let refused =
         run(&trigger, &Sources { overrides, ..Sources::default() }, &mut Vec::new()).await.unwrap_err().to_string();
     assert!(refused.contains("sakshi admin keys issue") && refused.contains("SAKSHI_API_KEY"), "{refused}");
-    let internal_as_public = typed(&["ovse", "--base", &internal, "--internal", &internal]).unwrap();
+    let internal_as_public = parse(&["ovse", "--base", &internal, "--internal", &internal]).unwrap();
     let refused = run(&internal_as_public, &Sources::default(), &mut Vec::new()).await.unwrap_err().to_string();
     assert!(refused.contains("is no sandbox"), "{refused}");
     live.stop().await;
 }
 
 #[actix_rt::test]
-async fn every_outcome_of_every_flow_comes_out_as_it_should() {
+async fn every_outcome_of_every_flow_succeeds() {
     let live = InProcessNode::start().await;
     let mut runs: Vec<Vec<String>> = Vec::new();
     let flows = outcomes();
@@ -167,7 +167,7 @@ async fn every_outcome_of_every_flow_comes_out_as_it_should() {
     runs.push(["estamp", "--api-type", "PhysicalEStamp"].map(str::to_owned).to_vec());
     assert_eq!(runs.len(), 10 + 5 + 4 + 4 + 12 + 4);
     for run in runs {
-        let (done, out) = driven(&live, &run.iter().map(String::as_str).collect::<Vec<_>>()).await;
+        let (done, out) = drive(&live, &run.iter().map(String::as_str).collect::<Vec<_>>()).await;
         assert!(done.unwrap(), "{run:?}: {out}");
         assert!(!out.contains("NOT "), "{run:?}: {out}");
     }
@@ -175,10 +175,10 @@ async fn every_outcome_of_every_flow_comes_out_as_it_should() {
 }
 
 #[actix_rt::test]
-async fn a_given_url_is_registered_for_the_run_alone_where_the_flow_takes_none() {
+async fn a_webhook_url_is_registered_only_during_the_run() {
     let live = InProcessNode::start().await;
     let (app, hook) = (live.first.app.to_string(), "http://127.0.0.1:9/hook");
-    let (done, out) = driven(&live, &["doclocker", "--app", &app]).await;
+    let (done, out) = drive(&live, &["doclocker", "--app", &app]).await;
     assert!(
         done.unwrap()
             && out.contains("wherever those of the app go")
@@ -187,16 +187,16 @@ async fn a_given_url_is_registered_for_the_run_alone_where_the_flow_takes_none()
     );
     let registered = async || live.get("/api/v1/user/webhook").await.1["data"].clone();
     assert_eq!(registered().await, serde_json::json!([]));
-    let (done, out) = driven(&live, &["doclocker", "--app", &app, "--webhook-url", hook]).await;
+    let (done, out) = drive(&live, &["doclocker", "--app", &app, "--webhook-url", hook]).await;
     assert!(done.unwrap() && out.contains("unreachable") && out.contains("registered for DocLocker"), "{out}");
-    assert_eq!(registered().await, serde_json::json!([]), "what was not registered before is removed");
+    assert_eq!(registered().await, serde_json::json!([]), "the URL is removed after the run");
     let own = serde_json::json!({ "apiType": "DocLocker", "webhookUrl": "http://127.0.0.1:9/own" });
     live.send(reqwest::Method::PUT, "/api/v1/user/webhook", &app, &own).await;
-    driven(&live, &["doclocker", "--app", &app, "--webhook-url", hook]).await.0.unwrap();
-    assert_eq!(registered().await, serde_json::json!([own]), "what was registered before is registered again");
-    let (done, out) = driven(&live, &["wealth", "--app", &app, "--webhook-url", hook]).await;
+    drive(&live, &["doclocker", "--app", &app, "--webhook-url", hook]).await.0.unwrap();
+    assert_eq!(registered().await, serde_json::json!([own]), "the previous URL is restored");
+    let (done, out) = drive(&live, &["wealth", "--app", &app, "--webhook-url", hook]).await;
     assert!(done.unwrap() && out.contains("during this run"), "{out}");
-    let (_, settings) = live.admin(&format!("/admin/v1/apps/{app}")).await;
+    let (_, settings) = live.get_as_operator(&format!("/admin/v1/apps/{app}")).await;
     assert_eq!(settings["historical_webhook_url"], Value::Null);
     live.stop().await;
 }

@@ -48,7 +48,7 @@ impl Fixture {
 
     fn document_body(&self, id: FlowId, signers: [&str; 2]) -> Value {
         let status = if signers == ["Completed"; 2] { "Completed" } else { "Pending" };
-        self.flow(id).document_of(status, &signers)
+        self.flow(id).document_report_with(status, &signers)
     }
 
     /// Builds the report of a document whose signers have these statuses.
@@ -65,7 +65,7 @@ impl Fixture {
 
     /// Builds the final report of a locker flow, with a file of `bytes` bytes.
     pub(super) fn fetched(&self, id: FlowId, bytes: usize) -> FlowReport {
-        parsed(ReportKind::DocLocker, &self.flow(id).locker_with("Fetched", "QUJD".repeat(bytes / 3)))
+        parsed(ReportKind::DocLocker, &self.flow(id).locker_report_with_file("Fetched", "QUJD".repeat(bytes / 3)))
     }
 }
 

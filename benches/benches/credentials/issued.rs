@@ -17,10 +17,10 @@ use crate::Failure;
 const ISSUER: &str = "https://issuer.example";
 const AUDIENCE: &str = "https://verify.example";
 /// Bytes of a photo before Base64.
-const PHOTO: usize = 30 * 1_024;
+const PHOTO_BYTES: usize = 30 * 1_024;
 
 /// The disclosed claims, in order.
-pub(crate) const EIGHT: [Claim; 8] = [
+pub(crate) const EIGHT_CLAIMS: [Claim; 8] = [
     Claim::Name,
     Claim::Dob,
     Claim::Gender,
@@ -51,7 +51,8 @@ impl Fixture {
         Ok(Self { issuer, holder: SigningKey::generate()?, now: SystemClock.now(), txn, verifier })
     }
 
-    pub(crate) fn expects(&self, claims: &[Claim]) -> Expectation<'static> {
+    /// Returns what the verifier expects of a credential with some claims.
+    pub(crate) fn expectation(&self, claims: &[Claim]) -> Expectation<'static> {
         Expectation {
             nonce: self.txn,
             audience: AUDIENCE,
@@ -65,7 +66,7 @@ impl Fixture {
         self.issue_as(ISSUER, "issuer-1", claims)
     }
 
-    /// Issues a credential with this issuer and key id.
+    /// Issues a credential in the name of an issuer and with a key id.
     pub(crate) fn issue_as(&self, issuer: &str, kid: &str, claims: &[Claim]) -> Result<String, Failure> {
         let disclosures: Vec<String> = claims.iter().map(|claim| disclosure(*claim)).collect();
         let mut digests: Vec<String> = disclosures.iter().map(|text| sha256(text)).collect();
@@ -80,7 +81,7 @@ impl Fixture {
         Ok(format!("{token}~{}", disclosures.iter().map(|text| format!("{text}~")).collect::<String>()))
     }
 
-    /// Appends a key binding.
+    /// Appends a key binding to a credential.
     pub(crate) fn bind(&self, credential: &str) -> Result<String, Failure> {
         let payload = json!({ "iat": self.now.seconds(), "aud": AUDIENCE, "nonce": self.txn.to_string(),
             "sd_hash": sha256(credential) });
@@ -90,7 +91,7 @@ impl Fixture {
 
 fn disclosure(claim: Claim) -> String {
     let value = match claim {
-        Claim::Photo => STANDARD.encode([&[0xFF, 0xD8, 0xFF][..], &vec![0x5A; PHOTO]].concat()),
+        Claim::Photo => STANDARD.encode([&[0xFF, 0xD8, 0xFF][..], &vec![0x5A; PHOTO_BYTES]].concat()),
         Claim::Dob => "14-02-1990".to_owned(),
         Claim::Gender => "F".to_owned(),
         _ => "Some words of an ordinary length".to_owned(),

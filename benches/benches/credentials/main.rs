@@ -1,5 +1,5 @@
-//! The work on a credential and on an intent: the whole verification, refusals before and after a
-//! signature check, the claim bitmap, the QR value.
+//! The work on a credential and on an intent: the whole verification, refusals before and after a signature check, the
+//! claim bitmap, and the QR value.
 
 mod issued;
 
@@ -21,7 +21,7 @@ use sakshi_domain::limits::{CREDENTIAL_BYTES_MAX, DISCLOSURES_MAX};
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::transaction::{Pending, Terms};
 
-use self::issued::{EIGHT, Fixture};
+use self::issued::{EIGHT_CLAIMS, Fixture};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -43,20 +43,20 @@ fn main() -> Result<(), Failure> {
 
 fn verification(criterion: &mut Criterion) -> Result<(), Failure> {
     let fixture = Fixture::new()?;
-    let with_photo = [&EIGHT[..], &[Claim::Photo]].concat();
+    let with_photo = [&EIGHT_CLAIMS[..], &[Claim::Photo]].concat();
     let mut group = criterion.benchmark_group("credential");
     let cases: [(&str, &[Claim], bool); 4] = [
-        ("1 claim, bound", &EIGHT[..1], true),
-        ("8 claims, bound", &EIGHT, true),
+        ("1 claim, bound", &EIGHT_CLAIMS[..1], true),
+        ("8 claims, bound", &EIGHT_CLAIMS, true),
         ("8 claims and a photo of 30 KiB, bound", &with_photo, true),
-        ("8 claims, not bound", &EIGHT, false),
+        ("8 claims, not bound", &EIGHT_CLAIMS, false),
     ];
-    for (name, claims, bound) in cases {
+    for (name, claims, is_bound) in cases {
         let credential = fixture.issue(claims)?;
-        let credential = if bound { fixture.bind(&credential)? } else { credential };
-        let expected = fixture.expects(claims);
+        let credential = if is_bound { fixture.bind(&credential)? } else { credential };
+        let expected = fixture.expectation(claims);
         let verified = fixture.verifier.verify(&credential, &expected)?;
-        if !verified.missing.is_empty() || !verified.malformed.is_empty() || verified.holder_bound != bound {
+        if !verified.missing.is_empty() || !verified.malformed.is_empty() || verified.holder_bound != is_bound {
             return Err(format!("{name}: not what was issued").into());
         }
         group.throughput(Throughput::Bytes(credential.len() as u64));
@@ -70,11 +70,12 @@ fn verification(criterion: &mut Criterion) -> Result<(), Failure> {
 
 fn refusals(criterion: &mut Criterion) -> Result<(), Failure> {
     let fixture = Fixture::new()?;
-    let good = fixture.bind(&fixture.issue(&EIGHT)?)?;
-    let expected = fixture.expects(&EIGHT);
-    let (token, shown) = good.split_once('~').ok_or("no disclosures")?;
-    let other = fixture.issue(&EIGHT)?;
-    let foreign_signature = other.split('~').next().and_then(|token| token.rsplit('.').next()).ok_or("no signature")?;
+    let genuine = fixture.bind(&fixture.issue(&EIGHT_CLAIMS)?)?;
+    let expected = fixture.expectation(&EIGHT_CLAIMS);
+    let (token, disclosures) = genuine.split_once('~').ok_or("no disclosures")?;
+    let other_credential = fixture.issue(&EIGHT_CLAIMS)?;
+    let foreign_signature =
+        other_credential.split('~').next().and_then(|token| token.rsplit('.').next()).ok_or("no signature")?;
     let signed = token.rsplit_once('.').map(|(signed, _)| signed).ok_or("no signature")?;
     let cases = [
         ("no tilde", "x".repeat(2_000), CredentialRefusal::NotAnSdJwt),
@@ -86,21 +87,25 @@ fn refusals(criterion: &mut Criterion) -> Result<(), Failure> {
         ),
         (
             "unknown issuer",
-            fixture.issue_as("https://other.example", "issuer-1", &EIGHT)?,
+            fixture.issue_as("https://other.example", "issuer-1", &EIGHT_CLAIMS)?,
             CredentialRefusal::IssuerNotTrusted,
         ),
         (
             "unknown key",
-            fixture.issue_as("https://issuer.example", "issuer-2", &EIGHT)?,
+            fixture.issue_as("https://issuer.example", "issuer-2", &EIGHT_CLAIMS)?,
             CredentialRefusal::KeyIdUnknown,
         ),
-        ("another's signature", format!("{signed}.{foreign_signature}~{shown}"), CredentialRefusal::SignatureInvalid),
+        (
+            "another's signature",
+            format!("{signed}.{foreign_signature}~{disclosures}"),
+            CredentialRefusal::SignatureInvalid,
+        ),
     ];
     let mut group = criterion.benchmark_group("refusal");
     for (name, credential, refusal) in cases {
-        let refused = fixture.verifier.verify(&credential, &expected).err();
-        if refused != Some(refusal) {
-            return Err(format!("{name}: {refused:?}").into());
+        let error = fixture.verifier.verify(&credential, &expected).err();
+        if error != Some(refusal) {
+            return Err(format!("{name}: {error:?}").into());
         }
         group.bench_function(name, |bencher| {
             bencher.iter(|| fixture.verifier.verify(black_box(&credential), &expected))
@@ -111,7 +116,7 @@ fn refusals(criterion: &mut Criterion) -> Result<(), Failure> {
 }
 
 fn bitmap(criterion: &mut Criterion) {
-    let claims: ClaimSet = EIGHT.into_iter().collect();
+    let claims: ClaimSet = EIGHT_CLAIMS.into_iter().collect();
     let scope = scope_bitmap(claims, SCOPE_LENGTH);
     let mut group = criterion.benchmark_group("bitmap");
     group.bench_function("write 8 claims", |bencher| bencher.iter(|| scope_bitmap(black_box(claims), SCOPE_LENGTH)));
@@ -153,7 +158,7 @@ fn intent(key: IntentKey) -> Result<String, Failure> {
         opened_at: now,
         expires_at: now + Duration::from_secs(900),
         terms: Terms {
-            claims: EIGHT.into_iter().collect(),
+            claims: EIGHT_CLAIMS.into_iter().collect(),
             channel: Channel::Web,
             language: Language::ENGLISH,
             face_auth: true,

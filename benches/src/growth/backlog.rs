@@ -12,33 +12,33 @@ use super::scale::GrowthScale;
 use super::table::Table;
 use crate::{Failure, requests};
 
-/// Time limit for the arrival of the last webhook.
+/// Time limit for the arrival of all webhooks of a turn.
 const TIMEOUT: Duration = Duration::from_secs(30);
 const MIB: f64 = 1_024.0 * 1_024.0;
 
 pub(super) fn run(scale: GrowthScale) -> Result<Table, Failure> {
     let receivers = Receivers::start()?;
     let mut node = GrowthNode::start(scale)?;
-    let silently = requests::init_without_webhook(&node.service.server)?;
-    let reported = requests::init_with_webhook(&node.service.server, &receivers.healthy)?;
-    let (mut inits, mut plain, mut with_webhook, mut lateness) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let init_without_webhook = requests::init_without_webhook(&node.service.server)?;
+    let init_with_webhook = requests::init_with_webhook(&node.service.server, &receivers.healthy)?;
+    let (mut inits, mut plain, mut with_webhook, mut delays) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut idle, mut resident) = (Vec::new(), Vec::new());
     let mut queued = 0;
     for size in scale.backlog {
         node.queue(&receivers.silent, size - queued)?;
         queued = *size;
-        resident.push(node.status_of("resident")? / MIB);
-        idle.push(node.idle()?);
-        inits.push(node.cycle(std::slice::from_ref(&silently), 200)?);
-        let opened = node.each_once(vec![silently.clone(); scale.of_a_size()])?;
-        plain.push(node.once(&node.callbacks(&opened)?)?);
-        let (turns, late) = delivered(&node, &reported, &receivers, scale)?;
+        resident.push(node.status_number("resident")? / MIB);
+        idle.push(node.idle_percent()?);
+        inits.push(node.measure_cycle(std::slice::from_ref(&init_without_webhook), 200)?);
+        let opened = node.each_once(vec![init_without_webhook.clone(); scale.requests_per_size()])?;
+        plain.push(node.measure_once(&node.callbacks(&opened)?)?);
+        let (turns, turn_delays) = measure_deliveries(&node, &init_with_webhook, &receivers, scale)?;
         with_webhook.push(turns);
-        lateness.push(late);
+        delays.push(turn_delays);
     }
     let mut table = Table::new("backlog of one receiver", scale.backlog);
     table.turns("completion whose webhook goes to a healthy receiver", &with_webhook);
-    table.times("from such a callback to the arrival of its webhook", &lateness);
+    table.times("from such a callback to the arrival of its webhook", &delays);
     table.turns("completion without a webhook", &plain);
     table.turns("init", &inits);
     table.figure("the idle node, % of a core", &idle);
@@ -58,29 +58,32 @@ pub(super) fn run(scale: GrowthScale) -> Result<Table, Failure> {
 
 /// Completes transactions with webhooks to the healthy receiver. Returns the turns, and the sorted delays from the due
 /// time of each callback to its webhook, in milliseconds.
-fn delivered(
+fn measure_deliveries(
     node: &GrowthNode,
     init: &[u8],
     receivers: &Receivers,
     scale: GrowthScale,
 ) -> Result<(Vec<Turn>, Vec<f64>), Failure> {
-    let (mut turns, mut late) = (Vec::new(), Vec::new());
+    let (mut turns, mut delays) = (Vec::new(), Vec::new());
     for _ in 0..scale.rounds {
-        let opened = node.each_once(vec![init.to_vec(); scale.of_a_turn()])?;
+        let opened = node.each_once(vec![init.to_vec(); scale.requests_per_turn()])?;
         let callbacks = node.callbacks(&opened)?;
         let turn =
-            open_loop::turn(&node.service.server, Requests { bytes: &callbacks, once: true, status: 200 }, scale)?;
+            open_loop::turn(&node.service.server, Requests { bytes: &callbacks, each_once: true, status: 200 }, scale)?;
         let id = |index: usize| {
             let opened: Value = serde_json::from_slice(&opened[index])?;
             Ok::<_, Failure>(opened["txnId"].as_str().ok_or("no txnId")?.to_owned())
         };
         let txns = turn.due.iter().map(|(index, _)| id(*index)).collect::<Result<Vec<_>, _>>()?;
-        let arrived = receivers.arrivals(&txns, TIMEOUT)?;
-        late.extend(
-            turn.due.iter().zip(&arrived).map(|((_, due), at)| at.saturating_duration_since(*due).as_secs_f64() * 1e3),
+        let arrivals = receivers.arrivals(&txns, TIMEOUT)?;
+        delays.extend(
+            turn.due
+                .iter()
+                .zip(&arrivals)
+                .map(|((_, due), arrival)| arrival.saturating_duration_since(*due).as_secs_f64() * 1e3),
         );
         turns.push(turn);
     }
-    late.sort_by(f64::total_cmp);
-    Ok((turns, late))
+    delays.sort_by(f64::total_cmp);
+    Ok((turns, delays))
 }

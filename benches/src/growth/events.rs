@@ -1,4 +1,4 @@
-//! Creating, reading and starting events as the number of an app's events grows.
+//! Creating, reading and starting events as the number of events of an app grows.
 
 use super::node::GrowthNode;
 use super::open_loop;
@@ -7,31 +7,37 @@ use super::scale::GrowthScale;
 use super::table::Table;
 use crate::{Failure, requests};
 
-/// Events created for the measurement, at most.
-const CREATED: usize = 200;
+/// The most events created for the measurement at each size.
+const CREATED_MAX: usize = 200;
 /// Rows of a page of the list.
-const ROWS: usize = 20;
+const PAGE_ROWS: usize = 20;
 
 pub(super) fn run(scale: GrowthScale) -> Result<Table, Failure> {
     let node = GrowthNode::start(scale)?;
     let server = &node.service.server;
     let mut ids = Vec::new();
     let mut rows: [Vec<_>; 6] = Default::default();
-    for (place, size) in scale.events.iter().enumerate() {
-        ids.extend(node.create(size.saturating_sub(ids.len()))?);
-        let of_each = |make: &dyn Fn(&str) -> Result<Vec<u8>, Failure>| {
-            spread(&ids).map(|id| make(id)).collect::<Result<Vec<_>, _>>()
+    for (index, size) in scale.events.iter().enumerate() {
+        ids.extend(node.create_events(size.saturating_sub(ids.len()))?);
+        let for_each_id = |build: &dyn Fn(&str) -> Result<Vec<u8>, Failure>| {
+            sample(&ids).map(|id| build(id)).collect::<Result<Vec<_>, _>>()
         };
-        let list =
-            |page: usize| requests::signed(server, "GET", &format!("/events?page_size={ROWS}&page={page}"), None);
-        rows[0]
-            .push(node.cycle(&of_each(&|id| requests::signed(server, "GET", &format!("/events/{id}"), None))?, 200)?);
-        rows[1].push(node.cycle(&of_each(&|id| Ok(requests::page(server, "GET", id)))?, 200)?);
-        rows[2].push(node.cycle(&of_each(&|id| Ok(requests::page(server, "POST", &format!("{id}/start"))))?, 303)?);
-        rows[3].push(node.cycle(&[list(1)?], 200)?);
-        rows[4].push(node.cycle(&[list(ids.len().div_ceil(ROWS))?], 200)?);
-        let next = scale.events.get(place + 1).map_or(CREATED, |next| (next - size).min(CREATED));
-        let created = Requests { bytes: &vec![node.creation()?; next], once: true, status: 200 };
+        let list = |page: usize| {
+            requests::client_request(server, "GET", &format!("/events?page_size={PAGE_ROWS}&page={page}"), None)
+        };
+        rows[0].push(node.measure_cycle(
+            &for_each_id(&|id| requests::client_request(server, "GET", &format!("/events/{id}"), None))?,
+            200,
+        )?);
+        rows[1].push(node.measure_cycle(&for_each_id(&|id| Ok(requests::event_page(server, "GET", id)))?, 200)?);
+        rows[2].push(node.measure_cycle(
+            &for_each_id(&|id| Ok(requests::event_page(server, "POST", &format!("{id}/start"))))?,
+            303,
+        )?);
+        rows[3].push(node.measure_cycle(&[list(1)?], 200)?);
+        rows[4].push(node.measure_cycle(&[list(ids.len().div_ceil(PAGE_ROWS))?], 200)?);
+        let count = scale.events.get(index + 1).map_or(CREATED_MAX, |next| (next - size).min(CREATED_MAX));
+        let created = Requests { bytes: &vec![node.create_event_request()?; count], each_once: true, status: 200 };
         rows[5].push(vec![open_loop::turn(server, created, GrowthScale { rate: 100.0, ..scale })?]);
     }
     let mut table = Table::new("events of an app", scale.events);
@@ -46,8 +52,8 @@ pub(super) fn run(scale: GrowthScale) -> Result<Table, Failure> {
         table.turns(name, turns);
     }
     table.note(format!(
-        "Each kind at {} requests/s, open loop, {} turns of {} s, over at most 2,000 of the events. Up to {CREATED} \
-         more were created at each size, at 100/s. A page of the list has {ROWS} rows.",
+        "Each kind at {} requests/s, open loop, {} turns of {} s, over at most 2,000 of the events. Up to \
+         {CREATED_MAX} more were created at each size, at 100/s. A page of the list has {PAGE_ROWS} rows.",
         scale.rate,
         scale.rounds,
         scale.span.as_secs()
@@ -56,7 +62,7 @@ pub(super) fn run(scale: GrowthScale) -> Result<Table, Failure> {
     Ok(table)
 }
 
-/// Returns some of the ids, evenly spread.
-fn spread(ids: &[String]) -> impl Iterator<Item = &String> {
+/// Returns an even sample of the ids.
+fn sample(ids: &[String]) -> impl Iterator<Item = &String> {
     ids.iter().step_by(ids.len().div_ceil(2_000).max(1))
 }

@@ -1,5 +1,5 @@
-//! Fills a node faster than over HTTP: calls the same actor shards as the HTTP handlers, inside the process,
-//! without signatures and credentials. Actors, store, outbox and dispatcher do their usual work.
+//! Fills a node faster than over HTTP: inside the process, it calls the same actor shards as the HTTP handlers, without
+//! signatures and credentials. Actors, store, outbox and dispatcher do their usual work.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use crate::requests::CLAIMS;
 use crate::transactions::Opener;
 use crate::{Failure, load};
 
-/// Transactions opened, or opened and completed, at the same time.
+/// Number of transactions opened, or opened and completed, at the same time.
 const CONCURRENT: usize = 512;
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -38,13 +38,13 @@ pub(crate) struct Filler<'a> {
 }
 
 impl Filler<'_> {
-    /// Carries out a command and returns the node's status. `ids` are some of the opened transactions, evenly spread.
-    pub(crate) async fn carry_out(&self, order: &Value) -> Result<Value, Failure> {
-        let count = usize::try_from(order["count"].as_u64().unwrap_or(0))?;
-        let ids = match order["fill"].as_str() {
-            Some("live") => self.open(count, usize::try_from(order["sample"].as_u64().unwrap_or(0))?).await?,
-            Some("guests") => self.register(order["event"].as_str().unwrap_or_default().parse()?, count).await?,
-            Some("backlog") => self.queue(order["url"].as_str().unwrap_or_default(), count).await?,
+    /// Carries out a command and returns the node's status. Its `ids` are an even sample of the opened transactions.
+    pub(crate) async fn carry_out(&self, command: &Value) -> Result<Value, Failure> {
+        let count = usize::try_from(command["count"].as_u64().unwrap_or(0))?;
+        let ids = match command["fill"].as_str() {
+            Some("live") => self.open(count, usize::try_from(command["sample"].as_u64().unwrap_or(0))?).await?,
+            Some("guests") => self.register(command["event"].as_str().unwrap_or_default().parse()?, count).await?,
+            Some("backlog") => self.queue(command["url"].as_str().unwrap_or_default(), count).await?,
             _ => Vec::new(),
         };
         Ok(json!({
@@ -55,18 +55,18 @@ impl Filler<'_> {
     }
 
     async fn open(&self, count: usize, sample: usize) -> Result<Vec<TxnId>, Failure> {
-        let every = count.checked_div(sample).unwrap_or(usize::MAX).max(1);
-        let opened = self.spread(count, async |shard, turn| {
-            let id = self.opened(shard, None, None).await?;
-            Ok((turn % every == 0).then_some(id))
+        let interval = count.checked_div(sample).unwrap_or(usize::MAX).max(1);
+        let ids = self.run_in_tasks(count, async |shard, number| {
+            let id = self.open_one(shard, None, None).await?;
+            Ok((number % interval == 0).then_some(id))
         });
-        opened.await
+        ids.await
     }
 
     async fn register(&self, event: EventId, count: usize) -> Result<Vec<TxnId>, Failure> {
         let claims = claims()?;
-        let registered = self.spread(count, async |shard, _| {
-            let id = self.opened(shard, Some(event), None).await?;
+        let ids = self.run_in_tasks(count, async |shard, _| {
+            let id = self.open_one(shard, Some(event), None).await?;
             let answer = Answer::Credential {
                 claims: claims.clone().into(),
                 missing: ClaimSet::default(),
@@ -77,50 +77,51 @@ impl Filler<'_> {
             };
             complete(shard, id, answer).await.map(|()| None)
         });
-        registered.await
+        ids.await
     }
 
     async fn queue(&self, url: &str, count: usize) -> Result<Vec<TxnId>, Failure> {
         let url = WebhookUrl::parse(url, Schemes::HttpAndHttps)?;
-        let queued = self.spread(count, async |shard, _| {
-            let id = self.opened(shard, None, Some(url.clone())).await?;
+        let ids = self.run_in_tasks(count, async |shard, _| {
+            let id = self.open_one(shard, None, Some(url.clone())).await?;
             complete(shard, id, failure_answer(id, Declined::new("User Reject", Some("301")))).await.map(|()| None)
         });
-        queued.await
+        ids.await
     }
 
-    async fn opened(
+    /// Opens a transaction and returns its id.
+    async fn open_one(
         &self,
         shard: &Transactions,
         event: Option<EventId>,
         webhook: Option<WebhookUrl>,
     ) -> Result<TxnId, Failure> {
-        let mut opening = self.opener.opening(shard, CREDITS_PER_VERIFICATION);
-        let pending = Arc::make_mut(&mut opening.pending);
+        let mut transaction = self.opener.transaction_on(shard, CREDITS_PER_VERIFICATION);
+        let pending = Arc::make_mut(&mut transaction.pending);
         pending.expires_at = pending.opened_at + self.window;
         pending.event = event;
         pending.terms.webhook_url = webhook;
         let id = pending.id;
-        match shard.open(opening).await? {
+        match shard.open(transaction).await? {
             OpenOutcome::Opened { .. } => Ok(id),
             other => Err(format!("a transaction was not opened: {other:?}").into()),
         }
     }
 
-    /// Repeats some work in many tasks over all shards.
-    async fn spread(
+    /// Repeats some work in many tasks over all shards; returns the ids that it returned.
+    async fn run_in_tasks(
         &self,
         count: usize,
-        one: impl AsyncFn(&Transactions, usize) -> Result<Option<TxnId>, Failure>,
+        work: impl AsyncFn(&Transactions, usize) -> Result<Option<TxnId>, Failure>,
     ) -> Result<Vec<TxnId>, Failure> {
         let shards: Vec<Transactions> =
             (0..load::cores()).map(|shard| self.node.tree.handles(shard).transactions).collect();
-        let (shards, one) = (&shards, &one);
+        let (shards, work) = (&shards, &work);
         let task = |task: usize| async move {
             let shard = &shards[task % shards.len()];
             let mut ids = Vec::new();
-            for turn in (task..count).step_by(CONCURRENT) {
-                ids.extend(one(shard, turn).await?);
+            for number in (task..count).step_by(CONCURRENT) {
+                ids.extend(work(shard, number).await?);
             }
             Ok::<_, Failure>(ids)
         };
@@ -152,9 +153,9 @@ async fn complete(shard: &Transactions, id: TxnId, answer: Answer) -> Result<(),
 /// Returns the claims in a guest's credential.
 fn claims() -> Result<VerifiedClaims, Failure> {
     let (resident, now) = (Resident::find("asha").ok_or("no such resident")?, SystemClock.now());
-    let disclosed = ClaimSet::parse(&CLAIMS)?;
+    let requested = ClaimSet::parse(&CLAIMS)?;
     let disclosed =
-        disclosed.iter().filter_map(|claim| Some((credential_name(claim).to_owned(), resident.claim(claim, now)?)));
+        requested.iter().filter_map(|claim| Some((credential_name(claim).to_owned(), resident.claim(claim, now)?)));
     Ok(VerifiedClaims::new(disclosed.collect()))
 }
 

@@ -11,13 +11,13 @@ pub(super) fn run(scale: GrowthScale) -> Result<Table, Failure> {
     let (mut polls, mut completions, mut inits, mut idle) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for size in scale.live {
         // Transactions to complete are opened first, so that they are not the newest.
-        let opened = node.each_once(vec![init.clone(); scale.of_a_size().min(size * 3 / 5)])?;
-        let live = node.status_of("live")? as usize;
-        let asked = node.open(size.saturating_sub(live))?;
-        idle.push(node.idle()?);
-        polls.push(node.cycle(&asked, 200)?);
-        completions.push(node.once(&node.callbacks(&opened)?)?);
-        inits.push(node.cycle(std::slice::from_ref(&init), 200)?);
+        let opened = node.each_once(vec![init.clone(); scale.requests_per_size().min(size * 3 / 5)])?;
+        let live = node.status_number("live")? as usize;
+        let open_polls = node.open(size.saturating_sub(live))?;
+        idle.push(node.idle_percent()?);
+        polls.push(node.measure_cycle(&open_polls, 200)?);
+        completions.push(node.measure_once(&node.callbacks(&opened)?)?);
+        inits.push(node.measure_cycle(std::slice::from_ref(&init), 200)?);
     }
     let mut table = Table::new("live transactions", scale.live);
     table.turns("init", &inits);

@@ -1,7 +1,7 @@
 //! Cost of a request as the content of a node grows, and the return of memory.
 //!
-//! Each series grows one thing in one node and sends the same requests at each size, at a steady rate that leaves the
-//! node mostly idle. Processor time per request and latency must not grow with the content.
+//! Each series grows one kind of content in a node. At each size it sends the same requests, at a steady rate that
+//! leaves the node mostly idle. Processor time per request and latency must not grow with the content.
 
 mod backlog;
 mod churn;
@@ -28,13 +28,13 @@ use crate::{Failure, results};
 pub(crate) enum Series {
     /// Live transactions: init, poll and completion.
     Live,
-    /// Events of an app: looking, starting, creating.
+    /// Events of an app: reading, starting and creating them.
     Events,
-    /// Registrations of one event: start, callbacks of guests, paging.
+    /// Registrations of one event: start, callbacks of guests, pages of the list.
     Registrations,
-    /// Deliveries that wait for one silent receiver: the effect on the others.
+    /// Deliveries that wait for one silent receiver: the effect on other receivers.
     Backlog,
-    /// Memory after many transactions have ended, and with as many again.
+    /// Memory after many transactions have expired, and with as many again.
     Churn,
 }
 
@@ -52,14 +52,14 @@ impl Series {
     }
 }
 
-/// Runs one series or all, shows their tables, and writes them into the results if asked to.
+/// Runs one series or all, prints their tables, and with `write` writes them into the results.
 pub(crate) fn show(series: Option<Series>, quick: bool, write: bool) -> Result<(), Failure> {
     let scale = if quick { GrowthScale::QUICK } else { GrowthScale::FULL };
-    for series in series.map_or_else(|| Series::ALL.to_vec(), |one| vec![one]) {
+    for series in series.map_or_else(|| Series::ALL.to_vec(), |series| vec![series]) {
         let before = Usage::now()?;
         let mut table = series.run(scale)?;
-        let share = Usage::now()?.others_share_since(before);
-        table.note(results::measured_beside(share)?);
+        let others_share = Usage::now()?.others_share_since(before);
+        table.note(results::describe_run_beside(others_share)?);
         crate::show(&table, write)?;
     }
     Ok(())

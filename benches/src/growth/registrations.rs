@@ -8,40 +8,40 @@ use super::scale::GrowthScale;
 use super::table::Table;
 use crate::{Failure, requests};
 
-/// Rows of a page.
-const ROWS: usize = 20;
+/// Rows of a page of the list.
+const PAGE_ROWS: usize = 20;
 
 pub(super) fn run(scale: GrowthScale) -> Result<Table, Failure> {
     let mut node = GrowthNode::start(scale)?;
-    let event = node.create(1)?.remove(0);
-    let look = requests::signed(&node.service.server, "GET", &format!("/events/{event}"), None)?;
-    let scan = requests::intent(&node.service.server, &event);
+    let event = node.create_events(1)?.remove(0);
+    let read_event = requests::client_request(&node.service.server, "GET", &format!("/events/{event}"), None)?;
+    let get_intent = requests::event_intent(&node.service.server, &event);
     let mut rows: [Vec<_>; 5] = Default::default();
     for size in scale.registrations {
-        let measured = scale.of_a_size().min(*size);
-        let scanned = node.each_once(vec![scan.clone(); measured])?;
-        let answer = node.each_once(vec![look.clone()])?.remove(0);
+        let measured_guests = scale.requests_per_size().min(*size);
+        let intents = node.each_once(vec![get_intent.clone(); measured_guests])?;
+        let answer = node.each_once(vec![read_event.clone()])?.remove(0);
         let registered = serde_json::from_slice::<Value>(&answer)?["registration_count"]
             .as_u64()
             .ok_or("no registration_count")? as usize;
-        // The most guests of an event, minus those of the measurement.
-        let filled = (*size).min(GUESTS_MAX as usize - measured);
+        // At most as many guests as an event takes, minus those of the measurement.
+        let filled = (*size).min(GUESTS_MAX as usize - measured_guests);
         node.register(&event, filled.saturating_sub(registered))?;
 
         let server = &node.service.server;
         let list = |page: usize| {
-            requests::signed(
+            requests::client_request(
                 server,
                 "GET",
-                &format!("/events/{event}/registrations?page_size={ROWS}&page={page}"),
+                &format!("/events/{event}/registrations?page_size={PAGE_ROWS}&page={page}"),
                 None,
             )
         };
-        rows[0].push(node.cycle(&[requests::page(server, "POST", &format!("{event}/start"))], 303)?);
-        rows[1].push(node.once(&node.callbacks(&scanned)?)?);
-        rows[2].push(node.cycle(&[list(1)?], 200)?);
-        rows[3].push(node.cycle(&[list(filled.div_ceil(ROWS))?], 200)?);
-        rows[4].push(node.cycle(std::slice::from_ref(&look), 200)?);
+        rows[0].push(node.measure_cycle(&[requests::event_page(server, "POST", &format!("{event}/start"))], 303)?);
+        rows[1].push(node.measure_once(&node.callbacks(&intents)?)?);
+        rows[2].push(node.measure_cycle(&[list(1)?], 200)?);
+        rows[3].push(node.measure_cycle(&[list(filled.div_ceil(PAGE_ROWS))?], 200)?);
+        rows[4].push(node.measure_cycle(std::slice::from_ref(&read_event), 200)?);
     }
     let mut table = Table::new("registrations of one event", scale.registrations);
     let names = [
@@ -57,7 +57,7 @@ pub(super) fn run(scale: GrowthScale) -> Result<Table, Failure> {
     table.note(format!(
         "Each kind at {} requests/s, open loop, {} turns of {} s. The event was filled through the actors, without \
          HTTP and signatures. The guests whose callbacks are measured are in addition to the size, except at a \
-         million, the most that an event takes. A page has {ROWS} rows with eight claims each.",
+         million, the most that an event takes. A page has {PAGE_ROWS} rows with eight claims each.",
         scale.rate,
         scale.rounds,
         scale.span.as_secs()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Sizes and lengths of one run.
+/// Sizes and lengths of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GrowthScale {
     /// Live transactions.
@@ -17,11 +17,11 @@ pub(super) struct GrowthScale {
     pub(super) churned: usize,
     /// The window of those transactions, longer than it takes to open them all.
     pub(super) churn_window: Duration,
-    /// Requests of one kind per second: few enough never to queue.
+    /// Requests of one kind per second, few enough never to queue.
     pub(super) rate: f64,
     /// Duration of one kind of request in a turn.
     pub(super) span: Duration,
-    /// Turns of each kind.
+    /// Turns of each kind of request.
     pub(super) rounds: usize,
 }
 
@@ -38,7 +38,7 @@ impl GrowthScale {
         span: Duration::from_secs(3),
         rounds: 3,
     };
-    /// Enough to see that the series work.
+    /// The scale for a check that the series work.
     pub(super) const QUICK: Self = Self {
         live: &[1_000, 10_000],
         events: &[1, 100, 500],
@@ -52,12 +52,12 @@ impl GrowthScale {
     };
 
     /// Returns the number of requests of one kind in one turn.
-    pub(super) fn of_a_turn(&self) -> usize {
+    pub(super) fn requests_per_turn(&self) -> usize {
         (self.rate * self.span.as_secs_f64()) as usize
     }
 
     /// Returns the number of requests of one kind at one size.
-    pub(super) fn of_a_size(&self) -> usize {
-        self.of_a_turn() * self.rounds
+    pub(super) fn requests_per_size(&self) -> usize {
+        self.requests_per_turn() * self.rounds
     }
 }

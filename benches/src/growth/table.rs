@@ -5,13 +5,13 @@ use std::fmt;
 use super::open_loop::Turn;
 use crate::report::{median, table};
 
-/// Largest flat ratio of processor time at the last size to that at the first. A hundred times as many rows make a tree
-/// one level deeper, and no longer fit into the processor's caches.
+/// The largest ratio of processor time, last size to first, that counts as flat. A hundred times as many rows make a
+/// tree one level deeper and no longer fit into the processor's caches.
 const COST_RATIO_MAX: f64 = 1.3;
-/// Largest flat ratio of latencies, which vary more.
+/// The largest ratio of latencies that counts as flat; latencies vary more.
 const TIME_RATIO_MAX: f64 = 1.5;
 
-/// Share of late requests above which the result is not usable.
+/// The largest share of late requests in a usable result.
 const LATE_MAX: f64 = 0.05;
 
 /// The table of one series.
@@ -22,8 +22,8 @@ pub(super) struct Table {
     notes: Vec<String>,
 }
 
-/// Writes a size with separators between thousands.
-pub(super) fn counted(size: usize) -> String {
+/// Writes a size with thousands separators.
+pub(super) fn format_size(size: usize) -> String {
     let digits = size.to_string();
     let parts: Vec<&str> =
         digits.as_bytes().rchunks(3).rev().filter_map(|part| std::str::from_utf8(part).ok()).collect();
@@ -41,47 +41,52 @@ fn number(figure: f64) -> String {
 }
 
 impl Table {
-    /// An empty table with these sizes.
+    /// Builds an empty table with these sizes.
     pub(super) fn new(title: &'static str, sizes: &[usize]) -> Self {
-        Self { title, sizes: sizes.iter().copied().map(counted).collect(), rows: Vec::new(), notes: Vec::new() }
+        Self { title, sizes: sizes.iter().copied().map(format_size).collect(), rows: Vec::new(), notes: Vec::new() }
     }
 
     /// Adds rows for a kind of request: processor time of the node, and latency.
-    pub(super) fn turns(&mut self, what: &str, turns: &[Vec<Turn>]) {
+    pub(super) fn turns(&mut self, label: &str, turns: &[Vec<Turn>]) {
         let medians = |figure: fn(&Turn) -> f64| {
             turns.iter().map(|turns| median(&turns.iter().map(figure).collect::<Vec<_>>())).collect::<Vec<f64>>()
         };
-        self.judged(&format!("**{what}**, µs of processor time"), &medians(|turn| turn.micros), COST_RATIO_MAX);
-        self.judged(&format!("{what}, p50 in ms"), &medians(|turn| turn.quantile(0.5)), TIME_RATIO_MAX);
-        self.judged(&format!("{what}, p99 in ms"), &medians(|turn| turn.quantile(0.99)), TIME_RATIO_MAX);
+        self.figure_with_target(
+            &format!("**{label}**, µs of processor time"),
+            &medians(|turn| turn.micros),
+            COST_RATIO_MAX,
+        );
+        self.figure_with_target(&format!("{label}, p50 in ms"), &medians(|turn| turn.quantile(0.5)), TIME_RATIO_MAX);
+        self.figure_with_target(&format!("{label}, p99 in ms"), &medians(|turn| turn.quantile(0.99)), TIME_RATIO_MAX);
     }
 
     /// Adds rows for latencies at each size, in milliseconds, sorted.
-    pub(super) fn times(&mut self, what: &str, times: &[Vec<f64>]) {
-        let at = |share| times.iter().map(|times| super::open_loop::quantile(times, share)).collect::<Vec<f64>>();
-        self.judged(&format!("{what}, p50 in ms"), &at(0.5), TIME_RATIO_MAX);
-        self.judged(&format!("{what}, p99 in ms"), &at(0.99), TIME_RATIO_MAX);
+    pub(super) fn times(&mut self, label: &str, times: &[Vec<f64>]) {
+        let quantiles =
+            |share| times.iter().map(|times| super::open_loop::quantile(times, share)).collect::<Vec<f64>>();
+        self.figure_with_target(&format!("{label}, p50 in ms"), &quantiles(0.5), TIME_RATIO_MAX);
+        self.figure_with_target(&format!("{label}, p99 in ms"), &quantiles(0.99), TIME_RATIO_MAX);
     }
 
-    /// Adds a figure that may grow by at most this ratio.
-    pub(super) fn judged(&mut self, what: &str, figures: &[f64], most: f64) {
-        let mut there = figures.iter().filter(|figure| !figure.is_nan());
-        let ratio = there.next().zip(there.next_back()).map_or(f64::NAN, |(first, last)| last / first);
-        let verdict = if ratio <= most { "flat" } else { "grows" };
-        self.row(what, figures, [format!("{ratio:.2}"), format!("≤ {most}"), verdict.to_owned()]);
+    /// Adds a figure that may grow by at most a ratio.
+    pub(super) fn figure_with_target(&mut self, label: &str, figures: &[f64], ratio_max: f64) {
+        let mut known = figures.iter().filter(|figure| !figure.is_nan());
+        let ratio = known.next().zip(known.next_back()).map_or(f64::NAN, |(first, last)| last / first);
+        let verdict = if ratio <= ratio_max { "flat" } else { "grows" };
+        self.row(label, figures, [format!("{ratio:.2}"), format!("≤ {ratio_max}"), verdict.to_owned()]);
     }
 
     /// Adds a figure at each size.
-    pub(super) fn figure(&mut self, what: &str, figures: &[f64]) {
-        self.row(what, figures, Default::default());
+    pub(super) fn figure(&mut self, label: &str, figures: &[f64]) {
+        self.row(label, figures, Default::default());
     }
 
-    fn row(&mut self, what: &str, figures: &[f64], rest: [String; 3]) {
-        let cells = std::iter::once(what.to_owned()).chain(figures.iter().copied().map(number));
-        self.rows.push(cells.chain(rest).collect());
+    fn row(&mut self, label: &str, figures: &[f64], verdict: [String; 3]) {
+        let cells = std::iter::once(label.to_owned()).chain(figures.iter().copied().map(number));
+        self.rows.push(cells.chain(verdict).collect());
     }
 
-    /// Adds a sentence below the table.
+    /// Adds a paragraph below the table.
     pub(super) fn note(&mut self, text: impl Into<String>) {
         self.notes.push(text.into());
     }
@@ -115,17 +120,17 @@ impl fmt::Display for Table {
 mod tests {
     use super::*;
 
-    fn verdict_of(figures: [f64; 3]) -> bool {
+    fn is_flat(figures: [f64; 3]) -> bool {
         let mut table = Table::new("x", &[1, 1_000, 1_000_000]);
-        table.judged("a", &figures, 1.3);
+        table.figure_with_target("a", &figures, 1.3);
         let text = table.to_string();
         assert!(text.contains("1,000,000"));
         text.contains("flat")
     }
 
     #[test]
-    fn what_takes_a_little_more_at_the_last_size_is_flat_and_what_takes_twice_as_much_grows() {
-        assert!(verdict_of([10.0, 40.0, 12.9]));
-        assert!(!verdict_of([10.0, 10.0, 20.0]));
+    fn a_figure_is_flat_up_to_the_ratio_and_grows_above_it() {
+        assert!(is_flat([10.0, 40.0, 12.9]));
+        assert!(!is_flat([10.0, 10.0, 20.0]));
     }
 }

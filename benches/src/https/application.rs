@@ -1,5 +1,5 @@
-//! A receiver on hyper that counts ids: plain HTTP behind a proxy, or TLS with HTTP/1.1 and HTTP/2, with
-//! and without session tickets. On command it drains or closes its connections.
+//! A receiver on hyper that counts ids: plain HTTP behind a proxy, or TLS with HTTP/1.1 and HTTP/2, with and without
+//! session tickets. On command it drains or cuts its connections.
 
 use std::collections::HashMap;
 use std::future::pending;
@@ -30,36 +30,38 @@ use tokio_rustls::rustls::server::NoServerSessionStorage;
 use crate::role::{commands, send_line};
 use crate::{Failure, load};
 
-/// Answer at once.
+/// The mode that answers at once.
 const FAST: u8 = 0;
-/// Answer within 20 ms.
+/// The mode that answers within 20 ms.
 const SLOW: u8 = 1;
-/// As [`SLOW`], with some failures and hangs after a request is counted.
+/// The mode that answers like [`SLOW`], but resets or hangs some requests after it has counted them.
 const FAULTY: u8 = 2;
 
-/// The behaviour of connections.
+/// What becomes of connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Connections {
     #[default]
     Keep,
-    /// They send GOAWAY, finish requests in flight, and close.
+    /// The receiver sends GOAWAY, finishes requests in flight, and closes them.
     Drain,
-    /// They close at once.
+    /// The receiver closes them at once.
     Cut,
 }
 
 #[derive(Clone)]
 struct Receiver {
-    seen: Arc<Mutex<HashMap<u64, u32>>>,
+    /// Number of arrivals by id.
+    arrivals: Arc<Mutex<HashMap<u64, u32>>>,
     connections: watch::Sender<(u64, Connections)>,
     mode: Arc<AtomicU8>,
 }
 
-/// Runs the role; the directory holds the certificate.
+/// Runs the role of the receiver; the directory holds the certificate.
 pub(crate) fn serve(directory: &Path) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(load::cores()).enable_all().build()?;
     runtime.block_on(async {
-        let receiver = Receiver { seen: Arc::default(), connections: watch::Sender::default(), mode: Arc::default() };
+        let receiver =
+            Receiver { arrivals: Arc::default(), connections: watch::Sender::default(), mode: Arc::default() };
         let mut ports = json!({ "plain": receiver.listen(None).await? });
         for (name, protocol, tickets) in [
             ("h2", "h2", true),
@@ -70,21 +72,21 @@ pub(crate) fn serve(directory: &Path) -> Result<(), Failure> {
             ports[name] = json!(receiver.listen(Some(acceptor(directory, protocol, tickets)?)).await?);
         }
         send_line(&ports)?;
-        let mut orders = commands();
-        let mut number = 0;
-        while let Some(order) = orders.recv().await {
-            if let Some(ids) = order["seen_ids"].as_array() {
-                send_line(&receiver.seen_ids(ids))?;
-            } else if let Some(mode) = order["mode"].as_str() {
+        let mut commands = commands();
+        let mut close_count = 0;
+        while let Some(command) = commands.recv().await {
+            if let Some(ids) = command["seen_ids"].as_array() {
+                send_line(&receiver.take_counts(ids))?;
+            } else if let Some(mode) = command["mode"].as_str() {
                 let mode =
                     [(FAST, "fast"), (SLOW, "slow"), (FAULTY, "faulty")].into_iter().find(|(_, name)| *name == mode);
                 receiver.mode.store(mode.map_or(FAST, |(mode, _)| mode), Ordering::SeqCst);
                 send_line(&json!({}))?;
             } else {
-                number += 1;
+                close_count += 1;
                 receiver.connections.send_replace((
-                    number,
-                    if order["now"] == "drain" { Connections::Drain } else { Connections::Cut },
+                    close_count,
+                    if command["now"] == "drain" { Connections::Drain } else { Connections::Cut },
                 ));
                 send_line(&json!({}))?;
             }
@@ -93,12 +95,12 @@ pub(crate) fn serve(directory: &Path) -> Result<(), Failure> {
     })
 }
 
-fn acceptor(directory: &Path, protocol: &str, tickets: bool) -> Result<TlsAcceptor, Failure> {
+fn acceptor(directory: &Path, protocol: &str, has_tickets: bool) -> Result<TlsAcceptor, Failure> {
     let chain = CertificateDer::pem_file_iter(directory.join("certificate.pem"))?.collect::<Result<Vec<_>, _>>()?;
     let key = PrivateKeyDer::from_pem_file(directory.join("key.pem"))?;
     let mut config = ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key)?;
     config.alpn_protocols = vec![protocol.into()];
-    if tickets {
+    if has_tickets {
         config.ticketer = tokio_rustls::rustls::crypto::aws_lc_rs::Ticketer::new()?;
     } else {
         config.send_tls13_tickets = 0;
@@ -114,17 +116,17 @@ impl Receiver {
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let _ = stream.set_nodelay(true);
-                tokio::spawn(receiver.clone().converse(stream, acceptor.clone()));
+                tokio::spawn(receiver.clone().serve_stream(stream, acceptor.clone()));
             }
         });
         Ok(port)
     }
 
-    async fn converse(self, stream: TcpStream, acceptor: Option<TlsAcceptor>) {
+    async fn serve_stream(self, stream: TcpStream, acceptor: Option<TlsAcceptor>) {
         let mut connections = self.connections.subscribe();
         let service = service_fn(move |request| {
             let receiver = self.clone();
-            async move { receiver.take(request).await }
+            async move { receiver.handle(request).await }
         });
         let Some(acceptor) = acceptor else {
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
@@ -147,11 +149,11 @@ impl Receiver {
         let _ = connection.await;
     }
 
-    async fn take(&self, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, io::Error> {
+    async fn handle(&self, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, io::Error> {
         let body = request.into_body().collect().await.map_err(io::Error::other)?.to_bytes();
         let text = String::from_utf8_lossy(&body);
         let id: Option<u64> = text.split_once("\"id\":").and_then(|(_, rest)| rest.split(',').next()?.parse().ok());
-        *self.seen.lock().unwrap_or_else(PoisonError::into_inner).entry(id.unwrap_or(u64::MAX)).or_default() += 1;
+        *self.arrivals.lock().unwrap_or_else(PoisonError::into_inner).entry(id.unwrap_or(u64::MAX)).or_default() += 1;
         let mode = self.mode.load(Ordering::Relaxed);
         if mode != FAST {
             sleep(Duration::from_millis(id.unwrap_or(0) % 20)).await;
@@ -163,13 +165,13 @@ impl Receiver {
         }
     }
 
-    /// Counts the ids that arrived since the last call: all, duplicates, and those of the given ones.
-    fn seen_ids(&self, ids: &[Value]) -> Value {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let doubled = seen.values().filter(|count| **count > 1).count();
-        let of = ids.iter().filter(|id| id.as_u64().is_some_and(|id| seen.contains_key(&id))).count();
-        let counts = json!({ "received": seen.len(), "doubled": doubled, "of": of });
-        seen.clear();
+    /// Counts the ids that arrived since the last call: all, those that arrived twice, and those among the given ones.
+    fn take_counts(&self, ids: &[Value]) -> Value {
+        let mut arrivals = self.arrivals.lock().unwrap_or_else(PoisonError::into_inner);
+        let doubled = arrivals.values().filter(|count| **count > 1).count();
+        let known = ids.iter().filter(|id| id.as_u64().is_some_and(|id| arrivals.contains_key(&id))).count();
+        let counts = json!({ "received": arrivals.len(), "doubled": doubled, "of": known });
+        arrivals.clear();
         counts
     }
 }

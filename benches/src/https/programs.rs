@@ -14,7 +14,7 @@ use crate::Failure;
 use crate::process::Server;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// A function that builds a configuration from the certificate's directory, the ports, and the application's port.
+/// Builds a configuration from the directory of the certificate, the ports, and the application's port.
 type Configure = fn(&Path, &Value, u64) -> String;
 
 const NODE: &str = include_str!("receiver.mjs");
@@ -56,7 +56,7 @@ pub(crate) struct Receiver {
 
 struct Proxy {
     child: Child,
-    /// The signal that makes it reload its configuration and drain old connections.
+    /// The signal that makes the proxy reload its configuration and drain old connections.
     signal: &'static str,
 }
 
@@ -69,9 +69,9 @@ impl Drop for Proxy {
 }
 
 impl Receiver {
-    /// Starts one, unless its program is missing.
+    /// Starts a receiver; returns nothing if its program is not installed.
     pub(crate) fn start(name: &'static str, certificates: &Certificates) -> Result<Option<Self>, Failure> {
-        let directory = certificates.path().to_str().ok_or("a path beyond UTF-8")?;
+        let directory = certificates.path().to_str().ok_or("the directory's path is not UTF-8")?;
         if name == "Node" {
             write(certificates.path().join("receiver.mjs"), NODE)?;
             if !is_installed("node") {
@@ -102,17 +102,17 @@ impl Receiver {
             .stderr(Stdio::null())
             .spawn()?;
         let receiver = Self { name, ports, application, proxy: Some(Proxy { child, signal }) };
-        receiver.wait()?;
+        receiver.wait_until_listening()?;
         Ok(Some(receiver))
     }
 
-    /// Waits until it listens.
-    fn wait(&self) -> Result<(), Failure> {
+    /// Waits until the proxy listens.
+    fn wait_until_listening(&self) -> Result<(), Failure> {
         let port = self.ports["h2"].as_u64().and_then(|port| u16::try_from(port).ok()).ok_or("no port")?;
         let (_never, pause) = std::sync::mpsc::channel::<()>();
-        let began = std::time::Instant::now();
+        let started = std::time::Instant::now();
         while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
-            if began.elapsed() > TIMEOUT {
+            if started.elapsed() > TIMEOUT {
                 return Err(format!("{} does not listen", self.name).into());
             }
             let _ = pause.recv_timeout(Duration::from_millis(20));
@@ -120,11 +120,11 @@ impl Receiver {
         Ok(())
     }
 
-    /// Ends its connections: a proxy reloads its configuration, an application drains or cuts them.
-    pub(crate) fn break_connections(&mut self, how: &str) -> Result<(), Failure> {
+    /// Closes the connections: a proxy reloads its configuration; an application drains or cuts them.
+    pub(crate) fn close_connections(&mut self, mode: &str) -> Result<(), Failure> {
         match &self.proxy {
             Some(proxy) => signal(proxy.signal, proxy.child.id()),
-            None => self.application.command(&json!({ "now": how })).map(drop),
+            None => self.application.command(&json!({ "now": mode })).map(drop),
         }
     }
 }
@@ -138,19 +138,20 @@ fn is_installed(program: &str) -> bool {
     Command::new(program).arg("-v").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
 }
 
+/// Returns unused ports by name.
 fn free_ports() -> Result<Value, Failure> {
     let mut ports = json!({});
-    let mut held = Vec::new();
+    let mut listeners = Vec::new();
     for name in ["h2", "h1", "h2_no_tickets", "h1_no_tickets"] {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         ports[name] = json!(listener.local_addr()?.port());
-        held.push(listener);
+        listeners.push(listener);
     }
     Ok(ports)
 }
 
 fn nginx(directory: &Path, ports: &Value, application: u64) -> String {
-    let at = directory.display();
+    let path = directory.display();
     let server = |name: &str, http2: &str, tickets: &str, cache: &str| {
         let port = &ports[name];
         format!(
@@ -167,11 +168,11 @@ fn nginx(directory: &Path, ports: &Value, application: u64) -> String {
         server("h1_no_tickets", "", "off", "off"),
     ];
     format!(
-        "daemon off; worker_processes auto; pid {at}/nginx.pid; error_log /dev/null;\n\
+        "daemon off; worker_processes auto; pid {path}/nginx.pid; error_log /dev/null;\n\
          events {{ worker_connections 4096; }}\n\
-         http {{ access_log off; client_body_temp_path {at}/body; proxy_temp_path {at}/proxy; \
-         fastcgi_temp_path {at}/f; uwsgi_temp_path {at}/u; scgi_temp_path {at}/s;\n\
-         ssl_certificate {at}/certificate.pem; ssl_certificate_key {at}/key.pem;\n\
+         http {{ access_log off; client_body_temp_path {path}/body; proxy_temp_path {path}/proxy; \
+         fastcgi_temp_path {path}/f; uwsgi_temp_path {path}/u; scgi_temp_path {path}/s;\n\
+         ssl_certificate {path}/certificate.pem; ssl_certificate_key {path}/key.pem;\n\
          upstream application \
          {{ server 127.0.0.1:{application}; keepalive 256; keepalive_requests 100000000; }}\n{}}}\n",
         servers.concat()
@@ -179,9 +180,9 @@ fn nginx(directory: &Path, ports: &Value, application: u64) -> String {
 }
 
 fn haproxy(directory: &Path, ports: &Value, application: u64) -> String {
-    let at = directory.display();
+    let path = directory.display();
     let bind = |name: &str, alpn: &str, tickets: &str| {
-        format!("    bind 127.0.0.1:{} ssl crt {at}/both.pem alpn {alpn}{tickets}\n", ports[name])
+        format!("    bind 127.0.0.1:{} ssl crt {path}/both.pem alpn {alpn}{tickets}\n", ports[name])
     };
     let binds = [
         bind("h2", "h2,http/1.1", ""),

@@ -1,5 +1,5 @@
-//! Sends webhooks over TLS from one thread, like the service's dispatcher: with the service's client, or
-//! each on a new HTTP/1.1 connection.
+//! Sends webhooks over TLS from one thread, like the service's dispatcher: with the service's client, or each on a new
+//! HTTP/1.1 connection.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,30 +16,34 @@ use serde_json::{Value, json};
 use crate::Failure;
 use crate::role::{commands, send_line};
 
+/// The way to send a webhook.
 enum SendMode {
+    /// The service's webhook client.
     Service(WebhookClient),
+    /// reqwest, on a new HTTP/1.1 connection each.
     New(Client),
 }
 
-/// Runs the role.
+/// Runs the role of the sender.
 pub(crate) fn serve() -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     send_line(&json!({}))?;
-    let mut orders = commands();
-    while let Some(order) = runtime.block_on(orders.recv()) {
-        match runtime.block_on(send(&order)) {
-            Ok(done) => send_line(&done)?,
+    let mut commands = commands();
+    while let Some(command) = runtime.block_on(commands.recv()) {
+        match runtime.block_on(send(&command)) {
+            Ok(result) => send_line(&result)?,
             Err(error) => send_line(&json!({ "failed": error.to_string() }))?,
         }
     }
     Ok(())
 }
 
-async fn send(order: &Value) -> Result<Value, Failure> {
-    let text = |name: &str| order[name].as_str().ok_or_else(|| Failure::from(format!("the order lacks {name}")));
-    let number = |name: &str| order[name].as_u64().ok_or_else(|| Failure::from(format!("the order lacks {name}")));
+/// Carries out a command: sends webhooks and returns their outcomes.
+async fn send(command: &Value) -> Result<Value, Failure> {
+    let text = |name: &str| command[name].as_str().ok_or_else(|| Failure::from(format!("the command lacks {name}")));
+    let number = |name: &str| command[name].as_u64().ok_or_else(|| Failure::from(format!("the command lacks {name}")));
     let root = text("root")?.as_bytes().to_vec();
-    let url = Arc::new(WebhookUrl::parse(text("to")?, Schemes::HttpAndHttps).map_err(|_| "not a webhook's address")?);
+    let url = Arc::new(WebhookUrl::parse(text("to")?, Schemes::HttpAndHttps).map_err(|_| "not a webhook's URL")?);
     let timeout = Duration::from_millis(number("timeout_ms")?);
     let mode =
         if text("how")? == "service" { SendMode::service(root, timeout)? } else { SendMode::new(&root, timeout)? };
@@ -61,7 +65,7 @@ async fn send(order: &Value) -> Result<Value, Failure> {
     Ok(json!({ "seconds": seconds, "delivered": outcomes.len() - undelivered.len(), "undelivered": undelivered }))
 }
 
-/// A body of 600 bytes with an id.
+/// Builds a body of 600 bytes with an id.
 fn body(id: u64) -> Bytes {
     let head = format!("{{\"id\":{id},\"filler\":\"");
     let filler = "x".repeat(598 - head.len());

@@ -1,4 +1,4 @@
-//! Durable appends to a file, each with its own fdatasync and many with one: the cost of a commit of the embedded
+//! Durable appends to a file, with an fdatasync for each and with one for many: the cost of a commit of the embedded
 //! store.
 
 use std::fs::File;
@@ -8,8 +8,8 @@ use std::time::Instant;
 use crate::Failure;
 use crate::scale::Scale;
 
-/// Two pages of the store.
-const APPENDED: usize = 8 * 1_024;
+/// Bytes of an append: two pages of the store.
+const APPEND_BYTES: usize = 8 * 1_024;
 /// Appends that share an fdatasync.
 pub(super) const GROUP: usize = 64;
 
@@ -26,14 +26,14 @@ pub(crate) fn rates(scale: Scale) -> Result<[Vec<f64>; 2], Failure> {
 
 fn rate(group: usize, scale: Scale) -> Result<f64, Failure> {
     let mut file: File = tempfile::tempfile()?;
-    let page = vec![7_u8; APPENDED];
-    let (began, mut appended) = (Instant::now(), 0_u64);
-    while began.elapsed() < scale.span {
+    let bytes = vec![7_u8; APPEND_BYTES];
+    let (started, mut appended) = (Instant::now(), 0_u64);
+    while started.elapsed() < scale.span {
         for _ in 0..group {
-            file.write_all(&page)?;
+            file.write_all(&bytes)?;
         }
         file.sync_data()?;
         appended += group as u64;
     }
-    Ok(appended as f64 / began.elapsed().as_secs_f64())
+    Ok(appended as f64 / started.elapsed().as_secs_f64())
 }

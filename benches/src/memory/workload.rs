@@ -1,5 +1,4 @@
-//! Opens and replaces transactions: through a supervision tree with a shard on each arbiter, or through
-//! the store alone.
+//! Opens and replaces transactions, through a supervision tree with a shard on each arbiter or through the store alone.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,7 +31,7 @@ const CONCURRENT: usize = 128;
 const REPLAY_WINDOW: Duration = Duration::from_secs(86_400);
 const RESULT_TTL: Duration = Duration::from_secs(86_400);
 
-/// Store, vault and a tree; without the tree if the store is measured alone.
+/// The store, the vault and the tree; no tree if the store is measured alone.
 pub(super) struct Workload {
     store: Store,
     vault: Arc<Vault>,
@@ -92,7 +91,7 @@ async fn start_tree(store: &Store, vault: &Arc<Vault>, clock: Arc<dyn Clock>) ->
         total_timeout: Duration::from_secs(1),
         egress: Egress::default(),
     })?;
-    let workload = TreeConfig {
+    let config = TreeConfig {
         store: store.clone(),
         vault: Arc::clone(vault),
         clock,
@@ -115,7 +114,7 @@ async fn start_tree(store: &Store, vault: &Arc<Vault>, clock: Arc<dyn Clock>) ->
         live_events: 1_000,
         flow_result_ttl: Duration::from_secs(86_400),
     };
-    Ok(Tree::start(workload, bounds).await?.0)
+    Ok(Tree::start(config, bounds).await?.0)
 }
 
 async fn start_shard(arbiter: &Arbiter, tree: Tree) -> Result<Transactions, Failure> {
@@ -139,16 +138,16 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Starts the work; the receiver resolves when it is done.
+    /// Starts the work; the receiver resolves at its end.
     pub(super) fn start(&self, work: Work, count: usize) -> oneshot::Receiver<Result<(), Failure>> {
         let (sender, done) = oneshot::channel();
         let state = Arc::clone(&self.state);
         self.arbiter.spawn(async move {
             let tasks = (0..CONCURRENT)
-                .map(|task| state.task(work, count / CONCURRENT + usize::from(task < count % CONCURRENT)));
-            let all: Result<(), Failure> = join_all(tasks).await.into_iter().collect();
+                .map(|task| state.run_task(work, count / CONCURRENT + usize::from(task < count % CONCURRENT)));
+            let result: Result<(), Failure> = join_all(tasks).await.into_iter().collect();
             // The caller may have ended.
-            let _ = sender.send(all);
+            let _ = sender.send(result);
         });
         done
     }
@@ -161,10 +160,10 @@ struct State {
 }
 
 impl State {
-    async fn task(&self, work: Work, count: usize) -> Result<(), Failure> {
+    async fn run_task(&self, work: Work, count: usize) -> Result<(), Failure> {
         for _ in 0..count {
             if matches!(work, Work::Replace) {
-                let id = self.take_random().ok_or("no transaction is live")?;
+                let id = self.remove_random().ok_or("no transaction is live")?;
                 self.backend.decline(id).await?;
             }
             let id = self.backend.open(&self.opener).await?;
@@ -173,7 +172,8 @@ impl State {
         Ok(())
     }
 
-    fn take_random(&self) -> Option<TxnId> {
+    /// Removes and returns the id of a random live transaction.
+    fn remove_random(&self) -> Option<TxnId> {
         let mut ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
         let random = usize::try_from(Uuid::new_v4().as_u128() >> 80).unwrap_or(0);
         (!ids.is_empty()).then(|| {
@@ -190,14 +190,14 @@ enum Backend {
 
 impl Backend {
     async fn open(&self, opener: &Opener) -> Result<TxnId, Failure> {
-        let opening = match self {
-            Self::Shard(shard) => opener.opening(shard, CREDITS_PER_VERIFICATION),
-            Self::Store { .. } => opener.opening_anywhere(CREDITS_PER_VERIFICATION),
+        let transaction = match self {
+            Self::Shard(shard) => opener.transaction_on(shard, CREDITS_PER_VERIFICATION),
+            Self::Store { .. } => opener.transaction_in_store(CREDITS_PER_VERIFICATION),
         };
-        let id = opening.pending.id;
+        let id = transaction.pending.id;
         let outcome = match self {
-            Self::Shard(shard) => shard.open(opening).await?,
-            Self::Store { store, .. } => store.open_transaction(opening).await?,
+            Self::Shard(shard) => shard.open(transaction).await?,
+            Self::Store { store, .. } => store.open_transaction(transaction).await?,
         };
         if matches!(outcome, OpenOutcome::Opened { .. }) { Ok(id) } else { Err("a transaction was not opened".into()) }
     }

@@ -1,7 +1,7 @@
 //! Deliveries beside a bare hyper client that posts the same bytes to the same receiver.
 //!
 //! The whole path is measured: completions fill a node's outbox while the receiver accepts requests without answering;
-//! then it answers. The outbound client alone shows its share of the difference.
+//! then the receiver answers. The outbound client alone shows its share of the difference.
 
 pub(crate) mod backlog;
 pub(crate) mod pace;
@@ -13,46 +13,47 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::Failure;
-use crate::load::Measured;
+use crate::load::Measurement;
 use crate::node::Service;
 use crate::process::Server;
 use crate::report::{Report, Target};
 use crate::scale::Scale;
 use crate::summary::Line;
 
+/// The least rate, as a share of that of hyper with new connections.
 const RATIO_MIN: f64 = 0.7;
 /// The service's default for deliveries in flight to one host.
 const IN_FLIGHT: usize = 64;
 /// One in this many deliveries is for warm-up.
-const WARM_SHARE: usize = 10;
+const WARM_UP_DIVISOR: usize = 10;
 
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let mut service = Service::start(None)?;
     let mut post = Post::start()?;
-    post.learn(&mut service)?;
-    let (mut ours, mut client, mut raw, mut single, mut kept) =
+    post.capture_sample(&mut service)?;
+    let (mut ours, mut client, mut new_connections, mut one_thread, mut keep_alive) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..scale.rounds {
         ours.push(post.drain(&mut service, scale.deliveries)?);
-        raw.push(post.send("new", scale.deliveries)?);
+        new_connections.push(post.send("new", scale.deliveries)?);
         client.push(post.send("service", scale.deliveries)?);
-        single.push(post.send_from("new", 1, scale.deliveries)?);
-        kept.push(post.send("kept", scale.deliveries)?);
+        one_thread.push(post.send_from("new", 1, scale.deliveries)?);
+        keep_alive.push(post.send("kept", scale.deliveries)?);
     }
     let mut report = Report::new("webhooks");
     report.compare(
         ("delivery from the outbox", &ours),
-        ("hyper, new connection", &raw),
+        ("hyper, new connection", &new_connections),
         Some(Target::AtLeast(RATIO_MIN)),
     );
     report.rates("the service's client alone", &client);
-    let ratios: Vec<f64> = client.iter().zip(&raw).map(|(client, raw)| client.rate / raw.rate).collect();
+    let ratios: Vec<f64> = client.iter().zip(&new_connections).map(|(client, raw)| client.rate / raw.rate).collect();
     report.figure("the service's client alone ÷ hyper, new connection", &ratios);
-    report.rates("hyper, new connection, one thread", &single);
-    report.rates("hyper, kept connections", &kept);
-    report.lines.push(Line::of_rates(
+    report.rates("hyper, new connection, one thread", &one_thread);
+    report.rates("hyper, kept connections", &keep_alive);
+    report.lines.push(Line::from_rates(
         ("webhook delivery", &ours),
-        ("raw hyper POST, new connection", &raw),
+        ("raw hyper POST, new connection", &new_connections),
         Some(Target::AtLeast(RATIO_MIN)),
     ));
     report.note(format!(
@@ -82,8 +83,8 @@ impl Post {
         Ok(Self { receiver: Server::start(&["receive"])?, sender: Server::start(&["send"])?, sample })
     }
 
-    /// Lets the service deliver one webhook; from then on its headers and bytes are sent.
-    fn learn(&mut self, service: &mut Service) -> Result<(), Failure> {
+    /// Lets the service deliver one webhook, whose headers and bytes are sent from then on.
+    fn capture_sample(&mut self, service: &mut Service) -> Result<(), Failure> {
         self.receiver.command(&json!({ "count": { "warm": 0, "measured": 1 } }))?;
         service.server.command(&json!({ "deliver": 1, "to": self.url()? }))?;
         self.receiver.read_line()?;
@@ -97,52 +98,52 @@ impl Post {
     }
 
     /// Fills the outbox of a node and measures the rate at which it empties.
-    fn drain(&mut self, service: &mut Service, count: usize) -> Result<Measured, Failure> {
+    fn drain(&mut self, service: &mut Service, count: usize) -> Result<Measurement, Failure> {
         self.receiver.command(&json!({ "hold": true }))?;
         service.server.command(&json!({ "deliver": count, "to": self.url()? }))?;
-        let used = service.server.processor_time()?;
-        self.begin(count)?;
-        let took = self.end()?;
-        let used = service.server.processor_time()?.saturating_sub(used);
+        let time_before = service.server.processor_time()?;
+        self.start_count(count)?;
+        let duration = self.finish_count()?;
+        let server_time = service.server.processor_time()?.saturating_sub(time_before);
         let settled = service.server.command(&json!({ "settled": true }))?;
         if settled["delivered"] != json!(count) {
             return Err(format!("of {count} webhooks these were delivered: {}", settled["delivered"]).into());
         }
-        Ok(measured(count, took, used))
+        Ok(measurement(count, duration, server_time))
     }
 
-    /// Measures the sender on all cores; `how` names a [`sender::SendMode`].
-    pub(crate) fn send(&mut self, how: &str, count: usize) -> Result<Measured, Failure> {
-        self.send_from(how, crate::load::cores(), count)
+    /// Measures the sender on all cores; `mode` names a [`sender::SendMode`].
+    pub(crate) fn send(&mut self, mode: &str, count: usize) -> Result<Measurement, Failure> {
+        self.send_from(mode, crate::load::cores(), count)
     }
 
-    fn send_from(&mut self, how: &str, threads: usize, count: usize) -> Result<Measured, Failure> {
-        let order = json!({
-            "send": count, "how": how, "to": self.url()?, "threads": threads, "in_flight": IN_FLIGHT,
+    fn send_from(&mut self, mode: &str, threads: usize, count: usize) -> Result<Measurement, Failure> {
+        let command = json!({
+            "send": count, "how": mode, "to": self.url()?, "threads": threads, "in_flight": IN_FLIGHT,
             "headers": self.sample["headers"], "body": self.sample["body"],
         });
-        let used = self.sender.processor_time()?;
-        self.begin(count)?;
-        self.sender.command(&order)?;
-        let took = self.end()?;
-        Ok(measured(count, took, self.sender.processor_time()?.saturating_sub(used)))
+        let time_before = self.sender.processor_time()?;
+        self.start_count(count)?;
+        self.sender.command(&command)?;
+        let duration = self.finish_count()?;
+        Ok(measurement(count, duration, self.sender.processor_time()?.saturating_sub(time_before)))
     }
 
     /// Lets the receiver count from zero and answer.
-    fn begin(&mut self, count: usize) -> Result<(), Failure> {
-        let warm = count / WARM_SHARE;
-        self.receiver.command(&json!({ "count": { "warm": warm, "measured": count - warm } })).map(drop)
+    fn start_count(&mut self, count: usize) -> Result<(), Failure> {
+        let warm_up = count / WARM_UP_DIVISOR;
+        self.receiver.command(&json!({ "count": { "warm": warm_up, "measured": count - warm_up } })).map(drop)
     }
 
     /// Returns the duration of the deliveries after the warm-up.
-    fn end(&mut self) -> Result<Duration, Failure> {
-        let counted = self.receiver.read_line()?;
-        Ok(Duration::from_secs_f64(counted["seconds"].as_f64().ok_or("the receiver sent no duration")?))
+    fn finish_count(&mut self) -> Result<Duration, Failure> {
+        let count = self.receiver.read_line()?;
+        Ok(Duration::from_secs_f64(count["seconds"].as_f64().ok_or("the receiver sent no duration")?))
     }
 }
 
-/// Builds the result: the rate is of the deliveries after the warm-up, the processor time of all.
-fn measured(count: usize, took: Duration, used: Duration) -> Measured {
-    let measured = Measured::of((count - count / WARM_SHARE) as u64, took, used);
-    Measured { server_micros: used.as_secs_f64() * 1e6 / count as f64, ..measured }
+/// Computes the rate of the deliveries after the warm-up, and the processor time of all deliveries.
+fn measurement(count: usize, duration: Duration, server_time: Duration) -> Measurement {
+    let measurement = Measurement::new((count - count / WARM_UP_DIVISOR) as u64, duration, server_time);
+    Measurement { server_micros: server_time.as_secs_f64() * 1e6 / count as f64, ..measurement }
 }

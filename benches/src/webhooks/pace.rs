@@ -1,5 +1,5 @@
-//! The pace of webhooks beside the completions that queue them: callbacks at full load, a webhook for each, healthy
-//! receivers.
+//! The pace of webhooks beside that of the completions that queue them: callbacks at full load, a webhook for each, and
+//! healthy receivers.
 //!
 //! Both rates and the delay come from the node's records of the deliveries.
 
@@ -10,7 +10,7 @@ use sakshi_authority::intent::{IntentKey, decode_unverified};
 use serde_json::{Value, json};
 
 use super::Post;
-use crate::bare_redis::redis;
+use crate::bare_redis::start_redis;
 use crate::completion::IdentityApp;
 use crate::node::Service;
 use crate::process::Server;
@@ -19,15 +19,17 @@ use crate::scale::Scale;
 use crate::summary::Line;
 use crate::{Failure, load, requests};
 
-/// Webhooks per completion.
+/// The least rate of webhooks, as a share of that of completions.
 const RATIO_MIN: f64 = 0.8;
-/// Time from a completion to the end of its attempt, in milliseconds.
-const P99_MS: f64 = 1_000.0;
-/// Draining on Redis ÷ on the embedded store.
+/// The most milliseconds from a completion to the end of its webhook's attempt.
+const P99_MS_MAX: f64 = 1_000.0;
+/// The least rate of draining on Redis, as a share of that on the embedded store.
 const DRAIN_RATIO_MIN: f64 = 0.5;
-const DRAINS: usize = 2;
+/// Number of turns of `drain`.
+const DRAIN_ROUNDS: usize = 2;
 /// Connections of the load generator.
 const CONNECTIONS: usize = 32;
+/// Numbers of receivers.
 const ORIGINS: [usize; 2] = [1, 100];
 
 /// Rates and delay of a turn.
@@ -45,7 +47,7 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let scale = Scale { connections: CONNECTIONS, ..scale };
     let mut report = Report::new("pace");
     for fsync in [None, Some("everysec"), Some("always")] {
-        let redis = fsync.map(redis);
+        let redis = fsync.map(start_redis);
         let store = fsync.map_or_else(|| "embedded".to_owned(), |fsync| format!("Redis, AOF {fsync}"));
         let mut service = match &redis {
             Some(redis) => Service::on_redis(&redis.url(), Some(&key))?,
@@ -53,8 +55,8 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
         };
         let receiver = Server::start(&["receive"])?;
         for origins in ORIGINS {
-            let what = format!("{store}, {origins} {}", if origins == 1 { "receiver" } else { "receivers" });
-            one(&mut report, &what, &mut service, &receiver, origins, scale)?;
+            let label = format!("{store}, {origins} {}", if origins == 1 { "receiver" } else { "receivers" });
+            measure(&mut report, &label, &mut service, &receiver, origins, scale)?;
         }
     }
     report.note(format!(
@@ -69,10 +71,10 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
 /// Drains a full outbox on each store.
 pub(crate) fn drain(scale: Scale) -> Result<Report, Failure> {
     let mut report = Report::new("drain");
-    let redis = redis("always");
+    let redis = start_redis("always");
     let mut services = [Service::start(None)?, Service::on_redis(&redis.url(), None)?];
     let (mut post, mut turns) = (Post::start()?, [Vec::new(), Vec::new()]);
-    for _ in 0..DRAINS {
+    for _ in 0..DRAIN_ROUNDS {
         for (service, turns) in services.iter_mut().zip(&mut turns) {
             turns.push(post.drain(service, scale.backlog)?);
         }
@@ -80,7 +82,7 @@ pub(crate) fn drain(scale: Scale) -> Result<Report, Failure> {
     let [embedded, redis] = &turns;
     let names = ["draining the outbox, Redis, AOF always", "draining the outbox, embedded"];
     report.compare((names[0], redis), (names[1], embedded), Some(Target::AtLeast(DRAIN_RATIO_MIN)));
-    report.lines.push(Line::of_rates(
+    report.lines.push(Line::from_rates(
         (names[0], redis),
         ("the same, embedded", embedded),
         Some(Target::AtLeast(DRAIN_RATIO_MIN)),
@@ -89,9 +91,9 @@ pub(crate) fn drain(scale: Scale) -> Result<Report, Failure> {
     Ok(report)
 }
 
-fn one(
+fn measure(
     report: &mut Report,
-    what: &str,
+    label: &str,
     service: &mut Service,
     receiver: &Server,
     origins: usize,
@@ -102,19 +104,23 @@ fn one(
     for _ in 0..scale.rounds {
         turns.push(turn(&identity_app, service, receiver, origins, scale)?);
     }
-    let all = |of: fn(&Turn) -> f64| turns.iter().map(of).collect::<Vec<_>>();
-    let (completions, webhooks) = (all(|turn| turn.completions), all(|turn| turn.webhooks));
-    report.figure(&format!("completions, {what}, per s"), &completions);
-    report.figure(&format!("webhooks, {what}, per s"), &webhooks);
-    report.judged(
-        &format!("**webhooks ÷ completions, {what}**"),
-        &all(|turn| turn.webhooks / turn.completions),
+    let figures = |figure: fn(&Turn) -> f64| turns.iter().map(figure).collect::<Vec<_>>();
+    let (completions, webhooks) = (figures(|turn| turn.completions), figures(|turn| turn.webhooks));
+    report.figure(&format!("completions, {label}, per s"), &completions);
+    report.figure(&format!("webhooks, {label}, per s"), &webhooks);
+    report.figure_with_target(
+        &format!("**webhooks ÷ completions, {label}**"),
+        &figures(|turn| turn.webhooks / turn.completions),
         Target::AtLeast(RATIO_MIN),
     );
-    report.judged(&format!("p99 of the delay, {what}, ms"), &all(|turn| turn.p99_ms), Target::AtMost(P99_MS));
-    report.figure(&format!("node CPU of a completion and its webhook, {what}, µs"), &all(|turn| turn.node_micros));
-    let (ours, limit) = (format!("webhooks, {what}, per s"), "their completions, per s");
-    report.lines.push(Line::of((&ours, &webhooks), (limit, &completions), Some(Target::AtLeast(RATIO_MIN))));
+    report.figure_with_target(
+        &format!("p99 of the delay, {label}, ms"),
+        &figures(|turn| turn.p99_ms),
+        Target::AtMost(P99_MS_MAX),
+    );
+    report.figure(&format!("node CPU of a completion and its webhook, {label}, µs"), &figures(|turn| turn.node_micros));
+    let (work, limit) = (format!("webhooks, {label}, per s"), "their completions, per s");
+    report.lines.push(Line::new((&work, &webhooks), (limit, &completions), Some(Target::AtLeast(RATIO_MIN))));
     Ok(())
 }
 
@@ -131,17 +137,17 @@ fn turn(
         .map(|number| requests::init_with_webhook(&service.server, &format!("http://{}:{port}", host(number))));
     let inits = Arc::new(inits.collect::<Result<Vec<_>, Failure>>()?);
     let (_, opened) = load::each_once(&service.server, inits, scale, true)?;
-    let ids = opened.iter().map(|body| id_of(body)).collect::<Result<Vec<_>, Failure>>()?;
-    let callbacks = Arc::new(identity_app.answers(&opened)?);
-    let used = service.server.processor_time()?;
+    let ids = opened.iter().map(|body| opened_txn_id(body)).collect::<Result<Vec<_>, Failure>>()?;
+    let callbacks = Arc::new(identity_app.callbacks_for(&opened)?);
+    let time_before = service.server.processor_time()?;
     load::each_once(&service.server, callbacks, scale, false)?;
     let settled = service.server.command(&json!({ "completed": ids }))?;
-    let used = service.server.processor_time()?.saturating_sub(used);
+    let server_time = service.server.processor_time()?.saturating_sub(time_before);
     if settled["delivered"] != json!(ids.len()) {
         return Err(format!("of {} webhooks these were delivered: {}", ids.len(), settled["delivered"]).into());
     }
     let figure = |name: &str| settled[name].as_f64().ok_or("the node sent no rates");
-    let node_micros = micros(used) / ids.len() as f64;
+    let node_micros = micros(server_time) / ids.len() as f64;
     Ok(Turn {
         completions: figure("completions")?,
         webhooks: figure("webhooks")?,
@@ -150,8 +156,8 @@ fn turn(
     })
 }
 
-/// Returns the id of the transaction opened by an init.
-pub(crate) fn id_of(opened: &[u8]) -> Result<String, Failure> {
+/// Returns the id of the transaction that an init opened, from the body of the answer.
+pub(crate) fn opened_txn_id(opened: &[u8]) -> Result<String, Failure> {
     let opened: Value = serde_json::from_slice(opened)?;
     Ok(decode_unverified(opened["intentJwt"].as_str().unwrap_or_default())?.txn)
 }

@@ -25,30 +25,33 @@ use crate::{Failure, load};
 /// Time limit for the arrival of the announced requests.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The requests since the count began, and the state of the receiver.
+/// The requests since the count started, and the state of the receiver.
 struct Tally {
-    seen: AtomicU64,
+    count: AtomicU64,
     span: Mutex<Span>,
+    /// Notified when all measured requests have arrived.
     complete: Notify,
-    held: AtomicBool,
+    /// True while requests wait at the gate before they are answered.
+    is_holding: AtomicBool,
+    /// True while the gate is open.
     gate: watch::Sender<bool>,
     /// True if the next request becomes the sample.
-    keep: AtomicBool,
+    wants_sample: AtomicBool,
     sample: Mutex<Value>,
-    /// True once something other than a complete POST arrived.
-    broken: AtomicBool,
+    /// True once anything other than a complete POST has arrived.
+    has_broken_request: AtomicBool,
 }
 
-/// The measured requests: from the one after number `from` up to number `to`.
+/// The measured requests: those after number `first` up to number `last`.
 #[derive(Clone, Copy)]
 struct Span {
-    from: u64,
-    to: u64,
-    began: Instant,
-    took: Duration,
+    first: u64,
+    last: u64,
+    started: Instant,
+    duration: Duration,
 }
 
-/// Runs the role.
+/// Runs the role of the receiver.
 pub(crate) fn serve() -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(load::cores()).enable_all().build()?;
     runtime.block_on(async {
@@ -58,9 +61,9 @@ pub(crate) fn serve() -> Result<(), Failure> {
         let tally = Arc::new(Tally::new());
         tokio::spawn(accept(listener, Arc::clone(&tally)));
         send_line(&json!({ "url": url }))?;
-        let mut orders = commands();
-        while let Some(order) = orders.recv().await {
-            tally.handle(&order).await?;
+        let mut commands = commands();
+        while let Some(command) = commands.recv().await {
+            tally.carry_out(&command).await?;
         }
         Ok(())
     })
@@ -72,92 +75,94 @@ async fn accept(listener: TcpListener, tally: Arc<Tally>) {
         tokio::spawn(async move {
             // Otherwise an answer could wait for a delayed acknowledgement.
             let _ = stream.set_nodelay(true);
-            let service = service_fn(|request| tally.take(request));
+            let service = service_fn(|request| tally.answer(request));
             // A broken connection leaves its request uncounted, which fails the measurement.
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
         });
     }
 }
 
-fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
-    what.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Tally {
     fn new() -> Self {
         Self {
-            seen: AtomicU64::new(0),
-            span: Mutex::new(Span { from: 0, to: 0, began: Instant::now(), took: Duration::ZERO }),
+            count: AtomicU64::new(0),
+            span: Mutex::new(Span { first: 0, last: 0, started: Instant::now(), duration: Duration::ZERO }),
             complete: Notify::new(),
-            held: AtomicBool::new(false),
+            is_holding: AtomicBool::new(false),
             gate: watch::Sender::new(true),
-            keep: AtomicBool::new(true),
+            wants_sample: AtomicBool::new(true),
             sample: Mutex::default(),
-            broken: AtomicBool::new(false),
+            has_broken_request: AtomicBool::new(false),
         }
     }
 
-    async fn handle(&self, order: &Value) -> Result<(), Failure> {
-        if order["hold"].as_bool() == Some(true) {
+    /// Carries out a command: holds requests, returns the sample, or counts requests and measures their time.
+    async fn carry_out(&self, command: &Value) -> Result<(), Failure> {
+        if command["hold"].as_bool() == Some(true) {
             self.gate.send_replace(false);
-            self.held.store(true, Ordering::SeqCst);
+            self.is_holding.store(true, Ordering::SeqCst);
             return send_line(&json!({}));
         }
-        if order["sample"].as_bool() == Some(true) {
+        if command["sample"].as_bool() == Some(true) {
             let sample = lock(&self.sample).take();
             return send_line(&sample);
         }
-        let number = |name: &str| order["count"][name].as_u64().ok_or("the count is missing");
-        let (from, measured) = (number("warm")?, number("measured")?);
-        *lock(&self.span) = Span { from, to: from + measured, began: Instant::now(), took: Duration::ZERO };
-        self.seen.store(0, Ordering::SeqCst);
-        self.held.store(false, Ordering::SeqCst);
+        let number = |name: &str| command["count"][name].as_u64().ok_or("the count is missing");
+        let (warm_up, measured) = (number("warm")?, number("measured")?);
+        *lock(&self.span) =
+            Span { first: warm_up, last: warm_up + measured, started: Instant::now(), duration: Duration::ZERO };
+        self.count.store(0, Ordering::SeqCst);
+        self.is_holding.store(false, Ordering::SeqCst);
         self.gate.send_replace(true);
         send_line(&json!({}))?;
-        let arrived = timeout(TIMEOUT, self.complete.notified()).await.is_ok();
-        let seen = self.seen.load(Ordering::SeqCst);
-        if !arrived || self.broken.load(Ordering::SeqCst) {
-            return send_line(&json!({ "failed": format!("{seen} of {} requests arrived, or one of them was \
-                    broken", from + measured) }));
+        let all_arrived = timeout(TIMEOUT, self.complete.notified()).await.is_ok();
+        let count = self.count.load(Ordering::SeqCst);
+        if !all_arrived || self.has_broken_request.load(Ordering::SeqCst) {
+            return send_line(&json!({ "failed": format!("{count} of {} requests arrived, or one of them was \
+                    broken", warm_up + measured) }));
         }
-        let took = lock(&self.span).took;
-        send_line(&json!({ "seconds": took.as_secs_f64() }))
+        let duration = lock(&self.span).duration;
+        send_line(&json!({ "seconds": duration.as_secs_f64() }))
     }
 
-    async fn take(&self, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+    async fn answer(&self, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
         let (head, body) = request.into_parts();
         let body = match body.collect().await {
             Ok(body) if head.method == Method::POST => body.to_bytes(),
             _ => {
-                self.broken.store(true, Ordering::SeqCst);
+                self.has_broken_request.store(true, Ordering::SeqCst);
                 let mut refusal = Response::new(Full::default());
                 *refusal.status_mut() = StatusCode::BAD_REQUEST;
                 return Ok(refusal);
             }
         };
-        if self.held.load(Ordering::Relaxed) {
+        if self.is_holding.load(Ordering::Relaxed) {
             // The gate lives as long as the process.
             let _ = self.gate.subscribe().wait_for(|open| *open).await;
         }
-        if self.keep.swap(false, Ordering::Relaxed) {
+        if self.wants_sample.swap(false, Ordering::Relaxed) {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            // A client that sends it again sets these itself.
+            // A client that sends the sample sets these itself.
             let others = head.headers.iter().filter(|(name, _)| **name != HOST && **name != CONTENT_LENGTH);
             let headers: Vec<[String; 2]> =
                 others.map(|(name, value)| [name.to_string(), text(value.as_bytes())]).collect();
             *lock(&self.sample) = json!({ "headers": headers, "body": text(&body) });
         }
-        self.count();
+        self.count_request();
         Ok(Response::new(Full::default()))
     }
 
-    fn count(&self) {
-        let number = self.seen.fetch_add(1, Ordering::SeqCst) + 1;
+    fn count_request(&self) {
+        let number = self.count.fetch_add(1, Ordering::SeqCst) + 1;
         let mut span = lock(&self.span);
-        if number == span.from {
-            span.began = Instant::now();
-        } else if number == span.to {
-            span.took = span.began.elapsed();
+        if number == span.first {
+            span.started = Instant::now();
+        } else if number == span.last {
+            span.duration = span.started.elapsed();
             self.complete.notify_one();
         }
     }

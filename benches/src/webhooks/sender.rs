@@ -1,5 +1,5 @@
-//! The client for comparison with deliveries: it posts the same bytes, as many at a time, to the same receiver. Any
-//! answer but a success is an error.
+//! The client for comparison with deliveries: it posts the same bytes, as many at a time, to the same receiver. An
+//! answer other than a success is an error.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -31,11 +31,11 @@ pub(crate) enum SendMode {
     Service,
     /// hyper alone, on a new connection each.
     New,
-    /// hyper alone, on kept connections, one for each concurrent request.
-    Kept,
+    /// hyper alone, on keep-alive connections, one for each concurrent request.
+    KeepAlive,
 }
 
-/// The request, its destination, and the number left.
+/// A request, its destination, and the number of times that it is still to be sent.
 struct Batch {
     mode: SendMode,
     client: WebhookClient,
@@ -43,16 +43,16 @@ struct Batch {
     address: SocketAddr,
     headers: HeaderMap,
     body: Bytes,
-    left: AtomicUsize,
+    remaining: AtomicUsize,
 }
 
-/// Runs the role.
+/// Runs the role of the sender.
 pub(crate) fn serve() -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     send_line(&json!({}))?;
-    let mut orders = commands();
-    while let Some(order) = runtime.block_on(orders.recv()) {
-        match send(&order) {
+    let mut commands = commands();
+    while let Some(command) = runtime.block_on(commands.recv()) {
+        match send(&command) {
             Ok(()) => send_line(&json!({}))?,
             Err(error) => send_line(&json!({ "failed": error.to_string() }))?,
         }
@@ -60,12 +60,12 @@ pub(crate) fn serve() -> Result<(), Failure> {
     Ok(())
 }
 
-fn send(order: &Value) -> Result<(), Failure> {
+fn send(command: &Value) -> Result<(), Failure> {
     let number = |name: &str| {
-        order[name].as_u64().and_then(|number| usize::try_from(number).ok()).ok_or("the order lacks a number")
+        command[name].as_u64().and_then(|number| usize::try_from(number).ok()).ok_or("the command lacks a number")
     };
     let (threads, in_flight) = (number("threads")?, number("in_flight")?);
-    let batch = Arc::new(Batch::read(order, number("send")?)?);
+    let batch = Arc::new(Batch::read(command, number("send")?)?);
     let thread = |_| {
         let batch = Arc::clone(&batch);
         std::thread::spawn(move || batch.send(in_flight / threads))
@@ -75,20 +75,20 @@ fn send(order: &Value) -> Result<(), Failure> {
 }
 
 impl Batch {
-    fn read(order: &Value, count: usize) -> Result<Self, Failure> {
-        let text = |value: &Value| value.as_str().map(str::to_owned).ok_or("the order lacks a text");
-        let mode = match order["how"].as_str() {
+    fn read(command: &Value, count: usize) -> Result<Self, Failure> {
+        let text = |value: &Value| value.as_str().map(str::to_owned).ok_or("the command lacks a text");
+        let mode = match command["how"].as_str() {
             Some("service") => SendMode::Service,
             Some("new") => SendMode::New,
-            Some("kept") => SendMode::Kept,
+            Some("kept") => SendMode::KeepAlive,
             _ => return Err("unknown send mode".into()),
         };
-        let url = text(&order["to"])?;
+        let url = text(&command["to"])?;
         let authority =
             url.strip_prefix("http://").and_then(|rest| rest.split('/').next()).ok_or("the address is no URL")?;
         let mut headers = HeaderMap::new();
         headers.insert(HOST, HeaderValue::from_str(authority)?);
-        for header in order["headers"].as_array().into_iter().flatten() {
+        for header in command["headers"].as_array().into_iter().flatten() {
             headers.insert(HeaderName::try_from(text(&header[0])?)?, HeaderValue::try_from(text(&header[1])?)?);
         }
         let options = WebhookClientOptions {
@@ -101,32 +101,36 @@ impl Batch {
             mode,
             client: WebhookClient::new(&options)?,
             address: authority.parse()?,
-            url: WebhookUrl::parse(&url, Schemes::HttpAndHttps).map_err(|_| "not a webhook's address")?,
+            url: WebhookUrl::parse(&url, Schemes::HttpAndHttps).map_err(|_| "not a webhook's URL")?,
             headers,
-            body: text(&order["body"])?.into(),
-            left: AtomicUsize::new(count),
+            body: text(&command["body"])?.into(),
+            remaining: AtomicUsize::new(count),
         })
     }
 
     fn send(self: Arc<Self>, tasks: usize) -> Result<(), Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
-            let tasks: Vec<_> = (0..tasks).map(|_| tokio::spawn(Arc::clone(&self).task())).collect();
+            let tasks: Vec<_> = (0..tasks).map(|_| tokio::spawn(Arc::clone(&self).run_task())).collect();
             for task in tasks {
-                let done = task.await?;
-                if done.is_err() {
-                    self.left.store(0, Ordering::SeqCst);
+                let result = task.await?;
+                if result.is_err() {
+                    self.remaining.store(0, Ordering::SeqCst);
                 }
-                done?;
+                result?;
             }
             Ok(())
         })
     }
 
-    async fn task(self: Arc<Self>) -> Result<(), Failure> {
-        let mut kept = if self.mode == SendMode::Kept { Some(connect(self.address).await?) } else { None };
-        while self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
-            match (self.mode, &mut kept) {
+    async fn run_task(self: Arc<Self>) -> Result<(), Failure> {
+        let mut keep_alive = if self.mode == SendMode::KeepAlive { Some(connect(self.address).await?) } else { None };
+        while self
+            .remaining
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |remaining| remaining.checked_sub(1))
+            .is_ok()
+        {
+            match (self.mode, &mut keep_alive) {
                 (SendMode::Service, _) => self.attempt().await?,
                 (_, Some(connection)) => {
                     connection.ready().await?;
@@ -157,7 +161,7 @@ impl Batch {
     }
 }
 
-/// Opens a connection, closed on drop.
+/// Opens a connection, which is closed on drop.
 async fn connect(address: SocketAddr) -> Result<SendRequest<Full<Bytes>>, Failure> {
     let stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;

@@ -6,6 +6,7 @@ import http.client
 import json
 import random
 import ssl
+import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 OVSE = "/api/v1/nationalid-ovse"
 REPEATABLE = frozenset({0, 408, 429, 500, 502, 503, 504})
+# Retries that a client may save up, and the part of one that each request adds. They bound the load of an outage.
+RETRIES_MAX, RETRIES_PER_REQUEST = 50, 0.1
 POLL_S = 25
 
 Check = Literal["pan", "gst", "bank-account", "ifsc", "voter-id"]
@@ -58,6 +61,7 @@ class Sakshi:
         self._base = urlsplit(base)
         self._headers = {"X-API-KEY": key, "X-API-APP-ID": app}
         self._attempts, self._timeout_s = attempts, timeout_s
+        self._retries, self._lock = float(RETRIES_MAX), threading.Lock()
         self._tls = ssl.create_default_context() if self._base.scheme == "https" else None
 
     def open_verification(self, terms: models.InitRequest, *, idempotency_key: str | None = None) -> models.InitResponse:
@@ -150,15 +154,24 @@ class Sakshi:
         sent = None if body is None else json.dumps(body)
         may_repeat = method != "POST" or is_safe or idempotency_key is not None
         attempt = 0
+        self._add_retries(RETRIES_PER_REQUEST)
         while True:
             attempt += 1
             answer, retry_after = self._attempt(method, path, sent, headers, wait_s)
             if not isinstance(answer, SakshiError):
                 return answer
-            if not may_repeat or attempt >= self._attempts or answer.status not in REPEATABLE:
+            if not may_repeat or attempt >= self._attempts or answer.status not in REPEATABLE or not self._add_retries(-1):
                 raise answer
             # Clients that were refused at the same moment come back at different ones.
             time.sleep((2 ** (attempt - 1) if retry_after is None else retry_after) * random.uniform(1, 1.5))
+
+    def _add_retries(self, number: float) -> bool:
+        """Changes the retries left, up to `RETRIES_MAX`. Returns false, and changes nothing, if there are too few."""
+        with self._lock:
+            if self._retries + number < 0:
+                return False
+            self._retries = min(self._retries + number, RETRIES_MAX)
+            return True
 
     def _attempt(
         self, method: str, path: str, sent: str | None, headers: dict[str, str], wait_s: int

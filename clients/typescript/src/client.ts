@@ -79,8 +79,13 @@ export class SakshiError extends Error {
 const OVSE = "/api/v1/nationalid-ovse";
 const REPEATABLE = new Set([0, 408, 429, 500, 502, 503, 504]);
 const POLL_S = 25;
+/** Retries that a client may save up, and the part of one that each request adds. They bound the load of an outage. */
+const RETRIES_MAX = 50;
+const RETRIES_PER_REQUEST = 0.1;
 
 export class Sakshi {
+  private retries = RETRIES_MAX;
+
   constructor(private readonly settings: Settings) {}
 
   /** Opens a verification. It costs one credit. Send the person to `requestUrl`. */
@@ -188,13 +193,15 @@ export class Sakshi {
     if (sent.requestId !== undefined) headers.set("X-Request-ID", sent.requestId);
     const body = sent.body === undefined ? null : JSON.stringify(sent.body);
     const mayRepeat = method !== "POST" || sent.isSafe === true || sent.idempotencyKey !== undefined;
+    this.retries = Math.min(this.retries + RETRIES_PER_REQUEST, RETRIES_MAX);
     for (let attempt = 1; ; attempt += 1) {
       const deadline = AbortSignal.timeout(timeoutMs + 1000 * (sent.waitS ?? 0));
       const signal = sent.signal ? AbortSignal.any([sent.signal, deadline]) : deadline;
       const [answer, retryAfter] = await attempted(base + path, { method, headers, body, signal, redirect: "error" });
       if (!(answer instanceof SakshiError)) return answer as T;
       sent.signal?.throwIfAborted();
-      if (!mayRepeat || attempt >= attempts || !REPEATABLE.has(answer.status)) throw answer;
+      if (!mayRepeat || attempt >= attempts || !REPEATABLE.has(answer.status) || this.retries < 1) throw answer;
+      this.retries -= 1;
       // Clients that were refused at the same moment come back at different ones.
       const jitter = 1 + Math.random() / 2;
       await pause(1000 * jitter * (retryAfter ?? 2 ** (attempt - 1)), undefined, { signal: sent.signal });

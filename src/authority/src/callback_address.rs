@@ -1,7 +1,6 @@
-//! The URL to which the identity app posts its answer, one for every transaction.
+//! The URL to which the identity app posts its answer. Each transaction has its own.
 //!
-//! Its last segment is a capability. The id alone, which is in the path of a public page, does not suffice to post an
-//! answer.
+//! The last segment is a capability: the transaction id is public, so it must not suffice to post an answer.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,13 +10,13 @@ use url::Url;
 
 use crate::capability::{Capabilities, Purpose};
 
-/// Reason why callback addresses cannot be made.
+/// The reason why callback addresses cannot be issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallbackAddressError {
     /// The base is not an absolute http(s) URL, or has a query or fragment.
     #[error("the public base URL must be an absolute http or https URL without query and fragment")]
     BaseUrl,
-    /// The secret is shorter than 32 bytes.
+    /// A secret is missing or shorter than 32 bytes.
     #[error("the callback secret must have at least 32 bytes")]
     Secret,
 }
@@ -51,15 +50,15 @@ impl fmt::Debug for CallbackAddresses {
 }
 
 impl CallbackAddresses {
-    /// Creates an issuer of addresses under the public base URL of the service. The first secret signs new ones. The
-    /// others are earlier secrets, whose addresses are still accepted.
+    /// Creates an issuer of addresses under the public base URL of the service. The first secret signs new addresses.
+    /// Addresses under the other, earlier secrets are still accepted.
     ///
     /// # Errors
-    /// The base is not an http(s) URL, or there is no secret, or one has under 32 bytes.
+    /// [`CallbackAddressError::BaseUrl`] or [`CallbackAddressError::Secret`].
     pub fn new<S: AsRef<[u8]>>(public_base_url: &str, secrets: &[S]) -> Result<Self, CallbackAddressError> {
         let base = Url::parse(public_base_url).map_err(|_| CallbackAddressError::BaseUrl)?;
-        let web = matches!(base.scheme(), "http" | "https");
-        if !web || base.query().is_some() || base.fragment().is_some() {
+        let is_web = matches!(base.scheme(), "http" | "https");
+        if !is_web || base.query().is_some() || base.fragment().is_some() {
             return Err(CallbackAddressError::BaseUrl);
         }
         let capabilities = Capabilities::new(secrets).ok_or(CallbackAddressError::Secret)?;
@@ -70,26 +69,26 @@ impl CallbackAddresses {
         })
     }
 
-    /// Returns the address for a transaction.
+    /// Issues the callback address of a transaction.
     #[must_use]
     pub fn for_txn(&self, txn: TxnId) -> CallbackAddress {
         let url = format!("{}/cb/{txn}/{}", self.base, self.capabilities.make(Purpose::Callback, txn.as_bytes()));
         CallbackAddress { url, audience: Arc::clone(&self.audience) }
     }
 
-    /// Returns the origin of every address: the audience of key bindings.
+    /// Returns the origin of all addresses, which is the audience of key bindings.
     #[must_use]
     pub fn audience(&self) -> &str {
         &self.audience
     }
 
-    /// Returns true if the capability belongs to this transaction. Compares in constant time.
+    /// Returns true if the capability was issued for this transaction. Compares in constant time.
     #[must_use]
     pub fn is_genuine(&self, txn: TxnId, capability: &str) -> bool {
         self.capabilities.is_genuine(Purpose::Callback, txn.as_bytes(), capability)
     }
 
-    /// Returns the capabilities under the same secrets.
+    /// Returns the issuer of capabilities, which uses the same secrets.
     #[must_use]
     pub const fn capabilities(&self) -> &Capabilities {
         &self.capabilities
@@ -111,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_url_holds_transaction_and_capability_and_the_audience_is_its_origin() {
+    fn the_url_has_transaction_and_capability_and_the_audience_is_its_origin() {
         let id = txn();
         for (base, prefix, audience) in [
             ("https://verify.example", "https://verify.example/cb/", "https://verify.example"),
@@ -120,14 +119,14 @@ mod tests {
         ] {
             let address = addresses(base, 1).for_txn(id);
             let rest = address.url.strip_prefix(prefix).unwrap();
-            let (named, capability) = rest.split_once('/').unwrap();
-            assert_eq!((named, &*address.audience), (id.to_string().as_str(), audience));
+            let (named_txn, capability) = rest.split_once('/').unwrap();
+            assert_eq!((named_txn, &*address.audience), (id.to_string().as_str(), audience));
             assert_eq!(capability.len(), 24);
         }
     }
 
     #[test]
-    fn a_capability_is_good_for_its_own_transaction_and_secret_only() {
+    fn a_capability_is_valid_only_for_its_transaction_and_secret() {
         let (ours, theirs, id) = (addresses("https://a.example", 1), addresses("https://a.example", 2), txn());
         let url = ours.for_txn(id).url;
         let capability = url.rsplit('/').next().unwrap();
@@ -142,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_of_an_earlier_secret_is_recognised_and_no_longer_made() {
+    fn an_address_under_an_earlier_secret_is_accepted_but_not_issued() {
         let (old, id) = (addresses("https://a.example", 1), txn());
         let rotated = CallbackAddresses::new("https://a.example", &[[2; 32], [1; 32]]).unwrap();
         let url = old.for_txn(id).url;
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_base_that_is_no_web_address_and_a_short_secret_are_refused() {
+    fn a_malformed_base_url_and_a_short_secret_are_refused() {
         for base in ["", "verify.example", "ftp://a.example", "https://a.example/?q", "https://a.example/#f", "data:,x"]
         {
             assert_eq!(CallbackAddresses::new(base, &[[1; 32]]).unwrap_err(), CallbackAddressError::BaseUrl, "{base}");

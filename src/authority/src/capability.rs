@@ -1,4 +1,4 @@
-//! Capabilities: HMACs under a server secret. Only this service issues them.
+//! Capabilities: HMACs under a server secret, which only this service can issue.
 
 use std::fmt;
 
@@ -7,32 +7,33 @@ use aws_lc_rs::hmac;
 
 use crate::encoding::base64url;
 
-/// Bytes of the HMAC that are used: 144 bits, exactly 24 characters.
+/// Bytes of the HMAC in a capability: 144 bits, or 24 characters.
 const CAPABILITY_BYTES: usize = 18;
 const SECRET_BYTES_MIN: usize = 32;
 
-/// Purpose of a capability, which is valid for no other purpose.
+/// The purpose of a capability. A capability is valid only for its purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// To answer a transaction.
+    /// Posting the answer of a transaction.
     Callback,
-    /// To show the kiosk of an event.
+    /// Showing the kiosk page of an event.
     Kiosk,
-    /// To open the page of an event, after scanning its kiosk.
+    /// Opening the page of an event, after a scan of the kiosk screen.
     EntryCode,
-    /// To start at an event, after opening its page.
+    /// Starting at an event, after opening its page.
     EntryPass,
-    /// To be checked in at an event, with the code that the guest's page shows now.
+    /// Being checked in at an event, with the current code of the guest's page.
     Ticket,
-    /// To get the current code of a ticket.
+    /// Reading the current code of a ticket.
     TicketPage,
-    /// To check in guests at a door, after its PIN.
+    /// Checking in guests at a door, after entering its PIN.
     Door,
-    /// To try to sign in as a browser that has signed in before.
+    /// Signing in from a browser that has signed in before.
     Browser,
 }
 
 impl Purpose {
+    /// Returns the text that separates the purposes in the HMAC.
     const fn domain(self) -> &'static [u8] {
         match self {
             Self::Callback => b"callback-capability",
@@ -49,7 +50,7 @@ impl Purpose {
 
 /// Issuer and verifier of capabilities.
 pub struct Capabilities {
-    /// The first makes new capabilities; those of all are accepted.
+    /// The first secret issues capabilities; those under any secret are accepted.
     secrets: Vec<hmac::Key>,
 }
 
@@ -60,8 +61,8 @@ impl fmt::Debug for Capabilities {
 }
 
 impl Capabilities {
-    /// Creates an issuer with the first of these secrets. The others are earlier secrets, whose capabilities are still
-    /// accepted. `None` if there is no secret, or one has under 32 bytes.
+    /// Creates an issuer with the first of these secrets. Capabilities under the other, earlier secrets are still
+    /// accepted. Returns `None` without a secret, or if a secret has under 32 bytes.
     #[must_use]
     pub fn new<S: AsRef<[u8]>>(secrets: &[S]) -> Option<Self> {
         let is_short = |secret: &S| secret.as_ref().len() < SECRET_BYTES_MIN;
@@ -70,18 +71,19 @@ impl Capabilities {
         (!secrets.is_empty()).then_some(Self { secrets })
     }
 
-    /// Makes the capability for this subject.
+    /// Issues the capability for a purpose and a subject.
     #[must_use]
     pub fn make(&self, purpose: Purpose, subject: &[u8]) -> String {
         capability(&self.secrets[0], purpose, subject)
     }
 
-    /// Returns true for a capability of this subject. Compares in constant time.
+    /// Returns true if the presented capability was issued for this purpose and subject. Compares in constant time.
     #[must_use]
-    pub fn is_genuine(&self, purpose: Purpose, subject: &[u8], given: &str) -> bool {
-        let is_of =
-            |secret| verify_slices_are_equal(capability(secret, purpose, subject).as_bytes(), given.as_bytes()).is_ok();
-        self.secrets.iter().any(is_of)
+    pub fn is_genuine(&self, purpose: Purpose, subject: &[u8], presented: &str) -> bool {
+        let matches = |secret| {
+            verify_slices_are_equal(capability(secret, purpose, subject).as_bytes(), presented.as_bytes()).is_ok()
+        };
+        self.secrets.iter().any(matches)
     }
 }
 
@@ -98,16 +100,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_capability_is_good_for_its_own_purpose_subject_and_secret_only() {
+    fn a_capability_is_valid_only_for_its_purpose_subject_and_secret() {
         let [ours, theirs] = [1, 2].map(|secret| Capabilities::new(&[[secret; 32]]).unwrap());
-        let made = ours.make(Purpose::Kiosk, b"subject");
-        assert!(made.len() == 24 && ours.is_genuine(Purpose::Kiosk, b"subject", &made));
-        assert!(!ours.is_genuine(Purpose::EntryCode, b"subject", &made));
-        assert!(!ours.is_genuine(Purpose::Kiosk, b"another", &made));
-        assert!(!theirs.is_genuine(Purpose::Kiosk, b"subject", &made));
+        let issued = ours.make(Purpose::Kiosk, b"subject");
+        assert!(issued.len() == 24 && ours.is_genuine(Purpose::Kiosk, b"subject", &issued));
+        assert!(!ours.is_genuine(Purpose::EntryCode, b"subject", &issued));
+        assert!(!ours.is_genuine(Purpose::Kiosk, b"another", &issued));
+        assert!(!theirs.is_genuine(Purpose::Kiosk, b"subject", &issued));
         let rotated = Capabilities::new(&[[2; 32], [1; 32]]).unwrap();
         assert!(
-            rotated.is_genuine(Purpose::Kiosk, b"subject", &made) && rotated.make(Purpose::Kiosk, b"subject") != made
+            rotated.is_genuine(Purpose::Kiosk, b"subject", &issued)
+                && rotated.make(Purpose::Kiosk, b"subject") != issued
         );
         assert!(
             Capabilities::new(&[vec![1; 32], vec![1; 31]]).is_none() && Capabilities::new::<[u8; 32]>(&[]).is_none()

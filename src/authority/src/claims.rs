@@ -1,7 +1,7 @@
 //! The authority's forty claims: their bits in the scope bitmap and their names in credentials.
 //!
-//! Ten of them, the `local…` parts of an address, have no name in the API, so they are never requested or
-//! kept. Id numbers are not in the table and so are never kept either.
+//! Ten claims, the `local…` parts of an address, have no name in the API, so they are never requested or
+//! stored. Id numbers are not in the table, so they are never stored either.
 
 use sakshi_domain::claims::{Claim, ClaimSet};
 use sakshi_domain::limits::CLAIMS_MAX;
@@ -10,7 +10,7 @@ use sakshi_domain::transaction::VerifiedClaims;
 /// The number of the authority's claims.
 const ROWS: usize = 40;
 
-/// Row N belongs to bit N + 1 of the bitmap: the name in credentials, and the claim of the API if there is one.
+/// The name of each claim in credentials, and the claim of the API if there is one. Row N belongs to bit N + 1.
 const TABLE: [(&str, Option<Claim>); ROWS] = [
     ("credentialIssuingDate", Some(Claim::CredentialDate)),
     ("enrolmentDate", Some(Claim::EnrolmentDate)),
@@ -54,7 +54,7 @@ const TABLE: [(&str, Option<Claim>); ROWS] = [
     ("maskedEmail", Some(Claim::MaskedEmail)),
 ];
 
-/// Returns the name among verified claims.
+/// Returns the person's name from verified claims, if it was shared.
 #[must_use]
 pub fn name(claims: &VerifiedClaims) -> Option<String> {
     claims.as_map().get(credential_name(Claim::Name))?.as_str().map(str::to_owned)
@@ -85,15 +85,15 @@ pub const fn credential_name(claim: Claim) -> &'static str {
     TABLE[ROW_OF[claim as usize]].0
 }
 
-/// Returns the claim with this name in credentials; the first letter may be in either case.
+/// Returns the claim with this name in credentials. The case of the first letter is ignored.
 pub(crate) fn from_credential_name(name: &str) -> Option<Claim> {
     let (first, rest) = name.as_bytes().split_first()?;
-    let same =
+    let matches =
         |row: &str| row.as_bytes().split_first().is_some_and(|(f, r)| f.eq_ignore_ascii_case(first) && r == rest);
-    TABLE.iter().find(|(row, _)| same(row)).and_then(|(_, claim)| *claim)
+    TABLE.iter().find(|(row, _)| matches(row)).and_then(|(_, claim)| *claim)
 }
 
-/// Builds the scope bitmap: a `0` or `1` for each bit, bit 1 first, padded on the right to `length` characters and
+/// Builds the scope bitmap: a `0` or `1` for each bit, bit 1 first, padded on the right to `length` characters. It is
 /// never shorter than the table.
 #[must_use]
 pub fn scope_bitmap(claims: ClaimSet, length: usize) -> String {
@@ -101,15 +101,15 @@ pub fn scope_bitmap(claims: ClaimSet, length: usize) -> String {
     for claim in claims.iter() {
         bitmap[ROW_OF[claim as usize]] = b'1';
     }
-    // Always valid UTF-8.
+    // The bitmap is always valid UTF-8.
     String::from_utf8(bitmap).unwrap_or_default()
 }
 
-/// Returns the claims that a scope bitmap requests; bits without a claim of the API are ignored.
+/// Returns the claims that a scope bitmap requests. Bits without a claim of the API are ignored.
 #[must_use]
 pub fn parse_scope(bitmap: &str) -> ClaimSet {
-    let asked = bitmap.bytes().zip(&TABLE).filter(|(bit, _)| *bit == b'1');
-    asked.filter_map(|(_, (_, claim))| *claim).collect()
+    let requested = bitmap.bytes().zip(&TABLE).filter(|(bit, _)| *bit == b'1');
+    requested.filter_map(|(_, (_, claim))| *claim).collect()
 }
 
 #[cfg(test)]
@@ -117,13 +117,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn name_dob_and_gender_make_the_bitmap_of_the_document() {
+    fn the_bitmap_of_name_dob_and_gender_is_that_of_the_protocol() {
         let claims: ClaimSet = [Claim::Name, Claim::Dob, Claim::Gender].into_iter().collect();
         assert_eq!(scope_bitmap(claims, 64), format!("0000010000011000{}", "0".repeat(48)));
     }
 
     #[test]
-    fn a_bitmap_is_as_long_as_the_setting_says_but_never_loses_a_claim() {
+    fn a_bitmap_has_the_configured_length_but_never_loses_a_claim() {
         let all: ClaimSet = Claim::ALL.into_iter().collect();
         assert_eq!(scope_bitmap(all, 64).len(), 64);
         assert_eq!(scope_bitmap(all, 100).len(), 100);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bits_are_those_of_the_document() {
+    fn the_bits_are_those_of_the_protocol() {
         let bits = [
             (Claim::CredentialDate, 1),
             (Claim::NriStatus, 4),
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_first_letter_may_differ_in_case_and_local_parts_and_id_numbers_are_not_claims() {
+    fn local_parts_id_numbers_and_other_spellings_are_not_claims() {
         assert_eq!(from_credential_name("ResidentName"), Some(Claim::Name));
         assert_eq!(from_credential_name("IsNRI"), Some(Claim::NriStatus));
         for name in
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scope_of_any_text_is_accepted() {
+    fn any_text_is_accepted_as_a_scope() {
         assert!(parse_scope("").is_empty());
         assert!(parse_scope(&"0".repeat(10_000)).is_empty());
         assert_eq!(parse_scope(&"1".repeat(10_000)).iter().count(), 30);

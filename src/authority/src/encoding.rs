@@ -14,12 +14,12 @@ pub(crate) fn base64url(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// Decodes the text; `None` when it is not in the strict form.
+/// Decodes a text; `None` if it is not in the strict form.
 pub(crate) fn from_base64url(text: &str) -> Option<Vec<u8>> {
     URL_SAFE_NO_PAD.decode(text).ok()
 }
 
-/// Encodes a SHA-256 digest without an allocation; false when its length is wrong.
+/// Encodes a SHA-256 digest without an allocation. Returns false if its length is wrong.
 pub(crate) fn base64url_digest(digest: &[u8], out: &mut [u8; 43]) -> bool {
     URL_SAFE_NO_PAD.encode_slice(digest, out).is_ok()
 }
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_strict_form_is_read() {
+    fn only_the_strict_form_is_decoded() {
         assert_eq!(from_base64url("-_8"), Some(vec![0xfb, 0xff]));
         for text in ["-_8=", "+/8", "-_9", "-_8 ", "-", "é"] {
             assert_eq!(from_base64url(text), None, "{text}");

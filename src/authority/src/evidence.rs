@@ -1,9 +1,9 @@
-//! Evidence of a verification: the credential as received, with the data that verified it, in a sealed file. It can be
-//! checked years later without this service.
+//! Evidence of a verification: the credential as received, and the data that verified it, in a sealed file. The file
+//! can be checked years later without this service.
 //!
-//! The file is a JWS in its flattened JSON form (RFC 7515 §7.2.2), signed with the intent key, whose public half is in
-//! its header. Its payload holds the SD-JWT with its disclosures (RFC 9901), the issuer's key, and the issuer's answer
-//! about the credential's status.
+//! The file is a JWS in flattened JSON form (RFC 7515 §7.2.2), signed with the intent key, whose public half is in the
+//! header. The payload has the SD-JWT with its disclosures (RFC 9901), the issuer's key, and the issuer's answer about
+//! the credential's status.
 
 use std::time::Duration;
 
@@ -20,43 +20,43 @@ use crate::sdjwt::{
     CredentialRefusal, CredentialStatus, Expectation, Jwks, KeyBinding, StatusFault, TrustedIssuer, Verifier,
 };
 
-/// `typ` of the header of a sealed file.
+/// The `typ` in the header of a sealed file.
 pub const TYPE: &str = "evidence+jws";
 
-/// Upper bound on the difference of nodes' clocks, and on the time between two checks.
+/// Upper bound on the difference between clocks of nodes, and on the time between two checks.
 const SKEW: Duration = Duration::from_secs(600);
 
-/// Upper bound on the time for which a status answer is used (`authority.status_cache_s`).
+/// Upper bound on the time for which a status answer is used (setting `authority.status_cache_s`).
 const STATUS_AGE_MAX: Duration = Duration::from_secs(24 * 3_600);
 
-/// The proof that a node stores after it has verified a credential. It holds all that was shared.
+/// The proof that a node stores after verifying a credential. It contains all shared claims.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proof {
-    /// The credential as received, with its key binding if there was one. Disclosures that were not requested are
-    /// removed, and with them the key binding, which covers all disclosures.
+    /// The credential as received, with its key binding if present. Disclosures that were not requested are removed,
+    /// and with them the key binding, which covers all disclosures.
     pub credential: String,
-    /// True if the credential's holder had bound it to the transaction.
+    /// True if the holder had bound the credential to the transaction.
     pub holder_bound: bool,
     /// The audience of the key binding.
     pub audience: String,
-    /// The issuer's name.
+    /// The `iss` of the issuer.
     pub issuer: String,
-    /// The issuer's key that verified it, as a JWK.
+    /// The issuer's key that verified the credential, as a JWK.
     pub issuer_key: Value,
-    /// The issuer's answer about its status; `None` where none was requested.
+    /// The issuer's answer about the credential's status; `None` if it was not requested.
     pub status: Option<StatusProof>,
-    /// The time of the check, by the clock of the node.
+    /// Time of the verification, by the clock of the node.
     pub received_at: Timestamp,
 }
 
 /// The issuer's signed answer about the status of a credential.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatusProof {
-    /// The answer, a compact JWS.
+    /// The answer, as a compact JWS.
     pub token: String,
-    /// The issuer's key that verified it, as a JWK.
+    /// The issuer's key that verified the answer, as a JWK.
     pub key: Value,
-    /// Time at which it was read, by the clock of the node. It was valid then.
+    /// Time at which the answer was read and valid, by the clock of the node.
     pub checked_at: Timestamp,
 }
 
@@ -69,13 +69,13 @@ impl std::fmt::Debug for Proof {
 /// The payload of a sealed file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// The form of this payload.
+    /// The version of the payload's format.
     pub version: u32,
-    /// The transaction: the nonce of a key binding.
+    /// The id of the transaction, which is the nonce of a key binding.
     pub txn_id: TxnId,
-    /// The client that asked.
+    /// The client that requested the verification.
     pub client_id: ClientId,
-    /// Its app.
+    /// The app that requested the verification.
     pub app_id: AppId,
     /// The client's own reference.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -87,7 +87,7 @@ pub struct Evidence {
     pub requested: ClaimSet,
     /// Time at which the transaction was opened.
     pub opened_at: Timestamp,
-    /// Time at which it was completed.
+    /// Time at which the transaction was completed.
     pub verified_at: Timestamp,
     /// True if the verification passed.
     pub verification_passed: bool,
@@ -97,76 +97,76 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// The version of the form that is written.
+    /// The version of the format that this release writes.
     pub const VERSION: u32 = 1;
 }
 
-/// A fault of a file.
+/// The reason why an evidence file is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EvidenceFault {
-    /// Not an evidence file.
+    /// The file is not an evidence file.
     #[error("the file is not an evidence file in a form that is known")]
     Malformed,
-    /// Its seal does not fit.
-    #[error("the seal does not fit: the file was changed")]
+    /// The signature of the file is invalid.
+    #[error("the signature of the file is invalid: the file was changed")]
     Seal,
-    /// Another key than one that is trusted has sealed it.
+    /// The key that sealed the file is not trusted.
     #[error("the key that sealed the file is not among those that are trusted")]
     SealKey,
-    /// Another key than one that is trusted has signed the credential.
+    /// The key that signed the credential or the status answer is not trusted.
     #[error("the key that signed the credential is not among those that are trusted")]
     IssuerKey,
-    /// The credential is refused.
+    /// The credential does not pass verification.
     #[error("the credential is refused: {0}")]
     Credential(CredentialRefusal),
-    /// The answer about its status cannot be used.
+    /// The status answer cannot be used.
     #[error("the answer about the status of the credential cannot be used: {0}")]
     Status(StatusFault),
-    /// The credential was not valid.
+    /// The status of the credential was not valid.
     #[error("the status of the credential was not `valid`")]
     NotValid,
-    /// Its times contradict each other.
+    /// The times in the file contradict each other.
     #[error("the times in the file contradict each other")]
     Times,
-    /// The credential does not hold what the file says that it shared.
+    /// The verification passed, but the credential lacks a requested claim.
     #[error("the credential does not share every claim that was asked for")]
     Incomplete,
 }
 
-/// A file whose seal fits.
+/// An evidence file with a valid signature.
 #[derive(Clone, Debug)]
 pub struct Sealed {
     /// The payload.
     pub evidence: Evidence,
-    /// The id of the key that sealed it.
+    /// The id of the key that sealed the file.
     pub kid: String,
-    /// That key as a JWK.
+    /// The key that sealed the file, as a JWK.
     pub key: Value,
 }
 
-/// A credential that was checked again.
+/// The result of checking the credential of an evidence file again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checked {
-    /// The claims that were requested and shared, in a known form.
+    /// The requested claims that the credential shares in a known form.
     pub shared: ClaimSet,
-    /// True if the file has the key binding, and it is valid.
+    /// True if the file has a valid key binding.
     pub holder_bound: bool,
-    /// The status, as far as it is known.
+    /// The status of the credential, as far as the file proves it.
     pub status: CheckedStatus,
 }
 
-/// The status of a credential that was checked again.
+/// The status of a credential, as far as its evidence file proves it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckedStatus {
-    /// The issuer had said that it was valid.
+    /// The issuer's answer states that the credential was valid.
     Valid,
-    /// The credential names no place for its status.
+    /// The credential has no status.
     Absent,
-    /// The credential names one, but the file has no answer from there.
+    /// The credential has a status, but the file has no answer of the issuer.
     Unproven,
 }
 
-/// Builds the protected header of a file that this key seals.
+/// Builds the protected header of a file that is sealed with this key.
 pub(crate) fn header(algorithm: &str, kid: &str, key: &Value) -> Value {
     json!({ "alg": algorithm, "typ": TYPE, "kid": kid, "jwk": key })
 }
@@ -179,23 +179,24 @@ pub fn thumbprint(jwk: &Value) -> Option<String> {
         "EC" => &["crv", "kty", "x", "y"],
         _ => return None,
     };
-    // Their order is that of their names, and `Map` sorts them.
-    let of_key: Map<String, Value> =
+    // The thumbprint needs the members sorted by name, as `Map` keeps them.
+    let required: Map<String, Value> =
         members.iter().map(|name| Some(((*name).to_owned(), jwk.get(*name)?.clone()))).collect::<Option<_>>()?;
-    Some(base64url(digest(&SHA256, Value::Object(of_key).to_string().as_bytes()).as_ref()))
+    Some(base64url(digest(&SHA256, Value::Object(required).to_string().as_bytes()).as_ref()))
 }
 
-/// Returns true if a set of JWKs has this key.
-fn has(trusted: &[Value], key: &Value) -> bool {
+/// Returns true if a set of JWKs contains this key.
+fn contains_key(trusted: &[Value], key: &Value) -> bool {
     let wanted = thumbprint(key);
     wanted.is_some() && trusted.iter().any(|known| thumbprint(known) == wanted)
 }
 
 impl Sealed {
-    /// Reads a file, and checks its seal with the key in its header. With `trusted` keys, that must be one of them.
+    /// Reads a file, and checks its signature with the key in its header. If there are `trusted` keys, the key must be
+    /// one of them.
     ///
     /// # Errors
-    /// [`EvidenceFault::Malformed`], [`EvidenceFault::Seal`] and [`EvidenceFault::SealKey`].
+    /// [`EvidenceFault::Malformed`], [`EvidenceFault::Seal`] or [`EvidenceFault::SealKey`].
     pub fn open(file: &[u8], trusted: Option<&[Value]>) -> Result<Self, EvidenceFault> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
@@ -206,23 +207,23 @@ impl Sealed {
         }
         let malformed = || EvidenceFault::Malformed;
         let Flattened { payload, protected, signature } = serde_json::from_slice(file).map_err(|_| malformed())?;
-        let decoded = |text: &str| from_base64url(text).ok_or_else(malformed);
-        let header: Value = serde_json::from_slice(&decoded(&protected)?).map_err(|_| malformed())?;
+        let decode = |text: &str| from_base64url(text).ok_or_else(malformed);
+        let header: Value = serde_json::from_slice(&decode(&protected)?).map_err(|_| malformed())?;
         let text = |name: &str| header.get(name).and_then(Value::as_str).ok_or_else(malformed);
         if text("typ")? != TYPE || header.get("crit").is_some() {
             return Err(malformed());
         }
         let key = header.get("jwk").cloned().ok_or_else(malformed)?;
         let signed = format!("{protected}.{payload}");
-        match verify_with_jwk(&key, text("alg")?, signed.as_bytes(), &decoded(&signature)?) {
+        match verify_with_jwk(&key, text("alg")?, signed.as_bytes(), &decode(&signature)?) {
             Some(true) => {}
             Some(false) => return Err(EvidenceFault::Seal),
             None => return Err(malformed()),
         }
-        if trusted.is_some_and(|trusted| !has(trusted, &key)) {
+        if trusted.is_some_and(|trusted| !contains_key(trusted, &key)) {
             return Err(EvidenceFault::SealKey);
         }
-        let evidence: Evidence = serde_json::from_slice(&decoded(&payload)?).map_err(|_| malformed())?;
+        let evidence: Evidence = serde_json::from_slice(&decode(&payload)?).map_err(|_| malformed())?;
         if evidence.version != Evidence::VERSION {
             return Err(malformed());
         }
@@ -231,15 +232,15 @@ impl Sealed {
 }
 
 impl Evidence {
-    /// Verifies the credential and the answer about its status again, each as of its first check. With `trusted` keys
-    /// of the issuer, those in the file must be among them.
+    /// Verifies the credential and the status answer again, each as of its first check. If there are `trusted` keys of
+    /// the issuer, the keys in the file must be among them.
     ///
     /// # Errors
-    /// The first check that fails.
+    /// [`EvidenceFault`] of the first check that fails.
     pub fn check(&self, trusted: Option<&[Value]>) -> Result<Checked, EvidenceFault> {
         let Proof { credential, audience, issuer, issuer_key, status, received_at, .. } = &self.proof;
         let mut keys = [issuer_key].into_iter().chain(status.as_ref().map(|status| &status.key));
-        if trusted.is_some_and(|trusted| !keys.all(|key| has(trusted, key))) {
+        if trusted.is_some_and(|trusted| !keys.all(|key| contains_key(trusted, key))) {
             return Err(EvidenceFault::IssuerKey);
         }
         self.check_times()?;
@@ -251,7 +252,7 @@ impl Evidence {
         }
         let checked_status = match (status, &verified.status) {
             (Some(proof), CredentialStatus::At(reference)) => {
-                // Verified with the answer's own key alone; the credential's key has signed the credential.
+                // Only the answer's own key may verify the answer; the credential's key is for the credential.
                 let document =
                     verifier_with(issuer, &proof.key)?.read_status(reference, proof.token.as_bytes(), proof.checked_at);
                 let document = document.map_err(EvidenceFault::Status)?;
@@ -274,15 +275,15 @@ impl Evidence {
         })
     }
 
-    /// Checks that the times follow each other, within the skew of nodes' clocks, and that the status was read when the
-    /// credential came.
+    /// Checks that the times are in order, within the skew of nodes' clocks, and that the status answer was current
+    /// when the credential was received.
     fn check_times(&self) -> Result<(), EvidenceFault> {
         let received = self.proof.received_at;
-        let is_status_of_then = |status: &StatusProof| {
+        let is_current = |status: &StatusProof| {
             status.checked_at <= received + SKEW && status.checked_at + STATUS_AGE_MAX >= received
         };
-        let follow = self.opened_at <= received + SKEW && received <= self.verified_at + SKEW;
-        if follow && self.proof.status.as_ref().is_none_or(is_status_of_then) {
+        let are_in_order = self.opened_at <= received + SKEW && received <= self.verified_at + SKEW;
+        if are_in_order && self.proof.status.as_ref().is_none_or(is_current) {
             Ok(())
         } else {
             Err(EvidenceFault::Times)
@@ -290,7 +291,7 @@ impl Evidence {
     }
 }
 
-/// Builds a verifier for credentials and answers of this issuer that this key has signed.
+/// Builds a verifier that trusts only this issuer and this key.
 fn verifier_with(issuer: &str, key: &Value) -> Result<Verifier, EvidenceFault> {
     let jwks = Jwks::parse(json!({ "keys": [key] }).to_string().as_bytes()).map_err(|_| EvidenceFault::Malformed)?;
     Ok(Verifier::new(vec![TrustedIssuer { issuer: issuer.to_owned(), jwks }], KeyBinding::WhenPresent))
@@ -301,138 +302,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_thumbprint_is_that_of_the_example_in_rfc_7638() {
-        let jwk = json!({ "kty": "RSA", "alg": "RS256", "kid": "2011-04-29", "e": "AQAB",
-            "n": "0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3oknjhMst\
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  \
-                  n64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n91C\
-                  bOpbISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw" });
+    fn the_thumbprint_matches_the_example_of_rfc_7638() {
+        let modulus = "0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJE\
+            CPebWKRXjBZCiFV4n3oknjhMstn64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2Q\
+            vzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n91CbOpbISD08qNLyrdkt-bFTWhAI4vMQFh6\
+            WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw";
+        let jwk = json!({ "kty": "RSA", "alg": "RS256", "kid": "2011-04-29", "e": "AQAB", "n": modulus });
         assert_eq!(thumbprint(&jwk).as_deref(), Some("NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs"));
         assert_eq!(thumbprint(&json!({ "kty": "oct", "k": "AA" })), None);
         assert_eq!(thumbprint(&json!({ "kty": "RSA", "e": "AQAB" })), None);
     }
 
     #[test]
-    fn what_is_no_evidence_is_refused_before_anything_is_verified() {
+    fn a_malformed_file_is_refused_before_its_signature_is_checked() {
         for file in [
             "",
             "{}",

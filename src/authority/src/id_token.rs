@@ -1,8 +1,7 @@
-//! ID tokens of the provider at which operators sign in (OpenID Connect Core 1.0, section 3.1.3.7), and its logout
-//! tokens (Back-Channel Logout 1.0, section 2.6). Checks the signature, the issuer, the audience, the times and the
-//! nonce.
+//! Verifies ID tokens of the operators' identity provider (OpenID Connect Core 1.0, section 3.1.3.7), and its logout
+//! tokens (Back-Channel Logout 1.0, section 2.6): signature, issuer, audience, times and nonce.
 //!
-//! A token is RS256 or ES256; the key decides which, never the token alone.
+//! A token is signed with RS256 or ES256. The key determines the algorithm, never the token alone.
 
 use std::fmt;
 
@@ -19,47 +18,47 @@ use crate::encoding::from_base64url;
 
 /// Maximum number of characters of a token.
 const TOKEN_CHARS_MAX: usize = 64 * 1_024;
-/// Maximum number of values in a token; the groups of a person may be many.
+/// Maximum number of values in a token; a person may have many groups.
 const TOKEN_VALUES_MAX: usize = 4_096;
 /// Seconds by which the provider's clock may be ahead or behind.
 const SKEW_SECONDS: i64 = 60;
-/// The greatest age of a logout token, in seconds.
-const LOGOUT_AGE_MAX: i64 = 300;
-/// The event of a logout token.
+/// Maximum age of a logout token, in seconds.
+const LOGOUT_AGE_SECONDS_MAX: i64 = 300;
+/// The event that a logout token must have.
 const LOGOUT: &str = "http://schemas.openid.net/event/backchannel-logout";
 
-/// Reason why a token is refused. It reveals nothing of the token's content.
+/// The reason why a token is refused. It reveals nothing about the content of the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenRefusal {
-    /// It is no JWS of a JSON object.
+    /// The token is not a JWS of a JSON object.
     #[error("it is not a signed token")]
     Malformed,
-    /// Its algorithm is not that of a key of the provider.
+    /// The algorithm is not that of the provider's key.
     #[error("its algorithm is not RS256 or ES256")]
     Algorithm,
-    /// No key of the provider has its `kid`.
+    /// The provider has no key with this `kid`.
     #[error("its key is not known")]
     UnknownKey,
     /// The signature is not the provider's.
     #[error("its signature is not the provider's")]
     Signature,
-    /// Another issuer.
-    #[error("its issuer is another one")]
+    /// The `iss` is another issuer.
+    #[error("it is from another issuer")]
     Issuer,
-    /// It is for others.
+    /// The `aud` is another client.
     #[error("it is for another client")]
     Audience,
-    /// It has expired, or is not valid yet, or has no times.
+    /// The token has expired, is not valid yet, or lacks a time.
     #[error("it is not valid now")]
     Time,
-    /// It answers another request.
+    /// The `nonce` is that of another request.
     #[error("it answers another request")]
     Nonce,
-    /// It names nobody.
+    /// The token names neither a subject nor a session.
     #[error("it names no subject")]
     Subject,
-    /// It is no logout token.
-    #[error("it is no logout token")]
+    /// The token is not a logout token.
+    #[error("it is not a logout token")]
     Event,
 }
 
@@ -67,6 +66,7 @@ pub enum TokenRefusal {
 #[derive(Clone)]
 pub struct ProviderKeys(Vec<ProviderKey>);
 
+/// A key of the provider.
 #[derive(Clone)]
 struct ProviderKey {
     kid: Option<String>,
@@ -92,13 +92,13 @@ impl fmt::Debug for ProviderKeys {
 pub struct Expected<'a> {
     /// The `iss`, compared exactly.
     pub issuer: &'a str,
-    /// The client that it must be for.
+    /// The client id that `aud` must contain.
     pub client_id: &'a str,
-    /// The time.
+    /// The current time.
     pub now: Timestamp,
 }
 
-/// The claims of a token that passed every check. `Debug` does not show them.
+/// The claims of a token that passed every check. `Debug` hides them.
 #[derive(Clone, PartialEq)]
 pub struct TokenClaims(Map<String, Value>);
 
@@ -109,13 +109,13 @@ impl fmt::Debug for TokenClaims {
 }
 
 impl TokenClaims {
-    /// Returns a claim that is text.
+    /// Returns a text claim.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&str> {
         self.0.get(name).and_then(Value::as_str)
     }
 
-    /// Returns a claim that is a list of texts, or one text.
+    /// Returns the texts of a claim, which may be a list of texts or one text.
     #[must_use]
     pub fn texts(&self, name: &str) -> Vec<&str> {
         match self.0.get(name) {
@@ -125,7 +125,7 @@ impl TokenClaims {
         }
     }
 
-    /// Returns a claim that is a time in seconds.
+    /// Returns a time claim, in seconds since the Unix epoch.
     #[must_use]
     pub fn seconds(&self, name: &str) -> Option<i64> {
         self.0.get(name).and_then(Value::as_i64)
@@ -133,7 +133,8 @@ impl TokenClaims {
 }
 
 impl ProviderKeys {
-    /// Reads a JWKS. Keys for other purposes are left out; a set without a usable key is empty, and verifies nothing.
+    /// Reads a JWKS without the keys for other purposes. `None` if it is malformed. A set without usable keys is empty,
+    /// and verifies nothing.
     #[must_use]
     pub fn parse(json: &[u8]) -> Option<Self> {
         let document = read_object(json, CREDENTIAL_DEPTH_MAX, &ValuesLeft::new(JWKS_BYTES_MAX)).ok()?;
@@ -141,36 +142,36 @@ impl ProviderKeys {
         Some(Self(listed.iter().filter_map(Value::as_object).filter_map(provider_key).collect()))
     }
 
-    /// Checks an ID token that answers a request with this nonce.
+    /// Verifies an ID token that answers a request with this nonce.
     ///
     /// # Errors
-    /// The first check that it does not pass.
+    /// [`TokenRefusal`] of the first check that fails.
     pub fn id_token(&self, token: &str, expected: Expected<'_>, nonce: &str) -> Result<TokenClaims, TokenRefusal> {
-        let claims = self.verified(token, expected)?;
+        let claims = self.verify(token, expected)?;
         let is_same: bool = claims.text("nonce").unwrap_or_default().as_bytes().ct_eq(nonce.as_bytes()).into();
         if !is_same {
             return Err(TokenRefusal::Nonce);
         }
-        let is_over = |end: i64| end.saturating_add(SKEW_SECONDS) <= expected.now.seconds();
-        if claims.seconds("exp").is_none_or(is_over) {
+        let has_expired = |end: i64| end.saturating_add(SKEW_SECONDS) <= expected.now.seconds();
+        if claims.seconds("exp").is_none_or(has_expired) {
             return Err(TokenRefusal::Time);
         }
         claims.text("sub").filter(|subject| !subject.is_empty()).ok_or(TokenRefusal::Subject)?;
         Ok(claims)
     }
 
-    /// Checks a logout token, which names a subject or a session.
+    /// Verifies a logout token, which names a subject or a session.
     ///
     /// # Errors
-    /// The first check that it does not pass.
+    /// [`TokenRefusal`] of the first check that fails.
     pub fn logout_token(&self, token: &str, expected: Expected<'_>) -> Result<TokenClaims, TokenRefusal> {
-        let claims = self.verified(token, expected)?;
+        let claims = self.verify(token, expected)?;
         let is_logout =
             claims.0.get("events").and_then(Value::as_object).is_some_and(|events| events.contains_key(LOGOUT));
         if !is_logout || claims.0.contains_key("nonce") {
             return Err(TokenRefusal::Event);
         }
-        let is_old = |at: i64| at.saturating_add(LOGOUT_AGE_MAX) < expected.now.seconds();
+        let is_old = |at: i64| at.saturating_add(LOGOUT_AGE_SECONDS_MAX) < expected.now.seconds();
         if claims.seconds("iat").is_none_or(is_old) {
             return Err(TokenRefusal::Time);
         }
@@ -178,8 +179,8 @@ impl ProviderKeys {
         Ok(claims)
     }
 
-    /// Makes the checks that all tokens have in common: the signature before any of the payload is read.
-    fn verified(&self, token: &str, expected: Expected<'_>) -> Result<TokenClaims, TokenRefusal> {
+    /// Runs the checks that are common to all tokens. The signature is verified before the payload is read.
+    fn verify(&self, token: &str, expected: Expected<'_>) -> Result<TokenClaims, TokenRefusal> {
         let mut segments = token.split('.');
         let (Some(header), Some(payload), Some(signature), None) =
             (segments.next(), segments.next(), segments.next(), segments.next())
@@ -191,12 +192,12 @@ impl ProviderKeys {
         }
         let signature = from_base64url(signature).ok_or(TokenRefusal::Malformed)?;
         let signed = &token[..header.len() + 1 + payload.len()];
-        let header = object(header, JOSE_HEADER_VALUES_MAX)?;
+        let header = decode_object(header, JOSE_HEADER_VALUES_MAX)?;
         if header.contains_key("crit") {
             return Err(TokenRefusal::Malformed);
         }
         self.check_signature(&header, signed.as_bytes(), &signature)?;
-        let claims = TokenClaims(object(payload, TOKEN_VALUES_MAX)?);
+        let claims = TokenClaims(decode_object(payload, TOKEN_VALUES_MAX)?);
         if claims.text("iss") != Some(expected.issuer) {
             return Err(TokenRefusal::Issuer);
         }
@@ -213,7 +214,8 @@ impl ProviderKeys {
         Ok(claims)
     }
 
-    /// Tries the keys that the header can mean: those with its `kid`, or, without one, all of its algorithm.
+    /// Verifies the signature with the keys that the header can mean: those with its `kid`, or without a `kid` all keys
+    /// of its algorithm.
     fn check_signature(
         &self,
         header: &Map<String, Value>,
@@ -227,12 +229,12 @@ impl ProviderKeys {
             _ => return Err(TokenRefusal::Algorithm),
         };
         let kid = text("kid");
-        let mut meant = self.0.iter().filter(|key| kid.is_none() || key.kid.as_deref() == kid).peekable();
-        if meant.peek().is_none() {
+        let mut candidates = self.0.iter().filter(|key| kid.is_none() || key.kid.as_deref() == kid).peekable();
+        if candidates.peek().is_none() {
             return Err(TokenRefusal::UnknownKey);
         }
-        let mut same = meant.filter(|key| matches!(key.key, Key::Rsa(..)) == is_rsa).peekable();
-        if same.peek().is_none() {
+        let mut usable = candidates.filter(|key| matches!(key.key, Key::Rsa(..)) == is_rsa).peekable();
+        if usable.peek().is_none() {
             return Err(TokenRefusal::Algorithm);
         }
         let verifies = |key: &ProviderKey| match &key.key {
@@ -243,11 +245,12 @@ impl ProviderKeys {
                 UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point).verify(signed, signature).is_ok()
             }
         };
-        if same.any(verifies) { Ok(()) } else { Err(TokenRefusal::Signature) }
+        if usable.any(verifies) { Ok(()) } else { Err(TokenRefusal::Signature) }
     }
 }
 
-fn object(segment: &str, values: usize) -> Result<Map<String, Value>, TokenRefusal> {
+/// Decodes a segment of a JWS as a JSON object.
+fn decode_object(segment: &str, values: usize) -> Result<Map<String, Value>, TokenRefusal> {
     let bytes = from_base64url(segment).ok_or(TokenRefusal::Malformed)?;
     read_object(&bytes, CREDENTIAL_DEPTH_MAX, &ValuesLeft::new(values)).map_err(|_| TokenRefusal::Malformed)
 }

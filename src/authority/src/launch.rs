@@ -1,9 +1,9 @@
-//! Launching the identity app on the same phone: intent URIs for Android, a custom scheme for iOS.
+//! Links that launch the identity app on the same phone: intent URIs on Android, a custom scheme on iOS.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// All but unreserved characters (RFC 3986 §2.3). Others could end a value early: an intent URI splits at
-/// `;`, a URI at `#` and `&`.
+/// Characters to escape: all but the unreserved ones (RFC 3986 §2.3). Some could end a value early: an intent
+/// URI splits at `;`, a URI at `#` and `&`.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The names that launch the identity app, from the settings.
@@ -13,9 +13,9 @@ pub struct AppLinks {
     pub android_web_action: String,
     /// The action of an intent from a native app.
     pub android_app_action: String,
-    /// The package of the authority's app: no other app is asked, and the store opens when it is missing.
+    /// The package of the authority's app. No other app opens then, and the store opens if the app is missing.
     pub android_package: Option<String>,
-    /// The component within the app that is started: `package/class`.
+    /// The component of the app to start: `package/class`.
     pub android_component: Option<String>,
     /// The URL scheme on iOS.
     pub ios_scheme: String,
@@ -24,8 +24,8 @@ pub struct AppLinks {
 }
 
 impl AppLinks {
-    /// Builds the link of the button on the verify page on Android. If the app is not installed, the browser opens the
-    /// store when the package is set, and `fallback_url` otherwise.
+    /// Builds the link of the verify page on Android. If the app is not installed, the browser opens the store if the
+    /// package is set, else `fallback_url`.
     #[must_use]
     pub fn android_browser(&self, jwt: &str, fallback_url: &str) -> String {
         let mut uri = self.android(&self.android_web_action, jwt);
@@ -41,7 +41,7 @@ impl AppLinks {
         self.android(&self.android_app_action, jwt) + "end"
     }
 
-    /// Builds an intent URI without its end.
+    /// Builds an intent URI without the final `end`.
     fn android(&self, action: &str, jwt: &str) -> String {
         let mut uri = String::with_capacity(jwt.len() + 256);
         uri.push_str("intent:#Intent;");
@@ -63,6 +63,7 @@ impl AppLinks {
     }
 }
 
+/// Appends an escaped part of an intent URI.
 fn push_part(uri: &mut String, name: &str, value: &str) {
     uri.push_str(name);
     uri.push('=');
@@ -89,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_browser_on_android_gets_action_request_and_an_escaped_fallback() {
+    fn the_link_for_android_browsers_has_action_request_and_escaped_fallback() {
         assert_eq!(
             links().android_browser("aa.b-b.c_c", "https://v.example/v/1?x=a;b&c#d"),
             "intent:#Intent;action=org.example.app.WEB_REQUEST;S.request=aa.b-b.c_c;\
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_native_app_on_android_fires_an_intent_without_a_fallback() {
+    fn the_link_for_native_android_apps_has_no_fallback() {
         assert_eq!(
             links().android_native("aa.bb.cc"),
             "intent:#Intent;action=org.example.app.REQUEST;S.request=aa.bb.cc;end"
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn with_a_package_only_the_authoritys_app_is_asked_and_the_store_takes_the_place_of_the_fallback() {
+    fn with_a_package_the_link_names_the_app_and_has_no_fallback() {
         let component = Some("org.example.id/org.example.id.Main".into());
         let links =
             AppLinks { android_package: Some("org.example.id".into()), android_component: component, ..links() };
@@ -117,12 +118,12 @@ mod tests {
     }
 
     #[test]
-    fn ios_opens_the_scheme_with_the_request() {
+    fn the_link_for_ios_has_the_scheme_and_the_request() {
         assert_eq!(links().ios("aa.bb.cc"), "idapp://verify?req=aa.bb.cc");
     }
 
     #[test]
-    fn nothing_in_a_value_can_end_it_early() {
+    fn a_value_cannot_end_early() {
         let uri = links().android_native("x;S.other=1;end#&y");
         assert_eq!(uri.matches(';').count(), 3);
         assert_eq!(uri.matches('#').count(), 1);

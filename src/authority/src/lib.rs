@@ -1,8 +1,8 @@
 //! The identity authority's protocol between this service and the identity app.
 //!
 //! Everything here is a pure function: no I/O, no framework; the time is an argument. [`intent`], [`qr`]
-//! and [`launch`] ask for a credential. [`callback_address`] and [`callback`] receive it. [`sdjwt`]
-//! verifies it.
+//! and [`launch`] request a credential. [`callback_address`] and [`callback`] receive the credential.
+//! [`sdjwt`] verifies it.
 
 pub mod callback;
 pub mod callback_address;

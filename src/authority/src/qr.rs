@@ -1,5 +1,5 @@
-//! The QR value: an intent JWT, compressed and written as a decimal number, because a QR code stores digits
-//! more densely than letters.
+//! The QR value: a compressed intent JWT as a decimal number, because a QR code stores digits more densely than
+//! letters.
 //!
 //! ISO-8859-1 bytes and a byte 0xFF → gzip → unsigned big-endian integer → decimal digits.
 
@@ -11,16 +11,16 @@ use flate2::write::GzEncoder;
 use num_bigint::BigUint;
 use sakshi_domain::limits::{INTENT_BYTES_MAX, QR_DIGITS_MAX};
 
-/// Appended to the JWT before compression.
+/// The byte that is appended to the JWT before compression.
 const END_MARK: u8 = 0xFF;
 
-/// Reason why a QR value cannot be read.
+/// The reason why a QR value cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QrError {
-    /// There is no `value` of decimal digits.
+    /// The value is not a decimal number.
     #[error("the QR value is not a decimal number")]
     NotDigits,
-    /// More digits than a QR code can hold, or more text than an intent has.
+    /// The value has more digits than a QR code, or more text than an intent.
     #[error("the QR value is too long")]
     TooLong,
     /// The number is not a gzip stream.
@@ -28,7 +28,7 @@ pub enum QrError {
     NotGzip,
 }
 
-/// Returns the digits of an intent JWT. Characters outside ISO-8859-1, which a JWT does not contain, become `?`.
+/// Encodes an intent JWT as digits. Characters outside ISO-8859-1, which a JWT does not contain, become `?`.
 #[must_use]
 pub fn qr_digits(jwt: &str) -> String {
     let mut latin: Vec<u8> = jwt.chars().map(|c| u8::try_from(u32::from(c)).unwrap_or(b'?')).collect();
@@ -48,7 +48,7 @@ pub fn qr_payload(qr_host: &str, jwt: &str) -> String {
 /// Reads the intent JWT from a QR payload or from its digits.
 ///
 /// # Errors
-/// The value is not digits, not gzip, or too long.
+/// [`QrError`] if the value is not a number, not gzip, or too long.
 pub fn decode_qr_payload(payload: &str) -> Result<String, QrError> {
     let digits = payload.rsplit_once("value=").map_or(payload, |(_, digits)| digits);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -63,7 +63,7 @@ pub fn decode_qr_payload(payload: &str) -> Result<String, QrError> {
     let gzip = GzDecoder::new(compressed.as_slice());
     gzip.take(bound as u64 + 1).read_to_end(&mut latin).map_err(|_| QrError::NotGzip)?;
     let text = latin.strip_suffix(&[END_MARK]).unwrap_or(&latin);
-    // Without its mark, a text of one byte more than an intent has would fit as well.
+    // A text without the end mark could have one byte too many.
     if text.len() > INTENT_BYTES_MAX {
         return Err(QrError::TooLong);
     }
@@ -76,7 +76,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_payload_is_the_hosts_get_intent_with_digits() {
+    fn the_payload_is_the_get_intent_url_of_the_host_with_digits() {
         let payload = qr_payload("https://qr.example/", "aa.bb.cc");
         let digits = payload.strip_prefix("https://qr.example/getIntent?value=").unwrap();
         assert!(digits.bytes().all(|byte| byte.is_ascii_digit()));
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_is_the_gzip_of_the_jwt_and_one_end_mark() {
+    fn the_number_is_the_gzip_of_the_jwt_and_an_end_mark() {
         let bytes = BigUint::parse_bytes(qr_digits("a.b.c").as_bytes(), 10).unwrap().to_bytes_be();
         let mut plain = Vec::new();
         GzDecoder::new(bytes.as_slice()).read_to_end(&mut plain).unwrap();
@@ -93,18 +93,18 @@ mod tests {
     }
 
     #[test]
-    fn one_end_mark_is_stripped_if_there_is_one() {
-        let written = |plain: &[u8]| {
+    fn at_most_one_end_mark_is_stripped() {
+        let encode = |plain: &[u8]| {
             let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
             gzip.write_all(plain).unwrap();
             BigUint::from_bytes_be(&gzip.finish().unwrap()).to_string()
         };
-        assert_eq!(decode_qr_payload(&written(b"a.b.c")).unwrap(), "a.b.c");
-        assert_eq!(decode_qr_payload(&written(b"a.b.c\xff\xff")).unwrap(), "a.b.c\u{ff}");
+        assert_eq!(decode_qr_payload(&encode(b"a.b.c")).unwrap(), "a.b.c");
+        assert_eq!(decode_qr_payload(&encode(b"a.b.c\xff\xff")).unwrap(), "a.b.c\u{ff}");
     }
 
     #[test]
-    fn a_small_number_that_unpacks_to_a_huge_text_is_refused() {
+    fn a_small_number_that_decompresses_to_a_huge_text_is_refused() {
         let bomb = qr_digits(&"a".repeat(1_000_000));
         assert!(bomb.len() < QR_DIGITS_MAX);
         assert_eq!(decode_qr_payload(&bomb), Err(QrError::TooLong));
@@ -114,25 +114,25 @@ mod tests {
     }
 
     #[test]
-    fn a_text_of_the_largest_size_is_read_and_a_byte_more_is_refused_with_and_without_the_mark() {
-        let written = |length: usize, mark: &[u8]| {
+    fn the_limit_on_the_text_applies_with_and_without_the_end_mark() {
+        let encode = |length: usize, mark: &[u8]| {
             let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
             gzip.write_all(&[&b"a".repeat(length)[..], mark].concat()).unwrap();
             BigUint::from_bytes_be(&gzip.finish().unwrap()).to_string()
         };
         for mark in [&[END_MARK][..], b""] {
-            assert_eq!(decode_qr_payload(&written(INTENT_BYTES_MAX, mark)).unwrap().len(), INTENT_BYTES_MAX);
-            assert_eq!(decode_qr_payload(&written(INTENT_BYTES_MAX + 1, mark)), Err(QrError::TooLong));
+            assert_eq!(decode_qr_payload(&encode(INTENT_BYTES_MAX, mark)).unwrap().len(), INTENT_BYTES_MAX);
+            assert_eq!(decode_qr_payload(&encode(INTENT_BYTES_MAX + 1, mark)), Err(QrError::TooLong));
         }
         assert_eq!(
-            decode_qr_payload(&written(INTENT_BYTES_MAX, &[END_MARK, b'a'])),
+            decode_qr_payload(&encode(INTENT_BYTES_MAX, &[END_MARK, b'a'])),
             Err(QrError::TooLong),
-            "it goes on after a mark"
+            "the text continues after the mark"
         );
     }
 
     #[test]
-    fn what_is_no_qr_value_is_refused() {
+    fn malformed_qr_values_are_refused() {
         assert_eq!(decode_qr_payload(""), Err(QrError::NotDigits));
         assert_eq!(decode_qr_payload("https://qr.example/getIntent?value="), Err(QrError::NotDigits));
         for text in ["12a", "1_2", "+12", "-12"] {
@@ -153,7 +153,7 @@ mod tests {
         }
 
         #[test]
-        fn no_payload_panics(payload in ".{0,200}", digits in "[0-9]{0,400}") {
+        fn no_payload_makes_the_reader_panic(payload in ".{0,200}", digits in "[0-9]{0,400}") {
             let _ = decode_qr_payload(&payload);
             let _ = decode_qr_payload(&digits);
         }

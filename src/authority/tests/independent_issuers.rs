@@ -1,5 +1,5 @@
-//! Credentials of independent implementations: PyPI `sd-jwt` and npm `@sd-jwt/core`. The
-//! scripts and their interface are described in `tests/contract/README.md`.
+//! Credentials from independent implementations: PyPI `sd-jwt` and npm `@sd-jwt/core`. `tests/contract/README.md`
+//! describes the scripts and their interface.
 
 #![allow(
     clippy::unwrap_used,
@@ -35,12 +35,12 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Runs a script of `tests/contract/`, after installing what it needs.
+/// Issues a credential with a script of `tests/contract/`, after installing its packages.
 fn issue(library: Library, request: &Value) -> Value {
     let root = root();
     let scripts = root.join("tests/contract");
     let installed = Command::new(scripts.join("setup.sh")).status().expect("tests/contract/setup.sh can be run");
-    assert!(installed.success(), "tests/contract/setup.sh failed: are python3, node and npm there?");
+    assert!(installed.success(), "tests/contract/setup.sh failed: are python3, node and npm installed?");
     let mut command = match library {
         Library::Python => Command::new(root.join("target/contract/venv/bin/python")),
         Library::Node => Command::new("node"),
@@ -94,7 +94,7 @@ fn verify(
 }
 
 #[test]
-fn credentials_of_independent_issuers_are_accepted_bare_and_with_key_binding() {
+fn credentials_of_independent_issuers_are_accepted() {
     for library in LIBRARIES {
         for (with_kb, policy) in
             [(false, KeyBinding::WhenPresent), (true, KeyBinding::WhenPresent), (true, KeyBinding::Required)]
@@ -106,7 +106,7 @@ fn credentials_of_independent_issuers_are_accepted_bare_and_with_key_binding() {
             assert_eq!((&claims["dob"], &claims["ageAbove18"]), (&json!("1990-02-28"), &json!(true)));
             assert_eq!(claims["residentImage"].as_str().unwrap().len(), 40_000);
             assert_eq!(claims["address"], json!({"house": "7", "street": "Lake Road"}));
-            assert_eq!(claims.len(), 5, "only what was asked for is kept");
+            assert_eq!(claims.len(), 5, "only requested claims are selected");
             assert!(verified.missing.is_empty());
             assert_eq!(verified.holder_bound, with_kb);
         }
@@ -114,7 +114,7 @@ fn credentials_of_independent_issuers_are_accepted_bare_and_with_key_binding() {
 }
 
 #[test]
-fn a_claim_that_the_holder_keeps_back_is_missing() {
+fn a_claim_that_the_holder_does_not_disclose_is_missing() {
     for library in LIBRARIES {
         let txn = txn();
         let mut request = request(txn, true);
@@ -125,7 +125,7 @@ fn a_claim_that_the_holder_keeps_back_is_missing() {
 }
 
 #[test]
-fn their_credentials_are_refused_for_another_transaction_time_or_issuer_key() {
+fn credentials_for_another_transaction_time_or_issuer_key_are_refused() {
     for library in LIBRARIES {
         let txn_id = txn();
         let answer = issue(library, &request(txn_id, true));
@@ -146,7 +146,7 @@ fn their_credentials_are_refused_for_another_transaction_time_or_issuer_key() {
 }
 
 #[test]
-fn an_issuer_keeps_its_key_over_several_credentials() {
+fn credentials_with_the_same_issuer_key_have_different_identities() {
     for library in LIBRARIES {
         let txn = txn();
         let first = issue(library, &request(txn, false));

@@ -7,32 +7,32 @@ use std::time::Duration;
 use reqwest::Method;
 use serde::Serialize;
 
-/// One operation, with an answer of type `T`.
+/// One operation, whose response has type `T`.
 #[derive(Debug)]
 #[must_use = "a call does nothing until it is sent"]
 pub struct Call<T> {
-    /// The method.
+    /// The HTTP method.
     pub method: Method,
-    /// Path and query.
+    /// The path and the query.
     pub path: String,
     pub(crate) body: Option<serde_json::Result<Vec<u8>>>,
     pub(crate) idempotency_key: Option<String>,
     pub(crate) timeout: Option<Duration>,
-    answer: PhantomData<fn() -> T>,
+    response: PhantomData<fn() -> T>,
 }
 
 impl<T> Call<T> {
     /// Builds an operation without a body.
     pub fn new(method: Method, path: impl Into<String>) -> Self {
-        Self { method, path: path.into(), body: None, idempotency_key: None, timeout: None, answer: PhantomData }
+        Self { method, path: path.into(), body: None, idempotency_key: None, timeout: None, response: PhantomData }
     }
 
-    /// Builds a GET.
+    /// Builds a GET request.
     pub fn get(path: impl Into<String>) -> Self {
         Self::new(Method::GET, path)
     }
 
-    /// Builds a POST with a JSON body.
+    /// Builds a POST request with a JSON body.
     pub fn post(path: impl Into<String>, body: &impl Serialize) -> Self {
         Self::new(Method::POST, path).body(body)
     }
@@ -42,34 +42,34 @@ impl<T> Call<T> {
         Self { body: Some(serde_json::to_vec(body)), ..self }
     }
 
-    /// Adds an idempotency key: the operation is done at most once for it.
+    /// Adds an idempotency key, under which the service does the operation at most once.
     pub fn once(self, key: impl Into<String>) -> Self {
         Self { idempotency_key: Some(key.into()), ..self }
     }
 
-    /// Sets a timeout for this call alone.
+    /// Sets a timeout for this call only.
     pub fn within(self, timeout: Duration) -> Self {
         Self { timeout: Some(timeout), ..self }
     }
 
-    /// Reads the answer as another type, such as [`serde_json::Value`].
+    /// Reads the response as another type, such as [`serde_json::Value`].
     pub fn read_as<U>(self) -> Call<U> {
         let Self { method, path, body, idempotency_key, timeout, .. } = self;
-        Call { method, path, body, idempotency_key, timeout, answer: PhantomData }
+        Call { method, path, body, idempotency_key, timeout, response: PhantomData }
     }
 }
 
 /// A page of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Number of the page, from 1.
+    /// The number of the page, from 1.
     pub page: u32,
-    /// Number of entries of a page.
+    /// The number of entries per page.
     pub page_size: u32,
 }
 
 impl Page {
-    /// Iterates over pages of the largest size, from the first.
+    /// Returns an endless iterator over pages of the largest size, from the first page.
     pub fn all() -> impl Iterator<Item = Self> {
         (1..).map(|page| Self { page, page_size: 100 })
     }
@@ -84,8 +84,8 @@ impl Display for Page {
 /// Encodes any text as one segment of a path (RFC 3986 §3.3).
 ///
 /// Parsers of URLs remove the segments `.` and `..`, even percent-encoded (URL Standard, "double-dot URL path
-/// segment"). So the percent signs of those are encoded too: the service finds nothing under that name, instead of
-/// something else under the shortened path.
+/// segment"). Their percent signs are encoded too, so that the service responds with 404 instead of reading a shortened
+/// path.
 #[must_use]
 pub fn segment(text: &str) -> String {
     match text {

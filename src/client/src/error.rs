@@ -1,4 +1,4 @@
-//! Errors of a call.
+//! Errors of calls.
 
 use std::fmt;
 
@@ -6,55 +6,55 @@ use reqwest::StatusCode;
 use sakshi_domain::invalid::FieldError;
 use thiserror::Error;
 
-/// Reason why a call failed.
+/// The reason why a call failed.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// No answer came. Holds the origin and the reason.
+    /// The service did not respond. Contains the origin and the reason.
     #[error("the service is unreachable: {0}")]
     Unreachable(String),
-    /// The service refuses.
+    /// The service refused the call.
     #[error("{0}")]
     Refused(Refusal),
-    /// The answer to a call cannot be read.
-    #[error("the answer to {what} cannot be read; does the service have another version? {reason}")]
+    /// The response has another form than the call expects.
+    #[error("the answer to {request} cannot be read; does the service have another version? {reason}")]
     Answer {
-        /// Method and path.
-        what: String,
-        /// Error of the parser.
+        /// Method and path of the request.
+        request: String,
+        /// The error of the parser.
         reason: serde_json::Error,
     },
-    /// The body cannot be written.
+    /// The body of the request cannot be serialised.
     #[error("the body for {path} cannot be written: {reason}")]
     Body {
-        /// Path of the request.
+        /// The path of the request.
         path: String,
-        /// Error of the serializer.
+        /// The error of the serialiser.
         reason: serde_json::Error,
     },
 }
 
-/// A refusal.
+/// The response of a service that refuses a call.
 #[derive(Debug)]
 pub struct Refusal {
     /// The HTTP status.
     pub status: u16,
-    /// Body of the refusal; none if it is not in this service's form.
+    /// The body; `None` if it does not have the form of this service's errors.
     pub body: Option<Box<sakshi_wire::refusal::Error>>,
 }
 
 impl Error {
-    /// Builds the error from the innermost reason: the outer ones say only that a request failed.
+    /// Builds the error from the innermost reason. The outer reasons only state that a request failed.
     #[must_use]
     pub fn unreachable(error: &reqwest::Error) -> Self {
         let mut reason: &dyn std::error::Error = error;
         while let Some(source) = reason.source() {
             reason = source;
         }
-        let place = error.url().map_or_else(String::new, |url| format!("{}: ", url.origin().ascii_serialization()));
-        Self::Unreachable(format!("{place}{reason}"))
+        let origin = error.url().map_or_else(String::new, |url| format!("{}: ", url.origin().ascii_serialization()));
+        Self::Unreachable(format!("{origin}{reason}"))
     }
 
-    /// Returns the status of a refusal.
+    /// Returns the HTTP status of a refusal; `None` for other errors.
     #[must_use]
     pub const fn status(&self) -> Option<u16> {
         match self {
@@ -65,6 +65,7 @@ impl Error {
 }
 
 impl Refusal {
+    /// Reads the body of a response with this status.
     pub(crate) fn read(status: u16, body: &[u8]) -> Self {
         Self { status, body: serde_json::from_slice(body).ok() }
     }
@@ -90,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_shows_its_sentence_its_fields_its_code_and_the_id_to_ask_about() {
+    fn a_refusal_shows_message_fields_code_and_error_id() {
         let body = br#"{"success":false,"error":"Bad Request","message":"Two fields are wrong.",
             "code":"validation_failed","statusCode":400,
             "errorId":"req-1","errors":[{"field":"claims[0]","message":"is unknown"},
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_of_something_else_leaves_the_status() {
+    fn a_refusal_with_an_unknown_body_shows_the_status() {
         for body in [&b"<html>"[..], b"", b"[]", br#"{"message":7}"#] {
             assert_eq!(Refusal::read(502, body).to_string(), "the service answered 502 Bad Gateway");
         }

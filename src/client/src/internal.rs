@@ -1,4 +1,4 @@
-//! The operations of the internal listener: the operator's admin API and the reports of connectors.
+//! The operations of the internal listener: the admin API for operators, and reports of connectors.
 
 use reqwest::Method;
 use sakshi_wire::credits::{Balance, Statement};
@@ -32,19 +32,20 @@ use crate::call::{Call, Page, segment};
 
 const LOG_LEVEL: &str = "/admin/v1/log-level";
 
-fn of_client(client: &str, what: &str) -> String {
-    format!("/admin/v1/clients/{}/{what}", segment(client))
+/// Returns the path of a resource of a client.
+fn client_path(client: &str, resource: &str) -> String {
+    format!("/admin/v1/clients/{}/{resource}", segment(client))
 }
 
-fn of_app(app: &str) -> String {
+fn app_path(app: &str) -> String {
     format!("/admin/v1/apps/{}", segment(app))
 }
 
-fn of_key(key_id: &str) -> String {
+fn key_path(key_id: &str) -> String {
     format!("/admin/v1/keys/{}", segment(key_id))
 }
 
-fn of_user(user_id: &str) -> String {
+fn user_path(user_id: &str) -> String {
     format!("/admin/v1/users/{}", segment(user_id))
 }
 
@@ -86,7 +87,7 @@ fn brand_path(owner: &str) -> String {
 
 /// Exports a client with its apps and keys, for import at another installation.
 pub fn export_client(client: &str) -> Call<Value> {
-    Call::get(of_client(client, "export"))
+    Call::get(client_path(client, "export"))
 }
 
 /// Imports a client that another installation exported.
@@ -96,112 +97,112 @@ pub fn import_client(exported: &impl Serialize) -> Call<ImportClientResponse> {
 
 /// Creates an app of a client.
 pub fn create_app(client: &str, name: &str) -> Call<CreateAppResponse> {
-    Call::post(of_client(client, "apps"), &json!({ "name": name }))
+    Call::post(client_path(client, "apps"), &json!({ "name": name }))
 }
 
 /// Lists the apps of a client.
 pub fn apps(client: &str) -> Call<AppsResponse> {
-    Call::get(of_client(client, "apps"))
+    Call::get(client_path(client, "apps"))
 }
 
 /// Reads an app.
 pub fn app(app: &str) -> Call<AppResponse> {
-    Call::get(of_app(app))
+    Call::get(app_path(app))
 }
 
 /// Changes an app.
 pub fn change_app(app: &str, change: &impl Serialize) -> Call<AppResponse> {
-    Call::new(Method::PATCH, of_app(app)).body(change)
+    Call::new(Method::PATCH, app_path(app)).body(change)
 }
 
-/// Lists the events of an app with their guests, oldest first.
+/// Lists the events of an app with their counts, oldest first.
 pub fn events(app: &str, page: Page) -> Call<AppEventsPage> {
-    Call::get(format!("{}/events{page}", of_app(app)))
+    Call::get(format!("{}/events{page}", app_path(app)))
 }
 
-/// Lists the receivers of an app's webhooks.
+/// Lists the receivers of webhooks of an app's flows.
 pub fn webhook_urls(app: &str) -> Call<WebhookOrigins> {
-    Call::get(format!("{}/webhook-urls", of_app(app)))
+    Call::get(format!("{}/webhook-urls", app_path(app)))
 }
 
-/// Issues a key.
+/// Issues an API key.
 pub fn issue_key(client: &str, terms: &impl Serialize) -> Call<IssueKeyResponse> {
-    Call::post(of_client(client, "keys"), terms)
+    Call::post(client_path(client, "keys"), terms)
 }
 
-/// Lists the keys of a client, revoked ones included.
+/// Lists the API keys of a client, including revoked ones.
 pub fn keys(client: &str) -> Call<KeysResponse> {
-    Call::get(of_client(client, "keys"))
+    Call::get(client_path(client, "keys"))
 }
 
-/// Issues the successor of a key; the old one works until the overlap ends.
+/// Issues a replacement for an API key. The old key stays valid during the overlap.
 pub fn rotate_key(key_id: &str, terms: &impl Serialize) -> Call<RotateKeyResponse> {
-    Call::post(format!("{}/rotate", of_key(key_id)), terms)
+    Call::post(format!("{}/rotate", key_path(key_id)), terms)
 }
 
-/// Revokes a key.
+/// Revokes an API key.
 pub fn revoke_key(key_id: &str) -> Call<KeyResponse> {
-    Call::new(Method::DELETE, of_key(key_id))
+    Call::new(Method::DELETE, key_path(key_id))
 }
 
-/// Changes the balance of a client.
+/// Grants credits to a client, or adjusts its balance.
 pub fn move_credits(client: &str, movement: &impl Serialize) -> Call<MoveCreditsResponse> {
-    Call::post(of_client(client, "credits"), movement)
+    Call::post(client_path(client, "credits"), movement)
 }
 
-/// Lists the movements of credits that wait for a second operator.
+/// Lists the grant requests, which wait for a second operator.
 pub fn grant_requests() -> Call<GrantRequestsResponse> {
     Call::get("/admin/v1/credits/requests")
 }
 
-/// Confirms a movement that another operator has asked for.
+/// Confirms a grant request of another operator.
 pub fn confirm_grant(grant_id: &str) -> Call<MoveCreditsResponse> {
     Call::new(Method::POST, format!("/admin/v1/credits/requests/{}/confirm", segment(grant_id)))
 }
 
-/// Refuses a movement.
+/// Refuses a grant request.
 pub fn refuse_grant(grant_id: &str) -> Call<GrantRequestResponse> {
     Call::new(Method::POST, format!("/admin/v1/credits/requests/{}/refuse", segment(grant_id)))
 }
 
 /// Reads the balance of a client.
 pub fn balance(client: &str) -> Call<Balance> {
-    Call::get(of_client(client, "credits"))
+    Call::get(client_path(client, "credits"))
 }
 
-/// Lists the ledger of a client, oldest entry first.
+/// Lists a page of the ledger of a client, oldest entry first.
 pub fn statement(client: &str, page: Page) -> Call<Statement> {
-    Call::get(format!("{}{page}", of_client(client, "statement")))
+    Call::get(format!("{}{page}", client_path(client, "statement")))
 }
 
-/// Recomputes every ledger.
+/// Audits the ledgers of all clients.
 pub fn audit() -> Call<AuditResponse> {
     Call::get("/admin/v1/credits/audit")
 }
 
 /// Invites a user of a client.
 pub fn invite_user(client: &str, user: &impl Serialize) -> Call<InviteUserResponse> {
-    Call::post(of_client(client, "users"), user)
+    Call::post(client_path(client, "users"), user)
 }
 
-/// Lists the users of a client, disabled ones included.
+/// Lists the users of a client, including disabled ones.
 pub fn users(client: &str) -> Call<UsersResponse> {
-    Call::get(of_client(client, "users"))
+    Call::get(client_path(client, "users"))
 }
 
 /// Changes a user.
 pub fn change_user(user_id: &str, change: &impl Serialize) -> Call<UserResponse> {
-    Call::new(Method::PATCH, of_user(user_id)).body(change)
+    Call::new(Method::PATCH, user_path(user_id)).body(change)
 }
 
-/// Makes a new link for a user.
+/// Creates a new invitation link for a user, which resets the password.
 pub fn reset_user(user_id: &str) -> Call<InviteUserResponse> {
-    Call::new(Method::POST, format!("{}/invite", of_user(user_id)))
+    Call::new(Method::POST, format!("{}/invite", user_path(user_id)))
 }
 
 /// Removes a user.
 pub fn remove_user(user_id: &str) -> Call<RemovedUserResponse> {
-    Call::new(Method::DELETE, of_user(user_id))
+    Call::new(Method::DELETE, user_path(user_id))
 }
 
 /// Adds an operator.
@@ -209,7 +210,7 @@ pub fn add_operator(operator: &impl Serialize) -> Call<AddOperatorResponse> {
     Call::post("/admin/v1/operators", operator)
 }
 
-/// Lists the operators, revoked ones included.
+/// Lists the operators, including revoked ones.
 pub fn operators() -> Call<OperatorsResponse> {
     Call::get("/admin/v1/operators")
 }
@@ -219,27 +220,27 @@ pub fn revoke_operator(operator_id: &str) -> Call<OperatorResponse> {
     Call::new(Method::DELETE, format!("/admin/v1/operators/{}", segment(operator_id)))
 }
 
-/// Makes one step of resealing everything with the current key; without `from` a pass begins.
+/// Re-encrypts a part of the sealed values with the current key. Without `from` a new pass begins.
 pub fn reseal(from: Option<&str>) -> Call<ResealResponse> {
     Call::post("/admin/v1/reseal", &json!({ "from": from }))
 }
 
-/// Trusts the clock of the node that answers.
+/// Accepts the clock of the responding node after a jump.
 pub fn accept_clock() -> Call<AcceptClockResponse> {
     Call::new(Method::POST, "/admin/v1/clock/accept")
 }
 
-/// Reads the log level of the node that answers.
+/// Reads the log level of the responding node.
 pub fn log_level() -> Call<LogLevelResponse> {
     Call::get(LOG_LEVEL)
 }
 
-/// Changes the log level for `for_s` seconds.
+/// Changes the log level of the responding node for `for_s` seconds.
 pub fn change_log_level(level: &str, for_s: Option<u64>) -> Call<LogLevelResponse> {
     Call::new(Method::PUT, LOG_LEVEL).body(&json!({ "level": level, "for_s": for_s }))
 }
 
-/// Returns to the usual level.
+/// Returns the responding node to its usual log level.
 pub fn reset_log_level() -> Call<LogLevelResponse> {
     Call::new(Method::DELETE, LOG_LEVEL)
 }
@@ -249,39 +250,39 @@ pub fn erase(kind: &str, id: &str) -> Call<EraseResponse> {
     Call::post("/admin/v1/erasures", &json!({ "kind": kind, "id": id }))
 }
 
-/// Accepts that the store has lost data.
+/// Accepts a loss of data in the store.
 pub fn accept_loss() -> Call<AcceptLossResponse> {
     Call::post("/admin/v1/store/accept-loss", &json!({}))
 }
 
-/// Finishes the upgrade of the store, as far as one call goes.
+/// Runs one step of finishing an upgrade of the store.
 pub fn finish_upgrade() -> Call<FinishUpgradeResponse> {
     Call::post("/admin/v1/store/finish-upgrade", &json!({}))
 }
 
-/// Lists the intent keys, and the one that signs.
+/// Lists the intent keys of the responding node, and tells which key signs.
 pub fn intent_keys() -> Call<IntentKeysResponse> {
     Call::get("/admin/v1/intent-keys")
 }
 
-/// Makes an intent key sign; without one the settings decide.
+/// Chooses the intent key that signs. Without a key id the settings decide.
 pub fn use_intent_key(kid: Option<&str>) -> Call<IntentKeysResponse> {
     Call::post("/admin/v1/intent-keys", &json!({ "kid": kid }))
 }
 
-/// Lists the changes by operators after this number and, if `since` is given, from this time on.
+/// Lists entries of the audit log after a number, and optionally since a time.
 pub fn audit_log(after: u64, limit: u32, since: Option<&str>) -> Call<AuditLogPage> {
     let since = since.map(|since| format!("&since={}", segment(since))).unwrap_or_default();
     Call::get(format!("/admin/v1/audit-log?after={after}&limit={limit}{since}"))
 }
 
-/// Lists the first part of a client's register of consents, for people who were asked between these times.
+/// Lists the first page of a client's register of consents, for requests between these times.
 pub fn consents(client: &str, from: Option<&str>, to: Option<&str>, limit: u32) -> Call<ConsentsPage> {
     let time = |name: &str, at: Option<&str>| at.map(|at| format!("&{name}={}", segment(at))).unwrap_or_default();
-    Call::get(format!("{}?limit={limit}{}{}", of_client(client, "consents"), time("from", from), time("to", to)))
+    Call::get(format!("{}?limit={limit}{}{}", client_path(client, "consents"), time("from", from), time("to", to)))
 }
 
-/// Lists a further part of it, at the path and query that the part before names.
+/// Lists a further page of a register of consents. `next` is from the previous page.
 pub fn more_consents(next: impl Into<String>) -> Call<ConsentsPage> {
     Call::get(next.into())
 }
@@ -296,7 +297,7 @@ pub fn transaction(txn: &str) -> Call<TransactionResponse> {
     Call::get(format!("/admin/v1/transactions/{}", segment(txn)))
 }
 
-/// Lists the refused requests with this id.
+/// Lists the refused requests with this request id.
 pub fn request(error_id: &str) -> Call<RefusedRequests> {
     Call::get(format!("/admin/v1/requests/{}", segment(error_id)))
 }

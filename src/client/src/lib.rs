@@ -1,9 +1,9 @@
 //! A typed client of a running service: the public API in [`public`], the internal listener in [`internal`], and
-//! [`judge`], which checks every promise from outside.
+//! [`judge`], which checks the promises of the service from outside.
 //!
-//! Each operation is a [`Call`]: a value with the method, the path, the body and the type of the answer. A [`Client`]
-//! sends it to one listener with one set of credentials. Callers that need more than the answer (headers, timing, a
-//! deliberately wrong body) take the request from [`Client::request`] and send it themselves.
+//! Each operation is a [`Call`]: a value with the method, the path, the body and the type of the response. A [`Client`]
+//! sends calls to one listener with one set of credentials. Callers that need headers, timing or an invalid body take
+//! the request from [`Client::request`] and send it themselves.
 
 mod call;
 mod error;
@@ -28,30 +28,29 @@ pub use self::error::{Error, Refusal};
 pub const API_KEY: &str = "X-API-KEY";
 /// The header with the id of an app.
 pub const APP_ID: &str = "X-API-APP-ID";
-/// The header with a client's key for a request that must not be done twice.
+/// The header with the idempotency key of a request.
 pub const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
-/// Time for which an idle connection is kept. The service closes idle ones after 5 s; a longer time may use one that is
-/// being closed.
-const IDLE: Duration = Duration::from_secs(2);
+/// Time for which an idle connection is pooled. It must be below 5 s, after which the service closes idle connections.
+const IDLE_MAX: Duration = Duration::from_secs(2);
 
 /// Credentials of a caller.
 #[derive(Clone, Debug)]
 pub enum Credentials {
-    /// Anybody.
+    /// No credentials.
     None,
-    /// The operator or a connector, on the internal listener.
+    /// The token of an operator or a connector, for the internal listener.
     Bearer(SecretString),
-    /// A client's backend, on the public listener.
+    /// The API key of a client's backend, for the public listener.
     Client {
         /// The API key.
         key: SecretString,
-        /// The app.
+        /// The id of the app.
         app: String,
     },
 }
 
-/// One listener, called with one set of credentials.
+/// A client of one listener, with one set of credentials.
 #[derive(Clone, Debug)]
 pub struct Client {
     http: reqwest::Client,
@@ -62,10 +61,10 @@ pub struct Client {
 /// Builds an HTTP client without proxy, redirects and retries. Without `tls` it needs no root certificates.
 ///
 /// # Errors
-/// The TLS library cannot be set up.
+/// [`reqwest::Error`] if TLS cannot be set up.
 pub fn http(timeout: Duration, tls: bool) -> reqwest::Result<reqwest::Client> {
     let builder = reqwest::Client::builder().no_proxy().redirect(Policy::none()).retry(reqwest::retry::never());
-    let builder = builder.pool_idle_timeout(IDLE).timeout(timeout);
+    let builder = builder.pool_idle_timeout(IDLE_MAX).timeout(timeout);
     if tls { builder } else { builder.tls_certs_only([]) }.build()
 }
 
@@ -99,31 +98,31 @@ impl Client {
         &self.credentials
     }
 
-    /// Sends a call and reads its answer.
+    /// Sends a call and reads the response.
     ///
     /// # Errors
-    /// No answer came, the service refuses, or the answer is not what the call promises.
+    /// [`Error`] if the service is unreachable, refuses the call, or sends a response of another form.
     pub async fn send<T: DeserializeOwned>(&self, call: Call<T>) -> Result<T, Error> {
-        let what = format!("{} {}", call.method, call.path);
+        let request = format!("{} {}", call.method, call.path);
         let body = self.send_raw(call).await?;
-        serde_json::from_slice(&body).map_err(|reason| Error::Answer { what, reason })
+        serde_json::from_slice(&body).map_err(|reason| Error::Answer { request, reason })
     }
 
-    /// Sends a call; returns the bytes of the answer.
+    /// Sends a call and returns the bytes of the response.
     ///
     /// # Errors
-    /// No answer came, or the service refuses.
+    /// [`Error`] if the service is unreachable or refuses the call.
     pub async fn send_raw<T>(&self, call: Call<T>) -> Result<Vec<u8>, Error> {
-        let answer = self.request(call)?.send().await.map_err(|error| Error::unreachable(&error))?;
-        let status = answer.status();
-        let body = answer.bytes().await.map_err(|error| Error::unreachable(&error))?;
+        let response = self.request(call)?.send().await.map_err(|error| Error::unreachable(&error))?;
+        let status = response.status();
+        let body = response.bytes().await.map_err(|error| Error::unreachable(&error))?;
         if status.is_success() { Ok(body.into()) } else { Err(Error::Refused(Refusal::read(status.as_u16(), &body))) }
     }
 
-    /// Builds the request of a call, for a caller that sends it in its own way.
+    /// Builds the request of a call without sending it.
     ///
     /// # Errors
-    /// The body cannot be written as JSON.
+    /// [`Error::Body`] if the body cannot be serialised.
     pub fn request<T>(&self, call: Call<T>) -> Result<RequestBuilder, Error> {
         let mut request = self.plain(call.method, &call.path);
         if let Some(key) = call.idempotency_key {
@@ -141,7 +140,7 @@ impl Client {
         })
     }
 
-    /// Builds a request without a body to any path of the listener.
+    /// Builds a request without a body, to any path of the listener.
     pub fn plain(&self, method: Method, path: &str) -> RequestBuilder {
         let request = self.http.request(method, format!("{}{path}", self.base.as_str().trim_end_matches('/')));
         self.credentials.sign(request)
@@ -150,23 +149,23 @@ impl Client {
     /// Lists all entries of a client's ledger, oldest first.
     ///
     /// # Errors
-    /// As [`Client::send`].
+    /// As for [`Client::send`].
     pub async fn ledger(&self, client: &str) -> Result<Vec<StatementEntry>, Error> {
         let mut entries = Vec::new();
         for page in Page::all() {
-            let found = self.send(internal::statement(client, page)).await?;
-            entries.extend(found.entries);
-            if found.next.is_none() {
+            let statement = self.send(internal::statement(client, page)).await?;
+            entries.extend(statement.entries);
+            if statement.next.is_none() {
                 break;
             }
         }
         Ok(entries)
     }
 
-    /// Lists the transactions of all registered guests of an event, oldest first.
+    /// Lists the transaction ids of all registered guests of an event, oldest first.
     ///
     /// # Errors
-    /// As [`Client::send`].
+    /// As for [`Client::send`].
     pub async fn registered(&self, event: &str) -> Result<Vec<String>, Error> {
         Ok(self.registrations(event).await?.into_iter().map(|guest| guest.txn_id.to_string()).collect())
     }
@@ -174,13 +173,13 @@ impl Client {
     /// Lists all registered guests of an event, oldest first.
     ///
     /// # Errors
-    /// As [`Client::send`].
+    /// As for [`Client::send`].
     pub async fn registrations(&self, event: &str) -> Result<Vec<RegistrationRow>, Error> {
         let mut guests = Vec::new();
         for page in Page::all() {
-            let found = self.send(public::registrations(event, page)).await?;
-            guests.extend(found.registrations);
-            if found.next.is_none() {
+            let page = self.send(public::registrations(event, page)).await?;
+            guests.extend(page.registrations);
+            if page.next.is_none() {
                 break;
             }
         }

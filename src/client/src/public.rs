@@ -19,11 +19,11 @@ use crate::call::{Call, Page, segment};
 
 /// The path that opens a transaction.
 pub const INIT: &str = "/api/v1/nationalid-ovse/init";
-/// The path of an intent to be drawn as a QR code.
+/// The path that creates the intent for a QR code.
 pub const QR_INTENT: &str = "/api/v1/nationalid-ovse/qr-intent";
 /// The path of the events.
 pub const EVENTS: &str = "/api/v1/nationalid-ovse/events";
-/// The path of the webhook URLs that a client registers.
+/// The path of the registered webhook URLs.
 pub const WEBHOOK: &str = "/api/v1/user/webhook";
 
 /// Opens a transaction.
@@ -31,7 +31,7 @@ pub fn init(terms: &impl Serialize) -> Call<InitResponse> {
     Call::post(INIT, terms)
 }
 
-/// Creates the intent of an open transaction, for a QR code.
+/// Creates the intent of a pending transaction for a QR code.
 pub fn qr_intent(txn: &str) -> Call<QrIntentResponse> {
     Call::post(QR_INTENT, &json!({ "txnId": txn }))
 }
@@ -47,7 +47,7 @@ pub fn result(txn: &str) -> Call<OvseResult> {
     Call::get(result_path(txn))
 }
 
-/// Reads a result with a long poll: the answer comes with news, or after `wait` at the latest.
+/// Reads a result with a long poll, which waits for the end of the transaction, but not longer than `wait`.
 pub fn await_result(txn: &str, wait: Duration) -> Call<OvseResult> {
     Call::get(format!("{}?wait={}", result_path(txn), wait.as_secs()))
 }
@@ -63,7 +63,7 @@ pub fn event_path(id: &str) -> String {
     format!("{EVENTS}/{}", segment(id))
 }
 
-/// Reads the state of an event.
+/// Reads an event.
 pub fn event(id: &str) -> Call<EventResponse> {
     Call::get(event_path(id))
 }
@@ -93,12 +93,12 @@ pub fn esign_status(document: &str) -> Call<EsignStatus> {
     Call::post("/api/v1/esign/status", &json!({ "documentId": document }))
 }
 
-/// Asks for documents of a locker.
+/// Requests documents of a locker.
 pub fn doclocker(order: &impl Serialize) -> Call<DocLockerResponse> {
     Call::post("/api/v1/doclocker/init", order)
 }
 
-/// Reads the state of a request for documents.
+/// Reads the state of a request for locker documents.
 pub fn doclocker_details(id: &str) -> Call<DocLockerDetails> {
     Call::get(format!("/api/v1/doclocker/details/{}", segment(id)))
 }
@@ -108,17 +108,17 @@ pub fn estamp(order: &impl Serialize) -> Call<EStampResponse> {
     Call::post("/api/v1/estamp/init", order)
 }
 
-/// Asks for a consent to wealth data.
+/// Requests a person's consent to wealth data.
 pub fn wealth_consent(order: &impl Serialize) -> Call<WealthConsentResponse> {
     Call::post("/api/v1/wealth/consents", order)
 }
 
-/// Verifies a number of this kind at once.
+/// Verifies a number of this kind.
 pub fn verify(check: &Check, order: &impl Serialize) -> Call<Value> {
     Call::post(check.path, order)
 }
 
-/// Registers the receiver of an API's webhooks.
+/// Registers or removes the webhook URL of an API type.
 pub fn register_webhook(webhook: &impl Serialize) -> Call<RegisterWebhookResponse> {
     Call::new(Method::PUT, WEBHOOK).body(webhook)
 }

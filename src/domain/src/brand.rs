@@ -14,29 +14,29 @@ pub struct Brand {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub name: Option<String>,
     /// The logo.
-    #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "readable")]
+    #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "valid_or_unset")]
     pub logo: Option<LogoId>,
     /// The picture on event pages.
-    #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "readable")]
+    #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "valid_or_unset")]
     pub picture: Option<LogoId>,
     /// The colour of buttons and links.
-    #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "readable")]
+    #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "valid_or_unset")]
     pub colour: Option<Colour>,
     /// The contact for people who need help.
-    #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "readable")]
+    #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "valid_or_unset")]
     pub support: Option<Contact>,
     /// The client's privacy notice.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub privacy_url: Option<HttpUrl>,
 }
 
-/// Reads a part; a stored value that today's rules refuse counts as unset.
-fn readable<'de, T: FromStr, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+/// Reads a part. A stored value that the present rules refuse counts as unset.
+fn valid_or_unset<'de, T: FromStr, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     Ok(Option::<String>::deserialize(deserializer)?.and_then(|text| text.parse().ok()))
 }
 
 impl Brand {
-    /// Returns true if nothing is set.
+    /// Returns true if no part is set.
     #[must_use]
     pub fn is_unset(&self) -> bool {
         *self == Self::default()
@@ -44,14 +44,14 @@ impl Brand {
 
     /// Fills unset parts from another brand.
     #[must_use]
-    pub fn or(self, usual: &Self) -> Self {
+    pub fn or(self, fallback: &Self) -> Self {
         Self {
-            name: self.name.or_else(|| usual.name.clone()),
-            logo: self.logo.or(usual.logo),
-            picture: self.picture.or(usual.picture),
-            colour: self.colour.or(usual.colour),
-            support: self.support.or_else(|| usual.support.clone()),
-            privacy_url: self.privacy_url.or_else(|| usual.privacy_url.clone()),
+            name: self.name.or_else(|| fallback.name.clone()),
+            logo: self.logo.or(fallback.logo),
+            picture: self.picture.or(fallback.picture),
+            colour: self.colour.or(fallback.colour),
+            support: self.support.or_else(|| fallback.support.clone()),
+            privacy_url: self.privacy_url.or_else(|| fallback.privacy_url.clone()),
         }
     }
 }
@@ -59,22 +59,22 @@ impl Brand {
 /// A change to a brand: `None` leaves a part unchanged, `Some(None)` removes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BrandPatch {
-    /// Another name.
+    /// The new name.
     pub name: Option<Option<String>>,
-    /// Another logo.
+    /// The new logo.
     pub logo: Option<Option<LogoId>>,
-    /// Another picture.
+    /// The new picture.
     pub picture: Option<Option<LogoId>>,
-    /// Another colour.
+    /// The new colour.
     pub colour: Option<Option<Colour>>,
-    /// Another contact.
+    /// The new contact.
     pub support: Option<Option<Contact>>,
-    /// Another notice.
+    /// The URL of the new privacy notice.
     pub privacy_url: Option<Option<HttpUrl>>,
 }
 
 impl Brand {
-    /// Returns the ids of its files.
+    /// Returns the ids of the logo and the picture.
     pub fn files(&self) -> impl Iterator<Item = LogoId> {
         self.logo.into_iter().chain(self.picture)
     }
@@ -91,7 +91,7 @@ impl Brand {
     }
 }
 
-/// Id of an uploaded logo or picture: 128 random bits, as 32 hexadecimal digits. It suffices to load the file.
+/// Id of an uploaded logo or picture: 128 random bits, as 32 hexadecimal digits. Anyone with the id can load the file.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct LogoId(pub [u8; 16]);
@@ -123,21 +123,23 @@ impl FromStr for LogoId {
 #[serde(try_from = "String", into = "String")]
 pub struct Colour([u8; 3]);
 
-/// Minimum contrast of text (WCAG 2.2, 1.4.3), and that of the pages' own colours (1.4.6), which lightening reaches.
+/// Minimum contrast of a colour to light backgrounds (WCAG 2.2, 1.4.3).
 const CONTRAST_MIN: f64 = 4.5;
-const CONTRAST_USUAL: f64 = 7.0;
-/// The darkest light background of links (`--field` of the style), and the lightest dark one.
-const LIGHT_GROUND: [u8; 3] = [0xf3, 0xf5, 0xf9];
-const DARK_GROUND: [u8; 3] = [0x1e, 0x26, 0x32];
+/// Contrast to dark backgrounds (WCAG 2.2, 1.4.6), for which a colour is lightened.
+const CONTRAST_DARK: f64 = 7.0;
+/// The darkest of the light backgrounds (`--field` of the style sheet).
+const LIGHT_BACKGROUND: [u8; 3] = [0xf3, 0xf5, 0xf9];
+/// The lightest of the dark backgrounds.
+const DARK_BACKGROUND: [u8; 3] = [0x1e, 0x26, 0x32];
 /// Share of black or white in a hovered button, in percent.
-const DEEPER: u16 = 18;
+const HOVER_SHARE: u16 = 18;
 
 /// A colour and its hover variant, in one scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accent {
     /// Buttons and links.
     pub plain: [u8; 3],
-    /// The same when hovered.
+    /// Hovered buttons and links.
     pub deep: [u8; 3],
 }
 
@@ -145,16 +147,16 @@ impl Colour {
     /// Returns the colour for light backgrounds.
     #[must_use]
     pub fn light(self) -> Accent {
-        Accent { plain: self.0, deep: mixed(self.0, [0; 3], DEEPER) }
+        Accent { plain: self.0, deep: mix(self.0, [0; 3], HOVER_SHARE) }
     }
 
     /// Returns the colour for dark backgrounds, lightened as far as needed.
     #[must_use]
     pub fn dark(self) -> Accent {
-        let lighter = (0..=100).step_by(4).map(|share| mixed(self.0, [0xff; 3], share));
+        let lighter = (0..=100).step_by(4).map(|share| mix(self.0, [0xff; 3], share));
         let plain =
-            lighter.into_iter().find(|colour| contrast(*colour, DARK_GROUND) >= CONTRAST_USUAL).unwrap_or([0xff; 3]);
-        Accent { plain, deep: mixed(plain, [0xff; 3], DEEPER) }
+            lighter.into_iter().find(|colour| contrast(*colour, DARK_BACKGROUND) >= CONTRAST_DARK).unwrap_or([0xff; 3]);
+        Accent { plain, deep: mix(plain, [0xff; 3], HOVER_SHARE) }
     }
 }
 
@@ -168,7 +170,7 @@ impl FromStr for Colour {
         let number =
             digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()).ok_or("must be a colour such as #7a1f3d")?;
         let [_, red, green, blue] = number.to_be_bytes();
-        let contrast = contrast([red, green, blue], LIGHT_GROUND);
+        let contrast = contrast([red, green, blue], LIGHT_BACKGROUND);
         if contrast >= CONTRAST_MIN {
             Ok(Self([red, green, blue]))
         } else {
@@ -191,16 +193,16 @@ pub fn css([red, green, blue]: [u8; 3]) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
-/// Mixes a colour with a share of another, in percent.
-fn mixed(colour: [u8; 3], with: [u8; 3], share: u16) -> [u8; 3] {
+/// Mixes a colour with a share of another colour, in percent.
+fn mix(colour: [u8; 3], with: [u8; 3], share: u16) -> [u8; 3] {
     let part = |own: u8, other: u8| ((u16::from(own) * (100 - share) + u16::from(other) * share) / 100) as u8;
     [part(colour[0], with[0]), part(colour[1], with[1]), part(colour[2], with[2])]
 }
 
 /// Returns the contrast of two colours, from 1 to 21 (WCAG 2.2, "contrast ratio").
-fn contrast(one: [u8; 3], other: [u8; 3]) -> f64 {
-    let (one, other) = (luminance(one), luminance(other));
-    (one.max(other) + 0.05) / (one.min(other) + 0.05)
+fn contrast(first: [u8; 3], second: [u8; 3]) -> f64 {
+    let (first, second) = (luminance(first), luminance(second));
+    (first.max(second) + 0.05) / (first.min(second) + 0.05)
 }
 
 /// Returns the luminance of a colour (WCAG 2.2, "relative luminance").
@@ -227,7 +229,7 @@ impl Contact {
         self.0.strip_prefix("https://").map_or(&self.0, |rest| rest.trim_end_matches('/'))
     }
 
-    /// Returns the link to it.
+    /// Returns the `https:`, `mailto:` or `tel:` link to the contact.
     #[must_use]
     pub fn link(&self) -> String {
         match &*self.0 {
@@ -242,23 +244,25 @@ impl FromStr for Contact {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let plain = text.len() <= CONTACT_CHARS_MAX && text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
+        let is_plain =
+            text.len() <= CONTACT_CHARS_MAX && text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
         let is_url = HttpUrl::parse(text, Schemes::HttpsOnly).is_ok();
-        let in_address = |part: &str| {
+        let is_address_part = |part: &str| {
             !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".+-_".contains(&byte))
         };
-        let is_address =
-            text.split_once('@').is_some_and(|(name, host)| in_address(name) && in_address(host) && host.contains('.'));
+        let is_address = text
+            .split_once('@')
+            .is_some_and(|(name, host)| is_address_part(name) && is_address_part(host) && host.contains('.'));
         let digits = text.bytes().filter(u8::is_ascii_digit).count();
         let number = text.strip_prefix('+').unwrap_or(text);
         let is_number = (3..=15).contains(&digits)
             && number.bytes().all(|byte| byte.is_ascii_digit() || byte == b' ' || byte == b'-');
-        let good = plain && (is_url || is_address || is_number);
-        good.then(|| Self(text.to_owned())).ok_or("must be an e-mail address, a telephone number or an https URL")
+        let is_valid = is_plain && (is_url || is_address || is_number);
+        is_valid.then(|| Self(text.to_owned())).ok_or("must be an e-mail address, a telephone number or an https URL")
     }
 }
 
-/// Types that are stored as text.
+/// Implements `TryFrom<String>` for types that are stored as text.
 macro_rules! as_text {
     ($($type:ty),+) => {
         $(impl TryFrom<String> for $type {
@@ -295,7 +299,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_colour_that_is_too_light_for_words_is_refused_with_its_contrast() {
+    fn a_colour_that_is_too_light_is_refused_with_its_contrast() {
         assert_eq!("#7A1F3D".parse::<Colour>().unwrap().to_string(), "#7a1f3d");
         let refused = |text: &str| text.parse::<Colour>().unwrap_err();
         assert_eq!(refused("#ffcc00"), "must be darker: its contrast with the page is 1.4, and at least 4.5 is needed");
@@ -305,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn every_accepted_colour_can_be_read_in_both_schemes_and_under_the_pointer() {
+    fn every_accepted_colour_is_readable_in_both_schemes_and_when_hovered() {
         let steps = (0..=255_u8).step_by(15);
         let all = steps.clone().flat_map(|red| {
             steps.clone().flat_map(move |green| (0..=255).step_by(15).map(move |blue| [red, green, blue]))
@@ -317,15 +321,15 @@ mod tests {
             for plain in [light.plain, light.deep] {
                 // Button text is white.
                 assert!(
-                    contrast(plain, LIGHT_GROUND) >= CONTRAST_MIN && contrast(plain, [0xff; 3]) >= CONTRAST_MIN,
+                    contrast(plain, LIGHT_BACKGROUND) >= CONTRAST_MIN && contrast(plain, [0xff; 3]) >= CONTRAST_MIN,
                     "{colour}"
                 );
             }
             for plain in [dark.plain, dark.deep] {
                 // Button text is as dark as the page.
                 assert!(
-                    contrast(plain, DARK_GROUND) >= CONTRAST_USUAL
-                        && contrast(plain, [0x0d, 0x11, 0x18]) >= CONTRAST_USUAL,
+                    contrast(plain, DARK_BACKGROUND) >= CONTRAST_DARK
+                        && contrast(plain, [0x0d, 0x11, 0x18]) >= CONTRAST_DARK,
                     "{colour}"
                 );
             }
@@ -334,12 +338,12 @@ mod tests {
     }
 
     #[test]
-    fn a_contact_is_an_address_a_number_or_a_page() {
-        let of = |text: &str| text.parse::<Contact>().map(|contact| (contact.as_str().to_owned(), contact.link()));
-        assert_eq!(of("help@bank.example").unwrap(), ("help@bank.example".into(), "mailto:help@bank.example".into()));
-        assert_eq!(of("+91 80-1234 5678").unwrap(), ("+91 80-1234 5678".into(), "tel:+918012345678".into()));
+    fn a_contact_is_an_address_a_number_or_a_url() {
+        let read = |text: &str| text.parse::<Contact>().map(|contact| (contact.as_str().to_owned(), contact.link()));
+        assert_eq!(read("help@bank.example").unwrap(), ("help@bank.example".into(), "mailto:help@bank.example".into()));
+        assert_eq!(read("+91 80-1234 5678").unwrap(), ("+91 80-1234 5678".into(), "tel:+918012345678".into()));
         assert_eq!(
-            of("https://bank.example/help/").unwrap(),
+            read("https://bank.example/help/").unwrap(),
             ("bank.example/help".into(), "https://bank.example/help/".into())
         );
         for text in [
@@ -354,12 +358,12 @@ mod tests {
             "+",
             "1+2345",
         ] {
-            assert!(of(text).is_err(), "{text}");
+            assert!(read(text).is_err(), "{text}");
         }
     }
 
     #[test]
-    fn an_events_brand_stands_before_its_clients() {
+    fn an_events_brand_overrides_its_clients() {
         let brand = |name: Option<&str>, colour: Option<&str>| Brand {
             name: name.map(str::to_owned),
             colour: colour.map(|colour| colour.parse().unwrap()),
@@ -367,16 +371,16 @@ mod tests {
         };
         let both = brand(Some("Fair"), None).or(&brand(Some("Bank"), Some("#7a1f3d")));
         assert_eq!(both, brand(Some("Fair"), Some("#7a1f3d")));
-        let kept = serde_json::to_string(&both).unwrap();
-        assert_eq!(kept, r##"{"name":"Fair","colour":"#7a1f3d"}"##);
-        assert_eq!(serde_json::from_str::<Brand>(&kept).unwrap(), both);
+        let stored = serde_json::to_string(&both).unwrap();
+        assert_eq!(stored, r##"{"name":"Fair","colour":"#7a1f3d"}"##);
+        assert_eq!(serde_json::from_str::<Brand>(&stored).unwrap(), both);
         let light =
             serde_json::from_str::<Brand>(r##"{"name":"Fair","colour":"#ffcc00","support":"call us"}"##).unwrap();
-        assert_eq!(light, brand(Some("Fair"), None), "what the rules of today refuse is as if it were not set");
+        assert_eq!(light, brand(Some("Fair"), None), "refused values count as unset");
     }
 
     #[test]
-    fn a_change_replaces_what_it_names_and_removes_what_it_empties() {
+    fn a_change_sets_and_removes_the_named_parts_only() {
         let mut brand = Brand { name: Some("Bank".into()), logo: Some(LogoId([1; 16])), ..Brand::default() };
         brand.apply(BrandPatch {
             name: Some(None),
@@ -390,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_of_a_logo_is_read_as_it_is_written() {
+    fn the_id_of_a_logo_survives_formatting() {
         let id = LogoId([7; 16]);
         assert_eq!(id.to_string().parse(), Ok(id));
         for text in [

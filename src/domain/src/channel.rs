@@ -1,4 +1,4 @@
-//! The end user's way to the identity app (specification, OVSE rules 1 to 3).
+//! The channel on which a person reaches the identity app (specification, OVSE rules 1 to 3).
 
 use base64::alphabet;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
@@ -17,7 +17,7 @@ pub struct AndroidApp {
     pub app_signature: String,
 }
 
-/// The user's starting point.
+/// The channel of a verification.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Channel {
@@ -35,7 +35,7 @@ impl Channel {
     /// Reads `channel`, `app_id` and `app_signature` of a request.
     ///
     /// # Errors
-    /// An unknown channel; `app_id` or `app_signature` without the other, on another channel, or malformed.
+    /// [`Invalid`] for an unknown channel, and for `app_id` or `app_signature` alone, malformed, or on another channel.
     pub fn parse(channel: &str, app_id: Option<&str>, app_signature: Option<&str>) -> Result<Self, Invalid> {
         let mut invalid = Invalid::none();
         if channel != "app" {
@@ -51,7 +51,7 @@ impl Channel {
             ("app", None, None) => Self::Ios,
             ("app", Some(app_id), Some(app_signature)) => {
                 invalid.check("app_id", check_package(app_id));
-                let app_signature = signature(app_signature).unwrap_or_else(|sentence| {
+                let app_signature = normalise_signature(app_signature).unwrap_or_else(|sentence| {
                     invalid.add("app_signature", sentence);
                     String::new()
                 });
@@ -67,7 +67,7 @@ impl Channel {
         invalid.or_ok().map(|()| parsed)
     }
 
-    /// Returns its name in the API.
+    /// Returns the name of the channel in the API.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -79,28 +79,28 @@ impl Channel {
 }
 
 fn check_package(text: &str) -> Result<(), &'static str> {
-    let segment = |part: &str| {
+    let is_segment = |part: &str| {
         part.starts_with(|first: char| first.is_ascii_alphabetic())
             && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     };
-    if text.len() <= ANDROID_PACKAGE_CHARS_MAX && text.contains('.') && text.split('.').all(segment) {
+    if text.len() <= ANDROID_PACKAGE_CHARS_MAX && text.contains('.') && text.split('.').all(is_segment) {
         return Ok(());
     }
     Err("must be an Android package id such as com.example.app; on iOS leave out app_id and app_signature")
 }
 
-/// Base64 with or without padding.
-const UNPADDED: GeneralPurpose = GeneralPurpose::new(
+/// Decoder of Base64 with or without padding.
+const OPTIONAL_PADDING: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// Converts a digest to standard Base64. Tools print Base64 of either alphabet, with or without padding and line ends,
-/// or hexadecimal with or without colons.
-fn signature(text: &str) -> Result<String, &'static str> {
-    let digest = of_hexadecimal(text.trim()).or_else(|| {
+/// Converts the digest of a certificate to standard Base64. Accepts the output of common tools: Base64 of either
+/// alphabet, with or without padding and line ends, or hexadecimal with or without colons.
+fn normalise_signature(text: &str) -> Result<String, &'static str> {
+    let digest = parse_hexadecimal(text.trim()).or_else(|| {
         let plain: String = text.chars().filter(|c| !matches!(c, '\r' | '\n' | ' ')).collect();
-        UNPADDED.decode(plain.replace('-', "+").replace('_', "/")).ok()
+        OPTIONAL_PADDING.decode(plain.replace('-', "+").replace('_', "/")).ok()
     });
     match digest {
         Some(digest) if digest.len() == 32 => Ok(STANDARD.encode(digest)),
@@ -109,7 +109,7 @@ fn signature(text: &str) -> Result<String, &'static str> {
 }
 
 /// Reads 64 hexadecimal digits, optionally in pairs between colons.
-fn of_hexadecimal(text: &str) -> Option<Vec<u8>> {
+fn parse_hexadecimal(text: &str) -> Option<Vec<u8>> {
     let has_colons = text.contains(':');
     if has_colons && !text.split(':').all(|pair| pair.len() == 2) {
         return None;
@@ -130,7 +130,7 @@ mod tests {
     const SIGNATURE: &str = "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=";
 
     #[test]
-    fn app_without_android_fields_means_ios_and_with_both_means_android() {
+    fn channel_app_is_android_with_both_android_fields_and_ios_without() {
         assert_eq!(Channel::parse("app", None, None), Ok(Channel::Ios));
         let android = Channel::parse("app", Some("com.example.app"), Some(SIGNATURE)).unwrap();
         assert_eq!(android.name(), "app");
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signature_is_read_as_tools_print_it_and_kept_in_standard_base64() {
+    fn a_signature_in_any_common_form_becomes_standard_base64() {
         let hexadecimal =
             "E3:B0:C4:42:98:FC:1C:14:9A:FB:F4:C8:99:6F:B9:24:27:AE:41:E4:64:9B:93:4C:A4:95:99:1B:78:52:B8:55";
         for written in [
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn android_fields_alone_malformed_or_on_another_channel_are_refused_by_name() {
+    fn android_fields_alone_malformed_or_on_another_channel_are_refused() {
         let field = |channel, app_id, signature| {
             Channel::parse(channel, app_id, signature).unwrap_err().fields()[0].field.clone()
         };

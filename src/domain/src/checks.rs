@@ -1,8 +1,8 @@
-//! Verifications with an immediate response (specification, "What the service does" 2), one file per kind.
+//! Checks: verifications with an immediate response (specification, "What the service does" 2), one file per kind.
 //!
-//! [`CHECKS`] is the table behind everything else: routes, requests, queries to sources and their responses, settings,
-//! the OpenAPI document and the sandbox. Nothing is opened, kept or debited. A number unknown to its source is a valid
-//! result.
+//! [`CHECKS`] is the table behind routes, requests, queries to sources and their responses, settings, the OpenAPI
+//! document and the sandbox. A check opens no transaction, stores no result and costs no credit. A number unknown to
+//! its source is a valid result.
 
 mod bank_account;
 mod gst;
@@ -23,25 +23,25 @@ use crate::string_enum::string_enum;
 
 pub use self::number::{Number, NumberForm};
 
-/// Every kind.
+/// Every kind of check.
 pub const CHECKS: &[Check] = &[pan::PAN, gst::GST, bank_account::BANK_ACCOUNT, ifsc::IFSC, voter_id::VOTER_ID];
 
-/// A kind of verification.
+/// A kind of check.
 #[derive(Clone, Copy, Debug)]
 pub struct Check {
-    /// Its name in settings, upstreams, metrics and on the command line.
+    /// The name in settings, upstreams, metrics and on the command line.
     pub name: &'static str,
-    /// Its path in the API.
+    /// The path in the API.
     pub path: &'static str,
-    /// The last word of its `operationId`, and the first of its schemas.
+    /// The last word of the `operationId`, and the first of the schema names.
     pub title: &'static str,
-    /// The subject of its messages, such as `PAN`.
+    /// The subject of result messages, such as `PAN`.
     pub noun: &'static str,
-    /// The number with its article, as the object of "Verify".
+    /// The number with an article, as the object of "Verify".
     pub object: &'static str,
     /// True if the person's consent is required.
     pub needs_consent: bool,
-    /// The queried numbers. All of them are echoed.
+    /// The queried numbers. The response repeats all of them.
     pub numbers: &'static [NumberForm],
     /// Fields that may be compared with the record.
     pub compared: &'static [Compared],
@@ -49,14 +49,14 @@ pub struct Check {
     pub details: &'static [Detail],
 }
 
-/// A field of a request that is compared with the record.
+/// A field of a request whose value is compared with the source's record.
 #[derive(Clone, Copy, Debug)]
 pub struct Compared {
-    /// Its name in the API.
+    /// The name in the API.
     pub field: &'static str,
-    /// Its name at the source.
+    /// The name at the source.
     pub source_field: &'static str,
-    /// Its type.
+    /// The type of the value.
     pub kind: ComparedKind,
 }
 
@@ -72,13 +72,13 @@ pub enum ComparedKind {
 /// A response field from the source; null if the source leaves it out.
 #[derive(Clone, Copy, Debug)]
 pub struct Detail {
-    /// Its name in the API.
+    /// The name in the API.
     pub field: &'static str,
-    /// Its name at the source.
+    /// The name at the source.
     pub source_field: &'static str,
-    /// Its type.
+    /// The type of the value.
     pub form: DetailForm,
-    /// Its meaning, in a sentence.
+    /// The description in the OpenAPI document.
     pub about: &'static str,
     /// An example value; empty for a match.
     pub example: &'static str,
@@ -98,11 +98,11 @@ pub enum DetailForm {
 string_enum!(
     /// The status of a number at its source.
     CheckStatus {
-        /// In use.
+        /// The number is in use.
         Valid = "valid",
-        /// Known and not in use.
+        /// The number is known, but not in use.
         Invalid = "invalid",
-        /// Not known.
+        /// The source does not know the number.
         NotFound = "not_found",
     }
 );
@@ -110,7 +110,7 @@ string_enum!(
 /// A query to a source.
 #[derive(Clone, Debug)]
 pub struct CheckQuery {
-    /// Its kind.
+    /// The kind of check.
     pub check: &'static Check,
     /// One number for each form of the kind.
     pub numbers: Vec<Number>,
@@ -123,13 +123,13 @@ pub struct CheckQuery {
 /// The response of a source.
 #[derive(Clone, Debug)]
 pub struct CheckResult {
-    /// The kind of the query.
+    /// The kind of check.
     pub check: &'static Check,
-    /// Its numbers.
+    /// The queried numbers.
     pub numbers: Vec<Number>,
-    /// Their status at the source.
+    /// The status at the source.
     pub status: CheckStatus,
-    /// A value for each of the kind's details.
+    /// One value per detail of the kind.
     pub details: Vec<Option<DetailValue>>,
 }
 
@@ -155,19 +155,19 @@ impl ComparedKind {
     /// Reads a value to compare.
     ///
     /// # Errors
-    /// The accepted form.
+    /// A message that states the accepted form.
     pub fn parse(self, text: &str) -> Result<Text, Cow<'static, str>> {
-        let bounded = || format!("must be 1 to {LABEL_CHARS_MAX} characters");
+        let refusal = || format!("must be 1 to {LABEL_CHARS_MAX} characters");
         match self {
-            Self::Name if text.chars().count() > LABEL_CHARS_MAX => Err(bounded().into()),
-            Self::Name => Text::not_blank(text).map_err(|_| bounded().into()),
+            Self::Name if text.chars().count() > LABEL_CHARS_MAX => Err(refusal().into()),
+            Self::Name => Text::not_blank(text).map_err(|_| refusal().into()),
             Self::Birth => Ok(Text::parse(&Day::parse(text)?.to_string())?),
         }
     }
 }
 
 impl CheckQuery {
-    /// Returns the names of the requested fields.
+    /// Returns the names of the fields that the request has.
     #[must_use]
     pub fn asked(&self) -> Vec<String> {
         let compared = self
@@ -175,8 +175,8 @@ impl CheckQuery {
             .compared
             .iter()
             .zip(&self.compared)
-            .filter(|(_, asked)| asked.is_some())
-            .map(|(known, _)| known.field);
+            .filter(|(_, value)| value.is_some())
+            .map(|(compared, _)| compared.field);
         self.check.numbers.iter().map(|form| form.field).chain(compared).map(str::to_owned).collect()
     }
 
@@ -187,10 +187,10 @@ impl CheckQuery {
             .compared
             .iter()
             .zip(&self.compared)
-            .any(|(known, asked)| known.source_field == source_field && asked.is_some())
+            .any(|(compared, value)| compared.source_field == source_field && value.is_some())
     }
 
-    /// Returns a result with this status alone.
+    /// Returns a result with this status and without details.
     #[must_use]
     pub fn with_status(&self, status: CheckStatus) -> CheckResult {
         CheckResult {
@@ -203,15 +203,15 @@ impl CheckQuery {
 }
 
 impl CheckResult {
-    /// Returns a sentence about it.
+    /// Returns the result in words, such as `PAN verified`.
     #[must_use]
     pub fn message(&self) -> String {
-        let what = match self.status {
+        let predicate = match self.status {
             CheckStatus::Valid => "verified",
             CheckStatus::Invalid => "is not in use",
             CheckStatus::NotFound => "not found",
         };
-        format!("{} {what}", self.check.noun)
+        format!("{} {predicate}", self.check.noun)
     }
 }
 
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_can_be_told_from_the_others_and_gives_examples_of_itself() {
+    fn every_kind_has_distinct_names_and_valid_examples() {
         let distinct = |part: fn(&Check) -> &'static str| CHECKS.iter().map(part).collect::<BTreeSet<_>>().len();
         assert_eq!(
             [distinct(|check| check.name), distinct(|check| check.path), distinct(|check| check.title)],
@@ -233,21 +233,21 @@ mod tests {
                 assert_eq!(form.parse(form.example).unwrap().as_str(), form.example, "{}", check.name);
             }
             for detail in check.details {
-                let good = match detail.form {
+                let is_valid = match detail.form {
                     DetailForm::Word(words) => words.contains(&detail.example),
                     DetailForm::Text => Text::not_blank(detail.example).is_ok(),
                     DetailForm::Match(source_field) => {
                         check.compared.iter().any(|compared| compared.source_field == source_field)
                     }
                 };
-                assert!(good, "{} {}", check.name, detail.field);
+                assert!(is_valid, "{} {}", check.name, detail.field);
             }
         }
     }
 
     #[test]
-    fn what_is_compared_is_a_name_or_a_day() {
-        for (kind, text, good) in [
+    fn a_compared_value_is_a_name_or_a_date() {
+        for (kind, text, is_valid) in [
             (ComparedKind::Name, "Asha Rao", true),
             (ComparedKind::Name, " ", false),
             (ComparedKind::Name, &"x".repeat(100), true),
@@ -255,31 +255,31 @@ mod tests {
             (ComparedKind::Birth, "1990-02-14", true),
             (ComparedKind::Birth, "1990-02-30", false),
         ] {
-            assert_eq!(kind.parse(text).is_ok(), good, "{text}");
+            assert_eq!(kind.parse(text).is_ok(), is_valid, "{text}");
         }
     }
 
     #[test]
-    fn a_query_compares_what_was_asked_to_be_compared_and_nothing_else() {
+    fn a_query_compares_only_the_requested_fields() {
         let check = CHECKS.iter().find(|check| check.compared.len() > 1).unwrap();
-        let (asked, other) = (check.compared[0].source_field, check.compared[1].source_field);
+        let (requested, other) = (check.compared[0].source_field, check.compared[1].source_field);
         let mut compared = vec![None; check.compared.len()];
         compared[0] = Some(Text::parse("Asha Rao").unwrap());
         let query = CheckQuery { check, numbers: vec![], consent: None, compared };
-        assert_eq!([query.compares(asked), query.compares(other), query.compares("unknown")], [true, false, false]);
+        assert_eq!([query.compares(requested), query.compares(other), query.compares("unknown")], [true, false, false]);
     }
 
     #[test]
-    fn a_result_says_what_was_checked_and_how_that_ended() {
+    fn the_message_of_a_result_names_the_number_and_its_status() {
         let check = CHECKS.iter().find(|check| check.noun == "PAN").unwrap();
         let query = CheckQuery { check, numbers: vec![], consent: None, compared: vec![] };
-        let told = [CheckStatus::Valid, CheckStatus::Invalid, CheckStatus::NotFound]
+        let messages = [CheckStatus::Valid, CheckStatus::Invalid, CheckStatus::NotFound]
             .map(|status| query.with_status(status).message());
-        assert_eq!(told, ["PAN verified", "PAN is not in use", "PAN not found"]);
+        assert_eq!(messages, ["PAN verified", "PAN is not in use", "PAN not found"]);
     }
 
     #[test]
-    fn forms_of_numbers_are_told_apart_by_field_and_refusal() {
+    fn forms_of_numbers_differ_by_field_and_refusal() {
         let form = &CHECKS[0].numbers[0];
         assert_eq!(form, &NumberForm { example: "", ..*form });
         assert_ne!(form, &NumberForm { field: "other", ..*form });

@@ -21,7 +21,7 @@ macro_rules! claims {
             /// Every claim, in the specification's order.
             pub const ALL: [Self; CLAIMS_MAX] = [$(Self::$variant),+];
 
-            /// Returns its name in the API.
+            /// Returns the name of the claim in the API.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name),+ }
@@ -55,7 +55,7 @@ impl ClaimSet {
     /// Reads the `claims` array of a request.
     ///
     /// # Errors
-    /// Every unknown or repeated name, by its index; an array that is empty or too long.
+    /// [`Invalid`] with every unknown or repeated name by its index, or for an array that is empty or too long.
     pub fn parse<S: AsRef<str>>(names: &[S]) -> Result<Self, Invalid> {
         let mut invalid = Invalid::none();
         if names.is_empty() || names.len() > CLAIMS_MAX {
@@ -66,7 +66,7 @@ impl ClaimSet {
             match Claim::from_name(name.as_ref()) {
                 None => invalid.add(
                     format!("claims[{index}]"),
-                    format!("is not a known claim; the claims are {}", Self::accepted()),
+                    format!("is not a known claim; the claims are {}", Self::accepted_names()),
                 ),
                 Some(claim) if set.contains(claim) => invalid.add(format!("claims[{index}]"), "is named twice"),
                 Some(claim) => set.insert(claim),
@@ -109,7 +109,7 @@ impl ClaimSet {
         Self(bits & ((1 << CLAIMS_MAX) - 1))
     }
 
-    fn accepted() -> String {
+    fn accepted_names() -> String {
         Claim::ALL.map(Claim::name).join(", ")
     }
 }
@@ -155,7 +155,7 @@ mod tests {
         let refused = ClaimSet::parse(&["name", "Name", "uid", "name"]).unwrap_err();
         let fields: Vec<&str> = refused.fields().iter().map(|problem| problem.field.as_str()).collect();
         assert_eq!(fields, ["claims[1]", "claims[2]", "claims[3]"]);
-        assert!(refused.fields()[0].message.ends_with("email, masked_email"), "it says what is accepted");
+        assert!(refused.fields()[0].message.ends_with("email, masked_email"), "the message lists the accepted names");
         assert!(ClaimSet::parse::<&str>(&[]).is_err());
     }
 

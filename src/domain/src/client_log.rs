@@ -1,5 +1,5 @@
-//! The log of a client: actions of its users, its API keys and operators. It holds ids and names, never the value of a
-//! claim, a key or a code.
+//! The log of a client: actions of its users, of holders of its API keys, and of operators. It contains ids and names,
+//! never values of claims, keys or codes.
 
 use serde::{Deserialize, Serialize};
 
@@ -73,19 +73,19 @@ string_enum!(
 pub enum Actor {
     /// A user of the client.
     User {
-        /// Its id.
+        /// The id of the user.
         id: UserId,
-        /// Its name at that time.
+        /// The name of the user at that time.
         name: PersonName,
     },
     /// The holder of an API key.
     Key {
-        /// Its id.
+        /// The id of the key.
         id: KeyId,
     },
     /// An operator of the service.
     Operator {
-        /// Its id; none for the token of the settings.
+        /// The id of the operator; `None` for the token of the settings.
         id: Option<OperatorId>,
     },
     /// The holder of a link, such as that of a door.
@@ -124,13 +124,13 @@ pub enum Subject {
 /// An entry of the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogEntry {
-    /// The time.
+    /// Time of the action.
     pub at: Timestamp,
     /// The person or program that acted.
     pub actor: Actor,
     /// The action.
     pub action: Action,
-    /// Its objects.
+    /// The objects of the action.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub subjects: Vec<Subject>,
     /// The id of the request.

@@ -1,5 +1,5 @@
-//! A client transferred from one installation to another. It keeps its ids and key digests, so one key works
-//! at both. Keys themselves and credits are not transferred.
+//! A client transferred between installations. Ids and key digests stay the same, so a key is valid at both.
+//! The texts of keys and credits are not transferred.
 
 use std::collections::HashSet;
 
@@ -14,42 +14,42 @@ use crate::time::Timestamp;
 pub struct ClientTransfer {
     /// The client.
     pub client: Client,
-    /// Its apps.
+    /// The apps of the client.
     pub apps: Vec<TransferredApp>,
-    /// Its keys, revoked ones included.
+    /// The keys of the client, including revoked ones.
     pub keys: Vec<TransferredKey>,
 }
 
 /// An app and its transferred settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransferredApp {
-    /// Its id.
+    /// The id of the app.
     pub app_id: AppId,
-    /// Its name.
+    /// The name of the app.
     pub name: String,
     /// Time of creation.
     pub created_at: Timestamp,
-    /// Its settings.
+    /// The settings of the app.
     pub settings: AppPatch,
 }
 
-/// A key without its text.
+/// A key, without its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransferredKey {
-    /// Its record.
+    /// The record of the key.
     pub key: ApiKeyRecord,
-    /// Digest that identifies it in requests.
+    /// The digest by which requests are matched with the key.
     pub digest: KeyDigest,
 }
 
-/// Existing records under the ids and digests of a transfer, in its order.
+/// Existing records under the ids and digests of a transfer, in the order of the transfer.
 #[derive(Clone, Debug, Default)]
 pub struct KnownClient {
     /// The client.
     pub client: Option<Client>,
-    /// Each app.
+    /// The record of each app.
     pub apps: Vec<Option<App>>,
-    /// Each key by its id, and the id of the key that has the digest.
+    /// For each key: the record under its id, and the id of the key with its digest.
     pub keys: Vec<(Option<TransferredKey>, Option<KeyId>)>,
 }
 
@@ -62,25 +62,25 @@ pub struct ClientImport {
     pub apps: Vec<App>,
     /// New and changed keys, as after the import.
     pub keys: Vec<TransferredKey>,
-    /// The outcome for each record, the client first.
+    /// The outcome for each record: the client, then apps and keys.
     pub records: Vec<ImportedRecord>,
 }
 
 /// The outcome of an import for one record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportedRecord {
-    /// Its kind.
+    /// The kind of record.
     pub kind: RecordKind,
-    /// Its id.
+    /// The id of the record.
     pub id: String,
     /// The outcome.
     pub outcome: ImportOutcome,
-    /// The fields that change.
+    /// The names of the changed fields.
     pub changed: Vec<&'static str>,
 }
 
 string_enum!(
-    /// A record of a transfer.
+    /// The kind of a record in a transfer.
     RecordKind {
         /// The client.
         Client = "client",
@@ -94,17 +94,17 @@ string_enum!(
 string_enum!(
     /// The outcome of an import for one record.
     ImportOutcome {
-        /// New here.
+        /// A new record.
         Created = "created",
-        /// Existing, with changes.
+        /// An existing record, with changes.
         Changed = "changed",
-        /// Existing, without changes.
+        /// An existing record, without changes.
         Unchanged = "unchanged",
     }
 );
 
 impl From<App> for TransferredApp {
-    /// Omits URLs that are not set: the other installation may have its own.
+    /// Omits URLs that are not set, because the other installation may have its own.
     fn from(app: App) -> Self {
         let settings = AppPatch {
             payload_spelling: Some(app.payload_spelling),
@@ -139,11 +139,11 @@ impl TransferredApp {
 }
 
 impl TransferredKey {
-    /// Returns the key after the import. A revoked key stays revoked as of the first time, and the earlier of two
-    /// expiry times applies: no import extends a key's validity.
+    /// Returns the key after the import, which never extends the validity of a key: the first revocation and the
+    /// earlier expiry apply.
     fn onto(&self, known: Option<&Self>) -> Self {
         let Some(Self { key: known, .. }) = known else { return self.clone() };
-        let earlier = |one: Option<Timestamp>, other: Option<Timestamp>| one.into_iter().chain(other).min();
+        let earlier = |first: Option<Timestamp>, second: Option<Timestamp>| first.into_iter().chain(second).min();
         let key = ApiKeyRecord {
             label: self.key.label.clone(),
             environments: self.key.environments.clone(),
@@ -156,7 +156,7 @@ impl TransferredKey {
     }
 }
 
-/// Names of the fields whose values differ.
+/// Lists the names of the fields whose values differ.
 macro_rules! changed {
     ($before:expr, $after:expr, $($field:ident)+) => {
         [$((stringify!($field), $before.$field != $after.$field)),+].into_iter().filter_map(|(name,
@@ -168,29 +168,29 @@ impl ClientTransfer {
     /// Checks that no id or digest appears twice.
     ///
     /// # Errors
-    /// Every such field by its path.
+    /// [`Invalid`] with every repeated id or digest by its path.
     pub fn check(&self) -> Result<(), Invalid> {
         let mut invalid = Invalid::none();
         let (mut apps, mut ids, mut digests) = (HashSet::new(), HashSet::new(), HashSet::new());
-        let mut note = |is_first: bool, path: String| {
+        let mut require_first = |is_first: bool, path: String| {
             if !is_first {
                 invalid.add(path, "is given more than once");
             }
         };
-        for (place, app) in self.apps.iter().enumerate() {
-            note(apps.insert(&app.app_id), format!("apps[{place}].app_id"));
+        for (index, app) in self.apps.iter().enumerate() {
+            require_first(apps.insert(&app.app_id), format!("apps[{index}].app_id"));
         }
-        for (place, TransferredKey { key, digest }) in self.keys.iter().enumerate() {
-            note(ids.insert(&key.key_id), format!("keys[{place}].key_id"));
-            note(digests.insert(digest.0), format!("keys[{place}].digest"));
+        for (index, TransferredKey { key, digest }) in self.keys.iter().enumerate() {
+            require_first(ids.insert(&key.key_id), format!("keys[{index}].key_id"));
+            require_first(digests.insert(digest.0), format!("keys[{index}].digest"));
         }
         invalid.or_ok()
     }
 
-    /// Compares it with the records of an installation.
+    /// Computes the import into an installation with these records.
     ///
     /// # Errors
-    /// Every id and digest that belongs to another record there, by its path.
+    /// [`Invalid`] with every id or digest that belongs to another record there, by its path.
     pub fn onto(&self, known: &KnownClient) -> Result<ClientImport, Invalid> {
         let (mut invalid, owner) = (Invalid::none(), &self.client.client_id);
         let client = known
@@ -199,10 +199,10 @@ impl ClientTransfer {
             .map_or_else(|| self.client.clone(), |known| Client { name: self.client.name.clone(), ..known.clone() });
         let mut import = ClientImport { client, apps: Vec::new(), keys: Vec::new(), records: Vec::new() };
         let changed = known.client.as_ref().map(|before| changed!(before, import.client, name));
-        import.note(RecordKind::Client, owner.as_str(), changed);
-        for (place, (app, known)) in self.apps.iter().zip(&known.apps).enumerate() {
+        import.record(RecordKind::Client, owner.as_str(), changed);
+        for (index, (app, known)) in self.apps.iter().zip(&known.apps).enumerate() {
             if known.as_ref().is_some_and(|known| known.client_id != *owner) {
-                invalid.add(format!("apps[{place}].app_id"), "belongs to another client here");
+                invalid.add(format!("apps[{index}].app_id"), "belongs to another client here");
                 continue;
             }
             let after = app.onto(owner, known.as_ref());
@@ -210,18 +210,18 @@ impl ClientTransfer {
                 changed!(before, after,
                     name payload_spelling evidence consent_webhook_url data_webhook_url historical_webhook_url)
             });
-            if import.note(RecordKind::App, app.app_id.as_str(), changed) {
+            if import.record(RecordKind::App, app.app_id.as_str(), changed) {
                 import.apps.push(after);
             }
         }
-        for (place, (sent, (by_id, by_digest))) in self.keys.iter().zip(&known.keys).enumerate() {
+        for (index, (sent, (by_id, by_digest))) in self.keys.iter().zip(&known.keys).enumerate() {
             if by_id.as_ref().is_some_and(|known| known.key.client_id != *owner) {
-                invalid.add(format!("keys[{place}].key_id"), "belongs to another client here");
+                invalid.add(format!("keys[{index}].key_id"), "belongs to another client here");
                 continue;
             }
             let same_digest = by_id.as_ref().is_none_or(|known| known.digest == sent.digest);
             if !same_digest || by_digest.as_ref().is_some_and(|id| *id != sent.key.key_id) {
-                invalid.add(format!("keys[{place}].digest"), "belongs to another key here");
+                invalid.add(format!("keys[{index}].digest"), "belongs to another key here");
                 continue;
             }
             let after = sent.onto(by_id.as_ref());
@@ -229,7 +229,7 @@ impl ClientTransfer {
                 let after = &after.key;
                 changed!(before, after, label environments networks expires_at revoked_at)
             });
-            if import.note(RecordKind::Key, sent.key.key_id.as_str(), changed) {
+            if import.record(RecordKind::Key, sent.key.key_id.as_str(), changed) {
                 import.keys.push(after);
             }
         }
@@ -238,14 +238,14 @@ impl ClientTransfer {
 }
 
 impl ClientImport {
-    /// Returns true if anything is to be written.
+    /// Returns true if the import creates or changes any record.
     #[must_use]
     pub fn does_something(&self) -> bool {
         self.records.iter().any(|record| record.outcome != ImportOutcome::Unchanged)
     }
 
-    /// Adds the outcome for a record, with its changes if it exists. Returns true if it is to be written.
-    fn note(&mut self, kind: RecordKind, id: &str, changed: Option<Vec<&'static str>>) -> bool {
+    /// Records the outcome for a record; `changed` is `None` for a new one. Returns true if the record must be written.
+    fn record(&mut self, kind: RecordKind, id: &str, changed: Option<Vec<&'static str>>) -> bool {
         let outcome = match &changed {
             None => ImportOutcome::Created,
             Some(changed) if changed.is_empty() => ImportOutcome::Unchanged,
@@ -276,12 +276,12 @@ mod tests {
         TransferredKey { key, digest: KeyDigest([digest; 32]) }
     }
 
-    fn with_keys(keys: impl Fn(&ClientId) -> Vec<TransferredKey>) -> ClientTransfer {
+    fn transfer_with_keys(keys: impl Fn(&ClientId) -> Vec<TransferredKey>) -> ClientTransfer {
         let client = Client::new(ClientId::generate(), "Bank".into(), Timestamp::from_millis(0));
         ClientTransfer { keys: keys(&client.client_id), apps: vec![], client }
     }
 
-    fn kiosk(client: &Client) -> TransferredApp {
+    fn kiosk_app(client: &Client) -> TransferredApp {
         TransferredApp {
             app_id: AppId::generate(),
             name: "Kiosk".into(),
@@ -291,9 +291,9 @@ mod tests {
     }
 
     #[test]
-    fn no_import_makes_a_key_work_for_longer() {
+    fn an_import_never_extends_the_validity_of_a_key() {
         let at = |millis| Some(Timestamp::from_millis(millis));
-        let transfer = with_keys(|client| vec![key(client, 1)]);
+        let transfer = transfer_with_keys(|client| vec![key(client, 1)]);
         let known_as = |expires_at, revoked_at| {
             let mut known = transfer.keys[0].clone();
             known.key = ApiKeyRecord { expires_at, revoked_at, ..known.key };
@@ -318,8 +318,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_it_twice_is_named() {
-        let mut transfer = with_keys(|client| vec![key(client, 1), key(client, 1)]);
+    fn a_repeated_id_or_digest_is_refused() {
+        let mut transfer = transfer_with_keys(|client| vec![key(client, 1), key(client, 1)]);
         let fields = |transfer: &ClientTransfer| {
             transfer.check().unwrap_err().fields().iter().map(|error| error.field.clone()).collect::<Vec<_>>()
         };
@@ -329,25 +329,25 @@ mod tests {
     }
 
     #[test]
-    fn an_import_says_what_it_creates_what_it_changes_and_what_it_leaves() {
-        let mut transfer = with_keys(|client| vec![key(client, 1), key(client, 2)]);
-        transfer.apps.push(kiosk(&transfer.client));
+    fn an_import_lists_created_changed_and_unchanged_records() {
+        let mut transfer = transfer_with_keys(|client| vec![key(client, 1), key(client, 2)]);
+        transfer.apps.push(kiosk_app(&transfer.client));
         let outcomes = |import: &ClientImport| {
             import.records.iter().map(|record| (record.kind, record.outcome)).collect::<Vec<_>>()
         };
         let kinds = [RecordKind::Client, RecordKind::App, RecordKind::Key, RecordKind::Key];
 
-        let nothing_is_known = KnownClient { client: None, apps: vec![None], keys: vec![(None, None), (None, None)] };
-        let import = transfer.onto(&nothing_is_known).unwrap();
+        let nothing_known = KnownClient { client: None, apps: vec![None], keys: vec![(None, None), (None, None)] };
+        let import = transfer.onto(&nothing_known).unwrap();
         assert!(import.does_something());
         assert_eq!(outcomes(&import), kinds.map(|kind| (kind, ImportOutcome::Created)));
         assert_eq!((import.apps.len(), &import.keys), (1, &transfer.keys));
 
-        let of_key = |key: &TransferredKey| (Some(key.clone()), Some(key.key.key_id.clone()));
+        let known_key = |key: &TransferredKey| (Some(key.clone()), Some(key.key.key_id.clone()));
         let known = KnownClient {
             client: Some(import.client),
             apps: import.apps.iter().cloned().map(Some).collect(),
-            keys: transfer.keys.iter().map(of_key).collect(),
+            keys: transfer.keys.iter().map(known_key).collect(),
         };
         let again = transfer.onto(&known).unwrap();
         assert!(!again.does_something());
@@ -358,10 +358,11 @@ mod tests {
         transfer.apps[0].name = "Kiosks".into();
         transfer.keys[1].key.label = "desk".into();
         let changed = transfer.onto(&known).unwrap();
-        let told: Vec<_> = changed.records.iter().map(|record| (record.outcome, record.changed.join(" "))).collect();
+        let outcomes: Vec<_> =
+            changed.records.iter().map(|record| (record.outcome, record.changed.join(" "))).collect();
         let name = || (ImportOutcome::Changed, "name".to_owned());
         assert_eq!(
-            told,
+            outcomes,
             [name(), name(), (ImportOutcome::Unchanged, String::new()), (ImportOutcome::Changed, "label".to_owned())]
         );
         assert_eq!((changed.client.name.as_str(), changed.apps[0].name.as_str()), ("Bank of the North", "Kiosks"));
@@ -369,18 +370,18 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_something_else_here_is_named() {
-        let mut transfer = with_keys(|client| vec![key(client, 1), key(client, 2), key(client, 3)]);
-        let app = kiosk(&transfer.client);
+    fn an_id_or_digest_of_another_record_is_refused() {
+        let mut transfer = transfer_with_keys(|client| vec![key(client, 1), key(client, 2), key(client, 3)]);
+        let app = kiosk_app(&transfer.client);
         transfer.apps.push(app.clone());
         let other = ClientId::generate();
-        let mut of_another = transfer.keys[0].clone();
-        of_another.key.client_id = other.clone();
-        let with_another_digest = TransferredKey { digest: KeyDigest([9; 32]), ..transfer.keys[1].clone() };
+        let mut of_other_client = transfer.keys[0].clone();
+        of_other_client.key.client_id = other.clone();
+        let with_other_digest = TransferredKey { digest: KeyDigest([9; 32]), ..transfer.keys[1].clone() };
         let known = KnownClient {
             client: None,
             apps: vec![Some(app.onto(&other, None))],
-            keys: vec![(Some(of_another), None), (Some(with_another_digest), None), (None, Some(KeyId::generate()))],
+            keys: vec![(Some(of_other_client), None), (Some(with_other_digest), None), (None, Some(KeyId::generate()))],
         };
         let refused = transfer.onto(&known).unwrap_err();
         let fields: Vec<&str> = refused.fields().iter().map(|problem| problem.field.as_str()).collect();

@@ -15,7 +15,7 @@ pub trait Clock: Debug + Send + Sync + 'static {
     /// Returns the current time.
     fn now(&self) -> Timestamp;
 
-    /// Returns the time since an arbitrary moment, by a clock that is never set.
+    /// Returns the time since an arbitrary moment, by a clock that cannot be set.
     fn monotonic(&self) -> Duration;
 }
 
@@ -39,12 +39,12 @@ impl Clock for SystemClock {
 #[derive(Debug)]
 pub struct ManualClock {
     now: AtomicI64,
-    /// Milliseconds of `now` due to jumps.
+    /// Milliseconds of `now` that are due to jumps.
     jumped: AtomicI64,
 }
 
 impl ManualClock {
-    /// Creates a clock that stands at `start`.
+    /// Creates a clock that shows `start`.
     #[must_use]
     pub const fn starting_at(start: Timestamp) -> Self {
         Self { now: AtomicI64::new(start.millis()), jumped: AtomicI64::new(0) }
@@ -55,7 +55,7 @@ impl ManualClock {
         self.now.fetch_add(i64::try_from(span.as_millis()).unwrap_or(i64::MAX), Ordering::SeqCst);
     }
 
-    /// Sets the clock forward or back; the monotonic time stays.
+    /// Sets the clock forward or back. The monotonic time does not change.
     pub fn jump(&self, millis: i64) {
         self.jumped.fetch_add(millis, Ordering::SeqCst);
         self.now.fetch_add(millis, Ordering::SeqCst);
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_systems_clock_shows_a_time_after_this_was_written() {
+    fn the_system_clock_shows_a_recent_time() {
         assert!(SystemClock.now() > Timestamp::parse_iso8601("2026-01-01T00:00:00Z").unwrap());
     }
 }

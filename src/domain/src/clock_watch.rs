@@ -5,16 +5,16 @@ use std::time::Duration;
 use crate::limits::{CLOCK_AGREEMENT, CLOCK_JUMP_MIN, CLOCK_STOPPED_MAX};
 use crate::time::Timestamp;
 
-/// A wall clock that was set.
+/// A jump of the wall clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockJump {
     /// Last time of the clock before it was set.
     pub since: Timestamp,
-    /// Milliseconds by which the clock is ahead; negative if it is behind, small once it is back.
+    /// Milliseconds by which the clock is ahead now; negative if it is behind.
     pub ahead_ms: i64,
 }
 
-/// Result of comparing the two clocks.
+/// The result of comparing the two clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Agreement {
     /// The wall clock can be trusted.
@@ -32,12 +32,12 @@ pub enum Agreement {
 pub struct Reading {
     /// Time of the wall clock.
     pub wall: Timestamp,
-    /// Time of the clock that is never set, since an arbitrary moment.
+    /// Time of the monotonic clock, since an arbitrary moment.
     pub monotonic: Duration,
 }
 
 impl Reading {
-    /// Returns the milliseconds by which the wall clock has gained on the other one since an earlier reading.
+    /// Returns the milliseconds that the wall clock has gained on the monotonic clock since an earlier reading.
     fn gained_since(self, earlier: Self) -> i64 {
         let millis = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         let elapsed = millis(self.monotonic).saturating_sub(millis(earlier.monotonic));
@@ -45,45 +45,48 @@ impl Reading {
     }
 }
 
-/// Compares the wall clock with a monotonic one from reading to reading.
+/// Comparison of the wall clock with a monotonic clock, from reading to reading.
 #[derive(Clone, Copy, Debug)]
 pub struct ClockWatch {
     last: Reading,
-    jumped: Option<Jumped>,
+    untrusted: Option<Untrusted>,
 }
 
+/// A wall clock that cannot be trusted since a jump.
 #[derive(Clone, Copy, Debug)]
-struct Jumped {
+struct Untrusted {
     /// Last reading that could be trusted.
     trusted: Reading,
     /// Monotonic time of the last jump.
-    at: Duration,
+    jumped_at: Duration,
 }
 
 impl ClockWatch {
-    /// Starts with a first reading. A time known from an earlier run that is more than [`CLOCK_STOPPED_MAX`] away
-    /// counts as a jump.
+    /// Starts with a first reading. `known` is the last time of an earlier run; a difference of more than
+    /// [`CLOCK_STOPPED_MAX`] counts as a jump.
     #[must_use]
     pub fn starting(first: Reading, known: Option<Timestamp>) -> Self {
         let trusted = Reading { wall: known.unwrap_or(first.wall), ..first };
-        let jumped = is_beyond(first.gained_since(trusted), CLOCK_STOPPED_MAX)
-            .then_some(Jumped { trusted, at: first.monotonic });
-        Self { last: first, jumped }
+        let untrusted = is_beyond(first.gained_since(trusted), CLOCK_STOPPED_MAX)
+            .then_some(Untrusted { trusted, jumped_at: first.monotonic });
+        Self { last: first, untrusted }
     }
 
     /// Compares the clocks again.
     pub fn compare(&mut self, now: Reading) -> Agreement {
         let previous = std::mem::replace(&mut self.last, now);
         if is_beyond(now.gained_since(previous), CLOCK_JUMP_MIN) {
-            let trusted = self.jumped.map_or(previous, |jumped| jumped.trusted);
-            self.jumped = Some(Jumped { trusted, at: now.monotonic });
+            let trusted = self.untrusted.map_or(previous, |untrusted| untrusted.trusted);
+            self.untrusted = Some(Untrusted { trusted, jumped_at: now.monotonic });
             return Agreement::Broken(self.jump_from(trusted));
         }
-        match self.jumped {
+        match self.untrusted {
             None => Agreement::Holds,
-            Some(jumped) if now.monotonic.saturating_sub(jumped.at) < CLOCK_AGREEMENT => Agreement::Awaited,
+            Some(untrusted) if now.monotonic.saturating_sub(untrusted.jumped_at) < CLOCK_AGREEMENT => {
+                Agreement::Awaited
+            }
             Some(_) => {
-                self.jumped = None;
+                self.untrusted = None;
                 Agreement::Restored
             }
         }
@@ -92,17 +95,17 @@ impl ClockWatch {
     /// Returns the jump that makes the clock untrusted.
     #[must_use]
     pub fn jump(&self) -> Option<ClockJump> {
-        self.jumped.map(|jumped| self.jump_from(jumped.trusted))
+        self.untrusted.map(|untrusted| self.jump_from(untrusted.trusted))
     }
 
     fn jump_from(&self, trusted: Reading) -> ClockJump {
         ClockJump { since: trusted.wall, ahead_ms: self.last.gained_since(trusted) }
     }
 
-    /// Trusts the clock as it is now; returns the jump that made it untrusted.
+    /// Trusts the clock from now on. Returns the jump that made it untrusted.
     pub fn accept(&mut self) -> Option<ClockJump> {
         let jump = self.jump();
-        self.jumped = None;
+        self.untrusted = None;
         jump
     }
 }
@@ -132,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn clocks_that_slew_and_readings_that_come_late_are_no_jump() {
+    fn slewing_clocks_and_late_readings_are_no_jump() {
         let mut watch = ClockWatch::starting(at(0, 0), None);
         // 500 ppm, the maximum NTP slew, for a day; then a day without a comparison; then the limit itself, both ways.
         let slewing = (1..=8_640).map(|reading| (reading * 10_000, reading * 5));
@@ -143,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_of_more_than_five_minutes_either_way_is_noticed_once() {
+    fn a_jump_of_more_than_five_minutes_is_reported_once() {
         for ahead in [5 * MINUTE + 1, -5 * MINUTE - 1, 48 * HOUR, -48 * HOUR] {
             let mut watch = ClockWatch::starting(at(0, 0), None);
             watch.compare(at(10_000, 0));

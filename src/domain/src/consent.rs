@@ -1,5 +1,5 @@
-//! The consent register: each request for a person's data, with its purpose, its time and the person's answer. It holds
-//! no claim values and no verified numbers.
+//! The register of consents: each request for a person's data, with its purpose, its time and the person's answer. It
+//! contains no values of claims and no verified numbers.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,10 +11,10 @@ use crate::string_enum::string_enum;
 use crate::time::Timestamp;
 use crate::transaction::Pending;
 
-/// The release of the service, whose pages the person saw.
+/// The release of this service.
 const RELEASE: &str = env!("CARGO_PKG_VERSION");
 
-/// The kind of an entry about a transaction; others have the name of their check or their flow.
+/// The kind of an entry about a transaction. Other entries have the name of a check or flow.
 const VERIFICATION: &str = "verification";
 
 string_enum!(
@@ -27,12 +27,12 @@ string_enum!(
     }
 );
 
-/// An entry of the register, without the client and the time of the answer, which are stored beside it.
+/// An entry of the register. The client and the time of the answer are stored separately.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Consent {
     /// `verification`, or the name of the check or flow.
     pub kind: String,
-    /// The transaction, the flow, or the correlation id of the check.
+    /// The id of the transaction or flow, or the correlation id of the check.
     pub id: String,
     /// The requesting app.
     pub app: AppId,
@@ -42,7 +42,7 @@ pub struct Consent {
     /// The purpose shown to the person.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub purpose: Option<String>,
-    /// The claims, or the fields of the check.
+    /// The requested claims, or the requested fields of the check.
     pub asked: Vec<String>,
     /// The language of the pages.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -50,11 +50,11 @@ pub struct Consent {
     /// The digest of the declaration, if the client sent one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub text: Option<ConsentDigest>,
-    /// The release of the service, whose pages the person saw.
+    /// The release of the service whose pages the person saw.
     pub release: String,
     /// Time of the request.
     pub opened_at: Timestamp,
-    /// The answer.
+    /// The answer of the person.
     pub answer: ConsentAnswer,
     /// Code of the identity app, or of this service, for the answer `not_given`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -71,7 +71,7 @@ impl Consent {
             app: opened.app.clone(),
             event: opened.event,
             purpose: opened.terms.purpose().map(str::to_owned),
-            asked: names(opened.terms.claims),
+            asked: claim_names(opened.terms.claims),
             language: Some(opened.terms.language),
             text: opened.terms.extras.as_ref().and_then(|extras| extras.consent_text),
             release: RELEASE.to_owned(),
@@ -109,6 +109,6 @@ impl Consent {
     }
 }
 
-fn names(claims: ClaimSet) -> Vec<String> {
+fn claim_names(claims: ClaimSet) -> Vec<String> {
     claims.iter().map(Claim::name).map(str::to_owned).collect()
 }

@@ -8,7 +8,7 @@ use crate::string_enum::string_enum;
 use crate::time::Timestamp;
 
 string_enum!(
-    /// Reason for a change of the balance.
+    /// The reason for a change of the balance.
     EntryKind {
         /// The operator added credits.
         Grant = "grant",
@@ -19,31 +19,31 @@ string_enum!(
     }
 );
 
-/// One line of a client's ledger.
+/// An entry of a client's ledger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerEntry {
     /// Position in the client's ledger, from 1 without gaps.
     pub seq: u64,
-    /// Reason for a change of the balance.
+    /// The reason for the change of the balance.
     pub kind: EntryKind,
-    /// In credits: positive for a grant and for a debit, signed for an adjustment.
+    /// The number of credits: positive for a grant and for a debit, signed for an adjustment.
     pub amount: i64,
     /// The balance after this entry.
     pub balance_after: u64,
-    /// Unique per client and kind; for a debit, the transaction's id.
+    /// The reference, unique per client and kind; for a debit, the id of the transaction.
     pub reference: String,
-    /// Time of writing.
+    /// Time of the change.
     pub at: Timestamp,
 }
 
 /// A change of the balance requested by the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CreditMove {
-    /// Grant or adjustment.
+    /// A grant or an adjustment.
     pub kind: EntryKind,
-    /// In credits: positive for a grant, signed for an adjustment.
+    /// The number of credits: positive for a grant, signed for an adjustment.
     pub amount: i64,
-    /// Unique per client and kind; a repeated change has no effect.
+    /// The reference, unique per client and kind. A repeated change has no effect.
     pub reference: String,
 }
 
@@ -53,7 +53,7 @@ impl EntryKind {
     pub const fn signed(self, amount: i64) -> i64 {
         match self {
             Self::Grant | Self::Adjust => amount,
-            // No debit is negative; the ledger audit reports a damaged one.
+            // No debit is negative; the audit of the ledger reports a damaged entry.
             Self::Debit => amount.saturating_neg(),
         }
     }

@@ -1,6 +1,6 @@
 //! Daily figures of an app: outcomes of its verifications, answer times, and outcomes of its webhooks.
 //!
-//! They are statistics, not accounts: the last seconds of a killed node are missing.
+//! They are estimates: the last seconds before the kill of a node are missing.
 
 use std::ops::AddAssign;
 use std::time::Duration;
@@ -29,7 +29,7 @@ impl Day {
         Self(at.millis().div_euclid(DAY_MS))
     }
 
-    /// Returns its first millisecond.
+    /// Returns the first millisecond of the day.
     #[must_use]
     pub const fn begin(self) -> Timestamp {
         Timestamp::from_millis(self.0.saturating_mul(DAY_MS))
@@ -49,12 +49,12 @@ pub enum AnswerKind {
     Verified,
     /// The person declined.
     Declined,
-    /// Anything else.
+    /// The verification failed for another reason.
     Failed,
 }
 
 impl AnswerKind {
-    /// Returns the kind of an answer that passed, or failed with this code.
+    /// Returns the kind of an answer: passed, or failed with this code.
     #[must_use]
     pub fn of(passed: bool, code: Option<&str>) -> Self {
         match (passed, code) {
@@ -78,9 +78,9 @@ pub struct DayFigures {
     pub failed: u64,
     /// Delivered webhooks.
     pub delivered: u64,
-    /// Webhooks that are or may be lost.
+    /// Webhooks that were not delivered, or perhaps not.
     pub lost: u64,
-    /// Number of answers per bucket of [`ANSWER_SPANS`]: the first that is not shorter.
+    /// Number of answers per bucket of [`ANSWER_SPANS`]; an answer counts in the first bucket that is long enough.
     pub took: [u64; ANSWER_SPANS.len()],
 }
 
@@ -113,14 +113,14 @@ impl DayFigures {
     #[must_use]
     pub fn median(&self) -> Option<Duration> {
         let all: u64 = self.took.iter().sum();
-        let (mut before, mut begin) = (0, 0);
+        let (mut counted, mut begin) = (0, 0);
         for (span, count) in ANSWER_SPANS.into_iter().zip(self.took) {
-            if count > 0 && (before + count) * 2 >= all {
+            if count > 0 && (counted + count) * 2 >= all {
                 // Answers within a bucket are assumed to be spread evenly.
-                let millis = (all - before * 2) * (span - begin) * 1_000 / (count * 2);
+                let millis = (all - counted * 2) * (span - begin) * 1_000 / (count * 2);
                 return Some(Duration::from_millis(begin * 1_000 + millis));
             }
-            (before, begin) = (before + count, span);
+            (counted, begin) = (counted + count, span);
         }
         None
     }
@@ -144,26 +144,26 @@ impl AddAssign<&Self> for DayFigures {
 mod tests {
     use super::*;
 
-    fn answered(seconds: &[u64]) -> DayFigures {
+    fn figures_with_answers(seconds: &[u64]) -> DayFigures {
         let mut figures = DayFigures { opened: 9, ..DayFigures::default() };
         seconds.iter().for_each(|seconds| figures.answer(AnswerKind::Verified, Duration::from_secs(*seconds)));
         figures
     }
 
     #[test]
-    fn the_median_lies_in_the_span_of_the_middle_answer() {
-        assert_eq!(answered(&[]).median(), None);
+    fn the_median_lies_in_the_bucket_of_the_middle_answer() {
+        assert_eq!(figures_with_answers(&[]).median(), None);
         for (seconds, from, to) in
             [(&[1][..], 0, 2), (&[1, 40, 40], 30, 45), (&[1, 1, 40, 800], 0, 5), (&[70, 80, 2_000], 60, 90)]
         {
-            let median = answered(seconds).median().unwrap().as_secs();
+            let median = figures_with_answers(seconds).median().unwrap().as_secs();
             assert!((from..=to).contains(&median), "{seconds:?}: {median}");
         }
     }
 
     #[test]
-    fn an_answer_counts_by_its_code_and_what_is_left_is_unanswered() {
-        let mut figures = answered(&[3, 4]);
+    fn answers_count_by_code_and_other_openings_as_unanswered() {
+        let mut figures = figures_with_answers(&[3, 4]);
         for code in [Some("301"), Some("302"), None] {
             figures.answer(AnswerKind::of(false, code), Duration::ZERO);
         }

@@ -36,7 +36,7 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// Returns the partition of the client that receives it.
+    /// Returns the partition of the client that owns the transaction or flow.
     #[must_use]
     pub const fn partition(&self) -> Partition {
         match self {
@@ -72,7 +72,7 @@ impl From<TxnId> for Subject {
     }
 }
 
-/// Writes the id of the transaction or flow only; the digest means nothing to a reader.
+/// Writes the id of the transaction or flow, without the digest.
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -94,15 +94,15 @@ pub struct Receiver {
 /// A delivery before its attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueuedDelivery {
-    /// Its position.
+    /// The position in the outbox.
     pub id: DeliveryId,
     /// The subject of the webhook.
     pub subject: Subject,
     /// The receiver.
     pub receiver: Receiver,
-    /// The app of its transaction or flow.
+    /// The app of the transaction or flow.
     pub app: Option<AppId>,
-    /// Bytes of the stored, encrypted outcome or report that its body is built from.
+    /// Size in bytes of the stored, encrypted outcome or report from which the body is built.
     pub stored_bytes: usize,
 }
 
@@ -177,7 +177,7 @@ string_enum!(
         Name = "name",
         /// Connecting.
         Connection = "connection",
-        /// Asking the forward proxy for a connection.
+        /// Requesting a connection from the forward proxy.
         Proxy = "proxy",
         /// The TLS handshake.
         Tls = "tls",
@@ -196,19 +196,19 @@ pub struct AttemptFailure {
 }
 
 string_enum!(
-    /// Evidence of whether a webhook was sent.
+    /// Knowledge about the sending of a webhook.
     Sent {
         /// The receiver responded.
         Yes = "yes",
-        /// No byte of it was sent.
+        /// No byte of the webhook was sent.
         No = "no",
-        /// The receiver may or may not have it.
+        /// The receiver may or may not have the webhook.
         Unknown = "unknown",
     }
 );
 
 impl DeliveryOutcome {
-    /// Reports if the attempt sent the webhook. Only `Sent::No` proves that the receiver does not have it.
+    /// Returns what the outcome proves about the sending. Only `Sent::No` proves that the receiver has nothing.
     #[must_use]
     pub const fn sent(self) -> Sent {
         match self {
@@ -222,7 +222,7 @@ impl DeliveryOutcome {
 /// An attempt as recorded for the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempt {
-    /// Its result.
+    /// The result of the attempt.
     pub outcome: DeliveryOutcome,
     /// Cause of the failure; `None` if the webhook was delivered.
     pub failure: Option<AttemptFailure>,
@@ -272,13 +272,13 @@ impl Attempt {
 /// A delivery as the operator sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeliveryRecord {
-    /// Its position.
+    /// The position in the outbox.
     pub id: DeliveryId,
-    /// Scheme, host and port of the receiver; the rest of the URL may hold a secret.
+    /// Scheme, host and port of the receiver. The rest of the URL may contain a secret.
     pub origin: String,
     /// Time of queueing.
     pub queued_at: Timestamp,
-    /// Start of its attempt.
+    /// Start of the attempt.
     pub claimed_at: Option<Timestamp>,
     /// The attempt, once it has ended.
     pub attempt: Option<Attempt>,
@@ -299,13 +299,13 @@ pub struct FlowDelivery {
 string_enum!(
     /// The state of a transaction's webhook.
     WebhookState {
-        /// No webhook.
+        /// The transaction has no webhook.
         None = "none",
-        /// Queued or in flight.
+        /// The webhook is queued or in flight.
         Waiting = "waiting",
-        /// Its receiver has it.
+        /// The receiver has accepted the webhook.
         Delivered = "delivered",
-        /// Its receiver does not have it, or may not.
+        /// The receiver has not accepted the webhook, or perhaps not.
         Lost = "lost",
     }
 );
@@ -329,7 +329,7 @@ mod tests {
     use crate::ids::ClientId;
 
     #[test]
-    fn a_subject_is_read_back_from_its_bytes_and_tells_its_partition() {
+    fn a_subject_survives_its_bytes_and_has_a_partition() {
         let partition = ClientId::generate().partition();
         let flow = FlowId::generate(partition, 3);
         assert_eq!(Subject::Flow { flow, webhook: DedupDigest([7; 16]) }.to_string(), flow.to_string());

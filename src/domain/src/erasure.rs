@@ -1,4 +1,4 @@
-//! Data that can be erased before its retention ends.
+//! The erasure of data before its retention ends.
 
 use std::str::FromStr;
 
@@ -31,14 +31,15 @@ pub enum ErasureSubject {
     Flow(FlowId),
     /// An event with its guests and everything they started.
     Event(EventId),
-    /// All transactions, flows, events and refused requests of an app, which itself stays.
+    /// All transactions, flows, events and refused requests of an app. The app itself stays.
     App(AppId),
-    /// The same for all apps of a client. The apps, the client, its keys and its ledger stay.
+    /// All transactions, flows, events and refused requests of all apps of a client. The client, its apps, its keys and
+    /// its ledger stay.
     Client(ClientId),
 }
 
 impl ErasureSubject {
-    /// Reads a subject of this kind; `None` if the text is no such id.
+    /// Reads a subject of this kind; `None` if the text is not an id of the kind.
     #[must_use]
     pub fn parse(kind: ErasureKind, id: &str) -> Option<Self> {
         fn read<T: FromStr>(id: &str, subject: fn(T) -> ErasureSubject) -> Option<ErasureSubject> {

@@ -1,8 +1,7 @@
 //! Events: one printed QR code that many guests scan; each scan opens a verification (specification,
 //! "Event").
 //!
-//! The status of an event is not stored but computed for a moment: the first that applies of disabled,
-//! expired, at capacity, active.
+//! The status of an event is not stored, but computed from its terms, its counts and the time.
 
 mod change;
 mod guests;
@@ -26,7 +25,7 @@ use crate::time::Timestamp;
 use crate::time_zone::TimeZone;
 use crate::unseen::is_unseen;
 
-/// The organiser's request; a patch can change some of it.
+/// The terms of an event, from the organiser's request; a patch can change some of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventTerms {
     /// The label shown to guests.
@@ -39,26 +38,26 @@ pub struct EventTerms {
     /// The purpose shown to guests.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub purpose: Option<EventText>,
-    /// The language of its pages.
+    /// The language of the pages.
     pub language: Language,
-    /// The time zone of its pages.
+    /// The time zone of the pages.
     #[serde(default)]
     pub time_zone: TimeZone,
     /// The limit on registrations.
     pub max_guests: MaxGuests,
-    /// The limit on pending scans; each has cost a credit.
+    /// The limit on pending scans, each of which has cost a credit.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub max_pending: Option<MaxGuests>,
-    /// The limit on credits that its guests spend.
+    /// The limit on credits that guests spend.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub credit_budget: Option<CreditBudget>,
-    /// The guests who can start.
+    /// The way in which guests can start.
     #[serde(skip_serializing_if = "EventEntry::is_open", default)]
     pub entry: EventEntry,
     /// The start shown to guests, who can register earlier.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub starts_at: Option<Timestamp>,
-    /// The place shown to guests.
+    /// The venue shown to guests.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub place: Option<EventText>,
     /// End of the event.
@@ -72,15 +71,15 @@ pub struct EventTerms {
     /// The handling of a person who registers again.
     #[serde(skip_serializing_if = "OnDuplicate::is_flag", default)]
     pub on_duplicate: OnDuplicate,
-    /// The secret key of its codes and digests.
+    /// The secret key for codes and digests of guests.
     pub secret: EventSecret,
-    /// Its doors.
+    /// The doors for check-in.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub doors: Vec<Door>,
     /// The brand set by the operator; it overrides the client's.
     #[serde(skip_serializing_if = "Brand::is_unset", default)]
     pub brand: Brand,
-    /// False once the organiser has disabled it.
+    /// False while the organiser has disabled the event.
     pub is_active: bool,
 }
 
@@ -142,37 +141,37 @@ impl<const MOST: u32> Limit<MOST> {
 }
 
 string_enum!(
-    /// The guests who can start at an event.
+    /// The way in which guests can start at an event.
     #[derive(Default)]
     EventEntry {
-        /// Everybody with its printed code.
+        /// Anyone with the printed code can start.
         #[default]
         Open = "open",
-        /// Guests who scan the changing code on a kiosk's screen.
+        /// Guests must scan the changing code on a kiosk screen.
         Kiosk = "kiosk",
     }
 );
 
 impl EventEntry {
-    /// Returns true if everybody with its code can start.
+    /// Returns true if anyone with the printed code can start.
     #[must_use]
     pub const fn is_open(&self) -> bool {
         matches!(self, Self::Open)
     }
 }
 
-/// Counts of an event so far.
+/// The counts of an event so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventCounts {
-    /// Guests verified and registered.
+    /// Registered guests.
     pub registrations: u32,
-    /// Registered guests who may have been registered before.
+    /// Registered guests who may be registered twice.
     pub duplicates: u32,
-    /// Registered guests who were checked in.
+    /// Registered guests who are checked in.
     pub checked_in: u32,
     /// Transactions opened by guests; each cost a credit.
     pub scans: u64,
-    /// Scans that expired without an answer.
+    /// Scans that expired without an outcome.
     pub abandoned: u64,
     /// Pending scans.
     pub pending: u64,
@@ -181,17 +180,17 @@ pub struct EventCounts {
 /// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Its id, which is part of the printed URL.
+    /// The id, which is part of the printed URL.
     pub id: EventId,
-    /// The client that pays for its scans.
+    /// The client that pays for the scans.
     pub client: ClientId,
-    /// The app that created it; no other app may read it.
+    /// The app that created the event. No other app may read it.
     pub app: AppId,
     /// Time of creation.
     pub created_at: Timestamp,
-    /// Its terms.
+    /// The terms.
     pub terms: EventTerms,
-    /// Its counts.
+    /// The counts.
     pub counts: EventCounts,
     /// True if the client's credits covered one more guest at the time of reading.
     pub is_funded: bool,
@@ -202,9 +201,9 @@ string_enum!(
     EventStatus {
         /// Guests can be verified.
         Active = "active",
-        /// The organiser has disabled it.
+        /// The organiser has disabled the event.
         Disabled = "disabled",
-        /// Its end has passed.
+        /// The end has passed.
         Expired = "expired",
         /// Every place is taken.
         AtCapacity = "at_capacity",
@@ -212,11 +211,11 @@ string_enum!(
 );
 
 string_enum!(
-    /// Reason for which an active event admits no guest now.
+    /// The reason why an active event admits no guest now.
     StatusReason {
         /// The client's credits do not cover one more guest.
         CreditsExhausted = "credits_exhausted",
-        /// Its guests have spent its credit budget.
+        /// The guests have spent the credit budget of the event.
         BudgetSpent = "budget_spent",
     }
 );
@@ -230,7 +229,7 @@ string_enum!(
 );
 
 impl Event {
-    /// Returns its status at `now`: the first that applies of disabled, expired, at capacity, active.
+    /// Returns the status at `now`: the first that applies of disabled, expired, at capacity, active.
     #[must_use]
     pub fn status(&self, now: Timestamp) -> EventStatus {
         if !self.terms.is_active {
@@ -244,7 +243,7 @@ impl Event {
         }
     }
 
-    /// Returns the reason for which it admits no guest at `now` although it is active.
+    /// Returns the reason why the event admits no guest at `now` although it is active.
     #[must_use]
     pub fn status_reason(&self, now: Timestamp) -> Option<StatusReason> {
         if self.status(now) != EventStatus::Active {
@@ -262,7 +261,7 @@ impl Event {
         (self.counts.abandoned > self.counts.registrations.into()).then_some(EventWarning::AbandonedScans)
     }
 
-    /// Returns true if its guests have spent its budget. Each scan costs one credit.
+    /// Returns true if the guests have spent the credit budget. Each scan costs one credit.
     #[must_use]
     pub fn is_budget_spent(&self) -> bool {
         self.terms.credit_budget.is_some_and(|budget| self.counts.scans >= budget.get().into())
@@ -274,7 +273,7 @@ impl Event {
         self.terms.max_guests.get().saturating_sub(self.counts.registrations)
     }
 
-    /// Returns true if `guests` more guests exceed no limit of the event or its client; only its counts change.
+    /// Returns true if `guests` more guests fit within the places, the credit budget and the client's credits.
     #[must_use]
     pub fn has_room_for(&self, guests: u32) -> bool {
         let budget = self
@@ -284,20 +283,20 @@ impl Event {
         self.is_funded && self.remaining() >= guests && budget >= guests.into()
     }
 
-    /// Returns the limit on pending scans: the organiser's, or three per free place and at least [`PENDING_SCANS_MIN`].
-    /// It bounds the credits that strangers waste by scanning a printed code.
+    /// Returns the limit on pending scans, which bounds the credits that strangers can waste by scanning a printed
+    /// code. Default: three per free place, at least [`PENDING_SCANS_MIN`].
     #[must_use]
     pub fn pending_max(&self) -> u32 {
         self.terms.max_pending.map_or_else(|| self.remaining().saturating_mul(3).max(PENDING_SCANS_MIN), MaxGuests::get)
     }
 }
 
-/// Reason for which a guest cannot be verified at an event.
+/// The reason why a guest is not registered at an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventRefusal {
-    /// It is disabled.
+    /// The event is disabled.
     Disabled,
-    /// It has ended.
+    /// The event has ended.
     Expired,
     /// Every place is taken.
     Full,
@@ -306,7 +305,7 @@ pub enum EventRefusal {
 }
 
 impl EventRefusal {
-    /// Returns the reason for which an event with this status admits no guests; `None` if it does.
+    /// Returns the reason why an event with this status admits no guests; `None` if it is active.
     #[must_use]
     pub const fn of(status: EventStatus) -> Option<Self> {
         match status {
@@ -383,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn the_status_is_the_first_that_holds_of_disabled_expired_at_capacity_active() {
+    fn disabled_precedes_expired_and_expired_precedes_at_capacity() {
         let end = START + Duration::from_secs(60);
         let full = event(10);
         assert_eq!(event(9).status(START), EventStatus::Active);
@@ -395,15 +394,15 @@ mod tests {
     }
 
     #[test]
-    fn three_scans_may_wait_for_each_place_and_twenty_at_least_unless_the_organiser_says_otherwise() {
+    fn the_default_limit_on_pending_scans_is_three_per_place_and_at_least_twenty() {
         assert_eq!([event(0), event(3), event(4), event(10)].map(|event| event.pending_max()), [30, 21, 20, 20]);
-        let mut own = event(0);
-        own.terms.max_pending = Some(MaxGuests::new(2).unwrap());
-        assert_eq!(own.pending_max(), 2);
+        let mut limited = event(0);
+        limited.terms.max_pending = Some(MaxGuests::new(2).unwrap());
+        assert_eq!(limited.pending_max(), 2);
     }
 
     #[test]
-    fn only_an_active_event_has_a_reason_and_only_without_credits_or_budget() {
+    fn only_an_active_event_without_credits_or_budget_has_a_reason() {
         let unfunded = |registrations| Event { is_funded: false, ..event(registrations) };
         assert_eq!(event(9).status_reason(START), None);
         assert_eq!(unfunded(9).status_reason(START), Some(StatusReason::CreditsExhausted));
@@ -422,10 +421,10 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_raises_the_cap_and_extends_the_end_and_leaves_the_rest() {
+    fn a_patch_changes_only_the_named_terms() {
         let full = event(10);
-        let as_many = EventPatch { max_guests: Some(MaxGuests::new(10).unwrap()), ..EventPatch::default() };
-        assert_eq!(full.patched(as_many, START).unwrap(), full.terms);
+        let same_limit = EventPatch { max_guests: Some(MaxGuests::new(10).unwrap()), ..EventPatch::default() };
+        assert_eq!(full.patched(same_limit, START).unwrap(), full.terms);
         let patch = EventPatch { max_guests: Some(MaxGuests::new(11).unwrap()), ..EventPatch::default() };
         let terms = full.patched(patch, START).unwrap();
         assert_eq!(terms.max_guests.get(), 11);
@@ -433,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cap_below_the_registrations_and_an_end_in_the_past_are_refused_together() {
+    fn a_limit_below_the_registrations_and_a_past_end_are_refused_together() {
         let patch = EventPatch {
             max_guests: Some(MaxGuests::new(4).unwrap()),
             expires_at: Some(START),
@@ -445,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn names_caps_and_ends_have_bounds() {
+    fn names_limits_and_ends_have_bounds() {
         assert!(
             EventText::parse("  ").is_err()
                 && EventText::parse(&"x".repeat(201)).is_err()
@@ -458,11 +457,11 @@ mod tests {
     }
 
     #[test]
-    fn guests_are_told_why_an_event_takes_none() {
-        let told = |status| EventRefusal::of(status).map(|refusal| (refusal.code(), refusal.message()));
-        assert_eq!(told(EventStatus::Active), None);
-        assert_eq!(told(EventStatus::Disabled), Some(("event_closed", "The event was disabled")));
-        assert_eq!(told(EventStatus::Expired), Some(("event_closed", "The event has ended")));
-        assert_eq!(told(EventStatus::AtCapacity), Some(("event_full", "The event is full")));
+    fn a_refusal_has_a_code_and_a_message() {
+        let refusal = |status| EventRefusal::of(status).map(|refusal| (refusal.code(), refusal.message()));
+        assert_eq!(refusal(EventStatus::Active), None);
+        assert_eq!(refusal(EventStatus::Disabled), Some(("event_closed", "The event was disabled")));
+        assert_eq!(refusal(EventStatus::Expired), Some(("event_closed", "The event has ended")));
+        assert_eq!(refusal(EventStatus::AtCapacity), Some(("event_full", "The event is full")));
     }
 }

@@ -7,23 +7,23 @@ use crate::string_enum::string_enum;
 use crate::time::Timestamp;
 
 string_enum!(
-    /// The state of a request.
+    /// The state of a grant request.
     GrantState {
-        /// Nobody has decided yet.
+        /// No operator has decided yet.
         Pending = "pending",
-        /// A second operator has confirmed it.
+        /// A second operator has confirmed the movement.
         Confirmed = "confirmed",
-        /// An operator has refused it.
+        /// An operator has refused the movement.
         Refused = "refused",
     }
 );
 
-/// A movement of credits requested by one operator and decided by another.
+/// A movement of credits that one operator requests and another decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GrantRequest {
-    /// Its id.
+    /// The id of the request.
     pub id: GrantId,
-    /// The client that gets the credits.
+    /// The client whose balance changes.
     pub client: ClientId,
     /// The movement.
     pub movement: CreditMove,
@@ -31,28 +31,29 @@ pub struct GrantRequest {
     pub asked_by: Signatory,
     /// Time of the request.
     pub asked_at: Timestamp,
-    /// End of the request, independent of the decision.
+    /// Time at which the request is deleted, decided or not.
     pub ends_at: Timestamp,
-    /// The state.
+    /// The state of the request.
     pub state: GrantState,
-    /// The deciding operator, and the time.
+    /// The deciding operator, and the time of the decision.
     pub decided: Option<(Signatory, Timestamp)>,
 }
 
-/// Reason for which an operator may not decide a request.
+/// The reason why an operator may not decide a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecisionRefusal {
-    /// The operator who asked cannot confirm.
+    /// The requesting operator cannot confirm the movement.
     SamePerson,
-    /// It was decided otherwise.
+    /// The request has another decision already.
     Decided(GrantState),
 }
 
 impl GrantRequest {
-    /// Checks a decision. The same decision may be repeated, as a retry after a lost response.
+    /// Checks a decision. A retry with the same decision is allowed.
     ///
     /// # Errors
-    /// A second person is missing, or it was decided otherwise.
+    /// [`DecisionRefusal::SamePerson`] if the requesting operator confirms; [`DecisionRefusal::Decided`] after another
+    /// decision.
     pub fn check(&self, by: &Signatory, decision: GrantState) -> Result<(), DecisionRefusal> {
         if decision == GrantState::Confirmed && by.is(&self.asked_by) {
             return Err(DecisionRefusal::SamePerson);
@@ -67,8 +68,8 @@ mod tests {
     use super::*;
     use crate::credits::EntryKind;
 
-    fn by(id: &str) -> Signatory {
-        Signatory { id: id.to_owned(), name: "Anybody".to_owned() }
+    fn signatory(id: &str) -> Signatory {
+        Signatory { id: id.to_owned(), name: "Asha Rao".to_owned() }
     }
 
     fn request(state: GrantState) -> GrantRequest {
@@ -76,7 +77,7 @@ mod tests {
             id: GrantId::generate(),
             client: ClientId::generate(),
             movement: CreditMove { kind: EntryKind::Grant, amount: 10, reference: "invoice 7".to_owned() },
-            asked_by: by("op_1"),
+            asked_by: signatory("op_1"),
             asked_at: Timestamp::from_millis(0),
             ends_at: Timestamp::from_millis(1),
             state,
@@ -85,21 +86,21 @@ mod tests {
     }
 
     #[test]
-    fn only_a_second_person_confirms_and_the_first_one_may_withdraw() {
+    fn only_another_operator_confirms_but_the_requester_may_withdraw() {
         let pending = request(GrantState::Pending);
-        assert_eq!(pending.check(&by("op_1"), GrantState::Confirmed), Err(DecisionRefusal::SamePerson));
-        assert_eq!(pending.check(&by("op_2"), GrantState::Confirmed), Ok(()));
-        assert_eq!(pending.check(&by("op_1"), GrantState::Refused), Ok(()));
+        assert_eq!(pending.check(&signatory("op_1"), GrantState::Confirmed), Err(DecisionRefusal::SamePerson));
+        assert_eq!(pending.check(&signatory("op_2"), GrantState::Confirmed), Ok(()));
+        assert_eq!(pending.check(&signatory("op_1"), GrantState::Refused), Ok(()));
     }
 
     #[test]
-    fn what_was_decided_stays_and_may_be_decided_the_same_way_again() {
+    fn a_decision_is_final_and_may_be_repeated() {
         for (before, after) in
             [(GrantState::Confirmed, GrantState::Refused), (GrantState::Refused, GrantState::Confirmed)]
         {
             let decided = request(before);
-            assert_eq!(decided.check(&by("op_2"), before), Ok(()));
-            assert_eq!(decided.check(&by("op_2"), after), Err(DecisionRefusal::Decided(before)));
+            assert_eq!(decided.check(&signatory("op_2"), before), Ok(()));
+            assert_eq!(decided.check(&signatory("op_2"), after), Err(DecisionRefusal::Decided(before)));
         }
     }
 }

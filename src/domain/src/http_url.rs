@@ -1,6 +1,6 @@
-//! URLs from a client: for its webhooks, and for the redirect of its users.
+//! URLs from a client: for webhooks, and for the redirection of people.
 //!
-//! Only the text is checked here. The outbound crate checks the resolved address when a webhook is sent.
+//! This module checks only the text. The outbound crate checks the resolved address when a webhook is sent.
 
 use std::fmt;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ impl HttpUrl {
     /// Accepts a client's URL if its parts satisfy a predicate.
     ///
     /// # Errors
-    /// A message that says what is accepted; `refusal` when the predicate is false.
+    /// A message that states the accepted form; `refusal` if the predicate is false.
     pub fn parse_if(
         text: &str,
         schemes: Schemes,
@@ -75,7 +75,7 @@ impl HttpUrl {
         if url.port() == Some(0) {
             return Err("must not name port 0");
         }
-        // The normalised form, which is stored and returned, may be longer.
+        // The normalised form, which is stored and returned, can be longer.
         if url.as_str().len() > URL_CHARS_MAX {
             return Err("must be at most 2048 characters when it is percent-encoded");
         }
@@ -88,7 +88,7 @@ impl HttpUrl {
         &self.0
     }
 
-    /// Returns the scheme, host and port. Webhook receivers share resources fairly by origin.
+    /// Returns the scheme, host and port, by which webhook receivers share resources fairly.
     #[must_use]
     pub fn origin(&self) -> String {
         // In a normalised URL without credentials, the origin is everything before the path.
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_urls_are_refused() {
+    fn malformed_and_risky_urls_are_refused() {
         let long = format!("https://a.example/{}", "x".repeat(2_048));
         for text in [
             "",
@@ -138,8 +138,8 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_holds_for_the_normalised_form() {
-        let of = |length: usize, letter: &str| {
+    fn the_limit_applies_to_the_normalised_form() {
+        let parse = |length: usize, letter: &str| {
             let text = format!(
                 "https://a.example/{}",
                 "x".repeat(length - "https://a.example/".len() - letter.chars().count())
@@ -147,16 +147,16 @@ mod tests {
             assert_eq!(text.chars().count(), length);
             HttpUrl::parse(&text, Schemes::HttpsOnly)
         };
-        assert_eq!(of(URL_CHARS_MAX, "").unwrap().as_str().len(), URL_CHARS_MAX);
-        // Each of these is longer in its normalised form.
+        assert_eq!(parse(URL_CHARS_MAX, "").unwrap().as_str().len(), URL_CHARS_MAX);
+        // These letters are longer in the normalised form.
         for letter in ["\u{fc}", "\"", "\u{937f}"] {
-            assert!(of(URL_CHARS_MAX, letter).is_err(), "{letter}");
-            assert!(of(URL_CHARS_MAX - 8, letter).is_ok_and(|url| url.as_str().len() <= URL_CHARS_MAX), "{letter}");
+            assert!(parse(URL_CHARS_MAX, letter).is_err(), "{letter}");
+            assert!(parse(URL_CHARS_MAX - 8, letter).is_ok_and(|url| url.as_str().len() <= URL_CHARS_MAX), "{letter}");
         }
     }
 
     #[test]
-    fn the_origin_is_that_of_the_url_standard() {
+    fn the_origin_matches_the_url_standard() {
         for text in [
             "https://a.example",
             "https://A.Example:443/hook",

@@ -1,17 +1,17 @@
 //! A small picture from an operator: the identity app's icon, a client's logo, or the picture of an event.
 
-/// A PNG or SVG file of at most [`Icon::BYTES_MAX`] bytes; the picture of an event, also a JPEG file, of at most
-/// [`Icon::PICTURE_BYTES_MAX`].
+/// A PNG or SVG file of at most [`Icon::BYTES_MAX`] bytes, or as the picture of an event a PNG, SVG or JPEG file of at
+/// most [`Icon::PICTURE_BYTES_MAX`] bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Icon {
-    /// Its media type.
+    /// The media type.
     pub content_type: &'static str,
-    /// Its bytes.
+    /// The bytes of the file.
     pub bytes: Vec<u8>,
 }
 
 impl Icon {
-    /// Maximum bytes of an icon or a logo; the pages are small.
+    /// Maximum bytes of an icon or a logo, to keep pages small.
     pub const BYTES_MAX: usize = 16_384;
     /// Maximum bytes of the picture of an event. The page then loads within 1.2 s at 400 kbit/s.
     pub const PICTURE_BYTES_MAX: usize = 24_576;
@@ -75,14 +75,14 @@ mod tests {
 
     #[test]
     fn an_icon_is_a_small_png_or_svg_file() {
-        let of = |bytes: &[u8]| Icon::of_file(bytes.to_vec()).map(|icon| icon.content_type);
-        assert_eq!(of(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR...\0\0\0\0IEND\xaeB`\x82"), Some("image/png"));
+        let content_type = |bytes: &[u8]| Icon::of_file(bytes.to_vec()).map(|icon| icon.content_type);
+        assert_eq!(content_type(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR...\0\0\0\0IEND\xaeB`\x82"), Some("image/png"));
         assert_eq!(
-            of(b"\xef\xbb\xbf<?xml version='1.0'?>\n<!-- made --><!DOCTYPE svg PUBLIC 'x'>\n<svg\n/>"),
+            content_type(b"\xef\xbb\xbf<?xml version='1.0'?>\n<!-- made --><!DOCTYPE svg PUBLIC 'x'>\n<svg\n/>"),
             Some("image/svg+xml")
         );
-        assert_eq!(of(b"\n<svg xmlns=\"http://www.w3.org/2000/svg\"/>"), Some("image/svg+xml"));
-        assert_eq!(of(b"<?xml version=\"1.0\"?><svg/>"), Some("image/svg+xml"));
+        assert_eq!(content_type(b"\n<svg xmlns=\"http://www.w3.org/2000/svg\"/>"), Some("image/svg+xml"));
+        assert_eq!(content_type(b"<?xml version=\"1.0\"?><svg/>"), Some("image/svg+xml"));
         for other in [
             &b""[..],
             b"GIF89a",
@@ -94,7 +94,7 @@ mod tests {
             &[b"<svg>".as_slice(), &[b' '; Icon::BYTES_MAX]].concat(),
             b"\xff\xd8\xff\xe0..\xff\xd9",
         ] {
-            assert_eq!(of(other), None);
+            assert_eq!(content_type(other), None);
         }
         let picture = |bytes: &[u8]| Icon::of_picture(bytes.to_vec()).map(|icon| icon.content_type);
         assert_eq!(picture(b"\xff\xd8\xff\xe0..\xff\xd9"), Some("image/jpeg"));

@@ -1,8 +1,8 @@
 //! Identifiers, each with its own type.
 //!
-//! A transaction id is a UUID (version 4). Its first six bits are the store partition of its client, and its second
-//! byte picks the shard. Three bytes hold an approximate time: ids of one time share pages of an index, random ones
-//! would not. The other 84 bits are random: an id is also the path of a public page, so it must be unguessable.
+//! A transaction id is a UUID (version 4). The first six bits are the store partition of the client, and the second
+//! byte picks the shard. Three bytes are an approximate time, so that ids of the same time share pages of an index. The
+//! other 84 bits are random: an id is also the path of a public page, so it must be unguessable.
 
 use std::fmt;
 use std::str::FromStr;
@@ -26,7 +26,7 @@ pub fn coarse_time() -> u64 {
 pub struct Partition(u8);
 
 impl Partition {
-    /// Returns the partition's number, below [`PARTITIONS`].
+    /// Returns the number of the partition, below [`PARTITIONS`].
     #[must_use]
     pub const fn number(self) -> u8 {
         self.0
@@ -46,7 +46,7 @@ impl Partition {
     }
 
     /// Returns the partition in the first byte of an id.
-    pub(crate) const fn of_byte(first: u8) -> Self {
+    pub(crate) const fn from_byte(first: u8) -> Self {
         Self(first >> 2)
     }
 }
@@ -78,13 +78,13 @@ macro_rules! uuid_id {
                 self.0.as_bytes()
             }
 
-            /// Returns the partition of the client that owns it.
+            /// Returns the partition of the owning client.
             #[must_use]
             pub const fn partition(&self) -> $crate::ids::Partition {
-                $crate::ids::Partition::of_byte(self.as_bytes()[0])
+                $crate::ids::Partition::from_byte(self.as_bytes()[0])
             }
 
-            /// Returns the byte that picks a shard: a node with N shards serves the id on shard `shard_byte % N`.
+            /// Returns the byte that picks the shard: a node with N shards serves the id on shard `shard_byte % N`.
             #[must_use]
             pub const fn shard_byte(&self) -> u8 {
                 self.as_bytes()[1]
@@ -127,8 +127,8 @@ pub(crate) fn partitioned_uuid(partition: Partition, shard_byte: u8) -> Uuid {
     Uuid::from_bytes(bytes)
 }
 
-/// Id of an event: seventeen base62 characters for twelve bytes. Six bits are the partition, the second
-/// byte picks the shard, and 82 bits are random.
+/// Id of an event: twelve bytes as seventeen base62 characters. Six bits are the partition, the second byte
+/// picks the shard, and 82 bits are random.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EventId([u8; 12]);
 
@@ -162,13 +162,13 @@ impl EventId {
         Self(bytes)
     }
 
-    /// Returns the partition of the client that owns it.
+    /// Returns the partition of the owning client.
     #[must_use]
     pub const fn partition(&self) -> Partition {
-        Partition::of_byte(self.0[0])
+        Partition::from_byte(self.0[0])
     }
 
-    /// Returns the byte that picks a shard, as for a transaction.
+    /// Returns the byte that picks the shard, as for a transaction.
     #[must_use]
     pub const fn shard_byte(&self) -> u8 {
         self.0[1]
@@ -258,8 +258,8 @@ macro_rules! text_id {
         impl FromStr for $name {
             type Err = &'static str;
             fn from_str(text: &str) -> Result<Self, Self::Err> {
-                let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-                if text.is_empty() || text.len() > 64 || !text.bytes().all(plain) {
+                let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+                if text.is_empty() || text.len() > 64 || !text.bytes().all(is_allowed) {
                     return Err("must be 1 to 64 letters, digits, hyphens or underscores");
                 }
                 Ok(Self(text.into()))
@@ -269,7 +269,7 @@ macro_rules! text_id {
 }
 
 text_id!(
-    /// Id of a paying client, which owns credits.
+    /// Id of a client, which pays with credits.
     ClientId,
     "cl_"
 );
@@ -279,28 +279,28 @@ text_id!(
     "app_"
 );
 text_id!(
-    /// Id of an API key for operators. It is not the key itself.
+    /// Id of an API key. It is not the key itself.
     KeyId,
     "key_"
 );
 text_id!(
-    /// Id of a person who operates the service.
+    /// Id of an operator of the service.
     OperatorId,
     "op_"
 );
 text_id!(
-    /// Id of a person of a client.
+    /// Id of a portal user of a client.
     UserId,
     "usr_"
 );
 text_id!(
-    /// Id of a grant of credits that needs a second person.
+    /// Id of a grant request, which needs a second operator.
     GrantId,
     "gr_"
 );
 
 impl ClientId {
-    /// Returns the partition that holds this client's records.
+    /// Returns the partition that holds the client's records.
     #[must_use]
     pub fn partition(&self) -> Partition {
         Partition::of_name(&self.0)
@@ -312,7 +312,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_transaction_id_is_a_version_4_uuid_that_carries_partition_and_shard_byte() {
+    fn a_transaction_id_is_a_uuid_that_carries_partition_and_shard_byte() {
         for _ in 0..1_000 {
             let client = ClientId::generate();
             let id = TxnId::generate(client.partition(), 0xA7);
@@ -324,14 +324,14 @@ mod tests {
     }
 
     #[test]
-    fn transaction_ids_of_one_moment_are_neighbours_and_still_no_two_are_alike() {
+    fn transaction_ids_of_the_same_time_are_adjacent_and_distinct() {
         let partition = ClientId::generate().partition();
         let (mut ids, before) = (Vec::new(), coarse_time());
         while ids.len() < 1_000 {
             ids.push(TxnId::generate(partition, 7));
         }
-        let moments: std::collections::BTreeSet<_> = ids.iter().map(|id| id.as_bytes()[2..5].to_vec()).collect();
-        assert!(moments.len() as u64 <= coarse_time() - before + 1, "{moments:?}");
+        let times: std::collections::BTreeSet<_> = ids.iter().map(|id| id.as_bytes()[2..5].to_vec()).collect();
+        assert!(times.len() as u64 <= coarse_time() - before + 1, "{times:?}");
         for byte in 5..16 {
             let seen: std::collections::HashSet<u8> = ids.iter().map(|id| id.as_bytes()[byte]).collect();
             assert!(seen.len() >= 16, "byte {byte}: {seen:?}");
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_id_is_seventeen_url_safe_characters_that_carry_partition_and_shard_byte() {
+    fn an_event_id_is_url_safe_and_carries_partition_and_shard_byte() {
         for _ in 0..1_000 {
             let client = ClientId::generate();
             let id = EventId::generate(client.partition(), 0x5C);
@@ -356,15 +356,15 @@ mod tests {
     }
 
     #[test]
-    fn the_time_in_ids_is_that_of_the_system() {
+    fn the_time_in_ids_is_the_system_time() {
         let units = || u64::try_from(SystemClock.now().millis()).unwrap() / 64;
         let (before, between, after) = (units(), coarse_time(), units());
         assert!((before..=after).contains(&between), "{before} {between} {after}");
     }
 
-    /// Stored data is found by it, so it never changes.
+    /// The store finds data by its partition, so partitions must never change.
     #[test]
-    fn the_partition_of_a_client_is_always_the_same() {
+    fn the_partition_of_a_client_never_changes() {
         for (client, partition) in [("cl_1", 52), ("cl_2", 9), ("cl_3f0f6c0e9a3e4c558d2a0b8c5e0e7f11", 34), ("a", 32)] {
             assert_eq!(client.parse::<ClientId>().unwrap().partition().number(), partition, "{client}");
         }
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_no_id_is_refused() {
+    fn malformed_ids_are_refused() {
         for text in ["", "a b", "x/y", "é", &"x".repeat(65)] {
             assert!(text.parse::<AppId>().is_err(), "{text}");
         }

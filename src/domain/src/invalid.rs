@@ -13,7 +13,7 @@ pub struct FieldError {
     pub message: String,
 }
 
-/// Every problem found in an input; never empty when it is returned as an error.
+/// Every problem found in an input. As an error it is never empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Invalid(Vec<FieldError>);
 
@@ -37,12 +37,12 @@ impl Invalid {
         self.0.push(FieldError { field: field.into(), message: message.into() });
     }
 
-    /// Returns the value, or adds the error under `field` and returns `None`.
+    /// Returns the value of a result, or adds its error under `field` and returns `None`.
     pub fn check<T>(&mut self, field: &str, result: Result<T, impl fmt::Display>) -> Option<T> {
         result.map_err(|problem| self.add(field, problem.to_string())).ok()
     }
 
-    /// Returns the problems in the order found.
+    /// Returns the problems in the order of addition.
     #[must_use]
     pub fn fields(&self) -> &[FieldError] {
         &self.0
@@ -51,7 +51,7 @@ impl Invalid {
     /// Returns `Ok` if there are no problems.
     ///
     /// # Errors
-    /// All problems.
+    /// The list itself, if it has a problem.
     pub fn or_ok(self) -> Result<(), Self> {
         if self.0.is_empty() { Ok(()) } else { Err(self) }
     }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct Language(u8);
 
+/// A language of the table.
 struct Row {
     name: &'static str,
     tag: &'static str,
@@ -61,8 +62,8 @@ impl Language {
         if let Ok(code) = text.parse::<u64>() {
             return Self::from_code(code);
         }
-        let found = TABLE.iter().position(|row| row.accepted_by_name && row.name.eq_ignore_ascii_case(text));
-        found.and_then(|index| u8::try_from(index + 1).ok()).map(Self).ok_or(ACCEPTED)
+        let index = TABLE.iter().position(|row| row.accepted_by_name && row.name.eq_ignore_ascii_case(text));
+        index.and_then(|index| u8::try_from(index + 1).ok()).map(Self).ok_or(ACCEPTED)
     }
 
     /// Accepts the authority's numeric code.
@@ -93,7 +94,7 @@ impl Language {
         (1..=23).map(Self)
     }
 
-    /// Returns its name in requests; nine languages have only a code.
+    /// Returns the name in requests; `None` for the nine languages that have only a code.
     #[must_use]
     pub fn accepted_name(self) -> Option<&'static str> {
         let row = self.row();
@@ -128,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_fourteen_names_are_accepted_in_any_case_and_no_others() {
+    fn only_the_fourteen_names_are_accepted_in_any_case() {
         let names =
             "english hindi marathi gujarati tamil telugu bengali kannada malayalam punjabi urdu assamese oriya nepali";
         for name in names.split(' ') {
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_1_to_23_are_accepted_and_23_is_english() {
+    fn codes_1_to_23_are_accepted() {
         for code in 1..=23 {
             assert_eq!(u64::from(Language::parse(&code.to_string()).unwrap().code()), code);
         }

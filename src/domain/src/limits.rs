@@ -1,14 +1,14 @@
 //! The fixed limits of the service, with the relations between them checked at compile time. Limits that an
 //! operator can change are settings.
 //!
-//! `…_BYTES_HELD_MAX` bounds the memory of all such bodies together, on one node.
+//! `…_BYTES_HELD_MAX` bounds the memory for all such bodies together, on one node.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 /// Claims in one request (specification, "OVSE claims").
 pub const CLAIMS_MAX: usize = 30;
-/// Characters of a URL that a client gives.
+/// Characters of a URL from a client.
 pub const URL_CHARS_MAX: usize = 2_048;
 /// Characters of a request id.
 pub const REQUEST_ID_CHARS_MAX: usize = 128;
@@ -22,21 +22,21 @@ pub const CLIENT_REFERENCE_CHARS_MAX: usize = 128;
 pub const LABEL_CHARS_MAX: usize = 100;
 /// Apps of a client that is transferred between installations.
 pub const TRANSFERRED_APPS_MAX: usize = 100;
-/// Keys of such a client.
+/// Keys of a client that is transferred between installations.
 pub const TRANSFERRED_KEYS_MAX: usize = 500;
-/// Bytes of such a client as JSON.
+/// Bytes of a client that is transferred between installations, as JSON.
 pub const TRANSFER_BYTES_MAX: usize = 2 * 1_024 * 1_024;
 /// Characters of an Android package id.
 pub const ANDROID_PACKAGE_CHARS_MAX: usize = 255;
-/// Characters of a failure message that the identity app gives; longer ones are cut.
+/// Characters of a failure message from the identity app; longer messages are cut.
 pub const REASON_CHARS_MAX: usize = 200;
-/// Characters of a failure code that the identity app gives; longer ones are cut.
+/// Characters of a failure code from the identity app; longer codes are cut.
 pub const REASON_CODE_CHARS_MAX: usize = 32;
 /// Credits in one grant or adjustment.
 pub const CREDITS_PER_MOVE_MAX: u64 = 1_000_000_000_000;
 /// Credits that one OVSE verification costs (specification, "Limits").
 pub const CREDITS_PER_VERIFICATION: u64 = 1;
-/// Highest page number of a list.
+/// Largest page number of a list.
 pub const PAGE_MAX: u32 = 2_147_483_647;
 /// Entries of one page of a list.
 pub const PAGE_SIZE_MAX: u32 = 100;
@@ -52,53 +52,53 @@ pub const JWKS_BYTES_MAX: usize = 256 * 1_024;
 pub const JWKS_REREAD_INTERVAL: Duration = Duration::from_secs(60);
 /// Minimum time between two reads of the issuer's keys for any unknown key ids.
 pub const JWKS_REREAD_SPACING: Duration = Duration::from_secs(2);
-/// Remembered unknown key ids.
+/// Unknown key ids that a node remembers.
 pub const JWKS_IDS_KEPT_MAX: usize = 1_024;
 /// Bytes of a credential status response.
 pub const STATUS_ANSWER_BYTES_MAX: usize = 64 * 1_024;
-/// JSON values of such a response.
+/// JSON values of a credential status response.
 pub const STATUS_VALUES_MAX: usize = 64;
 /// Bytes of a decompressed status list; at one bit each, the states of 8 million credentials.
 pub const STATUS_LIST_BYTES_MAX: usize = 1_024 * 1_024;
-/// Timeout of such a fetch: owner's turn, name resolution, connection and body together.
+/// Timeout of fetching a credential status: queueing, name resolution, connection and body together.
 pub const STATUS_FETCH_MAX: Duration = Duration::from_secs(5);
-/// Such fetches in flight on a node.
+/// Fetches of credential statuses in flight on a node.
 pub const STATUS_FETCHES_MAX: usize = 64;
-/// Time for which a failed fetch is not repeated.
+/// Time for which a failed fetch of a credential status is not repeated.
 pub const STATUS_FAILURE_KEPT: Duration = Duration::from_secs(5);
-/// Cached status responses of a node.
+/// Credential status responses that a node caches.
 pub const STATUS_ANSWERS_KEPT_MAX: usize = 4_096;
-/// Bytes of the status lists among them.
+/// Bytes of the status lists that a node caches.
 pub const STATUS_BYTES_KEPT_MAX: usize = 16 * 1_024 * 1_024;
-/// The longest session of the console.
+/// Longest session of the console.
 pub const CONSOLE_SESSION_MAX: Duration = Duration::from_secs(8 * 3_600);
-/// Time for which a grant of credits waits for a second person.
+/// Time for which a grant of credits waits for a second operator.
 pub const GRANT_REQUEST_TTL: Duration = Duration::from_secs(24 * 3_600);
-/// Refused requests kept of an app for its developers.
+/// Refused requests of an app that are stored for its developers.
 pub const REFUSALS_KEPT_MAX: u32 = 200;
-/// Time for which a refused request is kept for its developers.
+/// Time for which a refused request is stored.
 pub const REFUSAL_TTL: Duration = Duration::from_secs(24 * 3_600);
-/// Fields kept of a refused request.
+/// Fields that are stored of a refused request.
 pub const REFUSAL_FIELDS_MAX: usize = 20;
-/// Characters kept of such a field.
+/// Characters that are stored of a field of a refused request.
 pub const REFUSAL_FIELD_CHARS_MAX: usize = 100;
-/// Refused requests of an app that one node keeps per second; further ones are dropped.
+/// Refused requests of an app that a node stores per second; further ones are dropped.
 pub const REFUSALS_KEPT_PER_SECOND: u32 = 10;
 /// Characters of an e-mail address.
 pub const EMAIL_CHARS_MAX: usize = 254;
 /// Sign-in attempts per hour at one portal account from unknown browsers, at each node.
 pub const SIGN_INS_PER_ACCOUNT: u32 = 10;
-/// The same from one known browser.
+/// Sign-in attempts per hour at one portal account from one known browser, at each node.
 pub const SIGN_INS_PER_BROWSER: u32 = 20;
 /// Users of a client.
 pub const USERS_MAX: u64 = 500;
-/// The lifetime of a link that invites or resets a user.
+/// Lifetime of a link that invites or resets a user.
 pub const INVITE_TTL: Duration = Duration::from_secs(72 * 3_600);
 /// Months of 30 days for which the log of a client is kept after the month of an entry.
 pub const CLIENT_LOG_MONTHS: i64 = 24;
-/// Bytes read of a webhook receiver's response before the connection is closed.
+/// Bytes of a webhook receiver's response that are read before the connection is closed.
 pub const WEBHOOK_RESPONSE_BYTES_MAX: usize = 64 * 1_024;
-/// Longest wait of a webhook while this installation's resolver does not answer for the receiver's name.
+/// Longest wait of a webhook for the resolver to answer for the receiver's name.
 pub const WEBHOOK_RESOLUTION_MAX: Duration = Duration::from_secs(30);
 /// Bytes of a callback body, including a photo.
 pub const CALLBACK_BYTES_MAX: usize = 4 * 1_024 * 1_024;
@@ -106,9 +106,9 @@ pub const CALLBACK_BYTES_MAX: usize = 4 * 1_024 * 1_024;
 pub const CALLBACK_BYTES_HELD_MAX: usize = 64 * 1_024 * 1_024;
 /// Time within which the body of a callback must arrive.
 pub const CALLBACK_ARRIVAL_MAX: Duration = Duration::from_secs(30);
-/// Bytes of a callback that the receiving thread verifies; another thread verifies a larger one.
+/// Bytes of a callback that the receiving thread verifies; another thread verifies larger ones.
 pub const CALLBACK_INLINE_BYTES_MAX: usize = 64 * 1_024;
-/// Bytes of a report or payload that the worker itself reads or decrypts; another thread handles a larger one.
+/// Bytes of a report or payload that a worker itself reads or decrypts; another thread handles larger ones.
 pub const PAYLOAD_INLINE_BYTES_MAX: usize = 64 * 1_024;
 /// Bytes of an SD-JWT.
 pub const CREDENTIAL_BYTES_MAX: usize = CALLBACK_BYTES_MAX;
@@ -122,11 +122,11 @@ pub const CREDENTIAL_VALUES_MAX: usize = 8_192;
 pub const JOSE_HEADER_CHARS_MAX: usize = 8 * 1_024;
 /// JSON values of a JOSE header.
 pub const JOSE_HEADER_VALUES_MAX: usize = 64;
-/// Characters of a JOSE signature; one of ES256 has 86.
+/// Characters of a JOSE signature; an ES256 signature has 86.
 pub const JOSE_SIGNATURE_CHARS_MAX: usize = 1_024;
 /// Characters of a key-binding JWT.
 pub const KEY_BINDING_CHARS_MAX: usize = 16 * 1_024;
-/// Bytes of an intent JWT that is read; those of this service have about 1,000.
+/// Bytes of an intent JWT that is read; intents of this service have about 1,000.
 pub const INTENT_BYTES_MAX: usize = 8 * 1_024;
 /// Digits of a QR value that is read; a QR code holds 7,089.
 pub const QR_DIGITS_MAX: usize = 8_192;
@@ -146,21 +146,21 @@ pub const EVENT_BUDGET_MAX: u32 = 1_000_000_000;
 pub const DOOR_AFTER_END_MAX: Duration = Duration::from_secs(24 * 3_600);
 /// Time after the end of a door for which it accepts earlier scans.
 pub const DOOR_GRACE: Duration = Duration::from_secs(3_600);
-/// Doors of an event whose links have not ended.
+/// Doors of an event with a valid link.
 pub const DOORS_MAX: usize = 50;
-/// Minimum of the default limit on pending scans of an event, however few places are left.
+/// Minimum of the default limit on pending scans of an event.
 pub const PENDING_SCANS_MIN: u32 = 20;
 /// Longest time until the end of an event.
 pub const EVENT_LIFETIME_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
 /// Bytes of a file that is sent as Base64: a signed or stamped PDF, a locker document.
 pub const FILE_BYTES_MAX: usize = 10 * 1_024 * 1_024;
-/// Characters of such a file in Base64.
+/// Characters of a file in Base64.
 pub const FILE_CHARS_MAX: usize = FILE_BYTES_MAX.div_ceil(3) * 4;
-/// Bytes of a request that contains such a file.
+/// Bytes of a request that contains a file.
 pub const FILE_REQUEST_BYTES_MAX: usize = FILE_CHARS_MAX + 64 * 1_024;
-/// Bytes of memory for all such requests, from their first byte until the upstream's response.
+/// Bytes of memory for all requests that contain a file, from the first byte until the upstream's response.
 pub const FILE_REQUEST_BYTES_HELD_MAX: usize = 64 * 1_024 * 1_024;
-/// Time within which such a request must arrive.
+/// Time within which a request that contains a file must arrive.
 pub const FILE_REQUEST_ARRIVAL_MAX: Duration = Duration::from_secs(60);
 /// Bytes of an upstream's response to an order.
 pub const UPSTREAM_ANSWER_BYTES_MAX: usize = 64 * 1_024;
@@ -182,15 +182,15 @@ pub const POLL_READING_MAX: Duration = Duration::from_secs(5 * 60);
 pub const BODY_PROGRESS_WINDOW: Duration = Duration::from_secs(5);
 /// Bytes of a body that must arrive between two checks.
 pub const BODY_PROGRESS_BYTES_MIN: usize = 5 * 1_024;
-/// Bytes of memory for small bodies that do not arrive at once.
+/// Bytes of memory for small bodies that arrive in several pieces.
 pub const REQUEST_BYTES_HELD_MAX: usize = 32 * 1_024 * 1_024;
 /// Bytes of memory for all responses until their clients have read them.
 pub const ANSWER_BYTES_HELD_MAX: usize = 96 * 1_024 * 1_024;
-/// Waiting CPU-bound jobs on untrusted input.
+/// CPU-bound jobs on untrusted input in the queue.
 pub const CPU_WAITING_MAX: usize = 256;
-/// Longest wait of such a job.
+/// Longest wait of a CPU-bound job in the queue.
 pub const CPU_WAIT_MAX: Duration = Duration::from_secs(10);
-/// Half-life of the CPU time that is counted against an owner.
+/// Half-life of the CPU time that is charged to an owner.
 pub const CPU_USAGE_HALF_LIFE: Duration = Duration::from_secs(10);
 /// Bytes of guests read and written at a time; a single guest may have more.
 pub const GUEST_SLICE_BYTES: usize = 256 * 1_024;
@@ -198,7 +198,7 @@ pub const GUEST_SLICE_BYTES: usize = 256 * 1_024;
 pub const GUEST_SLICE_INLINE_BYTES: usize = 32 * 1_024;
 /// Bytes of pending responses that a client must read in every [`ANSWER_STALL_MAX`].
 pub const ANSWER_PROGRESS_BYTES: usize = 16 * 1_024;
-/// Time for which a client may read less than that before its connection is closed.
+/// Time for which a client may read less than [`ANSWER_PROGRESS_BYTES`] before its connection is closed.
 pub const ANSWER_STALL_MAX: Duration = Duration::from_secs(20);
 /// Bytes of a response passed to the connection at a time.
 pub const ANSWER_PIECE_BYTES: usize = 16 * 1_024;
@@ -234,11 +234,11 @@ pub const PAGE_INTENTS_KEPT_MAX: usize = 128;
 pub const PAGE_INTENT_REUSED_MAX: Duration = Duration::from_secs(60);
 /// Cost of a page with a signed intent in the rate limit of an address, in pages without one.
 pub const PAGE_SIGNATURE_COST: NonZeroU32 = NonZeroU32::new(4).unwrap();
-/// Largest change of a clock between two readings that is no jump: more than NTP slew and busy machines cause.
+/// Largest change of a clock between two readings that is not a jump: more than NTP slew and busy machines cause.
 pub const CLOCK_JUMP_MIN: Duration = Duration::from_secs(5 * 60);
 /// Time that a clock must run evenly after a jump before anything is deleted by it.
 pub const CLOCK_AGREEMENT: Duration = Duration::from_secs(3_600);
-/// Longest stop of a node after which its start is no jump of the clock.
+/// Longest stop of a node after which its start is not a jump of the clock.
 pub const CLOCK_STOPPED_MAX: Duration = Duration::from_secs(3_600);
 /// Partitions of the store; each client belongs to one.
 pub const PARTITIONS: u8 = 64;

@@ -7,10 +7,10 @@ use ipnet::IpNet;
 /// Reads an address or a network.
 ///
 /// # Errors
-/// The accepted forms.
+/// A message that states the accepted forms.
 pub fn parse_network(text: &str) -> Result<IpNet, &'static str> {
-    let single = || text.parse::<IpAddr>().map(IpNet::from);
-    text.parse::<IpNet>().or_else(|_| single()).map_err(|_| "must be an address or a network such as 10.0.0.0/8")
+    let address = || text.parse::<IpAddr>().map(IpNet::from);
+    text.parse::<IpNet>().or_else(|_| address()).map_err(|_| "must be an address or a network such as 10.0.0.0/8")
 }
 
 /// The networks from which an API key may be used.
@@ -21,13 +21,13 @@ impl Networks {
     /// Maximum number of networks of one list.
     pub const MAX: usize = 64;
 
-    /// Returns true for an address in one of them, and for every address if there are none.
+    /// Returns true if a network contains the address, or if there are no networks.
     #[must_use]
     pub fn permit(&self, address: IpAddr) -> bool {
         self.0.is_empty() || self.0.iter().any(|network| network.contains(&address))
     }
 
-    /// Returns each network in its shortest form.
+    /// Returns each network as text, in its shortest form.
     pub fn texts(&self) -> impl Iterator<Item = String> {
         self.0.iter().map(IpNet::to_string)
     }
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_permitted_by_one_of_the_networks_or_when_there_are_none() {
+    fn an_address_is_permitted_by_a_network_or_without_networks() {
         let networks = Networks(
             ["203.0.113.0/24", "198.51.100.7", "2001:db8::/32"].map(|text| parse_network(text).unwrap()).to_vec(),
         );

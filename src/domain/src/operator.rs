@@ -11,24 +11,24 @@ use crate::time::Timestamp;
 string_enum!(
     /// The role of an operator. The table of the admin API names the roles for each operation.
     Role {
-        /// Everything.
+        /// May do everything.
         Owner = "owner",
-        /// Reads, and changes of clients, apps and keys.
+        /// May read everything, and change clients, apps and keys.
         Support = "support",
-        /// Reads.
+        /// May read everything.
         Auditor = "auditor",
     }
 );
 
-/// Name in records for the token of the settings, which belongs to no one person.
+/// The id in records for the token of the settings, which belongs to no person.
 pub const SETTINGS: &str = "settings";
 
-/// An operator in records: by the id of an operator, by the subject at the identity provider, or as [`SETTINGS`].
+/// An operator in records, identified by an operator id, a subject of the identity provider, or [`SETTINGS`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signatory {
-    /// The id.
+    /// The id of the operator.
     pub id: String,
-    /// The name.
+    /// The name of the operator.
     pub name: String,
 }
 
@@ -40,13 +40,13 @@ impl Signatory {
     }
 }
 
-/// An operator's sign-in to the console. It is checked again at every use.
+/// An operator's sign-in to the console, which is checked again at every use.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SignIn {
-    /// With a token that has this digest.
+    /// With a token that has this SHA-256.
     Token([u8; 32]),
-    /// At the identity provider.
+    /// With an account at the identity provider.
     Provider(ProviderAccount),
 }
 
@@ -59,13 +59,13 @@ impl fmt::Debug for SignIn {
 /// An operator's account at the identity provider.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProviderAccount {
-    /// The provider.
+    /// The `iss` of the provider.
     pub issuer: String,
-    /// The subject.
+    /// The `sub` of the account.
     pub subject: String,
-    /// The session at the provider, if it names one.
+    /// The session at the provider, if the provider names one.
     pub session: Option<String>,
-    /// The name.
+    /// The name of the operator.
     pub name: String,
     /// The groups, which the settings map to a role.
     pub groups: Vec<String>,
@@ -76,22 +76,22 @@ pub struct ProviderAccount {
 /// A stored operator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OperatorRecord {
-    /// Its id.
+    /// The id.
     pub operator_id: OperatorId,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its role.
+    /// The role.
     pub role: Role,
     /// Time of addition.
     pub created_at: Timestamp,
-    /// Expiry of its token.
+    /// Time at which the token expires.
     pub expires_at: Option<Timestamp>,
     /// Time of revocation.
     pub revoked_at: Option<Timestamp>,
 }
 
 impl OperatorRecord {
-    /// Returns true if its token is valid at `now`.
+    /// Returns true if the operator's token is valid at `now`.
     #[must_use]
     pub fn is_valid(&self, now: Timestamp) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|end| now < end)

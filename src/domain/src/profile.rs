@@ -3,13 +3,13 @@
 use crate::string_enum::string_enum;
 
 string_enum!(
-    /// An environment; it decides which issuers are trusted and which test features exist.
+    /// An environment, which decides about trusted issuers and test features.
     Profile {
-        /// A developer's machine: sandbox issuer, generated keys, demo client.
+        /// A developer's machine, with a sandbox issuer, generated keys and a demo client.
         Sandbox = "sandbox",
-        /// The operator's test of production.
+        /// The operator's test environment.
         Stage = "stage",
-        /// Real residents, real credits.
+        /// The environment of real people and real credits.
         Production = "production",
     }
 );

@@ -1,5 +1,5 @@
-//! The correlation id of a request, from the caller or generated. The response and the request's webhooks
-//! carry it.
+//! The correlation id of a request, from the caller or generated. The response and the webhooks of the
+//! request repeat it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::limits::REQUEST_ID_CHARS_MAX;
 
-/// 1 to 128 visible ASCII characters.
+/// A correlation id: 1 to 128 visible ASCII characters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RequestId(Arc<str>);
@@ -27,8 +27,8 @@ impl RequestId {
     /// # Errors
     /// A message that states the accepted form.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
-        let visible = text.bytes().all(|byte| byte.is_ascii_graphic());
-        if text.is_empty() || text.len() > REQUEST_ID_CHARS_MAX || !visible {
+        let is_visible = text.bytes().all(|byte| byte.is_ascii_graphic());
+        if text.is_empty() || text.len() > REQUEST_ID_CHARS_MAX || !is_visible {
             return Err("must be 1 to 128 visible ASCII characters");
         }
         Ok(Self(text.into()))

@@ -1,4 +1,4 @@
-//! A client's own retention of shared data, if shorter than that of the settings.
+//! A client's own retention of shared data, which may be shorter than that of the settings.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 
 const DAY: u64 = 24 * 3_600;
 
-/// A client's own retention times. A transaction, a flow or an event keeps those of its opening.
+/// A client's own retention times. A transaction, flow or event keeps the times that applied at its opening.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClientRetention {
-    /// Retention of results, in seconds from the end of their transaction or flow.
+    /// Retention of a result, in seconds from the end of the transaction or flow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_ttl_s: Option<NonZeroU32>,
-    /// Retention of an event with its guests, in days from its end.
+    /// Retention of an event with its guests, in days from the end of the event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registration_ttl_days: Option<NonZeroU32>,
 }
@@ -28,8 +28,8 @@ impl ClientRetention {
 
     /// Returns the retention of a result, at most that of the settings.
     #[must_use]
-    pub fn result(&self, usual: Duration) -> Duration {
-        self.result_ttl_s.map_or(usual, |seconds| usual.min(Duration::from_secs(seconds.get().into())))
+    pub fn result(&self, setting: Duration) -> Duration {
+        self.result_ttl_s.map_or(setting, |seconds| setting.min(Duration::from_secs(seconds.get().into())))
     }
 
     /// Returns the client's own retention of an event with its guests, if set.
@@ -40,8 +40,8 @@ impl ClientRetention {
 
     /// Returns the retention of an event with its guests, at most that of the settings.
     #[must_use]
-    pub fn registrations(&self, usual: Duration) -> Duration {
-        self.own_registrations().map_or(usual, |own| usual.min(own))
+    pub fn registrations(&self, setting: Duration) -> Duration {
+        self.own_registrations().map_or(setting, |own| setting.min(own))
     }
 }
 
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clients_own_time_only_shortens_that_of_the_settings() {
+    fn a_clients_own_retention_only_shortens_that_of_the_settings() {
         let own = ClientRetention { result_ttl_s: NonZeroU32::new(60), registration_ttl_days: NonZeroU32::new(2) };
         let seconds = Duration::from_secs;
         assert_eq!((own.result(seconds(90)), own.result(seconds(30))), (seconds(60), seconds(30)));

@@ -1,6 +1,6 @@
 //! Enums whose variants are written as fixed strings, in JSON, in stores and in metrics.
 
-/// Declares such an enum.
+/// Declares an enum with the string of each variant.
 macro_rules! string_enum {
     ($(#[$doc:meta])* $name:ident { $($(#[$word_doc:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$doc])*
@@ -29,8 +29,8 @@ macro_rules! string_enum {
         impl ::std::str::FromStr for $name {
             type Err = String;
             fn from_str(text: &str) -> Result<Self, Self::Err> {
-                let found = Self::ALL.iter().copied().find(|word| word.as_str() == text);
-                found.ok_or_else(|| format!("must be one of {}", [$($word),+].join(", ")))
+                let variant = Self::ALL.iter().copied().find(|variant| variant.as_str() == text);
+                variant.ok_or_else(|| format!("must be one of {}", [$($word),+].join(", ")))
             }
         }
     };

@@ -27,33 +27,33 @@ pub enum KeyCase {
 /// A paying client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Client {
-    /// Its id.
+    /// The id.
     pub client_id: ClientId,
-    /// Its name, shown to people as the requester.
+    /// The name, shown to people as the requester.
     pub name: String,
     /// Time of creation.
     pub created_at: Timestamp,
     /// Time of suspension.
     pub suspended_at: Option<Timestamp>,
-    /// Its limits.
+    /// The limits.
     pub limits: ClientLimits,
-    /// Its brand.
+    /// The brand.
     pub brand: Brand,
-    /// True if its people may sign in to the portal with an API key.
+    /// True if users may sign in to the portal with an API key.
     pub portal_key_sign_in: bool,
 }
 
-/// Limits of a client. Without a value, only the limits of the settings apply.
+/// Limits of a client. Where a limit is not set, that of the settings applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClientLimits {
-    /// API requests per second of all its apps together, at each node.
+    /// API requests per second of all apps together, at each node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests_per_second: Option<NonZeroU32>,
-    /// Events of each of its apps, including ended ones that are still kept.
+    /// Events per app, including ended events until they are deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events_per_app: Option<u32>,
-    /// Threshold below which it is low on credits.
+    /// Number of credits below which the balance counts as low.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub low_credits: Option<u64>,
     /// Retention of shared data.
@@ -74,13 +74,13 @@ pub struct ClientPatch {
     pub events_per_app: Option<Option<u32>>,
     /// A new threshold of credits.
     pub low_credits: Option<Option<u64>>,
-    /// A new time for results.
+    /// A new retention of results.
     pub result_ttl_s: Option<Option<NonZeroU32>>,
-    /// A new time for events with their guests.
+    /// A new retention of events with their guests.
     pub registration_ttl_days: Option<Option<NonZeroU32>>,
     /// Changes of the brand.
     pub brand: BrandPatch,
-    /// Allow sign-in with an API key, or switch it off.
+    /// Allow or forbid sign-in with an API key.
     pub portal_key_sign_in: Option<bool>,
 }
 
@@ -113,24 +113,24 @@ impl Client {
         limits.requests_per_second = patch.requests_per_second.unwrap_or(limits.requests_per_second);
         limits.events_per_app = patch.events_per_app.unwrap_or(limits.events_per_app);
         limits.low_credits = patch.low_credits.unwrap_or(limits.low_credits);
-        let kept = &mut limits.retention;
-        kept.result_ttl_s = patch.result_ttl_s.unwrap_or(kept.result_ttl_s);
-        kept.registration_ttl_days = patch.registration_ttl_days.unwrap_or(kept.registration_ttl_days);
+        let retention = &mut limits.retention;
+        retention.result_ttl_s = patch.result_ttl_s.unwrap_or(retention.result_ttl_s);
+        retention.registration_ttl_days = patch.registration_ttl_days.unwrap_or(retention.registration_ttl_days);
     }
 }
 
 /// An application of a client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct App {
-    /// Its id, sent as `X-API-APP-ID`.
+    /// The id, sent as `X-API-APP-ID`.
     pub app_id: AppId,
-    /// The client that it belongs to.
+    /// The client that owns the app.
     pub client_id: ClientId,
-    /// Its name, shown to people below the client's.
+    /// The name, shown to people below the client's name.
     pub name: String,
-    /// The case of the keys in its payloads.
+    /// The case of the keys in `data` of results and webhooks.
     pub payload_spelling: KeyCase,
-    /// True if evidence is kept by default; a verification may override it.
+    /// True if evidence is stored by default; a request may override it.
     #[serde(default)]
     pub evidence: bool,
     /// URL for the webhooks of wealth-data consents.
@@ -148,7 +148,7 @@ pub struct App {
 pub struct AppPatch {
     /// A new case of keys.
     pub payload_spelling: Option<KeyCase>,
-    /// Keep evidence, or none.
+    /// Store evidence by default, or not.
     pub evidence: Option<bool>,
     /// A new URL for consents.
     pub consent_webhook_url: Option<Option<HttpUrl>>,
@@ -184,15 +184,15 @@ pub struct KeyDigest(pub [u8; 32]);
 /// A stored API key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiKeyRecord {
-    /// Its id for operators.
+    /// The id, which is not secret.
     pub key_id: KeyId,
-    /// The client that holds it.
+    /// The client that owns the key.
     pub client_id: ClientId,
-    /// Its description for operators.
+    /// The description for operators.
     pub label: String,
-    /// The environments in which it is valid; empty means all.
+    /// The environments in which the key is valid; empty means all.
     pub environments: Vec<Profile>,
-    /// The networks from which it may be used; none means all.
+    /// The networks from which the key may be used; empty means all.
     pub networks: Networks,
     /// Time of issue.
     pub created_at: Timestamp,
@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_suspension_begins_once_and_limits_are_removed_by_name() {
+    fn a_suspension_keeps_its_first_time_and_limits_can_be_removed() {
         let at = Timestamp::from_millis;
         let mut client = Client::new(ClientId::generate(), "Acme".into(), at(0));
         client.apply(
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_works_everywhere_unless_issued_for_one_environment_expired_or_revoked() {
+    fn a_key_is_valid_unless_expired_revoked_or_for_another_environment() {
         let at = Timestamp::from_millis;
         let key = ApiKeyRecord {
             key_id: KeyId::generate(),

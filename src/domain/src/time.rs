@@ -1,4 +1,4 @@
-//! Points in time to the millisecond: an integer in memory and in stores; in JSON, RFC 3339 in UTC with
+//! Points in time to the millisecond: integers in memory and in stores; in JSON, RFC 3339 in UTC with
 //! milliseconds and `Z`.
 
 use std::fmt;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Milliseconds since 1970-01-01T00:00:00Z.
+/// A point in time, as milliseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
@@ -31,14 +31,14 @@ impl Timestamp {
         self.0.div_euclid(1_000)
     }
 
-    /// Returns the time since `earlier`; zero when `earlier` is later.
+    /// Returns the time since `earlier`; zero if `earlier` is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 
-    /// Reads a date and time with an offset as ISO 8601 writes them; `None` when it is malformed. Seconds, their
-    /// fraction and the minutes of the offset may be absent.
+    /// Reads an ISO 8601 date and time with an offset; `None` if it is malformed. Seconds, their fraction and the
+    /// minutes of the offset are optional.
     #[must_use]
     pub fn parse_iso8601(text: &str) -> Option<Self> {
         let read = |text: &str| DateTime::parse_from_rfc3339(text).ok();
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn seconds_their_fraction_and_the_minutes_of_an_offset_may_be_absent() {
+    fn seconds_their_fraction_and_the_minutes_of_an_offset_are_optional() {
         for text in [
             "2026-12-31T18:30:00Z",
             "2026-12-31T18:30Z",
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_without_offset_and_half_a_time_are_none() {
+    fn a_time_without_offset_or_with_half_a_part_is_malformed() {
         for text in [
             "",
             "Z",

@@ -18,9 +18,9 @@ pub struct TimeZone(Tz);
 pub struct ZonedTime {
     /// The year.
     pub year: i32,
-    /// From 1 to 12.
+    /// The month, from 1 to 12.
     pub month: u32,
-    /// From 1 to 31.
+    /// The day of the month, from 1 to 31.
     pub day: u32,
     /// Hours and minutes: `14:05`.
     pub time: String,
@@ -35,20 +35,20 @@ impl TimeZone {
     /// Accepts a name of the IANA database.
     ///
     /// # Errors
-    /// The accepted form.
+    /// A message that states the accepted form.
     pub fn parse(name: &str) -> Result<Self, &'static str> {
         Tz::from_str(name)
             .map(Self)
             .map_err(|_| "must be the name of a time zone of the IANA database, such as Asia/Kolkata")
     }
 
-    /// Returns its name in the IANA database.
+    /// Returns the name in the IANA database.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.0.name()
     }
 
-    /// Returns the local time.
+    /// Returns the local time at `at`.
     #[must_use]
     pub fn local(self, at: Timestamp) -> ZonedTime {
         let utc = DateTime::from_timestamp_millis(at.millis()).map_or(NaiveDateTime::MIN, |utc| utc.naive_utc());
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_is_told_as_the_clocks_of_the_place_show_it() {
+    fn a_time_is_converted_to_local_time() {
         let at = Timestamp::parse_iso8601("2026-12-31T18:30:00Z").unwrap();
         for (zone, day, time, clock) in [
             ("Asia/Kolkata", (2027, 1, 1), "00:00", "IST"),
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zone_is_known_by_its_name_alone() {
+    fn only_the_exact_name_of_a_zone_is_accepted() {
         for name in ["", "IST+5:30", "asia/kolkata", "Asia/Nowhere", "Asia/Kolkata "] {
             assert!(TimeZone::parse(name).is_err(), "{name}");
         }

@@ -1,4 +1,4 @@
-//! The OVSE transaction (specification, "OVSE transaction"): its terms, the answer that ends it, and its outcome.
+//! The OVSE transaction (specification, "OVSE transaction"): its terms, the final answer, and the outcome.
 //!
 //! [`Pending`] becomes [`Completed`] at most once, by a transition of the store. Expiry is not stored: a pending
 //! transaction is expired from `expires_at` on.
@@ -24,25 +24,25 @@ use crate::time::Timestamp;
 use crate::unseen::is_unseen;
 
 string_enum!(
-    /// The state of a transaction in a list.
+    /// The status of a transaction in a list.
     TransactionStatus {
         /// The person has not answered yet.
         Pending = "pending",
-        /// The person was verified and shared every requested claim; a guest got a place.
+        /// The person was verified and shared every requested claim; a guest was registered.
         Passed = "passed",
         /// The person declined or could not be verified, or the guest's event had no place.
         Failed = "failed",
-        /// Nobody answered in time.
+        /// The person did not answer in time.
         Expired = "expired",
     }
 );
 
-/// The client's request; fixed when the transaction is opened.
+/// The terms of a transaction, from the client's request; fixed when the transaction is opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Terms {
     /// The requested claims.
     pub claims: ClaimSet,
-    /// The person's way to the identity app.
+    /// The channel to the identity app.
     pub channel: Channel,
     /// The language of the pages and of the identity app.
     pub language: Language,
@@ -53,12 +53,12 @@ pub struct Terms {
     pub webhook_url: Option<WebhookUrl>,
     /// The correlation id of the request that opened the transaction.
     pub request_id: RequestId,
-    /// Fields that few requests have; boxed to keep a pending transaction small.
+    /// Terms that few requests have; boxed to keep a pending transaction small.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub extras: Option<Box<OptionalTerms>>,
 }
 
-/// Optional fields of a request, absent from most requests.
+/// Terms that most requests leave out.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OptionalTerms {
@@ -68,16 +68,16 @@ pub struct OptionalTerms {
     /// The purpose shown to the person.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub purpose: Option<EventText>,
-    /// Digest of the declaration that the client states it has shown.
+    /// Digest of the declaration that the client has shown to the person.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub consent_text: Option<ConsentDigest>,
-    /// True if the credential is kept as evidence while the result lives.
+    /// True if the credential is stored as evidence, as long as the result.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub evidence: bool,
     /// The client's own reference, returned in result and webhook.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_reference_id: Option<String>,
-    /// URL to which the verify page sends the user afterwards.
+    /// URL to which the verify page returns the person afterwards.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redirect_url: Option<HttpUrl>,
     /// The W3C `traceparent` of the span in which the transaction was opened, when spans are recorded.
@@ -95,13 +95,13 @@ impl Terms {
         self.extras.as_ref().map(|extras| extras.retention).unwrap_or_default()
     }
 
-    /// Returns true if the credential is kept as evidence.
+    /// Returns true if the credential is stored as evidence.
     #[must_use]
     pub fn keeps_evidence(&self) -> bool {
         self.extras.as_ref().is_some_and(|extras| extras.evidence)
     }
 
-    /// Returns the site that the person comes from and returns to.
+    /// Returns the URL to which the person returns afterwards.
     #[must_use]
     pub fn redirect_url(&self) -> Option<&str> {
         self.extras.as_ref()?.redirect_url.as_ref().map(HttpUrl::as_str)
@@ -129,23 +129,23 @@ impl fmt::Debug for OptionalTerms {
 /// A transaction without an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending {
-    /// Its id.
+    /// The id.
     pub id: TxnId,
-    /// The client that paid for it.
+    /// The client that paid for the transaction.
     pub client: ClientId,
-    /// The app that opened it; no other app may read it.
+    /// The app that opened the transaction. No other app may read it.
     pub app: AppId,
-    /// The event, if a guest of one is verified.
+    /// The event whose guest is verified, if any.
     pub event: Option<EventId>,
     /// Time of opening.
     pub opened_at: Timestamp,
     /// Time of expiry.
     pub expires_at: Timestamp,
-    /// Its terms.
+    /// The terms.
     pub terms: Terms,
 }
 
-/// Verified claims by their names in credentials. Personal data, which `Debug` does not show.
+/// Verified claims by their names in credentials. Personal data, which `Debug` hides.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct VerifiedClaims(Map<String, Value>);
@@ -170,7 +170,7 @@ impl fmt::Debug for VerifiedClaims {
     }
 }
 
-/// SHA-256 of the identity app's answer; distinguishes a redelivery from a different answer.
+/// SHA-256 of the identity app's answer. It distinguishes a redelivery from a different answer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AnswerDigest(pub [u8; 32]);
 
@@ -180,8 +180,8 @@ impl fmt::Debug for AnswerDigest {
     }
 }
 
-/// Identity of a credential, independent of its shown disclosures and their order, its key binding and
-/// the encoding of its signature.
+/// Identity of a credential. It does not depend on the presented disclosures and their order, the key
+/// binding, or the encoding of the signature.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CredentialIdentity(pub [u8; 32]);
 
@@ -191,18 +191,18 @@ impl fmt::Debug for CredentialIdentity {
     }
 }
 
-/// A final answer of the identity app, checked except for the state of its transaction.
+/// A final answer of the identity app, which passed all checks except that of the transaction's state.
 #[derive(Clone, Debug)]
 pub enum Answer {
     /// A credential that passed every check of the authority's profile.
     Credential {
-        /// The requested claims that it discloses.
+        /// The requested claims that the credential discloses.
         claims: Arc<VerifiedClaims>,
-        /// The requested claims that it does not disclose.
+        /// The requested claims that the credential does not disclose.
         missing: ClaimSet,
         /// The requested claims whose values have an unknown form.
         malformed: ClaimSet,
-        /// True if its holder bound it to this transaction.
+        /// True if the holder bound the credential to this transaction.
         holder_bound: bool,
         /// Identity of the credential.
         identity: CredentialIdentity,
@@ -227,7 +227,7 @@ impl Answer {
         }
     }
 
-    /// Returns the outcome with which the answer ends its transaction.
+    /// Returns the outcome of the transaction that the answer ends.
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         match self {
@@ -243,10 +243,10 @@ impl Answer {
     }
 }
 
-/// Reason for which a verification did not pass.
+/// The reason why a verification did not pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// At most 200 characters.
+    /// The message, of at most 200 characters.
     pub message: String,
     /// The authority's code, or a code of this service such as `claims_missing`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -254,10 +254,11 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Creates a failure that the identity app reports. Invisible characters are dropped and long texts cut.
+    /// Creates a failure that the identity app reports. Drops invisible characters and cuts long texts.
     #[must_use]
     pub fn new(message: &str, code: Option<&str>) -> Self {
-        let clean = |text: &str, most: usize| text.chars().filter(|c| !is_unseen(*c)).take(most).collect::<String>();
+        let clean =
+            |text: &str, chars_max: usize| text.chars().filter(|c| !is_unseen(*c)).take(chars_max).collect::<String>();
         let code = code.map(|code| clean(code.trim(), REASON_CODE_CHARS_MAX)).filter(|code| !code.is_empty());
         let message = Some(clean(message.trim(), REASON_CHARS_MAX)).filter(|message| !message.is_empty());
         Self { message: message.unwrap_or_else(|| "The identity app reported a failure".into()), code }
@@ -313,21 +314,21 @@ impl Outcome {
     }
 }
 
-/// A transaction that has ended with an answer.
+/// A transaction that an answer has ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Completed {
     /// The transaction as it was opened.
     pub opened: Pending,
     /// Time at which the answer was accepted.
     pub verified_at: Timestamp,
-    /// Its outcome.
+    /// The outcome.
     pub outcome: Outcome,
-    /// Digest of the answer that ended it.
+    /// Digest of the answer that ended the transaction.
     pub answer: AnswerDigest,
 }
 
 impl Pending {
-    /// Returns true if it is expired at `now`.
+    /// Returns true if the transaction is expired at `now`.
     #[must_use]
     pub fn is_expired(&self, now: Timestamp) -> bool {
         now >= self.expires_at
@@ -373,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pending_transaction_waits_within_its_window_and_not_at_its_end() {
+    fn a_transaction_expires_at_the_end_of_its_window() {
         let pending = pending();
         assert!(!pending.is_expired(Timestamp::from_millis(pending.expires_at.millis() - 1)));
         assert!(pending.is_expired(pending.expires_at));
@@ -381,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_requested_claim_that_is_missing_ends_it_without_verification() {
+    fn a_missing_requested_claim_fails_the_verification() {
         let Outcome::NotVerified(failure) = credential([Claim::Dob].into_iter().collect()).outcome() else {
             panic!("verified without dob")
         };
@@ -390,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_requested_claim_without_a_known_form_ends_it_without_verification() {
+    fn a_requested_claim_of_unknown_form_fails_the_verification() {
         let mut answer = credential(ClaimSet::default());
         if let Answer::Credential { malformed, .. } = &mut answer {
             *malformed = [Claim::Dob].into_iter().collect();
@@ -401,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons_from_outside_are_cut_and_cleaned() {
+    fn reasons_from_the_identity_app_are_cleaned_and_cut() {
         let failure = Failure::new(&format!("a\u{7}b\n{}", "é".repeat(500)), Some(" 301\r\n"));
         assert!(failure.message.starts_with("ab"));
         assert_eq!(failure.message.chars().count(), REASON_CHARS_MAX);
@@ -410,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn debug_output_shows_no_personal_data() {
+    fn debug_output_hides_personal_data() {
         let mut map = Map::new();
         map.insert("residentName".into(), Value::from("Asha Rao"));
         let claims = VerifiedClaims::new(map);
@@ -419,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn terms_tell_the_span_in_which_the_transaction_was_opened() {
+    fn terms_have_the_span_in_which_the_transaction_was_opened() {
         let mut terms = pending().terms;
         assert_eq!(terms.trace(), None);
         terms.extras = Some(Box::new(OptionalTerms { trace: Some("00-1-2-01".into()), ..OptionalTerms::default() }));

@@ -1,8 +1,7 @@
-//! Characters that are invisible or change the look of the text around them. Texts from strangers and clients must not
-//! contain them: people decide by these texts.
+//! Characters that are invisible or change how nearby text looks. Texts that people decide by must not contain them.
 
 /// Returns true for control characters (C0, C1), overrides and isolates of text direction (UAX #9), and characters
-/// without width. Direction marks and joiners are allowed: some languages need them.
+/// without width. Direction marks and joiners are allowed, because some languages need them.
 #[must_use]
 pub fn is_unseen(letter: char) -> bool {
     letter.is_control()
@@ -15,7 +14,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_hides_or_turns_text_is_found_and_what_languages_need_is_not() {
+    fn invisible_characters_are_detected_and_direction_marks_are_allowed() {
         for letter in
             "\u{0}\n\u{1b}\u{7f}\u{9b}\u{200b}\u{202a}\u{202e}\u{2060}\u{2066}\u{2069}\u{feff}\u{fff9}".chars()
         {

@@ -12,23 +12,23 @@ use crate::string_enum::string_enum;
 use crate::time::Timestamp;
 
 string_enum!(
-    /// The role of a user; each includes those before it. The routes of the portal name the role that they need.
+    /// The role of a user. Each role includes the previous ones. The routes of the portal name the required role.
     UserRole {
-        /// Reads.
+        /// May read.
         View = "view",
-        /// Verifies people, and manages events, doors and webhooks.
+        /// May verify people, and manage events, doors and webhooks.
         Organise = "organise",
-        /// Manages API keys, the team and sign-in.
+        /// May manage API keys, the team and sign-in.
         Admin = "admin",
     }
 );
 
-/// The name of a person. Its `Debug` does not show it.
+/// The name of a person. `Debug` hides it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PersonName(Arc<str>);
 
-/// An e-mail address in lower case. Its `Debug` does not show it.
+/// An e-mail address in lower case. `Debug` hides it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Email(Arc<str>);
@@ -36,21 +36,21 @@ pub struct Email(Arc<str>);
 /// A stored user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
-    /// Its id.
+    /// The id.
     pub user_id: UserId,
-    /// Its client.
+    /// The client to which the user belongs.
     pub client_id: ClientId,
-    /// Its name.
+    /// The name of the person.
     pub name: PersonName,
-    /// Its address, unique among users.
+    /// The e-mail address, unique among all users.
     pub email: Email,
-    /// Its role.
+    /// The role.
     pub role: UserRole,
     /// Time of the invitation.
     pub created_at: Timestamp,
-    /// Expiry of an unused link.
+    /// Expiry of an unused invitation.
     pub invited_until: Option<Timestamp>,
-    /// Time at which the user chose a password; none while a link is unused.
+    /// Time at which the user chose a password; `None` before that.
     pub accepted_at: Option<Timestamp>,
     /// Time of the last sign-in.
     pub signed_in_at: Option<Timestamp>,
@@ -122,15 +122,15 @@ impl Email {
 impl FromStr for Email {
     type Err = &'static str;
 
-    /// Reads an address. The form is checked for typing mistakes; a link proves the rest.
+    /// Reads an address. The check catches typing mistakes; only the invitation link proves that the address works.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let is_good = text.chars().count() <= EMAIL_CHARS_MAX
+        let is_valid = text.chars().count() <= EMAIL_CHARS_MAX
             && text
                 .chars()
                 .all(|letter| !letter.is_control() && !letter.is_whitespace() && !"<>\"(),:;\u{feff}".contains(letter))
             && matches!(text.rsplit_once('@'), Some((local,
                 host)) if !local.is_empty() && !local.contains('@') && is_host(host));
-        if is_good {
+        if is_valid {
             Ok(Self(text.to_lowercase().into()))
         } else {
             Err("must be an e-mail address such as asha@example.com")
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_compared_in_lower_case_and_its_debug_does_not_show_it() {
+    fn an_address_is_stored_in_lower_case_and_hidden_in_debug_output() {
         let email: Email = "Asha.Rao@Example.COM".parse().unwrap();
         assert_eq!(email.as_str(), "asha.rao@example.com");
         assert!(!format!("{email:?} {:?}", "Asha".parse::<PersonName>().unwrap()).to_lowercase().contains("asha"));
@@ -175,19 +175,19 @@ mod tests {
     }
 
     #[test]
-    fn a_name_has_a_letter_and_no_control_character() {
+    fn a_name_is_not_blank_and_has_no_control_characters() {
         for wrong in ["", "  ", "a\u{7}b", &"x".repeat(LABEL_CHARS_MAX + 1)] {
             assert!(wrong.parse::<PersonName>().is_err(), "{wrong}");
         }
     }
 
     #[test]
-    fn each_role_may_do_what_those_before_it_may() {
+    fn each_role_includes_the_previous_ones() {
         assert!(UserRole::View < UserRole::Organise && UserRole::Organise < UserRole::Admin);
     }
 
     #[test]
-    fn a_user_who_is_disabled_twice_stays_disabled_as_of_the_first_time() {
+    fn a_repeated_disabling_keeps_the_first_time() {
         let at = Timestamp::from_millis;
         let mut user = User {
             user_id: UserId::generate(),

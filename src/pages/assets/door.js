@@ -216,7 +216,7 @@
       card.append(who);
     }
     if (told.state === "old" || told.state === "shown") {
-      const button = node("button", told.state === "old" ? "Check in all the same" : "Check in", "button main");
+      const button = node("button", told.state === "old" ? "Check in anyway" : "Check in", "button main");
       button.onclick = () => { button.disabled = true; checkIn(told.code); };
       card.append(button);
     }

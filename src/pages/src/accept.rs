@@ -6,7 +6,7 @@
 use actix_web::HttpRequest;
 use actix_web::http::header::{Accept, Header as _, Quality, USER_AGENT};
 
-/// The media type that only the identity app asks for; browsers ask for HTML.
+/// The media type that only the identity app prefers_intent_and_json for; browsers ask for HTML.
 pub(super) const JWT: &str = "application/jwt";
 const HTML: &str = "text/html";
 const JSON: &str = "application/json";
@@ -17,16 +17,16 @@ const PURPOSES: [&str; 4] = ["sec-purpose", "purpose", "x-purpose", "x-moz"];
 
 /// Returns true if the request prefers an intent.
 pub(super) fn wants_intent(request: &HttpRequest) -> bool {
-    let accept = AcceptHeader::of(request);
+    let accept = AcceptHeader::from_request(request);
     accept.names(JWT)
         && accept.rank(JWT) > accept.rank(HTML)
         && accept.rank(JWT) >= accept.rank(JSON)
         && !is_prefetch(request)
 }
 
-/// Returns true if a browser's request does not name its site (before Fetch Metadata): a page of another site may have
-/// sent it.
-pub(super) fn may_be_of_another_site(request: &HttpRequest) -> bool {
+/// Returns true for a browser older than Fetch Metadata, which sends no `Sec-Fetch-Site`. A page of another site may
+/// have sent the request.
+pub(super) fn may_be_cross_site(request: &HttpRequest) -> bool {
     let headers = request.headers();
     let is_browser = headers
         .get(USER_AGENT)
@@ -37,12 +37,12 @@ pub(super) fn may_be_of_another_site(request: &HttpRequest) -> bool {
 
 /// Returns true if the request prefers the JSON bodies of errors to a page.
 pub(super) fn wants_json(request: &HttpRequest) -> bool {
-    let accept = AcceptHeader::of(request);
-    let reads = |kind| accept.names(kind) && accept.rank(kind) > accept.rank(HTML);
-    reads(JSON) || reads(JWT)
+    let accept = AcceptHeader::from_request(request);
+    let prefers = |kind| accept.names(kind) && accept.rank(kind) > accept.rank(HTML);
+    prefers(JSON) || prefers(JWT)
 }
 
-/// Returns true if a browser prefetches the URL, so that no credit may be spent.
+/// Returns true if a browser prefetches the URL. A prefetch must not cost a credit.
 fn is_prefetch(request: &HttpRequest) -> bool {
     let values =
         PURPOSES.iter().flat_map(|name| request.headers().get_all(*name)).filter_map(|value| value.to_str().ok());
@@ -52,16 +52,16 @@ fn is_prefetch(request: &HttpRequest) -> bool {
     })
 }
 
-/// Specificity of a media range; the most specific one decides the quality.
+/// Specificity of a media range; the most specific range decides the quality.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Specificity {
-    Nothing,
-    Anything,
-    Type,
-    Name,
+    NoMatch,
+    AnyType,
+    AnySubtype,
+    Exact,
 }
 
-/// Quality of a media type; of equal ones the more specific range wins.
+/// Quality of a media type; on a tie the more specific range wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
     quality: Quality,
@@ -72,32 +72,32 @@ struct Rank {
 struct AcceptHeader(Accept);
 
 impl AcceptHeader {
-    fn of(request: &HttpRequest) -> Self {
+    fn from_request(request: &HttpRequest) -> Self {
         Self(Accept::parse(request).unwrap_or_else(|_| Accept(Vec::new())))
     }
 
     /// Returns true if the media type itself is named.
     fn names(&self, kind: &str) -> bool {
         let rank = self.rank(kind);
-        rank.specificity == Specificity::Name && rank.quality > Quality::ZERO
+        rank.specificity == Specificity::Exact && rank.quality > Quality::ZERO
     }
 
     fn rank(&self, kind: &str) -> Rank {
-        let nothing = Rank { quality: Quality::ZERO, specificity: Specificity::Nothing };
+        let no_match = Rank { quality: Quality::ZERO, specificity: Specificity::NoMatch };
         let ranges = self.0.iter().map(|entry| {
             let range = &entry.item;
             let specificity = match (range.type_().as_str(), range.subtype().as_str()) {
-                _ if range.essence_str() == kind => Specificity::Name,
-                ("*", "*") => Specificity::Anything,
-                (major, "*") if kind.split('/').next() == Some(major) => Specificity::Type,
-                _ => Specificity::Nothing,
+                _ if range.essence_str() == kind => Specificity::Exact,
+                ("*", "*") => Specificity::AnyType,
+                (major, "*") if kind.split('/').next() == Some(major) => Specificity::AnySubtype,
+                _ => Specificity::NoMatch,
             };
             Rank { quality: entry.quality, specificity }
         });
         ranges
-            .filter(|rank| rank.specificity > Specificity::Nothing)
+            .filter(|rank| rank.specificity > Specificity::NoMatch)
             .max_by_key(|rank| (rank.specificity, rank.quality))
-            .unwrap_or(nothing)
+            .unwrap_or(no_match)
     }
 }
 
@@ -107,7 +107,7 @@ mod tests {
 
     use super::*;
 
-    fn asks(headers: &[(&'static str, &str)]) -> (bool, bool) {
+    fn prefers_intent_and_json(headers: &[(&'static str, &str)]) -> (bool, bool) {
         let request =
             headers.iter().fold(TestRequest::get(), |request, (name, value)| request.append_header((*name, *value)));
         let request = request.to_http_request();
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn an_intent_is_what_is_asked_for_by_name_and_liked_better_than_a_page() {
+    fn an_intent_is_sent_only_if_named_and_preferred_to_a_page() {
         for accept in [
             "application/jwt",
             "Application/JWT",
@@ -127,7 +127,7 @@ mod tests {
             "application/jwt, application/json",
             "text/plain, application/jwt",
         ] {
-            assert!(asks(&[("accept", accept)]).0, "{accept}");
+            assert!(prefers_intent_and_json(&[("accept", accept)]).0, "{accept}");
         }
         for accept in [
             "",
@@ -147,14 +147,17 @@ mod tests {
             "application/jwt2",
             "\"application/jwt\"",
         ] {
-            assert!(!asks(&[("accept", accept)]).0, "{accept}");
+            assert!(!prefers_intent_and_json(&[("accept", accept)]).0, "{accept}");
         }
-        assert!(asks(&[("accept", "text/plain"), ("accept", "application/jwt")]).0, "two headers are one list");
-        assert!(!asks(&[("accept", "application/jwt;q=0.9"), ("accept", "text/html")]).0);
+        assert!(
+            prefers_intent_and_json(&[("accept", "text/plain"), ("accept", "application/jwt")]).0,
+            "two headers are one list"
+        );
+        assert!(!prefers_intent_and_json(&[("accept", "application/jwt;q=0.9"), ("accept", "text/html")]).0);
     }
 
     #[test]
-    fn nothing_is_handed_to_who_looks_ahead() {
+    fn a_prefetch_gets_no_intent() {
         for (name, value) in [
             ("sec-purpose", "prefetch"),
             ("sec-purpose", "prefetch;prerender"),
@@ -164,13 +167,13 @@ mod tests {
             ("x-purpose", "preview"),
             ("x-moz", "prefetch"),
         ] {
-            assert!(!asks(&[("accept", JWT), (name, value)]).0, "{name}: {value}");
+            assert!(!prefers_intent_and_json(&[("accept", JWT), (name, value)]).0, "{name}: {value}");
         }
-        assert!(asks(&[("accept", JWT), ("purpose", "verification")]).0);
+        assert!(prefers_intent_and_json(&[("accept", JWT), ("purpose", "verification")]).0);
     }
 
     #[test]
-    fn json_is_for_whom_a_page_is_no_better() {
+    fn json_is_sent_only_if_preferred_to_a_page() {
         for accept in [
             "application/json",
             "application/json, text/plain, */*",
@@ -178,12 +181,12 @@ mod tests {
             JWT,
             "application/json;q=0.1",
         ] {
-            assert!(asks(&[("accept", accept)]).1, "{accept}");
+            assert!(prefers_intent_and_json(&[("accept", accept)]).1, "{accept}");
         }
         for accept in
             ["", "*/*", "application/*", "text/html, application/json", "application/json;q=0", "text/html,*/*;q=0.8"]
         {
-            assert!(!asks(&[("accept", accept)]).1, "{accept}");
+            assert!(!prefers_intent_and_json(&[("accept", accept)]).1, "{accept}");
         }
     }
 }

@@ -11,10 +11,10 @@ pub(super) const APP_ICON: &str = "/assets/app-icon";
 /// Policy for the icon: an SVG opened by itself could otherwise run scripts on our origin.
 pub(super) const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; sandbox";
 
-/// Answers with the icon.
+/// Responds with the icon.
 ///
 /// # Errors
-/// 404 if none is set.
+/// 404 if no icon is configured.
 pub(crate) async fn icon(service: Data<Service>) -> Result<HttpResponse, ApiError> {
     let icon = service.pages.app_icon.as_ref().ok_or(ServiceError::NotFound("icon"))?;
     let mut response = HttpResponse::Ok();

@@ -12,14 +12,13 @@ use sakshi_web::rate_limit::RateLimits;
 
 use super::app_icon::POLICY;
 
-/// The bytes behind an address never change, but a logo may be withdrawn.
-const FOR_A_DAY: &str = "public, max-age=86400, immutable";
+/// The file behind an address never changes, but a logo may be withdrawn.
+const CACHE_FOR_A_DAY: &str = "public, max-age=86400, immutable";
 
-/// Responds with a logo. The first request for one counts as a page of its address; later ones are free, because logos
-/// are cached.
+/// Responds with a logo. A logo that is not cached counts towards the page limit of the caller's address.
 ///
 /// # Errors
-/// 404 when it does not exist; 429 when one address asks for too many that are not kept.
+/// 404 for an unknown logo; 429 when one address requests too many logos that are not cached.
 pub(crate) async fn logo(
     path: Path<String>,
     request: HttpRequest,
@@ -36,14 +35,14 @@ pub(crate) async fn logo(
         }
     };
     let mut response = HttpResponse::Ok();
-    response.insert_header((CACHE_CONTROL, FOR_A_DAY)).insert_header((CONTENT_SECURITY_POLICY, POLICY));
+    response.insert_header((CACHE_CONTROL, CACHE_FOR_A_DAY)).insert_header((CONTENT_SECURITY_POLICY, POLICY));
     Ok(response.content_type(logo.content_type).body(logo.bytes.clone()))
 }
 
 /// Responds with the style of a colour, built from the address alone.
 ///
 /// # Errors
-/// 404 for text that is no colour, and for an illegible colour.
+/// 404 for text that is not a colour, and for an illegible colour.
 pub(crate) async fn style(path: Path<String>) -> Result<HttpResponse, ApiError> {
     let colour: Colour = format!("#{path}").parse().map_err(|_| ServiceError::NotFound("colour"))?;
     let (light, dark) = (colour.light(), colour.dark());
@@ -55,5 +54,8 @@ pub(crate) async fn style(path: Path<String>) -> Result<HttpResponse, ApiError> 
         css(dark.plain),
         css(dark.deep)
     );
-    Ok(HttpResponse::Ok().insert_header((CACHE_CONTROL, FOR_A_DAY)).content_type("text/css; charset=utf-8").body(style))
+    Ok(HttpResponse::Ok()
+        .insert_header((CACHE_CONTROL, CACHE_FOR_A_DAY))
+        .content_type("text/css; charset=utf-8")
+        .body(style))
 }

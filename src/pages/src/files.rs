@@ -21,24 +21,24 @@ pub(crate) static KIOSK_STYLE: LazyLock<StaticFile> = LazyLock::new(|| {
     StaticFile::style("/assets/kiosk.css", &[BASE_STYLE, PAGE_STYLE, include_str!("../assets/kiosk.css")])
 });
 /// Script of a kiosk's screen.
-pub(crate) static KIOSK: LazyLock<StaticFile> =
+pub(crate) static KIOSK_SCRIPT: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::script("/assets/kiosk.js", include_str!("../assets/kiosk.js")));
-/// Style sheet of a poster on A3: that of A4, enlarged.
-pub(crate) static POSTER_A3: LazyLock<StaticFile> = LazyLock::new(|| {
+/// Style sheet of a poster on A3: the A4 style, enlarged.
+pub(crate) static POSTER_A3_STYLE: LazyLock<StaticFile> = LazyLock::new(|| {
     StaticFile::style(
         "/assets/poster-a3.css",
         &[include_str!("../assets/poster.css"), include_str!("../assets/poster-a3.css")],
     )
 });
 /// Style sheet of a poster.
-pub(crate) static POSTER: LazyLock<StaticFile> =
+pub(crate) static POSTER_STYLE: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::style("/assets/poster.css", &[include_str!("../assets/poster.css")]));
 /// Style sheet of a ticket.
 pub(crate) static TICKET_STYLE: LazyLock<StaticFile> = LazyLock::new(|| {
     StaticFile::style("/assets/ticket.css", &[BASE_STYLE, PAGE_STYLE, include_str!("../assets/ticket.css")])
 });
-/// Script of a ticket, and that of every page.
-pub(crate) static TICKET: LazyLock<StaticFile> = LazyLock::new(|| {
+/// Script of a ticket, after the script of all pages.
+pub(crate) static TICKET_SCRIPT: LazyLock<StaticFile> = LazyLock::new(|| {
     StaticFile::script(
         "/assets/ticket.js",
         concat!(include_str!("../assets/page.js"), include_str!("../assets/ticket.js")),
@@ -48,5 +48,5 @@ pub(crate) static TICKET: LazyLock<StaticFile> = LazyLock::new(|| {
 pub(crate) static DOOR_STYLE: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::style("/assets/door.css", &[BASE_STYLE, include_str!("../assets/door.css")]));
 /// Script of a door.
-pub(crate) static DOOR: LazyLock<StaticFile> =
+pub(crate) static DOOR_SCRIPT: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::script("/assets/door.js", include_str!("../assets/door.js")));

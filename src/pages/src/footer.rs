@@ -1,4 +1,4 @@
-//! The foot of every page: a line about sakshi, the retention of data, and the privacy notice.
+//! The footer of every page: a line about sakshi, the retention of data, and the privacy notice.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use sakshi_service::Service;
 
 use super::text::{Around, Texts};
 
-/// The kind of stored data and its retention.
+/// A sentence about the retention of results or guests.
 #[derive(Debug)]
 pub(crate) struct RetentionLine {
     pub(crate) words: &'static Around,
@@ -26,7 +26,7 @@ impl RetentionLine {
         Self::new(&texts.guests_kept, retention.registrations(service.rules.registration_ttl), texts)
     }
 
-    /// Uses the largest unit that gives at least two: one unit alone needs another word in many languages.
+    /// Uses the largest unit that gives at least two, because the singular is another word in many languages.
     fn new(words: &'static Around, time: Duration, texts: &'static Texts) -> Self {
         let minutes = time.as_secs().div_ceil(60).max(2);
         let (number, unit) = match minutes {
@@ -50,8 +50,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_is_told_in_the_largest_unit_of_which_there_are_two() {
-        let texts = Texts::of(Language::ENGLISH);
+    fn a_time_is_given_in_the_largest_unit_that_gives_at_least_two() {
+        let texts = Texts::for_language(Language::ENGLISH);
         for (seconds, time) in [
             (1, "2 minutes"),
             (900, "15 minutes"),

@@ -1,5 +1,5 @@
-//! A short-lived cache of one worker's intents for verify pages. A page is loaded more than once: a reload, a second
-//! device, polling without JavaScript. The identity app that scans it requests the same intent.
+//! A worker's short-lived cache of intents for verify pages. A page is loaded more than once: by a reload, on a second
+//! device, and by polling without JavaScript. The identity app that scans the page requests the same intent.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -22,7 +22,7 @@ pub struct PageIntent {
     pub jwt: String,
     /// Expiry, in seconds since 1970.
     pub(super) exp: i64,
-    reused_until: Timestamp,
+    reusable_until: Timestamp,
     code: OnceCell<Option<String>>,
 }
 
@@ -31,49 +31,49 @@ impl PageIntent {
         let exp = decode_unverified(&jwt).map_err(ApiError::internal)?.exp;
         // At most a quarter of its lifetime, so that pages never show an intent that is about to expire.
         let quarter = Timestamp::from_millis(exp.saturating_mul(1_000)).since(now) / 4;
-        Ok(Self { jwt, exp, reused_until: now + quarter.min(PAGE_INTENT_REUSED_MAX), code: OnceCell::new() })
+        Ok(Self { jwt, exp, reusable_until: now + quarter.min(PAGE_INTENT_REUSED_MAX), code: OnceCell::new() })
     }
 
-    /// Returns the code for the identity app's own scanner as inline SVG, drawn at its first use; `None` when it does
-    /// not fit.
+    /// Returns the QR code for the identity app's own scanner as inline SVG, drawn at its first use. Returns `None` if
+    /// the intent does not fit a QR code.
     pub(super) fn code(&self, service: &Service) -> Option<String> {
         let draw = || QrCode::for_screen(&service.authority.qr_payload(&self.jwt)).ok().map(|code| code.inline());
         self.code.get_or_init(draw).clone()
     }
 }
 
-/// The intents of one worker's pages.
+/// A worker's cache of intents.
 #[derive(Clone, Debug, Default)]
 pub struct PageIntents(Rc<RefCell<HashMap<TxnId, Rc<PageIntent>>>>);
 
 impl PageIntents {
     /// Returns the cache of the worker that serves the request.
-    pub(super) fn of(request: &HttpRequest) -> Self {
+    pub(super) fn of_worker(request: &HttpRequest) -> Self {
         request.app_data::<Self>().cloned().unwrap_or_default()
     }
 
     /// Returns the cached intent of a transaction, while it may be reused.
     #[must_use]
     pub fn current(&self, id: TxnId, now: Timestamp) -> Option<Rc<PageIntent>> {
-        self.0.borrow().get(&id).filter(|intent| now < intent.reused_until).cloned()
+        self.0.borrow().get(&id).filter(|intent| now < intent.reusable_until).cloned()
     }
 
     /// Caches the intent of a transaction.
     ///
     /// # Errors
-    /// A text that is no intent.
+    /// An internal error when `jwt` is not an intent.
     pub fn keep(&self, id: TxnId, jwt: String, now: Timestamp) -> Result<Rc<PageIntent>, ApiError> {
         let intent = Rc::new(PageIntent::new(jwt, now)?);
-        let mut kept = self.0.borrow_mut();
-        if kept.len() >= PAGE_INTENTS_KEPT_MAX {
-            kept.retain(|_, intent| now < intent.reused_until);
+        let mut intents = self.0.borrow_mut();
+        if intents.len() >= PAGE_INTENTS_KEPT_MAX {
+            intents.retain(|_, intent| now < intent.reusable_until);
         }
-        if kept.len() >= PAGE_INTENTS_KEPT_MAX
-            && let Some(oldest) = kept.iter().min_by_key(|(_, intent)| intent.reused_until).map(|(id, _)| *id)
+        if intents.len() >= PAGE_INTENTS_KEPT_MAX
+            && let Some(oldest) = intents.iter().min_by_key(|(_, intent)| intent.reusable_until).map(|(id, _)| *id)
         {
-            kept.remove(&oldest);
+            intents.remove(&oldest);
         }
-        kept.insert(id, Rc::clone(&intent));
+        intents.insert(id, Rc::clone(&intent));
         Ok(intent)
     }
 }

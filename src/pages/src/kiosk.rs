@@ -1,10 +1,10 @@
 //! `GET /e/{eventId}/kiosk`: the event's code for a screen at the entrance, with its state as server-sent events at
 //! `GET /e/{eventId}/kiosk/events`.
 //!
-//! The page is public, unless only guests at the kiosk can start: then the address needs the kiosk's key, and the code
-//! changes. With the key and `places=1` it shows the places left; no other count and no guest is shown. It announces
-//! each registration for a moment. With `languages=hindi,english` the call, the steps and the state alternate between
-//! those languages.
+//! The page is public, unless only guests at the kiosk can start. In that case the address needs the kiosk's key, and
+//! the code changes. With the key and `places=1` the page shows the places left; it shows no other count and no guest.
+//! It announces each registration for a moment. With `languages=hindi,english` the call, the steps and the state
+//! alternate between Hindi and English.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,11 +28,11 @@ use tokio::time::{Instant, sleep_until};
 
 use super::event::refused::Refusal;
 use super::event::{find_event, occasion};
-use super::files::{KIOSK, KIOSK_STYLE};
-use super::language::{PageLanguage, in_turn};
+use super::files::{KIOSK_SCRIPT, KIOSK_STYLE};
+use super::language::{PageLanguage, alternating_languages};
 use super::layout::Layout;
 use super::qr_code::QrCode;
-use super::requester::{Requester, client_name, named};
+use super::requester::{Requester, client_name, organiser_line};
 use super::text::{TABLES, Texts};
 use super::time_left::date_and_time;
 
@@ -53,10 +53,11 @@ struct Kiosk {
 }
 
 impl Kiosk {
-    /// Returns the attributes of an element that alternates. Without the script only the first language is shown.
-    fn mark(&self, at: &usize) -> String {
-        let Some(texts) = self.turns.get(*at).filter(|_| self.turns.len() > 1) else { return String::new() };
-        format!(" lang=\"{}\" dir=\"{}\"{}", texts.tag, texts.direction, if *at == 0 { "" } else { " hidden" })
+    /// Returns the attributes of an element in one of the alternating languages. Without the script only the first
+    /// language is shown.
+    fn turn_attributes(&self, index: &usize) -> String {
+        let Some(texts) = self.turns.get(*index).filter(|_| self.turns.len() > 1) else { return String::new() };
+        format!(" lang=\"{}\" dir=\"{}\"{}", texts.tag, texts.direction, if *index == 0 { "" } else { " hidden" })
     }
 
     /// Returns the state in each language.
@@ -70,7 +71,7 @@ impl Kiosk {
 struct State {
     status: &'static str,
     words: &'static str,
-    /// The same in the other languages.
+    /// `words` in the other alternating languages.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     other_words: Vec<&'static str>,
     name: String,
@@ -84,7 +85,7 @@ struct State {
     registered: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     places_left: Option<u32>,
-    /// Path of the code, where it changes.
+    /// Path data of the code, where the code changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<String>,
 }
@@ -99,8 +100,8 @@ struct Moment {
 }
 
 impl Moment {
-    fn of(event: &Event, now: Timestamp) -> Self {
-        let valid = code_left(now) + Duration::from_millis(CODE_SHOWN_MS.unsigned_abs());
+    fn new(event: &Event, now: Timestamp) -> Self {
+        let valid = code_time_left(now) + Duration::from_millis(CODE_SHOWN_MS.unsigned_abs());
         let code_valid_ms =
             (!event.terms.entry.is_open()).then(|| u64::try_from(valid.as_millis()).unwrap_or_default());
         Self { time: event.terms.time_zone.local(now).time, code_valid_ms }
@@ -117,7 +118,7 @@ struct Update {
 }
 
 impl State {
-    fn of(event: &Event, client: Option<&str>, turns: &[&'static Texts], screen: &Screen, service: &Service) -> Self {
+    fn new(event: &Event, client: Option<&str>, turns: &[&'static Texts], screen: &Screen, service: &Service) -> Self {
         let (texts, others) = turns.split_first().unwrap_or((&TABLES[0], &[]));
         let now = service.clock.now();
         let status = event.status(now);
@@ -133,7 +134,7 @@ impl State {
             words: words(texts),
             other_words: others.iter().map(words).collect(),
             name: event.terms.name.as_str().to_owned(),
-            organiser: client.map(|client| named(&event.terms, client)),
+            organiser: client.map(|client| organiser_line(&event.terms, client)),
             purpose: text(&event.terms.purpose),
             occasion,
             until,
@@ -143,34 +144,34 @@ impl State {
             code: if event.terms.entry.is_open() || screen.key.is_none() {
                 None
             } else {
-                code(event, service).ok().map(|code| code.path())
+                current_code(event, service).ok().map(|code| code.path())
             },
         }
     }
 }
 
-/// Returns the current code.
-fn code(event: &Event, service: &Service) -> Result<QrCode, ApiError> {
+/// Draws the current code.
+fn current_code(event: &Event, service: &Service) -> Result<QrCode, ApiError> {
     QrCode::for_entrance(&service.authority.code_url(event, service.clock.now())).map_err(ApiError::internal)
 }
 
-/// Renders the screen. An event that accepts no guests now has one too, because it may open again.
+/// Renders the screen, also for an event that is closed for now, because it may open again.
 ///
 /// # Errors
-/// The refusal, for programs that read the error table.
+/// The refusal itself, for a program that asks for JSON.
 pub(crate) async fn page(
     path: Path<String>,
     request: HttpRequest,
     service: Data<Service>,
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
-    match shown(&path, &request, &service, &rates).await {
+    match render_page(&path, &request, &service, &rates).await {
         Ok(page) => Ok(page),
-        Err(refusal) => refusal.answer(&request, &service, &path).await,
+        Err(refusal) => refusal.respond(&request, &service, &path).await,
     }
 }
 
-async fn shown(
+async fn render_page(
     path: &str,
     request: &HttpRequest,
     service: &Service,
@@ -178,23 +179,23 @@ async fn shown(
 ) -> Result<HttpResponse, Refusal> {
     rates.pages.take(&rates.client_address(request))?;
     let event = find_event(service, path).await?;
-    let screen = Screen::of(request, service, &event).map_err(ApiError::from)?;
+    let screen = Screen::from_request(request, service, &event).map_err(ApiError::from)?;
     let language = screen.language(request, &event);
-    let turns = language.in_turn(&screen.languages);
+    let turns = language.alternating_texts(&screen.languages);
     let client = client_name(service, &event).await;
-    let code = code(&event, service)?;
-    let asked = screen.query();
+    let code = current_code(&event, service)?;
+    let query = screen.query();
     let template = Kiosk {
         layout: Layout {
             style: KIOSK_STYLE.url(),
-            script: KIOSK.url(),
-            ..Layout::new(service, language, &format!("/e/{}/kiosk{asked}", event.id))
+            script: KIOSK_SCRIPT.url(),
+            ..Layout::new(service, language, &format!("/e/{}/kiosk{query}", event.id))
                 .for_guests(service, event.terms.retention)
-                .requested_by(Requester::of_event(service, &event).await)
+                .requested_by(Requester::load_for_event(service, &event).await)
         },
-        stream: language.at(&format!("/e/{}/kiosk/events{}", event.id, screen.query_with_languages())),
-        state: State::of(&event, client.as_deref(), &turns, &screen, service),
-        moment: Moment::of(&event, service.clock.now()),
+        stream: language.localise(&format!("/e/{}/kiosk/events{}", event.id, screen.query_with_languages())),
+        state: State::new(&event, client.as_deref(), &turns, &screen, service),
+        moment: Moment::new(&event, service.clock.now()),
         code: code.inline(),
         turns,
         event,
@@ -205,7 +206,7 @@ async fn shown(
 /// Streams the state now, at each change, and every few seconds.
 ///
 /// # Errors
-/// 404, 429 and 503 of the error table.
+/// 404 for an unknown event, 429 when one address sends too many requests, 503 while the store is unavailable.
 pub(crate) async fn events(
     path: Path<String>,
     request: HttpRequest,
@@ -217,11 +218,11 @@ pub(crate) async fn events(
     let mut watch = service.events.watch(id).await?.ok_or(ServiceError::NotFound("event"))?;
     let event = Arc::clone(&watch.borrow_and_update());
     let client = client_name(&service, &event).await;
-    let screen = Screen::of(&request, &service, &event)?;
-    let turns = screen.language(&request, &event).in_turn(&screen.languages);
-    let mut shown = State::of(&event, client.as_deref(), &turns, &screen, &service);
+    let screen = Screen::from_request(&request, &service, &event)?;
+    let turns = screen.language(&request, &event).alternating_texts(&screen.languages);
+    let mut last_sent = State::new(&event, client.as_deref(), &turns, &screen, &service);
     let mut registrations = event.counts.registrations;
-    let first = Next::State(Update { state: shown.clone(), moment: Moment::of(&event, service.clock.now()) });
+    let first = Next::State(Update { state: last_sent.clone(), moment: Moment::new(&event, service.clock.now()) });
     let drain = service.drain.clone();
     event_stream(&request, &drain, Some(id), &first, async move || {
         // The end of the event changes the state without a notification.
@@ -231,16 +232,16 @@ pub(crate) async fn events(
             (terms.expires_at.since(now), terms.entry.is_open())
         };
         let left = if left.is_zero() { STATE_INTERVAL } else { STATE_INTERVAL.min(left) };
-        // So does a code that changes.
-        let repeat = Instant::now() + if is_open { left } else { left.min(code_left(now)) };
-        let mut followed = true;
+        // A changing code changes the state, too.
+        let repeat_at = Instant::now() + if is_open { left } else { left.min(code_time_left(now)) };
+        let mut is_watch_open = true;
         loop {
             let is_due = tokio::select! {
-                changed = watch.changed(), if followed => { followed = changed.is_ok(); false }
-                () = sleep_until(repeat) => true,
+                changed = watch.changed(), if is_watch_open => { is_watch_open = changed.is_ok(); false }
+                () = sleep_until(repeat_at) => true,
             };
-            if is_due && !followed {
-                // The watch of an ended event closes after a while, but the end may be moved.
+            if is_due && !is_watch_open {
+                // The watch closes some time after the event's end, but the organiser may move the end.
                 match service.events.watch(id).await {
                     Ok(Some(event)) => watch = event,
                     _ => return Next::End,
@@ -250,27 +251,27 @@ pub(crate) async fn events(
             if !screen.may_show(&event) {
                 return Next::End;
             }
-            let before = std::mem::replace(&mut registrations, event.counts.registrations);
+            let previous = std::mem::replace(&mut registrations, event.counts.registrations);
             let state = State {
-                registered: registrations > before,
-                ..State::of(&event, client.as_deref(), &turns, &screen, &service)
+                registered: registrations > previous,
+                ..State::new(&event, client.as_deref(), &turns, &screen, &service)
             };
-            if is_due || state != shown {
-                shown = State { registered: false, ..state.clone() };
-                return Next::State(Update { state, moment: Moment::of(&event, service.clock.now()) });
+            if is_due || state != last_sent {
+                last_sent = State { registered: false, ..state.clone() };
+                return Next::State(Update { state, moment: Moment::new(&event, service.clock.now()) });
             }
         }
     })
 }
 
 /// Returns the remaining time of the displayed code.
-fn code_left(now: Timestamp) -> Duration {
+fn code_time_left(now: Timestamp) -> Duration {
     Duration::from_millis((CODE_SHOWN_MS - now.millis().rem_euclid(CODE_SHOWN_MS)).unsigned_abs())
 }
 
 /// The options of a screen, from its address.
 struct Screen {
-    /// Parameter with the key, if it is right.
+    /// Parameter `key=…`, if the key is right.
     key: Option<String>,
     places: bool,
     /// Languages that alternate.
@@ -282,25 +283,25 @@ impl Screen {
     ///
     /// # Errors
     /// [`ServiceError::NotFound`] if the kiosk requires the key and the query lacks it.
-    fn of(request: &HttpRequest, service: &Service, event: &Event) -> Result<Self, ServiceError> {
+    fn from_request(request: &HttpRequest, service: &Service, event: &Event) -> Result<Self, ServiceError> {
         let query = request.query_string();
         let key = query
             .split('&')
             .find(|pair| pair.starts_with("key="))
             .filter(|_| service.authority.has_kiosk_key(event.id, query));
         let places = key.is_some() && query.split('&').any(|pair| pair == "places=1");
-        let screen = Self { key: key.map(str::to_owned), places, languages: in_turn(query) };
+        let screen = Self { key: key.map(str::to_owned), places, languages: alternating_languages(query) };
         if screen.may_show(event) { Ok(screen) } else { Err(ServiceError::NotFound("event")) }
     }
 
-    /// Returns true if the screen may be shown. It needs the key where only guests at the kiosk can start.
+    /// Returns true unless the event requires a key that the address lacks.
     const fn may_show(&self, event: &Event) -> bool {
         self.key.is_some() || event.terms.entry.is_open()
     }
 
-    /// Returns the language of the page: the first of the alternating ones, or that of the event.
+    /// Returns the language of the page: the first alternating language, or the event's.
     fn language(&self, request: &HttpRequest, event: &Event) -> PageLanguage {
-        PageLanguage::of(request, Some(self.languages.first().copied().unwrap_or(event.terms.language)))
+        PageLanguage::from_request(request, Some(self.languages.first().copied().unwrap_or(event.terms.language)))
     }
 
     fn query_with_languages(&self) -> String {
@@ -313,7 +314,7 @@ impl Screen {
         }
     }
 
-    /// Returns the query of the same screen. Links to other languages set one, which stays.
+    /// Returns the query of the same screen, without the alternating languages: a link chooses a single language.
     fn query(&self) -> String {
         let places = if self.places { "&places=1" } else { "" };
         self.key.as_ref().map_or_else(String::new, |key| format!("?{key}{places}"))

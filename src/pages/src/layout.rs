@@ -12,20 +12,20 @@ use super::files::{SCRIPT, STYLE};
 use super::footer::RetentionLine;
 use super::language::{LanguageLink, PageLanguage};
 use super::requester::Requester;
-use super::text::{Texts, Unwritten};
+use super::text::{Texts, UnwrittenLanguage};
 
 /// The layout of a page.
 #[derive(Debug)]
 pub(crate) struct Layout {
     pub(crate) texts: &'static Texts,
-    /// Language that the page would be in, if it had texts.
-    pub(crate) unwritten: Option<&'static Unwritten>,
+    /// Requested language, if it has no texts yet.
+    pub(crate) unwritten: Option<&'static UnwrittenLanguage>,
     pub(crate) sandbox: bool,
     /// Links to the page in every language.
     pub(crate) languages: Vec<LanguageLink>,
     pub(crate) style: String,
     pub(crate) script: String,
-    pub(crate) kept: RetentionLine,
+    pub(crate) retention: RetentionLine,
     pub(crate) settings: Arc<PageSettings>,
     pub(crate) requester: Option<Requester>,
 }
@@ -41,7 +41,7 @@ impl Layout {
             languages: LanguageLink::all(address, texts),
             style: STYLE.url(),
             script: SCRIPT.url(),
-            kept: RetentionLine::results(service, ClientRetention::default(), texts),
+            retention: RetentionLine::results(service, ClientRetention::default(), texts),
             settings: Arc::clone(&service.pages),
             requester: None,
         }
@@ -59,16 +59,16 @@ impl Layout {
 
     /// Adds the retention of guests, for a page of an event.
     pub(super) fn for_guests(self, service: &Service, retention: ClientRetention) -> Self {
-        Self { kept: RetentionLine::guests(service, retention, self.texts), ..self }
+        Self { retention: RetentionLine::guests(service, retention, self.texts), ..self }
     }
 
     /// Adds the retention of a transaction, for its page.
-    pub(super) fn of_transaction(self, service: &Service, opened: &Pending) -> Self {
-        let (retention, texts) = (opened.terms.retention(), self.texts);
-        let kept = match opened.event {
-            Some(_) => RetentionLine::guests(service, retention, texts),
-            None => RetentionLine::results(service, retention, texts),
+    pub(super) fn for_transaction(self, service: &Service, opened: &Pending) -> Self {
+        let (terms, texts) = (opened.terms.retention(), self.texts);
+        let retention = match opened.event {
+            Some(_) => RetentionLine::guests(service, terms, texts),
+            None => RetentionLine::results(service, terms, texts),
         };
-        Self { kept, ..self }
+        Self { retention, ..self }
     }
 }

@@ -1,5 +1,5 @@
 //! Live status of a transaction for its page: `GET /v/{txnId}/events` as server-sent events, and
-//! `GET /v/{txnId}/status` for browsers that cannot hold a stream. Neither says anything personal.
+//! `GET /v/{txnId}/status` for browsers that cannot hold a stream. Neither contains personal data.
 
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
@@ -24,17 +24,20 @@ struct Status {
 }
 
 impl Status {
-    fn of(state: &PageState, service: &Service) -> Self {
-        let remaining_s =
-            if let PageState::Waiting(pending) = state { TimeLeft::of(pending, service.clock.now()).0 } else { 0 };
-        Self { state: state.word(), remaining_s, redirect_url: state.redirect_url().map(str::to_owned) }
+    fn new(state: &PageState, service: &Service) -> Self {
+        let remaining_s = if let PageState::Waiting(pending) = state {
+            TimeLeft::until_expiry(pending, service.clock.now()).0
+        } else {
+            0
+        };
+        Self { state: state.as_str(), remaining_s, redirect_url: state.redirect_url().map(str::to_owned) }
     }
 }
 
-/// Responds once.
+/// Responds with the current status.
 ///
 /// # Errors
-/// 404, 429 and 503 of the error table.
+/// 404 for an unknown transaction, 429 when one address sends too many requests, 503 while the store is unavailable.
 pub(crate) async fn status(
     path: Path<String>,
     request: HttpRequest,
@@ -42,16 +45,16 @@ pub(crate) async fn status(
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     rates.pages.take(&rates.client_address(&request))?;
-    match PageState::of(&service, path.parse().ok()).await? {
+    match PageState::load(&service, path.parse().ok()).await? {
         PageState::Unknown => Err(ApiError::Service(ServiceError::TransactionNotFound)),
-        state => Ok(private(StatusCode::OK).json(Status::of(&state, &service))),
+        state => Ok(private(StatusCode::OK).json(Status::new(&state, &service))),
     }
 }
 
-/// Streams the state now, every few seconds, and at its end.
+/// Streams the status now, every few seconds, and at the end of the transaction.
 ///
 /// # Errors
-/// 404, 429 and 503 of the error table.
+/// 404 for an unknown transaction, 429 when one address sends too many requests, 503 while the store is unavailable.
 pub(crate) async fn events(
     path: Path<String>,
     request: HttpRequest,
@@ -59,16 +62,16 @@ pub(crate) async fn events(
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     rates.pages.take(&rates.client_address(&request))?;
-    let state = PageState::of(&service, path.parse().ok()).await?;
+    let state = PageState::load(&service, path.parse().ok()).await?;
     let Some(opened) = state.opened() else { return Err(ApiError::Service(ServiceError::TransactionNotFound)) };
-    let (id, status) = (opened.id, Status::of(&state, &service));
+    let (id, status) = (opened.id, Status::new(&state, &service));
     let first = if matches!(state, PageState::Waiting(_)) { Next::State(status) } else { Next::Last(status) };
     let drain = service.drain.clone();
     event_stream(&request, &drain, None, &first, async move || {
         let view = service.transactions.wait_for_end(id, STATE_INTERVAL).await;
-        match view.map_err(ApiError::from).and_then(|view| PageState::of_view(&service, view)) {
-            Ok(state @ PageState::Waiting(_)) => Next::State(Status::of(&state, &service)),
-            Ok(state) => Next::Last(Status::of(&state, &service)),
+        match view.map_err(ApiError::from).and_then(|view| PageState::from_view(&service, view)) {
+            Ok(state @ PageState::Waiting(_)) => Next::State(Status::new(&state, &service)),
+            Ok(state) => Next::Last(Status::new(&state, &service)),
             Err(_) => Next::End,
         }
     })

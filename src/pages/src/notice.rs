@@ -52,33 +52,36 @@ const DECLINED: &str = "301";
 
 /// The subject of a notice: the requester, and the event's name.
 #[derive(Debug, Default)]
-pub(super) struct About {
+pub(super) struct Subject {
     pub(super) requester: Option<Requester>,
     pub(super) event: Option<String>,
 }
 
-impl About {
-    /// Describes an event, once it is known.
-    pub(super) async fn event(service: &Service, event: Option<&Event>) -> Self {
+impl Subject {
+    /// Loads the requester and the name of an event, if the event is known.
+    pub(super) async fn load_for_event(service: &Service, event: Option<&Event>) -> Self {
         let Some(event) = event else { return Self::default() };
-        Self { requester: Requester::of_event(service, event).await, event: Some(event.terms.name.as_str().to_owned()) }
+        Self {
+            requester: Requester::load_for_event(service, event).await,
+            event: Some(event.terms.name.as_str().to_owned()),
+        }
     }
 
-    /// Describes a transaction, and its event.
-    async fn transaction(service: &Service, opened: Option<&Pending>) -> Self {
+    /// Loads the requester of a transaction, and the name of its event.
+    async fn load_for_transaction(service: &Service, opened: Option<&Pending>) -> Self {
         let Some(opened) = opened else { return Self::default() };
         let event = match opened.event {
             Some(id) => service.events.get_recent(id).await.ok().flatten(),
             None => None,
         };
         match event {
-            Some(event) => Self::event(service, Some(&event)).await,
-            None => Self { requester: Requester::of(service, &opened.client, &opened.app).await, event: None },
+            Some(event) => Self::load_for_event(service, Some(&event)).await,
+            None => Self { requester: Requester::load(service, &opened.client, &opened.app).await, event: None },
         }
     }
 }
 
-/// A transaction's id for people: its last group, and the whole on demand.
+/// A transaction's id for people: its last group, and the whole id on demand.
 #[derive(Debug)]
 pub(super) struct Reference {
     pub(super) short: String,
@@ -86,13 +89,13 @@ pub(super) struct Reference {
 }
 
 impl Reference {
-    pub(super) fn of(id: TxnId) -> Self {
+    pub(super) fn new(id: TxnId) -> Self {
         let whole = id.to_string();
         Self { short: whole.rsplit('-').next().unwrap_or_default().to_owned(), whole }
     }
 }
 
-/// The claims that a person has shared, and the time.
+/// The claims that a person has shared, and the time of sharing.
 #[derive(Debug)]
 pub(super) struct Receipt {
     claims: Vec<&'static str>,
@@ -101,7 +104,7 @@ pub(super) struct Receipt {
 }
 
 impl Receipt {
-    fn of(service: &Service, state: &PageState, texts: &'static Texts) -> Option<Self> {
+    fn new(service: &Service, state: &PageState, texts: &'static Texts) -> Option<Self> {
         let PageState::Verified(opened, at) = state else { return None };
         let claims = opened.terms.claims.iter().map(texts.claim).collect();
         Some(Self { claims, at: *at, at_in_words: date_and_time(*at, service.rules.time_zone, texts) })
@@ -127,7 +130,12 @@ pub(super) struct Notice {
 }
 
 /// Renders the page of a transaction that is no longer pending.
-pub(super) async fn ended(service: &Service, state: &PageState, language: PageLanguage, path: &str) -> HttpResponse {
+pub(super) async fn render_ended(
+    service: &Service,
+    state: &PageState,
+    language: PageLanguage,
+    path: &str,
+) -> HttpResponse {
     let PageLanguage { texts, .. } = language;
     let (status, look, heading, mut words) = match state {
         PageState::Waiting(_) => (StatusCode::OK, CLOCK, texts.waiting_heading, vec![texts.waiting]),
@@ -151,36 +159,18 @@ pub(super) async fn ended(service: &Service, state: &PageState, language: PageLa
         PageState::Expired(_) if event.is_some() => words = vec![texts.event.too_late],
         _ => {}
     }
-    let tips = tips_of(state, texts);
-    // The reason of a failure is to be read first.
-    let followed = matches!(state, PageState::Verified(..));
-    let way = if followed { &texts.continue_to } else { &texts.back_to };
-    let back = |id| Link {
-        address: language.at(&format!("/e/{id}")),
-        label: texts.event.to_event,
-        site: None,
-        followed: false,
-    };
-    let link = state.redirect_url().map(|address| Link {
-        address: address.to_owned(),
-        label: way.before,
-        site: Some((host(address), way.after)),
-        followed,
-    });
-    let link = match state {
-        PageState::NotVerified(..) | PageState::Expired(_) => link.or(event.map(back)),
-        _ => link,
-    };
+    let tips = choose_tips(state, texts);
+    let link = choose_link(state, language);
     if link.is_none() && matches!(state, PageState::Verified(..)) {
         words.push(texts.close_page);
     }
-    let reference = state.opened().map(|opened| Reference::of(opened.id));
+    let reference = state.opened().map(|opened| Reference::new(opened.id));
     let layout = Layout::new(service, language, path);
     let layout = match state.opened() {
-        Some(opened) => layout.of_transaction(service, opened),
+        Some(opened) => layout.for_transaction(service, opened),
         None => layout,
     };
-    let About { requester, event } = About::transaction(service, state.opened()).await;
+    let Subject { requester, event } = Subject::load_for_transaction(service, state.opened()).await;
     let layout = layout.requested_by(requester);
     page(
         status,
@@ -192,7 +182,7 @@ pub(super) async fn ended(service: &Service, state: &PageState, language: PageLa
             heading,
             words,
             tips,
-            receipt: Receipt::of(service, state, texts),
+            receipt: Receipt::new(service, state, texts),
             link,
             retry_s: None,
             reference,
@@ -200,8 +190,33 @@ pub(super) async fn ended(service: &Service, state: &PageState, language: PageLa
     )
 }
 
+/// Returns the link back to the requester; without one, the link to the event after a failure.
+fn choose_link(state: &PageState, language: PageLanguage) -> Option<Link> {
+    let PageLanguage { texts, .. } = language;
+    // After a failure, people read the reason before they follow the link.
+    let followed = matches!(state, PageState::Verified(..));
+    let label = if followed { &texts.continue_to } else { &texts.back_to };
+    let redirect = state.redirect_url().map(|address| Link {
+        address: address.to_owned(),
+        label: label.before,
+        site: Some((host(address), label.after)),
+        followed,
+    });
+    let event_link = |id| Link {
+        address: language.localise(&format!("/e/{id}")),
+        label: texts.event.to_event,
+        site: None,
+        followed: false,
+    };
+    match state {
+        PageState::NotVerified(opened, _) => redirect.or(opened.event.map(event_link)),
+        PageState::Expired(opened) => redirect.or(opened.event.map(event_link)),
+        _ => redirect,
+    }
+}
+
 /// Returns the tip for a person who was not verified, and the next step.
-fn tips_of(state: &PageState, texts: &Texts) -> Vec<&'static str> {
+fn choose_tips(state: &PageState, texts: &Texts) -> Vec<&'static str> {
     let (opened, tip) = match state {
         PageState::NotVerified(opened, failure) => (opened, texts.tip(failure)),
         PageState::Expired(opened) => (&**opened, Some(texts.tips.ready)),
@@ -213,29 +228,29 @@ fn tips_of(state: &PageState, texts: &Texts) -> Vec<&'static str> {
     tip.into_iter().chain(next).collect()
 }
 
-/// The way to reload a page.
+/// How a page is loaded again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Retry {
     /// Automatically, after a while.
     Automatic,
-    /// By the person, because the request must not be repeated automatically.
+    /// By the person, because the request must not be repeated without one.
     ByHand,
 }
 
-/// Renders the page of an unavailable service; the page is at `path`.
-pub(super) fn busy(
+/// Renders the page of an unavailable service for the page at `path`.
+pub(super) fn render_busy(
     service: &Service,
     error: &ApiError,
     language: PageLanguage,
     path: &str,
-    again: Retry,
+    retry: Retry,
 ) -> HttpResponse {
     let PageLanguage { texts, .. } = language;
     if let Some(detail) = error.detail() {
-        tracing::error!(error.detail = detail.as_ref(), "a page could not be made");
+        tracing::error!(error.detail = detail.as_ref(), "a page could not be rendered");
     }
     let seconds = error.retry_after().unwrap_or(5);
-    let (look, heading, why) = match error {
+    let (look, heading, reason) = match error {
         ApiError::RateLimited { .. } => (CLOCK, texts.too_many_heading, texts.too_many),
         _ => (DOTS, texts.busy_heading, texts.busy),
     };
@@ -244,11 +259,11 @@ pub(super) fn busy(
         look,
         event: None,
         heading,
-        words: if again == Retry::Automatic { vec![why, texts.busy_again] } else { vec![why] },
+        words: if retry == Retry::Automatic { vec![reason, texts.busy_again] } else { vec![reason] },
         tips: Vec::new(),
         receipt: None,
-        link: Some(Link { address: language.at(path), label: texts.try_again, site: None, followed: false }),
-        retry_s: (again == Retry::Automatic).then_some(seconds),
+        link: Some(Link { address: language.localise(path), label: texts.try_again, site: None, followed: false }),
+        retry_s: (retry == Retry::Automatic).then_some(seconds),
         reference: None,
     };
     page(error.status_code(), Some(seconds), &notice)

@@ -1,33 +1,33 @@
-//! The requesting device, as its browser names it. It suffices to choose between a deep link and a QR code without
+//! The platform of the requesting device, from `User-Agent`: enough to choose between a deep link and a QR code without
 //! JavaScript.
 
 use actix_web::HttpRequest;
 use actix_web::http::header::USER_AGENT;
 
-/// The way from the device to the identity app.
+/// The platform of a device, which decides how it opens the identity app.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Platform {
-    /// By an intent URI.
+    /// Opens the app with an intent URI.
     Android,
-    /// By a custom scheme.
+    /// Opens the app with a custom scheme.
     Ios,
-    /// By a QR code and another device. Tablets that ask for desktop sites look like this too.
+    /// Shows a QR code to another device. Includes tablets that ask for desktop sites.
     Other,
 }
 
-/// Query of a page that its script has reloaded on an iPad: the browser claims a Mac, and the screen takes touches.
+/// Query with which the script reloads a page on an iPad, whose browser presents itself as a Mac.
 const ON_IOS: &str = "on=ios";
 
 impl Platform {
-    pub(super) fn of(request: &HttpRequest) -> Self {
+    pub(super) fn from_request(request: &HttpRequest) -> Self {
         if request.query_string().split('&').any(|pair| pair == ON_IOS) {
             return Self::Ios;
         }
         let agent = request.headers().get(USER_AGENT).and_then(|value| value.to_str().ok());
-        agent.map_or(Self::Other, Self::of_agent)
+        agent.map_or(Self::Other, Self::from_user_agent)
     }
 
-    fn of_agent(agent: &str) -> Self {
+    fn from_user_agent(agent: &str) -> Self {
         if agent.contains("Android") {
             Self::Android
         } else if ["iPhone", "iPad", "iPod"].iter().any(|device| agent.contains(device)) {
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn phones_are_told_from_everything_else() {
+    fn phones_are_recognised_by_their_user_agent() {
         for (agent, platform) in [
             (
                 "Mozilla/5.0 (Linux; Android 14; Pixel 8) AppleWebKit/537.36 Chrome/126.0 Mobile Safari/537.36",
@@ -69,7 +69,7 @@ mod tests {
             ),
             ("", Platform::Other),
         ] {
-            assert_eq!(Platform::of_agent(agent), platform, "{agent}");
+            assert_eq!(Platform::from_user_agent(agent), platform, "{agent}");
         }
     }
 }

@@ -1,5 +1,4 @@
-//! An event's code for print, for its organiser: a poster as a page and as SVG, A4 or A3, and the bare code as SVG and
-//! PNG.
+//! An event's code in print: a poster as a page and as SVG, A4 or A3, and the bare code as SVG and PNG.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CONTENT_SECURITY_POLICY, HeaderValue};
@@ -19,24 +18,24 @@ use sakshi_web::error::ApiError;
 use sakshi_web::html::{page as rendered, private};
 use sakshi_web::query::Query;
 
-use super::claim_groups::grouped;
+use super::claim_groups::group_claims;
 use super::event::occasion;
-use super::files::{POSTER, POSTER_A3};
+use super::files::{POSTER_A3_STYLE, POSTER_STYLE};
 use super::poster_text::{Block, Body, Heading, is_short};
 use super::qr_code::QrCode;
 use super::requester::Organiser;
 use super::text::Texts;
 use super::time_left::date_and_time;
 
-/// Size of the letters of the claims, in millimetres.
-const ASKED_SIZE: f64 = 4.2;
+/// Size of the claims' letters, in millimetres.
+const CLAIMS_SIZE: f64 = 4.2;
 const SVG: &str = "image/svg+xml";
 
 /// The paper that a poster fills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, utoipa::ToSchema)]
 enum PaperSize {
     A4,
-    /// Twice as large, the sides longer by the square root of two.
+    /// Twice the area of A4.
     A3,
 }
 
@@ -58,7 +57,7 @@ impl Print {
     ///
     /// # Errors
     /// 404 unless the app has such an event.
-    pub async fn answer(
+    pub async fn respond(
         self,
         request: &HttpRequest,
         service: &Service,
@@ -75,17 +74,18 @@ impl Print {
         let code = QrCode::for_print(&address).map_err(ApiError::internal)?;
         let file = |content_type, body: Vec<u8>| Ok(private(StatusCode::OK).content_type(content_type).body(body));
         match self {
-            Self::Page => Ok(as_page(
+            Self::Page => Ok(render_page(
                 &event,
-                &About::of(service, &event).await,
+                &PosterFacts::load(service, &event).await,
                 &code,
                 address,
                 &service.authority.public_base,
                 size,
             )),
-            Self::Drawing => {
-                file(SVG, as_drawing(&event, &About::of(service, &event).await, &code, &address, size)?.into())
-            }
+            Self::Drawing => file(
+                SVG,
+                render_drawing(&event, &PosterFacts::load(service, &event).await, &code, &address, size)?.into(),
+            ),
             Self::CodeSvg => file(SVG, code.file().into()),
             Self::CodePng => file("image/png", code.png().map_err(ApiError::internal)?),
         }
@@ -97,7 +97,7 @@ impl Print {
 struct Page<'a> {
     texts: &'static Texts,
     name: &'a str,
-    about: &'a About,
+    about: &'a PosterFacts,
     /// Style of the name: the longer, the smaller.
     length: &'static str,
     style: String,
@@ -121,8 +121,15 @@ struct Sheet<'a> {
     code_path: String,
 }
 
-fn as_page(event: &Event, about: &About, code: &QrCode, address: String, base: &str, size: PaperSize) -> HttpResponse {
-    let texts = Texts::of(event.terms.language);
+fn render_page(
+    event: &Event,
+    about: &PosterFacts,
+    code: &QrCode,
+    address: String,
+    base: &str,
+    size: PaperSize,
+) -> HttpResponse {
+    let texts = Texts::for_language(event.terms.language);
     let name = event.terms.name.as_str();
     let poster = Page {
         texts,
@@ -133,8 +140,8 @@ fn as_page(event: &Event, about: &About, code: &QrCode, address: String, base: &
             41..=110 => "long",
             _ => "longest",
         },
-        // In full, so that a saved copy finds it too.
-        style: format!("{base}{}", if size == PaperSize::A3 { POSTER_A3.url() } else { POSTER.url() }),
+        // A full address, so that a saved page finds the style.
+        style: format!("{base}{}", if size == PaperSize::A3 { POSTER_A3_STYLE.url() } else { POSTER_STYLE.url() }),
         code: code.inline(),
         until: date_and_time(event.terms.expires_at, event.terms.time_zone, texts),
         expires_at: event.terms.expires_at,
@@ -151,56 +158,66 @@ fn as_page(event: &Event, about: &About, code: &QrCode, address: String, base: &
     response
 }
 
-/// The poster's facts, most of which may be missing: requester, purpose, time and place, identity app, claims. The logo
-/// is a `data:` URL, because a printed page loads nothing.
+/// The facts on a poster. The logo is a `data:` URL, because a saved page loads no images.
 #[derive(Debug, Default)]
-struct About {
+struct PosterFacts {
     organiser: Option<String>,
     purpose: Option<String>,
     occasion: Vec<String>,
     app: Option<String>,
-    asked: Vec<&'static str>,
+    claims: Vec<&'static str>,
     logo: Option<String>,
 }
 
-impl About {
-    async fn of(service: &Service, event: &Event) -> Self {
-        let organiser = Organiser::of(service, event).await;
+impl PosterFacts {
+    async fn load(service: &Service, event: &Event) -> Self {
+        let organiser = Organiser::load(service, event).await;
         let logo = match organiser.as_ref().and_then(|organiser| organiser.logo) {
             Some(logo) => Names::logo(service, logo).await.ok().flatten(),
             None => None,
         };
-        let texts = Texts::of(event.terms.language);
+        let texts = Texts::for_language(event.terms.language);
         Self {
             organiser: organiser.map(|organiser| organiser.line),
             purpose: event.terms.purpose.as_ref().map(|purpose| purpose.as_str().to_owned()),
             occasion: occasion(&event.terms, texts),
             app: service.pages.app_name_in(texts.tag).map(str::to_owned),
-            asked: asked(event, texts),
+            claims: claim_labels(event, texts),
             logo: logo.map(|logo| format!("data:{};base64,{}", logo.content_type, STANDARD.encode(&logo.bytes))),
         }
     }
 }
 
-/// Returns the claims as named on the event's page; the headings of their groups if they are too many for a poster.
-fn asked(event: &Event, texts: &Texts) -> Vec<&'static str> {
+/// Returns the names of the requested claims, or the headings of their groups if the names do not fit.
+fn claim_labels(event: &Event, texts: &Texts) -> Vec<&'static str> {
     let claims: Vec<_> = event.terms.claims.iter().map(texts.claim).collect();
-    if is_short(&format!("{}: {}", texts.claims_heading, claims.join(" · ")), ASKED_SIZE) {
+    if is_short(&format!("{}: {}", texts.claims_heading, claims.join(" · ")), CLAIMS_SIZE) {
         return claims;
     }
-    grouped(&event.terms.claims, texts).into_iter().map(|group| group.heading).collect()
+    group_claims(&event.terms.claims, texts).into_iter().map(|group| group.heading).collect()
 }
 
-fn as_drawing(event: &Event, about: &About, code: &QrCode, address: &str, size: PaperSize) -> Result<String, ApiError> {
-    let texts = Texts::of(event.terms.language);
+fn render_drawing(
+    event: &Event,
+    about: &PosterFacts,
+    code: &QrCode,
+    address: &str,
+    size: PaperSize,
+) -> Result<String, ApiError> {
+    let texts = Texts::for_language(event.terms.language);
     let name = event.terms.name.as_str();
-    let body = Body::of(texts, about.logo.is_some(), above(about, texts), below(event, about, address, texts));
+    let body = Body::new(
+        texts,
+        about.logo.is_some(),
+        blocks_above_code(about, texts),
+        blocks_below_steps(event, about, address, texts),
+    );
     let sheet = Sheet {
         paper: if size == PaperSize::A3 { (297, 420) } else { (210, 297) },
         texts,
         name,
         logo: about.logo.as_deref(),
-        heading: Heading::of(name, texts, about.logo.is_some()),
+        heading: Heading::new(name, texts, about.logo.is_some()),
         code_scale: format!("{:.5}", body.code.side / f64::from(u16::try_from(code.side()).unwrap_or(u16::MAX))),
         code_path: code.path(),
         body,
@@ -209,28 +226,28 @@ fn as_drawing(event: &Event, about: &About, code: &QrCode, address: &str, size: 
 }
 
 /// Returns the texts between the name and the code.
-fn above(about: &About, texts: &Texts) -> Vec<Block> {
-    let organiser = about.organiser.iter().map(|text| Block::of(text, 5.5, 1).in_its_direction());
-    let purpose = about.purpose.iter().map(|text| Block::of(text, 4.6, 2).in_its_direction());
-    let parts: Vec<_> = about.occasion.iter().map(|part| isolated(part)).collect();
-    let occasion = (!parts.is_empty()).then(|| Block::of(&parts.join(" · "), 4.6, 1));
-    let call = Block::of(texts.event.scan, 9.0, 1).bold();
+fn blocks_above_code(about: &PosterFacts, texts: &Texts) -> Vec<Block> {
+    let organiser = about.organiser.iter().map(|text| Block::new(text, 5.5, 1).with_own_direction());
+    let purpose = about.purpose.iter().map(|text| Block::new(text, 4.6, 2).with_own_direction());
+    let parts: Vec<_> = about.occasion.iter().map(|part| isolate(part)).collect();
+    let occasion = (!parts.is_empty()).then(|| Block::new(&parts.join(" · "), 4.6, 1));
+    let call = Block::new(texts.event.scan, 9.0, 1).bold();
     organiser.chain(purpose).chain(occasion).chain([call]).collect()
 }
 
 /// Returns the texts below the steps.
-fn below(event: &Event, about: &About, address: &str, texts: &Texts) -> Vec<Block> {
+fn blocks_below_steps(event: &Event, about: &PosterFacts, address: &str, texts: &Texts) -> Vec<Block> {
     let app =
-        about.app.iter().map(|app| Block::of(&format!("{}: {}", texts.identity_app, isolated(app)), 5.0, 1).bold());
-    let asked = Block::of(&format!("{}: {}", texts.claims_heading, about.asked.join(" · ")), ASKED_SIZE, 2);
+        about.app.iter().map(|app| Block::new(&format!("{}: {}", texts.identity_app, isolate(app)), 5.0, 1).bold());
+    let claims = Block::new(&format!("{}: {}", texts.claims_heading, about.claims.join(" · ")), CLAIMS_SIZE, 2);
     let until = date_and_time(event.terms.expires_at, event.terms.time_zone, texts);
-    let until = format!("{}{}{}", texts.event.open_until.before, isolated(&until), texts.event.open_until.after);
-    let address = Block::of(address, 3.8, 1).in_its_direction();
-    app.chain([asked, Block::of(&until, 5.0, 1), address]).collect()
+    let until = format!("{}{}{}", texts.event.open_until.before, isolate(&until), texts.event.open_until.after);
+    let address = Block::new(address, 3.8, 1).with_own_direction();
+    app.chain([claims, Block::new(&until, 5.0, 1), address]).collect()
 }
 
-/// Isolates a text, so that it has its own direction (Unicode Standard Annex 9, first strong isolate).
-fn isolated(text: &str) -> String {
+/// Isolates a text, which gives it its own direction (Unicode Standard Annex 9, first strong isolate).
+fn isolate(text: &str) -> String {
     format!("\u{2068}{text}\u{2069}")
 }
 
@@ -254,7 +271,7 @@ pub(crate) async fn page(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
-    Print::Page.answer(&request, &service, &caller.app.app_id, &path).await
+    Print::Page.respond(&request, &service, &caller.app.app_id, &path).await
 }
 
 /// Responds with the poster as one drawing, for layout programs.
@@ -278,7 +295,7 @@ pub(crate) async fn svg(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
-    Print::Drawing.answer(&request, &service, &caller.app.app_id, &path).await
+    Print::Drawing.respond(&request, &service, &caller.app.app_id, &path).await
 }
 
 /// Responds with the bare code as SVG, with its quiet zone.
@@ -300,7 +317,7 @@ pub(crate) async fn qr_svg(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
-    Print::CodeSvg.answer(&request, &service, &caller.app.app_id, &path).await
+    Print::CodeSvg.respond(&request, &service, &caller.app.app_id, &path).await
 }
 
 /// Responds with the bare code as PNG, with its quiet zone.
@@ -323,5 +340,5 @@ pub(crate) async fn qr_png(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
-    Print::CodePng.answer(&request, &service, &caller.app.app_id, &path).await
+    Print::CodePng.respond(&request, &service, &caller.app.app_id, &path).await
 }

@@ -1,4 +1,4 @@
-//! Line breaking for the SVG poster, because SVG does not break lines: at spaces, by the average width of the script's
+//! Line breaking for the poster, because SVG does not break lines: at spaces, by the average width of the script's
 //! letters. All measures are millimetres on A4.
 
 use unicode_segmentation::UnicodeSegmentation as _;
@@ -12,7 +12,7 @@ pub(super) struct Line {
     pub(super) y: f64,
 }
 
-/// The event's name, as large as it fits.
+/// The event's name, in the largest letters that fit.
 #[derive(Debug)]
 pub(super) struct Heading {
     pub(super) size: f64,
@@ -21,7 +21,7 @@ pub(super) struct Heading {
     pub(super) direction: &'static str,
 }
 
-/// Letter sizes to choose from.
+/// Letter sizes for a heading.
 const SIZES: [f64; 9] = [16.0, 13.0, 11.0, 10.0, 9.0, 8.0, 6.0, 5.0, 4.0];
 const HEADING_TOP: f64 = 12.0;
 const HEADING_HEIGHT: f64 = 34.0;
@@ -30,29 +30,31 @@ const LOGO_HEIGHT: f64 = 14.0;
 const HEADING_WIDTH: f64 = 180.0;
 const STEP_SIZE: f64 = 5.0;
 const STEP_WIDTH: f64 = 58.0;
-/// From the top of a step's number to its first line.
+/// Distance from the top of a step's number to the step's first line.
 const STEP_TEXT: f64 = 14.5;
-/// Lower edge of the print, the room between texts and around the code, and the largest side of a code.
+/// Lower edge of the print.
 const BOTTOM: f64 = 290.0;
+/// Space between texts.
 const GAP: f64 = 1.5;
+/// Space around the code.
 const MARGIN: f64 = 4.0;
 const CODE_SIDE_MAX: f64 = 120.0;
 /// The columns of the steps.
 const COLUMNS: [f64; 3] = [42.0, 105.0, 168.0];
 
 impl Heading {
-    /// Sets a name on a sheet of this language, below the logo if there is one.
-    pub(super) fn of(name: &str, texts: &Texts, has_logo: bool) -> Self {
+    /// Sets a name on a sheet in the language of `texts`.
+    pub(super) fn new(name: &str, texts: &Texts, has_logo: bool) -> Self {
         let top = HEADING_TOP + if has_logo { LOGO_HEIGHT } else { 0.0 };
-        let script = Script::of(name);
+        let script = Script::of_text(name);
         let fits = |size: &&f64| {
-            broken(name, HEADING_WIDTH / **size).len() as f64 * **size * script.heading_leading() <= HEADING_HEIGHT
+            break_lines(name, HEADING_WIDTH / **size).len() as f64 * **size * script.heading_leading() <= HEADING_HEIGHT
         };
         let size = SIZES.iter().find(fits).copied().unwrap_or(4.0);
-        let lines = balanced(name, HEADING_WIDTH / size);
+        let lines = break_evenly(name, HEADING_WIDTH / size);
         let leading = size * script.heading_leading();
         let first = top + (HEADING_HEIGHT - lines.len() as f64 * leading) / 2.0 + leading / 2.0 + size * 0.3;
-        Self { size, lines: placed(lines, first, leading), direction: direction(name).unwrap_or(texts.direction) }
+        Self { size, lines: place_lines(lines, first, leading), direction: direction(name).unwrap_or(texts.direction) }
     }
 }
 
@@ -68,30 +70,37 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// Sets a text in letters of this size, or smaller ones to fit into `most` lines; at least half as large.
-    pub(super) fn of(text: &str, size: f64, most: usize) -> Self {
+    /// Sets a text in letters of this size, or in smaller letters, at least half as large, to fit into `lines_max`
+    /// lines.
+    pub(super) fn new(text: &str, size: f64, lines_max: usize) -> Self {
         let sizes = (0..10).map(|step| size * (1.0 - f64::from(step) * 0.05));
-        let fits = |size: &f64| broken(text, HEADING_WIDTH / size).len() <= most;
+        let fits = |size: &f64| break_lines(text, HEADING_WIDTH / size).len() <= lines_max;
         let size = (sizes.clone().find(fits).unwrap_or(size * 0.5) * 100.0).round() / 100.0;
-        let leading = size * Script::of(text).leading();
-        let lines = balanced(text, HEADING_WIDTH / size);
+        let leading = size * Script::of_text(text).leading();
+        let lines = break_evenly(text, HEADING_WIDTH / size);
         let height = lines.len() as f64 * leading;
-        Self { size, weight: 400, direction: None, lines: placed(lines, leading * 0.5 + size * 0.3, leading), height }
+        Self {
+            size,
+            weight: 400,
+            direction: None,
+            lines: place_lines(lines, leading * 0.5 + size * 0.3, leading),
+            height,
+        }
     }
 
     pub(super) fn bold(self) -> Self {
         Self { weight: 700, ..self }
     }
 
-    /// Sets the text, written by organisers, in the direction of its own letters.
-    pub(super) fn in_its_direction(self) -> Self {
+    /// Sets a text by the organiser in the direction of its own letters.
+    pub(super) fn with_own_direction(self) -> Self {
         Self { direction: self.lines.first().and_then(|line| direction(&line.text)), ..self }
     }
 
-    /// Moves the block down and `y` to its lower edge.
-    fn drop_to(&mut self, y: &mut f64) {
+    /// Moves the block below `y`, and `y` below the block.
+    fn place_below(&mut self, y: &mut f64) {
         for line in &mut self.lines {
-            line.y = hundredths(line.y + *y);
+            line.y = round_to_hundredths(line.y + *y);
         }
         *y += self.height + GAP;
     }
@@ -99,7 +108,7 @@ impl Block {
 
 /// Returns true if a text needs no more than two lines in letters of this size.
 pub(super) fn is_short(text: &str, size: f64) -> bool {
-    broken(text, HEADING_WIDTH / size).len() <= 2
+    break_lines(text, HEADING_WIDTH / size).len() <= 2
 }
 
 /// The sheet below the name. The code takes the room that the texts leave.
@@ -121,29 +130,38 @@ pub(super) struct Square {
 }
 
 impl Body {
-    /// Places the texts `above` the code, the code, the steps, and the texts `below` them.
-    pub(super) fn of(texts: &Texts, has_logo: bool, above: Vec<Block>, below: Vec<Block>) -> Self {
+    /// Places the texts `above` the code, the code, the steps, and the texts `below` the steps.
+    pub(super) fn new(texts: &Texts, has_logo: bool, above: Vec<Block>, below: Vec<Block>) -> Self {
         let (mut above, mut below) = (above, below);
         let mut upper = HEADING_TOP + HEADING_HEIGHT + if has_logo { LOGO_HEIGHT } else { 0.0 };
-        above.iter_mut().for_each(|block| block.drop_to(&mut upper));
+        above.iter_mut().for_each(|block| block.place_below(&mut upper));
         let height = |blocks: &[Block]| blocks.iter().map(|block| block.height + GAP).sum::<f64>();
         let steps_height = STEP_TEXT + Step::height(texts) + MARGIN;
         let lower = BOTTOM - height(&below) - steps_height;
         let mut foot = lower + steps_height;
-        below.iter_mut().for_each(|block| block.drop_to(&mut foot));
+        below.iter_mut().for_each(|block| block.place_below(&mut foot));
         above.append(&mut below);
         let room = lower - upper;
-        let side = hundredths((room - 2.0 * MARGIN).min(CODE_SIDE_MAX));
-        let code = Square { x: hundredths(105.0 - side / 2.0), y: hundredths(upper + (room - side) / 2.0), side };
-        Self { blocks: above, code, numbers_y: hundredths(lower + 6.5), steps: Step::all(texts, lower + STEP_TEXT) }
+        let side = round_to_hundredths((room - 2.0 * MARGIN).min(CODE_SIDE_MAX));
+        let code = Square {
+            x: round_to_hundredths(105.0 - side / 2.0),
+            y: round_to_hundredths(upper + (room - side) / 2.0),
+            side,
+        };
+        Self {
+            blocks: above,
+            code,
+            numbers_y: round_to_hundredths(lower + 6.5),
+            steps: Step::all(texts, lower + STEP_TEXT),
+        }
     }
 }
 
-fn hundredths(value: f64) -> f64 {
+fn round_to_hundredths(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
 }
 
-/// One of the three steps, in a column of its own.
+/// One of the three steps, in its column.
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) number: usize,
@@ -154,8 +172,9 @@ pub(super) struct Step {
 impl Step {
     /// Returns the height of the longest step.
     fn height(texts: &Texts) -> f64 {
-        let height =
-            |text: &&str| balanced(text, STEP_WIDTH / STEP_SIZE).len() as f64 * STEP_SIZE * Script::of(text).leading();
+        let height = |text: &&str| {
+            break_evenly(text, STEP_WIDTH / STEP_SIZE).len() as f64 * STEP_SIZE * Script::of_text(text).leading()
+        };
         texts.event.steps.iter().map(height).fold(0.0, f64::max)
     }
 
@@ -166,8 +185,8 @@ impl Step {
             columns.reverse();
         }
         let set = |text: &str| {
-            let leading = STEP_SIZE * Script::of(text).leading();
-            placed(balanced(text, STEP_WIDTH / STEP_SIZE), top + leading * 0.5 + STEP_SIZE * 0.3, leading)
+            let leading = STEP_SIZE * Script::of_text(text).leading();
+            place_lines(break_evenly(text, STEP_WIDTH / STEP_SIZE), top + leading * 0.5 + STEP_SIZE * 0.3, leading)
         };
         let step = |(at, (text, x)): (usize, (&str, f64))| Self { number: at + 1, x, lines: set(text) };
         texts.event.steps.into_iter().zip(columns).enumerate().map(step).collect()
@@ -181,12 +200,12 @@ enum Script {
     Flat,
     /// Signs above and below the letters.
     Stacked,
-    /// Words that slope downwards.
+    /// Words that slope down.
     Sloped,
 }
 
 impl Script {
-    fn of(text: &str) -> Self {
+    fn of_text(text: &str) -> Self {
         if text.chars().any(is_arabic) {
             Self::Sloped
         } else if text.chars().any(|letter| matches!(letter, '\u{900}'..='\u{dff}')) {
@@ -196,7 +215,7 @@ impl Script {
         }
     }
 
-    /// Returns the line spacing, as a part of the letter size.
+    /// Returns the line spacing, in letter sizes.
     const fn leading(self) -> f64 {
         match self {
             Self::Flat => 1.3,
@@ -205,7 +224,7 @@ impl Script {
         }
     }
 
-    /// Returns the line spacing of large lines, which may stand closer.
+    /// Returns the line spacing of headings, whose lines may stand closer.
     const fn heading_leading(self) -> f64 {
         self.leading() - 0.1
     }
@@ -222,9 +241,9 @@ fn direction(text: &str) -> Option<&'static str> {
     Some(if is_arabic(first) || matches!(first, '\u{590}'..='\u{5ff}') { "rtl" } else { "ltr" })
 }
 
-/// Returns the average width of a character in words of its script, as a part of the letter size. The average includes
-/// signs that take no room.
-const fn width(letter: char) -> f64 {
+/// Returns the average width of a character in words of its script, in letter sizes. The average includes signs that
+/// take no room.
+const fn letter_width(letter: char) -> f64 {
     match letter {
         '\u{2066}'..='\u{2069}' => 0.0,
         '\u{600}'..='\u{6ff}' => 0.46,
@@ -236,27 +255,27 @@ const fn width(letter: char) -> f64 {
     }
 }
 
-fn width_of(text: &str) -> f64 {
-    text.chars().map(width).sum()
+fn text_width(text: &str) -> f64 {
+    text.chars().map(letter_width).sum()
 }
 
-fn placed(lines: Vec<String>, first: f64, leading: f64) -> Vec<Line> {
+fn place_lines(lines: Vec<String>, first: f64, leading: f64) -> Vec<Line> {
     let mut y = first - leading;
-    let mut place = |text| {
+    let mut place_line = |text| {
         y += leading;
-        Line { text, y: hundredths(y) }
+        Line { text, y: round_to_hundredths(y) }
     };
-    lines.into_iter().map(&mut place).collect()
+    lines.into_iter().map(&mut place_line).collect()
 }
 
-/// Breaks a text into lines of at most `most` times the letter size. Longer words are cut, but never within a grapheme
+/// Breaks a text into lines of at most `width_max`, in letter sizes. Longer words are cut, but never within a grapheme
 /// cluster.
-fn broken(text: &str, most: f64) -> Vec<String> {
+fn break_lines(text: &str, width_max: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
-        for piece in cut(word, most) {
+        for piece in cut_word(word, width_max) {
             match lines.last_mut() {
-                Some(line) if width_of(line) + width(' ') + width_of(&piece) <= most => {
+                Some(line) if text_width(line) + letter_width(' ') + text_width(&piece) <= width_max => {
                     line.push(' ');
                     line.push_str(&piece);
                 }
@@ -267,24 +286,26 @@ fn broken(text: &str, most: f64) -> Vec<String> {
     lines
 }
 
-/// Breaks into the same number of lines, as even as possible without cutting a word for it.
-fn balanced(text: &str, most: f64) -> Vec<String> {
-    let widest = broken(text, most);
-    let longest = text.split_whitespace().map(width_of).fold(0.0, f64::max);
+/// Breaks a text into as few lines as [`break_lines`], and evens out their lengths without cutting more words.
+fn break_evenly(text: &str, width_max: f64) -> Vec<String> {
+    let widest = break_lines(text, width_max);
+    let longest = text.split_whitespace().map(text_width).fold(0.0, f64::max);
     let narrower =
-        (1..10).map(|step| most * (1.0 - f64::from(step) * 0.05)).take_while(|narrower| *narrower >= longest);
+        (1..10).map(|step| width_max * (1.0 - f64::from(step) * 0.05)).take_while(|narrower| *narrower >= longest);
     narrower
-        .map(|narrower| broken(text, narrower))
+        .map(|narrower| break_lines(text, narrower))
         .take_while(|lines| lines.len() == widest.len())
         .last()
         .unwrap_or(widest)
 }
 
-fn cut(word: &str, most: f64) -> Vec<String> {
+fn cut_word(word: &str, width_max: f64) -> Vec<String> {
     let mut pieces = vec![String::new()];
     for letter in word.graphemes(true) {
         match pieces.last_mut() {
-            Some(piece) if piece.is_empty() || width_of(piece) + width_of(letter) <= most => piece.push_str(letter),
+            Some(piece) if piece.is_empty() || text_width(piece) + text_width(letter) <= width_max => {
+                piece.push_str(letter)
+            }
             _ => pieces.push(letter.to_owned()),
         }
     }
@@ -298,44 +319,44 @@ mod tests {
     use super::*;
 
     fn texts(language: &str) -> &'static Texts {
-        Texts::of(Language::parse(language).unwrap())
+        Texts::for_language(Language::parse(language).unwrap())
     }
 
     #[test]
     fn lines_break_at_spaces_and_long_words_are_cut_between_letters() {
-        assert_eq!(broken("Open day of the museum", 6.0), ["Open day", "of the", "museum"]);
-        assert_eq!(broken("Donaudampfschiff ahoi", 3.6), ["Donaud", "ampfsc", "hiff", "ahoi"]);
-        // A consonant keeps the signs and the half letters that belong to it.
-        assert_eq!(broken("स्त्रीशक्ति", 3.0), ["स्त्री", "शक्ति"]);
+        assert_eq!(break_lines("Open day of the museum", 6.0), ["Open day", "of the", "museum"]);
+        assert_eq!(break_lines("Donaudampfschiff ahoi", 3.6), ["Donaud", "ampfsc", "hiff", "ahoi"]);
+        // A consonant keeps its signs and half letters.
+        assert_eq!(break_lines("स्त्रीशक्ति", 3.0), ["स्त्री", "शक्ति"]);
     }
 
     #[test]
-    fn the_last_line_is_not_a_word_alone_where_it_need_not_be() {
+    fn lines_are_evened_out_without_more_lines_or_cut_words() {
         assert_eq!(
-            balanced("See what you are asked to share, and start.", 21.0),
+            break_evenly("See what you are asked to share, and start.", 21.0),
             ["See what you are asked", "to share, and start."]
         );
-        assert_eq!(balanced("Tour", 6.0), ["Tour"]);
-        assert_eq!(balanced("Donaudampfschiff ahoi", 10.0), ["Donaudampfschiff", "ahoi"]);
+        assert_eq!(break_evenly("Tour", 6.0), ["Tour"]);
+        assert_eq!(break_evenly("Donaudampfschiff ahoi", 10.0), ["Donaudampfschiff", "ahoi"]);
     }
 
     #[test]
-    fn a_name_of_any_length_stays_on_its_part_of_the_sheet() {
+    fn a_name_of_any_length_stays_within_the_heading() {
         let names = ["Tour", "A name of some length for an open day", "खुला दिवस", "یومِ کشادہ"].map(str::to_owned);
         let long = ["W".repeat(200), "of it ".repeat(33), "वार्षिक सभा ".repeat(16), "سالانہ اجلاس ".repeat(15)];
         for name in names.into_iter().chain(long) {
-            let heading = Heading::of(&name, texts("english"), false);
+            let heading = Heading::new(&name, texts("english"), false);
             let (first, last) = (heading.lines.first().unwrap().y, heading.lines.last().unwrap().y);
             assert!(first - heading.size >= 6.0 && last <= 48.0, "{name}: {first} to {last}");
-            let widest = heading.lines.iter().map(|line| width_of(&line.text)).fold(0.0, f64::max);
+            let widest = heading.lines.iter().map(|line| text_width(&line.text)).fold(0.0, f64::max);
             assert!(widest * heading.size <= HEADING_WIDTH + 0.1, "{name}");
         }
     }
 
     #[test]
-    fn a_name_runs_in_its_own_direction_and_the_steps_in_that_of_the_sheet() {
+    fn names_follow_their_letters_and_steps_follow_the_language() {
         for (name, direction) in [("Open day!", "ltr"), ("یومِ کشادہ", "rtl"), ("100% 2026", "rtl")] {
-            assert_eq!(Heading::of(name, texts("urdu"), false).direction, direction, "{name}");
+            assert_eq!(Heading::new(name, texts("urdu"), false).direction, direction, "{name}");
         }
         let columns = |language| Step::all(texts(language), 0.0).iter().map(|step| step.x).collect::<Vec<_>>();
         assert_eq!(columns("hindi"), COLUMNS);
@@ -343,13 +364,13 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_texts_leave_room_for_a_code_of_five_centimetres_in_every_language() {
+    fn long_texts_in_any_language_leave_room_for_a_code_of_five_centimetres() {
         for code in 1..=23 {
-            let texts = Texts::of(Language::from_code(code).unwrap());
+            let texts = Texts::for_language(Language::from_code(code).unwrap());
             let long = [texts.event.unknown, texts.event.elsewhere].concat().chars().take(200).collect::<String>();
-            let block = |size, most| Block::of(&long, size, most);
-            let above = vec![block(5.0, 2), block(4.6, 2), block(4.4, 1), Block::of(texts.event.scan, 9.0, 1).bold()];
-            let body = Body::of(texts, true, above, vec![block(5.0, 1), block(4.2, 2), block(5.0, 1), block(3.6, 1)]);
+            let block = |size, lines_max| Block::new(&long, size, lines_max);
+            let above = vec![block(5.0, 2), block(4.6, 2), block(4.4, 1), Block::new(texts.event.scan, 9.0, 1).bold()];
+            let body = Body::new(texts, true, above, vec![block(5.0, 1), block(4.2, 2), block(5.0, 1), block(3.6, 1)]);
             assert!(body.code.side >= 50.0 && body.code.side <= CODE_SIDE_MAX, "{}: {:?}", texts.tag, body.code);
             let last = body.blocks.last().unwrap();
             assert!(last.lines.last().unwrap().y <= BOTTOM, "{}: {last:?}", texts.tag);
@@ -363,9 +384,9 @@ mod tests {
     }
 
     #[test]
-    fn a_short_text_keeps_its_size_and_a_long_one_shrinks() {
-        assert_eq!(Block::of("Entry to the campus", 5.0, 1).size, 5.0);
-        let long = Block::of(&"Entry to the campus ".repeat(8), 5.0, 2);
+    fn a_short_text_keeps_its_size_and_a_long_text_shrinks() {
+        assert_eq!(Block::new("Entry to the campus", 5.0, 1).size, 5.0);
+        let long = Block::new(&"Entry to the campus ".repeat(8), 5.0, 2);
         assert!(long.size < 5.0 && long.lines.len() == 2, "{long:?}");
         assert!(is_short("Full name · Photo", 4.2) && !is_short(&"Full name · ".repeat(20), 4.2));
     }

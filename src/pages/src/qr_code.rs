@@ -1,8 +1,8 @@
 //! QR codes: as inline SVG for screens, as SVG and PNG files for print. One stroke per row, always dark on white.
 //!
-//! Of the eight masks of a code, the standard wants the one with the fewest patterns that are hard to scan. Trying all
-//! of them takes 98 % of the time of drawing a code, and anybody can request codes. So codes for screens get a fixed
-//! mask, and codes for print the best one.
+//! The standard asks for the mask, out of eight, with the fewest patterns that are hard to scan. Trying all masks takes
+//! 98 % of the time of drawing a code, and anybody can request codes. So codes for screens get a fixed mask, and codes
+//! for print the best mask.
 
 use std::fmt::Write as _;
 
@@ -31,35 +31,35 @@ impl QrCode {
     /// segment, which makes QR payloads fit.
     ///
     /// # Errors
-    /// A text that no QR code holds.
+    /// [`QrError`] when the text does not fit a QR code.
     pub fn for_screen(text: &str) -> Result<Self, QrError> {
-        Ok(Self::of(masked(unmasked(text, EcLevel::L)?)))
+        Ok(Self::from_canvas(apply_fixed_mask(encode_unmasked(text, EcLevel::L)?)))
     }
 
-    /// Encodes a text for a screen at an entrance, at print's error correction level: it is scanned from afar and
+    /// Encodes a text for a screen at an entrance, at error correction level Q: the code is scanned from afar and
     /// through glass.
     ///
     /// # Errors
-    /// A text that no QR code holds.
+    /// [`QrError`] when the text does not fit a QR code.
     pub fn for_entrance(text: &str) -> Result<Self, QrError> {
-        Ok(Self::of(masked(unmasked(text, EcLevel::Q)?)))
+        Ok(Self::from_canvas(apply_fixed_mask(encode_unmasked(text, EcLevel::Q)?)))
     }
 
     /// Encodes a text for paper, at error correction level Q: a quarter of the code may be lost.
     ///
     /// # Errors
-    /// A text that no QR code holds.
+    /// [`QrError`] when the text does not fit a QR code.
     pub(crate) fn for_print(text: &str) -> Result<Self, QrError> {
-        Ok(Self::of(unmasked(text, EcLevel::Q)?.apply_best_mask()))
+        Ok(Self::from_canvas(encode_unmasked(text, EcLevel::Q)?.apply_best_mask()))
     }
 
-    fn of(canvas: Canvas) -> Self {
+    fn from_canvas(canvas: Canvas) -> Self {
         let colors = canvas.into_colors();
         // A code is a square.
         Self { width: colors.len().isqrt(), colors }
     }
 
-    /// Returns the modules of a side, quiet zone included.
+    /// Returns the number of modules of a side, quiet zone included.
     pub(crate) const fn side(&self) -> usize {
         self.width + 2 * QUIET_ZONE
     }
@@ -102,7 +102,7 @@ impl QrCode {
     /// Returns a PNG of one bit per pixel, every module a whole number of pixels wide.
     ///
     /// # Errors
-    /// The encoder's; none is expected.
+    /// Any error of the encoder; none is expected.
     pub(crate) fn png(&self) -> Result<Vec<u8>, png::EncodingError> {
         let scale = PNG_SIDE.div_ceil(self.side());
         let pixels = self.side() * scale;
@@ -133,7 +133,7 @@ impl QrCode {
 }
 
 /// Encodes a text without a mask.
-fn unmasked(text: &str, level: EcLevel) -> Result<Canvas, QrError> {
+fn encode_unmasked(text: &str, level: EcLevel) -> Result<Canvas, QrError> {
     let bits = encode_auto(text.as_bytes(), level)?;
     let version = bits.version();
     let (data, correction) = construct_codewords(&bits.into_bytes(), version, level)?;
@@ -143,7 +143,7 @@ fn unmasked(text: &str, level: EcLevel) -> Result<Canvas, QrError> {
     Ok(canvas)
 }
 
-fn masked(mut canvas: Canvas) -> Canvas {
+fn apply_fixed_mask(mut canvas: Canvas) -> Canvas {
     canvas.apply_mask(MASK);
     canvas
 }
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_printed_code_is_the_librarys_and_one_for_a_screen_differs_in_its_mask_alone() {
+    fn print_codes_have_the_best_mask_and_entrance_codes_differ_only_in_the_mask() {
         let text = "https://v.example/e/0123456789abcdef";
         let printed = super::QrCode::for_print(text).unwrap();
         assert_eq!(printed.colors, QrCode::with_error_correction_level(text, EcLevel::Q).unwrap().to_colors());
@@ -169,16 +169,19 @@ mod tests {
             MaskPattern::Diamonds,
             MaskPattern::Meadow,
         ];
-        let all = masks.map(|mask| {
-            let mut canvas = unmasked(text, EcLevel::Q).unwrap();
+        let candidates = masks.map(|mask| {
+            let mut canvas = encode_unmasked(text, EcLevel::Q).unwrap();
             canvas.apply_mask(mask);
             canvas.into_colors()
         });
-        assert!(all.contains(&printed.colors) && all.contains(&super::QrCode::for_entrance(text).unwrap().colors));
+        assert!(
+            candidates.contains(&printed.colors)
+                && candidates.contains(&super::QrCode::for_entrance(text).unwrap().colors)
+        );
     }
 
     #[test]
-    fn digits_of_a_qr_payload_are_packed_as_numbers() {
+    fn digits_of_a_qr_payload_are_encoded_as_numbers() {
         let digits = "1234567890".repeat(170);
         let code = super::QrCode::for_screen(&format!("https://qr.example/getIntent?value={digits}")).unwrap();
         // 1,700 digits as bytes would need version 30; as numbers they fit into 19 (97 is 20).

@@ -7,52 +7,53 @@ use sakshi_service::Service;
 use sakshi_service::names::{Named, Names};
 use sakshi_wire::operator::brand::logo_path;
 
-/// The requester as pages name and show it.
+/// The name and the brand of a requester.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Requester {
     pub(crate) name: String,
-    /// The app, or the client of an organiser, on a line of its own.
-    pub(crate) further: Option<String>,
+    /// Second line: the app of a client, or the client of an organiser.
+    pub(crate) second_line: Option<String>,
     pub(crate) brand: Brand,
 }
 
 impl Requester {
-    /// Returns the client, with its app unless that has the same name. An unavailable store is ignored: a page without
-    /// the name is better than none.
-    pub(crate) async fn of(service: &Service, client: &ClientId, app: &AppId) -> Option<Self> {
+    /// Loads the client, with its app unless both have the same name. Returns `None` while the store is unavailable:
+    /// the page works without the name.
+    pub(crate) async fn load(service: &Service, client: &ClientId, app: &AppId) -> Option<Self> {
         let Named { client, app, brand } = Names::of(service, client, app).await?;
-        Some(Self { further: app.filter(|app| *app != client), name: client, brand })
+        Some(Self { second_line: app.filter(|app| *app != client), name: client, brand })
     }
 
-    /// Returns the organiser of an event with its client, because organisers' names are unverified; the client alone
-    /// without an organiser.
-    pub(crate) async fn of_event(service: &Service, event: &Event) -> Option<Self> {
-        let client = Self::of(service, &event.client, &event.app).await?;
+    /// Loads the organiser of an event with its client, because organisers' names are unverified. An event without an
+    /// organiser has the client alone.
+    pub(crate) async fn load_for_event(service: &Service, event: &Event) -> Option<Self> {
+        let client = Self::load(service, &event.client, &event.app).await?;
         let brand = event.terms.brand.clone().or(&client.brand);
         let Some(organiser) = organiser(&event.terms) else { return Some(Self { brand, ..client }) };
         // A logo stands beside the name that an operator has reviewed with it.
         let is_vetted = event.terms.brand.name.is_some() || brand.is_unset();
-        let (name, further) = if is_vetted { (organiser, &*client.name) } else { (&*client.name, organiser) };
-        Some(Self { name: name.to_owned(), further: Some(further.to_owned()).filter(|further| further != name), brand })
+        let (name, second) = if is_vetted { (organiser, &*client.name) } else { (&*client.name, organiser) };
+        let second_line = Some(second.to_owned()).filter(|second| second != name);
+        Some(Self { name: name.to_owned(), second_line, brand })
     }
 
-    /// Returns the path of its logo.
+    /// Returns the path of the requester's logo.
     pub(crate) fn logo(&self) -> Option<String> {
         self.brand.logo.map(logo_path)
     }
 
-    /// Returns the path of the picture of its events.
+    /// Returns the path of the picture for the requester's events.
     pub(crate) fn picture(&self) -> Option<String> {
         self.brand.picture.map(logo_path)
     }
 
-    /// Returns the letter in place of a logo: the first of the name, if the brand has a colour.
+    /// Returns the letter in place of a logo: the first letter of the name, if the brand has a colour.
     pub(crate) fn initial(&self) -> Option<char> {
         let first = self.name.chars().next().filter(|first| first.is_ascii_alphanumeric());
         first.filter(|_| self.brand.colour.is_some()).map(|first| first.to_ascii_uppercase())
     }
 
-    /// Returns the address of the style with its colour.
+    /// Returns the address of the style with the brand's colour.
     pub(crate) fn style(&self) -> Option<String> {
         self.brand.colour.map(|colour| format!("/assets/brand/{}.css", &colour.to_string()[1..]))
     }
@@ -63,20 +64,20 @@ impl Requester {
     }
 }
 
-/// Returns the organiser with the client, or the client alone.
-pub(crate) fn named(terms: &EventTerms, client: &str) -> String {
+/// Formats the organiser with the client, or the client alone.
+pub(crate) fn organiser_line(terms: &EventTerms, client: &str) -> String {
     match organiser(terms).filter(|organiser| *organiser != client) {
         Some(organiser) => format!("{organiser} · {client}"),
         None => client.to_owned(),
     }
 }
 
-/// Returns the organiser: the brand's name for the event, set by an operator, or the event's own.
+/// Returns the name that an operator has set in the event's brand, or the organiser in the event's terms.
 fn organiser(terms: &EventTerms) -> Option<&str> {
     terms.brand.name.as_deref().or(terms.organiser.as_ref().map(EventText::as_str))
 }
 
-/// The names and the logo of an event's organiser: on kiosk, poster and ticket.
+/// The names and the logo of an event's organiser, for kiosk, poster and ticket.
 #[derive(Clone, Debug)]
 pub(crate) struct Organiser {
     pub(crate) line: String,
@@ -84,9 +85,9 @@ pub(crate) struct Organiser {
 }
 
 impl Organiser {
-    pub(crate) async fn of(service: &Service, event: &Event) -> Option<Self> {
+    pub(crate) async fn load(service: &Service, event: &Event) -> Option<Self> {
         let Named { client, brand, .. } = Names::of(service, &event.client, &event.app).await?;
-        Some(Self { line: named(&event.terms, &client), logo: event.terms.brand.logo.or(brand.logo) })
+        Some(Self { line: organiser_line(&event.terms, &client), logo: event.terms.brand.logo.or(brand.logo) })
     }
 }
 

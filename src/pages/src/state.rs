@@ -1,5 +1,4 @@
-//! The state of a transaction as far as a page may show it: the outcome and the reason of a failure, never the shared
-//! claims.
+//! The state of a transaction for its page: the outcome and the reason of a failure, never the shared claims.
 
 use std::sync::Arc;
 
@@ -29,19 +28,19 @@ impl PageState {
     /// Loads the state of a transaction.
     ///
     /// # Errors
-    /// The store's.
-    pub(super) async fn of(service: &Service, id: Option<TxnId>) -> Result<Self, ApiError> {
+    /// Any error of the store.
+    pub(super) async fn load(service: &Service, id: Option<TxnId>) -> Result<Self, ApiError> {
         match id {
-            Some(id) => Self::of_view(service, service.transactions.get(id).await?),
+            Some(id) => Self::from_view(service, service.transactions.get(id).await?),
             None => Ok(Self::Unknown),
         }
     }
 
-    /// Reads a view; the sealed outcome is opened only for the reason of a failure.
+    /// Reads a view. The outcome is unsealed only for the reason of a failure.
     ///
     /// # Errors
-    /// An outcome that cannot be opened.
-    pub(super) fn of_view(service: &Service, view: View) -> Result<Self, ApiError> {
+    /// An internal error when the outcome cannot be unsealed.
+    pub(super) fn from_view(service: &Service, view: View) -> Result<Self, ApiError> {
         Ok(match view {
             View::Pending(pending) => Self::Waiting(pending),
             View::Completed(record) if record.passed => Self::Verified(record.opened, record.verified_at),
@@ -58,8 +57,8 @@ impl PageState {
         })
     }
 
-    /// Returns the name of the state in live status.
-    pub(super) const fn word(&self) -> &'static str {
+    /// Returns the name of the state in responses.
+    pub(super) const fn as_str(&self) -> &'static str {
         match self {
             Self::Waiting(_) => "waiting",
             Self::Verified(..) => "verified",
@@ -78,7 +77,7 @@ impl PageState {
         }
     }
 
-    /// Returns the next address for the person, once the transaction has ended.
+    /// Returns the requester's address for the person, once the transaction has ended.
     pub(super) fn redirect_url(&self) -> Option<&str> {
         if matches!(self, Self::Waiting(_)) {
             return None;

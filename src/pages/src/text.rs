@@ -31,7 +31,7 @@ mod tests;
 mod unwritten;
 mod urdu;
 
-pub(crate) use self::unwritten::Unwritten;
+pub(crate) use self::unwritten::UnwrittenLanguage;
 
 /// The texts of every language.
 pub(super) const TABLES: [&Texts; 17] = [
@@ -87,8 +87,9 @@ pub struct Texts {
     pub(super) language: &'static str,
     /// Around the name of this product.
     pub(super) checked_by: Around,
-    /// Around a time, as is the next.
+    /// Around a time.
     pub(super) results_kept: Around,
+    /// Around a time.
     pub(super) guests_kept: Around,
     pub(super) privacy: &'static str,
     /// Plurals of minutes, hours and days.
@@ -116,7 +117,7 @@ pub struct Texts {
     pub(super) open_on_ios: &'static str,
     pub(super) sandbox_words: &'static str,
     pub(super) open_sandbox: &'static str,
-    /// After the person has gone to the app.
+    /// Heading once the person has opened the app.
     pub(super) opened_heading: &'static str,
     pub(super) opened: &'static str,
     pub(super) waiting: &'static str,
@@ -127,10 +128,10 @@ pub struct Texts {
     pub(super) promise: &'static str,
     /// Headings above the claims, in the order of [`claim_groups`](super::claim_groups).
     pub(super) groups: [&'static str; 5],
-    /// Stands before the app's name.
+    /// Before the app's name.
     pub(super) identity_app: &'static str,
     pub(super) not_opened: &'static str,
-    /// On a link, after that question.
+    /// On a link after [`Self::not_opened`].
     pub(super) install: &'static str,
 
     pub(super) verified_heading: &'static str,
@@ -138,7 +139,7 @@ pub struct Texts {
     pub(super) declined_heading: &'static str,
     pub(super) not_verified_heading: &'static str,
     pub(super) nothing_shared: &'static str,
-    /// After that sentence, where a link leads back.
+    /// After [`Self::nothing_shared`], where a link leads back.
     pub(super) start_again: &'static str,
     /// The next step where no link leads back.
     pub(super) new_link: &'static str,
@@ -155,17 +156,17 @@ pub struct Texts {
     pub(super) close_page: &'static str,
     /// Around the name of a site.
     pub(super) continue_to: Around,
-    /// Stands before a number of seconds.
+    /// Before a number of seconds.
     pub(super) taken_there: &'static str,
-    /// On a button that ends that.
+    /// On a button that stops the redirect.
     pub(super) stay: &'static str,
     /// Around the name of a site, after a failure.
     pub(super) back_to: Around,
     /// Around the name of this product, which the identity app will show.
     pub(super) app_names: Around,
-    /// Stands before the way back of a person who does not want to answer.
+    /// Before [`Self::back_to`], on a link for a person who does not want to answer.
     pub(super) not_now: &'static str,
-    /// Stands above the claims that were shared.
+    /// Above the claims that were shared.
     pub(super) shared_heading: &'static str,
     pub(super) tips: Tips,
 
@@ -185,12 +186,12 @@ pub(crate) struct EventTexts {
     pub(super) open_until: Around,
     /// For a registered guest.
     pub(super) registered: &'static str,
-    /// Stands before a time.
+    /// Before a time.
     pub(super) registered_at: &'static str,
     pub(super) show_at_entrance: &'static str,
     /// On a link to a file for calendars.
     pub(super) calendar: &'static str,
-    /// Stands before the initials of a guest.
+    /// Before the initials of a guest.
     pub(super) guest: &'static str,
     /// On a button.
     pub(super) another: &'static str,
@@ -214,11 +215,11 @@ pub(crate) struct EventTexts {
     pub(super) elsewhere_heading: &'static str,
     pub(super) elsewhere: &'static str,
     pub(super) to_event: &'static str,
-    /// After a guest's own window has passed.
+    /// After a guest's verification has expired.
     pub(super) too_late: &'static str,
 
     pub(super) scan: &'static str,
-    /// Under that heading, when the scanned code has expired; and on a kiosk that cannot show the next code.
+    /// Under [`Self::scan`], when the scanned code has expired; also on a kiosk that cannot load the next code.
     pub(super) code_expired: &'static str,
     pub(super) scan_again: &'static str,
     /// Around a time, above [`Self::offline`].
@@ -229,9 +230,9 @@ pub(crate) struct EventTexts {
     pub(super) open: &'static str,
     pub(super) places_left: &'static str,
     pub(super) offline: &'static str,
-    /// Stands before the code of a ticket.
+    /// Before the code of a ticket.
     pub(super) door_code: &'static str,
-    /// Beside a ticket whose picture is old.
+    /// Beside a ticket whose QR code is old.
     pub(super) no_network: &'static str,
     /// For a person who is already registered.
     pub(super) twice: &'static str,
@@ -253,11 +254,11 @@ impl EventTexts {
 #[derive(Debug)]
 pub(crate) struct Tips {
     pub(super) declined: &'static str,
-    /// For the camera.
+    /// About the camera.
     pub(super) face: &'static str,
     pub(super) aborted: &'static str,
     pub(super) later: &'static str,
-    /// For the app and the phone.
+    /// About the app and the phone.
     pub(super) app: &'static str,
     pub(super) claims: &'static str,
     /// After a request that has expired.
@@ -279,29 +280,29 @@ pub(crate) struct Reasons {
 }
 
 impl Texts {
-    /// Returns the texts of a language; English where there are none yet.
-    pub fn of(language: Language) -> &'static Self {
-        Self::tagged(language.tag()).unwrap_or(&english::TEXTS)
+    /// Returns the texts of a language, or English if the language has no texts yet.
+    pub fn for_language(language: Language) -> &'static Self {
+        Self::with_tag(language.tag()).unwrap_or(&english::TEXTS)
     }
 
-    /// Returns the texts for `Accept-Language`; English where there are none, with the preferred language that has none
+    /// Returns the texts for `Accept-Language`, or English. English comes with the preferred language that has no texts
     /// yet. For pages without a known transaction or event.
-    pub(super) fn asked_for(request: &HttpRequest) -> (&'static Self, Option<&'static Unwritten>) {
-        let mut asked = AcceptLanguage::parse(request).map(|asked| asked.0).unwrap_or_default();
-        asked.retain(|range| range.quality > Quality::ZERO);
-        asked.sort_by_key(|range| std::cmp::Reverse(range.quality));
+    pub(super) fn for_browser(request: &HttpRequest) -> (&'static Self, Option<&'static UnwrittenLanguage>) {
+        let mut ranges = AcceptLanguage::parse(request).map(|header| header.0).unwrap_or_default();
+        ranges.retain(|range| range.quality > Quality::ZERO);
+        ranges.sort_by_key(|range| std::cmp::Reverse(range.quality));
         let mut unwritten = None;
-        for range in &asked {
+        for range in &ranges {
             let Preference::Specific(tag) = &range.item else { continue };
-            if let Some(texts) = Self::tagged(tag.primary_language()) {
+            if let Some(texts) = Self::with_tag(tag.primary_language()) {
                 return (texts, unwritten.filter(|_| texts.tag == english::TEXTS.tag));
             }
-            unwritten = unwritten.or_else(|| Unwritten::tagged(tag.primary_language()));
+            unwritten = unwritten.or_else(|| UnwrittenLanguage::with_tag(tag.primary_language()));
         }
         (&english::TEXTS, unwritten)
     }
 
-    pub(super) fn tagged(tag: &str) -> Option<&'static Self> {
+    pub(super) fn with_tag(tag: &str) -> Option<&'static Self> {
         TABLES.iter().find(|texts| texts.tag.eq_ignore_ascii_case(tag)).copied()
     }
 
@@ -309,8 +310,7 @@ impl Texts {
         self.direction == "rtl"
     }
 
-    /// Returns the reason for a failure, by its code. The identity app's message is not shown, because it could be
-    /// anything.
+    /// Returns the reason for a failure by its code. The identity app's message is never shown: it could say anything.
     pub fn reason(&self, failure: &Failure) -> &'static str {
         match failure.code.as_deref() {
             Some("301") => self.reasons.declined,
@@ -328,7 +328,7 @@ impl Texts {
         }
     }
 
-    /// Returns the tip for a failure; none where the reason includes it.
+    /// Returns the tip for a failure, unless the reason includes a tip.
     pub(super) fn tip(&self, failure: &Failure) -> Option<&'static str> {
         match failure.code.as_deref() {
             Some("301") => Some(self.tips.declined),

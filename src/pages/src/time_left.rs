@@ -13,8 +13,8 @@ use super::text::Texts;
 pub struct TimeLeft(pub u64);
 
 impl TimeLeft {
-    /// Returns the remaining time of a pending transaction.
-    pub fn of(pending: &Pending, now: Timestamp) -> Self {
+    /// Returns the time until a pending transaction expires.
+    pub fn until_expiry(pending: &Pending, now: Timestamp) -> Self {
         let left = pending.expires_at.since(now);
         Self(left.as_secs() + u64::from(left.subsec_nanos() > 0))
     }
@@ -27,7 +27,7 @@ impl fmt::Display for TimeLeft {
     }
 }
 
-/// Formats a point in time by the clocks of a zone: `31 December 2026, 18:30 IST`.
+/// Formats a time in a time zone: `31 December 2026, 18:30 IST`.
 pub fn date_and_time(at: Timestamp, zone: TimeZone, texts: &Texts) -> String {
     let local = zone.local(at);
     let month = usize::try_from(local.month).ok().and_then(|month| texts.months.get(month.checked_sub(1)?));
@@ -46,14 +46,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_is_written_by_the_clock_of_its_zone() {
+    fn a_time_is_formatted_in_its_time_zone() {
         let at = Timestamp::parse_iso8601("2026-12-31T18:30:00Z").unwrap();
-        let in_words = |zone, language| {
-            date_and_time(at, TimeZone::parse(zone).unwrap(), Texts::of(Language::parse(language).unwrap()))
+        let format = |zone, language| {
+            date_and_time(at, TimeZone::parse(zone).unwrap(), Texts::for_language(Language::parse(language).unwrap()))
         };
-        assert_eq!(in_words("UTC", "english"), "31 December 2026, 18:30 UTC");
-        assert_eq!(in_words("Asia/Kolkata", "english"), "1 January 2027, 00:00 IST");
-        assert_eq!(in_words("Pacific/Marquesas", "hindi"), "31 दिसंबर 2026, 09:00 UTC-09:30");
-        assert_eq!(in_words("Asia/Kolkata", "urdu"), "1 جنوری 2027، \u{2066}00:00 IST\u{2069}");
+        assert_eq!(format("UTC", "english"), "31 December 2026, 18:30 UTC");
+        assert_eq!(format("Asia/Kolkata", "english"), "1 January 2027, 00:00 IST");
+        assert_eq!(format("Pacific/Marquesas", "hindi"), "31 दिसंबर 2026, 09:00 UTC-09:30");
+        assert_eq!(format("Asia/Kolkata", "urdu"), "1 جنوری 2027، \u{2066}00:00 IST\u{2069}");
     }
 }

@@ -19,19 +19,19 @@ use sakshi_web::html::private;
 use sakshi_web::rate_limit::RateLimits;
 
 use super::accept::{JWT, wants_intent};
-use super::event::ticket::{Next, ticket};
-use super::event::visit::{Registered, registered};
+use super::event::ticket::{NextStep, render_ticket};
+use super::event::visit::{RegisteredGuest, registered_cookie};
 use super::intents::{PageIntent, PageIntents};
 use super::language::PageLanguage;
-use super::notice::{Retry, busy, ended};
+use super::notice::{Retry, render_busy, render_ended};
 use super::platform::Platform;
 use super::state::PageState;
-use super::waiting::waiting;
+use super::waiting::render_waiting;
 
 /// Shows the state of the transaction, or returns its intent to the identity app.
 ///
 /// # Errors
-/// The reason for a missing intent, for the identity app.
+/// For the identity app, the reason why the transaction has no intent.
 pub(crate) async fn verify(
     path: Path<String>,
     request: HttpRequest,
@@ -39,98 +39,99 @@ pub(crate) async fn verify(
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     let id = path.parse().ok();
-    let mut known = id
-        .and_then(|id| PageIntents::of(&request).current(id, service.clock.now()))
-        .map_or(IntentSource::Nothing, IntentSource::Shown);
-    let is_shown = matches!(known, IntentSource::Shown(_));
+    let mut source = id
+        .and_then(|id| PageIntents::of_worker(&request).current(id, service.clock.now()))
+        .map_or(IntentSource::Unknown, IntentSource::Cached);
+    let is_cached = matches!(source, IntentSource::Cached(_));
     let state = match rates.pages.take(&rates.client_address(&request)) {
         Ok(()) => {
-            let (state, kept) = join(PageState::of(&service, id), known.or_kept(&service, id)).await;
-            known = kept;
+            let (state, with_stored) = join(PageState::load(&service, id), source.or_stored(&service, id)).await;
+            source = with_stored;
             state
         }
         Err(refusal) => Err(refusal),
     };
-    if let (Ok(PageState::Waiting(pending)), false) = (&state, is_shown) {
+    if let (Ok(PageState::Waiting(pending)), false) = (&state, is_cached) {
         note_page(&service, pending.id);
     }
-    let intents = Intents { service: &service, known, request: &request, rates: &rates };
+    let intents = IntentLookup { service: &service, source, request: &request, rates: &rates };
     if wants_intent(&request) {
-        return intent(&state?, intents).await;
+        return respond_with_intent(&state?, intents).await;
     }
     let opened = state.as_ref().ok().and_then(PageState::opened);
-    let language = PageLanguage::of(&request, opened.map(|opened| opened.terms.language));
+    let language = PageLanguage::from_request(&request, opened.map(|opened| opened.terms.language));
     let page = match state {
-        Ok(PageState::Waiting(pending)) => shown_waiting(&pending, language, intents).await,
-        Ok(other) => match shown_registered(&service, &other, language, request.path()).await {
+        Ok(PageState::Waiting(pending)) => render_pending(&pending, language, intents).await,
+        Ok(other) => match render_registered(&service, &other, language, request.path()).await {
             Some(ticket) => Ok(ticket),
-            None => Ok(ended(&service, &other, language, request.path()).await),
+            None => Ok(render_ended(&service, &other, language, request.path()).await),
         },
         Err(error) => Err(error),
     };
-    Ok(page.unwrap_or_else(|error| busy(&service, &error, language, request.path(), Retry::Automatic)))
+    Ok(page.unwrap_or_else(|error| render_busy(&service, &error, language, request.path(), Retry::Automatic)))
 }
 
 /// Renders the page of a pending transaction.
-async fn shown_waiting(
+async fn render_pending(
     pending: &Pending,
     language: PageLanguage,
-    intents: Intents<'_>,
+    intents: IntentLookup<'_>,
 ) -> Result<HttpResponse, ApiError> {
     let (service, request) = (intents.service, intents.request);
-    let intent = intents.of(pending).await?;
-    waiting(service, pending, &intent, language, Platform::of(request), asks_for_help(request)).await
+    let intent = intents.find_or_sign(pending).await?;
+    render_waiting(service, pending, &intent, language, Platform::from_request(request), asks_for_help(request)).await
 }
 
-/// The intent of a transaction, if it is available before the transaction is loaded.
+/// The intent of a transaction as far as it is known before the transaction is loaded.
 enum IntentSource {
-    /// Currently shown by this worker's pages.
-    Shown(Rc<PageIntent>),
+    /// The intent in this worker's cache.
+    Cached(Rc<PageIntent>),
     /// Parts of the intent from the store.
-    Kept(Vec<u8>),
-    Nothing,
+    Stored(Vec<u8>),
+    Unknown,
 }
 
 impl IntentSource {
-    async fn or_kept(self, service: &Service, id: Option<TxnId>) -> Self {
+    async fn or_stored(self, service: &Service, id: Option<TxnId>) -> Self {
         match (self, id) {
-            (Self::Nothing, Some(id)) => kept_intent(service, id).await.map_or(Self::Nothing, Self::Kept),
-            (known, _) => known,
+            (Self::Unknown, Some(id)) => kept_intent(service, id).await.map_or(Self::Unknown, Self::Stored),
+            (source, _) => source,
         }
     }
 }
 
 /// The lookup of a transaction's intent for a request.
-struct Intents<'a> {
+struct IntentLookup<'a> {
     service: &'a Service,
-    known: IntentSource,
+    source: IntentSource,
     request: &'a HttpRequest,
     rates: &'a RateLimits,
 }
 
-impl Intents<'_> {
-    /// Returns the shown or stored intent, or a fresh one, which costs the address more than a page.
-    async fn of(self, pending: &Pending) -> Result<Rc<PageIntent>, ApiError> {
-        let Self { service, known, request, rates } = self;
+impl IntentLookup<'_> {
+    /// Returns the cached or stored intent, or signs a new one. A signature counts more towards the page limit of the
+    /// caller's address.
+    async fn find_or_sign(self, pending: &Pending) -> Result<Rc<PageIntent>, ApiError> {
+        let Self { service, source, request, rates } = self;
         let now = service.clock.now();
-        let again = match known {
-            IntentSource::Shown(intent) => return Ok(intent),
-            IntentSource::Kept(kept) => service.authority.intent_again(pending, &kept, now),
-            IntentSource::Nothing => None,
+        let known_jwt = match source {
+            IntentSource::Cached(intent) => return Ok(intent),
+            IntentSource::Stored(parts) => service.authority.intent_again(pending, &parts, now),
+            IntentSource::Unknown => None,
         };
-        let jwt = match again {
+        let jwt = match known_jwt {
             Some(jwt) => jwt,
             None => {
                 rates.pages.take_extra(&rates.client_address(request), PAGE_SIGNATURE_COST)?;
                 service.authority.intent(pending, now).await?.jwt
             }
         };
-        PageIntents::of(request).keep(pending.id, jwt, now)
+        PageIntents::of_worker(request).keep(pending.id, jwt, now)
     }
 }
 
-/// Renders the page of a registered guest. It sets a cookie by which the event's page recognises the guest.
-async fn shown_registered(
+/// Renders the page of a registered guest, and sets the cookie by which the event's page recognises the guest.
+async fn render_registered(
     service: &Service,
     state: &PageState,
     language: PageLanguage,
@@ -139,16 +140,18 @@ async fn shown_registered(
     let PageState::Verified(opened, _) = state else { return None };
     let event = service.events.get_recent(opened.event?).await.ok()??;
     let View::Completed(record) = service.transactions.get(opened.id).await.ok()? else { return None };
-    let guest = [Registered::of(service, *record)?];
-    let mut response = ticket(service, &event, &guest, language, path, Next::default()).await;
-    response.headers_mut().append(SET_COOKIE, HeaderValue::from_str(&registered(service, &event, &guest[0])).ok()?);
+    let guest = [RegisteredGuest::from_record(service, *record)?];
+    let mut response = render_ticket(service, &event, &guest, language, path, NextStep::default()).await;
+    response
+        .headers_mut()
+        .append(SET_COOKIE, HeaderValue::from_str(&registered_cookie(service, &event, &guest[0])).ok()?);
     Some(response)
 }
 
-/// Returns the intent to the identity app. A refusal costs no signature.
-async fn intent(state: &PageState, intents: Intents<'_>) -> Result<HttpResponse, ApiError> {
+/// Responds to the identity app with the intent. A refusal costs no signature.
+async fn respond_with_intent(state: &PageState, intents: IntentLookup<'_>) -> Result<HttpResponse, ApiError> {
     match state {
-        PageState::Waiting(pending) => Ok(intent_response(intents.of(pending).await?.jwt.clone())),
+        PageState::Waiting(pending) => Ok(intent_response(intents.find_or_sign(pending).await?.jwt.clone())),
         PageState::Verified(..) | PageState::NotVerified(..) => Err(ApiError::Service(ServiceError::AlreadyCompleted)),
         PageState::Expired(_) => Err(ApiError::Service(ServiceError::TransactionExpired)),
         PageState::Unknown => Err(ApiError::Service(ServiceError::TransactionNotFound)),

@@ -1,5 +1,5 @@
-//! The page of a pending transaction: the requester, the claims, the way from this device to the identity app, and the
-//! time left.
+//! The page of a pending transaction: the requester, the claims, a link or code for the identity app, and the time
+//! left.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -12,7 +12,7 @@ use sakshi_web::error::ApiError;
 use sakshi_web::html::page;
 
 use super::app_icon::APP_ICON;
-use super::claim_groups::{ClaimGroup, grouped};
+use super::claim_groups::{ClaimGroup, group_claims};
 use super::intents::PageIntent;
 use super::language::PageLanguage;
 use super::layout::Layout;
@@ -22,15 +22,15 @@ use super::qr_code::QrCode;
 use super::requester::Requester;
 use super::time_left::TimeLeft;
 
-/// Seconds before an intent ends at which its page is loaded again.
-const STALE_MARGIN: i64 = 30;
+/// Seconds before an intent expires at which its page is loaded again.
+const STALE_MARGIN_S: i64 = 30;
 
-/// The way to the identity app.
+/// How the page leads to the identity app.
 #[derive(Debug)]
 enum Access {
     /// A link on this phone, and a code in case the app is on another.
     Link { address: String, page_code: String },
-    /// A code for another device, one for the app's own scanner, and links for tablets that present themselves as
+    /// A code for another device, a code for the app's own scanner, and links for tablets that present themselves as
     /// desktops.
     Scan { page_code: String, app_code: Option<String>, android: String, ios: String },
 }
@@ -45,16 +45,16 @@ impl Access {
 #[derive(Debug)]
 struct Store<'a> {
     address: &'a str,
-    /// Devices it is for, unless that is plain.
+    /// The devices that the store serves; `None` if this device is known.
     devices: Option<&'static str>,
 }
 
 impl<'a> Store<'a> {
     fn for_platform(pages: &'a PageSettings, platform: Platform) -> Vec<Self> {
-        let known = platform != Platform::Other;
-        let offer = |address: &'a Option<String>, of, devices: &'static str| {
-            let address = address.as_deref().filter(|_| !known || platform == of)?;
-            Some(Self { address, devices: (!known).then_some(devices) })
+        let is_known = platform != Platform::Other;
+        let offer = |address: &'a Option<String>, store_platform, devices: &'static str| {
+            let address = address.as_deref().filter(|_| !is_known || platform == store_platform)?;
+            Some(Self { address, devices: (!is_known).then_some(devices) })
         };
         let android = offer(&pages.android_store, Platform::Android, "Android");
         android.into_iter().chain(offer(&pages.ios_store, Platform::Ios, "iPhone, iPad")).collect()
@@ -78,19 +78,19 @@ struct Waiting<'a> {
     access: Access,
     sandbox_link: Option<String>,
     left: TimeLeft,
-    /// Seconds until the links must be signed again, if that is before the end.
+    /// Seconds until the links need a new intent, if the intent expires before the transaction.
     stale_s: Option<i64>,
     help: bool,
     reference: Reference,
-    /// The way back of a person who does not want to answer, with the name of the site.
+    /// Address and host of the site to which a person returns without an answer.
     back: Option<(&'a str, String)>,
 }
 
 /// Renders the page.
 ///
 /// # Errors
-/// A code that cannot be drawn.
-pub(super) async fn waiting(
+/// An internal error when the address does not fit a QR code.
+pub(super) async fn render_waiting(
     service: &Service,
     pending: &Pending,
     intent: &PageIntent,
@@ -107,11 +107,11 @@ pub(super) async fn waiting(
         None => None,
     };
     let requester = match &event {
-        Some(event) => Requester::of_event(service, event).await,
-        None => Requester::of(service, &pending.client, &pending.app).await,
+        Some(event) => Requester::load_for_event(service, event).await,
+        None => Requester::load(service, &pending.client, &pending.app).await,
     };
-    let android = || authority.links.android_browser(&intent.jwt, &language.at(&format!("{request_url}?help=1")));
-    let page_code = QrCode::for_screen(&language.at(&request_url)).map_err(ApiError::internal)?.inline();
+    let android = || authority.links.android_browser(&intent.jwt, &language.localise(&format!("{request_url}?help=1")));
+    let page_code = QrCode::for_screen(&language.localise(&request_url)).map_err(ApiError::internal)?.inline();
     let access = match platform {
         Platform::Android => Access::Link { address: android(), page_code },
         Platform::Ios => Access::Link { address: authority.links.ios(&intent.jwt), page_code },
@@ -123,31 +123,32 @@ pub(super) async fn waiting(
         },
     };
     let path = format!("/v/{}", pending.id);
-    // The page's own address need not be written fourteen times.
-    let layout = Layout::new(service, language, "").of_transaction(service, pending).requested_by(requester);
+    // Without an address the links to other languages are relative, which keeps the page small.
+    let layout = Layout::new(service, language, "").for_transaction(service, pending).requested_by(requester);
     let template = Waiting {
         layout,
-        page: language.at(&path),
+        page: language.localise(&path),
         path,
         event_name: event.map(|event| event.terms.name.as_str().to_owned()),
         purpose: pending.terms.purpose(),
-        groups: grouped(&pending.terms.claims, texts),
+        groups: group_claims(&pending.terms.claims, texts),
         app_name: pages.app_name_in(texts.tag),
         app_icon: pages.app_icon.is_some().then_some(APP_ICON),
         stores: Store::for_platform(pages, platform),
         face_scan: pending.terms.face_auth,
         access,
         sandbox_link: authority.sandbox.then(|| format!("/sandbox/app?req={}", intent.jwt)),
-        left: TimeLeft::of(pending, now),
-        stale_s: stale_after(intent.exp, pending, now),
+        left: TimeLeft::until_expiry(pending, now),
+        stale_s: seconds_until_stale(intent.exp, pending, now),
         help,
-        reference: Reference::of(pending.id),
+        reference: Reference::new(pending.id),
         back: pending.terms.redirect_url().map(|url| (url, host(url))),
     };
     Ok(page(StatusCode::OK, None, &template))
 }
 
-/// Returns the seconds until a fresh intent is needed, if the current one ends well before its transaction.
-fn stale_after(exp: i64, pending: &Pending, now: Timestamp) -> Option<i64> {
-    (exp + STALE_MARGIN < pending.expires_at.seconds()).then(|| (exp - STALE_MARGIN - now.seconds()).max(STALE_MARGIN))
+/// Returns the seconds until the page needs a new intent, if the current intent expires well before the transaction.
+fn seconds_until_stale(exp: i64, pending: &Pending, now: Timestamp) -> Option<i64> {
+    (exp + STALE_MARGIN_S < pending.expires_at.seconds())
+        .then(|| (exp - STALE_MARGIN_S - now.seconds()).max(STALE_MARGIN_S))
 }

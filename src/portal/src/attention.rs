@@ -1,4 +1,4 @@
-//! The things that need attention: lost webhooks, low credits, events that turn guests away, keys about to expire.
+//! Notices of what needs attention: lost webhooks, low credits, events that turn guests away, keys about to expire.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use sakshi_service::{Service, ServiceError};
 use super::verifications::newest_events;
 use super::when::When;
 
-/// Days of remaining balance below which it is shown.
+/// Notice is given when the balance lasts for fewer days.
 const CREDIT_DAYS_MIN: u64 = 7;
 /// Days whose use predicts how long a balance lasts.
 const PACE_DAYS: usize = 7;
-/// Time before its expiry from which a key is shown.
+/// Notice is given for this time before a key expires.
 const KEY_NOTICE: Duration = Duration::from_secs(14 * 24 * 3_600);
-/// Number of events shown by name; more are counted.
-const EVENTS_NAMED: usize = 5;
+/// Most events with a notice; further events are counted.
+const EVENTS_NAMED_MAX: usize = 5;
 
-/// A thing that needs attention: words, and the page with details.
+/// A notice, with the page that has the details.
 #[derive(Debug)]
 pub(super) struct Notice {
     pub(super) words: String,
@@ -39,16 +39,16 @@ impl Notice {
     }
 }
 
-/// Returns the notices for an app, most urgent first. `days` are its own figures.
+/// Returns the notices for an app, most urgent first. `days` are the app's figures.
 ///
 /// # Errors
-/// The store's.
+/// Any error of the store.
 pub(super) async fn notices(
     service: &Service,
     caller: &Caller,
     days: &[(Day, DayFigures)],
 ) -> Result<Vec<Notice>, ServiceError> {
-    let mut notices = credits(service, caller).await?;
+    let mut notices = credit_notices(service, caller).await?;
     let lost = days.last().map_or(0, |(_, today)| today.lost);
     if lost > 0 {
         let words = if lost == 1 {
@@ -58,28 +58,28 @@ pub(super) async fn notices(
         };
         notices.push(Notice::new(words, "/portal/deliveries?state=lost", "See why").urgent());
     }
-    notices.extend(events(service, caller).await?);
-    notices.extend(keys(service, caller).await?);
+    notices.extend(event_notices(service, caller).await?);
+    notices.extend(key_notices(service, caller).await?);
     notices.sort_by_key(|notice| !notice.is_urgent);
     Ok(notices)
 }
 
 /// Checks the balance, which all apps of the client use.
-async fn credits(service: &Service, caller: &Caller) -> Result<Vec<Notice>, ServiceError> {
+async fn credit_notices(service: &Service, caller: &Caller) -> Result<Vec<Notice>, ServiceError> {
     let (client, today) = (&caller.client, Day::of(service.clock.now()));
     let balance = service.store.balance(client.clone()).await?.unwrap_or(0);
     let notice = |words: String| Notice::new(words, "/portal/credits", "Credits");
     if balance == 0 {
         return Ok(vec![notice("No credits are left. No verification can be opened.".to_owned()).urgent()]);
     }
-    let mut used = 0;
+    let mut credits_used = 0;
     for app in service.store.list_apps(client.clone()).await? {
         let days = service.store.day_figures(app.app_id, today).await?;
-        used += days.iter().rev().take(PACE_DAYS).map(|(_, figures)| figures.opened).sum::<u64>();
+        credits_used += days.iter().rev().take(PACE_DAYS).map(|(_, figures)| figures.opened).sum::<u64>();
     }
-    let lasts = balance.saturating_mul(PACE_DAYS as u64).checked_div(used);
+    let days_left = balance.saturating_mul(PACE_DAYS as u64).checked_div(credits_used);
     let is_low = caller.limits.low_credits.is_some_and(|low| balance <= low);
-    let words = match lasts.filter(|days| *days < CREDIT_DAYS_MIN) {
+    let words = match days_left.filter(|days| *days < CREDIT_DAYS_MIN) {
         Some(0) => format!("{balance} credits are left, less than for a day."),
         Some(1) => format!("{balance} credits are left, enough for about 1 day."),
         Some(days) => format!("{balance} credits are left, enough for about {days} days."),
@@ -90,7 +90,7 @@ async fn credits(service: &Service, caller: &Caller) -> Result<Vec<Notice>, Serv
 }
 
 /// Finds events that turn guests away.
-async fn events(service: &Service, caller: &Caller) -> Result<Vec<Notice>, ServiceError> {
+async fn event_notices(service: &Service, caller: &Caller) -> Result<Vec<Notice>, ServiceError> {
     let now = service.clock.now();
     let newest = newest_events(service, &caller.app.app_id).await?;
     let notice = |event: &Event| {
@@ -104,11 +104,11 @@ async fn events(service: &Service, caller: &Caller) -> Result<Vec<Notice>, Servi
         Some(Notice { is_urgent, ..Notice::new(words, &format!("/portal/events/{}", event.id), "Event") })
     };
     let mut notices: Vec<_> = newest.iter().filter_map(notice).collect();
-    if notices.len() > EVENTS_NAMED {
-        let more = notices.len() - EVENTS_NAMED;
-        notices.truncate(EVENTS_NAMED);
+    if notices.len() > EVENTS_NAMED_MAX {
+        let remaining = notices.len() - EVENTS_NAMED_MAX;
+        notices.truncate(EVENTS_NAMED_MAX);
         notices.push(Notice::new(
-            format!("{more} more events turn guests away or are full."),
+            format!("{remaining} more events turn guests away or are full."),
             "/portal/events",
             "Events",
         ));
@@ -117,7 +117,7 @@ async fn events(service: &Service, caller: &Caller) -> Result<Vec<Notice>, Servi
 }
 
 /// Finds keys of the client about to expire.
-async fn keys(service: &Service, caller: &Caller) -> Result<Vec<Notice>, ServiceError> {
+async fn key_notices(service: &Service, caller: &Caller) -> Result<Vec<Notice>, ServiceError> {
     let now = service.clock.now();
     let keys = service.store.list_keys(caller.client.clone()).await?;
     let ending = keys.into_iter().filter(|key| key.revoked_at.is_none()).filter_map(|key| {

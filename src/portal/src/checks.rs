@@ -1,5 +1,4 @@
-//! `/portal/checks`: forms that verify a number at once, like `POST /api/v1/…/verify`, with the body that a backend
-//! gets.
+//! `/portal/checks`: forms that run the synchronous checks, like `POST /api/v1/…/verify`, and show the response body.
 
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
@@ -17,24 +16,24 @@ use serde_json::{Map, Value};
 use super::curl::{Command, Curl};
 use super::error::PortalError;
 use super::field::Field;
-use super::form::{Form, Submitted};
+use super::form::{Form, SessionForm};
 use super::json_body::JsonBody;
 use super::label::label;
 use super::layout::{Layout, Section, page};
 use super::portal_user::PortalUser;
 
-const DECLARATION: &str = "I agree that this number is verified.";
+const CONSENT_TEXT: &str = "I agree that this number is verified.";
 
-/// A kind of check that has a source here.
-struct Row {
+/// The form of a check that has an upstream here.
+struct CheckForm {
     check: &'static Check,
-    /// Submitted values, or an example.
+    /// SessionForm values, or an example.
     form: Form,
 }
 
-impl Row {
-    /// Returns a suffix that tells the ids of this form from those of another one.
-    fn place(&self) -> String {
+impl CheckForm {
+    /// Returns the suffix of the form's element ids, which must be unique on the page.
+    fn id_suffix(&self) -> String {
         format!("-{}", self.check.name)
     }
 
@@ -55,9 +54,9 @@ struct Exchange {
 #[template(path = "checks.html")]
 struct Page {
     layout: Layout,
-    rows: Vec<Row>,
-    answered: Option<Exchange>,
-    declaration: &'static str,
+    rows: Vec<CheckForm>,
+    exchange: Option<Exchange>,
+    consent_text: &'static str,
 }
 
 impl Page {
@@ -66,59 +65,59 @@ impl Page {
     }
 }
 
-fn shown(
+fn render_page(
     status: StatusCode,
     user: &PortalUser,
     service: &Service,
-    mut asked: Option<(&str, Form)>,
-    answered: Option<Exchange>,
+    mut submitted: Option<(&str, Form)>,
+    exchange: Option<Exchange>,
 ) -> HttpResponse {
     let offered = CHECKS.iter().filter(|check| service.upstreams.checks.contains_key(check.name));
     let rows = offered.map(|check| {
-        let form = asked.take_if(|(name, _)| *name == check.name).map(|(_, form)| form);
-        Row { check, form: form.unwrap_or_else(|| example(check, service.authority.sandbox)) }
+        let form = submitted.take_if(|(name, _)| *name == check.name).map(|(_, form)| form);
+        CheckForm { check, form: form.unwrap_or_else(|| example(check, service.authority.sandbox)) }
     });
     let rows = rows.collect();
-    page(status, &Page { layout: user.layout(Section::Checks, service), rows, answered, declaration: DECLARATION })
+    page(status, &Page { layout: user.layout(Section::Checks, service), rows, exchange, consent_text: CONSENT_TEXT })
 }
 
-/// Returns example values, which the sandbox's sources know.
+/// Returns example values that the sandbox's upstreams know, or an empty form.
 fn example(check: &Check, is_sandbox: bool) -> Form {
-    let known: Vec<_> = check.numbers.iter().map(|form| (form.field, form.example)).collect();
-    if is_sandbox { Form::filled(&known) } else { Form::default() }
+    let examples: Vec<_> = check.numbers.iter().map(|form| (form.field, form.example)).collect();
+    if is_sandbox { Form::prefilled(&examples) } else { Form::default() }
 }
 
 /// Shows the forms.
 ///
 /// # Errors
-/// Not signed in.
+/// 303 to the sign-in page without a session.
 pub(crate) async fn show(user: PortalUser, service: Data<Service>) -> Result<HttpResponse, PortalError> {
-    Ok(shown(StatusCode::OK, &user, &service, None, None))
+    Ok(render_page(StatusCode::OK, &user, &service, None, None))
 }
 
-/// Queries the source of a kind.
+/// Runs the check that the form names.
 ///
 /// # Errors
-/// Errors that are not about the form.
-pub(crate) async fn ask(
-    submitted: Submitted,
+/// Any error that does not concern the form.
+pub(crate) async fn run(
+    submitted: SessionForm,
     request: HttpRequest,
     service: Data<Service>,
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, PortalError> {
-    let Submitted { user, mut form } = submitted;
+    let SessionForm { user, mut form } = submitted;
     let kind = form.take("kind").unwrap_or_default();
     let check = Check::named(&kind).ok_or(ApiError::Service(ServiceError::NotFound("check")))?;
-    match answered(check, &user, &form, &request, &service, &rates).await {
-        Ok(answered) => Ok(shown(StatusCode::OK, &user, &service, Some((check.name, form)), Some(answered))),
+    match run_check(check, &user, &form, &request, &service, &rates).await {
+        Ok(exchange) => Ok(render_page(StatusCode::OK, &user, &service, Some((check.name, form)), Some(exchange))),
         Err(error) => {
-            let (status, form) = form.refused(error)?;
-            Ok(shown(status, &user, &service, Some((check.name, form)), None))
+            let (status, form) = form.with_error(error)?;
+            Ok(render_page(status, &user, &service, Some((check.name, form)), None))
         }
     }
 }
 
-async fn answered(
+async fn run_check(
     check: &'static Check,
     user: &PortalUser,
     form: &Form,
@@ -128,12 +127,13 @@ async fn answered(
 ) -> Result<Exchange, ApiError> {
     rates.init.take(&user.caller.app.app_id)?;
     rates.orders.take(&user.caller.client)?;
-    let answer = verify(service, &user.caller, check, form.sent(&[]), |named| adopt_request_id(request, named)).await?;
+    let answer =
+        verify(service, &user.caller, check, form.to_request(&[]), |named| adopt_request_id(request, named)).await?;
     user.log(service, Action::CheckMade, Vec::new()).await?;
     let consent: &[&str] = if check.needs_consent { &["consent", "consent_text"] } else { &[] };
     let names = check.numbers.iter().map(|form| form.field).chain(check.compared.iter().map(|known| known.field));
-    let filled = names.chain(consent.iter().copied()).filter(|name| !form.value(name).is_empty());
-    let body: Map<String, Value> = filled.map(|name| (name.to_owned(), form.value(name).into())).collect();
+    let sent_names = names.chain(consent.iter().copied()).filter(|name| !form.value(name).is_empty());
+    let body: Map<String, Value> = sent_names.map(|name| (name.to_owned(), form.value(name).into())).collect();
     Ok(Exchange {
         body: JsonBody::new(serde_json::to_string(&answer).map_err(ApiError::internal)?),
         commands: vec![Curl(&service.authority.public_base).check(check, &body.into())],

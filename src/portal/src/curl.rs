@@ -13,10 +13,10 @@ use sakshi_wire::LanguageName;
 use serde_json::{Map, Value, json};
 
 const OVSE: &str = "/api/v1/nationalid-ovse";
-/// Time by which the command "Extend it" extends an event.
+/// Time that the command "Extend it" adds to an event.
 const EXTENSION: Duration = Duration::from_secs(24 * 3_600);
 
-/// A command for the reader to copy.
+/// A command to copy.
 #[derive(Debug)]
 pub(super) struct Command {
     pub(super) title: &'static str,
@@ -24,7 +24,7 @@ pub(super) struct Command {
 }
 
 impl Command {
-    /// Returns the command as an element's content. Quotes need no escaping there, and a page has many of them.
+    /// Returns the command as the content of an element, where quotes need no escaping.
     pub(super) fn html(&self) -> String {
         self.text.replace('&', "&#38;").replace('<', "&#60;")
     }
@@ -42,16 +42,16 @@ impl Curl<'_> {
             text.push_str(method);
         }
         text.push(' ');
-        text.push_str(&quoted(&format!("{}{path}", self.0)));
+        text.push_str(&shell_quote(&format!("{}{path}", self.0)));
         text.push_str(" \\\n  -H \"X-API-KEY: $KEY\" -H \"X-API-APP-ID: $APP\"");
         if let Some(body) = body {
             text.push_str(" -H 'Content-Type: application/json' \\\n  -d ");
-            text.push_str(&quoted(&body.to_string()));
+            text.push_str(&shell_quote(&body.to_string()));
         }
         Command { title, text }
     }
 
-    /// Builds the command that opens a transaction on these terms.
+    /// Builds the command that opens a transaction with `terms`.
     pub(super) fn init(self, terms: &Terms) -> Command {
         self.command("Open a transaction", "POST", &format!("{OVSE}/init"), Some(&init_body(terms)))
     }
@@ -80,7 +80,7 @@ impl Curl<'_> {
         self.command("Create one like this", "POST", &format!("{OVSE}/events"), Some(&body.into()))
     }
 
-    /// Returns the commands for an existing event, as of `now`.
+    /// Returns the commands for an existing event.
     pub(super) fn event(self, id: EventId, terms: &EventTerms, now: Timestamp) -> Vec<Command> {
         let path = format!("{OVSE}/events/{id}");
         let guests = terms.max_guests.get();
@@ -101,7 +101,7 @@ impl Curl<'_> {
         self.command("List events", "GET", &format!("{OVSE}/events?page=1&page_size=20"), None)
     }
 
-    /// Builds the command that fetches the result of an order; e-stamps and wealth data report theirs by webhook only.
+    /// Builds the command that fetches the result of an order. E-stamps and wealth data report results by webhook only.
     pub(super) fn order(self, kind: &str, id: FlowId) -> Option<Command> {
         const TITLE: &str = "Fetch the result";
         match kind {
@@ -120,19 +120,19 @@ impl Curl<'_> {
         let path = "/api/v1/user/webhook";
         let set = json!({ "apiType": "ESign", "webhookUrl": "https://client.example/hook" });
         vec![
-            self.command("Show what is registered", "GET", path, None),
+            self.command("Show the registered URLs", "GET", path, None),
             self.command("Set a URL", "PUT", path, Some(&set)),
             self.command("Remove it", "PUT", path, Some(&json!({ "apiType": "ESign", "webhookUrl": null }))),
         ]
     }
 
-    /// Builds the command that shows webhooks of a sandbox as they arrive.
+    /// Builds the command that prints webhooks of a sandbox as they arrive.
     pub(super) fn listen(self, app: &AppId) -> String {
-        format!("SAKSHI_API_KEY=\"$KEY\" sakshi listen --base {} --app {app}", quoted(self.0))
+        format!("SAKSHI_API_KEY=\"$KEY\" sakshi listen --base {} --app {app}", shell_quote(self.0))
     }
 
     pub(super) fn check(self, check: &Check, body: &Value) -> Command {
-        self.command("Ask the same", "POST", check.path, Some(body))
+        self.command("Run the same check", "POST", check.path, Some(body))
     }
 
     pub(super) fn credits(self) -> Vec<Command> {
@@ -143,7 +143,7 @@ impl Curl<'_> {
     }
 }
 
-/// Builds the body of `init` with these terms.
+/// Builds the body of `init` for `terms`.
 fn init_body(terms: &Terms) -> Value {
     let mut body = Map::new();
     body.insert("claims".into(), json!(terms.claims));
@@ -168,7 +168,7 @@ fn init_body(terms: &Terms) -> Value {
 }
 
 /// Quotes a text as one shell word.
-fn quoted(text: &str) -> String {
+fn shell_quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_body_of_an_init_reads_back_as_the_same_terms() {
+    fn the_body_of_an_init_is_parsed_into_the_same_terms() {
         let addresses = UrlPolicy::PUBLIC;
         let signature = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=".to_owned();
         let channels = [
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_shell_reads_a_quoted_text_as_one_word() {
-        assert_eq!(quoted("a'; rm -rf $HOME #"), r"'a'\''; rm -rf $HOME #'");
+        assert_eq!(shell_quote("a'; rm -rf $HOME #"), r"'a'\''; rm -rf $HOME #'");
         let command = Curl("https://v.example").command("t", "PATCH", "/p", Some(&json!({ "name": "it's" })));
         let expected = "curl -sS -X PATCH 'https://v.example/p' \\\n  -H \"X-API-KEY: $KEY\" -H \"X-API-APP-ID: \
             $APP\" -H 'Content-Type: application/json' \\\n  -d '{\"name\":\"it'\\''s\"}'";

@@ -1,4 +1,4 @@
-//! `GET /portal/deliveries`: the webhooks of the app, counted by receiver and result, and one by one. Nothing is resent
+//! `GET /portal/deliveries`: the webhooks of the app, counted by receiver and result, and listed. Nothing is resent
 //! here.
 
 use std::collections::BTreeMap;
@@ -14,16 +14,16 @@ use sakshi_service::deliveries::{DeliveryLog, LoggedDelivery, delivery_log};
 use sakshi_web::query::Query;
 use url::form_urlencoded;
 
-use super::asked::WEBHOOKS;
 use super::delivery::{DeliveryTag, advice};
 use super::error::PortalError;
 use super::layout::{Layout, Section, page};
+use super::list_filters::WEBHOOKS;
 use super::portal_user::PortalUser;
 use super::trial::Choice;
 use super::when::When;
 
-/// Most webhooks listed; all are counted.
-const LISTED: usize = 100;
+/// Most webhooks listed; all webhooks are counted.
+const LISTED_MAX: usize = 100;
 
 /// The webhooks of a receiver with one result.
 struct Count {
@@ -35,15 +35,15 @@ struct Count {
     address: String,
 }
 
-/// One webhook.
+/// A listed webhook.
 struct Row {
     at: When,
     receiver: String,
     tag: DeliveryTag,
-    took: String,
-    /// Page of its verification or order.
+    duration: String,
+    /// Page of the verification or order.
     path: String,
-    /// Subject of the webhook.
+    /// Kind and short id of the verification or order.
     subject: String,
 }
 
@@ -52,11 +52,12 @@ struct Row {
 struct Page {
     layout: Layout,
     states: Vec<Choice>,
-    /// Receiver and result that the list is limited to.
-    only: Option<String>,
+    /// Receiver and result to which the list is limited.
+    selection: Option<String>,
     counts: Vec<Count>,
     rows: Vec<Row>,
-    found: usize,
+    /// Number of webhooks that match the filters.
+    matching: usize,
     /// Time back to which webhooks were read.
     older_than: Option<When>,
 }
@@ -66,9 +67,9 @@ fn advice_on(delivery: &DeliveryRecord) -> &'static str {
 }
 
 impl Row {
-    fn of(sent: &LoggedDelivery, now: Timestamp) -> Self {
+    fn new(sent: &LoggedDelivery, now: Timestamp) -> Self {
         let id = sent.subject.to_string();
-        let (path, what) = match sent.subject {
+        let (path, kind) = match sent.subject {
             Subject::Transaction(_) => (format!("/portal/transactions/{id}"), "Verification"),
             Subject::Flow { .. } => (format!("/portal/orders/{id}"), sent.tells.as_deref().unwrap_or("Order")),
         };
@@ -77,8 +78,8 @@ impl Row {
             at: When::recent(sent.delivery.claimed_at.unwrap_or(sent.delivery.queued_at), now),
             receiver: sent.delivery.origin.clone(),
             tag: DeliveryTag::of(&sent.delivery),
-            took: sent.delivery.attempt.map(|attempt| format!("{} ms", attempt.duration_ms)).unwrap_or_default(),
-            subject: format!("{what} {short}"),
+            duration: sent.delivery.attempt.map(|attempt| format!("{} ms", attempt.duration_ms)).unwrap_or_default(),
+            subject: format!("{kind} {short}"),
             path,
         }
     }
@@ -87,7 +88,7 @@ impl Row {
 /// Shows the log.
 ///
 /// # Errors
-/// Not signed in, or the store is unavailable.
+/// 303 to the sign-in page without a session; 503 while the store is unavailable.
 pub(crate) async fn show(
     user: PortalUser,
     request: HttpRequest,
@@ -96,36 +97,36 @@ pub(crate) async fn show(
     let mut query = Query::of(request.query_string());
     let (state, receiver, result) = (query.text("state"), query.text("receiver"), query.text("result"));
     query.finish()?;
-    let asked: Option<WebhookState> = state.as_deref().and_then(|state| state.parse().ok());
+    let state: Option<WebhookState> = state.as_deref().and_then(|state| state.parse().ok());
     let DeliveryLog { deliveries, older_than } = delivery_log(&service, &user.caller).await?;
-    let is_meant = |sent: &&LoggedDelivery| {
-        asked.is_none_or(|asked| asked == WebhookState::of(Some(&sent.delivery)))
+    let matches = |sent: &&LoggedDelivery| {
+        state.is_none_or(|state| state == WebhookState::of(Some(&sent.delivery)))
             && receiver.as_ref().is_none_or(|receiver| *receiver == sent.delivery.origin)
             && result.as_ref().is_none_or(|result| *result == DeliveryTag::of(&sent.delivery).label)
     };
     let now = service.clock.now();
-    let found: Vec<_> = deliveries.iter().filter(is_meant).collect();
+    let matching: Vec<_> = deliveries.iter().filter(matches).collect();
     let choice = |(value, label): (WebhookState, &str)| Choice {
         value: value.as_str(),
         label: label.to_owned(),
-        chosen: Some(value) == asked,
+        chosen: Some(value) == state,
     };
     let template = Page {
         layout: user.layout(Section::Webhooks, &service),
         states: WEBHOOKS.into_iter().filter(|(state, _)| *state != WebhookState::None).map(choice).collect(),
-        only: receiver.as_ref().map(|receiver| {
+        selection: receiver.as_ref().map(|receiver| {
             [Some(receiver.clone()), result.clone()].into_iter().flatten().collect::<Vec<_>>().join(", ")
         }),
-        counts: counted(&deliveries),
-        rows: found.iter().take(LISTED).map(|sent| Row::of(sent, now)).collect(),
-        found: found.len(),
+        counts: count_by_result(&deliveries),
+        rows: matching.iter().take(LISTED_MAX).map(|sent| Row::new(sent, now)).collect(),
+        matching: matching.len(),
         older_than: older_than.map(When::minute),
     };
     Ok(page(StatusCode::OK, &template))
 }
 
-/// Counts webhooks by receiver and result, lost ones first.
-fn counted(deliveries: &[LoggedDelivery]) -> Vec<Count> {
+/// Counts webhooks by receiver and result, lost webhooks first.
+fn count_by_result(deliveries: &[LoggedDelivery]) -> Vec<Count> {
     let mut counts = BTreeMap::new();
     for LoggedDelivery { delivery, .. } in deliveries {
         let tag = DeliveryTag::of(delivery);
@@ -157,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn webhooks_are_counted_by_receiver_and_result_and_lost_ones_come_first() {
+    fn webhooks_are_counted_by_receiver_and_result_with_lost_ones_first() {
         let client = ClientId::generate();
         let sent = |origin: &str, attempt| LoggedDelivery {
             subject: Subject::Transaction(TxnId::generate(client.partition(), 0)),
@@ -171,20 +172,20 @@ mod tests {
             },
         };
         let [a, b] = ["https://a.example", "https://b.example"];
-        let of = |status| Some(Attempt::answered(status, 3));
+        let answered = |status| Some(Attempt::answered(status, 3));
         let log = [
-            sent(a, of(200)),
-            sent(a, of(200)),
-            sent(b, of(503)),
-            sent(a, of(200)),
-            sent(a, of(503)),
-            sent(b, of(503)),
+            sent(a, answered(200)),
+            sent(a, answered(200)),
+            sent(b, answered(503)),
+            sent(a, answered(200)),
+            sent(a, answered(503)),
+            sent(b, answered(503)),
             sent(b, None),
         ];
         let counts: Vec<_> =
-            counted(&log).into_iter().map(|count| (count.receiver, count.tag.label, count.count)).collect();
+            count_by_result(&log).into_iter().map(|count| (count.receiver, count.tag.label, count.count)).collect();
         let expected = [(b, "503", 2), (a, "503", 1), (a, "200", 3), (b, "waiting", 1)];
         assert_eq!(counts, expected.map(|(receiver, label, count)| (receiver.to_owned(), label.to_owned(), count)));
-        assert_eq!(counted(&log)[0].address, "?receiver=https%3A%2F%2Fb.example&result=503");
+        assert_eq!(count_by_result(&log)[0].address, "?receiver=https%3A%2F%2Fb.example&result=503");
     }
 }

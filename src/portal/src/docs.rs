@@ -1,8 +1,8 @@
 //! `/docs`: the developers' documentation, without a script and public.
 //!
 //! Its pages are the documents of the repository, with this installation's address in their commands, and a reference
-//! built from the document that `/openapi.json` serves. Each is also served as Markdown. They are built once, at the
-//! first request.
+//! built from the document that `/openapi.json` serves. Each page is also served as Markdown. Pages are built once, at
+//! the first request.
 
 mod asyncapi;
 mod codes;
@@ -40,9 +40,9 @@ use self::search::{Hit, Index};
 use self::site::{PAGES, Page, Source, page_at};
 use super::layout::Layout;
 use super::status::{Limit, limits};
-use crate::files::{DOCS, DOCS_SCRIPT};
+use crate::files::{DOCS_SCRIPT, DOCS_STYLE};
 
-/// The pages of this process. Cloning shares them.
+/// The pages of this process. Clones share one cache.
 #[derive(Clone, Debug, Default)]
 pub struct DocsPages(Arc<Cache>);
 
@@ -67,7 +67,7 @@ impl Default for Cache {
     }
 }
 
-/// The rail, and the links to the neighbours, of every page.
+/// The navigation of a page: the rail, and links to the previous and the next page.
 struct Frame {
     style: String,
     script: String,
@@ -77,18 +77,21 @@ struct Frame {
 
 impl Frame {
     fn new(current: &'static str) -> Self {
-        Self { style: DOCS.url(), script: DOCS_SCRIPT.url(), current }
+        Self { style: DOCS_STYLE.url(), script: DOCS_SCRIPT.url(), current }
     }
 
-    /// Returns the rail: its parts with their pages.
+    /// Returns the parts of the rail, with their pages.
     fn rail(&self) -> Vec<(&'static str, Vec<&'static Page>)> {
-        PAGES.chunk_by(|one, next| one.part == next.part).map(|pages| (pages[0].part, pages.iter().collect())).collect()
+        PAGES
+            .chunk_by(|page, next| page.part == next.part)
+            .map(|pages| (pages[0].part, pages.iter().collect()))
+            .collect()
     }
 
-    /// Returns the pages before and after this one.
+    /// Returns the previous and the next page.
     fn neighbours(&self) -> [Option<&'static Page>; 2] {
-        let Some((at, _)) = page_at(self.current) else { return [None, None] };
-        [at.checked_sub(1).and_then(|before| PAGES.get(before)), PAGES.get(at + 1)]
+        let Some((index, _)) = page_at(self.current) else { return [None, None] };
+        [index.checked_sub(1).and_then(|previous| PAGES.get(previous)), PAGES.get(index + 1)]
     }
 }
 
@@ -101,10 +104,10 @@ struct Guide {
     html: String,
 }
 
-/// The limits of this installation, below the page of limits.
+/// The limits of this installation, at the end of the page on limits.
 #[derive(Template)]
 #[template(path = "limits_here.html")]
-struct Here {
+struct InstallationLimits {
     limits: Vec<Limit>,
 }
 
@@ -153,11 +156,11 @@ struct SearchPage {
 }
 
 /// Redirects to the first page.
-pub async fn enter() -> HttpResponse {
+pub async fn redirect_to_start() -> HttpResponse {
     HttpResponse::PermanentRedirect().insert_header((LOCATION, "/docs")).finish()
 }
 
-/// A reader of the documentation, whose address has been charged for a page.
+/// A request for documentation, within the page limit of the caller's address.
 pub struct Reader {
     request: HttpRequest,
     service: Data<Service>,
@@ -171,13 +174,16 @@ impl FromRequest for Reader {
     type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        let of = || {
-            let rates: Data<RateLimits> = request.app_data().cloned()?;
-            let known = (request.app_data().cloned()?, request.app_data().cloned()?, request.app_data().cloned()?);
-            let (service, document, pages) = known;
-            Some(Self { request: request.clone(), service, document, pages, rates })
+        let find_parts = || {
+            Some(Self {
+                request: request.clone(),
+                service: request.app_data().cloned()?,
+                document: request.app_data().cloned()?,
+                pages: request.app_data().cloned()?,
+                rates: request.app_data().cloned()?,
+            })
         };
-        let reader = of().ok_or_else(|| ApiError::internal("the documentation is not configured"));
+        let reader = find_parts().ok_or_else(|| ApiError::internal("the documentation is not configured"));
         ready(reader.and_then(|reader| {
             reader.rates.pages.take(&reader.rates.client_address(request))?;
             Ok(reader)
@@ -187,7 +193,7 @@ impl FromRequest for Reader {
 
 impl Reader {
     fn reference(&self) -> &Reference {
-        self.pages.0.reference.get_or_init(|| Reference::of(&self.document.value()))
+        self.pages.0.reference.get_or_init(|| Reference::from_document(&self.document.value()))
     }
 
     /// Returns the public address of this installation.
@@ -203,32 +209,32 @@ impl Reader {
 pub async fn show(reader: Reader) -> Result<HttpResponse, ApiError> {
     let path = reader.request.path();
     let (path, is_markdown) = path.strip_suffix(".md").map_or((path, false), |path| (path, true));
-    let (at, page) = page_at(path).ok_or(ServiceError::NotFound("path"))?;
-    let kept = &reader.pages.0;
+    let (index, page) = page_at(path).ok_or(ServiceError::NotFound("path"))?;
+    let cache = &reader.pages.0;
     if is_markdown {
-        let text =
-            kept.markdown[at].get_or_init(|| Compressed::new(plain::page(page, reader.reference(), reader.base())));
-        return Ok(published(&reader.request, text, "text/markdown; charset=utf-8"));
+        let text = cache.markdown[index]
+            .get_or_init(|| Compressed::new(plain::render(page, reader.reference(), reader.base())));
+        return Ok(respond(&reader.request, text, "text/markdown; charset=utf-8"));
     }
-    let html = match kept.html[at].get() {
+    let html = match cache.html[index].get() {
         Some(html) => html,
         None => {
-            let html = rendered(page, &reader).map_err(ApiError::internal)?;
-            kept.html[at].get_or_init(|| Compressed::new(html))
+            let html = render_page(page, &reader).map_err(ApiError::internal)?;
+            cache.html[index].get_or_init(|| Compressed::new(html))
         }
     };
-    Ok(published(&reader.request, html, HTML))
+    Ok(respond(&reader.request, html, HTML))
 }
 
 const HTML: &str = "text/html; charset=utf-8";
 
-fn rendered(page: &'static Page, reader: &Reader) -> askama::Result<String> {
+fn render_page(page: &'static Page, reader: &Reader) -> askama::Result<String> {
     let (layout, frame) = (Layout::public(reader.service.authority.sandbox), Frame::new(page.path));
     match &page.source {
         Source::Document(document) => {
-            let mut html = markdown::rendered(document, reader.base());
+            let mut html = markdown::render(document, reader.base());
             if page.path == "/docs/limits" {
-                html += &Here { limits: limits(&reader.rates) }.render()?;
+                html += &InstallationLimits { limits: limits(&reader.rates) }.render()?;
             }
             Guide { layout, frame, title: page.title(), html }.render()
         }
@@ -249,11 +255,11 @@ pub async fn find(reader: Reader) -> Result<HttpResponse, ApiError> {
     let mut query = Query::of(reader.request.query_string());
     let words = query.text("q").unwrap_or_default();
     query.finish()?;
-    let hits = Index::of(reader.reference()).find(&words);
+    let hits = Index::build(reader.reference()).find(&words);
     let layout = Layout::public(reader.service.authority.sandbox);
     let html =
         SearchPage { layout, frame: Frame::new("/docs/search"), words, hits }.render().map_err(ApiError::internal)?;
-    Ok(published(&reader.request, &Compressed::new(html), HTML))
+    Ok(respond(&reader.request, &Compressed::new(html), HTML))
 }
 
 /// Responds with the index of the search, for the script.
@@ -261,18 +267,18 @@ pub async fn find(reader: Reader) -> Result<HttpResponse, ApiError> {
 /// # Errors
 /// 429 when one address sends too many requests.
 pub async fn index(reader: Reader) -> Result<HttpResponse, ApiError> {
-    let index = reader.pages.0.index.get_or_init(|| Compressed::new(Index::of(reader.reference()).json()));
-    Ok(published(&reader.request, index, "application/json"))
+    let index = reader.pages.0.index.get_or_init(|| Compressed::new(Index::build(reader.reference()).json()));
+    Ok(respond(&reader.request, index, "application/json"))
 }
 
-/// Responds with the collection for Postman.
+/// Responds with the Postman collection.
 ///
 /// # Errors
 /// 429 when one address sends too many requests.
 pub async fn collection(reader: Reader) -> Result<HttpResponse, ApiError> {
-    let made =
+    let build =
         || postman::collection(&reader.document.value(), reader.base(), reader.service.authority.sandbox).to_string();
-    Ok(published(&reader.request, reader.pages.0.postman.get_or_init(|| Compressed::new(made())), "application/json"))
+    Ok(respond(&reader.request, reader.pages.0.postman.get_or_init(|| Compressed::new(build())), "application/json"))
 }
 
 /// Responds with the webhooks as an AsyncAPI document.
@@ -280,12 +286,12 @@ pub async fn collection(reader: Reader) -> Result<HttpResponse, ApiError> {
 /// # Errors
 /// 429 when one address sends too many requests.
 pub async fn webhooks(reader: Reader) -> Result<HttpResponse, ApiError> {
-    // As served: without the order marks.
-    let made = || {
+    // The served text has no order marks.
+    let build = || {
         serde_json::from_str(reader.document.text())
             .map_or_else(|_| String::new(), |document| asyncapi::asyncapi(&document).to_string())
     };
-    Ok(published(&reader.request, reader.pages.0.asyncapi.get_or_init(|| Compressed::new(made())), "application/json"))
+    Ok(respond(&reader.request, reader.pages.0.asyncapi.get_or_init(|| Compressed::new(build())), "application/json"))
 }
 
 /// Responds with `/llms.txt`, the list of pages for language models.
@@ -293,20 +299,20 @@ pub async fn webhooks(reader: Reader) -> Result<HttpResponse, ApiError> {
 /// # Errors
 /// 429 when one address sends too many requests.
 pub async fn list(reader: Reader) -> Result<HttpResponse, ApiError> {
-    let list = reader.pages.0.list.get_or_init(|| Compressed::new(plain::list(reader.base())));
-    Ok(published(&reader.request, list, "text/plain; charset=utf-8"))
+    let list = reader.pages.0.list.get_or_init(|| Compressed::new(plain::render_list(reader.base())));
+    Ok(respond(&reader.request, list, "text/plain; charset=utf-8"))
 }
 
-/// Responds with a public text.
-fn published(request: &HttpRequest, text: &Compressed, content_type: &'static str) -> HttpResponse {
+/// Responds with a public text, which caches and other origins may use.
+fn respond(request: &HttpRequest, text: &Compressed, content_type: &'static str) -> HttpResponse {
     let mut response = text.answer(request, content_type, "public, max-age=3600");
-    let more = [
+    let headers = [
         (CONTENT_SECURITY_POLICY, PAGE_CSP),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (REFERRER_POLICY, "no-referrer"),
         (HeaderName::from_static("x-robots-tag"), "noindex"),
     ];
-    for (name, value) in more {
+    for (name, value) in headers {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
     open_to_every_origin(response)

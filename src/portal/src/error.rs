@@ -15,9 +15,9 @@ use sakshi_web::edge::request_id;
 use sakshi_web::error::ApiError;
 
 use super::layout::{Layout, page, redirect};
-use super::roles::in_words;
+use super::roles::describe_rights;
 
-/// The reason for a missing page.
+/// The reason why a page is not shown.
 #[derive(Debug)]
 pub(crate) enum PortalError {
     /// Not signed in, or the session has ended.
@@ -27,12 +27,12 @@ pub(crate) enum PortalError {
     },
     /// A form that does not come from a page of this session.
     ForeignForm,
-    /// The role of the person is too low.
+    /// The person's role is too low.
     Role {
-        /// Role that the page needs.
-        needed: UserRole,
+        /// Required role.
+        required: UserRole,
         /// Role of the person.
-        has: UserRole,
+        actual: UserRole,
         /// True for the holder of an API key.
         is_key: bool,
     },
@@ -57,7 +57,7 @@ impl fmt::Display for PortalError {
         match self {
             Self::SignIn { .. } => f.write_str("not signed in"),
             Self::ForeignForm => f.write_str("a form of another page"),
-            Self::Role { needed, .. } => write!(f, "needs the role {needed}"),
+            Self::Role { required, .. } => write!(f, "needs the role {required}"),
             Self::Refused(error) => write!(f, "{error}"),
         }
     }
@@ -72,7 +72,7 @@ impl ResponseError for PortalError {
         }
     }
 
-    /// Renders without the request, which [`error_page`] has.
+    /// Renders without the navigation; [`error_page`] adds it, because it has the request.
     fn error_response(&self) -> HttpResponse {
         if let Self::SignIn { ended } = self {
             return redirect(if *ended { "/portal/sign-in?ended=1" } else { "/portal/sign-in" });
@@ -80,7 +80,7 @@ impl ResponseError for PortalError {
         if let Self::Refused(error) = self
             && let Some(detail) = error.detail()
         {
-            tracing::error!(error.detail = &*detail, "a page of the portal could not be made");
+            tracing::error!(error.detail = &*detail, "a page of the portal could not be rendered");
         }
         self.page(Layout::public(false), None)
     }
@@ -89,11 +89,11 @@ impl ResponseError for PortalError {
 impl PortalError {
     fn page(&self, layout: Layout, reference: Option<String>) -> HttpResponse {
         let mut response = match self {
-            Self::Role { needed, has, is_key } => {
-                Problem::of_role(*needed, *has, *is_key, layout).answer(self.status_code())
+            Self::Role { required, actual, is_key } => {
+                Problem::from_role(*required, *actual, *is_key, layout).respond(self.status_code())
             }
             Self::Refused(error) if *error != ApiError::CrossSite => {
-                Problem::of(error, layout, reference).answer(error.status_code())
+                Problem::from_error(error, layout, reference).respond(error.status_code())
             }
             _ => Problem {
                 layout,
@@ -102,7 +102,7 @@ impl PortalError {
                 next: "Open the page again and send it from there.",
                 reference: None,
             }
-            .answer(self.status_code()),
+            .respond(self.status_code()),
         };
         if let Self::Refused(error) = self
             && let Some(seconds) = error.retry_after()
@@ -115,7 +115,7 @@ impl PortalError {
 
 impl Problem {
     /// Builds the page of an error; `reference` is the request id.
-    fn of(error: &ApiError, layout: Layout, reference: Option<String>) -> Self {
+    fn from_error(error: &ApiError, layout: Layout, reference: Option<String>) -> Self {
         let status = error.status_code().as_u16();
         let (heading, next) = match status {
             404 => ("There is nothing here", "Check the address, or find it from one of the pages above."),
@@ -138,28 +138,28 @@ impl Problem {
     }
 
     /// Builds the page for a person whose role is too low.
-    fn of_role(needed: UserRole, has: UserRole, is_key: bool, layout: Layout) -> Self {
+    fn from_role(required: UserRole, actual: UserRole, is_key: bool, layout: Layout) -> Self {
         let own = if is_key {
-            "You are signed in with an API key, which looks after neither keys nor people.".to_owned()
+            "You are signed in with an API key, which cannot manage keys and people.".to_owned()
         } else {
-            format!("You have the role “{has}”, which {}.", in_words(has))
+            format!("You have the role “{actual}”, which {}.", describe_rights(actual))
         };
         Self {
             layout,
-            heading: "Your role does not reach",
-            words: format!("This needs the role “{needed}”, which {}. {own}", in_words(needed)),
+            heading: "Your role does not allow this",
+            words: format!("This needs the role “{required}”, which {}. {own}", describe_rights(required)),
             next: if is_key { "Sign in as a user." } else { "Ask an admin of your team." },
             reference: None,
         }
     }
 
-    fn answer(&self, status: StatusCode) -> HttpResponse {
+    fn respond(&self, status: StatusCode) -> HttpResponse {
         page(status, self)
     }
 }
 
-/// Renders the page of an error for a browser: for residents and guests in their language, else that of the portal,
-/// with its navigation and the signed-in person.
+/// Renders the page of an error for a browser. Residents and guests get it in their language, other people get the
+/// portal's page with the navigation of the signed-in person.
 #[must_use]
 pub fn error_page(request: &HttpRequest, source: Option<&Error>, error: Option<&ApiError>) -> Option<HttpResponse> {
     let reference = request_id(request).as_str().to_owned();
@@ -170,7 +170,7 @@ pub fn error_page(request: &HttpRequest, source: Option<&Error>, error: Option<&
     if is_for_residents(request) {
         return resident_page(request, error);
     }
-    Some(Problem::of(error, Layout::error_page(request), Some(reference)).answer(error.status_code()))
+    Some(Problem::from_error(error, Layout::error_page(request), Some(reference)).respond(error.status_code()))
 }
 
 impl From<ApiError> for PortalError {

@@ -1,4 +1,4 @@
-//! Addresses of the portal that have no page of their own.
+//! Addresses of the portal without a page.
 
 use actix_web::HttpResponse;
 use sakshi_service::ServiceError;
@@ -7,15 +7,15 @@ use super::error::PortalError;
 use super::layout::redirect;
 use super::portal_user::PortalUser;
 
-/// Redirects a `GET` of a form's target, such as a reload, to the start.
-pub(crate) async fn back(_: PortalUser) -> HttpResponse {
+/// Redirects a `GET` of a form's target, such as a reload, to the overview.
+pub(crate) async fn redirect_to_overview(_: PortalUser) -> HttpResponse {
     redirect("/portal")
 }
 
-/// Answers `GET /portal/…` without a page, for signed-in people.
+/// Refuses unknown paths below `/portal/`, once the person has signed in.
 ///
 /// # Errors
 /// 404, always.
-pub(crate) async fn lost(_: PortalUser) -> Result<HttpResponse, PortalError> {
+pub(crate) async fn not_found(_: PortalUser) -> Result<HttpResponse, PortalError> {
     Err(ServiceError::NotFound("page").into())
 }

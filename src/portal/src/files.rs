@@ -11,28 +11,28 @@ pub(crate) static STYLE: LazyLock<StaticFile> =
 pub(crate) static SCRIPT: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::script("/assets/portal.js", include_str!("../assets/portal.js")));
 /// Style sheet of the pages of keys, of the team and of an invitation.
-pub(crate) static TEAM: LazyLock<StaticFile> =
+pub(crate) static TEAM_STYLE: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::style("/assets/team.css", &[include_str!("../assets/team.css")]));
 /// Script of a pending transaction.
-pub(crate) static FOLLOW: LazyLock<StaticFile> =
+pub(crate) static TRANSACTION_SCRIPT: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::script("/assets/transaction.js", include_str!("../assets/transaction.js")));
 /// Additional style sheet of pages with records.
-pub(crate) static RECORDS: LazyLock<StaticFile> =
+pub(crate) static RECORDS_STYLE_SHEET: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::style("/assets/records.css", &[RECORDS_STYLE]));
 /// Style sheet of the credits page.
-pub(crate) static CREDITS: LazyLock<StaticFile> =
+pub(crate) static CREDITS_STYLE: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::style("/assets/credits.css", &[include_str!("../assets/credits.css")]));
 /// Style sheet of the page of an event.
-pub(crate) static EVENT: LazyLock<StaticFile> =
+pub(crate) static EVENT_STYLE: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::style("/assets/event.css", &[include_str!("../assets/event.css")]));
 /// Style sheet of pages with bodies and facts.
-pub(crate) static FIGURES: LazyLock<StaticFile> =
+pub(crate) static FIGURES_STYLE_SHEET: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::style("/assets/figures.css", &[FIGURES_STYLE]));
 /// Additional style sheet of forms with claims.
-pub(crate) static CLAIMS: LazyLock<StaticFile> =
+pub(crate) static CLAIMS_STYLE: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::style("/assets/claims.css", &[include_str!("../assets/claims.css")]));
 /// Additional style sheet of the documentation.
-pub(crate) static DOCS: LazyLock<StaticFile> = LazyLock::new(|| {
+pub(crate) static DOCS_STYLE: LazyLock<StaticFile> = LazyLock::new(|| {
     StaticFile::style("/assets/docs.css", &[RECORDS_STYLE, FIGURES_STYLE, include_str!("../assets/docs.css")])
 });
 

@@ -1,4 +1,4 @@
-//! Forms: the submitted fields, read as those of the API's request. Errors are shown beside the fields in the API's
+//! Forms: the submitted fields, read as the fields of an API request. Errors are shown beside the fields in the API's
 //! words, with the form's labels.
 
 use actix_web::dev::Payload;
@@ -28,8 +28,8 @@ use super::portal_user::PortalUser;
 
 /// Largest form in bytes.
 const FORM_BYTES_MAX: usize = 16 * 1_024;
-/// Field that identifies one filling-in, so that two clicks are one request.
-const ONCE: &str = "once";
+/// Hidden field with an idempotency key: two clicks on a button are one request.
+const ONCE_FIELD: &str = "once";
 
 /// The values of a form, and its errors.
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ pub(super) struct Form {
     trouble: Option<String>,
 }
 
-/// An entry of the list above a form.
+/// A validation error in the list above a form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Problem {
     pub(super) sentence: String,
@@ -49,9 +49,9 @@ pub(super) struct Problem {
 }
 
 impl Problem {
-    fn of(field: &str, words: &str) -> Self {
+    fn new(field: &str, words: &str) -> Self {
         let name = field.split('[').next().unwrap_or(field);
-        // The wording of a consent is a hidden field.
+        // `consent_text` is a hidden field; the link leads to the visible field `consent`.
         let name = if name == "consent_text" { "consent" } else { name };
         Self { sentence: sentence(field, words), field: (label(name) != name).then(|| name.to_owned()) }
     }
@@ -59,7 +59,7 @@ impl Problem {
 
 impl Form {
     /// Builds a prefilled form.
-    pub(super) fn filled(pairs: &[(&str, &str)]) -> Self {
+    pub(super) fn prefilled(pairs: &[(&str, &str)]) -> Self {
         let pairs = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         Self { pairs, ..Self::default() }
     }
@@ -68,39 +68,39 @@ impl Form {
         Self { pairs: form::read(bytes), ..Self::default() }
     }
 
-    /// Returns the value of a field; empty when it has none.
+    /// Returns the submitted value of a field, or an empty text.
     pub(super) fn value(&self, name: &str) -> &str {
-        self.given(name).unwrap_or_default()
+        self.submitted(name).unwrap_or_default()
     }
 
-    /// Returns the submitted value of a field, which may be empty.
-    pub(super) fn given(&self, name: &str) -> Option<&str> {
+    /// Returns the submitted value of a field, if the form has the field.
+    pub(super) fn submitted(&self, name: &str) -> Option<&str> {
         self.pairs.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Returns true if a field has this value, among others.
+    /// Returns true if `value` is among the values of a field.
     pub(super) fn has(&self, name: &str, value: &str) -> bool {
         self.pairs.iter().any(|(known, chosen)| known == name && chosen == value)
     }
 
-    /// Removes and returns the submitted value of a name.
+    /// Removes a field and returns its value.
     pub(super) fn take(&mut self, name: &str) -> Option<String> {
-        let mut taken = self.pairs.extract_if(.., |(known, _)| known == name).map(|(_, value)| value);
-        taken.next()
+        let mut values = self.pairs.extract_if(.., |(known, _)| known == name).map(|(_, value)| value);
+        values.next()
     }
 
-    /// Returns the errors of a field or of parts of it, in sentences.
+    /// Returns the errors of a field and of its parts, in sentences.
     pub(super) fn problem(&self, name: &str) -> Option<String> {
-        let of_field =
-            |field: &str| field.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('['));
-        let mut found: Vec<String> = self
+        let is_part =
+            |field: &str| field.strip_prefix(name).is_some_and(|tail| tail.is_empty() || tail.starts_with('['));
+        let mut sentences: Vec<String> = self
             .problems
             .iter()
-            .filter(|(field, _)| of_field(field))
+            .filter(|(field, _)| is_part(field))
             .map(|(field, words)| sentence(field, words))
             .collect();
-        found.dedup();
-        (!found.is_empty()).then(|| found.join(" "))
+        sentences.dedup();
+        (!sentences.is_empty()).then(|| sentences.join(" "))
     }
 
     /// Builds a field of this form.
@@ -108,9 +108,9 @@ impl Form {
         Field::new(name, label, kind, self.value(name), self.problem(name))
     }
 
-    /// Returns the fields of a request. Fields outside the shape are included, to be refused.
-    pub(super) fn sent(&self, shape: &[(&str, Kind)]) -> Sent {
-        form::sent(self.pairs.iter().filter(|(name, _)| name != ONCE), shape)
+    /// Converts the form into the fields of a request. Fields outside the shape are included, and will be refused.
+    pub(super) fn to_request(&self, shape: &[(&str, Kind)]) -> Sent {
+        form::sent(self.pairs.iter().filter(|(name, _)| name != ONCE_FIELD), shape)
     }
 
     /// Splits a field of words into one field for each word.
@@ -126,16 +126,19 @@ impl Form {
         Self { pairs: self.pairs.iter().flat_map(words).collect(), ..Self::default() }
     }
 
-    /// Returns the request as an idempotent one.
-    pub(super) fn once(&self, caller: &Caller, operation: &str) -> Option<IdempotentRequest> {
-        let key = self.value(ONCE);
+    /// Returns the key and the digest of an idempotent request.
+    pub(super) fn idempotent_request(&self, caller: &Caller, operation: &str) -> Option<IdempotentRequest> {
+        let key = self.value(ONCE_FIELD);
         let canonical = form_urlencoded::Serializer::new(String::new()).extend_pairs(&self.pairs).finish();
         (!key.is_empty())
             .then(|| IdempotentRequest::new(scope(key.as_bytes(), caller), operation, canonical.as_bytes()))
     }
 
-    /// Returns the form with its errors; hands on an error that is not about the form.
-    pub(super) fn refused(mut self, error: impl Into<ApiError>) -> Result<(StatusCode, Self), PortalError> {
+    /// Adds an error to the form, and returns the status of the response.
+    ///
+    /// # Errors
+    /// `error` itself, if it does not concern the form.
+    pub(super) fn with_error(mut self, error: impl Into<ApiError>) -> Result<(StatusCode, Self), PortalError> {
         let error = error.into();
         let status = error.status_code();
         match &error {
@@ -153,7 +156,7 @@ impl Form {
             }
             ApiError::Service(ServiceError::EventChanged) => {
                 self.trouble = Some(
-                    "The event was changed meanwhile. This is how it is now; nothing of your change was saved."
+                    "Somebody else has changed the event. The form shows the current settings; yours were not saved."
                         .to_owned(),
                 );
             }
@@ -167,7 +170,7 @@ impl Form {
 
     /// Returns the errors, for the list above the form.
     pub(super) fn problems(&self) -> Vec<Problem> {
-        let mut problems: Vec<_> = self.problems.iter().map(|(field, words)| Problem::of(field, words)).collect();
+        let mut problems: Vec<_> = self.problems.iter().map(|(field, words)| Problem::new(field, words)).collect();
         problems.dedup();
         problems
     }
@@ -183,67 +186,66 @@ impl Form {
     }
 }
 
-/// Generates a value for the field that identifies one filling-in. Without randomness it is empty, and every submission
-/// is a separate request.
-pub(super) fn once() -> String {
+/// Generates a value for [`ONCE_FIELD`]. Without randomness it is empty, and every submission is a separate request.
+pub(super) fn generate_once_value() -> String {
     let mut bytes = [0; 16];
     if rand::fill(&mut bytes).is_ok() { URL_SAFE_NO_PAD.encode(bytes) } else { String::new() }
 }
 
-/// A form sent by a page of ours, from a browser that has not signed in; an error when its address exceeds the limit.
-pub(crate) struct Posted(pub(super) Result<Form, ApiError>);
+/// A form from a page of this service, before the sign-in; an error if the caller's address exceeds the limit.
+pub(crate) struct PublicForm(pub(super) Result<Form, ApiError>);
 
-/// A form sent by a page of this session.
-pub(crate) struct Submitted {
+/// A form from a page of the person's session.
+pub(crate) struct SessionForm {
     /// Sender of the form.
     pub(super) user: PortalUser,
     /// Values of the form.
     pub(super) form: Form,
 }
 
-/// Checks that the request is of a page of ours, then reads its body.
-fn sent(request: &HttpRequest, payload: &mut Payload) -> impl Future<Output = Result<Bytes, ApiError>> + use<> {
+/// Checks that the request comes from a page of this service, then reads its body.
+fn read_body(request: &HttpRequest, payload: &mut Payload) -> impl Future<Output = Result<Bytes, ApiError>> + use<> {
     let service = request.app_data::<Data<Service>>();
-    let ours = match service {
+    let origin = match service {
         Some(service) => refuse_cross_site(request, service).and_then(|()| check_media_type(request.headers())),
         None => Err(ApiError::Service(ServiceError::Internal("the portal is not configured".to_owned()))),
     };
     let body = read_bounded(request, payload, FORM_BYTES_MAX);
     async move {
-        ours?;
+        origin?;
         body.await
     }
 }
 
-impl FromRequest for Posted {
+impl FromRequest for PublicForm {
     type Error = PortalError;
     type Future = LocalBoxFuture<'static, Result<Self, PortalError>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        // Before any of the body is read.
-        let counted = match request.app_data::<Data<RateLimits>>() {
+        // The limit applies before any of the body is read.
+        let allowance = match request.app_data::<Data<RateLimits>>() {
             Some(rates) => rates.sign_ins.take(&rates.client_address(request)),
             None => Err(ApiError::internal("there are no limits")),
         };
-        if let Err(error) = counted {
+        if let Err(error) = allowance {
             return Box::pin(async move { Ok(Self(Err(error))) });
         }
-        let sent = sent(request, payload);
-        Box::pin(async move { Ok(Self(Ok(Form::read(&sent.await?)))) })
+        let body = read_body(request, payload);
+        Box::pin(async move { Ok(Self(Ok(Form::read(&body.await?)))) })
     }
 }
 
-impl FromRequest for Submitted {
+impl FromRequest for SessionForm {
     type Error = PortalError;
     type Future = LocalBoxFuture<'static, Result<Self, PortalError>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let user = PortalUser::from_request(request, payload);
-        let sent = sent(request, payload);
+        let body = read_body(request, payload);
         Box::pin(async move {
             let user = user.await?;
-            let mut form = Form::read(&sent.await?);
-            // The sender may have withheld the last byte for long.
+            let mut form = Form::read(&body.await?);
+            // The body may have arrived slowly: the person may have lost access meanwhile.
             user.caller.recheck().await?;
             let token = form.take(CSRF_FIELD).unwrap_or_default();
             if user.csrf_token.is(&token) { Ok(Self { user, form }) } else { Err(PortalError::ForeignForm) }
@@ -272,45 +274,45 @@ mod tests {
         Form::read(text.as_bytes())
     }
 
-    fn asked<B: Body>(form: &Form) -> Result<B, ApiError> {
+    fn parse_request<B: Body>(form: &Form) -> Result<B, ApiError> {
         let now = Timestamp::parse_iso8601("2026-12-01T00:00:00Z").unwrap();
-        Ok(form.sent(SHAPE).request(UrlPolicy::PUBLIC.at(now))?)
+        Ok(form.to_request(SHAPE).request(UrlPolicy::PUBLIC.at(now))?)
     }
 
     #[test]
     fn a_form_is_read_as_the_fields_of_a_request() {
         let event =
             form("claims=name&max_guests=+12+&claims=dob&expires_at=2026-12-31T18%3A30&name=Fair&webhook_url=+&once=x");
-        let event: CreateEventRequest = asked(&event).unwrap();
+        let event: CreateEventRequest = parse_request(&event).unwrap();
         assert_eq!((event.claims.iter().count(), event.max_guests.get()), (2, 12));
         assert_eq!(event.expires_at.to_string(), "2026-12-31T18:30:00.000Z");
-        let patch: PatchEventRequest = asked(&form("is_active=false&webhook_url=&name=&once=x")).unwrap();
+        let patch: PatchEventRequest = parse_request(&form("is_active=false&webhook_url=&name=&once=x")).unwrap();
         assert_eq!(
             (patch.is_active.0, patch.webhook_url.0, patch.name.0),
             (Some(false), Some(None), None),
-            "what is empty is left out"
+            "empty fields are left out"
         );
     }
 
     #[test]
-    fn what_is_wrong_stands_beside_its_field_in_the_sentences_of_the_api() {
+    fn field_errors_are_shown_beside_their_fields_in_the_words_of_the_api() {
         let sent = form("name=Fair&claims=name&claims=shoe&max_guests=many&expires_at=soon&colour=red");
-        let error = asked::<CreateEventRequest>(&sent).unwrap_err();
-        let (status, sent) = sent.refused(error).unwrap();
+        let error = parse_request::<CreateEventRequest>(&sent).unwrap_err();
+        let (status, sent) = sent.with_error(error).unwrap();
         assert_eq!(status, 400);
         assert!(sent.problem("claims").unwrap().starts_with("Choice of details is not a known claim"));
         assert!(sent.problem("max_guests").unwrap().starts_with("Places must be"));
         assert!(sent.problem("expires_at").unwrap().contains("ISO 8601"));
         assert_eq!(sent.problem("colour").unwrap(), "colour is not a field of this request.");
-        assert_eq!((sent.problem("max"), sent.value("max_guests")), (None, "many"), "what was filled in stays");
+        assert_eq!((sent.problem("max"), sent.value("max_guests")), (None, "many"), "submitted values stay");
     }
 
     #[test]
-    fn what_is_wrong_with_the_whole_is_said_once_and_what_is_not_the_forms_is_handed_on() {
-        let (status, told) = Form::default().refused(ApiError::Service(ServiceError::InsufficientCredits)).unwrap();
-        assert_eq!((status.as_u16(), told.trouble()), (402, Some("The credit balance does not cover this operation.")));
+    fn errors_of_the_whole_form_are_shown_once_and_other_errors_are_returned() {
+        let (status, form) = Form::default().with_error(ApiError::Service(ServiceError::InsufficientCredits)).unwrap();
+        assert_eq!((status.as_u16(), form.trouble()), (402, Some("The credit balance does not cover this operation.")));
         assert!(matches!(
-            Form::default().refused(ApiError::Service(ServiceError::NotFound("event"))),
+            Form::default().with_error(ApiError::Service(ServiceError::NotFound("event"))),
             Err(PortalError::Refused(_))
         ));
     }

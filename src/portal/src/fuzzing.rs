@@ -21,15 +21,15 @@ pub fn session(request: &HttpRequest) -> Option<(String, String)> {
     COOKIE.of(request).map(|id| (id.cookie(false), id.csrf_token().as_str().to_owned()))
 }
 
-/// Returns the fields of a form as those of a request.
+/// Reads a form as the fields of a request.
 #[must_use]
 pub fn sent(body: &[u8]) -> Sent {
-    Form::read(body).sent(SHAPE)
+    Form::read(body).to_request(SHAPE)
 }
 
-/// Returns the errors of a refused form, as sentences for its reader.
+/// Returns the validation messages that the page of a form shows for this body.
 #[must_use]
-pub fn problems(body: &[u8], found: &sakshi_domain::invalid::Invalid) -> Vec<String> {
-    let refused = Form::read(body).refused(sakshi_service::ServiceError::Invalid(found.clone()));
-    refused.map(|(_, form)| form.problems().into_iter().map(|problem| problem.sentence).collect()).unwrap_or_default()
+pub fn problems(body: &[u8], invalid: &sakshi_domain::invalid::Invalid) -> Vec<String> {
+    let form = Form::read(body).with_error(sakshi_service::ServiceError::Invalid(invalid.clone()));
+    form.map(|(_, form)| form.problems().into_iter().map(|problem| problem.sentence).collect()).unwrap_or_default()
 }

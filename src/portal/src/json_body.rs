@@ -1,14 +1,14 @@
-//! A JSON body on pages: indented for readers, and as exact bytes.
+//! A JSON body on pages: indented to read, and as exact bytes.
 
 use askama::Template;
 use askama::filters::HtmlSafe;
 
-/// Length above which texts, such as photos, are shortened in the indented body.
+/// Longest text in the indented body; longer texts, such as photos, are shortened.
 const TEXT_MAX: usize = 240;
-/// Characters that are left of them.
-const TEXT_SHOWN: usize = 40;
+/// Length of a shortened text.
+const SHORTENED_LEN: usize = 40;
 
-/// A body as an element of a page, which has at most one.
+/// A body as an element of a page. A page has at most one body.
 #[derive(Debug, Template)]
 #[template(path = "json_body.html")]
 pub(super) struct JsonBody {
@@ -26,26 +26,26 @@ impl JsonBody {
     fn pretty(&self) -> String {
         let mut pretty = String::new();
         let mut depth = 0_usize;
-        let mut rest = self.raw.chars().peekable();
+        let mut letters = self.raw.chars().peekable();
         let line = |pretty: &mut String, depth| {
             pretty.push('\n');
             pretty.extend(std::iter::repeat_n("  ", depth));
         };
-        while let Some(next) = rest.next() {
+        while let Some(next) = letters.next() {
             match next {
                 '"' => {
                     let mut is_escaped = false;
                     let end = |letter: &char| {
-                        let goes_on = is_escaped || *letter != '"';
+                        let is_inside = is_escaped || *letter != '"';
                         is_escaped = !is_escaped && *letter == '\\';
-                        goes_on
+                        is_inside
                     };
-                    let text: String = rest.by_ref().take_while(end).collect();
-                    pretty.push_str(&quoted(&text));
+                    let text: String = letters.by_ref().take_while(end).collect();
+                    pretty.push_str(&quote(&text));
                 }
                 '{' | '[' => {
                     pretty.push(next);
-                    if let Some(end) = rest.next_if(|end| matches!(end, '}' | ']')) {
+                    if let Some(end) = letters.next_if(|end| matches!(end, '}' | ']')) {
                         pretty.push(end);
                     } else {
                         depth += 1;
@@ -70,13 +70,13 @@ impl JsonBody {
     }
 }
 
-fn quoted(text: &str) -> String {
+fn quote(text: &str) -> String {
     let length = text.chars().count();
     if length <= TEXT_MAX {
         return format!("\"{text}\"");
     }
-    let shown: String = text.chars().take(TEXT_SHOWN).collect();
-    format!("\"{shown}…\" ({length} characters)")
+    let start: String = text.chars().take(SHORTENED_LEN).collect();
+    format!("\"{start}…\" ({length} characters)")
 }
 
 #[cfg(test)]
@@ -91,14 +91,15 @@ mod tests {
         let pretty = JsonBody::new(raw.to_owned()).pretty();
         assert_eq!(
             pretty,
-            "{\n  \"z\": 1.10,\n  \"a\": [\n    \"x,{\\\"y\\\":\\\\\",\n    {},\n    [],\n    null,\n    true\n  ],\n  \"b\": {\n    \"c\": -1e5\n  }\n}"
+            "{\n  \"z\": 1.10,\n  \"a\": [\n    \"x,{\\\"y\\\":\\\\\",\n    {},\n    [],\n    null,\n    true\n  ],\n  \
+             \"b\": {\n    \"c\": -1e5\n  }\n}"
         );
         let read = |text: &str| serde_json::from_str::<Value>(text).unwrap();
         assert_eq!(read(&pretty), read(raw));
     }
 
     #[test]
-    fn a_photo_is_shortened_where_it_is_indented_and_whole_in_the_bytes() {
+    fn a_photo_is_shortened_in_the_indented_body_and_complete_in_the_bytes() {
         let raw = format!(r#"{{"photo":"/9j/{}"}}"#, "A".repeat(5_000));
         let body = JsonBody::new(raw.clone());
         assert_eq!(body.pretty(), format!("{{\n  \"photo\": \"/9j/{}…\" (5004 characters)\n}}", "A".repeat(36)));

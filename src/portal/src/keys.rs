@@ -1,5 +1,4 @@
-//! `/portal/keys`: the API keys of the client, which admins issue, rotate and revoke like operators. The text of a key
-//! is shown once.
+//! `/portal/keys`: the API keys of the client, which admins issue, rotate and revoke. The text of a key is shown once.
 
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
@@ -14,16 +13,16 @@ use sakshi_service::{Service, ServiceError};
 use sakshi_wire::operator::keys::{IssueKeyRequest, KeyResponse, RotateKeyRequest};
 
 use super::error::PortalError;
-use super::form::{Form, Kind, Submitted};
+use super::form::{Form, Kind, SessionForm};
 use super::layout::{Layout, Section, page, redirect};
 use super::portal_user::PortalUser;
 use super::when::When;
 
-/// The kinds of the form's fields for a new key.
+/// Kinds of the fields in the form for a new key.
 const SHAPE: &[(&str, Kind)] =
     &[("environments", Kind::Words), ("networks", Kind::Words), ("expires_at", Kind::Moment)];
-/// The kinds of the form's fields for a rotation.
-const ROTATION: &[(&str, Kind)] = &[("overlap_s", Kind::Whole)];
+/// Kinds of the fields in the form for a rotation.
+const ROTATION_SHAPE: &[(&str, Kind)] = &[("overlap_s", Kind::Whole)];
 /// Overlaps to choose from, in seconds; the first is the default.
 const OVERLAPS: [(u32, &str); 5] = [
     (86_400, "1 day"),
@@ -33,7 +32,7 @@ const OVERLAPS: [(u32, &str); 5] = [
     (30 * 86_400, "30 days"),
 ];
 
-/// A key of the list.
+/// A key in the list.
 struct Row {
     id: String,
     label: String,
@@ -48,19 +47,19 @@ struct Row {
 }
 
 impl Row {
-    fn of(key: KeyResponse, now: Timestamp) -> Self {
+    fn new(key: KeyResponse, now: Timestamp) -> Self {
         let (state, tag) = match (key.revoked_at, key.expires_at) {
             (Some(_), _) => ("Revoked", "not_verified"),
             (None, Some(end)) if end <= now => ("Expired", "not_verified"),
             (None, Some(_)) => ("Ends", "waiting"),
             (None, None) => ("Active", "active"),
         };
-        let joined = |words: Vec<String>, none: &str| if words.is_empty() { none.to_owned() } else { words.join(", ") };
+        let join_or_all = |words: Vec<String>| if words.is_empty() { "all".to_owned() } else { words.join(", ") };
         Self {
             id: key.key_id.as_str().to_owned(),
             label: key.label,
-            environments: joined(key.environments.iter().map(ToString::to_string).collect(), "all"),
-            networks: joined(key.networks, "all"),
+            environments: join_or_all(key.environments.iter().map(ToString::to_string).collect()),
+            networks: join_or_all(key.networks),
             state,
             tag,
             created_at: When::minute(key.created_at),
@@ -77,8 +76,8 @@ struct Page {
     layout: Layout,
     rows: Vec<Row>,
     form: Form,
-    done: bool,
-    /// Text of a key that was issued now.
+    is_revoked: bool,
+    /// Text of the key that has just been issued.
     issued: Option<String>,
     environments: &'static [Profile],
     overlaps: [(u32, &'static str); 5],
@@ -89,19 +88,19 @@ struct Page {
 struct Outcome {
     status: StatusCode,
     form: Form,
-    done: bool,
+    is_revoked: bool,
     issued: Option<String>,
 }
 
-async fn shown(user: &PortalUser, service: &Service, outcome: Outcome) -> Result<HttpResponse, PortalError> {
-    let Outcome { status, form, done, issued } = outcome;
+async fn render_page(user: &PortalUser, service: &Service, outcome: Outcome) -> Result<HttpResponse, PortalError> {
+    let Outcome { status, form, is_revoked, issued } = outcome;
     let now = service.clock.now();
     let keys = list(&service.store, user.caller.client.clone()).await?;
     let template = Page {
         layout: user.layout(Section::Keys, service),
-        rows: keys.into_iter().rev().map(|key| Row::of(key, now)).collect(),
+        rows: keys.into_iter().rev().map(|key| Row::new(key, now)).collect(),
         form,
-        done,
+        is_revoked,
         issued,
         environments: &[Profile::Sandbox, Profile::Stage, Profile::Production],
         overlaps: OVERLAPS,
@@ -112,50 +111,51 @@ async fn shown(user: &PortalUser, service: &Service, outcome: Outcome) -> Result
 /// Shows the keys.
 ///
 /// # Errors
-/// Not signed in as an admin, or the store is unavailable.
+/// 303 to the sign-in page without a session; 403 for a role below admin; 503 while the store is unavailable.
 pub(crate) async fn show(
     user: PortalUser,
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
-    shown(&user, &service, Outcome { done: request.query_string() == "done=revoked", ..Outcome::default() }).await
+    render_page(&user, &service, Outcome { is_revoked: request.query_string() == "done=revoked", ..Outcome::default() })
+        .await
 }
 
 /// Issues a key, and shows its text.
 ///
 /// # Errors
-/// Errors that are not about the form.
-pub(crate) async fn ask(submitted: Submitted, service: Data<Service>) -> Result<HttpResponse, PortalError> {
-    let Submitted { user, form } = submitted;
-    match issued(&user, &service, &form).await {
-        Ok(text) => shown(&user, &service, Outcome { issued: Some(text), ..Outcome::default() }).await,
+/// Any error that does not concern the form.
+pub(crate) async fn issue_key(submitted: SessionForm, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+    let SessionForm { user, form } = submitted;
+    match issue_from_form(&user, &service, &form).await {
+        Ok(text) => render_page(&user, &service, Outcome { issued: Some(text), ..Outcome::default() }).await,
         Err(error) => {
-            let (status, form) = form.refused(error)?;
-            shown(&user, &service, Outcome { status, form, ..Outcome::default() }).await
+            let (status, form) = form.with_error(error)?;
+            render_page(&user, &service, Outcome { status, form, ..Outcome::default() }).await
         }
     }
 }
 
-async fn issued(user: &PortalUser, service: &Service, form: &Form) -> Result<String, ServiceError> {
-    let asked: IssueKeyRequest = form.split("networks").sent(SHAPE).request(service.request_context())?;
-    let IssuedKey { key_id, key } = issue(&service.store, &*service.clock, user.caller.client.clone(), asked).await?;
+async fn issue_from_form(user: &PortalUser, service: &Service, form: &Form) -> Result<String, ServiceError> {
+    let request: IssueKeyRequest = form.split("networks").to_request(SHAPE).request(service.request_context())?;
+    let IssuedKey { key_id, key } = issue(&service.store, &*service.clock, user.caller.client.clone(), request).await?;
     user.log(service, Action::KeyIssued, vec![Subject::Key(key_id)]).await?;
     Ok(key.reveal().to_owned())
 }
 
-/// Rotates or revokes a key of the list, depending on the button.
+/// Rotates or revokes a key, depending on the button.
 ///
 /// # Errors
 /// The client has no such key; the store is unavailable.
 pub(crate) async fn change(
-    submitted: Submitted,
+    submitted: SessionForm,
     path: Path<String>,
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
-    let Submitted { user, mut form } = submitted;
+    let SessionForm { user, mut form } = submitted;
     let id: KeyId = path.parse().map_err(|_| ServiceError::NotFound("key"))?;
-    let known = load(&service.store, id.clone()).await?;
-    if known.client_id != user.caller.client {
+    let key = load(&service.store, id.clone()).await?;
+    if key.client_id != user.caller.client {
         return Err(ServiceError::NotFound("key").into());
     }
     let log = async |action| user.log(&service, action, vec![Subject::Key(id.clone())]).await;
@@ -165,23 +165,23 @@ pub(crate) async fn change(
             log(Action::KeyRevoked).await?;
             Ok(redirect("/portal/keys?done=revoked"))
         }
-        Some("rotate") => match rotated(&service, &id, &form).await {
+        Some("rotate") => match rotate_from_form(&service, &id, &form).await {
             Ok(text) => {
                 log(Action::KeyRotated).await?;
-                shown(&user, &service, Outcome { issued: Some(text), ..Outcome::default() }).await
+                render_page(&user, &service, Outcome { issued: Some(text), ..Outcome::default() }).await
             }
             Err(error) => {
-                let (status, form) = form.refused(error)?;
-                shown(&user, &service, Outcome { status, form, ..Outcome::default() }).await
+                let (status, form) = form.with_error(error)?;
+                render_page(&user, &service, Outcome { status, form, ..Outcome::default() }).await
             }
         },
         _ => Err(ServiceError::NotFound("action").into()),
     }
 }
 
-async fn rotated(service: &Service, id: &KeyId, form: &Form) -> Result<String, ServiceError> {
-    let asked: RotateKeyRequest = form.sent(ROTATION).request(service.request_context())?;
+async fn rotate_from_form(service: &Service, id: &KeyId, form: &Form) -> Result<String, ServiceError> {
+    let request: RotateKeyRequest = form.to_request(ROTATION_SHAPE).request(service.request_context())?;
     let (issued, _) =
-        rotate(&service.store, &*service.clock, id.clone(), asked.overlap_s.map(|overlap| overlap.0)).await?;
+        rotate(&service.store, &*service.clock, id.clone(), request.overlap_s.map(|overlap| overlap.0)).await?;
     Ok(issued.key.reveal().to_owned())
 }

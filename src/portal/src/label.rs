@@ -1,4 +1,4 @@
-//! The portal's labels of the API's fields, so that an error names the label on the screen.
+//! The labels of the API's fields in the portal, so that an error names the label on the screen.
 
 /// Fields of requests with their labels.
 const LABELS: &[(&str, &str)] = &[
@@ -44,21 +44,23 @@ const LABELS: &[(&str, &str)] = &[
     ("webhook_url", "Webhook URL"),
 ];
 
-/// Returns the label of a field, or the field itself if no form has it.
+/// Returns the label of a field, or the field's name if no form has the field.
 pub(super) fn label(field: &str) -> &str {
     LABELS.iter().find(|(known, _)| *known == field).map_or(field, |(_, label)| label)
 }
 
 /// Formats an error as a sentence about the form.
 pub(super) fn sentence(field: &str, words: &str) -> String {
-    let asks =
+    let special_cases =
         [("claims", "is required", "Choose at least one detail."), ("consent", "", "Tick that the person has agreed.")];
-    if let Some((.., whole)) = asks.iter().find(|(name, start, _)| *name == field && words.starts_with(start)) {
-        return (*whole).to_owned();
+    if let Some((.., sentence)) =
+        special_cases.iter().find(|(name, start, _)| *name == field && words.starts_with(start))
+    {
+        return (*sentence).to_owned();
     }
     let subject = label(field.split('[').next().unwrap_or(field));
     let words = match words.split_once(" together with ") {
-        Some((what, other)) => format!("{what} together with {}", label(other)),
+        Some((problem, other)) => format!("{problem} together with {}", label(other)),
         None => words.to_owned(),
     };
     format!("{subject} {words}.")
@@ -80,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_about_the_label_and_not_about_the_field() {
+    fn an_error_names_the_label_and_not_the_field() {
         assert_eq!(
             sentence("max_guests", "must be a whole number from 1 to 1000000"),
             "Places must be a whole number from 1 to 1000000."

@@ -8,9 +8,12 @@ use sakshi_service::Service;
 pub(super) use sakshi_web::html::{form_page as page, redirect};
 use sakshi_web::static_file::ICON;
 
-use crate::files::{CLAIMS, CREDITS, EVENT, FIGURES, FOLLOW, RECORDS, SCRIPT, STYLE, TEAM};
+use crate::files::{
+    CLAIMS_STYLE, CREDITS_STYLE, EVENT_STYLE, FIGURES_STYLE_SHEET, RECORDS_STYLE_SHEET, SCRIPT, STYLE, TEAM_STYLE,
+    TRANSACTION_SCRIPT,
+};
 use crate::person::Person;
-use crate::roles::needed;
+use crate::roles::required_role;
 
 /// The sections of the portal, which the header links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +65,7 @@ pub(super) struct Layout {
     pub(super) script: String,
     pub(super) sandbox: bool,
     pub(super) user: Option<LayoutUser>,
-    /// True if the header links the sections even for people who have not signed in.
+    /// True if the header links the sections also for people who have not signed in.
     pub(super) links_sections: bool,
 }
 
@@ -84,7 +87,7 @@ impl Layout {
         Self { links_sections: true, ..Self::signed_out(sandbox) }
     }
 
-    /// Builds the layout of an error page, whose links lead back.
+    /// Builds the layout of an error page, with the navigation of the signed-in person.
     pub(super) fn error_page(request: &HttpRequest) -> Self {
         let sandbox = request.app_data::<Data<Service>>().is_some_and(|service| service.authority.sandbox);
         Self { user: request.extensions().get::<LayoutUser>().cloned(), ..Self::public(sandbox) }
@@ -95,7 +98,7 @@ impl Layout {
         let current = self.user.as_ref().and_then(|user| user.section);
         // Team, keys and log need a signed-in user.
         let role = self.user.as_ref().map_or(UserRole::Organise, |user| user.person.role);
-        let is_open = |(_, path, _): &(Section, &str, &str)| needed(&Method::GET, path) <= role;
+        let is_open = |(_, path, _): &(Section, &str, &str)| required_role(&Method::GET, path) <= role;
         let link = |(section, path, label)| SectionLink { path, label, is_current: current == Some(section) };
         if self.user.is_none() && !self.links_sections {
             return Vec::new();
@@ -109,41 +112,41 @@ impl Layout {
     }
 
     /// Returns the script of a pending transaction.
-    pub(super) fn follow(&self) -> String {
-        FOLLOW.url()
+    pub(super) fn transaction_script(&self) -> String {
+        TRANSACTION_SCRIPT.url()
     }
 
     /// Returns the style sheet of the pages of keys, of the team and of an invitation.
     pub(super) fn team(&self) -> String {
-        TEAM.url()
+        TEAM_STYLE.url()
     }
 
     /// Returns the style sheet of pages that show records.
     pub(super) fn records(&self) -> String {
-        RECORDS.url()
+        RECORDS_STYLE_SHEET.url()
     }
 
     /// Returns the style sheet of the page of credits.
     pub(super) fn credits(&self) -> String {
-        CREDITS.url()
+        CREDITS_STYLE.url()
     }
 
     /// Returns the style sheet of the page of an event.
     pub(super) fn event(&self) -> String {
-        EVENT.url()
+        EVENT_STYLE.url()
     }
 
     /// Returns the style sheet of pages that show bodies and facts.
     pub(super) fn figures(&self) -> String {
-        FIGURES.url()
+        FIGURES_STYLE_SHEET.url()
     }
 
     /// Returns the style sheet of the forms that ask for claims.
     pub(super) fn claims(&self) -> String {
-        CLAIMS.url()
+        CLAIMS_STYLE.url()
     }
 
-    /// Returns the token that every form of the page carries; empty without a session.
+    /// Returns the CSRF token for the forms of the page; empty without a session.
     pub(super) fn csrf_token(&self) -> &str {
         self.user.as_ref().map_or("", |user| &user.csrf_token)
     }

@@ -6,7 +6,6 @@
 //! the sign-in, and never stored: not by the browser, in a page, in a log or in the store. Every page works without
 //! JavaScript.
 
-mod asked;
 mod attention;
 mod checks;
 mod credits;
@@ -24,6 +23,7 @@ mod json_body;
 mod keys;
 mod label;
 mod layout;
+mod list_filters;
 mod log;
 pub mod once;
 mod orders;

@@ -1,4 +1,4 @@
-//! `GET /portal/log`: the actions of the client's people, its keys and operators, newest first.
+//! `GET /portal/log`: the actions of the client's people and keys, and of operators, newest first.
 
 use std::collections::HashMap;
 
@@ -17,14 +17,13 @@ use url::form_urlencoded;
 use super::error::PortalError;
 use super::layout::{Layout, Section, page};
 use super::portal_user::PortalUser;
-use super::team::list::names;
+use super::team::list::user_names;
 use super::when::When;
 
-/// Entries of a page.
-const ENTRIES: u32 = 50;
+const ENTRIES_PER_PAGE: u32 = 50;
 
-/// Returns an action in words.
-const fn in_words(action: Action) -> &'static str {
+/// Describes an action.
+const fn describe(action: Action) -> &'static str {
     match action {
         Action::SignedIn => "Signed in",
         Action::RecoveryCodeUsed => "Signed in with a recovery code",
@@ -63,7 +62,7 @@ struct Object {
 }
 
 impl Object {
-    fn of(subject: &Subject, names: &HashMap<String, String>) -> Self {
+    fn new(subject: &Subject, names: &HashMap<String, String>) -> Self {
         match subject {
             Subject::Transaction(id) => {
                 Self { words: id.to_string(), path: Some(format!("/portal/transactions/{id}")) }
@@ -87,7 +86,7 @@ struct Row {
 }
 
 impl Row {
-    fn of(entry: &LogEntry, names: &HashMap<String, String>) -> Self {
+    fn new(entry: &LogEntry, names: &HashMap<String, String>) -> Self {
         let actor = match &entry.actor {
             Actor::User { name, .. } => name.as_str().to_owned(),
             Actor::Key { id } => format!("API key {id}"),
@@ -97,14 +96,14 @@ impl Row {
         Self {
             at: When::second(entry.at),
             actor,
-            action: in_words(entry.action),
-            objects: entry.subjects.iter().map(|subject| Object::of(subject, names)).collect(),
+            action: describe(entry.action),
+            objects: entry.subjects.iter().map(|subject| Object::new(subject, names)).collect(),
             request_id: entry.request_id.as_str().to_owned(),
         }
     }
 }
 
-/// One choice of a filter.
+/// A choice of a filter.
 struct Choice {
     value: String,
     label: String,
@@ -127,7 +126,7 @@ struct Page {
 /// Shows a page of the log.
 ///
 /// # Errors
-/// Not signed in, or the store is unavailable.
+/// 303 to the sign-in page without a session; 503 while the store is unavailable.
 pub(crate) async fn show(
     user: PortalUser,
     request: HttpRequest,
@@ -135,13 +134,13 @@ pub(crate) async fn show(
 ) -> Result<HttpResponse, PortalError> {
     let mut query = Query::of(request.query_string());
     let mut text = |name| query.text(name).unwrap_or_default();
-    let (action, actor, before) = (text("action"), text("who"), place(&text("before")));
+    let (action, actor, before) = (text("action"), text("who"), parse_place(&text("before")));
     let filter =
         LogFilter { action: action.parse().ok(), actor: Some(actor.clone()).filter(|actor| !actor.is_empty()) };
     let is_filtered = filter != LogFilter::default();
-    let found = list(&service, user.caller.client.clone(), filter, before, ENTRIES).await?;
-    let names = names(&user, &service).await?;
-    let older = found.next.map(|LogPlace { month, number }| {
+    let entries = list(&service, user.caller.client.clone(), filter, before, ENTRIES_PER_PAGE).await?;
+    let names = user_names(&user, &service).await?;
+    let older = entries.next.map(|LogPlace { month, number }| {
         let pairs = [("action", action.as_str()), ("who", &actor), ("before", &format!("{month}.{number}"))];
         format!("/portal/log?{}", form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish())
     });
@@ -151,15 +150,15 @@ pub(crate) async fn show(
         is_chosen: value == chosen,
     };
     let mut actors: Vec<_> = names.iter().map(|(id, name)| choice(id, name, &actor)).collect();
-    actors.sort_by(|one, other| one.label.cmp(&other.label));
+    actors.sort_by(|actor, other| actor.label.cmp(&other.label));
     let keys = service.store.list_keys(user.caller.client.clone()).await?;
     actors.extend(keys.iter().map(|key| choice(key.key_id.as_str(), &format!("API key {}", key.key_id), &actor)));
     actors.push(choice("operator", "Operators", &actor));
     let template = Page {
         layout: user.layout(Section::Log, &service),
-        actions: Action::ALL.iter().map(|known| choice(known.as_str(), in_words(*known), &action)).collect(),
+        actions: Action::ALL.iter().map(|kind| choice(kind.as_str(), describe(*kind), &action)).collect(),
         actors,
-        rows: found.entries.iter().map(|entry| Row::of(entry, &names)).collect(),
+        rows: entries.entries.iter().map(|entry| Row::new(entry, &names)).collect(),
         is_filtered,
         is_first: before.is_none(),
         older,
@@ -168,8 +167,8 @@ pub(crate) async fn show(
     Ok(page(StatusCode::OK, &template))
 }
 
-/// Parses a place; malformed text gives `None`, the beginning.
-fn place(text: &str) -> Option<LogPlace> {
+/// Parses a place in the log. Malformed text gives `None`, the newest entries.
+fn parse_place(text: &str) -> Option<LogPlace> {
     let (month, number) = text.split_once('.')?;
     Some(LogPlace { month: month.parse().ok()?, number: number.parse().ok()? })
 }

@@ -1,8 +1,8 @@
 //! `/portal/once/{token}`: a single-use sign-in link of a sandbox, valid for minutes. The demo prints it, so that
-//! nobody copies a key.
+//! nobody needs to copy a key.
 //!
-//! The page has a button, because programs that preview links request them too. The store has only the digest of the
-//! token.
+//! The page has a button, because programs that preview links request the page too. The store has only the digest of
+//! the token.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -27,14 +27,14 @@ use sakshi_web::html::with_cookie;
 use sakshi_web::rate_limit::RateLimits;
 
 use super::error::PortalError;
-use super::form::Posted;
+use super::form::PublicForm;
 use super::layout::{Layout, page, redirect};
-use super::team::entry::{Opening, open};
+use super::team::entry::{NewSession, open_session};
 
 /// Lifetime of a link.
 pub const LINK_LIFETIME: Duration = Duration::from_secs(10 * 60);
-/// Sign-in page that reports a spent link.
-const SPENT: &str = "/portal/sign-in?once=1";
+/// Sign-in page with the notice that the link was used or has expired.
+const SPENT_LINK_PAGE: &str = "/portal/sign-in?once=1";
 
 #[derive(Template)]
 #[template(path = "once.html")]
@@ -43,11 +43,11 @@ struct Page<'a> {
     token: &'a str,
 }
 
-/// Creates a link that signs in with this key for this app, and returns its path. `None` when the system has no
+/// Creates a link that signs in with `key` for `app`, and returns its path. Returns `None` if the system has no
 /// randomness.
 ///
 /// # Errors
-/// The store's.
+/// Any error of the store.
 pub async fn link(store: &Store, now: Timestamp, key: KeyDigest, app: AppId) -> Result<Option<String>, StoreError> {
     let mut bytes = [0; 32];
     if rand::fill(&mut bytes).is_err() {
@@ -68,16 +68,16 @@ pub async fn link(store: &Store, now: Timestamp, key: KeyDigest, app: AppId) -> 
     Ok(Some(format!("/portal/once/{token}")))
 }
 
-/// Returns the digest of a link's token in the store. It differs from a session's digest, so the token does not work as
-/// a cookie.
+/// Returns the digest of a link's token. It differs from the digest of a session, so the token does not work as a
+/// cookie.
 fn digest(token: &str) -> SessionDigest {
     SessionDigest(sha256(&[b"sakshi portal link", token.as_bytes()]))
 }
 
-/// Shows the button of a link that still works.
+/// Shows the button of a valid link.
 ///
 /// # Errors
-/// The service is no sandbox, the address sends too many requests, or the store is unavailable.
+/// 404 outside a sandbox, 429 when one address sends too many requests, 503 while the store is unavailable.
 pub(crate) async fn show(
     token: Path<String>,
     request: HttpRequest,
@@ -87,7 +87,7 @@ pub(crate) async fn show(
     require_sandbox(&service)?;
     rates.pages.take(&rates.client_address(&request))?;
     if service.store.load_session(digest(&token)).await?.is_none() {
-        return Ok(redirect(SPENT));
+        return Ok(redirect(SPENT_LINK_PAGE));
     }
     Ok(page(StatusCode::OK, &Page { layout: Layout::signed_out(true), token: &token }))
 }
@@ -95,9 +95,9 @@ pub(crate) async fn show(
 /// Signs in, once.
 ///
 /// # Errors
-/// The service is no sandbox, the form is not of a page of ours, or the store is unavailable.
+/// 404 outside a sandbox, 403 for a form of another site, 503 while the store is unavailable.
 pub(crate) async fn enter(
-    Posted(form): Posted,
+    PublicForm(form): PublicForm,
     token: Path<String>,
     request: HttpRequest,
     service: Data<Service>,
@@ -106,20 +106,20 @@ pub(crate) async fn enter(
     form?;
     let gate = request.app_data::<Rc<KeyGate>>().ok_or_else(|| ApiError::internal("the portal is not configured"))?;
     let Some(SessionRecord { holder, app, .. }) = service.store.take_session(digest(&token)).await? else {
-        return Ok(redirect(SPENT));
+        return Ok(redirect(SPENT_LINK_PAGE));
     };
     match gate.admit_holder(&holder, &app).await {
         Ok(caller) => {
             let (client, actor) = (caller.client.clone(), caller.actor.clone());
-            let opening = Opening { holder, client, app, actor, action: Action::SignedIn };
-            Ok(with_cookie(redirect("/portal"), &open(&request, &service, opening).await?))
+            let session = NewSession { holder, client, app, actor, action: Action::SignedIn };
+            Ok(with_cookie(redirect("/portal"), &open_session(&request, &service, session).await?))
         }
-        Err(ServiceError::Unauthorized) => Ok(redirect(SPENT)),
+        Err(ServiceError::Unauthorized) => Ok(redirect(SPENT_LINK_PAGE)),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Refuses outside sandboxes, which have no such links.
+/// Responds with 404 outside a sandbox.
 fn require_sandbox(service: &Service) -> Result<(), PortalError> {
     if service.authority.sandbox { Ok(()) } else { Err(ServiceError::NotFound("page").into()) }
 }

@@ -19,7 +19,7 @@ use super::portal_user::PortalUser;
 use super::trial::Choice;
 use super::when::When;
 
-/// The kinds of orders with their labels.
+/// Kinds of orders with their labels.
 const KINDS: [(&str, &str); 4] =
     [("esign", "eSign"), ("doclocker", "Document locker"), ("estamp", "E-stamp"), ("wealth", "Wealth data")];
 
@@ -34,7 +34,7 @@ struct State {
 }
 
 impl State {
-    fn of(order: &FlowDeliveries) -> Self {
+    fn new(order: &FlowDeliveries) -> Self {
         let label = order.state.status();
         let style = match label {
             "Pending" => "waiting",
@@ -45,29 +45,28 @@ impl State {
     }
 }
 
-/// One line of the list.
+/// An order in the list.
 struct Row {
     id: FlowId,
     kind: &'static str,
     state: State,
     opened: When,
-    /// Number of lost webhooks.
-    lost: usize,
+    lost_webhooks: usize,
     webhooks: usize,
-    last: Option<DeliveryTag>,
+    last_webhook: Option<DeliveryTag>,
 }
 
 impl Row {
-    fn of(order: &FlowDeliveries, now: Timestamp) -> Self {
+    fn new(order: &FlowDeliveries, now: Timestamp) -> Self {
         let lines = order.deliveries.iter().map(|sent| DeliveryLine::of(&sent.delivery));
         Self {
             id: order.state.header().id,
             kind: kind_label(order.state.kind()),
-            state: State::of(order),
+            state: State::new(order),
             opened: When::recent(order.state.header().opened_at, now),
-            lost: lines.filter(|line| line.is_lost).count(),
+            lost_webhooks: lines.filter(|line| line.is_lost).count(),
             webhooks: order.deliveries.len(),
-            last: order.deliveries.last().map(|sent| DeliveryTag::of(&sent.delivery)),
+            last_webhook: order.deliveries.last().map(|sent| DeliveryTag::of(&sent.delivery)),
         }
     }
 
@@ -83,33 +82,37 @@ struct List {
     kinds: Vec<Choice>,
     is_filtered: bool,
     rows: Vec<Row>,
-    most: u32,
+    orders_max: u32,
 }
 
 /// Shows the list, newest first.
 ///
 /// # Errors
-/// Not signed in, or the store is unavailable.
+/// 303 to the sign-in page without a session; 503 while the store is unavailable.
 pub(crate) async fn list(
     user: PortalUser,
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
     let mut query = Query::of(request.query_string());
-    let asked = query.text("kind");
+    let kind_filter = query.text("kind");
     query.finish()?;
     let mut orders =
         service.store.list_flows(user.caller.client.clone(), user.caller.app.app_id.clone(), ORDERS_MAX).await?;
-    orders.retain(|order| asked.as_deref().is_none_or(|kind| kind == order.state.kind()));
+    orders.retain(|order| kind_filter.as_deref().is_none_or(|kind| kind == order.state.kind()));
     let now = service.clock.now();
     let template = List {
         layout: user.layout(Section::Orders, &service),
         kinds: KINDS
-            .map(|(value, label)| Choice { value, label: label.to_owned(), chosen: asked.as_deref() == Some(value) })
+            .map(|(value, label)| Choice {
+                value,
+                label: label.to_owned(),
+                chosen: kind_filter.as_deref() == Some(value),
+            })
             .into(),
-        is_filtered: asked.is_some(),
-        rows: orders.iter().map(|order| Row::of(order, now)).collect(),
-        most: ORDERS_MAX,
+        is_filtered: kind_filter.is_some(),
+        rows: orders.iter().map(|order| Row::new(order, now)).collect(),
+        orders_max: ORDERS_MAX,
     };
     Ok(page(StatusCode::OK, &template))
 }
@@ -148,8 +151,8 @@ pub(crate) async fn show(
 ) -> Result<HttpResponse, PortalError> {
     let unknown = || ServiceError::NotFound("order");
     let id: FlowId = path.parse().map_err(|_| unknown())?;
-    let found = service.store.flow_deliveries(id).await?;
-    let order = found.filter(|order| order.state.header().app == user.caller.app.app_id).ok_or_else(unknown)?;
+    let order = service.store.flow_deliveries(id).await?;
+    let order = order.filter(|order| order.state.header().app == user.caller.app.app_id).ok_or_else(unknown)?;
     let webhook = |sent: &sakshi_domain::delivery::FlowDelivery| Webhook {
         tells: sent.tells.clone(),
         tag: DeliveryTag::of(&sent.delivery),
@@ -168,7 +171,7 @@ pub(crate) async fn show(
         has_lost: webhooks.iter().any(|webhook| webhook.line.is_lost),
         webhooks,
         commands: Curl(&service.authority.public_base).order(order.state.kind(), id).into_iter().collect(),
-        state: State::of(&order),
+        state: State::new(&order),
     };
     Ok(page(StatusCode::OK, &template))
 }

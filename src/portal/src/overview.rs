@@ -14,8 +14,8 @@ use super::layout::{Layout, Section, page};
 use super::portal_user::PortalUser;
 use super::today::{Days, Today};
 
-/// Number of opened verifications up to which the first steps are shown, unless a webhook has arrived.
-const BEGINNER_MAX: u64 = 10;
+/// The first steps are shown until a client has opened this many verifications, or has received a webhook.
+const BEGINNER_VERIFICATIONS_MAX: u64 = 10;
 
 #[derive(Template)]
 #[template(path = "overview.html")]
@@ -25,14 +25,14 @@ struct Page {
     notices: Vec<Notice>,
     today: Today,
     days: Days,
-    /// First steps: a verification was opened, and a webhook has arrived. `None` for clients past them.
+    /// First steps that are done: a verification was opened; a webhook has arrived. `None` hides the steps.
     steps: Option<[bool; 2]>,
 }
 
 /// Shows the overview.
 ///
 /// # Errors
-/// Not signed in, or the store is unavailable.
+/// 303 to the sign-in page without a session; 503 while the store is unavailable.
 pub(crate) async fn show(
     user: PortalUser,
     request: HttpRequest,
@@ -42,7 +42,7 @@ pub(crate) async fn show(
     let app = &user.caller.app;
     let days = Days(service.store.day_figures(app.app_id.clone(), Day::of(service.clock.now())).await?);
     let sum = days.sum();
-    let is_beginner = sum.delivered == 0 && sum.opened < BEGINNER_MAX;
+    let is_beginner = sum.delivered == 0 && sum.opened < BEGINNER_VERIFICATIONS_MAX;
     let template = Page {
         layout: user.layout(Section::Overview, &service),
         app: app.name.clone(),

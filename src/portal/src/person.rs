@@ -1,4 +1,4 @@
-//! The person of a session as the header shows it: name, role, and the applications to choose from.
+//! The signed-in person in the header: name, role, and the applications to choose from.
 
 use sakshi_domain::client_log::Actor;
 use sakshi_domain::tenancy::App;
@@ -15,7 +15,7 @@ pub(super) struct AppChoice {
     pub(super) is_current: bool,
 }
 
-/// The person.
+/// A signed-in person, for the header.
 #[derive(Clone, Debug)]
 pub(super) struct Person {
     /// Name; `None` for the holder of an API key.
@@ -26,8 +26,8 @@ pub(super) struct Person {
 }
 
 impl Person {
-    /// Reads the person of a caller. The holder of a key keeps the application of the key.
-    pub(super) async fn of(caller: &Caller, service: &Service) -> Result<Self, StoreError> {
+    /// Loads the person of a caller. The holder of an API key cannot switch the application.
+    pub(super) async fn load(caller: &Caller, service: &Service) -> Result<Self, StoreError> {
         let Actor::User { name, .. } = &caller.actor else {
             return Ok(Self { name: None, role: caller.role, apps: Vec::new() });
         };

@@ -1,7 +1,7 @@
 //! Authentication in the portal: a session whose user or API key is still valid, and whose role the route accepts.
 //!
-//! A [`PortalUser`] is only available as an extractor, so a page cannot forget to authenticate. User, key and app are
-//! checked as in the API. So disabling a user or revoking a key ends the sessions within a second on every node.
+//! A [`PortalUser`] comes only from the extractor, so a page cannot forget to authenticate. User, key and app are
+//! checked as in the API, so disabling a user or revoking a key ends the sessions on every node within a second.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -24,10 +24,10 @@ use sakshi_web::rate_limit::RateLimits;
 use super::error::PortalError;
 use super::layout::{Layout, LayoutUser, Section};
 use super::person::Person;
-use super::roles::needed;
+use super::roles::required_role;
 use super::session::{COOKIE, CsrfToken, IDLE, SessionId};
 
-/// Least time between two extensions of a session, so that not every page writes to the store.
+/// Shortest time between two extensions of a session, so that not every page writes to the store.
 const PROLONG_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A signed-in person.
@@ -40,13 +40,13 @@ pub(crate) struct PortalUser {
     pub(super) person: Person,
     /// Request id, for the log.
     request_id: RequestId,
-    /// CSRF token that their forms must carry.
+    /// CSRF token that forms must carry.
     pub(super) csrf_token: CsrfToken,
-    /// Their session.
     pub(super) session: Session,
 }
 
-/// A signed-in person in a request for an event stream. A script makes it, and it does not extend the session.
+/// A signed-in person in a request for an event stream. A script sends such requests, so they do not extend the
+/// session.
 pub(crate) struct StreamUser(pub(super) PortalUser);
 
 /// A session, and the gate that checks its person and app.
@@ -56,7 +56,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Returns the digest that the store keeps.
+    /// Returns the digest of the session's id, its key in the store.
     pub(super) fn digest(&self) -> SessionDigest {
         self.record.digest
     }
@@ -64,20 +64,20 @@ impl Session {
     /// Returns the caller, if the person and the app are still valid.
     ///
     /// # Errors
-    /// `Unauthorized` when they are not valid; the store's error when that cannot be checked.
+    /// `Unauthorized` when the person or the app is no longer valid; any error of the store.
     pub(super) async fn check(&self) -> Result<Caller, ApiError> {
         Ok(self.gate.admit_holder(&self.record.holder, &self.record.app).await?)
     }
 
-    /// Returns the person.
+    /// Returns the user or the API key of the session.
     pub(super) fn holder(&self) -> &SessionHolder {
         &self.record.holder
     }
 }
 
 impl PortalUser {
-    /// Authenticates a request, after counting it against the rate limit of its address.
-    async fn of(request: &HttpRequest, service: &Service) -> Result<Self, PortalError> {
+    /// Authenticates a request, after counting it against the page limit of the caller's address.
+    async fn authenticate(request: &HttpRequest, service: &Service) -> Result<Self, PortalError> {
         let missing = || ApiError::internal("the portal is not configured");
         let rates = request.app_data::<Data<RateLimits>>().ok_or_else(missing)?;
         rates.pages.take(&rates.client_address(request))?;
@@ -87,36 +87,37 @@ impl PortalUser {
         let session = Session { gate, record };
         let caller = match session.check().await {
             Ok(caller) => caller,
-            Err(ApiError::Service(ServiceError::Unauthorized)) => return Self::ended(&id, service).await,
+            Err(ApiError::Service(ServiceError::Unauthorized)) => return Self::end_session(&id, service).await,
             Err(error) => return Err(error.into()),
         };
         refuse_elsewhere(request, &caller)?;
         let Some(client) = service.store.load_client(caller.client.clone()).await? else {
-            return Self::ended(&id, service).await;
+            return Self::end_session(&id, service).await;
         };
         if matches!(session.holder(), SessionHolder::Key(_)) && !client.portal_key_sign_in {
-            return Self::ended(&id, service).await;
+            return Self::end_session(&id, service).await;
         }
-        let (person, request_id) = (Person::of(&caller, service).await?, request_id(request));
+        let (person, request_id) = (Person::load(&caller, service).await?, request_id(request));
         let user = Self { caller, client: client.name, person, request_id, csrf_token: id.csrf_token(), session };
         request.extensions_mut().insert(user.layout_user(None));
-        user.refuse_by_role(request)?;
+        user.check_role(request)?;
         Ok(user)
     }
 
     /// Ends a session that is no longer valid.
-    async fn ended(id: &SessionId, service: &Service) -> Result<Self, PortalError> {
+    async fn end_session(id: &SessionId, service: &Service) -> Result<Self, PortalError> {
         service.store.end_session(id.digest()).await?;
         Err(PortalError::SignIn { ended: true })
     }
 
     /// Refuses a person whose role the route does not accept.
-    fn refuse_by_role(&self, request: &HttpRequest) -> Result<(), PortalError> {
-        let (needed, has) = (needed(request.method(), &request.match_pattern().unwrap_or_default()), self.caller.role);
-        if needed > has {
-            tracing::info!(app.id = %self.caller.app.app_id, role.needed = needed.as_str(), role = has.as_str(),
+    fn check_role(&self, request: &HttpRequest) -> Result<(), PortalError> {
+        let (required, actual) =
+            (required_role(request.method(), &request.match_pattern().unwrap_or_default()), self.caller.role);
+        if required > actual {
+            tracing::info!(app.id = %self.caller.app.app_id, role.needed = required.as_str(), role = actual.as_str(),
                 "refused by role");
-            return Err(PortalError::Role { needed, has, is_key: self.person.name.is_none() });
+            return Err(PortalError::Role { required, actual, is_key: self.person.name.is_none() });
         }
         Ok(())
     }
@@ -136,7 +137,7 @@ impl PortalUser {
         append(service, &self.caller.client, self.actor(), action, subjects, self.request_id.clone()).await
     }
 
-    /// Extends the session, which ends when it is not used.
+    /// Extends the session, which ends after [`IDLE`] without use.
     async fn prolong(&self, service: &Service) -> Result<(), PortalError> {
         let record = &self.session.record;
         let until = service.clock.now() + IDLE;
@@ -146,12 +147,12 @@ impl PortalUser {
         Ok(())
     }
 
-    /// Builds the layout of a page of this section.
+    /// Builds the layout of a page in a section.
     pub(super) fn layout(&self, section: Section, service: &Service) -> Layout {
         Layout { user: Some(self.layout_user(Some(section))), ..Layout::signed_out(service.authority.sandbox) }
     }
 
-    /// Builds the layout of a page of no section.
+    /// Builds the layout of a page outside the sections.
     pub(super) fn plain_layout(&self, service: &Service) -> Layout {
         Layout { user: Some(self.layout_user(None)), ..Layout::signed_out(service.authority.sandbox) }
     }
@@ -169,7 +170,7 @@ impl PortalUser {
     }
 }
 
-fn service_of(request: &HttpRequest) -> Result<Data<Service>, PortalError> {
+fn find_service(request: &HttpRequest) -> Result<Data<Service>, PortalError> {
     Ok(request
         .app_data::<Data<Service>>()
         .cloned()
@@ -183,8 +184,8 @@ impl FromRequest for PortalUser {
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         let request = request.clone();
         Box::pin(async move {
-            let service = service_of(&request)?;
-            let user = Self::of(&request, &service).await?;
+            let service = find_service(&request)?;
+            let user = Self::authenticate(&request, &service).await?;
             user.prolong(&service).await?;
             Ok(user)
         })
@@ -198,8 +199,8 @@ impl FromRequest for StreamUser {
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         let request = request.clone();
         Box::pin(async move {
-            let service = service_of(&request)?;
-            PortalUser::of(&request, &service).await.map(Self)
+            let service = find_service(&request)?;
+            PortalUser::authenticate(&request, &service).await.map(Self)
         })
     }
 }

@@ -1,4 +1,4 @@
-//! `GET /portal/refusals`: requests of the app that were refused, newest first, found by their `errorId`.
+//! `GET /portal/refusals`: refused API requests of the app, newest first, with a search by `errorId`.
 
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
@@ -15,44 +15,44 @@ use super::paging::{Pages, ROWS};
 use super::portal_user::PortalUser;
 use super::when::When;
 
-/// One line of the list.
+/// A refused request in the list.
 struct Row {
     at: When,
-    refused: RefusedRequest,
+    request: RefusedRequest,
 }
 
 #[derive(Template)]
 #[template(path = "refusals.html")]
 struct Page {
     layout: Layout,
-    find: String,
+    search_text: String,
     rows: Vec<Row>,
     pages: Pages,
-    most: u32,
+    requests_max: u32,
 }
 
 /// Shows a page of the list.
 ///
 /// # Errors
-/// Not signed in, or the store is unavailable.
+/// 303 to the sign-in page without a session; 503 while the store is unavailable.
 pub(crate) async fn show(
     user: PortalUser,
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
     let mut query = Query::of(request.query_string());
-    let find = query.text("find").unwrap_or_default();
+    let search_text = query.text("find").unwrap_or_default();
     let number = query.number(&["page"], 1..=u32::MAX, 1);
-    let mut kept = service.store.refusals(user.caller.app.app_id.clone()).await?;
-    kept.retain(|refused| find.is_empty() || refused.request_id.as_str() == find);
-    let pages = Pages::of(number, kept.len() as u64);
-    let shown = kept.into_iter().skip(((pages.page - 1) * ROWS) as usize).take(ROWS as usize);
+    let mut requests = service.store.refusals(user.caller.app.app_id.clone()).await?;
+    requests.retain(|request| search_text.is_empty() || request.request_id.as_str() == search_text);
+    let pages = Pages::of(number, requests.len() as u64);
+    let page_requests = requests.into_iter().skip(((pages.page - 1) * ROWS) as usize).take(ROWS as usize);
     let template = Page {
         layout: user.layout(Section::Verifications, &service),
-        find,
-        rows: shown.map(|refused| Row { at: When::minute(refused.at), refused }).collect(),
+        search_text,
+        rows: page_requests.map(|request| Row { at: When::minute(request.at), request }).collect(),
         pages,
-        most: REFUSALS_KEPT_MAX,
+        requests_max: REFUSALS_KEPT_MAX,
     };
     Ok(page(StatusCode::OK, &template))
 }

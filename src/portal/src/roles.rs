@@ -1,20 +1,20 @@
-//! The role that each route of the portal needs: reading needs `view`, changing `organise`; the exceptions are listed
-//! here. The extractor of the signed-in person checks it, so no page can forget it.
+//! The role that each route of the portal needs: `view` to read, `organise` to change, and the exceptions listed here.
+//! The extractor of the signed-in person checks the role, so a page cannot forget the check.
 
 use actix_web::http::Method;
 use sakshi_domain::user::UserRole;
 
-/// Routes whose role differs from their method's: a method, or any; a path with everything below it; the role.
+/// Exceptions: a method, or any method if empty; a path with everything below it; the role.
 const EXCEPTIONS: &[(&str, &str, UserRole)] = &[
     ("", "/portal/team", UserRole::Admin),
     ("", "/portal/keys", UserRole::Admin),
-    // Actions of everybody for themselves.
+    // Actions that concern only the person.
     ("POST", "/portal/sign-out", UserRole::View),
     ("POST", "/portal/account", UserRole::View),
     ("POST", "/portal/app", UserRole::View),
     // Reads that are logged.
     ("POST", "/portal/transactions/{txnId}/details", UserRole::View),
-    // Pages that are forms, or show secrets of doors and webhooks.
+    // Pages with forms, or with secrets of doors and webhooks.
     ("GET", "/portal/trial", UserRole::Organise),
     ("GET", "/portal/checks", UserRole::Organise),
     ("GET", "/portal/webhooks", UserRole::Organise),
@@ -24,16 +24,17 @@ const EXCEPTIONS: &[(&str, &str, UserRole)] = &[
 
 /// Returns the role that a route needs, by its pattern.
 #[must_use]
-pub fn needed(method: &Method, pattern: &str) -> UserRole {
-    let is_of = |path: &str| pattern.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-    let exception = EXCEPTIONS.iter().find(|(of, path, _)| (of.is_empty() || *of == method.as_str()) && is_of(path));
+pub fn required_role(method: &Method, pattern: &str) -> UserRole {
+    let is_below = |path: &str| pattern.strip_prefix(path).is_some_and(|tail| tail.is_empty() || tail.starts_with('/'));
+    let has_method = |name: &str| name.is_empty() || name == method.as_str();
+    let exception = EXCEPTIONS.iter().find(|(name, path, _)| has_method(name) && is_below(path));
     let is_read = *method == Method::GET || *method == Method::HEAD;
     exception.map_or(if is_read { UserRole::View } else { UserRole::Organise }, |(.., role)| *role)
 }
 
-/// Returns what a role may do, in words.
+/// Describes the rights of a role.
 #[must_use]
-pub(super) const fn in_words(role: UserRole) -> &'static str {
+pub(super) const fn describe_rights(role: UserRole) -> &'static str {
     match role {
         UserRole::View => "reads",
         UserRole::Organise => "verifies people, and looks after events, doors and webhooks",
@@ -46,11 +47,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_route_that_nobody_thought_of_needs_what_its_method_says() {
-        assert_eq!(needed(&Method::GET, "/portal/new-page"), UserRole::View);
-        assert_eq!(needed(&Method::POST, "/portal/new-page"), UserRole::Organise);
-        assert_eq!(needed(&Method::DELETE, "/portal/new-page"), UserRole::Organise);
-        assert_eq!(needed(&Method::HEAD, "/portal/keys/{key_id}"), UserRole::Admin);
-        assert_eq!(needed(&Method::GET, "/portal/keyside"), UserRole::View);
+    fn an_unlisted_route_needs_the_role_of_its_method() {
+        assert_eq!(required_role(&Method::GET, "/portal/new-page"), UserRole::View);
+        assert_eq!(required_role(&Method::POST, "/portal/new-page"), UserRole::Organise);
+        assert_eq!(required_role(&Method::DELETE, "/portal/new-page"), UserRole::Organise);
+        assert_eq!(required_role(&Method::HEAD, "/portal/keys/{key_id}"), UserRole::Admin);
+        assert_eq!(required_role(&Method::GET, "/portal/keyside"), UserRole::View);
     }
 }

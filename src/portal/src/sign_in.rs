@@ -1,7 +1,6 @@
-//! `/portal/sign-in` and `/portal/sign-out`: from a user's password and code, or from a key and an app id, to a
-//! session, and back.
+//! `/portal/sign-in` and `/portal/sign-out`. A user signs in with password and code, or with an API key and an app id.
 //!
-//! Password and code are in one form, so that neither can be confirmed alone.
+//! Password and code are in one form, so that an attacker cannot confirm one without the other.
 
 use std::rc::Rc;
 
@@ -23,10 +22,10 @@ use sakshi_web::rate_limit::RateLimits;
 
 use super::error::PortalError;
 use super::field::Field;
-use super::form::{Form, Posted, Submitted};
+use super::form::{Form, PublicForm, SessionForm};
 use super::layout::{Layout, page, redirect};
 use super::session::COOKIE;
-use super::team::entry::{Opening, count, host, is_secure, open, remember};
+use super::team::entry::{NewSession, browser_cookie, client_host, count_attempt, is_secure, open_session};
 
 #[derive(Template)]
 #[template(path = "sign_in.html")]
@@ -44,7 +43,7 @@ struct Page<'a> {
     key: Field<'a>,
 }
 
-/// A submitted form, as far as it is shown again. It never has a password or a key, whichever field it came in.
+/// The submitted values that the form shows again: never a password or a key, even in the wrong field.
 #[derive(Default)]
 struct SignInFields {
     by_key: bool,
@@ -87,35 +86,35 @@ pub(crate) async fn show(request: HttpRequest, service: Data<Service>) -> HttpRe
     page(StatusCode::OK, &Page::new(&service, &SignInFields::default(), notice, None))
 }
 
-/// Signs in. Every failure gets the same response.
+/// Signs in. The response to a failure does not say which value was wrong.
 ///
 /// # Errors
-/// Errors that are not about the form.
-pub(crate) async fn enter(
-    posted: Posted,
+/// Any error that does not concern the form.
+pub(crate) async fn sign_in(
+    posted: PublicForm,
     request: HttpRequest,
     service: Data<Service>,
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, PortalError> {
-    let Posted(form) = posted;
+    let PublicForm(form) = posted;
     let mut sent = SignInFields::default();
-    let entered = match form {
+    let outcome = match form {
         Ok(mut form) => {
             sent = SignInFields {
-                by_key: form.given("key").is_some(),
+                by_key: form.submitted("key").is_some(),
                 email: form.take("email").unwrap_or_default(),
                 app_id: form.take("app_id").unwrap_or_default().trim().to_owned(),
             };
             if sent.by_key {
-                by_key(&request, &service, &form, &sent).await
+                sign_in_with_key(&request, &service, &form, &sent).await
             } else {
-                by_password(&request, &service, &rates, &form, &sent).await
+                sign_in_with_password(&request, &service, &rates, &form, &sent).await
             }
         }
         Err(error) => Err(error),
     };
-    match entered {
-        Ok(cookies) => Ok(cookies.iter().fold(redirect("/portal"), |answer, cookie| with_cookie(answer, cookie))),
+    match outcome {
+        Ok(cookies) => Ok(cookies.iter().fold(redirect("/portal"), |response, cookie| with_cookie(response, cookie))),
         Err(
             error @ (ApiError::Service(ServiceError::Unauthorized)
             | ApiError::AddressNotAllowed
@@ -139,8 +138,8 @@ pub(crate) async fn enter(
     }
 }
 
-/// Opens a session of the holder of a key.
-async fn by_key(
+/// Opens a session for the holder of an API key.
+async fn sign_in_with_key(
     request: &HttpRequest,
     service: &Service,
     form: &Form,
@@ -157,40 +156,41 @@ async fn by_key(
     let holder = SessionHolder::Key(ApiKey::parse(key).ok_or(ServiceError::Unauthorized)?.digest());
     let (client, app, actor, action) =
         (caller.client.clone(), caller.app.app_id.clone(), caller.actor.clone(), Action::SignedIn);
-    Ok(vec![open(request, service, Opening { holder, client, app, actor, action }).await?])
+    Ok(vec![open_session(request, service, NewSession { holder, client, app, actor, action }).await?])
 }
 
-/// Opens a session of a user, for the first app of the client.
-async fn by_password(
+/// Opens a session for a user, in the first app of the client.
+async fn sign_in_with_password(
     request: &HttpRequest,
     service: &Service,
     rates: &RateLimits,
     form: &Form,
     sent: &SignInFields,
 ) -> Result<Vec<String>, ApiError> {
-    count(request, service, rates, &sent.email)?;
-    let address = host(request).ok_or_else(|| ApiError::internal("the portal is not configured"))?;
-    let given = users::SignIn { email: &sent.email, password: form.value("password"), code: form.value("code") };
-    let SignedIn { user, epoch, by_recovery_code } = users::sign_in(service, address, given).await?;
+    count_attempt(request, service, rates, &sent.email)?;
+    let address = client_host(request).ok_or_else(|| ApiError::internal("the portal is not configured"))?;
+    let credentials = users::SignIn { email: &sent.email, password: form.value("password"), code: form.value("code") };
+    let SignedIn { user, epoch, by_recovery_code } = users::sign_in(service, address, credentials).await?;
     let User { user_id: id, client_id: client, name, .. } = user;
     let app =
         service.store.list_apps(client.clone()).await?.into_iter().next().ok_or(ServiceError::Unauthorized)?.app_id;
     let holder = SessionHolder::User { id: id.clone(), epoch };
-    // A suspended client has no callers.
+    // Refuses users of a suspended client.
     let gate = request.app_data::<Rc<KeyGate>>().ok_or_else(|| ApiError::internal("the portal is not configured"))?;
     gate.admit_holder(&holder, &app).await?;
     let action = if by_recovery_code { Action::RecoveryCodeUsed } else { Action::SignedIn };
     let cookie =
-        open(request, service, Opening { holder, client, app, actor: Actor::User { id, name }, action }).await?;
-    Ok([cookie].into_iter().chain(remember(service, &sent.email)).collect())
+        open_session(request, service, NewSession { holder, client, app, actor: Actor::User { id, name }, action })
+            .await?;
+    Ok([cookie].into_iter().chain(browser_cookie(service, &sent.email)).collect())
 }
 
 /// Signs out.
 ///
 /// # Errors
-/// A form of another page, or the store is unavailable.
-pub(crate) async fn leave(submitted: Submitted, service: Data<Service>) -> Result<HttpResponse, PortalError> {
-    let Submitted { user, .. } = submitted;
+/// 403 for a form of another page, 503 while the store is unavailable.
+pub(crate) async fn sign_out(submitted: SessionForm, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+    let SessionForm { user, .. } = submitted;
     service.store.end_session(user.session.digest()).await?;
     user.log(&service, Action::SignedOut, Vec::new()).await?;
     tracing::info!(app.id = %user.caller.app.app_id, "portal session ended");

@@ -27,22 +27,23 @@ struct Page {
 pub(crate) struct Limit {
     pub(crate) name: &'static str,
     pub(crate) allowed: String,
-    pub(crate) by: &'static str,
+    /// Owner of a quota, such as an address.
+    pub(crate) counted_per: &'static str,
 }
 
 /// Returns the limits of this installation.
 pub(crate) fn limits(rates: &RateLimits) -> Vec<Limit> {
-    let line = |(Standing { name, quota, window, .. }, by): (Standing, &'static str)| {
+    let line = |(Standing { name, quota, window, .. }, counted_per): (Standing, &'static str)| {
         let time = if window.as_secs() == 1 { "second".to_owned() } else { format!("{} seconds", window.as_secs()) };
-        Limit { name, allowed: format!("{quota} in a {time}").replace("in a 60 seconds", "in a minute"), by }
+        Limit { name, allowed: format!("{quota} in a {time}").replace("in a 60 seconds", "in a minute"), counted_per }
     };
     rates.policies().into_iter().map(line).collect()
 }
 
-/// Shows the status.
+/// Shows the status page.
 ///
 /// # Errors
-/// Not signed in, or the store is unavailable.
+/// 303 to the sign-in page without a session; 503 while the store is unavailable.
 pub(crate) async fn show(
     user: PortalUser,
     request: HttpRequest,
@@ -52,8 +53,8 @@ pub(crate) async fn show(
     Query::of(request.query_string()).finish()?;
     let status = status(&service, &user.caller).await?;
     let mut limits = limits(&rates);
-    if let Some(own) = user.caller.limits.requests_per_second {
-        limits.insert(0, Limit { name: "client", allowed: format!("{own} in a second"), by: "client" });
+    if let Some(quota) = user.caller.limits.requests_per_second {
+        limits.insert(0, Limit { name: "client", allowed: format!("{quota} in a second"), counted_per: "client" });
     }
     let last_answer = status.authority.last_at.map(When::minute);
     let template = Page { layout: user.layout(Section::Status, &service), last_answer, limits, status };

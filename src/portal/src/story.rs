@@ -8,7 +8,7 @@ use super::delivery::DeliveryLine;
 use super::when::{When, lasted};
 use super::why::why;
 
-/// A step, in the order of time.
+/// A step, in chronological order.
 #[derive(Debug)]
 pub(super) struct Step {
     /// Id on the page.
@@ -28,8 +28,8 @@ fn step(id: &'static str, style: &'static str, title: &str, at: Option<Timestamp
 }
 
 /// Returns the steps of a transaction.
-pub(super) fn steps(found: &TransactionSummary) -> Vec<Step> {
-    let TransactionSummary { opened, status, page_seen_at, .. } = found;
+pub(super) fn steps(summary: &TransactionSummary) -> Vec<Step> {
+    let TransactionSummary { opened, status, page_seen_at, .. } = summary;
     let from = opened.opened_at;
     let after = |at: Timestamp| format!("after {}", lasted(at.since(from)));
     let has_ended = *status != TransactionStatus::Pending;
@@ -43,11 +43,11 @@ pub(super) fn steps(found: &TransactionSummary) -> Vec<Step> {
         }
         None => step("page", OPEN, "Nobody has opened the page", None, ""),
     });
-    match (status, found.verified_at) {
+    match (status, summary.verified_at) {
         (TransactionStatus::Passed, Some(at)) => steps.push(step("answered", DONE, "Verified", Some(at), after(at))),
         (_, Some(at)) => {
-            let code = found.code.as_ref().map(|code| format!(", code {code}")).unwrap_or_default();
-            steps.push(step("answered", FAILED, why(found.code.as_deref()), Some(at), after(at) + &code));
+            let code = summary.code.as_ref().map(|code| format!(", code {code}")).unwrap_or_default();
+            steps.push(step("answered", FAILED, why(summary.code.as_deref()), Some(at), after(at) + &code));
         }
         (TransactionStatus::Expired, None) => {
             steps.push(step(
@@ -60,14 +60,14 @@ pub(super) fn steps(found: &TransactionSummary) -> Vec<Step> {
         }
         (_, None) => steps.push(step("answered", OPEN, "Waiting for the answer", None, "")),
     }
-    if found.verified_at.is_some() {
-        steps.extend([webhook(found), polled(found)]);
+    if summary.verified_at.is_some() {
+        steps.extend([webhook_step(summary), poll_step(summary)]);
     }
     steps
 }
 
-fn webhook(found: &TransactionSummary) -> Step {
-    let Some(delivery) = &found.delivery else {
+fn webhook_step(summary: &TransactionSummary) -> Step {
+    let Some(delivery) = &summary.delivery else {
         return step("delivery", OPEN, "No webhook", None, "no URL was given; poll the result");
     };
     let DeliveryLine { words, is_lost, .. } = DeliveryLine::of(delivery);
@@ -79,8 +79,8 @@ fn webhook(found: &TransactionSummary) -> Step {
     step("delivery", style, title, delivery.claimed_at, format!("{}: {words}", delivery.origin))
 }
 
-fn polled(found: &TransactionSummary) -> Step {
-    match found.polled_at {
+fn poll_step(summary: &TransactionSummary) -> Step {
+    match summary.polled_at {
         Some(at) => step("polled", DONE, "Result fetched by your server", Some(at), ""),
         None => step("polled", OPEN, "Result not fetched", None, ""),
     }
@@ -96,16 +96,16 @@ mod tests {
 
     use super::*;
 
-    fn told(found: &TransactionSummary) -> Vec<(&'static str, String)> {
-        steps(found).into_iter().map(|step| (step.style, step.title)).collect()
+    fn outline(summary: &TransactionSummary) -> Vec<(&'static str, String)> {
+        steps(summary).into_iter().map(|step| (step.style, step.title)).collect()
     }
 
     #[test]
-    fn a_story_tells_what_has_happened_and_what_has_not() {
+    fn steps_show_what_has_happened_and_what_has_not() {
         let (at, client) = (Timestamp::from_millis(0), ClientId::generate());
         let opened = records::pending(TxnId::generate(client.partition(), 0), client, AppId::generate(), at);
         let later = |seconds| Some(at + Duration::from_secs(seconds));
-        let mut found = TransactionSummary {
+        let mut summary = TransactionSummary {
             opened,
             status: TransactionStatus::Pending,
             page_seen_at: None,
@@ -116,40 +116,40 @@ mod tests {
         };
         let step = |style, title: &str| (style, title.to_owned());
         assert_eq!(
-            told(&found),
+            outline(&summary),
             [step(DONE, "Opened"), step(OPEN, "Nobody has opened the page"), step(OPEN, "Waiting for the answer")]
         );
-        found.status = TransactionStatus::Expired;
-        assert_eq!(told(&found)[2], step(FAILED, "Expired"));
-        found = TransactionSummary {
+        summary.status = TransactionStatus::Expired;
+        assert_eq!(outline(&summary)[2], step(FAILED, "Expired"));
+        summary = TransactionSummary {
             status: TransactionStatus::Passed,
             page_seen_at: later(3),
             verified_at: later(9),
-            ..found
+            ..summary
         };
-        found.delivery = Some(DeliveryRecord {
+        summary.delivery = Some(DeliveryRecord {
             id: DeliveryId(1),
             origin: "https://client.example".into(),
             queued_at: at,
             claimed_at: later(9),
             attempt: Some(Attempt::answered(503, 12)),
         });
-        let told_now = told(&found);
+        let outline_now = outline(&summary);
         assert_eq!(
-            told_now[1..4],
+            outline_now[1..4],
             [step(DONE, "Page opened"), step(DONE, "Verified"), step(FAILED, "Webhook not delivered")]
         );
-        assert_eq!(told_now[4], step(OPEN, "Result not fetched"));
-        found = TransactionSummary {
+        assert_eq!(outline_now[4], step(OPEN, "Result not fetched"));
+        summary = TransactionSummary {
             status: TransactionStatus::Failed,
             code: Some("301".into()),
             polled_at: later(20),
             delivery: None,
-            ..found
+            ..summary
         };
-        let told_now = told(&found);
+        let outline_now = outline(&summary);
         assert_eq!(
-            told_now[2..],
+            outline_now[2..],
             [step(FAILED, "Person declined"), step(OPEN, "No webhook"), step(DONE, "Result fetched by your server")]
         );
     }

@@ -1,11 +1,12 @@
-//! The figures of an app: those of today as tiles, those of thirty days as stacked bars.
+//! The figures of an app: today as tiles, thirty days as stacked bars.
 
 use sakshi_domain::day_figures::{Day, DayFigures};
 
 use super::when::clock;
 
-/// Units of the drawing.
+/// Width of a bar with its gap, in units of the drawing.
 const STEP: usize = 20;
+/// Height of the drawing, in its units.
 const HEIGHT: u64 = 120;
 
 /// The figures of today, as `today.html` shows them.
@@ -24,11 +25,11 @@ impl Today {
     }
 }
 
-/// The figures of some days.
+/// The figures of consecutive days.
 #[derive(Debug)]
 pub(super) struct Days(pub(super) Vec<(Day, DayFigures)>);
 
-/// A stack of the drawing: its style, its name and its path.
+/// One part of every day, such as the verified ones, drawn as one path.
 pub(super) struct Stack {
     pub(super) style: &'static str,
     pub(super) name: &'static str,
@@ -48,8 +49,8 @@ impl Days {
         sum
     }
 
-    /// Returns the verifications of the busiest day.
-    pub(super) fn most(&self) -> u64 {
+    /// Returns the number of verifications on the busiest day.
+    pub(super) fn busiest(&self) -> u64 {
         self.0.iter().map(|(_, figures)| parts(figures).iter().sum()).max().unwrap_or(0)
     }
 
@@ -57,20 +58,20 @@ impl Days {
         self.0.len() * STEP
     }
 
-    /// Returns the first day and the last one.
-    pub(super) fn ends(&self) -> [String; 2] {
+    /// Returns the first and the last day.
+    pub(super) fn first_and_last(&self) -> [String; 2] {
         [self.0.first(), self.0.last()].map(|day| day.map_or_else(String::new, |(day, _)| date(*day)))
     }
 
     /// Returns days with verifications, newest first, with the parts of each.
     pub(super) fn rows(&self) -> Vec<(String, [u64; 4])> {
-        let used = self.0.iter().rev().filter(|(_, figures)| figures.opened > 0);
-        used.map(|(day, figures)| (date(*day), parts(figures))).collect()
+        let busy_days = self.0.iter().rev().filter(|(_, figures)| figures.opened > 0);
+        busy_days.map(|(day, figures)| (date(*day), parts(figures))).collect()
     }
 
-    /// Returns the parts of all days, each as one path, stacked upon the previous ones.
+    /// Returns each part of all days as one path, stacked upon the previous parts.
     pub(super) fn stacks(&self) -> [Stack; 4] {
-        let (most, sum) = (self.most().max(1), parts(&self.sum()));
+        let (busiest, sum) = (self.busiest().max(1), parts(&self.sum()));
         let mut below = vec![0; self.0.len()];
         [
             ("verified", "Verified", 0),
@@ -80,12 +81,12 @@ impl Days {
         ]
         .map(|(style, name, part)| {
             let mut path = String::new();
-            for (place, ((_, figures), below)) in self.0.iter().zip(&mut below).enumerate() {
+            for (index, ((_, figures), below)) in self.0.iter().zip(&mut below).enumerate() {
                 let count = parts(figures)[part];
-                let (from, to) = (*below * HEIGHT / most, (*below + count) * HEIGHT / most);
+                let (from, to) = (*below * HEIGHT / busiest, (*below + count) * HEIGHT / busiest);
                 *below += count;
                 if to > from {
-                    path += &format!("M{} {}h14v{}h-14z", place * STEP + 3, HEIGHT - to, to - from);
+                    path += &format!("M{} {}h14v{}h-14z", index * STEP + 3, HEIGHT - to, to - from);
                 }
             }
             Stack { style, name, count: sum[part], path }
@@ -102,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_parts_of_a_day_stand_upon_each_other_and_fill_the_busiest_one() {
+    fn parts_of_a_day_are_stacked_and_the_busiest_day_has_full_height() {
         let figures = |opened, verified, declined| DayFigures { opened, verified, declined, ..DayFigures::default() };
         let days = Days(vec![(Day(0), figures(4, 2, 1)), (Day(1), DayFigures::default()), (Day(2), figures(2, 2, 0))]);
         let [verified, declined, failed, unanswered] = days.stacks();
@@ -110,6 +111,6 @@ mod tests {
         assert_eq!([&*declined.path, &*failed.path, &*unanswered.path], ["M3 30h14v30h-14z", "", "M3 0h14v30h-14z"]);
         assert_eq!((verified.count, unanswered.count, days.width()), (4, 1, 60));
         assert_eq!(days.rows(), [("1970-01-03".to_owned(), [2, 0, 0, 0]), ("1970-01-01".to_owned(), [2, 1, 0, 1])]);
-        assert_eq!(days.ends(), ["1970-01-01", "1970-01-03"]);
+        assert_eq!(days.first_and_last(), ["1970-01-01", "1970-01-03"]);
     }
 }

@@ -31,20 +31,20 @@ use serde_json::Value;
 use super::curl::{Command, Curl};
 use super::delivery::DeliveryLine;
 use super::error::PortalError;
-use super::form::Submitted;
+use super::form::SessionForm;
 use super::json_body::JsonBody;
 use super::layout::{Layout, Section, page, redirect};
 use super::portal_user::PortalUser;
 use super::story::{Step, steps};
-use super::trial::asked;
+use super::trial::claim_label;
 use super::when::When;
 
-/// The person's way to the identity app.
+/// How the person opens the identity app.
 #[derive(Debug)]
-enum Way {
-    /// The verify page, which is a code for another device and a link on this one.
+enum AppEntry {
+    /// By the verify page: scanned with another device, or opened on this one.
     Page { code: String },
-    /// A link that a native app fires.
+    /// By a link that a native app opens.
     Link { address: String, system: &'static str },
 }
 
@@ -54,15 +54,15 @@ enum Stage {
     Waiting {
         left: TimeLeft,
         until: When,
-        way: Way,
+        entry: AppEntry,
         intent: String,
         sandbox: Option<String>,
         stub: JsonBody,
     },
-    /// Labels and names of the shared claims. Values and the body are included only on request.
+    /// Labels and names of the shared claims. Values and body are included only on request.
     Verified {
         names: Vec<(String, String)>,
-        values: Option<Vec<Shared>>,
+        values: Option<Vec<SharedClaim>>,
         body: Option<JsonBody>,
     },
     NotVerified {
@@ -75,7 +75,7 @@ enum Stage {
 
 /// A shared claim.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct SharedClaim {
     pub(super) name: String,
     pub(super) value: String,
     /// Label for people.
@@ -84,29 +84,29 @@ pub(super) struct Shared {
     pub(super) is_photo: bool,
 }
 
-impl Shared {
-    /// Returns the claims in the order of the specification, unnamed ones last.
-    pub(super) fn all(claims: &VerifiedClaims) -> Vec<Self> {
-        let known = |name: &str| Claim::ALL.into_iter().position(|claim| credential_name(claim) == name);
-        let one = |(name, shared): (&String, &Value)| {
-            let value = plain(shared);
-            let label = known(name).map_or(name.clone(), |place| asked(Claim::ALL[place]).to_owned());
+impl SharedClaim {
+    /// Returns the claims in the order of the specification; claims that it does not name come last.
+    pub(super) fn list(claims: &VerifiedClaims) -> Vec<Self> {
+        let index = |name: &str| Claim::ALL.into_iter().position(|claim| credential_name(claim) == name);
+        let shared_claim = |(name, value): (&String, &Value)| {
+            let value = unquoted(value);
+            let label = index(name).map_or(name.clone(), |index| claim_label(Claim::ALL[index]).to_owned());
             // The first bytes of every JPEG, in Base64.
             Self { name: name.clone(), label, is_photo: value.starts_with("/9j/"), value }
         };
-        let mut all: Vec<_> = claims.as_map().iter().map(one).collect();
-        all.sort_by_key(|shared| known(&shared.name).unwrap_or(usize::MAX));
-        all
+        let mut shared_claims: Vec<_> = claims.as_map().iter().map(shared_claim).collect();
+        shared_claims.sort_by_key(|shared| index(&shared.name).unwrap_or(usize::MAX));
+        shared_claims
     }
 }
 
 /// Returns a value without the quotes of JSON.
-pub(super) fn plain(value: &Value) -> String {
+pub(super) fn unquoted(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// A lost webhook: the reason, and the command that fetches the result.
-struct Lost {
+struct LostWebhook {
     words: String,
     command: Command,
 }
@@ -119,15 +119,15 @@ struct Page {
     /// The client's own reference.
     reference: Option<String>,
     steps: Vec<Step>,
-    asked: String,
+    claims: String,
     channel: &'static str,
     language: &'static str,
     webhook: Option<String>,
-    lost: Option<Lost>,
-    /// True if it may be resent, in the sandbox only.
-    can_repeat: bool,
-    /// Outcome of a resend just now.
-    repeated: Option<DeliveryOutcome>,
+    lost: Option<LostWebhook>,
+    /// True if the webhook may be resent, in the sandbox only.
+    can_resend: bool,
+    /// Outcome of a resend that was just requested.
+    resend_outcome: Option<DeliveryOutcome>,
     /// Event of the transaction, and its name.
     event: Option<(EventId, String)>,
     stage: Stage,
@@ -150,85 +150,85 @@ pub(crate) async fn show(
     path: Path<String>,
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
-    let repeated = request.query_string().strip_prefix("again=").and_then(|outcome| outcome.parse().ok());
-    shown(&user, &path, &service, Details::Hidden, repeated).await
+    let resend_outcome = request.query_string().strip_prefix("again=").and_then(|outcome| outcome.parse().ok());
+    render_page(&user, &path, &service, Details::Hidden, resend_outcome).await
 }
 
-/// Shows the same with the details, after an entry in the client's log.
+/// Shows the transaction with the shared details, after an entry in the client's log.
 ///
 /// # Errors
-/// 404 unless the app has such a transaction. Nothing is shown without its log entry.
+/// 404 unless the app has such a transaction; any error of the log. No details are shown without a log entry.
 pub(crate) async fn show_details(
-    submitted: Submitted,
+    submitted: SessionForm,
     path: Path<String>,
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
-    let Submitted { user, .. } = submitted;
-    let id = own(&user, &path, &service).await?.opened.id;
+    let SessionForm { user, .. } = submitted;
+    let id = find_own(&user, &path, &service).await?.opened.id;
     user.log(&service, Action::DetailsShown, vec![Subject::Transaction(id)]).await?;
-    shown(&user, &path, &service, Details::Shown, None).await
+    render_page(&user, &path, &service, Details::Shown, None).await
 }
 
-/// Redirects a `GET` of the details to the transaction: they are shown only in response to a form.
+/// Redirects a `GET` of the details to the transaction, because only a form shows them.
 pub(crate) async fn leave_details(_: PortalUser, path: Path<String>) -> HttpResponse {
     let id = path.parse::<TxnId>().map(|id| format!("/portal/transactions/{id}"));
     redirect(id.as_deref().unwrap_or("/portal/verifications"))
 }
 
-/// The details on the page: shown or hidden.
+/// Whether the page shows the details.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Details {
     Hidden,
     Shown,
 }
 
-/// Returns the transaction of a path, if it is the app's own.
-async fn own(user: &PortalUser, path: &str, service: &Service) -> Result<TransactionSummary, PortalError> {
+/// Finds the transaction of a path, if it belongs to the app.
+async fn find_own(user: &PortalUser, path: &str, service: &Service) -> Result<TransactionSummary, PortalError> {
     let id: TxnId = path.parse().map_err(|_| ServiceError::TransactionNotFound)?;
-    let found = service.store.summarise_transactions(vec![id]).await?.pop().flatten();
-    let own = found.filter(|found| found.opened.app == user.caller.app.app_id);
+    let summary = service.store.summarise_transactions(vec![id]).await?.pop().flatten();
+    let own = summary.filter(|summary| summary.opened.app == user.caller.app.app_id);
     Ok(own.ok_or(ServiceError::TransactionNotFound)?)
 }
 
-async fn shown(
+async fn render_page(
     user: &PortalUser,
     path: &str,
     service: &Service,
     details: Details,
-    repeated: Option<DeliveryOutcome>,
+    resend_outcome: Option<DeliveryOutcome>,
 ) -> Result<HttpResponse, PortalError> {
-    let found = own(user, path, service).await?;
-    let id = found.opened.id;
+    let summary = find_own(user, path, service).await?;
+    let id = summary.opened.id;
     let stage = match service.transactions.get(id).await? {
-        View::Pending(pending) => waiting(service, &pending).await?,
+        View::Pending(pending) => waiting_stage(service, &pending).await?,
         View::Expired(_) => Stage::Expired,
-        View::Completed(record) => ended(service, *record, user, details)?,
+        View::Completed(record) => completed_stage(service, *record, user, details)?,
         View::Unknown => return Err(ApiError::Service(ServiceError::TransactionNotFound).into()),
     };
-    let opened = &found.opened;
+    let opened = &summary.opened;
     let event = match opened.event {
         Some(id) => service.store.load_event(id).await?.map(|event| (id, event.terms.name.as_str().to_owned())),
         None => None,
     };
-    let asked: Vec<&str> = opened.terms.claims.iter().map(asked).collect();
+    let claims: Vec<&str> = opened.terms.claims.iter().map(claim_label).collect();
     let curl = Curl(&service.authority.public_base);
     let mut commands = vec![curl.qr_intent(id), curl.result(id)];
     if event.is_none() {
         commands.insert(0, curl.init(&opened.terms));
     }
-    let lost = found.delivery.as_ref().map(DeliveryLine::of).filter(|line| line.is_lost);
+    let lost = summary.delivery.as_ref().map(DeliveryLine::of).filter(|line| line.is_lost);
     let template = Page {
         layout: user.layout(Section::Verifications, service),
         id,
         reference: reference(opened).map(str::to_owned),
-        steps: steps(&found),
-        asked: asked.join("\u{a0}· "),
+        steps: steps(&summary),
+        claims: claims.join("\u{a0}· "),
         channel: opened.terms.channel.name(),
         language: opened.terms.language.name(),
         webhook: opened.terms.webhook_url.as_ref().map(|url| url.as_str().to_owned()),
-        lost: lost.map(|line| Lost { words: format!("The attempt: {}.", line.words), command: curl.result(id) }),
-        can_repeat: found.delivery.is_some() && found.verified_at.is_some() && service.authority.sandbox,
-        repeated,
+        lost: lost.map(|line| LostWebhook { words: format!("The attempt: {}.", line.words), command: curl.result(id) }),
+        can_resend: summary.delivery.is_some() && summary.verified_at.is_some() && service.authority.sandbox,
+        resend_outcome,
         event,
         stage,
         commands,
@@ -236,13 +236,18 @@ async fn shown(
     Ok(page(StatusCode::OK, &template))
 }
 
-/// Returns the stage of an answered transaction.
-fn ended(service: &Service, record: CompletedRecord, user: &PortalUser, details: Details) -> Result<Stage, ApiError> {
+/// Returns the stage of a completed transaction.
+fn completed_stage(
+    service: &Service,
+    record: CompletedRecord,
+    user: &PortalUser,
+    details: Details,
+) -> Result<Stage, ApiError> {
     let (completed, body) = outcome_body(service, record, &user.caller.app)?;
     let body = || String::from_utf8(body).map(JsonBody::new).map_err(ApiError::internal);
     Ok(match completed.outcome {
         Outcome::Verified(claims) => {
-            let shared = Shared::all(&claims);
+            let shared = SharedClaim::list(&claims);
             let names = shared.iter().map(|claim| (claim.label.clone(), claim.name.clone())).collect();
             let is_shown = details == Details::Shown;
             Stage::Verified {
@@ -252,7 +257,7 @@ fn ended(service: &Service, record: CompletedRecord, user: &PortalUser, details:
             }
         }
         Outcome::NotVerified(failure) => {
-            let reason = Texts::of(Language::ENGLISH).reason(&failure);
+            let reason = Texts::for_language(Language::ENGLISH).reason(&failure);
             Stage::NotVerified { reason, code: failure.code, body: Some(body()?) }
         }
     })
@@ -262,8 +267,8 @@ fn ended(service: &Service, record: CompletedRecord, user: &PortalUser, details:
 ///
 /// # Errors
 /// 404 outside the sandbox, and unless the app has such a transaction with a webhook.
-pub(crate) async fn send_again(
-    submitted: Submitted,
+pub(crate) async fn resend_webhook(
+    submitted: SessionForm,
     path: Path<String>,
     service: Data<Service>,
     webhooks: Option<Data<Arc<WebhookClient>>>,
@@ -272,32 +277,32 @@ pub(crate) async fn send_again(
     let webhooks = webhooks.filter(|_| service.authority.sandbox).ok_or(ServiceError::NotFound("path"))?;
     let attempt = transactions::send_again(&service, &submitted.user.caller.app, id, &webhooks).await?;
     submitted.user.log(&service, Action::WebhookSentAgain, vec![Subject::Transaction(id)]).await?;
-    let again = attempt.map(|attempt| format!("?again={}", attempt.outcome.as_str())).unwrap_or_default();
-    Ok(redirect(&format!("/portal/transactions/{id}{again}")))
+    let query = attempt.map(|attempt| format!("?again={}", attempt.outcome.as_str())).unwrap_or_default();
+    Ok(redirect(&format!("/portal/transactions/{id}{query}")))
 }
 
-async fn waiting(service: &Service, pending: &Pending) -> Result<Stage, ApiError> {
+async fn waiting_stage(service: &Service, pending: &Pending) -> Result<Stage, ApiError> {
     let now = service.clock.now();
     let authority = &service.authority;
-    let again = kept_intent(service, pending.id).await.and_then(|kept| authority.intent_again(pending, &kept, now));
-    let intent = match again {
+    let stored = kept_intent(service, pending.id).await.and_then(|parts| authority.intent_again(pending, &parts, now));
+    let intent = match stored {
         Some(jwt) => jwt,
         None => authority.intent(pending, now).await?.jwt,
     };
-    let way = match pending.terms.channel {
+    let entry = match pending.terms.channel {
         Channel::Web | Channel::Qr => {
             let code = QrCode::for_screen(&authority.request_url(pending.id)).map_err(ApiError::internal)?;
-            Way::Page { code: code.inline() }
+            AppEntry::Page { code: code.inline() }
         }
-        Channel::Android(_) => Way::Link { address: authority.links.android_native(&intent), system: "Android" },
-        Channel::Ios => Way::Link { address: authority.links.ios(&intent), system: "iOS" },
+        Channel::Android(_) => AppEntry::Link { address: authority.links.android_native(&intent), system: "Android" },
+        Channel::Ios => AppEntry::Link { address: authority.links.ios(&intent), system: "iOS" },
     };
-    let stub = serde_json::to_string(&OvsePending::of(pending.id)).map_err(ApiError::internal)?;
+    let stub = serde_json::to_string(&OvsePending::new(pending.id)).map_err(ApiError::internal)?;
     Ok(Stage::Waiting {
-        left: TimeLeft::of(pending, now),
+        left: TimeLeft::until_expiry(pending, now),
         until: When::time(pending.expires_at),
         sandbox: authority.sandbox.then(|| format!("/sandbox/app?from=portal&req={intent}")),
-        way,
+        entry,
         intent,
         stub: JsonBody::new(stub),
     })

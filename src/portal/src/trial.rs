@@ -18,17 +18,17 @@ use sakshi_web::rate_limit::RateLimits;
 use sakshi_wire::ovse::InitRequest;
 
 use super::error::PortalError;
-use super::form::{Form, Kind, Submitted, once};
+use super::form::{Form, Kind, SessionForm, generate_once_value};
 use super::layout::{Layout, Section, page, redirect};
 use super::portal_user::PortalUser;
 
-/// Conversion of the form's fields to those of `init`.
+/// Kinds of the form's fields.
 const SHAPE: &[(&str, Kind)] = &[("claims", Kind::Words), ("face_auth", Kind::Flag)];
 
-/// Groups of claims (specification, "OVSE claims"): the number of common ones, always shown, and of folded ones.
+/// Groups of claims (specification, "OVSE claims"): the number of common claims, always shown, and of folded claims.
 const GROUPS: [(&str, usize, usize); 3] = [("Identity", 6, 8), ("Address", 0, 12), ("Contact", 0, 4)];
 
-/// Languages that have a name here, as the specification lists them.
+/// Languages with a name in the API, in the order of the specification.
 const LANGUAGES: [&str; 14] = [
     "english",
     "hindi",
@@ -50,9 +50,9 @@ const LANGUAGES: [&str; 14] = [
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) name: &'static str,
-    /// Claims always shown.
+    /// Claims that are always shown.
     pub(super) usual: Vec<Choice>,
-    /// Claims folded while none of them is chosen.
+    /// Claims that are folded until one is chosen.
     pub(super) more: Vec<Choice>,
 }
 
@@ -62,7 +62,7 @@ impl Group {
     }
 }
 
-/// One choice of several.
+/// A choice in a form.
 #[derive(Debug)]
 pub(super) struct Choice {
     pub(super) value: &'static str,
@@ -70,8 +70,8 @@ pub(super) struct Choice {
     pub(super) chosen: bool,
 }
 
-/// Returns the label of a claim for developers; the pages have labels for the person.
-pub(super) fn asked(claim: Claim) -> &'static str {
+/// Returns the label of a claim for developers, shorter than the label on pages for the person.
+pub(super) fn claim_label(claim: Claim) -> &'static str {
     match claim {
         Claim::LocalName => "Regional name",
         Claim::AgeAbove18 => "18 or older",
@@ -82,19 +82,19 @@ pub(super) fn asked(claim: Claim) -> &'static str {
         Claim::CredentialDate => "Date of the credential",
         Claim::RegionalAddress => "Regional address",
         Claim::CareOf => "Care of",
-        other => (Texts::of(Language::ENGLISH).claim)(other),
+        other => (Texts::for_language(Language::ENGLISH).claim)(other),
     }
 }
 
 /// Returns the claims by group, with the form's choices.
 pub(super) fn groups(form: &Form) -> Vec<Group> {
-    let mut left = Claim::ALL.into_iter();
+    let mut claims = Claim::ALL.into_iter();
     let choice = |claim: Claim| Choice {
         value: claim.name(),
-        label: asked(claim).to_owned(),
+        label: claim_label(claim).to_owned(),
         chosen: form.has("claims", claim.name()),
     };
-    let mut next = |count| left.by_ref().take(count).map(choice).collect();
+    let mut next = |count| claims.by_ref().take(count).map(choice).collect();
     GROUPS.map(|(name, usual, more)| Group { name, usual: next(usual), more: next(more) }).into()
 }
 
@@ -116,7 +116,7 @@ struct Page {
     once: String,
 }
 
-async fn shown(
+async fn render_page(
     status: StatusCode,
     user: &PortalUser,
     form: Form,
@@ -129,7 +129,7 @@ async fn shown(
         languages: languages(&form),
         form,
         balance,
-        once: once(),
+        once: generate_once_value(),
     };
     Ok(page(status, &template))
 }
@@ -137,34 +137,34 @@ async fn shown(
 /// Shows the form.
 ///
 /// # Errors
-/// Not signed in, or the store is unavailable.
+/// 303 to the sign-in page without a session; 503 while the store is unavailable.
 pub(crate) async fn show(user: PortalUser, service: Data<Service>) -> Result<HttpResponse, PortalError> {
-    let usual =
+    let defaults =
         [("claims", "name"), ("claims", "dob"), ("claims", "age_above_18"), ("channel", "qr"), ("language", "english")];
-    shown(StatusCode::OK, &user, Form::filled(&usual), &service).await
+    render_page(StatusCode::OK, &user, Form::prefilled(&defaults), &service).await
 }
 
 /// Opens the transaction, which costs a credit, and redirects to it.
 ///
 /// # Errors
-/// Errors that are not about the form.
+/// Any error that does not concern the form.
 pub(crate) async fn open(
-    submitted: Submitted,
+    submitted: SessionForm,
     request: HttpRequest,
     service: Data<Service>,
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, PortalError> {
-    let Submitted { user, form } = submitted;
-    match opened(&user, &form, &request, &service, &rates).await {
+    let SessionForm { user, form } = submitted;
+    match open_from_form(&user, &form, &request, &service, &rates).await {
         Ok(id) => Ok(redirect(&format!("/portal/transactions/{id}"))),
         Err(error) => {
-            let (status, form) = form.refused(error)?;
-            shown(status, &user, form, &service).await
+            let (status, form) = form.with_error(error)?;
+            render_page(status, &user, form, &service).await
         }
     }
 }
 
-async fn opened(
+async fn open_from_form(
     user: &PortalUser,
     form: &Form,
     request: &HttpRequest,
@@ -173,9 +173,9 @@ async fn opened(
 ) -> Result<TxnId, ApiError> {
     let caller = &user.caller;
     rates.init.take(&caller.app.app_id)?;
-    let asked: InitRequest = form.sent(SHAPE).request(service.request_context())?;
-    let terms = asked.terms(request_id(request), user.caller.app.evidence);
-    let id = open_transaction(service, caller.clone(), terms, false, form.once(caller, OPERATION))
+    let request_body: InitRequest = form.to_request(SHAPE).request(service.request_context())?;
+    let terms = request_body.terms(request_id(request), user.caller.app.evidence);
+    let id = open_transaction(service, caller.clone(), terms, false, form.idempotent_request(caller, OPERATION))
         .await?
         .into_answer()?
         .txn_id;
@@ -188,8 +188,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_form_offers_what_the_specification_lists() {
-        let form = Form::filled(&[("claims", "dob"), ("language", "urdu")]);
+    fn the_form_offers_the_claims_and_languages_of_the_specification() {
+        let form = Form::prefilled(&[("claims", "dob"), ("language", "urdu")]);
         let groups = groups(&form);
         let sizes: Vec<_> = groups.iter().map(|group| (group.name, group.usual.len() + group.more.len())).collect();
         assert_eq!(sizes, [("Identity", 14), ("Address", 12), ("Contact", 4)]);

@@ -13,39 +13,40 @@ use sakshi_store::TransactionSummary;
 use sakshi_web::html::private;
 use sakshi_wire::csv::{BYTE_ORDER_MARK, cell};
 
-use super::asked::ListFilters;
 use super::delivery::result;
 use super::error::PortalError;
+use super::list_filters::ListFilters;
 use super::portal_user::PortalUser;
 use super::verifications::{event_names, newest_events};
 
-/// Most lines of a file; the filters choose which.
+/// Most lines of a file.
 const LINES_MAX: usize = 10_000;
 /// Most reads of the list for a file. Each covers some thousand verifications.
 const LISTINGS_MAX: usize = 50;
-const HEADER: &str = "txn_id,client_reference_id,status,code,channel,event_id,event,claims,opened_at,page_seen_at,answered_at,took_s,webhook,webhook_result,polled_at\r\n";
+const HEADER: &str = "txn_id,client_reference_id,status,code,channel,event_id,event,claims,opened_at,page_seen_at,\
+    answered_at,took_s,webhook,webhook_result,polled_at\r\n";
 
-/// Answers with the list, newest first.
+/// Responds with the list, newest first.
 ///
 /// # Errors
-/// Not signed in, or the store is unavailable.
+/// 303 to the sign-in page without a session; 503 while the store is unavailable.
 pub(crate) async fn csv(
     user: PortalUser,
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
-    let asked = ListFilters::of(request.query_string());
+    let filters = ListFilters::from_query(request.query_string());
     let events = newest_events(&service, &user.caller.app.app_id).await?;
-    let (filter, mut before) = asked.filter(&service, &user.caller, &events).await?;
+    let (filter, mut before) = filters.filter(&service, &user.caller, &events).await?;
     let mut permit = service.memory.answers.permit(user.caller.owners(), Stage::Leaving);
     let (mut sheet, mut lines) = (format!("{BYTE_ORDER_MARK}{HEADER}"), 0);
     for _ in 0..LISTINGS_MAX {
         let listing = list(&service, &user.caller, &filter, before, LINES_MAX - lines).await?;
         let names = event_names(&service, &events, &listing.verifications).await?;
         lines += listing.verifications.len();
-        for found in &listing.verifications {
-            let event = found.opened.event.and_then(|event| names.get(&event)).map_or("", String::as_str);
-            sheet.push_str(&line(found, event));
+        for summary in &listing.verifications {
+            let event = summary.opened.event.and_then(|event| names.get(&event)).map_or("", String::as_str);
+            sheet.push_str(&line(summary, event));
         }
         permit.grow_to(sheet.len()).map_err(sakshi_web::error::ApiError::from)?;
         before = listing.older;
@@ -59,11 +60,11 @@ pub(crate) async fn csv(
         .body(sheet))
 }
 
-fn line(found: &TransactionSummary, event: &str) -> String {
-    let TransactionSummary { opened, status, page_seen_at, verified_at, code, polled_at, delivery } = found;
+fn line(summary: &TransactionSummary, event: &str) -> String {
+    let TransactionSummary { opened, status, page_seen_at, verified_at, code, polled_at, delivery } = summary;
     let time = |at: Option<sakshi_domain::time::Timestamp>| at.map(|at| at.to_string()).unwrap_or_default();
     let claims: Vec<&str> = opened.terms.claims.iter().map(Claim::name).collect();
-    let took = verified_at.map(|at| format!("{:.3}", at.since(opened.opened_at).as_secs_f64())).unwrap_or_default();
+    let duration = verified_at.map(|at| format!("{:.3}", at.since(opened.opened_at).as_secs_f64())).unwrap_or_default();
     [
         opened.id.to_string(),
         cell(reference(opened).unwrap_or_default()),
@@ -76,7 +77,7 @@ fn line(found: &TransactionSummary, event: &str) -> String {
         opened.opened_at.to_string(),
         time(*page_seen_at),
         time(*verified_at),
-        took,
+        duration,
         WebhookState::of(delivery.as_ref()).as_str().to_owned(),
         delivery.as_ref().and_then(|delivery| delivery.attempt).map(result).unwrap_or_default(),
         time(*polled_at),

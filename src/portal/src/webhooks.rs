@@ -12,12 +12,12 @@ use sakshi_service::{Service, ServiceError};
 use super::curl::{Command, Curl};
 use super::error::PortalError;
 use super::field::Field;
-use super::form::{Form, Kind, Submitted};
+use super::form::{Form, Kind, SessionForm};
 use super::layout::{Layout, Section, page, redirect};
 use super::portal_user::PortalUser;
 use super::when::in_words;
 
-/// API types, with the webhooks of each.
+/// API types, with descriptions of their webhooks.
 const TYPES: [(ApiType, &str); 4] = [
     (ApiType::ESign, "Documents that were signed, rejected or have expired"),
     (ApiType::DocLocker, "Documents fetched from the locker"),
@@ -25,20 +25,19 @@ const TYPES: [(ApiType, &str); 4] = [
     (ApiType::PhysicalEStamp, "E-stamps on paper"),
 ];
 
-/// One API type with its URL.
+/// An API type with its URL.
 struct Row {
     api_type: ApiType,
-    what: &'static str,
-    /// True if a URL is registered.
-    registered: bool,
+    description: &'static str,
+    is_registered: bool,
     url: String,
     problem: Option<String>,
 }
 
 impl Row {
     fn field(&self) -> Field<'_> {
-        let place = self.api_type.to_string();
-        Field::new("webhookUrl", "URL", "url", &self.url, self.problem.clone()).within(&place)
+        let id_suffix = self.api_type.to_string();
+        Field::new("webhookUrl", "URL", "url", &self.url, self.problem.clone()).within(&id_suffix)
     }
 }
 
@@ -47,11 +46,11 @@ impl Row {
 struct Page {
     layout: Layout,
     rows: Vec<Row>,
-    done: bool,
+    is_saved: bool,
     trouble: Option<String>,
     /// Time for which a result can be fetched.
-    kept: String,
-    /// Command that shows webhooks as they arrive; for sandboxes.
+    result_ttl: String,
+    /// Command that prints webhooks as they arrive; in a sandbox only.
     listen: Option<String>,
     commands: Vec<Command>,
 }
@@ -62,28 +61,29 @@ impl Page {
     }
 }
 
-async fn shown(
+async fn render_page(
     status: StatusCode,
     user: &PortalUser,
     form: &Form,
-    done: bool,
+    is_saved: bool,
     service: &Service,
 ) -> Result<HttpResponse, PortalError> {
     let urls = service.store.webhook_urls(user.caller.app.app_id.clone()).await?.ok_or(ServiceError::Unauthorized)?;
-    let row = |(api_type, what): (ApiType, &'static str)| {
+    let row = |(api_type, description): (ApiType, &'static str)| {
         let registered = urls.get(api_type).map(|url| url.as_str().to_owned());
-        let is_sent = form.has("apiType", api_type.as_str());
-        let url = if is_sent { form.value("webhookUrl").to_owned() } else { registered.clone().unwrap_or_default() };
-        let problem = is_sent.then(|| form.problem("webhookUrl")).flatten();
-        Row { api_type, what, registered: registered.is_some(), url, problem }
+        let is_submitted = form.has("apiType", api_type.as_str());
+        let url =
+            if is_submitted { form.value("webhookUrl").to_owned() } else { registered.clone().unwrap_or_default() };
+        let problem = is_submitted.then(|| form.problem("webhookUrl")).flatten();
+        Row { api_type, description, is_registered: registered.is_some(), url, problem }
     };
     let curl = Curl(&service.authority.public_base);
     let template = Page {
         layout: user.layout(Section::Webhooks, service),
         rows: TYPES.map(row).into(),
-        done,
+        is_saved,
         trouble: form.problem("apiType"),
-        kept: in_words(service.rules.result_ttl),
+        result_ttl: in_words(service.rules.result_ttl),
         listen: service.authority.sandbox.then(|| curl.listen(&user.caller.app.app_id)),
         commands: curl.webhooks(),
     };
@@ -93,35 +93,36 @@ async fn shown(
 /// Shows the registered URLs.
 ///
 /// # Errors
-/// Not signed in, or the store is unavailable.
+/// 303 to the sign-in page without a session; 503 while the store is unavailable.
 pub(crate) async fn show(
     user: PortalUser,
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
-    shown(StatusCode::OK, &user, &Form::default(), request.query_string() == "done=1", &service).await
+    render_page(StatusCode::OK, &user, &Form::default(), request.query_string() == "done=1", &service).await
 }
 
 /// Registers or removes a URL.
 ///
 /// # Errors
-/// Errors that are not about the form.
-pub(crate) async fn set(submitted: Submitted, service: Data<Service>) -> Result<HttpResponse, PortalError> {
-    let Submitted { user, mut form } = submitted;
-    let removes = form.take("remove").is_some();
-    let sent = if removes {
-        Form::filled(&[("apiType", form.value("apiType")), ("webhookUrl", "")]).sent(&[("webhookUrl", Kind::Removable)])
+/// Any error that does not concern the form.
+pub(crate) async fn set(submitted: SessionForm, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+    let SessionForm { user, mut form } = submitted;
+    let is_removal = form.take("remove").is_some();
+    let request = if is_removal {
+        Form::prefilled(&[("apiType", form.value("apiType")), ("webhookUrl", "")])
+            .to_request(&[("webhookUrl", Kind::Removable)])
     } else {
-        form.sent(&[])
+        form.to_request(&[])
     };
-    match register_webhook(&service, &user.caller.app.app_id, sent).await {
+    match register_webhook(&service, &user.caller.app.app_id, request).await {
         Ok(_) => {
             user.log(&service, Action::WebhookUrlChanged, vec![Subject::App(user.caller.app.app_id.clone())]).await?;
             Ok(redirect("/portal/webhooks?done=1"))
         }
         Err(error) => {
-            let (status, form) = form.refused(error)?;
-            shown(status, &user, &form, false, &service).await
+            let (status, form) = form.with_error(error)?;
+            render_page(status, &user, &form, false, &service).await
         }
     }
 }

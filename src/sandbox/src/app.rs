@@ -11,20 +11,20 @@ use crate::page::style;
 mod action;
 mod answer;
 mod error;
+mod hint;
 mod intent;
 mod pages;
 mod script_api;
 mod state;
 mod status;
-mod unasked;
 mod wording;
 
 pub use error::AppError;
+pub use hint::{answer_by_hint, check_hint};
 use pages::PageError;
 pub use state::{SandboxApp, SetupError};
-pub use unasked::{answer_unasked, check_hint};
 
-/// Bytes of a form or a JSON body, which contains an intent or its QR value.
+/// Most bytes of a form or a JSON body, which contains an intent or its QR value.
 const BODY_BYTES_MAX: usize = 64 * 1_024;
 
 /// Mounts `/sandbox/app` with its style sheet and JSON endpoint, `/sandbox/residents`, and the issuer's endpoint for
@@ -44,6 +44,6 @@ pub fn configure(cfg: &mut ServiceConfig, state: Data<SandboxApp>) {
             .service(web::resource("/app.css").get(style))
             .service(web::resource("/answer").post(script_api::answer)),
     )
-    .service(web::resource("/sandbox/residents").app_data(state.clone()).get(script_api::residents))
-    .service(web::resource("/sandbox/status/{state}/{credential_id}").app_data(state).get(status::published));
+    .service(web::resource("/sandbox/residents").app_data(state.clone()).get(script_api::list_residents))
+    .service(web::resource("/sandbox/status/{state}/{credential_id}").app_data(state).get(status::show));
 }

@@ -1,7 +1,7 @@
-//! Inboxes: URLs of the sandbox that take webhooks for developers whose machines have no public address. A listener
-//! opens one, directs webhooks to its URL, and reads them, oldest first.
+//! Inboxes: URLs of the sandbox that accept webhooks for developers whose machines have no public address. A listener
+//! opens an inbox, directs webhooks to its URL, and reads them, oldest first.
 //!
-//! They are in the memory of this node, within limits. An inbox that nobody reads for a while is closed.
+//! Inboxes are in the memory of this node, within limits. An inbox that nobody reads for a while is closed.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -22,37 +22,37 @@ use uuid::Uuid;
 use crate::http::client;
 use crate::receiver::Received;
 
-/// Bytes of one webhook.
+/// Most bytes of a webhook.
 pub const WEBHOOK_BYTES_MAX: usize = REPORT_BYTES_MAX;
-/// Webhooks that wait in one inbox.
+/// Most unread webhooks of an inbox.
 const WEBHOOKS_MAX: usize = 200;
-/// Bytes that wait in all inboxes together.
+/// Most bytes of unread webhooks in all inboxes.
 const BYTES_MAX: usize = 64 * 1_024 * 1_024;
-/// Inboxes of one app; beyond that, the least recently read one is closed.
+/// Most inboxes of an app. Beyond the limit, the least recently read inbox is closed.
 pub const INBOXES_OF_APP_MAX: usize = 20;
-/// Inboxes of all apps.
+/// Most inboxes of all apps.
 const INBOXES_MAX: usize = 1_000;
-/// Time for which an inbox stays open without being read.
-const UNREAD_MAX: Duration = Duration::from_secs(10 * 60);
-/// Time within which the sandbox must reach a new inbox.
-const TRIAL_TIME_MAX: Duration = Duration::from_secs(10);
+/// Time after which an unread inbox is closed.
+const UNREAD_TIME_MAX: Duration = Duration::from_secs(10 * 60);
+/// Timeout of the request that checks a new inbox.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The error when an inbox cannot be used.
 #[derive(Debug, Error)]
 pub enum InboxError {
-    /// It was never opened, or is closed, or belongs to another app.
+    /// The inbox was never opened, is closed, or belongs to another app.
     #[error(
         "There is no such inbox: nobody read it for ten minutes, newer ones of the app took its place, the node was \
              restarted, or another node answers."
     )]
     NoSuchInbox,
-    /// Too much is unread.
+    /// The inbox has too many unread webhooks, or all inboxes have too many bytes of them.
     #[error("The inbox is full: nobody reads it.")]
     Full,
-    /// There are too many.
-    #[error("Too many inboxes are open; come again later.")]
+    /// The limit of open inboxes is reached.
+    #[error("Too many inboxes are open; try again later.")]
     TooMany,
-    /// A webhook would not arrive.
+    /// A request to the inbox's URL does not arrive.
     #[error(
         "The sandbox cannot reach its own address {url}, to which webhooks would go: {reason}. Its operator can help: \
              server.public_base_url must lead to this node."
@@ -65,25 +65,25 @@ pub enum InboxError {
     },
 }
 
-/// An inbox that was opened.
+/// A new inbox.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct OpenInbox {
-    /// Identifies it to its reader.
+    /// Id, with which the listener reads the inbox.
     pub id: String,
     /// URL to which webhooks are sent.
     pub url: String,
 }
 
-/// A webhook as it is read from an inbox.
+/// A webhook in the response to a listener.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct InboxWebhook {
-    /// Its position in the inbox, from 1.
+    /// Position in the inbox, from 1.
     pub number: u64,
     at: Timestamp,
     method: String,
     path: String,
     headers: Vec<(String, String)>,
-    /// Base64.
+    /// Body in Base64.
     body: String,
 }
 
@@ -100,7 +100,7 @@ impl InboxWebhook {
         }
     }
 
-    /// Returns the request as it arrived; `None` if this is not one.
+    /// Converts the webhook into the request that arrived. Returns `None` if it is malformed.
     #[must_use]
     pub fn received(self) -> Option<Received> {
         let header = |(name, value): &(String, String)| Some((name.parse().ok()?, value.parse().ok()?));
@@ -117,18 +117,18 @@ impl InboxWebhook {
 struct Inbox {
     app: AppId,
     read_at: Instant,
-    waiting: VecDeque<(u64, Received)>,
+    unread: VecDeque<(u64, Received)>,
     /// Number of webhooks that have arrived.
     arrived: watch::Sender<u64>,
 }
 
 impl Inbox {
     fn new(app: AppId) -> Self {
-        Self { app, read_at: Instant::now(), waiting: VecDeque::new(), arrived: watch::Sender::new(0) }
+        Self { app, read_at: Instant::now(), unread: VecDeque::new(), arrived: watch::Sender::new(0) }
     }
 
-    fn bytes(&self) -> usize {
-        self.waiting.iter().map(|(_, request)| request.body.len()).sum()
+    fn unread_bytes(&self) -> usize {
+        self.unread.iter().map(|(_, request)| request.body.len()).sum()
     }
 }
 
@@ -140,31 +140,31 @@ pub struct Inboxes {
 }
 
 impl Inboxes {
-    /// Creates an empty set of inboxes. Webhooks reach them under `public_base`, the public URL of this service.
+    /// Creates an empty set of inboxes, whose URLs begin with `public_base`, the public URL of this service.
     ///
     /// # Errors
     /// The HTTP client cannot be built.
     pub fn new(public_base: &str) -> reqwest::Result<Self> {
-        let http = client(public_base, TRIAL_TIME_MAX).pool_max_idle_per_host(0).build()?;
+        let http = client(public_base, PROBE_TIMEOUT).pool_max_idle_per_host(0).build()?;
         Ok(Self { public_base: public_base.to_owned(), http, open: Mutex::default() })
     }
 
-    /// Opens an inbox of an app, and checks that a request to its URL arrives in it.
+    /// Opens an inbox for an app, and checks that a request to the inbox's URL arrives.
     ///
     /// # Errors
-    /// [`InboxError::TooMany`] and [`InboxError::Unreachable`].
+    /// [`InboxError::TooMany`] at the limit; [`InboxError::Unreachable`] when the request does not arrive.
     pub async fn open(&self, app: &AppId) -> Result<OpenInbox, InboxError> {
         let id = Uuid::new_v4().simple().to_string();
         self.insert(&id, app)?;
         let url = format!("{}/sandbox/inboxes/{id}", self.public_base);
-        let answered = self.http.post(&url).send().await;
-        let trial = self.inboxes().remove(&id);
-        if trial.is_some_and(|trial| trial.waiting.len() == 1) {
+        let response = self.http.post(&url).send().await;
+        let probe = self.lock().remove(&id);
+        if probe.is_some_and(|probe| probe.unread.len() == 1) {
             self.insert(&id, app)?;
             return Ok(OpenInbox { id, url });
         }
-        let reason = match answered {
-            Ok(answer) => format!("it answered {}", answer.status()),
+        let reason = match response {
+            Ok(response) => format!("it answered {}", response.status()),
             Err(error) if error.is_timeout() => "nothing answered in time".to_owned(),
             Err(error) if error.is_connect() => "no connection".to_owned(),
             Err(_) => "the connection broke".to_owned(),
@@ -175,24 +175,25 @@ impl Inboxes {
     /// Puts a webhook into an inbox.
     ///
     /// # Errors
-    /// [`InboxError::NoSuchInbox`] and [`InboxError::Full`].
+    /// [`InboxError::NoSuchInbox`] for an unknown id; [`InboxError::Full`] at the limits.
     pub fn put(&self, id: &str, request: Received) -> Result<(), InboxError> {
-        let mut inboxes = self.inboxes();
-        let held: usize = inboxes.values().map(Inbox::bytes).sum();
+        let mut inboxes = self.lock();
+        let unread_bytes: usize = inboxes.values().map(Inbox::unread_bytes).sum();
         let inbox = inboxes.get_mut(id).ok_or(InboxError::NoSuchInbox)?;
-        if inbox.waiting.len() >= WEBHOOKS_MAX || held + request.body.len() > BYTES_MAX {
+        if inbox.unread.len() >= WEBHOOKS_MAX || unread_bytes + request.body.len() > BYTES_MAX {
             return Err(InboxError::Full);
         }
         let number = *inbox.arrived.borrow() + 1;
-        inbox.waiting.push_back((number, request));
+        inbox.unread.push_back((number, request));
         inbox.arrived.send_replace(number);
         Ok(())
     }
 
-    /// Forgets the webhooks up to number `after`, and reads the next one; `None` if none arrives within `wait`.
+    /// Deletes the webhooks up to number `after`, and returns the next webhook. Returns `None` if none arrives within
+    /// `wait`.
     ///
     /// # Errors
-    /// [`InboxError::NoSuchInbox`], also when the inbox is another app's.
+    /// [`InboxError::NoSuchInbox`] for an unknown id, and for an inbox of another app.
     pub async fn next(
         &self,
         app: &AppId,
@@ -201,10 +202,10 @@ impl Inboxes {
         wait: Duration,
     ) -> Result<Option<InboxWebhook>, InboxError> {
         let mut arrived = {
-            let mut inboxes = self.inboxes();
+            let mut inboxes = self.lock();
             let inbox = inboxes.get_mut(id).filter(|inbox| inbox.app == *app).ok_or(InboxError::NoSuchInbox)?;
             inbox.read_at = Instant::now();
-            inbox.waiting.retain(|(number, _)| *number > after);
+            inbox.unread.retain(|(number, _)| *number > after);
             inbox.arrived.subscribe()
         };
         match timeout(wait, arrived.wait_for(|number| *number > after)).await {
@@ -212,18 +213,18 @@ impl Inboxes {
             Ok(Err(_closed)) => return Err(InboxError::NoSuchInbox),
             Ok(Ok(_)) => {}
         }
-        let inboxes = self.inboxes();
-        let next = inboxes.get(id).ok_or(InboxError::NoSuchInbox)?.waiting.front();
+        let inboxes = self.lock();
+        let next = inboxes.get(id).ok_or(InboxError::NoSuchInbox)?.unread.front();
         Ok(next.map(|(number, request)| InboxWebhook::new(*number, request)))
     }
 
     fn insert(&self, id: &str, app: &AppId) -> Result<(), InboxError> {
-        let mut inboxes = self.inboxes();
-        inboxes.retain(|_, inbox| inbox.read_at.elapsed() < UNREAD_MAX);
-        let own = inboxes.iter().filter(|(_, inbox)| inbox.app == *app);
-        if own.clone().count() >= INBOXES_OF_APP_MAX {
-            let stale = own.min_by_key(|(_, inbox)| inbox.read_at).map(|(id, _)| id.clone());
-            stale.and_then(|id| inboxes.remove(&id));
+        let mut inboxes = self.lock();
+        inboxes.retain(|_, inbox| inbox.read_at.elapsed() < UNREAD_TIME_MAX);
+        let of_app = inboxes.iter().filter(|(_, inbox)| inbox.app == *app);
+        if of_app.clone().count() >= INBOXES_OF_APP_MAX {
+            let least_recent = of_app.min_by_key(|(_, inbox)| inbox.read_at).map(|(id, _)| id.clone());
+            least_recent.and_then(|id| inboxes.remove(&id));
         }
         if inboxes.len() >= INBOXES_MAX {
             return Err(InboxError::TooMany);
@@ -232,8 +233,8 @@ impl Inboxes {
         Ok(())
     }
 
-    /// No critical section can leave inconsistent data, so poisoning is ignored.
-    fn inboxes(&self) -> MutexGuard<'_, HashMap<String, Inbox>> {
+    /// Locks the inboxes. No critical section can leave inconsistent data, so poisoning is ignored.
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Inbox>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -254,15 +255,15 @@ mod tests {
         Received { method: hyper::Method::POST, path: "/sandbox/inboxes/x".into(), headers, body: body.into(), at }
     }
 
-    fn opened() -> (Inboxes, AppId) {
+    fn open_inbox() -> (Inboxes, AppId) {
         let (inboxes, app) = (Inboxes::new("http://127.0.0.1:9").unwrap(), AppId::generate());
         inboxes.insert("one", &app).unwrap();
         (inboxes, app)
     }
 
     #[tokio::test(start_paused = true)]
-    async fn webhooks_are_read_in_order_and_stay_until_the_next_one_is_asked_for() {
-        let (inboxes, app) = opened();
+    async fn webhooks_are_read_in_order_and_stay_until_the_next_is_requested() {
+        let (inboxes, app) = open_inbox();
         for body in [&b"first"[..], &[0, 255]] {
             inboxes.put("one", request(body)).unwrap();
         }
@@ -277,25 +278,25 @@ mod tests {
             (&[0, 255][..], &"application/json".parse().unwrap())
         );
         assert!(read(2).await.is_none());
-        let waits = inboxes.next(&app, "one", 2, Duration::from_secs(30));
-        let arrives = async { inboxes.put("one", request(b"third")).unwrap() };
-        assert_eq!(tokio::join!(waits, arrives).0.unwrap().unwrap().number, 3);
+        let waiting = inboxes.next(&app, "one", 2, Duration::from_secs(30));
+        let arriving = async { inboxes.put("one", request(b"third")).unwrap() };
+        assert_eq!(tokio::join!(waiting, arriving).0.unwrap().unwrap().number, 3);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_inbox_is_read_by_its_app_alone_and_closed_when_nobody_reads_it() {
-        let (inboxes, app) = opened();
+    async fn only_its_app_reads_an_inbox_and_an_unread_inbox_is_closed() {
+        let (inboxes, app) = open_inbox();
         let stranger = AppId::generate();
         assert!(matches!(inboxes.next(&stranger, "one", 0, Duration::ZERO).await, Err(InboxError::NoSuchInbox)));
         assert!(matches!(inboxes.put("two", request(b"")), Err(InboxError::NoSuchInbox)));
-        tokio::time::advance(UNREAD_MAX).await;
+        tokio::time::advance(UNREAD_TIME_MAX).await;
         inboxes.insert("two", &app).unwrap();
         assert!(matches!(inboxes.put("one", request(b"")), Err(InboxError::NoSuchInbox)));
     }
 
     #[tokio::test]
-    async fn what_waits_is_limited_and_so_is_the_number_of_inboxes_of_an_app() {
-        let (inboxes, app) = opened();
+    async fn the_webhooks_of_an_inbox_and_the_inboxes_of_an_app_are_limited() {
+        let (inboxes, app) = open_inbox();
         for _ in 0..WEBHOOKS_MAX {
             inboxes.put("one", request(b"")).unwrap();
         }
@@ -309,12 +310,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_inbox_that_its_own_url_does_not_lead_to_is_refused() {
-        let refused =
-            Inboxes::new("http://127.0.0.1:9").unwrap().open(&AppId::generate()).await.unwrap_err().to_string();
+    async fn an_inbox_that_its_url_does_not_reach_is_refused() {
+        let error = Inboxes::new("http://127.0.0.1:9").unwrap().open(&AppId::generate()).await.unwrap_err().to_string();
         assert!(
-            refused.contains("http://127.0.0.1:9/sandbox/inboxes/") && refused.contains("server.public_base_url"),
-            "{refused}"
+            error.contains("http://127.0.0.1:9/sandbox/inboxes/") && error.contains("server.public_base_url"),
+            "{error}"
         );
     }
 }

@@ -19,11 +19,11 @@ use uuid::Uuid;
 use crate::keys::{KeyError, SigningKey};
 use crate::residents::{PublishedState, Resident};
 
-/// Time for which a credential is valid.
+/// Validity of a credential.
 const CREDENTIAL_LIFETIME: Duration = Duration::from_secs(90 * 24 * 3_600);
-/// Lifetime of an answer about a credential's status.
+/// Validity of a signed status.
 const STATUS_LIFETIME: Duration = Duration::from_secs(60);
-/// Digests without a disclosure, which hide the number of claims (RFC 9901 §4.2.5).
+/// Number of digests without a disclosure, which hide the number of claims (RFC 9901 §4.2.5).
 const DECOYS: usize = 2;
 
 /// The holder's key, to which a credential is bound.
@@ -39,8 +39,8 @@ impl HolderKey {
         SigningKey::generate().map(Self)
     }
 
-    /// Appends a key-binding JWT to a credential (RFC 9901 §4.3), which proves possession of the key for this
-    /// audience and nonce.
+    /// Appends a key-binding JWT to a credential (RFC 9901 §4.3). It proves possession of the key for an audience and a
+    /// nonce.
     ///
     /// # Errors
     /// The cryptographic library failed.
@@ -51,7 +51,7 @@ impl HolderKey {
     }
 }
 
-/// The keys of the residents' phones, each made when first needed.
+/// The keys of the residents' phones, generated at their first use.
 #[derive(Debug, Default)]
 pub struct HolderKeys(Mutex<HashMap<&'static str, Arc<HolderKey>>>);
 
@@ -60,7 +60,7 @@ impl HolderKeys {
     ///
     /// # Errors
     /// The cryptographic library failed.
-    pub fn of(&self, resident: &Resident) -> Result<Arc<HolderKey>, KeyError> {
+    pub fn get_or_generate(&self, resident: &Resident) -> Result<Arc<HolderKey>, KeyError> {
         let mut keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(key) = keys.get(resident.id) {
             return Ok(Arc::clone(key));
@@ -80,7 +80,7 @@ pub struct SandboxIssuer {
 }
 
 impl SandboxIssuer {
-    /// Creates an issuer of this name (the credential's `iss`) with a new key.
+    /// Creates an issuer with a new key. Its name becomes the `iss` of credentials.
     ///
     /// # Errors
     /// The cryptographic library failed.
@@ -88,7 +88,7 @@ impl SandboxIssuer {
         SigningKey::generate().map(|key| Self::new(name.into(), key))
     }
 
-    /// Creates an issuer of this name with a stored key.
+    /// Creates an issuer with a stored key. Its name becomes the `iss` of credentials.
     ///
     /// # Errors
     /// The bytes are not a P-256 key in PKCS#8.
@@ -109,19 +109,19 @@ impl SandboxIssuer {
         self.key.to_pkcs8()
     }
 
-    /// Returns its name, the `iss` of its credentials.
+    /// Returns the issuer's name, the `iss` of its credentials.
     #[must_use]
     pub fn issuer(&self) -> &str {
         &self.name
     }
 
-    /// Returns the id of its key, the `kid` of its credentials.
+    /// Returns the id of the issuer's key, the `kid` of its credentials.
     #[must_use]
     pub fn kid(&self) -> &str {
         &self.key_id
     }
 
-    /// Returns its public key as a JWK set.
+    /// Returns the issuer's public key as a JWK set.
     #[must_use]
     pub fn jwks_json(&self) -> String {
         let mut key = self.key.public_jwk();
@@ -145,8 +145,8 @@ impl SandboxIssuer {
         self.issue_with_status(resident, claims, holder, now, |_| None)
     }
 
-    /// Issues a credential that discloses those of the claims that the resident has. It names the holder's key, has no
-    /// key-binding JWT yet, and ends in `~`. `status_url` makes its `status` from its id.
+    /// Issues a credential with those `claims` that the resident has. The credential names the holder's key, has no
+    /// key-binding JWT yet, and ends in `~`. `status_url` builds the member `status` from the credential's id.
     ///
     /// # Errors
     /// The cryptographic library failed.
@@ -195,7 +195,7 @@ impl SandboxIssuer {
 }
 
 impl SandboxIssuer {
-    /// Signs the answer about the status of the credential with this id.
+    /// Signs the status of a credential.
     ///
     /// # Errors
     /// The cryptographic library failed.

@@ -40,7 +40,7 @@ impl SigningKey {
         Self::from_pair(pair)
     }
 
-    /// Reads the key in this PKCS#8 document.
+    /// Reads a key in PKCS#8.
     ///
     /// # Errors
     /// The bytes are not a P-256 key in PKCS#8.
@@ -73,7 +73,7 @@ impl SigningKey {
         json!({"kty": "EC", "crv": "P-256", "x": self.x, "y": self.y})
     }
 
-    /// Returns the thumbprint of the public key (RFC 7638), used as its id.
+    /// Returns the thumbprint of the public key (RFC 7638), which is the key's id.
     pub(crate) fn thumbprint(&self) -> String {
         let canonical = format!(r#"{{"crv":"P-256","kty":"EC","x":"{}","y":"{}"}}"#, self.x, self.y);
         URL_SAFE_NO_PAD.encode(digest(&SHA256, canonical.as_bytes()))
@@ -110,13 +110,13 @@ mod tests {
     fn a_key_survives_storage_and_its_debug_output_shows_only_the_public_half() {
         let key = SigningKey::generate().unwrap();
         let stored = key.to_pkcs8().unwrap();
-        let again = SigningKey::from_pkcs8(&stored).unwrap();
-        assert_eq!(again.public_jwk(), key.public_jwk());
-        assert_eq!(format!("{again:?}"), format!("SigningKey({})", key.thumbprint()));
+        let restored = SigningKey::from_pkcs8(&stored).unwrap();
+        assert_eq!(restored.public_jwk(), key.public_jwk());
+        assert_eq!(format!("{restored:?}"), format!("SigningKey({})", key.thumbprint()));
     }
 
     #[test]
-    fn bytes_that_are_no_key_are_refused() {
+    fn bytes_that_are_not_a_key_are_refused() {
         let stored = SigningKey::generate().unwrap().to_pkcs8().unwrap();
         for bytes in [&[][..], b"key", &stored[..stored.len() - 1]] {
             assert_eq!(SigningKey::from_pkcs8(bytes).err(), Some(KeyError::Malformed));

@@ -8,7 +8,7 @@ use actix_web::http::header::{
 use askama::Template;
 use serde_json::{Value, json};
 
-/// No inline content, no other origins, no framing.
+/// Content security policy: no inline content, no other origins, no framing.
 const POLICY: &str =
     "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 

@@ -27,17 +27,17 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
-/// Bytes of a body; a longer one closes the connection.
+/// Most bytes of a body. A longer body closes the connection.
 const BODY_BYTES_MAX: usize = 32 * 1_024 * 1_024;
-/// Time for which [`Behaviour::CloseIdle`] keeps a connection.
+/// Time after which [`Behaviour::CloseIdle`] closes an idle connection.
 const IDLE_TIME: Duration = Duration::from_millis(2);
 
-/// Behaviour of the receiver towards requests.
+/// How the receiver responds to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Behaviour {
     /// Answers with this status.
     Answer(u16),
-    /// Never answers and keeps the connection open.
+    /// Keeps the connection open and never answers.
     Hang,
     /// Closes the connection without an answer.
     Drop,
@@ -45,47 +45,46 @@ pub enum Behaviour {
     Redirect(String),
     /// Answers 200 after a while.
     SlowAnswer(Duration),
-    /// Answers 200 with a keep-alive connection, and closes it a moment later even if another request is
-    /// arriving.
+    /// Answers 200 and closes the kept-alive connection a moment later, even if another request is arriving.
     CloseIdle,
 }
 
 /// A received request.
 #[derive(Clone, Debug)]
 pub struct Received {
-    /// Its method.
+    /// HTTP method.
     pub method: Method,
     /// Path and query.
     pub path: String,
-    /// Its headers.
+    /// HTTP headers.
     pub headers: HeaderMap,
-    /// Its body.
+    /// Complete body.
     pub body: Bytes,
-    /// Time at which it was complete.
+    /// Time at which the request was complete.
     pub at: Timestamp,
 }
 
-/// A request that waits for its answer; dropping it closes the connection.
+/// A request that waits for a response. Dropping it closes the connection.
 #[derive(Debug)]
 pub struct Arrival {
-    /// The request.
+    /// The waiting request.
     pub request: Received,
     behaviour: oneshot::Sender<Behaviour>,
 }
 
 impl Arrival {
-    /// Answers the request with this behaviour.
+    /// Responds to the request as `behaviour` says.
     pub fn respond(self, behaviour: Behaviour) {
         // The sender may have closed the connection meanwhile.
         let _ = self.behaviour.send(behaviour);
     }
 }
 
-/// Decides how requests are answered.
+/// How a receiver handles requests.
 enum Handler {
-    /// Records each and answers as configured.
+    /// Records requests and responds as configured.
     Record(Recorder),
-    /// Passes each to the caller of [`listen`].
+    /// Passes requests to the caller of [`listen`].
     Forward(mpsc::Sender<Arrival>),
 }
 
@@ -102,8 +101,8 @@ pub struct WebhookReceiver {
     server: AbortHandle,
 }
 
-/// Starts a receiver at an address, on the current tokio or actix runtime. The channel yields the requests,
-/// one at a time.
+/// Starts a receiver at an address, on the current tokio or actix runtime. The channel yields the requests, one at a
+/// time.
 ///
 /// # Errors
 /// The address cannot be bound.
@@ -113,7 +112,7 @@ pub async fn listen(address: SocketAddr) -> io::Result<(WebhookReceiver, mpsc::R
 }
 
 impl WebhookReceiver {
-    /// Starts on a free port of the loopback interface, on the current tokio or actix runtime.
+    /// Starts a receiver on a free port of the loopback interface, on the current tokio or actix runtime.
     ///
     /// # Errors
     /// No port could be bound.
@@ -138,36 +137,36 @@ impl WebhookReceiver {
         }
     }
 
-    /// Returns the address on which it listens.
+    /// Returns the address on which the receiver listens.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Returns the URL of a path on it; the path begins with `/`.
+    /// Returns the URL of a path on the receiver. The path begins with `/`.
     #[must_use]
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
-    /// Sets the behaviour for later requests; no effect on a receiver of [`listen`].
+    /// Sets the behaviour for later requests. It has no effect on a receiver from [`listen`].
     pub fn set_behaviour(&self, behaviour: Behaviour) {
         if let Some(recorder) = self.recorder() {
             *lock(&recorder.behaviour) = behaviour;
         }
     }
 
-    /// Returns the requests so far, in order; always empty for a receiver of [`listen`].
+    /// Returns the requests received so far, in order. The list is empty for a receiver from [`listen`].
     #[must_use]
     pub fn received(&self) -> Vec<Received> {
         self.recorder().map_or_else(Vec::new, |recorder| lock(&recorder.received).clone())
     }
 
-    /// Waits until at least `count` requests have arrived, or `time` has passed, and returns all.
+    /// Waits until at least `count` requests have arrived or `time` has passed. Returns all requests.
     pub async fn wait_for(&self, count: usize, time: Duration) -> Vec<Received> {
         if let Some(recorder) = self.recorder() {
             let mut arrivals = recorder.count.subscribe();
-            // The result shows whether it timed out.
+            // The number of returned requests shows a timeout.
             let _ = timeout(time, arrivals.wait_for(|arrived| *arrived >= count)).await;
         }
         self.received()
@@ -195,47 +194,49 @@ async fn serve(listener: TcpListener, handler: Arc<Handler>) {
 }
 
 async fn connection(stream: TcpStream, handler: Arc<Handler>) {
-    let answered_idle = AtomicBool::new(false);
-    let service = service_fn(|request| answer(request, &handler, &answered_idle));
+    let must_close_idle = AtomicBool::new(false);
+    let service = service_fn(|request| answer(request, &handler, &must_close_idle));
     let mut connection = pin!(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
     poll_fn(|context| match connection.as_mut().poll(context) {
         Poll::Ready(_ended) => Poll::Ready(()),
-        // The poll that produced a small answer has also written it.
-        Poll::Pending if answered_idle.load(Ordering::Relaxed) => Poll::Ready(()),
+        // The poll that produced a small response has also written it.
+        Poll::Pending if must_close_idle.load(Ordering::Relaxed) => Poll::Ready(()),
         Poll::Pending => Poll::Pending,
     })
     .await;
-    if answered_idle.load(Ordering::Relaxed) {
+    if must_close_idle.load(Ordering::Relaxed) {
         sleep(IDLE_TIME).await;
     }
 }
 
-/// Answers a request; an error closes the connection.
+/// Responds to a request. An error closes the connection.
 async fn answer(
     request: Request<Incoming>,
     handler: &Handler,
-    answered_idle: &AtomicBool,
-) -> Result<Response<Full<Bytes>>, Dropped> {
+    must_close_idle: &AtomicBool,
+) -> Result<Response<Full<Bytes>>, ConnectionDropped> {
     let (head, body) = request.into_parts();
-    let body = Limited::new(body, BODY_BYTES_MAX).collect().await.map_err(|_| Dropped)?.to_bytes();
+    let body = Limited::new(body, BODY_BYTES_MAX).collect().await.map_err(|_| ConnectionDropped)?.to_bytes();
     let path = head.uri.path_and_query().map_or_else(String::new, ToString::to_string);
     let received = Received { method: head.method, path, headers: head.headers, body, at: SystemClock.now() };
     let behaviour = match handler {
         Handler::Record(recorder) => recorder.record(received),
-        Handler::Forward(arrivals) => ask(arrivals, received).await?,
+        Handler::Forward(arrivals) => forward(arrivals, received).await?,
     };
 
     let mut response = Response::new(Full::default());
     match behaviour {
-        Behaviour::Answer(status) => *response.status_mut() = StatusCode::from_u16(status).map_err(|_| Dropped)?,
+        Behaviour::Answer(status) => {
+            *response.status_mut() = StatusCode::from_u16(status).map_err(|_| ConnectionDropped)?
+        }
         Behaviour::Hang => pending().await,
-        Behaviour::Drop => return Err(Dropped),
+        Behaviour::Drop => return Err(ConnectionDropped),
         Behaviour::Redirect(target) => {
             *response.status_mut() = StatusCode::FOUND;
-            response.headers_mut().insert(LOCATION, target.parse().map_err(|_| Dropped)?);
+            response.headers_mut().insert(LOCATION, target.parse().map_err(|_| ConnectionDropped)?);
         }
         Behaviour::SlowAnswer(time) => sleep(time).await,
-        Behaviour::CloseIdle => answered_idle.store(true, Ordering::Relaxed),
+        Behaviour::CloseIdle => must_close_idle.store(true, Ordering::Relaxed),
     }
     Ok(response)
 }
@@ -250,18 +251,18 @@ impl Recorder {
     }
 }
 
-async fn ask(arrivals: &mpsc::Sender<Arrival>, request: Received) -> Result<Behaviour, Dropped> {
+async fn forward(arrivals: &mpsc::Sender<Arrival>, request: Received) -> Result<Behaviour, ConnectionDropped> {
     let (reply, behaviour) = oneshot::channel();
-    arrivals.send(Arrival { request, behaviour: reply }).await.map_err(|_| Dropped)?;
-    behaviour.await.map_err(|_| Dropped)
+    arrivals.send(Arrival { request, behaviour: reply }).await.map_err(|_| ConnectionDropped)?;
+    behaviour.await.map_err(|_| ConnectionDropped)
 }
 
 /// Makes hyper close the connection.
 #[derive(Debug, thiserror::Error)]
 #[error("the receiver closes the connection")]
-struct Dropped;
+struct ConnectionDropped;
 
-/// No critical section can leave inconsistent data, so poisoning is ignored.
+/// Locks a mutex. No critical section can leave inconsistent data, so poisoning is ignored.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,5 +1,5 @@
-//! Invented residents, and the values of their claims in the forms of real credentials: dates as
-//! `dd-MM-yyyy`, flags as `Yes` and `No`, photos as Base64 JPEG.
+//! Invented residents, and the values of their claims in the formats of real credentials: dates as `dd-MM-yyyy`, flags
+//! as `Yes` and `No`, photos as Base64 JPEG.
 //!
 //! E-mail addresses are in a reserved domain, and numbers are visibly invented.
 
@@ -16,7 +16,7 @@ mod sample;
 
 /// A drawing of 240 by 300 pixels, used as every resident's photo.
 const PORTRAIT: &[u8] = include_bytes!("../assets/portrait.jpg");
-/// Bytes of the large photo, which are about 300 KB in Base64.
+/// Bytes of the large photo, about 300 KB in Base64.
 const LARGE_PORTRAIT_BYTES: usize = 225 * 1_000;
 
 /// A resident's photo.
@@ -28,14 +28,14 @@ enum Portrait {
     Large,
 }
 
-/// The form of the date of birth in a resident's credential.
+/// The format of the date of birth in a resident's credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Dob {
-    /// The day.
+    /// The full date.
     Day,
-    /// The year alone, which is all that is known of many people.
+    /// The year alone, because many people do not know the date.
     Year,
-    /// Something that is no date.
+    /// A text that is not a date.
     Nonsense,
 }
 
@@ -45,16 +45,16 @@ pub enum PublishedState {
     /// The credential may be used.
     #[default]
     Valid,
-    /// It was revoked.
+    /// The issuer has revoked the credential.
     Revoked,
-    /// It may not be used now.
+    /// The credential may not be used at present.
     Suspended,
 }
 
 impl PublishedState {
     const ALL: [Self; 3] = [Self::Valid, Self::Revoked, Self::Suspended];
 
-    /// Returns the word for it in status answers and their URLs.
+    /// Returns the state's name in signed statuses and their URLs.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -69,7 +69,7 @@ impl PublishedState {
     }
 }
 
-/// Address of a resident.
+/// A resident's address.
 #[derive(Clone, Debug)]
 struct Home {
     building: &'static str,
@@ -82,18 +82,18 @@ struct Home {
     state: &'static str,
     pincode: &'static str,
     post_office: &'static str,
-    /// The whole address in the regional language.
+    /// Full address in the regional language.
     regional: Option<&'static str>,
 }
 
 /// An invented resident.
 #[derive(Clone, Debug)]
 pub struct Resident {
-    /// Identifies the resident in forms and scripts.
+    /// Id of the resident in forms and scripts.
     pub id: &'static str,
-    /// The resident's name.
+    /// Full name.
     pub name: Cow<'static, str>,
-    /// Use of this resident in tests.
+    /// What the resident is for in tests.
     pub about: &'static str,
     local_name: Option<&'static str>,
     /// Year, month, day.
@@ -107,7 +107,7 @@ pub struct Resident {
     mobile: Option<&'static str>,
     email: Option<&'static str>,
     portrait: Portrait,
-    /// The state of every credential of the resident.
+    /// State of all the resident's credentials.
     pub state: PublishedState,
 }
 
@@ -118,18 +118,18 @@ impl Resident {
         sample::RESIDENTS
     }
 
-    /// Returns a resident whose credential has a date of birth and a gender in no known form.
-    pub(crate) const fn spoiled() -> &'static Self {
-        &sample::SPOILED
+    /// Returns a resident whose credential has a malformed date of birth and an unknown gender.
+    pub(crate) const fn malformed() -> &'static Self {
+        &sample::MALFORMED
     }
 
-    /// Returns the resident with this id.
+    /// Finds a resident by id.
     #[must_use]
     pub fn find(id: &str) -> Option<&'static Self> {
         Self::all().iter().find(|resident| resident.id == id)
     }
 
-    /// Returns a resident like this one with another name, for tests that need many people.
+    /// Returns a copy of the resident with another name, for tests that need many people.
     #[must_use]
     pub fn named(&self, name: String) -> Self {
         Self { name: Cow::Owned(name), ..self.clone() }
@@ -140,7 +140,7 @@ impl Resident {
         self.born.0
     }
 
-    /// Returns the value of a claim in a credential that is issued now, if the resident has it.
+    /// Returns the value of a claim in a credential issued at `now`, if the resident has the claim.
     #[must_use]
     pub fn claim(&self, claim: Claim, now: Timestamp) -> Option<Value> {
         self.text(claim, now).map(Value::String)
@@ -188,9 +188,9 @@ impl Resident {
             Claim::Pincode => owned(home.pincode),
             Claim::PoName => owned(home.post_office),
             Claim::Mobile => self.mobile.map(str::to_owned),
-            Claim::MaskedMobile => self.mobile.map(masked_mobile),
+            Claim::MaskedMobile => self.mobile.map(mask_mobile),
             Claim::Email => self.email.map(str::to_owned),
-            Claim::MaskedEmail => self.email.map(masked_email),
+            Claim::MaskedEmail => self.email.map(mask_email),
         }
     }
 
@@ -223,23 +223,22 @@ impl Resident {
     fn photo(&self) -> String {
         match self.portrait {
             Portrait::Small => STANDARD.encode(PORTRAIT),
-            Portrait::Large => STANDARD.encode(padded_portrait(LARGE_PORTRAIT_BYTES)),
+            Portrait::Large => STANDARD.encode(pad_portrait(LARGE_PORTRAIT_BYTES)),
         }
     }
 }
 
-/// Returns the portrait grown to about `size` bytes by comment segments after its first marker, which any JPEG reader
-/// skips.
-fn padded_portrait(size: usize) -> Vec<u8> {
-    let (start, rest) = PORTRAIT.split_at(2);
+/// Pads the portrait to about `size` bytes with comment segments after its first marker. Any JPEG reader skips them.
+fn pad_portrait(size: usize) -> Vec<u8> {
+    let (start, remainder) = PORTRAIT.split_at(2);
     let mut image = start.to_vec();
-    while image.len() + rest.len() < size {
-        let length = u16::try_from(size - image.len() - rest.len()).unwrap_or(u16::MAX).max(2);
+    while image.len() + remainder.len() < size {
+        let length = u16::try_from(size - image.len() - remainder.len()).unwrap_or(u16::MAX).max(2);
         image.extend_from_slice(&[0xFF, 0xFE]);
         image.extend_from_slice(&length.to_be_bytes());
         image.extend((2..length).map(|index| index.to_le_bytes()[0]));
     }
-    image.extend_from_slice(rest);
+    image.extend_from_slice(remainder);
     image
 }
 
@@ -255,12 +254,12 @@ fn yes_or_no(yes: bool) -> String {
     if yes { "Yes" } else { "No" }.to_owned()
 }
 
-fn masked_mobile(number: &str) -> String {
-    let shown = number.len().saturating_sub(4);
-    format!("{}{}", "x".repeat(shown), number.get(shown..).unwrap_or_default())
+fn mask_mobile(number: &str) -> String {
+    let hidden = number.len().saturating_sub(4);
+    format!("{}{}", "x".repeat(hidden), number.get(hidden..).unwrap_or_default())
 }
 
-fn masked_email(address: &str) -> String {
+fn mask_email(address: &str) -> String {
     let (user, domain) = address.split_once('@').unwrap_or((address, ""));
     let first = user.chars().next().unwrap_or('x');
     format!("{first}{}@{domain}", "*".repeat(user.len().saturating_sub(1)))
@@ -279,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn the_residents_cover_what_is_worth_testing() {
+    fn the_residents_cover_the_cases_worth_testing() {
         assert_eq!(text("asha", Claim::Dob).unwrap(), "14-02-1990");
         assert!(text("asha", Claim::Name).unwrap().is_ascii());
         assert!(
@@ -318,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_comes_of_age_on_the_birthday_and_not_a_day_earlier() {
+    fn a_resident_comes_of_age_on_the_birthday_and_not_a_day_earlier() {
         let kabir = Resident::find("kabir").unwrap();
         assert_eq!(kabir.text(Claim::AgeAbove18, at("2032-08-14")).unwrap(), "No");
         assert_eq!(kabir.text(Claim::AgeAbove18, at("2032-08-15")).unwrap(), "Yes");
@@ -326,9 +325,9 @@ mod tests {
 
     #[test]
     fn masks_hide_all_but_the_ends() {
-        assert_eq!(masked_mobile("9000000001"), "xxxxxx0001");
-        assert_eq!(masked_email("asha@mail.example"), "a***@mail.example");
-        assert_eq!(masked_email(""), "x@");
+        assert_eq!(mask_mobile("9000000001"), "xxxxxx0001");
+        assert_eq!(mask_email("asha@mail.example"), "a***@mail.example");
+        assert_eq!(mask_email(""), "x@");
     }
 
     #[test]

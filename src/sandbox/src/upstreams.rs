@@ -1,10 +1,9 @@
-//! The sandbox upstreams: they accept the service's orders for signatures, locker documents, e-stamps
-//! and wealth data, and let the tester decide the outcome.
+//! The sandbox upstreams: they accept the service's orders for signatures, locker documents, e-stamps and wealth data,
+//! and let the tester decide the outcome.
 //!
-//! They use the real interface: orders arrive over HTTP with the upstream's token, and every decision is
-//! reported to the internal listener with the connector's token. A person decides on pages without
-//! JavaScript; a script plays a whole outcome with one call. Orders are kept in memory, within limits,
-//! until the process ends.
+//! They use the real interface. Orders arrive over HTTP with the upstream's token, and every decision is reported to
+//! the internal listener with the connector's token. A person decides on pages without JavaScript; a script plays a
+//! whole outcome with one call. Orders are kept in memory, within limits, until the process ends.
 
 use actix_web::HttpRequest;
 use actix_web::web::{self, Data, FormConfig, JsonConfig, PayloadConfig, ServiceConfig};
@@ -34,7 +33,7 @@ use pages::PageLocation;
 
 use crate::page::style;
 
-/// The most bytes of a form or of a JSON body.
+/// Most bytes of a form or a JSON body.
 const BODY_BYTES_MAX: usize = 16 * 1_024;
 
 /// Mounts the endpoints for testers and scripts on the public listener: `/sandbox/flows`, `/sandbox/checks` and the
@@ -43,7 +42,7 @@ const BODY_BYTES_MAX: usize = 16 * 1_024;
 pub fn configure_pages(cfg: &mut ServiceConfig, state: Data<SandboxUpstreams>) {
     let scope = |folder: &str| {
         let json = JsonConfig::default().limit(BODY_BYTES_MAX).error_handler(|_, _| FlowError::MalformedBody.into());
-        let unreadable = |request: &HttpRequest| PageLocation::of(request).problem(FlowError::MalformedBody);
+        let unreadable = |request: &HttpRequest| PageLocation::from_request(request).problem(FlowError::MalformedBody);
         let form =
             FormConfig::default().limit(BODY_BYTES_MAX).error_handler(move |_, request| unreadable(request).into());
         web::scope(&format!("/sandbox/{folder}")).app_data(state.clone()).app_data(json).app_data(form)

@@ -414,7 +414,7 @@ mod tests {
 
         /// Returns the status of a credential that names this path.
         fn status(&self, path: &str) -> CredentialStatus {
-            let mut draft = self.host.issuer.good();
+            let mut draft = self.host.issuer.valid_draft();
             draft.payload["status"] = format!("https://{HOST}/{path}").into();
             let nonce = TxnId::generate(ClientId::generate().partition(), 0);
             let expected = Expectation { nonce, audience: "", now: SystemClock.now(), requested: ClaimSet::default() };

@@ -67,12 +67,12 @@ pub async fn poll_locker(service: &Service, app: &App, id: &str) -> Result<PollA
         (FlowState::DocLocker(DocLockerFlow::Pending { .. }), Some(latest)) => {
             let stub = move |latest: Vec<u8>| {
                 let latest = read_report(&latest).map_err(|_| unreadable())?;
-                written(&DocLockerDetails::of(id, Some(latest)))
+                written(&DocLockerDetails::new(id, Some(latest)))
             };
             answer(service, app, latest, stub).await
         }
         (FlowState::DocLocker(DocLockerFlow::Pending { .. }), None) => {
-            Ok(PollAnswer { json: written(&DocLockerDetails::of(id, None))?, permit: None })
+            Ok(PollAnswer { json: written(&DocLockerDetails::new(id, None))?, permit: None })
         }
         _ => Err(NOT_FOUND),
     }

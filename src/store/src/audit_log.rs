@@ -1,7 +1,7 @@
 //! The audit log of operators' changes: entries are appended, sealed, and never changed or removed.
 //!
-//! Each entry is chained to the one before: its hash is the SHA-256 of that entry's hash and of its own text. A reader
-//! who keeps the newest hash elsewhere can later detect an entry that was changed, moved or left out.
+//! The entries form a chain: the hash of an entry is the SHA-256 of the previous hash and of its own text. A reader who
+//! keeps the newest hash elsewhere can later detect an entry that was changed, moved or left out.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,7 +16,7 @@ impl AuditHash {
     /// The hash before the first entry.
     pub const NONE: Self = Self([0; 32]);
 
-    /// Returns the hash of the entry that follows.
+    /// Returns the hash of the next entry.
     #[must_use]
     pub fn followed_by(&self, entry: &str) -> Self {
         let mut context = Context::new(&SHA256);
@@ -49,19 +49,19 @@ impl FromStr for AuditHash {
             return Err(WRONG);
         }
         let mut hash = [0; 32];
-        for (byte, place) in hash.iter_mut().zip((0..64).step_by(2)) {
-            *byte = u8::from_str_radix(&text[place..place + 2], 16).map_err(|_| WRONG)?;
+        for (byte, index) in hash.iter_mut().zip((0..64).step_by(2)) {
+            *byte = u8::from_str_radix(&text[index..index + 2], 16).map_err(|_| WRONG)?;
         }
         Ok(Self(hash))
     }
 }
 
-/// An entry and its place in the chain.
+/// An entry and its index in the chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditRecord {
     /// Number in the chain, from 1, without gaps.
     pub number: u64,
-    /// The hash of the entry before it.
+    /// Hash of the previous entry.
     pub previous: AuditHash,
     /// Hash of this entry.
     pub hash: AuditHash,
@@ -72,10 +72,10 @@ pub struct AuditRecord {
 /// The entries that the receiver of the log does not have yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnsentAudit {
-    /// Number of these entries.
+    /// Number of entries that are not sent yet.
     pub waiting: u64,
-    /// Those to send now, oldest first, and the entry before them; `None` while another node sends, and when none
-    /// waits.
+    /// The entries to send now, oldest first, and the head before them; `None` while another node sends, and when no
+    /// entry waits.
     pub next: Option<(AuditHead, Vec<AuditRecord>)>,
 }
 
@@ -92,10 +92,10 @@ impl AuditHead {
     /// The head of a log without entries.
     pub const NONE: Self = Self { number: 0, hash: AuditHash::NONE };
 
-    /// Returns the head with this record, if it follows from this one and is as it was written.
+    /// Returns the head after a record, if the record follows this head and was not changed.
     ///
     /// # Errors
-    /// The difference.
+    /// A description of the fault, if it does not.
     pub fn followed(self, record: &AuditRecord) -> Result<Self, String> {
         let expected = self.followed_by(record.entry.clone());
         let next = expected.number;

@@ -20,14 +20,14 @@ pub struct AskedLog {
 }
 
 impl AskedLog {
-    /// Returns the newest hundred entries of every kind.
+    /// Returns a query of the newest hundred entries of every kind.
     #[must_use]
     pub fn newest(client: ClientId, now: Timestamp) -> Self {
         Self { client, filter: LogFilter::default(), before: None, limit: 100, now }
     }
 }
 
-/// A place in the log of a client: a month of 30 days since 1970, and a number in it.
+/// A position in the log of a client: a month of 30 days, counted from 1970, and a number in the month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LogPlace {
     /// The month.

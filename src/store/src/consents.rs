@@ -7,11 +7,11 @@ use sakshi_domain::time::Timestamp;
 /// A query of the register.
 #[derive(Clone, Debug)]
 pub struct AskedConsents {
-    /// The client that asked the people.
+    /// The client that asked for the consents.
     pub client: ClientId,
-    /// Earliest time of asking, inclusive.
+    /// Earliest time at which a person was asked, inclusive.
     pub from: Timestamp,
-    /// Latest time of asking, exclusive.
+    /// Latest time at which a person was asked, exclusive.
     pub to: Timestamp,
     /// Place after which the page starts.
     pub after: ConsentPlace,
@@ -19,7 +19,7 @@ pub struct AskedConsents {
     pub limit: u32,
 }
 
-/// A place in the register of a client: a week since 1970, and a number in it.
+/// A position in the register of a client: a week, counted from 1970, and a number in the week.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ConsentPlace {
     /// The week.
@@ -37,7 +37,7 @@ pub struct KeptConsent {
     pub answered_at: Timestamp,
 }
 
-/// Entries with their places, by week and in the order of the answers within it.
+/// Entries with their positions, by week and, within a week, by the time of the answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConsentPage {
     /// The entries.

@@ -11,13 +11,13 @@ use crate::sessions::SessionDigest;
 /// A session of the console.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConsoleSession {
-    /// The digest of its id.
+    /// The digest of the session's id.
     pub digest: SessionDigest,
     /// The sign-in of its operator.
     pub sign_in: SignIn,
-    /// Time at which it ends unless it is used; at most `ends_at`.
+    /// Time at which the session ends unless it is used; at most `ends_at`.
     pub idle_until: Timestamp,
-    /// Time at which it ends in any case.
+    /// Time at which the session ends in any case.
     pub ends_at: Timestamp,
 }
 
@@ -28,7 +28,7 @@ pub struct AskGrant {
     pub id: GrantId,
     /// The client.
     pub client: ClientId,
-    /// The movement.
+    /// The movement of credits.
     pub movement: CreditMove,
     /// The operator.
     pub by: Signatory,

@@ -36,7 +36,7 @@ pub struct Audit {
     pub sum: i64,
     /// Number of entries.
     pub entries: u64,
-    /// Number of entries whose number, balance or sign does not follow from the one before.
+    /// Number of entries whose number, balance or sign does not follow from the previous entry.
     pub faults: u64,
 }
 
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_with_an_amount_that_no_movement_has_is_a_fault() {
+    fn an_entry_with_an_impossible_amount_is_a_fault() {
         for kind in [EntryKind::Grant, EntryKind::Debit, EntryKind::Adjust] {
             let mut audit = Audit::new(ClientId::generate(), 0);
             audit.add(1, kind, i64::MIN, 0);

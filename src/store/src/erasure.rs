@@ -1,12 +1,12 @@
-//! Erasure of personal data before its time.
+//! Erasure of personal data before it expires.
 //!
 //! Shared claims, requested claims, references and stored responses are erased. A ledger keeps its entries, which have
 //! only the ids of transactions. An erased guest keeps the place among the registered, without claims. Digests of
-//! credentials and of webhook keys remain until their time.
+//! credentials and of webhook keys remain until they expire.
 
 use std::ops::AddAssign;
 
-/// Numbers of erased records.
+/// Numbers of erased records, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Erased {
     /// Transactions.
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_erased_in_parts_is_counted_kind_by_kind() {
+    fn erased_counts_are_added_kind_by_kind() {
         let part = Erased { transactions: 1, registrations: 2, events: 3, flows: 4, answers: 5, refusals: 6, users: 7 };
         let mut sum =
             Erased { transactions: 10, registrations: 10, events: 10, flows: 10, answers: 10, refusals: 10, users: 10 };

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use sakshi_domain::time::Timestamp;
 use sakshi_trace::invariant::Broken;
 
-/// Attempts at a change while other changes come first; then the store counts as overloaded.
+/// Maximum number of attempts at a change that conflicts with other changes; then the store counts as overloaded.
 pub(crate) const ATTEMPTS: usize = 64;
 
 /// Result of a store call, to be awaited on any thread.
@@ -13,8 +13,8 @@ pub type StoreFuture<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + S
 
 /// Error of an operation that the store could not execute or confirm.
 ///
-/// After any of these the caller does not know whether it took effect: it retries under the same id, or reports that
-/// the service is unavailable.
+/// After an error the caller does not know whether the operation took effect. It retries under the same id, or reports
+/// that the service is unavailable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// The store is shutting down, restarting or out of reach.
@@ -23,7 +23,7 @@ pub enum StoreError {
     /// The disk or the memory of the store is full; nothing was written.
     #[error("the store is full")]
     Full,
-    /// The stored data is damaged; an operator must look.
+    /// The stored data is damaged; an operator must repair it.
     #[error("the store is corrupt: {0}")]
     Corrupt(String),
     /// Another process has the store open.
@@ -63,7 +63,7 @@ pub enum StoreError {
     Broken(#[from] Broken),
 }
 
-/// Reason why a node would not open a store.
+/// Reason reason a node would not open a store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
     /// The store refuses the node, with the error of opening it.
@@ -81,8 +81,8 @@ impl StoreError {
     }
 
     /// Returns the error for a store that cannot answer now.
-    pub(crate) fn unavailable(why: impl Into<String>) -> Self {
-        Self::Unavailable(why.into())
+    pub(crate) fn unavailable(reason: impl Into<String>) -> Self {
+        Self::Unavailable(reason.into())
     }
 
     /// Returns a stable word for metrics and for the `code` of a 503.

@@ -15,7 +15,7 @@ use crate::vault::Sealed;
 pub struct CreateEvent {
     /// The event, without counts; its id makes the operation repeatable.
     pub event: Event,
-    /// Maximum number of events of the app, expired ones included while they are kept.
+    /// Maximum number of events of the app, including expired events that are still stored.
     pub most: Option<u32>,
     /// Response to replay when the client retries the request under its `Idempotency-Key`.
     pub idempotency: Option<IdempotentAnswer>,
@@ -24,7 +24,7 @@ pub struct CreateEvent {
 /// The outcome of a change to an event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PatchEventOutcome {
-    /// The event as it is from now on.
+    /// The event after the change.
     Patched(Box<Event>),
     /// The change contradicts the event's state; nothing was written.
     Refused(Invalid),

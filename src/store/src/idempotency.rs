@@ -34,7 +34,7 @@ pub struct IdempotentAnswer {
     pub request: [u8; 32],
     /// The sealed response.
     pub answer: Sealed,
-    /// Time until which it is replayed.
+    /// Time until which the response is replayed.
     pub until: Timestamp,
 }
 

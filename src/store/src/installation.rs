@@ -30,28 +30,29 @@ pub struct Ownership {
 }
 
 impl Ownership {
-    /// Returns the installation of this profile and authority, which takes over no other store.
+    /// Returns the ownership of a node with this profile and authority, which takes over no other store.
     #[must_use]
     pub fn of(profile: Profile, authority: &str) -> Self {
         Self { owner: Installation { profile, authority: authority.to_owned() }, takes_over: None }
     }
 
-    /// Checks the installation that a store remembers, if any. Returns the one to store instead: for a new store, one
-    /// from a version that stored none, and one that is taken over.
+    /// Checks the installation that a store remembers. Returns the installation to store instead, if the store
+    /// remembers none or is taken over.
     ///
     /// # Errors
-    /// [`StoreError::OtherInstallation`], and [`StoreError::Corrupt`] for a text that no store writes.
-    pub(crate) fn check(&self, kept: Option<&str>) -> Result<Option<String>, StoreError> {
-        let Some(kept) = kept else { return Ok(Some(self.owner.to_string())) };
-        let kept: Installation =
-            kept.parse().map_err(|_| StoreError::unreadable("the profile and the authority of the store"))?;
-        if kept == self.owner {
+    /// [`StoreError::OtherInstallation`] when the store belongs to another installation, [`StoreError::Corrupt`] when
+    /// the stored text is invalid.
+    pub(crate) fn check(&self, stored: Option<&str>) -> Result<Option<String>, StoreError> {
+        let Some(stored) = stored else { return Ok(Some(self.owner.to_string())) };
+        let stored: Installation =
+            stored.parse().map_err(|_| StoreError::unreadable("the profile and the authority of the store"))?;
+        if stored == self.owner {
             return Ok(None);
         }
-        if Some(&kept) == self.takes_over.as_ref() {
+        if Some(&stored) == self.takes_over.as_ref() {
             return Ok(Some(self.owner.to_string()));
         }
-        Err(StoreError::OtherInstallation { store: kept.in_words(), node: self.owner.in_words() })
+        Err(StoreError::OtherInstallation { store: stored.in_words(), node: self.owner.in_words() })
     }
 }
 
@@ -89,17 +90,17 @@ pub(crate) fn test_ownership() -> Ownership {
 mod tests {
     use super::*;
 
-    fn of(text: &str) -> Ownership {
+    fn ownership(text: &str) -> Ownership {
         Ownership { owner: text.parse().unwrap(), takes_over: None }
     }
 
     #[test]
-    fn a_store_is_written_once_and_refuses_another_profile_or_authority() {
-        let stage = of("stage https://one.example");
+    fn a_store_remembers_its_installation_and_refuses_any_other() {
+        let stage = ownership("stage https://one.example");
         assert_eq!(stage.check(None), Ok(Some("stage https://one.example".to_owned())));
         assert_eq!(stage.check(Some("stage https://one.example")), Ok(None));
         for other in ["production https://one.example", "stage https://other.example", "sandbox https://one.example"] {
-            let refusal = of(other).check(Some("stage https://one.example")).unwrap_err().to_string();
+            let refusal = ownership(other).check(Some("stage https://one.example")).unwrap_err().to_string();
             let (profile, authority) = other.split_once(' ').unwrap();
             for part in [
                 "profile stage",
@@ -118,9 +119,11 @@ mod tests {
     }
 
     #[test]
-    fn a_store_is_taken_over_only_from_the_installation_that_is_named() {
-        let moving =
-            Ownership { takes_over: "stage https://one.example".parse().ok(), ..of("stage https://two.example") };
+    fn a_store_is_taken_over_only_from_the_named_installation() {
+        let moving = Ownership {
+            takes_over: "stage https://one.example".parse().ok(),
+            ..ownership("stage https://two.example")
+        };
         assert_eq!(moving.check(Some("stage https://one.example")), Ok(Some("stage https://two.example".to_owned())));
         assert_eq!(moving.check(Some("stage https://two.example")), Ok(None), "it has moved");
         assert!(matches!(

@@ -43,7 +43,7 @@ mod users;
 mod vault;
 mod xaes;
 
-/// Locks and atomics: the standard library's, or those whose interleavings a test explores.
+/// Locks and atomics of the standard library, or of `shuttle` for tests that explore interleavings.
 #[cfg(feature = "interleavings")]
 use shuttle::sync;
 #[cfg(not(feature = "interleavings"))]

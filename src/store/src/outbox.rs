@@ -3,7 +3,7 @@
 use sakshi_domain::delivery::{DeliveryOutcome, FailureReason, Receiver};
 use sakshi_domain::time::Timestamp;
 
-/// The deliveries whose attempt has not ended.
+/// The deliveries that are pending or in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
     /// Number of deliveries.
@@ -12,8 +12,8 @@ pub struct Backlog {
     pub oldest: Option<Timestamp>,
 }
 
-/// Destination of a delivery that is queued now. Without an address of its own, it goes to the URL in its transaction's
-/// terms.
+/// The destination of a delivery being queued. Without an own address, the delivery goes to the URL in the terms of its
+/// transaction.
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) receiver: Receiver,
@@ -21,7 +21,7 @@ pub(crate) struct Target {
     pub(crate) address: Option<Vec<u8>>,
 }
 
-/// Counts abandoned attempts.
+/// Counts attempts with an unknown outcome.
 pub(crate) fn count_unknown(attempts: u64) {
     metrics::counter!("sakshi_webhook_attempts_total", "outcome" => DeliveryOutcome::Unknown.as_str())
         .increment(attempts);

@@ -1,8 +1,8 @@
 //! Resealing values that are sealed under an old key, a bounded number of values at a time.
 //!
-//! A pass goes over every sealed value of the store. A value is replaced only if it is unchanged since it was read: a
-//! concurrent change reseals it anyway. A value that is copied between records during a pass can be behind it, so only
-//! a pass that finds no old key proves that there is none.
+//! A pass goes over every sealed value of the store. A value is replaced only if it is unchanged since it was read,
+//! because a concurrent change reseals it anyway. A value that is copied between records during a pass may land behind
+//! the cursor, so only a pass that finds no old key proves that none is left.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 
 use crate::vault::{EncryptionKeyId, Sealed, Vault};
 
-/// Result of a step.
+/// Result of one or more steps of a pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resealed {
     /// Start of the next step; `None` when the pass is over.
@@ -21,8 +21,7 @@ pub struct Resealed {
     pub looked_at: u64,
     /// Number of values resealed.
     pub resealed: u64,
-    /// Number of values left under each key but the sealing one: no key of this node opens them, or they changed at the
-    /// same time.
+    /// Number of values left under each old key, because no key of this node opens them or they have changed meanwhile.
     pub left: BTreeMap<EncryptionKeyId, u64>,
 }
 
@@ -37,6 +36,7 @@ impl Resealed {
         }
     }
 
+    /// Counts a value that is left under its key.
     pub(crate) fn leave(&mut self, sealed: &[u8]) {
         let mut id = [0; 4];
         id.iter_mut().zip(sealed).for_each(|(to, from)| *to = *from);
@@ -44,14 +44,14 @@ impl Resealed {
     }
 }
 
-/// A place in a pass. The default is its beginning.
+/// A position in a pass. The default is the beginning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResealCursor {
     /// Number of the table, or of the server.
     pub(crate) part: u16,
     /// The row, or the server's own cursor.
     pub(crate) number: u64,
-    /// The rest of a key of two columns.
+    /// The second column of a key with two columns.
     pub(crate) name: Vec<u8>,
 }
 
@@ -73,7 +73,7 @@ impl FromStr for ResealCursor {
         if name.len() > 64 || name.len() % 2 > 0 || !name.is_ascii() {
             return Err(WRONG);
         }
-        let byte = |place| u8::from_str_radix(&name[place..place + 2], 16).map_err(|_| WRONG);
+        let byte = |index| u8::from_str_radix(&name[index..index + 2], 16).map_err(|_| WRONG);
         Ok(Self {
             part: number.parse().map_err(|_| WRONG)?,
             number: row.parse().map_err(|_| WRONG)?,
@@ -82,7 +82,7 @@ impl FromStr for ResealCursor {
     }
 }
 
-/// Returns the value under the sealing key; `None` when no key of the vault opens it for its owner.
+/// Reseals a value under the sealing key; `None` when no key of the vault opens the value for its owner.
 pub(crate) fn sealed_anew(vault: &Vault, owner: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
     let plain = vault.open_in_place(owner, Sealed::from_bytes(sealed)?).ok().map(Zeroizing::new)?;
     Some(vault.seal(owner, &plain).into_bytes())
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_is_read_back_from_its_text_and_nothing_else_is() {
+    fn a_cursor_parses_from_its_own_text_and_nothing_else() {
         for name in [vec![], vec![0, 0x7f, 0xff], vec![0xab; 32]] {
             let cursor = ResealCursor { part: 3, number: u64::MAX, name };
             assert_eq!(cursor.to_string().parse(), Ok(cursor));

@@ -2,14 +2,15 @@
 //!
 //! A change of the layout, from the number N to N + 1:
 //!
-//! 1. New kinds and fields of `records` say `since` N + 1. An absent field means what records of the release before
-//!    mean. A field stays while a step reads it. Lists get no field, because their entries are compared as a whole: a
-//!    new list takes their place.
+//! 1. New kinds and fields of `records` declare `since: N + 1`. An absent field means the same as in records of the
+//!    release before. A field stays while a step reads it. Lists get no new field, because their entries are compared
+//!    as a whole: a new list replaces the old one.
 //! 2. A [`Step`] at the end of [`SCHEMA`] raises the number. Its rewrites change the records that must look different,
 //!    and may run twice.
-//! 3. The first release with N + 1 reads the records of both, because nodes of the release before work beside it.
-//! 4. When it is released, it leaves a store in `src/store/fixtures` (its README says how), which later releases walk
-//!    up in tests.
+//! 3. The first release with N + 1 reads the records of both numbers, because nodes of the release before run beside
+//!    it.
+//! 4. Each release adds a store to `src/store/fixtures` (the README there says how), which later releases migrate in
+//!    tests.
 //!
 //! A file is migrated when it is opened, in one transaction (`embedded/database/schema.rs`). Servers stay at N until
 //! `sakshi admin finish-upgrade` (`redis/schema.rs`): until then a node of N + 1 leaves out what a node of N does not
@@ -22,7 +23,7 @@ use crate::error::StoreError;
 use crate::records;
 use crate::vault::Vault;
 
-/// Number of the first release. Lower ones were written before it and are not read.
+/// Number of the first release. Lower numbers are from before it and are not read.
 pub const FIRST: u32 = 27;
 
 /// The schema of this release.
@@ -62,8 +63,8 @@ pub type Change = fn(&Vault, &Key, &Record) -> Result<Vec<Op>, StoreError>;
 pub struct Rewrite {
     /// The kind; neither a list nor an index.
     pub table: &'static Table,
-    /// Returns the operations that change a record, and none for one that is changed already. They use its place alone,
-    /// and no operand with the time.
+    /// Returns the operations that change a record; none if it is changed already. The operations use only keys in the
+    /// record's place, and no operand with the time.
     pub change: Change,
 }
 
@@ -94,10 +95,10 @@ impl Schema {
         number.checked_sub(FIRST).and_then(|place| self.steps.get(place as usize..)).unwrap_or_default()
     }
 
-    /// Accepts this schema's number and those of earlier releases.
+    /// Checks that a number is this schema's or an earlier release's.
     ///
     /// # Errors
-    /// [`StoreError::OtherSchema`] for a higher number and for one from before the first release.
+    /// [`StoreError::OtherSchema`] for a higher number, and for a number from before the first release.
     pub(crate) fn check(&self, found: u32) -> Result<(), StoreError> {
         let known = self.number();
         if found > known {
@@ -114,7 +115,7 @@ impl Schema {
         Ok(())
     }
 
-    /// Returns the number with the release that wrote it last.
+    /// Describes a number, with the last release that wrote it.
     pub(crate) fn in_words(&self, found: u32) -> String {
         match self.steps_from(found).first() {
             Some(step) => format!("schema {found} of release {}", step.release),
@@ -122,10 +123,10 @@ impl Schema {
         }
     }
 
-    /// Returns the batch as a node writes it into a store with this number: without newer fields and kinds. Nothing of
-    /// a newer kind exists there, so a removal replaces an operation on it.
-    pub(crate) fn at<'a>(&self, number: u32, batch: &'a Batch) -> Cow<'a, Batch> {
-        let is_newer = |op: &Op| op.key().table.since > number || newer_fields(op, number);
+    /// Converts a batch for a store with an earlier number. Drops newer fields, and replaces operations on newer kinds
+    /// by removals, because no such records exist there.
+    pub(crate) fn convert_batch<'a>(&self, number: u32, batch: &'a Batch) -> Cow<'a, Batch> {
+        let is_newer = |op: &Op| op.key().table.since > number || sets_newer_field(op, number);
         if number >= self.number() || !batch.ops.iter().any(is_newer) {
             return Cow::Borrowed(batch);
         }
@@ -144,7 +145,7 @@ impl Schema {
     }
 }
 
-fn newer_fields(op: &Op, number: u32) -> bool {
+fn sets_newer_field(op: &Op, number: u32) -> bool {
     matches!(op, Op::Put(key, fields) | Op::Set(key, fields) if fields.iter().any(|(name, _)| is_newer_field(key.table,
         name, number)))
 }
@@ -179,7 +180,7 @@ mod tests {
     use crate::engine::Form;
 
     #[test]
-    fn what_is_newer_says_so_and_no_list_gets_a_field() {
+    fn new_kinds_and_fields_declare_their_number_and_lists_get_no_field() {
         for table in SCHEMA.tables {
             for column in table.fields {
                 let newest = table.since.max(column.since);
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_no_release_is_refused_in_a_sentence() {
+    fn an_unknown_schema_number_is_refused_with_a_reason() {
         let refusal = |found| SCHEMA.check(found).unwrap_err().to_string();
         assert!(refusal(FIRST - 1).contains("from before the first release"));
         assert!(refusal(SCHEMA.number() + 1).contains("of a newer release"));

@@ -1,8 +1,8 @@
 //! Sealing and unsealing of personal and secret data in records.
 //!
 //! The terms of a transaction can hold a person's name (`name_hint`) and the secret in a webhook's
-//! path; an event and an app can hold the secrets of their URLs. Each is sealed for the id of its
-//! record. This costs about a microsecond and is done on the caller's side.
+//! path; an event and an app can hold the secrets of their URLs. Each value is sealed for the id of its
+//! record. Sealing takes about a microsecond, and is done on the caller's side.
 
 use sakshi_domain::client_log::LogEntry;
 use sakshi_domain::consent::Consent;
@@ -26,23 +26,23 @@ use crate::transitions::user::Profile;
 use crate::users::Credential;
 use crate::vault::{Sealed, Vault};
 
-/// Initial capacity for sealed data; most of it is smaller.
+/// Initial capacity for sealed data; most values are smaller.
 const JSON_BYTES: usize = 512;
 
-fn seal(vault: &Vault, owner: &[u8], value: &impl Serialize, what: &str) -> Result<Vec<u8>, StoreError> {
+fn seal(vault: &Vault, owner: &[u8], value: &impl Serialize, name: &str) -> Result<Vec<u8>, StoreError> {
     let sealed = vault.seal_written(owner, JSON_BYTES, |bytes| serde_json::to_writer(bytes, value));
-    sealed.map(Sealed::into_bytes).map_err(|_| StoreError::Unavailable(format!("{what} cannot be written")))
+    sealed.map(Sealed::into_bytes).map_err(|_| StoreError::Unavailable(format!("{name} cannot be written")))
 }
 
 fn unseal<T: DeserializeOwned>(
     vault: &Vault,
     owner: &[u8],
     sealed: impl Into<Vec<u8>>,
-    what: &str,
+    name: &str,
 ) -> Result<T, StoreError> {
-    let sealed = Sealed::from_bytes(sealed).ok_or_else(|| StoreError::unreadable(what))?;
+    let sealed = Sealed::from_bytes(sealed).ok_or_else(|| StoreError::unreadable(name))?;
     let json = vault.open_in_place(owner, sealed).map_err(|error| StoreError::Corrupt(error.to_string()))?;
-    serde_json::from_slice(&Zeroizing::new(json)).map_err(|_| StoreError::unreadable(what))
+    serde_json::from_slice(&Zeroizing::new(json)).map_err(|_| StoreError::unreadable(name))
 }
 
 /// Seals an outcome for its transaction.
@@ -59,7 +59,7 @@ pub fn seal_outcome(vault: &Vault, id: TxnId, outcome: &Outcome) -> Sealed {
 /// Seals an entry of the register of consents for its list.
 ///
 /// # Panics
-/// Never, as [`seal_outcome`].
+/// Never, for the same reason as [`seal_outcome`].
 #[must_use]
 #[allow(clippy::expect_used)]
 pub(crate) fn seal_consent(vault: &Vault, list: &[u8], entry: &Consent) -> Sealed {
@@ -91,12 +91,12 @@ pub(crate) fn unseal_terms(vault: &Vault, id: TxnId, sealed: impl Into<Vec<u8>>)
     unseal(vault, id.as_bytes(), sealed, "the terms of a transaction")
 }
 
-/// Seals the app.
+/// Seals an app.
 pub(crate) fn seal_app(vault: &Vault, app: &App) -> Result<Vec<u8>, StoreError> {
     seal(vault, app.app_id.as_str().as_bytes(), app, "an app")
 }
 
-/// Opens the app.
+/// Opens an app.
 pub(crate) fn unseal_app(vault: &Vault, id: &AppId, sealed: impl Into<Vec<u8>>) -> Result<App, StoreError> {
     unseal(vault, id.as_str().as_bytes(), sealed, "an app")
 }
@@ -233,7 +233,7 @@ pub(crate) fn unseal_webhook(vault: &Vault, id: EventId, sealed: impl Into<Vec<u
     unseal(vault, id.as_bytes(), sealed, "the address of an event")
 }
 
-/// The terms of an event: sealed, with plain copies of the values that decide about a guest.
+/// The sealed terms of an event, with plain copies of the values that guards need.
 pub(crate) struct SealedTerms {
     pub(crate) is_active: bool,
     pub(crate) expires_at: Timestamp,

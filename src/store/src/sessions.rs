@@ -1,7 +1,7 @@
 //! Sessions of people who sign in, as a user or with an API key.
 //!
-//! A store keeps a session under the digest of its id, and the rest sealed. It knows neither the id nor a key, so its
-//! content does not allow a sign-in.
+//! A store keeps a session under the digest of its id, with its other data sealed. The store knows neither the id nor a
+//! key, so its content does not allow a sign-in.
 
 use std::fmt;
 
@@ -38,11 +38,11 @@ pub enum SessionHolder {
 /// A session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRecord {
-    /// The digest of its id.
+    /// The digest of the session's id.
     pub digest: SessionDigest,
     /// The person.
     pub holder: SessionHolder,
-    /// The app that it acts for.
+    /// The app on whose behalf the session acts.
     pub app: AppId,
     /// The time of the sign-in.
     pub opened_at: Timestamp,
@@ -50,9 +50,9 @@ pub struct SessionRecord {
     pub network: String,
     /// The browser, in words.
     pub browser: String,
-    /// Time at which it ends unless it is used; at most `ends_at`.
+    /// Time at which the session ends unless it is used; at most `ends_at`.
     pub idle_until: Timestamp,
-    /// Time at which it ends in any case.
+    /// Time at which the session ends in any case.
     pub ends_at: Timestamp,
 }
 

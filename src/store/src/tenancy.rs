@@ -7,12 +7,12 @@ use sakshi_domain::time::Timestamp;
 
 use crate::error::StoreError;
 
-/// The data that decides about an API key with an app.
+/// The data that decides whether an API key may act for an app.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyGrant {
     /// The key.
     pub key: ApiKeyRecord,
-    /// The last noted use.
+    /// Time of the last recorded use.
     pub used_at: Option<Timestamp>,
     /// The client that owns the key.
     pub client: Client,
@@ -20,7 +20,7 @@ pub struct KeyGrant {
     pub app: Option<App>,
 }
 
-/// Returns the environments of a key as they are stored: one word each.
+/// Formats the environments of a key for storage, with one word for each.
 pub(crate) fn join_environments(environments: &[Profile]) -> String {
     environments.iter().map(|profile| profile.as_str()).collect::<Vec<_>>().join(" ")
 }

@@ -24,9 +24,9 @@ pub struct OpenTransaction {
     pub cost: u64,
     /// Response to replay when the client retries the request under its `Idempotency-Key`.
     pub idempotency: Option<IdempotentAnswer>,
-    /// Maximum number of pending scans of its event, this one included.
+    /// Maximum number of pending scans of the event, including this transaction.
     pub pending_max: Option<u32>,
-    /// The bytes from which its pages make the intent.
+    /// The bytes from which the pages of the transaction build the intent.
     pub intent: Option<Vec<u8>>,
 }
 
@@ -38,7 +38,7 @@ pub enum OpenOutcome {
         /// The client's balance afterwards; for a repeated call, the current balance.
         balance: u64,
     },
-    /// The balance does not cover it; nothing was written.
+    /// The balance does not cover the cost; nothing was written.
     InsufficientCredits,
     /// The idempotency key was used before with this body; nothing was written.
     Replayed(Sealed),
@@ -59,7 +59,7 @@ pub enum OpenOutcome {
 pub struct CompleteTransaction {
     /// The transaction.
     pub id: TxnId,
-    /// The transaction, if the caller has seen it pending: it is read only if it has ended since.
+    /// The transaction, if the caller has seen it pending. The store then reads it only if it has ended since.
     pub known: Option<Arc<Pending>>,
     /// True if the verification passed.
     pub passed: bool,
@@ -68,7 +68,7 @@ pub struct CompleteTransaction {
     /// The sealed outcome. If the event now has no place for a guest who passed, the transaction ends with that refusal
     /// instead.
     pub outcome: Sealed,
-    /// The sealed proof to store beside it.
+    /// The sealed proof to store beside the outcome.
     pub evidence: Option<Sealed>,
     /// Digest of the answer, which identifies a repeated call.
     pub answer: AnswerDigest,
@@ -108,13 +108,13 @@ pub(crate) fn refusal(number: u8) -> Result<EventRefusal, StoreError> {
     refusals.find(|refusal| refusal_number(*refusal) == number).ok_or_else(|| StoreError::unreadable("a refusal"))
 }
 
-/// A credential, remembered to detect it under another transaction.
+/// A credential, remembered to detect its replay under another transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PresentedCredential {
     /// Identifies the credential in all its presentations.
     pub digest: CredentialIdentity,
-    /// True if its holder bound it to this transaction. It is then no replay, even if the same credential was accepted
-    /// under another one.
+    /// True if its holder bound it to this transaction. It is then no replay, even if the credential was accepted under
+    /// another transaction.
     pub holder_bound: bool,
 }
 
@@ -130,9 +130,9 @@ pub enum CompleteOutcome {
         /// True if an earlier call with the same answer completed it.
         repeated: bool,
     },
-    /// Another answer completed it before, and stands.
+    /// Another answer has completed the transaction before, and remains.
     AlreadyCompleted(CompletedRecord),
-    /// Its window has passed by the store's clock; nothing was written.
+    /// The transaction's window has passed by the store's clock; nothing was written.
     Expired,
     /// The credential was accepted under another transaction; nothing was written.
     CredentialReplayed,
@@ -173,7 +173,7 @@ pub struct CompletedRecord {
     pub passed: bool,
     /// Reason why a guest who passed was not registered.
     pub refused: Option<EventRefusal>,
-    /// The number of its guest among those of the event.
+    /// The number of the guest among the guests of the event.
     pub registration: Option<u64>,
     /// Digest of the answer that completed it.
     pub answer: AnswerDigest,
@@ -192,7 +192,7 @@ pub struct TransactionSummary {
     pub opened: Pending,
     /// Its status.
     pub status: TransactionStatus,
-    /// The time at which its page, or the identity app, first asked for it.
+    /// The time at which its page, or the identity app, first requested the transaction.
     pub page_seen_at: Option<Timestamp>,
     /// Time at which the answer was accepted.
     pub verified_at: Option<Timestamp>,
@@ -205,10 +205,10 @@ pub struct TransactionSummary {
 }
 
 impl CompletedRecord {
-    /// Returns the URL of its webhook: the event's when it was completed, or its own.
+    /// Returns the URL of the webhook: a copy of the event's at completion, or the transaction's own.
     ///
     /// # Errors
-    /// It has none, or it cannot be read.
+    /// [`StoreError::Corrupt`] when the transaction has no webhook URL, or the URL cannot be opened.
     pub fn webhook_url(&self, vault: &Vault) -> Result<WebhookUrl, StoreError> {
         let Pending { event, terms, .. } = &self.opened;
         let copied = event

@@ -13,7 +13,7 @@ pub struct Retention {
     pub consents: Duration,
 }
 
-/// Numbers of records that a sweep removed.
+/// Numbers of records that a sweep has removed, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
     /// Transactions, with their deliveries.
@@ -22,7 +22,7 @@ pub struct Swept {
     pub idempotency: u64,
     /// Credential digests.
     pub credentials: u64,
-    /// Events with their registrations and the scans that wait, each of them.
+    /// Events, their registrations and their pending scans, each counted.
     pub events: u64,
     /// Flows, their webhooks, and reports with their deliveries.
     pub flows: u64,

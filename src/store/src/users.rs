@@ -21,9 +21,9 @@ impl fmt::Debug for InviteDigest {
 pub struct Credential {
     /// The salt of the password.
     pub salt: [u8; 16],
-    /// The rounds of its hash.
+    /// Number of iterations of the password hash.
     pub iterations: u32,
-    /// Its hash.
+    /// The hash of the password.
     pub hash: [u8; 32],
     /// Secret of the one-time codes.
     pub totp: [u8; 20],
@@ -61,7 +61,7 @@ pub struct SigningIn {
     pub epoch: i64,
 }
 
-/// The data that decides about the session of a user for an app.
+/// The data that decides whether a user's session may act for an app.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserGrant {
     /// The user.

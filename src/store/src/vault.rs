@@ -14,10 +14,10 @@ use zeroize::Zeroizing;
 use crate::xaes::{XNONCE_LEN, XaesKey};
 
 /// Bytes of key id and nonce, before the ciphertext.
-const HEAD: usize = KEY_ID_LEN + XNONCE_LEN;
+const HEAD_LEN: usize = KEY_ID_LEN + XNONCE_LEN;
 const KEY_ID_LEN: usize = 4;
 /// Minimum size of a sealed value: its tag after the head.
-pub(crate) const SEALED_MIN: usize = HEAD + 16;
+pub(crate) const SEALED_MIN: usize = HEAD_LEN + 16;
 
 /// The id of an encryption key, with which every ciphertext under it begins. It reveals nothing about the key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,13 +40,13 @@ impl fmt::Debug for EncryptionKeyId {
 pub struct Sealed(Vec<u8>);
 
 impl Sealed {
-    /// Returns its size in bytes, slightly more than that of the plain text.
+    /// Returns the size in bytes, slightly more than the size of the plain text.
     #[must_use]
     pub const fn size(&self) -> usize {
         self.0.len()
     }
 
-    /// Returns its bytes.
+    /// Returns the bytes of key id, nonce and ciphertext.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
@@ -61,10 +61,10 @@ impl Sealed {
         self.0
     }
 
-    /// Returns the record with these bytes; `None` when there are too few.
+    /// Returns the sealed record with these bytes; `None` when there are too few bytes.
     #[must_use]
     pub fn from_bytes(bytes: impl Into<Vec<u8>>) -> Option<Self> {
-        Some(bytes.into()).filter(|bytes| bytes.len() >= HEAD).map(Self)
+        Some(bytes.into()).filter(|bytes| bytes.len() >= HEAD_LEN).map(Self)
     }
 }
 
@@ -83,15 +83,15 @@ pub enum VaultError {
     /// There is no key.
     #[error("at least one encryption key is needed")]
     NoKey,
-    /// It was sealed with a key that is not configured.
+    /// The record was sealed with a key that is not configured.
     #[error("the record was sealed with a key that is not configured")]
     UnknownKey,
-    /// It was changed, or belongs to another record.
+    /// The record was changed, or belongs to another owner.
     #[error("the sealed record is not authentic")]
     NotAuthentic,
 }
 
-/// Sealing and opening of records.
+/// The encryption keys, which seal and open records.
 pub struct Vault {
     keys: Vec<(EncryptionKeyId, XaesKey)>,
 }
@@ -105,13 +105,13 @@ impl Vault {
         if keys.is_empty() {
             return Err(VaultError::NoKey);
         }
-        let ready = |key: &Zeroizing<Vec<u8>>| {
-            let ready = XaesKey::new(key).map_err(|_| VaultError::KeyLength)?;
+        let prepare = |key: &Zeroizing<Vec<u8>>| {
+            let prepared = XaesKey::new(key).map_err(|_| VaultError::KeyLength)?;
             let mut id = [0; KEY_ID_LEN];
             id.copy_from_slice(&digest(&SHA256, key).as_ref()[..KEY_ID_LEN]);
-            Ok((EncryptionKeyId(id), ready))
+            Ok((EncryptionKeyId(id), prepared))
         };
-        keys.iter().map(ready).collect::<Result<_, _>>().map(|keys| Self { keys })
+        keys.iter().map(prepare).collect::<Result<_, _>>().map(|keys| Self { keys })
     }
 
     /// Seals `plain` for the record named by `owner`.
@@ -127,7 +127,7 @@ impl Vault {
         sealed
     }
 
-    /// Seals what `write` appends, about `length` bytes, without a copy of a large record.
+    /// Seals the bytes that `write` appends, about `length` of them, without copying a large record.
     ///
     /// # Errors
     /// The error of `write`.
@@ -141,13 +141,13 @@ impl Vault {
         let (key_id, key) = &self.keys[0];
         let mut nonce = [0; XNONCE_LEN];
         rand::fill(&mut nonce).expect("the system's random source answers");
-        let mut bytes = Vec::with_capacity(HEAD + length + AES_256_GCM.tag_len());
+        let mut bytes = Vec::with_capacity(HEAD_LEN + length + AES_256_GCM.tag_len());
         bytes.extend_from_slice(&key_id.0);
         bytes.extend_from_slice(&nonce);
         write(&mut bytes)?;
-        let (key, nonce) = key.of_message(&nonce).expect("the library derives keys");
+        let (key, nonce) = key.message_key(&nonce).expect("the library derives keys");
         let tag = key
-            .seal_in_place_separate_tag(nonce, Aad::from(owner), &mut bytes[HEAD..])
+            .seal_in_place_separate_tag(nonce, Aad::from(owner), &mut bytes[HEAD_LEN..])
             .expect("the record is below the cipher's bound");
         bytes.extend_from_slice(tag.as_ref());
         Ok(Sealed(bytes))
@@ -159,7 +159,7 @@ impl Vault {
         self.keys[0].0
     }
 
-    /// Returns true if the current sealing key sealed this.
+    /// Returns true if the current sealing key has sealed this value.
     pub(crate) fn seals_like(&self, sealed: &[u8]) -> bool {
         sealed.starts_with(&self.keys[0].0.0)
     }
@@ -167,22 +167,26 @@ impl Vault {
     /// Opens the record named by `owner`.
     ///
     /// # Errors
-    /// [`VaultError::UnknownKey`] or [`VaultError::NotAuthentic`].
+    /// [`VaultError::UnknownKey`] when its key is not configured, [`VaultError::NotAuthentic`] when it was changed or
+    /// belongs to another owner.
     pub fn open(&self, owner: &[u8], sealed: &Sealed) -> Result<Zeroizing<Vec<u8>>, VaultError> {
         self.open_in_place(owner, sealed.clone()).map(Zeroizing::new)
     }
 
-    /// Opens the record named by `owner` without a copy of a large record.
+    /// Opens the record named by `owner` without copying it.
     ///
     /// # Errors
-    /// [`VaultError::UnknownKey`] or [`VaultError::NotAuthentic`].
+    /// [`VaultError::UnknownKey`] when its key is not configured, [`VaultError::NotAuthentic`] when it was changed or
+    /// belongs to another owner.
     pub(crate) fn open_in_place(&self, owner: &[u8], Sealed(mut bytes): Sealed) -> Result<Vec<u8>, VaultError> {
         let (id, rest) = bytes.split_first_chunk::<KEY_ID_LEN>().ok_or(VaultError::NotAuthentic)?;
         let (nonce, _) = rest.split_first_chunk::<XNONCE_LEN>().ok_or(VaultError::NotAuthentic)?;
         let (_, key) = self.keys.iter().find(|(known, _)| known.0 == *id).ok_or(VaultError::UnknownKey)?;
-        let (key, nonce) = key.of_message(nonce).map_err(|_| VaultError::NotAuthentic)?;
-        let plain =
-            key.open_within(nonce, Aad::from(owner), &mut bytes, HEAD..).map_err(|_| VaultError::NotAuthentic)?.len();
+        let (key, nonce) = key.message_key(nonce).map_err(|_| VaultError::NotAuthentic)?;
+        let plain = key
+            .open_within(nonce, Aad::from(owner), &mut bytes, HEAD_LEN..)
+            .map_err(|_| VaultError::NotAuthentic)?
+            .len();
         bytes.truncate(plain);
         Ok(bytes)
     }
@@ -194,7 +198,7 @@ impl fmt::Debug for Vault {
     }
 }
 
-/// A vault with one key of equal bytes for each of these bytes.
+/// Returns a vault with a key of equal bytes for each of these bytes.
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 pub(crate) fn test_vault(bytes: &[u8]) -> Vault {
@@ -206,10 +210,10 @@ pub(crate) fn test_vault(bytes: &[u8]) -> Vault {
 mod tests {
     use std::io::Write as _;
 
-    use super::{HEAD, Sealed, VaultError, test_vault as vault};
+    use super::{HEAD_LEN, Sealed, VaultError, test_vault as vault};
 
     #[test]
-    fn what_is_sealed_opens_for_its_owner_alone() {
+    fn a_sealed_record_opens_only_for_its_owner() {
         let vault = vault(&[1]);
         let sealed = vault.seal(b"txn-1", b"Asha Rao");
         assert!(!sealed.to_bytes().windows(4).any(|window| window == b"Asha"));
@@ -245,12 +249,12 @@ mod tests {
         let open = |bytes: &[u8]| Sealed::from_bytes(bytes).map(|sealed| vault.open(b"t", &sealed).map(|_| ()));
         assert_eq!(open(&whole), Some(Ok(())));
         let mut changed = whole.clone();
-        changed[HEAD] ^= 1;
+        changed[HEAD_LEN] ^= 1;
         assert_eq!(open(&changed), Some(Err(VaultError::NotAuthentic)));
-        for length in HEAD..whole.len() {
+        for length in HEAD_LEN..whole.len() {
             assert_eq!(open(&whole[..length]), Some(Err(VaultError::NotAuthentic)), "{length}");
         }
-        for length in 0..HEAD {
+        for length in 0..HEAD_LEN {
             assert_eq!(open(&whole[..length]), None, "{length}");
         }
     }

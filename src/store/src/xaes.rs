@@ -1,4 +1,4 @@
-//! XAES-256-GCM (C2SP, <https://c2sp.org/XAES-256-GCM>): AES-256-GCM under a key of its own for each nonce of 192
+//! XAES-256-GCM (C2SP, <https://c2sp.org/XAES-256-GCM>): AES-256-GCM under a separate key for each nonce of 192
 //! random bits.
 //!
 //! Under one key AES-GCM may seal 2³² messages with random nonces (NIST SP 800-38D §8.3), which a large installation
@@ -11,35 +11,37 @@ use aws_lc_rs::error::Unspecified;
 
 /// Bytes of a nonce: the first half derives the key of the message, and the second is the nonce under it.
 pub(crate) const XNONCE_LEN: usize = 2 * NONCE_LEN;
-const BLOCK: usize = 16;
+const BLOCK_LEN: usize = 16;
 
 /// A key from which the keys of messages are derived.
 pub(crate) struct XaesKey {
     blocks: EncryptingKey,
     /// The first subkey of CMAC (SP 800-38B §6.1).
-    subkey: [u8; BLOCK],
+    subkey: [u8; BLOCK_LEN],
 }
 
 impl XaesKey {
+    /// Prepares a key.
+    ///
     /// # Errors
-    /// The key is not 32 bytes.
+    /// [`Unspecified`] when the key is not 32 bytes.
     pub(crate) fn new(key: &[u8]) -> Result<Self, Unspecified> {
         let blocks = EncryptingKey::ecb(UnboundCipherKey::new(&AES_256, key)?)?;
-        let mut subkey = [0; BLOCK];
+        let mut subkey = [0; BLOCK_LEN];
         blocks.encrypt(&mut subkey)?;
         let doubled = u128::from_be_bytes(subkey);
         subkey = ((doubled << 1) ^ if doubled >> 127 == 1 { 0x87 } else { 0 }).to_be_bytes();
         Ok(Self { blocks, subkey })
     }
 
-    /// Returns the key and the nonce of the message with this nonce.
+    /// Derives the AES-GCM key and nonce of a message from its 192-bit nonce.
     ///
     /// # Errors
-    /// The library fails.
-    pub(crate) fn of_message(&self, nonce: &[u8; XNONCE_LEN]) -> Result<(LessSafeKey, Nonce), Unspecified> {
+    /// [`Unspecified`] when the library fails.
+    pub(crate) fn message_key(&self, nonce: &[u8; XNONCE_LEN]) -> Result<(LessSafeKey, Nonce), Unspecified> {
         let (first, second) = nonce.split_at(NONCE_LEN);
-        let mut key = [0; 2 * BLOCK];
-        for (block, counter) in key.chunks_exact_mut(BLOCK).zip(1..) {
+        let mut key = [0; 2 * BLOCK_LEN];
+        for (block, counter) in key.chunks_exact_mut(BLOCK_LEN).zip(1..) {
             block[..4].copy_from_slice(&[0, counter, b'X', 0]);
             block[4..].copy_from_slice(first);
             block.iter_mut().zip(self.subkey).for_each(|(byte, mask)| *byte ^= mask);
@@ -56,14 +58,13 @@ mod tests {
 
     use super::*;
 
-    /// The vectors of the specification.
     #[test]
-    fn messages_are_sealed_as_the_specification_says() {
+    fn messages_match_the_vectors_of_the_specification() {
         for (key, aad, expected) in [
             (1_u8, "", "ce546ef63c9cc60765923609b33a9a1974e96e52daf2fcf7075e2271"),
             (3, "c2sp.org/XAES-256-GCM", "986ec1832593df5443a179437fd083bf3fdb41abd740a21f71eb769d"),
         ] {
-            let (key, nonce) = XaesKey::new(&[key; 32]).unwrap().of_message(b"ABCDEFGHIJKLMNOPQRSTUVWX").unwrap();
+            let (key, nonce) = XaesKey::new(&[key; 32]).unwrap().message_key(b"ABCDEFGHIJKLMNOPQRSTUVWX").unwrap();
             let mut message = b"XAES-256-GCM".to_vec();
             key.seal_in_place_append_tag(nonce, Aad::from(aad), &mut message).unwrap();
             assert_eq!(message.iter().map(|byte| format!("{byte:02x}")).collect::<String>(), expected);

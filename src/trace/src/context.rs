@@ -71,7 +71,7 @@ pub fn rename(span: &Span, name: String) {
 
 /// Continues a caller's trace in this span. An invalid context is ignored, as the standard requires.
 pub fn set_parent(span: &Span, state: &TraceState) {
-    let context = read(state);
+    let context = parse_context(state);
     if context.span().span_context().is_valid() {
         // Fails only without a collector.
         let _ = span.set_parent(context);
@@ -83,13 +83,13 @@ pub fn link(span: &Span, traceparent: &str) {
     if span.is_disabled() {
         return;
     }
-    let context = read(&TraceState { parent: traceparent.to_owned(), state: String::new() });
+    let context = parse_context(&TraceState { parent: traceparent.to_owned(), state: String::new() });
     let linked = context.span().span_context().clone();
     if linked.is_valid() {
         span.add_link(linked);
     }
 }
 
-fn read(state: &TraceState) -> Context {
+fn parse_context(state: &TraceState) -> Context {
     TraceContextPropagator::new().extract_with_context(&Context::new(), state)
 }

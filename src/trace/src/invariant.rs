@@ -1,8 +1,8 @@
 //! Invariants: conditions on the service's own state that no input can make false.
 //!
-//! Each has a constant name, which log and error carry; a counter has the part of the service as its label. No state is
-//! shown. A step that breaks an invariant fails: its batch is not committed, its record not served, its webhook not
-//! sent.
+//! Each invariant has a constant name, which appears in the log and in the error. A counter has the part of the service
+//! as its label. No state is disclosed. A step that breaks an invariant fails: its batch is not committed, its record
+//! not served, its webhook not sent.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -22,7 +22,7 @@ pub enum Part {
     Live,
     /// The webhook dispatcher.
     Dispatcher,
-    /// Bounds: places, memory, processor time, connections.
+    /// Limits of concurrent work, memory, processor time and connections.
     Bounds,
     /// Use cases.
     Service,
@@ -102,7 +102,7 @@ impl std::error::Error for Broken {}
 /// Checks an invariant.
 ///
 /// # Errors
-/// The invariant is broken.
+/// [`Broken`] when the invariant does not hold.
 #[inline]
 pub fn ensure(part: Part, name: &'static str, holds: bool) -> Result<(), Broken> {
     if holds { Ok(()) } else { Err(Broken::new(part, name)) }
@@ -125,11 +125,11 @@ mod tests {
         assert_eq!((broken.name(), broken.to_string().as_str()), ("a is b", "an invariant is broken: a is b"));
         let names = broken_by(|| assert!(holds(Part::Live, "a is a", true) && !holds(Part::Live, "a is b", false)));
         assert_eq!(names, ["a is b"]);
-        assert_eq!(broken_by(|| ()), Vec::<&str>::new(), "each for itself");
+        assert_eq!(broken_by(|| ()), Vec::<&str>::new(), "earlier names are not returned again");
     }
 
     #[test]
-    fn parts_have_words_of_their_own() {
+    fn parts_have_different_labels() {
         let mut words = Part::ALL.map(Part::as_str);
         words.sort_unstable();
         assert!(words.windows(2).all(|pair| pair[0] != pair[1]));

@@ -93,7 +93,7 @@ pub fn store(system: &'static str, step: &'static str) -> Span {
     )
 }
 
-/// Creates the span of an order to an upstream at this origin.
+/// Creates the span of a request to an upstream at this origin.
 #[must_use]
 pub fn order(origin: impl FnOnce() -> String) -> Span {
     if !is_on() {
@@ -154,24 +154,24 @@ mod tests {
     struct Ask<A, Q>(A, Q);
 
     fn step() -> &'static str {
-        fn of<W>(_: &W) -> &'static str {
+        fn name_of_method<W>(_: &W) -> &'static str {
             method(type_name::<W>())
         }
-        of(&|| ())
+        name_of_method(&|| ())
     }
 
     fn wrapped_step() -> &'static str {
         fn wrap<W>(work: W) -> &'static str {
-            of(&move || work)
+            name_of_method(&move || work)
         }
-        fn of<W>(_: &W) -> &'static str {
+        fn name_of_method<W>(_: &W) -> &'static str {
             method(type_name::<W>())
         }
         wrap(|| ())
     }
 
     #[test]
-    fn messages_and_steps_are_named_by_their_types() {
+    fn spans_are_named_by_message_types_and_methods() {
         assert_eq!(last_word(type_name::<Ask<Vec<u8>, Question>>()), "Question");
         assert_eq!(last_word(type_name::<Question>()), "Question");
         assert_eq!((step(), wrapped_step()), ("step", "wrapped_step"));

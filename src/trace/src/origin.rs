@@ -10,7 +10,7 @@ task_local! {
     static REQUEST: RefCell<Arc<str>>;
 }
 
-/// Runs `work` as the request with this id.
+/// Runs `work` on behalf of the request with this id.
 pub async fn in_request<F: Future>(id: Arc<str>, work: F) -> F::Output {
     REQUEST.scope(RefCell::new(id), work).await
 }
@@ -27,7 +27,7 @@ pub fn request_id() -> Option<Arc<str>> {
     REQUEST.try_with(|request| request.try_borrow().ok().map(|id| Arc::clone(&id))).ok().flatten()
 }
 
-/// The span and request that started some work, carried to where it runs.
+/// The span and the request that started some work, for work that runs elsewhere.
 #[derive(Clone, Debug)]
 pub struct Origin {
     span: Span,
@@ -41,7 +41,7 @@ impl Origin {
         Self { span: super::current(), request: request_id() }
     }
 
-    /// Runs `work` in them.
+    /// Runs `work` in the captured span and request.
     pub fn in_scope<R>(&self, work: impl FnOnce() -> R) -> R {
         match &self.request {
             Some(id) => REQUEST.sync_scope(RefCell::new(Arc::clone(id)), || self.span.in_scope(work)),
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn work_that_is_carried_elsewhere_belongs_to_the_request_that_asked_for_it() {
+    async fn work_that_runs_elsewhere_belongs_to_the_request_that_started_it() {
         let id = |text: &str| Arc::<str>::from(text);
         assert_eq!(request_id(), None);
         let origin = in_request(id("first"), async {

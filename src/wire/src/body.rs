@@ -1,4 +1,4 @@
-//! The `body!` macro: declares how a body is read, written and described.
+//! The `body!` macro, which declares how a body is read, written and described.
 
 pub use crate::describe::{Describe, ORDER, Properties, Schemas};
 pub(crate) use crate::describe::{choice, reference};
@@ -14,8 +14,8 @@ macro_rules! json_name {
     };
 }
 
-/// Declares a body. A `request` is read, and written without absent fields. A `report` is read, and written whole. An
-/// `answer` is written, and read by serde alone.
+/// Declares a body. A `request` is read strictly, and written without absent fields. A `report` is read strictly, and
+/// written with all fields. A `response` is written with all fields, and read leniently by serde.
 ///
 /// The JSON name of a field is its name in the code, or the one after `as`. `check` validates fields against each
 /// other; there each is an `Option`, empty if it was invalid.
@@ -30,7 +30,7 @@ macro_rules! body {
         $crate::body::define! { (::serde::Serialize, ::serde::Deserialize) () true $($definition)+ }
         $crate::body::readable! { $($definition)+ }
     };
-    (answer $($definition:tt)+) => {
+    (response $($definition:tt)+) => {
         $crate::body::define! { (::serde::Serialize, ::serde::Deserialize) () true $($definition)+ }
     };
 }
@@ -77,7 +77,7 @@ macro_rules! define {
     };
 }
 
-/// Types of fields with a schema of their own.
+/// Declares the schemas of field types.
 macro_rules! described {
     ($($type:ty: $schema:tt)+) => {
         $(impl $crate::body::Describe for $type {
@@ -88,7 +88,7 @@ macro_rules! described {
     };
 }
 
-/// Types of fields whose schema has a name of its own.
+/// Declares field types with a named schema.
 macro_rules! named {
     ($($type:ty as $name:literal: $schema:tt)+) => {
         $(impl $crate::body::Describe for $type {
@@ -103,8 +103,8 @@ macro_rules! named {
     };
 }
 
-/// Declares an answer that is one of several bodies. It is `oneOf` if constants tell the bodies apart, and `anyOf` if
-/// only the names of their fields do: a generated client takes the first that it can read.
+/// Declares a response that is one of several bodies. Its schema is `oneOf` if constants distinguish the bodies, and
+/// `anyOf` if only the names of their fields do: a generated client takes the first body that it can read.
 macro_rules! alternatives {
     (
         $word:ident
@@ -142,7 +142,7 @@ macro_rules! openapi {
     ($name:ident) => {
         impl ::utoipa::PartialSchema for $name {
             fn schema() -> ::utoipa::openapi::RefOr<::utoipa::openapi::schema::Schema> {
-                $crate::body::carried(&$crate::body::schemas::<Self>()[stringify!($name)])
+                $crate::body::wrapped(&$crate::body::schemas::<Self>()[stringify!($name)])
             }
         }
 
@@ -151,11 +151,11 @@ macro_rules! openapi {
                 stringify!($name).into()
             }
 
-            fn schemas(found: &mut Vec<(String, ::utoipa::openapi::RefOr<::utoipa::openapi::schema::Schema>)>) {
-                found.extend(
+            fn schemas(collected: &mut Vec<(String, ::utoipa::openapi::RefOr<::utoipa::openapi::schema::Schema>)>) {
+                collected.extend(
                     $crate::body::schemas::<Self>()
                         .iter()
-                        .map(|(name, schema)| (name.clone(), $crate::body::carried(schema))),
+                        .map(|(name, schema)| (name.clone(), $crate::body::wrapped(schema))),
                 );
             }
         }
@@ -192,18 +192,18 @@ macro_rules! readable {
 
 pub(crate) use {alternatives, body, define, described, json_name, named, openapi, readable};
 
-/// Extension under which utoipa carries a schema: utoipa does not know every word of JSON Schema used here.
+/// Extension that holds a whole schema, because utoipa does not support every keyword of JSON Schema used here.
 pub const CARRIED: &str = "x-schema";
 
-/// Returns every named schema that a type refers to.
+/// Returns every named schema that a type refers to, itself included.
 pub(crate) fn schemas<T: Describe>() -> Schemas {
     let mut schemas = Schemas::new();
     T::collect(&mut schemas);
     schemas
 }
 
-/// Wraps a schema for utoipa; it is unpacked in the finished document.
-pub(crate) fn carried(schema: &serde_json::Value) -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
+/// Wraps a schema in the extension [`CARRIED`]. The API crate unwraps it in the finished document.
+pub(crate) fn wrapped(schema: &serde_json::Value) -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
     let extensions = utoipa::openapi::extensions::Extensions::from_iter([(CARRIED, schema.clone())]);
     utoipa::openapi::schema::ObjectBuilder::new().extensions(Some(extensions)).into()
 }

@@ -1,4 +1,4 @@
-//! Verifications that are answered at once: requests and answers of every kind in the table [`CHECKS`].
+//! Checks, which have an immediate response: requests and responses of every kind in the table [`CHECKS`].
 //!
 //! [`CHECKS`]: sakshi_domain::checks::CHECKS
 
@@ -22,9 +22,9 @@ use crate::fields::{Context, Fields, Sent};
 use crate::json::Json;
 use crate::text::{Always, Bounded};
 
-/// A client's request. `Debug` shows nothing of it.
+/// A client's request for a check. `Debug` hides its values.
 pub struct CheckRequest {
-    /// The correlation id; it wins over the header `X-Request-ID`.
+    /// The correlation id. It overrides the header `X-Request-ID`.
     pub request_id: Option<RequestId>,
     check: &'static Check,
     numbers: Vec<String>,
@@ -33,19 +33,19 @@ pub struct CheckRequest {
 }
 
 impl CheckRequest {
-    /// Reads a request of this kind.
+    /// Reads a request for this kind of check.
     ///
     /// # Errors
-    /// Every field that is invalid, missing or unknown.
+    /// [`Invalid`] with every field that is invalid, missing or unknown.
     pub fn read(check: &'static Check, sent: Sent, context: Context<'_>) -> Result<Self, Invalid> {
         sent.read_by(context, |fields| {
-            let numbers: Vec<_> = check.numbers.iter().map(|form| number(fields, form)).collect();
+            let numbers: Vec<_> = check.numbers.iter().map(|form| read_number(fields, form)).collect();
             let consent = if check.needs_consent {
                 Consent::take(fields, "consent").map(Some)
             } else {
                 OptionalConsent::take(fields, "consent").map(|_| None)
             };
-            let compared: Vec<_> = check.compared.iter().map(|known| comparison(fields, known)).collect();
+            let compared: Vec<_> = check.compared.iter().map(|compared| read_comparison(fields, compared)).collect();
             let request_id = fields.take("request_id");
             let (numbers, compared) =
                 (numbers.into_iter().collect::<Option<_>>()?, compared.into_iter().collect::<Option<_>>()?);
@@ -56,7 +56,7 @@ impl CheckRequest {
     /// Builds the query for the source.
     ///
     /// # Errors
-    /// The number to verify has the wrong form. Only a request that is valid otherwise gets this error.
+    /// The form of the first malformed number. Every other field is valid then.
     pub fn query(self) -> Result<CheckQuery, &'static NumberForm> {
         let numbers = self.check.numbers.iter().zip(&self.numbers).map(|(form, text)| form.parse(text));
         let numbers = numbers.collect::<Result<_, _>>()?;
@@ -75,21 +75,21 @@ impl fmt::Debug for CheckRequest {
     }
 }
 
-fn number(fields: &mut Fields<'_>, form: &NumberForm) -> Option<String> {
+fn read_number(fields: &mut Fields<'_>, form: &NumberForm) -> Option<String> {
     fields.read(form.field, |place, value| match value {
         None | Some(Json::Null) => place.refuse("is required"),
         Some(value) => place.text(value),
     })
 }
 
-fn comparison(fields: &mut Fields<'_>, known: &Compared) -> Option<Option<Text>> {
-    fields.read(known.field, |place, value| match value {
+fn read_comparison(fields: &mut Fields<'_>, compared: &Compared) -> Option<Option<Text>> {
+    fields.read(compared.field, |place, value| match value {
         None | Some(Json::Null) => Some(None),
-        Some(value) => place.parsed(value, |text| known.kind.parse(text)).map(Some),
+        Some(value) => place.parsed(value, |text| compared.kind.parse(text)).map(Some),
     })
 }
 
-/// The record of the source.
+/// The response to a check.
 #[derive(Debug, Serialize)]
 pub struct CheckAnswer {
     success: bool,
@@ -101,14 +101,14 @@ pub struct CheckAnswer {
 }
 
 impl CheckAnswer {
-    /// Builds the answer from a source's result.
+    /// Builds the response from a source's result.
     #[must_use]
     pub fn new(request_id: RequestId, result: CheckResult) -> Self {
         Self { success: true, status_code: 200, message: result.message(), request_id, data: CheckData(result) }
     }
 }
 
-/// The record.
+/// The source's record of the number.
 #[derive(Debug)]
 struct CheckData(CheckResult);
 
@@ -120,73 +120,86 @@ impl Serialize for CheckData {
             data.serialize_entry(form.field, number)?;
         }
         data.serialize_entry("status", status)?;
-        for (known, value) in check.details.iter().zip(details) {
-            data.serialize_entry(known.field, value)?;
+        for (detail, value) in check.details.iter().zip(details) {
+            data.serialize_entry(detail.field, value)?;
         }
         data.end()
     }
 }
 
-/// Returns the schemas of a kind, with their names: the request, the answer and the answer's data.
+/// Returns the schemas of a kind, with their names: the request, the response and its `data`.
 #[must_use]
 pub fn schemas(check: &Check) -> [(String, Value); 3] {
-    let [request, answer, data] = ["Request", "Answer", "Data"].map(|part| format!("{}{part}", check.title));
-    let envelope = answered(&data);
-    [(request, asked(check)), (answer, envelope), (data, details(check))]
+    let [request, response, data] = ["Request", "Answer", "Data"].map(|part| format!("{}{part}", check.title));
+    let envelope = response_schema(&data);
+    [(request, request_schema(check)), (response, envelope), (data, data_schema(check))]
 }
 
-fn asked(check: &Check) -> Value {
+fn request_schema(check: &Check) -> Value {
     let mut object = Properties::new(false);
     for form in check.numbers {
         let schema = json!({ "type": "string", "pattern": form.pattern, "example": form.example });
-        object.add(form.field, schema, &format!("{}, in either case.", capitalised(form.rule)), true);
+        object.add(form.field, schema, &format!("{}. Upper or lower case.", capitalised(form.rule)), true);
     }
     if check.needs_consent {
         Consent::describe(&mut object, "consent", "", false);
     } else {
         OptionalConsent::describe(&mut object, "consent", "", false);
     }
-    for known in check.compared {
-        let (schema, what) = match known.kind {
+    for compared in check.compared {
+        let (schema, noun) = match compared.kind {
             ComparedKind::Name => (Bounded::<LABEL_CHARS_MAX>::schema(), "name"),
             ComparedKind::Birth => (Day::schema(), "date of birth"),
         };
-        object.add(known.field, schema, &format!("A {what} to compare with the one on record."), false);
+        object.add(compared.field, schema, &format!("A {noun} to compare with the {noun} on record."), false);
     }
     Option::<RequestId>::describe(
         &mut object,
         "request_id",
-        "The correlation id; it wins over the header `X-Request-ID`.",
+        "The correlation id. It overrides the header `X-Request-ID`. Default: that header, or a new id.",
         false,
     );
-    object.into_schema("The number to verify, and values to compare with its record.")
+    object.into_schema("The number to verify, and values to compare with the source's record.")
 }
 
-fn answered(data: &str) -> Value {
+fn response_schema(data: &str) -> Value {
     let mut object = Properties::new(true);
-    Always::<true>::describe(&mut object, "success", "Always true: the source has answered.", false);
+    Always::<true>::describe(
+        &mut object,
+        "success",
+        "Always true: the source has responded. See `status` for the result.",
+        false,
+    );
     u16::describe(&mut object, "statusCode", "Always 200.", false);
-    String::describe(&mut object, "message", "A sentence.", false);
+    String::describe(&mut object, "message", "The result in words, such as `PAN verified`. Decide by `status`.", false);
     RequestId::describe(&mut object, "request_id", "The correlation id of the request.", false);
-    object.add("data", reference(data), "The record.", true);
-    object.into_schema("The record of the source.")
+    object.add("data", reference(data), "The source's record of the number.", true);
+    object.into_schema("The result of a check.")
 }
 
-fn details(check: &Check) -> Value {
+fn data_schema(check: &Check) -> Value {
     let mut object = Properties::new(true);
     for form in check.numbers {
-        object.add(form.field, json!({ "type": "string" }), "The number, in capitals.", true);
+        object.add(form.field, json!({ "type": "string" }), "The number in upper case.", true);
     }
-    object.add("status", CheckStatus::schema(), "`valid`, `invalid` (known, but not in use) or `not_found`.", true);
-    for known in check.details {
-        let schema = match known.form {
+    object.add(
+        "status",
+        CheckStatus::schema(),
+        "`valid`, `invalid` (known to the source, but not in use) or `not_found`.",
+        true,
+    );
+    for detail in check.details {
+        let schema = match detail.form {
             DetailForm::Word(words) => json!({ "anyOf": [{ "type": "string", "enum": words }, { "type": "null" }] }),
             DetailForm::Text => json!({ "type": ["string", "null"] }),
             DetailForm::Match(_) => json!({ "type": ["boolean", "null"] }),
         };
-        object.add(known.field, schema, known.about, true);
+        object.add(detail.field, schema, detail.about, true);
     }
-    object.into_schema("The record. A field is null if the source has no value, or if nothing was sent to compare.")
+    object.into_schema(
+        "The source's record of the number. A field is null if the source has no value, or if the request had no value \
+         to compare.",
+    )
 }
 
 fn capitalised(text: &str) -> String {

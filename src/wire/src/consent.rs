@@ -1,5 +1,5 @@
-//! The consent fields (specification, "Consent fields"): required by requests that fetch personal data, accepted by
-//! all.
+//! The consent fields (specification, "Consent fields"): required in requests that fetch personal data, optional in all
+//! others.
 
 use sakshi_domain::flow::consent_given::ConsentGiven;
 use sakshi_domain::limits::CONSENT_TEXT_CHARS_MAX;
@@ -12,7 +12,7 @@ use crate::fields::{Fields, Place};
 use crate::json::Json;
 use crate::values::{CONTROLS_BUT_SPACING, not_blank};
 
-/// `consent` and `consent_text`.
+/// `consent` and `consent_text`, both required.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Consent(pub ConsentGiven);
 
@@ -23,7 +23,7 @@ impl Field for Consent {
 
     fn take(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
         let (consent, text) = (fields.text(name), fields.text("consent_text"));
-        fields.agreed(ConsentGiven::parse(consent.as_deref(), text.as_deref())).map(Self)
+        fields.accept(ConsentGiven::parse(consent.as_deref(), text.as_deref())).map(Self)
     }
 }
 
@@ -33,15 +33,15 @@ impl Describe for Consent {
     }
 
     fn describe(object: &mut Properties, _: &str, _: &str, _: bool) {
-        describe(object, true);
+        describe_fields(object, true);
     }
 }
 
-fn describe(object: &mut Properties, is_required: bool) {
+fn describe_fields(object: &mut Properties, is_required: bool) {
     object.add("consent", Consent::schema(), "`Y`: the person has agreed to `consent_text`.", is_required);
     let text = json!({ "type": "string", "minLength": 1, "maxLength": CONSENT_TEXT_CHARS_MAX,
         "pattern": not_blank(CONTROLS_BUT_SPACING) });
-    object.add("consent_text", text, "The declaration that the person was shown.", is_required);
+    object.add("consent_text", text, "The declaration that the person agreed to, as it was shown.", is_required);
 }
 
 impl Serialize for Consent {
@@ -53,7 +53,7 @@ impl Serialize for Consent {
     }
 }
 
-/// `consent` and `consent_text` of a request that does not need them and keeps the digest of the text.
+/// `consent` and `consent_text` of a request that does not require them. The digest of the text is stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NotedConsent(pub Option<ConsentGiven>);
 
@@ -64,7 +64,7 @@ impl Field for NotedConsent {
 
     fn take(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
         let (consent, text) = (fields.text(name), fields.text("consent_text"));
-        fields.agreed(ConsentGiven::parse_optional(consent.as_deref(), text.as_deref())).map(Self)
+        fields.accept(ConsentGiven::parse_optional(consent.as_deref(), text.as_deref())).map(Self)
     }
 }
 
@@ -76,7 +76,7 @@ impl Describe for NotedConsent {
     }
 
     fn describe(object: &mut Properties, _: &str, _: &str, _: bool) {
-        describe(object, false);
+        describe_fields(object, false);
     }
 
     fn is_absent(&self) -> bool {
@@ -90,7 +90,7 @@ impl Serialize for NotedConsent {
     }
 }
 
-/// `consent` and `consent_text` of a request that does not need them: their form is checked, and they are not kept.
+/// `consent` and `consent_text` of a request that does not require them. They are validated, but not stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct OptionalConsent;
 
@@ -112,7 +112,7 @@ impl Describe for OptionalConsent {
     }
 
     fn describe(object: &mut Properties, _: &str, _: &str, _: bool) {
-        describe(object, false);
+        describe_fields(object, false);
     }
 
     fn is_absent(&self) -> bool {

@@ -7,45 +7,45 @@ use sakshi_domain::time::Timestamp;
 
 use crate::body::{body, described};
 
-body! { answer
+body! { response
     /// The credit balance of the client.
     #[derive(Clone, PartialEq)]
     pub struct Balance {
-        /// Credits. A verification costs one.
+        /// The balance in credits. A verification costs one credit.
         balance: u64,
     }
 }
 
-body! { answer
+body! { response
     /// A page of credit movements.
     pub struct Statement {
-        /// The page, from 1.
+        /// The number of this page, from 1.
         page: u32,
-        /// Rows of a page.
+        /// Entries per page.
         page_size: u32,
-        /// Entries on all pages.
+        /// The number of entries on all pages.
         total: u64,
-        /// Oldest first.
+        /// The entries of this page, oldest first.
         entries: Vec<StatementEntry>,
-        /// The path of the next page; absent on the last page.
+        /// Path and query of the next page; absent on the last page.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         next: Option<String>,
     }
 }
 
-body! { answer
+body! { response
     /// A credit movement.
     #[derive(Clone, PartialEq)]
     pub struct StatementEntry {
-        /// The number of the movement, from 1 without gaps.
+        /// The position of the movement, from 1 without gaps.
         seq: NonZeroU64,
-        /// `grant` adds, `debit` subtracts, `adjust` does either.
+        /// `grant` adds credits, `debit` subtracts them, `adjust` does either.
         kind: EntryKind,
-        /// Credits; positive for `grant` and `debit`, signed for `adjust`.
+        /// The number of credits: positive for `grant` and `debit`, signed for `adjust`.
         amount: i64,
-        /// The balance after it.
+        /// The balance after this movement.
         balance_after: u64,
-        /// The reference; for a debit the id of the transaction.
+        /// The reference of the movement. For a debit: the id of the transaction.
         reference: String,
         /// The time of the movement.
         at: Timestamp,
@@ -53,7 +53,7 @@ body! { answer
 }
 
 impl Statement {
-    /// Builds a page of these entries.
+    /// Builds a page from entries of the ledger.
     #[must_use]
     pub fn new(page: u32, page_size: u32, total: u64, entries: Vec<LedgerEntry>, next: Option<String>) -> Self {
         Self { page, page_size, total, entries: entries.into_iter().map(StatementEntry::from).collect(), next }

@@ -1,17 +1,17 @@
-//! Cells of a file for a spreadsheet (RFC 4180).
+//! Cells of CSV files (RFC 4180) that are safe to open in a spreadsheet.
 
-/// Mark before the first line: without it Excel does not read UTF-8.
+/// Byte order mark before the first line. Excel reads UTF-8 only with it.
 pub const BYTE_ORDER_MARK: &str = "\u{feff}";
-/// Characters that make a spreadsheet take a cell for a formula, in either width.
+/// Characters with which a formula begins, in half and full width.
 const FORMULA_SIGNS: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
 /// Characters at which a spreadsheet may begin the next cell or line.
 const SEPARATORS: [char; 5] = [';', '|', '\t', '\r', '\n'];
 
 /// Number of digits from which a spreadsheet rewrites or rounds a number.
-const LONG_NUMBER: usize = 12;
+const REWRITTEN_DIGITS_MIN: usize = 12;
 
-/// Quotes a value as a cell. An apostrophe precedes what a spreadsheet would calculate, also after a character that
-/// begins a cell in another locale. It also precedes what would become another number or a date.
+/// Quotes a value as a cell. Puts an apostrophe before a formula, also after a character that separates cells in
+/// another locale, and before a number or date that a spreadsheet would rewrite.
 #[must_use]
 pub fn cell(value: &str) -> String {
     let guarded = value.split_inclusive(SEPARATORS).map(|part| {
@@ -25,15 +25,16 @@ pub fn cell(value: &str) -> String {
     format!("\"{}\"", guarded.collect::<String>())
 }
 
-/// Returns true for a long number, one that begins with a zero, one with an exponent, and two numbers that look like a
-/// date.
+/// Returns true if a spreadsheet would rewrite the text: a long number, a leading zero, an exponent, or two numbers
+/// that look like a date.
 fn is_rewritten(text: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if is_number(text) {
-        return text.len() >= LONG_NUMBER || (text.len() > 1 && text.starts_with('0'));
+        return text.len() >= REWRITTEN_DIGITS_MIN || (text.len() > 1 && text.starts_with('0'));
     }
-    let halves = |sign: &[char]| text.split_once(sign).is_some_and(|(left, right)| is_number(left) && is_number(right));
-    halves(&['e', 'E']) || halves(&['-', '/', ':'])
+    let has_two_numbers =
+        |signs: &[char]| text.split_once(signs).is_some_and(|(left, right)| is_number(left) && is_number(right));
+    has_two_numbers(&['e', 'E']) || has_two_numbers(&['-', '/', ':'])
 }
 
 #[cfg(test)]
@@ -41,7 +42,7 @@ mod tests {
     use super::cell;
 
     #[test]
-    fn no_cell_is_calculated_and_none_spills_into_the_next() {
+    fn cells_are_neither_calculated_nor_split_nor_rewritten() {
         for (value, expected) in [
             ("Asha Rao", "\"Asha Rao\""),
             ("12, \"Rose\" Road\nPune", "\"12, \"\"Rose\"\" Road\nPune\""),

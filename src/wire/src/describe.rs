@@ -9,21 +9,21 @@ pub const ORDER: &str = "x-order";
 
 /// A field type that knows its OpenAPI schema.
 pub trait Describe {
-    /// True if a request must have the field.
+    /// True if the field is required in a request.
     const REQUIRED: bool = true;
 
-    /// Returns the schema; a reference to [`Describe::collect`]ed ones if it has a name.
+    /// Returns the schema, or a reference to the named schema that [`Describe::collect`] adds.
     fn schema() -> Value;
 
-    /// Adds the named schemas.
+    /// Adds the named schemas that [`Describe::schema`] refers to.
     fn collect(_: &mut Schemas) {}
 
-    /// Adds the field to its object. Several fields that are read together are one type.
-    fn describe(object: &mut Properties, name: &str, about: &str, is_left_out: bool) {
-        object.add(name, Self::schema(), about, !is_left_out && (object.is_written_whole || Self::REQUIRED));
+    /// Adds the field to its object. A type of several fields, which are read together, adds all of them.
+    fn describe(object: &mut Properties, name: &str, about: &str, may_be_skipped: bool) {
+        object.add(name, Self::schema(), about, !may_be_skipped && (object.is_written_whole || Self::REQUIRED));
     }
 
-    /// Returns true if a request means the same without it.
+    /// Returns true if leaving the field out of a request does not change its meaning.
     fn is_absent(&self) -> bool {
         false
     }
@@ -35,10 +35,10 @@ pub type Schemas = BTreeMap<String, Value>;
 /// The fields of a described object.
 #[derive(Debug)]
 pub struct Properties {
-    /// True if every field is written, as in an answer.
+    /// True if every field is written, as in a response.
     pub(crate) is_written_whole: bool,
-    /// True if it has fields that are not described.
-    pub(crate) has_more: bool,
+    /// True if the object has fields without a description.
+    pub(crate) has_undescribed: bool,
     properties: Map<String, Value>,
     declared: Vec<String>,
     required: Vec<Value>,
@@ -46,11 +46,17 @@ pub struct Properties {
 
 impl Properties {
     pub(crate) fn new(is_written_whole: bool) -> Self {
-        Self { is_written_whole, has_more: false, properties: Map::new(), declared: Vec::new(), required: Vec::new() }
+        Self {
+            is_written_whole,
+            has_undescribed: false,
+            properties: Map::new(),
+            declared: Vec::new(),
+            required: Vec::new(),
+        }
     }
 
     pub(crate) fn add(&mut self, name: &str, mut schema: Value, about: &str, is_required: bool) {
-        schema["description"] = text_of(about).into();
+        schema["description"] = doc_text(about).into();
         self.properties.insert(name.to_owned(), schema);
         self.declared.push(name.to_owned());
         if is_required {
@@ -59,25 +65,25 @@ impl Properties {
     }
 
     pub(crate) fn into_schema(mut self, about: &str) -> Value {
-        // Required fields come first; otherwise the order of the declaration stays.
+        // Required fields come first; otherwise fields are in the order of declaration.
         self.declared.sort_by_key(|name| !self.required.iter().any(|required| required == name));
-        for (place, name) in self.declared.iter().enumerate() {
-            self.properties[name][ORDER] = place.into();
+        for (position, name) in self.declared.iter().enumerate() {
+            self.properties[name][ORDER] = position.into();
         }
-        let mut schema = json!({ "type": "object", "description": text_of(about), "properties": self.properties });
+        let mut schema = json!({ "type": "object", "description": doc_text(about), "properties": self.properties });
         if !self.required.is_empty() {
             schema["required"] = self.required.into();
         }
         // A request with an unknown field is refused.
-        if self.has_more || !self.is_written_whole {
-            schema["additionalProperties"] = self.has_more.into();
+        if self.has_undescribed || !self.is_written_whole {
+            schema["additionalProperties"] = self.has_undescribed.into();
         }
         schema
     }
 }
 
-/// Returns the text of a doc comment.
-fn text_of(comment: &str) -> String {
+/// Returns the text of a doc comment, without indentation.
+fn doc_text(comment: &str) -> String {
     comment.trim().lines().map(str::trim).collect::<Vec<_>>().join("\n")
 }
 
@@ -86,7 +92,7 @@ pub(crate) fn reference(name: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{name}") })
 }
 
-/// Returns the schema of one of several bodies; `word` is `oneOf` or `anyOf`.
-pub(crate) fn choice(word: &str, about: &str, bodies: &[Value]) -> Value {
-    json!({ "description": text_of(about), word: bodies })
+/// Returns the schema of one of several bodies; `keyword` is `oneOf` or `anyOf`.
+pub(crate) fn choice(keyword: &str, about: &str, bodies: &[Value]) -> Value {
+    json!({ "description": doc_text(about), keyword: bodies })
 }

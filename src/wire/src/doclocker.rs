@@ -1,5 +1,5 @@
 //! Documents that a person shares from the locker (specification, "Document locker payload"): the
-//! request, its answer, the webhook and the poll.
+//! request, its response, the webhook and the poll.
 
 use std::fmt;
 
@@ -25,32 +25,32 @@ body! { request
     /// The documents to fetch, with the consent of the person.
     #[derive(Clone, PartialEq)]
     pub struct DocLockerInitRequest {
-        /// The kinds of documents, each once; 1 to 100 characters each.
+        /// The kinds of documents, such as `driving_licence`: 1 to 20, each of 1 to 100 characters and named once.
         docs: DocumentKinds,
         /// The person's consent.
         #[serde(flatten)]
         consent: Consent,
-        /// The correlation id; it wins over the header `X-Request-ID`.
+        /// The correlation id. It overrides the header `X-Request-ID`. Default: that header, or a new id.
         request_id: Option<RequestId>,
     }
 }
 
-/// The kinds of document to fetch, each once.
+/// The kinds of document to fetch, without repetition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct DocumentKinds(pub Vec<Text>);
 
 impl Field for DocumentKinds {
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
-        let mut known: Vec<String> = Vec::new();
+        let mut seen: Vec<String> = Vec::new();
         let items = place.list(value, 1, DOCUMENTS_MAX)?;
         let kinds = place.items(items, |place, item| {
             let text = place.text(item)?;
-            if known.contains(&text) {
+            if seen.contains(&text) {
                 return place.refuse("is given twice");
             }
             let kind = place.accept(Bounded::<LABEL_CHARS_MAX>::new(&text));
-            known.push(text);
+            seen.push(text);
             kind.map(|kind| kind.0)
         });
         kinds.map(Self)
@@ -64,10 +64,10 @@ described! {
     }
 }
 
-body! { answer
-    /// The opened fetch.
+body! { response
+    /// A fetch that was opened.
     pub struct DocLockerResponse {
-        /// Identifies the request.
+        /// Identifies the fetch in the webhook and in polls.
         transaction_id as "transactionId": FlowId,
         /// The page where the person agrees. Anyone with this link can agree. Share it with the person only.
         request_url as "requestUrl": PageUrl,
@@ -78,22 +78,22 @@ body! { report
     /// The fetched documents: the body of the webhook and of a completed poll.
     #[derive(PartialEq)]
     pub struct DocLockerOutcome {
-        /// True if a document was fetched.
+        /// True if at least one document was fetched.
         success: bool,
-        /// A status of the outcome in the form of an HTTP status.
+        /// The outcome in the form of an HTTP status, 100 to 599.
         status_code as "statusCode": Whole<100, 599>,
-        /// A sentence.
+        /// The outcome in words.
         message: Text,
-        /// The correlation id of the request that began the fetch.
+        /// The correlation id of the request that opened the fetch.
         request_id: Option<RequestId>,
         /// The documents.
         data: DocLockerData,
     }
     check(fields) {
         if let (Some(success), Some(data)) = (success, &data) {
-            let is_hopeful = data.docs.iter().any(|document| document.status != LockerStatus::Failed);
-            if success != is_hopeful {
-                fields.refuse("success", format!("must be {is_hopeful}, which follows from data.docs"));
+            let expected = data.docs.iter().any(|document| document.status != LockerStatus::Failed);
+            if success != expected {
+                fields.refuse("success", format!("must be {expected}, which follows from data.docs"));
             }
         }
     }
@@ -103,61 +103,61 @@ body! { report
     /// The documents of one fetch.
     #[derive(PartialEq)]
     pub struct DocLockerData {
-        /// The fetch. Deduplicate by it.
+        /// The id of the fetch. Deduplicate webhooks by it.
         transaction_id as "transactionId": FlowId,
-        /// One entry for each document; empty if the person declined.
+        /// One entry per document; empty if the person declined.
         docs: List<LockerDocument, 0, DOCUMENTS_MAX>,
     }
 }
 
 body! { report
-    /// A document. Its details are null unless it was fetched.
+    /// A document. All fields but `docType` and `status` are null unless it was fetched.
     #[derive(PartialEq)]
     pub struct LockerDocument {
-        /// The kind of document.
+        /// The kind of document, as in the request.
         doc_type as "docType": Text,
-        /// The status.
+        /// The status of the document.
         status: LockerStatus,
         /// The time of the fetch.
         fetched_at as "fetchedAt": Option<Timestamp>,
-        /// The PDF in Base64.
+        /// The PDF in standard Base64 with padding, at most 10 MiB.
         data_pdf as "dataPdf": Option<Base64File>,
-        /// The record of the issuer.
+        /// The issuer's record of the document.
         issued: Option<IssuedDocument>,
-        /// The fields of the document by name.
+        /// The fields of the document by name, as the issuer names them.
         details: Option<Details>,
     }
     check(fields) {
-        let came = status == Some(LockerStatus::Fetched);
-        fields.require_if(came, "fetchedAt", fetched_at.as_ref());
-        fields.require_if(came, "dataPdf", data_pdf.as_ref());
-        fields.require_if(came, "issued", issued.as_ref());
-        fields.require_if(came, "details", details.as_ref());
+        let is_fetched = status == Some(LockerStatus::Fetched);
+        fields.require_if(is_fetched, "fetchedAt", fetched_at.as_ref());
+        fields.require_if(is_fetched, "dataPdf", data_pdf.as_ref());
+        fields.require_if(is_fetched, "issued", issued.as_ref());
+        fields.require_if(is_fetched, "details", details.as_ref());
     }
 }
 
 body! { report
-    /// The record of the issuer.
+    /// The issuer's record of a document.
     #[derive(Clone, PartialEq)]
     pub struct IssuedDocument {
-        /// The title.
+        /// The title of the document.
         name: Text,
-        /// The media type.
+        /// The type of entry in the locker, such as `file`.
         kind as "type": Text,
-        /// The size, as a string.
+        /// The size of the file in the locker's own form, such as `48211`.
         size: Text,
-        /// The date of issue.
+        /// The date of issue in the locker's own form, such as `2019-05-02`.
         date: Text,
-        /// The address in the locker.
+        /// The URI of the document in the locker.
         uri: Text,
-        /// The type in the locker.
+        /// The code of the document type in the locker.
         doctype: Text,
-        /// The issuer.
+        /// The name of the issuer.
         issuer: Text,
     }
 }
 
-/// The fields of a document, in any form. Personal: `Debug` shows nothing.
+/// The fields of a document, in any form. Personal data, which `Debug` hides.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Details(Map<String, Value>);
@@ -211,44 +211,44 @@ impl DocLockerReport for DocLockerOutcome {
 
 alternatives! {
     oneOf
-    /// The outcome, or a stub while documents are expected.
+    /// The outcome, or a pending response while documents are awaited.
     pub enum DocLockerDetails {
-        /// No document is awaited any more.
+        /// Every document was fetched or has failed.
         Outcome(DocLockerOutcome),
-        /// A document is awaited.
+        /// At least one document is awaited.
         Pending(DocLockerPending),
     }
 }
 
-body! { answer
-    /// The response to a poll while documents are expected.
+body! { response
+    /// The response to a poll while documents are awaited.
     pub struct DocLockerPending {
         /// Always true.
         success: Always<true>,
         /// Always true.
         pending: Always<true>,
-        /// The documents so far.
+        /// The documents reported so far.
         data: DocLockerPendingData,
     }
 }
 
-body! { answer
-    /// The documents so far.
+body! { response
+    /// The documents reported so far.
     pub struct DocLockerPendingData {
-        /// The fetch.
+        /// The id of the fetch.
         transaction_id as "transactionId": FlowId,
         /// Always true.
         pending: Always<true>,
-        /// Absent until a document is reported.
+        /// The documents reported so far; absent before the first report.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         docs: Vec<LockerDocument>,
     }
 }
 
 impl DocLockerDetails {
-    /// Builds the answer for a flow, from the last report if there was one.
+    /// Builds the response to a poll of a fetch, given its latest report.
     #[must_use]
-    pub fn of(id: FlowId, latest: Option<DocLockerOutcome>) -> Self {
+    pub fn new(id: FlowId, latest: Option<DocLockerOutcome>) -> Self {
         let docs = match latest {
             Some(latest) if latest.is_final() => return Self::Outcome(latest),
             Some(latest) => latest.data.docs.0,

@@ -1,4 +1,4 @@
-//! Documents that are signed upstream (specification, "eSign payload"): the request, its answer, the
+//! Documents that are signed upstream (specification, "eSign payload"): the request, its response, the
 //! webhook and the poll.
 
 use std::collections::BTreeSet;
@@ -37,9 +37,9 @@ body! { request
         document_reference_id as "documentReferenceId": Option<Bounded<CLIENT_REFERENCE_CHARS_MAX>>,
         /// Receives the webhook. Default: the URL registered for `ESign`.
         response_url as "responseUrl": Option<WebhookUrl>,
-        /// Checked, and not kept.
+        /// Validated, but not stored.
         consent: OptionalConsent,
-        /// The correlation id; it wins over the header `X-Request-ID`.
+        /// The correlation id. It overrides the header `X-Request-ID`. Default: that header, or a new id.
         request_id: Option<RequestId>,
     }
 }
@@ -48,7 +48,7 @@ body! { request
     /// The document to sign.
     #[derive(PartialEq)]
     pub struct SourceDocument {
-        /// The name shown to signers.
+        /// The name of the document, shown to signers.
         name: Bounded<LABEL_CHARS_MAX>,
         /// The PDF in standard Base64 with padding, at most 10 MiB.
         content: Base64File,
@@ -59,28 +59,28 @@ body! { request
     /// A signer to invite.
     #[derive(Clone, PartialEq)]
     pub struct SignerToInvite {
-        /// The name.
+        /// The name of the signer.
         signer_name as "signerName": Bounded<LABEL_CHARS_MAX>,
-        /// Your own reference.
+        /// Your own reference for the signer, returned in responses and the webhook.
         signer_ref_id as "signerRefId": Option<Bounded<CLIENT_REFERENCE_CHARS_MAX>>,
-        /// The end of the invitation, in the future, at most 90 days from now. Default: in a week.
+        /// The end of the invitation: in the future, at most 90 days from now. Default: in 7 days.
         invitation_expire_time_stamp as "invitationExpireTimeStamp": InvitationEnd,
     }
 }
 
-/// A newly opened flow.
+/// An eSign flow that was just opened.
 #[derive(Debug, PartialEq)]
 pub struct OpenedEsign {
     /// The flow.
     pub flow: EsignFlow,
-    /// State of the document, which polls show until the first report.
+    /// The state that polls show until the first report.
     pub latest: EsignOutcome,
     /// The document for the upstream.
     pub document: SourceDocument,
 }
 
 impl EsignRequest {
-    /// Opens the flow; every signer gets an id.
+    /// Opens the flow. Every signer gets an id.
     #[must_use]
     pub fn open(self, header: FlowHeader) -> OpenedEsign {
         let reference = self.document_reference_id.map(|reference| reference.0);
@@ -106,7 +106,7 @@ impl EsignRequest {
     }
 }
 
-/// End of an invitation. Default: in a week.
+/// The end of an invitation. Default: in a week.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct InvitationEnd(pub Timestamp);
@@ -114,9 +114,9 @@ pub struct InvitationEnd(pub Timestamp);
 impl Field for InvitationEnd {
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
         let context = place.context?;
-        let soon = |end: &Timestamp| context.now < *end && *end <= context.now + INVITATION_MAX;
+        let is_allowed = |end: &Timestamp| context.now < *end && *end <= context.now + INVITATION_MAX;
         let end = Timestamp::read(value, place)?;
-        place.accept(Some(end).filter(soon).ok_or("must be in the future, at most 90 days from now")).map(Self)
+        place.accept(Some(end).filter(is_allowed).ok_or("must be in the future, at most 90 days from now")).map(Self)
     }
 
     fn absent(place: &mut Place<'_>) -> Option<Self> {
@@ -133,24 +133,24 @@ impl Describe for InvitationEnd {
     }
 }
 
-body! { answer
-    /// The opened document.
+body! { response
+    /// A document that was opened for signing.
     pub struct EsignResponse {
-        /// Identifies the document.
+        /// Identifies the document in the webhook and in polls.
         document_id as "documentId": FlowId,
-        /// As given in the request, or `""`.
+        /// Your own reference from the request, or `""`.
         document_reference_id as "documentReferenceId": Reference,
         /// The signers in the order of signing.
         signer_info as "signerInfo": Vec<InvitedSigner>,
     }
 }
 
-body! { answer
+body! { response
     /// An invited signer.
     pub struct InvitedSigner {
         /// Identifies the signer in webhooks and polls.
         signer_id as "signerId": ForeignId,
-        /// As given in the request, or `""`.
+        /// Your own reference for the signer from the request, or `""`.
         signer_ref_id as "signerRefId": Reference,
         /// The page where the signer signs. Anyone with this link can sign. Share it with the signer only.
         signing_url as "signingUrl": PageUrl,
@@ -158,10 +158,10 @@ body! { answer
 }
 
 impl EsignResponse {
-    /// Builds the answer for an opened flow, with its signers' pages in order.
+    /// Builds the response for an opened flow. `pages` are in the order of the signers.
     #[must_use]
     pub fn new(latest: &EsignOutcome, pages: Vec<PageUrl>) -> Self {
-        let invited = |(signer, signing_url): (&EsignSigner, PageUrl)| InvitedSigner {
+        let invitation = |(signer, signing_url): (&EsignSigner, PageUrl)| InvitedSigner {
             signer_id: signer.signer_id.clone(),
             signer_ref_id: signer.signer_ref_id.clone(),
             signing_url,
@@ -169,7 +169,7 @@ impl EsignResponse {
         Self {
             document_id: latest.document_id,
             document_reference_id: latest.document_reference_id.clone(),
-            signer_info: latest.signer_info.iter().zip(pages).map(invited).collect(),
+            signer_info: latest.signer_info.iter().zip(pages).map(invitation).collect(),
         }
     }
 }
@@ -178,13 +178,13 @@ body! { report
     /// The outcome of a document: the body of the webhook and of a completed poll.
     #[derive(PartialEq)]
     pub struct EsignOutcome {
-        /// The document. Deduplicate by it.
+        /// The id of the document. Deduplicate webhooks by it.
         document_id as "documentId": FlowId,
-        /// As given in the request, or `""`.
+        /// Your own reference from the request, or `""`.
         document_reference_id as "documentReferenceId": Reference,
-        /// The signed PDF in Base64, or null unless the document is completed.
+        /// The signed PDF in standard Base64; null unless `documentStatus` is `Completed`.
         content: Option<Base64File>,
-        /// The status.
+        /// The status of the document, which follows from that of its signers.
         document_status as "documentStatus": SigningStatus,
         /// The signers in the order of signing.
         signer_info as "signerInfo": List<EsignSigner, 1, SIGNERS_MAX>,
@@ -196,9 +196,9 @@ body! { report
             fields.refuse("content", "must be absent or null unless documentStatus is Completed");
         }
         if let Some(signers) = &signer_info {
-            let follows = status_of(signers);
-            if document_status.is_some_and(|status| status != follows) {
-                fields.refuse("documentStatus", format!("must be {follows}, which follows from signerInfo"));
+            let expected = document_status_of(signers);
+            if document_status.is_some_and(|status| status != expected) {
+                fields.refuse("documentStatus", format!("must be {expected}, which follows from signerInfo"));
             }
             let ids: BTreeSet<&ForeignId> = signers.iter().map(|signer| &signer.signer_id).collect();
             if ids.len() != signers.len() {
@@ -208,31 +208,31 @@ body! { report
     }
 }
 
-/// Returns the status of a document with these signers. A rejection outranks an expiry; either outranks a missing
-/// signature.
-fn status_of(signers: &[EsignSigner]) -> SigningStatus {
-    let any = |status: &SigningStatus| signers.iter().any(|signer| signer.signer_status == *status);
-    let deciding = [SigningStatus::Rejected, SigningStatus::Expired, SigningStatus::Pending];
-    deciding.into_iter().find(any).unwrap_or(SigningStatus::Completed)
+/// Returns the status of a document with these signers. A rejection outranks an expiry, and an expiry outranks a
+/// pending signature.
+fn document_status_of(signers: &[EsignSigner]) -> SigningStatus {
+    let has_any = |status: &SigningStatus| signers.iter().any(|signer| signer.signer_status == *status);
+    let by_rank = [SigningStatus::Rejected, SigningStatus::Expired, SigningStatus::Pending];
+    by_rank.into_iter().find(has_any).unwrap_or(SigningStatus::Completed)
 }
 
 body! { report
-    /// One signer.
+    /// A signer and the state of the signature.
     #[derive(Clone, PartialEq)]
     pub struct EsignSigner {
         /// The id of the signer.
         signer_id as "signerId": ForeignId,
-        /// As given in the request, or `""`.
+        /// Your own reference for the signer from the request, or `""`.
         signer_ref_id as "signerRefId": Reference,
-        /// The status.
+        /// The status of the signature.
         signer_status as "signerStatus": SigningStatus,
         /// The signer's name.
         signer_name as "signerName": Text,
         /// The end of the invitation.
         invitation_expire_time_stamp as "invitationExpireTimeStamp": Timestamp,
-        /// The reason for a rejection, or null.
+        /// The signer's reason for rejecting the document, or null.
         reject_reason as "rejectReason": Option<Text>,
-        /// The national ID data of the signer, or null before the signature.
+        /// The national ID data of the signer; null before the signature.
         national_id_audit_info as "nationalIdAuditInfo": Option<NationalIdAuditInfo>,
     }
     check(fields) {
@@ -242,18 +242,18 @@ body! { report
 }
 
 body! { report
-    /// The national ID data of a signer.
+    /// The national ID data of a signer, from the signature.
     #[derive(Clone, PartialEq)]
     pub struct NationalIdAuditInfo {
-        /// The name.
+        /// The signer's name.
         name: Text,
-        /// The postal code.
+        /// The postal code of the signer's address.
         pincode: Text,
-        /// The state.
+        /// The state of the signer's address.
         state: Text,
-        /// The year of birth.
+        /// The signer's year of birth, four digits.
         year_of_birth as "yearOfBirth": Text,
-        /// The gender.
+        /// The signer's gender.
         gender: Text,
     }
 }
@@ -288,29 +288,29 @@ impl EsignReport for EsignOutcome {
 }
 
 body! { request
-    /// The document.
+    /// The document to poll.
     #[derive(Clone, PartialEq)]
     pub struct EsignStatusRequest {
-        /// The `documentId` of `requestEsign`.
+        /// The `documentId` that `requestEsign` returned.
         document_id as "documentId": String,
-        /// Checked, and not kept.
+        /// Validated, but not stored.
         consent: OptionalConsent,
     }
 }
 
 alternatives! {
     oneOf
-    /// The outcome, or a stub while signatures are expected.
+    /// The outcome, or a pending response while signatures are awaited.
     pub enum EsignStatus {
-        /// The document has ended.
+        /// The document is completed, rejected or expired.
         Outcome(EsignOutcome),
-        /// Signatures are awaited.
+        /// At least one signature is awaited.
         Pending(EsignPending),
     }
 }
 
-body! { answer
-    /// The response to a poll while signatures are expected.
+body! { response
+    /// The response to a poll while signatures are awaited.
     pub struct EsignPending {
         /// Always true.
         success: Always<true>,
@@ -321,16 +321,16 @@ body! { answer
     }
 }
 
-body! { answer
-    /// The state of a document.
+body! { response
+    /// The state of a pending document.
     pub struct EsignPendingData {
-        /// The document.
+        /// The id of the document.
         document_id as "documentId": FlowId,
         /// Always true.
         pending: Always<true>,
-        /// As given in the request, or `""`.
+        /// Your own reference from the request, or `""`.
         document_reference_id as "documentReferenceId": Reference,
-        /// The status.
+        /// The status of the document, which follows from that of its signers.
         document_status as "documentStatus": SigningStatus,
         /// The signers in the order of signing.
         signer_info as "signerInfo": Vec<EsignSigner>,
@@ -338,7 +338,7 @@ body! { answer
 }
 
 impl From<EsignOutcome> for EsignStatus {
-    /// Builds the answer from the latest known state of the flow.
+    /// Builds the response to a poll from the latest known state of the flow.
     fn from(latest: EsignOutcome) -> Self {
         if latest.document_status != SigningStatus::Pending {
             return Self::Outcome(latest);

@@ -1,4 +1,4 @@
-//! E-stamps of the registry and on paper (specification, "E-stamp payload"): the request, its answer
+//! E-stamps of the registry and on paper (specification, "E-stamp payload"): the request, its response
 //! and the webhook.
 
 use sakshi_domain::flow::api_type::ApiType;
@@ -23,15 +23,15 @@ body! { request
     /// The document to stamp, and its signatories.
     #[derive(PartialEq)]
     pub struct EStampInitRequest {
-        /// The kind of e-stamp. The webhook goes to the URL registered for the same word.
+        /// The kind of e-stamp. Its webhook is sent to the URL registered for the same `apiType`.
         api_type as "apiType": EStampKind,
         /// The document.
         document: DocumentToStamp,
         /// The signatories.
         signatories_info as "signatoriesInfo": List<NamedSignatory, 1, SIGNERS_MAX>,
-        /// Checked, and not kept.
+        /// Validated, but not stored.
         consent: OptionalConsent,
-        /// The correlation id; it wins over the header `X-Request-ID`.
+        /// The correlation id. It overrides the header `X-Request-ID`. Default: that header, or a new id.
         request_id: Option<RequestId>,
     }
 }
@@ -40,7 +40,7 @@ body! { request
     /// The document to stamp.
     #[derive(PartialEq)]
     pub struct DocumentToStamp {
-        /// Its name.
+        /// The name of the document, such as `lease.pdf`.
         document_name as "documentName": Bounded<LABEL_CHARS_MAX>,
         /// The PDF in standard Base64 with padding, at most 10 MiB.
         file_data as "base64FileData": Base64File,
@@ -51,20 +51,20 @@ body! { request
     /// A signatory.
     #[derive(Clone, PartialEq)]
     pub struct NamedSignatory {
-        /// The name.
+        /// The name of the signatory.
         name: Bounded<LABEL_CHARS_MAX>,
-        /// The e-mail address.
+        /// The e-mail address of the signatory.
         email_id as "emailID": EmailAddress,
-        /// The kind of signature, as the upstream calls it.
+        /// The kind of signature in the words of the upstream, such as `electronic`.
         sign_type as "signType": Bounded<LABEL_CHARS_MAX>,
     }
 }
 
 impl Field for EStampKind {
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
-        place.parsed(value, |word| {
-            let api_type: Option<ApiType> = word.parse().ok();
-            api_type.ok_or("must be RegistryEStamp or PhysicalEStamp").and_then(Self::of)
+        place.parsed(value, |text| {
+            let api_type: Option<ApiType> = text.parse().ok();
+            api_type.ok_or("must be RegistryEStamp or PhysicalEStamp").and_then(Self::from_api_type)
         })
     }
 }
@@ -98,10 +98,10 @@ described! {
    }
 }
 
-body! { answer
-    /// The ordered e-stamp.
+body! { response
+    /// An e-stamp that was ordered.
     pub struct EStampResponse {
-        /// Identifies the e-stamp.
+        /// Identifies the e-stamp in the webhook.
         e_stamp_id as "eStampId": FlowId,
     }
 }
@@ -110,36 +110,36 @@ body! { report
     /// The outcome of an e-stamp: the body of the webhook.
     #[derive(PartialEq)]
     pub struct EStampOutcome {
-        /// True when the e-stamp is completed.
+        /// True if the e-stamp is completed or still pending.
         success: bool,
-        /// A status of the outcome in the form of an HTTP status.
+        /// The outcome in the form of an HTTP status, 100 to 599.
         status_code as "statusCode": Whole<100, 599>,
-        /// A sentence.
+        /// The outcome in words.
         message: Text,
         /// The e-stamp.
         data: EStampData,
     }
     check(fields) {
         if let (Some(success), Some(data)) = (success, &data) {
-            let is_hopeful = matches!(data.workflow_status, WorkflowStatus::Completed | WorkflowStatus::Pending);
-            if success != is_hopeful {
-                fields.refuse("success", format!("must be {is_hopeful}, which follows from data.workflowStatus"));
+            let expected = matches!(data.workflow_status, WorkflowStatus::Completed | WorkflowStatus::Pending);
+            if success != expected {
+                fields.refuse("success", format!("must be {expected}, which follows from data.workflowStatus"));
             }
         }
     }
 }
 
 body! { report
-    /// One e-stamp.
+    /// The state of an e-stamp.
     #[derive(PartialEq)]
     pub struct EStampData {
-        /// The e-stamp. Deduplicate by it.
+        /// The id of the e-stamp. Deduplicate webhooks by it.
         e_stamp_id as "eStampId": FlowId,
-        /// The status.
+        /// The status of the e-stamp.
         workflow_status as "workflowStatus": WorkflowStatus,
         /// The signatories.
         signatories_info as "signatoriesInfo": List<EStampSignatory, 0, SIGNERS_MAX>,
-        /// The stamped documents; at least one if completed.
+        /// The stamped documents; at least one if the status is `Completed`.
         file_list as "fileList": OptionalList<StampedFile, DOCUMENTS_MAX>,
     }
     check(fields) {
@@ -150,20 +150,20 @@ body! { report
 }
 
 body! { report
-    /// A signatory.
+    /// A signatory and the state of the signature.
     #[derive(Clone, PartialEq)]
     pub struct EStampSignatory {
-        /// The e-mail address.
+        /// The e-mail address of the signatory.
         email_id as "emailID": Text,
-        /// The name.
+        /// The name of the signatory.
         name: Text,
-        /// The status.
+        /// The status of the signature.
         status: WorkflowStatus,
-        /// Remarks.
+        /// Remarks on the signature, or null.
         remarks: Option<Text>,
-        /// The kind of signature.
+        /// The kind of signature, as in the request.
         sign_type as "signType": Text,
-        /// The time of the signature, or null.
+        /// The time of the signature; null unless the status is `Completed`.
         signed_date as "signedDate": Option<Timestamp>,
     }
     check(fields) {
@@ -175,9 +175,9 @@ body! { report
     /// A stamped document.
     #[derive(PartialEq)]
     pub struct StampedFile {
-        /// Its name.
+        /// The name of the document, such as `lease.pdf`.
         document_name as "documentName": Text,
-        /// The content in Base64.
+        /// The PDF in standard Base64 with padding, at most 10 MiB.
         file_data as "base64FileData": Base64File,
     }
 }

@@ -28,38 +28,39 @@ body! { request
     pub struct CreateEventRequest {
         /// The name shown to guests, 1 to 200 characters.
         name: EventText,
-        /// The claims to ask for.
+        /// The claims to request from each guest.
         claims: ClaimSet,
         /// The language of the pages and of the identity app. Default: `english`.
         language: Language,
-        /// The most guests that can be verified. Scans do not count.
+        /// The maximum number of registered guests.
         max_guests: MaxGuests,
-        /// The most scans that may wait for an answer at one time; each costs a credit when it begins. Default: three
-        /// for each place that is left, and 20 at least.
+        /// The maximum number of pending scans. A scan costs one credit when it starts. Default: three per remaining
+        /// place, at least 20.
         max_pending: Option<MaxGuests>,
-        /// The most credits that guests of this event may spend. Default: all that you have.
+        /// The maximum number of credits that guests of this event may spend. Default: your whole balance.
         credit_budget: Option<CreditBudget>,
-        /// `open`: everybody with the printed code can start. `kiosk`: only who scans the code on the kiosk's screen,
+        /// `open`: anyone with the printed code can start. `kiosk`: guests must scan the code on the kiosk screen,
         /// which changes every 30 seconds. Default: `open`.
         entry: Option<EventEntry>,
-        /// A person who registers again, with the same credential, device, or name and date of birth: `allow` does not
-        /// look for it, `flag` registers the guest and marks it, `refuse` registers nobody twice. Default: `flag`.
+        /// The handling of a person who registers again, with the same credential, device, or name and date of birth.
+        /// `allow`: not detected. `flag`: registered and marked. `refuse`: not registered. Default: `flag`.
         on_duplicate: Option<OnDuplicate>,
-        /// The beginning, shown to guests; they can register before. It is before `expires_at`, by 366 days at most.
+        /// The start of the event, shown to guests, who can register earlier. Before `expires_at`, by at most 366 days.
+        /// Default: none.
         starts_at: Option<Timestamp>,
-        /// The place shown to guests, 1 to 200 characters.
+        /// The venue shown to guests, 1 to 200 characters. Default: none.
         place: Option<EventText>,
-        /// In the future, at most 366 days from now.
+        /// The end of the event: in the future, at most 366 days from now.
         expires_at: Timestamp,
         /// Receives one webhook for each registered guest.
         webhook_url: Option<WebhookUrl>,
-        /// The time zone of the pages, an IANA name. Default: set by the operator. Times in this API are UTC.
+        /// The time zone of the pages, an IANA name such as `Asia/Kolkata`. Default: set by the operator.
         time_zone: Option<TimeZone>,
         /// The organiser shown to guests, 1 to 200 characters. Default: the name of the client.
         organiser: Option<EventText>,
-        /// The purpose shown to guests, 1 to 200 characters.
+        /// The purpose shown to guests, 1 to 200 characters. Default: none.
         purpose: Option<EventText>,
-        /// Checked, and not kept.
+        /// Validated, but not stored.
         consent: OptionalConsent,
     }
     check(fields) {
@@ -77,9 +78,9 @@ body! { request
 }
 
 impl CreateEventRequest {
-    /// Builds the terms of the event; `time_zone` is that of the installation.
+    /// Builds the terms of the event. `default_time_zone` is that of the installation.
     #[must_use]
-    pub fn terms(self, time_zone: TimeZone) -> EventTerms {
+    pub fn terms(self, default_time_zone: TimeZone) -> EventTerms {
         let Self {
             name,
             claims,
@@ -93,12 +94,12 @@ impl CreateEventRequest {
             place,
             expires_at,
             webhook_url,
-            time_zone: own,
+            time_zone,
             organiser,
             purpose,
             consent: _,
         } = self;
-        let time_zone = own.unwrap_or(time_zone);
+        let time_zone = time_zone.unwrap_or(default_time_zone);
         EventTerms {
             name,
             organiser,
@@ -125,41 +126,41 @@ impl CreateEventRequest {
 }
 
 body! { request
-    /// The fields to change.
+    /// A change of an event. Absent fields stay unchanged.
     #[derive(Clone, Default, PartialEq)]
     pub struct PatchEventRequest {
-        /// `false` disables the event at once, `true` enables it again.
+        /// `false` disables the event immediately, `true` enables it again.
         is_active: Change<bool>,
-        /// At least the registration count.
+        /// The new maximum number of registered guests, at least `registration_count`.
         max_guests: Change<MaxGuests>,
-        /// The most scans that may wait at one time, or null for the default.
+        /// The new maximum number of pending scans, or null for the default.
         max_pending: Change<Option<MaxGuests>>,
-        /// The most credits that guests may spend in all, or null for all that you have.
+        /// The new maximum number of credits that guests may spend in total, or null for your whole balance.
         credit_budget: Change<Option<CreditBudget>>,
-        /// `open` or `kiosk`.
+        /// `open` or `kiosk`, as in `createEvent`.
         entry: Change<EventEntry>,
-        /// `allow`, `flag` or `refuse`, for guests from now on.
+        /// `allow`, `flag` or `refuse`, as in `createEvent`. Applies to later registrations.
         on_duplicate: Change<OnDuplicate>,
-        /// Before `expires_at`, or null for none.
+        /// The new start, before `expires_at` by at most 366 days, or null for none.
         starts_at: Change<Option<Timestamp>>,
-        /// 1 to 200 characters, or null for none.
+        /// The new venue, 1 to 200 characters, or null for none.
         place: Change<Option<EventText>>,
-        /// In the future, at most 366 days from now.
+        /// The new end: in the future, at most 366 days from now.
         expires_at: Change<Timestamp>,
-        /// 1 to 200 characters.
+        /// The new name, 1 to 200 characters.
         name: Change<EventText>,
-        /// The new URL, or null for none.
+        /// The new webhook URL, or null for none.
         webhook_url: Change<Option<WebhookUrl>>,
-        /// An IANA name.
+        /// The new time zone, an IANA name such as `Asia/Kolkata`.
         time_zone: Change<TimeZone>,
-        /// 1 to 200 characters, or null for the name of the client.
+        /// The new organiser, 1 to 200 characters, or null for the name of the client.
         organiser: Change<Option<EventText>>,
-        /// 1 to 200 characters, or null for none.
+        /// The new purpose, 1 to 200 characters, or null for none.
         purpose: Change<Option<EventText>>,
-        /// Fields that cannot be changed.
+        /// Read-only fields.
         #[serde(skip)]
         read_only: ReadOnlyFields,
-        /// Checked, and not kept.
+        /// Validated, but not stored.
         consent: OptionalConsent,
     }
     check(fields) {
@@ -199,71 +200,71 @@ impl PatchEventRequest {
     }
 }
 
-/// Fields of an event that a change may repeat as they were read, so a client can send back what `GET` returned.
+/// Read-only fields that a change may repeat, so that a client can send back the response to `GET`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReadOnlyFields(Vec<(&'static str, Json)>);
 
-/// Fields that the service changes by itself, and how each may differ from the current event.
-const READ_ONLY: [(&str, Moves); 17] = [
-    ("event_id", Moves::Never),
-    ("status", Moves::Never),
-    ("status_reason", Moves::Freely),
-    ("claims", Moves::Never),
-    ("language", Moves::Never),
-    ("registration_count", Moves::Up),
-    ("duplicate_count", Moves::Up),
-    ("checked_in_count", Moves::Up),
-    ("remaining", Moves::Down),
-    ("scan_count", Moves::Up),
-    ("abandoned_count", Moves::Up),
-    ("pending_count", Moves::UpAndDown),
-    ("warning", Moves::Freely),
-    ("qr_url", Moves::Never),
-    ("kiosk_url", Moves::Freely),
-    ("poster_url", Moves::Freely),
-    ("created_at", Moves::Never),
+/// The read-only fields, and how far each may differ from the current event.
+const READ_ONLY: [(&str, Drift); 17] = [
+    ("event_id", Drift::Never),
+    ("status", Drift::Never),
+    ("status_reason", Drift::Freely),
+    ("claims", Drift::Never),
+    ("language", Drift::Never),
+    ("registration_count", Drift::Up),
+    ("duplicate_count", Drift::Up),
+    ("checked_in_count", Drift::Up),
+    ("remaining", Drift::Down),
+    ("scan_count", Drift::Up),
+    ("abandoned_count", Drift::Up),
+    ("pending_count", Drift::UpAndDown),
+    ("warning", Drift::Freely),
+    ("qr_url", Drift::Never),
+    ("kiosk_url", Drift::Freely),
+    ("poster_url", Drift::Freely),
+    ("created_at", Drift::Never),
 ];
 
-/// Change of a field between its reading and the request.
+/// The change of a field since the client read the event.
 #[derive(Clone, Copy, Debug)]
-enum Moves {
+enum Drift {
     Never,
-    /// Guests raise it.
+    /// Guests raise the number.
     Up,
-    /// Guests lower it.
+    /// Guests lower the number.
     Down,
-    /// Guests raise and lower it, so any number that was read is ignored.
+    /// Guests raise and lower the number, so any number is accepted.
     UpAndDown,
-    /// Any value that was read is ignored: credits come and go, and the kiosk's address depends on `entry`.
+    /// Any text is accepted: credits come and go, and the kiosk's address depends on `entry`.
     Freely,
 }
 
 impl ReadOnlyFields {
-    /// Returns true if none was sent.
+    /// Returns true if no read-only field was sent.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Compares them with the current event.
+    /// Compares the fields with the current event.
     ///
     /// # Errors
-    /// Every field that would be changed.
+    /// [`Invalid`] with every field that differs.
     pub fn check(&self, event: &EventResponse) -> Result<(), Invalid> {
         let event = serde_json::to_value(event).unwrap_or_default();
         let mut invalid = Invalid::none();
-        for ((name, sent), (_, moves)) in
+        for ((name, sent), (_, drift)) in
             self.0.iter().filter_map(|sent| Some((sent, READ_ONLY.iter().find(|known| known.0 == sent.0)?)))
         {
-            let (now, figure) = (&event[name], sent.as_whole());
-            let is_unchanged = match (moves, figure, now.as_u64()) {
-                (Moves::Freely | Moves::UpAndDown, ..) => true,
-                (Moves::Up, Some(sent), Some(now)) => sent <= now,
-                (Moves::Down, Some(sent), Some(now)) => sent >= now,
-                _ => *sent == Json::from(now.clone()),
+            let (current, number) = (&event[name], sent.as_whole());
+            let is_accepted = match (drift, number, current.as_u64()) {
+                (Drift::Freely | Drift::UpAndDown, ..) => true,
+                (Drift::Up, Some(sent), Some(current)) => sent <= current,
+                (Drift::Down, Some(sent), Some(current)) => sent >= current,
+                _ => *sent == Json::from(current.clone()),
             };
-            if !is_unchanged {
-                invalid.add(*name, format!("is read-only and must be {now}, if it is given"));
+            if !is_accepted {
+                invalid.add(*name, format!("is read-only and must be {current}, if it is given"));
             }
         }
         invalid.or_ok()
@@ -276,12 +277,12 @@ impl Field for ReadOnlyFields {
     }
 
     fn take(fields: &mut Fields<'_>, _: &'static str) -> Option<Self> {
-        let read = READ_ONLY.map(|(name, moves)| {
-            let value = fields.read(name, |place, value| match (moves, value) {
+        let read = READ_ONLY.map(|(name, drift)| {
+            let value = fields.read(name, |place, value| match (drift, value) {
                 (_, None) => Some(None),
-                (Moves::Never, Some(value @ (Json::Text(_) | Json::List(_)))) => Some(Some(value)),
-                (Moves::Freely, Some(value @ (Json::Text(_) | Json::Null))) => Some(Some(value)),
-                (Moves::Up | Moves::Down | Moves::UpAndDown, Some(value)) if value.as_whole().is_some() => {
+                (Drift::Never, Some(value @ (Json::Text(_) | Json::List(_)))) => Some(Some(value)),
+                (Drift::Freely, Some(value @ (Json::Text(_) | Json::Null))) => Some(Some(value)),
+                (Drift::Up | Drift::Down | Drift::UpAndDown, Some(value)) if value.as_whole().is_some() => {
                     Some(Some(value))
                 }
                 _ => place.refuse("is read-only and must be as it was read, if it is given"),
@@ -301,12 +302,12 @@ impl Describe for ReadOnlyFields {
     }
 
     fn describe(object: &mut Properties, _: &str, _: &str, _: bool) {
-        let known = schemas::<EventResponse>();
-        for (name, moves) in READ_ONLY {
-            let mut schema = match moves {
-                // A later version may have more words.
-                Moves::Freely => json!({ "type": ["string", "null"] }),
-                _ => known["EventResponse"]["properties"][name].clone(),
+        let schemas = schemas::<EventResponse>();
+        for (name, drift) in READ_ONLY {
+            let mut schema = match drift {
+                // A later version may have more values.
+                Drift::Freely => json!({ "type": ["string", "null"] }),
+                _ => schemas["EventResponse"]["properties"][name].clone(),
             };
             schema["readOnly"] = true.into();
             object.add(name, schema, "Read-only. May be sent as it was read.", false);
@@ -318,83 +319,83 @@ impl Describe for ReadOnlyFields {
     }
 }
 
-body! { answer
-    /// The created event.
+body! { response
+    /// An event that was created.
     pub struct CreateEventResponse {
         /// Identifies the event.
         event_id: EventId,
-        /// The URL to print as a QR code. The event itself has `kiosk_url`, a page for a screen at the entrance.
+        /// The URL to print as a QR code. `getEvent` also returns `kiosk_url`, a page for a screen at the entrance.
         qr_url: String,
     }
 }
 
-body! { answer
-    /// An event as its organiser sees it.
+body! { response
+    /// An event with its counts.
     #[derive(Clone)]
     pub struct EventResponse {
         /// Identifies the event.
         event_id: EventId,
         /// The name shown to guests.
         name: EventText,
-        /// `active`, `disabled`, `expired` or `at_capacity`. If several apply: disabled before expired before
-        /// at_capacity.
+        /// `active`, `disabled`, `expired` or `at_capacity`. If several apply, `disabled` precedes `expired`, and
+        /// `expired` precedes `at_capacity`.
         status: EventStatus,
-        /// Reason why an active event takes no guests now: `budget_spent` before `credits_exhausted`, or null.
+        /// The reason why an active event accepts no guests now: `budget_spent`, else `credits_exhausted`, else null.
         status_reason: Option<StatusReason>,
-        /// False if the event is disabled.
+        /// `false` if the event is disabled.
         is_active: bool,
-        /// The claims that guests are asked for.
+        /// The claims requested from each guest.
         claims: ClaimSet,
-        /// The language of its pages: its name, or its code as text if it has no accepted name.
+        /// The language of the pages: its name, or its code as text if requests accept no name for it.
         language: LanguageName,
-        /// The most guests that can be verified. Scans do not count.
+        /// The maximum number of registered guests.
         max_guests: MaxGuests,
-        /// The most scans that may wait at one time, or null for three for each place left and 20 at least.
+        /// The maximum number of pending scans, or null for three per remaining place, at least 20.
         max_pending: Option<MaxGuests>,
-        /// The most credits that guests may spend, or null.
+        /// The maximum number of credits that guests may spend, or null for your whole balance.
         credit_budget: Option<CreditBudget>,
-        /// `open`: the code is printed. `kiosk`: it is on the kiosk's screen alone, and changes.
+        /// `open`: guests scan a printed code. `kiosk`: guests scan the changing code on the kiosk screen.
         entry: EventEntry,
-        /// The handling of a person who registers again.
+        /// The handling of a person who registers again: `allow`, `flag` or `refuse`.
         #[serde(default)]
         on_duplicate: OnDuplicate,
-        /// Guests verified and registered.
+        /// The number of registered guests.
         registration_count: u32,
-        /// Guests who may have been registered before; `possible_duplicate_of` names the earlier one.
+        /// The number of guests who may be registered twice. `possible_duplicate_of` names the earlier registration.
         #[serde(default)]
         duplicate_count: u32,
-        /// Guests checked in at a door.
+        /// The number of guests checked in at a door.
         #[serde(default)]
         checked_in_count: u32,
-        /// Places left.
+        /// The number of free places: `max_guests` minus `registration_count`.
         remaining: u32,
-        /// Scans. Each cost one credit.
+        /// The number of scans. Each cost one credit.
         scan_count: u64,
-        /// Scans that expired without an outcome.
+        /// The number of scans that expired without an outcome.
         abandoned_count: u64,
-        /// Scans that wait for an answer.
+        /// The number of pending scans.
         pending_count: u64,
-        /// `abandoned_scans` if more scans expired than guests registered, or null. Somebody may be spending the
-        /// credits of the event: let guests start at the kiosk only, or set a budget.
+        /// `abandoned_scans` if more scans expired than guests registered, or null. A stranger may be wasting credits:
+        /// set `entry` to `kiosk`, or set a `credit_budget`.
         warning: Option<EventWarning>,
         /// Receives one webhook for each registered guest.
         webhook_url: Option<WebhookUrl>,
         /// The URL to print as a QR code.
         qr_url: String,
-        /// A page for a screen at the entrance; `places=1` in its query shows the places left. Keep it to yourself if
-        /// `entry` is `kiosk`.
+        /// The page for a screen at the entrance. Add `places=1` to its query to show the free places. Keep the URL
+        /// secret if `entry` is `kiosk`.
         kiosk_url: String,
-        /// A poster for print (HTML), which the backend fetches with its key.
+        /// A printable poster in HTML. Fetch it with your API key.
         poster_url: String,
         /// The time of creation.
         created_at: Timestamp,
-        /// The beginning of the event, or null.
+        /// The start of the event, or null.
         starts_at: Option<Timestamp>,
-        /// The place shown to guests, or null.
+        /// The venue shown to guests, or null.
         place: Option<EventText>,
         /// The end of the event.
         expires_at: Timestamp,
-        /// The time zone of the pages, an IANA name.
+        /// The time zone of the pages, an IANA name such as `Asia/Kolkata`.
         time_zone: TimeZone,
         /// The organiser shown to guests, or null for the name of the client.
         organiser: Option<EventText>,
@@ -406,11 +407,11 @@ body! { answer
 /// The addresses of an event's pages.
 #[derive(Clone, Debug)]
 pub struct EventAddresses {
-    /// Its page for guests, to be printed.
+    /// The page for guests, to be printed as a QR code.
     pub qr_url: String,
-    /// Its page for a screen at the entrance.
+    /// The page for a screen at the entrance.
     pub kiosk_url: String,
-    /// Its poster, to be printed.
+    /// The printable poster.
     pub poster_url: String,
 }
 
@@ -455,18 +456,18 @@ impl EventResponse {
     }
 }
 
-body! { answer
+body! { response
     /// A page of events.
     pub struct EventsPage {
-        /// The page, from 1.
+        /// The number of this page, from 1.
         page: u32,
-        /// Rows of a page.
+        /// Events per page.
         page_size: u32,
-        /// Events on all pages.
+        /// The number of events on all pages.
         total: u64,
-        /// Oldest first.
+        /// The events of this page, oldest first.
         events: Vec<EventResponse>,
-        /// The path of the next page; absent on the last page.
+        /// Path and query of the next page; absent on the last page.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         next: Option<String>,
     }

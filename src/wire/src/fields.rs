@@ -1,9 +1,8 @@
-//! Reads a JSON object field by field, and notes every problem under its path. Large values are moved out of the body,
-//! never copied.
+//! Reads a JSON object field by field, and records every problem under its path. Large values are moved out of the
+//! body, never copied.
 //!
-//! Only the first problem of each field is reported, and none of its parts after it, in the order of the declaration. A
-//! client's request may spell a field as `face_auth` or as `faceAuth`, and is answered in its own spelling. A report
-//! has one spelling.
+//! Problems are listed in the order of declaration, at most one per field. A client may spell a field as `face_auth` or
+//! `faceAuth`; errors repeat that spelling. A report has one spelling.
 
 use std::borrow::Cow;
 
@@ -14,17 +13,17 @@ use sakshi_domain::time::Timestamp;
 
 use crate::describe::Describe;
 use crate::json::{Json, JsonError, JsonRefusal, ValuesLeft, read};
-use crate::spelling::{Lookup, Spellings, first_of_each, is_spelling, name_of};
+use crate::spelling::{Lookup, Spellings, first_per_field, is_spelling, split_path};
 
-/// Characters of an unknown field's name that a refusal repeats; ours are shorter.
-const NAME_CHARS_TOLD: usize = 128;
+/// Characters of an unknown field's name that an error repeats. Known names are shorter.
+const NAME_CHARS_MAX: usize = 128;
 
-/// Number of fields that most bodies leave out; reserves room for their names.
-const FIELDS_LEFT_OUT: usize = 8;
+/// Absent fields in most bodies; reserves room for their names.
+const ABSENT_FIELDS_EXPECTED: usize = 8;
 
-/// A field type that is read from received JSON.
+/// A field type that can be read from received JSON.
 pub trait Field: Describe + Sized {
-    /// Reads a value that is present and not null; notes its problems.
+    /// Reads a value that is present and not null, and records its problems.
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self>;
 
     /// Returns the value of an absent field.
@@ -43,48 +42,48 @@ pub trait Field: Describe + Sized {
     }
 }
 
-/// A body that is read.
+/// A body that can be read from received JSON.
 pub trait Body: Sized {
-    /// Reads the fields of an object; notes their problems.
+    /// Reads the fields of an object, and records their problems.
     fn read(fields: &mut Fields<'_>) -> Option<Self>;
 }
 
 /// Rules for the URLs that a deployment accepts.
 pub trait UrlRules {
-    /// Accepts a URL that a webhook is sent to.
+    /// Accepts the URL of a webhook receiver.
     ///
     /// # Errors
-    /// The form that such a URL must have.
+    /// A message that states the accepted form.
     fn webhook(&self, text: &str) -> Result<WebhookUrl, &'static str>;
 
-    /// Accepts a URL that a person's browser is sent to.
+    /// Accepts the URL of a page for a person's browser.
     ///
     /// # Errors
-    /// The form that such a URL must have.
+    /// A message that states the accepted form.
     fn page(&self, text: &str) -> Result<HttpUrl, &'static str>;
 }
 
-/// Context of a request, on which its reading depends.
+/// The deployment's rules and the time, which decide how a request is read.
 #[derive(Clone, Copy)]
 pub struct Context<'c> {
-    /// The URLs that are accepted.
+    /// The rules for URLs.
     pub urls: &'c dyn UrlRules,
-    /// Time of the request.
+    /// The time of the request.
     pub now: Timestamp,
 }
 
-/// Reason why nothing was read.
+/// The reason why no field of a body was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotRead {
     /// The body is empty.
     Empty,
-    /// It is not JSON, or exceeds the limits of its nesting or size.
+    /// The body is not JSON, or exceeds the limits of nesting or size.
     Json(JsonError),
-    /// It is JSON, but not an object.
+    /// The body is JSON, but not an object.
     NoObject,
 }
 
-/// The members of an object as a client sent them, as JSON or in another form.
+/// The members of an object that a client sent, as JSON or as a form.
 #[derive(Debug, Default)]
 pub struct Sent(pub Vec<(String, Json)>);
 
@@ -92,7 +91,7 @@ impl Sent {
     /// Reads a JSON object of at most 10,000 values.
     ///
     /// # Errors
-    /// It is not one.
+    /// [`NotRead`] if the bytes are anything else.
     pub fn read(bytes: &[u8]) -> Result<Self, NotRead> {
         if bytes.trim_ascii().is_empty() {
             return Err(NotRead::Empty);
@@ -107,43 +106,43 @@ impl Sent {
     /// Reads the request.
     ///
     /// # Errors
-    /// Every field that is invalid, missing or unknown.
+    /// [`Invalid`] with every field that is invalid, missing or unknown.
     pub fn request<B: Body>(self, context: Context<'_>) -> Result<B, Invalid> {
         self.spelled(context).map(|(body, _)| body)
     }
 
-    /// Reads the request, and returns its spelling too.
+    /// Reads the request, and also returns the spellings of its fields.
     ///
     /// # Errors
-    /// As [`Sent::request`].
+    /// As for [`Sent::request`].
     pub fn spelled<B: Body>(self, context: Context<'_>) -> Result<(B, Spellings), Invalid> {
-        whole(Some(context), self.0, B::read)
+        read_members(Some(context), self.0, B::read)
     }
 
-    /// Reads a request whose fields a table names, with `read`.
+    /// Reads a request with a function instead of a [`Body`].
     ///
     /// # Errors
-    /// As [`Sent::request`].
+    /// As for [`Sent::request`].
     pub(crate) fn read_by<'c, T>(
         self,
         context: Context<'c>,
         read: impl FnOnce(&mut Fields<'c>) -> Option<T>,
     ) -> Result<T, Invalid> {
-        whole(Some(context), self.0, read).map(|(body, _)| body)
+        read_members(Some(context), self.0, read).map(|(body, _)| body)
     }
 }
 
-/// Reads a report, or a body that was reported and stored.
+/// Reads a connector's report, or the stored payload of a report.
 ///
 /// # Errors
-/// Every problem by its path; `body` for the document itself.
+/// [`Invalid`] with every problem by its path; the path is `body` for the document as a whole.
 pub fn read_report<B: Body>(bytes: &[u8]) -> Result<B, Invalid> {
     let refused = |sentence: String| Err(Invalid::one("body", sentence));
     if bytes.len() > REPORT_BYTES_MAX {
         return refused(format!("must be at most {REPORT_BYTES_MAX} bytes"));
     }
     match read(bytes, usize::MAX, &ValuesLeft::new(REPORT_VALUES_MAX)) {
-        Ok(Json::Object(members)) => whole(None, members, B::read).map(|(body, _)| body),
+        Ok(Json::Object(members)) => read_members(None, members, B::read).map(|(body, _)| body),
         Ok(_) => refused("must be a JSON object".to_owned()),
         Err(JsonError { refusal: JsonRefusal::TooManyValues, .. }) => {
             refused(format!("must hold at most {REPORT_VALUES_MAX} values"))
@@ -152,39 +151,40 @@ pub fn read_report<B: Body>(bytes: &[u8]) -> Result<B, Invalid> {
     }
 }
 
-fn whole<'c, T>(
+/// Reads a whole body; any problem is an error.
+fn read_members<'c, T>(
     context: Option<Context<'c>>,
     members: Vec<(String, Json)>,
     read: impl FnOnce(&mut Fields<'c>) -> Option<T>,
 ) -> Result<(T, Spellings), Invalid> {
-    let (body, found, spellings) = Fields::read_body(context, members, read);
-    first_of_each(found).or_ok()?;
+    let (body, problems, spellings) = Fields::read_body(context, members, read);
+    first_per_field(problems).or_ok()?;
     body.map(|body| (body, spellings)).ok_or_else(|| Invalid::one("body", "is incomplete"))
 }
 
-/// The place of a value that is being read, with the problems of the value and its parts.
+/// A value in progress: its context, and the problems found in it so far.
 pub struct Place<'c> {
-    /// Context of a request; a report has none.
+    /// The context of a request; a report has none.
     pub(crate) context: Option<Context<'c>>,
-    /// Problems by paths below the value: empty, `[2]`, `.name`.
-    found: Vec<FieldError>,
+    /// Problems by their paths below the value: empty, `[2]`, `.name`.
+    problems: Vec<FieldError>,
 }
 
 impl<'c> Place<'c> {
-    /// Notes what would be accepted instead of the value.
+    /// Records a problem of the value: a sentence that states the accepted form.
     pub fn refuse<T>(&mut self, sentence: impl Into<String>) -> Option<T> {
         self.refuse_part(String::new(), sentence)
     }
 
-    /// Notes what would be accepted instead of a part of the value.
+    /// Records a problem of a part of the value.
     pub(crate) fn refuse_part<T>(&mut self, path: String, sentence: impl Into<String>) -> Option<T> {
-        self.found.push(FieldError { field: path, message: sentence.into() });
+        self.problems.push(FieldError { field: path, message: sentence.into() });
         None
     }
 
-    /// Returns the value of a result, or notes its sentence.
-    pub fn accept<T>(&mut self, read: Result<T, impl Into<Cow<'static, str>>>) -> Option<T> {
-        read.map_err(|sentence| self.refuse::<T>(sentence.into().into_owned())).ok()
+    /// Returns the value of a result, or records its error as a problem.
+    pub fn accept<T>(&mut self, result: Result<T, impl Into<Cow<'static, str>>>) -> Option<T> {
+        result.map_err(|sentence| self.refuse::<T>(sentence.into().into_owned())).ok()
     }
 
     /// Reads a text.
@@ -202,13 +202,13 @@ impl<'c> Place<'c> {
         self.accept(parse(&text))
     }
 
-    /// Reads one of two words, and returns its meaning.
-    pub(crate) fn one_of<T: Copy>(&mut self, value: &Json, known: [(&str, T); 2]) -> Option<T> {
-        let found = known.iter().find(|(word, _)| matches!(value, Json::Text(text) if text == word));
+    /// Reads one of two words, and returns the value that it stands for.
+    pub(crate) fn one_of<T: Copy>(&mut self, value: &Json, choices: [(&str, T); 2]) -> Option<T> {
+        let choice = choices.iter().find(|(word, _)| matches!(value, Json::Text(text) if text == word));
         self.accept(
-            found
-                .map(|(_, meaning)| *meaning)
-                .ok_or_else(|| format!("must be {}", known.map(|(word, _)| word).join(" or "))),
+            choice
+                .map(|(_, value)| *value)
+                .ok_or_else(|| format!("must be {}", choices.map(|(word, _)| word).join(" or "))),
         )
     }
 
@@ -224,7 +224,7 @@ impl<'c> Place<'c> {
         }
     }
 
-    /// Reads each item of a list; `None` if one of them is invalid.
+    /// Reads each item of a list; `None` if any item is invalid.
     pub(crate) fn items<T>(
         &mut self,
         items: Vec<Json>,
@@ -232,10 +232,10 @@ impl<'c> Place<'c> {
     ) -> Option<Vec<T>> {
         let mut list = Some(Vec::with_capacity(items.len()));
         for (index, item) in items.into_iter().enumerate() {
-            let known = self.found.len();
-            let read = read(self, item);
-            self.below(known, || format!("[{index}]"));
-            list = list.zip(read).map(|(mut list, item)| {
+            let earlier = self.problems.len();
+            let value = read(self, item);
+            self.prefix_problems(earlier, || format!("[{index}]"));
+            list = list.zip(value).map(|(mut list, item)| {
                 list.push(item);
                 list
             });
@@ -243,56 +243,57 @@ impl<'c> Place<'c> {
         list
     }
 
-    /// Reads an object by its own fields.
+    /// Reads an object.
     pub(crate) fn object<B: Body>(&mut self, value: Json) -> Option<B> {
         let Json::Object(members) = value else { return self.refuse("must be an object") };
-        let (body, found, _) = Fields::read_body(self.context, members, B::read);
-        let known = self.found.len();
-        self.found.extend(found);
-        self.below(known, || ".".to_owned());
+        let (body, problems, _) = Fields::read_body(self.context, members, B::read);
+        let earlier = self.problems.len();
+        self.problems.extend(problems);
+        self.prefix_problems(earlier, || ".".to_owned());
         body
     }
 
-    /// Puts the problems after the first `known` below a part.
-    fn below(&mut self, known: usize, part: impl FnOnce() -> String) {
-        if let Some(found @ [_, ..]) = self.found.get_mut(known..) {
-            let part = part();
-            found.iter_mut().for_each(|problem| problem.field.insert_str(0, &part));
+    /// Prefixes the paths of all problems after the first `earlier` ones.
+    fn prefix_problems(&mut self, earlier: usize, prefix: impl FnOnce() -> String) {
+        if let Some(problems @ [_, ..]) = self.problems.get_mut(earlier..) {
+            let prefix = prefix();
+            problems.iter_mut().for_each(|problem| problem.field.insert_str(0, &prefix));
         }
     }
 }
 
-/// The members of one object that are still unread, and the problems of the others.
+/// The unread members of an object, and the problems of its other members.
 pub struct Fields<'c> {
     place: Place<'c>,
     members: Vec<(String, Json)>,
-    /// In the order of the fields.
-    asked: Spellings,
+    /// The fields read so far, in the order of declaration.
+    lookups: Spellings,
 }
 
 impl<'c> Fields<'c> {
-    /// Reads a body from these members. Returns its problems in the order of the fields, and its spelling.
+    /// Reads a body from these members. Also returns its problems in the order of declaration, and the spellings of its
+    /// fields.
     fn read_body<T>(
         context: Option<Context<'c>>,
         members: Vec<(String, Json)>,
         read: impl FnOnce(&mut Self) -> Option<T>,
     ) -> (Option<T>, Vec<FieldError>, Spellings) {
-        let asked = Spellings(Vec::with_capacity(members.len() + FIELDS_LEFT_OUT));
-        let mut fields = Self { place: Place { context, found: Vec::new() }, members, asked };
+        let lookups = Spellings(Vec::with_capacity(members.len() + ABSENT_FIELDS_EXPECTED));
+        let mut fields = Self { place: Place { context, problems: Vec::new() }, members, lookups };
         let body = read(&mut fields);
-        let Self { place: Place { mut found, .. }, members, asked } = fields;
-        found.sort_by_cached_key(|problem| asked.place_of(name_of(&problem.field).0));
+        let Self { place: Place { mut problems, .. }, members, lookups } = fields;
+        problems.sort_by_cached_key(|problem| lookups.position(split_path(&problem.field).0));
         // Members that no field reads come last.
         for (name, _) in members {
             let sentence = match context {
                 Some(_) => "is not a field of this request",
-                None if asked.0.iter().any(|asked| asked.name == name) => "is given twice",
+                None if lookups.0.iter().any(|lookup| lookup.name == name) => "is given twice",
                 None => "is not a field of this report",
             };
-            found
-                .push(FieldError { field: name.chars().take(NAME_CHARS_TOLD).collect(), message: sentence.to_owned() });
+            problems
+                .push(FieldError { field: name.chars().take(NAME_CHARS_MAX).collect(), message: sentence.to_owned() });
         }
-        (body, found, asked)
+        (body, problems, lookups)
     }
 
     /// Returns the context of a request; a report has none.
@@ -301,12 +302,12 @@ impl<'c> Fields<'c> {
         self.place.context
     }
 
-    /// Returns true if a problem was found so far, or members are still unread.
+    /// Returns true if there is a problem so far, or any member is still unread.
     pub(crate) const fn has_problems(&self) -> bool {
-        !self.place.found.is_empty() || !self.members.is_empty()
+        !self.place.problems.is_empty() || !self.members.is_empty()
     }
 
-    /// Reads a field by its type.
+    /// Reads a field.
     pub fn take<T: Field>(&mut self, name: &'static str) -> Option<T> {
         self.read(name, |place, value| match value {
             None => T::absent(place),
@@ -315,7 +316,7 @@ impl<'c> Fields<'c> {
         })
     }
 
-    /// Reads a text that is validated together with other fields; `None` if it is absent or null.
+    /// Reads a text field that is validated together with others; `None` if it is absent or null.
     pub(crate) fn text(&mut self, name: &'static str) -> Option<String> {
         self.read(name, |place, value| match value? {
             Json::Null => None,
@@ -323,45 +324,46 @@ impl<'c> Fields<'c> {
         })
     }
 
-    /// Reads a field; `read` gets `None` for one that was not sent.
+    /// Reads a field with a function, which gets `None` if the field is absent.
     pub(crate) fn read<T>(
         &mut self,
         name: &'static str,
         read: impl FnOnce(&mut Place<'c>, Option<Json>) -> Option<T>,
     ) -> Option<T> {
-        let (sent, value) = self.remove(name).unzip();
+        let (sent_name, value) = self.remove(name).unzip();
         let has_value = !matches!(value, None | Some(Json::Null));
-        let known = self.place.found.len();
-        let read = read(&mut self.place, value);
-        self.place.below(known, || sent.as_deref().unwrap_or(name).to_owned());
-        self.asked.0.push(Lookup { name, sent, has_value });
-        read
+        let earlier = self.place.problems.len();
+        let field = read(&mut self.place, value);
+        self.place.prefix_problems(earlier, || sent_name.as_deref().unwrap_or(name).to_owned());
+        self.lookups.0.push(Lookup { name, sent_name, has_value });
+        field
     }
 
-    /// Notes a problem with a field, or with a part of one as `name[2]`.
+    /// Records a problem of a field, or of a part of it such as `name[2]`.
     pub fn refuse(&mut self, path: &str, sentence: impl Into<String>) {
-        self.place.refuse_part::<()>(self.asked.sent(path), sentence);
+        self.place.refuse_part::<()>(self.lookups.as_sent(path), sentence);
     }
 
-    /// Returns the value, or notes the problems of several fields together.
-    pub fn agreed<T>(&mut self, read: Result<T, Invalid>) -> Option<T> {
-        read.map_err(|invalid| {
-            invalid.fields().iter().for_each(|problem| self.refuse(&problem.field, &*problem.message));
-        })
-        .ok()
+    /// Returns the value, or records the problems of the fields that were validated together.
+    pub fn accept<T>(&mut self, result: Result<T, Invalid>) -> Option<T> {
+        result
+            .map_err(|invalid| {
+                invalid.fields().iter().for_each(|problem| self.refuse(&problem.field, &*problem.message));
+            })
+            .ok()
     }
 
-    /// Notes a missing field that is required under this condition.
-    pub(crate) fn require_if<T>(&mut self, condition: bool, name: &'static str, read: Option<&Option<T>>) {
-        if condition && read.is_some_and(Option::is_none) {
+    /// Records a missing field that is required under this condition.
+    pub(crate) fn require_if<T>(&mut self, condition: bool, name: &'static str, field: Option<&Option<T>>) {
+        if condition && field.is_some_and(Option::is_none) {
             self.refuse(name, "is required");
         }
     }
 
-    /// Notes a missing or empty list that must have entries.
+    /// Records a missing or empty list that must have entries.
     pub(crate) fn require_some<T>(&mut self, name: &'static str, list: Option<&Vec<T>>, most: usize) {
         if list.is_some_and(Vec::is_empty) {
-            let has_value = self.asked.0.iter().any(|asked| asked.name == name && asked.has_value);
+            let has_value = self.lookups.0.iter().any(|lookup| lookup.name == name && lookup.has_value);
             let sentence = if has_value { format!("must hold 1 to {most} objects") } else { "is required".to_owned() };
             self.refuse(name, sentence);
         }
@@ -370,22 +372,22 @@ impl<'c> Fields<'c> {
     /// Takes a field out of the members, with the name under which it was sent.
     fn remove(&mut self, name: &'static str) -> Option<(String, Json)> {
         if self.place.context.is_none() {
-            let found = self.members.iter().position(|(sent, _)| sent == name)?;
-            return Some(self.members.remove(found));
+            let index = self.members.iter().position(|(sent_name, _)| sent_name == name)?;
+            return Some(self.members.remove(index));
         }
-        let mut taken: Option<(String, Json)> = None;
-        for (sent, value) in self.members.extract_if(.., |(sent, _)| is_spelling(sent, name)) {
-            let Some((first, _)) = &taken else {
-                taken = Some((sent, value));
+        let mut field: Option<(String, Json)> = None;
+        for (sent_name, value) in self.members.extract_if(.., |(sent_name, _)| is_spelling(sent_name, name)) {
+            let Some((first, _)) = &field else {
+                field = Some((sent_name, value));
                 continue;
             };
-            let sentence = if *first == sent {
+            let sentence = if *first == sent_name {
                 "is given more than once".to_owned()
             } else {
-                format!("is given as {sent} too; give one of them")
+                format!("is given as {sent_name} too; give one of them")
             };
             self.place.refuse_part::<()>(first.clone(), sentence);
         }
-        taken
+        field
     }
 }

@@ -1,8 +1,8 @@
 //! Strict reader of untrusted JSON. Depth and number of values are bounded: a small text can become a tree many times
 //! its size.
 //!
-//! A [`Value`] refuses a name that occurs twice in one object: two readers could disagree on which one counts. A
-//! [`Json`] keeps both, so its reader can report the problem.
+//! Reading a [`Value`] refuses a name that occurs twice in one object, because two readers could disagree on its value.
+//! A [`Json`] keeps both members, so that the caller can report the problem.
 
 use std::cell::Cell;
 use std::fmt;
@@ -11,8 +11,8 @@ use std::marker::PhantomData;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// A value as it was sent: nothing is merged, dropped or converted. Texts are owned: a file of megabytes is copied out
-/// of the body once and then only moved.
+/// A JSON value exactly as it was sent. Texts are owned: a file of megabytes is copied out of the body once and then
+/// only moved.
 #[derive(Clone, Default, PartialEq)]
 pub enum Json {
     /// `null`
@@ -30,20 +30,20 @@ pub enum Json {
     Object(Vec<(String, Json)>),
 }
 
-/// Reason why a text is not accepted as JSON.
+/// The reason why a text is refused as JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JsonRefusal {
-    /// It is not JSON.
+    /// The text is not JSON.
     Malformed,
-    /// It nests too deeply.
+    /// The JSON nests too deeply.
     TooDeep,
-    /// It holds too many values.
+    /// The JSON holds too many values.
     TooManyValues,
-    /// An object has a name twice.
+    /// A name occurs twice in an object.
     RepeatedName,
 }
 
-/// A refusal, and the position where the reading ended.
+/// The reason for a refusal, and its position in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JsonError {
     /// The reason.
@@ -54,7 +54,7 @@ pub struct JsonError {
     pub column: usize,
 }
 
-/// The values that may still be read, of one text or of several that belong together.
+/// The number of values that may still be read, from one text or several texts that belong together.
 #[derive(Debug)]
 pub struct ValuesLeft(Cell<usize>);
 
@@ -66,12 +66,12 @@ impl ValuesLeft {
     }
 }
 
-/// A type that a text is read into.
+/// A type into which a text can be read.
 pub trait Tree: From<Value> + From<Vec<Self>> {
     /// The members of an object.
     type Members: Default;
 
-    /// Returns true if the name is a repetition that the object refuses.
+    /// Returns true if the object refuses the name because it already has such a member.
     fn repeats(members: &Self::Members, name: &str) -> bool;
 
     /// Adds a member.
@@ -84,7 +84,7 @@ pub trait Tree: From<Value> + From<Vec<Self>> {
 /// Reads one JSON text whose objects and arrays nest at most `depth` deep, and never deeper than 127.
 ///
 /// # Errors
-/// The reason why it is not accepted.
+/// [`JsonError`] with the reason and its position.
 pub fn read<T: Tree>(text: &[u8], depth: usize, left: &ValuesLeft) -> Result<T, JsonError> {
     let refusal = Cell::new(JsonRefusal::Malformed);
     let mut reader = serde_json::Deserializer::from_slice(text);
@@ -96,7 +96,7 @@ pub fn read<T: Tree>(text: &[u8], depth: usize, left: &ValuesLeft) -> Result<T, 
 /// Reads one JSON object in which no name occurs twice.
 ///
 /// # Errors
-/// The reason why it is not accepted.
+/// [`JsonRefusal`] with the reason.
 pub fn read_object(text: &[u8], depth: usize, left: &ValuesLeft) -> Result<Map<String, Value>, JsonRefusal> {
     match read(text, depth, left) {
         Ok(Value::Object(object)) => Ok(object),
@@ -106,34 +106,34 @@ pub fn read_object(text: &[u8], depth: usize, left: &ValuesLeft) -> Result<Map<S
 }
 
 impl Json {
-    /// Returns it as a whole number from zero: `5` and `5.0` are the same.
+    /// Returns the value as a whole number from zero: `5` and `5.0` are equal.
     #[must_use]
     pub fn as_whole(&self) -> Option<u64> {
-        /// Limit up to which every whole number is exactly a float.
+        /// The limit below which a float represents every whole number exactly.
         const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
         let Self::Number(number) = self else { return None };
-        let of_float = || number.as_f64().filter(|float| float.fract() == 0.0 && (0.0..=EXACT_MAX).contains(float));
+        let from_float = || number.as_f64().filter(|float| float.fract() == 0.0 && (0.0..=EXACT_MAX).contains(float));
         // A whole number within these bounds is not changed by the conversion.
-        number.as_u64().or_else(|| of_float().map(|float| float as u64))
+        number.as_u64().or_else(|| from_float().map(|float| float as u64))
     }
 
-    /// Converts it to a free-form part of a body.
+    /// Converts the value to a free-form part of a body.
     ///
     /// # Errors
-    /// It nests deeper than `depth`, or an object in it repeats a name.
+    /// A message, if the value nests deeper than `depth` or an object repeats a name.
     pub fn into_value(self, depth: usize) -> Result<Value, &'static str> {
-        let below = || depth.checked_sub(1).ok_or("nests too deeply");
+        let inner_depth = || depth.checked_sub(1).ok_or("nests too deeply");
         Ok(match self {
             Self::Null => Value::Null,
             Self::Flag(flag) => Value::Bool(flag),
             Self::Number(number) => Value::Number(number),
             Self::Text(text) => Value::String(text),
             Self::List(items) => {
-                let depth = below()?;
+                let depth = inner_depth()?;
                 Value::Array(items.into_iter().map(|item| item.into_value(depth)).collect::<Result<_, _>>()?)
             }
             Self::Object(members) => {
-                let depth = below()?;
+                let depth = inner_depth()?;
                 let mut object = Map::new();
                 for (name, value) in members {
                     if object.insert(name, value.into_value(depth)?).is_some() {
@@ -146,7 +146,7 @@ impl Json {
     }
 }
 
-/// Shows the kind of the value only; the value may be personal.
+/// Shows the type of the value only; the value may be personal data.
 impl fmt::Debug for Json {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -234,6 +234,7 @@ impl<T> Reader<'_, T> {
         E::custom("refused")
     }
 
+    /// Returns the reader for the items of an array or object.
     fn nested<E: Error>(self) -> Result<Self, E> {
         match self.depth.checked_sub(1) {
             Some(depth) => Ok(Self { depth, ..self }),

@@ -1,11 +1,11 @@
-//! A language in an answer.
+//! A language in a response.
 
 use sakshi_domain::language::Language;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::body::described;
 
-/// A language as requests name it: its name, or its code as text if it has no name that they may use.
+/// A language as a request could name it: by its name, or by its code as text if requests accept no name for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LanguageName(pub Language);
 

@@ -1,10 +1,9 @@
-//! Every body that crosses a wire, defined once: requests, answers, reports of connectors, webhooks.
+//! Every body that crosses a wire, defined once: requests, responses, reports of connectors, webhooks. Each subject of
+//! the API has a module.
 //!
-//! A body is a struct declared by `body!`. The types of its fields know how they are read ([`Field`]) and described in
-//! the OpenAPI document ([`Describe`]). serde writes it, and reads answers leniently. [`json`] is the strict JSON
+//! A body is a struct declared by `body!`. The types of its fields implement reading ([`Field`]) and description in the
+//! OpenAPI document ([`Describe`]). serde writes bodies, and reads responses leniently. [`json`] is the strict JSON
 //! reader of the whole workspace.
-//!
-//! One module for each subject of the API, with its requests, its answers and its webhook.
 
 mod body;
 mod consent;

@@ -1,4 +1,4 @@
-//! Single verifications: init, qr-intent and its code, the webhook and the poll (specification, "OVSE").
+//! Single verifications: init, qr-intent, the webhook and the poll (specification, "OVSE").
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -32,44 +32,43 @@ body! { request
     /// The verification to open.
     #[derive(Clone, PartialEq)]
     pub struct InitRequest {
-        /// The claims to ask for.
+        /// The claims to request.
         claims: ClaimSet,
-        /// The way to the identity app.
+        /// The channel to the identity app.
         #[serde(flatten)]
         channel: ChannelChoice,
         /// The language of the pages and of the identity app. Default: `english`.
         language: Language,
         /// Require a face scan. Default: `true`.
         face_auth: Flag<true>,
-        /// Receives the webhook.
+        /// Receives the webhook. Default: no webhook.
         webhook_url: Option<WebhookUrl>,
-        /// The address that the verify page sends the person to afterwards.
+        /// The address to which the verify page returns the person afterwards.
         redirect_url: Option<PageAddress>,
-        /// The name of the person, which helps the identity app to choose a profile. More than 100 characters are cut.
+        /// The name of the person, which helps the identity app to choose a profile. Cut to 100 characters.
         name_hint: Option<NameHint>,
-        /// The purpose shown to the person, 1 to 200 characters.
+        /// The purpose shown to the person, 1 to 200 characters. Default: none.
         purpose: Option<EventText>,
         /// Your own reference, returned in the result and the webhook.
         client_reference_id: Option<Words<CLIENT_REFERENCE_CHARS_MAX>>,
-        /// Keep the signed credential for as long as the result, for `getEvidence`. Default: as the app is set.
+        /// Store the signed credential as long as the result, for `getEvidence`. Default: the setting of the app.
         evidence: Option<bool>,
         /// Also return `qrPayload`. Default: `false`.
         qr: Flag<false>,
-        /// Checked; the digest of the text is kept in the register of consents.
+        /// Validated. The digest of the text is stored in the register of consents.
         #[serde(flatten)]
         consent: NotedConsent,
-        /// The correlation id; it wins over the header `X-Request-ID`.
+        /// The correlation id. It overrides the header `X-Request-ID`. Default: that header, or a new id.
         request_id: Option<RequestId>,
     }
 }
 
 impl InitRequest {
-    /// Builds the terms of the transaction. `minted` is its correlation id, and `keeps_evidence` the default for
-    /// evidence; the request may set both itself.
+    /// Builds the terms of the transaction. The arguments are the defaults for fields that the request leaves out.
     #[must_use]
-    pub fn terms(self, minted: RequestId, keeps_evidence: bool) -> Terms {
+    pub fn terms(self, default_request_id: RequestId, default_evidence: bool) -> Terms {
         let extras = OptionalTerms {
-            evidence: self.evidence.unwrap_or(keeps_evidence),
+            evidence: self.evidence.unwrap_or(default_evidence),
             name_hint: self.name_hint.map(|hint| hint.0),
             purpose: self.purpose,
             consent_text: self.consent.0.as_ref().map(ConsentGiven::digest),
@@ -83,7 +82,7 @@ impl InitRequest {
             language: self.language,
             face_auth: self.face_auth.0,
             webhook_url: self.webhook_url,
-            request_id: self.request_id.unwrap_or(minted),
+            request_id: self.request_id.unwrap_or(default_request_id),
             extras: (extras != OptionalTerms::default()).then(|| Box::new(extras)),
         }
     }
@@ -98,7 +97,7 @@ impl Field for NameHint {
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
         let Words(mut name) = Words::<TEXT_CHARS_MAX>::read(value, place)?;
         if let Some((limit, _)) = name.char_indices().nth(NAME_HINT_CHARS_MAX) {
-            // A single letter may be longer than all of the limit.
+            // A single grapheme may be longer than the limit.
             let end = name.grapheme_indices(true).map(|(start, _)| start).take_while(|start| *start <= limit).last();
             name.truncate(end.filter(|end| *end > 0).unwrap_or(limit));
         }
@@ -112,19 +111,19 @@ impl Describe for NameHint {
     }
 }
 
-/// The name is personal.
+/// Hides the name, which is personal data.
 impl fmt::Debug for NameHint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "NameHint({} bytes redacted)", self.0.len())
     }
 }
 
-/// An Android package id.
+/// Pattern of an Android package id.
 const PACKAGE: &str = "^[A-Za-z][A-Za-z0-9_]*([.][A-Za-z][A-Za-z0-9_]*)+$";
-/// 32 bytes in Base64 or hexadecimal.
+/// Pattern of 32 bytes in Base64 or hexadecimal.
 const SHA_256: &str = "^([A-Za-z0-9+/_-]{42}[AEIMQUYcgkosw048]=?|[0-9A-Fa-f]{64}|([0-9A-Fa-f]{2}:){31}[0-9A-Fa-f]{2})$";
 
-/// `channel`, and for the app on Android `app_id` and `app_signature`.
+/// `channel`, and for channel `app` on Android also `app_id` and `app_signature`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChannelChoice(pub Channel);
 
@@ -140,7 +139,7 @@ impl Field for ChannelChoice {
             Some(_) => place.refuse("must be web, qr or app"),
         });
         let (app_id, app_signature) = (fields.text("app_id"), fields.text("app_signature"));
-        fields.agreed(Channel::parse(&channel?, app_id.as_deref(), app_signature.as_deref())).map(Self)
+        fields.accept(Channel::parse(&channel?, app_id.as_deref(), app_signature.as_deref())).map(Self)
     }
 }
 
@@ -150,17 +149,18 @@ impl Describe for ChannelChoice {
     }
 
     fn describe(object: &mut Properties, name: &str, _: &str, _: bool) {
-        let channel = "How the person reaches the identity app: `web` (browser on the phone), `qr` (QR code) or `app` \
-            (native app).";
+        let channel =
+            "The channel to the identity app: `web` (browser on the phone), `qr` (QR code) or `app` (native app).";
         object.add(name, Self::schema(), channel, true);
         let app_id = json!({ "type": "string", "maxLength": ANDROID_PACKAGE_CHARS_MAX, "pattern": PACKAGE });
         object.add(
             "app_id",
             app_id,
-            "Android package id; channel `app` on Android only, together with `app_signature`.",
+            "The Android package id; only for channel `app` on Android, together with `app_signature`.",
             false,
         );
-        let signature = "SHA-256 of the signing certificate in Base64 or hexadecimal; together with `app_id`.";
+        let signature =
+            "The SHA-256 of the app's signing certificate in Base64 or hexadecimal; only together with `app_id`.";
         object.add("app_signature", json!({ "type": "string", "pattern": SHA_256 }), signature, false);
     }
 }
@@ -178,18 +178,18 @@ impl Serialize for ChannelChoice {
 }
 
 body! { request
-    /// The transaction.
+    /// The transaction whose QR code is requested.
     #[derive(Clone, PartialEq)]
     pub struct QrIntentRequest {
-        /// A pending transaction of this application.
+        /// The id of a pending transaction of this application.
         txn_id as "txnId": String,
-        /// Checked, and not kept.
+        /// Validated, but not stored.
         consent: OptionalConsent,
     }
 }
 
-body! { answer
-    /// The opened verification.
+body! { response
+    /// A verification that was opened.
     pub struct InitResponse {
         /// Identifies the transaction.
         txn_id as "txnId": TxnId,
@@ -207,27 +207,27 @@ body! { answer
         /// The URL that opens the identity app on iOS, for channel `web`, and for channel `app` without `app_id`.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         ios_app_uri as "iosAppUri": Option<String>,
-        /// The value of a QR code, as `/qr-intent` returns it, if the request asks for it with `qr`.
+        /// The value of the QR code, as returned by `/qr-intent`; only if `qr` is `true` in the request.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         qr_payload as "qrPayload": Option<String>,
     }
 }
 
-body! { answer
-    /// Evidence of a verification: a JWS in its flattened form (RFC 7515). `sakshi verify-evidence` checks it. Its
-    /// payload has the SD-JWT as `credential`, which any library for RFC 9901 checks with `issuer_key`.
+body! { response
+    /// Evidence of a verification: a JWS in flattened JSON form (RFC 7515). `sakshi verify-evidence` checks it. Its
+    /// payload holds the SD-JWT in `credential`. Any library for RFC 9901 verifies the SD-JWT with `issuer_key`.
     pub struct EvidenceFile {
         /// The evidence, JSON in Base64url.
         payload: String,
-        /// The header in Base64url. Its `jwk` is the public key that verifies the signature; the service publishes it
-        /// in its JWKS too.
+        /// The header in Base64url. Its `jwk` is the public key that verifies the signature. The JWKS of the service
+        /// has the same key.
         protected: String,
-        /// The signature over both in Base64url.
+        /// The signature over header and payload in Base64url.
         signature: String,
     }
 }
 
-body! { answer
+body! { response
     /// The value of the QR code.
     pub struct QrIntentResponse {
         /// `{qr_host}/getIntent?value=<digits>`.
@@ -237,7 +237,7 @@ body! { answer
 
 alternatives! {
     oneOf
-    /// The outcome, or a stub while the transaction is pending.
+    /// The outcome, or a pending response while the transaction is pending.
     pub enum OvseResult {
         /// The transaction has an outcome.
         Outcome(OvseOutcome),
@@ -246,14 +246,14 @@ alternatives! {
     }
 }
 
-body! { answer
+body! { response
     /// The outcome: the body of the webhook and of a completed result.
     pub struct OvseOutcome {
         /// True if the verification passed.
         success: bool,
         /// Always 200, also when the verification failed.
         status_code as "statusCode": u16,
-        /// A sentence, or the reason for a failure.
+        /// The outcome in words; for a failure, its reason.
         message: String,
         /// The correlation id of the request that opened the transaction.
         request_id: RequestId,
@@ -262,7 +262,7 @@ body! { answer
     }
 }
 
-/// The outcome itself. A setting of the app chooses the spelling of its keys; a document of the API describes one
+/// The `data` of an outcome. A setting of the app chooses the spelling of its keys. Each API document describes one
 /// spelling.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -284,31 +284,32 @@ impl Describe for OutcomeData {
     }
 }
 
-/// Declares the outcome itself with one spelling of its keys.
+/// Declares the `data` of an outcome with one spelling of its keys.
 macro_rules! ovse_data {
     ($about:literal $name:ident $txn:literal $passed:literal $claims:literal $at:literal $code:literal
      $reference:literal) => {
-        body! { answer
+        body! { response
             #[doc = $about]
             pub struct $name {
-                /// The transaction. Deduplicate by it.
+                /// The id of the transaction. Deduplicate webhooks by it.
                 txn_id as $txn: TxnId,
                 /// Always false.
                 pending: Always<false>,
                 /// True if the person was verified and shared every requested claim.
                 verification_passed as $passed: bool,
-                /// The claims as signed, by their names in the credential, such as `residentName`, `dob`, `gender`,
-                /// `address`, `pincode`. A value may be any JSON value.
+                /// The claims as the issuer signed them, by their names in the credential, such as `residentName`,
+                /// `dob` or `address`. A value may be any JSON value.
                 verified_claims as $claims: BTreeMap<String, Value>,
                 /// The time of completion.
                 verified_at as $at: Timestamp,
-                /// The reason for a failure.
+                /// The reason for a failure; absent if the verification passed.
                 #[serde(skip_serializing_if = "String::is_empty", default)]
                 message: String,
-                /// The code of the identity app for a failure, or `claims_missing` or `claims_malformed`.
+                /// The code of a failure: from the identity app, such as `301`, or from this service, such as
+                /// `claims_missing`.
                 #[serde(skip_serializing_if = "String::is_empty", default)]
                 error_code as $code: String,
-                /// As given in the request.
+                /// Your own reference from the request; absent without one.
                 #[serde(skip_serializing_if = "String::is_empty", default)]
                 client_reference_id as $reference: String,
             }
@@ -321,7 +322,7 @@ ovse_data! { " The outcome with its keys in `snake_case`." OvseData
 ovse_data! { " The outcome with its keys in `camelCase`." OvseDataCamelCase
 "txnId" "verificationPassed" "verifiedClaims" "verifiedAt" "errorCode" "clientReferenceId" }
 
-body! { answer
+body! { response
     /// The response to a poll while the transaction is pending.
     pub struct OvsePending {
         /// Always true.
@@ -333,12 +334,12 @@ body! { answer
     }
 }
 
-body! { answer
-    /// The pending transaction. Its id is sent as `txn_id` too.
+body! { response
+    /// The pending transaction. `txn_id` repeats its id.
     pub struct OvsePendingData {
-        /// The transaction.
+        /// The id of the transaction.
         camel as "txnId": TxnId,
-        /// The same.
+        /// The id of the transaction, under its other spelling.
         txn_id: Undescribed<TxnId>,
         /// Always true.
         pending: Always<true>,
@@ -346,9 +347,9 @@ body! { answer
 }
 
 impl OvsePending {
-    /// Builds the answer for a pending transaction.
+    /// Builds the response to a poll of a pending transaction.
     #[must_use]
-    pub const fn of(txn_id: TxnId) -> Self {
+    pub const fn new(txn_id: TxnId) -> Self {
         Self {
             success: Always,
             pending: Always,
@@ -360,7 +361,7 @@ impl OvsePending {
 /// The message of a verification that passed.
 pub const VERIFIED_MESSAGE: &str = "Verification successful";
 
-/// An [`OvseOutcome`] written from a transaction, without a copy of the claims.
+/// An [`OvseOutcome`] that serialises a transaction without copying its claims.
 #[derive(Clone, Copy, Debug)]
 pub struct OvsePayload<'a> {
     completed: &'a Completed,
@@ -368,7 +369,7 @@ pub struct OvsePayload<'a> {
 }
 
 impl<'a> OvsePayload<'a> {
-    /// Builds the payload for an app that wants this spelling of its `data` keys.
+    /// Builds the payload, with this spelling of the keys in `data`.
     #[must_use]
     pub const fn new(completed: &'a Completed, spelling: KeyCase) -> Self {
         Self { completed, spelling }

@@ -1,4 +1,4 @@
-//! The URL of an upstream's page, which is passed on to the client.
+//! The URL of an upstream's page, which the client receives unchanged.
 
 use std::fmt;
 
@@ -18,17 +18,18 @@ impl PageUrl {
     /// Accepts a URL.
     ///
     /// # Errors
-    /// A message that says what is accepted.
+    /// A message that states the accepted form.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let refusal =
             "must be an absolute http or https URL of at most 2048 visible ASCII characters without credentials";
-        // It is passed on unparsed, so it must not contain text that parsers read differently or browsers hide.
-        let plain = text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
-        let readable = plain && text.len() <= URL_CHARS_MAX && names_authority(text);
-        let url = readable.then(|| Url::parse(text).ok()).flatten().ok_or(refusal)?;
-        let anonymous = url.username().is_empty() && url.password().is_none();
-        let web = matches!(url.scheme(), "http" | "https") && url.has_host() && url.port() != Some(0);
-        (anonymous && web).then(|| Self(text.into())).ok_or(refusal)
+        // Clients get the text unparsed, so it must not contain anything that parsers read differently or browsers
+        // hide.
+        let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+        let is_unambiguous = is_plain && text.len() <= URL_CHARS_MAX && names_authority(text);
+        let url = is_unambiguous.then(|| Url::parse(text).ok()).flatten().ok_or(refusal)?;
+        let is_anonymous = url.username().is_empty() && url.password().is_none();
+        let is_web = matches!(url.scheme(), "http" | "https") && url.has_host() && url.port() != Some(0);
+        (is_anonymous && is_web).then(|| Self(text.into())).ok_or(refusal)
     }
 
     /// Returns the URL.
@@ -53,7 +54,7 @@ impl<'de> Deserialize<'de> for PageUrl {
     }
 }
 
-/// Shows nothing of the URL: anybody who has a signer's URL may sign.
+/// Shows the length only: anyone with a signer's URL can sign.
 impl fmt::Debug for PageUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "PageUrl({} characters)", self.0.len())
@@ -65,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_is_an_absolute_web_address_as_it_was_written() {
+    fn a_page_url_is_absolute_and_kept_as_written() {
         for text in ["https://sign.example/#/a?b=c", "http://127.0.0.1:9/x", "HTTPS://Sign.Example"] {
             assert_eq!(PageUrl::parse(text).unwrap().as_str(), text);
         }
@@ -80,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_says_the_same_to_every_reader() {
+    fn a_url_that_parsers_read_differently_is_refused() {
         for text in [
             "https:h",
             "https:/h",

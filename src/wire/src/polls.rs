@@ -1,14 +1,14 @@
-//! Responses to polls in the API document: one object with the fields of the outcome and of the stub.
+//! Responses to polls in the API document: one object with the fields of the outcome and of the pending response.
 //!
-//! Few generated clients read a `oneOf` of two bodies well: most need a constant to tell them apart, and boolean
-//! constants break others. A field of the one object is required if both bodies have it.
+//! Few generated clients read a `oneOf` of two bodies well: most need a constant to distinguish them, and boolean
+//! constants break others. A field of the merged object is required if both bodies require it.
 
 use serde_json::{Map, Value, json};
 
 use crate::body::{ORDER, Schemas, reference};
 use crate::spelling::is_spelling;
 
-/// The responses to polls, with their stubs.
+/// The schemas of responses to polls.
 const POLLS: [&str; 3] = ["OvseResult", "EsignStatus", "DocLockerDetails"];
 
 /// Replaces the alternatives of each response by one object.
@@ -16,30 +16,31 @@ pub fn merge_polls(schemas: &mut Schemas) {
     for poll in POLLS {
         let Some(parts) = schemas.get(poll).and_then(|schema| schema["oneOf"].as_array()).cloned() else { continue };
         let about = schemas[poll]["description"].clone();
-        let names: Vec<String> = parts.iter().filter_map(name_of).collect();
+        let names: Vec<String> = parts.iter().filter_map(referenced_name).collect();
         let merged = merge(schemas, poll, &names, &about);
         schemas.insert(poll.to_owned(), merged);
     }
-    // Stubs have no other use, and most of their parts are merged.
+    // Schemas of pending responses have no other use, and most of their parts are merged.
     schemas.retain(|name, _| !name.ends_with("Pending"));
-    let referred = serde_json::to_string(schemas).unwrap_or_default();
-    schemas.retain(|name, _| !name.ends_with("PendingData") || referred.contains(&format!("/{name}\"")));
+    let text = serde_json::to_string(schemas).unwrap_or_default();
+    schemas.retain(|name, _| !name.ends_with("PendingData") || text.contains(&format!("/{name}\"")));
 }
 
 /// Merges several bodies into one object; a field that is an object in each of them is merged too.
 fn merge(schemas: &mut Schemas, name: &str, parts: &[String], about: &Value) -> Value {
     let parts: Vec<Value> = parts.iter().map(|part| schemas[part].clone()).collect();
-    let mut has_more = parts.iter().any(|part| part["additionalProperties"] == true);
+    let mut has_undescribed = parts.iter().any(|part| part["additionalProperties"] == true);
     let mut properties = Map::new();
     for part in &parts {
         for (field, schema) in in_order(&part["properties"]) {
-            let all: Vec<String> = parts.iter().filter_map(|part| name_of(&part["properties"][field])).collect();
+            let all: Vec<String> =
+                parts.iter().filter_map(|part| referenced_name(&part["properties"][field])).collect();
             if properties.contains_key(field) {
                 continue;
             }
             // Generated code would have the same name for both spellings of a field.
             if properties.keys().any(|known: &String| is_spelling(known, field)) {
-                has_more = true;
+                has_undescribed = true;
                 continue;
             }
             let mut schema = schema.clone();
@@ -58,7 +59,7 @@ fn merge(schemas: &mut Schemas, name: &str, parts: &[String], about: &Value) -> 
     let required: Vec<Value> =
         parts[0]["required"].as_array().into_iter().flatten().filter(is_required).cloned().collect();
     let mut schema = json!({ "type": "object", "description": about, "properties": properties });
-    if has_more {
+    if has_undescribed {
         schema["additionalProperties"] = true.into();
     }
     if !required.is_empty() {
@@ -67,13 +68,15 @@ fn merge(schemas: &mut Schemas, name: &str, parts: &[String], about: &Value) -> 
     schema
 }
 
+/// Returns the fields in the order of declaration.
 fn in_order(properties: &Value) -> Vec<(&String, &Value)> {
     let mut fields: Vec<_> = properties.as_object().into_iter().flatten().collect();
     fields.sort_by_key(|(_, field)| field[ORDER].as_u64());
     fields
 }
 
-fn name_of(schema: &Value) -> Option<String> {
+/// Returns the name of the schema that a reference names.
+fn referenced_name(schema: &Value) -> Option<String> {
     schema["$ref"].as_str()?.rsplit('/').next().map(str::to_owned)
 }
 

@@ -1,4 +1,4 @@
-//! The body of every error, and that of the health endpoint.
+//! The bodies of errors and of the health endpoint.
 
 use std::borrow::Cow;
 
@@ -9,25 +9,25 @@ use serde_json::Value;
 use crate::body::{Describe, Properties, Schemas, body, reference};
 use crate::text::{Always, Whole};
 
-body! { answer
+body! { response
     /// The body of every response that is neither 2xx nor 3xx.
     pub struct Error {
         /// Always false.
         success: Always<false>,
         /// The reason phrase of the status.
         error: Cow<'static, str>,
-        /// A sentence for developers; it may change.
+        /// A sentence for developers. It may change; decide by `code`.
         message: Cow<'static, str>,
-        /// A stable code to decide by. New codes may be added.
+        /// A stable code, such as `validation_failed`. New codes may be added.
         code: Cow<'static, str>,
         /// The HTTP status.
         status_code as "statusCode": Whole<400, 599>,
-        /// The request id, as in `X-Request-ID`. Quote it when you ask about the error.
+        /// The id of the request, as in `X-Request-ID`. Quote it when you report the error.
         error_id as "errorId": RequestId,
-        /// The page that explains the code.
+        /// The page that explains the code and its remedy.
         #[serde(default)]
         doc_url as "docUrl": Cow<'static, str>,
-        /// Every field that is not valid; only with `validation_failed`.
+        /// Every invalid field; only with `validation_failed`.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         errors: Vec<FieldError>,
     }
@@ -43,12 +43,12 @@ impl Describe for FieldError {
             "The path of the field as it was sent, such as `claims[2]`, or the name of a header or query parameter.";
         let mut problem = Properties::new(true);
         problem.add("field", String::schema(), field, true);
-        problem.add("message", String::schema(), "What is accepted.", true);
-        schemas.insert("FieldProblem".to_owned(), problem.into_schema("A field that is not valid."));
+        problem.add("message", String::schema(), "The requirement, such as `must be web, qr or app`.", true);
+        schemas.insert("FieldProblem".to_owned(), problem.into_schema("An invalid field."));
     }
 }
 
-body! { answer
+body! { response
     /// The response of the health endpoint.
     pub struct Pong {
         /// Always true.

@@ -1,4 +1,4 @@
-//! Reports of connectors: the body of a webhook and its app, and the changes that a report makes to its flow.
+//! Reports of connectors: the body of a webhook with its app, and the transitions that a report causes.
 
 use sakshi_domain::flow::esign::EsignFlow;
 use sakshi_domain::flow::flow_id::FlowId;
@@ -22,7 +22,7 @@ use crate::estamp::EStampOutcome;
 use crate::fields::{Fields, read_report};
 use crate::wealth::{WealthConsentChange, WealthDataNotice, WealthHistoricalNotice};
 
-/// A connector's body: `app_id` beside the fields of the webhook.
+/// Reads a connector's body: `app_id` and the fields of the webhook.
 impl<P: Body> Body for Report<P> {
     fn read(fields: &mut Fields<'_>) -> Option<Self> {
         let (app, payload) = (fields.take("app_id"), P::read(fields));
@@ -30,38 +30,38 @@ impl<P: Body> Body for Report<P> {
     }
 }
 
-/// A connector's report.
+/// A connector's report on a flow.
 #[derive(Debug, PartialEq)]
 pub enum FlowReport {
-    /// On a document to be signed.
+    /// A report on a document to be signed.
     ESign(Report<EsignOutcome>),
-    /// On documents from a locker.
+    /// A report on documents from a locker.
     DocLocker(Report<DocLockerOutcome>),
-    /// On an e-stamp.
+    /// A report on an e-stamp.
     EStamp(Report<EStampOutcome>),
-    /// On a wealth-data consent.
+    /// A report on a wealth-data consent.
     WealthConsent(Report<WealthConsentChange>),
-    /// On data under such a consent.
+    /// A report on data under a wealth-data consent.
     WealthData(Report<WealthDataNotice>),
-    /// On historical data under such a consent.
+    /// A report on historical data under a wealth-data consent.
     WealthHistorical(Report<WealthHistoricalNotice>),
 }
 
-/// A report that was checked against its flow. It serialises as the payload that is stored and sent.
+/// A report that its flow has admitted. It serialises as the payload to store and send.
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum AdmittedReport {
-    /// On a document to be signed.
+    /// A report on a document to be signed.
     ESign(Admitted<EsignOutcome>),
-    /// On documents from a locker.
+    /// A report on documents from a locker.
     DocLocker(Admitted<DocLockerOutcome>),
-    /// On an e-stamp.
+    /// A report on an e-stamp.
     EStamp(Admitted<EStampOutcome>),
-    /// On a wealth-data consent.
+    /// A report on a wealth-data consent.
     WealthConsent(Admitted<WealthConsentChange>),
-    /// On data under such a consent.
+    /// A report on data under a wealth-data consent.
     WealthData(Admitted<WealthDataNotice>),
-    /// On historical data under such a consent.
+    /// A report on historical data under a wealth-data consent.
     WealthHistorical(Admitted<WealthHistoricalNotice>),
 }
 
@@ -72,20 +72,21 @@ impl Describe for FlowReport {
 
     fn collect(schemas: &mut Schemas) {
         let kinds = [
-            reported::<EsignOutcome>(schemas),
-            reported::<DocLockerOutcome>(schemas),
-            reported::<EStampOutcome>(schemas),
-            reported::<WealthConsentChange>(schemas),
-            reported::<WealthDataNotice>(schemas),
-            reported::<WealthHistoricalNotice>(schemas),
+            report_schema::<EsignOutcome>(schemas),
+            report_schema::<DocLockerOutcome>(schemas),
+            report_schema::<EStampOutcome>(schemas),
+            report_schema::<WealthConsentChange>(schemas),
+            report_schema::<WealthDataNotice>(schemas),
+            report_schema::<WealthHistoricalNotice>(schemas),
         ];
-        schemas.insert("FlowReport".to_owned(), choice("anyOf", "What is reported; the path names its kind.", &kinds));
+        schemas
+            .insert("FlowReport".to_owned(), choice("anyOf", "A report on a flow. The path names its kind.", &kinds));
     }
 }
 
-/// Describes the body of a webhook as a connector reports it: `app_id` stands beside it, and nullable fields may be
-/// left out.
-fn reported<P: Describe>(schemas: &mut Schemas) -> Value {
+/// Adds the schema of a report, and returns a reference to it: the body of the webhook with `app_id`, in which nullable
+/// fields are optional.
+fn report_schema<P: Describe>(schemas: &mut Schemas) -> Value {
     let (mut parts, payload) = (Schemas::new(), P::schema());
     P::collect(&mut parts);
     for schema in parts.values_mut() {
@@ -118,7 +119,7 @@ impl FlowReport {
     /// Reads a connector's body.
     ///
     /// # Errors
-    /// Every problem with its path, unknown fields and unknown states included.
+    /// [`Invalid`] with every problem by its path, including unknown fields and unknown statuses.
     pub fn parse(kind: ReportKind, bytes: &[u8]) -> Result<Self, Invalid> {
         match kind {
             ReportKind::ESign => read_report::<Report<_>>(bytes).map(Self::ESign),
@@ -143,7 +144,7 @@ impl FlowReport {
         }
     }
 
-    /// Returns the flow that it names.
+    /// Returns the id of the flow that the report names.
     #[must_use]
     pub const fn flow(&self) -> FlowId {
         match self {
@@ -156,7 +157,7 @@ impl FlowReport {
         }
     }
 
-    /// Returns the app that it names.
+    /// Returns the id of the app that the report names.
     #[must_use]
     pub const fn app(&self) -> &AppId {
         match self {
@@ -169,7 +170,7 @@ impl FlowReport {
         }
     }
 
-    /// Returns the key, within the flow, of the fetch that it is about; `None` when it is about the flow itself.
+    /// Returns the key of the reported fetch within the flow; `None` if the report is about the flow itself.
     #[must_use]
     pub fn fetch_key(&self) -> Option<String> {
         match self {
@@ -185,7 +186,8 @@ impl FlowReport {
     /// Checks the report against its flow.
     ///
     /// # Errors
-    /// [`ReportRefusal::NotThisFlow`], also for a flow of another kind; [`ReportRefusal::Contradicts`].
+    /// [`ReportRefusal::NotThisFlow`] for another flow, app or kind of flow; [`ReportRefusal::Contradicts`] for a field
+    /// that contradicts the flow.
     pub fn admit(self, flow: &FlowState) -> Result<AdmittedReport, ReportRefusal> {
         match (self, flow) {
             (Self::ESign(report), FlowState::ESign(flow)) => flow.admit(report).map(AdmittedReport::ESign),
@@ -206,11 +208,11 @@ impl FlowReport {
 }
 
 impl AdmittedReport {
-    /// Returns the transition of the flow, or of the fetch that the report is about. `fetch` is the state of that
-    /// fetch, if it was reported before.
+    /// Computes the transition of the flow, or of the reported fetch. `fetch` is the stored state of that fetch, if
+    /// any.
     ///
     /// # Errors
-    /// The reason why the flow refuses it.
+    /// [`ReportRefusal`] with the reason why the flow refuses the report.
     pub fn transition(
         &self,
         flow: &FlowState,
@@ -220,31 +222,31 @@ impl AdmittedReport {
     ) -> Result<Transition<NextState>, ReportRefusal> {
         match (self, flow) {
             (Self::ESign(report), FlowState::ESign(flow)) => {
-                next(flow.report(report, digest, now), |flow| NextState::Flow(FlowState::ESign(flow)))
+                wrap(flow.report(report, digest, now), |flow| NextState::Flow(FlowState::ESign(flow)))
             }
             (Self::DocLocker(report), FlowState::DocLocker(flow)) => {
-                next(flow.report(report, digest, now), |flow| NextState::Flow(FlowState::DocLocker(flow)))
+                wrap(flow.report(report, digest, now), |flow| NextState::Flow(FlowState::DocLocker(flow)))
             }
             (Self::EStamp(report), FlowState::EStamp(flow)) => {
-                next(flow.report(report, digest, now), |flow| NextState::Flow(FlowState::EStamp(flow)))
+                wrap(flow.report(report, digest, now), |flow| NextState::Flow(FlowState::EStamp(flow)))
             }
             (Self::WealthConsent(report), FlowState::Wealth(consent)) => {
-                next(consent.report(report, digest, now), |consent| NextState::Flow(FlowState::Wealth(consent)))
+                wrap(consent.report(report, digest, now), |consent| NextState::Flow(FlowState::Wealth(consent)))
             }
             (Self::WealthData(report), FlowState::Wealth(consent)) => {
                 let fetch = if let Some(FetchState::Data(fetch)) = fetch { fetch } else { DataFetch::default() };
-                next(fetch.report(consent, report, digest), |fetch| NextState::Fetch(FetchState::Data(fetch)))
+                wrap(fetch.report(consent, report, digest), |fetch| NextState::Fetch(FetchState::Data(fetch)))
             }
             (Self::WealthHistorical(report), FlowState::Wealth(consent)) => {
                 let fetch =
                     if let Some(FetchState::Historical(fetch)) = fetch { fetch } else { HistoricalFetch::default() };
-                next(fetch.report(consent, report, digest), |fetch| NextState::Fetch(FetchState::Historical(fetch)))
+                wrap(fetch.report(consent, report, digest), |fetch| NextState::Fetch(FetchState::Historical(fetch)))
             }
             _ => Err(ReportRefusal::NotThisFlow),
         }
     }
 
-    /// Returns its kind and status, without personal data: `wealth-data RAW SUCCESS`.
+    /// Returns the kind and status of the report, without personal data: `wealth-data RAW SUCCESS`.
     #[must_use]
     pub fn summary(&self) -> String {
         match self {
@@ -260,7 +262,7 @@ impl AdmittedReport {
         }
     }
 
-    /// Returns the target of its webhook.
+    /// Returns the target of the webhook that is due.
     #[must_use]
     pub fn webhook_target<'a>(&self, flow: &'a FlowState) -> WebhookTarget<'a> {
         match (self, flow) {
@@ -280,7 +282,7 @@ impl AdmittedReport {
         }
     }
 
-    /// Turns it back into a report of this app, to check it again after the flow has changed.
+    /// Converts the report back to an unchecked one of this app, for another check after the flow has changed.
     #[must_use]
     pub fn into_report(self, app: AppId) -> FlowReport {
         match self {
@@ -295,9 +297,9 @@ impl AdmittedReport {
 }
 
 /// Wraps the next state of a flow or fetch of any kind.
-fn next<S>(
-    judged: Result<Transition<S>, ReportRefusal>,
+fn wrap<S>(
+    transition: Result<Transition<S>, ReportRefusal>,
     state: impl FnOnce(S) -> NextState,
 ) -> Result<Transition<NextState>, ReportRefusal> {
-    judged.map(|transition| transition.map(state))
+    transition.map(|transition| transition.map(state))
 }

@@ -1,61 +1,62 @@
-//! The two spellings of a field's name, and the one that a request uses.
+//! The two spellings of a field's name, such as `face_auth` and `faceAuth`, and the spelling that a request uses.
 
 use sakshi_domain::invalid::{FieldError, Invalid};
 use sakshi_domain::limits::REPORT_PROBLEMS_MAX;
 
-/// The fields of a body in their order, with the names under which they were sent.
+/// The fields of a body in the order of declaration, with their names in the request.
 #[derive(Debug)]
 pub struct Spellings(pub(crate) Vec<Lookup>);
 
-/// A field that was looked up.
+/// A field that was looked up in a body.
 #[derive(Debug)]
 pub(crate) struct Lookup {
     pub(crate) name: &'static str,
-    /// The name under which it was sent, if it was.
-    pub(crate) sent: Option<String>,
-    /// True if it was sent and is not null.
+    /// The name of the field in the request, if it was sent.
+    pub(crate) sent_name: Option<String>,
+    /// True if the field was sent and is not null.
     pub(crate) has_value: bool,
 }
 
 impl Spellings {
-    /// Returns the problems under the names that were sent.
+    /// Returns the problems under the names of the request.
     #[must_use]
-    pub fn told(&self, found: &Invalid) -> Invalid {
-        let told =
-            |problem: &FieldError| FieldError { field: self.sent(&problem.field), message: problem.message.clone() };
-        first_of_each(found.fields().iter().map(told))
+    pub fn told(&self, invalid: &Invalid) -> Invalid {
+        let respelled =
+            |problem: &FieldError| FieldError { field: self.as_sent(&problem.field), message: problem.message.clone() };
+        first_per_field(invalid.fields().iter().map(respelled))
     }
 
-    /// Returns a path with its first name as it was sent.
-    pub(crate) fn sent(&self, path: &str) -> String {
-        let (name, rest) = name_of(path);
-        let sent = self.0.iter().find(|asked| asked.name == name).and_then(|asked| asked.sent.as_deref());
-        format!("{}{rest}", sent.unwrap_or(name))
+    /// Returns a path with its first name as in the request.
+    pub(crate) fn as_sent(&self, path: &str) -> String {
+        let (name, rest) = split_path(path);
+        let sent_name = self.0.iter().find(|lookup| lookup.name == name).and_then(|lookup| lookup.sent_name.as_deref());
+        format!("{}{rest}", sent_name.unwrap_or(name))
     }
 
-    /// Returns the position of a field, by the name under which it was sent or is missing.
-    pub(crate) fn place_of(&self, name: &str) -> usize {
-        self.0.iter().position(|asked| asked.sent.as_deref().unwrap_or(asked.name) == name).unwrap_or(self.0.len())
+    /// Returns the position of a field, by its name in the request; by its own name if it is absent.
+    pub(crate) fn position(&self, name: &str) -> usize {
+        let is_named = |lookup: &Lookup| lookup.sent_name.as_deref().unwrap_or(lookup.name) == name;
+        self.0.iter().position(is_named).unwrap_or(self.0.len())
     }
 }
 
-/// Returns the first name of a path, and the rest.
-pub(crate) fn name_of(path: &str) -> (&str, &str) {
+/// Splits a path into its first name and the rest.
+pub(crate) fn split_path(path: &str) -> (&str, &str) {
     path.split_at(path.find(['[', '.']).unwrap_or(path.len()))
 }
 
-/// Keeps the first problem of each field, and none of its parts after it; at most a hundred in all.
-pub(crate) fn first_of_each(found: impl IntoIterator<Item = FieldError>) -> Invalid {
-    let mut told = Invalid::none();
-    for FieldError { field, message } in found {
-        if told.fields().len() == REPORT_PROBLEMS_MAX {
+/// Keeps the first problem of each field, without later problems of its parts; at most a hundred in total.
+pub(crate) fn first_per_field(problems: impl IntoIterator<Item = FieldError>) -> Invalid {
+    let mut invalid = Invalid::none();
+    for FieldError { field, message } in problems {
+        if invalid.fields().len() == REPORT_PROBLEMS_MAX {
             break;
         }
-        if !told.fields().iter().any(|known| is_within(&field, &known.field)) {
-            told.add(field, message);
+        if !invalid.fields().iter().any(|earlier| is_within(&field, &earlier.field)) {
+            invalid.add(field, message);
         }
     }
-    told
+    invalid
 }
 
 /// Returns true if a path equals `whole` or leads into it.
@@ -63,31 +64,32 @@ fn is_within(path: &str, whole: &str) -> bool {
     path.strip_prefix(whole).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
-/// Returns true if `sent` is the name, or its other spelling, as `face_auth` and `faceAuth`.
-pub(crate) fn is_spelling(sent: &str, name: &str) -> bool {
-    // Both spellings begin alike, and most sent names do not match: every name is compared with every field.
-    sent == name
-        || (sent.as_bytes().first() == name.as_bytes().first()
-            && (snake(name).eq(sent.chars()) || camel(name).eq(sent.chars())))
+/// Returns true if `sent_name` is a spelling of the name: `face_auth` and `faceAuth` are two of one name.
+pub(crate) fn is_spelling(sent_name: &str, name: &str) -> bool {
+    // The first byte is compared first, as most names do not match: every name is compared with every field.
+    sent_name == name
+        || (sent_name.as_bytes().first() == name.as_bytes().first()
+            && (snake(name).eq(sent_name.chars()) || camel(name).eq(sent_name.chars())))
 }
 
-/// Spells the name as `face_auth`; letters that are all capitals are one word, as in `emailID`.
+/// Spells the name as `face_auth`. Consecutive capitals are one word, as in `emailID`.
 fn snake(name: &str) -> impl Iterator<Item = char> {
-    letters(name).flat_map(|(begins, letter)| begins.then_some('_').into_iter().chain(Some(letter)))
+    letters(name).flat_map(|(begins_word, letter)| begins_word.then_some('_').into_iter().chain(Some(letter)))
 }
 
 /// Spells the name as `faceAuth`.
 fn camel(name: &str) -> impl Iterator<Item = char> {
-    letters(name).map(|(begins, letter)| if begins { letter.to_ascii_uppercase() } else { letter })
+    letters(name).map(|(begins_word, letter)| if begins_word { letter.to_ascii_uppercase() } else { letter })
 }
 
-/// Returns the letters of a name in lower case, each with true if a word after the first begins with it.
+/// Returns the letters of a name in lower case, with true for the first letter of each word but the first.
 fn letters(name: &str) -> impl Iterator<Item = (bool, char)> {
-    let mut before = '\0';
+    let mut previous = '\0';
     name.chars().filter_map(move |letter| {
-        let begins = before == '_' || (letter.is_ascii_uppercase() && !before.is_ascii_uppercase() && before != '\0');
-        before = letter;
-        (letter != '_').then_some((begins, letter.to_ascii_lowercase()))
+        let begins_word =
+            previous == '_' || (letter.is_ascii_uppercase() && !previous.is_ascii_uppercase() && previous != '\0');
+        previous = letter;
+        (letter != '_').then_some((begins_word, letter.to_ascii_lowercase()))
     })
 }
 
@@ -96,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_field_is_read_in_either_spelling_and_in_no_other() {
+    fn a_field_has_two_spellings_and_no_other() {
         for (sent, name) in [
             ("face_auth", "face_auth"),
             ("faceAuth", "face_auth"),
@@ -131,9 +133,9 @@ mod tests {
     }
 
     #[test]
-    fn of_very_many_problems_the_first_hundred_are_told() {
-        let found =
+    fn at_most_a_hundred_problems_are_reported() {
+        let problems =
             (0..1_000).map(|index| FieldError { field: format!("list[{index}]"), message: "is odd".to_owned() });
-        assert_eq!(first_of_each(found).fields().len(), REPORT_PROBLEMS_MAX);
+        assert_eq!(first_per_field(problems).fields().len(), REPORT_PROBLEMS_MAX);
     }
 }

@@ -1,55 +1,55 @@
-//! The status of the service, as a client may see it.
+//! The status of the service for clients.
 
 use sakshi_domain::time::Timestamp;
 
 use crate::body::body;
 
-body! { answer
-    /// The status of the service.
+body! { response
+    /// The health of the service and of the systems that it depends on.
     pub struct ServiceStatus {
-        /// The identity authority, as the answering node has seen it in the last half hour.
+        /// The identity authority, as seen by the responding node in the last 30 minutes.
         authority: AuthorityStatus,
-        /// The upstreams that this installation offers, seen likewise.
+        /// The upstreams of this installation, as seen by the responding node in the last 30 minutes.
         upstreams: Vec<UpstreamStatus>,
-        /// The webhooks of the 100 newest transactions of the application, without those of flows.
+        /// The webhooks of the 100 newest transactions of the application. Webhooks of flows do not count.
         webhooks: WebhookCounts,
     }
 }
 
-body! { answer
-    /// The answers of identity apps.
+body! { response
+    /// The callbacks of identity apps.
     pub struct AuthorityStatus {
-        /// All answers.
+        /// The number of callbacks.
         answers: u64,
-        /// Those with code 306: the authority's face authentication was down.
+        /// Callbacks with code 306: the authority's face authentication was down.
         service_down: u64,
-        /// Those with code 307: the app met an HTTP error.
+        /// Callbacks with code 307: the app met an HTTP error.
         http_errors: u64,
-        /// The time of the last answer, or null.
+        /// The time of the last callback, or null.
         last_answer_at: Option<Timestamp>,
     }
 }
 
-body! { answer
-    /// The answers of an upstream.
+body! { response
+    /// The requests to an upstream by result.
     pub struct UpstreamStatus {
-        /// `esign`, `doclocker`, `estamp`, `wealth`, or a kind of check.
+        /// `esign`, `doclocker`, `estamp`, `wealth`, or a kind of check such as `pan`.
         kind: String,
-        /// Orders and questions that it has answered.
+        /// Requests that the upstream answered.
         answered: u64,
-        /// Those that it has refused or not answered.
+        /// Requests that the upstream refused or did not answer.
         failed: u64,
     }
 }
 
-body! { answer
-    /// Webhooks by outcome.
+body! { response
+    /// The number of webhooks by outcome.
     pub struct WebhookCounts {
-        /// Accepted by their receivers.
+        /// Webhooks accepted by their receivers.
         delivered: u64,
-        /// Not accepted, or the outcome is unknown; they are not sent again.
+        /// Webhooks not accepted, or with an unknown outcome. They are not sent again.
         failed: u64,
-        /// Not sent yet, or in flight.
+        /// Webhooks queued or in flight.
         waiting: u64,
     }
 }

@@ -1,4 +1,4 @@
-//! Field types with their bounds in the type, and types that give a meaning to absent or null fields.
+//! Field types that carry their bounds, and field types that define the meaning of absence and null.
 
 use std::fmt;
 use std::ops::Deref;
@@ -15,12 +15,12 @@ use crate::fields::Place;
 use crate::json::Json;
 use crate::values::{CONTROLS, CONTROLS_BUT_LINES, not_blank};
 
-/// 1 to `MOST` characters, none of them a control character.
+/// A text of 1 to `MOST` characters without control characters.
 #[derive(Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Words<const MOST: usize>(pub String);
 
-/// A person's name for something: 1 to 100 characters without control characters; surrounding blanks are dropped.
+/// A name or description: 1 to 100 characters without control characters. Surrounding blanks are dropped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Label(pub Words<LABEL_CHARS_MAX>);
@@ -30,25 +30,25 @@ pub struct Label(pub Words<LABEL_CHARS_MAX>);
 #[serde(transparent)]
 pub struct Bounded<const MOST: usize>(pub Text);
 
-/// A client's own reference, echoed: an empty string if the client gave none.
+/// A client's own reference in a response: an empty string if the client sent none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reference(pub Option<Text>);
 
-/// A URL that a person's browser is sent to.
+/// The URL of a page for a person's browser.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct PageAddress(pub HttpUrl);
 
-/// `true` or `false`; `DEFAULT` if it is absent.
+/// A boolean whose default is `DEFAULT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Flag<const DEFAULT: bool>(pub bool);
 
-/// A field that always has this value, by which a client recognises the body.
+/// A boolean field with a constant value, by which a client recognises the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Always<const VALUE: bool>;
 
-/// A field that is sent beside the one that is described: generated code would have the same name for both.
+/// A field in a second spelling, which the OpenAPI document omits: generated code would name both fields alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Undescribed<T>(pub T);
@@ -58,17 +58,17 @@ pub struct Undescribed<T>(pub T);
 #[serde(transparent)]
 pub struct Whole<const LEAST: u64, const MOST: u64>(pub u64);
 
-/// `LEAST` to `MOST` entries.
+/// A list of `LEAST` to `MOST` entries.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct List<T, const LEAST: usize, const MOST: usize>(pub Vec<T>);
 
-/// Up to `MOST` entries; a report that leaves them out has none.
+/// A list of up to `MOST` entries; empty if it is absent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct OptionalList<T, const MOST: usize>(pub Vec<T>);
 
-/// A field of a change: absent, it changes nothing. Null is refused, unless the changed value may be null.
+/// A field of a change. An absent field stays unchanged. Null is refused, unless the changed value may be null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Change<T>(pub Option<T>);
@@ -76,8 +76,8 @@ pub struct Change<T>(pub Option<T>);
 impl<const MOST: usize> Field for Words<MOST> {
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
         let text = place.text(value)?;
-        let good = (1..=MOST).contains(&text.chars().count()) && !text.chars().any(is_unseen);
-        if good {
+        let is_valid = (1..=MOST).contains(&text.chars().count()) && !text.chars().any(is_unseen);
+        if is_valid {
             Some(Self(text))
         } else {
             place.refuse(format!("must be 1 to {MOST} characters without control characters"))
@@ -91,7 +91,7 @@ impl<const MOST: usize> Describe for Words<MOST> {
     }
 }
 
-/// The text may be personal.
+/// Hides the text, which may be personal data.
 impl<const MOST: usize> fmt::Debug for Words<MOST> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Words({} bytes redacted)", self.0.len())
@@ -121,7 +121,7 @@ impl<const MOST: usize> Bounded<MOST> {
     /// Accepts a text.
     ///
     /// # Errors
-    /// A sentence that says what is accepted.
+    /// A message that states the accepted form.
     pub fn new(text: &str) -> Result<Self, String> {
         if text.chars().count() > MOST {
             return Err(format!("must be 1 to {MOST} characters"));
@@ -203,7 +203,7 @@ impl<const DEFAULT: bool> Describe for Flag<DEFAULT> {
 
 impl<const VALUE: bool> Describe for Always<VALUE> {
     fn schema() -> Value {
-        // A constant would be an enum to generators, and not every one has enums of booleans.
+        // Generators would turn a constant into an enum, and not every generator supports enums of booleans.
         json!({ "type": "boolean" })
     }
 }
@@ -216,8 +216,8 @@ impl<const VALUE: bool> Serialize for Always<VALUE> {
 
 impl<'de, const VALUE: bool> Deserialize<'de> for Always<VALUE> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let is_it = bool::deserialize(deserializer)? == VALUE;
-        is_it.then_some(Self).ok_or_else(|| de::Error::custom(format_args!("is not {VALUE}")))
+        let is_expected = bool::deserialize(deserializer)? == VALUE;
+        is_expected.then_some(Self).ok_or_else(|| de::Error::custom(format_args!("is not {VALUE}")))
     }
 }
 
@@ -227,15 +227,14 @@ impl<T: Describe> Describe for Undescribed<T> {
     }
 
     fn describe(object: &mut Properties, _: &str, _: &str, _: bool) {
-        object.has_more = true;
+        object.has_undescribed = true;
     }
 }
 
 impl<const LEAST: u64, const MOST: u64> Field for Whole<LEAST, MOST> {
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
-        let number = value.as_whole();
-        let good = number.filter(|number| (LEAST..=MOST).contains(number)).map(Self);
-        place.accept(good.ok_or_else(|| format!("must be a whole number from {LEAST} to {MOST}")))
+        let number = value.as_whole().filter(|number| (LEAST..=MOST).contains(number)).map(Self);
+        place.accept(number.ok_or_else(|| format!("must be a whole number from {LEAST} to {MOST}")))
     }
 }
 
@@ -290,10 +289,10 @@ impl<T: Describe, const MOST: usize> Describe for OptionalList<T, MOST> {
         List::<T, 0, MOST>::schema()
     }
 
-    /// A request may leave it out; it is written as a list.
-    fn describe(object: &mut Properties, name: &str, about: &str, is_left_out: bool) {
+    /// Optional in a request, and always written in a response.
+    fn describe(object: &mut Properties, name: &str, about: &str, may_be_skipped: bool) {
         if object.is_written_whole {
-            object.add(name, Self::schema(), about, !is_left_out);
+            object.add(name, Self::schema(), about, !may_be_skipped);
         } else {
             object.add(name, Self::schema(), about, false);
         }

@@ -6,32 +6,32 @@ use sakshi_domain::transaction::TransactionStatus;
 
 use crate::body::body;
 
-body! { answer
-    /// A part of the list of transactions.
+body! { response
+    /// A page of the list of transactions.
     pub struct TransactionsPage {
-        /// Newest first. It may be empty although `next` is present.
+        /// The transactions, newest first. The list may be empty although `next` is present.
         transactions: Vec<TransactionRow>,
-        /// The path of older ones; absent at the end of what is kept.
+        /// Path and query of the next page, with older transactions; absent on the last page.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         next: Option<String>,
     }
 }
 
-body! { answer
-    /// A transaction of the list.
+body! { response
+    /// A transaction in the list.
     pub struct TransactionRow {
-        /// The transaction.
+        /// The id of the transaction.
         txn_id: TxnId,
         /// `pending`, `passed`, `failed` or `expired`.
         status: TransactionStatus,
-        /// The time of its opening.
+        /// The time at which the transaction was opened.
         opened_at: Timestamp,
         /// `web`, `qr` or `app`.
         channel: String,
-        /// The reference that the client gave it.
+        /// Your own reference from the request; absent without one.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         client_reference_id: Option<String>,
-        /// The event of a guest.
+        /// The event whose guest was verified; absent otherwise.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         event_id: Option<EventId>,
     }

@@ -1,4 +1,4 @@
-//! Values of the domain as fields of bodies: how they are read and described.
+//! Types of the domain as fields of bodies: their readers and their schemas.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -67,34 +67,34 @@ described! {
     CreditBudget: { "type": "integer", "format": "int64", "minimum": 1, "maximum": EVENT_BUDGET_MAX }
 }
 
-/// The text of an id that is no UUID.
+/// Pattern of an id that is not a UUID.
 const TEXT_ID: &str = "^[A-Za-z0-9_-]{1,64}$";
 
-/// An e-mail address, as far as a typing mistake would show.
+/// Pattern of an e-mail address, strict enough to catch typing mistakes.
 const EMAIL: &str = r#"^[^\s\u0000-\u001f\u007f-\u009f\ufeff<>"(),:;@]+@[^\s\u0000-\u001f\u007f-\u009f\ufeff<>"(),:;@.]+(\.[^\s\u0000-\u001f\u007f-\u009f\ufeff<>"(),:;@.]+)+$"#;
 
-/// A registration code: six letters and digits that are not mistaken for each other, with the separators allowed
-/// between them.
+/// Pattern of a registration code: six letters and digits that are not confused with each other, with optional
+/// separators.
 const REGISTRATION_CODE: &str = "^[ -]*([2-9A-HJ-NP-Za-hj-np-z][ -]*){6}$";
 
-/// Base64 with padding, without unused bits in its last character.
+/// Pattern of Base64 with padding, without stray bits in the last character.
 const BASE64: &str = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";
 
 named! {
-    Claim as "Claim": { "type": "string", "enum": Claim::ALL.map(Claim::name), "description": "A claim by its name in \
+    Claim as "Claim": { "type": "string", "enum": Claim::ALL.map(Claim::name), "description": "The name of a claim in \
         this API." }
 }
 
-/// Control characters, within brackets of a pattern.
+/// Control and invisible characters, for the brackets of a pattern.
 pub(crate) const CONTROLS: &str = r"\u0000-\u001f\u007f-\u009f\u200b\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb";
-/// The same without line feeds.
+/// Control characters other than line feeds, for the brackets of a pattern.
 pub(crate) const CONTROLS_BUT_LINES: &str = r"\u0000-\u0009\u000b-\u001f\u007f-\u009f";
-/// The same without line ends and tabs.
+/// Control characters other than line ends and tabs, for the brackets of a pattern.
 pub(crate) const CONTROLS_BUT_SPACING: &str = r"\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f";
 
-/// Returns the pattern of texts that are not blank and have none of these characters.
-pub(crate) fn not_blank(but: &str) -> String {
-    format!(r"^[^{but}]*[^\s{but}][^{but}]*$")
+/// Returns the pattern of texts that are not blank and have none of the `excluded` characters.
+pub(crate) fn not_blank(excluded: &str) -> String {
+    format!(r"^[^{excluded}]*[^\s{excluded}][^{excluded}]*$")
 }
 
 /// Declares fields that are parsed from text.
@@ -144,7 +144,7 @@ impl Field for Base64File {
     }
 }
 
-/// A URL that a webhook is sent to.
+/// Reads the URL of a webhook receiver.
 impl Field for HttpUrl {
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
         let context = place.context?;
@@ -152,23 +152,23 @@ impl Field for HttpUrl {
     }
 }
 
-/// The rule for times, for error messages.
+/// The error message for a malformed time.
 pub const ISO_8601: &str =
     "must be an ISO 8601 time with an offset, such as 2026-12-31T18:30:00Z or 2027-01-01T00:00+05:30";
 
-/// The years 1 to 9999.
+/// The first and the last millisecond of the years 1 to 9999, since the Unix epoch.
 const FIRST_MILLI: i64 = -62_135_596_800_000;
 const LAST_MILLI: i64 = 253_402_300_799_999;
 
 impl Field for Timestamp {
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
         if place.context.is_some() {
-            let moment = if let Json::Text(text) = value { Self::parse_iso8601(&text) } else { None };
-            return place.accept(moment.ok_or(ISO_8601));
+            let time = if let Json::Text(text) = value { Self::parse_iso8601(&text) } else { None };
+            return place.accept(time.ok_or(ISO_8601));
         }
-        // In UTC the first and the last year could get a sign or a fifth digit, and be unreadable then.
-        let readable = |at: &Self| (FIRST_MILLI..=LAST_MILLI).contains(&at.millis());
-        place.parsed(value, |text| Self::parse_iso8601(text).filter(readable).ok_or(ISO_8601))
+        // After conversion to UTC, other years could get a sign or a fifth digit, which readers refuse.
+        let is_readable = |at: &Self| (FIRST_MILLI..=LAST_MILLI).contains(&at.millis());
+        place.parsed(value, |text| Self::parse_iso8601(text).filter(is_readable).ok_or(ISO_8601))
     }
 }
 
@@ -177,16 +177,16 @@ where
     Self: Describe,
 {
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
-        // Zero is no number of guests; a value that is not a number is refused in the same way.
+        // Zero is out of bounds, so a value that is not a number gets the same error.
         let count = value.as_whole().unwrap_or(0);
         place.accept(Self::new(count))
     }
 }
 
-/// Reads a language by name in any case, or by code as number or text; English if it is absent.
+/// Reads a language by name in any case, or by code as number or text. Default: English.
 impl Field for Language {
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
-        // Zero is no code; a value that is not a code is refused in the same way.
+        // Zero is not a code, so a value that is not a number gets the same error.
         place.accept(match value {
             Json::Text(name) => Self::parse(&name),
             code => Self::from_code(code.as_whole().unwrap_or(0)),
@@ -207,10 +207,10 @@ impl Describe for Language {
 
     fn collect(schemas: &mut Schemas) {
         let names: Vec<&str> = Self::all().filter_map(Self::accepted_name).collect();
-        let about = "A language by name, in any case, or by code, as number or text.";
-        let names = json!({ "type": "string", "enum": names, "description": "A language by name." });
-        let codes = json!({ "type": "integer", "minimum": 1, "maximum": 23, "description": "A language by the code of \
-            the identity app." });
+        let about = "A language: its name in any case, or its code as number or text. Examples: `hindi`, `6`.";
+        let names = json!({ "type": "string", "enum": names, "description": "The name of a language." });
+        let codes = json!({ "type": "integer", "minimum": 1, "maximum": 23, "description": "The code of a \
+            language in the identity app." });
         schemas.insert(
             "Language".to_owned(),
             choice("anyOf", about, &[reference("LanguageName"), reference("LanguageCode")]),
@@ -226,14 +226,14 @@ impl Describe for Language {
 impl Field for ClaimSet {
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
         let Json::List(items) = value else { return place.refuse("must be an array of the names of claims") };
-        // A name that is not text is read as the empty one, which names no claim.
+        // A name that is not text is read as the empty text, which names no claim.
         let names: Vec<&str> = items.iter().map(|item| if let Json::Text(name) = item { name } else { "" }).collect();
-        let read = Self::parse(&names).map_err(|invalid| {
+        let claims = Self::parse(&names).map_err(|invalid| {
             for problem in invalid.fields() {
                 place.refuse_part::<()>(problem.field.trim_start_matches("claims").to_owned(), &*problem.message);
             }
         });
-        read.ok()
+        claims.ok()
     }
 }
 
@@ -247,7 +247,7 @@ impl Describe for ClaimSet {
     }
 }
 
-/// A field that may be absent or null.
+/// Reads a field that may be absent or null.
 impl<T: Field> Field for Option<T> {
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
         T::read(value, place).map(Some)
@@ -263,17 +263,17 @@ impl<T: Describe> Describe for Option<T> {
 
     fn schema() -> Value {
         let mut schema = T::schema();
-        if ["$ref", "enum"].iter().any(|word| schema.get(word).is_some()) {
+        if ["$ref", "enum"].iter().any(|keyword| schema.get(keyword).is_some()) {
             return json!({ "anyOf": [schema, { "type": "null" }] });
         }
         schema["type"] = json!([schema["type"], "null"]);
         schema
     }
 
-    /// In a request null is the same as absent, which is said once for all.
-    fn describe(object: &mut Properties, name: &str, about: &str, is_left_out: bool) {
+    /// Omits null in a request, where it means the same as absence.
+    fn describe(object: &mut Properties, name: &str, about: &str, may_be_skipped: bool) {
         let schema = if object.is_written_whole { Self::schema() } else { T::schema() };
-        object.add(name, schema, about, object.is_written_whole && !is_left_out);
+        object.add(name, schema, about, object.is_written_whole && !may_be_skipped);
     }
 
     fn collect(schemas: &mut Schemas) {
@@ -295,7 +295,7 @@ impl<T: Describe> Describe for Vec<T> {
     }
 }
 
-/// Closed sets of words.
+/// Implements fields for enums that are written as words.
 macro_rules! words {
     ($($type:ty),+ $(,)?) => {
         $(impl Field for $type {

@@ -16,63 +16,63 @@ use crate::page_url::PageUrl;
 use crate::text::OptionalList;
 
 body! { request
-    /// The consent of the person to be asked.
+    /// The consent to request from the person.
     #[derive(Clone, PartialEq)]
     pub struct WealthConsentRequest {
         /// The person's consent.
         #[serde(flatten)]
         consent: Consent,
-        /// The correlation id; it wins over the header `X-Request-ID`.
+        /// The correlation id. It overrides the header `X-Request-ID`. Default: that header, or a new id.
         request_id: Option<RequestId>,
     }
 }
 
-body! { answer
-    /// The opened consent.
+body! { response
+    /// A consent that was requested.
     pub struct WealthConsentResponse {
-        /// Identifies the flow.
+        /// Identifies the flow in webhooks.
         unique_identifier as "uniqueIdentifier": FlowId,
         /// The handle of the consent in webhooks.
         consent_handle as "consentHandle": ForeignId,
-        /// The page where the person decides, if the upstream has one. Anyone with this link can decide. Share it with
-        /// the person only.
+        /// The page where the person decides; absent if the upstream has none. Anyone with this link can decide. Share
+        /// it with the person only.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         request_url as "requestUrl": Option<PageUrl>,
     }
 }
 
 body! { report
-    /// A change of a consent.
+    /// A change of a consent: the body of a webhook.
     #[derive(PartialEq)]
     pub struct WealthConsentChange {
         /// As returned by `requestWealthConsent`.
         unique_identifier as "uniqueIdentifier": FlowId,
         /// As returned by `requestWealthConsent`.
         consent_handle as "consentHandle": ForeignId,
-        /// The new status.
+        /// The new status of the consent.
         status: ConsentStatus,
-        /// The consent. Deduplicate by it together with `status`.
+        /// The id of the consent. Deduplicate webhooks by it together with `status`.
         consent_id as "consentId": ForeignId,
-        /// The start of the consent, `YYYY-MM-DD HH:MM:SS`, or null if it never applied.
+        /// The start of the consent, `YYYY-MM-DD HH:MM:SS` without a time zone; null if it never applied.
         consent_start_date as "consentStartDate": Option<LocalTime>,
-        /// The end of the consent, or null if it never applied.
+        /// The end of the consent, `YYYY-MM-DD HH:MM:SS` without a time zone; null if it never applied.
         consent_end_date as "consentEndDate": Option<LocalTime>,
-        /// The accounts under the consent.
+        /// The accounts under the consent; empty if it never applied.
         accounts: OptionalList<WealthAccount, ACCOUNTS_MAX>,
-        /// The session of the decision.
+        /// The session in which the person decided, or null.
         user_session_id as "userSessionId": Option<ForeignId>,
     }
     check(fields) {
-        // A consent that was declined, or not answered in time, never held and covers nothing.
-        let has_held = !matches!(status, None | Some(ConsentStatus::Rejected | ConsentStatus::Expired));
-        fields.require_if(has_held, "consentStartDate", consent_start_date.as_ref());
-        fields.require_if(has_held, "consentEndDate", consent_end_date.as_ref());
+        // A consent that was declined, or that expired unanswered, never applied and covers nothing.
+        let has_applied = !matches!(status, None | Some(ConsentStatus::Rejected | ConsentStatus::Expired));
+        fields.require_if(has_applied, "consentStartDate", consent_start_date.as_ref());
+        fields.require_if(has_applied, "consentEndDate", consent_end_date.as_ref());
         if let (Some(Some(start)), Some(Some(end))) = (consent_start_date, consent_end_date)
             && end < start
         {
             fields.refuse("consentEndDate", "must not be before consentStartDate");
         }
-        if has_held {
+        if has_applied {
             fields.require_some("accounts", accounts.as_ref().map(|list| &list.0), ACCOUNTS_MAX);
         }
     }
@@ -82,11 +82,11 @@ body! { report
     /// An account under a consent.
     #[derive(Clone, PartialEq)]
     pub struct WealthAccount {
-        /// Its id.
+        /// The id of the account.
         account_id as "accountId": ForeignId,
-        /// The type of financial information.
+        /// The type of financial information, such as `DEPOSIT`.
         fi_type as "fiType": Text,
-        /// The provider.
+        /// The id of the financial information provider.
         fip_id as "fipId": ForeignId,
         /// The masked account number.
         masked_account_number as "maskedAccountNumber": Text,
@@ -94,40 +94,40 @@ body! { report
 }
 
 body! { report
-    /// Financial data, raw or analysed, is ready or has failed.
+    /// The result of fetching financial data, raw or analysed: the body of a webhook.
     #[derive(PartialEq)]
     pub struct WealthDataNotice {
         /// As returned by `requestWealthConsent`.
         unique_identifier as "uniqueIdentifier": FlowId,
-        /// The consent under which it was fetched.
+        /// The id of the consent under which the data was fetched.
         consent_id as "consentId": ForeignId,
         /// As returned by `requestWealthConsent`.
         consent_handle as "consentHandle": ForeignId,
-        /// The session of the fetch.
+        /// The session of the fetch; never null on success.
         session_id as "sessionId": Option<ForeignId>,
-        /// The account.
+        /// The id of the account; never null on success.
         account_id as "accountId": Option<ForeignId>,
-        /// The type of financial information.
+        /// The type of financial information, such as `DEPOSIT`.
         fi_type as "fiType": Option<Text>,
-        /// The status of the data.
+        /// `SUCCESS` if the data is ready, else `FAILED`.
         fi_data_status as "fiDataStatus": FiDataStatus,
         /// `RAW` or `ANALYSED`.
         data_type as "dataType": DataType,
-        /// The kind of source, for example an account aggregator.
+        /// The kind of source, such as `ACCOUNT_AGGREGATOR`.
         data_origin as "dataOrigin": Text,
-        /// The provider.
+        /// The id of the financial information provider.
         fip_id as "fipId": Option<ForeignId>,
-        /// A description.
+        /// A description of the data, or null.
         desc: Option<Text>,
-        /// The error; never null on failure.
+        /// The error message; never null on failure.
         err_msg as "errMsg": Option<Text>,
-        /// The stage of the error; never null on failure.
+        /// The stage in which the error occurred; never null on failure.
         err_stage as "errStage": Option<Text>,
-        /// The trigger of the fetch.
+        /// The trigger of the fetch, such as `CONSENT`, or null.
         fi_request_trigger as "fiRequestTrigger": Option<Text>,
         /// The masked account number.
         masked_account_number as "maskedAccountNumber": Option<Text>,
-        /// The fetch. Deduplicate by it together with `dataType`.
+        /// The id of the fetch. Deduplicate webhooks by it together with `dataType`.
         txn_id as "txnId": ForeignId,
     }
     check(fields) {
@@ -144,28 +144,29 @@ body! { report
 }
 
 body! { report
-    /// A completed historical fetch. Deduplicate by `consentId`, `accountId`, `fromDate` and `toDate`.
+    /// A completed historical fetch: the body of a webhook. Deduplicate webhooks by `consentId`, `accountId`,
+    /// `fromDate` and `toDate`.
     #[derive(PartialEq)]
     pub struct WealthHistoricalNotice {
         /// As returned by `requestWealthConsent`.
         unique_identifier as "uniqueIdentifier": FlowId,
-        /// The account.
+        /// The id of the account.
         account_id as "accountId": ForeignId,
-        /// The consent under which it was fetched.
+        /// The id of the consent under which the data was fetched.
         consent_id as "consentId": ForeignId,
-        /// The status.
+        /// The result of the fetch.
         status: HistoricalStatus,
-        /// The first day.
+        /// The first day of the data.
         from_date as "fromDate": Day,
-        /// The last day.
+        /// The last day of the data.
         to_date as "toDate": Day,
-        /// The type of financial information.
+        /// The type of financial information, such as `DEPOSIT`.
         fi_type as "fiType": Text,
-        /// The `consentHandle` of the other two webhooks.
+        /// The handle of the consent, which is `consentHandle` in the other two webhooks.
         consent_handle_id as "consentHandleId": ForeignId,
         /// The masked account number.
         masked_account_number as "maskedAccountNumber": Text,
-        /// The provider.
+        /// The id of the financial information provider.
         fip_id as "fipId": ForeignId,
     }
     check(fields) {
@@ -177,7 +178,7 @@ body! { report
     }
 }
 
-/// Implements the parts that all three streams report of the flow.
+/// Implements [`WealthReport`] for a body of one of the three streams.
 macro_rules! wealth_report {
     ($body:ident $handle:literal $field:ident) => {
         impl WealthReport for $body {

@@ -16,16 +16,16 @@ body! { request
     /// The webhook URL to set.
     #[derive(Clone, PartialEq)]
     pub struct RegisterWebhookRequest {
-        /// The API that sends the webhooks.
+        /// The API type whose webhooks the URL receives.
         api_type as "apiType": ApiType,
         /// The new URL, or null to remove it.
         webhook_url as "webhookUrl": NewReceiver,
-        /// Checked, and not kept.
+        /// Validated, but not stored.
         consent: OptionalConsent,
     }
 }
 
-/// A URL to register, or null to remove the one that is registered. The field is required.
+/// A URL to register, or null to remove the registered URL. The field is required.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct NewReceiver(pub Option<WebhookUrl>);
@@ -46,33 +46,33 @@ impl Field for NewReceiver {
 
 described! { NewReceiver: { "type": ["string", "null"], "format": "uri", "maxLength": URL_CHARS_MAX } }
 
-body! { answer
-    /// A webhook URL.
+body! { response
+    /// The webhook URL of an API type.
     #[derive(Clone)]
     pub struct WebhookSetting {
-        /// The API that sends the webhooks.
+        /// The API type whose webhooks the URL receives.
         api_type as "apiType": ApiType,
         /// The URL, or null if it was removed.
         webhook_url as "webhookUrl": Option<WebhookUrl>,
     }
 }
 
-body! { answer
-    /// The webhook URL as it is set now.
+body! { response
+    /// The webhook URL after the change.
     pub struct RegisterWebhookResponse {
         /// Always true.
         success: Always<true>,
-        /// The setting.
+        /// The webhook URL.
         data: WebhookSetting,
     }
 }
 
-body! { answer
+body! { response
     /// The webhook URLs of this application.
     pub struct WebhookSettings {
         /// Always true.
         success: Always<true>,
-        /// One entry for each API type that has a URL.
+        /// One entry per API type that has a URL.
         data: Vec<WebhookSetting>,
     }
 }

@@ -230,7 +230,7 @@ impl Court {
                 self.nodes[number].set_variable(BINARY, binary);
             }
             self.nodes[number].restart().await;
-            self.balancer.in_service(3).await;
+            self.balancer.wait_for_nodes(3).await;
             scene.grown(BETWEEN).await;
         }
     }
@@ -269,6 +269,6 @@ impl Court {
             })
         })
         .await;
-        self.balancer.in_service(3).await;
+        self.balancer.wait_for_nodes(3).await;
     }
 }

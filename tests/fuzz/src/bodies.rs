@@ -33,7 +33,7 @@ pub(crate) fn context() -> Context<'static> {
     Context { urls: &Rules, now: Timestamp::from_millis(1_800_000_000_000) }
 }
 
-/// Checks a refusal: in our own words, about fields that were sent or are known, and of bounded length.
+/// Checks that errors about fields do not echo values, and that their number and length are bounded.
 pub(crate) fn assert_echoes_nothing(invalid: &Invalid) {
     assert!((1..=REPORT_PROBLEMS_MAX).contains(&invalid.fields().len()));
     assert!(
@@ -44,7 +44,7 @@ pub(crate) fn assert_echoes_nothing(invalid: &Invalid) {
     );
 }
 
-fn read_as<B: Body + Describe + Serialize>(schemas: &'static OnceLock<Schemas>, bytes: &[u8]) {
+fn read_request_as<B: Body + Describe + Serialize>(schemas: &'static OnceLock<Schemas>, bytes: &[u8]) {
     let sent = match Sent::read(bytes) {
         Ok(sent) => sent,
         Err(NotRead::Json(error)) => return assert!(error.line >= 1),
@@ -52,21 +52,21 @@ fn read_as<B: Body + Describe + Serialize>(schemas: &'static OnceLock<Schemas>, 
     };
     assert!(
         !format!("{sent:?}").contains(CANARY) || sent.0.iter().any(|(name, _)| name.contains(CANARY)),
-        "values are not shown"
+        "the debug text shows a value"
     );
     match sent.request::<B>(context()) {
         Ok(body) => {
             let written = serde_json::to_vec(&body).expect("a body is written");
             assert_described::<B>(schemas, &serde_json::from_slice(&written).expect("what is written is JSON"));
-            let again: B =
-                Sent::read(&written).expect("it is an object").request(context()).expect("what is written is read");
-            assert_eq!(serde_json::to_vec(&again).expect("a body is written"), written);
+            let reread: B =
+                Sent::read(&written).expect("a body is an object").request(context()).expect("what is written is read");
+            assert_eq!(serde_json::to_vec(&reread).expect("a body is written"), written);
         }
         Err(invalid) => assert_echoes_nothing(&invalid),
     }
 }
 
-fn reported_as<B: Body + Describe + Serialize>(schemas: &'static OnceLock<Schemas>, bytes: &[u8]) {
+fn read_report_as<B: Body + Describe + Serialize>(schemas: &'static OnceLock<Schemas>, bytes: &[u8]) {
     match read_report::<B>(bytes) {
         Ok(body) => {
             let written = serde_json::to_vec(&body).expect("a body is written");
@@ -74,8 +74,8 @@ fn reported_as<B: Body + Describe + Serialize>(schemas: &'static OnceLock<Schema
                 schemas,
                 &serde_json::from_slice::<Value>(&written).expect("what is written is JSON"),
             );
-            let again: B = read_report(&written).expect("what is written is read");
-            assert_eq!(serde_json::to_vec(&again).expect("a body is written"), written);
+            let reread: B = read_report(&written).expect("what is written is read");
+            assert_eq!(serde_json::to_vec(&reread).expect("a body is written"), written);
         }
         Err(invalid) => assert_echoes_nothing(&invalid),
     }
@@ -87,16 +87,16 @@ type Reader = fn(&[u8]);
 macro_rules! readers {
     ($read:ident: $($body:ty),+ $(,)?) => {
         &[$({
-            fn of(bytes: &[u8]) {
+            fn read_body(bytes: &[u8]) {
                 static SCHEMAS: OnceLock<Schemas> = OnceLock::new();
                 $read::<$body>(&SCHEMAS, bytes);
             }
-            of
+            read_body
         }),+]
     };
 }
 
-const REQUESTS: &[Reader] = readers!(read_as:
+const REQUESTS: &[Reader] = readers!(read_request_as:
     sakshi_wire::ovse::InitRequest,
     sakshi_wire::ovse::QrIntentRequest,
     sakshi_wire::events::CreateEventRequest,
@@ -121,7 +121,7 @@ const REQUESTS: &[Reader] = readers!(read_as:
     sakshi_wire::operator::transfer::ExportedClient,
 );
 
-const REPORTS: &[Reader] = readers!(reported_as:
+const REPORTS: &[Reader] = readers!(read_report_as:
     sakshi_wire::esign::EsignOutcome,
     sakshi_wire::doclocker::DocLockerOutcome,
     sakshi_wire::estamp::EStampOutcome,
@@ -130,20 +130,20 @@ const REPORTS: &[Reader] = readers!(reported_as:
     sakshi_wire::wealth::WealthHistoricalNotice,
 );
 
-/// Splits off the letter that chooses the body, `A` for the first, so that seeds are readable.
-fn chosen(data: &[u8], of: usize) -> Option<(usize, &[u8])> {
+/// Splits off the letter that chooses the body; `A` is the first. Letters keep seeds readable.
+fn letter_choice(data: &[u8], cases: usize) -> Option<(usize, &[u8])> {
     let (first, rest) = data.split_first()?;
-    choice(&[first.wrapping_sub(b'A')], of).map(|(index, _)| (index, rest))
+    choice(&[first.wrapping_sub(b'A')], cases).map(|(index, _)| (index, rest))
 }
 
 pub(crate) fn requests(data: &[u8]) {
-    if let Some((index, body)) = chosen(data, REQUESTS.len()) {
+    if let Some((index, body)) = letter_choice(data, REQUESTS.len()) {
         REQUESTS[index](body);
     }
 }
 
 pub(crate) fn reports(data: &[u8]) {
-    let Some((index, body)) = chosen(data, REPORTS.len()) else { return };
+    let Some((index, body)) = letter_choice(data, REPORTS.len()) else { return };
     REPORTS[index](body);
     if let Err(invalid) = FlowReport::parse(ReportKind::ALL[index], body) {
         assert_echoes_nothing(&invalid);
@@ -151,18 +151,18 @@ pub(crate) fn reports(data: &[u8]) {
 }
 
 pub(crate) fn checks(data: &[u8]) {
-    let Some((index, body)) = chosen(data, CHECKS.len()) else { return };
+    let Some((index, body)) = letter_choice(data, CHECKS.len()) else { return };
     let Ok(sent) = Sent::read(body) else { return };
     match CheckRequest::read(&CHECKS[index], sent, context()) {
         Ok(request) => {
-            assert!(!format!("{request:?}").contains(CANARY), "nothing of a request is shown");
+            assert!(!format!("{request:?}").contains(CANARY), "the debug text shows a request");
             match request.query() {
                 Ok(query) => {
                     assert_eq!(query.numbers.len(), query.check.numbers.len());
                     assert_eq!(query.consent.is_some(), query.check.needs_consent);
                     for (form, number) in query.check.numbers.iter().zip(&query.numbers) {
-                        let again = form.parse(number.as_str()).expect("a number is a number");
-                        assert_eq!(again.as_str(), number.as_str());
+                        let reparsed = form.parse(number.as_str()).expect("a parsed number is valid");
+                        assert_eq!(reparsed.as_str(), number.as_str());
                     }
                 }
                 Err(form) => assert!(!format!("{} {}", form.rule, form.example).contains(CANARY)),

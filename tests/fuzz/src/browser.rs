@@ -44,7 +44,7 @@ pub(crate) fn headers(data: &[u8]) {
         let pair = cookie.split(';').next().unwrap();
         let again = TestRequest::get().insert_header(("cookie", pair)).to_http_request();
         assert_eq!(sakshi_portal::fuzzing::session(&again), Some((cookie.clone(), token.clone())));
-        assert!(!cookie.contains(&token), "a form does not tell the session");
+        assert!(!cookie.contains(&token), "a form shows the session");
     }
     for (txn, value) in sakshi_pages::fuzzing::visits(&request) {
         let again =
@@ -52,10 +52,7 @@ pub(crate) fn headers(data: &[u8]) {
         assert_eq!(sakshi_pages::fuzzing::visits(&again), [(txn, value.trim_end().to_owned())]);
     }
     let (address, tag) = sakshi_pages::fuzzing::address(&request, "/e/x");
-    assert!(
-        address == "/e/x" || address == format!("/e/x?lang={tag}"),
-        "an address of ours has nothing of the request"
-    );
+    assert!(address == "/e/x" || address == format!("/e/x?lang={tag}"), "the address has another part of the request");
     let (intent, _) = sakshi_pages::fuzzing::wants(&request);
     let accepts = |word: &str| {
         request
@@ -63,18 +60,21 @@ pub(crate) fn headers(data: &[u8]) {
             .get_all("accept")
             .any(|value| value.to_str().is_ok_and(|text| text.to_ascii_lowercase().contains(word)))
     };
-    assert!(!intent || accepts("application/jwt"), "an intent costs a credit, so it must be asked for by name");
+    assert!(
+        !intent || accepts("application/jwt"),
+        "an intent costs a credit, so a client must accept its type by name"
+    );
     let _ = sakshi_pages::fuzzing::is_phone(&request);
     let site = request.headers().get("sec-fetch-site").map(|value| value.as_bytes().to_vec());
-    let is_ours = is_of_page_at("https://v.example", false, &request);
+    let is_same_site = is_of_page_at("https://v.example", false, &request);
     assert!(
-        !is_ours || !site.is_some_and(|site| site == b"cross-site" || site == b"same-site"),
-        "a page of another site"
+        !is_same_site || !site.is_some_and(|site| site == b"cross-site" || site == b"same-site"),
+        "a request of another site was accepted"
     );
     let origin = request.headers().get("origin").and_then(|value| value.to_str().ok());
     let foreign =
         origin.and_then(|origin| url::Url::parse(origin).ok()).is_some_and(|url| url.host_str() != Some("v.example"));
-    assert!(!is_ours || !foreign, "an origin of another host");
+    assert!(!is_same_site || !foreign, "an origin of another host was accepted");
 }
 
 pub(crate) fn forms(data: &[u8]) {
@@ -85,8 +85,8 @@ pub(crate) fn forms(data: &[u8]) {
     }
     for invalid in [read::<CreateEventRequest>(data), read::<PatchEventRequest>(data)].into_iter().flatten() {
         assert_echoes_nothing(&invalid);
-        let told = sakshi_portal::fuzzing::problems(data, &invalid);
-        assert!(!told.is_empty());
+        let problems = sakshi_portal::fuzzing::problems(data, &invalid);
+        assert!(!problems.is_empty());
     }
     let _ = sent;
 }

@@ -20,28 +20,28 @@ fn check(media_type: &str, form: CallbackForm, data: &[u8]) {
     match callback::parse(Some(media_type), data) {
         Ok(message) => {
             assert_eq!(message.form, form);
-            within_bounds(&message);
-            read_again(&message);
+            assert_within_bounds(&message);
+            assert_survives_both_formats(&message);
         }
         Err(error) => {
-            assert_eq!(error.form, form, "a reply is in kind");
+            assert_eq!(error.form, form, "a reply has another format");
             assert!(!format!("{error} {error:?}").contains(CANARY));
         }
     }
     // Without a media type the first character decides, with the same result.
-    if let (Ok(told), Ok(sniffed)) = (callback::parse(Some(media_type), data), callback::parse(None, data)) {
-        assert_eq!(told, sniffed);
+    if let (Ok(declared), Ok(detected)) = (callback::parse(Some(media_type), data), callback::parse(None, data)) {
+        assert_eq!(declared, detected);
     }
 }
 
-fn within_bounds(message: &CallbackMessage) {
+fn assert_within_bounds(message: &CallbackMessage) {
     let CallbackMessage { txn, body, .. } = message;
     assert!((1..=CALLBACK_TXN_CHARS_MAX).contains(&txn.chars().count()) && txn.trim() == txn);
-    let shown = format!("{body:?}");
+    let debug_text = format!("{body:?}");
     match body {
         CallbackBody::Credential(credential) => {
             assert!(!credential.is_empty() && credential.trim() == credential);
-            assert!(!shown.contains(CANARY), "a credential is not shown");
+            assert!(!debug_text.contains(CANARY), "the debug text shows the credential");
         }
         CallbackBody::Failure { code, message } => {
             assert!(!code.is_empty());
@@ -51,7 +51,7 @@ fn within_bounds(message: &CallbackMessage) {
                 let id = TxnId::from_bytes([7; 16]);
                 let digest = |failure| match failure_answer(id, failure) {
                     sakshi_domain::transaction::Answer::Failure { digest, .. } => digest,
-                    _ => panic!("a failure is a failure"),
+                    _ => panic!("a failure became something else"),
                 };
                 assert!(digest(failure.clone()) == digest(failure));
             }
@@ -59,19 +59,19 @@ fn within_bounds(message: &CallbackMessage) {
     }
 }
 
-/// Checks that a message survives both formats.
-fn read_again(message: &CallbackMessage) {
+/// Checks that a message is the same after writing and reading it in both formats.
+fn assert_survives_both_formats(message: &CallbackMessage) {
     let CallbackMessage { txn, body, .. } = message;
     let mut object = json!({ "txn": txn });
-    let mut written = format!("<Request><TxnID>{}</TxnID>", escaped(txn));
+    let mut written = format!("<Request><TxnID>{}</TxnID>", escape(txn));
     match body {
         CallbackBody::Credential(credential) => {
             object["response"] = credential.as_str().into();
-            written += &format!("<Credential>{}</Credential>", escaped(credential));
+            written += &format!("<Credential>{}</Credential>", escape(credential));
         }
         CallbackBody::Failure { code, message } => {
             (object["errCode"], object["errInfo"]) = (code.as_str().into(), message.as_str().into());
-            written += &format!("<ErrorCode>{}</ErrorCode><ErrorMsg>{}</ErrorMsg>", escaped(code), escaped(message));
+            written += &format!("<ErrorCode>{}</ErrorCode><ErrorMsg>{}</ErrorMsg>", escape(code), escape(message));
         }
     }
     written += "</Request>";
@@ -85,7 +85,7 @@ fn read_again(message: &CallbackMessage) {
 }
 
 /// Escapes text for an element; characters that XML would normalise become numbers.
-fn escaped(text: &str) -> String {
+fn escape(text: &str) -> String {
     let number = |c: char| (c.is_control() && c != '\0') || matches!(c, '&' | '<' | '>' | '\u{2028}');
     text.chars().map(|c| if number(c) { format!("&#{};", u32::from(c)) } else { c.to_string() }).collect()
 }
@@ -95,13 +95,13 @@ pub(crate) fn reply(data: &[u8]) {
     let Some((form, rest)) = choice(data, 2) else { return };
     let text = String::from_utf8_lossy(rest);
     let (txn, message) = text.split_once('\n').unwrap_or((&text, ""));
-    let kept: String =
+    let id_text: String =
         txn.chars().filter(|c| !c.is_control() && !matches!(c, '\u{fffe}' | '\u{ffff}')).take(64).collect();
     if form == 0 {
         let (kind, body) = callback::reply(CallbackForm::Json, txn, 400, message);
         assert_eq!(kind, "application/json");
         let body: Value = serde_json::from_slice(&body).expect("a reply is JSON");
-        assert_eq!(body, json!({ "txn": kept, "responseCode": 400, "responseMsg": message }));
+        assert_eq!(body, json!({ "txn": id_text, "responseCode": 400, "responseMsg": message }));
     } else {
         let (kind, body) = callback::reply(CallbackForm::Xml, txn, 400, message);
         assert_eq!(kind, "application/xml");
@@ -109,7 +109,7 @@ pub(crate) fn reply(data: &[u8]) {
         let rest = body.strip_prefix("<Response><TxnID>").expect("the root");
         let (id, rest) = rest.split_once("</TxnID><ResponseCode>400</ResponseCode><ResponseMsg>").expect("the id");
         let message_read = rest.strip_suffix("</ResponseMsg></Response>").expect("the message");
-        assert!(!id.contains('<') && !message_read.contains('<'), "nothing ends its element early");
-        assert_eq!((unescape(id).unwrap().as_ref(), unescape(message_read).unwrap().as_ref()), (&*kept, message));
+        assert!(!id.contains('<') && !message_read.contains('<'), "a text ends its element early");
+        assert_eq!((unescape(id).unwrap().as_ref(), unescape(message_read).unwrap().as_ref()), (&*id_text, message));
     }
 }

@@ -1,8 +1,8 @@
-//! Credentials, key bindings and key sets. A fixed issuer and a fixed holder sign the input, so that the fuzzer gets
-//! behind the signatures.
+//! Credentials, key bindings and key sets. A fixed issuer and holder sign the input, so that the fuzzer passes the
+//! signatures.
 //!
 //! An input is a few lines. The first character names the content: `h` the header, `p` the payload, `d` a presented
-//! disclosure, `x` one that is withheld, `b` and `k` header and payload of a key binding. In a line `#0` to `#9` stand
+//! disclosure, `x` a withheld disclosure, `b` and `k` header and payload of a key binding. In a line `#0` to `#9` stand
 //! for the digests of earlier disclosures, `#c` for the holder's key, `#n` for the nonce and `#s` for the digest of the
 //! presentation.
 
@@ -33,16 +33,17 @@ const ISSUER: &str = "https://issuer.example";
 const AUDIENCE: &str = "https://verify.example";
 const HEADER: &str = r#"{"alg":"ES256","typ":"vc+sd-jwt","kid":"key-1"}"#;
 
-struct World {
+/// The issuer, the holder, and verifiers for optional and required key bindings.
+struct Parties {
     issuer: EcdsaKeyPair,
     holder: EcdsaKeyPair,
     optional: Verifier,
     required: Verifier,
 }
 
-fn world() -> &'static World {
-    static WORLD: OnceLock<World> = OnceLock::new();
-    WORLD.get_or_init(|| {
+fn parties() -> &'static Parties {
+    static PARTIES: OnceLock<Parties> = OnceLock::new();
+    PARTIES.get_or_init(|| {
         let key = || EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).unwrap();
         let (issuer, holder) = (key(), key());
         let mut public = jwk(&issuer);
@@ -50,21 +51,21 @@ fn world() -> &'static World {
         let jwks = Jwks::parse(json!({ "keys": [public] }).to_string().as_bytes()).unwrap();
         let trusted = || vec![TrustedIssuer { issuer: ISSUER.to_owned(), jwks: jwks.clone() }];
         let optional = Verifier::new(trusted(), KeyBinding::WhenPresent);
-        World { issuer, holder, optional, required: Verifier::new(trusted(), KeyBinding::Required) }
+        Parties { issuer, holder, optional, required: Verifier::new(trusted(), KeyBinding::Required) }
     })
 }
 
 fn jwk(key: &EcdsaKeyPair) -> Value {
     let point = key.public_key().as_ref();
-    json!({ "kty": "EC", "crv": "P-256", "x": encoded(&point[1..33]), "y": encoded(&point[33..]) })
+    json!({ "kty": "EC", "crv": "P-256", "x": encode(&point[1..33]), "y": encode(&point[33..]) })
 }
 
-fn encoded(bytes: &[u8]) -> String {
+fn encode(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-fn hashed(text: &str) -> String {
-    encoded(digest(&SHA256, text.as_bytes()).as_ref())
+fn digest_of(text: &str) -> String {
+    encode(digest(&SHA256, text.as_bytes()).as_ref())
 }
 
 fn nonce() -> TxnId {
@@ -80,9 +81,9 @@ fn requested() -> ClaimSet {
 }
 
 fn jws(key: &EcdsaKeyPair, header: &str, payload: &str) -> String {
-    let signed = format!("{}.{}", encoded(header.as_bytes()), encoded(payload.as_bytes()));
+    let signed = format!("{}.{}", encode(header.as_bytes()), encode(payload.as_bytes()));
     let signature = key.sign(&SystemRandom::new(), signed.as_bytes()).unwrap();
-    format!("{signed}.{}", encoded(signature.as_ref()))
+    format!("{signed}.{}", encode(signature.as_ref()))
 }
 
 /// A credential built from the lines of an input.
@@ -95,16 +96,16 @@ struct TestCredential {
     text: String,
 }
 
-fn filled(line: &str, digests: &[String], presented: &str) -> String {
-    let mut text = line.replace("#c", &jwk(&world().holder).to_string()).replace("#n", &nonce().to_string());
+fn fill_placeholders(line: &str, digests: &[String], presented: &str) -> String {
+    let mut text = line.replace("#c", &jwk(&parties().holder).to_string()).replace("#n", &nonce().to_string());
     for (index, digest) in digests.iter().enumerate().take(10) {
         text = text.replace(&format!("#{index}"), digest);
     }
-    text.replace("#s", &hashed(presented))
+    text.replace("#s", &digest_of(presented))
 }
 
-fn made(input: &str) -> TestCredential {
-    let (mut header, mut made, mut digests) = (HEADER.to_owned(), TestCredential::default(), Vec::new());
+fn build_credential(input: &str) -> TestCredential {
+    let (mut header, mut credential, mut digests) = (HEADER.to_owned(), TestCredential::default(), Vec::new());
     let (mut tail, mut binding_header, mut binding) =
         (String::new(), r#"{"alg":"ES256","typ":"kb+jwt"}"#.to_owned(), None);
     let mut payload = String::new();
@@ -117,56 +118,56 @@ fn made(input: &str) -> TestCredential {
             'b' => binding_header = rest.to_owned(),
             'k' => binding = Some(rest.to_owned()),
             'd' | 'x' => {
-                let plain = filled(rest, &digests, "");
-                let text = encoded(plain.as_bytes());
-                digests.push(hashed(&text));
+                let plain = fill_placeholders(rest, &digests, "");
+                let text = encode(plain.as_bytes());
+                digests.push(digest_of(&text));
                 if kind == 'd' {
                     let _ = write!(tail, "{text}~");
-                    made.disclosed.push((plain, hashed(&text)));
+                    credential.disclosed.push((plain, digest_of(&text)));
                 }
             }
             _ => {}
         }
     }
-    made.payload = filled(&payload, &digests, "");
-    made.text = format!("{}~{tail}", jws(&world().issuer, &header, &made.payload));
+    credential.payload = fill_placeholders(&payload, &digests, "");
+    credential.text = format!("{}~{tail}", jws(&parties().issuer, &header, &credential.payload));
     if let Some(binding) = binding {
-        let payload = filled(&binding, &digests, &made.text);
-        made.text += &jws(&world().holder, &binding_header, &payload);
-        made.binding = Some(payload);
+        let payload = fill_placeholders(&binding, &digests, &credential.text);
+        credential.text += &jws(&parties().holder, &binding_header, &payload);
+        credential.binding = Some(payload);
     }
-    made
+    credential
 }
 
 pub(crate) fn signed(data: &[u8]) {
     let Ok(input) = std::str::from_utf8(data) else { return };
-    judge(&made(input), &world().optional);
+    check(&build_credential(input), &parties().optional);
 }
 
-/// Verifies a good credential whose key binding is the input.
+/// Verifies a valid credential whose key binding is the input.
 pub(crate) fn bound(data: &[u8]) {
     let Ok(input) = std::str::from_utf8(data) else { return };
     let payload = format!(r##"p{{"iss":"{ISSUER}","exp":{},"_sd":["#0"],"cnf":{{"jwk":#c}}}}"##, NOW + 60);
-    let good = format!("d[\"salt\",\"residentName\",\"Asha\"]\n{payload}\n");
-    let only: String =
-        input.lines().filter(|line| line.starts_with(['b', 'k'])).fold(good, |text, line| text + line + "\n");
-    judge(&made(&only), &world().required);
+    let valid = format!("d[\"salt\",\"residentName\",\"Asha\"]\n{payload}\n");
+    let lines: String =
+        input.lines().filter(|line| line.starts_with(['b', 'k'])).fold(valid, |text, line| text + line + "\n");
+    check(&build_credential(&lines), &parties().required);
 }
 
-fn judge(made: &TestCredential, verifier: &Verifier) {
-    match verifier.verify(&made.text, &expectation()) {
-        Ok(verified) => accepted(made, &verified),
+fn check(credential: &TestCredential, verifier: &Verifier) {
+    match verifier.verify(&credential.text, &expectation()) {
+        Ok(verified) => assert_sound(credential, &verified),
         Err(refusal) => assert!(!format!("{refusal} {refusal:?}").contains(CANARY), "a refusal echoes nothing"),
     }
 }
 
-fn accepted(made: &TestCredential, verified: &VerifiedCredential) {
+fn assert_sound(credential: &TestCredential, verified: &VerifiedCredential) {
     let VerifiedCredential { claims, missing, malformed, digest, holder_bound, .. } = verified;
     let claims = claims.as_map();
-    let payload: Value = serde_json::from_str(&made.payload).expect("an accepted payload is JSON");
+    let payload: Value = serde_json::from_str(&credential.payload).expect("an accepted payload is JSON");
     assert_eq!(payload["iss"], ISSUER);
     assert!(payload["exp"].as_f64().is_some_and(|at| at >= NOW as f64));
-    // Every requested claim is kept, missing or malformed, and no other one is kept.
+    // Every requested claim is returned, missing or malformed; no other claim is returned.
     for claim in Claim::ALL {
         let states = [claims.contains_key(credential_name(claim)), missing.contains(claim), malformed.contains(claim)];
         assert_eq!(
@@ -176,33 +177,36 @@ fn accepted(made: &TestCredential, verified: &VerifiedCredential) {
         );
     }
     assert!(claims.len() <= requested().iter().count());
-    // The digest of every disclosure is in the signed payload, or in another such disclosure.
-    let texts = || std::iter::once(&made.payload).chain(made.disclosed.iter().map(|(plain, _)| plain));
+    // The signed payload or another disclosure has the digest of every disclosure.
+    let texts = || std::iter::once(&credential.payload).chain(credential.disclosed.iter().map(|(plain, _)| plain));
     let digests: BTreeSet<String> = texts().flat_map(|text| leaves(&serde_json::from_str(text).unwrap())).collect();
-    assert!(made.disclosed.iter().all(|(_, digest)| digests.contains(digest)), "a disclosure without a digest");
-    assert_eq!(made.disclosed.iter().map(|(_, digest)| digest).collect::<BTreeSet<_>>().len(), made.disclosed.len());
+    assert!(credential.disclosed.iter().all(|(_, digest)| digests.contains(digest)), "nothing references a disclosure");
+    assert_eq!(
+        credential.disclosed.iter().map(|(_, digest)| digest).collect::<BTreeSet<_>>().len(),
+        credential.disclosed.len()
+    );
     for (name, value) in claims {
-        assert!(!has_id_number(value), "an id number is kept");
+        assert!(!has_id_number(value), "a claim has an id number");
         if name == "residentName" || name == "address" {
-            assert!(leaves(value).iter().all(|leaf| digests.contains(leaf)), "a value that nobody signed");
+            assert!(leaves(value).iter().all(|leaf| digests.contains(leaf)), "a value is not signed");
         }
     }
-    assert!(*digest == credential_digest(&made.text));
-    assert_eq!(*holder_bound, made.binding.is_some());
-    if let Some(binding) = &made.binding {
+    assert!(*digest == credential_digest(&credential.text));
+    assert_eq!(*holder_bound, credential.binding.is_some());
+    if let Some(binding) = &credential.binding {
         let binding: Value = serde_json::from_str(binding).expect("an accepted key binding is JSON");
-        let presented = &made.text[..=made.text.rfind('~').unwrap()];
+        let presented = &credential.text[..=credential.text.rfind('~').unwrap()];
         assert_eq!((&binding["nonce"], &binding["aud"]), (&json!(nonce()), &json!(AUDIENCE)));
-        assert_eq!(binding["sd_hash"], hashed(presented));
+        assert_eq!(binding["sd_hash"], digest_of(presented));
         assert!(binding["iat"].as_i64().is_some_and(|at| at.abs_diff(NOW) <= 300));
     }
-    // Another transaction refuses a bound credential, and a cut one is not the same.
+    // Another transaction refuses a bound credential, and a cut text is never accepted.
     let other = Expectation { nonce: TxnId::from_bytes([0x41; 16]), ..expectation() };
-    assert!(made.binding.is_none() || world().optional.verify(&made.text, &other).is_err());
-    assert!(world().optional.verify(&made.text[1..], &expectation()).is_err());
+    assert!(credential.binding.is_none() || parties().optional.verify(&credential.text, &other).is_err());
+    assert!(parties().optional.verify(&credential.text[1..], &expectation()).is_err());
 }
 
-/// Returns every string and every name in a value.
+/// Returns every string in a value.
 fn leaves(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) => vec![text.clone()],
@@ -226,7 +230,7 @@ fn has_id_number(value: &Value) -> bool {
 /// Verifies a text that no issuer has signed.
 pub(crate) fn text(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    let refusal = world().optional.verify(text, &expectation()).expect_err("nobody has signed it");
+    let refusal = parties().optional.verify(text, &expectation()).expect_err("the text is not signed");
     assert!(!format!("{refusal} {refusal:?}").contains(CANARY));
     let _ = credential_digest(text);
 }
@@ -236,12 +240,12 @@ pub(crate) fn jwks(data: &[u8]) {
         Ok(_) => {
             let read = read::<Value>(data, usize::MAX, &ValuesLeft::new(JWKS_BYTES_MAX));
             if let Err(JsonError { refusal: JsonRefusal::RepeatedName, .. }) = read {
-                panic!("a set with a name twice is ambiguous");
+                panic!("a set with a repeated name was accepted");
             }
             let set = read.expect("a set is JSON");
             let keys = set["keys"].as_array().expect("a set has keys");
             assert!(keys.iter().any(|key| key["kty"] == "EC" && key["crv"] == "P-256"));
-            assert!(keys.iter().all(|key| key.get("d").is_none()), "a private key");
+            assert!(keys.iter().all(|key| key.get("d").is_none()), "a set has a private key");
         }
         Err(error) => assert!(!format!("{error} {error:?}").contains(CANARY)),
     }

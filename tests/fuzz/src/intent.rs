@@ -1,4 +1,4 @@
-//! Intents and QR values: the service's own are always readable; a stranger's are read within bounds.
+//! Intents and QR values: those of the service are readable, and reading those of strangers is bounded.
 
 use futures_util::FutureExt as _;
 use std::sync::OnceLock;
@@ -51,12 +51,12 @@ pub(crate) fn read(data: &[u8]) {
             assert!(text.len() <= INTENT_BYTES_MAX);
             assert!(!format!("{:?}", claims.ht).is_empty() && claims.requested().iter().count() <= 30);
             let name_hint = claims.ht.as_deref().filter(|hint| hint.contains(CANARY));
-            assert!(name_hint.is_none_or(|hint| !format!("{claims:?}").contains(hint)), "a name is not shown");
+            assert!(name_hint.is_none_or(|hint| !format!("{claims:?}").contains(hint)), "the debug text shows a name");
         }
         Err(error) => assert!(!format!("{error} {error:?}").contains(CANARY)),
     }
     let public = &signer().public_jwks()[0];
-    assert!(verify(&text, public).is_err(), "nobody has signed it");
+    assert!(verify(&text, public).is_err(), "the intent is not signed");
 }
 
 /// Checks that an intent of any transaction reads as requested.
@@ -95,7 +95,7 @@ pub(crate) fn signed(data: &[u8]) {
         .expect("at once")
         .expect("an intent is signed")
         .jwt;
-    let claims = verify(&jwt, &signer().public_jwks()[0]).expect("what the signer makes is read");
+    let claims = verify(&jwt, &signer().public_jwks()[0]).expect("a signed intent is readable");
     assert_eq!((claims.requested(), claims.txn, claims.ht), (pending.terms.claims, id.to_string(), name_hint));
     assert_eq!(
         (claims.cb, claims.lang, claims.m),
@@ -111,16 +111,16 @@ pub(crate) fn signed(data: &[u8]) {
         ..AppLinks::default()
     };
     let native = links.android_native(&format!("{jwt}{hint}"));
-    assert!(native.matches(';').count() == 3 && native.matches('#').count() == 1, "nothing ends a value early");
+    assert!(native.matches(';').count() == 3 && native.matches('#').count() == 1, "a text ends its value early");
 }
 
-/// Reads a stranger's QR value or small gzip, or a QR value made from a text.
+/// Reads a QR value or a small gzip of a stranger, or a QR value made from a text.
 pub(crate) fn qr(data: &[u8]) {
     let Some((&first, rest)) = data.split_first() else { return };
     let text = match first {
         b'#' => rest.iter().fold(String::new(), |text, byte| text + &byte.to_string()),
         b'=' => {
-            // A short text, repeated often, becomes a long one.
+            // Repetition makes a long text of a short input.
             let jwt: String = rest.iter().map(|byte| char::from(byte & 0x7f)).collect();
             let times = rest.first().map_or(1, |byte| usize::from(*byte) * 8 + 1);
             let jwt = if jwt.len() < 16 { jwt.repeat(times) } else { jwt };
@@ -134,8 +134,11 @@ pub(crate) fn qr(data: &[u8]) {
         _ => String::from_utf8_lossy(data).into_owned(),
     };
     if let Ok(read) = decode_qr_payload(&text) {
-        assert!(read.chars().count() <= INTENT_BYTES_MAX, "more text than an intent has");
+        assert!(read.chars().count() <= INTENT_BYTES_MAX, "the text is longer than an intent");
         let digits = qr_digits(&read);
-        assert!(digits.len() > 8_192 || decode_qr_payload(&digits) == Ok(read), "what was read is written the same");
+        assert!(
+            digits.len() > 8_192 || decode_qr_payload(&digits) == Ok(read),
+            "a text differs after writing and reading"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! All untrusted input, as fuzz targets: functions of bytes that panic if a promise is broken.
+//! Fuzz targets for all untrusted input: functions of bytes that panic when a promise is broken.
 //!
 //! A target checks more than the absence of panics: values survive writing and reading, accepted input is within its
 //! bounds, and refused input is not echoed. See `tests/fuzz/README.md`. The fuzzer (`programs/`) and the replay of the
@@ -22,9 +22,9 @@ mod values;
 /// A fuzz target.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// Its name, also that of its folder in the corpus.
+    /// The name of the target and of its folder in the corpus.
     pub name: &'static str,
-    /// The function to feed.
+    /// The function that takes an input.
     pub run: fn(&[u8]),
 }
 
@@ -62,8 +62,7 @@ pub const STORES: &[Target] = &[
     Target { name: "redis_replies", run: redis_replies::replies },
 ];
 
-/// All targets. Each group is a program of its own, because libFuzzer reads the counters of a whole program after every
-/// execution.
+/// All targets, grouped by program, because libFuzzer reads the counters of a whole program after every execution.
 pub const GROUPS: [&[Target]; 3] = [PARSERS, BROWSERS, STORES];
 
 /// Runs the target of this group named by `SAKSHI_FUZZ_TARGET`; the name may not change.
@@ -76,10 +75,10 @@ pub fn run(group: &'static [Target], data: &[u8]) {
     (target.run)(data);
 }
 
-/// Splits off the first byte, which selects one of several cases.
-pub(crate) fn choice(data: &[u8], of: usize) -> Option<(usize, &[u8])> {
-    data.split_first().map(|(first, rest)| (usize::from(*first) % of, rest))
+/// Splits off the first byte, which selects a case.
+pub(crate) fn choice(data: &[u8], cases: usize) -> Option<(usize, &[u8])> {
+    data.split_first().map(|(first, rest)| (usize::from(*first) % cases, rest))
 }
 
-/// Marker in inputs that may not be echoed: no sentence and no name of ours contains it.
+/// Marker in inputs that may not be echoed; no sentence and no name of the service contains it.
 pub(crate) const CANARY: &str = "Zq7";

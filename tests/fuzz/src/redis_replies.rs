@@ -13,7 +13,7 @@ use sakshi_domain::ids::OperatorId;
 use sakshi_domain::profile::Profile;
 use sakshi_domain::tenancy::{AppPatch, ClientPatch, KeyDigest};
 use sakshi_store::redis::{
-    GivenReplies, NodeId, RedisOptions, RedisServers, RedisStore, RedisTopology, masters, notice,
+    FakeReplies, NodeId, RedisOptions, RedisServers, RedisStore, RedisTopology, masters, notice,
 };
 use sakshi_store::{
     IdempotencyScope, Ownership, PageRequest, Retention, Rows, SCHEMA, SessionDigest, StoreError, Vault,
@@ -23,18 +23,19 @@ use tokio::runtime::{Builder, Runtime};
 use crate::CANARY;
 use crate::rows::{Ids, START, vault};
 
-struct World {
+/// A Redis store that reads scripted replies.
+struct ScriptedStore {
     store: RedisStore,
-    given: Arc<GivenReplies>,
+    fake: Arc<FakeReplies>,
     vault: Arc<Vault>,
     ids: Ids,
     runtime: Runtime,
 }
 
-fn world() -> &'static World {
-    static WORLD: OnceLock<World> = OnceLock::new();
-    WORLD.get_or_init(|| {
-        let (vault, given) = (vault(), Arc::<GivenReplies>::default());
+fn scripted_store() -> &'static ScriptedStore {
+    static STORE: OnceLock<ScriptedStore> = OnceLock::new();
+    STORE.get_or_init(|| {
+        let (vault, fake) = (vault(), Arc::<FakeReplies>::default());
         let options = RedisOptions {
             servers: RedisServers::new(&["redis://127.0.0.1:1"], RedisTopology::Standalone).unwrap(),
             wait_replicas: 0,
@@ -53,17 +54,17 @@ fn world() -> &'static World {
             clock: Some(Arc::new(ManualClock::starting_at(START))),
         };
         let runtime = Builder::new_current_thread().enable_time().build().unwrap();
-        World { store: RedisStore::answered_by(options, &given), given, vault, ids: Ids::new(), runtime }
+        ScriptedStore { store: RedisStore::with_fake_replies(options, &fake), fake, vault, ids: Ids::new(), runtime }
     })
 }
 
 /// Reads the values in the lines; an open list or map ends with the input.
-fn values(world: &World, lines: &mut dyn Iterator<Item = &[u8]>, depth: usize, end: u8) -> Vec<Value> {
+fn values(scripted: &ScriptedStore, lines: &mut dyn Iterator<Item = &[u8]>, depth: usize, end: u8) -> Vec<Value> {
     let mut values = Vec::new();
     while let Some(line) = lines.next() {
         let Some((&kind, rest)) = line.split_first() else { continue };
         let owner = |rest: &[u8]| {
-            let owners = world.ids.owners();
+            let owners = scripted.ids.owners();
             owners[rest.first().map_or(0, |byte| usize::from(*byte)) % owners.len()].clone()
         };
         values.push(match kind {
@@ -73,15 +74,15 @@ fn values(world: &World, lines: &mut dyn Iterator<Item = &[u8]>, depth: usize, e
             b'$' => Value::BulkString(rest.to_vec()),
             b'+' => Value::SimpleString(String::from_utf8_lossy(rest).into_owned()),
             b'!' => Value::Okay,
-            b'(' if depth < 6 => Value::Array(self::values(world, lines, depth + 1, b')')),
+            b'(' if depth < 6 => Value::Array(self::values(scripted, lines, depth + 1, b')')),
             b'{' if depth < 6 => {
-                let members = self::values(world, lines, depth + 1, b'}');
+                let members = self::values(scripted, lines, depth + 1, b'}');
                 Value::Map(members.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect())
             }
             b'&' => Value::BulkString(owner(rest)),
-            b'~' => {
-                Value::BulkString(world.vault.seal(&owner(rest), rest.get(1..).unwrap_or_default()).as_bytes().to_vec())
-            }
+            b'~' => Value::BulkString(
+                scripted.vault.seal(&owner(rest), rest.get(1..).unwrap_or_default()).as_bytes().to_vec(),
+            ),
             _ => Value::Boolean(true),
         });
     }
@@ -90,25 +91,25 @@ fn values(world: &World, lines: &mut dyn Iterator<Item = &[u8]>, depth: usize, e
 
 pub(crate) fn replies(data: &[u8]) {
     let Some((&kind, rest)) = data.split_first() else { return };
-    let world = world();
-    let given = values(world, &mut rest.split(|byte| *byte == b'\n'), 0, 0);
+    let scripted = scripted_store();
+    let replies = values(scripted, &mut rest.split(|byte| *byte == b'\n'), 0, 0);
     if kind == b'~' {
         let _ = notice(rest);
         for topology in [RedisTopology::Cluster, RedisTopology::Sentinel { service: "s".to_owned() }] {
-            let read = given.first().and_then(|answer| masters(&topology, answer));
+            let read = replies.first().and_then(|answer| masters(&topology, answer));
             assert!(read.is_none_or(|read| !read.is_empty() && read.windows(2).all(|pair| pair[0].0 <= pair[1].0)));
         }
         return;
     }
-    world.given.give(given);
-    if let Err(error) = world.runtime.block_on(call(world, kind)) {
+    scripted.fake.set(replies);
+    if let Err(error) = scripted.runtime.block_on(call(scripted, kind)) {
         assert!(!format!("{error} {error:?}").contains(CANARY), "an error echoes nothing");
     }
 }
 
-/// Makes the chosen call: `A` is the first.
-async fn call(world: &World, kind: u8) -> Result<(), StoreError> {
-    let World { store, ids, .. } = world;
+/// Makes the call that the letter chooses; `A` is the first.
+async fn call(scripted: &ScriptedStore, kind: u8) -> Result<(), StoreError> {
+    let ScriptedStore { store, ids, .. } = scripted;
     let (client, app) = (ids.client.clone(), ids.app.clone());
     let page = PageRequest { page: 1, page_size: 20 };
     match kind.wrapping_sub(b'A') % 32 {

@@ -1,7 +1,7 @@
-//! The embedded store's reads of damaged columns, and the content of sealed records.
+//! Reads of damaged columns in the embedded store, and the content of sealed records.
 //!
-//! An input of `rows` is a few lines of four bytes, which choose a table, a column, a row and a type, and a value. Then
-//! everything is read: each read gives an answer or an error, and never a panic.
+//! An input of `rows` has a few lines: four bytes choose a table, a column, a row and a type; a value follows. Then
+//! every record is read: each read returns a record or an error, and never panics.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -42,7 +42,7 @@ pub(crate) fn vault() -> Arc<Vault> {
     Arc::new(Vault::new(&[Zeroizing::new(vec![7; 32])]).unwrap())
 }
 
-/// Ids of everything in the store.
+/// Ids of the records in the store.
 pub(crate) struct Ids {
     pub(crate) client: ClientId,
     pub(crate) app: AppId,
@@ -68,7 +68,7 @@ impl Ids {
         }
     }
 
-    /// Returns the owners to which sealed records are bound.
+    /// Returns the owners of sealed records.
     pub(crate) fn owners(&self) -> Vec<Vec<u8>> {
         let texts = [self.app.as_str(), "op_4a5f0c1d2e3b49788695a4b3c2d1e0f9", "audit:1"];
         let ids = [self.txn.as_bytes().to_vec(), self.event.as_bytes().to_vec(), self.flow.as_bytes().to_vec()];
@@ -76,19 +76,19 @@ impl Ids {
     }
 }
 
-fn read<T: DeserializeOwned>(value: serde_json::Value) -> T {
-    serde_json::from_value(value).expect("a record of ours")
+fn parse<T: DeserializeOwned>(value: serde_json::Value) -> T {
+    serde_json::from_value(value).expect("a valid record")
 }
 
 pub(crate) fn terms() -> Terms {
-    read(json!({
+    parse(json!({
         "claims": ["name", "dob"], "channel": "web", "language": 23, "face_auth": true,
         "webhook_url": "https://hooks.example/secret", "request_id": "r-1",
     }))
 }
 
 pub(crate) fn event_terms() -> EventTerms {
-    read(json!({
+    parse(json!({
         "name": "Garden party", "claims": ["name"], "language": 23, "time_zone": "Asia/Kolkata", "max_guests": 5,
         "expires_at": (START + Duration::from_secs(8 * 3_600)).to_string(),
         "webhook_url": "https://events.example/list", "is_active": true,
@@ -96,21 +96,22 @@ pub(crate) fn event_terms() -> EventTerms {
     }))
 }
 
-struct World {
+/// A store whose columns take any value.
+struct LooseStore {
     store: EmbeddedStore,
     tables: Vec<LooseTable>,
     ids: Ids,
     vault: Arc<Vault>,
 }
 
-/// Returns the answer of a store in memory, which is immediate.
-fn now<T>(answer: StoreFuture<T>) -> Result<T, StoreError> {
-    answer.now_or_never().expect("a store in memory answers at once")
+/// Returns the result of a store in memory, which is available at once.
+fn immediate<T>(answer: StoreFuture<T>) -> Result<T, StoreError> {
+    answer.now_or_never().expect("the result is available at once")
 }
 
-fn world() -> &'static Mutex<World> {
-    static WORLD: OnceLock<Mutex<World>> = OnceLock::new();
-    WORLD.get_or_init(|| {
+fn loose_store() -> &'static Mutex<LooseStore> {
+    static STORE: OnceLock<Mutex<LooseStore>> = OnceLock::new();
+    STORE.get_or_init(|| {
         let (vault, ids) = (vault(), Ids::new());
         let clock = Arc::new(ManualClock::starting_at(START));
         let store = EmbeddedStore::in_memory(
@@ -126,23 +127,33 @@ fn world() -> &'static Mutex<World> {
         .unwrap();
         fill(&store, &ids, &vault);
         let tables = store.loosen().unwrap();
-        Mutex::new(World { store, tables, ids, vault })
+        Mutex::new(LooseStore { store, tables, ids, vault })
     })
 }
 
+/// Creates a record of every kind.
 fn fill(store: &EmbeddedStore, ids: &Ids, vault: &Vault) {
+    create_client(store, ids);
+    create_event(store, ids);
+    open_transactions(store, ids, vault);
+    open_flow(store, ids);
+    add_people(store, ids);
+}
+
+/// Creates the client with credits, an app, a webhook URL and a key.
+fn create_client(store: &EmbeddedStore, ids: &Ids) {
     let (client, app) = (ids.client.clone(), ids.app.clone());
-    now(store.create_client(Client::new(client.clone(), "Bank of Testing".into(), START))).unwrap();
+    immediate(store.create_client(Client::new(client.clone(), "Bank of Testing".into(), START))).unwrap();
     let grant = CreditMove { kind: EntryKind::Grant, amount: 100, reference: "first".into() };
-    now(store.move_credits(client.clone(), grant)).unwrap();
-    now(store.create_app(read(json!({
+    immediate(store.move_credits(client.clone(), grant)).unwrap();
+    immediate(store.create_app(parse(json!({
         "app_id": app, "client_id": client, "name": "Onboarding", "payload_spelling": "snake_case",
         "consent_webhook_url": null, "data_webhook_url": null, "historical_webhook_url": null,
         "created_at": START.to_string(),
     }))))
     .unwrap();
-    let url = read(json!("https://docs.example/hook"));
-    now(store.set_webhook_url(app.clone(), ApiType::ALL[0], Some(url))).unwrap();
+    let url = parse(json!("https://docs.example/hook"));
+    immediate(store.set_webhook_url(app.clone(), ApiType::ALL[0], Some(url))).unwrap();
     let key = ApiKeyRecord {
         key_id: "key_2e3b4a5f0c1d49788695a4b3c2d1e0f9".parse().unwrap(),
         client_id: client.clone(),
@@ -153,33 +164,40 @@ fn fill(store: &EmbeddedStore, ids: &Ids, vault: &Vault) {
         expires_at: None,
         revoked_at: None,
     };
-    now(store.create_key(key, KeyDigest([9; 32]))).unwrap();
+    immediate(store.create_key(key, KeyDigest([9; 32]))).unwrap();
+}
+
+fn create_event(store: &EmbeddedStore, ids: &Ids) {
     let event = Event {
         id: ids.event,
-        client: client.clone(),
-        app: app.clone(),
+        client: ids.client.clone(),
+        app: ids.app.clone(),
         created_at: START,
         terms: event_terms(),
         counts: Default::default(),
         is_funded: true,
     };
-    now(store.create_event(CreateEvent { event, most: None, idempotency: None })).unwrap();
+    immediate(store.create_event(CreateEvent { event, most: None, idempotency: None })).unwrap();
+}
+
+/// Opens three transactions, and completes a transaction of the app and a transaction of the event.
+fn open_transactions(store: &EmbeddedStore, ids: &Ids, vault: &Vault) {
     let sealed = |text: &str| vault.seal(ids.txn.as_bytes(), text.as_bytes());
     for (id, event) in [
         (ids.txn, None),
-        (TxnId::generate(client.partition(), 1), Some(ids.event)),
-        (TxnId::generate(client.partition(), 2), None),
+        (TxnId::generate(ids.client.partition(), 1), Some(ids.event)),
+        (TxnId::generate(ids.client.partition(), 2), None),
     ] {
         let pending = Pending {
             id,
-            client: client.clone(),
-            app: app.clone(),
+            client: ids.client.clone(),
+            app: ids.app.clone(),
             event,
             opened_at: START,
             expires_at: START + Duration::from_secs(900),
             terms: terms(),
         };
-        now(store.open_transaction(OpenTransaction {
+        immediate(store.open_transaction(OpenTransaction {
             pending: Arc::new(pending),
             cost: 1,
             idempotency: None,
@@ -188,7 +206,7 @@ fn fill(store: &EmbeddedStore, ids: &Ids, vault: &Vault) {
         }))
         .unwrap();
         if event.is_some() || id == ids.txn {
-            now(store.complete_transaction(CompleteTransaction {
+            immediate(store.complete_transaction(CompleteTransaction {
                 code: None,
                 evidence: None,
                 guest: sakshi_store::GuestDetails::default(),
@@ -204,26 +222,33 @@ fn fill(store: &EmbeddedStore, ids: &Ids, vault: &Vault) {
             .unwrap();
         }
     }
+}
+
+fn open_flow(store: &EmbeddedStore, ids: &Ids) {
     let header = FlowHeader {
         id: ids.flow,
-        client: client.clone(),
-        app: app.clone(),
+        client: ids.client.clone(),
+        app: ids.app.clone(),
         opened_at: START,
-        request_id: read(json!("r-2")),
+        request_id: parse(json!("r-2")),
         retention: Default::default(),
     };
     let flow = FlowState::DocLocker(sakshi_domain::flow::doclocker::DocLockerFlow::new(header));
-    now(store.open_flow(OpenFlow {
+    immediate(store.open_flow(OpenFlow {
         flow,
         payload: None,
         until: START + Duration::from_secs(86_400),
         idempotency: None,
     }))
     .unwrap();
-    now(store.open_session(SessionRecord {
+}
+
+/// Adds a session, a user, an operator, entries of both logs, and a refused request.
+fn add_people(store: &EmbeddedStore, ids: &Ids) {
+    immediate(store.open_session(SessionRecord {
         digest: SessionDigest([5; 32]),
         holder: SessionHolder::Key(KeyDigest([9; 32])),
-        app: app.clone(),
+        app: ids.app.clone(),
         opened_at: START,
         network: "192.0.2.0/24".to_owned(),
         browser: "Firefox on Linux".to_owned(),
@@ -231,20 +256,20 @@ fn fill(store: &EmbeddedStore, ids: &Ids, vault: &Vault) {
         ends_at: START + Duration::from_secs(600),
     }))
     .unwrap();
-    now(store.invite_user(user(&client), InviteDigest([4; 32]), START + Duration::from_secs(600))).unwrap();
-    now(store.accept_invite(InviteDigest([4; 32]), credential())).unwrap().unwrap();
-    now(store.append_client_log(client, logged())).unwrap();
-    now(store.add_operator(operator(), KeyDigest([8; 32]))).unwrap();
-    now(store.append_audit("{\"what\":\"was done\"}".to_owned())).unwrap();
-    now(store.keep_refusal(app, refusal())).unwrap();
+    immediate(store.invite_user(user(&ids.client), InviteDigest([4; 32]), START + Duration::from_secs(600))).unwrap();
+    immediate(store.accept_invite(InviteDigest([4; 32]), credential())).unwrap().unwrap();
+    immediate(store.append_client_log(ids.client.clone(), log_entry())).unwrap();
+    immediate(store.add_operator(operator(), KeyDigest([8; 32]))).unwrap();
+    immediate(store.append_audit("{\"what\":\"was done\"}".to_owned())).unwrap();
+    immediate(store.keep_refusal(ids.app.clone(), refusal())).unwrap();
 }
 
 fn user(client: &ClientId) -> User {
     User {
-        user_id: read(json!("usr_4a5f0c1d2e3b49788695a4b3c2d1e0f9")),
+        user_id: parse(json!("usr_4a5f0c1d2e3b49788695a4b3c2d1e0f9")),
         client_id: client.clone(),
-        name: read(json!("Ravi")),
-        email: read(json!("ravi@example.com")),
+        name: parse(json!("Ravi")),
+        email: parse(json!("ravi@example.com")),
         role: UserRole::View,
         created_at: START,
         invited_until: None,
@@ -258,45 +283,45 @@ fn credential() -> Credential {
     Credential { salt: [1; 16], iterations: 1, hash: [2; 32], totp: [3; 20], recovery: vec![[4; 32]] }
 }
 
-fn logged() -> LogEntry {
-    read(json!({"at": START.to_string(), "actor": {"kind": "link"}, "action": "signed_in", "request_id": "r-3"}))
+fn log_entry() -> LogEntry {
+    parse(json!({"at": START.to_string(), "actor": {"kind": "link"}, "action": "signed_in", "request_id": "r-3"}))
 }
 
 fn operator() -> OperatorRecord {
-    read(json!({"operator_id": "op_4a5f0c1d2e3b49788695a4b3c2d1e0f9", "name": "Ravi", "role": "owner",
+    parse(json!({"operator_id": "op_4a5f0c1d2e3b49788695a4b3c2d1e0f9", "name": "Ravi", "role": "owner",
             "created_at": START.to_string(), "expires_at": null, "revoked_at": null}))
 }
 
 fn refusal() -> RefusedRequest {
-    read(json!({"at": START.to_string(), "method": "POST", "route": "/api/v1/x", "status": 400,
+    parse(json!({"at": START.to_string(), "method": "POST", "route": "/api/v1/x", "status": 400,
             "code": "validation_failed", "fields": ["claims"], "request_id": "r-3"}))
 }
 
 pub(crate) fn rows(data: &[u8]) {
-    let mut world = world().lock().unwrap_or_else(PoisonError::into_inner);
-    let world = &mut *world;
+    let mut store = loose_store().lock().unwrap_or_else(PoisonError::into_inner);
+    let loose = &mut *store;
     let mut before = Vec::new();
     for line in data.split(|byte| *byte == b'\n').take(4) {
         let Some((&[table, column, row, kind], value)) = line.split_first_chunk::<4>() else { continue };
-        let table = &world.tables[usize::from(table) % world.tables.len()];
+        let table = &loose.tables[usize::from(table) % loose.tables.len()];
         let column = &table.columns[usize::from(column) % table.columns.len()];
         let row = i64::from(row % 4) + 1;
-        let value = damaged(world, kind, value);
+        let value = damaged_value(loose, kind, value);
         if let Some(old) =
-            world.store.overwrite(&table.name, column, row, &value).expect("a loose table takes any value")
+            loose.store.overwrite(&table.name, column, row, &value).expect("a loose table takes any value")
         {
             before.push((table.name.clone(), column.clone(), row, old));
         }
     }
     if !before.is_empty() {
-        everything(world);
+        read_everything(loose);
     }
     for (table, column, row, old) in before.into_iter().rev() {
-        world.store.overwrite(&table, &column, row, &old).expect("a loose table takes any value");
+        loose.store.overwrite(&table, &column, row, &old).expect("a loose table takes any value");
     }
 }
 
-fn damaged(world: &World, kind: u8, value: &[u8]) -> Value {
+fn damaged_value(loose: &LooseStore, kind: u8, value: &[u8]) -> Value {
     let text = || String::from_utf8_lossy(value).into_owned();
     match kind % 8 {
         0 => Value::Null,
@@ -312,91 +337,91 @@ fn damaged(world: &World, kind: u8, value: &[u8]) -> Value {
         5 => Value::Blob(value.to_vec()),
         _ => {
             let (owner, plain) = value.split_first().unwrap_or((&0, value));
-            let owners = world.ids.owners();
-            Value::Blob(world.vault.seal(&owners[usize::from(*owner) % owners.len()], plain).as_bytes().to_vec())
+            let owners = loose.ids.owners();
+            Value::Blob(loose.vault.seal(&owners[usize::from(*owner) % owners.len()], plain).as_bytes().to_vec())
         }
     }
 }
 
-/// Reads everything; any answer of the store is valid.
-fn everything(world: &World) {
-    let World { store, ids, .. } = world;
+/// Reads every record; any result but a panic is valid.
+fn read_everything(loose: &LooseStore) {
+    let LooseStore { store, ids, .. } = loose;
     let page = || PageRequest { page: 1, page_size: 20 };
-    let _ = now(store.load_client(ids.client.clone()));
-    let _ = now(store.list_clients(page()));
-    let _ = now(store.balance(ids.client.clone()));
-    let _ = now(store.statement(ids.client.clone(), page()));
-    let _ = now(store.audit());
-    let _ = now(store.load_app(ids.app.clone()));
-    let _ = now(store.list_apps(ids.client.clone()));
-    let _ = now(store.list_keys(ids.client.clone()));
-    let _ = now(store.find_key(KeyDigest([9; 32]), ids.app.clone()));
-    let _ = now(store.webhook_urls(ids.app.clone()));
-    let _ = now(store.export_client(ids.client.clone()));
-    let _ = now(store.load_event(ids.event));
-    let _ = now(store.list_events(ids.app.clone(), page()));
-    let _ = now(store.list_events(ids.app.clone(), PageRequest { page: 2_147_483_647, page_size: 100 }));
-    let _ = now(store.list_registrations(ids.event, Rows { offset: 0, limit: 10, max_bytes: 100_000 }));
-    if let Ok(Some(sakshi_store::TransactionRecord::Pending(pending))) = now(store.load_transaction(ids.txn)) {
+    let _ = immediate(store.load_client(ids.client.clone()));
+    let _ = immediate(store.list_clients(page()));
+    let _ = immediate(store.balance(ids.client.clone()));
+    let _ = immediate(store.statement(ids.client.clone(), page()));
+    let _ = immediate(store.audit());
+    let _ = immediate(store.load_app(ids.app.clone()));
+    let _ = immediate(store.list_apps(ids.client.clone()));
+    let _ = immediate(store.list_keys(ids.client.clone()));
+    let _ = immediate(store.find_key(KeyDigest([9; 32]), ids.app.clone()));
+    let _ = immediate(store.webhook_urls(ids.app.clone()));
+    let _ = immediate(store.export_client(ids.client.clone()));
+    let _ = immediate(store.load_event(ids.event));
+    let _ = immediate(store.list_events(ids.app.clone(), page()));
+    let _ = immediate(store.list_events(ids.app.clone(), PageRequest { page: 2_147_483_647, page_size: 100 }));
+    let _ = immediate(store.list_registrations(ids.event, Rows { offset: 0, limit: 10, max_bytes: 100_000 }));
+    if let Ok(Some(sakshi_store::TransactionRecord::Pending(pending))) = immediate(store.load_transaction(ids.txn)) {
         assert_eq!(pending.id, ids.txn);
     }
-    let _ = now(store.load_transaction_with_app(ids.txn, ids.app.clone()));
-    let _ = now(store.load_delivery(ids.txn.into()));
-    let _ = now(store.due_deliveries(None, None, 10));
-    let _ = now(store.backlog());
-    let _ = now(store.load_flow(ids.flow, ids.app.clone()));
-    let _ = now(store.flow_deliveries(ids.flow));
-    let _ = now(store.lapsed_flows(10));
-    let _ = now(store.load_session(SessionDigest([5; 32])));
-    let _ = now(store.list_users(ids.client.clone()));
-    let _ = now(store.find_signing_in(read(json!("ravi@example.com"))));
+    let _ = immediate(store.load_transaction_with_app(ids.txn, ids.app.clone()));
+    let _ = immediate(store.load_delivery(ids.txn.into()));
+    let _ = immediate(store.due_deliveries(None, None, 10));
+    let _ = immediate(store.backlog());
+    let _ = immediate(store.load_flow(ids.flow, ids.app.clone()));
+    let _ = immediate(store.flow_deliveries(ids.flow));
+    let _ = immediate(store.lapsed_flows(10));
+    let _ = immediate(store.load_session(SessionDigest([5; 32])));
+    let _ = immediate(store.list_users(ids.client.clone()));
+    let _ = immediate(store.find_signing_in(parse(json!("ravi@example.com"))));
     let (client, filter) = (ids.client.clone(), LogFilter::default());
-    let _ = now(store.client_log(AskedLog { client, filter, before: None, limit: 10, now: START }));
-    let _ = now(store.key_uses(ids.client.clone()));
-    let _ = now(store.operators());
-    let _ = now(store.find_operator(KeyDigest([8; 32])));
-    let _ = now(store.audit_log(0, 10));
-    let _ = now(store.audit_head());
-    let _ = now(store.refusals(ids.app.clone()));
+    let _ = immediate(store.client_log(AskedLog { client, filter, before: None, limit: 10, now: START }));
+    let _ = immediate(store.key_uses(ids.client.clone()));
+    let _ = immediate(store.operators());
+    let _ = immediate(store.find_operator(KeyDigest([8; 32])));
+    let _ = immediate(store.audit_log(0, 10));
+    let _ = immediate(store.audit_head());
+    let _ = immediate(store.refusals(ids.app.clone()));
 }
 
-fn same<T: DeserializeOwned + Serialize + PartialEq + std::fmt::Debug>(json: &[u8]) {
+fn assert_same_after_writing<T: DeserializeOwned + Serialize + PartialEq + std::fmt::Debug>(json: &[u8]) {
     let Ok(value) = serde_json::from_slice::<T>(json) else { return };
     // A time beyond the year 9999 cannot be written.
     let Ok(written) = serde_json::to_vec(&value) else { return };
     let Ok(again) = serde_json::from_slice::<T>(&written) else {
         assert!(
             String::from_utf8_lossy(&written).contains("\"+") || String::from_utf8_lossy(&written).contains("\"-"),
-            "what is written is read"
+            "a written record cannot be read"
         );
         return;
     };
     assert_eq!(serde_json::to_vec(&again).ok(), Some(written));
 }
 
-/// Opens sealed content, and the sealing itself. Letters choose, `A` the first.
+/// Reads the content of a sealed record, or opens a sealed value. The letter chooses; `A` is the first.
 pub(crate) fn sealed(data: &[u8]) {
     let Some((&first, json)) = data.split_first() else { return };
     let Some((kind, _)) = choice(&[first.wrapping_sub(b'A')], 11) else { return };
     match kind {
-        0 => same::<Terms>(json),
-        1 => same::<App>(json),
-        2 => same::<EventTerms>(json),
-        3 => same::<RefusedRequest>(json),
-        4 => same::<OperatorRecord>(json),
-        5 => same::<RegisteredUrls>(json),
-        6 => same::<FlowState>(json),
-        7 => same::<FetchState>(json),
-        8 => same::<Outcome>(json),
-        9 => same::<ClientLimits>(json),
+        0 => assert_same_after_writing::<Terms>(json),
+        1 => assert_same_after_writing::<App>(json),
+        2 => assert_same_after_writing::<EventTerms>(json),
+        3 => assert_same_after_writing::<RefusedRequest>(json),
+        4 => assert_same_after_writing::<OperatorRecord>(json),
+        5 => assert_same_after_writing::<RegisteredUrls>(json),
+        6 => assert_same_after_writing::<FlowState>(json),
+        7 => assert_same_after_writing::<FetchState>(json),
+        8 => assert_same_after_writing::<Outcome>(json),
+        9 => assert_same_after_writing::<ClientLimits>(json),
         _ => {
             static VAULT: OnceLock<Arc<Vault>> = OnceLock::new();
             let vault = VAULT.get_or_init(vault);
             if let Some(sealed) = Sealed::from_bytes(json) {
-                assert!(vault.open(b"owner", &sealed).is_err(), "nobody has sealed it");
+                assert!(vault.open(b"owner", &sealed).is_err(), "an input opens as a sealed value");
             }
             let sealed = vault.seal(b"owner", json);
-            assert_eq!(vault.open(b"owner", &sealed).expect("we have sealed it").as_slice(), json);
+            assert_eq!(vault.open(b"owner", &sealed).expect("a sealed value opens").as_slice(), json);
             assert!(vault.open(b"other", &sealed).is_err());
         }
     }

@@ -5,20 +5,20 @@ use std::sync::OnceLock;
 use sakshi_wire::{Describe, Schemas};
 use serde_json::Value;
 
-/// Checks a written `T` against its description.
+/// Checks that the schema of `T` describes a value.
 pub(crate) fn assert_described<T: Describe>(schemas: &'static OnceLock<Schemas>, value: &Value) {
     let schemas = schemas.get_or_init(|| {
         let mut schemas = Schemas::new();
         T::collect(&mut schemas);
         schemas
     });
-    if let Err(why) = check(schemas, &T::schema(), value) {
-        panic!("what was accepted is beyond its schema: {why}");
+    if let Err(mismatch) = check(schemas, &T::schema(), value) {
+        panic!("what was accepted is not described by its schema: {mismatch}");
     }
 }
 
 fn check(schemas: &Schemas, schema: &Value, value: &Value) -> Result<(), String> {
-    let refuse = |why: &str| Err(format!("{why}: {schema}"));
+    let mismatch = |reason: &str| Err(format!("{reason}: {schema}"));
     if let Some(reference) = schema["$ref"].as_str() {
         let name = reference.rsplit('/').next().unwrap_or_default();
         return schemas.get(name).map_or(Ok(()), |schema| check(schemas, schema, value));
@@ -26,7 +26,7 @@ fn check(schemas: &Schemas, schema: &Value, value: &Value) -> Result<(), String>
     for word in ["oneOf", "anyOf"] {
         if let Some(choices) = schema[word].as_array() {
             let fits = choices.iter().any(|choice| check(schemas, choice, value).is_ok());
-            return if fits { Ok(()) } else { refuse("none of the choices") };
+            return if fits { Ok(()) } else { mismatch("no choice fits") };
         }
     }
     let kinds: Vec<&str> = match &schema["type"] {
@@ -34,24 +34,24 @@ fn check(schemas: &Schemas, schema: &Value, value: &Value) -> Result<(), String>
         Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
     };
-    if !kinds.is_empty() && !kinds.iter().any(|kind| is_of(kind, value)) {
-        return refuse("another type");
+    if !kinds.is_empty() && !kinds.iter().any(|kind| has_type(kind, value)) {
+        return mismatch("another type");
     }
     if schema["enum"].as_array().is_some_and(|words| !words.contains(value)) {
-        return refuse("another word");
+        return mismatch("another word");
     }
-    let within = |least: &str, most: &str, number: u64| {
-        schema[least].as_u64().is_none_or(|least| number >= least)
-            && schema[most].as_u64().is_none_or(|most| number <= most)
+    let is_within = |minimum: &str, maximum: &str, number: u64| {
+        schema[minimum].as_u64().is_none_or(|minimum| number >= minimum)
+            && schema[maximum].as_u64().is_none_or(|maximum| number <= maximum)
     };
-    let good = match value {
-        Value::String(text) => within("minLength", "maxLength", text.chars().count() as u64),
-        Value::Number(number) => number.as_u64().is_none_or(|number| within("minimum", "maximum", number)),
-        Value::Array(items) => within("minItems", "maxItems", items.len() as u64),
+    let is_in_bounds = match value {
+        Value::String(text) => is_within("minLength", "maxLength", text.chars().count() as u64),
+        Value::Number(number) => number.as_u64().is_none_or(|number| is_within("minimum", "maximum", number)),
+        Value::Array(items) => is_within("minItems", "maxItems", items.len() as u64),
         _ => true,
     };
-    if !good {
-        return refuse("out of bounds");
+    if !is_in_bounds {
+        return mismatch("out of bounds");
     }
     match value {
         Value::Array(items) if schema["items"].is_object() => {
@@ -61,15 +61,15 @@ fn check(schemas: &Schemas, schema: &Value, value: &Value) -> Result<(), String>
             let known = schema["properties"].as_object();
             if known.is_some()
                 && schema["additionalProperties"] == false
-                && !members.keys().all(|name| known.is_some_and(|it| it.contains_key(name)))
+                && !members.keys().all(|name| known.is_some_and(|properties| properties.contains_key(name)))
             {
-                return refuse("an unknown member");
+                return mismatch("an unknown member");
             }
             if schema["required"]
                 .as_array()
                 .is_some_and(|names| names.iter().any(|name| !members.contains_key(name.as_str().unwrap_or_default())))
             {
-                return refuse("a member is missing");
+                return mismatch("a member is missing");
             }
             let known = members.iter().filter_map(|(name, value)| Some((known?.get(name)?, value)));
             known.into_iter().try_for_each(|(schema, value)| check(schemas, schema, value))
@@ -78,7 +78,7 @@ fn check(schemas: &Schemas, schema: &Value, value: &Value) -> Result<(), String>
     }
 }
 
-fn is_of(kind: &str, value: &Value) -> bool {
+fn has_type(kind: &str, value: &Value) -> bool {
     match kind {
         "null" => value.is_null(),
         "boolean" => value.is_boolean(),

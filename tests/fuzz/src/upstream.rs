@@ -1,4 +1,4 @@
-//! Answers of upstreams: the first byte chooses the request.
+//! Responses of upstreams: the first byte chooses the request.
 
 use std::sync::OnceLock;
 
@@ -43,7 +43,7 @@ fn document() -> &'static EsignOutcome {
     })
 }
 
-fn told<T>(answer: Result<T, UpstreamError>) -> Option<T> {
+fn checked_answer<T>(answer: Result<T, UpstreamError>) -> Option<T> {
     if let Err(error) = &answer {
         assert!(matches!(error, UpstreamError::Unreadable(_)) && !format!("{error} {error:?}").contains(CANARY));
     }
@@ -63,22 +63,25 @@ pub(crate) fn answers(data: &[u8]) {
     let Some((&first, body)) = data.split_first() else { return };
     let Some((kind, _)) = choice(&[first.wrapping_sub(b'A')], 3 + CHECKS.len()) else { return };
     match kind {
-        0 => assert!(told(locker_page(body)).is_none_or(|page| is_page(&page))),
-        1 => assert!(told(asked_consent(body)).is_none_or(|asked| asked.page.is_none_or(|page| is_page(&page)))),
+        0 => assert!(checked_answer(locker_page(body)).is_none_or(|page| is_page(&page))),
+        1 => assert!(
+            checked_answer(asked_consent(body)).is_none_or(|consent| consent.page.is_none_or(|page| is_page(&page)))
+        ),
         2 => assert!(
-            told(signing_pages(body, document())).is_none_or(|pages| pages.len() == 2 && pages.iter().all(is_page))
+            checked_answer(signing_pages(body, document()))
+                .is_none_or(|pages| pages.len() == 2 && pages.iter().all(is_page))
         ),
         _ => {
             let query = &queries()[kind - 3];
-            let Some(result) = told(checked(body, query)) else { return };
+            let Some(result) = checked_answer(checked(body, query)) else { return };
             assert!(result.status != CheckStatus::NotFound || result.details.iter().all(Option::is_none));
             for (known, value) in query.check.details.iter().zip(&result.details) {
                 match (known.form, value) {
                     (_, None) => {}
-                    (DetailForm::Match(_), Some(_)) => panic!("a comparison that was not asked for"),
+                    (DetailForm::Match(_), Some(_)) => panic!("a comparison that was not requested"),
                     (DetailForm::Word(words), Some(DetailValue::Text(text))) => assert!(words.contains(&text.as_str())),
                     (_, Some(DetailValue::Text(text))) => assert!(!text.as_str().trim().is_empty()),
-                    (_, Some(_)) => panic!("another form"),
+                    (_, Some(_)) => panic!("a value of another form"),
                 }
             }
         }

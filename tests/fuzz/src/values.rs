@@ -1,4 +1,4 @@
-//! Values with a text form, and JSON: a written value reads the same.
+//! Values with a text form, and JSON: a value is the same after writing and reading.
 
 use sakshi_domain::claims::Claim;
 use sakshi_domain::flow::dates::{Day, LocalTime};
@@ -78,34 +78,34 @@ pub(crate) fn values(data: &[u8]) {
     }
 }
 
-/// Reads JSON: the first byte is the depth, the second the number of values.
+/// Reads JSON: the first byte is the maximum depth, the second the maximum number of values.
 pub(crate) fn json(data: &[u8]) {
     let Some((&[depth, most], text)) = data.split_first_chunk::<2>() else { return };
     let (depth, most) = (usize::from(depth % 32), usize::from(most.max(1)));
     let left = || ValuesLeft::new(most);
-    let (strict, kept) = (read::<Value>(text, depth, &left()), read::<Json>(text, depth, &left()));
-    match (&strict, &kept) {
-        (Ok(value), Ok(kept)) => {
-            assert!(deep(value) <= depth && count(value) <= most);
-            assert_eq!(serde_json::from_slice::<Value>(text).ok().as_ref(), Some(value), "other readers read the same");
-            assert_eq!(kept.clone().into_value(depth).as_ref(), Ok(value));
-            assert!(Json::from(value.clone()) == *kept || has_many_members(value));
+    let (strict, tolerant) = (read::<Value>(text, depth, &left()), read::<Json>(text, depth, &left()));
+    match (&strict, &tolerant) {
+        (Ok(value), Ok(tree)) => {
+            assert!(depth_of(value) <= depth && count(value) <= most);
+            assert_eq!(serde_json::from_slice::<Value>(text).ok().as_ref(), Some(value), "another reader differs");
+            assert_eq!(tree.clone().into_value(depth).as_ref(), Ok(value));
+            assert!(Json::from(value.clone()) == *tree || has_many_members(value));
             let written = serde_json::to_vec(value).unwrap();
             assert_eq!(read::<Value>(&written, depth, &left()).as_ref(), Ok(value));
         }
-        (Err(error), Ok(kept)) => {
-            assert_eq!(error.refusal, JsonRefusal::RepeatedName, "only a repeated name is a difference");
-            assert!(kept.clone().into_value(depth).is_err());
+        (Err(error), Ok(tree)) => {
+            assert_eq!(error.refusal, JsonRefusal::RepeatedName, "the readers differ in more than repeated names");
+            assert!(tree.clone().into_value(depth).is_err());
         }
         (Ok(_), Err(_)) => panic!("the stricter reader accepts more"),
         (Err(error), Err(_)) => assert!(error.line >= 1),
     }
 }
 
-fn deep(value: &Value) -> usize {
+fn depth_of(value: &Value) -> usize {
     match value {
-        Value::Array(items) => 1 + items.iter().map(deep).max().unwrap_or(0),
-        Value::Object(members) => 1 + members.values().map(deep).max().unwrap_or(0),
+        Value::Array(items) => 1 + items.iter().map(depth_of).max().unwrap_or(0),
+        Value::Object(members) => 1 + members.values().map(depth_of).max().unwrap_or(0),
         _ => 0,
     }
 }
@@ -118,7 +118,7 @@ fn count(value: &Value) -> usize {
     }
 }
 
-/// Returns true if a value has many members: one tree sorts them, the other keeps the order of the text.
+/// Returns true if an object has several members, which one tree sorts and the other keeps in order.
 fn has_many_members(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().any(has_many_members),

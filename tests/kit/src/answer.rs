@@ -15,16 +15,17 @@ pub struct Answer {
 }
 
 impl Answer {
-    pub async fn to(request: RequestBuilder) -> Self {
+    /// Sends a request and returns the answer to it.
+    pub async fn receive(request: RequestBuilder) -> Self {
         Self::attempt(request).await.expect("the service answers")
     }
 
     /// Returns the answer to an operation of the typed API.
-    pub async fn of<T>(api: &Client, call: Call<T>) -> Self {
-        Self::to(api.request(call).expect("a body")).await
+    pub async fn to_call<T>(api: &Client, call: Call<T>) -> Self {
+        Self::receive(api.request(call).expect("a body")).await
     }
 
-    /// As [`Answer::to`], where the service may be away.
+    /// Sends a request; returns an error if the service is unavailable.
     pub async fn attempt(request: RequestBuilder) -> Result<Self, reqwest::Error> {
         let (http, request) = request.build_split();
         let request = request?;
@@ -53,7 +54,7 @@ impl Answer {
         self.json()
     }
 
-    /// Returns the code of a refusal and checks its body: every refusal has the same envelope.
+    /// Returns the code of an error response, and checks that its body is the common envelope.
     pub fn refusal(&self, status: u16) -> String {
         assert_eq!(self.status, status, "{}", self.text);
         let body = self.json();
@@ -66,10 +67,10 @@ impl Answer {
         assert!(body["error"].is_string() && !body["message"].as_str().unwrap_or_default().is_empty(), "{body}");
         assert_eq!(body["errorId"].as_str(), self.header("x-request-id"), "{body}");
         let code = body["code"].as_str().expect("a code");
-        let explained = body["docUrl"].as_str().unwrap_or_default();
+        let doc_url = body["docUrl"].as_str().unwrap_or_default();
+        assert!(doc_url.starts_with("http"), "{body}");
         // The sandbox's own codes have no entry.
-        assert!(explained.starts_with("http"), "{body}");
-        assert!(explained.ends_with(&format!("/docs/errors#{code}")) || explained.ends_with("/docs/errors"), "{body}");
+        assert!(doc_url.ends_with(&format!("/docs/errors#{code}")) || doc_url.ends_with("/docs/errors"), "{body}");
         code.to_owned()
     }
 

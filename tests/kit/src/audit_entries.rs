@@ -6,10 +6,10 @@ use sakshi_store::AuditHash;
 use serde_json::Value;
 
 /// A received entry: number, previous hash, own hash, text.
-pub type Received = (u64, AuditHash, AuditHash, String);
+pub type ReceivedEntry = (u64, AuditHash, AuditHash, String);
 
 /// Reads a log record of OTLP.
-pub fn of_record(record: &Value) -> Received {
+pub fn parse_record(record: &Value) -> ReceivedEntry {
     let attributes = record["attributes"].as_array().unwrap();
     let value = |name: &str, kind: &str| {
         let attribute = attributes.iter().find(|attribute| attribute["key"] == name).unwrap();
@@ -21,7 +21,7 @@ pub fn of_record(record: &Value) -> Received {
 }
 
 /// Reads a line written by [`super::rsyslog`].
-pub fn of_line(line: &str) -> Received {
+pub fn parse_line(line: &str) -> ReceivedEntry {
     let element = line.strip_prefix("109 sakshi audit [sakshi@32473 ").unwrap_or_else(|| panic!("{line}"));
     let (element, text) = element.split_once("] ").unwrap();
     let mut parameters = element.split(' ').map(|parameter| parameter.split('"').nth(1).unwrap());
@@ -30,8 +30,8 @@ pub fn of_line(line: &str) -> Received {
 }
 
 /// Returns true if the first `count` entries are present, each follows from the one before, and duplicates are equal.
-pub fn is_whole(received: &[Received], count: u64) -> bool {
-    let mut entries: BTreeMap<u64, &Received> = BTreeMap::new();
+pub fn is_complete(received: &[ReceivedEntry], count: u64) -> bool {
+    let mut entries: BTreeMap<u64, &ReceivedEntry> = BTreeMap::new();
     for entry in received {
         let known = entries.entry(entry.0).or_insert(entry);
         assert_eq!(*known, entry);
@@ -46,7 +46,7 @@ pub fn is_whole(received: &[Received], count: u64) -> bool {
 }
 
 /// Returns true if entries arrived in order, duplicates aside.
-pub fn is_in_order(received: &[Received]) -> bool {
+pub fn is_in_order(received: &[ReceivedEntry]) -> bool {
     let mut newest = 0;
     received.iter().all(|(number, ..)| {
         let follows = *number <= newest + 1;

@@ -36,7 +36,7 @@ impl Opened {
         Self { txn, answer: answer.clone(), intent }
     }
 
-    /// Returns the path of the callback address; its host may resolve only outside.
+    /// Returns the path of the callback address. The host of the address may not resolve in tests.
     pub fn callback_path(&self) -> String {
         let cb = url::Url::parse(&self.intent.cb).expect("a URL");
         cb.path().to_owned()
@@ -78,35 +78,35 @@ impl Backend {
     }
 
     pub async fn get(&self, path: &str) -> Answer {
-        Answer::to(self.request(Method::GET, path)).await
+        Answer::receive(self.request(Method::GET, path)).await
     }
 
     pub async fn delete(&self, path: &str) -> Answer {
-        Answer::to(self.request(Method::DELETE, path)).await
+        Answer::receive(self.request(Method::DELETE, path)).await
     }
 
     pub async fn post(&self, path: &str, body: &Value) -> Answer {
-        Answer::to(self.request(Method::POST, path).json(body)).await
+        Answer::receive(self.request(Method::POST, path).json(body)).await
     }
 
     pub async fn init(&self, body: &Value) -> Answer {
-        let answer = Answer::of(&self.api(), public::init(body)).await;
-        self.remember(&answer);
+        let answer = Answer::to_call(&self.api(), public::init(body)).await;
+        self.watch_for_intent(&answer);
         answer
     }
 
     pub async fn init_once(&self, key: &str, body: &Value) -> Answer {
-        let answer = Answer::of(&self.api(), public::init(body).once(key)).await;
-        self.remember(&answer);
+        let answer = Answer::to_call(&self.api(), public::init(body).once(key)).await;
+        self.watch_for_intent(&answer);
         answer
     }
 
     /// Registers the intent as a secret: anyone who has it can answer for the person.
-    fn remember(&self, answer: &Answer) {
+    fn watch_for_intent(&self, answer: &Answer) {
         if answer.status == 200 {
             let opened = Opened::read(&answer.json());
-            self.secrets.keep(opened.answer["intentJwt"].as_str().unwrap_or_default());
-            self.secrets.keep(opened.intent.cb.rsplit('/').next().unwrap_or_default());
+            self.secrets.watch_for(opened.answer["intentJwt"].as_str().unwrap_or_default());
+            self.secrets.watch_for(opened.intent.cb.rsplit('/').next().unwrap_or_default());
         }
     }
 
@@ -119,13 +119,13 @@ impl Backend {
         self.open_with(&json!({"claims": claims, "channel": "qr"})).await
     }
 
-    /// As [`Backend::open`], reported to `webhook`.
+    /// As [`Backend::open`], with a webhook URL.
     pub async fn open_reported(&self, claims: &[&str], webhook: &str) -> Opened {
         self.open_with(&json!({"claims": claims, "channel": "qr", "webhook_url": webhook})).await
     }
 
     pub async fn result(&self, txn: &str) -> Answer {
-        Answer::of(&self.api(), public::result(txn)).await
+        Answer::to_call(&self.api(), public::result(txn)).await
     }
 
     /// Returns true if the transaction is pending.

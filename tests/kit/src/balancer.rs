@@ -50,14 +50,14 @@ impl Balancer {
         }
         let child =
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("haproxy starts");
-        let addresses = Addresses::of(&format!("http://{public}"), &format!("http://{statistics}"));
+        let addresses = Addresses::fixed(&format!("http://{public}"), &format!("http://{statistics}"));
         let balancer = Self { addresses, child, _directory: directory };
-        balancer.in_service(nodes.len()).await;
+        balancer.wait_for_nodes(nodes.len()).await;
         balancer
     }
 
     /// Waits until `count` nodes are in service.
-    pub async fn in_service(&self, count: usize) {
+    pub async fn wait_for_nodes(&self, count: usize) {
         let http =
             reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(2)).build().expect("an HTTP client");
         eventually("the nodes are in service", TIMEOUT, || async {
@@ -74,7 +74,7 @@ impl Balancer {
 
 impl Drop for Balancer {
     fn drop(&mut self) {
-        // It may have ended already.
+        // haproxy may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! A collector of spans and log records: an HTTP server for OTLP. Spans come as OpenTelemetry's own messages, log
+//! A collector of spans and log records: an HTTP server for OTLP. Spans come as OpenTelemetry messages, log
 //! records as JSON.
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ use super::waiting::{TIMEOUT, eventually};
 
 /// A span as it arrived.
 #[derive(Clone, Debug)]
-pub struct Received {
+pub struct ReceivedSpan {
     pub name: String,
     /// Ids in hexadecimal; a root has an empty parent.
     pub trace: String,
@@ -40,7 +40,7 @@ pub struct Received {
     pub resource: BTreeMap<String, String>,
 }
 
-impl Received {
+impl ReceivedSpan {
     pub fn attribute(&self, name: &str) -> &str {
         self.attributes.get(name).map_or("", String::as_str)
     }
@@ -49,14 +49,14 @@ impl Received {
 /// A running collector, stopped on drop.
 pub struct Collector {
     pub url: String,
-    kept: Arrivals,
+    arrivals: Arrivals,
     server: AbortHandle,
 }
 
 /// Everything that has arrived; two collectors may share it.
 #[derive(Clone, Default)]
 pub struct Arrivals {
-    spans: Arc<Mutex<Vec<Received>>>,
+    spans: Arc<Mutex<Vec<ReceivedSpan>>>,
     logs: Arc<Mutex<Vec<Value>>>,
 }
 
@@ -67,18 +67,18 @@ impl Collector {
 
     /// Starts a new collector on the same address after this one has stopped.
     pub async fn start_again(self) -> Self {
-        let (address, kept) = (self.url.replace("http://", ""), self.kept.clone());
+        let (address, arrivals) = (self.url.replace("http://", ""), self.arrivals.clone());
         drop(self);
         let free = || async { TcpListener::bind(&address).await.ok() };
         drop(eventually("the port is free", TIMEOUT, free).await);
-        Self::start_at(&address, kept).await
+        Self::start_at(&address, arrivals).await
     }
 
-    async fn start_at(address: &str, kept: Arrivals) -> Self {
+    async fn start_at(address: &str, arrivals: Arrivals) -> Self {
         let listener = TcpListener::bind(address).await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let server = tokio::spawn(serve(listener, kept.clone())).abort_handle();
-        Self { url, kept, server }
+        let server = tokio::spawn(serve(listener, arrivals.clone())).abort_handle();
+        Self { url, arrivals, server }
     }
 
     /// Stops accepting connections.
@@ -88,24 +88,24 @@ impl Collector {
 
     /// Returns the log records received so far.
     pub fn logs(&self) -> Vec<Value> {
-        self.kept.logs.lock().unwrap().clone()
+        self.arrivals.logs.lock().unwrap().clone()
     }
 
     /// Returns the spans received so far.
-    pub fn spans(&self) -> Vec<Received> {
-        self.kept.spans.lock().unwrap().clone()
+    pub fn spans(&self) -> Vec<ReceivedSpan> {
+        self.arrivals.spans.lock().unwrap().clone()
     }
 
-    /// Waits for a span with this name for which `holds` is true.
-    pub async fn span(&self, name: &str, holds: impl Fn(&Received) -> bool) -> Received {
-        let found = || async { self.spans().into_iter().find(|span| span.name == name && holds(span)) };
-        eventually(&format!("the span {name}"), TIMEOUT, found).await
+    /// Waits for a span that has this name and satisfies `predicate`.
+    pub async fn span(&self, name: &str, predicate: impl Fn(&ReceivedSpan) -> bool) -> ReceivedSpan {
+        let find = || async { self.spans().into_iter().find(|span| span.name == name && predicate(span)) };
+        eventually(&format!("the span {name}"), TIMEOUT, find).await
     }
 
     /// Returns the parent of a span.
-    pub fn parent(&self, child: &Received) -> Received {
-        let found = self.spans().into_iter().find(|span| span.trace == child.trace && span.id == child.parent);
-        found.unwrap_or_else(|| panic!("no parent of {child:?}"))
+    pub fn parent(&self, child: &ReceivedSpan) -> ReceivedSpan {
+        let parent = self.spans().into_iter().find(|span| span.trace == child.trace && span.id == child.parent);
+        parent.unwrap_or_else(|| panic!("no parent of {child:?}"))
     }
 }
 
@@ -115,19 +115,19 @@ impl Drop for Collector {
     }
 }
 
-async fn serve(listener: TcpListener, kept: Arrivals) {
+async fn serve(listener: TcpListener, arrivals: Arrivals) {
     while let Ok((stream, _)) = listener.accept().await {
-        let kept = kept.clone();
-        let service = service_fn(move |request| answer(request, kept.clone()));
+        let arrivals = arrivals.clone();
+        let service = service_fn(move |request| answer(request, arrivals.clone()));
         tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
     }
 }
 
-async fn answer(request: Request<Incoming>, kept: Arrivals) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn answer(request: Request<Incoming>, arrivals: Arrivals) -> Result<Response<Full<Bytes>>, Infallible> {
     let (method, path) = (request.method().as_str().to_owned(), request.uri().path().to_owned());
     let body = request.into_body().collect().await.expect("a body").to_bytes();
     if (&*method, &*path) == ("POST", "/v1/logs") {
-        kept.logs.lock().unwrap().extend(log_records(&body));
+        arrivals.logs.lock().unwrap().extend(log_records(&body));
         return Ok(Response::new(Full::from("{}")));
     }
     assert_eq!((&*method, &*path), ("POST", "/v1/traces"));
@@ -135,7 +135,7 @@ async fn answer(request: Request<Incoming>, kept: Arrivals) -> Result<Response<F
     for resource_spans in message.resource_spans {
         let resource = attributes(&resource_spans.resource.expect("a resource").attributes);
         let arrived = resource_spans.scope_spans.into_iter().flat_map(|scope| scope.spans);
-        kept.spans.lock().unwrap().extend(arrived.map(|span| read(&span, resource.clone())));
+        arrivals.spans.lock().unwrap().extend(arrived.map(|span| read_span(&span, resource.clone())));
     }
     Ok(Response::new(Full::default()))
 }
@@ -149,8 +149,8 @@ fn log_records(body: &[u8]) -> Vec<Value> {
     scopes.iter().flat_map(|scope| within(scope, "logRecords")).collect()
 }
 
-fn read(span: &Span, resource: BTreeMap<String, String>) -> Received {
-    Received {
+fn read_span(span: &Span, resource: BTreeMap<String, String>) -> ReceivedSpan {
+    ReceivedSpan {
         name: span.name.clone(),
         trace: hex(&span.trace_id),
         id: hex(&span.span_id),
@@ -163,11 +163,11 @@ fn read(span: &Span, resource: BTreeMap<String, String>) -> Received {
     }
 }
 
-fn attributes(all: &[KeyValue]) -> BTreeMap<String, String> {
-    all.iter().map(|attribute| (attribute.key.clone(), text(attribute))).collect()
+fn attributes(attributes: &[KeyValue]) -> BTreeMap<String, String> {
+    attributes.iter().map(|attribute| (attribute.key.clone(), attribute_text(attribute))).collect()
 }
 
-fn text(attribute: &KeyValue) -> String {
+fn attribute_text(attribute: &KeyValue) -> String {
     match attribute.value.as_ref().and_then(|value| value.value.as_ref()) {
         Some(any_value::Value::StringValue(text)) => text.clone(),
         Some(any_value::Value::IntValue(number)) => number.to_string(),

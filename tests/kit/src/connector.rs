@@ -51,9 +51,9 @@ impl Connector {
         self.attempt(kind, report).await.expect("the service answers")
     }
 
-    /// As [`Connector::report`], where the service may be away.
+    /// As [`Connector::report`]; returns an error if the service is unavailable.
     pub async fn attempt(&self, kind: &str, report: &Value) -> Result<Answer, reqwest::Error> {
-        self.secrets.keep_personal(report);
+        self.secrets.watch_for_personal_data(report);
         Answer::attempt(self.api().request(internal::report(kind, report)).expect("a body")).await
     }
 

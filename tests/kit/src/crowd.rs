@@ -13,15 +13,18 @@ use tokio::time::{sleep, sleep_until, timeout};
 use super::random::Random;
 use super::waiting::eventually;
 
-/// Attempts of a client, and the timeout of each: those of `clients/`.
+/// Attempts of a client and the timeout of each attempt, as in `clients/`.
 const ATTEMPTS: u32 = 5;
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Backends, and tenths of a retry that each may save up; a request adds one, as in `clients/`.
+const BACKENDS: usize = 16;
+const TENTHS_MAX: u64 = 500;
 
 /// One second of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Second {
     /// Clients that arrived.
-    pub came: u64,
+    pub arrived: u64,
     /// Clients whose request succeeded.
     pub served: u64,
     /// Refusals, and requests without an answer.
@@ -29,22 +32,31 @@ pub struct Second {
     /// Clients that gave up.
     pub gave_up: u64,
     /// Latencies of the clients that arrived in this second.
-    pub took: Vec<Duration>,
+    pub latencies: Vec<Duration>,
 }
 
 impl Second {
     /// Returns the 99th percentile of the latencies.
     pub fn p99(&self) -> Duration {
-        let mut took = self.took.clone();
-        took.sort_unstable();
-        took.get((took.len() * 99).div_ceil(100).saturating_sub(1)).copied().unwrap_or_default()
+        let mut latencies = self.latencies.clone();
+        latencies.sort_unstable();
+        latencies.get((latencies.len() * 99).div_ceil(100).saturating_sub(1)).copied().unwrap_or_default()
     }
 }
 
 /// Builds the bytes of a request from its number.
 pub type Requests = Arc<dyn Fn(u64) -> Vec<u8> + Send + Sync>;
 
-/// Clients that share one address.
+/// The way in which the clients retry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RetryPolicy {
+    /// As `clients/`: with jitter, and a budget of retries for all requests of a backend.
+    Budget,
+    /// Without jitter and without a budget.
+    NoBudget,
+}
+
+/// Clients of a few backends that share one address.
 #[derive(Clone)]
 pub struct Crowd {
     shared: Arc<Shared>,
@@ -53,27 +65,30 @@ pub struct Crowd {
 struct Shared {
     address: SocketAddr,
     request: Requests,
-    /// True if each pause is longer by a random share.
-    has_jitter: bool,
+    retry_policy: RetryPolicy,
+    /// Tenths of a retry left to each backend.
+    tenths: Vec<AtomicU64>,
     began: Instant,
     count: AtomicU64,
     /// Clients still waiting for success.
-    here: AtomicU64,
+    waiting: AtomicU64,
     seconds: Mutex<Vec<Second>>,
     idle: Mutex<Vec<TcpStream>>,
 }
 
 impl Crowd {
-    pub fn of(address: SocketAddr, has_jitter: bool, request: Requests) -> Self {
-        let (count, here, seconds, idle) = (AtomicU64::new(0), AtomicU64::new(0), Mutex::default(), Mutex::default());
+    pub fn new(address: SocketAddr, retry_policy: RetryPolicy, request: Requests) -> Self {
+        let (count, waiting, seconds, idle) =
+            (AtomicU64::new(0), AtomicU64::new(0), Mutex::default(), Mutex::default());
         Self {
             shared: Arc::new(Shared {
                 address,
                 request,
-                has_jitter,
+                retry_policy,
+                tenths: (0..BACKENDS).map(|_| AtomicU64::new(TENTHS_MAX)).collect(),
                 began: Instant::now(),
                 count,
-                here,
+                waiting,
                 seconds,
                 idle,
             }),
@@ -89,30 +104,31 @@ impl Crowd {
 
     /// Returns the answers per second to `clients` clients in a closed loop.
     pub async fn capacity(&self, clients: usize, span: Duration) -> f64 {
-        let (over, mut tasks) = (Arc::new(AtomicBool::new(false)), JoinSet::new());
-        let answered = Arc::new(AtomicU64::new(0));
+        let (is_over, mut tasks) = (Arc::new(AtomicBool::new(false)), JoinSet::new());
+        let answer_count = Arc::new(AtomicU64::new(0));
         for _ in 0..clients {
-            let (shared, over, answered) = (Arc::clone(&self.shared), Arc::clone(&over), Arc::clone(&answered));
+            let (shared, is_over, answer_count) =
+                (Arc::clone(&self.shared), Arc::clone(&is_over), Arc::clone(&answer_count));
             tasks.spawn(async move {
-                while !over.load(Ordering::Relaxed) {
+                while !is_over.load(Ordering::Relaxed) {
                     let request = (shared.request)(shared.count.fetch_add(1, Ordering::Relaxed));
                     if matches!(shared.exchange(&request).await, Some((200, _))) {
-                        answered.fetch_add(1, Ordering::Relaxed);
+                        answer_count.fetch_add(1, Ordering::Relaxed);
                     }
                 }
             });
         }
         sleep(span / 4).await;
-        let (before, began) = (answered.load(Ordering::Relaxed), Instant::now());
+        let (before, began) = (answer_count.load(Ordering::Relaxed), Instant::now());
         sleep(span).await;
-        let rate = (answered.load(Ordering::Relaxed) - before) as f64 / began.elapsed().as_secs_f64();
-        over.store(true, Ordering::Relaxed);
+        let rate = (answer_count.load(Ordering::Relaxed) - before) as f64 / began.elapsed().as_secs_f64();
+        is_over.store(true, Ordering::Relaxed);
         tasks.join_all().await;
         rate
     }
 
     /// Sends `rate` clients each second for `span`. Unserved ones keep trying afterwards.
-    pub async fn come(&self, rate: f64, span: Duration) {
+    pub async fn send_clients(&self, rate: f64, span: Duration) {
         let (began, every) = (Instant::now(), Duration::from_secs_f64(1.0 / rate));
         for number in 0_u32.. {
             let due = began + every * number;
@@ -125,26 +141,27 @@ impl Crowd {
             }
             let shared = Arc::clone(&self.shared);
             // Counted before it runs: this process may be short of time, too.
-            shared.note(due, |second| second.came += 1);
-            shared.here.fetch_add(1, Ordering::SeqCst);
+            shared.note(due, |second| second.arrived += 1);
+            shared.waiting.fetch_add(1, Ordering::SeqCst);
             tokio::spawn(async move {
                 shared.visit(due).await;
-                shared.here.fetch_sub(1, Ordering::SeqCst);
+                shared.waiting.fetch_sub(1, Ordering::SeqCst);
             });
         }
     }
 
     /// Waits until every client is served or has given up.
-    pub async fn gone(&self) {
-        let most = PATIENCE * (ATTEMPTS + 1);
-        eventually("all clients are served or gave up", most, || async {
-            (self.shared.here.load(Ordering::SeqCst) == 0).then_some(())
+    pub async fn wait_until_done(&self) {
+        let bound = PATIENCE * (ATTEMPTS + 1);
+        eventually("all clients are served or gave up", bound, || async {
+            (self.shared.waiting.load(Ordering::SeqCst) == 0).then_some(())
         })
         .await;
     }
 }
 
 impl Shared {
+    /// Changes the figures of the second that contains `at`.
     fn note(&self, at: Instant, change: impl FnOnce(&mut Second)) {
         let second = usize::try_from(at.duration_since(self.began).as_secs()).expect("a number");
         let mut seconds = self.seconds.lock().unwrap();
@@ -154,25 +171,40 @@ impl Shared {
         change(&mut seconds[second]);
     }
 
+    /// Runs one client until success or its last attempt.
     async fn visit(&self, due: Instant) {
         let number = self.count.fetch_add(1, Ordering::Relaxed);
         let (request, mut random) = ((self.request)(number), Random::from_seed(number));
+        let add_tenth = |tenths: u64| Some((tenths + 1).min(TENTHS_MAX));
+        let _ = self.tenths_of(number).fetch_update(Ordering::Relaxed, Ordering::Relaxed, add_tenth);
         for attempt in 0..ATTEMPTS {
             let answer = self.exchange(&request).await;
             if let Some((200, _)) = answer {
                 let now = Instant::now();
                 self.note(now, |second| second.served += 1);
-                return self.note(due, |second| second.took.push(now - due));
+                return self.note(due, |second| second.latencies.push(now - due));
             }
             self.note(Instant::now(), |second| second.refused += 1);
-            let asked = answer.and_then(|(_, retry_after)| retry_after);
-            let pause = Duration::from_secs(asked.unwrap_or(1 << attempt));
-            let more = if self.has_jitter { random.below(500) as u32 } else { 0 };
-            if attempt + 1 < ATTEMPTS {
-                sleep(pause + pause * more / 1_000).await;
+            let retry_after = answer.and_then(|(_, retry_after)| retry_after);
+            let pause = Duration::from_secs(retry_after.unwrap_or(1 << attempt));
+            if attempt + 1 == ATTEMPTS || self.retry_policy == RetryPolicy::Budget && !self.take_retry(number) {
+                break;
             }
+            let more = if self.retry_policy == RetryPolicy::Budget { random.below(500) as u32 } else { 0 };
+            sleep(pause + pause * more / 1_000).await;
         }
         self.note(Instant::now(), |second| second.gave_up += 1);
+    }
+
+    /// Returns the budget of the backend that sends a request.
+    fn tenths_of(&self, number: u64) -> &AtomicU64 {
+        &self.tenths[usize::try_from(number).expect("a number") % self.tenths.len()]
+    }
+
+    /// Takes a retry from the budget; returns false if none is left.
+    fn take_retry(&self, number: u64) -> bool {
+        let take = |tenths: u64| tenths.checked_sub(10);
+        self.tenths_of(number).fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
     /// Sends a request on a free connection. Returns the status and the seconds of `Retry-After`; `None` without an
@@ -186,7 +218,7 @@ impl Shared {
             };
             stream.set_nodelay(true).ok()?;
             stream.write_all(request).await.ok()?;
-            let head = head_of(&mut stream).await?;
+            let head = read_head(&mut stream).await?;
             if !head.to_ascii_lowercase().contains("connection: close") {
                 self.idle.lock().unwrap().push(stream);
             }
@@ -198,13 +230,13 @@ impl Shared {
     }
 }
 
-/// Returns true if the peer has not closed it.
+/// Returns true if the peer has not closed the connection.
 fn is_open(stream: &TcpStream) -> bool {
     matches!(stream.try_read(&mut [0]), Err(error) if error.kind() == std::io::ErrorKind::WouldBlock)
 }
 
 /// Reads a whole response and returns its head.
-async fn head_of(stream: &mut TcpStream) -> Option<String> {
+async fn read_head(stream: &mut TcpStream) -> Option<String> {
     let mut bytes = Vec::with_capacity(4_096);
     loop {
         if stream.read_buf(&mut bytes).await.ok()? == 0 {

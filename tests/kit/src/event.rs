@@ -22,13 +22,13 @@ pub const IDENTITY_APP: &str = "application/jwt";
 pub const PROGRAM: &str = "application/json";
 
 /// Returns the RFC 3339 timestamp `duration` from now.
-pub fn within(duration: Duration) -> String {
+pub fn timestamp_in(duration: Duration) -> String {
     (SystemClock.now() + duration).to_string()
 }
 
 /// Builds the request for an event with `max_guests` that lasts a day.
 pub fn terms(max_guests: u64) -> Value {
-    json!({"name": "Open day", "claims": ["name", "gender"], "expires_at": within(Duration::from_secs(86_400)),
+    json!({"name": "Open day", "claims": ["name", "gender"], "expires_at": timestamp_in(Duration::from_secs(86_400)),
         "max_guests": max_guests})
 }
 
@@ -56,7 +56,7 @@ impl TestEvent {
     }
 
     /// Creates an event for `max_guests`, with no limit on simultaneous verifications, reported to `webhook`.
-    pub async fn reported(node: &TestNode, organiser: &Backend, max_guests: u64, webhook: &str) -> Self {
+    pub async fn open_reported(node: &TestNode, organiser: &Backend, max_guests: u64, webhook: &str) -> Self {
         let mut terms = terms(max_guests);
         terms["max_pending"] = json!(100_000);
         terms["webhook_url"] = json!(webhook);
@@ -72,9 +72,9 @@ impl TestEvent {
         public::event_path(&self.id)
     }
 
-    /// Returns the event as its organiser sees it.
+    /// Returns the event in the organiser's view.
     pub async fn state(&self) -> Value {
-        Answer::of(&self.organiser.api(), public::event(&self.id)).await.ok()
+        Answer::to_call(&self.organiser.api(), public::event(&self.id)).await.ok()
     }
 
     /// Returns its status and the numbers of registered, scanned and abandoned guests.
@@ -85,7 +85,7 @@ impl TestEvent {
     }
 
     pub async fn patch(&self, change: &Value) -> Answer {
-        Answer::of(&self.organiser.api(), public::change_event(&self.id, change)).await
+        Answer::to_call(&self.organiser.api(), public::change_event(&self.id, change)).await
     }
 
     /// Returns a page of the registered guests.
@@ -108,7 +108,7 @@ impl TestEvent {
     }
 
     /// Returns the transactions of all registered guests.
-    pub async fn registered(&self) -> Vec<String> {
+    pub async fn registered_txns(&self) -> Vec<String> {
         self.organiser.api().registered(&self.id).await.expect("the guests")
     }
 
@@ -130,7 +130,7 @@ impl TestEvent {
     /// Presses the button in a browser with these cookies.
     pub async fn press(&self, cookie: Option<&str>) -> Answer {
         let button = self.button(BROWSER);
-        Answer::to(match cookie {
+        Answer::receive(match cookie {
             Some(cookie) => button.header(COOKIE, cookie),
             None => button,
         })
@@ -138,14 +138,15 @@ impl TestEvent {
     }
 
     /// Presses the button for another guest in a browser with these cookies.
-    pub async fn another(&self, cookie: &str) -> Answer {
+    pub async fn press_for_another_guest(&self, cookie: &str) -> Answer {
         let button = self.http.post(self.addresses.public(&format!("/e/{}/start?another=1", self.id)));
-        Answer::to(button.header(ACCEPT, BROWSER).header("sec-fetch-site", "same-origin").header(COOKIE, cookie)).await
+        Answer::receive(button.header(ACCEPT, BROWSER).header("sec-fetch-site", "same-origin").header(COOKIE, cookie))
+            .await
     }
 
     /// Opens the page, presses the button and scans the code of the verify page.
     pub async fn scan(&self) -> Opened {
-        let page = Answer::to(self.visit(Method::GET, BROWSER)).await;
+        let page = Answer::receive(self.visit(Method::GET, BROWSER)).await;
         assert_eq!(page.status, 200, "{}", page.text);
         self.follow(&self.press(None).await).await
     }
@@ -153,7 +154,7 @@ impl TestEvent {
     /// Returns the transaction to which the answer to the button leads.
     pub async fn follow(&self, pressed: &Answer) -> Opened {
         assert_eq!(pressed.status, 303, "{}", pressed.text);
-        self.fetch(led_to(pressed)).await.expect("the service answers")
+        self.fetch(redirect_txn(pressed)).await.expect("the service answers")
     }
 
     /// Fetches the intent of a transaction as the identity app.
@@ -161,20 +162,20 @@ impl TestEvent {
         let request = self.http.get(self.addresses.public(&format!("/v/{txn}"))).header(ACCEPT, IDENTITY_APP);
         let answer = Answer::attempt(request).await?;
         assert_eq!(answer.status, 200, "{}", answer.text);
-        Ok(self.intent(txn, &answer.text))
+        Ok(self.read_intent(txn, &answer.text))
     }
 
     /// Returns the transaction of an intent, and registers the intent as a secret.
-    pub fn intent(&self, txn: &str, jwt: &str) -> Opened {
+    pub fn read_intent(&self, txn: &str, jwt: &str) -> Opened {
         let opened = Opened::read(&json!({"txnId": txn, "intentJwt": jwt}));
-        self.secrets.keep(jwt);
-        self.secrets.keep(opened.intent.cb.rsplit('/').next().unwrap_or_default());
+        self.secrets.watch_for(jwt);
+        self.secrets.watch_for(opened.intent.cb.rsplit('/').next().unwrap_or_default());
         opened
     }
 }
 
 /// Returns the transaction of a redirect to its verify page.
-pub fn led_to(pressed: &Answer) -> &str {
+pub fn redirect_txn(pressed: &Answer) -> &str {
     let location = pressed.header(LOCATION.as_str()).expect("a Location");
     location.strip_prefix("/v/").expect("the verify page")
 }

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::answer::Answer;
 use super::backend::Backend;
-use super::event::within;
+use super::event::timestamp_in;
 
-/// The declaration that the tests' end users have agreed to.
+/// The consent text of the tests' end users.
 pub const CONSENT_TEXT: &str = "I agree that Example Bank may see these documents of mine.";
 
 /// The file in the golden payloads.
@@ -20,7 +20,7 @@ const DAY: u64 = 86_400;
 /// Placeholders of the golden files: ids of the flow, its signers and its consent handle, and ends of invitations.
 const GOLDEN_ID: &str = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
 const GOLDEN_SIGNERS: [&str; 2] = ["signer-1", "signer-2"];
-const GOLDEN_UNTIL: [&str; 2] = ["2026-02-07T09:30:00.000Z", "2026-02-14T09:30:00.000Z"];
+const GOLDEN_INVITATION_ENDS: [&str; 2] = ["2026-02-07T09:30:00.000Z", "2026-02-14T09:30:00.000Z"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
@@ -33,7 +33,7 @@ pub enum Flow {
 impl Flow {
     pub const ALL: [Self; 4] = [Self::Esign, Self::DocLocker, Self::EStamp, Self::Wealth];
 
-    /// Returns the path that opens it.
+    /// Returns the path of the request that opens the flow.
     pub const fn path(self) -> &'static str {
         match self {
             Self::Esign => "/api/v1/esign/request",
@@ -43,7 +43,7 @@ impl Flow {
         }
     }
 
-    /// Returns its name in settings and orders.
+    /// Returns the name in settings and orders.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Esign => "esign",
@@ -53,7 +53,7 @@ impl Flow {
         }
     }
 
-    /// Returns the kind of its reports; for wealth data, the first of three.
+    /// Returns the kind of the flow's reports; for wealth data, the first of three.
     pub const fn kind(self) -> &'static str {
         match self {
             Self::Wealth => "wealth-consent",
@@ -61,7 +61,7 @@ impl Flow {
         }
     }
 
-    /// Returns the member that holds its id.
+    /// Returns the response member that holds the flow's id.
     pub const fn id(self) -> &'static str {
         match self {
             Self::Esign => "documentId",
@@ -73,13 +73,14 @@ impl Flow {
 
     /// Builds the request for the flow of the golden files.
     pub fn body(self) -> Value {
-        let until = |days: u64| within(std::time::Duration::from_secs(days * DAY));
+        let end_in = |days: u64| timestamp_in(std::time::Duration::from_secs(days * DAY));
         match self {
             Self::Esign => json!({
                 "documentInfo": {"name": "Loan agreement of Asha", "content": PDF},
                 "signerInfo": [
-                    {"signerName": "Asha Rao", "signerRefId": "borrower", "invitationExpireTimeStamp": until(7)},
-                    {"signerName": "Vikram Sample", "signerRefId": "guarantor", "invitationExpireTimeStamp": until(14)},
+                    {"signerName": "Asha Rao", "signerRefId": "borrower", "invitationExpireTimeStamp": end_in(7)},
+                    {"signerName": "Vikram Sample", "signerRefId": "guarantor",
+                        "invitationExpireTimeStamp": end_in(14)},
                 ],
                 "documentReferenceId": "loan-agreement-7",
             }),
@@ -126,12 +127,12 @@ pub struct OpenedFlow {
     pub app: String,
     pub answer: Value,
     signers: Vec<String>,
-    until: Vec<String>,
+    invitation_ends: Vec<String>,
 }
 
 impl OpenedFlow {
     /// Reads a flow from its request and answer.
-    pub fn read(flow: Flow, app: &str, asked: &Value, answer: &Value) -> Self {
+    pub fn read(flow: Flow, app: &str, request: &Value, answer: &Value) -> Self {
         let text = |value: &Value| value.as_str().expect("a text").to_owned();
         let each = |list: &Value, member: &str| -> Vec<String> {
             list["signerInfo"]
@@ -142,29 +143,37 @@ impl OpenedFlow {
                 .map(str::to_owned)
                 .collect()
         };
-        let until = if flow == Flow::Esign { each(asked, "invitationExpireTimeStamp") } else { Vec::new() };
+        let invitation_ends = if flow == Flow::Esign { each(request, "invitationExpireTimeStamp") } else { Vec::new() };
         let signers = each(answer, "signerId");
-        Self { flow, id: text(&answer[flow.id()]), app: app.to_owned(), answer: answer.clone(), signers, until }
+        Self {
+            flow,
+            id: text(&answer[flow.id()]),
+            app: app.to_owned(),
+            answer: answer.clone(),
+            signers,
+            invitation_ends,
+        }
     }
 
-    /// Returns the ends of its signers' invitations.
-    pub fn until(&self) -> &[String] {
-        &self.until
+    /// Returns the ends of the signers' invitations.
+    pub fn invitation_ends(&self) -> &[String] {
+        &self.invitation_ends
     }
 
     /// Returns a golden file with this flow's ids and invitations.
-    fn fill(&self, golden: &str) -> String {
-        let mut filled = golden.replace(GOLDEN_ID, &self.id);
-        let replaced = GOLDEN_SIGNERS.iter().zip(&self.signers).chain(GOLDEN_UNTIL.iter().zip(&self.until));
+    fn with_own_ids(&self, golden: &str) -> String {
+        let mut text = golden.replace(GOLDEN_ID, &self.id);
+        let replaced =
+            GOLDEN_SIGNERS.iter().zip(&self.signers).chain(GOLDEN_INVITATION_ENDS.iter().zip(&self.invitation_ends));
         for (golden, own) in replaced {
-            filled = filled.replace(golden, own);
+            text = text.replace(golden, own);
         }
-        filled
+        text
     }
 
     /// Returns the bytes that a client must receive for a golden file.
-    pub fn sent(&self, golden: &str) -> String {
-        compact(&self.fill(golden))
+    pub fn expected_body(&self, golden: &str) -> String {
+        compact(&self.with_own_ids(golden))
     }
 
     /// Returns the connector's report of a golden file.
@@ -174,7 +183,7 @@ impl OpenedFlow {
 
     /// Returns the report with members at JSON pointers changed.
     pub fn report_with(&self, golden: &str, changes: &[(&str, Option<Value>)]) -> Value {
-        let mut report: Value = serde_json::from_str(&self.fill(golden)).expect("JSON");
+        let mut report: Value = serde_json::from_str(&self.with_own_ids(golden)).expect("JSON");
         report["app_id"] = json!(self.app);
         for (pointer, value) in changes {
             change(&mut report, pointer, value.clone());
@@ -198,16 +207,16 @@ fn compact(json: &str) -> String {
 impl Backend {
     /// Builds a request to open a flow, under the correlation id of the golden files.
     pub fn flow_request(&self, flow: Flow, body: &Value) -> RequestBuilder {
-        self.secrets.keep_personal(body);
+        self.secrets.watch_for_personal_data(body);
         self.request(Method::POST, flow.path()).header("X-Request-ID", "req-1").json(body)
     }
 
     pub async fn try_open_flow(&self, flow: Flow, body: &Value) -> Answer {
-        Answer::to(self.flow_request(flow, body)).await
+        Answer::receive(self.flow_request(flow, body)).await
     }
 
     pub async fn open_flow_once(&self, key: &str, flow: Flow, body: &Value) -> Answer {
-        Answer::to(self.flow_request(flow, body).header("Idempotency-Key", key)).await
+        Answer::receive(self.flow_request(flow, body).header("Idempotency-Key", key)).await
     }
 
     pub async fn open_flow_with(&self, flow: Flow, body: &Value) -> OpenedFlow {
@@ -222,8 +231,8 @@ impl Backend {
     /// Polls an eSign or a document locker flow.
     pub async fn poll(&self, opened: &OpenedFlow) -> Answer {
         match opened.flow {
-            Flow::Esign => Answer::of(&self.api(), public::esign_status(&opened.id)).await,
-            Flow::DocLocker => Answer::of(&self.api(), public::doclocker_details(&opened.id)).await,
+            Flow::Esign => Answer::to_call(&self.api(), public::esign_status(&opened.id)).await,
+            Flow::DocLocker => Answer::to_call(&self.api(), public::doclocker_details(&opened.id)).await,
             Flow::EStamp | Flow::Wealth => panic!("{} has no poll", opened.flow.name()),
         }
     }
@@ -235,7 +244,7 @@ impl Backend {
     }
 
     pub async fn configure(&self, body: &Value) -> Answer {
-        self.secrets.keep_personal(body);
-        Answer::of(&self.api(), public::register_webhook(body)).await
+        self.secrets.watch_for_personal_data(body);
+        Answer::to_call(&self.api(), public::register_webhook(body)).await
     }
 }

@@ -25,11 +25,11 @@ pub struct FlowFixture {
 
 impl FlowFixture {
     pub async fn start() -> Self {
-        Self::with(&[]).await
+        Self::start_with(&[]).await
     }
 
     /// Starts with further settings.
-    pub async fn with(settings: &[(&str, &str)]) -> Self {
+    pub async fn start_with(settings: &[(&str, &str)]) -> Self {
         let upstream = Upstream::start().await;
         let node = TestNode::ordering_from(&upstream, settings).await;
         let (backend, connector) = (node.backend(0).await, node.connector());
@@ -37,9 +37,9 @@ impl FlowFixture {
         Self { node, backend, connector, upstream, receiver }
     }
 
-    /// Returns the URL for webhooks of an API or a stream. Its path is a secret of the client.
-    pub fn hook(&self, of: &str) -> String {
-        self.receiver.url(&format!("/secret-path/{of}"))
+    /// Returns the URL for webhooks of an API or a stream. The path is a secret of the client.
+    pub fn hook(&self, stream: &str) -> String {
+        self.receiver.url(&format!("/secret-path/{stream}"))
     }
 
     /// Registers a URL of the receiver for every API and every stream.
@@ -49,19 +49,19 @@ impl FlowFixture {
         }
         let urls = STREAMS.map(|stream| Some(self.hook(stream)));
         for url in urls.iter().flatten() {
-            self.node.secrets.keep(url);
+            self.node.secrets.watch_for(url);
         }
         self.node.operator().wealth_urls(&backend.app, urls).await;
     }
 
     /// Starts with a URL registered for every API and every stream.
-    pub async fn registered() -> Self {
+    pub async fn with_webhooks() -> Self {
         let fixture = Self::start().await;
         fixture.register_all(&fixture.backend).await;
         fixture
     }
 
-    /// Returns the webhooks, of which there must be exactly `count`.
+    /// Waits for webhooks and returns them. There must be exactly `count`.
     pub async fn webhooks(&self, count: usize) -> Vec<Received> {
         let arrived = self.receiver.wait_for(count, TIMEOUT).await;
         assert_eq!(arrived.len(), count, "webhooks");

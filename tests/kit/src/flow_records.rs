@@ -39,13 +39,13 @@ impl Party {
     }
 
     /// Opens a flow of the document locker in the store.
-    pub async fn locker(&self, store: &Store) -> TestFlow {
+    pub async fn open_locker(&self, store: &Store) -> TestFlow {
         let flow = self.new_flow();
         flow.open(store, flow.locker_opening()).await
     }
 
     /// Opens a document with one signer in the store.
-    pub async fn document(&self, store: &Store) -> TestFlow {
+    pub async fn open_document(&self, store: &Store) -> TestFlow {
         let flow = self.new_flow();
         flow.open(store, flow.document_opening(1, None)).await
     }
@@ -80,7 +80,7 @@ impl TestFlow {
 
     /// Builds the opening of a document with this number of signers.
     pub fn document_opening(&self, signers: usize, response_url: Option<HttpUrl>) -> OpenFlow {
-        let mut body = self.document_of("Pending", &vec!["Pending"; signers]);
+        let mut body = self.document_report_with("Pending", &vec!["Pending"; signers]);
         body.as_object_mut().expect("an object").remove("app_id");
         let payload = sakshi_wire::read_report::<EsignOutcome>(body.to_string().as_bytes()).expect("a report");
         let terms = EsignTerms { header: self.header(), reference: None, response_url };
@@ -89,31 +89,31 @@ impl TestFlow {
     }
 
     /// Builds a report of documents of the locker.
-    pub fn locker(&self, status: &str) -> Value {
-        self.locker_with(status, "UERG".into())
+    pub fn locker_report(&self, status: &str) -> Value {
+        self.locker_report_with_file(status, "UERG".into())
     }
 
-    /// As [`TestFlow::locker`], with a file in Base64.
-    pub fn locker_with(&self, status: &str, file: String) -> Value {
-        let fetched = status == "Fetched";
+    /// As [`TestFlow::locker_report`], with a file in Base64.
+    pub fn locker_report_with_file(&self, status: &str, file: String) -> Value {
+        let is_fetched = status == "Fetched";
         let issued = json!({"name": "Card", "type": "file", "size": "3", "date": "2020-01-01", "uri": "u",
             "doctype": "C", "issuer": "i"});
         json!({"app_id": self.party.app, "success": status != "Failed", "statusCode": 200, "message": status, "data": {
             "transactionId": self.id, "docs": [{
-                "docType": "CARD", "status": status, "fetchedAt": fetched.then_some("2026-01-31T09:00:00Z"),
-                "dataPdf": fetched.then_some(file), "issued": if fetched { issued } else { Value::Null },
-                "details": if fetched { json!({"name": "Asha Rao"}) } else { Value::Null },
+                "docType": "CARD", "status": status, "fetchedAt": is_fetched.then_some("2026-01-31T09:00:00Z"),
+                "dataPdf": is_fetched.then_some(file), "issued": if is_fetched { issued } else { Value::Null },
+                "details": if is_fetched { json!({"name": "Asha Rao"}) } else { Value::Null },
             }],
         }})
     }
 
     /// Builds a report of a document with one signer.
-    pub fn document(&self, status: &str) -> Value {
-        self.document_of(status, &[status])
+    pub fn document_report(&self, status: &str) -> Value {
+        self.document_report_with(status, &[status])
     }
 
     /// Builds a report of a document whose signers have these statuses.
-    pub fn document_of(&self, status: &str, signers: &[&str]) -> Value {
+    pub fn document_report_with(&self, status: &str, signers: &[&str]) -> Value {
         let audit = json!({"name": "Asha Rao", "pincode": "560000", "state": "Karnataka", "yearOfBirth": "1990",
             "gender": "F"});
         let signer = |(number, status): (usize, &&str)| {

@@ -89,7 +89,7 @@ impl IdentityApp {
         Self { issuer: Arc::new(issuer), holders: Arc::default(), http, addresses, secrets }
     }
 
-    /// Uses a new key of the sandbox issuer, for a server that has made none.
+    /// Returns an app with a new key of the sandbox issuer, for a server without such a key.
     pub fn with_new_issuer(http: reqwest::Client, addresses: Addresses, secrets: Secrets) -> Self {
         let issuer = SandboxIssuer::generate(SANDBOX_ISSUER).expect("a key");
         Self { issuer: Arc::new(issuer), holders: Arc::default(), http, addresses, secrets }
@@ -102,25 +102,25 @@ impl IdentityApp {
 
     /// Issues a resident's credential for the intent's claims, bound to the transaction.
     pub fn credential(&self, opened: &Opened, resident: &str) -> String {
-        let bare = self.bare(opened.intent.requested(), resident);
+        let bare = self.bare_credential(opened.intent.requested(), resident);
         let bound =
             self.holder(resident).bind(&bare, &opened.txn, &opened.intent.aud, SystemClock.now()).expect("a signature");
-        self.secrets.keep(&bound);
+        self.secrets.watch_for(&bound);
         bound
     }
 
     fn holder(&self, resident: &str) -> Arc<HolderKey> {
-        self.holders.of(Resident::find(resident).expect("a resident")).expect("a key")
+        self.holders.get_or_generate(Resident::find(resident).expect("a resident")).expect("a key")
     }
 
     /// Issues a resident's credential without proof of the holder's key.
-    pub fn bare(&self, claims: ClaimSet, resident: &str) -> String {
+    pub fn bare_credential(&self, claims: ClaimSet, resident: &str) -> String {
         let (resident, now) = (Resident::find(resident).expect("a resident"), SystemClock.now());
         for value in claims.iter().filter_map(|claim| resident.claim(claim, now)) {
-            self.secrets.keep(value.as_str().unwrap_or_default());
+            self.secrets.watch_for(value.as_str().unwrap_or_default());
         }
         let bare = self.issuer.issue(resident, claims, &self.holder(resident.id), now).expect("a credential");
-        self.secrets.keep(&bare);
+        self.secrets.watch_for(&bare);
         bare
     }
 
@@ -128,23 +128,23 @@ impl IdentityApp {
         self.http.post(self.addresses.public(path)).header(CONTENT_TYPE, content_type).body(body)
     }
 
-    pub async fn post(&self, opened: &Opened, form: CallbackFormat, body: String) -> Answer {
-        Answer::to(self.request(&opened.callback_path(), form.content_type(), body)).await
+    pub async fn post(&self, opened: &Opened, format: CallbackFormat, body: String) -> Answer {
+        Answer::receive(self.request(&opened.callback_path(), format.content_type(), body)).await
     }
 
-    /// Answers with any credential.
+    /// Posts a credential to the callback.
     pub async fn present(&self, opened: &Opened, credential: &str) -> Answer {
-        self.secrets.keep(credential);
+        self.secrets.watch_for(credential);
         self.post(opened, CallbackFormat::Json, CallbackFormat::Json.success(&opened.txn, credential)).await
     }
 
-    /// Answers as a consenting person, and expects acceptance.
+    /// Posts the resident's credential, which must be accepted.
     pub async fn approve(&self, opened: &Opened, resident: &str) {
         let answer = self.present(opened, &self.credential(opened, resident)).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
     }
 
-    /// Reports a failure.
+    /// Posts an error code and message to the callback.
     pub async fn fail(&self, opened: &Opened, code: &str, message: &str) -> Answer {
         self.post(opened, CallbackFormat::Json, CallbackFormat::Json.failure(&opened.txn, code, message)).await
     }

@@ -64,8 +64,8 @@ impl TestIssuer {
         CredentialDraft { header: json!({"alg": "ES256", "typ": "vc+sd-jwt", "kid": KID}), payload, disclosures }
     }
 
-    /// Returns the credential of Asha Rao for a request of name, dob and gender.
-    pub fn good(&self) -> CredentialDraft {
+    /// Builds a valid credential of Asha Rao with name, date of birth and gender, not yet signed.
+    pub fn valid_draft(&self) -> CredentialDraft {
         self.draft(&[("residentName", json!("Asha Rao")), ("dob", json!("14-02-1990")), ("gender", json!("F"))])
     }
 

@@ -1,5 +1,4 @@
-//! Shared parts of the test suites: nodes as real processes, on free ports with their own stores, and everybody who
-//! talks to them.
+//! Shared parts of the test suites: nodes as real processes on free ports, and the parties that call them.
 //!
 //! Tests read state over HTTP or from a process's output, never from the server's memory. Only [`records`] and
 //! [`flow_records`] are for tests inside one process: they make records for a store without HTTP.
@@ -10,7 +9,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::print_stderr,
-    reason = "whatever goes wrong here is a failed test, and what it prints is for its reader"
+    reason = "an error here is a failed test, and the output is for the reader of the test"
 )]
 
 pub mod answer;

@@ -1,4 +1,4 @@
-//! A node as a process of its own, on free ports and with its own store.
+//! A node in a separate process, on free ports and with its own store.
 //!
 //! A drop checks it: the ledger must add up, SIGTERM must end the process with exit code 0, no actor may have panicked,
 //! and no log line may contain a secret.
@@ -21,7 +21,7 @@ use super::identity_app::IdentityApp;
 use super::issuer::{self, TestIssuer};
 use super::name_server::NameServer;
 use super::operator::{ADMIN_TOKEN, Operator};
-use super::process::{Ending, Process};
+use super::process::{Process, ProcessOutput};
 use super::redis::{DURABLE, RedisServer};
 use super::secrets::Secrets;
 use super::upstream::{self, Upstream};
@@ -34,8 +34,8 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(25);
 pub struct Addresses(Arc<RwLock<(String, String)>>);
 
 impl Addresses {
-    /// Returns two addresses that stay the same.
-    pub fn of(public: &str, internal: &str) -> Self {
+    /// Returns two addresses that never change.
+    pub fn fixed(public: &str, internal: &str) -> Self {
         Self(Arc::new(RwLock::new((public.to_owned(), internal.to_owned()))))
     }
 
@@ -56,8 +56,8 @@ impl Addresses {
     }
 }
 
-/// Environment variable with the store of a suite: `embedded`, or `redis` for one server per node.
-const STORE: &str = "SAKSHI_TEST_STORE";
+/// Environment variable that selects the store: `embedded`, or `redis` for one server per node.
+const STORE_VARIABLE: &str = "SAKSHI_TEST_STORE";
 
 /// The key that nodes on one Redis share.
 const ENCRYPTION_KEY: &str = "q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA=";
@@ -79,7 +79,8 @@ pub struct TestNode {
     pub http: reqwest::Client,
     environment: BTreeMap<String, String>,
     process: Option<Process>,
-    past: Vec<String>,
+    /// Output of earlier processes.
+    past_log: Vec<String>,
     /// The store, if it is not embedded. Stopped after the process.
     pub redis: Option<Arc<RedisServer>>,
 }
@@ -117,11 +118,11 @@ pub fn environment(directory: &Path, settings: &[(&str, &str)]) -> BTreeMap<Stri
 
 impl TestNode {
     pub async fn start() -> Self {
-        Self::with(&[]).await
+        Self::start_with(&[]).await
     }
 
     /// Starts with further settings, named as in the environment without `SAKSHI__`.
-    pub async fn with(settings: &[(&str, &str)]) -> Self {
+    pub async fn start_with(settings: &[(&str, &str)]) -> Self {
         let mut node = Self::unlaunched(settings);
         node.launch().await;
         node
@@ -137,7 +138,7 @@ impl TestNode {
         node
     }
 
-    /// Starts with keys in the configured issuer's JWKS that differ from those of `issuer`.
+    /// Starts with these keys in the JWKS of the configured issuer, instead of those of `issuer`.
     pub async fn trusting(issuer: TestIssuer, jwks: &Value, settings: &[(&str, &str)]) -> Self {
         let mut node = Self::prepared(issuer, jwks, settings);
         node.launch().await;
@@ -155,15 +156,16 @@ impl TestNode {
         let (issuer, directory) = (Arc::new(issuer), Arc::new(tempfile::tempdir().expect("a temporary directory")));
         std::fs::write(directory.path().join("jwks.json"), jwks.to_string()).expect("a file");
         let mut environment = environment(directory.path(), &[]);
-        let redis =
-            std::env::var(STORE).is_ok_and(|store| store == "redis").then(|| Arc::new(RedisServer::start(DURABLE)));
+        let redis = std::env::var(STORE_VARIABLE)
+            .is_ok_and(|store| store == "redis")
+            .then(|| Arc::new(RedisServer::start(DURABLE)));
         let shared = redis.as_ref().map(|redis| on_redis(&redis.url())).into_iter().flatten();
-        let given = settings.iter().map(|(key, value)| (*key, (*value).to_owned()));
-        environment.extend(shared.chain(given).map(|(key, value)| (format!("SAKSHI__{key}"), value)));
+        let own = settings.iter().map(|(key, value)| (*key, (*value).to_owned()));
+        environment.extend(shared.chain(own).map(|(key, value)| (format!("SAKSHI__{key}"), value)));
         let http = sakshi_client::http(Duration::from_secs(60), false).expect("an HTTP client");
         let secrets = Secrets::default();
         for secret in [CONNECTOR_TOKEN, upstream::TOKEN, upstream::CAPABILITY] {
-            secrets.keep(secret);
+            secrets.watch_for(secret);
         }
         Self {
             directory,
@@ -173,13 +175,13 @@ impl TestNode {
             http,
             environment,
             process: None,
-            past: Vec::new(),
+            past_log: Vec::new(),
             redis,
         }
     }
 
     /// Prepares another node on the same store, with the same keys, without starting it.
-    pub fn beside(&self) -> Self {
+    pub fn prepare_peer(&self) -> Self {
         Self {
             directory: Arc::clone(&self.directory),
             issuer: Arc::clone(&self.issuer),
@@ -188,7 +190,7 @@ impl TestNode {
             http: self.http.clone(),
             environment: self.environment.clone(),
             process: None,
-            past: Vec::new(),
+            past_log: Vec::new(),
             redis: self.redis.clone(),
         }
     }
@@ -208,26 +210,26 @@ impl TestNode {
         &self.environment[&format!("SAKSHI__{key}")]
     }
 
-    /// Starts the process on the content of its directory.
+    /// Starts the process with the content of the node's directory.
     pub async fn launch(&mut self) {
-        self.serving(Process::start(&["serve"], &self.environment, self.directory.path())).await;
+        self.wait_until_serving(Process::start(&["serve"], &self.environment, self.directory.path())).await;
     }
 
-    /// Starts the process with at most `most` file descriptors.
-    pub async fn launch_with_descriptors(&mut self, most: u32) {
-        self.serving(Process::start_with_descriptors(most, &self.environment, self.directory.path())).await;
+    /// Starts the process with a limit of file descriptors.
+    pub async fn launch_with_descriptors(&mut self, limit: u32) {
+        self.wait_until_serving(Process::start_with_descriptors(limit, &self.environment, self.directory.path())).await;
     }
 
-    /// Starts the process with this name server alone.
+    /// Starts the process with this name server only.
     pub async fn launch_with_name_server(&mut self, names: &NameServer) {
         let path = self.directory.path().join("resolv.conf");
         std::fs::write(&path, names.resolv_conf()).expect("a file");
-        self.serving(Process::start_with_resolv_conf(&path, &self.environment, self.directory.path())).await;
+        self.wait_until_serving(Process::start_with_resolv_conf(&path, &self.environment, self.directory.path())).await;
     }
 
-    async fn serving(&mut self, process: Process) {
-        assert!(self.process.is_none(), "it runs already");
-        let addresses = process.listening().await;
+    async fn wait_until_serving(&mut self, process: Process) {
+        assert!(self.process.is_none(), "the node is already running");
+        let addresses = process.wait_until_listening().await;
         *self.addresses.0.write().unwrap() = addresses;
         self.process = Some(process);
     }
@@ -241,24 +243,24 @@ impl TestNode {
 
     /// Stops the process with SIGTERM, checks its exit code, and starts it again.
     pub async fn restart(&mut self) {
-        let process = self.process.take().expect("it runs");
+        let process = self.process.take().expect("the node is running");
         process.signal("TERM");
-        let ending = process.ended(STOP_TIMEOUT).await;
-        assert_eq!(ending.status.code(), Some(0), "{}", ending.err);
-        self.past.extend(process.log());
+        let output = process.wait_for_exit(STOP_TIMEOUT).await;
+        assert_eq!(output.status.code(), Some(0), "{}", output.err);
+        self.past_log.extend(process.log());
         self.launch().await;
     }
 
     /// Kills the process with SIGKILL.
     pub async fn kill(&mut self) {
-        let process = self.process.take().expect("it runs");
+        let process = self.process.take().expect("the node is running");
         process.signal("KILL");
-        process.ended(STOP_TIMEOUT).await;
-        self.past.extend(process.log());
+        process.wait_for_exit(STOP_TIMEOUT).await;
+        self.past_log.extend(process.log());
     }
 
     /// Runs `sakshi admin` with these arguments against this node.
-    pub async fn admin(&self, words: &[&str]) -> Ending {
+    pub async fn admin(&self, words: &[&str]) -> ProcessOutput {
         let url = self.addresses.internal("");
         let words: Vec<String> = ["admin", "--url", &url].iter().chain(words).map(|word| (*word).to_owned()).collect();
         let (environment, directory) = (self.environment().clone(), self.directory.path().to_owned());
@@ -267,7 +269,7 @@ impl TestNode {
     }
 
     pub fn process(&self) -> &Process {
-        self.process.as_ref().expect("it runs")
+        self.process.as_ref().expect("the node is running")
     }
 
     pub fn environment(&self) -> &BTreeMap<String, String> {
@@ -300,38 +302,38 @@ impl TestNode {
 
     /// Sends a request without credentials to the public listener.
     pub async fn get(&self, path: &str) -> Answer {
-        Answer::to(self.http.get(self.addresses.public(path))).await
+        Answer::receive(self.http.get(self.addresses.public(path))).await
     }
 
     /// Returns the output lines of all processes of this node.
     pub fn log(&self) -> Vec<String> {
         let now = self.process.as_ref().map(Process::log).unwrap_or_default();
-        [self.past.clone(), now].concat()
+        [self.past_log.clone(), now].concat()
     }
 
     /// Stops the process with SIGTERM, with all checks of a drop.
-    pub fn stop(&mut self) -> Ending {
-        self.audit();
-        let process = self.process.take().expect("it runs");
+    pub fn stop(&mut self) -> ProcessOutput {
+        self.audit_ledgers();
+        let process = self.process.take().expect("the node is running");
         process.signal("TERM");
         self.conclude(&process)
     }
 
     /// Waits for a stopping process, and checks its exit code and its log.
-    pub fn conclude(&mut self, process: &Process) -> Ending {
-        let ending = process.wait(STOP_TIMEOUT).unwrap_or_else(|| {
+    pub fn conclude(&mut self, process: &Process) -> ProcessOutput {
+        let output = process.wait(STOP_TIMEOUT).unwrap_or_else(|| {
             process.signal("KILL");
             panic!("the process did not end within {STOP_TIMEOUT:?} of SIGTERM");
         });
-        self.past.extend(process.log());
-        assert_eq!(ending.status.code(), Some(0), "{}", ending.err);
+        self.past_log.extend(process.log());
+        assert_eq!(output.status.code(), Some(0), "{}", output.err);
         self.inspect_log();
-        ending
+        output
     }
 
-    /// Takes out the process, for a test that stops it itself and then calls [`Self::conclude`].
+    /// Returns the process to a test that stops it and then calls [`Self::conclude`].
     pub fn take_process(&mut self) -> Process {
-        self.process.take().expect("it runs")
+        self.process.take().expect("the node is running")
     }
 
     fn inspect_log(&self) {
@@ -342,15 +344,15 @@ impl TestNode {
         }
     }
 
-    /// Requests the audit of all ledgers from a thread of its own, because a drop cannot await.
-    fn audit(&self) {
+    /// Requests the audit of all ledgers. A separate thread does this, because a drop cannot await.
+    fn audit_ledgers(&self) {
         let operator = self.operator();
-        let asked = thread::spawn(move || {
+        let request = thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
             // A client's connections belong to the runtime that opened them.
             runtime.block_on(async { operator.with_own_connections().get("/admin/v1/credits/audit").await.ok() })
         });
-        let audit = asked.join().expect("the audit is answered");
+        let audit = request.join().expect("the audit is answered");
         assert_eq!(audit["clean"], true, "a ledger does not add up: {audit:#}");
     }
 }

@@ -26,11 +26,11 @@ pub struct Operator {
 
 impl Operator {
     pub fn new(http: reqwest::Client, addresses: Addresses, secrets: Secrets, token: &str) -> Self {
-        secrets.keep(token);
+        secrets.watch_for(token);
         Self { http, addresses, secrets, token: token.to_owned() }
     }
 
-    /// Returns an operator with connections of its own.
+    /// Returns an operator with separate connections.
     pub fn with_own_connections(&self) -> Self {
         let http = sakshi_client::http(Duration::from_secs(20), false).expect("an HTTP client");
         Self { http, ..self.clone() }
@@ -43,7 +43,7 @@ impl Operator {
 
     pub async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Answer {
         let request = self.api().plain(method, path);
-        Answer::to(match body {
+        Answer::receive(match body {
             Some(body) => request.json(body),
             None => request,
         })
@@ -66,14 +66,14 @@ impl Operator {
         self.ask(Method::DELETE, path, None).await
     }
 
-    /// Returns the content of a successful answer.
+    /// Sends a call that must succeed, and returns the content of the response.
     async fn send<T: DeserializeOwned>(&self, call: Call<T>) -> T {
         self.api().send(call).await.unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// Sends a request without the token to the internal listener.
     pub async fn probe(&self, path: &str) -> Answer {
-        Answer::to(self.http.get(self.addresses.internal(path))).await
+        Answer::receive(self.http.get(self.addresses.internal(path))).await
     }
 
     pub async fn create_client(&self) -> String {
@@ -87,7 +87,7 @@ impl Operator {
     /// Issues a key; returns its id and the key.
     pub async fn issue_key(&self, client: &str, terms: &Value) -> (String, String) {
         let issued = self.send(internal::issue_key(client, terms)).await;
-        self.secrets.keep(&issued.api_key.0);
+        self.secrets.watch_for(&issued.api_key.0);
         (issued.key_id.to_string(), issued.api_key.0)
     }
 

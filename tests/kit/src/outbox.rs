@@ -1,4 +1,4 @@
-//! Verifications with queued webhooks, and the outcomes of these.
+//! Verifications with queued webhooks, and the outcomes of the webhooks.
 
 use futures_util::future::join_all;
 use sakshi_sandbox::receiver::WebhookReceiver;
@@ -39,11 +39,11 @@ pub fn txn_of(body: &[u8]) -> String {
     body["data"]["txn_id"].as_str().expect("a txn_id").to_owned()
 }
 
-/// Fails unless webhooks of exactly `count` transactions have arrived, one of each.
-pub fn assert_each_came_once(receiver: &WebhookReceiver, count: usize) {
+/// Fails unless exactly one webhook of each of `count` transactions has arrived.
+pub fn assert_each_arrived_once(receiver: &WebhookReceiver, count: usize) {
     let mut txns: Vec<String> = receiver.received().iter().map(|request| txn_of(&request.body)).collect();
     assert_eq!(txns.len(), count);
     txns.sort_unstable();
     txns.dedup();
-    assert_eq!(txns.len(), count, "each came once");
+    assert_eq!(txns.len(), count, "each must arrive once");
 }

@@ -10,8 +10,8 @@ use super::backend::{Backend, Opened};
 use super::node::{Addresses, TestNode};
 use super::secrets::Secrets;
 
-/// HTML entities and their characters; `&` comes last.
-const WRITTEN: [(&str, &str); 5] = [("&#34;", "\""), ("&#39;", "'"), ("&#60;", "<"), ("&#62;", ">"), ("&#38;", "&")];
+/// HTML entities and their characters. `&` is last, so that nothing is decoded twice.
+const ENTITIES: [(&str, &str); 5] = [("&#34;", "\""), ("&#39;", "'"), ("&#60;", "<"), ("&#62;", ">"), ("&#38;", "&")];
 
 /// The field of a form that holds the session's token.
 pub const CSRF_FIELD: &str = "form_word";
@@ -53,7 +53,7 @@ impl Browser {
         let answer = self.post("/portal/sign-in", &[("key", key), ("app_id", app)]).await;
         if let Some(cookie) = answer.header("set-cookie") {
             cookie.split(';').next().unwrap_or_default().clone_into(&mut self.cookie);
-            self.secrets.keep(self.cookie.split_once('=').expect("a pair").1);
+            self.secrets.watch_for(self.cookie.split_once('=').expect("a pair").1);
         }
         answer
     }
@@ -66,13 +66,13 @@ impl Browser {
     }
 
     pub async fn get(&self, path: &str) -> Answer {
-        Answer::to(self.request(Method::GET, path)).await
+        Answer::receive(self.request(Method::GET, path)).await
     }
 
-    /// Sends these fields alone.
+    /// Sends these fields without a CSRF token.
     pub async fn post(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
         let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
-        Answer::to(
+        Answer::receive(
             self.request(Method::POST, path).header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(body),
         )
         .await
@@ -80,8 +80,8 @@ impl Browser {
 
     /// Returns the token in the forms of this session.
     pub async fn csrf_token(&self) -> String {
-        let token = hidden(&self.get("/portal").await.text, CSRF_FIELD);
-        self.secrets.keep(&token);
+        let token = hidden_field(&self.get("/portal").await.text, CSRF_FIELD);
+        self.secrets.watch_for(&token);
         token
     }
 
@@ -99,8 +99,8 @@ impl Browser {
         let page = self.get(&path).await;
         assert_eq!(page.status, 200, "{}", page.text);
         let txn = path.rsplit('/').next().unwrap_or_default();
-        let intent = shown(&page.text, "intent");
-        self.secrets.keep(&intent);
+        let intent = element_text(&page.text, "intent");
+        self.secrets.watch_for(&intent);
         Trial { opened: Opened::read(&json!({"txnId": txn, "intentJwt": intent})), path, page: page.text }
     }
 
@@ -120,23 +120,23 @@ pub struct Trial {
 }
 
 /// Returns the value of a page's hidden field.
-pub fn hidden(page: &str, name: &str) -> String {
+pub fn hidden_field(page: &str, name: &str) -> String {
     between(page, &format!("name=\"{name}\" value=\""), "\"")
 }
 
 /// Returns the text of the element with this id, as a browser shows it.
-pub fn shown(page: &str, id: &str) -> String {
-    plain(&between(page, &format!("id=\"{id}\">"), "<"))
+pub fn element_text(page: &str, id: &str) -> String {
+    decode_entities(&between(page, &format!("id=\"{id}\">"), "<"))
 }
 
-/// Returns the line that gives a shell its credentials, and every command of a page with its title.
+/// Returns the line that sets the credentials in a shell, and the titles and commands of a page.
 pub fn commands(page: &str) -> (String, Vec<(String, String)>) {
     let (_, section) = page.split_once("class=\"card commands\"").expect("commands");
     let command = |part: &str| {
         let (_, text) = part.split_once("<code").and_then(|(_, rest)| rest.split_once('>')).expect("a command");
-        (plain(&between(part, "", "<")), plain(&between(text, "", "<")))
+        (decode_entities(&between(part, "", "<")), decode_entities(&between(text, "", "<")))
     };
-    (plain(&between(section, "<code>", "<")), section.split("<summary>").skip(1).map(command).collect())
+    (decode_entities(&between(section, "<code>", "<")), section.split("<summary>").skip(1).map(command).collect())
 }
 
 fn between(page: &str, before: &str, after: &str) -> String {
@@ -144,6 +144,6 @@ fn between(page: &str, before: &str, after: &str) -> String {
     rest.split(after).next().unwrap_or_default().to_owned()
 }
 
-fn plain(written: &str) -> String {
-    WRITTEN.iter().fold(written.to_owned(), |text, (from, to)| text.replace(from, to))
+fn decode_entities(html: &str) -> String {
+    ENTITIES.iter().fold(html.to_owned(), |text, (from, to)| text.replace(from, to))
 }

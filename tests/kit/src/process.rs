@@ -13,55 +13,54 @@ use serde_json::Value;
 
 use super::waiting::{TIMEOUT, eventually};
 
-/// Environment variable of a node with the binary of another release.
+/// Environment variable that names the binary of another release.
 pub const BINARY: &str = "SAKSHI_TEST_BINARY";
 
-/// Returns the binary under test, which cargo names to the integration tests of its package, or that of another
-/// release.
+/// Returns the binary of this package, or the binary of another release that the environment names.
 fn binary(environment: &BTreeMap<String, String>) -> OsString {
-    let own = || {
+    let binary_of_package = || {
         std::env::var_os("CARGO_BIN_EXE_sakshi").expect("this test belongs to the package sakshi and is run by cargo")
     };
-    environment.get(BINARY).map_or_else(own, OsString::from)
+    environment.get(BINARY).map_or_else(binary_of_package, OsString::from)
 }
 
-/// The observed state of a process.
+/// The output so far and the exit status of a process.
 #[derive(Debug, Default)]
-struct Output {
+struct ProcessState {
     out: Vec<String>,
     err: Vec<String>,
     open_pipes: usize,
-    ended: Option<ExitStatus>,
+    status: Option<ExitStatus>,
 }
 
 #[derive(Debug)]
 pub struct Process {
     pid: u32,
-    shared: Arc<(Mutex<Output>, Condvar)>,
+    shared: Arc<(Mutex<ProcessState>, Condvar)>,
 }
 
-/// The exit of a process, and its output.
+/// The exit status of a process and its output.
 #[derive(Clone, Debug)]
-pub struct Ending {
+pub struct ProcessOutput {
     pub status: ExitStatus,
     pub out: String,
     pub err: String,
 }
 
 impl Process {
-    /// Starts the binary with the given environment alone.
+    /// Starts the binary with this environment only.
     pub fn start(arguments: &[&str], environment: &BTreeMap<String, String>, directory: &Path) -> Self {
         Self::spawn(Command::new(binary(environment)), arguments, environment, directory)
     }
 
-    /// As [`Process::start`], with at most `most` open files.
-    pub fn start_with_descriptors(most: u32, environment: &BTreeMap<String, String>, directory: &Path) -> Self {
+    /// As [`Process::start`], with a limit of open files.
+    pub fn start_with_descriptors(limit: u32, environment: &BTreeMap<String, String>, directory: &Path) -> Self {
         let mut shell = Command::new("/bin/sh");
-        shell.args(["-c", &format!("ulimit -n {most}; exec \"$0\" \"$@\"")]).arg(binary(environment));
+        shell.args(["-c", &format!("ulimit -n {limit}; exec \"$0\" \"$@\"")]).arg(binary(environment));
         Self::spawn(shell, &["serve"], environment, directory)
     }
 
-    /// Starts with a `resolv.conf` of its own, in a mount namespace, which needs root.
+    /// Starts with its own `resolv.conf` in a mount namespace, which needs root.
     pub fn start_with_resolv_conf(
         resolv_conf: &Path,
         environment: &BTreeMap<String, String>,
@@ -88,17 +87,17 @@ impl Process {
             .stderr(Stdio::piped())
             .spawn()
             .expect("the binary starts");
-        let shared = Arc::new((Mutex::new(Output { open_pipes: 2, ..Output::default() }), Condvar::new()));
+        let shared = Arc::new((Mutex::new(ProcessState { open_pipes: 2, ..ProcessState::default() }), Condvar::new()));
         let (out, err) = (child.stdout.take().expect("a pipe"), child.stderr.take().expect("a pipe"));
-        follow(out, Arc::clone(&shared), |seen| &mut seen.out);
-        follow(err, Arc::clone(&shared), |seen| &mut seen.err);
+        follow(out, Arc::clone(&shared), |state| &mut state.out);
+        follow(err, Arc::clone(&shared), |state| &mut state.err);
         let pid = child.id();
         reap(child, Arc::clone(&shared));
         Self { pid, shared }
     }
 
     /// Runs the binary until it exits by itself.
-    pub fn run(arguments: &[&str], environment: &BTreeMap<String, String>, directory: &Path) -> Ending {
+    pub fn run(arguments: &[&str], environment: &BTreeMap<String, String>, directory: &Path) -> ProcessOutput {
         let process = Self::start(arguments, environment, directory);
         process.wait(TIMEOUT).unwrap_or_else(|| {
             process.signal("KILL");
@@ -108,14 +107,18 @@ impl Process {
 
     pub fn signal(&self, name: &str) {
         let sent = Command::new("sh").args(["-c", &format!("kill -{name} {}", self.pid)]).status().expect("sh runs");
-        assert!(sent.success() || self.with(|seen| seen.ended.is_some()), "SIG{name} could not be sent");
+        assert!(sent.success() || self.with(|state| state.status.is_some()), "SIG{name} could not be sent");
     }
 
-    /// Returns the addresses of the one line on stdout, once it serves.
-    pub async fn listening(&self) -> (String, String) {
+    /// Waits for the line on stdout, and returns the two addresses in it.
+    pub async fn wait_until_listening(&self) -> (String, String) {
         eventually("the line on stdout", TIMEOUT, || async {
-            let (line, ended) = self.with(|seen| (seen.out.first().cloned(), seen.ended));
-            assert!(ended.is_none(), "the process ended before it served: {:#?}", self.with(|seen| seen.err.clone()));
+            let (line, status) = self.with(|state| (state.out.first().cloned(), state.status));
+            assert!(
+                status.is_none(),
+                "the process ended before it served: {:#?}",
+                self.with(|state| state.err.clone())
+            );
             let line: Value = serde_json::from_str(&line?).expect("a line of JSON");
             assert_eq!((&line["event"], &line["pid"]), (&Value::from("listening"), &Value::from(self.pid)));
             Some((line["public"].as_str()?.to_owned(), line["internal"].as_str()?.to_owned()))
@@ -123,69 +126,71 @@ impl Process {
         .await
     }
 
-    /// Returns the one line on stdout of a process that serves.
-    pub fn announced(&self) -> Value {
-        self.with(|seen| serde_json::from_str(&seen.out[0])).expect("a line of JSON")
+    /// Returns the line on stdout of a serving process.
+    pub fn startup_line(&self) -> Value {
+        self.with(|state| serde_json::from_str(&state.out[0])).expect("a line of JSON")
     }
 
     /// Blocks until the process has exited and all of its output is read; `None` after `bound`.
-    pub fn wait(&self, bound: Duration) -> Option<Ending> {
-        let (seen, changed) = &*self.shared;
-        let going_on = |seen: &mut Output| seen.ended.is_none() || seen.open_pipes > 0;
-        let (seen, _) = changed.wait_timeout_while(seen.lock().unwrap(), bound, going_on).unwrap();
-        seen.ended.map(|status| Ending { status, out: seen.out.join("\n"), err: seen.err.join("\n") })
+    pub fn wait(&self, bound: Duration) -> Option<ProcessOutput> {
+        let (state, changed) = &*self.shared;
+        let is_running = |state: &mut ProcessState| state.status.is_none() || state.open_pipes > 0;
+        let (state, _) = changed.wait_timeout_while(state.lock().unwrap(), bound, is_running).unwrap();
+        state.status.map(|status| ProcessOutput { status, out: state.out.join("\n"), err: state.err.join("\n") })
     }
 
     /// As [`Process::wait`], without blocking the test's other tasks.
-    pub async fn ended(&self, bound: Duration) -> Ending {
+    pub async fn wait_for_exit(&self, bound: Duration) -> ProcessOutput {
         eventually("the end of the process", bound, || async { self.wait(Duration::ZERO) }).await
     }
 
-    /// Returns its peak resident memory in bytes (proc(5), `VmHWM`).
-    pub fn resident_at_most(&self) -> u64 {
-        self.memory("VmHWM:")
+    /// Returns the peak resident memory (proc(5), `VmHWM`).
+    pub fn peak_resident_bytes(&self) -> u64 {
+        self.memory_bytes("VmHWM:")
     }
 
-    /// Returns its resident memory in bytes (proc(5), `VmRSS`).
-    pub fn resident(&self) -> u64 {
-        self.memory("VmRSS:")
+    /// Returns the resident memory (proc(5), `VmRSS`).
+    pub fn resident_bytes(&self) -> u64 {
+        self.memory_bytes("VmRSS:")
     }
 
-    fn memory(&self, figure: &str) -> u64 {
+    fn memory_bytes(&self, figure: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).expect("the process runs");
         let line = status.lines().find_map(|line| line.strip_prefix(figure)).expect("a figure of proc(5)");
         line.trim_end_matches("kB").trim().parse::<u64>().expect("kilobytes") * 1_024
     }
 
     pub fn log(&self) -> Vec<String> {
-        self.with(|seen| [seen.out.clone(), seen.err.clone()].concat())
+        self.with(|state| [state.out.clone(), state.err.clone()].concat())
     }
 
-    fn with<T>(&self, look: impl FnOnce(&Output) -> T) -> T {
-        look(&self.shared.0.lock().unwrap())
+    fn with<T>(&self, read: impl FnOnce(&ProcessState) -> T) -> T {
+        read(&self.shared.0.lock().unwrap())
     }
 }
 
+/// Collects the lines of a pipe in a thread.
 fn follow(
     pipe: impl Read + Send + 'static,
-    shared: Arc<(Mutex<Output>, Condvar)>,
-    place: fn(&mut Output) -> &mut Vec<String>,
+    shared: Arc<(Mutex<ProcessState>, Condvar)>,
+    lines: fn(&mut ProcessState) -> &mut Vec<String>,
 ) {
     thread::spawn(move || {
         for line in BufReader::new(pipe).split(b'\n') {
             let Ok(line) = line else { break };
             let line = String::from_utf8_lossy(&line).into_owned();
-            place(&mut shared.0.lock().unwrap()).push(line);
+            lines(&mut shared.0.lock().unwrap()).push(line);
         }
         shared.0.lock().unwrap().open_pipes -= 1;
         shared.1.notify_all();
     });
 }
 
-fn reap(mut child: Child, shared: Arc<(Mutex<Output>, Condvar)>) {
+/// Waits for the exit of a process in a thread.
+fn reap(mut child: Child, shared: Arc<(Mutex<ProcessState>, Condvar)>) {
     thread::spawn(move || {
         let status = child.wait().expect("the process can be waited for");
-        shared.0.lock().unwrap().ended = Some(status);
+        shared.0.lock().unwrap().status = Some(status);
         shared.1.notify_all();
     });
 }

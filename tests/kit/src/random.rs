@@ -8,7 +8,7 @@ const SEED: &str = "SAKSHI_FAULTS_SEED";
 pub struct Random(u64);
 
 impl Random {
-    /// Returns the seed from the environment, or a new one, with its generator.
+    /// Returns a seed and its generator. The environment may set the seed of a run.
     pub fn of_this_run() -> (u64, Self) {
         let set = std::env::var(SEED).ok().and_then(|text| text.parse().ok());
         let seed = set.unwrap_or_else(|| {

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use super::node::TestNode;
 use super::waiting::TIMEOUT;
 
-/// A stranger's connection.
+/// A raw connection to the public listener.
 #[derive(Debug)]
 pub struct Raw(pub TcpStream);
 
@@ -18,8 +18,7 @@ fn host(node: &TestNode) -> SocketAddr {
 }
 
 impl Raw {
-    /// Sends the head of a request and the given part of its body. A service that has answered and closed meanwhile
-    /// accepts no more of it.
+    /// Sends the head of a request and a part of its body. The service may answer and close before the end.
     pub async fn post(node: &TestNode, path: &str, headers: &str, body: &[u8]) -> Self {
         let mut raw = Self(TcpStream::connect(host(node)).await.expect("a connection"));
         raw.send(format!("POST {path} HTTP/1.1\r\nhost: x\r\n{headers}\r\n\r\n").as_bytes()).await;
@@ -38,10 +37,10 @@ impl Raw {
 
     /// Reads the response until the connection ends or the body is whole.
     pub async fn answer(&mut self) -> String {
-        let mut seen = Vec::new();
+        let mut bytes_read = Vec::new();
         let reading = async {
             loop {
-                let text = String::from_utf8_lossy(&seen).into_owned();
+                let text = String::from_utf8_lossy(&bytes_read).into_owned();
                 if let Some((head, body)) = text.split_once("\r\n\r\n") {
                     let length = head
                         .lines()
@@ -50,7 +49,7 @@ impl Raw {
                         return text;
                     }
                 }
-                if self.0.read_buf(&mut seen).await.unwrap_or(0) == 0 {
+                if self.0.read_buf(&mut bytes_read).await.unwrap_or(0) == 0 {
                     return text;
                 }
             }

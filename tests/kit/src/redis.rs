@@ -171,7 +171,7 @@ impl RedisServer {
         self.signal("CONT");
     }
 
-    /// Sends a command on a connection of its own.
+    /// Sends a command on a new connection.
     pub fn ask(&self, command: &[impl AsRef<[u8]>]) -> io::Result<Reply> {
         resp::ask(self.port, command)
     }
@@ -245,13 +245,13 @@ impl Drop for RedisServer {
 }
 
 /// Checks until there is a result; fails the test after `bound`.
-pub fn eventually<T>(what: &str, bound: Duration, mut look: impl FnMut() -> Option<T>) -> T {
+pub fn eventually<T>(event: &str, bound: Duration, mut check: impl FnMut() -> Option<T>) -> T {
     let started = Instant::now();
     loop {
-        if let Some(seen) = look() {
-            return seen;
+        if let Some(result) = check() {
+            return result;
         }
-        assert!(started.elapsed() < bound, "{what} did not happen within {bound:?}");
+        assert!(started.elapsed() < bound, "{event} did not happen within {bound:?}");
         thread::park_timeout(Duration::from_millis(5));
     }
 }

@@ -1,4 +1,4 @@
-//! A syslog server: rsyslog with a configuration of its own, over TCP or TLS, on a free port.
+//! A syslog server: rsyslog with its own configuration, over TCP or TLS, on a free port.
 
 use std::fs::{OpenOptions, read_to_string, write};
 use std::io::ErrorKind;

@@ -40,35 +40,38 @@ const PERSONAL: &[&str] = &[
     "requestUrl",
 ];
 
-/// Members that hold a file; a log would hold at most its beginning.
+/// Members that hold a file. A log would contain at most the beginning of one.
 const FILES: &[&str] = &["content", "dataPdf", "base64FileData", "base64_file_data"];
-/// Number of characters that identify a file.
-const FILE_BEGINNING: usize = 24;
+/// Characters at the beginning of a file that identify it.
+const FILE_PREFIX_CHARS: usize = 24;
 
 /// Texts that must not appear in any log line.
 #[derive(Clone, Debug, Default)]
 pub struct Secrets(Arc<Mutex<BTreeSet<String>>>);
 
 impl Secrets {
-    pub fn keep(&self, text: &str) {
+    /// Registers a text, unless it is too short.
+    pub fn watch_for(&self, text: &str) {
         if text.len() >= SECRET_CHARS_MIN {
             self.0.lock().unwrap().insert(text.to_owned());
         }
     }
 
     /// Registers the personal data of a body, and the beginning of every file.
-    pub fn keep_personal(&self, body: &Value) {
+    pub fn watch_for_personal_data(&self, body: &Value) {
         match body {
             Value::Object(members) => {
                 for (name, value) in members {
                     match value.as_str() {
-                        Some(text) if FILES.contains(&&**name) => self.keep(&text[..text.len().min(FILE_BEGINNING)]),
-                        Some(text) if PERSONAL.contains(&&**name) => self.keep(text),
-                        _ => self.keep_personal(value),
+                        Some(text) if FILES.contains(&&**name) => {
+                            self.watch_for(&text[..text.len().min(FILE_PREFIX_CHARS)])
+                        }
+                        Some(text) if PERSONAL.contains(&&**name) => self.watch_for(text),
+                        _ => self.watch_for_personal_data(value),
                     }
                 }
             }
-            Value::Array(items) => items.iter().for_each(|item| self.keep_personal(item)),
+            Value::Array(items) => items.iter().for_each(|item| self.watch_for_personal_data(item)),
             _ => {}
         }
     }
@@ -77,7 +80,7 @@ impl Secrets {
     pub fn assert_absent_from(&self, line: &str) {
         for secret in self.0.lock().unwrap().iter() {
             // The secret itself must not appear in the test's output either.
-            assert!(!line.contains(secret.as_str()), "a secret of {} characters stands in the log", secret.len());
+            assert!(!line.contains(secret.as_str()), "a secret of {} characters is in the log", secret.len());
         }
     }
 }

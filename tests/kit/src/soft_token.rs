@@ -91,11 +91,11 @@ impl SoftToken {
     }
 
     fn run(&self, arguments: &[&str]) {
-        let ran = Command::new("softhsm2-util")
+        let output = Command::new("softhsm2-util")
             .args(arguments)
             .env("SOFTHSM2_CONF", self.configuration())
             .output()
             .expect("softhsm2-util runs");
-        assert!(ran.status.success(), "softhsm2-util {arguments:?}: {}", String::from_utf8_lossy(&ran.stderr));
+        assert!(output.status.success(), "softhsm2-util {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
 }

@@ -28,7 +28,7 @@ struct Published {
     replies: HashMap<String, Reply>,
     /// The reply for unpublished paths; 404 without it.
     others: Option<Reply>,
-    asked: HashMap<String, usize>,
+    requests: HashMap<String, usize>,
 }
 
 /// A status host on a free port.
@@ -44,10 +44,10 @@ impl StatusHost {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let authority = listener.local_addr().expect("an address").to_string();
         let host = Self { authority, published: Arc::default() };
-        let answering = host.clone();
+        let server = host.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(answering.clone().answer(stream));
+                tokio::spawn(server.clone().answer(stream));
             }
         });
         host
@@ -68,13 +68,13 @@ impl StatusHost {
     }
 
     /// Returns the number of requests for a path.
-    pub fn asked(&self, path: &str) -> usize {
-        self.published.lock().unwrap().asked.get(&format!("/{path}")).copied().unwrap_or_default()
+    pub fn request_count(&self, path: &str) -> usize {
+        self.published.lock().unwrap().requests.get(&format!("/{path}")).copied().unwrap_or_default()
     }
 
     /// Returns the number of requests for all paths.
-    pub fn asked_in_all(&self) -> usize {
-        self.published.lock().unwrap().asked.values().sum()
+    pub fn total_request_count(&self) -> usize {
+        self.published.lock().unwrap().requests.values().sum()
     }
 
     async fn answer(self, mut stream: TcpStream) {
@@ -88,7 +88,7 @@ impl StatusHost {
         let path = String::from_utf8_lossy(&head).split(' ').nth(1).unwrap_or_default().to_owned();
         let reply = {
             let mut published = self.published.lock().unwrap();
-            *published.asked.entry(path.clone()).or_default() += 1;
+            *published.requests.entry(path.clone()).or_default() += 1;
             published.replies.get(&path).or(published.others.as_ref()).cloned()
         };
         let (status, header, body) = match reply {
@@ -99,7 +99,7 @@ impl StatusHost {
             }
             Some(Reply::Status(status, header)) => (status, header, String::new()),
             Some(Reply::Never) => {
-                // Until the other side gives up.
+                // Wait until the client gives up.
                 let _ = stream.read_u8().await;
                 return;
             }

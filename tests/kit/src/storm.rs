@@ -29,9 +29,9 @@ const CREDITS: u64 = 1_000_000;
 /// Pause of a worker after a request without an answer.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Returns the rounds of a storm: all in the long form of the tests, half in the short one.
-pub fn rounds(long: u64) -> u64 {
-    if std::env::var("SAKSHI_TESTS").is_ok_and(|form| form == "long") { long } else { long.div_ceil(2) }
+/// Returns the number of rounds: all if the environment asks for long tests, otherwise half.
+pub fn rounds(all: u64) -> u64 {
+    if std::env::var("SAKSHI_TESTS").is_ok_and(|form| form == "long") { all } else { all.div_ceil(2) }
 }
 
 /// The body that the identity app posts.
@@ -56,13 +56,18 @@ pub struct Notes {
     pub journal: Journal,
     in_doubt: Mutex<InDoubt>,
     origin: Instant,
-    /// True with other nodes: work continues after a request without an answer, and a 5xx counts as none.
-    goes_on: bool,
+    /// With other nodes, work continues after a request without an answer, and a 5xx counts as no answer.
+    has_other_nodes: bool,
 }
 
 impl Notes {
-    pub fn begin(goes_on: bool) -> Arc<Self> {
-        Arc::new(Self { journal: Journal::default(), in_doubt: Mutex::default(), origin: Instant::now(), goes_on })
+    pub fn begin(has_other_nodes: bool) -> Arc<Self> {
+        Arc::new(Self {
+            journal: Journal::default(),
+            in_doubt: Mutex::default(),
+            origin: Instant::now(),
+            has_other_nodes,
+        })
     }
 
     /// Returns the number of transactions with an accepted callback.
@@ -86,7 +91,8 @@ impl Notes {
         self.origin.elapsed()
     }
 
-    pub fn opened(&self, txn: &str, asked: Duration) {
+    /// Records an opened transaction.
+    pub fn record_opened(&self, txn: &str, asked: Duration) {
         self.journal
             .opened(txn, Entry { guest: 0, asked, opened: self.now(), expires: None, answered: None, polled: None });
     }
@@ -110,7 +116,7 @@ impl Notes {
         let (.., sent) = *self.in_doubt.lock().unwrap().callbacks.entry(opened.txn.clone()).or_insert_with(first);
         let request = identity_app.request(&opened.callback_path(), CallbackFormat::Json.content_type(), body);
         let answer = Answer::attempt(request).await?;
-        if answer.status < 500 || !self.goes_on {
+        if answer.status < 500 || !self.has_other_nodes {
             let reply = match answer.status {
                 200 => Reply::Accepted,
                 409 => Reply::Full,
@@ -123,7 +129,7 @@ impl Notes {
     }
 }
 
-/// One of many users of a client's backend and its identity app.
+/// A user of a client's backend and its identity app.
 pub struct Worker {
     pub backend: Backend,
     pub identity_app: IdentityApp,
@@ -134,7 +140,7 @@ pub struct Worker {
 
 /// Running workers.
 pub struct Load {
-    over: Arc<AtomicBool>,
+    is_over: Arc<AtomicBool>,
     workers: Vec<JoinHandle<()>>,
 }
 
@@ -144,14 +150,14 @@ impl Load {
         count: u64,
         mut worker: impl FnMut(Arc<AtomicBool>) -> W,
     ) -> Self {
-        let over = Arc::new(AtomicBool::new(false));
-        let workers = (0..count).map(|_| tokio::spawn(worker(Arc::clone(&over)))).collect();
-        Self { over, workers }
+        let is_over = Arc::new(AtomicBool::new(false));
+        let workers = (0..count).map(|_| tokio::spawn(worker(Arc::clone(&is_over)))).collect();
+        Self { is_over, workers }
     }
 
     /// Lets every worker finish its current task.
     pub async fn end(self) {
-        self.over.store(true, Ordering::Relaxed);
+        self.is_over.store(true, Ordering::Relaxed);
         for worker in self.workers {
             worker.await.expect("a worker ends");
         }
@@ -172,12 +178,12 @@ impl Load {
 }
 
 impl Worker {
-    /// Opens and answers transactions until `over` is set; on a single node, until a request is not answered.
-    pub async fn run(mut self, over: Arc<AtomicBool>) {
-        while !over.load(Ordering::Relaxed) {
+    /// Opens and answers transactions until `is_over` is set. On a single node, stops at a request without an answer.
+    pub async fn run(mut self, is_over: Arc<AtomicBool>) {
+        while !is_over.load(Ordering::Relaxed) {
             let was_answered = self.visit().await;
             self.notes.journal.ended(if was_answered { Visit::Done } else { Visit::Failed });
-            match (was_answered, self.notes.goes_on) {
+            match (was_answered, self.notes.has_other_nodes) {
                 (true, _) => {}
                 (false, true) => sleep(PAUSE).await,
                 (false, false) => break,
@@ -185,30 +191,30 @@ impl Worker {
         }
     }
 
-    /// Runs one transaction as far as this worker takes it. Returns true if all requests were answered.
+    /// Runs one transaction, which may be abandoned. Returns true if all requests were answered.
     async fn visit(&mut self) -> bool {
         let Some(opened) = self.open().await else { return false };
         let callback = match self.random.below(8) {
             0 => return true,
             1 => {
                 let poll = Answer::attempt(self.backend.request(Method::GET, &public::result_path(&opened.txn))).await;
-                return matches!(self.answered("poll", poll), Ok(Some(_)));
+                return matches!(self.expect_success("poll", poll), Ok(Some(_)));
             }
             2 => Callback::Rejection,
             _ => Callback::Credential(self.identity_app.credential(&opened, "asha")),
         };
         let answer = self.notes.post(&self.identity_app, &opened, &callback).await;
-        matches!(self.answered("callback", answer), Ok(Some(_)))
+        matches!(self.expect_success("callback", answer), Ok(Some(_)))
     }
 
     async fn open(&mut self) -> Option<Opened> {
         let key = (self.random.below(2) == 0).then(|| format!("key-{:016x}", self.random.next()));
-        let asked = self.notes.now();
+        let asked_at = self.notes.now();
         let answer = init(&self.backend, key.as_deref(), &self.webhook).await;
-        match self.answered("init", answer) {
+        match self.expect_success("init", answer) {
             Ok(Some(answer)) => {
                 let opened = Opened::read(&answer.json());
-                self.notes.opened(&opened.txn, asked);
+                self.notes.record_opened(&opened.txn, asked_at);
                 Some(opened)
             }
             Ok(None) => None,
@@ -222,13 +228,17 @@ impl Worker {
         }
     }
 
-    /// Returns the answer; one that must never occur is noted instead.
-    fn answered(&self, what: &str, answer: Result<Answer, reqwest::Error>) -> Result<Option<Answer>, NoAnswer> {
+    /// Returns a successful answer, and records an answer that must never occur.
+    fn expect_success(
+        &self,
+        request: &str,
+        answer: Result<Answer, reqwest::Error>,
+    ) -> Result<Option<Answer>, NoAnswer> {
         match answer {
             Ok(answer) if answer.status == 200 => Ok(Some(answer)),
-            Ok(answer) if answer.status >= 500 && self.notes.goes_on => Err(NoAnswer),
+            Ok(answer) if answer.status >= 500 && self.notes.has_other_nodes => Err(NoAnswer),
             Ok(answer) => {
-                self.notes.journal.problem(format!("{what}: {} {}", answer.status, answer.text));
+                self.notes.journal.problem(format!("{request}: {} {}", answer.status, answer.text));
                 Ok(None)
             }
             Err(_) => Err(NoAnswer),
@@ -253,14 +263,14 @@ pub struct StormClient {
 }
 
 impl StormClient {
-    /// Creates a client of the node; `goes_on` if there are other nodes.
-    pub async fn of(node: &TestNode, goes_on: bool) -> Self {
+    /// Creates a client of the node.
+    pub async fn create(node: &TestNode, has_other_nodes: bool) -> Self {
         let receiver = WebhookReceiver::start(Behaviour::SlowAnswer(Duration::from_millis(10))).await.expect("a port");
         Self {
             backend: node.backend(CREDITS).await,
             identity_app: node.identity_app(),
             receiver,
-            notes: Notes::begin(goes_on),
+            notes: Notes::begin(has_other_nodes),
         }
     }
 
@@ -279,19 +289,19 @@ impl StormClient {
         }
     }
 
-    /// Waits until a count of the notes has grown by `more`.
-    pub async fn grown(&self, what: &str, count: impl Fn(&Notes) -> usize, more: usize) {
-        let goal = count(&self.notes) + more;
-        eventually(what, TIMEOUT, || async { (count(&self.notes) >= goal).then_some(()) }).await;
+    /// Waits until a count in the notes has increased by `increase`.
+    pub async fn wait_for_growth(&self, event: &str, count: impl Fn(&Notes) -> usize, increase: usize) {
+        let goal = count(&self.notes) + increase;
+        eventually(event, TIMEOUT, || async { (count(&self.notes) >= goal).then_some(()) }).await;
     }
 
     /// Retries unanswered requests until all are answered.
     async fn resolve(&self) {
         let keys = std::mem::take(&mut self.notes.in_doubt.lock().unwrap().keys);
         for key in keys {
-            let asked = self.notes.now();
+            let asked_at = self.notes.now();
             let answer = init(&self.backend, Some(&key), &self.receiver.url("/hook")).await.expect("an answer");
-            self.notes.opened(&Opened::read(&answer.ok()).txn, asked);
+            self.notes.record_opened(&Opened::read(&answer.ok()).txn, asked_at);
         }
         let callbacks = self.notes.in_doubt.lock().unwrap().callbacks.clone();
         for (opened, callback, _) in callbacks.values() {
@@ -320,9 +330,10 @@ impl StormClient {
         arrivals
     }
 
-    /// Retries unanswered requests, and fails if an invariant is broken or an answer occurred that never should. At
-    /// most `unknown_max` webhooks were in flight when a node was killed.
-    pub async fn assert_held(&self, node: &TestNode, unknown_max: u64, event: Option<&TestEvent>) -> Evidence {
+    /// Retries unanswered requests, and checks all invariants and answers.
+    ///
+    /// At most `unknown_max` webhooks were in flight when a node was killed.
+    pub async fn assert_invariants(&self, node: &TestNode, unknown_max: u64, event: Option<&TestEvent>) -> Evidence {
         self.resolve().await;
         let evidence = self.evidence(node, unknown_max, event).await;
         let broken: Vec<_> = judge(&evidence).into_iter().filter(|finding| !finding.held).collect();
@@ -334,7 +345,7 @@ impl StormClient {
         evidence
     }
 
-    /// Returns the service's final state beside the notes.
+    /// Collects the service's final state and the notes.
     async fn evidence(&self, node: &TestNode, unknown_max: u64, event: Option<&TestEvent>) -> Evidence {
         let operator = node.operator();
         let (api, admin, client) = (self.backend.api(), operator.api(), &self.backend.client);
@@ -372,7 +383,7 @@ impl StormClient {
     }
 }
 
-/// Returns the figures of a storm, in words.
+/// Summarises a storm in one line.
 pub fn summary(evidence: &Evidence) -> String {
     let journal = &evidence.journal;
     let accepted = [Posted::Consent, Posted::Refusal].map(|posted| journal.replied(posted, Reply::Accepted).count());
@@ -380,7 +391,7 @@ pub fn summary(evidence: &Evidence) -> String {
     let unknown: Vec<_> = outcomes.filter(|(_, outcome)| *outcome == "unknown").collect();
     let lost = unknown.iter().filter(|(txn, _)| !evidence.webhooks.by_txn.contains_key(*txn)).count();
     format!(
-        "{} opened, {} completed, {} inits in doubt, {} deliveries unknown, {lost} of them never came",
+        "{} opened, {} completed, {} inits in doubt, {} deliveries unknown, {lost} of them never arrived",
         journal.entries.len(),
         accepted.iter().sum::<usize>(),
         journal.unknown_openings,

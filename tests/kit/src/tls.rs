@@ -65,14 +65,14 @@ impl Authority {
 /// Starts a receiver that requires client certificates. Returns its port and its requests.
 pub async fn receiver(authority: &Authority, name: &str) -> (u16, UnboundedReceiver<String>) {
     let acceptor = TlsAcceptor::from(Arc::new(authority.server(name)));
-    let (seen, requests) = unbounded_channel();
+    let (sender, requests) = unbounded_channel();
     let serve = move |stream| {
-        let (acceptor, seen) = (acceptor.clone(), seen.clone());
+        let (acceptor, sender) = (acceptor.clone(), sender.clone());
         async move {
             let Ok(mut stream) = acceptor.accept(stream).await else { return };
             let request = read_request(&mut stream).await;
             // The test may be over.
-            let _ = seen.send(request);
+            let _ = sender.send(request);
             let _ = stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await;
             let _ = stream.shutdown().await;
         }
@@ -80,14 +80,14 @@ pub async fn receiver(authority: &Authority, name: &str) -> (u16, UnboundedRecei
     (listen(serve).await, requests)
 }
 
-/// Starts a forward proxy that leads every name to one port. Returns its port and its requests.
-pub async fn forward_proxy(to: u16) -> (u16, UnboundedReceiver<String>) {
-    let (seen, requests) = unbounded_channel();
+/// Starts a forward proxy that connects every name to one port. Returns its port and its requests.
+pub async fn forward_proxy(target: u16) -> (u16, UnboundedReceiver<String>) {
+    let (sender, requests) = unbounded_channel();
     let serve = move |mut stream: TcpStream| {
-        let seen = seen.clone();
+        let sender = sender.clone();
         async move {
-            let _ = seen.send(read_request(&mut stream).await);
-            let Ok(mut receiver) = TcpStream::connect(("127.0.0.1", to)).await else { return };
+            let _ = sender.send(read_request(&mut stream).await);
+            let Ok(mut receiver) = TcpStream::connect(("127.0.0.1", target)).await else { return };
             let _ = stream.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await;
             let _ = copy_bidirectional(&mut stream, &mut receiver).await;
         }
@@ -113,16 +113,16 @@ where
 
 /// Reads one request, head and body.
 async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> String {
-    let mut seen = Vec::new();
+    let mut bytes_read = Vec::new();
     loop {
-        let text = String::from_utf8_lossy(&seen).into_owned();
+        let text = String::from_utf8_lossy(&bytes_read).into_owned();
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
             let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok()).unwrap_or(0);
             if body.len() >= length {
                 return text;
             }
         }
-        if stream.read_buf(&mut seen).await.unwrap_or(0) == 0 {
+        if stream.read_buf(&mut bytes_read).await.unwrap_or(0) == 0 {
             return text;
         }
     }

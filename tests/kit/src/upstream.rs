@@ -1,6 +1,6 @@
-//! The upstream of a node: a real HTTP server that records the orders of every flow, and answers well or badly as set.
+//! The upstream of a node: a real HTTP server that records the orders of every flow. A test chooses its responses.
 //!
-//! Its contract is src/outbound/README.md. It sends no reports; a connector does.
+//! The contract is src/outbound/README.md. Reports come from a connector, not from the upstream.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -31,22 +31,22 @@ pub const CAPABILITY: &str = "capability-of-one-person";
 /// The flows, as settings and paths name them.
 const FLOWS: [&str; 9] = ["esign", "doclocker", "estamp", "wealth", "pan", "gst", "bank_account", "ifsc", "voter_id"];
 
-/// The upstream's answer to the orders that it records.
+/// The upstream's response to an order.
 #[derive(Clone, Debug)]
 pub enum UpstreamBehaviour {
-    /// The contract's answer.
+    /// A response that follows the contract.
     Accept,
-    /// The contract's answer, after a delay.
+    /// A response that follows the contract, after a delay.
     SlowAnswer(Duration),
     /// This text, with status 200.
     Body(String),
-    /// The contract's answer with this status.
+    /// A response that follows the contract, except for this status.
     Status(u16),
     /// A redirect to this URL.
     Redirect(String),
     /// The connection closed.
     Drop,
-    /// No answer.
+    /// No response.
     Hang,
 }
 
@@ -59,7 +59,7 @@ pub struct Order {
 }
 
 struct Shared {
-    manner: Mutex<UpstreamBehaviour>,
+    behaviour: Mutex<UpstreamBehaviour>,
     orders: Mutex<Vec<Order>>,
 }
 
@@ -71,11 +71,11 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// Starts an upstream that answers well.
+    /// Starts an upstream whose responses follow the contract.
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
-        let shared = Arc::new(Shared { manner: Mutex::new(UpstreamBehaviour::Accept), orders: Mutex::default() });
+        let shared = Arc::new(Shared { behaviour: Mutex::new(UpstreamBehaviour::Accept), orders: Mutex::default() });
         let server = tokio::spawn(serve(listener, Arc::clone(&shared))).abort_handle();
         Self { address, shared, server }
     }
@@ -91,9 +91,9 @@ impl Upstream {
         format!("http://{}/orders/{flow}", self.address)
     }
 
-    /// Sets its answers from now on.
-    pub fn answer(&self, manner: UpstreamBehaviour) {
-        *self.shared.manner.lock().unwrap() = manner;
+    /// Changes the responses from now on.
+    pub fn set_behaviour(&self, behaviour: UpstreamBehaviour) {
+        *self.shared.behaviour.lock().unwrap() = behaviour;
     }
 
     /// Returns the orders so far, in order of arrival.
@@ -102,12 +102,12 @@ impl Upstream {
     }
 
     /// Returns the last order, which must exist.
-    pub fn last(&self) -> Order {
+    pub fn last_order(&self) -> Order {
         self.orders().pop().expect("an order")
     }
 
     /// Waits for `count` orders and returns them.
-    pub async fn ordered(&self, count: usize) -> Vec<Order> {
+    pub async fn wait_for_orders(&self, count: usize) -> Vec<Order> {
         eventually("the orders", TIMEOUT, || async { Some(self.orders()).filter(|orders| orders.len() >= count) }).await
     }
 }
@@ -126,8 +126,8 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>) {
                 if let Ok((stream, _)) = accepted {
                     let shared = Arc::clone(&shared);
                     connections.spawn(async move {
-                        let service = service_fn(|request| take(request, &shared));
-                        // A client that hangs up needs no more.
+                        let service = service_fn(|request| handle(request, &shared));
+                        // The client may have hung up.
                         let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
                     });
                 }
@@ -148,30 +148,30 @@ impl From<Infallible> for HungUp {
     }
 }
 
-async fn take(request: Request<Incoming>, shared: &Shared) -> Result<Response<Full<Bytes>>, HungUp> {
+async fn handle(request: Request<Incoming>, shared: &Shared) -> Result<Response<Full<Bytes>>, HungUp> {
     let (head, body) = request.into_parts();
     let bytes = body.collect().await.map_err(|_| HungUp)?.to_bytes();
     let flow = head.uri.path().rsplit('/').next().unwrap_or_default().to_owned();
     let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
-    let well = well(&flow, &body).to_string();
+    let good = good_response(&flow, &body).to_string();
     shared.orders.lock().unwrap().push(Order { flow, headers: head.headers, body });
 
-    let manner = shared.manner.lock().unwrap().clone();
-    let (status, text) = match &manner {
-        UpstreamBehaviour::Accept | UpstreamBehaviour::Redirect(_) => (200, well),
+    let behaviour = shared.behaviour.lock().unwrap().clone();
+    let (status, text) = match &behaviour {
+        UpstreamBehaviour::Accept | UpstreamBehaviour::Redirect(_) => (200, good),
         UpstreamBehaviour::SlowAnswer(time) => {
             sleep(*time).await;
-            (200, well)
+            (200, good)
         }
         UpstreamBehaviour::Body(text) => (200, text.clone()),
-        UpstreamBehaviour::Status(status) => (*status, well),
+        UpstreamBehaviour::Status(status) => (*status, good),
         UpstreamBehaviour::Drop => return Err(HungUp),
         UpstreamBehaviour::Hang => pending().await,
     };
     let mut response = Response::new(Full::from(text));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     *response.status_mut() = StatusCode::from_u16(status).map_err(|_| HungUp)?;
-    if let UpstreamBehaviour::Redirect(target) = manner {
+    if let UpstreamBehaviour::Redirect(target) = behaviour {
         *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;
         response.headers_mut().insert(LOCATION, target.parse().map_err(|_| HungUp)?);
     }
@@ -183,8 +183,8 @@ fn personal_url() -> String {
     format!("https://upstream.example/{CAPABILITY}/{}", uuid::Uuid::new_v4())
 }
 
-/// Returns the contract's answer.
-fn well(flow: &str, order: &Value) -> Value {
+/// Builds a response that follows the contract.
+fn good_response(flow: &str, order: &Value) -> Value {
     match flow {
         "esign" => {
             let signers = order["signerInfo"].as_array().cloned().unwrap_or_default();

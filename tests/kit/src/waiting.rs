@@ -11,28 +11,27 @@ pub const TIMEOUT: Duration = Duration::from_secs(30);
 /// Time between two checks of a condition.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Work that measures the machine's load, in processor time.
+/// Processor time of the work that measures the machine's load.
 const WORK: Duration = Duration::from_millis(30);
 
-/// Processes that take part in an answer; each waits for a processor in turn.
-const IN_TURN: f64 = 3.0;
+/// Number of processes that handle a request, one after another.
+const PROCESSES_PER_REQUEST: f64 = 3.0;
 
-/// Fails if something took longer than it may on an idle machine. Time over the bound is compared with this machine's
-/// current speed.
-pub fn assert_within(took: Duration, bound: Duration, what: &str) {
-    if took < bound {
+/// Fails if an action took longer than `bound`. On a busy machine the bound is extended.
+pub fn assert_within(elapsed: Duration, bound: Duration, action: &str) {
+    if elapsed < bound {
         return;
     }
-    let factor = factor();
+    let factor = busy_factor();
     assert!(
-        took < bound.mul_f64(factor),
-        "{what} took {took:?}; the bound is {bound:?} times {factor:.1} on this machine"
+        elapsed < bound.mul_f64(factor),
+        "{action} took {elapsed:?}; the bound is {bound:?} times {factor:.1} on this machine"
     );
 }
 
-/// Returns the factor by which timeouts are longer on this machine now.
-fn factor() -> f64 {
-    IN_TURN.mul_add(slowness() - 1.0, 1.0)
+/// Returns the factor by which bounds are extended on this machine now.
+fn busy_factor() -> f64 {
+    PROCESSES_PER_REQUEST.mul_add(slowness() - 1.0, 1.0)
 }
 
 /// Returns the elapsed time per second of processor time, at least 1.
@@ -44,17 +43,17 @@ fn slowness() -> f64 {
 }
 
 /// Checks until there is a result; fails the test after `bound`, or later on a busy machine.
-pub async fn eventually<T, Asked>(what: &str, bound: Duration, mut ask: impl FnMut() -> Asked) -> T
+pub async fn eventually<T, Check>(event: &str, bound: Duration, mut check: impl FnMut() -> Check) -> T
 where
-    Asked: Future<Output = Option<T>>,
+    Check: Future<Output = Option<T>>,
 {
     let started = Instant::now();
     loop {
-        if let Some(answer) = ask().await {
-            return answer;
+        if let Some(result) = check().await {
+            return result;
         }
         let waited = started.elapsed();
-        assert!(waited < bound || waited < bound.mul_f64(factor()), "{what} did not happen within {bound:?}");
+        assert!(waited < bound || waited < bound.mul_f64(busy_factor()), "{event} did not happen within {bound:?}");
         tokio::time::sleep(POLL_INTERVAL).await;
     }
 }

@@ -1,6 +1,6 @@
-//! The document against that of the last change, from which the clients are generated: every promise remains.
+//! Compatibility of the OpenAPI document with the committed one, from which the clients are generated.
 //!
-//! With `SAKSHI_WRITE_DOCUMENTS=1` in the environment the file is written, unless a working program would break.
+//! With `SAKSHI_WRITE_DOCUMENTS=1` in the environment the file is written, unless a change would break a program.
 
 use std::fs;
 
@@ -14,19 +14,19 @@ const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../clients/openapi.j
 
 /// Returns the document without its examples, which have today's times.
 fn document() -> Value {
-    fn bare(value: &Value) -> Value {
+    fn without_examples(value: &Value) -> Value {
         match value {
             Value::Object(members) => {
-                let kept = members.iter().filter(|(name, _)| !matches!(name.as_str(), "example" | "examples"));
-                kept.map(|(name, member)| (name.clone(), bare(member))).collect::<Map<_, _>>().into()
+                let remaining = members.iter().filter(|(name, _)| !matches!(name.as_str(), "example" | "examples"));
+                remaining.map(|(name, member)| (name.clone(), without_examples(member))).collect::<Map<_, _>>().into()
             }
-            Value::Array(items) => items.iter().map(bare).collect(),
+            Value::Array(items) => items.iter().map(without_examples).collect(),
             plain => plain.clone(),
         }
     }
     let document = document_of("https://verify.example", PosterApi::openapi, KeyCase::SnakeCase);
     // As served: without the marks of its order.
-    bare(&serde_json::from_str(document.text()).unwrap())
+    without_examples(&serde_json::from_str(document.text()).unwrap())
 }
 
 /// The sender of data that a schema describes.
@@ -41,7 +41,7 @@ enum Sender {
 struct Breaks(Vec<String>);
 
 impl Breaks {
-    fn of(before: &Value, after: &Value) -> Vec<String> {
+    fn between(before: &Value, after: &Value) -> Vec<String> {
         let mut breaks = Self::default();
         for (path, item) in members(&before["paths"]) {
             for (method, operation) in
@@ -65,8 +65,8 @@ impl Breaks {
         breaks.0
     }
 
-    fn add(&mut self, place: &str, what: &str) {
-        self.0.push(format!("{place}: {what}"));
+    fn add(&mut self, place: &str, problem: &str) {
+        self.0.push(format!("{place}: {problem}"));
     }
 
     fn operation(&mut self, place: &str, before: &Value, after: &Value) {
@@ -166,19 +166,19 @@ fn list(value: &Value) -> impl Iterator<Item = &Value> {
 }
 
 #[test]
-fn a_program_that_works_today_works_with_the_next_version() {
-    let kept = fs::read_to_string(FILE).unwrap_or_else(|_| "{}".to_owned());
-    let (before, now) = (serde_json::from_str::<Value>(&kept).unwrap(), document());
-    assert_eq!(Breaks::of(&before, &now), Vec::<String>::new(), "docs/compatibility.md says what may change");
+fn the_next_version_breaks_no_working_program() {
+    let committed = fs::read_to_string(FILE).unwrap_or_else(|_| "{}".to_owned());
+    let (before, after) = (serde_json::from_str::<Value>(&committed).unwrap(), document());
+    assert_eq!(Breaks::between(&before, &after), Vec::<String>::new(), "docs/compatibility.md says what may change");
     if std::env::var_os("SAKSHI_WRITE_DOCUMENTS").is_some() {
-        fs::write(FILE, serde_json::to_string_pretty(&now).unwrap() + "\n").unwrap();
+        fs::write(FILE, serde_json::to_string_pretty(&after).unwrap() + "\n").unwrap();
     } else {
-        assert!(before == now, "run: SAKSHI_WRITE_DOCUMENTS=1 cargo test -p sakshi --test node compatible");
+        assert!(before == after, "run: SAKSHI_WRITE_DOCUMENTS=1 cargo test -p sakshi --test node compatible");
     }
 }
 
 #[test]
-fn what_breaks_a_program_is_found() {
+fn breaking_changes_are_detected() {
     let before = document();
     type Change = fn(&mut Value);
     let changes: [(&str, Change); 9] = [
@@ -202,12 +202,12 @@ fn what_breaks_a_program_is_found() {
             document["paths"]["/api/v1/credits"]["get"]["operationId"] = json!("balance");
         }),
     ];
-    for (found, change) in changes {
+    for (expected, change) in changes {
         let mut after = before.clone();
         change(&mut after);
-        let breaks = Breaks::of(&before, &after);
-        assert!(breaks.iter().any(|said| said.starts_with(found)), "{found}: {breaks:?}");
-        assert_eq!(Breaks::of(&before, &before), Vec::<String>::new());
+        let breaks = Breaks::between(&before, &after);
+        assert!(breaks.iter().any(|line| line.starts_with(expected)), "{expected}: {breaks:?}");
+        assert_eq!(Breaks::between(&before, &before), Vec::<String>::new());
     }
 }
 

@@ -1,10 +1,10 @@
-//! Credits, as a client and the operator see them.
+//! Credits: balance and statement, for clients and the operator.
 
 use crate::in_process::InProcessNode;
 use serde_json::json;
 
 #[actix_rt::test]
-async fn a_client_reads_its_own_balance_and_statement_and_the_operator_the_same_rows() {
+async fn client_and_operator_read_the_same_balance_and_statement() {
     let live = InProcessNode::start().await;
     assert_eq!(live.get("/api/v1/credits").await, (200, json!({ "balance": 1_000 })));
     let init = json!({ "claims": ["name"], "channel": "qr" });
@@ -19,24 +19,27 @@ async fn a_client_reads_its_own_balance_and_statement_and_the_operator_the_same_
     assert_eq!((status, &page["page"], &page["page_size"], &page["total"]), (200, &json!(2), &json!(1), &json!(2)));
     assert_eq!((entry, page["entries"].as_array().map(Vec::len)), (debit, Some(1)));
 
-    let seen = live.get("/api/v1/credits/statement").await.1;
+    let statement = live.get("/api/v1/credits/statement").await.1;
     let client = live.first.client.clone();
-    assert_eq!(live.admin(&format!("/admin/v1/clients/{client}/statement")).await, (200, seen));
-    assert_eq!(live.admin(&format!("/admin/v1/clients/{client}/credits")).await, (200, json!({ "balance": 999 })));
+    assert_eq!(live.get_as_operator(&format!("/admin/v1/clients/{client}/statement")).await, (200, statement));
+    assert_eq!(
+        live.get_as_operator(&format!("/admin/v1/clients/{client}/credits")).await,
+        (200, json!({ "balance": 999 }))
+    );
     live.stop().await;
 }
 
 #[actix_rt::test]
-async fn credits_are_shown_to_nobody_else_and_a_bad_page_is_a_400() {
+async fn credits_are_private_and_an_invalid_page_gets_400() {
     let live = InProcessNode::start().await;
     for path in ["/api/v1/credits", "/api/v1/credits/statement"] {
-        let (status, refused) = live.stranger(path).await;
-        assert_eq!((status, &refused["code"]), (401, &json!("unauthorized")), "{path}");
+        let (status, response) = live.get_unsigned(path).await;
+        assert_eq!((status, &response["code"]), (401, &json!("unauthorized")), "{path}");
     }
     for (path, field) in [("/api/v1/credits?page=1", "page"), ("/api/v1/credits/statement?page_size=101", "page_size")]
     {
-        let (status, refused) = live.get(path).await;
-        assert_eq!((status, &refused["errors"][0]["field"]), (400, &json!(field)), "{path}");
+        let (status, response) = live.get(path).await;
+        assert_eq!((status, &response["errors"][0]["field"]), (400, &json!(field)), "{path}");
     }
     live.stop().await;
 }

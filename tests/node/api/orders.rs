@@ -1,4 +1,4 @@
-//! Retention of orders from an upstream.
+//! Retention of pending orders.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use serde_json::json;
 use crate::in_process::InProcessNode;
 
 #[actix_rt::test]
-async fn what_was_ordered_is_kept_while_its_upstream_may_work() {
+async fn an_order_is_kept_for_the_configured_pending_time() {
     let live = InProcessNode::start_with(&[("flows.pending_ttl_days", "30")]).await;
-    let asked = json!({ "docs": ["x"], "consent": "Y", "consent_text": "I agree." });
+    let order = json!({ "docs": ["x"], "consent": "Y", "consent_text": "I agree." });
     let before = SystemClock.now();
-    let (_, opened) = live.post("/api/v1/doclocker/init", &asked).await;
+    let (_, opened) = live.post("/api/v1/doclocker/init", &order).await;
     let id = opened["transactionId"].as_str().unwrap().parse().unwrap();
-    let kept = live.node.store.load_flow(id, live.first.app.clone()).await.unwrap().unwrap().kept_until;
+    let kept_until = live.node.store.load_flow(id, live.first.app.clone()).await.unwrap().unwrap().kept_until;
     let pending = Duration::from_secs(30 * 24 * 3_600);
-    assert!(kept >= before + pending && kept <= SystemClock.now() + pending, "{kept}");
+    assert!(kept_until >= before + pending && kept_until <= SystemClock.now() + pending, "{kept_until}");
     live.stop().await;
 }

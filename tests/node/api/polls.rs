@@ -1,4 +1,4 @@
-//! The memory for answers to polls.
+//! The memory limit for responses that clients have not read yet.
 
 use sakshi_domain::clock::Clock as _;
 use sakshi_domain::flow::report_kind::ReportKind;
@@ -15,7 +15,7 @@ use crate::pages_fixture::PagesFixture;
 use crate::store_fixture::RESULT_TTL;
 
 #[actix_rt::test]
-async fn an_app_that_does_not_read_its_answers_is_refused_before_it_takes_the_room_of_all() {
+async fn an_app_with_unread_responses_is_refused_before_memory_runs_out() {
     let fixture = PagesFixture::new().await;
     let (service, app) = (&fixture.shared.service, &fixture.app);
     let other = App { app_id: AppId::generate(), client_id: ClientId::generate(), ..app.clone() };
@@ -25,8 +25,8 @@ async fn an_app_that_does_not_read_its_answers_is_refused_before_it_takes_the_ro
     let mut ids = Vec::new();
     for app in [app, &other] {
         let party = Party { client: app.client_id.clone(), app: app.app_id.clone(), now: fixture.clock.now() };
-        let flow = party.locker(&service.store).await;
-        let large = flow.locker_with("Fetched", "QUJD".repeat(FILE_BYTES_MAX / 3));
+        let flow = party.open_locker(&service.store).await;
+        let large = flow.locker_report_with_file("Fetched", "QUJD".repeat(FILE_BYTES_MAX / 3));
         let report = FlowReport::parse(ReportKind::DocLocker, large.to_string().as_bytes()).unwrap();
         service.store.report_flow(ReportFlow { report, result_ttl: RESULT_TTL }).await.unwrap();
         ids.push(flow.id.to_string());
@@ -39,7 +39,7 @@ async fn an_app_that_does_not_read_its_answers_is_refused_before_it_takes_the_ro
     }
     let refused = poll_locker(service, app, &ids[0]).await.unwrap_err();
     assert!(matches!(refused, ServiceError::Overloaded), "{refused:?}");
-    assert!(poll_locker(service, &other, &ids[1]).await.is_ok(), "there is room for others");
+    assert!(poll_locker(service, &other, &ids[1]).await.is_ok(), "other apps still get responses");
     unread.pop();
     assert!(poll_locker(service, app, &ids[0]).await.is_ok());
 }

@@ -9,7 +9,7 @@ use sakshi_pages::PosterApi;
 use serde_json::{Value, json};
 use utoipa::OpenApi as _;
 
-use crate::document::{misfit, operations, properties, resolve, sound_examples, walk};
+use crate::document::{check_examples, mismatch, operations, properties, resolve, walk};
 use crate::in_process::InProcessNode;
 
 fn documents() -> [Value; 2] {
@@ -18,7 +18,7 @@ fn documents() -> [Value; 2] {
 }
 
 /// A node with a transaction, an event and a document, and the document of its API.
-struct Described {
+struct DocumentedNode {
     live: InProcessNode,
     document: Value,
     txn: Value,
@@ -26,10 +26,10 @@ struct Described {
     esign: Value,
 }
 
-impl Described {
+impl DocumentedNode {
     async fn start() -> Self {
         let live = InProcessNode::start().await;
-        let (_, document) = live.stranger("/openapi.json").await;
+        let (_, document) = live.get_unsigned("/openapi.json").await;
         let example = |path: &str| {
             document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["example"].clone()
         };
@@ -49,80 +49,80 @@ impl Described {
 }
 
 #[actix_rt::test]
-async fn an_unknown_query_parameter_is_a_400_that_lists_the_known_ones() {
-    let described = Described::start().await;
-    let mut asked = 0;
+async fn an_unknown_query_parameter_gets_a_400_that_lists_the_known_ones() {
+    let documented = DocumentedNode::start().await;
+    let mut operations_called = 0;
     for (path, method, operation) in
-        operations(&described.document).into_iter().filter(|(path, ..)| path.starts_with("/api/v1/"))
+        operations(&documented.document).into_iter().filter(|(path, ..)| path.starts_with("/api/v1/"))
     {
-        let (status, refused) = described.send(&method, &format!("{path}?colour=red"), &json!({})).await;
+        let (status, refused) = documented.send(&method, &format!("{path}?colour=red"), &json!({})).await;
         assert_eq!((status, &refused["errors"][0]["field"]), (400, &json!("colour")), "{method} {path}: {refused}");
-        let said = refused["errors"][0]["message"].as_str().unwrap();
+        let message = refused["errors"][0]["message"].as_str().unwrap();
         for parameter in
             operation["parameters"].as_array().unwrap().iter().filter(|parameter| parameter["in"] == "query")
         {
-            assert!(said.contains(parameter["name"].as_str().unwrap()), "{method} {path}: {said}");
+            assert!(message.contains(parameter["name"].as_str().unwrap()), "{method} {path}: {message}");
         }
-        asked += 1;
+        operations_called += 1;
     }
-    assert!(asked >= 27, "{asked}");
-    described.live.stop().await;
+    assert!(operations_called >= 27, "{operations_called}");
+    documented.live.stop().await;
 }
 
 #[actix_rt::test]
-async fn every_request_body_takes_consent_and_checks_its_form() {
-    let described = Described::start().await;
-    for (path, method, operation) in operations(&described.document) {
+async fn every_request_body_accepts_consent_and_checks_its_format() {
+    let documented = DocumentedNode::start().await;
+    for (path, method, operation) in operations(&documented.document) {
         let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
         if schema.is_null() {
             continue;
         }
-        assert!(properties(&described.document, schema).contains("consent_text"), "{method} {path}");
-        let (status, refused) = described.send(&method, &path, &json!({ "consent": "yes", "consentText": " " })).await;
+        assert!(properties(&documented.document, schema).contains("consent_text"), "{method} {path}");
+        let (status, refused) = documented.send(&method, &path, &json!({ "consent": "yes", "consentText": " " })).await;
         let fields: BTreeSet<&str> =
-            refused["errors"].as_array().unwrap().iter().map(|found| found["field"].as_str().unwrap()).collect();
+            refused["errors"].as_array().unwrap().iter().map(|error| error["field"].as_str().unwrap()).collect();
         assert!(status == 400 && fields.is_superset(&["consent", "consentText"].into()), "{method} {path}: {refused}");
     }
     let init = json!({ "claims": ["name"], "channel": "web", "consent": "Y", "consent_text": "I agree." });
-    assert_eq!(described.send("POST", "/api/v1/nationalid-ovse/init", &init).await.0, 200);
-    described.live.stop().await;
+    assert_eq!(documented.send("POST", "/api/v1/nationalid-ovse/init", &init).await.0, 200);
+    documented.live.stop().await;
 }
 
 #[actix_rt::test]
 async fn every_example_of_a_request_is_accepted() {
-    let described = Described::start().await;
+    let documented = DocumentedNode::start().await;
     let mut sent = 0;
-    for (path, method, operation) in operations(&described.document) {
+    for (path, method, operation) in operations(&documented.document) {
         let content = &operation["requestBody"]["content"]["application/json"];
         let named = content["examples"].as_object().into_iter().flatten().map(|(_, example)| &example["value"]);
         for example in named.chain(content.get("example")) {
             let mut example = example.clone();
-            // Ids in examples must exist.
-            for (field, known) in [("txnId", &described.txn), ("documentId", &described.esign)] {
+            // Existing ids replace those of the example.
+            for (field, known) in [("txnId", &documented.txn), ("documentId", &documented.esign)] {
                 if !example[field].is_null() {
                     example[field] = known.clone();
                 }
             }
-            let (status, answer) = described.send(&method, &path, &example).await;
+            let (status, answer) = documented.send(&method, &path, &example).await;
             if path.ends_with("/check-ins") {
-                // The request is understood, and the event has no guest.
+                // The request is valid, but the event has no guest.
                 assert_eq!((status, &answer["message"]), (404, &json!("There is no such guest.")));
                 continue;
             }
             assert_eq!(status, 200, "{method} {path}: {example}: {answer}");
             let schema = &operation["responses"]["200"]["content"]["application/json"]["schema"];
-            assert_eq!(misfit(&described.document, schema, &answer), None, "{method} {path}");
+            assert_eq!(mismatch(&documented.document, schema, &answer), None, "{method} {path}");
             sent += 1;
         }
     }
     assert!(sent >= 18, "{sent}");
-    described.live.stop().await;
+    documented.live.stop().await;
 }
 
 #[actix_rt::test]
 async fn scripts_of_any_origin_may_read_the_documents_and_nothing_else() {
     let live = InProcessNode::start().await;
-    for (path, may) in [
+    for (path, is_allowed) in [
         ("/openapi.json", true),
         ("/docs", true),
         ("/docs/guides/web", true),
@@ -131,15 +131,15 @@ async fn scripts_of_any_origin_may_read_the_documents_and_nothing_else() {
     ] {
         let response = live.http.get(live.url(path)).header("origin", "https://editor.example").send().await.unwrap();
         let allowed = response.headers().get("access-control-allow-origin").map(|value| value.to_str().unwrap());
-        assert_eq!((response.status().as_u16(), allowed), (200, may.then_some("*")), "{path}");
+        assert_eq!((response.status().as_u16(), allowed), (200, is_allowed.then_some("*")), "{path}");
     }
     live.stop().await;
 }
 
 #[test]
-fn fields_follow_each_other_as_declared_and_the_usual_example_is_first() {
+fn fields_keep_their_declared_order_and_the_usual_example_is_first() {
     let text = document_of("https://verify.example", PosterApi::openapi, KeyCase::SnakeCase).text().to_owned();
-    let in_turn = |words: &[&str]| {
+    let assert_order = |words: &[&str]| {
         let places: Vec<usize> = words.iter().map(|word| text.find(word).unwrap_or_else(|| panic!("{word}"))).collect();
         assert!(places.is_sorted(), "{words:?} at {places:?}");
     };
@@ -148,19 +148,19 @@ fn fields_follow_each_other_as_declared_and_the_usual_example_is_first() {
     let fields = ["claims", "channel", "app_id", "app_signature", "language", "face_auth"];
     let places: Vec<usize> = fields.iter().map(|field| init.find(&format!("\"{field}\":{{")).unwrap()).collect();
     assert!(places.is_sorted(), "{places:?}");
-    in_turn(&[r#""web":{"summary""#, r#""android":{"summary""#]);
-    in_turn(&[r#""passed":{"summary""#, r#""failed":{"summary""#]);
+    assert_order(&[r#""web":{"summary""#, r#""android":{"summary""#]);
+    assert_order(&[r#""passed":{"summary""#, r#""failed":{"summary""#]);
     assert!(!text.contains("x-order"));
 }
 
 #[test]
-fn a_response_has_no_closed_enum_and_no_schema_a_constant() {
+fn responses_have_no_closed_enum_and_schemas_have_no_constant() {
     for document in documents() {
         let mut reached = BTreeSet::new();
         for (_, _, operation) in operations(&document) {
-            reach(&document, &operation["responses"], &mut reached);
+            collect_schemas(&document, &operation["responses"], &mut reached);
         }
-        reach(&document, &document["webhooks"], &mut reached);
+        collect_schemas(&document, &document["webhooks"], &mut reached);
         assert!(reached.contains("OvseOutcome") && reached.contains("Error"), "{reached:?}");
         for name in &reached {
             walk(&document["components"]["schemas"][name], &mut |node| {
@@ -177,18 +177,18 @@ fn a_response_has_no_closed_enum_and_no_schema_a_constant() {
 }
 
 /// Collects the names of the schemas that a node reaches.
-fn reach(document: &Value, node: &Value, names: &mut BTreeSet<String>) {
+fn collect_schemas(document: &Value, node: &Value, names: &mut BTreeSet<String>) {
     walk(node, &mut |node| {
         let Some(reference) = node["$ref"].as_str() else { return };
         let is_new = reference.strip_prefix("#/components/schemas/").is_none_or(|name| names.insert(name.to_owned()));
         if is_new {
-            reach(document, resolve(document, node), names);
+            collect_schemas(document, resolve(document, node), names);
         }
     });
 }
 
 #[test]
-fn null_is_in_a_request_only_where_it_differs_from_absent() {
+fn requests_accept_null_only_where_it_differs_from_absence() {
     let [document, _] = documents();
     let mut nullable = Vec::new();
     for (_, _, operation) in operations(&document) {
@@ -229,7 +229,7 @@ fn summaries_are_short_names_and_descriptions_say_more() {
 }
 
 #[test]
-fn a_webhook_is_sent_at_most_once_and_says_where_else_the_outcome_is() {
+fn webhooks_are_documented_as_at_most_once_with_their_poll() {
     let [document, _] = documents();
     let polls = operations(&document)
         .into_iter()
@@ -252,6 +252,6 @@ fn each_document_has_one_spelling_of_outcomes() {
         let names: Vec<&String> = document["components"]["schemas"].as_object().unwrap().keys().collect();
         assert!(!names.iter().any(|name| name.contains("AnyCase") || name.contains("CamelCase")), "{names:?}");
         assert!(document["components"]["schemas"]["OvseData"]["properties"][passed].is_object());
-        assert!(sound_examples(document) >= 30);
+        assert!(check_examples(document) >= 30);
     }
 }

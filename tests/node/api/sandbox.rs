@@ -1,4 +1,4 @@
-//! The sandbox's additions to the API, for clients' tests.
+//! Additions of the sandbox to the API that help clients to test.
 
 use reqwest::Method;
 use sakshi::settings::{Sources, load};
@@ -8,34 +8,34 @@ use crate::in_process::InProcessNode;
 
 const INIT: &str = "/api/v1/nationalid-ovse/init";
 
-async fn outcome(live: &InProcessNode, opened: &Value) -> Value {
+async fn wait_for_outcome(live: &InProcessNode, opened: &Value) -> Value {
     live.get(&format!("/api/v1/nationalid-ovse/result/{}?wait=20", opened["txnId"].as_str().unwrap())).await.1
 }
 
 #[actix_rt::test]
-async fn a_hint_lets_the_person_answer_without_a_further_request() {
+async fn a_name_hint_makes_the_sandbox_person_answer() {
     let live = InProcessNode::start().await;
     let open = async |hint: &str| {
         live.post(INIT, &json!({ "claims": ["name", "age_above_18"], "channel": "qr", "name_hint": hint })).await.1
     };
-    let passed = outcome(&live, &open("sandbox:approve:kabir").await).await;
+    let passed = wait_for_outcome(&live, &open("sandbox:approve:kabir").await).await;
     assert_eq!(
         passed["data"]["verified_claims"],
         json!({ "ageAbove18": false, "residentName": "Kabir Udaharan" }),
         "{passed}"
     );
-    let declined = outcome(&live, &open("sandbox:service_down").await).await;
+    let declined = wait_for_outcome(&live, &open("sandbox:service_down").await).await;
     assert_eq!(declined["data"]["error_code"], "306", "{declined}");
     let refused = open("sandbox:dance").await;
     assert!(refused["errors"][0]["message"].as_str().unwrap().contains("approve, decline"), "{refused}");
     let named = open("Asha Rao").await;
     let waiting = live.get(&format!("/api/v1/nationalid-ovse/result/{}", named["txnId"].as_str().unwrap())).await.1;
-    assert_eq!(waiting["data"]["pending"], true, "an ordinary name does nothing: {waiting}");
+    assert_eq!(waiting["data"]["pending"], true, "an ordinary name triggers no answer: {waiting}");
     live.stop().await;
 }
 
 #[actix_rt::test]
-async fn a_resident_whose_birthday_is_not_known_and_one_whose_claims_cannot_be_read() {
+async fn a_client_can_test_partial_birthdays_and_unreadable_claims() {
     let live = InProcessNode::start().await;
     for (resident, action, member, expected) in [
         ("gopal", "approve", "/data/verified_claims/dob", json!("1961")),
@@ -53,7 +53,7 @@ async fn a_resident_whose_birthday_is_not_known_and_one_whose_claims_cannot_be_r
 }
 
 #[actix_rt::test]
-async fn a_webhook_is_sent_again_with_the_same_body_when_its_client_asks() {
+async fn a_client_can_resend_a_webhook_with_the_same_body() {
     let live = InProcessNode::start().await;
     let (_, inbox) = live.post("/sandbox/inboxes", &Value::Null).await;
     let init =
@@ -64,9 +64,9 @@ async fn a_webhook_is_sent_again_with_the_same_body_when_its_client_asks() {
         live.get(&format!("/sandbox/inboxes/{id}?after={after}&wait=20")).await.1["webhook"].clone()
     };
     let first = next(0).await;
-    let again = format!("/sandbox/transactions/{}/webhook", opened["txnId"].as_str().unwrap());
-    let (status, said) = live.send(Method::POST, &again, live.first.app.as_str(), &Value::Null).await;
-    assert_eq!((status, said), (200, json!({ "repeated": true, "outcome": "delivered", "status": 200 })));
+    let resend = format!("/sandbox/transactions/{}/webhook", opened["txnId"].as_str().unwrap());
+    let (status, body) = live.send(Method::POST, &resend, live.first.app.as_str(), &Value::Null).await;
+    assert_eq!((status, body), (200, json!({ "repeated": true, "outcome": "delivered", "status": 200 })));
     let second = next(1).await;
     assert!(first["body"].is_string() && first["body"] == second["body"], "{first} {second}");
 
@@ -74,24 +74,28 @@ async fn a_webhook_is_sent_again_with_the_same_body_when_its_client_asks() {
         live.post(INIT, &json!({ "claims": ["name"], "channel": "qr", "webhook_url": inbox["url"] })).await;
     let pending = format!("/sandbox/transactions/{}/webhook", waiting["txnId"].as_str().unwrap());
     assert_eq!(live.send(Method::POST, &pending, live.first.app.as_str(), &Value::Null).await.0, 409);
-    assert_eq!(live.http.post(live.url(&again)).send().await.unwrap().status().as_u16(), 401, "a stranger may not");
+    assert_eq!(
+        live.http.post(live.url(&resend)).send().await.unwrap().status().as_u16(),
+        401,
+        "a request without credentials"
+    );
     live.stop().await;
 }
 
 #[actix_rt::test]
-async fn the_sandbox_describes_its_own_routes_and_each_is_there() {
+async fn every_documented_sandbox_route_exists() {
     let live = InProcessNode::start().await;
-    let (status, document) = live.stranger("/sandbox/openapi.json").await;
+    let (status, document) = live.get_unsigned("/sandbox/openapi.json").await;
     assert_eq!(status, 200);
     for (path, item) in document["paths"].as_object().unwrap() {
         for method in item.as_object().unwrap().keys() {
-            let shown = path
+            let example_path = path
                 .split('/')
                 .map(|part| if part.starts_with('{') { "x" } else { part })
                 .collect::<Vec<_>>()
                 .join("/");
             let method: Method = method.to_uppercase().parse().unwrap();
-            let (status, body) = live.send(method.clone(), &shown, live.first.app.as_str(), &Value::Null).await;
+            let (status, body) = live.send(method.clone(), &example_path, live.first.app.as_str(), &Value::Null).await;
             assert!(status != 405 && body["message"] != "There is no such path.", "{method} {path}: {status} {body}");
         }
     }

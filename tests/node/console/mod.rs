@@ -1,4 +1,4 @@
-//! The operators' console as a browser gets it, on a real store.
+//! Tests of the operators' console: requests of a browser, on a real store.
 
 mod records;
 mod sessions;
@@ -22,13 +22,13 @@ use sakshi_web::edge::edge;
 use serde_json::json;
 use url::form_urlencoded;
 
-use crate::operator::ask;
+use crate::operator::call;
 use crate::store_fixture::{StoreFixture, TOKEN};
 
 const HOST: &str = "console.example:8081";
-const OURS: &str = "http://console.example:8081";
+const CONSOLE_ORIGIN: &str = "http://console.example:8081";
 
-/// Returns the console's additions to the API.
+/// Returns the configuration of the console.
 fn console() -> Console {
     let kept = Duration::from_secs(25 * 3_600);
     Console {
@@ -43,7 +43,7 @@ fn console() -> Console {
     }
 }
 
-/// Returns the internal listener with its pages.
+/// Returns the internal listener with the console.
 async fn listener(
     deps: InternalDeps,
 ) -> impl Service<actix_http::Request, Response = ServiceResponse<impl MessageBody>, Error = Error> {
@@ -54,13 +54,13 @@ async fn listener(
     init_service(App::new().wrap(from_fn(edge)).configure(configure)).await
 }
 
-/// A browser that keeps one cookie.
+/// A browser that keeps the session's cookie.
 struct Browser<'a, S> {
     service: &'a S,
     cookie: RefCell<Option<String>>,
 }
 
-/// An answer to a browser.
+/// A response to a browser.
 #[derive(Debug)]
 struct Answer {
     status: u16,
@@ -91,9 +91,9 @@ where
         browser
     }
 
-    /// Returns a browser of an operator with this role, and the operator's id.
-    async fn of_role(service: &'a S, role: &str) -> (Self, String) {
-        let (_, added) = ask_api(
+    /// Adds an operator with this role; returns a browser signed in as them, and the operator's id.
+    async fn with_role(service: &'a S, role: &str) -> (Self, String) {
+        let (_, added) = call_api(
             service,
             "POST",
             "/admin/v1/operators",
@@ -104,7 +104,7 @@ where
         (browser, added["operator_id"].as_str().unwrap().to_owned())
     }
 
-    async fn ask(&self, request: TestRequest) -> Answer {
+    async fn call(&self, request: TestRequest) -> Answer {
         let request = request.insert_header(("accept", "text/html,*/*;q=0.8")).insert_header(("host", HOST));
         let cookie = self.cookie.borrow().clone();
         let request = cookie.iter().fold(request, |request, cookie| request.insert_header((COOKIE, cookie.as_str())));
@@ -126,7 +126,7 @@ where
     }
 
     async fn get(&self, path: &str) -> Answer {
-        self.ask(TestRequest::get().uri(path)).await
+        self.call(TestRequest::get().uri(path)).await
     }
 
     /// Returns the text of a page, which must exist.
@@ -139,19 +139,19 @@ where
     async fn post_from(&self, origin: &str, path: &str, pairs: &[(&str, &str)]) -> Answer {
         let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
         let request = TestRequest::post().uri(path).insert_header((ORIGIN, origin));
-        self.ask(request.insert_header(("content-type", "application/x-www-form-urlencoded")).set_payload(body)).await
+        self.call(request.insert_header(("content-type", "application/x-www-form-urlencoded")).set_payload(body)).await
     }
 
     async fn post(&self, path: &str, pairs: &[(&str, &str)]) -> Answer {
-        self.post_from(OURS, path, pairs).await
+        self.post_from(CONSOLE_ORIGIN, path, pairs).await
     }
 
     /// Returns the token in the forms of this session.
     async fn csrf_token(&self) -> String {
-        hidden(&self.page("/console").await, "form_word")
+        hidden_field(&self.page("/console").await, "form_word")
     }
 
-    /// Sends a form as a page of this session does.
+    /// Sends a form with the token of this session.
     async fn send(&self, path: &str, pairs: &[(&str, &str)]) -> Answer {
         let token = self.csrf_token().await;
         let pairs: Vec<_> = pairs.iter().copied().chain([("form_word", token.as_str())]).collect();
@@ -164,19 +164,19 @@ impl Answer {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    fn leads_to_sign_in(&self) -> bool {
+    fn redirects_to_sign_in(&self) -> bool {
         self.status == 303 && self.location.starts_with("/console/sign-in")
     }
 }
 
 /// Returns the value of a hidden field.
-fn hidden(html: &str, name: &str) -> String {
+fn hidden_field(html: &str, name: &str) -> String {
     let (_, rest) = html.split_once(&format!("name=\"{name}\" value=\"")).unwrap_or_else(|| panic!("{name}: {html}"));
     rest.split('"').next().unwrap().to_owned()
 }
 
 /// Calls the API with the token of the settings.
-async fn ask_api<S, B>(
+async fn call_api<S, B>(
     service: &S,
     method: &str,
     uri: &str,
@@ -186,7 +186,7 @@ where
     S: Service<actix_http::Request, Response = ServiceResponse<B>, Error = Error>,
     B: MessageBody,
 {
-    ask(service, method, uri, body).await
+    call(service, method, uri, body).await
 }
 
 /// Returns the entries of the audit log.

@@ -1,4 +1,4 @@
-//! Pages of records: clients, transactions as stories, lost webhooks, and everything with an id.
+//! Pages of records: clients, transactions, lost webhooks, the search by id, and the audit log.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,16 +23,16 @@ pub(super) struct Party {
     pub(super) app: AppId,
 }
 
-pub(super) async fn party(fixture: &StoreFixture) -> Party {
-    let client = fixture.client().await;
+pub(super) async fn create_party(fixture: &StoreFixture) -> Party {
+    let client = fixture.create_client().await;
     let grant = CreditMove { kind: EntryKind::Grant, amount: 500, reference: "first".into() };
     fixture.store.move_credits(client.clone(), grant).await.unwrap();
-    let app = fixture.app(&client).await;
+    let app = fixture.create_app(&client).await;
     Party { client, app }
 }
 
-/// Opens a transaction that is reported to this URL, with a client reference.
-pub(super) async fn opened(fixture: &StoreFixture, party: &Party, webhook: Option<&str>) -> TxnId {
+/// Opens a transaction with this webhook URL and a client reference.
+pub(super) async fn open_transaction(fixture: &StoreFixture, party: &Party, webhook: Option<&str>) -> TxnId {
     let id = TxnId::generate(party.client.partition(), 0);
     let mut pending = records::pending(id, party.client.clone(), party.app.clone(), fixture.clock.now());
     pending.terms.webhook_url = webhook.map(|url| serde_json::from_value::<WebhookUrl>(url.into()).unwrap());
@@ -44,8 +44,8 @@ pub(super) async fn opened(fixture: &StoreFixture, party: &Party, webhook: Optio
     id
 }
 
-/// Completes a transaction, with this outcome of its webhook.
-pub(super) async fn completed(fixture: &StoreFixture, id: TxnId, passed: bool, attempt: Option<Attempt>) {
+/// Completes a transaction; `attempt` is the outcome of its webhook.
+pub(super) async fn complete_transaction(fixture: &StoreFixture, id: TxnId, passed: bool, attempt: Option<Attempt>) {
     let outcome = Vault::new(&[vec![7; 32].into()]).unwrap().seal(id.as_bytes(), b"{\"planted\":\"Asha Rao\"}");
     let complete = CompleteTransaction {
         id,
@@ -69,15 +69,15 @@ pub(super) async fn completed(fixture: &StoreFixture, id: TxnId, passed: bool, a
     }
 }
 
-const EXPIRED: Attempt =
+const CERTIFICATE_EXPIRED: Attempt =
     Attempt::unanswered(DeliveryOutcome::Unreachable, FailureReason::TlsExpired, Some(AttemptPart::Tls), 12);
 
 #[actix_rt::test]
-async fn a_transaction_is_a_story_that_says_why_its_webhook_was_lost_and_what_to_do() {
+async fn a_transaction_page_explains_why_its_webhook_was_lost() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
-    let (browser, party) = (Browser::signed_in(&service).await, party(&fixture).await);
-    let id = opened(&fixture, &party, Some("https://client.example/hooks/planted-secret")).await;
+    let (browser, party) = (Browser::signed_in(&service).await, create_party(&fixture).await);
+    let id = open_transaction(&fixture, &party, Some("https://client.example/hooks/planted-secret")).await;
     let page = browser.page(&format!("/console/transactions/{id}")).await;
     assert!(
         page.contains("Nobody has opened its page")
@@ -86,7 +86,7 @@ async fn a_transaction_is_a_story_that_says_why_its_webhook_was_lost_and_what_to
         "{page}"
     );
     fixture.clock.advance(Duration::from_secs(75));
-    completed(&fixture, id, true, Some(EXPIRED)).await;
+    complete_transaction(&fixture, id, true, Some(CERTIFICATE_EXPIRED)).await;
     let page = browser.page(&format!("/console/transactions/{id}")).await;
     for words in [
         "The person was verified, after 1 min 15 s.",
@@ -105,32 +105,32 @@ async fn a_transaction_is_a_story_that_says_why_its_webhook_was_lost_and_what_to
 }
 
 #[actix_rt::test]
-async fn the_story_of_a_refusal_an_expiry_and_of_no_webhook_is_told_without_what_was_shared() {
+async fn transaction_pages_explain_a_refusal_an_expiry_and_a_missing_webhook() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
-    let (browser, party) = (Browser::signed_in(&service).await, party(&fixture).await);
-    let declined = opened(&fixture, &party, None).await;
-    completed(&fixture, declined, false, None).await;
+    let (browser, party) = (Browser::signed_in(&service).await, create_party(&fixture).await);
+    let declined = open_transaction(&fixture, &party, None).await;
+    complete_transaction(&fixture, declined, false, None).await;
     let page = browser.page(&format!("/console/transactions/{declined}")).await;
     assert!(page.contains("The person was not verified") && page.contains("code user_declined"), "{page}");
     assert!(page.contains("No webhook was sent, because no URL was known."), "{page}");
-    let expired = opened(&fixture, &party, Some("https://client.example/hooks")).await;
+    let expired = open_transaction(&fixture, &party, Some("https://client.example/hooks")).await;
     fixture.clock.advance(records::WINDOW);
     let page = browser.page(&format!("/console/transactions/{expired}")).await;
     assert!(page.contains("Nobody answered in time") && page.contains("the credit stays spent"), "{page}");
 }
 
 #[actix_rt::test]
-async fn the_box_finds_whatever_has_an_id() {
+async fn the_search_box_finds_everything_by_its_id() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
-    let (browser, operator) = Browser::of_role(&service, "auditor").await;
-    let party = party(&fixture).await;
-    let (txn, event) = (opened(&fixture, &party, None).await, EventId::generate(party.client.partition(), 0));
+    let (browser, operator) = Browser::with_role(&service, "auditor").await;
+    let party = create_party(&fixture).await;
+    let (txn, event) = (open_transaction(&fixture, &party, None).await, EventId::generate(party.client.partition(), 0));
     let created =
         records::event(event, party.client.clone(), party.app.clone(), fixture.clock.now(), Duration::from_secs(60));
     fixture.store.create_event(CreateEvent { event: created, most: None, idempotency: None }).await.unwrap();
-    let (_, key) = fixture.key(&party.client, |key| key.label = "kiosk".into()).await;
+    let (_, key) = fixture.create_key(&party.client, |key| key.label = "kiosk".into()).await;
     let refused = RefusedRequest {
         at: fixture.clock.now(),
         method: "POST".into(),
@@ -152,31 +152,31 @@ async fn the_box_finds_whatever_has_an_id() {
         (request.to_owned(), "requests", "claims[0]"),
     ] {
         let query = url::form_urlencoded::Serializer::new(String::new()).append_pair("id", &format!(" {id} ")).finish();
-        let found = browser.get(&format!("/console/find?{query}")).await;
+        let response = browser.get(&format!("/console/find?{query}")).await;
         assert!(
-            found.status == 303 && found.location.starts_with(&format!("/console/{folder}")),
+            response.status == 303 && response.location.starts_with(&format!("/console/{folder}")),
             "{id}: {} {}",
-            found.status,
-            found.location
+            response.status,
+            response.location
         );
-        assert!(browser.page(&found.location).await.contains(words), "{id}");
+        assert!(browser.page(&response.location).await.contains(words), "{id}");
     }
-    let none = browser.get("/console/find?id=3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11").await;
+    let missing = browser.get("/console/find?id=3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11").await;
     assert!(
-        none.status == 404 && none.html.contains("Nothing found") && none.html.contains("value=\"3f0f6c0e"),
+        missing.status == 404 && missing.html.contains("Nothing found") && missing.html.contains("value=\"3f0f6c0e"),
         "{}",
-        none.html
+        missing.html
     );
 }
 
 #[actix_rt::test]
-async fn lost_webhooks_are_grouped_by_receiver_and_reason_and_found_by_the_clients_reference() {
+async fn lost_webhooks_are_grouped_and_found_by_the_client_reference() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
-    let (browser, party) = (Browser::signed_in(&service).await, party(&fixture).await);
-    for attempt in [EXPIRED, EXPIRED, Attempt::answered(500, 3), Attempt::answered(204, 3)] {
-        let id = opened(&fixture, &party, Some("https://client.example/hooks/planted-secret")).await;
-        completed(&fixture, id, true, Some(attempt)).await;
+    let (browser, party) = (Browser::signed_in(&service).await, create_party(&fixture).await);
+    for attempt in [CERTIFICATE_EXPIRED, CERTIFICATE_EXPIRED, Attempt::answered(500, 3), Attempt::answered(204, 3)] {
+        let id = open_transaction(&fixture, &party, Some("https://client.example/hooks/planted-secret")).await;
+        complete_transaction(&fixture, id, true, Some(attempt)).await;
     }
     let page = browser.page(&format!("/console/clients/{}/webhooks", party.client)).await;
     let row = page.split("<tr>").find(|row| row.contains("tls_expired")).unwrap();
@@ -187,19 +187,19 @@ async fn lost_webhooks_are_grouped_by_receiver_and_reason_and_found_by_the_clien
     assert!(page.contains("status</span>") && !page.contains("planted"), "{page}");
     let list = browser.page("/console/clients").await;
     assert!(list.contains("3 of the newest"), "{list}");
-    let found = browser.page(&format!("/console/clients/{}/verifications?reference=ORDER-42", party.client)).await;
-    assert_eq!(found.matches("order-42</bdi>").count(), 4, "{found}");
+    let matching = browser.page(&format!("/console/clients/{}/verifications?reference=ORDER-42", party.client)).await;
+    assert_eq!(matching.matches("order-42</bdi>").count(), 4, "{matching}");
     let none = browser.page(&format!("/console/clients/{}/verifications?reference=other", party.client)).await;
     assert!(none.contains("Nothing was found here."), "{none}");
 }
 
 #[actix_rt::test]
-async fn a_client_shows_its_balance_state_apps_and_limits_and_a_low_one_is_marked() {
+async fn client_pages_show_balance_state_and_apps_and_mark_a_low_balance() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
     let browser = Browser::signed_in(&service).await;
-    let party = party(&fixture).await;
-    let poor = fixture.client().await;
+    let party = create_party(&fixture).await;
+    let poor = fixture.create_client().await;
     let list = browser.page("/console/clients").await;
     let rows: Vec<&str> = list.split("<tr>").collect();
     let row = |id: &ClientId| *rows.iter().find(|row| row.contains(id.as_str())).unwrap();
@@ -237,8 +237,8 @@ async fn the_audit_log_is_filtered_paged_and_verified() {
     let older =
         browser.page(&format!("/console/audit-log?operator=ravi&before={}", older.split('"').next().unwrap())).await;
     assert!(older.contains("cl_14<") && older.contains("cl_0<") && !older.contains("cl_15<"), "{older}");
-    let one = browser.page("/console/audit-log?id=cl_7").await;
-    assert!(one.contains("cl_7<") && !one.contains("cl_8<"), "{one}");
+    let filtered = browser.page("/console/audit-log?id=cl_7").await;
+    assert!(filtered.contains("cl_7<") && !filtered.contains("cl_8<"), "{filtered}");
     assert!(browser.page("/console/audit-log?operation=signIn").await.contains("settings"));
     let verified = browser.page("/console/audit-log/verify").await;
     assert!(

@@ -1,4 +1,4 @@
-//! Sign-in, duration and end of a session, and the answers to strangers.
+//! Sign-in to the console, the length of a session, and requests without a session.
 
 use std::time::Duration;
 
@@ -8,27 +8,27 @@ use sakshi_domain::ids::OperatorId;
 use sakshi_operator::{FailedLogins, InternalDeps};
 use sakshi_service::operator_token::OperatorToken;
 
-use super::{Browser, OURS, audit_log, listener};
+use super::{Browser, CONSOLE_ORIGIN, audit_log, listener};
 use crate::store_fixture::{StoreFixture, TOKEN};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
 #[actix_rt::test]
-async fn without_a_session_every_page_leads_to_the_sign_in_and_every_form_is_dead() {
+async fn pages_without_a_session_redirect_to_sign_in_and_forms_do_nothing() {
     let service = listener(StoreFixture::new().internal()).await;
     let browser = Browser::new(&service);
-    let is_open = |path: &str| {
+    let is_public = |path: &str| {
         path == "/console/sign-in" || path.starts_with("/console/assets/") || path.starts_with("/console/oidc/")
     };
-    let closed: Vec<_> = ROUTES.iter().filter(|row| !is_open(row.path)).collect();
-    assert!(closed.len() > 30);
+    let protected: Vec<_> = ROUTES.iter().filter(|row| !is_public(row.path)).collect();
+    assert!(protected.len() > 30);
     for cookie in [None, Some("sakshi_console=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA".to_owned())] {
         *browser.cookie.borrow_mut() = cookie;
-        for row in &closed {
+        for row in &protected {
             let answer =
                 if row.method == "GET" { browser.get(row.path).await } else { browser.post(row.path, &[]).await };
             assert!(
-                answer.leads_to_sign_in() && answer.html.is_empty(),
+                answer.redirects_to_sign_in() && answer.html.is_empty(),
                 "{} {}: {}",
                 row.method,
                 row.path,
@@ -39,7 +39,7 @@ async fn without_a_session_every_page_leads_to_the_sign_in_and_every_form_is_dea
 }
 
 #[actix_rt::test]
-async fn a_token_signs_in_and_neither_page_nor_cookie_nor_store_has_it() {
+async fn a_sign_in_token_appears_in_no_page_or_cookie() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
     let browser = Browser::new(&service);
@@ -60,7 +60,7 @@ async fn a_token_signs_in_and_neither_page_nor_cookie_nor_store_has_it() {
     let request = request
         .insert_header(("content-type", "application/x-www-form-urlencoded"))
         .set_payload(format!("token={TOKEN}"));
-    assert!(secure.ask(request).await.cookie.unwrap().ends_with("; Secure"));
+    assert!(secure.call(request).await.cookie.unwrap().ends_with("; Secure"));
     let entry = audit_log(&fixture).await.pop().unwrap();
     assert_eq!((&entry["operation"], &entry["operator"]), (&"signIn".into(), &"settings".into()));
 }
@@ -86,7 +86,9 @@ async fn a_form_of_another_site_or_of_another_session_is_refused() {
     let service = listener(StoreFixture::new().internal()).await;
     let (browser, other) = (Browser::signed_in(&service).await, Browser::signed_in(&service).await);
     let token = other.csrf_token().await;
-    for (origin, word) in [("https://evil.example", browser.csrf_token().await), (OURS, token), (OURS, String::new())] {
+    for (origin, word) in
+        [("https://evil.example", browser.csrf_token().await), (CONSOLE_ORIGIN, token), (CONSOLE_ORIGIN, String::new())]
+    {
         let answer = browser.post_from(origin, "/console/sign-out", &[("form_word", &word)]).await;
         assert_eq!(answer.status, 403, "{origin} {word}");
         assert!(answer.html.contains("This form was not accepted"), "{}", answer.html);
@@ -99,7 +101,7 @@ async fn a_form_of_another_site_or_of_another_session_is_refused() {
 }
 
 #[actix_rt::test]
-async fn a_session_ends_half_an_hour_after_its_last_use_and_eight_hours_after_its_begin() {
+async fn a_session_ends_after_30_idle_minutes_or_8_hours() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
     let (idle, used) = (Browser::signed_in(&service).await, Browser::signed_in(&service).await);
@@ -114,14 +116,14 @@ async fn a_session_ends_half_an_hour_after_its_last_use_and_eight_hours_after_it
     fixture.clock.advance(9 * MINUTE);
     used.page("/console").await;
     fixture.clock.advance(MINUTE);
-    assert!(used.get("/console").await.leads_to_sign_in(), "eight hours have passed");
+    assert!(used.get("/console").await.redirects_to_sign_in(), "eight hours have passed");
 }
 
 #[actix_rt::test]
 async fn a_revoked_or_expired_operator_loses_every_session_at_once() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
-    let (browser, id) = Browser::of_role(&service, "support").await;
+    let (browser, id) = Browser::with_role(&service, "support").await;
     assert!(browser.page("/console").await.contains("Asha support"));
     fixture.store.revoke_operator(id.parse::<OperatorId>().unwrap(), fixture.clock.now()).await.unwrap();
     assert!(browser.get("/console").await.location.ends_with("?ended=1"));
@@ -135,7 +137,7 @@ async fn a_revoked_or_expired_operator_loses_every_session_at_once() {
     let service = listener(changed).await;
     let later = Browser::new(&service);
     *later.cookie.borrow_mut() = cookie;
-    assert!(later.get("/console").await.leads_to_sign_in());
+    assert!(later.get("/console").await.redirects_to_sign_in());
 }
 
 #[actix_rt::test]
@@ -144,14 +146,14 @@ async fn signing_out_ends_the_session_itself() {
     let (browser, other) = (Browser::signed_in(&service).await, Browser::signed_in(&service).await);
     let cookie = browser.cookie.borrow().clone();
     let answer = browser.send("/console/sign-out", &[]).await;
-    assert!(answer.leads_to_sign_in() && answer.cookie.unwrap().contains("Max-Age=0"));
+    assert!(answer.redirects_to_sign_in() && answer.cookie.unwrap().contains("Max-Age=0"));
     *browser.cookie.borrow_mut() = cookie;
-    assert!(browser.get("/console").await.leads_to_sign_in(), "although the cookie is sent");
+    assert!(browser.get("/console").await.redirects_to_sign_in(), "although the cookie is sent");
     other.page("/console").await;
 }
 
 #[actix_rt::test]
-async fn errors_are_pages_there_and_stay_json_for_programs() {
+async fn errors_are_pages_in_the_console_and_json_in_the_api() {
     let service = listener(StoreFixture::new().internal()).await;
     let browser = Browser::signed_in(&service).await;
     for path in
@@ -164,7 +166,7 @@ async fn errors_are_pages_there_and_stay_json_for_programs() {
     let answer = browser.get("/console/clients?colour=red").await;
     assert!(answer.status == 400 && answer.html.contains("This cannot be done"), "{}", answer.html);
     let answer = browser.get("/admin/v1/clients").await;
-    assert!(answer.status == 401 && answer.html.starts_with('{'), "the session is none of the API: {}", answer.html);
+    assert!(answer.status == 401 && answer.html.starts_with('{'), "a session does not open the API: {}", answer.html);
     let answer = browser.get("/console/sign-out").await;
     assert!(answer.status == 405 || answer.status == 404, "{}", answer.status);
 }

@@ -21,8 +21,8 @@ fn node(name: &str, kind: &str, children: &[Value]) -> Value {
         "mailbox": 0, "children": children})
 }
 
-/// Returns two nodes; the ledger of the first has failed.
-fn seen() -> NodesResponse {
+/// Returns two nodes, of which the first has a failed ledger.
+fn sample_nodes() -> NodesResponse {
     let mut ledger = node("credit-ledger", "credit_ledger", &[]);
     ledger["restarts"] = json!(2);
     ledger["last_panic"] = json!({"at": "2026-01-15T10:00:00.000Z", "place": "actors/src/ledger.rs:71",
@@ -47,14 +47,14 @@ fn seen() -> NodesResponse {
     serde_json::from_value(json!({"now": "2026-01-15T10:00:00.000Z", "nodes": [one, other]})).unwrap()
 }
 
-fn watched(fixture: &StoreFixture) -> InternalDeps {
-    InternalDeps { nodes: Arc::new(|| Box::pin(std::future::ready(seen()))), ..fixture.internal() }
+fn deps_with_nodes(fixture: &StoreFixture) -> InternalDeps {
+    InternalDeps { nodes: Arc::new(|| Box::pin(std::future::ready(sample_nodes()))), ..fixture.internal() }
 }
 
 #[actix_rt::test]
-async fn what_has_failed_is_marked_with_its_place_and_leads_to_its_request() {
+async fn a_failed_actor_is_marked_with_its_place_and_links_to_its_request() {
     let fixture = StoreFixture::new();
-    let service = listener(watched(&fixture)).await;
+    let service = listener(deps_with_nodes(&fixture)).await;
     let page = Browser::signed_in(&service).await.page("/console/tree").await;
     assert_eq!(page.matches("class=\"wrong\"").count(), 1, "{page}");
     for words in [
@@ -76,7 +76,7 @@ async fn what_has_failed_is_marked_with_its_place_and_leads_to_its_request() {
 }
 
 #[actix_rt::test]
-async fn every_kind_of_actor_that_runs_is_explained() {
+async fn every_kind_of_actor_is_explained() {
     let kinds = [
         "root",
         "credit_ledger",
@@ -89,21 +89,21 @@ async fn every_kind_of_actor_that_runs_is_explained() {
         "flow_sweeper",
     ];
     let fixture = StoreFixture::new();
-    let service = listener(watched(&fixture)).await;
+    let service = listener(deps_with_nodes(&fixture)).await;
     let page = Browser::signed_in(&service).await.page("/console/tree").await;
     let tree = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../actors/src/tree.rs")).unwrap();
     for kind in kinds {
         assert!(page.contains(&format!("id=\"kind-{kind}\"")), "{kind}");
-        assert!(kind == "root" || tree.contains(&format!("\"{kind}\"")), "{kind} runs nowhere");
+        assert!(kind == "root" || tree.contains(&format!("\"{kind}\"")), "no actor has the kind {kind}");
     }
     assert_eq!(page.matches("id=\"kind-").count(), kinds.len());
 }
 
 #[actix_rt::test]
-async fn the_stream_draws_the_nodes_and_ends_with_the_session() {
+async fn the_stream_shows_the_nodes_and_ends_with_the_session() {
     let fixture = StoreFixture::new();
-    let service = listener(watched(&fixture)).await;
-    let (browser, operator) = Browser::of_role(&service, "auditor").await;
+    let service = listener(deps_with_nodes(&fixture)).await;
+    let (browser, operator) = Browser::with_role(&service, "auditor").await;
     let cookie = browser.cookie.borrow().clone().unwrap();
     let request =
         TestRequest::get().uri("/console/tree/live").insert_header((COOKIE, cookie)).insert_header(("host", HOST));

@@ -6,12 +6,12 @@ use sakshi_operator::InternalDeps;
 use sakshi_service::api_key::ApiKey;
 use serde_json::{Value, json};
 
-use super::records::{opened, party};
-use super::{Browser, HOST, OURS, ask_api, audit_log, listener};
+use super::records::{create_party, open_transaction};
+use super::{Browser, CONSOLE_ORIGIN, HOST, audit_log, call_api, listener};
 use crate::store_fixture::StoreFixture;
 
 /// Returns the last two entries of the audit log: the request and its outcome.
-async fn last_two(fixture: &StoreFixture) -> [Value; 2] {
+async fn last_entries(fixture: &StoreFixture) -> [Value; 2] {
     let entries = audit_log(fixture).await;
     entries.last_chunk().unwrap().clone()
 }
@@ -20,8 +20,8 @@ async fn last_two(fixture: &StoreFixture) -> [Value; 2] {
 async fn credits_are_granted_once_under_a_reference_and_both_entries_name_the_operator() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
-    let (browser, operator) = Browser::of_role(&service, "owner").await;
-    let client = fixture.client().await;
+    let (browser, operator) = Browser::with_role(&service, "owner").await;
+    let client = fixture.create_client().await;
     let path = format!("/console/clients/{client}/credits");
     for _ in 0..2 {
         let answer = browser.send(&path, &[("amount", "250"), ("reference", "goodwill-7"), ("kind", "grant")]).await;
@@ -35,7 +35,7 @@ async fn credits_are_granted_once_under_a_reference_and_both_entries_name_the_op
     assert_eq!(fixture.store.balance(client.clone()).await, Ok(Some(250)));
     let page = browser.page(&format!("{path}?done=granted")).await;
     assert!(page.contains("goodwill-7") && page.contains("The credits were granted."), "{page}");
-    let [asked, answered] = last_two(&fixture).await;
+    let [asked, answered] = last_entries(&fixture).await;
     for entry in [&asked, &answered] {
         assert_eq!((&entry["operation"], &entry["operator_id"]), (&json!("grantCredits"), &json!(operator)));
         assert_eq!((&entry["ids"], &entry["operator"]), (&json!({"client_id": client}), &json!("Asha owner")));
@@ -53,29 +53,34 @@ async fn credits_are_granted_once_under_a_reference_and_both_entries_name_the_op
 }
 
 #[actix_rt::test]
-async fn a_large_grant_stands_on_the_overview_until_another_operator_confirms_it() {
+async fn a_large_grant_is_listed_until_another_operator_confirms_it() {
     let fixture = StoreFixture::new();
     let service = listener(InternalDeps { second_person_above: Some(100), ..fixture.internal() }).await;
-    let (one, _) = Browser::of_role(&service, "owner").await;
+    let (one, _) = Browser::with_role(&service, "owner").await;
     let other = Browser::signed_in(&service).await;
-    let client = fixture.client().await;
+    let client = fixture.create_client().await;
     let path = format!("/console/clients/{client}/credits");
     let answer = one.send(&path, &[("amount", "101"), ("reference", "invoice-8")]).await;
     assert_eq!(answer.location, format!("{path}?done=asked"));
     assert_eq!(fixture.store.balance(client.clone()).await, Ok(Some(0)));
-    let own = one.page("/console").await;
+    let own_overview = one.page("/console").await;
     assert!(
-        own.contains("Another operator must confirm it.") && own.contains(">Withdraw<") && !own.contains(">Confirm<"),
-        "{own}"
+        own_overview.contains("Another operator must confirm it.")
+            && own_overview.contains(">Withdraw<")
+            && !own_overview.contains(">Confirm<"),
+        "{own_overview}"
     );
-    let front = other.page("/console").await;
-    assert!(front.contains("invoice-8") && front.contains("Asha owner") && front.contains(">Confirm<"), "{front}");
-    let confirm = front.split('"').find(|part| part.ends_with("/confirm")).unwrap().to_owned();
+    let overview = other.page("/console").await;
+    assert!(
+        overview.contains("invoice-8") && overview.contains("Asha owner") && overview.contains(">Confirm<"),
+        "{overview}"
+    );
+    let confirm = overview.split('"').find(|part| part.ends_with("/confirm")).unwrap().to_owned();
     let refused = one.send(&confirm, &[]).await;
     assert!(refused.status == 409 && refused.html.contains("the one who asked for it cannot"), "{}", refused.html);
     assert_eq!(other.send(&confirm, &[]).await.location, "/console?done=confirmed");
     assert_eq!(fixture.store.balance(client).await, Ok(Some(101)));
-    assert_eq!(last_two(&fixture).await[1]["operation"], "confirmGrant");
+    assert_eq!(last_entries(&fixture).await[1]["operation"], "confirmGrant");
     assert!(other.page("/console").await.contains(">confirmed<"));
 }
 
@@ -84,7 +89,7 @@ async fn a_key_is_shown_once_rotated_and_revoked() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
     let browser = Browser::signed_in(&service).await;
-    let client = fixture.client().await;
+    let client = fixture.create_client().await;
     let path = format!("/console/clients/{client}/keys");
     let terms = [
         ("label", "kiosk"),
@@ -93,8 +98,8 @@ async fn a_key_is_shown_once_rotated_and_revoked() {
         ("expires_at", "2030-01-01T00:00"),
     ];
     let issued = browser.send(&path, &terms).await;
-    let text_of = |html: &str| html.split_once("id=\"key-text\">").unwrap().1.split('<').next().unwrap().to_owned();
-    let (status, text) = (issued.status, text_of(&issued.html));
+    let issued_key = |html: &str| html.split_once("id=\"key-text\">").unwrap().1.split('<').next().unwrap().to_owned();
+    let (status, text) = (issued.status, issued_key(&issued.html));
     assert!(status == 200 && ApiKey::parse(&text).is_some(), "{}", issued.html);
     let keys = fixture.store.list_keys(client.clone()).await.unwrap();
     let networks: Vec<String> = keys[0].networks.texts().collect();
@@ -105,7 +110,11 @@ async fn a_key_is_shown_once_rotated_and_revoked() {
             && !browser.page(&format!("/console/keys/{id}")).await.contains(&text)
     );
     let rotated = browser.send(&format!("/console/keys/{id}/rotate"), &[("overlap_s", "3600")]).await;
-    assert!(ApiKey::parse(&text_of(&rotated.html)).is_some() && text_of(&rotated.html) != text, "{}", rotated.html);
+    assert!(
+        ApiKey::parse(&issued_key(&rotated.html)).is_some() && issued_key(&rotated.html) != text,
+        "{}",
+        rotated.html
+    );
     let revoked = browser.send(&format!("/console/keys/{id}/revoke"), &[]).await;
     assert_eq!(revoked.location, format!("/console/keys/{id}?done=revoked"));
     assert!(fixture.store.list_keys(client).await.unwrap()[0].revoked_at.is_some());
@@ -122,14 +131,14 @@ async fn a_key_is_shown_once_rotated_and_revoked() {
 async fn a_client_is_suspended_and_resumed_by_support() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
-    let (browser, _) = Browser::of_role(&service, "support").await;
-    let client = fixture.client().await;
+    let (browser, _) = Browser::with_role(&service, "support").await;
+    let client = fixture.create_client().await;
     let path = format!("/console/clients/{client}/state");
     for (suspended, done) in [("true", "suspended"), ("false", "resumed")] {
         let answer = browser.send(&path, &[("suspended", suspended)]).await;
         assert_eq!(answer.location, format!("/console/clients/{client}?done={done}"), "{}", answer.html);
-        let known = fixture.store.load_client(client.clone()).await.unwrap().unwrap();
-        assert_eq!(known.suspended_at, (suspended == "true").then(|| fixture.clock.now()));
+        let stored = fixture.store.load_client(client.clone()).await.unwrap().unwrap();
+        assert_eq!(stored.suspended_at, (suspended == "true").then(|| fixture.clock.now()));
     }
 }
 
@@ -138,7 +147,7 @@ async fn a_brand_is_changed_with_a_logo_from_a_file() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
     let browser = Browser::signed_in(&service).await;
-    let client = fixture.client().await;
+    let client = fixture.create_client().await;
     let path = format!("/console/clients/{client}/brand");
     let token = browser.csrf_token().await;
     let send = async |colour: &str, logo: &str, remove: &str| {
@@ -155,10 +164,10 @@ async fn a_brand_is_changed_with_a_logo_from_a_file() {
         }
         let request = actix_web::test::TestRequest::post()
             .uri(&path)
-            .insert_header(("origin", OURS))
+            .insert_header(("origin", CONSOLE_ORIGIN))
             .insert_header(("host", HOST));
         let request = request.insert_header(("content-type", "multipart/form-data; boundary=b"));
-        browser.ask(request.set_payload(body + "--b--\r\n")).await
+        browser.call(request.set_payload(body + "--b--\r\n")).await
     };
     let brand = async || fixture.store.load_client(client.clone()).await.unwrap().unwrap().brand;
     let answer = send("#7a1f3d", "<svg xmlns=\"http://www.w3.org/2000/svg\"/>", "").await;
@@ -167,11 +176,11 @@ async fn a_brand_is_changed_with_a_logo_from_a_file() {
     assert_eq!((set.name.as_deref(), set.logo.is_some(), set.picture.is_some()), (Some("Example Bank"), true, false));
     assert!(browser.page(&path).await.contains("value=\"#7a1f3d\""));
     assert_eq!(send("", "", "").await.status, 303);
-    let kept = brand().await;
+    let unchanged = brand().await;
     assert_eq!(
-        (kept.logo, kept.colour),
+        (unchanged.logo, unchanged.colour),
         (set.logo, None),
-        "a file that is not chosen stays, and an empty field removes"
+        "without a new file the logo stays, and an empty field removes the colour"
     );
     assert_eq!(send("", "", "logo").await.status, 303);
     assert_eq!(brand().await.logo, None);
@@ -184,11 +193,11 @@ async fn a_brand_is_changed_with_a_logo_from_a_file() {
 }
 
 #[actix_rt::test]
-async fn erasing_wants_the_id_twice() {
+async fn erasing_requires_the_id_twice() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
-    let (browser, party) = (Browser::signed_in(&service).await, party(&fixture).await);
-    let id = opened(&fixture, &party, None).await.to_string();
+    let (browser, party) = (Browser::signed_in(&service).await, create_party(&fixture).await);
+    let id = open_transaction(&fixture, &party, None).await.to_string();
     let other = browser.send("/console/erasures", &[("kind", "transaction"), ("id", &id), ("again", &id[1..])]).await;
     assert!(other.status == 400 && other.html.contains("The two ids differ."), "{}", other.html);
     assert!(fixture.store.load_transaction(id.parse().unwrap()).await.unwrap().is_some());
@@ -200,7 +209,7 @@ async fn erasing_wants_the_id_twice() {
 }
 
 #[actix_rt::test]
-async fn a_pass_over_sealed_values_goes_on_until_it_is_whole() {
+async fn resealing_reports_that_the_pass_is_complete() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
     let browser = Browser::signed_in(&service).await;
@@ -213,12 +222,12 @@ async fn a_pass_over_sealed_values_goes_on_until_it_is_whole() {
 }
 
 #[actix_rt::test]
-async fn who_may_not_do_it_gets_no_form_and_a_refusal_that_is_logged() {
+async fn an_operator_without_permission_gets_no_form_and_a_logged_refusal() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
-    let (browser, operator) = Browser::of_role(&service, "auditor").await;
-    let client = fixture.client().await;
-    let (_, key) = fixture.key(&client, |_| ()).await;
+    let (browser, operator) = Browser::with_role(&service, "auditor").await;
+    let client = fixture.create_client().await;
+    let (_, key) = fixture.create_key(&client, |_| ()).await;
     for (page, path, pairs) in [
         (
             format!("clients/{client}/credits"),
@@ -236,8 +245,8 @@ async fn who_may_not_do_it_gets_no_form_and_a_refusal_that_is_logged() {
         ),
         ("encryption".to_owned(), "encryption".to_owned(), vec![]),
     ] {
-        let shown = browser.page(&format!("/console/{page}")).await;
-        assert!(!shown.contains(&format!("action=\"/console/{path}\"")), "{path}");
+        let html = browser.page(&format!("/console/{page}")).await;
+        assert!(!html.contains(&format!("action=\"/console/{path}\"")), "{path}");
         let refused = browser.send(&format!("/console/{path}"), &pairs).await;
         assert_eq!(refused.status, 403, "{path}");
         assert!(refused.html.contains("Your role does not include this operation."), "{}", refused.html);
@@ -245,6 +254,6 @@ async fn who_may_not_do_it_gets_no_form_and_a_refusal_that_is_logged() {
         assert_eq!((&entry["stage"], &entry["operator_id"]), (&json!("refused"), &json!(operator)), "{path}");
     }
     assert_eq!(fixture.store.balance(client.clone()).await, Ok(Some(0)));
-    let (_, known) = ask_api(&service, "GET", &format!("/admin/v1/clients/{client}"), None).await;
-    assert_eq!(known["suspended_at"], Value::Null);
+    let (_, stored) = call_api(&service, "GET", &format!("/admin/v1/clients/{client}"), None).await;
+    assert_eq!(stored["suspended_at"], Value::Null);
 }

@@ -5,7 +5,7 @@ use actix_web::test::TestRequest;
 use crate::pages_fixture::{PagesFixture, text};
 
 #[actix_rt::test]
-async fn files_are_kept_by_their_content_and_asked_for_once() {
+async fn files_are_addressed_by_content_and_cached() {
     let fixture = PagesFixture::new().await;
     let (_, html) = fixture.page("/v/none", "").await;
     for (mark, kind) in [
@@ -14,16 +14,16 @@ async fn files_are_kept_by_their_content_and_asked_for_once() {
     ] {
         let from = html.find(mark).unwrap() + mark.find('/').unwrap();
         let address = html[from..].split('"').next().unwrap();
-        let response = fixture.ask(TestRequest::get().uri(address)).await;
+        let response = fixture.call(TestRequest::get().uri(address)).await;
         assert_eq!(response.headers().get("content-type").unwrap(), kind);
         assert_eq!(response.headers().get("cache-control").unwrap(), "public, max-age=31536000, immutable");
         let tag = response.headers().get("etag").unwrap().to_str().unwrap().to_owned();
         assert!(!text(response).await.is_empty());
 
-        let again = fixture.ask(TestRequest::get().uri(address).insert_header(("if-none-match", tag))).await;
+        let again = fixture.call(TestRequest::get().uri(address).insert_header(("if-none-match", tag))).await;
         assert_eq!(again.status(), 304);
         let other = fixture
-            .ask(
+            .call(
                 TestRequest::get()
                     .uri(address.split('?').next().unwrap())
                     .insert_header(("if-none-match", "\"older\"")),

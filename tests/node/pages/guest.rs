@@ -10,28 +10,32 @@ use sakshi_domain::ids::TxnId;
 
 use crate::pages_fixture::{ANDROID, PagesFixture, RESULT_TTL, WINDOW};
 
-pub(super) async fn press(fixture: &PagesFixture, event: &Event, cookie: Option<&str>) -> ServiceResponse<BoxBody> {
+pub(super) async fn press_start(
+    fixture: &PagesFixture,
+    event: &Event,
+    cookie: Option<&str>,
+) -> ServiceResponse<BoxBody> {
     let mut request =
         TestRequest::post().uri(&format!("/e/{}/start", event.id)).insert_header(("sec-fetch-site", "same-origin"));
     if let Some(cookie) = cookie {
         request = request.insert_header(("cookie", cookie));
     }
-    fixture.ask(request).await
+    fixture.call(request).await
 }
 
 fn header(response: &ServiceResponse<BoxBody>, name: &str) -> String {
     response.headers().get(name).map(|value| value.to_str().unwrap().to_owned()).unwrap_or_default()
 }
 
-pub(super) fn started(response: &ServiceResponse<BoxBody>) -> TxnId {
+pub(super) fn started_txn(response: &ServiceResponse<BoxBody>) -> TxnId {
     assert_eq!(response.status(), 303);
     header(response, "location").strip_prefix("/v/").unwrap().parse().unwrap()
 }
 
 #[actix_rt::test]
-async fn the_page_names_the_event_says_what_is_asked_for_and_has_one_button() {
+async fn the_event_page_shows_name_claims_and_one_button() {
     let fixture = PagesFixture::new().await;
-    let event = fixture.event(|_| {}).await;
+    let event = fixture.create_event(|_| {}).await;
     let (status, html) = fixture.page(&format!("/e/{}", event.id), ANDROID).await;
     assert_eq!(status, 200);
     assert!(html.contains("<h1 class=\"name\"><bdi>Open day &#38; tour</bdi></h1>"), "{html}");
@@ -44,21 +48,21 @@ async fn the_page_names_the_event_says_what_is_asked_for_and_has_one_button() {
 }
 
 #[actix_rt::test]
-async fn a_browser_tells_its_origin_to_the_button() {
+async fn the_event_page_lets_browsers_send_their_origin() {
     let fixture = PagesFixture::new().await;
-    let event = fixture.event(|_| {}).await;
-    let response = fixture.ask(TestRequest::get().uri(&format!("/e/{}", event.id))).await;
+    let event = fixture.create_event(|_| {}).await;
+    let response = fixture.call(TestRequest::get().uri(&format!("/e/{}", event.id))).await;
     assert_eq!(header(&response, "referrer-policy"), "same-origin", "with no-referrer a browser sends Origin: null");
     assert!(header(&response, "content-security-policy").contains("form-action 'self'"));
 }
 
 #[actix_rt::test]
-async fn the_button_opens_a_transaction_of_the_event_for_one_credit_and_leads_to_its_verify_page() {
+async fn the_button_opens_a_transaction_for_one_credit() {
     let fixture = PagesFixture::new().await;
-    let event = fixture.event(|_| {}).await;
+    let event = fixture.create_event(|_| {}).await;
     let before = fixture.balance().await;
-    let response = press(&fixture, &event, None).await;
-    let pending = fixture.pending(started(&response)).await;
+    let response = press_start(&fixture, &event, None).await;
+    let pending = fixture.load_pending(started_txn(&response)).await;
     assert_eq!(fixture.balance().await, before - 1);
     assert_eq!((pending.event, &pending.app, pending.terms.claims), (Some(event.id), &event.app, event.terms.claims));
     assert!(
@@ -70,11 +74,11 @@ async fn the_button_opens_a_transaction_of_the_event_for_one_credit_and_leads_to
         response.headers().get("x-request-id").map(|id| id.to_str().unwrap())
     );
     let cookie = header(&response, "set-cookie");
-    let kept = (WINDOW + RESULT_TTL).as_secs();
+    let max_age = (WINDOW + RESULT_TTL).as_secs();
     let (id, path) = (pending.id, format!("/e/{}", event.id));
     assert_eq!(
         cookie,
-        format!("sakshi_visit_{id}=started; Path={path}; Max-Age={kept}; HttpOnly; SameSite=Lax; Secure")
+        format!("sakshi_visit_{id}=started; Path={path}; Max-Age={max_age}; HttpOnly; SameSite=Lax; Secure")
     );
     let (status, html) = fixture.page(&format!("/v/{}", pending.id), ANDROID).await;
     assert!(
@@ -84,12 +88,12 @@ async fn the_button_opens_a_transaction_of_the_event_for_one_credit_and_leads_to
 }
 
 #[actix_rt::test]
-async fn a_guest_who_was_not_verified_or_came_too_late_is_led_back_to_the_event() {
+async fn an_unverified_or_late_guest_gets_a_link_back_to_the_event() {
     let fixture = PagesFixture::new().await;
-    let event = fixture.event(|terms| terms.max_guests = MaxGuests::new(1).unwrap()).await;
+    let event = fixture.create_event(|terms| terms.max_guests = MaxGuests::new(1).unwrap()).await;
     let mut guests = Vec::new();
     for _ in 0..4 {
-        guests.push(fixture.pending(started(&press(&fixture, &event, None).await)).await);
+        guests.push(fixture.load_pending(started_txn(&press_start(&fixture, &event, None).await)).await);
     }
     let back = format!("href=\"/e/{}\"", event.id);
     fixture.fail(&guests[0], "User Reject", "301").await;
@@ -102,7 +106,7 @@ async fn a_guest_who_was_not_verified_or_came_too_late_is_led_back_to_the_event(
     fixture.verify(&guests[1]).await;
     let (_, html) = fixture.page(&format!("/v/{}", guests[1].id), ANDROID).await;
     assert!(html.contains("You are registered") && !html.contains(&back), "{html}");
-    assert_eq!(fixture.answer(&guests[2]).await, CompleteReply::EventRefused(EventRefusal::Full));
+    assert_eq!(fixture.deliver_credential(&guests[2]).await, CompleteReply::EventRefused(EventRefusal::Full));
     let (_, html) = fixture.page(&format!("/v/{}", guests[2].id), ANDROID).await;
     assert!(
         html.contains("You were not verified")

@@ -1,4 +1,4 @@
-//! Intents that pages repeat instead of signing new ones.
+//! The cache of signed intents for pages.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -12,17 +12,17 @@ use sakshi_service::Service;
 
 use crate::pages_fixture::PagesFixture;
 
-async fn sign(intents: &PageIntents, service: &Service, pending: &Pending, now: Timestamp) -> Rc<PageIntent> {
+async fn sign_and_keep(intents: &PageIntents, service: &Service, pending: &Pending, now: Timestamp) -> Rc<PageIntent> {
     let signed = service.authority.intent(pending, now).await.unwrap();
     intents.keep(pending.id, signed.jwt, now).unwrap()
 }
 
 #[actix_rt::test]
-async fn an_intent_is_shown_again_for_a_while_and_never_for_long() {
+async fn a_signed_intent_is_reused_for_a_limited_time() {
     let fixture = PagesFixture::new().await;
     let (pending, service) = (fixture.open(|_| {}).await, &fixture.shared.service);
     let intents = PageIntents::default();
-    let signed = sign(&intents, service, &pending, fixture.clock.now()).await;
+    let signed = sign_and_keep(&intents, service, &pending, fixture.clock.now()).await;
     fixture.clock.advance(PAGE_INTENT_REUSED_MAX - Duration::from_millis(1));
     assert_eq!(intents.current(pending.id, fixture.clock.now()).unwrap().jwt, signed.jwt);
     fixture.clock.advance(Duration::from_millis(1));
@@ -30,19 +30,19 @@ async fn an_intent_is_shown_again_for_a_while_and_never_for_long() {
 }
 
 #[actix_rt::test]
-async fn near_its_end_an_intent_is_shown_for_a_quarter_of_what_is_left() {
+async fn an_intent_near_its_end_is_reused_for_a_quarter_of_its_time() {
     let fixture = PagesFixture::new().await;
     let pending = fixture.open(|_| {}).await;
     fixture.clock.advance(pending.expires_at.since(fixture.clock.now()) - Duration::from_secs(20));
     let intents = PageIntents::default();
     let now = fixture.clock.now();
-    sign(&intents, &fixture.shared.service, &pending, now).await;
+    sign_and_keep(&intents, &fixture.shared.service, &pending, now).await;
     assert!(intents.current(pending.id, now + Duration::from_secs(4)).is_some());
     assert!(intents.current(pending.id, now + Duration::from_secs(6)).is_none());
 }
 
 #[actix_rt::test]
-async fn a_worker_keeps_no_more_than_its_bound_and_the_newest_of_them() {
+async fn a_worker_keeps_only_the_newest_intents() {
     let fixture = PagesFixture::new().await;
     let first = fixture.open(|_| {}).await;
     let intents = PageIntents::default();
@@ -51,7 +51,7 @@ async fn a_worker_keeps_no_more_than_its_bound_and_the_newest_of_them() {
         let id = fixture.shared.service.transactions.new_id(&first.client);
         let now = fixture.clock.now() + Duration::from_millis(number as u64);
         let pending = if number == 0 { first.clone() } else { Pending { id, ..first.clone() } };
-        sign(&intents, &fixture.shared.service, &pending, now).await;
+        sign_and_keep(&intents, &fixture.shared.service, &pending, now).await;
         ids.push(pending.id);
     }
     let now = fixture.clock.now();

@@ -1,4 +1,4 @@
-//! The language of a page: that of its transaction or event, else the browser's, else English.
+//! The language of a page: that of the transaction or event, else the browser's, else English.
 
 use actix_web::test::TestRequest;
 use sakshi_domain::claims::Claim;
@@ -14,18 +14,18 @@ fn language(name: &str) -> Language {
 async fn page_for(fixture: &PagesFixture, request: TestRequest, accept_language: &str) -> String {
     text(
         fixture
-            .ask(request.insert_header(("accept-language", accept_language)).insert_header(("accept", "text/html")))
+            .call(request.insert_header(("accept-language", accept_language)).insert_header(("accept", "text/html")))
             .await,
     )
     .await
 }
 
 /// Returns the page of a 429: repeats until the rate limit refuses, because a slow machine may stay within it.
-async fn rate_limited(fixture: &PagesFixture, request: impl Fn() -> TestRequest, accept_language: &str) -> String {
+async fn rate_limited_page(fixture: &PagesFixture, request: impl Fn() -> TestRequest, accept_language: &str) -> String {
     loop {
         let request =
             request().insert_header(("accept-language", accept_language)).insert_header(("accept", "text/html"));
-        let response = fixture.ask(request).await;
+        let response = fixture.call(request).await;
         if response.status() == 429 {
             return text(response).await;
         }
@@ -41,7 +41,7 @@ fn assert_language(html: &str, tag: &str, direction: &str, text: &str) {
 }
 
 #[actix_rt::test]
-async fn a_verify_page_is_in_the_language_of_its_transaction_whatever_the_browser_asks_for() {
+async fn a_verify_page_is_in_the_language_of_its_transaction() {
     let fixture = PagesFixture::new().await;
     for (name, tag, direction, heading, claim) in [
         ("hindi", "hi", "ltr", "अपनी पहचान की पुष्टि करें", "<li>जन्म तिथि\n"),
@@ -60,7 +60,7 @@ async fn a_verify_page_is_in_the_language_of_its_transaction_whatever_the_browse
 }
 
 #[actix_rt::test]
-async fn names_addresses_and_times_keep_their_direction_within_right_to_left_text() {
+async fn names_addresses_and_times_keep_their_direction_in_right_to_left_text() {
     let fixture = PagesFixture::new().await;
     let pending = fixture
         .open(|terms| {
@@ -70,19 +70,19 @@ async fn names_addresses_and_times_keep_their_direction_within_right_to_left_tex
         .await;
     let path = format!("/v/{}", pending.id);
     let (_, html) = fixture.page(&path, DESKTOP).await;
-    for kept in [
+    for part in [
         "<bdi>Sandbox app</bdi>",
         "id=\"left\" dir=\"ltr\">15:00</b>",
         "باقی وقت <b role=\"timer\"",
         "<span dir=\"ltr\">",
     ] {
-        assert!(html.contains(kept), "{kept}: {html}");
+        assert!(html.contains(part), "{part}: {html}");
     }
     fixture.verify(&pending).await;
     let (_, html) = fixture.page(&path, ANDROID).await;
     assert!(html.contains("<bdi dir=\"ltr\">shop.example</bdi> پر جائیں</span></a>"), "{html}");
 
-    let event = fixture.event(|terms| terms.language = language("urdu")).await;
+    let event = fixture.create_event(|terms| terms.language = language("urdu")).await;
     let (_, html) = fixture.page(&format!("/e/{}", event.id), ANDROID).await;
     assert!(html.contains("<bdi>Open day &#38; tour</bdi>") && html.contains("dir=\"auto\">15 نومبر 2023، "), "{html}");
 }
@@ -91,7 +91,7 @@ async fn names_addresses_and_times_keep_their_direction_within_right_to_left_tex
 async fn a_refusal_at_an_event_is_in_the_language_of_the_event() {
     let fixture = PagesFixture::with_settings(&[("limits.event_starts_per_second_per_address", "1")]).await;
     let closed = fixture
-        .event(|terms| {
+        .create_event(|terms| {
             terms.language = language("urdu");
             terms.is_active = false;
         })
@@ -99,16 +99,16 @@ async fn a_refusal_at_an_event_is_in_the_language_of_the_event() {
     let html = page_for(&fixture, TestRequest::get().uri(&format!("/e/{}", closed.id)), "hi").await;
     assert_language(&html, "ur", "rtl", "<h1>اندراج بند ہو گیا ہے</h1>");
 
-    let event = fixture.event(|terms| terms.language = language("hindi")).await;
+    let event = fixture.create_event(|terms| terms.language = language("hindi")).await;
     let start = format!("/e/{}/start", event.id);
-    let html = rate_limited(&fixture, || TestRequest::post().uri(&start), "ur").await;
+    let html = rate_limited_page(&fixture, || TestRequest::post().uri(&start), "ur").await;
     assert_language(&html, "hi", "ltr", "<h1>बहुत अधिक प्रयास</h1>");
-    let html = rate_limited(&fixture, || TestRequest::post().uri(&format!("{start}?lang=ta")), "ur").await;
+    let html = rate_limited_page(&fixture, || TestRequest::post().uri(&format!("{start}?lang=ta")), "ur").await;
     assert_language(&html, "ta", "ltr", &format!("href=\"/e/{}?lang=ta\"", event.id));
 }
 
 #[actix_rt::test]
-async fn where_nothing_is_known_the_browsers_languages_decide_and_english_is_the_last() {
+async fn unknown_links_use_the_browsers_language_or_english() {
     let fixture = PagesFixture::with_settings(&[("limits.pages_per_second_per_address", "1")]).await;
     let unknown = || TestRequest::get().uri("/v/none");
     assert_language(
@@ -123,18 +123,18 @@ async fn where_nothing_is_known_the_browsers_languages_decide_and_english_is_the
         ("de", "en", "ltr", "Too many attempts"),
     ] {
         for path in ["/v/none", "/e/none", "/e/none/kiosk"] {
-            let html = rate_limited(&fixture, || TestRequest::get().uri(path), wanted).await;
+            let html = rate_limited_page(&fixture, || TestRequest::get().uri(path), wanted).await;
             assert_language(&html, tag, direction, &format!("<h1>{heading}</h1>"));
         }
     }
-    let response = fixture.ask(unknown()).await;
+    let response = fixture.call(unknown()).await;
     assert_eq!(response.headers().get("vary").unwrap(), "accept, accept-language, user-agent");
 }
 
 #[actix_rt::test]
-async fn a_kiosk_is_told_its_state_in_the_language_of_the_event() {
+async fn a_kiosk_shows_its_state_in_the_language_of_the_event() {
     let fixture = PagesFixture::new().await;
-    let event = fixture.event(|terms| terms.language = language("hindi")).await;
+    let event = fixture.create_event(|terms| terms.language = language("hindi")).await;
     let html = page_for(
         &fixture,
         TestRequest::get().uri(&format!("/e/{}/kiosk?{}&places=1", event.id, fixture.kiosk_key(&event))),
@@ -149,7 +149,7 @@ async fn a_kiosk_is_told_its_state_in_the_language_of_the_event() {
 }
 
 #[actix_rt::test]
-async fn the_reader_may_choose_another_language_and_keeps_it_on_the_way() {
+async fn a_chosen_language_is_kept_on_all_links() {
     let fixture = PagesFixture::new().await;
     let pending = fixture.open(|terms| terms.language = language("hindi")).await;
     let path = format!("/v/{}", pending.id);
@@ -160,13 +160,13 @@ async fn the_reader_may_choose_another_language_and_keeps_it_on_the_way() {
     assert_language(&html, "ur", "rtl", &format!("data-live=\"{path}\" data-page=\"{path}?lang=ur\""));
     assert!(
         html.contains(&format!("v%2F{}%3Fhelp%3D1%26lang%3Dur;end", pending.id)),
-        "the app's way back keeps it: {html}"
+        "the app's return link keeps the language: {html}"
     );
 
-    let event = fixture.event(|_| {}).await;
+    let event = fixture.create_event(|_| {}).await;
     let (_, html) = fixture.page(&format!("/e/{}?lang=ta", event.id), ANDROID).await;
     assert_language(&html, "ta", "ltr", &format!("action=\"/e/{}/start?lang=ta\"", event.id));
-    let started = fixture.ask(TestRequest::post().uri(&format!("/e/{}/start?lang=ta", event.id))).await;
+    let started = fixture.call(TestRequest::post().uri(&format!("/e/{}/start?lang=ta", event.id))).await;
     let next = started.headers().get("location").unwrap().to_str().unwrap().to_owned();
     assert!(next.starts_with("/v/") && next.ends_with("?lang=ta"), "{next}");
     let key = fixture.kiosk_key(&event);

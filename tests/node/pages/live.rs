@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use crate::pages_fixture::{PagesFixture, WINDOW, redirecting_to, text};
 
 async fn status(fixture: &PagesFixture, path: &str) -> (u16, Value) {
-    let response = fixture.ask(TestRequest::get().uri(&format!("{path}/status"))).await;
+    let response = fixture.call(TestRequest::get().uri(&format!("{path}/status"))).await;
     (response.status().as_u16(), serde_json::from_str(&text(response).await).unwrap())
 }
 
 /// Returns the states of a stream until its end.
-async fn told(response: ServiceResponse<BoxBody>) -> Vec<Value> {
+async fn stream_states(response: ServiceResponse<BoxBody>) -> Vec<Value> {
     assert_eq!(response.headers().get("content-type").unwrap(), "text/event-stream");
     assert_eq!(response.headers().get("cache-control").unwrap(), "no-store");
     let stream = text(response).await;
@@ -29,7 +29,7 @@ async fn told(response: ServiceResponse<BoxBody>) -> Vec<Value> {
 }
 
 #[actix_rt::test]
-async fn status_tells_the_state_and_the_time_and_nothing_personal() {
+async fn the_status_shows_state_and_time_and_nothing_personal() {
     let fixture = PagesFixture::new().await;
     let pending = fixture.open(redirecting_to("https://shop.example/back")).await;
     let path = format!("/v/{}", pending.id);
@@ -41,31 +41,31 @@ async fn status_tells_the_state_and_the_time_and_nothing_personal() {
 }
 
 #[actix_rt::test]
-async fn a_stream_tells_the_end_as_soon_as_it_comes_and_ends_with_it() {
+async fn a_stream_reports_the_outcome_at_once_and_ends() {
     let fixture = PagesFixture::new().await;
     let pending = fixture.open(redirecting_to("https://shop.example/back")).await;
     let path = format!("/v/{}", pending.id);
-    let response = fixture.ask(TestRequest::get().uri(&format!("{path}/events"))).await;
-    let both = async { tokio::join!(told(response), fixture.fail(&pending, "User Reject", "301")).0 };
-    let told = tokio::time::timeout(Duration::from_secs(4), both).await.unwrap();
+    let response = fixture.call(TestRequest::get().uri(&format!("{path}/events"))).await;
+    let both = async { tokio::join!(stream_states(response), fixture.fail(&pending, "User Reject", "301")).0 };
+    let states = tokio::time::timeout(Duration::from_secs(4), both).await.unwrap();
     let last = json!({"state": "not_verified", "remaining_s": 0, "redirect_url": "https://shop.example/back"});
-    assert_eq!(told, [json!({"state": "waiting", "remaining_s": 900}), last]);
+    assert_eq!(states, [json!({"state": "waiting", "remaining_s": 900}), last]);
 }
 
 #[actix_rt::test]
-async fn a_stream_of_an_ended_transaction_says_so_and_ends() {
+async fn a_stream_of_an_ended_transaction_reports_it_and_ends() {
     let fixture = PagesFixture::new().await;
     let pending = fixture.open(|_| {}).await;
     fixture.clock.advance(WINDOW);
-    let response = fixture.ask(TestRequest::get().uri(&format!("/v/{}/events", pending.id))).await;
-    assert_eq!(told(response).await, [json!({"state": "expired", "remaining_s": 0})]);
+    let response = fixture.call(TestRequest::get().uri(&format!("/v/{}/events", pending.id))).await;
+    assert_eq!(stream_states(response).await, [json!({"state": "expired", "remaining_s": 0})]);
 }
 
 #[actix_rt::test]
-async fn a_quiet_stream_repeats_its_state_and_makes_way_for_the_next_after_a_minute() {
+async fn a_quiet_stream_repeats_its_state_and_ends_after_a_minute() {
     let fixture = PagesFixture::new().await;
     let pending = fixture.open(|_| {}).await;
-    let response = fixture.ask(TestRequest::get().uri(&format!("/v/{}/events", pending.id))).await;
+    let response = fixture.call(TestRequest::get().uri(&format!("/v/{}/events", pending.id))).await;
     tokio::time::pause();
     let began = tokio::time::Instant::now();
     let stream = text(response).await;
@@ -76,32 +76,33 @@ async fn a_quiet_stream_repeats_its_state_and_makes_way_for_the_next_after_a_min
 }
 
 #[actix_rt::test]
-async fn a_drain_ends_every_stream_and_tells_the_browser_to_come_again() {
+async fn a_drain_ends_every_stream_and_browsers_reconnect() {
     let fixture = PagesFixture::new().await;
     let pending = fixture.open(|_| {}).await;
-    let response = fixture.ask(TestRequest::get().uri(&format!("/v/{}/events", pending.id))).await;
+    let response = fixture.call(TestRequest::get().uri(&format!("/v/{}/events", pending.id))).await;
     fixture.shared.service.drain.begin();
     let stream = tokio::time::timeout(Duration::from_secs(10), text(response)).await.unwrap();
     assert!(stream.ends_with("\n\nretry: 2000\n\n"), "{stream}");
-    assert_eq!(fixture.shared.service.drain.finish(Duration::ZERO).await, 0, "no stream is under way any more");
+    assert_eq!(fixture.shared.service.drain.finish(Duration::ZERO).await, 0, "no stream is in flight");
 }
 
 #[actix_rt::test]
-async fn an_open_stream_counts_as_under_way() {
+async fn an_open_stream_counts_as_in_flight() {
     let fixture = PagesFixture::new().await;
     let pending = fixture.open(|_| {}).await;
-    let response = fixture.ask(TestRequest::get().uri(&format!("/v/{}/events", pending.id))).await;
+    let response = fixture.call(TestRequest::get().uri(&format!("/v/{}/events", pending.id))).await;
     assert_eq!(fixture.shared.service.drain.finish(Duration::ZERO).await, 1);
     drop(response);
     assert_eq!(fixture.shared.service.drain.finish(Duration::ZERO).await, 0);
 }
 
 #[actix_rt::test]
-async fn a_stream_of_nothing_is_a_404_and_head_opens_none() {
+async fn an_unknown_stream_gets_404_and_head_opens_none() {
     let fixture = PagesFixture::new().await;
     let pending = fixture.open(|_| {}).await;
-    assert_eq!(fixture.ask(TestRequest::get().uri("/v/none/events")).await.status(), 404);
-    let head = fixture.ask(TestRequest::default().method(Method::HEAD).uri(&format!("/v/{}/events", pending.id))).await;
+    assert_eq!(fixture.call(TestRequest::get().uri("/v/none/events")).await.status(), 404);
+    let head =
+        fixture.call(TestRequest::default().method(Method::HEAD).uri(&format!("/v/{}/events", pending.id))).await;
     assert_eq!(head.status(), 200);
     assert_eq!(fixture.shared.service.drain.finish(Duration::ZERO).await, 0);
 }

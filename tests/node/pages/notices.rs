@@ -5,7 +5,7 @@ use actix_web::test::TestRequest;
 use crate::pages_fixture::{ANDROID, PagesFixture, WINDOW, redirecting_to, text};
 
 #[actix_rt::test]
-async fn a_verified_person_is_told_so_and_sent_onwards_and_no_claim_is_shown() {
+async fn a_verified_person_sees_the_success_and_no_claim() {
     let fixture = PagesFixture::new().await;
     let pending = fixture.open(redirecting_to("https://shop.example/back?order=7&step=2")).await;
     let path = format!("/v/{}", pending.id);
@@ -31,7 +31,7 @@ async fn a_verified_person_is_told_so_and_sent_onwards_and_no_claim_is_shown() {
 }
 
 #[actix_rt::test]
-async fn without_a_redirect_url_the_page_may_be_closed() {
+async fn a_page_without_a_redirect_url_may_be_closed() {
     let fixture = PagesFixture::new().await;
     let pending = fixture.open(|_| {}).await;
     fixture.verify(&pending).await;
@@ -40,7 +40,7 @@ async fn without_a_redirect_url_the_page_may_be_closed() {
 }
 
 #[actix_rt::test]
-async fn a_person_who_was_not_verified_reads_why_in_plain_words() {
+async fn an_unverified_person_reads_the_reason_in_plain_words() {
     let fixture = PagesFixture::new().await;
     for (code, words, tip) in [
         ("301", "You declined the request", "declined by mistake"),
@@ -58,8 +58,12 @@ async fn a_person_who_was_not_verified_reads_why_in_plain_words() {
         assert_eq!(status, 200);
         let heading = if code == "301" { "You declined" } else { "You were not verified" };
         assert!(html.contains(&format!("<h1>{heading}</h1>")) && html.contains(words), "{code}: {html}");
-        assert_eq!(html.contains("notice quiet"), code == "301", "saying no does not look like an error: {html}");
-        assert!(!html.contains("555 0100"), "what the app wrote is not shown");
+        assert_eq!(
+            html.contains("notice quiet"),
+            code == "301",
+            "a refusal by the person does not look like an error: {html}"
+        );
+        assert!(!html.contains("555 0100"), "the text of the app is not shown");
         assert!(html.contains(tip), "{code}: {tip}: {html}");
         assert_eq!(html.contains("in good light"), matches!(code, "302" | "304"), "{code}");
         assert!(html.contains("Nothing was shared with the service that asked."), "{html}");
@@ -89,14 +93,14 @@ async fn every_outcome_names_the_client_and_its_app_and_only_a_success_continues
         pages.push((fixture.page(&format!("/v/{}", pending.id), ANDROID).await.1, link));
     }
     for (html, link) in pages {
-        let asker = "Requested by <strong><bdi>Sandbox client</bdi></strong><span class=\"of-app\"><bdi>Sandbox \
+        let requester = "Requested by <strong><bdi>Sandbox client</bdi></strong><span class=\"of-app\"><bdi>Sandbox \
             app</bdi></span>";
-        assert!(html.contains(asker) && html.contains(link), "{html}");
+        assert!(html.contains(requester) && html.contains(link), "{html}");
     }
 }
 
 #[actix_rt::test]
-async fn an_expired_transaction_is_a_410_that_says_how_to_go_on() {
+async fn an_expired_transaction_gets_a_410_that_says_how_to_go_on() {
     let fixture = PagesFixture::new().await;
     let pending = fixture.open(redirecting_to("https://shop.example/")).await;
     fixture.clock.advance(WINDOW);
@@ -107,17 +111,17 @@ async fn an_expired_transaction_is_a_410_that_says_how_to_go_on() {
         html.contains("<li>Install and set up the identity app") && html.contains("<li>To try again, go back there"),
         "{html}"
     );
-    let whole = pending.id.to_string();
-    let short = whole.rsplit('-').next().unwrap();
+    let full_id = pending.id.to_string();
+    let short_id = full_id.rsplit('-').next().unwrap();
     assert!(
-        html.contains(&format!("<bdi dir=\"ltr\">{short}</bdi></summary><span dir=\"ltr\">{whole}</span>")),
+        html.contains(&format!("<bdi dir=\"ltr\">{short_id}</bdi></summary><span dir=\"ltr\">{full_id}</span>")),
         "{html}"
     );
     assert!(!html.contains("data-follow") && !html.contains("intent:"));
 }
 
 #[actix_rt::test]
-async fn an_unknown_or_malformed_link_is_a_404_page() {
+async fn an_unknown_or_malformed_link_gets_a_404_page() {
     let fixture = PagesFixture::new().await;
     for id in [
         "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11",
@@ -133,11 +137,11 @@ async fn an_unknown_or_malformed_link_is_a_404_page() {
 }
 
 #[actix_rt::test]
-async fn a_service_without_time_says_when_it_comes_back() {
+async fn a_rate_limited_page_says_when_to_retry() {
     let fixture = PagesFixture::with_settings(&[("limits.pages_per_second_per_address", "1")]).await;
     let path = "/v/3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
     assert_eq!(fixture.page(path, ANDROID).await.0, 404);
-    let response = fixture.ask(TestRequest::get().uri(path)).await;
+    let response = fixture.call(TestRequest::get().uri(path)).await;
     assert_eq!(response.status(), 429);
     assert_eq!(response.headers().get("retry-after").unwrap(), "1");
     let html = text(response).await;
@@ -146,12 +150,12 @@ async fn a_service_without_time_says_when_it_comes_back() {
 }
 
 #[actix_rt::test]
-async fn a_node_at_its_limit_is_a_503_page_with_retry_after() {
+async fn an_overloaded_node_returns_a_503_page_with_retry_after() {
     let mut fixture = PagesFixture::new().await;
     let pending = fixture.open(|_| {}).await;
     let path = format!("/v/{}", pending.id);
-    fixture.admit_nothing().await;
-    let response = fixture.ask(TestRequest::get().uri(&path)).await;
+    fixture.refuse_actor_requests().await;
+    let response = fixture.call(TestRequest::get().uri(&path)).await;
     assert_eq!(response.status(), 503);
     assert!(response.headers().contains_key("retry-after"));
     assert!(text(response).await.contains("One moment, please"));

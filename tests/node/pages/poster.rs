@@ -9,24 +9,24 @@ use sakshi_domain::ids::AppId;
 
 use crate::pages_fixture::{PagesFixture, text};
 
-/// Light modules around the code.
-const QUIET: usize = 4;
+/// Width of the light border around a code, in modules.
+const QUIET_ZONE: usize = 4;
 
-async fn file(fixture: &PagesFixture, event: &Event, name: &str) -> (u16, String, Vec<u8>) {
-    let response = fixture.organiser(&format!("/api/v1/nationalid-ovse/events/{}/{name}", event.id)).await;
+async fn fetch_file(fixture: &PagesFixture, event: &Event, name: &str) -> (u16, String, Vec<u8>) {
+    let response = fixture.get_as_client(&format!("/api/v1/nationalid-ovse/events/{}/{name}", event.id)).await;
     let kind = response.headers().get("content-type").unwrap().to_str().unwrap().to_owned();
     (response.status().as_u16(), kind, read_body(response).await.to_vec())
 }
 
 /// A picture in shades of grey.
 #[derive(Clone)]
-struct Grey {
+struct GreyPicture {
     side: usize,
     pixels: Vec<u8>,
 }
 
-impl Grey {
-    fn of_png(file: &[u8]) -> Self {
+impl GreyPicture {
+    fn from_png(file: &[u8]) -> Self {
         let mut decoder = png::Decoder::new(Cursor::new(file));
         decoder.set_transformations(png::Transformations::EXPAND);
         let mut reader = decoder.read_info().unwrap();
@@ -45,8 +45,8 @@ impl Grey {
         file
     }
 
-    /// Returns the picture as a distant camera sees it: every pixel is the mean of those that fall into it.
-    fn reduced(&self, side: usize) -> Self {
+    /// Returns a smaller picture, as a distant camera sees it: every pixel is the mean of its area.
+    fn resize(&self, side: usize) -> Self {
         let span = |at: usize| at * self.side / side..((at + 1) * self.side / side);
         let mean = |x: usize, y: usize| {
             let all: Vec<u32> = span(y)
@@ -58,13 +58,13 @@ impl Grey {
         Self { side, pixels: (0..side * side).map(|at| mean(at % side, at / side)).collect() }
     }
 
-    fn scanned(&self) -> Option<String> {
-        scan(&self.to_png(), "png")
+    fn scan(&self) -> Option<String> {
+        scan_file(&self.to_png(), "png")
     }
 }
 
-/// Returns the scanner's reading of a picture.
-fn scan(file: &[u8], kind: &str) -> Option<String> {
+/// Returns the text that the scanner reads from a picture.
+fn scan_file(file: &[u8], kind: &str) -> Option<String> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join(format!("code.{kind}"));
     std::fs::write(&path, file).unwrap();
@@ -77,8 +77,8 @@ fn scan(file: &[u8], kind: &str) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Returns true for modules that carry data in a code of versions 2 to 6: not the three finders with the format beside
-/// them, the timing patterns, or the one alignment pattern (ISO/IEC 18004 §6.3).
+/// Returns true for modules that carry data in a code of versions 2 to 6: not the finders with the format information,
+/// the timing patterns, or the alignment pattern (ISO/IEC 18004 §6.3).
 fn carries_data(x: usize, y: usize, width: usize) -> bool {
     let far = width - 8;
     let finder = (x < 9 && (y < 9 || y >= far)) || (x >= far && y < 9);
@@ -88,16 +88,16 @@ fn carries_data(x: usize, y: usize, width: usize) -> bool {
 }
 
 /// Inverts a tenth of the data modules: a stain around the module that the seed picks.
-fn stained(sharp: &Grey, width: usize, seed: usize) -> Grey {
-    let scale = sharp.side / (width + 2 * QUIET);
+fn stain(sharp: &GreyPicture, width: usize, seed: usize) -> GreyPicture {
+    let scale = sharp.side / (width + 2 * QUIET_ZONE);
     let mut data: Vec<(usize, usize)> = (0..width * width).map(|at| (at % width, at / width)).collect();
     data.retain(|(x, y)| carries_data(*x, *y, width));
     let (centre_x, centre_y) = data[seed.wrapping_mul(2_654_435_761) % data.len()];
     data.sort_by_key(|(x, y)| x.abs_diff(centre_x).pow(2) + y.abs_diff(centre_y).pow(2));
     let mut stained = sharp.clone();
     for (x, y) in &data[..data.len().div_ceil(10)] {
-        for row in (y + QUIET) * scale..(y + QUIET + 1) * scale {
-            for column in (x + QUIET) * scale..(x + QUIET + 1) * scale {
+        for row in (y + QUIET_ZONE) * scale..(y + QUIET_ZONE + 1) * scale {
+            for column in (x + QUIET_ZONE) * scale..(x + QUIET_ZONE + 1) * scale {
                 stained.pixels[row * sharp.side + column] ^= 0xff;
             }
         }
@@ -106,57 +106,58 @@ fn stained(sharp: &Grey, width: usize, seed: usize) -> Grey {
 }
 
 #[actix_rt::test]
-async fn the_png_is_read_sharp_at_a_tenth_of_its_size_and_with_a_tenth_of_its_data_damaged() {
+async fn the_png_code_is_read_when_reduced_to_a_tenth_or_stained() {
     let fixture = PagesFixture::new().await;
-    let event = fixture.event(|_| {}).await;
+    let event = fixture.create_event(|_| {}).await;
     let url = format!("https://v.example/e/{}", event.id);
-    let (status, kind, png) = file(&fixture, &event, "qr.png").await;
+    let (status, kind, png) = fetch_file(&fixture, &event, "qr.png").await;
     assert_eq!((status, kind.as_str()), (200, "image/png"));
-    let sharp = Grey::of_png(&png);
+    let sharp = GreyPicture::from_png(&png);
     assert!(sharp.side >= 1_000 && png.len() < 20_000, "{} pixels, {} bytes", sharp.side, png.len());
-    assert_eq!(scan(&png, "png").as_ref(), Some(&url));
+    assert_eq!(scan_file(&png, "png").as_ref(), Some(&url));
     for side in [400, 200, sharp.side / 10] {
-        assert_eq!(sharp.reduced(side).scanned().as_ref(), Some(&url), "{side} pixels");
+        assert_eq!(sharp.resize(side).scan().as_ref(), Some(&url), "{side} pixels");
     }
 
     // 37 characters at level Q are version 4: 33 modules. At level M they would be version 3.
     let width = 33;
-    let scale = sharp.side / (width + 2 * QUIET);
-    assert_eq!(sharp.side, scale * (width + 2 * QUIET));
-    let border = QUIET * scale;
+    let scale = sharp.side / (width + 2 * QUIET_ZONE);
+    assert_eq!(sharp.side, scale * (width + 2 * QUIET_ZONE));
+    let border = QUIET_ZONE * scale;
     assert!(sharp.pixels[..border * sharp.side].iter().all(|pixel| *pixel == 255), "the quiet zone is light");
     assert_eq!((sharp.pixels[border * sharp.side + border], sharp.pixels[border * sharp.side + border - 1]), (0, 255));
     for seed in 0..25 {
-        let stained = stained(&sharp, width, seed);
-        assert_eq!(stained.reduced(500).scanned().as_ref(), Some(&url), "stain {seed}");
+        let stained = stain(&sharp, width, seed);
+        assert_eq!(stained.resize(500).scan().as_ref(), Some(&url), "stain {seed}");
     }
 }
 
 #[actix_rt::test]
 async fn the_svg_code_is_read_by_a_scanner() {
     let fixture = PagesFixture::new().await;
-    let event = fixture.event(|_| {}).await;
-    let (status, kind, svg) = file(&fixture, &event, "qr.svg").await;
+    let event = fixture.create_event(|_| {}).await;
+    let (status, kind, svg) = fetch_file(&fixture, &event, "qr.svg").await;
     assert_eq!((status, kind.as_str()), (200, "image/svg+xml"));
     let svg = String::from_utf8(svg).unwrap();
     assert!(
         svg.starts_with("<svg viewBox=\"0 0 41 41\"") && svg.contains("xmlns=\"http://www.w3.org/2000/svg\""),
         "{svg}"
     );
-    assert_eq!(drawn(&svg, 41).scanned(), Some(format!("https://v.example/e/{}", event.id)));
+    assert_eq!(draw_path(&svg, 41).scan(), Some(format!("https://v.example/e/{}", event.id)));
 }
 
 #[actix_rt::test]
-async fn the_poster_has_name_code_three_steps_who_asks_what_for_and_the_end_by_the_clock_of_the_event() {
+async fn the_poster_shows_name_code_steps_organiser_purpose_and_end() {
     let fixture = PagesFixture::new().await;
-    let given = |text| EventText::parse(text).unwrap();
+    let event_text = |text| EventText::parse(text).unwrap();
     let event = fixture
-        .event(|terms| {
-            terms.name = given("Open day <i>& tour</i>");
-            (terms.organiser, terms.purpose) = (Some(given("A & B College")), Some(given("Entry to the campus")));
+        .create_event(|terms| {
+            terms.name = event_text("Open day <i>& tour</i>");
+            (terms.organiser, terms.purpose) =
+                (Some(event_text("A & B College")), Some(event_text("Entry to the campus")));
         })
         .await;
-    let (status, kind, html) = file(&fixture, &event, "poster").await;
+    let (status, kind, html) = fetch_file(&fixture, &event, "poster").await;
     let html = String::from_utf8(html).unwrap();
     assert_eq!((status, kind.as_str()), (200, "text/html; charset=utf-8"));
     assert!(html.contains(">Open day &#60;i&#62;&#38; tour&#60;/i&#62;</bdi></h1>") && !html.contains("<i>"), "{html}");
@@ -179,10 +180,10 @@ async fn the_poster_has_name_code_three_steps_who_asks_what_for_and_the_end_by_t
             && html.contains(&format!("https://v.example/e/{}", event.id))
     );
     let style = html.split("https://v.example").nth(1).unwrap().split('"').next().unwrap();
-    let style = fixture.ask(TestRequest::get().uri(style)).await;
+    let style = fixture.call(TestRequest::get().uri(style)).await;
     assert!(style.status() == 200 && text(style).await.contains("@page{size:A4"));
 
-    let (status, kind, svg) = file(&fixture, &event, "poster.svg").await;
+    let (status, kind, svg) = fetch_file(&fixture, &event, "poster.svg").await;
     let svg = String::from_utf8(svg).unwrap();
     assert_eq!((status, kind.as_str()), (200, "image/svg+xml"));
     assert!(
@@ -196,21 +197,21 @@ async fn the_poster_has_name_code_three_steps_who_asks_what_for_and_the_end_by_t
     ] {
         assert!(svg.contains(part), "{part}: {svg}");
     }
-    let (_, _, large) = file(&fixture, &event, "poster.svg?size=A3").await;
+    let (_, _, large) = fetch_file(&fixture, &event, "poster.svg?size=A3").await;
     assert_eq!(
         String::from_utf8(large).unwrap(),
         svg.replace("width=\"210mm\" height=\"297mm\"", "width=\"297mm\" height=\"420mm\"")
     );
-    let (_, _, large) = file(&fixture, &event, "poster?size=A3").await;
+    let (_, _, large) = fetch_file(&fixture, &event, "poster?size=A3").await;
     assert!(String::from_utf8(large).unwrap().contains("href=\"https://v.example/assets/poster-a3.css?v="));
     assert!(svg.contains("15 November 2023, 04:43 IST") && svg.matches("<circle").count() == 3);
-    assert_eq!(drawn(&svg, 41).scanned(), Some(format!("https://v.example/e/{}", event.id)));
+    assert_eq!(draw_path(&svg, 41).scan(), Some(format!("https://v.example/e/{}", event.id)));
 }
 
 #[actix_rt::test]
-async fn only_the_organiser_gets_them_and_unknown_parameters_are_refused() {
+async fn only_the_organiser_gets_poster_and_codes() {
     let fixture = PagesFixture::new().await;
-    let event = fixture.event(|_| {}).await;
+    let event = fixture.create_event(|_| {}).await;
     let mut stranger = sakshi_store::CreateEvent { event: event.clone(), most: None, idempotency: None };
     stranger.event.id = fixture.shared.service.events.new_id(&event.client);
     stranger.event.app = AppId::generate();
@@ -218,19 +219,19 @@ async fn only_the_organiser_gets_them_and_unknown_parameters_are_refused() {
     fixture.shared.service.store.create_event(stranger).await.unwrap();
     for name in ["poster", "poster.svg", "qr.svg", "qr.png"] {
         let path = format!("/api/v1/nationalid-ovse/events/{}/{name}", event.id);
-        assert_eq!(fixture.ask(TestRequest::get().uri(&path)).await.status(), 401, "{name}");
-        assert_eq!(file(&fixture, &foreign, name).await.0, 404, "{name}");
+        assert_eq!(fixture.call(TestRequest::get().uri(&path)).await.status(), 401, "{name}");
+        assert_eq!(fetch_file(&fixture, &foreign, name).await.0, 404, "{name}");
     }
     for name in ["poster", "poster.svg", "qr.svg", "qr.png"] {
-        assert_eq!(file(&fixture, &event, &format!("{name}?colour=red")).await.0, 400, "{name}");
-        assert_eq!(file(&fixture, &event, &format!("{name}?size=A5")).await.0, 400, "{name}");
+        assert_eq!(fetch_file(&fixture, &event, &format!("{name}?colour=red")).await.0, 400, "{name}");
+        assert_eq!(fetch_file(&fixture, &event, &format!("{name}?size=A5")).await.0, 400, "{name}");
         let sized = if name.starts_with("poster") { 200 } else { 400 };
-        assert_eq!(file(&fixture, &event, &format!("{name}?size=A3")).await.0, sized, "{name}");
+        assert_eq!(fetch_file(&fixture, &event, &format!("{name}?size=A3")).await.0, sized, "{name}");
     }
 }
 
 /// Draws the strokes of a code's path, `side` modules wide, ten pixels each.
-fn drawn(svg: &str, side: usize) -> Grey {
+fn draw_path(svg: &str, side: usize) -> GreyPicture {
     let path = svg.split(" d=\"M4 4.5").nth(1).unwrap().split('"').next().unwrap();
     let path = format!("M4 4.5{path}");
     let mut pixels = vec![255; side * side * 100];
@@ -251,5 +252,5 @@ fn drawn(svg: &str, side: usize) -> Grey {
             rest = &rest[end..];
         }
     }
-    Grey { side: side * 10, pixels }
+    GreyPicture { side: side * 10, pixels }
 }

@@ -1,4 +1,4 @@
-//! The operator's texts on pages: the identity app's name, icon and stores, and the foot of every page.
+//! The operator's texts on pages: the identity app's name, icon and stores, and the footer of every page.
 
 use std::num::NonZeroU32;
 
@@ -14,8 +14,8 @@ const APPLE: &str = "https://apple.example/app";
 /// Returns the links to stores, with their texts.
 fn stores(html: &str) -> Vec<(&str, &str)> {
     let links = html.split("<a href=\"https://").skip(1);
-    let shown = links.filter_map(|link| link.split_once("</a>")?.0.split_once("\">"));
-    shown.filter(|(address, _)| address.contains("/app")).collect()
+    let pairs = links.filter_map(|link| link.split_once("</a>")?.0.split_once("\">"));
+    pairs.filter(|(address, _)| address.contains("/app")).collect()
 }
 
 #[actix_rt::test]
@@ -41,24 +41,24 @@ async fn the_identity_app_has_the_name_icon_and_stores_of_the_settings() {
     );
     assert_eq!(html.matches("Identity app: <bdi>").count(), 1, "in the help");
     assert!(html.contains("id=\"install\" hidden>App didn’t open?"), "{html}");
-    let of_android = ("play.example/app?id=a&#38;hl=b", "Install it");
-    assert_eq!(stores(&html), [of_android, of_android], "under the button and in the help");
-    let of_ios = ("apple.example/app", "Install it");
-    assert_eq!(stores(&fixture.page(&path, IPHONE).await.1), [of_ios, of_ios]);
+    let android_link = ("play.example/app?id=a&#38;hl=b", "Install it");
+    assert_eq!(stores(&html), [android_link, android_link], "under the button and in the help");
+    let ios_link = ("apple.example/app", "Install it");
+    assert_eq!(stores(&fixture.page(&path, IPHONE).await.1), [ios_link, ios_link]);
 
     let (_, html) = fixture.page(&path, DESKTOP).await;
     assert_eq!(html.matches("Identity app: <bdi>").count(), 2, "under the code and in the help");
-    assert_eq!(stores(&html), [(of_android.0, "Install it (Android)"), (of_ios.0, "Install it (iPhone, iPad)")]);
+    assert_eq!(stores(&html), [(android_link.0, "Install it (Android)"), (ios_link.0, "Install it (iPhone, iPad)")]);
     assert!(fixture.page(&format!("{path}?lang=hi"), ANDROID).await.1.contains("<bdi>परिचय</bdi>"));
     assert!(fixture.page(&format!("{path}?lang=ta"), ANDROID).await.1.contains("<bdi>Parichay"));
 
-    let response = fixture.ask(TestRequest::get().uri("/assets/app-icon")).await;
+    let response = fixture.call(TestRequest::get().uri("/assets/app-icon")).await;
     let header = |name: &str| response.headers().get(name).unwrap().to_str().unwrap().to_owned();
     assert_eq!((response.status().as_u16(), header("content-type").as_str()), (200, "image/svg+xml"));
     assert_eq!(
         header("content-security-policy"),
         "default-src 'none'; style-src 'unsafe-inline'; sandbox",
-        "its scripts are not ours"
+        "scripts in the file do not run"
     );
 }
 
@@ -79,12 +79,12 @@ async fn an_identity_app_without_settings_has_neither_icon_nor_stores() {
 }
 
 #[actix_rt::test]
-async fn the_foot_of_every_page_says_who_checks_what_is_kept_for_how_long_and_where_the_privacy_notice_is() {
+async fn the_footer_of_every_page_shows_provider_retention_and_privacy_notice() {
     let fixture = PagesFixture::with_settings(&[("pages.privacy_url", "https://bank.example/privacy")]).await;
-    let (pending, event) = (fixture.open(|_| {}).await, fixture.event(|_| {}).await);
+    let (pending, event) = (fixture.open(|_| {}).await, fixture.create_event(|_| {}).await);
     let (results, guests) =
         ("Results are kept for 60\u{a0}minutes.", "The guest list is kept for 30\u{a0}days after the event.");
-    for (path, kept, other) in [
+    for (path, expected, other) in [
         (format!("/v/{}", pending.id), results, guests),
         ("/v/none".to_owned(), results, guests),
         (format!("/e/{}", event.id), guests, results),
@@ -92,35 +92,35 @@ async fn the_foot_of_every_page_says_who_checks_what_is_kept_for_how_long_and_wh
         ("/e/none".to_owned(), guests, results),
     ] {
         let (_, html) = fixture.page(&path, ANDROID).await;
-        let foot = html.split_once("<footer>").unwrap().1;
+        let footer = html.split_once("<footer>").unwrap().1;
         assert_eq!(
-            foot.contains("<b lang=\"en\">sakshi</b> checks identities for the service that asks."),
+            footer.contains("<b lang=\"en\">sakshi</b> checks identities for the service that asks."),
             !path.contains(&pending.id.to_string())
         );
         assert!(
             html.contains(" checks identities for the service that asks."),
-            "{path}: above, where the person waits"
+            "{path}: the page shows it, in its footer or above"
         );
-        assert!(foot.contains(kept) && !foot.contains(other), "{path}: {foot}");
-        assert!(foot.contains(" <a href=\"https://bank.example/privacy\">Privacy</a></p>"), "{foot}");
+        assert!(footer.contains(expected) && !footer.contains(other), "{path}: {footer}");
+        assert!(footer.contains(" <a href=\"https://bank.example/privacy\">Privacy</a></p>"), "{footer}");
     }
-    let bare = PagesFixture::new().await;
-    assert!(!bare.page("/v/none", ANDROID).await.1.contains(">Privacy<"));
+    let without_notice = PagesFixture::new().await;
+    assert!(!without_notice.page("/v/none", ANDROID).await.1.contains(">Privacy<"));
 }
 
 #[actix_rt::test]
-async fn the_foot_tells_the_shorter_times_of_a_client() {
+async fn the_footer_shows_the_shorter_retention_of_a_client() {
     let fixture = PagesFixture::new().await;
     let retention = ClientRetention { result_ttl_s: NonZeroU32::new(1_200), registration_ttl_days: NonZeroU32::new(7) };
     let own =
         |terms: &mut Terms| terms.extras = Some(Box::new(OptionalTerms { retention, ..OptionalTerms::default() }));
-    let (pending, event) = (fixture.open(own).await, fixture.event(|terms| terms.retention = retention).await);
-    for (path, kept) in [
+    let (pending, event) = (fixture.open(own).await, fixture.create_event(|terms| terms.retention = retention).await);
+    for (path, expected) in [
         (format!("/v/{}", pending.id), "Results are kept for 20\u{a0}minutes."),
         (format!("/e/{}", event.id), "The guest list is kept for 7\u{a0}days after the event."),
         (format!("/e/{}/kiosk", event.id), "The guest list is kept for 7\u{a0}days after the event."),
     ] {
         let (_, html) = fixture.page(&path, ANDROID).await;
-        assert!(html.contains(kept), "{path}: {html}");
+        assert!(html.contains(expected), "{path}: {html}");
     }
 }

@@ -15,7 +15,7 @@ fn link(html: &str, starts: &str) -> String {
 }
 
 #[actix_rt::test]
-async fn a_phone_gets_one_link_that_hands_a_fresh_intent_to_the_identity_app() {
+async fn a_phone_gets_one_link_that_passes_a_fresh_intent_to_the_identity_app() {
     let fixture = PagesFixture::new().await;
     let pending = fixture.open(|_| {}).await;
     let path = format!("/v/{}", pending.id);
@@ -54,7 +54,7 @@ async fn a_desktop_gets_both_codes_and_links_for_this_device() {
 }
 
 #[actix_rt::test]
-async fn the_page_says_who_asks_and_for_what_in_words() {
+async fn the_page_shows_the_client_and_the_requested_claims_in_words() {
     let fixture = PagesFixture::new().await;
     let pending = fixture.open(|terms| terms.claims = Claim::ALL.into_iter().collect::<ClaimSet>()).await;
     let (_, html) = fixture.page(&format!("/v/{}", pending.id), ANDROID).await;
@@ -75,7 +75,7 @@ async fn the_page_says_who_asks_and_for_what_in_words() {
 }
 
 #[actix_rt::test]
-async fn what_is_left_is_counted_by_the_servers_clock() {
+async fn the_remaining_time_follows_the_servers_clock() {
     let fixture = PagesFixture::new().await;
     let pending = fixture.open(|_| {}).await;
     fixture.clock.advance(std::time::Duration::from_millis(90_500));
@@ -85,7 +85,7 @@ async fn what_is_left_is_counted_by_the_servers_clock() {
 }
 
 #[actix_rt::test]
-async fn without_javascript_the_page_asks_again_every_five_seconds() {
+async fn the_page_reloads_every_five_seconds_without_javascript() {
     let fixture = PagesFixture::new().await;
     let pending = fixture.open(|_| {}).await;
     let (_, html) = fixture.page(&format!("/v/{}", pending.id), ANDROID).await;
@@ -93,7 +93,7 @@ async fn without_javascript_the_page_asks_again_every_five_seconds() {
 }
 
 #[actix_rt::test]
-async fn the_fallback_of_an_app_that_is_not_installed_explains_it_and_keeps_the_link() {
+async fn the_fallback_page_explains_a_missing_app_and_keeps_the_link() {
     let fixture = PagesFixture::new().await;
     let pending = fixture.open(|_| {}).await;
     let (status, html) = fixture.page(&format!("/v/{}?help=1", pending.id), ANDROID).await;
@@ -102,7 +102,7 @@ async fn the_fallback_of_an_app_that_is_not_installed_explains_it_and_keeps_the_
 }
 
 #[actix_rt::test]
-async fn the_sandbox_button_is_there_in_the_sandbox_and_nowhere_else() {
+async fn the_sandbox_button_appears_only_in_the_sandbox() {
     let mut fixture = PagesFixture::new().await;
     let pending = fixture.open(|_| {}).await;
     let path = format!("/v/{}", pending.id);
@@ -116,12 +116,12 @@ async fn the_sandbox_button_is_there_in_the_sandbox_and_nowhere_else() {
 }
 
 #[actix_rt::test]
-async fn an_intent_that_ends_before_its_transaction_is_renewed_in_time() {
+async fn an_intent_that_ends_before_its_transaction_is_renewed() {
     let fixture = PagesFixture::with_settings(&[("authority.intent_lifetime_s", "120")]).await;
     let pending = fixture.open(|_| {}).await;
     let path = format!("/v/{}", pending.id);
     let (_, html) = fixture.page(&path, ANDROID).await;
-    assert!(html.contains("data-stale=\"90\""), "30 s are kept in hand: {html}");
+    assert!(html.contains("data-stale=\"90\""), "the page renews it 30 s before its end: {html}");
 
     let fixture = PagesFixture::new().await;
     let pending = fixture.open(|_| {}).await;
@@ -135,7 +135,7 @@ async fn every_page_has_the_strict_headers() {
     let pending = fixture.open(|_| {}).await;
     for path in [format!("/v/{}", pending.id), "/v/nothing".to_owned()] {
         for method in [Method::GET, Method::HEAD] {
-            let response = fixture.ask(TestRequest::default().method(method).uri(&path)).await;
+            let response = fixture.call(TestRequest::default().method(method).uri(&path)).await;
             let header = |name: &str| {
                 response.headers().get(name).map(|value| value.to_str().unwrap().to_owned()).unwrap_or_default()
             };

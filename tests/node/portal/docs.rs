@@ -5,10 +5,10 @@ use reqwest::Method;
 use crate::in_process::InProcessNode;
 
 #[actix_rt::test]
-async fn the_page_tells_every_operation_and_loads_nothing_from_elsewhere() {
+async fn the_documentation_covers_every_operation_and_loads_nothing_external() {
     let live = InProcessNode::start().await;
-    let entered = live.http.get(live.url("/docs/")).send().await.unwrap();
-    assert_eq!((entered.status().as_u16(), entered.headers()["location"].to_str().unwrap()), (308, "/docs"));
+    let redirect = live.http.get(live.url("/docs/")).send().await.unwrap();
+    assert_eq!((redirect.status().as_u16(), redirect.headers()["location"].to_str().unwrap()), (308, "/docs"));
     let page = live.http.get(live.url("/docs")).send().await.unwrap();
     assert_eq!((page.status().as_u16(), page.headers()["x-robots-tag"].to_str().unwrap()), (200, "noindex"));
     assert!(page.headers()["content-security-policy"].to_str().unwrap().starts_with("default-src 'none'"));
@@ -23,8 +23,8 @@ async fn the_page_tells_every_operation_and_loads_nothing_from_elsewhere() {
         live.http.get(live.url("/openapi.json")).send().await.unwrap().json().await.unwrap();
     for (path, item) in document["paths"].as_object().unwrap() {
         for method in item.as_object().unwrap().keys() {
-            let told = format!(">{}</span> <code>{path}<", method.to_uppercase());
-            assert!(html.contains(&told), "{told}");
+            let heading = format!(">{}</span> <code>{path}<", method.to_uppercase());
+            assert!(html.contains(&heading), "{heading}");
         }
     }
     for name in document["webhooks"].as_object().unwrap().keys() {
@@ -33,8 +33,8 @@ async fn the_page_tells_every_operation_and_loads_nothing_from_elsewhere() {
     live.stop().await;
 }
 
-/// Returns the paths of all pages, as listed in the rail.
-async fn rail(live: &InProcessNode) -> Vec<String> {
+/// Returns the paths of all pages in the navigation.
+async fn navigation_paths(live: &InProcessNode) -> Vec<String> {
     let html = live.http.get(live.url("/docs")).send().await.unwrap().text().await.unwrap();
     let nav = html.split("aria-label=\"Documentation\">").nth(1).unwrap().split("</nav>").next().unwrap();
     nav.split("href=\"").skip(1).map(|rest| rest.split('"').next().unwrap().to_owned()).collect()
@@ -42,7 +42,7 @@ async fn rail(live: &InProcessNode) -> Vec<String> {
 
 async fn all_pages(live: &InProcessNode) -> String {
     let mut all = String::new();
-    for path in rail(live).await {
+    for path in navigation_paths(live).await {
         let page = live.http.get(live.url(&path)).send().await.unwrap();
         assert_eq!(page.status().as_u16(), 200, "{path}");
         all.push_str(&page.text().await.unwrap());
@@ -51,7 +51,7 @@ async fn all_pages(live: &InProcessNode) -> String {
 }
 
 #[actix_rt::test]
-async fn a_refusal_leads_to_the_entry_of_its_code() {
+async fn an_error_links_to_the_entry_of_its_code() {
     let live = InProcessNode::start().await;
     for (path, code) in
         [("/api/v1/credits", "unauthorized"), ("/nowhere", "not_found"), ("/api/v1/pan/verify", "method_not_allowed")]
@@ -68,9 +68,9 @@ async fn a_refusal_leads_to_the_entry_of_its_code() {
 }
 
 #[actix_rt::test]
-async fn every_guide_is_a_page_of_its_own_that_the_rail_leads_to() {
+async fn every_guide_has_its_own_page_in_the_navigation() {
     let live = InProcessNode::start().await;
-    let guides = rail(&live).await;
+    let guides = navigation_paths(&live).await;
     let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides")).unwrap();
     for file in files.map(|file| file.unwrap().path()) {
         let path = match file.file_stem().unwrap().to_str().unwrap() {
@@ -78,18 +78,18 @@ async fn every_guide_is_a_page_of_its_own_that_the_rail_leads_to() {
             name => format!("/docs/guides/{name}"),
         };
         assert!(guides.contains(&path), "{path} is not in {guides:?}");
-        let shown = live.http.get(live.url(&path)).send().await.unwrap().text().await.unwrap();
+        let html = live.http.get(live.url(&path)).send().await.unwrap().text().await.unwrap();
         let text = std::fs::read_to_string(&file).unwrap();
         let title = text.lines().next().unwrap().trim_start_matches("# ");
-        assert!(shown.contains(&format!(">{title}</h1>")) && shown.matches("<h1").count() == 1, "{path}: {shown}");
-        assert!(shown.contains(&format!("href=\"{path}\" aria-current=\"page\"")), "{path}: {shown}");
+        assert!(html.contains(&format!(">{title}</h1>")) && html.matches("<h1").count() == 1, "{path}: {html}");
+        assert!(html.contains(&format!("href=\"{path}\" aria-current=\"page\"")), "{path}: {html}");
     }
-    assert_eq!(live.stranger("/docs/guides/none").await.0, 404);
+    assert_eq!(live.get_unsigned("/docs/guides/none").await.0, 404);
     live.stop().await;
 }
 
 #[actix_rt::test]
-async fn every_page_is_there_as_markdown_whose_links_lead_to_markdown() {
+async fn every_page_exists_as_markdown_with_links_to_markdown() {
     let live = InProcessNode::start().await;
     let list = live.http.get(live.url("/llms.txt")).send().await.unwrap();
     assert_eq!(
@@ -98,7 +98,7 @@ async fn every_page_is_there_as_markdown_whose_links_lead_to_markdown() {
     );
     let list = list.text().await.unwrap();
     let mut links = Vec::new();
-    for path in rail(&live).await {
+    for path in navigation_paths(&live).await {
         let address = live.url(&format!("{path}.md"));
         assert!(list.contains(&format!("({address})")), "{address}: {list}");
         let page = live.http.get(address).send().await.unwrap();
@@ -133,18 +133,18 @@ async fn every_page_is_there_as_markdown_whose_links_lead_to_markdown() {
 #[actix_rt::test]
 async fn the_search_finds_headings_operations_and_codes_without_a_script() {
     let live = InProcessNode::start().await;
-    let found = async |words: &str| {
+    let search = async |words: &str| {
         live.http.get(live.url(&format!("/docs/search?q={words}"))).send().await.unwrap().text().await.unwrap()
     };
-    assert!(found("repeating+REQUEST").await.contains("href=\"/docs/guides/errors#repeating-a-request\""));
-    assert!(found("insufficient_credits").await.contains("href=\"/docs/errors#insufficient_credits\""));
+    assert!(search("repeating+REQUEST").await.contains("href=\"/docs/guides/errors#repeating-a-request\""));
+    assert!(search("insufficient_credits").await.contains("href=\"/docs/errors#insufficient_credits\""));
     assert!(
-        found("qr-intent")
+        search("qr-intent")
             .await
             .contains("href=\"/docs/reference/verification#post-api-v1-nationalid-ovse-qr-intent\"")
     );
-    assert!(found("%3Cscript%3E").await.contains("“&#60;script&#62;”"));
-    assert_eq!(live.stranger("/docs/search?page=1").await.0, 400);
+    assert!(search("%3Cscript%3E").await.contains("“&#60;script&#62;”"));
+    assert_eq!(live.get_unsigned("/docs/search?page=1").await.0, 400);
     let index: serde_json::Value =
         live.http.get(live.url("/docs/search.json")).send().await.unwrap().json().await.unwrap();
     assert!(index.as_array().unwrap().len() > 200, "{index}");
@@ -152,7 +152,7 @@ async fn the_search_finds_headings_operations_and_codes_without_a_script() {
 }
 
 #[actix_rt::test]
-async fn a_field_is_told_with_its_bounds_its_words_and_where_it_stands() {
+async fn a_field_is_described_with_its_bounds_values_and_place() {
     let live = InProcessNode::start().await;
     let page = async |name: &str| {
         live.http.get(live.url(&format!("/docs/reference/{name}"))).send().await.unwrap().text().await.unwrap()
@@ -175,16 +175,16 @@ async fn a_field_is_told_with_its_bounds_its_words_and_where_it_stands() {
 }
 
 #[actix_rt::test]
-async fn there_is_nothing_below_the_page() {
+async fn unknown_files_below_the_documentation_get_404() {
     let live = InProcessNode::start().await;
     for file in ["nothing.js", "../Cargo.toml", "..%2f..%2fetc%2fpasswd", "a/b"] {
-        assert_eq!(live.stranger(&format!("/docs/{file}")).await.0, 404, "{file}");
+        assert_eq!(live.get_unsigned(&format!("/docs/{file}")).await.0, 404, "{file}");
     }
     live.stop().await;
 }
 
 #[actix_rt::test]
-async fn gzip_makes_documents_and_files_shorter_and_head_says_the_same() {
+async fn gzip_shortens_documents_and_files_and_head_matches_get() {
     let live = InProcessNode::start().await;
     for path in [
         "/docs",
@@ -199,7 +199,7 @@ async fn gzip_makes_documents_and_files_shorter_and_head_says_the_same() {
         "/assets/page.css",
         "/assets/page.js",
     ] {
-        let ask = |method, accepted| {
+        let call = |method, accepted| {
             let request = live.http.request(method, live.url(path)).header("accept-encoding", accepted);
             async move {
                 let response = request.send().await.unwrap();
@@ -209,8 +209,8 @@ async fn gzip_makes_documents_and_files_shorter_and_head_says_the_same() {
                 (about, response.bytes().await.unwrap().len())
             }
         };
-        let (plain, plain_bytes) = ask(Method::GET, "identity").await;
-        let (gzip, gzip_bytes) = ask(Method::GET, "br, gzip;q=0.9").await;
+        let (plain, plain_bytes) = call(Method::GET, "identity").await;
+        let (gzip, gzip_bytes) = call(Method::GET, "br, gzip;q=0.9").await;
         assert_eq!((plain[0].as_deref(), gzip[0].as_deref()), (None, Some("gzip")), "{path}");
         assert!(gzip_bytes * 10 < plain_bytes * 7, "{path}: {gzip_bytes} of {plain_bytes}");
         assert_eq!(
@@ -218,7 +218,7 @@ async fn gzip_makes_documents_and_files_shorter_and_head_says_the_same() {
             [Some(&*plain_bytes.to_string()), Some(&*gzip_bytes.to_string())]
         );
         assert!(plain[2] == gzip[2] && plain[3] != gzip[3] && plain[4] == gzip[4], "{path}: {plain:?} {gzip:?}");
-        assert_eq!(ask(Method::HEAD, "gzip").await, (gzip, 0), "{path}");
+        assert_eq!(call(Method::HEAD, "gzip").await, (gzip, 0), "{path}");
     }
     live.stop().await;
 }

@@ -1,4 +1,4 @@
-//! Errors, as a browser shows them.
+//! Error pages for browsers, and JSON errors for programs.
 
 use actix_web::test::TestRequest;
 
@@ -8,10 +8,10 @@ use crate::pages_fixture::{PagesFixture, text};
 const HTML: (&str, &str) = ("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
 
 #[actix_rt::test]
-async fn a_browser_reads_a_page_wherever_there_is_none_and_a_program_reads_json() {
+async fn missing_pages_are_html_for_browsers_and_json_for_programs() {
     let fixture = PagesFixture::new().await;
     for path in ["/nothere", "/docs/nothere", "/docs/guides/none", "/assets/none.css", "/portal2"] {
-        let page = fixture.ask(TestRequest::get().uri(path).insert_header(HTML)).await;
+        let page = fixture.call(TestRequest::get().uri(path).insert_header(HTML)).await;
         assert_eq!(page.status(), 404, "{path}");
         assert!(
             page.headers().get("content-security-policy").is_some() && page.headers().get("x-request-id").is_some(),
@@ -23,25 +23,25 @@ async fn a_browser_reads_a_page_wherever_there_is_none_and_a_program_reads_json(
             "{path}: {html}"
         );
         assert!(html.contains("<a href=\"/portal/events\">Events</a>"), "{path}");
-        let body = text(fixture.ask(TestRequest::get().uri(path)).await).await;
+        let body = text(fixture.call(TestRequest::get().uri(path)).await).await;
         assert!(body.starts_with("{\"success\":false"), "{path}: {body}");
     }
-    let other = fixture.ask(TestRequest::delete().uri("/docs").insert_header(HTML)).await;
+    let other = fixture.call(TestRequest::delete().uri("/docs").insert_header(HTML)).await;
     assert_eq!((other.status().as_u16(), other.headers().get("allow").unwrap().to_str().unwrap()), (405, "GET, HEAD"));
     assert!(text(other).await.contains("This address is not a page."));
     // Libraries may accept HTML by default.
     for path in ["/api/v1/none", "/cb/none/x", "/.well-known/none"] {
-        let body = text(fixture.ask(TestRequest::get().uri(path).insert_header(HTML)).await).await;
+        let body = text(fixture.call(TestRequest::get().uri(path).insert_header(HTML)).await).await;
         assert!(body.starts_with("{\"success\":false"), "{path}: {body}");
     }
 }
 
 #[actix_rt::test]
-async fn too_many_requests_for_a_document_are_a_page_with_retry_after() {
+async fn a_rate_limited_document_is_a_page_with_retry_after() {
     let fixture = PagesFixture::with_settings(&[("limits.pages_per_second_per_address", "1")]).await;
-    let ask = || fixture.ask(TestRequest::get().uri("/docs/errors").insert_header(HTML));
-    while ask().await.status() == 200 {}
-    let refused = ask().await;
+    let call = || fixture.call(TestRequest::get().uri("/docs/errors").insert_header(HTML));
+    while call().await.status() == 200 {}
+    let refused = call().await;
     assert_eq!(
         (refused.status().as_u16(), refused.headers().get("retry-after").unwrap().to_str().unwrap()),
         (429, "1")
@@ -50,11 +50,11 @@ async fn too_many_requests_for_a_document_are_a_page_with_retry_after() {
 }
 
 #[actix_rt::test]
-async fn below_the_addresses_of_residents_the_page_is_in_their_language() {
+async fn errors_on_pages_of_residents_are_in_their_language() {
     let fixture = PagesFixture::new().await;
     for path in ["/v/x/y", "/e/x/y"] {
         let request = TestRequest::get().uri(path).insert_header(HTML).insert_header(("accept-language", "hi"));
-        let page = fixture.ask(request).await;
+        let page = fixture.call(request).await;
         assert_eq!(page.status(), 404, "{path}");
         let html = text(page).await;
         assert!(html.contains("<html lang=\"hi\"") && !html.contains("/portal"), "{path}: {html}");
@@ -62,7 +62,7 @@ async fn below_the_addresses_of_residents_the_page_is_in_their_language() {
 }
 
 #[actix_rt::test]
-async fn an_error_page_keeps_who_has_signed_in_and_the_way_out() {
+async fn an_error_page_shows_the_signed_in_user_and_the_sign_out_button() {
     let fixture = PagesFixture::new().await;
     let browser = Browser::signed_in(&fixture).await;
     for path in ["/portal/nothing", "/portal/events/none", "/portal/transactions/none"] {
@@ -83,12 +83,12 @@ async fn an_error_page_keeps_who_has_signed_in_and_the_way_out() {
 }
 
 #[actix_rt::test]
-async fn documents_have_the_navigation_of_the_portal_and_guides_lead_to_their_list() {
+async fn documents_have_the_navigation_of_the_portal() {
     let fixture = PagesFixture::new().await;
     for path in ["/docs", "/docs/errors", "/docs/guides/web", "/docs/claims", "/docs/reference/events"] {
-        let html = text(fixture.ask(TestRequest::get().uri(path).insert_header(HTML)).await).await;
+        let html = text(fixture.call(TestRequest::get().uri(path).insert_header(HTML)).await).await;
         assert!(html.contains("<a href=\"/portal/verifications\">Verifications</a>"), "{path}");
     }
-    let guides = fixture.ask(TestRequest::get().uri("/docs/guides").insert_header(HTML)).await;
+    let guides = fixture.call(TestRequest::get().uri("/docs/guides").insert_header(HTML)).await;
     assert_eq!((guides.status().as_u16(), guides.headers().get("location").unwrap().to_str().unwrap()), (308, "/docs"));
 }

@@ -1,4 +1,4 @@
-//! Forms: their effects and their refusals.
+//! Forms: their effects, and how they are refused.
 
 use crate::pages_fixture::{PagesFixture, text};
 use actix_web::test::TestRequest;
@@ -12,21 +12,21 @@ const TRIAL: &[(&str, &str)] =
 const EVENT: &[(&str, &str)] =
     &[("name", "Open <day>"), ("claims", "name"), ("max_guests", "5"), ("expires_at", "2023-12-01T10:00")];
 
-async fn api(fixture: &PagesFixture, path: &str) -> String {
-    text(fixture.organiser(&format!("/api/v1/nationalid-ovse{path}")).await).await
+async fn get_from_api(fixture: &PagesFixture, path: &str) -> String {
+    text(fixture.get_as_client(&format!("/api/v1/nationalid-ovse{path}")).await).await
 }
 
 #[actix_rt::test]
-async fn a_form_of_another_site_or_session_is_refused_and_nothing_is_done() {
+async fn a_form_of_another_site_or_session_is_refused_without_effect() {
     let fixture = PagesFixture::new().await;
     let browser = Browser::signed_in(&fixture).await;
     let other = Browser::signed_in(&fixture).await;
     let (token, foreign) = (browser.csrf_token().await, other.csrf_token().await);
     assert_ne!(token, foreign);
     for (origin, sent) in [
-        (super::OURS, ""),
-        (super::OURS, foreign.as_str()),
-        (super::OURS, &token[1..]),
+        (super::PORTAL_ORIGIN, ""),
+        (super::PORTAL_ORIGIN, foreign.as_str()),
+        (super::PORTAL_ORIGIN, &token[1..]),
         ("https://evil.example", token.as_str()),
         ("null", token.as_str()),
     ] {
@@ -37,10 +37,11 @@ async fn a_form_of_another_site_or_session_is_refused_and_nothing_is_done() {
             assert!(answer.html.contains("This form was not accepted"), "{path}");
         }
     }
-    let json = TestRequest::post().uri("/portal/trial").insert_header(("origin", super::OURS)).set_payload("{}");
-    assert_eq!(browser.ask(json.insert_header(("content-type", "application/json"))).await.status, 415);
+    let json =
+        TestRequest::post().uri("/portal/trial").insert_header(("origin", super::PORTAL_ORIGIN)).set_payload("{}");
+    assert_eq!(browser.call(json.insert_header(("content-type", "application/json"))).await.status, 415);
     assert_eq!(browser.balance().await, 1_000);
-    assert_eq!(browser.get("/portal").await.status, 200, "nobody was signed out");
+    assert_eq!(browser.get("/portal").await.status, 200, "the session continues");
     let stranger = Browser::new(&fixture);
     let pairs = [("key", fixture.first.key.reveal()), ("app_id", fixture.first.app.as_str())];
     assert_eq!(stranger.post_from("https://evil.example", "/portal/sign-in", &pairs).await.status, 403);
@@ -50,7 +51,7 @@ async fn a_form_of_another_site_or_session_is_refused_and_nothing_is_done() {
 async fn a_trial_opens_a_transaction_of_the_api_for_one_credit() {
     let fixture = PagesFixture::new().await;
     let browser = Browser::signed_in(&fixture).await;
-    let once = browser.get("/portal/trial").await.hidden("once");
+    let once = browser.get("/portal/trial").await.hidden_field("once");
     let pairs: Vec<_> = TRIAL.iter().copied().chain([("once", once.as_str())]).collect();
     let first = browser.send("/portal/trial", &pairs).await;
     let again = browser.send("/portal/trial", &pairs).await;
@@ -61,12 +62,12 @@ async fn a_trial_opens_a_transaction_of_the_api_for_one_credit() {
     let page = browser.get(&first.location).await;
     let id = first.location.rsplit('/').next().unwrap();
     assert_eq!(
-        page.shown("body"),
-        api(&fixture, &format!("/result/{id}")).await,
-        "a poll is answered with these bytes"
+        page.element_text("body"),
+        get_from_api(&fixture, &format!("/result/{id}")).await,
+        "a poll returns these bytes"
     );
     assert!(page.html.contains(&format!("href=\"/v/{id}\"")) && page.html.contains("Scan it with a phone"));
-    let command = page.shown("curl-1");
+    let command = page.element_text("curl-1");
     assert!(command.contains(r#"-d '{"channel":"qr","claims":["name","dob"],"language":"hindi"}'"#), "{command}");
     assert!(command.contains("$KEY") && command.contains("$APP"));
 
@@ -77,11 +78,11 @@ async fn a_trial_opens_a_transaction_of_the_api_for_one_credit() {
     let reused = browser.send("/portal/trial", &changed).await;
     assert_eq!(reused.status, 422);
     assert!(reused.html.contains("sent before with other values"));
-    assert_ne!(reused.hidden("once"), once);
+    assert_ne!(reused.hidden_field("once"), once);
 }
 
 #[actix_rt::test]
-async fn what_a_finished_transaction_shows_are_the_bytes_of_the_api() {
+async fn a_finished_transaction_shows_the_bytes_of_the_api() {
     let fixture = PagesFixture::new().await;
     let browser = Browser::signed_in(&fixture).await;
     let passed = fixture.open(|_| {}).await;
@@ -94,9 +95,9 @@ async fn what_a_finished_transaction_shows_are_the_bytes_of_the_api() {
         assert!(page.html.contains(heading));
         let page =
             if page.html.contains("id=\"show\"") { browser.send(&format!("{path}/details"), &[]).await } else { page };
-        let polled = api(&fixture, &format!("/result/{}", pending.id)).await;
+        let polled = get_from_api(&fixture, &format!("/result/{}", pending.id)).await;
         assert!(serde_json::from_str::<Value>(&polled).unwrap()["data"]["pending"] == false);
-        assert_eq!(page.shown("body"), polled);
+        assert_eq!(page.element_text("body"), polled);
     }
     let late = fixture.open(|_| {}).await;
     fixture.clock.advance(crate::pages_fixture::WINDOW);
@@ -105,7 +106,7 @@ async fn what_a_finished_transaction_shows_are_the_bytes_of_the_api() {
 }
 
 #[actix_rt::test]
-async fn what_is_not_acceptable_is_told_beside_the_fields_and_costs_nothing() {
+async fn invalid_fields_are_explained_beside_them_and_cost_nothing() {
     let fixture = PagesFixture::new().await;
     let browser = Browser::signed_in(&fixture).await;
     let wrong = [
@@ -133,7 +134,7 @@ async fn what_is_not_acceptable_is_told_beside_the_fields_and_costs_nothing() {
 }
 
 #[actix_rt::test]
-async fn a_refused_form_says_so_in_its_title_and_leads_to_its_fields() {
+async fn a_refused_form_shows_the_error_in_its_title_and_links_to_fields() {
     let fixture = PagesFixture::new().await;
     let browser = Browser::signed_in(&fixture).await;
     for (path, pairs, title, fields) in [
@@ -170,15 +171,16 @@ async fn a_refused_form_says_so_in_its_title_and_leads_to_its_fields() {
 }
 
 #[actix_rt::test]
-async fn an_event_is_created_changed_and_closed_and_its_name_is_text() {
+async fn an_event_is_created_changed_and_closed_with_an_escaped_name() {
     let fixture = PagesFixture::new().await;
     let browser = Browser::signed_in(&fixture).await;
     let created = browser.send("/portal/events", EVENT).await;
     assert_eq!(created.status, 303, "{}", created.html);
     let path = created.location.split('?').next().unwrap();
     let id = path.rsplit('/').next().unwrap();
-    let of_api = || async { serde_json::from_str::<Value>(&api(&fixture, &format!("/events/{id}")).await).unwrap() };
-    assert_eq!(of_api().await["expires_at"], "2023-12-01T10:00:00.000Z");
+    let load_event =
+        || async { serde_json::from_str::<Value>(&get_from_api(&fixture, &format!("/events/{id}")).await).unwrap() };
+    assert_eq!(load_event().await["expires_at"], "2023-12-01T10:00:00.000Z");
     let page = browser.get(path).await;
     assert!(page.html.contains("Open &#60;day&#62;") && !page.html.contains("<day>"));
 
@@ -198,25 +200,25 @@ async fn an_event_is_created_changed_and_closed_and_its_name_is_text() {
     ] {
         let answer = browser.send(&settings, &[(field, value)]).await;
         assert_eq!(answer.location, format!("{settings}?done=saved"), "{field}: {}", answer.html);
-        assert_eq!(of_api().await[key], expected, "{field}={value}");
+        assert_eq!(load_event().await[key], expected, "{field}={value}");
     }
-    let shown = browser.get(&settings).await;
+    let page = browser.get(&settings).await;
     assert!(
-        shown.html.contains("value=\"2024-01-01T00:00\"") && shown.html.contains("value=\"Closed day\""),
+        page.html.contains("value=\"2024-01-01T00:00\"") && page.html.contains("value=\"Closed day\""),
         "{}",
-        shown.html
+        page.html
     );
     let refused = browser.send(&settings, &[("max_guests", "0")]).await;
     assert!(refused.status == 400 && refused.html.contains("max_guests-problem"));
     assert!(browser.get("/portal/events").await.html.contains("Closed day"));
     for file in ["poster", "poster.svg", "qr.svg"] {
         let ours = browser.get(&format!("{path}/{file}")).await;
-        assert_eq!(ours.html, api(&fixture, &format!("/events/{id}/{file}")).await, "{file}");
+        assert_eq!(ours.html, get_from_api(&fixture, &format!("/events/{id}/{file}")).await, "{file}");
     }
 }
 
 /// Creates [`EVENT`] and returns the path of its page.
-async fn created(browser: &Browser<'_>) -> String {
+async fn create_event(browser: &Browser<'_>) -> String {
     let created = browser.send("/portal/events", EVENT).await;
     assert_eq!(created.status, 303, "{}", created.html);
     created.location.split('?').next().unwrap().to_owned()
@@ -226,7 +228,7 @@ async fn created(browser: &Browser<'_>) -> String {
 async fn a_refused_door_keeps_the_values_of_the_settings() {
     let fixture = PagesFixture::new().await;
     let browser = Browser::signed_in(&fixture).await;
-    let path = created(&browser).await;
+    let path = create_event(&browser).await;
     let (doors, token) = (format!("{path}/doors"), browser.csrf_token().await);
     for _ in 0..DOORS_MAX {
         assert_eq!(browser.post(&doors, &[("gate", ""), ("form_word", &token)]).await.status, 303);
@@ -248,12 +250,12 @@ async fn a_refused_door_keeps_the_values_of_the_settings() {
 async fn a_gate_name_that_is_too_long_is_refused_at_its_field() {
     let fixture = PagesFixture::new().await;
     let browser = Browser::signed_in(&fixture).await;
-    let path = created(&browser).await;
+    let path = create_event(&browser).await;
     let (doors, settings, long) = (format!("{path}/doors"), format!("{path}/settings"), "x".repeat(201));
     let refused = browser.send(&doors, &[("gate", &long)]).await;
     assert_eq!(refused.status, 400, "{}", refused.html);
-    let typed = format!("value=\"{long}\"");
-    for part in ["id=\"gate-problem\"", "<a href=\"#gate\">Gate must be 1 to 200 characters", typed.as_str()] {
+    let value = format!("value=\"{long}\"");
+    for part in ["id=\"gate-problem\"", "<a href=\"#gate\">Gate must be 1 to 200 characters", value.as_str()] {
         assert!(refused.html.contains(part), "{part}: {}", refused.html);
     }
     assert!(refused.html.contains("value=\"Open &#60;day&#62;\""), "{}", refused.html);
@@ -267,38 +269,34 @@ async fn a_gate_name_that_is_too_long_is_refused_at_its_field() {
 async fn a_form_opened_before_another_change_overwrites_nothing() {
     let fixture = PagesFixture::new().await;
     let browser = Browser::signed_in(&fixture).await;
-    let path = created(&browser).await;
+    let path = create_event(&browser).await;
     let (settings, id) = (format!("{path}/settings"), path.rsplit('/').next().unwrap());
     let saved = format!("{settings}?done=saved");
-    let seen = browser.get(&settings).await.hidden("if_match");
-    assert_eq!(browser.send(&settings, &[("place", "Hall 3"), ("if_match", &seen)]).await.location, saved);
+    let old_tag = browser.get(&settings).await.hidden_field("if_match");
+    assert_eq!(browser.send(&settings, &[("place", "Hall 3"), ("if_match", &old_tag)]).await.location, saved);
 
-    let stale = browser.send(&settings, &[("name", "Other day"), ("place", ""), ("if_match", &seen)]).await;
+    let stale = browser.send(&settings, &[("name", "Other day"), ("place", ""), ("if_match", &old_tag)]).await;
     assert_eq!(stale.status, 412, "{}", stale.html);
-    assert!(stale.html.contains("The event was changed meanwhile. This is how it is now"), "{}", stale.html);
+    assert!(stale.html.contains("Somebody else has changed the event."), "{}", stale.html);
     assert!(stale.html.contains("value=\"Hall 3\"") && !stale.html.contains("Other day"), "{}", stale.html);
-    assert_eq!(
-        browser.send(&settings, &[("name", "Other day"), ("if_match", "")]).await.status,
-        412,
-        "no tag of the event"
-    );
-    let event: Value = serde_json::from_str(&api(&fixture, &format!("/events/{id}")).await).unwrap();
+    assert_eq!(browser.send(&settings, &[("name", "Other day"), ("if_match", "")]).await.status, 412, "an empty tag");
+    let event: Value = serde_json::from_str(&get_from_api(&fixture, &format!("/events/{id}")).await).unwrap();
     assert_eq!((event["name"].as_str(), event["place"].as_str()), (Some("Open <day>"), Some("Hall 3")));
 
-    let wrong = browser.send(&settings, &[("max_guests", "0"), ("if_match", &seen)]).await;
-    assert_eq!((wrong.status, wrong.hidden("if_match")), (400, seen), "a corrected form is still one of that event");
-    let now = stale.hidden("if_match");
-    assert_eq!(browser.send(&settings, &[("place", ""), ("if_match", &now)]).await.location, saved);
+    let wrong = browser.send(&settings, &[("max_guests", "0"), ("if_match", &old_tag)]).await;
+    assert_eq!((wrong.status, wrong.hidden_field("if_match")), (400, old_tag), "a corrected form keeps its tag");
+    let new_tag = stale.hidden_field("if_match");
+    assert_eq!(browser.send(&settings, &[("place", ""), ("if_match", &new_tag)]).await.location, saved);
 }
 
 #[actix_rt::test]
 async fn a_webhook_url_is_set_refused_and_removed() {
     let fixture = PagesFixture::new().await;
     let browser = Browser::signed_in(&fixture).await;
-    let of_api = || async { text(fixture.organiser("/api/v1/user/webhook").await).await };
+    let load_webhook_urls = || async { text(fixture.get_as_client("/api/v1/user/webhook").await).await };
     let set = [("apiType", "ESign"), ("webhookUrl", "https://client.example/sign")];
     assert_eq!(browser.send("/portal/webhooks", &set).await.location, "/portal/webhooks?done=1");
-    assert!(of_api().await.contains("https://client.example/sign"));
+    assert!(load_webhook_urls().await.contains("https://client.example/sign"));
     assert!(browser.get("/portal/webhooks").await.html.contains("value=\"https://client.example/sign\""));
     let refused = browser.send("/portal/webhooks", &[("apiType", "ESign"), ("webhookUrl", "ftp://x")]).await;
     assert!(refused.status == 400 && refused.html.contains("id=\"webhookUrl-ESign-problem\""));
@@ -307,5 +305,5 @@ async fn a_webhook_url_is_set_refused_and_removed() {
     let removed =
         browser.send("/portal/webhooks", &[("apiType", "ESign"), ("webhookUrl", "half typed"), ("remove", "1")]).await;
     assert_eq!(removed.location, "/portal/webhooks?done=1");
-    assert_eq!(of_api().await, r#"{"success":true,"data":[]}"#);
+    assert_eq!(load_webhook_urls().await, r#"{"success":true,"data":[]}"#);
 }

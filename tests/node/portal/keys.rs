@@ -8,11 +8,11 @@ use sakshi_domain::user::UserRole;
 use sakshi_service::keys::issue;
 use sakshi_wire::operator::keys::IssueKeyRequest;
 
-use super::users::{actions, signed_in_as};
+use super::users::{logged_actions, signed_in_as};
 use crate::pages_fixture::PagesFixture;
 
 #[actix_rt::test]
-async fn an_admin_issues_a_key_whose_text_is_shown_once_and_which_the_api_takes() {
+async fn an_admin_issues_a_key_that_is_shown_once_and_works() {
     let fixture = PagesFixture::new().await;
     let admin = signed_in_as(&fixture, UserRole::Admin).await;
     let networks = "203.0.113.0/24, 2001:db8::/32";
@@ -20,7 +20,7 @@ async fn an_admin_issues_a_key_whose_text_is_shown_once_and_which_the_api_takes(
         [("label", "kiosk"), ("environments", "sandbox"), ("networks", networks), ("expires_at", "2024-12-31T18:30")];
     let answer = admin.send("/portal/keys", &sent).await;
     assert_eq!(answer.status, 200, "{}", answer.html);
-    let text = answer.shown("key-text");
+    let text = answer.element_text("key-text");
     let page = admin.get("/portal/keys").await;
     assert!(
         !page.html.contains(&text)
@@ -33,14 +33,14 @@ async fn an_admin_issues_a_key_whose_text_is_shown_once_and_which_the_api_takes(
     let page = admin.get("/portal/keys").await;
     assert!(
         page.html.contains(&fixture.clock.now().to_string()[..16].replace('T', " ")),
-        "the last use: {}",
+        "the time of the last use: {}",
         page.html
     );
     for (field, value) in [("networks", "nowhere"), ("expires_at", "2020-01-01T00:00"), ("environments", "moon")] {
         let answer = admin.send("/portal/keys", &[(field, value)]).await;
         assert_eq!(answer.status, 400, "{field}");
     }
-    assert_eq!(actions(&fixture).await[1], Action::KeyIssued);
+    assert_eq!(logged_actions(&fixture).await[1], Action::KeyIssued);
 }
 
 #[actix_rt::test]
@@ -53,31 +53,31 @@ async fn a_key_is_rotated_with_an_overlap_and_revoked() {
     let answer = admin.send(&path, &[("action", "rotate"), ("overlap_s", "3600")]).await;
     assert_eq!(answer.status, 200, "{}", answer.html);
     let mut browser = super::Browser::new(&fixture);
-    for key in [fixture.first.key.reveal(), &answer.shown("key-text")] {
+    for key in [fixture.first.key.reveal(), &answer.element_text("key-text")] {
         assert_eq!(browser.sign_in(key, fixture.first.app.as_str()).await.status, 303, "both work");
     }
     fixture.clock.advance(std::time::Duration::from_secs(3_600));
     assert_eq!(browser.sign_in(fixture.first.key.reveal(), fixture.first.app.as_str()).await.status, 401);
-    let admin = signed_in_again(&fixture).await;
+    let admin = sign_in_again(&fixture).await;
     assert_eq!(admin.send(&path, &[("action", "rotate"), ("overlap_s", "soon")]).await.status, 400);
     assert_eq!(admin.send(&path, &[("action", "rotate"), ("overlap_s", "0")]).await.status, 409, "it has ended");
     let new = store.list_keys(fixture.first.client.clone()).await.unwrap().remove(1);
     let revoked = admin.send(&format!("/portal/keys/{}", new.key_id), &[("action", "revoke")]).await;
     assert_eq!(revoked.location, "/portal/keys?done=revoked");
-    assert!(browser.get("/portal").await.leads_to_sign_in());
-    let log = actions(&fixture).await;
+    assert!(browser.get("/portal").await.redirects_to_sign_in());
+    let log = logged_actions(&fixture).await;
     assert!(log[0] == Action::KeyRevoked && log.contains(&Action::KeyRotated), "{log:?}");
 }
 
-async fn signed_in_again(fixture: &PagesFixture) -> super::Browser<'_> {
+async fn sign_in_again(fixture: &PagesFixture) -> super::Browser<'_> {
     let users = fixture.shared.service.store.list_users(fixture.first.client.clone()).await.unwrap();
     let mut browser = super::Browser::new(fixture);
-    assert_eq!(browser.enter(&users[0]).await.status, 303);
+    assert_eq!(browser.sign_in_with_next_code(&users[0]).await.status, 303);
     browser
 }
 
 #[actix_rt::test]
-async fn an_admin_reaches_no_key_of_another_client() {
+async fn an_admin_cannot_change_keys_of_another_client() {
     let fixture = PagesFixture::new().await;
     let (admin, service) = (signed_in_as(&fixture, UserRole::Admin).await, &fixture.shared.service);
     let client = ClientId::generate();

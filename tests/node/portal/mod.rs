@@ -1,4 +1,4 @@
-//! The portal as a browser gets it, on a real store and a real tree.
+//! Tests of the portal: requests of a browser, on a real store and a real tree of actors.
 
 mod checks;
 mod docs;
@@ -18,16 +18,16 @@ use actix_web::http::header::{COOKIE, LOCATION, ORIGIN, SET_COOKIE};
 use actix_web::test::TestRequest;
 use url::form_urlencoded;
 
-const OURS: &str = "https://v.example";
+const PORTAL_ORIGIN: &str = "https://v.example";
 
-/// A browser that keeps the session's cookie, and sends another one too.
+/// A browser that keeps the cookie of the session and the cookie that marks known browsers.
 struct Browser<'a> {
     fixture: &'a PagesFixture,
     cookie: Option<String>,
-    other: Option<String>,
+    known_browser: Option<String>,
 }
 
-/// An answer to a browser.
+/// A response to a browser.
 struct Answer {
     status: u16,
     location: String,
@@ -38,7 +38,7 @@ struct Answer {
 
 impl<'a> Browser<'a> {
     fn new(fixture: &'a PagesFixture) -> Self {
-        Self { fixture, cookie: None, other: None }
+        Self { fixture, cookie: None, known_browser: None }
     }
 
     /// Returns a browser signed in as the first client.
@@ -57,11 +57,12 @@ impl<'a> Browser<'a> {
         answer
     }
 
-    async fn ask(&self, request: TestRequest) -> Answer {
+    async fn call(&self, request: TestRequest) -> Answer {
         let request = request.insert_header(("accept", "text/html,*/*;q=0.8"));
-        let cookies: Vec<&str> = [&self.cookie, &self.other].into_iter().flatten().map(String::as_str).collect();
+        let cookies: Vec<&str> =
+            [&self.cookie, &self.known_browser].into_iter().flatten().map(String::as_str).collect();
         let request = if cookies.is_empty() { request } else { request.insert_header((COOKIE, cookies.join("; "))) };
-        let response = self.fixture.ask(request).await;
+        let response = self.fixture.call(request).await;
         let header = |name| response.headers().get(&name).map(|value| value.to_str().unwrap().to_owned());
         let headers = response
             .headers()
@@ -74,26 +75,26 @@ impl<'a> Browser<'a> {
     }
 
     async fn get(&self, path: &str) -> Answer {
-        self.ask(TestRequest::get().uri(path)).await
+        self.call(TestRequest::get().uri(path)).await
     }
 
-    /// Sends a form as it is, from a page of this origin.
+    /// Sends a form unchanged, from a page of this origin.
     async fn post_from(&self, origin: &str, path: &str, pairs: &[(&str, &str)]) -> Answer {
         let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
         let request = TestRequest::post().uri(path).insert_header((ORIGIN, origin));
-        self.ask(request.insert_header(("content-type", "application/x-www-form-urlencoded")).set_payload(body)).await
+        self.call(request.insert_header(("content-type", "application/x-www-form-urlencoded")).set_payload(body)).await
     }
 
     async fn post(&self, path: &str, pairs: &[(&str, &str)]) -> Answer {
-        self.post_from(OURS, path, pairs).await
+        self.post_from(PORTAL_ORIGIN, path, pairs).await
     }
 
     /// Returns the token in the forms of this session.
     async fn csrf_token(&self) -> String {
-        self.get("/portal").await.hidden("form_word")
+        self.get("/portal").await.hidden_field("form_word")
     }
 
-    /// Sends a form as a page of this session does.
+    /// Sends a form with the token of this session.
     async fn send(&self, path: &str, pairs: &[(&str, &str)]) -> Answer {
         let token = self.csrf_token().await;
         let pairs: Vec<_> = pairs.iter().copied().chain([("form_word", token.as_str())]).collect();
@@ -108,7 +109,7 @@ impl<'a> Browser<'a> {
 
 impl Answer {
     /// Returns the value of a hidden field.
-    fn hidden(&self, name: &str) -> String {
+    fn hidden_field(&self, name: &str) -> String {
         let (_, rest) = self
             .html
             .split_once(&format!("name=\"{name}\" value=\""))
@@ -117,7 +118,7 @@ impl Answer {
     }
 
     /// Returns the text of the element with this id, as a browser shows it.
-    fn shown(&self, id: &str) -> String {
+    fn element_text(&self, id: &str) -> String {
         let (_, rest) = self.html.split_once(&format!("id=\"{id}\">")).unwrap_or_else(|| panic!("{id}: {}", self.html));
         let text = rest.split('<').next().unwrap();
         ["&#34;", "&#39;", "&#60;", "&#62;", "&#38;"]
@@ -130,7 +131,7 @@ impl Answer {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    fn leads_to_sign_in(&self) -> bool {
+    fn redirects_to_sign_in(&self) -> bool {
         self.status == 303 && self.location.starts_with("/portal/sign-in")
     }
 }

@@ -1,4 +1,4 @@
-//! Common parts of all pages, and the content of read-only ones.
+//! Common parts of all pages, and the content of read-only pages.
 
 use std::time::Duration;
 
@@ -42,10 +42,10 @@ async fn no_page_is_stored_framed_indexed_or_larger_than_30_kilobytes_with_its_f
 }
 
 #[actix_rt::test]
-async fn another_apps_transactions_and_events_are_not_there() {
+async fn transactions_and_events_of_another_app_get_404() {
     let fixture = PagesFixture::new().await;
     let pending = fixture.open(|_| {}).await;
-    let event = fixture.event(|_| {}).await;
+    let event = fixture.create_event(|_| {}).await;
     let other = App { app_id: AppId::generate(), name: "Other".into(), ..fixture.app.clone() };
     assert!(fixture.shared.service.store.create_app(other.clone()).await.unwrap());
     let mut browser = Browser::new(&fixture);
@@ -66,7 +66,7 @@ async fn another_apps_transactions_and_events_are_not_there() {
         let answer = browser.get(&path).await;
         assert_eq!(answer.status, 404, "{path}");
         assert!(answer.html.contains("There is nothing here"), "{path}");
-        assert!(answer.html.contains("<a href=\"/portal/events\">Events</a>"), "{path}: there are ways on");
+        assert!(answer.html.contains("<a href=\"/portal/events\">Events</a>"), "{path}: the page has the navigation");
     }
     for path in ["settings", "doors"] {
         let patched = browser.send(&format!("/portal/events/{}/{path}", event.id), &[("is_active", "false")]).await;
@@ -76,7 +76,7 @@ async fn another_apps_transactions_and_events_are_not_there() {
 }
 
 #[actix_rt::test]
-async fn the_statement_has_the_newest_first_and_leads_to_its_transactions() {
+async fn the_statement_is_newest_first_and_links_to_transactions() {
     let fixture = PagesFixture::new().await;
     let browser = Browser::signed_in(&fixture).await;
     let mut opened = Vec::new();
@@ -94,7 +94,7 @@ async fn the_statement_has_the_newest_first_and_leads_to_its_transactions() {
 }
 
 #[actix_rt::test]
-async fn a_transaction_tells_its_reference_its_times_and_why_it_failed_in_plain_words() {
+async fn a_transaction_page_shows_reference_times_and_reason() {
     let fixture = PagesFixture::new().await;
     let browser = Browser::signed_in(&fixture).await;
     let reference = Some("order-42".to_owned());
@@ -120,7 +120,7 @@ async fn a_transaction_tells_its_reference_its_times_and_why_it_failed_in_plain_
 }
 
 #[actix_rt::test]
-async fn no_two_links_of_the_list_read_the_same() {
+async fn every_link_of_the_list_has_a_different_text() {
     let fixture = PagesFixture::new().await;
     let browser = Browser::signed_in(&fixture).await;
     for _ in 0..5 {
@@ -134,7 +134,7 @@ async fn no_two_links_of_the_list_read_the_same() {
 }
 
 #[actix_rt::test]
-async fn the_icon_is_a_shield_that_browsers_keep() {
+async fn the_icon_is_an_svg_that_browsers_cache() {
     let fixture = PagesFixture::new().await;
     let pages = [Browser::new(&fixture).get("/portal/sign-in").await.html, fixture.page("/v/none", "").await.1];
     for html in pages {
@@ -149,34 +149,33 @@ async fn the_icon_is_a_shield_that_browsers_keep() {
 async fn guests_of_an_event_are_listed_with_what_they_shared() {
     let fixture = PagesFixture::new().await;
     let browser = Browser::signed_in(&fixture).await;
-    let event = fixture.event(|_| {}).await;
+    let event = fixture.create_event(|_| {}).await;
     let started = browser.post(&format!("/e/{}/start", event.id), &[]).await;
-    let guest = fixture.pending(started.location.rsplit('/').next().unwrap().parse().unwrap()).await;
+    let guest = fixture.load_pending(started.location.rsplit('/').next().unwrap().parse().unwrap()).await;
     fixture.verify(&guest).await;
     let page = browser.get(&format!("/portal/events/{}", event.id)).await;
-    assert_eq!((page.shown("registrations"), page.shown("scans")), ("1".to_owned(), "1".to_owned()));
+    assert_eq!((page.element_text("registrations"), page.element_text("scans")), ("1".to_owned(), "1".to_owned()));
     assert!(page.html.contains(&format!("/portal/transactions/{}", guest.id)));
-    let of_guest = browser.get(&format!("/portal/transactions/{}", guest.id)).await;
-    assert!(of_guest.html.contains(&format!("href=\"/portal/events/{}\"", event.id)));
+    let guest_page = browser.get(&format!("/portal/transactions/{}", guest.id)).await;
+    assert!(guest_page.html.contains(&format!("href=\"/portal/events/{}\"", event.id)));
     assert!(
-        page.html.contains("<bdi>Asha Rao</bdi>") && !of_guest.html.contains("Asha Rao"),
-        "hidden until somebody asks"
+        page.html.contains("<bdi>Asha Rao</bdi>") && !guest_page.html.contains("Asha Rao"),
+        "the name is hidden until requested"
     );
 
-    let paper = browser.get(&format!("/portal/events/{}/guests", event.id)).await;
+    let printed_list = browser.get(&format!("/portal/events/{}/guests", event.id)).await;
     assert!(
-        paper.status == 200 && paper.html.contains("1 guest by name") && paper.html.contains("<bdi>Asha Rao</bdi>"),
+        printed_list.status == 200
+            && printed_list.html.contains("1 guest by name")
+            && printed_list.html.contains("<bdi>Asha Rao</bdi>"),
         "{}",
-        paper.html
+        printed_list.html
     );
-    let sheet = browser.get(&format!("/portal/events/{}/guests.csv", event.id)).await;
-    assert_eq!(sheet.header("content-type"), Some("text/csv; charset=utf-8; header=present"));
-    assert_eq!(
-        sheet.header("content-disposition"),
-        Some(&*format!("attachment; filename=\"guests-{}.csv\"", event.id))
-    );
-    assert_eq!(sheet.header("cache-control"), Some("no-store"));
-    let lines: Vec<_> = sheet.html.strip_prefix('\u{feff}').unwrap().split("\r\n").collect();
+    let csv = browser.get(&format!("/portal/events/{}/guests.csv", event.id)).await;
+    assert_eq!(csv.header("content-type"), Some("text/csv; charset=utf-8; header=present"));
+    assert_eq!(csv.header("content-disposition"), Some(&*format!("attachment; filename=\"guests-{}.csv\"", event.id)));
+    assert_eq!(csv.header("cache-control"), Some("no-store"));
+    let lines: Vec<_> = csv.html.strip_prefix('\u{feff}').unwrap().split("\r\n").collect();
     assert!(
         lines[0].starts_with("txn_id,registration_code,verified_at,possible_duplicate_of,checked_in_at,gate,name"),
         "{lines:?}"
@@ -191,14 +190,14 @@ async fn guests_of_an_event_are_listed_with_what_they_shared() {
 }
 
 #[actix_rt::test]
-async fn an_address_without_a_page_and_the_reload_of_a_form_are_no_dead_ends() {
+async fn unknown_addresses_and_reloaded_forms_lead_back() {
     let fixture = PagesFixture::new().await;
     let browser = Browser::signed_in(&fixture).await;
-    let lost = browser.get("/portal/evnets").await;
+    let unknown = browser.get("/portal/evnets").await;
     assert!(
-        lost.status == 404
-            && lost.html.contains("There is nothing here")
-            && lost.html.contains("<a href=\"/portal/credits\">Credits</a>")
+        unknown.status == 404
+            && unknown.html.contains("There is nothing here")
+            && unknown.html.contains("<a href=\"/portal/credits\">Credits</a>")
     );
     for path in ["/portal/", "/portal/sign-out"] {
         let back = browser.get(path).await;
@@ -209,7 +208,7 @@ async fn an_address_without_a_page_and_the_reload_of_a_form_are_no_dead_ends() {
 }
 
 #[actix_rt::test]
-async fn the_shell_gets_the_app_id_and_never_the_key() {
+async fn commands_contain_the_app_id_and_never_the_key() {
     let fixture = PagesFixture::new().await;
     let page = Browser::signed_in(&fixture).await.get("/portal/credits").await;
     assert!(

@@ -3,18 +3,18 @@
 use actix_web::http::Method;
 use sakshi::public::ROUTES;
 use sakshi_domain::user::UserRole;
-use sakshi_portal::roles::needed;
+use sakshi_portal::roles::required_role;
 use sakshi_web::routing::{Audience, Row};
 
 use super::users::signed_in_as;
 use super::{Answer, Browser};
 use crate::pages_fixture::PagesFixture;
 
-/// Routes that read and still need more than `view`.
-const READ_BY_ORGANISERS: &[&str] =
+/// Routes that only read but need more than the role `view`.
+const READS_FOR_ORGANISERS: &[&str] =
     &["/portal/checks", "/portal/events/new", "/portal/events/{eventId}/settings", "/portal/trial", "/portal/webhooks"];
-/// Routes that change something and are open to everybody.
-const DONE_BY_EVERYBODY: &[&str] =
+/// Routes that change something and are open to every role.
+const CHANGES_FOR_EVERY_ROLE: &[&str] =
     &["/portal/account", "/portal/app", "/portal/sign-out", "/portal/transactions/{txnId}/details"];
 
 fn routes() -> impl Iterator<Item = &'static Row> {
@@ -25,19 +25,19 @@ fn routes() -> impl Iterator<Item = &'static Row> {
     portal.filter(|row| !["/portal/sign-in", "/portal/invite/{link}", "/portal/once/{token}"].contains(&row.path))
 }
 
-/// Returns the role required by the route's brief.
-fn expected(row: &Row) -> UserRole {
+/// Returns the role that a route should require.
+fn expected_role(row: &Row) -> UserRole {
     let reads = row.method == "GET";
     match row.path {
         path if path.starts_with("/portal/team") || path.starts_with("/portal/keys") => UserRole::Admin,
-        path if reads && READ_BY_ORGANISERS.contains(&path) => UserRole::Organise,
-        path if reads || DONE_BY_EVERYBODY.contains(&path) => UserRole::View,
+        path if reads && READS_FOR_ORGANISERS.contains(&path) => UserRole::Organise,
+        path if reads || CHANGES_FOR_EVERY_ROLE.contains(&path) => UserRole::View,
         _ => UserRole::Organise,
     }
 }
 
-/// Returns a path of a route, with ids that lead to nothing.
-fn path_of(row: &Row) -> String {
+/// Returns a path of a route, with unknown ids.
+fn example_path(row: &Row) -> String {
     let ids = [
         ("{txnId}", "none"),
         ("{eventId}", "none"),
@@ -49,56 +49,56 @@ fn path_of(row: &Row) -> String {
     ids.iter().fold(row.path.to_owned(), |path, (name, id)| path.replace(name, id))
 }
 
-async fn ask(browser: &Browser<'_>, row: &Row) -> Answer {
+async fn request_route(browser: &Browser<'_>, row: &Row) -> Answer {
     if row.method == "GET" {
-        browser.get(&path_of(row)).await
+        browser.get(&example_path(row)).await
     } else {
-        browser.post(&path_of(row), &[("form_word", "wrong")]).await
+        browser.post(&example_path(row), &[("form_word", "wrong")]).await
     }
 }
 
 fn is_refused(answer: &Answer) -> bool {
-    answer.status == 403 && answer.html.contains("Your role does not reach")
+    answer.status == 403 && answer.html.contains("Your role does not allow this")
 }
 
 #[actix_rt::test]
-async fn each_role_reaches_the_routes_that_it_may_and_no_others() {
+async fn each_role_reaches_exactly_its_routes() {
     let fixture = PagesFixture::new().await;
     for role in [UserRole::View, UserRole::Organise, UserRole::Admin] {
         let browser = signed_in_as(&fixture, role).await;
         for row in routes() {
             assert_eq!(
-                needed(&row.method.parse::<Method>().unwrap(), row.path),
-                expected(row),
+                required_role(&row.method.parse::<Method>().unwrap(), row.path),
+                expected_role(row),
                 "{} {}",
                 row.method,
                 row.path
             );
-            let answer = ask(&browser, row).await;
+            let answer = request_route(&browser, row).await;
             assert_eq!(
                 is_refused(&answer),
-                role < expected(row),
+                role < expected_role(row),
                 "{role} {} {}: {}",
                 row.method,
                 row.path,
                 answer.status
             );
-            assert!(!answer.leads_to_sign_in(), "{role} {} {}", row.method, row.path);
-            let says = format!("needs the role “{}”", expected(row));
-            assert_eq!(answer.html.contains(&says), role < expected(row), "{}", answer.html);
+            assert!(!answer.redirects_to_sign_in(), "{role} {} {}", row.method, row.path);
+            let hint = format!("needs the role “{}”", expected_role(row));
+            assert_eq!(answer.html.contains(&hint), role < expected_role(row), "{}", answer.html);
         }
     }
 }
 
 #[actix_rt::test]
-async fn an_api_key_organises_and_reaches_neither_keys_nor_people() {
+async fn an_api_key_may_organise_but_reaches_neither_keys_nor_users() {
     let fixture = PagesFixture::new().await;
     let browser = Browser::signed_in(&fixture).await;
     for row in routes() {
-        let answer = ask(&browser, row).await;
+        let answer = request_route(&browser, row).await;
         assert_eq!(
             is_refused(&answer),
-            expected(row) == UserRole::Admin,
+            expected_role(row) == UserRole::Admin,
             "{} {}: {}",
             row.method,
             row.path,

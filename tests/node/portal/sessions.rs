@@ -1,4 +1,4 @@
-//! Sign-in, duration and end of a session.
+//! Sign-in to the portal, and the length of a session.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,23 +17,23 @@ use crate::pages_fixture::PagesFixture;
 const MINUTE: Duration = Duration::from_secs(60);
 
 #[actix_rt::test]
-async fn without_a_session_every_page_leads_to_the_sign_in_and_every_form_is_dead() {
+async fn pages_without_a_session_redirect_to_sign_in_and_forms_do_nothing() {
     let fixture = PagesFixture::new().await;
     let mut browser = Browser::new(&fixture);
     let portal = ROUTES
         .into_iter()
         .flatten()
         .filter(|row| row.audience == Audience::Developers && row.path.starts_with("/portal"));
-    let closed: Vec<_> =
+    let protected: Vec<_> =
         portal.filter(|row| !["/portal/sign-in", "/portal/invite/{link}"].contains(&row.path)).collect();
-    assert!(closed.len() > 15);
+    assert!(protected.len() > 15);
     for cookie in [None, Some("sakshi_portal=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA".to_owned())] {
         browser.cookie = cookie;
-        for row in &closed {
+        for row in &protected {
             let answer =
                 if row.method == "GET" { browser.get(row.path).await } else { browser.post(row.path, &[]).await };
             assert!(
-                answer.leads_to_sign_in() && answer.html.is_empty(),
+                answer.redirects_to_sign_in() && answer.html.is_empty(),
                 "{} {}: {}",
                 row.method,
                 row.path,
@@ -44,7 +44,7 @@ async fn without_a_session_every_page_leads_to_the_sign_in_and_every_form_is_dea
 }
 
 #[actix_rt::test]
-async fn a_key_and_its_app_sign_in_and_neither_page_nor_cookie_has_the_key() {
+async fn a_sign_in_key_appears_in_no_page_or_cookie() {
     let fixture = PagesFixture::new().await;
     let mut browser = Browser::new(&fixture);
     let key = fixture.first.key.reveal();
@@ -74,7 +74,7 @@ async fn a_key_and_its_app_sign_in_and_neither_page_nor_cookie_has_the_key() {
 }
 
 #[actix_rt::test]
-async fn whatever_is_wrong_with_the_credentials_the_answer_is_one_and_nothing_of_them_is_shown() {
+async fn all_invalid_credentials_get_the_same_page_without_them() {
     let fixture = PagesFixture::new().await;
     let (key, app) = (fixture.first.key.reveal().to_owned(), fixture.first.app.as_str().to_owned());
     let (unknown, _) = ApiKey::issue().unwrap();
@@ -86,15 +86,18 @@ async fn whatever_is_wrong_with_the_credentials_the_answer_is_one_and_nothing_of
         let answer = browser.sign_in(key, app).await;
         assert_eq!((answer.status, &answer.cookie), (401, &None));
         assert!(key.is_empty() || !answer.html.contains(key));
-        assert!(!app.starts_with("sk_") || !answer.html.contains(app), "not even a key that was pasted for the app id");
+        assert!(
+            !app.starts_with("sk_") || !answer.html.contains(app),
+            "a key entered as the app id is not shown either"
+        );
         pages.push(answer.html.replace(&format!("value=\"{app}\""), "value=\"\""));
     }
     pages.dedup();
-    assert_eq!(pages.len(), 1, "no answer tells more than another");
+    assert_eq!(pages.len(), 1, "every response is the same");
 }
 
 #[actix_rt::test]
-async fn an_app_of_another_client_is_not_signed_in_to() {
+async fn sign_in_to_an_app_of_another_client_is_refused() {
     let fixture = PagesFixture::new().await;
     let store = &fixture.shared.service.store;
     let foreign =
@@ -115,7 +118,7 @@ async fn signing_in_again_gives_a_new_session_and_ends_the_old_one() {
     assert_ne!(browser.cookie, old);
     assert_eq!(browser.get("/portal").await.status, 200);
     browser.cookie = old;
-    assert!(browser.get("/portal").await.leads_to_sign_in());
+    assert!(browser.get("/portal").await.redirects_to_sign_in());
 }
 
 #[actix_rt::test]
@@ -124,13 +127,13 @@ async fn signing_out_ends_the_session_itself() {
     let browser = Browser::signed_in(&fixture).await;
     let other = Browser::signed_in(&fixture).await;
     let answer = browser.send("/portal/sign-out", &[]).await;
-    assert!(answer.leads_to_sign_in() && answer.cookie.unwrap().contains("Max-Age=0"));
-    assert!(browser.get("/portal").await.leads_to_sign_in(), "although the cookie is sent");
-    assert_eq!(other.get("/portal").await.status, 200, "another session of the same key goes on");
+    assert!(answer.redirects_to_sign_in() && answer.cookie.unwrap().contains("Max-Age=0"));
+    assert!(browser.get("/portal").await.redirects_to_sign_in(), "although the cookie is sent");
+    assert_eq!(other.get("/portal").await.status, 200, "another session of the key continues");
 }
 
 #[actix_rt::test]
-async fn a_session_ends_half_an_hour_after_its_last_use_and_eight_hours_after_its_begin() {
+async fn a_session_ends_after_30_idle_minutes_or_8_hours() {
     let fixture = PagesFixture::new().await;
     let idle = Browser::signed_in(&fixture).await;
     let used = Browser::signed_in(&fixture).await;
@@ -145,11 +148,11 @@ async fn a_session_ends_half_an_hour_after_its_last_use_and_eight_hours_after_it
     fixture.clock.advance(9 * MINUTE);
     assert_eq!(used.get("/portal").await.status, 200, "a minute before its end");
     fixture.clock.advance(MINUTE);
-    assert!(used.get("/portal").await.leads_to_sign_in(), "eight hours have passed");
+    assert!(used.get("/portal").await.redirects_to_sign_in(), "eight hours have passed");
 }
 
 #[actix_rt::test]
-async fn attempts_to_sign_in_have_a_rate() {
+async fn sign_in_attempts_are_rate_limited() {
     let fixture = PagesFixture::with_settings(&[("limits.sign_ins_per_minute_per_address", "2")]).await;
     let mut browser = Browser::new(&fixture);
     for _ in 0..2 {
@@ -167,7 +170,7 @@ async fn fresh_link(fixture: &PagesFixture) -> String {
 }
 
 #[actix_rt::test]
-async fn a_link_of_a_sandbox_signs_in_once_and_looking_at_it_does_not_spend_it() {
+async fn a_sandbox_link_signs_in_once_and_viewing_does_not_spend_it() {
     let fixture = PagesFixture::new().await;
     let path = fresh_link(&fixture).await;
     let mut browser = Browser::new(&fixture);
@@ -175,7 +178,7 @@ async fn a_link_of_a_sandbox_signs_in_once_and_looking_at_it_does_not_spend_it()
         let page = browser.get(&path).await;
         assert!(page.status == 200 && page.cookie.is_none() && page.html.contains("Open the portal"), "{}", page.html);
     }
-    assert_eq!(browser.post_from("https://evil.example", &path, &[]).await.status, 403, "a page of somebody else");
+    assert_eq!(browser.post_from("https://evil.example", &path, &[]).await.status, 403, "a page of another site");
     let entered = browser.post(&path, &[]).await;
     assert_eq!((entered.status, entered.location.as_str()), (303, "/portal"));
     browser.cookie = entered.cookie.as_ref().and_then(|cookie| cookie.split(';').next()).map(str::to_owned);
@@ -187,12 +190,12 @@ async fn a_link_of_a_sandbox_signs_in_once_and_looking_at_it_does_not_spend_it()
 }
 
 #[actix_rt::test]
-async fn a_link_ends_after_minutes_and_with_its_key_and_its_token_is_no_cookie() {
+async fn a_link_ends_after_minutes_or_with_its_key() {
     let fixture = PagesFixture::new().await;
     let path = fresh_link(&fixture).await;
     let token = path.rsplit('/').next().unwrap();
     let browser = Browser { cookie: Some(format!("sakshi_portal={token}")), ..Browser::new(&fixture) };
-    assert!(browser.get("/portal").await.leads_to_sign_in(), "it is no session");
+    assert!(browser.get("/portal").await.redirects_to_sign_in(), "the token of a link is no session");
     fixture.clock.advance(LINK_LIFETIME);
     assert_eq!(browser.post(&path, &[]).await.location, "/portal/sign-in?once=1");
     let path = fresh_link(&fixture).await;
@@ -203,7 +206,7 @@ async fn a_link_ends_after_minutes_and_with_its_key_and_its_token_is_no_cookie()
 }
 
 #[actix_rt::test]
-async fn outside_of_a_sandbox_no_link_signs_in() {
+async fn links_do_not_sign_in_outside_the_sandbox() {
     let mut fixture = PagesFixture::new().await;
     let path = fresh_link(&fixture).await;
     Arc::get_mut(&mut fixture.shared.service.authority).unwrap().sandbox = false;

@@ -10,10 +10,10 @@ use sakshi_domain::user::{User, UserRole};
 use sakshi_service::users::{NewUser, invite};
 
 use super::Browser;
-use super::users::{actions, signed_in_as, user};
+use super::users::{create_user, logged_actions, signed_in_as};
 use crate::pages_fixture::PagesFixture;
 
-async fn known(fixture: &PagesFixture, email: &str) -> Option<User> {
+async fn find_user(fixture: &PagesFixture, email: &str) -> Option<User> {
     let users = fixture.shared.service.store.list_users(fixture.first.client.clone()).await.unwrap();
     users.into_iter().find(|user| user.email.as_str() == email)
 }
@@ -25,12 +25,12 @@ async fn an_admin_invites_a_person_by_a_link_that_is_shown_once() {
     let sent = [("name", "Ravi Kumar"), ("email", "Ravi@example.com"), ("role", "organise")];
     let answer = admin.send("/portal/team", &sent).await;
     assert_eq!(answer.status, 200, "{}", answer.html);
-    let link = answer.shown("invite-link");
+    let link = answer.element_text("invite-link");
     assert!(link.starts_with("https://v.example/portal/invite/"), "{link}");
     assert_eq!(Browser::new(&fixture).get(link.strip_prefix("https://v.example").unwrap()).await.status, 200);
     let page = admin.get("/portal/team").await;
     assert!(page.html.contains("ravi@example.com") && !page.html.contains(&link));
-    let ravi = known(&fixture, "ravi@example.com").await.unwrap();
+    let ravi = find_user(&fixture, "ravi@example.com").await.unwrap();
     assert_eq!((ravi.role, ravi.accepted_at), (UserRole::Organise, None));
     let again = admin.send("/portal/team", &sent).await;
     assert_eq!(again.status, 409);
@@ -46,41 +46,41 @@ async fn an_admin_invites_a_person_by_a_link_that_is_shown_once() {
         404,
         "after 72 hours"
     );
-    assert_eq!(actions(&fixture).await, [Action::UserInvited, Action::SignedIn]);
+    assert_eq!(logged_actions(&fixture).await, [Action::UserInvited, Action::SignedIn]);
 }
 
 #[actix_rt::test]
-async fn an_admin_changes_disables_resets_and_removes_others_and_never_the_own_user() {
+async fn an_admin_manages_other_users_but_not_the_own_user() {
     let fixture = PagesFixture::new().await;
     let admin = signed_in_as(&fixture, UserRole::Admin).await;
-    let other = user(&fixture, "other@example.com", UserRole::View).await;
-    let mut theirs = Browser::new(&fixture);
-    theirs.enter(&other).await;
+    let other = create_user(&fixture, "other@example.com", UserRole::View).await;
+    let mut other_browser = Browser::new(&fixture);
+    other_browser.sign_in_with_next_code(&other).await;
     let path = format!("/portal/team/{}", other.user_id);
     assert_eq!(
         admin.send(&path, &[("action", "role"), ("role", "organise")]).await.location,
         "/portal/team?done=changed"
     );
-    assert_eq!(theirs.get("/portal/webhooks").await.status, 200);
+    assert_eq!(other_browser.get("/portal/webhooks").await.status, 200);
     assert_eq!(admin.send(&path, &[("action", "disable")]).await.status, 303);
-    assert!(theirs.get("/portal").await.leads_to_sign_in());
+    assert!(other_browser.get("/portal").await.redirects_to_sign_in());
     admin.send(&path, &[("action", "enable")]).await;
-    assert_eq!(theirs.enter(&other).await.status, 303);
+    assert_eq!(other_browser.sign_in_with_next_code(&other).await.status, 303);
     let reset = admin.send(&path, &[("action", "reset")]).await;
-    assert!(reset.shown("invite-link").starts_with("https://"), "{}", reset.html);
-    assert!(theirs.get("/portal").await.leads_to_sign_in());
-    assert_eq!(theirs.enter(&other).await.status, 401, "the password has ended");
+    assert!(reset.element_text("invite-link").starts_with("https://"), "{}", reset.html);
+    assert!(other_browser.get("/portal").await.redirects_to_sign_in());
+    assert_eq!(other_browser.sign_in_with_next_code(&other).await.status, 401, "the password was reset");
     assert_eq!(admin.send(&path, &[("action", "remove")]).await.location, "/portal/team?done=removed");
-    assert_eq!(known(&fixture, "other@example.com").await, None);
+    assert_eq!(find_user(&fixture, "other@example.com").await, None);
     assert_eq!(admin.send(&path, &[("action", "enable")]).await.status, 404);
-    let own = known(&fixture, "admin@example.com").await.unwrap();
+    let own = find_user(&fixture, "admin@example.com").await.unwrap();
     for action in ["role", "disable", "reset", "remove"] {
         let refused =
             admin.send(&format!("/portal/team/{}", own.user_id), &[("action", action), ("role", "view")]).await;
         assert_eq!(refused.status, 400, "{action}");
     }
-    assert!(known(&fixture, "admin@example.com").await.unwrap().is_active());
-    let log = actions(&fixture).await;
+    assert!(find_user(&fixture, "admin@example.com").await.unwrap().is_active());
+    let log = logged_actions(&fixture).await;
     let changes = [
         Action::UserRemoved,
         Action::UserReset,
@@ -93,7 +93,7 @@ async fn an_admin_changes_disables_resets_and_removes_others_and_never_the_own_u
 }
 
 #[actix_rt::test]
-async fn an_admin_reaches_no_user_of_another_client() {
+async fn an_admin_cannot_change_users_of_another_client() {
     let fixture = PagesFixture::new().await;
     let service = &fixture.shared.service;
     let admin = signed_in_as(&fixture, UserRole::Admin).await;
@@ -114,19 +114,23 @@ async fn an_admin_reaches_no_user_of_another_client() {
 }
 
 #[actix_rt::test]
-async fn sign_in_with_api_keys_is_switched_off_and_ends_the_sessions_of_keys() {
+async fn switching_off_sign_in_with_keys_ends_their_sessions() {
     let fixture = PagesFixture::new().await;
     let admin = signed_in_as(&fixture, UserRole::Admin).await;
-    let mut by_key = Browser::signed_in(&fixture).await;
+    let mut key_browser = Browser::signed_in(&fixture).await;
     let (key, app) = (fixture.first.key.reveal().to_owned(), fixture.first.app.as_str().to_owned());
     admin.send("/portal/team/sign-in", &[("allow", "false")]).await;
-    assert!(by_key.get("/portal").await.leads_to_sign_in());
-    assert_eq!(by_key.sign_in(&key, &app).await.status, 401);
-    assert_eq!(fixture.organiser("/api/v1/nationalid-ovse/events").await.status(), 200, "the API takes the key");
+    assert!(key_browser.get("/portal").await.redirects_to_sign_in());
+    assert_eq!(key_browser.sign_in(&key, &app).await.status, 401);
+    assert_eq!(
+        fixture.get_as_client("/api/v1/nationalid-ovse/events").await.status(),
+        200,
+        "the API still accepts the key"
+    );
     assert_eq!(admin.get("/portal").await.status, 200);
     admin.send("/portal/team/sign-in", &[("allow", "true")]).await;
-    assert_eq!(by_key.sign_in(&key, &app).await.status, 303);
-    assert_eq!(actions(&fixture).await[1..3], [Action::KeySignInAllowed, Action::KeySignInRefused]);
+    assert_eq!(key_browser.sign_in(&key, &app).await.status, 303);
+    assert_eq!(logged_actions(&fixture).await[1..3], [Action::KeySignInAllowed, Action::KeySignInRefused]);
 }
 
 #[actix_rt::test]
@@ -140,7 +144,7 @@ async fn the_log_is_shown_and_filtered_by_person_and_action() {
     assert!(page.html.contains("Invited a user: <bdi>Ravi</bdi>"), "{}", page.html);
     let page = viewer.get("/portal/log?action=user_invited").await;
     assert_eq!(page.html.matches("<th scope=\"row\"").count(), 1);
-    let own = known(&fixture, "view@example.com").await.unwrap();
+    let own = find_user(&fixture, "view@example.com").await.unwrap();
     let page = viewer.get(&format!("/portal/log?who={}", own.user_id)).await;
     assert!(
         page.html.matches("<th scope=\"row\"").count() == 1 && !page.html.contains("Invited a user:"),

@@ -23,7 +23,7 @@ const RECOVERY: &str = "abcde-fghij";
 const STEP: Duration = Duration::from_secs(30);
 
 /// Creates a user of the first client, whose password is hashed in one round.
-pub(super) async fn user(fixture: &PagesFixture, email: &str, role: UserRole) -> User {
+pub(super) async fn create_user(fixture: &PagesFixture, email: &str, role: UserRole) -> User {
     let (store, now) = (&fixture.shared.service.store, fixture.clock.now());
     let user = User {
         user_id: UserId::generate(),
@@ -45,7 +45,7 @@ pub(super) async fn user(fixture: &PagesFixture, email: &str, role: UserRole) ->
     store.accept_invite(link, credential).await.unwrap().unwrap()
 }
 
-fn code(now: Timestamp, steps: i64) -> String {
+fn totp_code(now: Timestamp, steps: i64) -> String {
     code_at(&SECRET, now.millis() / 30_000 + steps)
 }
 
@@ -58,14 +58,14 @@ impl Browser<'_> {
             pairs.find(|pair| pair.starts_with(name)).map(str::to_owned)
         };
         self.cookie = set("sakshi_portal=").or_else(|| self.cookie.take());
-        self.other = set("sakshi_browser=").or_else(|| self.other.take());
+        self.known_browser = set("sakshi_browser=").or_else(|| self.known_browser.take());
         answer
     }
 
     /// Signs in with the unused code of the next step.
-    pub(super) async fn enter(&mut self, user: &User) -> Answer {
+    pub(super) async fn sign_in_with_next_code(&mut self, user: &User) -> Answer {
         self.fixture.clock.advance(STEP);
-        let code = code(self.fixture.clock.now(), 0);
+        let code = totp_code(self.fixture.clock.now(), 0);
         self.sign_in_as(user.email.as_str(), PASSWORD, &code).await
     }
 }
@@ -73,16 +73,15 @@ impl Browser<'_> {
 /// Returns a browser signed in as a user with this role.
 pub(super) async fn signed_in_as(fixture: &PagesFixture, role: UserRole) -> Browser<'_> {
     let mut browser = Browser::new(fixture);
-    let user = user(fixture, &format!("{role}@example.com"), role).await;
-    let answer = browser.enter(&user).await;
+    let user = create_user(fixture, &format!("{role}@example.com"), role).await;
+    let answer = browser.sign_in_with_next_code(&user).await;
     assert_eq!((answer.status, answer.location.as_str()), (303, "/portal"), "{}", answer.html);
     browser
 }
 
-pub(super) async fn actions(fixture: &PagesFixture) -> Vec<Action> {
-    let found =
-        list(&fixture.shared.service, fixture.first.client.clone(), Default::default(), None, 100).await.unwrap();
-    found.entries.into_iter().map(|entry| entry.action).collect()
+pub(super) async fn logged_actions(fixture: &PagesFixture) -> Vec<Action> {
+    let log = list(&fixture.shared.service, fixture.first.client.clone(), Default::default(), None, 100).await.unwrap();
+    log.entries.into_iter().map(|entry| entry.action).collect()
 }
 
 fn store(fixture: &PagesFixture) -> &Store {
@@ -102,20 +101,16 @@ async fn an_invited_person_chooses_a_password_scans_a_code_and_signs_in() {
     let page = browser.get(&path).await;
     assert_eq!(page.status, 200, "{}", page.html);
     assert!(page.html.contains("Asha Rao") && page.html.contains("asha@example.com") && page.html.contains("<svg"));
-    let (sealed, shown) = (page.hidden("setup"), page.shown("secret"));
-    assert_ne!(
-        browser.get(&path).await.shown("secret"),
-        shown,
-        "another reader of the page learns nothing of this secret"
-    );
-    let secret = decoded(&shown);
+    let (sealed, secret_text) = (page.hidden_field("setup"), page.element_text("secret"));
+    assert_ne!(browser.get(&path).await.element_text("secret"), secret_text, "every view of the page has a new secret");
+    let secret = decode_secret(&secret_text);
     let good = code_at(&secret, fixture.clock.now().millis() / 30_000);
     for (password, code) in
         [("short", &*good), ("password1234", &good), ("asha@example.com", &good), (PASSWORD, "000000"), (PASSWORD, "")]
     {
         let refused = browser.post(&path, &[("setup", &sealed), ("password", password), ("code", code)]).await;
         assert_eq!(refused.status, 400, "{password} {code}: {}", refused.html);
-        assert_eq!(refused.shown("secret"), shown, "the scan stays good");
+        assert_eq!(refused.element_text("secret"), secret_text, "the scanned secret stays valid");
         assert!(!refused.html.contains(password) || password == "asha@example.com" || password.is_empty());
     }
     let done = browser.post(&path, &[("setup", &sealed), ("password", PASSWORD), ("code", &good)]).await;
@@ -141,14 +136,14 @@ async fn an_invited_person_chooses_a_password_scans_a_code_and_signs_in() {
     assert_eq!(
         browser.sign_in_as("asha@example.com", PASSWORD, &codes[0]).await.status,
         303,
-        "a wrong password uses nothing up"
+        "a wrong password does not use up the code"
     );
-    assert_eq!(browser.sign_in_as("asha@example.com", PASSWORD, &codes[0]).await.status, 401, "it was used");
-    assert_eq!(actions(&fixture).await, [Action::RecoveryCodeUsed, Action::SignedIn, Action::InviteAccepted]);
+    assert_eq!(browser.sign_in_as("asha@example.com", PASSWORD, &codes[0]).await.status, 401, "the code was used");
+    assert_eq!(logged_actions(&fixture).await, [Action::RecoveryCodeUsed, Action::SignedIn, Action::InviteAccepted]);
 }
 
 /// Returns the bytes of a secret in a page's spelling (Base32).
-fn decoded(text: &str) -> Secret {
+fn decode_secret(text: &str) -> Secret {
     let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
     let bits =
         text.bytes().filter(|byte| *byte != b' ').map(|byte| alphabet.iter().position(|known| *known == byte).unwrap());
@@ -162,17 +157,17 @@ fn decoded(text: &str) -> Secret {
 }
 
 #[actix_rt::test]
-async fn whatever_is_wrong_with_a_sign_in_the_answer_is_one_and_the_same() {
+async fn every_failed_sign_in_gets_the_same_page() {
     let fixture = PagesFixture::new().await;
     let (known, gone) = (
-        user(&fixture, "known@example.com", UserRole::View).await,
-        user(&fixture, "gone@example.com", UserRole::View).await,
+        create_user(&fixture, "known@example.com", UserRole::View).await,
+        create_user(&fixture, "gone@example.com", UserRole::View).await,
     );
     store(&fixture)
         .patch_user(gone.user_id, UserPatch { disabled: Some(true), role: None }, fixture.clock.now())
         .await
         .unwrap();
-    let good = code(fixture.clock.now(), 0);
+    let good = totp_code(fixture.clock.now(), 0);
     let mut pages = Vec::new();
     for (email, password, code) in [
         ("known@example.com", "another password", &*good),
@@ -191,7 +186,7 @@ async fn whatever_is_wrong_with_a_sign_in_the_answer_is_one_and_the_same() {
         pages.push(answer.html.replace(&format!("value=\"{email}\""), "value=\"\""));
     }
     pages.dedup();
-    // In the sandbox the unused form is folded.
+    // In the sandbox the form that was not used is collapsed.
     assert!(pages.len() <= 2, "{}", pages.len());
     assert_eq!(Browser::new(&fixture).sign_in_as(known.email.as_str(), PASSWORD, &good).await.status, 303);
 }
@@ -199,51 +194,51 @@ async fn whatever_is_wrong_with_a_sign_in_the_answer_is_one_and_the_same() {
 #[actix_rt::test]
 async fn a_code_signs_in_once_within_a_step_of_its_time() {
     let fixture = PagesFixture::new().await;
-    let user = user(&fixture, "known@example.com", UserRole::View).await;
+    let user = create_user(&fixture, "known@example.com", UserRole::View).await;
     let mut statuses = Vec::new();
     for steps in [-2, 2, -1, -1, 0, -1, 1, 0] {
-        let code = code(fixture.clock.now(), steps);
+        let code = totp_code(fixture.clock.now(), steps);
         statuses.push(Browser::new(&fixture).sign_in_as(user.email.as_str(), PASSWORD, &code).await.status);
     }
     assert_eq!(statuses, [401, 401, 303, 401, 303, 401, 303, 401]);
 }
 
 #[actix_rt::test]
-async fn strangers_who_try_passwords_keep_nobody_out_who_has_been_here() {
+async fn password_guessing_does_not_lock_out_known_browsers() {
     let mut fixture = PagesFixture::new().await;
     fixture.shared.rates.sign_ins_of_accounts = sakshi_web::rate_limit::RateLimit::per_hour("sign_ins", 3);
     fixture.shared.rates.sign_ins_of_browsers = sakshi_web::rate_limit::RateLimit::per_hour("sign_ins", 3);
-    let user = user(&fixture, "known@example.com", UserRole::View).await;
+    let user = create_user(&fixture, "known@example.com", UserRole::View).await;
     let mut known = Browser::new(&fixture);
-    assert_eq!(known.enter(&user).await.status, 303);
+    assert_eq!(known.sign_in_with_next_code(&user).await.status, 303);
     let mut stranger = Browser::new(&fixture);
     for status in [401, 401, 429, 429] {
         assert_eq!(stranger.sign_in_as("Known@example.com", "another password", "000000").await.status, status);
     }
-    stranger.other = known.other.as_ref().map(|cookie| cookie.replace('.', "x."));
+    stranger.known_browser = known.known_browser.as_ref().map(|cookie| cookie.replace('.', "x."));
     assert_eq!(
         stranger.sign_in_as("known@example.com", "another password", "000000").await.status,
         429,
-        "a cookie of nobody's making"
+        "a forged cookie"
     );
     assert_eq!(
         stranger.sign_in_as("other@example.com", "another password", "000000").await.status,
         401,
         "another account"
     );
-    assert_eq!(known.enter(&user).await.status, 303);
+    assert_eq!(known.sign_in_with_next_code(&user).await.status, 303);
     for status in [401, 401, 401, 429] {
         assert_eq!(known.sign_in_as("known@example.com", "another password", "000000").await.status, status);
     }
 }
 
 #[actix_rt::test]
-async fn sessions_are_listed_and_ended_each_or_all() {
+async fn sessions_are_listed_and_ended_singly_or_together() {
     let fixture = PagesFixture::new().await;
-    let user = user(&fixture, "known@example.com", UserRole::View).await;
+    let user = create_user(&fixture, "known@example.com", UserRole::View).await;
     let mut browsers = [Browser::new(&fixture), Browser::new(&fixture), Browser::new(&fixture)];
     for browser in &mut browsers {
-        assert_eq!(browser.enter(&user).await.status, 303);
+        assert_eq!(browser.sign_in_with_next_code(&user).await.status, 303);
     }
     let [one, two, three] = browsers;
     let page = one.get("/portal/account").await;
@@ -258,34 +253,34 @@ async fn sessions_are_listed_and_ended_each_or_all() {
     assert_eq!(one.send("/portal/account", &[("end", "AAAA")]).await.status, 404);
     one.send("/portal/account", &[("end", "all")]).await;
     for browser in [&one, &two, &three] {
-        assert!(browser.get("/portal").await.leads_to_sign_in());
+        assert!(browser.get("/portal").await.redirects_to_sign_in());
     }
-    assert_eq!(actions(&fixture).await[..2], [Action::SessionEnded, Action::SessionEnded]);
+    assert_eq!(logged_actions(&fixture).await[..2], [Action::SessionEnded, Action::SessionEnded]);
 }
 
 #[actix_rt::test]
-async fn a_user_who_is_disabled_loses_every_session_and_a_new_role_counts_at_once() {
+async fn a_disabled_user_loses_every_session_and_a_new_role_applies_at_once() {
     let fixture = PagesFixture::new().await;
-    let user = user(&fixture, "known@example.com", UserRole::View).await;
+    let user = create_user(&fixture, "known@example.com", UserRole::View).await;
     let mut browser = Browser::new(&fixture);
-    browser.enter(&user).await;
+    browser.sign_in_with_next_code(&user).await;
     assert_eq!(browser.get("/portal/keys").await.status, 403);
     let change = |patch| store(&fixture).patch_user(user.user_id.clone(), patch, fixture.clock.now());
     change(UserPatch { role: Some(UserRole::Admin), disabled: None }).await.unwrap();
     assert_eq!(browser.get("/portal/keys").await.status, 200);
     change(UserPatch { role: None, disabled: Some(true) }).await.unwrap();
-    assert!(browser.get("/portal/keys").await.leads_to_sign_in());
+    assert!(browser.get("/portal/keys").await.redirects_to_sign_in());
     change(UserPatch { role: None, disabled: Some(false) }).await.unwrap();
-    assert!(browser.get("/portal/keys").await.leads_to_sign_in(), "the session does not come back");
-    assert_eq!(browser.enter(&user).await.status, 303);
+    assert!(browser.get("/portal/keys").await.redirects_to_sign_in(), "the old session stays ended");
+    assert_eq!(browser.sign_in_with_next_code(&user).await.status, 303);
     let suspended = ClientPatch { suspended: Some(true), ..ClientPatch::default() };
     store(&fixture).patch_client(user.client_id.clone(), suspended, fixture.clock.now()).await.unwrap();
-    assert!(browser.get("/portal").await.leads_to_sign_in());
-    assert_eq!(browser.enter(&user).await.status, 401);
+    assert!(browser.get("/portal").await.redirects_to_sign_in());
+    assert_eq!(browser.sign_in_with_next_code(&user).await.status, 401);
 }
 
 #[actix_rt::test]
-async fn a_person_switches_among_the_apps_of_the_client_and_no_others() {
+async fn a_user_switches_only_among_apps_of_the_client() {
     let fixture = PagesFixture::new().await;
     let (store, now) = (store(&fixture), fixture.clock.now());
     let browser = signed_in_as(&fixture, UserRole::View).await;
@@ -301,11 +296,11 @@ async fn a_person_switches_among_the_apps_of_the_client_and_no_others() {
     assert_eq!(browser.send("/portal/app", &[("app", second.app_id.as_str())]).await.location, "/portal");
     let page = browser.get("/portal/events").await;
     assert!(page.html.contains("<bdi>Second app</bdi>"), "{}", page.html);
-    let by_key = Browser::signed_in(&fixture).await;
-    assert!(!by_key.get("/portal/events").await.html.contains("switch-app"));
+    let key_browser = Browser::signed_in(&fixture).await;
+    assert!(!key_browser.get("/portal/events").await.html.contains("switch-app"));
     assert_eq!(
-        by_key.send("/portal/app", &[("app", second.app_id.as_str())]).await.status,
+        key_browser.send("/portal/app", &[("app", second.app_id.as_str())]).await.status,
         404,
-        "a key came with its app"
+        "a session by key has a fixed app"
     );
 }

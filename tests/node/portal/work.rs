@@ -18,7 +18,7 @@ use super::Browser;
 use crate::pages_fixture::PagesFixture;
 
 #[actix_rt::test]
-async fn details_are_shown_to_whom_asks_for_them_and_the_log_says_so() {
+async fn details_are_shown_on_request_and_the_log_records_it() {
     let fixture = PagesFixture::new().await;
     let browser = Browser::signed_in(&fixture).await;
     let passed = fixture.open(|_| {}).await;
@@ -37,44 +37,40 @@ async fn details_are_shown_to_whom_asks_for_them_and_the_log_says_so() {
     assert!(log().await.is_empty());
     assert_eq!(browser.post(&format!("{path}/details"), &[]).await.status, 403, "a form of another page");
     assert!(log().await.is_empty());
-    let shown = browser.send(&format!("{path}/details"), &[]).await;
-    assert!(
-        shown.status == 200 && shown.html.contains("Asha Rao") && shown.html.contains("Full name"),
-        "{}",
-        shown.html
-    );
-    assert_eq!(shown.header("cache-control"), Some("no-store"));
-    let [entry] = &log().await[..] else { panic!("one look is one entry") };
+    let page = browser.send(&format!("{path}/details"), &[]).await;
+    assert!(page.status == 200 && page.html.contains("Asha Rao") && page.html.contains("Full name"), "{}", page.html);
+    assert_eq!(page.header("cache-control"), Some("no-store"));
+    let [entry] = &log().await[..] else { panic!("one view makes one entry") };
     assert_eq!((entry.action, &entry.subjects[..]), (Action::DetailsShown, &[Subject::Transaction(passed.id)][..]));
     let reload = browser.get(&format!("{path}/details")).await;
     assert_eq!((reload.status, reload.location), (303, path));
-    let strange =
+    let unknown =
         format!("/portal/transactions/{}/details", sakshi_domain::ids::TxnId::generate(passed.client.partition(), 0));
-    assert_eq!(browser.send(&strange, &[]).await.status, 404);
+    assert_eq!(browser.send(&unknown, &[]).await.status, 404);
     assert_eq!(log().await.len(), 1);
 }
 
 #[actix_rt::test]
-async fn the_file_of_verifications_has_the_filtered_list_and_no_detail() {
+async fn the_csv_file_has_the_filtered_list_and_no_details() {
     let fixture = PagesFixture::new().await;
     let browser = Browser::signed_in(&fixture).await;
     let (passed, declined) = (fixture.open(|_| {}).await, fixture.open(|_| {}).await);
     fixture.clock.advance(Duration::from_secs(2));
     fixture.verify(&passed).await;
     fixture.fail(&declined, "no", "301").await;
-    let sheet = browser.get("/portal/verifications.csv").await;
-    assert_eq!(sheet.header("content-disposition"), Some("attachment; filename=\"verifications.csv\""));
-    let lines: Vec<_> = sheet.html.strip_prefix('\u{feff}').unwrap().split("\r\n").collect();
+    let csv = browser.get("/portal/verifications.csv").await;
+    assert_eq!(csv.header("content-disposition"), Some("attachment; filename=\"verifications.csv\""));
+    let lines: Vec<_> = csv.html.strip_prefix('\u{feff}').unwrap().split("\r\n").collect();
     assert!(lines.len() == 4 && lines[0].starts_with("txn_id,client_reference_id,status,code"), "{lines:?}");
     assert!(lines[1].starts_with(&format!("{},\"\",failed,301,", declined.id)), "{lines:?}");
     assert!(lines[2].starts_with(&format!("{},\"\",passed,,", passed.id)) && lines[2].contains(",2.000,"), "{lines:?}");
-    assert!(!sheet.html.contains("Asha"));
-    let only = browser.get("/portal/verifications.csv?why=301").await.html;
-    assert!(only.contains(&declined.id.to_string()) && !only.contains(&passed.id.to_string()));
+    assert!(!csv.html.contains("Asha"));
+    let filtered = browser.get("/portal/verifications.csv?why=301").await.html;
+    assert!(filtered.contains(&declined.id.to_string()) && !filtered.contains(&passed.id.to_string()));
 }
 
 #[actix_rt::test]
-async fn a_filter_that_is_on_is_a_chip_and_the_count_says_how_far_it_looked() {
+async fn an_active_filter_is_a_chip_and_the_count_shows_its_range() {
     let fixture = PagesFixture::new().await;
     let browser = Browser::signed_in(&fixture).await;
     for _ in 0..3 {
@@ -91,7 +87,7 @@ async fn a_filter_that_is_on_is_a_chip_and_the_count_says_how_far_it_looked() {
 }
 
 #[actix_rt::test]
-async fn the_overview_tells_what_needs_attention_and_the_first_steps() {
+async fn the_overview_shows_what_needs_attention_and_the_first_steps() {
     let fixture = PagesFixture::new().await;
     let browser = Browser::signed_in(&fixture).await;
     let page = browser.get("/portal").await.html;
@@ -101,7 +97,7 @@ async fn the_overview_tells_what_needs_attention_and_the_first_steps() {
             && page.contains("No verification was opened."),
         "{page}"
     );
-    let event = fixture.event(|_| {}).await;
+    let event = fixture.create_event(|_| {}).await;
     fixture.leave_credits(0).await;
     let page = browser.get("/portal").await.html;
     assert!(
@@ -113,7 +109,7 @@ async fn the_overview_tells_what_needs_attention_and_the_first_steps() {
 }
 
 #[actix_rt::test]
-async fn orders_are_listed_for_their_app_and_none_of_another_is_shown() {
+async fn orders_are_listed_for_their_own_app_only() {
     let fixture = PagesFixture::new().await;
     let browser = Browser::signed_in(&fixture).await;
     assert!(browser.get("/portal/orders").await.html.contains("No order yet"));

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use sakshi_kit::portal::{CSRF_FIELD, hidden};
+use sakshi_kit::portal::{CSRF_FIELD, hidden_field};
 use tokio::time::sleep;
 
 use crate::diary::Knowledge;
@@ -22,7 +22,7 @@ impl Sim {
         let page = Request::get("/portal/verifications").header("cookie", &cookie);
         let shown = self.ask_again(&page, TRIES).await;
         let Some(shown) = shown.told().filter(|answer| answer.status == 200) else { return };
-        let token = format!("{CSRF_FIELD}={}", hidden(&shown.text(), CSRF_FIELD));
+        let token = format!("{CSRF_FIELD}={}", hidden_field(&shown.text(), CSRF_FIELD));
         let leave = form(Request::post("/portal/sign-out"), &token).header("cookie", &cookie);
         let left = self.ask_again(&leave, TRIES).await;
         if left.told().is_none_or(|answer| answer.header("location") != Some("/portal/sign-in?out=1")) {

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use crate::story::FOUND;
 
 /// The test that compares the engines of the store.
-const BATCHES: &str = "random_batches_mean_the_same_in_every_engine";
+const BATCHES: &str = "random_batches_have_the_same_effect_in_every_engine";
 
 /// A planted fault.
 #[derive(Debug, Deserialize)]

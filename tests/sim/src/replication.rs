@@ -130,7 +130,7 @@ impl Servers {
         lock(&self.unconfirmed).push((since, until));
         lock(&self.superseded).push((now, until));
         if self.deployment == Deployment::Cluster {
-            self.engine().take(&content, |place, id| Shards::one(self.deployment, place, id).meet(shard));
+            self.engine().copy_from(&content, |place, id| Shards::one(self.deployment, place, id).meet(shard));
         } else {
             let mut engine = self.engine.write().unwrap_or_else(PoisonError::into_inner);
             let before = std::mem::replace(&mut *engine, content);

@@ -91,7 +91,7 @@ pub(super) fn named(summary: &str, value: &Value) -> Value {
 
 fn attach_verifications(writer: &mut ExampleWriter<'_>, spelling: KeyCase) {
     let mut polled = outcomes(spelling);
-    polled["pending"] = named("Waiting for the person", &json!(OvsePending::of(TxnId::from_bytes(*TXN.as_bytes()))));
+    polled["pending"] = named("Waiting for the person", &json!(OvsePending::new(TxnId::from_bytes(*TXN.as_bytes()))));
 
     let opened = json!({ "txnId": TXN, "intentJwt": "eyJhbGciOiJSUzI1NiIs…", "expiresAt": month_start() + WINDOW,
         "requestUrl": format!("https://verify.example/v/{TXN}") });

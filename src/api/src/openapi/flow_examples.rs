@@ -84,7 +84,7 @@ pub(super) fn doclocker_outcomes() -> Value {
 /// Builds responses to polls for locker documents: the outcomes, and a stub without documents.
 pub(super) fn doclocker_polls() -> Value {
     let mut polls = doclocker_outcomes();
-    let nothing = ID.parse().map_or(Value::Null, |id: FlowId| json!(DocLockerDetails::of(id, None)));
+    let nothing = ID.parse().map_or(Value::Null, |id: FlowId| json!(DocLockerDetails::new(id, None)));
     polls["pending"] = named("No document has arrived yet.", &nothing);
     polls
 }
@@ -180,5 +180,5 @@ fn fetched() -> Value {
 
 fn doclocker(body: &Value) -> Value {
     let payload = read_report::<DocLockerOutcome>(body.to_string().as_bytes());
-    payload.map_or(Value::Null, |payload| json!(DocLockerDetails::of(payload.data.transaction_id, Some(payload))))
+    payload.map_or(Value::Null, |payload| json!(DocLockerDetails::new(payload.data.transaction_id, Some(payload))))
 }

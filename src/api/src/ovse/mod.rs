@@ -128,7 +128,7 @@ pub(crate) async fn result(
     query.finish()?;
     let id: TxnId = path.parse().map_err(|_| ServiceError::TransactionNotFound)?;
     match await_outcome(&service, &caller, id, Duration::from_secs(wait)).await? {
-        OpenOrCompleted::Pending(_) => Ok(HttpResponse::Ok().json(OvsePending::of(id))),
+        OpenOrCompleted::Pending(_) => Ok(HttpResponse::Ok().json(OvsePending::new(id))),
         OpenOrCompleted::Completed(record) => {
             note_poll(&service, &record);
             let (_, json) = outcome_body(&service, *record, &caller.app)?;

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::message::{CallbackFault, Fields};
 
+/// Reads the fields of a JSON callback.
 pub(super) fn read(body: &[u8]) -> Result<Fields, CallbackFault> {
     let read = read_object(body, CREDENTIAL_DEPTH_MAX, &ValuesLeft::new(CALLBACK_VALUES_MAX));
     let mut object = read.map_err(|refusal| match refusal {
@@ -13,7 +14,7 @@ pub(super) fn read(body: &[u8]) -> Result<Fields, CallbackFault> {
         JsonRefusal::TooDeep | JsonRefusal::TooManyValues => CallbackFault::Structure,
         JsonRefusal::RepeatedName => CallbackFault::Repeated,
     })?;
-    let mut field = |name| object.remove(name).map_or(Ok(None), text);
+    let mut field = |name| object.remove(name).map_or(Ok(None), optional_text);
     Ok(Fields {
         txn: field("txn")?,
         credential: field("response")?,
@@ -22,8 +23,8 @@ pub(super) fn read(body: &[u8]) -> Result<Fields, CallbackFault> {
     })
 }
 
-/// Reads a string, or an integer as a string (`errCode` may be either); null and blank mean absent.
-fn text(value: Value) -> Result<Option<String>, CallbackFault> {
+/// Reads a string, or an integer as a string (`errCode` may be either). Null and blank mean absent.
+fn optional_text(value: Value) -> Result<Option<String>, CallbackFault> {
     match value {
         Value::Null => Ok(None),
         Value::Number(number) if !number.is_f64() => Ok(Some(number.to_string())),

@@ -1,8 +1,8 @@
-//! A callback, independent of its format.
+//! The content of a callback, independent of its format.
 
 use std::fmt;
 
-/// The format of a callback; the reply has the same.
+/// The format of a callback and its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallbackForm {
     /// `application/xml` or `text/xml`.
@@ -12,20 +12,20 @@ pub enum CallbackForm {
 }
 
 impl CallbackForm {
-    /// Returns the format of the reply to a callback whose body is not read: that of its content type or, if that is
-    /// generic, the one in `Accept`.
+    /// Returns the format of the reply to a callback whose body was not read: the format of the content type, or for a
+    /// generic content type that of `Accept`.
     #[must_use]
     pub fn announced(content_type: Option<&str>, accept: Option<&str>) -> Self {
-        let fallback: &[u8] =
+        let assumed_body: &[u8] =
             if accept.is_some_and(|accept| accept.to_ascii_lowercase().contains("xml")) { b"<" } else { b"" };
-        form_of(content_type, fallback).unwrap_or_else(|| sniff(fallback))
+        form_of(content_type, assumed_body).unwrap_or_else(|| sniff(assumed_body))
     }
 }
 
 /// A well-formed callback.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallbackMessage {
-    /// Its format.
+    /// The format.
     pub form: CallbackForm,
     /// The transaction id as received: 1 to 64 characters, not parsed.
     pub txn: String,
@@ -33,12 +33,12 @@ pub struct CallbackMessage {
     pub body: CallbackBody,
 }
 
-/// Success or failure.
+/// The result that a callback reports.
 #[derive(Clone, PartialEq, Eq)]
 pub enum CallbackBody {
     /// A credential, unverified.
     Credential(String),
-    /// No credential, or not yet; see [`super::verdict`].
+    /// No credential, or a retry that will follow; see [`super::verdict`].
     Failure {
         /// The authority's code.
         code: String,
@@ -56,49 +56,49 @@ impl fmt::Debug for CallbackBody {
     }
 }
 
-/// Reason why a callback could not be read, and the format of the reply.
+/// The fault of a callback that could not be read, and the format of the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{fault}")]
 pub struct CallbackError {
-    /// The format of the request, as far as it is known.
+    /// The format of the reply.
     pub form: CallbackForm,
     /// The fault.
     pub fault: CallbackFault,
 }
 
-/// Fault of a callback.
+/// The fault of a callback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallbackFault {
-    /// Over 4 MiB.
+    /// The body has more than 4 MiB.
     #[error("the callback is too large")]
     TooLarge,
-    /// A content type that is neither XML nor JSON.
+    /// The content type is neither XML nor JSON.
     #[error("the callback must be XML or JSON")]
     MediaType,
-    /// Not well-formed, or not UTF-8.
+    /// The body is not well-formed, or not UTF-8.
     #[error("the callback is not well-formed")]
     Malformed,
-    /// A document type, or an entity that is not predefined.
+    /// The body has a document type, or an entity that is not predefined.
     #[error("document types and entities are not accepted")]
     Entities,
-    /// Nested elements, or too many.
-    #[error("the callback has more structure than it should")]
+    /// The body is nested too deeply, or has too many elements.
+    #[error("the callback is nested too deeply or has too many elements")]
     Structure,
-    /// A field that occurs twice.
+    /// A field occurs twice.
     #[error("a field of the callback is repeated")]
     Repeated,
-    /// No transaction id, or one that is too long.
+    /// The transaction id is missing or too long.
     #[error("the callback names no transaction")]
     NoTransaction,
-    /// Neither a credential nor an error code.
+    /// The callback has neither a credential nor an error code.
     #[error("the callback has neither a credential nor an error code")]
     NothingReported,
-    /// A credential together with an error code.
+    /// The callback has both a credential and an error code.
     #[error("the callback has both a credential and an error code")]
     BothReported,
 }
 
-/// The fields of a callback in either format; absent, null and blank ones are `None`.
+/// The fields of a callback in either format. Absent, null and blank fields are `None`.
 #[derive(Default)]
 pub(super) struct Fields {
     pub(super) txn: Option<String>,
@@ -107,6 +107,7 @@ pub(super) struct Fields {
     pub(super) message: Option<String>,
 }
 
+/// Returns the format by content type, or for a generic content type by the body; `None` for any other content type.
 pub(super) fn form_of(content_type: Option<&str>, body: &[u8]) -> Option<CallbackForm> {
     let essence = content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     match essence.as_str() {
@@ -119,6 +120,7 @@ pub(super) fn form_of(content_type: Option<&str>, body: &[u8]) -> Option<Callbac
     }
 }
 
+/// Returns the format by the first character of the body.
 pub(super) fn sniff(body: &[u8]) -> CallbackForm {
     let text = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
     match text.iter().find(|byte| !byte.is_ascii_whitespace()) {

@@ -1,7 +1,7 @@
 //! The identity app's answer and the service's reply, in XML or JSON (protocol, section 5).
 //!
-//! Anybody may post here, so the readers are strict and bounded and never panic. [`crate::sdjwt`] verifies
-//! the credential.
+//! Anyone can post a callback, so the readers are strict and bounded and never panic. [`crate::sdjwt`]
+//! verifies the credential.
 
 use sakshi_domain::limits::{CALLBACK_BYTES_MAX, CALLBACK_TXN_CHARS_MAX};
 
@@ -22,7 +22,7 @@ pub use verdict::{MEANINGS, Verdict, failure_answer, verdict};
 /// `application/octet-stream`), the first character decides the format.
 ///
 /// # Errors
-/// The fault, and the format of the reply.
+/// [`CallbackError`] with the fault and the format of the reply.
 pub fn parse(content_type: Option<&str>, body: &[u8]) -> Result<CallbackMessage, CallbackError> {
     let form = form_of(content_type, body);
     let refuse = |fault| CallbackError { form: form.unwrap_or_else(|| sniff(body)), fault };

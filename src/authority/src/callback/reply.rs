@@ -1,4 +1,4 @@
-//! The reply to a callback, in its format.
+//! The reply to a callback, in the format of the callback.
 
 use quick_xml::escape::escape;
 use sakshi_domain::limits::CALLBACK_TXN_CHARS_MAX;
@@ -15,8 +15,8 @@ struct JsonReply<'a> {
     message: &'a str,
 }
 
-/// Builds the content type and body of a reply; `status` is also the HTTP status. `txn` is untrusted: it is cut to 64
-/// characters, without characters that XML does not allow.
+/// Builds the content type and body of a reply. `status` is also the HTTP status. The untrusted `txn` is cut to 64
+/// characters, and loses characters that XML does not allow.
 #[must_use]
 pub fn reply(form: CallbackForm, txn: &str, status: u16, message: &str) -> (&'static str, Vec<u8>) {
     let txn: String = txn

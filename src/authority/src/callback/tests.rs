@@ -1,4 +1,4 @@
-//! Callbacks in both formats, good and bad, and the meaning of each code.
+//! Callbacks in both formats, valid and invalid, and the effect of each code.
 
 use proptest::prelude::*;
 use sakshi_domain::ids::{ClientId, TxnId};
@@ -24,7 +24,7 @@ fn failure(code: &str, message: &str) -> CallbackBody {
 }
 
 #[test]
-fn the_xml_forms_of_the_document_are_read() {
+fn xml_callbacks_of_the_protocol_are_read() {
     let success = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Request>\n <TxnID> t-1 </TxnID>\n \
         <Credential>a.b.c~d~</Credential>\n</Request>\n";
     for content_type in [XML, Some("TEXT/XML"), Some("application/soap+xml"), Some("text/plain"), None] {
@@ -43,7 +43,7 @@ fn the_xml_forms_of_the_document_are_read() {
 }
 
 #[test]
-fn the_json_forms_of_the_document_are_read() {
+fn json_callbacks_of_the_protocol_are_read() {
     let success =
         br#"{"txn":"t-1","response":"a.b.c~d~","errCode":null,"errInfo":"","dateTime":"2026-01-01T00:00:00"}"#;
     for content_type in [JSON, Some("application/vnd.x+json"), Some("application/octet-stream"), None] {
@@ -75,7 +75,7 @@ fn document_types_and_entities_are_refused() {
 }
 
 #[test]
-fn repeated_fields_are_refused_in_both_forms() {
+fn repeated_fields_are_refused_in_both_formats() {
     let twice = "<Request><TxnID>a</TxnID><TxnID>b</TxnID><Credential>x</Credential></Request>";
     let prefixed = "<Request><TxnID>a</TxnID><n:TxnID xmlns:n=\"u\">b</n:TxnID><Credential>x</Credential></Request>";
     let empty = "<Request><TxnID>a</TxnID><Credential/><Credential>x</Credential></Request>";
@@ -86,7 +86,7 @@ fn repeated_fields_are_refused_in_both_forms() {
 }
 
 #[test]
-fn credential_and_error_code_together_or_neither_is_refused() {
+fn a_callback_needs_either_a_credential_or_an_error_code() {
     assert_eq!(
         fault(XML, "<Request><TxnID>t</TxnID><Credential>x</Credential><ErrorCode>301</ErrorCode></Request>"),
         CallbackFault::BothReported
@@ -100,14 +100,14 @@ fn credential_and_error_code_together_or_neither_is_refused() {
 }
 
 #[test]
-fn a_transaction_must_be_named_in_at_most_64_characters() {
+fn the_transaction_id_has_1_to_64_characters() {
     assert_eq!(fault(XML, "<Request><Credential>x</Credential></Request>"), CallbackFault::NoTransaction);
     assert_eq!(fault(JSON, r#"{"txn":" ","response":"x"}"#), CallbackFault::NoTransaction);
     assert_eq!(fault(JSON, &json!({"txn": "t".repeat(65), "response": "x"}).to_string()), CallbackFault::NoTransaction);
 }
 
 #[test]
-fn deep_and_crowded_documents_are_refused() {
+fn documents_with_too_many_or_nested_elements_are_refused() {
     let deep = format!("<Request>{}</Request>", "<a>".repeat(100_000));
     assert_eq!(fault(XML, &deep), CallbackFault::Structure);
     let crowd: String = (0..40).map(|n| format!("<e{n}/>")).collect();
@@ -116,7 +116,7 @@ fn deep_and_crowded_documents_are_refused() {
 }
 
 #[test]
-fn malformed_bodies_are_refused_in_the_form_they_came_in() {
+fn the_error_for_a_malformed_body_has_its_format() {
     let split = "<Request><TxnID>t</TxnID><Credential>a<!-- x -->b</Credential></Request>";
     let open = "<Request><TxnID>t</TxnID>";
     let crossed = "<Request><TxnID>t</Request></TxnID>";
@@ -124,9 +124,9 @@ fn malformed_bodies_are_refused_in_the_form_they_came_in() {
     let other_root = "<Response><TxnID>t</TxnID><Credential>x</Credential></Response>";
     let utf16 =
         "<?xml version=\"1.0\" encoding=\"UTF-16\"?><Request><TxnID>t</TxnID><Credential>x</Credential></Request>";
-    let good = "<Request><TxnID>t</TxnID><Credential>x</Credential></Request>";
-    let (before, after) = (format!("words{good}"), format!("{good}words"));
-    let declared_late = format!("<!-- a --><?xml version=\"1.0\"?>{good}");
+    let valid = "<Request><TxnID>t</TxnID><Credential>x</Credential></Request>";
+    let (before, after) = (format!("words{valid}"), format!("{valid}words"));
+    let declared_late = format!("<!-- a --><?xml version=\"1.0\"?>{valid}");
     for body in [
         split,
         open,
@@ -175,7 +175,7 @@ fn other_content_types_and_oversized_bodies_are_refused() {
 }
 
 #[test]
-fn a_reply_has_the_form_of_its_request_and_escapes_what_a_stranger_wrote() {
+fn a_reply_has_the_format_of_the_callback_and_escapes_its_content() {
     let (content_type, body) = reply(CallbackForm::Xml, "<t>\u{0}&", 200, "Success");
     assert_eq!(content_type, "application/xml");
     assert_eq!(
@@ -202,7 +202,7 @@ fn every_code_ends_the_transaction_except_308() {
 }
 
 #[test]
-fn a_failure_is_recognised_again_and_told_from_every_other() {
+fn the_digest_of_a_failure_depends_on_transaction_code_and_reason() {
     let id = || TxnId::generate(ClientId::generate().partition(), 0);
     let txn = id();
     let digest = |txn, message, code| failure_answer(txn, Failure::new(message, Some(code))).digest();
@@ -214,14 +214,14 @@ fn a_failure_is_recognised_again_and_told_from_every_other() {
 }
 
 #[test]
-fn debug_output_shows_no_credential() {
+fn debug_output_hides_the_credential() {
     let message = parse(JSON, br#"{"txn":"t-1","response":"secret~"}"#).unwrap();
     assert!(!format!("{message:?}").contains("secret"));
 }
 
 proptest! {
     #[test]
-    fn no_body_panics(bytes in prop::collection::vec(any::<u8>(), 0..400),
+    fn no_body_makes_the_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..400),
         xml_like in "(<|>|/|&|;|#|!|\\[|\\]|-|Request|TxnID|Credential|CDATA|x| |\"|=|\\?){0,60}") {
         for content_type in [XML, JSON, None] {
             let _ = parse(content_type, &bytes);
@@ -230,7 +230,7 @@ proptest! {
     }
 
     #[test]
-    fn any_code_and_message_survives_both_forms(code in "[!-~]{1,30}",
+    fn codes_and_messages_survive_both_formats(code in "[!-~]{1,30}",
         message in "[^\\p{C}\\s]([^\\p{C}]{0,80}[^\\p{C}\\s])?") {
         let escaped = |text: &str| quick_xml::escape::escape(text).into_owned();
         let xml = format!("<Request><TxnID>t</TxnID><ErrorCode>{}</ErrorCode><ErrorMsg>{}</ErrorMsg></Request>",
@@ -242,7 +242,7 @@ proptest! {
 }
 
 #[test]
-fn a_reply_to_what_was_not_read_has_the_form_of_the_content_type_and_then_of_accept() {
+fn the_reply_to_an_unread_callback_follows_content_type_then_accept() {
     for (content_type, accept, form) in [
         (Some("application/xml"), Some("application/json"), CallbackForm::Xml),
         (Some("text/xml; charset=utf-8"), None, CallbackForm::Xml),

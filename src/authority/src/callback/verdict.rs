@@ -4,16 +4,16 @@ use aws_lc_rs::digest::{Context, SHA256};
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::transaction::{Answer, AnswerDigest, Failure};
 
-/// Effect of a reported failure on a pending transaction.
+/// The effect of a reported failure on a pending transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It ends without verification, for this reason.
+    /// The transaction ends as not verified, for this reason.
     Terminal(Failure),
-    /// Nothing: the app has authenticated the person and will send the answer again.
+    /// The transaction stays pending: the app has authenticated the person and will send the answer again.
     RetryExpected,
 }
 
-/// The authority's code for a failed delivery that will be repeated.
+/// The authority's code for a failed delivery that will be retried.
 const RETRY: &str = "308";
 
 /// The meaning of known codes, for callbacks without a message.
@@ -27,7 +27,7 @@ pub const MEANINGS: [(&str, &str); 7] = [
     ("307", "The identity app met an HTTP error"),
 ];
 
-/// Judges a failure by its code. The reason is the app's message or else the meaning of the code.
+/// Judges a failure by its code. The reason is the app's message, or without one the meaning of the code.
 #[must_use]
 pub fn verdict(code: &str, message: &str) -> Verdict {
     let code = code.trim();
@@ -39,8 +39,8 @@ pub fn verdict(code: &str, message: &str) -> Verdict {
     Verdict::Terminal(Failure::new(reason, Some(code)))
 }
 
-/// Builds the answer that ends a transaction with a failure. Its digest covers transaction, code and reason, so a
-/// redelivery in the other format or with another timestamp is the same answer.
+/// Builds the answer that ends a transaction with a failure. The digest covers transaction, code and reason, so a
+/// redelivery in another format or with another timestamp has the same digest.
 #[must_use]
 pub fn failure_answer(txn: TxnId, failure: Failure) -> Answer {
     let code = failure.code.as_deref().unwrap_or_default();

@@ -1,7 +1,7 @@
 //! The XML format: `<Request>` with `TxnID` and either `Credential` or `ErrorCode` and `ErrorMsg`.
 //!
-//! It has two levels. Refused are document types, entities other than the five predefined ones, and
-//! comments or processing instructions inside a value, which would split its text.
+//! The document has two levels. The reader refuses document types, entities other than the five predefined
+//! ones, and comments or processing instructions inside a value, which would split its text.
 
 use quick_xml::Reader;
 use quick_xml::escape::resolve_xml_entity;
@@ -10,6 +10,7 @@ use sakshi_domain::limits::CALLBACK_ELEMENTS_MAX;
 
 use super::message::{CallbackFault, Fields};
 
+/// Reads the fields of an XML callback.
 pub(super) fn read(body: &[u8]) -> Result<Fields, CallbackFault> {
     let text = std::str::from_utf8(body).map_err(|_| CallbackFault::Malformed)?;
     let mut reader = Reader::from_str(text.strip_prefix('\u{feff}').unwrap_or(text));
@@ -17,27 +18,28 @@ pub(super) fn read(body: &[u8]) -> Result<Fields, CallbackFault> {
     let mut fields = Fields::default();
     let mut seen = Vec::new();
     loop {
-        match next(&mut reader)? {
+        match next_event(&mut reader)? {
             Event::Start(element) => {
-                note(&element, &mut seen)?;
-                let value = leaf(&mut reader)?;
-                keep(&mut fields, &element, value);
+                record_name(&element, &mut seen)?;
+                let value = read_text(&mut reader)?;
+                set_field(&mut fields, &element, value);
             }
-            Event::Empty(element) => note(&element, &mut seen)?,
+            Event::Empty(element) => record_name(&element, &mut seen)?,
             Event::End(_) => break,
             Event::Comment(_) => {}
             Event::Text(text) if is_blank(&text) => {}
             _ => return Err(CallbackFault::Malformed),
         }
     }
-    close(&mut reader)?;
+    expect_end(&mut reader)?;
     Ok(fields)
 }
 
+/// Reads up to the start of the root element.
 fn open_root(reader: &mut Reader<&[u8]>) -> Result<(), CallbackFault> {
     let mut first = true;
     loop {
-        match next(reader)? {
+        match next_event(reader)? {
             Event::Decl(declaration) if first => check_encoding(&declaration)?,
             Event::Comment(_) => {}
             Event::Text(text) if is_blank(&text) => {}
@@ -48,9 +50,10 @@ fn open_root(reader: &mut Reader<&[u8]>) -> Result<(), CallbackFault> {
     }
 }
 
-fn close(reader: &mut Reader<&[u8]>) -> Result<(), CallbackFault> {
+/// Checks that nothing but comments follows the root element.
+fn expect_end(reader: &mut Reader<&[u8]>) -> Result<(), CallbackFault> {
     loop {
-        match next(reader)? {
+        match next_event(reader)? {
             Event::Eof => return Ok(()),
             Event::Comment(_) => {}
             Event::Text(text) if is_blank(&text) => {}
@@ -59,11 +62,11 @@ fn close(reader: &mut Reader<&[u8]>) -> Result<(), CallbackFault> {
     }
 }
 
-/// Reads the text of an element that contains only text; blank means absent.
-fn leaf(reader: &mut Reader<&[u8]>) -> Result<Option<String>, CallbackFault> {
+/// Reads the text of an element that contains only text. Blank means absent.
+fn read_text(reader: &mut Reader<&[u8]>) -> Result<Option<String>, CallbackFault> {
     let mut value = String::new();
     loop {
-        match next(reader)? {
+        match next_event(reader)? {
             Event::Text(text) => value.push_str(&text.xml10_content()),
             Event::CData(text) => value.push_str(&text.xml10_content()),
             Event::GeneralRef(reference) => push_reference(&reference, &mut value)?,
@@ -80,7 +83,8 @@ fn leaf(reader: &mut Reader<&[u8]>) -> Result<Option<String>, CallbackFault> {
     }
 }
 
-fn next<'a>(reader: &mut Reader<&'a [u8]>) -> Result<Event<'a>, CallbackFault> {
+/// Returns the next event; a document type is an error.
+fn next_event<'a>(reader: &mut Reader<&'a [u8]>) -> Result<Event<'a>, CallbackFault> {
     match reader.read_event() {
         Ok(Event::DocType(_)) => Err(CallbackFault::Entities),
         Ok(event) => Ok(event),
@@ -88,7 +92,8 @@ fn next<'a>(reader: &mut Reader<&'a [u8]>) -> Result<Event<'a>, CallbackFault> {
     }
 }
 
-fn note(element: &BytesStart<'_>, seen: &mut Vec<String>) -> Result<(), CallbackFault> {
+/// Records the name of an element, which must be the first with that name.
+fn record_name(element: &BytesStart<'_>, seen: &mut Vec<String>) -> Result<(), CallbackFault> {
     let name = element.local_name().as_ref().to_owned();
     if seen.contains(&name) {
         return Err(CallbackFault::Repeated);
@@ -100,7 +105,8 @@ fn note(element: &BytesStart<'_>, seen: &mut Vec<String>) -> Result<(), Callback
     Ok(())
 }
 
-fn keep(fields: &mut Fields, element: &BytesStart<'_>, value: Option<String>) {
+/// Sets the field that an element stands for.
+fn set_field(fields: &mut Fields, element: &BytesStart<'_>, value: Option<String>) {
     match element.local_name().as_ref() {
         "TxnID" => fields.txn = value,
         "Credential" => fields.credential = value,
@@ -110,6 +116,7 @@ fn keep(fields: &mut Fields, element: &BytesStart<'_>, value: Option<String>) {
     }
 }
 
+/// Appends the character of a reference, or the text of a predefined entity.
 fn push_reference(reference: &BytesRef<'_>, value: &mut String) -> Result<(), CallbackFault> {
     if let Some(character) = reference.resolve_char_ref().map_err(|_| CallbackFault::Malformed)? {
         value.push(character);

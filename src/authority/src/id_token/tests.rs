@@ -1,4 +1,4 @@
-//! Tokens that keys of our own have signed, each with one thing wrong.
+//! Valid tokens, and tokens with one fault each, signed with generated keys.
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::{KeySize, PublicKeyComponents};
@@ -60,13 +60,13 @@ fn payload() -> Value {
         "groups": ["owners", 7, "staff"]})
 }
 
-fn with(name: &str, value: Value) -> Value {
+fn payload_with(name: &str, value: Value) -> Value {
     let mut changed = payload();
     changed[name] = value;
     changed
 }
 
-fn without(name: &str) -> Value {
+fn payload_without(name: &str) -> Value {
     let mut changed = payload();
     changed.as_object_mut().unwrap().remove(name);
     changed
@@ -77,7 +77,7 @@ fn expected() -> Expected<'static> {
 }
 
 #[test]
-fn a_token_of_the_provider_is_accepted_under_either_algorithm() {
+fn a_valid_token_is_accepted_with_either_algorithm() {
     let provider = Provider::new();
     for header in [
         json!({"alg": "RS256", "kid": "r"}),
@@ -91,7 +91,7 @@ fn a_token_of_the_provider_is_accepted_under_either_algorithm() {
 }
 
 #[test]
-fn whatever_is_wrong_with_a_token_it_is_refused_for_it() {
+fn each_fault_of_a_token_has_its_refusal() {
     let (provider, other) = (Provider::new(), Provider::new());
     let rs256 = json!({"alg": "RS256", "kid": "r"});
     let both = json!(["sakshi", "other"]);
@@ -102,17 +102,17 @@ fn whatever_is_wrong_with_a_token_it_is_refused_for_it() {
         (json!({"alg": "RS256", "kid": "gone"}), payload(), TokenRefusal::UnknownKey),
         (json!({"alg": "RS256", "kid": "other"}), payload(), TokenRefusal::UnknownKey),
         (json!({"alg": "RS256", "kid": "r", "crit": ["x"]}), payload(), TokenRefusal::Malformed),
-        (rs256.clone(), with("iss", json!("https://login.example/")), TokenRefusal::Issuer),
-        (rs256.clone(), with("aud", json!("other")), TokenRefusal::Audience),
-        (rs256.clone(), with("aud", both), TokenRefusal::Audience),
-        (rs256.clone(), with("azp", json!("other")), TokenRefusal::Audience),
-        (rs256.clone(), with("exp", json!(NOW - 60)), TokenRefusal::Time),
-        (rs256.clone(), without("exp"), TokenRefusal::Time),
-        (rs256.clone(), with("iat", json!(NOW + 61)), TokenRefusal::Time),
-        (rs256.clone(), with("nbf", json!(NOW + 61)), TokenRefusal::Time),
-        (rs256.clone(), with("nonce", json!("n-2")), TokenRefusal::Nonce),
-        (rs256.clone(), without("nonce"), TokenRefusal::Nonce),
-        (rs256.clone(), without("sub"), TokenRefusal::Subject),
+        (rs256.clone(), payload_with("iss", json!("https://login.example/")), TokenRefusal::Issuer),
+        (rs256.clone(), payload_with("aud", json!("other")), TokenRefusal::Audience),
+        (rs256.clone(), payload_with("aud", both), TokenRefusal::Audience),
+        (rs256.clone(), payload_with("azp", json!("other")), TokenRefusal::Audience),
+        (rs256.clone(), payload_with("exp", json!(NOW - 60)), TokenRefusal::Time),
+        (rs256.clone(), payload_without("exp"), TokenRefusal::Time),
+        (rs256.clone(), payload_with("iat", json!(NOW + 61)), TokenRefusal::Time),
+        (rs256.clone(), payload_with("nbf", json!(NOW + 61)), TokenRefusal::Time),
+        (rs256.clone(), payload_with("nonce", json!("n-2")), TokenRefusal::Nonce),
+        (rs256.clone(), payload_without("nonce"), TokenRefusal::Nonce),
+        (rs256.clone(), payload_without("sub"), TokenRefusal::Subject),
     ] {
         let token = provider.sign(&header, &payload);
         assert_eq!(provider.keys().id_token(&token, expected(), "n-1"), Err(refusal), "{header} {payload}");
@@ -120,7 +120,8 @@ fn whatever_is_wrong_with_a_token_it_is_refused_for_it() {
     let token = provider.sign(&rs256, &payload());
     assert_eq!(other.keys().id_token(&token, expected(), "n-1"), Err(TokenRefusal::Signature));
     let [header, _, signature] = <[&str; 3]>::try_from(token.split('.').collect::<Vec<_>>()).unwrap();
-    let forged = format!("{header}.{}.{signature}", base64url(with("sub", json!("ravi")).to_string().as_bytes()));
+    let forged =
+        format!("{header}.{}.{signature}", base64url(payload_with("sub", json!("ravi")).to_string().as_bytes()));
     assert_eq!(provider.keys().id_token(&forged, expected(), "n-1"), Err(TokenRefusal::Signature));
     for text in ["", "a.b", "a.b.c.d", "..", "e30.e30.!"] {
         assert_eq!(provider.keys().id_token(text, expected(), "n-1"), Err(TokenRefusal::Malformed), "{text}");
@@ -128,7 +129,7 @@ fn whatever_is_wrong_with_a_token_it_is_refused_for_it() {
 }
 
 #[test]
-fn a_logout_token_is_no_id_token_and_an_id_token_logs_nobody_out() {
+fn id_tokens_and_logout_tokens_are_not_interchangeable() {
     let provider = Provider::new();
     let sign = |payload: &Value| provider.sign(&json!({"alg": "ES256", "kid": "e"}), payload);
     let logout = json!({"iss": ISSUER, "aud": "sakshi", "iat": NOW, "jti": "1", "sid": "s", "events": {LOGOUT: {}}});
@@ -142,7 +143,7 @@ fn a_logout_token_is_no_id_token_and_an_id_token_logs_nobody_out() {
 }
 
 #[test]
-fn what_is_no_key_set_is_none() {
+fn a_malformed_key_set_is_refused_and_an_empty_one_verifies_nothing() {
     for text in ["", "[]", "{}", r#"{"keys": 7}"#, r#"{"keys": [], "keys": []}"#] {
         assert!(ProviderKeys::parse(text.as_bytes()).is_none(), "{text}");
     }

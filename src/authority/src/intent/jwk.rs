@@ -7,17 +7,18 @@ use serde_json::{Value, json};
 
 use crate::encoding::{base64url, from_base64url};
 
+/// Builds the JWK of an RSA key.
 pub(super) fn rsa(modulus: &[u8], exponent: &[u8]) -> Value {
     json!({ "kty": "RSA", "alg": "RS256", "use": "sig", "n": base64url(modulus), "e": base64url(exponent) })
 }
 
-/// Builds a JWK. `point` is uncompressed: the byte 4, then 32 bytes of x and 32 of y.
+/// Builds the JWK of a P-256 key. `point` is uncompressed: the byte 4, then 32 bytes of x and 32 of y.
 pub(super) fn p256(point: &[u8]) -> Value {
     let (x, y) = point.get(1..).unwrap_or_default().split_at(point.len() / 2);
     json!({ "kty": "EC", "crv": "P-256", "alg": "ES256", "use": "sig", "x": base64url(x), "y": base64url(y) })
 }
 
-/// Returns true if the signature is valid; `None` when the JWK is not a usable key for the algorithm.
+/// Returns true if the signature is valid; `None` if the JWK is not a usable key for the algorithm.
 pub(crate) fn verifies(jwk: &Value, algorithm: &str, message: &[u8], signature: &[u8]) -> Option<bool> {
     let part = |name: &str| jwk.get(name).and_then(Value::as_str).and_then(from_base64url);
     match (jwk.get("kty").and_then(Value::as_str)?, algorithm) {

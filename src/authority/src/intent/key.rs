@@ -1,5 +1,5 @@
-//! The operator's signing key: RSA with at least 2048 bits for RS256, or P-256 for ES256; in this process, or where it
-//! never leaves.
+//! The signing key for intents: RSA with at least 2048 bits for RS256, or P-256 for ES256. It is in this process, or in
+//! a hardware token or vault.
 
 use std::fmt;
 use std::pin::Pin;
@@ -17,19 +17,19 @@ use super::jwk;
 /// Bits of the smallest RSA key.
 const RSA_BITS_MIN: usize = 2_048;
 
-/// Reason why a key cannot be used.
+/// The reason why a key cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IntentKeyError {
     /// The text is not PEM.
     #[error("the intent key is not a PEM document")]
     NotPem,
-    /// The PEM contains something else: a certificate, a public key, an encrypted or SEC1 key.
+    /// The PEM contains a certificate, a public key, or an encrypted or SEC1 key.
     #[error("the intent key must be a `PRIVATE KEY` (PKCS#8) or `RSA PRIVATE KEY` (PKCS#1)")]
     OtherKind,
     /// The key is damaged, or neither RSA nor P-256.
     #[error("the intent key is neither an RSA nor a P-256 key")]
     Unusable,
-    /// An RSA key with less than 2048 bits.
+    /// The RSA key has less than 2048 bits.
     #[error("the RSA intent key must have at least 2048 bits")]
     TooSmall,
     /// The system could not generate a key.
@@ -37,12 +37,12 @@ pub enum IntentKeyError {
     Generation,
 }
 
-/// Future of a signature; `None` when there is none.
+/// The future of a signature; `None` if signing fails.
 pub type Signing = Pin<Box<dyn Future<Output = Option<Vec<u8>>> + Send>>;
 
-/// An RSA key that never enters this process: a token or a vault signs with it.
+/// An RSA key that never enters this process. A hardware token or a vault signs with it.
 pub trait RemoteKey: fmt::Debug + Send + Sync {
-    /// Makes the signature of RS256 over a message.
+    /// Signs a message with RS256.
     fn sign(&self, message: Vec<u8>) -> Signing;
 
     /// Returns false while the key is known to be unavailable.
@@ -58,6 +58,7 @@ pub struct RsaPublicNumbers {
     pub exponent: Vec<u8>,
 }
 
+/// A key pair, or the handle of a remote key.
 enum Pair {
     Rs256(Box<RsaKeyPair>),
     Es256(Box<EcdsaKeyPair>),
@@ -77,7 +78,7 @@ impl IntentKey {
     /// Reads a private key from PEM: PKCS#8 of either kind, or PKCS#1.
     ///
     /// # Errors
-    /// The text is not such a key, or the RSA key has under 2048 bits.
+    /// [`IntentKeyError`] if the text is not such a key, or the RSA key has under 2048 bits.
     pub fn from_pem(text: &str) -> Result<Self, IntentKeyError> {
         let document = pem::parse(text).map_err(|_| IntentKeyError::NotPem)?;
         let der = document.contents();
@@ -92,10 +93,10 @@ impl IntentKey {
         Ok(Self(Pair::Rs256(Box::new(rsa))))
     }
 
-    /// Wraps a key that signs elsewhere.
+    /// Wraps a remote key.
     ///
     /// # Errors
-    /// The modulus has under 2048 bits.
+    /// [`IntentKeyError::TooSmall`] if the modulus has under 2048 bits.
     pub fn remote(key: Arc<dyn RemoteKey>, public: RsaPublicNumbers) -> Result<Self, IntentKeyError> {
         let bits = public.modulus.iter().skip_while(|byte| **byte == 0).count() * 8;
         if bits < RSA_BITS_MIN { Err(IntentKeyError::TooSmall) } else { Ok(Self(Pair::Remote { key, public })) }
@@ -104,23 +105,23 @@ impl IntentKey {
     /// Generates an RSA-2048 key and its PKCS#8 PEM. Takes up to a second.
     ///
     /// # Errors
-    /// [`IntentKeyError::Generation`].
+    /// [`IntentKeyError::Generation`] if the system cannot generate a key.
     pub fn generate_rs256() -> Result<(Self, String), IntentKeyError> {
         let pair = RsaKeyPair::generate(KeySize::Rsa2048).map_err(|_| IntentKeyError::Generation)?;
         let der = pair.as_der().map_err(|_| IntentKeyError::Generation)?;
-        let stored = to_pem(der.as_ref());
-        Ok((Self(Pair::Rs256(Box::new(pair))), stored))
+        let pem = to_pem(der.as_ref());
+        Ok((Self(Pair::Rs256(Box::new(pair))), pem))
     }
 
     /// Generates a P-256 key and its PKCS#8 PEM.
     ///
     /// # Errors
-    /// [`IntentKeyError::Generation`].
+    /// [`IntentKeyError::Generation`] if the system cannot generate a key.
     pub fn generate_es256() -> Result<(Self, String), IntentKeyError> {
         let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).map_err(|_| IntentKeyError::Generation)?;
         let der = pair.to_pkcs8v1().map_err(|_| IntentKeyError::Generation)?;
-        let stored = to_pem(der.as_ref());
-        Ok((Self(Pair::Es256(Box::new(pair))), stored))
+        let pem = to_pem(der.as_ref());
+        Ok((Self(Pair::Es256(Box::new(pair))), pem))
     }
 
     /// Returns the JWS algorithm (RFC 7518 §3.1).
@@ -145,7 +146,7 @@ impl IntentKey {
         }
     }
 
-    /// Returns false while it is known to be unavailable.
+    /// Returns false while the key is known to be unavailable.
     pub(super) fn is_available(&self) -> bool {
         match &self.0 {
             Pair::Rs256(_) | Pair::Es256(_) => true,
@@ -153,7 +154,7 @@ impl IntentKey {
         }
     }
 
-    /// Signs `message`; `None` when the library or the token fails.
+    /// Signs a message; `None` if the library or the remote key fails.
     pub(super) async fn sign(&self, message: &[u8]) -> Option<Vec<u8>> {
         match &self.0 {
             Pair::Rs256(pair) => {
@@ -167,8 +168,7 @@ impl IntentKey {
     }
 }
 
-/// Maps a rejection. The library refuses small RSA keys, and distinguishes them from damaged ones only by the
-/// description.
+/// Maps a rejection. The library distinguishes small RSA keys from damaged ones only by the description.
 fn unusable(rejected: KeyRejected) -> IntentKeyError {
     if rejected.description_() == "TooSmall" { IntentKeyError::TooSmall } else { IntentKeyError::Unusable }
 }

@@ -1,14 +1,14 @@
 //! The intent JWT: the signed request that the identity app shows to the person (protocol, section 1).
 //!
-//! [`IntentSigner`] is on the path of every new transaction and costs little more than one RSA signature:
-//! the key is parsed and the header encoded once. Only the sandbox and tests read intents.
+//! [`IntentSigner`] is on the path of every new transaction, and costs little more than one RSA signature: the
+//! key is parsed and the header encoded only once. Only the sandbox and tests read intents.
 
 mod jwk;
-mod kept;
 mod key;
 mod payload;
 mod reader;
 mod signer;
+mod stored_intent;
 #[cfg(test)]
 mod tests;
 

@@ -1,5 +1,5 @@
-//! The payload of an intent as it is signed (protocol, section 1), with the settings that it depends on.
-//! It borrows from the transaction and the settings.
+//! The payload of an intent as it is signed (protocol, section 1), and the settings for it. The payload borrows
+//! from the transaction and the settings.
 
 use std::time::Duration;
 
@@ -13,17 +13,17 @@ use uuid::Uuid;
 
 use crate::callback_address::CallbackAddress;
 
-/// Seconds by which `iat` is set back, because the clock of the phone may be slow.
+/// Seconds by which `iat` is set back, because a phone's clock may be slow.
 const CLOCK_SKEW_SECONDS: i64 = 10;
 
-/// Settings that all intents of a deployment have in common.
+/// Settings that are common to all intents of a deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IntentSettings {
     /// The id of the signing key at the authority.
     pub kid: String,
     /// `typ` of the header: `credential-req+jwt` or `JWT`.
     pub typ: String,
-    /// `iss`.
+    /// `iss`: the name of the verifier.
     pub issuer: String,
     /// Time from the signature to `exp`; an intent expires with its transaction at the latest.
     pub lifetime: Duration,
@@ -31,7 +31,7 @@ pub struct IntentSettings {
     pub client_id: String,
     /// `sa`: the verifier's registration number.
     pub registration: String,
-    /// Characters of `sc`.
+    /// Number of characters of `sc`.
     pub scope_length: usize,
     /// `i`: the requested item, `credential` or `CREDENTIAL`.
     pub item: String,
@@ -57,7 +57,7 @@ pub enum LanguageForm {
     /// The authority's number as text: `"6"`.
     #[default]
     Number,
-    /// The ISO 639-1 code: `"hi"`. English for languages that the authority's list of codes does not have.
+    /// The ISO 639-1 code: `"hi"`. `"en"` for languages without a code in the authority's list.
     Iso,
 }
 
@@ -82,6 +82,7 @@ impl Default for IntentSettings {
     }
 }
 
+/// The members of the payload, by their names in the protocol.
 #[derive(Serialize)]
 pub(super) struct IntentPayload<'a> {
     txn: TxnId,
@@ -144,7 +145,7 @@ impl<'a> IntentPayload<'a> {
     }
 }
 
-/// `lang` in its form.
+/// The value of `lang`, in the configured form.
 struct Lang(LanguageForm, Language);
 
 impl Serialize for Lang {
@@ -157,7 +158,7 @@ impl Serialize for Lang {
     }
 }
 
-/// `m` in its form.
+/// The value of `m`, in the configured form.
 struct Mode(ModeForm, u8);
 
 impl Serialize for Mode {

@@ -1,4 +1,4 @@
-//! Reads an intent like the identity app does. The text is untrusted.
+//! Reads intents as the identity app does. The text is untrusted.
 
 use std::fmt;
 
@@ -12,13 +12,13 @@ use super::jwk;
 use crate::claims::parse_scope;
 use crate::encoding::from_base64url;
 
-/// Reason why a text cannot be read as an intent.
+/// The reason why a text cannot be read as an intent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IntentReadError {
-    /// Longer than an intent can be.
+    /// The text is longer than an intent can be.
     #[error("the intent is too long")]
     TooLong,
-    /// Not three base64url segments with JSON in the first two.
+    /// The text is not three base64url segments with JSON in the first two.
     #[error("the intent is not a compact JWS")]
     NotAJws,
     /// A field is missing or of the wrong type.
@@ -47,13 +47,13 @@ pub struct IntentClaims {
     pub pop: u8,
     /// The channel: `web`, `qr` or `app`.
     pub ch: String,
-    /// 1 when a face scan is required; a number or a text.
+    /// 1 if a face scan is required, else 0; a number or a text.
     #[serde(deserialize_with = "number_or_text")]
     pub m: u8,
-    /// The Android app that asks.
+    /// The package id of the requesting Android app.
     #[serde(default)]
     pub aid: Option<String>,
-    /// Base64 of the SHA-256 of that app's signing certificate.
+    /// Base64 of the SHA-256 of the requesting app's signing certificate.
     #[serde(default)]
     pub asig: Option<String>,
     /// The verifier's client id.
@@ -70,10 +70,10 @@ pub struct IntentClaims {
     pub iat: i64,
     /// End of validity, in seconds since the Unix epoch.
     pub exp: i64,
-    /// Hint at the expected person; personal data.
+    /// Name of the expected person; personal data.
     #[serde(default)]
     pub ht: Option<String>,
-    /// Unique to this intent.
+    /// The unique id of the intent.
     pub jti: String,
 }
 
@@ -94,7 +94,7 @@ impl fmt::Debug for IntentClaims {
 /// Reads an intent without verifying its signature, to display it.
 ///
 /// # Errors
-/// The text is not an intent.
+/// [`IntentReadError`] if the text is not an intent.
 pub fn decode_unverified(jwt: &str) -> Result<IntentClaims, IntentReadError> {
     let parts = Parts::split(jwt)?;
     serde_json::from_slice(&parts.payload).map_err(|_| IntentReadError::Fields)
@@ -103,7 +103,7 @@ pub fn decode_unverified(jwt: &str) -> Result<IntentClaims, IntentReadError> {
 /// Reads an intent and verifies its signature with this JWK. Does not check times.
 ///
 /// # Errors
-/// The text is not an intent, the key is of another kind, or the signature is invalid.
+/// [`IntentReadError`] if the text is not an intent, the key is of another kind, or the signature is invalid.
 pub fn verify(jwt: &str, jwk: &Value) -> Result<IntentClaims, IntentReadError> {
     let parts = Parts::split(jwt)?;
     let algorithm = parts.header.get("alg").and_then(Value::as_str).ok_or(IntentReadError::Key)?;
@@ -120,6 +120,7 @@ fn number_or_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u8, D::E
     number.or_else(|| value.as_str()?.parse().ok()).ok_or_else(|| D::Error::custom("not a number"))
 }
 
+/// The decoded parts of a compact JWS.
 struct Parts<'a> {
     header: Value,
     payload: Vec<u8>,
@@ -135,8 +136,8 @@ impl<'a> Parts<'a> {
         let not_a_jws = || IntentReadError::NotAJws;
         let (signed, signature) = jwt.rsplit_once('.').ok_or_else(not_a_jws)?;
         let (header, payload) = signed.split_once('.').ok_or_else(not_a_jws)?;
-        let decoded = |text: &str| from_base64url(text).ok_or_else(not_a_jws);
-        let header = serde_json::from_slice(&decoded(header)?).map_err(|_| not_a_jws())?;
-        Ok(Self { header, payload: decoded(payload)?, signature: decoded(signature)?, signed })
+        let decode = |text: &str| from_base64url(text).ok_or_else(not_a_jws);
+        let header = serde_json::from_slice(&decode(header)?).map_err(|_| not_a_jws())?;
+        Ok(Self { header, payload: decode(payload)?, signature: decode(signature)?, signed })
     }
 }

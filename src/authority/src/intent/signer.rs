@@ -1,5 +1,5 @@
-//! Signs intents. An RSA signature takes a third of a millisecond, so it is made on the thread that serves
-//! the request and never in an actor. A key on a token has threads of its own.
+//! Signs intents. An RSA signature takes a third of a millisecond, so the thread that serves the request signs,
+//! never an actor. A remote key has its own threads.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,39 +10,39 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::jwk;
-use super::kept::KeptIntent;
 use super::key::IntentKey;
 use super::payload::{IntentPayload, IntentSettings};
+use super::stored_intent::StoredIntent;
 use crate::callback_address::CallbackAddress;
 use crate::claims::scope_bitmap;
 use crate::encoding::{base64url, push_base64url};
 use crate::evidence::{self, Evidence};
 
-/// Initial capacity for a payload; few are larger.
+/// Initial capacity for a payload in bytes; few payloads are larger.
 const PAYLOAD_BYTES: usize = 768;
 
-/// Reason why an intent was not signed.
+/// The reason why an intent was not signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IntentError {
     /// The payload could not be serialised.
     #[error("the intent could not be serialised")]
     Serialisation,
-    /// The cryptographic library or the token failed.
+    /// The cryptographic library or the remote key failed.
     #[error("the intent could not be signed")]
     Signature,
-    /// The token that has the key is unavailable.
-    #[error("the token that signs intents is away")]
+    /// The remote key is unavailable.
+    #[error("the token that signs intents is unavailable")]
     Unavailable,
 }
 
-/// A key beside the first one.
+/// A key in addition to the first.
 #[derive(Debug)]
 pub struct FurtherIntentKey {
-    /// Its id at the authority.
+    /// The id of the key at the authority.
     pub kid: String,
     /// The key.
     pub key: IntentKey,
-    /// Time from which it signs; without one it is only published, like a key that signed until recently.
+    /// Time from which the key signs. `None` for a key that is only published, such as a retired one.
     pub not_before: Option<Timestamp>,
 }
 
@@ -50,9 +50,9 @@ pub struct FurtherIntentKey {
 struct SigningKey {
     kid: String,
     key: IntentKey,
-    /// Its public half.
+    /// The public half as a JWK.
     public: Value,
-    /// The encoded header and its dot.
+    /// The encoded header with its dot.
     prefix: String,
     signs_from: Option<Timestamp>,
 }
@@ -65,14 +65,14 @@ impl SigningKey {
     }
 }
 
-/// Value of `chosen` while no key is chosen.
+/// Value of [`IntentSigner::chosen`] while the settings decide.
 const BY_SETTINGS: usize = usize::MAX;
 
-/// Signer of intents with one key at a time: the one that was chosen, or else the one whose time began last.
+/// Signer of intents. The key that was chosen signs, or without a choice the key whose time began last.
 pub struct IntentSigner {
     /// Never empty.
     keys: Vec<SigningKey>,
-    /// The place of the key that was chosen.
+    /// Index of the chosen key, or [`BY_SETTINGS`].
     chosen: AtomicUsize,
     settings: IntentSettings,
 }
@@ -82,33 +82,34 @@ pub struct IntentSigner {
 pub struct SignedIntent {
     /// The compact JWS.
     pub jwt: String,
-    /// The bytes that make it again, if they can be kept.
+    /// The bytes from which [`IntentSigner::again`] rebuilds the intent; `None` if the key id is too long.
     pub kept: Option<Vec<u8>>,
 }
 
-/// A JWS in its flattened JSON form (RFC 7515 §7.2.2), each part in Base64url. It holds all that was shared.
+/// An evidence file: a JWS in flattened JSON form (RFC 7515 §7.2.2), each part in Base64url. It contains all shared
+/// claims.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SealedFile {
     /// The signed content.
     pub payload: String,
-    /// The header, which is signed too.
+    /// The signed header.
     pub protected: String,
     /// The signature.
     pub signature: String,
 }
 
-/// View of a signer's key.
+/// A key of a signer, for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IntentKeyView {
-    /// Its id at the authority.
+    /// The id of the key at the authority.
     pub kid: String,
     /// The JWS algorithm.
     pub algorithm: &'static str,
-    /// Time from which it signs by the settings; `None` for the first key, and for one that never does.
+    /// Time from which the key signs by the settings; `None` for the first key, and for a key that is only published.
     pub signs_from: Option<Timestamp>,
-    /// True if it signs now.
+    /// True if the key signs now.
     pub signs: bool,
-    /// True if it is the first key, which has no beginning.
+    /// True for the first key, which signs until another key's time begins.
     pub is_first: bool,
 }
 
@@ -139,15 +140,15 @@ impl IntentSigner {
         self
     }
 
-    /// Makes the key with this id sign from now on. With none, or one that the signer does not have, the times of the
-    /// keys decide. Returns `false` when it does not have it.
+    /// Chooses the key that signs from now on. Without an id, or with an unknown one, the times of the keys decide.
+    /// Returns false for an unknown id.
     pub fn choose(&self, kid: Option<&str>) -> bool {
-        let place = kid.map(|kid| self.keys.iter().position(|key| key.kid == kid));
-        self.chosen.store(place.flatten().unwrap_or(BY_SETTINGS), Ordering::Relaxed);
-        place != Some(None)
+        let index = kid.map(|kid| self.keys.iter().position(|key| key.kid == kid));
+        self.chosen.store(index.flatten().unwrap_or(BY_SETTINGS), Ordering::Relaxed);
+        index != Some(None)
     }
 
-    /// Returns true if it has the key with this id.
+    /// Returns true if the signer has the key with this id.
     #[must_use]
     pub fn has(&self, kid: &str) -> bool {
         self.keys.iter().any(|key| key.kid == kid)
@@ -157,17 +158,17 @@ impl IntentSigner {
     #[must_use]
     pub fn keys(&self, now: Timestamp) -> Vec<IntentKeyView> {
         let signing = self.signing(now).map(|key| key.kid.as_str());
-        let view = |(place, key): (usize, &SigningKey)| IntentKeyView {
+        let view = |(index, key): (usize, &SigningKey)| IntentKeyView {
             kid: key.kid.clone(),
             algorithm: key.key.algorithm(),
-            signs_from: key.signs_from.filter(|_| place > 0),
+            signs_from: key.signs_from.filter(|_| index > 0),
             signs: signing == Some(&*key.kid),
-            is_first: place == 0,
+            is_first: index == 0,
         };
         self.keys.iter().enumerate().map(view).collect()
     }
 
-    /// Returns the key that was chosen, or the one whose time began last.
+    /// Returns the chosen key, or without a choice the key whose time began last.
     fn signing(&self, now: Timestamp) -> Option<&SigningKey> {
         if let Some(chosen) = self.keys.get(self.chosen.load(Ordering::Relaxed)) {
             return Some(chosen);
@@ -175,17 +176,17 @@ impl IntentSigner {
         self.keys.iter().filter(|key| key.signs_from.is_some_and(|from| from <= now)).max_by_key(|key| key.signs_from)
     }
 
-    /// Signs the intent JWT of a transaction as a compact JWS; each has its own `jti`.
+    /// Signs the intent JWT of a transaction, with a new `jti`, as a compact JWS.
     ///
     /// # Errors
-    /// A library failed, or the token is unavailable.
+    /// [`IntentError`] if a library fails, or the remote key fails or is unavailable.
     pub async fn sign(
         &self,
         pending: &Pending,
         callback: &CallbackAddress,
         now: Timestamp,
     ) -> Result<SignedIntent, IntentError> {
-        // The first key has no beginning.
+        // The first key always qualifies.
         let signing = self.signing(now).ok_or(IntentError::Signature)?;
         let jti = Uuid::new_v4();
         let mut jwt = self.unsigned(signing, pending, callback, (now, jti))?;
@@ -193,15 +194,16 @@ impl IntentSigner {
         let signature = signature.ok_or_else(|| self.is_available(now).err().unwrap_or(IntentError::Signature))?;
         jwt.push('.');
         push_base64url(&signature, &mut jwt);
-        let kept = KeptIntent { at: now, jti, kid: &signing.kid, signature: &signature }.to_bytes();
+        let kept = StoredIntent { at: now, jti, kid: &signing.kid, signature: &signature }.to_bytes();
         Ok(SignedIntent { jwt, kept })
     }
 
-    /// Rebuilds an intent from its stored bytes. Returns `None` when the result would differ, another key signs now, or
-    /// the intent's time is over. An intent that ends before its transaction is used for a quarter of its time only.
+    /// Rebuilds an intent from its stored bytes. Returns `None` if the result would differ, another key signs now, or
+    /// the intent has expired. An intent that expires before its transaction is reused only for a quarter of its
+    /// lifetime.
     #[must_use]
     pub fn again(&self, pending: &Pending, callback: &CallbackAddress, kept: &[u8], now: Timestamp) -> Option<String> {
-        let KeptIntent { at, jti, kid, signature } = KeptIntent::of_bytes(kept)?;
+        let StoredIntent { at, jti, kid, signature } = StoredIntent::from_bytes(kept)?;
         let signing = self.signing(now).filter(|signing| signing.kid == kid)?;
         let ends_with_transaction = at + self.settings.lifetime >= pending.expires_at;
         let until = if ends_with_transaction { pending.expires_at } else { at + self.settings.lifetime / 4 };
@@ -218,16 +220,16 @@ impl IntentSigner {
         Some(jwt)
     }
 
-    /// Builds the part of an intent that is signed.
+    /// Builds the signed part of an intent: header and payload.
     fn unsigned(
         &self,
         signing: &SigningKey,
         pending: &Pending,
         callback: &CallbackAddress,
-        made: (Timestamp, Uuid),
+        (at, jti): (Timestamp, Uuid),
     ) -> Result<String, IntentError> {
         let scope = scope_bitmap(pending.terms.claims, self.settings.scope_length);
-        let payload = IntentPayload::new(&self.settings, pending, &scope, callback, made);
+        let payload = IntentPayload::new(&self.settings, pending, &scope, callback, (at, jti));
         let mut json = Vec::with_capacity(PAYLOAD_BYTES);
         serde_json::to_writer(&mut json, &payload).map_err(|_| IntentError::Serialisation)?;
         let mut jwt = String::with_capacity(signing.prefix.len() + json.len() * 4 / 3 + 400);
@@ -236,10 +238,10 @@ impl IntentSigner {
         Ok(jwt)
     }
 
-    /// Signs an evidence file with this payload, as a JWS in its flattened form.
+    /// Signs an evidence file with this payload, as a JWS in flattened form.
     ///
     /// # Errors
-    /// As [`IntentSigner::sign`].
+    /// As for [`IntentSigner::sign`].
     pub async fn seal(&self, evidence: &Evidence, now: Timestamp) -> Result<SealedFile, IntentError> {
         let signing = self.signing(now).ok_or(IntentError::Signature)?;
         let header = evidence::header(signing.key.algorithm(), &signing.kid, &signing.public);
@@ -250,16 +252,16 @@ impl IntentSigner {
         Ok(SealedFile { payload, protected, signature: base64url(&signature) })
     }
 
-    /// Returns an error while the key that signs now is known to be unavailable.
+    /// Checks that the signing key is not known to be unavailable.
     ///
     /// # Errors
-    /// [`IntentError::Unavailable`].
+    /// [`IntentError::Unavailable`] while it is.
     pub fn is_available(&self, now: Timestamp) -> Result<(), IntentError> {
-        let is_away = self.signing(now).is_some_and(|signing| !signing.key.is_available());
-        if is_away { Err(IntentError::Unavailable) } else { Ok(()) }
+        let is_unavailable = self.signing(now).is_some_and(|signing| !signing.key.is_available());
+        if is_unavailable { Err(IntentError::Unavailable) } else { Ok(()) }
     }
 
-    /// Returns the public halves of all keys as JWKs with their `kid`, also of those that do not sign yet or any more.
+    /// Returns the public halves of all keys as JWKs with their `kid`, including keys that do not sign now.
     #[must_use]
     pub fn public_jwks(&self) -> Vec<Value> {
         let public = |key: &SigningKey| {

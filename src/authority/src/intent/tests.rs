@@ -1,4 +1,4 @@
-//! The content of an intent, its possible signers, and texts that are no intent.
+//! The content of an intent, the choice of its key, and texts that are not intents.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -86,7 +86,7 @@ fn sign(signer: &IntentSigner, pending: &Pending, callback: &CallbackAddress, no
 }
 
 #[test]
-fn a_key_that_is_chosen_signs_whatever_the_times_say() {
+fn a_chosen_key_signs_regardless_of_the_times() {
     let further = |kid: &str, not_before| FurtherIntentKey {
         kid: kid.into(),
         key: IntentKey::generate_es256().unwrap().0,
@@ -96,11 +96,11 @@ fn a_key_that_is_chosen_signs_whatever_the_times_say() {
     let signer = signer().with_further(vec![further("since", since), further("published", None)]);
     let pending = pending(Channel::Web);
     let kid = || segment(&sign(&signer, &pending, &callback(&pending), now()), 0)["kid"].clone();
-    let listed = || signer.keys(now()).into_iter().filter(|key| key.signs).map(|key| key.kid).collect::<Vec<_>>();
-    assert_eq!((kid(), listed()), ("since".into(), vec!["since".to_owned()]));
+    let signing = || signer.keys(now()).into_iter().filter(|key| key.signs).map(|key| key.kid).collect::<Vec<_>>();
+    assert_eq!((kid(), signing()), ("since".into(), vec!["since".to_owned()]));
     for chosen in ["published", "key-1", "since"] {
         assert!(signer.choose(Some(chosen)) && signer.has(chosen));
-        assert_eq!((kid(), listed()), (chosen.into(), vec![chosen.to_owned()]));
+        assert_eq!((kid(), signing()), (chosen.into(), vec![chosen.to_owned()]));
     }
     signer.choose(Some("key-1"));
     assert!(!signer.choose(Some("unknown")) && !signer.has("unknown"), "the settings decide then");
@@ -113,7 +113,7 @@ fn a_key_that_is_chosen_signs_whatever_the_times_say() {
 }
 
 #[test]
-fn an_intent_is_made_again_of_what_was_kept_while_its_key_signs_and_its_time_lasts() {
+fn an_intent_is_rebuilt_while_its_key_signs_and_it_has_not_expired() {
     let pending = pending(Channel::Web);
     let address = callback(&pending);
     for key in [IntentKey::from_pem(rsa_pem()).unwrap(), IntentKey::generate_es256().unwrap().0] {
@@ -125,13 +125,17 @@ fn an_intent_is_made_again_of_what_was_kept_while_its_key_signs_and_its_time_las
         let again = |after: u64| signer.again(&pending, &address, &kept, now() + Duration::from_secs(after));
         assert_eq!(again(0).as_ref(), Some(&signed.jwt));
         let quarter = settings().lifetime.as_secs() / 4;
-        assert_eq!((again(quarter - 1), again(quarter)), (Some(signed.jwt), None), "it ends before its transaction");
+        assert_eq!(
+            (again(quarter - 1), again(quarter)),
+            (Some(signed.jwt), None),
+            "the intent expires before its transaction"
+        );
 
         let other = Pending { id: TxnId::generate(pending.client.partition(), 0), ..pending.clone() };
         assert_eq!(signer.again(&other, &callback(&other), &kept, now()), None);
         let renamed = IntentSettings { client_id: "another".into(), ..settings() };
         let elsewhere = IntentSigner::new(IntentKey::from_pem(rsa_pem()).unwrap(), renamed);
-        assert_eq!(elsewhere.again(&pending, &address, &kept, now()), None, "the settings are others");
+        assert_eq!(elsewhere.again(&pending, &address, &kept, now()), None, "the settings differ");
         assert_eq!(signer.again(&pending, &address, &kept[..kept.len() - 1], now()), None);
         signer.choose(Some("next"));
         assert_eq!(again(0), None, "another key signs");
@@ -144,12 +148,12 @@ fn an_intent_is_made_again_of_what_was_kept_while_its_key_signs_and_its_time_las
     assert_eq!(
         (at(end - Duration::from_millis(1)), at(end)),
         (Some(signed.jwt.clone()), None),
-        "it ends with its transaction"
+        "the intent expires with its transaction"
     );
 }
 
 #[test]
-fn the_payload_has_exactly_the_fields_of_the_protocol() {
+fn the_payload_has_exactly_the_members_of_the_protocol() {
     let pending = pending(Channel::Web);
     let address = callback(&pending);
     let payload = segment(&sign(&signer(), &pending, &address, now()), 1);
@@ -179,7 +183,7 @@ fn the_header_names_algorithm_type_and_key() {
 }
 
 #[test]
-fn both_kinds_of_key_survive_their_pem_and_sign_what_their_jwk_verifies() {
+fn keys_survive_pem_and_their_jwk_verifies_their_signatures() {
     let pending = pending(Channel::Qr);
     let (ec, ec_pem) = IntentKey::generate_es256().unwrap();
     let reread = IntentKey::from_pem(&ec_pem).unwrap();
@@ -200,16 +204,16 @@ fn both_kinds_of_key_survive_their_pem_and_sign_what_their_jwk_verifies() {
 }
 
 #[test]
-fn a_pkcs1_key_is_read_too() {
+fn a_pkcs1_key_is_read() {
     let pkcs8 = pem::parse(rsa_pem()).unwrap();
     // PKCS#8 of an RSA key is a fixed 26-byte frame around the PKCS#1 document (RFC 5958, RFC 8017).
     let pkcs1 = pem::encode(&pem::Pem::new("RSA PRIVATE KEY", &pkcs8.contents()[26..]));
-    let (one, other) = (IntentKey::from_pem(&pkcs1).unwrap(), IntentKey::from_pem(rsa_pem()).unwrap());
-    assert_eq!(one.public_jwk(), other.public_jwk());
+    let (from_pkcs1, from_pkcs8) = (IntentKey::from_pem(&pkcs1).unwrap(), IntentKey::from_pem(rsa_pem()).unwrap());
+    assert_eq!(from_pkcs1.public_jwk(), from_pkcs8.public_jwk());
 }
 
 #[test]
-fn what_is_no_usable_key_is_refused_by_its_reason() {
+fn each_kind_of_unusable_key_has_its_refusal() {
     let refusal = |text: &str| IntentKey::from_pem(text).unwrap_err();
     assert_eq!(refusal("not a key"), IntentKeyError::NotPem);
     assert_eq!(refusal(&pem::encode(&pem::Pem::new("CERTIFICATE", vec![1]))), IntentKeyError::OtherKind);
@@ -219,17 +223,17 @@ fn what_is_no_usable_key_is_refused_by_its_reason() {
 }
 
 #[test]
-fn only_a_native_android_app_is_named() {
+fn only_a_native_android_app_is_in_the_intent() {
     let android =
         Channel::Android(Box::new(AndroidApp { app_id: "com.example.app".into(), app_signature: "c2ln".into() }));
-    for (channel, word, named) in
+    for (channel, name, has_app) in
         [(android, "app", true), (Channel::Ios, "app", false), (Channel::Qr, "qr", false), (Channel::Web, "web", false)]
     {
         let pending = pending(channel);
         let intent = decode_unverified(&sign(&signer(), &pending, &callback(&pending), now())).unwrap();
-        assert_eq!(intent.ch, word);
-        assert_eq!(intent.aid.is_some() && intent.asig.is_some(), named);
-        assert_eq!(intent.aid.is_none() && intent.asig.is_none(), !named);
+        assert_eq!(intent.ch, name);
+        assert_eq!(intent.aid.is_some() && intent.asig.is_some(), has_app);
+        assert_eq!(intent.aid.is_none() && intent.asig.is_none(), !has_app);
         assert_eq!(intent.requested(), pending.terms.claims);
     }
 }
@@ -247,9 +251,9 @@ fn language_face_scan_and_name_hint_follow_the_request() {
 }
 
 #[test]
-fn mode_and_language_have_the_form_that_the_settings_say() {
+fn mode_and_language_have_the_configured_form() {
     let mut pending = pending(Channel::Web);
-    let signed = |pending: &Pending, change: fn(&mut IntentSettings)| {
+    let signed_with = |pending: &Pending, change: fn(&mut IntentSettings)| {
         let mut settings = settings();
         change(&mut settings);
         let signer = IntentSigner::new(IntentKey::from_pem(rsa_pem()).unwrap(), settings);
@@ -259,8 +263,8 @@ fn mode_and_language_have_the_form_that_the_settings_say() {
     };
     for (code, iso) in [(6, "hi"), (23, "en"), (15, "or"), (5, "en"), (12, "en")] {
         pending.terms.language = Language::from_code(code).unwrap();
-        assert_eq!(signed(&pending, |_| {}), ("credential".into(), 1.into(), code.to_string().into(), 1));
-        let changed = signed(&pending, |settings| {
+        assert_eq!(signed_with(&pending, |_| {}), ("credential".into(), 1.into(), code.to_string().into(), 1));
+        let changed = signed_with(&pending, |settings| {
             settings.item = "CREDENTIAL".into();
             settings.mode = ModeForm::Text;
             settings.language = LanguageForm::Iso;
@@ -281,7 +285,7 @@ fn an_intent_never_outlives_its_transaction() {
 }
 
 #[test]
-fn every_intent_has_an_id_of_its_own() {
+fn every_intent_has_its_own_id() {
     let pending = pending(Channel::Web);
     let signer = signer();
     let jti = || decode_unverified(&sign(&signer, &pending, &callback(&pending), now())).unwrap().jti;
@@ -289,7 +293,7 @@ fn every_intent_has_an_id_of_its_own() {
 }
 
 #[test]
-fn what_is_no_intent_is_refused_by_its_reason() {
+fn each_kind_of_malformed_intent_has_its_error() {
     assert_eq!(decode_unverified(&"a".repeat(INTENT_BYTES_MAX)), Err(IntentReadError::NotAJws));
     assert_eq!(decode_unverified(&"a".repeat(INTENT_BYTES_MAX + 1)), Err(IntentReadError::TooLong));
     for text in ["", "a", "a.b", "e30.e30", "e30.e30.e30.e30", "e30=.e30.e30", "bm8.e30.e30"] {
@@ -301,7 +305,7 @@ fn what_is_no_intent_is_refused_by_its_reason() {
 
 proptest! {
     #[test]
-    fn no_text_panics_a_reader(text in ".{0,300}",
+    fn no_text_makes_a_reader_panic(text in ".{0,300}",
         dotted in "[A-Za-z0-9_-]{0,60}\\.[A-Za-z0-9_-]{0,60}\\.[A-Za-z0-9_-]{0,60}") {
         let jwk = serde_json::json!({"kty": "RSA", "n": "AQAB", "e": "AQAB"});
         for text in [text, dotted] {
@@ -312,7 +316,7 @@ proptest! {
 }
 
 #[test]
-fn a_further_key_signs_from_its_time_on_and_all_are_published() {
+fn a_further_key_signs_from_its_time_and_all_keys_are_published() {
     let key = || IntentKey::generate_es256().unwrap().0;
     let at = |seconds| now() + Duration::from_secs(seconds);
     let further = |kid: &str, not_before| FurtherIntentKey { kid: kid.to_owned(), key: key(), not_before };

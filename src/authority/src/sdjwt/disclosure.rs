@@ -1,5 +1,5 @@
 //! Disclosures: `[salt, name, value]` for a member of an object, `[salt, value]` for an element of an array
-//! (RFC 9901 §4.2). The digest is computed over the text as received.
+//! (RFC 9901 §4.2). A digest covers the text as received.
 
 use std::collections::HashMap;
 
@@ -14,15 +14,17 @@ use crate::encoding::{base64url_digest, from_base64url};
 /// A digest as a credential contains it: 43 characters of base64url.
 pub(super) type Digest = [u8; 43];
 
+/// The content of a disclosure.
 pub(super) enum Disclosure {
     Member { name: String, value: Value },
     Element { value: Value },
 }
 
-/// The disclosures of a credential by their digests. Each is taken once.
+/// The disclosures of a credential by their digests. Each can be taken once.
 pub(super) struct Disclosures(HashMap<Digest, Option<Disclosure>>);
 
 impl Disclosures {
+    /// Reads the disclosures of a credential.
     pub(super) fn read(texts: &[&str], left: &ValuesLeft) -> Result<Self, CredentialRefusal> {
         let mut by_digest = HashMap::with_capacity(texts.len());
         for text in texts {
@@ -33,7 +35,7 @@ impl Disclosures {
         Ok(Self(by_digest))
     }
 
-    /// Takes the disclosure with this digest, if it was presented.
+    /// Takes the disclosure with this digest, if the holder presented it.
     pub(super) fn take(&mut self, digest: &str) -> Option<Disclosure> {
         let digest: &Digest = digest.as_bytes().try_into().ok()?;
         self.0.get_mut(digest).and_then(Option::take)
@@ -46,9 +48,10 @@ impl Disclosures {
 }
 
 impl Disclosure {
+    /// Reads one disclosure.
     pub(super) fn read(text: &str, left: &ValuesLeft) -> Result<Self, CredentialRefusal> {
         let json = from_base64url(text).ok_or_else(|| CredentialRefusal::of_base64url(text))?;
-        // The array of the disclosure adds one level to the value, as does the place that it is put in.
+        // The array of a disclosure adds one level to its value, as does the object or array that it belongs to.
         let parts = match read(&json, CREDENTIAL_DEPTH_MAX, left) {
             Ok(Value::Array(parts)) => parts,
             Ok(_) | Err(JsonError { refusal: JsonRefusal::Malformed, .. }) => {
@@ -75,6 +78,7 @@ impl Disclosure {
     }
 }
 
+/// Computes the digest of a disclosure.
 fn digest_of(text: &str) -> Result<Digest, CredentialRefusal> {
     let mut encoded = [0; 43];
     let fits = base64url_digest(digest(&SHA256, text.as_bytes()).as_ref(), &mut encoded);

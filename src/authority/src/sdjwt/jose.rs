@@ -1,4 +1,4 @@
-//! JOSE headers (RFC 7515 §4). The algorithm is fixed; a header must name it.
+//! Checks of JOSE headers (RFC 7515 §4). A header must name the only accepted algorithm.
 
 use serde_json::{Map, Value};
 
@@ -7,14 +7,14 @@ use super::status::StatusFault;
 
 const ALGORITHM: &str = "ES256";
 
-/// Types of an SD-JWT credential: the one that the authority uses, and its newer name.
+/// The types of an SD-JWT credential: that of the authority, and its newer name.
 const CREDENTIAL_TYPES: [&str; 2] = ["vc+sd-jwt", "dc+sd-jwt"];
 
 const KEY_BINDING_TYPE: &str = "kb+jwt";
 
 const STATUS_LIST_TYPE: &str = "statuslist+jwt";
 
-/// Parameters that contain or reference a key.
+/// Header parameters that contain or reference a key.
 const KEY_PARAMETERS: [&str; 4] = ["jwk", "x5c", "jku", "x5u"];
 
 /// Checks the issuer's header and returns its `kid`.
@@ -48,8 +48,8 @@ pub(super) fn check_key_binding(header: &Map<String, Value>) -> Result<(), Crede
     Ok(())
 }
 
-/// Checks the header of a status answer and returns its `kid`. The answer about one credential may have any type that
-/// does not make it a credential or a key binding; a list has the type of lists.
+/// Checks the header of a status answer and returns its `kid`. A list has the type of lists. The answer about a single
+/// credential may have any type but those of credentials and key bindings.
 pub(super) fn status_key_id(header: &Map<String, Value>, is_list: bool) -> Result<&str, StatusFault> {
     if text(header, "alg") != Some(ALGORITHM)
         || header.contains_key("crit")
@@ -58,12 +58,12 @@ pub(super) fn status_key_id(header: &Map<String, Value>, is_list: bool) -> Resul
         return Err(StatusFault::Unsigned);
     }
     let typ = text(header, "typ");
-    let is_of_form = if is_list {
+    let has_allowed_type = if is_list {
         typ == Some(STATUS_LIST_TYPE)
     } else {
         typ != Some(KEY_BINDING_TYPE) && !typ.is_some_and(|typ| CREDENTIAL_TYPES.contains(&typ))
     };
-    if !is_of_form {
+    if !has_allowed_type {
         return Err(StatusFault::Malformed);
     }
     text(header, "kid").ok_or(StatusFault::Unsigned)

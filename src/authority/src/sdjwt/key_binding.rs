@@ -14,19 +14,19 @@ use super::segments::Jws;
 use super::validity;
 use crate::encoding::base64url;
 
-/// Seconds by which the `iat` of a key binding may differ from now, and its `nbf` be ahead.
-const AGE_SECONDS: u64 = 300;
+/// Seconds by which the `iat` of a key binding may differ from the current time, and its `nbf` may be ahead.
+const SKEW_SECONDS: u64 = 300;
 
-/// Expectations of a transaction for its credential.
+/// The values that a transaction expects in its credential.
 #[derive(Clone, Copy, Debug)]
 pub struct Expectation<'a> {
-    /// The transaction: the `nonce` of a key binding.
+    /// The id of the transaction, which is the `nonce` of a key binding.
     pub nonce: TxnId,
     /// The `aud` of the intent and of a key binding.
     pub audience: &'a str,
     /// The current time.
     pub now: Timestamp,
-    /// The requested claims; no others are stored.
+    /// The requested claims. No other claims are stored.
     pub requested: ClaimSet,
 }
 
@@ -35,7 +35,7 @@ pub struct Expectation<'a> {
 pub enum KeyBinding {
     /// A KB-JWT is refused.
     Off,
-    /// A KB-JWT is optional; if present, it is verified.
+    /// A KB-JWT is optional. If present, it is verified.
     #[default]
     WhenPresent,
     /// A credential without a KB-JWT is refused.
@@ -64,7 +64,7 @@ pub(super) fn verify(
         return Err(CredentialRefusal::KeyBindingMalformed);
     }
     let jws = Jws::read(key_binding).map_err(|_| CredentialRefusal::KeyBindingMalformed)?;
-    // It is small, so it may be read before its signature is verified.
+    // The payload is small, so it may be read before the signature is verified.
     let payload =
         jws.payload(&ValuesLeft::new(JOSE_HEADER_VALUES_MAX)).map_err(|_| CredentialRefusal::KeyBindingMalformed)?;
     jose::check_key_binding(&jws.header)?;
@@ -78,7 +78,7 @@ pub(super) fn verify(
     if text("aud") != Some(expected.audience) {
         return Err(CredentialRefusal::KeyBindingAudience);
     }
-    if !payload.get("iat").is_some_and(|made_at| is_near(made_at, expected.now)) {
+    if !payload.get("iat").is_some_and(|issued_at| is_near(issued_at, expected.now)) {
         return Err(CredentialRefusal::KeyBindingTime);
     }
     if !is_in_force(&payload, expected.now) {
@@ -90,19 +90,21 @@ pub(super) fn verify(
     Ok(())
 }
 
-/// Returns true if its `exp` and `nbf`, both optional, allow its use: it is a JWT like any other (RFC 9901 §7.3 step 5,
-/// RFC 7519 §4.1).
+/// Returns true if `exp` and `nbf`, both optional, allow the use of the JWT now (RFC 9901 §7.3 step 5, RFC 7519 §4.1).
 fn is_in_force(payload: &Map<String, Value>, now: Timestamp) -> bool {
-    let latest = now.seconds().saturating_add_unsigned(AGE_SECONDS);
+    let latest = now.seconds().saturating_add_unsigned(SKEW_SECONDS);
     let (Ok(expiry), Ok(start)) = (validity::time(payload, "exp"), validity::time(payload, "nbf")) else {
         return false;
     };
     expiry.is_none_or(|at| at.is_after(now.seconds())) && !start.is_some_and(|at| at.is_after(latest))
 }
 
-fn is_near(made_at: &Value, now: Timestamp) -> bool {
-    match made_at.as_i64() {
-        Some(made_at) => made_at.abs_diff(now.seconds()) <= AGE_SECONDS,
-        None => made_at.as_f64().is_some_and(|made_at| (made_at - now.seconds() as f64).abs() <= AGE_SECONDS as f64),
+/// Returns true if a time differs from now by at most [`SKEW_SECONDS`].
+fn is_near(issued_at: &Value, now: Timestamp) -> bool {
+    match issued_at.as_i64() {
+        Some(issued_at) => issued_at.abs_diff(now.seconds()) <= SKEW_SECONDS,
+        None => {
+            issued_at.as_f64().is_some_and(|issued_at| (issued_at - now.seconds() as f64).abs() <= SKEW_SECONDS as f64)
+        }
     }
 }

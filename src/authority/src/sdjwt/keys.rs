@@ -1,4 +1,4 @@
-//! The keys of trusted issuers: JWK sets (RFC 7517 §5), parsed once.
+//! The keys of trusted issuers: JWK sets (RFC 7517 §5), which are parsed once.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,21 +11,21 @@ use serde_json::{Map, Value};
 
 use crate::encoding::from_base64url;
 
-/// Reason why a JWKS cannot be used.
+/// The reason why a JWKS cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JwksError {
-    /// Not a JSON object with an array `keys`.
+    /// The JWKS is not a JSON object with an array `keys`.
     #[error("the JWKS is not a JSON object with an array of keys")]
     Malformed,
-    /// It contains a private key.
+    /// The JWKS contains a private key.
     #[error("the JWKS contains a private key")]
     PrivateKey,
-    /// It has no key for ES256.
+    /// The JWKS has no key for ES256.
     #[error("the JWKS has no P-256 signing key")]
     NoKey,
 }
 
-/// The reason to leave a key of a JWKS out, or to warn of it.
+/// The reason why a key of a JWKS is ignored, or deserves a warning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OddKey {
     /// The entry is not a JSON object.
@@ -34,7 +34,7 @@ pub enum OddKey {
     /// A P-256 signing key has no `kid`, so no credential can name it.
     #[error("a P-256 key of the JWKS has no kid")]
     KeyIdMissing,
-    /// Another key has the same `kid`; both are tried.
+    /// Two keys have the same `kid`. Both are tried.
     #[error("two keys of the JWKS have the same kid")]
     KeyIdRepeated,
     /// A P-256 key is not a point on the curve.
@@ -63,7 +63,7 @@ impl OddKey {
     }
 }
 
-/// An issuer's P-256 signing keys by `kid`. Clones share them.
+/// An issuer's P-256 signing keys by `kid`. Clones share the keys.
 #[derive(Clone)]
 pub struct Jwks(Arc<KeySet>);
 
@@ -85,12 +85,12 @@ impl fmt::Debug for Jwks {
 }
 
 impl Jwks {
-    /// Reads a JWKS. Odd keys are left out, so that one of them does not take the others away; see [`Jwks::odd`].
+    /// Reads a JWKS. Unusable keys do not invalidate the others; see [`Jwks::odd`].
     ///
     /// # Errors
-    /// The set is malformed, contains a private key, or has no key for ES256.
+    /// [`JwksError`] if the set is malformed, contains a private key, or has no key for ES256.
     pub fn parse(json: &[u8]) -> Result<Self, JwksError> {
-        // With a repeated name, another reader may see another key. A set has at most as many values as bytes.
+        // A repeated name could mean another key to another reader. A set has at most as many values as bytes.
         let document = read_object(json, CREDENTIAL_DEPTH_MAX, &ValuesLeft::new(JWKS_BYTES_MAX))
             .map_err(|_| JwksError::Malformed)?;
         let listed = document.get("keys").and_then(Value::as_array).ok_or(JwksError::Malformed)?;
@@ -101,11 +101,11 @@ impl Jwks {
         for jwk in listed {
             match es256_key(jwk) {
                 Ok((kid, key)) => {
-                    let same = keys.by_id.entry(kid.to_owned()).or_default();
-                    if !same.is_empty() {
+                    let with_id = keys.by_id.entry(kid.to_owned()).or_default();
+                    if !with_id.is_empty() {
                         keys.odd.push(OddKey::KeyIdRepeated);
                     }
-                    same.push(IssuerKey { key, jwk: Arc::new(jwk.clone()) });
+                    with_id.push(IssuerKey { key, jwk: Arc::new(jwk.clone()) });
                 }
                 Err(odd) => keys.odd.push(odd),
             }
@@ -113,13 +113,13 @@ impl Jwks {
         if keys.by_id.is_empty() { Err(JwksError::NoKey) } else { Ok(Self(Arc::new(keys))) }
     }
 
-    /// Returns the keys that were left out or share a `kid`, in the order of the set.
+    /// Returns a reason for each key that was ignored or shares a `kid`, in the order of the set.
     #[must_use]
     pub fn odd(&self) -> &[OddKey] {
         &self.0.odd
     }
 
-    /// Returns the keys with this `kid`; more than one only if the issuer repeats it.
+    /// Returns the keys with this `kid`. There is more than one only if the issuer repeats the `kid`.
     pub(super) fn get(&self, kid: &str) -> &[IssuerKey] {
         self.0.by_id.get(kid).map_or(&[], Vec::as_slice)
     }
@@ -128,9 +128,9 @@ impl Jwks {
 /// An issuer whose credentials are trusted.
 #[derive(Clone, Debug)]
 pub struct TrustedIssuer {
-    /// Its `iss`, compared exactly.
+    /// The `iss`, compared exactly.
     pub issuer: String,
-    /// Its keys.
+    /// The keys.
     pub jwks: Jwks,
 }
 
@@ -144,18 +144,19 @@ fn es256_key(jwk: &Value) -> Result<(&str, ParsedPublicKey), OddKey> {
     Ok((kid, p256_key(jwk).ok_or(OddKey::NotOnCurve)?))
 }
 
+/// Returns true if the JWK is declared as a P-256 key for ES256 signatures.
 fn may_verify_es256(jwk: &Map<String, Value>) -> bool {
-    let is = |name: &str, value: &str| jwk.get(name).and_then(Value::as_str) == Some(value);
-    let absent_or = |name: &str, value: &str| !jwk.contains_key(name) || is(name, value);
-    is("kty", "EC") && is("crv", "P-256") && absent_or("use", "sig") && absent_or("alg", "ES256")
+    let has_member = |name: &str, value: &str| jwk.get(name).and_then(Value::as_str) == Some(value);
+    let absent_or = |name: &str, value: &str| !jwk.contains_key(name) || has_member(name, value);
+    has_member("kty", "EC") && has_member("crv", "P-256") && absent_or("use", "sig") && absent_or("alg", "ES256")
 }
 
-/// Returns the P-256 public key of a JWK (RFC 7518 §6.2.1); `None` when it is another kind of key.
+/// Returns the P-256 public key of a JWK (RFC 7518 §6.2.1); `None` for any other kind of key.
 pub(super) fn p256_key(jwk: &Map<String, Value>) -> Option<ParsedPublicKey> {
-    let is = |name: &str, value: &str| jwk.get(name).and_then(Value::as_str) == Some(value);
+    let has_member = |name: &str, value: &str| jwk.get(name).and_then(Value::as_str) == Some(value);
     let coordinate =
         |name: &str| jwk.get(name).and_then(Value::as_str).and_then(from_base64url).filter(|bytes| bytes.len() == 32);
-    if !is("kty", "EC") || !is("crv", "P-256") {
+    if !has_member("kty", "EC") || !has_member("crv", "P-256") {
         return None;
     }
     let mut point = [4; 65];

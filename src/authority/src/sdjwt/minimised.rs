@@ -1,5 +1,5 @@
-//! Reduces a credential to the requested claims, to be stored as evidence (protocol, section 2: an id number is never
-//! kept, and a claim only if it was requested).
+//! Reduces a credential to the requested claims, for storage as evidence (protocol, section 2: id numbers are never
+//! stored, and claims only if they were requested).
 
 use sakshi_domain::claims::ClaimSet;
 use sakshi_domain::limits::CREDENTIAL_VALUES_MAX;
@@ -12,9 +12,9 @@ use super::processing;
 use super::segments::{Jws, Segments};
 use crate::claims::from_credential_name;
 
-/// Leaves out the disclosures of claims that were not requested, and with them the key binding, which covers all
-/// disclosures. `None` when such a claim or an id number cannot be left out, because the issuer has signed it in plain
-/// text.
+/// Removes the disclosures of claims that were not requested, and with them the key binding, which covers all
+/// disclosures. Returns `None` if such a claim or an id number cannot be removed, because the issuer has signed it in
+/// plain text.
 #[must_use]
 pub fn minimised(credential: &str, requested: ClaimSet) -> Option<String> {
     let segments = Segments::split(credential).ok()?;
@@ -29,8 +29,8 @@ pub fn minimised(credential: &str, requested: ClaimSet) -> Option<String> {
     let left = ValuesLeft::new(CREDENTIAL_VALUES_MAX);
     let payload = Jws::read(segments.issuer_jws).ok()?.payload(&left).ok()?;
     let payload = processing::process(payload, Disclosures::read(&wanted, &left).ok()?).ok()?;
-    let is_asked = |name: &str| from_credential_name(name).is_none_or(|claim| requested.contains(claim));
-    if !payload.keys().all(|name| is_asked(name)) || has_id_number(&Value::Object(payload)) {
+    let is_requested = |name: &str| from_credential_name(name).is_none_or(|claim| requested.contains(claim));
+    if !payload.keys().all(|name| is_requested(name)) || has_id_number(&Value::Object(payload)) {
         return None;
     }
     if wanted.len() == segments.disclosures.len() {

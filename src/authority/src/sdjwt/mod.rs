@@ -3,9 +3,9 @@
 //!
 //! `verifier` runs these steps in order: `segments` splits the text, `jose` checks headers, `keys` finds the issuer's
 //! key, `processing` replaces each digest by its `disclosure`, `validity` checks issuer and times, `key_binding` checks
-//! the holder, and `normalise` keeps the requested claims. `status` reads where the credential's state is published,
-//! and later the answer there. Every refusal has its own reason. The text comes from a public endpoint, so nothing may
-//! panic.
+//! the holder, and `normalise` selects the requested claims. `status` reads where the credential's state is published,
+//! and later the answer from there. Every refusal has its own reason. The text comes from a public endpoint, so nothing
+//! may panic.
 
 mod disclosure;
 mod jose;

@@ -1,5 +1,5 @@
-//! Selects the requested claims of a credential, under their canonical names and in one format each. Id
-//! numbers are dropped everywhere.
+//! Selects the requested claims of a credential, under canonical names and in canonical formats. Id numbers are
+//! dropped everywhere.
 
 use sakshi_domain::claims::{Claim, ClaimSet};
 use sakshi_domain::flow::dates::Day;
@@ -15,21 +15,22 @@ const ID_NUMBERS: [&str; 3] = ["uid", "vid", "maskeduid"];
 /// The requested claims of a credential.
 pub(super) struct Requested {
     pub(super) claims: VerifiedClaims,
-    /// Absent, null or blank.
+    /// Requested claims that are absent, null or blank.
     pub(super) missing: ClaimSet,
-    /// Present, but in an unknown format.
+    /// Requested claims in an unknown format.
     pub(super) malformed: ClaimSet,
 }
 
 /// Selects the requested claims of a processed payload.
 ///
 /// # Errors
-/// A claim, requested or not, occurs in two spellings, so that it is ambiguous.
+/// [`CredentialRefusal::ClaimRepeated`] if a claim, requested or not, occurs in two spellings and is therefore
+/// ambiguous.
 pub(super) fn requested_claims(
     payload: Map<String, Value>,
     requested: ClaimSet,
 ) -> Result<Requested, CredentialRefusal> {
-    let mut kept = Map::new();
+    let mut selected = Map::new();
     let mut malformed = Vec::new();
     let mut seen = Vec::new();
     for (name, value) in payload {
@@ -45,16 +46,16 @@ pub(super) fn requested_claims(
             continue;
         }
         match normalised(claim, without_id_numbers(value)) {
-            Some(value) => drop(kept.insert(credential_name(claim).to_owned(), value)),
+            Some(value) => drop(selected.insert(credential_name(claim).to_owned(), value)),
             None => malformed.push(claim),
         }
     }
     let malformed: ClaimSet = malformed.into_iter().collect();
     let missing = requested
         .iter()
-        .filter(|claim| !kept.contains_key(credential_name(*claim)) && !malformed.contains(*claim))
+        .filter(|claim| !selected.contains_key(credential_name(*claim)) && !malformed.contains(*claim))
         .collect();
-    Ok(Requested { claims: VerifiedClaims::new(kept), missing, malformed })
+    Ok(Requested { claims: VerifiedClaims::new(selected), missing, malformed })
 }
 
 fn is_blank(value: &Value) -> bool {
@@ -73,16 +74,16 @@ pub(super) fn is_id_number(name: &str) -> bool {
 fn without_id_numbers(value: Value) -> Value {
     match value {
         Value::Object(object) => {
-            let kept = object.into_iter().filter(|(name, _)| !is_id_number(name));
-            Value::Object(kept.map(|(name, value)| (name, without_id_numbers(value))).collect())
+            let members = object.into_iter().filter(|(name, _)| !is_id_number(name));
+            Value::Object(members.map(|(name, value)| (name, without_id_numbers(value))).collect())
         }
         Value::Array(array) => Value::Array(array.into_iter().map(without_id_numbers).collect()),
         scalar => scalar,
     }
 }
 
-/// Converts date of birth, gender and flags to the format that the API promises; `None` when the format is
-/// unknown. Other claims are unchanged.
+/// Converts date of birth, gender and flags to the format of the API; `None` if the format is unknown. Other
+/// claims are unchanged.
 fn normalised(claim: Claim, value: Value) -> Option<Value> {
     match claim {
         Claim::Dob => date_of_birth(value.as_str()?.trim()).map(Value::String),
@@ -105,13 +106,13 @@ fn yes_or_no(text: &str) -> Option<bool> {
     }
 }
 
-/// Reads a complete date, or only a year, because some residents do not know more.
+/// Reads a complete date, or only a year: some people do not know their exact date of birth.
 fn date_of_birth(text: &str) -> Option<String> {
-    let year = text.len() == 4 && text.bytes().all(|byte| byte.is_ascii_digit());
-    if year { Some(text.to_owned()) } else { complete_date(text) }
+    let is_year = text.len() == 4 && text.bytes().all(|byte| byte.is_ascii_digit());
+    if is_year { Some(text.to_owned()) } else { complete_date(text) }
 }
 
-/// Converts `YYYY-MM-DD`, `dd/MM/yyyy` or `dd-MM-yyyy` to `YYYY-MM-DD`; `None` when there is no such day.
+/// Converts `YYYY-MM-DD`, `dd/MM/yyyy` or `dd-MM-yyyy` to `YYYY-MM-DD`; `None` if there is no such day.
 fn complete_date(text: &str) -> Option<String> {
     let separator = text.chars().find(|c| !c.is_ascii_digit()).filter(|c| matches!(c, '-' | '/'))?;
     let mut parts = text.split(separator);
@@ -132,25 +133,25 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn judged(claim: Claim, value: Value) -> Requested {
+    fn request(claim: Claim, value: Value) -> Requested {
         let payload = [(credential_name(claim).to_owned(), value)].into_iter().collect();
         requested_claims(payload, [claim].into_iter().collect()).unwrap()
     }
 
-    fn kept(claim: Claim, value: Value) -> Value {
-        let Requested { claims, missing, malformed } = judged(claim, value);
+    fn normalised_value(claim: Claim, value: Value) -> Value {
+        let Requested { claims, missing, malformed } = request(claim, value);
         assert!(missing.is_empty() && malformed.is_empty());
         claims.as_map()[credential_name(claim)].clone()
     }
 
     fn is_malformed(claim: Claim, value: Value) -> bool {
-        let Requested { claims, missing, malformed } = judged(claim, value);
+        let Requested { claims, missing, malformed } = request(claim, value);
         missing.is_empty() && claims.as_map().is_empty() && malformed.contains(claim)
     }
 
     #[test]
-    fn a_complete_date_of_birth_is_written_year_first_and_a_bare_year_stays() {
-        for (given, expected) in [
+    fn a_date_of_birth_is_a_date_or_a_year() {
+        for (input, expected) in [
             ("1990-02-28", "1990-02-28"),
             (" 28/02/1990 ", "1990-02-28"),
             ("28-02-1990", "1990-02-28"),
@@ -158,13 +159,13 @@ mod tests {
             ("1990", "1990"),
             (" 1990 ", "1990"),
         ] {
-            assert_eq!(kept(Claim::Dob, json!(given)), json!(expected), "{given}");
+            assert_eq!(normalised_value(Claim::Dob, json!(input)), json!(expected), "{input}");
         }
     }
 
     #[test]
-    fn a_date_of_birth_that_is_no_day_of_the_calendar_is_malformed() {
-        for given in [
+    fn a_date_of_birth_that_is_not_a_calendar_day_is_malformed() {
+        for input in [
             "31/02/1990",
             "29-02-1900",
             "1990/02/28",
@@ -181,28 +182,28 @@ mod tests {
             "é",
             "1990-02-28T00:00:00Z",
         ] {
-            assert!(is_malformed(Claim::Dob, json!(given)), "{given}");
+            assert!(is_malformed(Claim::Dob, json!(input)), "{input}");
         }
-        for given in [json!(1990), json!(19_900_102), json!(true), json!(["1990-02-28"]), json!({"year": 1990})] {
-            assert!(is_malformed(Claim::Dob, given.clone()), "{given}");
+        for input in [json!(1990), json!(19_900_102), json!(true), json!(["1990-02-28"]), json!({"year": 1990})] {
+            assert!(is_malformed(Claim::Dob, input.clone()), "{input}");
         }
     }
 
     #[test]
-    fn gender_is_one_upper_case_letter_and_what_has_none_is_malformed() {
-        for (given, expected) in [("M", "M"), (" f ", "F"), ("Transgender", "T"), ("male", "M")] {
-            assert_eq!(kept(Claim::Gender, json!(given)), json!(expected));
+    fn gender_is_one_upper_case_letter() {
+        for (input, expected) in [("M", "M"), (" f ", "F"), ("Transgender", "T"), ("male", "M")] {
+            assert_eq!(normalised_value(Claim::Gender, json!(input)), json!(expected));
         }
-        for given in [json!("स्त्री"), json!("é"), json!("1"), json!("-"), json!(1), json!(true), json!(["M"])]
+        for input in [json!("स्त्री"), json!("é"), json!("1"), json!("-"), json!(1), json!(true), json!(["M"])]
         {
-            assert!(is_malformed(Claim::Gender, given.clone()), "{given}");
+            assert!(is_malformed(Claim::Gender, input.clone()), "{input}");
         }
     }
 
     #[test]
-    fn ages_and_residence_are_booleans_and_what_means_neither_is_malformed() {
+    fn age_and_residence_flags_are_booleans() {
         for claim in [Claim::AgeAbove18, Claim::AgeAbove50, Claim::AgeAbove60, Claim::AgeAbove75, Claim::NriStatus] {
-            for (given, expected) in [
+            for (input, expected) in [
                 (json!("Yes"), true),
                 (json!("true"), true),
                 (json!(true), true),
@@ -210,22 +211,22 @@ mod tests {
                 (json!("FALSE"), false),
                 (json!(false), false),
             ] {
-                assert_eq!(kept(claim, given), json!(expected));
+                assert_eq!(normalised_value(claim, input), json!(expected));
             }
-            for given in
+            for input in
                 [json!("unknown"), json!("maybe"), json!("1"), json!(1), json!(0), json!([true]), json!({"over": true})]
             {
-                assert!(is_malformed(claim, given.clone()), "{given}");
+                assert!(is_malformed(claim, input.clone()), "{input}");
             }
         }
     }
 
     #[test]
-    fn other_claims_stay_as_the_issuer_signed_them() {
-        for (claim, given) in
+    fn other_claims_are_unchanged() {
+        for (claim, input) in
             [(Claim::Name, json!("No")), (Claim::Pincode, json!(560_001)), (Claim::Address, json!({"house": "7"}))]
         {
-            assert_eq!(kept(claim, given.clone()), given);
+            assert_eq!(normalised_value(claim, input.clone()), input);
         }
     }
 
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn id_numbers_and_what_was_not_asked_for_are_dropped() {
+    fn id_numbers_and_claims_that_were_not_requested_are_dropped() {
         let payload = json!({
             "ResidentName": "Asha", "dob": "1990-01-01", "uid": "1", "UID": "2", "vid": "3", "maskedUID": "4",
             "localVtc": "x",
@@ -255,11 +256,11 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_in_two_spellings_is_refused_whether_or_not_it_was_asked_for() {
-        for (one, other) in [("residentName", "ResidentName"), ("dob", "Dob"), ("isNRI", "IsNRI")] {
-            let payload = json!({one: "Asha", other: "Asha"});
+    fn a_claim_in_two_spellings_is_refused_even_if_not_requested() {
+        for (first, second) in [("residentName", "ResidentName"), ("dob", "Dob"), ("isNRI", "IsNRI")] {
+            let payload = json!({first: "Asha", second: "Asha"});
             let requested = requested_claims(payload.as_object().unwrap().clone(), [Claim::Name].into_iter().collect());
-            assert_eq!(requested.err(), Some(CredentialRefusal::ClaimRepeated), "{one}");
+            assert_eq!(requested.err(), Some(CredentialRefusal::ClaimRepeated), "{first}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Replaces digests by their disclosures (RFC 9901 §7.1) and removes the other digests.
+//! Replaces digests by their disclosures (RFC 9901 §7.1), and removes digests without a disclosure.
 
 use std::collections::HashSet;
 
@@ -12,10 +12,10 @@ const DIGESTS: &str = "_sd";
 const HASH_ALGORITHM: &str = "_sd_alg";
 const ARRAY_DIGEST: &str = "...";
 
-/// Initial capacity; the authority has forty claims.
+/// Initial capacity for digests; the authority has forty claims.
 const DIGESTS_EXPECTED: usize = 64;
 
-/// Returns the payload with all disclosures in place and without digests.
+/// Returns the payload with all disclosures in place of their digests.
 pub(super) fn process(
     mut payload: Map<String, Value>,
     disclosures: Disclosures,
@@ -30,6 +30,7 @@ pub(super) fn process(
     if placing.disclosures.are_all_taken() { Ok(payload) } else { Err(CredentialRefusal::DisclosureUnreferenced) }
 }
 
+/// The state of replacing digests.
 struct Placing {
     disclosures: Disclosures,
     /// All digests so far, including decoys.
@@ -70,7 +71,7 @@ impl Placing {
         };
         for digest in digests {
             let Value::String(digest) = digest else { return Err(CredentialRefusal::DigestsMalformed) };
-            match self.place(digest)? {
+            match self.take(digest)? {
                 None => {}
                 Some(Disclosure::Element { .. }) => return Err(CredentialRefusal::DisclosureMisplaced),
                 Some(Disclosure::Member { name, .. }) if object.contains_key(&name) => {
@@ -87,32 +88,35 @@ impl Placing {
 
     fn array(&mut self, array: Vec<Value>, depth: usize) -> Result<Vec<Value>, CredentialRefusal> {
         check_depth(depth)?;
-        let mut kept = Vec::with_capacity(array.len());
+        let mut elements = Vec::with_capacity(array.len());
         for element in array {
-            match array_digest(element)? {
-                Element::Plain(value) => kept.push(self.value(value, depth)?),
-                Element::Digest(digest) => match self.place(digest)? {
+            match read_element(element)? {
+                Element::Plain(value) => elements.push(self.value(value, depth)?),
+                Element::Digest(digest) => match self.take(digest)? {
                     None => {}
                     Some(Disclosure::Member { .. }) => return Err(CredentialRefusal::DisclosureMisplaced),
-                    Some(Disclosure::Element { value }) => kept.push(self.value(value, depth)?),
+                    Some(Disclosure::Element { value }) => elements.push(self.value(value, depth)?),
                 },
             }
         }
-        Ok(kept)
+        Ok(elements)
     }
 
-    fn place(&mut self, digest: String) -> Result<Option<Disclosure>, CredentialRefusal> {
+    /// Takes the disclosure of a digest, which must not have occurred before.
+    fn take(&mut self, digest: String) -> Result<Option<Disclosure>, CredentialRefusal> {
         let disclosure = self.disclosures.take(&digest);
         if self.seen.insert(digest) { Ok(disclosure) } else { Err(CredentialRefusal::DigestRepeated) }
     }
 }
 
+/// An element of an array: a value, or the digest of a disclosure.
 enum Element {
     Plain(Value),
     Digest(String),
 }
 
-fn array_digest(element: Value) -> Result<Element, CredentialRefusal> {
+/// Reads an element of an array.
+fn read_element(element: Value) -> Result<Element, CredentialRefusal> {
     let Value::Object(mut object) = element else { return Ok(Element::Plain(element)) };
     match object.remove(ARRAY_DIGEST) {
         None => Ok(Element::Plain(Value::Object(object))),

@@ -1,9 +1,9 @@
-//! Reasons for refusing a credential. They name rules and never the contents of the credential.
+//! Reasons for refusing a credential. They name rules, never contents of the credential.
 
 /// Declares every refusal with its stable code and its sentence.
 macro_rules! refusals {
     ($($(#[$doc:meta])* $variant:ident $code:literal $sentence:literal,)+) => {
-        /// A reason for each rule of the protocol's section 6, with the number of the rule.
+        /// The reason why a credential is refused: the number of a rule of the protocol's section 6, and the fault.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
         #[non_exhaustive]
         pub enum CredentialRefusal {
@@ -143,9 +143,9 @@ refusals! {
 }
 
 impl CredentialRefusal {
-    /// Returns the reason why this text is not unpadded base64url; implementations of the app differ in these.
+    /// Returns the reason why a text is not unpadded base64url. Identity apps make different mistakes here.
     pub(super) fn of_base64url(text: &str) -> Self {
-        let has = |found: fn(u8) -> bool| text.bytes().any(found);
+        let has = |predicate: fn(u8) -> bool| text.bytes().any(predicate);
         if has(|byte| byte.is_ascii_whitespace()) {
             Self::Base64LineEnd
         } else if has(|byte| matches!(byte, b'+' | b'/')) {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::refusal::CredentialRefusal;
 use crate::encoding::from_base64url;
 
-/// A credential's parts, as received.
+/// The parts of a credential, as received.
 pub(super) struct Segments<'a> {
     pub(super) issuer_jws: &'a str,
     pub(super) disclosures: Vec<&'a str>,
@@ -21,6 +21,7 @@ pub(super) struct Segments<'a> {
 }
 
 impl<'a> Segments<'a> {
+    /// Splits a credential at its tildes.
     pub(super) fn split(credential: &'a str) -> Result<Self, CredentialRefusal> {
         if credential.len() > CREDENTIAL_BYTES_MAX {
             return Err(CredentialRefusal::TooLarge);
@@ -44,17 +45,18 @@ impl<'a> Segments<'a> {
     }
 }
 
-/// An unverified compact JWS. Its small header is parsed at once. The payload, which may be megabytes, is
-/// not parsed before the signature is verified.
+/// An unverified compact JWS. The small header is parsed immediately. The payload, which may be megabytes, is
+/// parsed only after the signature is verified.
 pub(super) struct Jws<'a> {
     pub(super) header: Map<String, Value>,
     payload: &'a str,
     pub(super) signature: Vec<u8>,
-    /// The text that is signed.
+    /// The signed text: header and payload.
     pub(super) signed: &'a str,
 }
 
 impl<'a> Jws<'a> {
+    /// Splits a JWS and parses its header.
     pub(super) fn read(text: &'a str) -> Result<Self, CredentialRefusal> {
         let mut segments = text.split('.');
         let (Some(header), Some(payload), Some(signature), None) =
@@ -70,13 +72,13 @@ impl<'a> Jws<'a> {
         }
         let signed = &text[..header.len() + 1 + payload.len()];
         let signature = decode(signature)?;
-        let header = object(header, &ValuesLeft::new(JOSE_HEADER_VALUES_MAX))?;
+        let header = decode_object(header, &ValuesLeft::new(JOSE_HEADER_VALUES_MAX))?;
         Ok(Self { header, payload, signature, signed })
     }
 
-    /// Parses the payload. Call it after the signature is verified, or if the payload is small.
+    /// Parses the payload. The caller has verified the signature, or knows that the payload is small.
     pub(super) fn payload(&self, left: &ValuesLeft) -> Result<Map<String, Value>, CredentialRefusal> {
-        object(self.payload, left)
+        decode_object(self.payload, left)
     }
 }
 
@@ -84,7 +86,7 @@ fn decode(segment: &str) -> Result<Vec<u8>, CredentialRefusal> {
     from_base64url(segment).ok_or_else(|| CredentialRefusal::of_base64url(segment))
 }
 
-fn object(segment: &str, left: &ValuesLeft) -> Result<Map<String, Value>, CredentialRefusal> {
+fn decode_object(segment: &str, left: &ValuesLeft) -> Result<Map<String, Value>, CredentialRefusal> {
     Ok(read_object(&decode(segment)?, CREDENTIAL_DEPTH_MAX, left)?)
 }
 

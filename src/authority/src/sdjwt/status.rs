@@ -1,8 +1,7 @@
-//! Credential status: the place where a credential's state is published, and the issuer's signed answer there
+//! Credential status: the place where the state of a credential is published, and the issuer's signed answer from there
 //! (authority protocol, section 8).
 //!
-//! Two forms are read. Both share the rules of [`Verifier::read_status`]; another form is one more variant of [`Place`]
-//! and of [`Statement`].
+//! There are two forms, which share the rules of [`Verifier::read_status`]:
 //!
 //! | `status` of the credential | Answer |
 //! |---|---|
@@ -33,16 +32,16 @@ const DEPTH_MAX: usize = 4;
 pub enum CredentialStatus {
     /// The credential has none.
     Absent,
-    /// It has none of the known forms.
+    /// The status has none of the known forms.
     Malformed,
-    /// The place where its state is published.
+    /// The place where the state is published.
     At(StatusReference),
 }
 
 /// The place where the state of one credential is published.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusReference {
-    /// The URL of the answer.
+    /// The URL from which the answer is fetched.
     pub url: Url,
     /// The URL as the credential spells it.
     spelled: String,
@@ -51,6 +50,7 @@ pub struct StatusReference {
     issuer: String,
 }
 
+/// The place of a credential's state within an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Place {
     /// The answer is about this credential alone, which has this `id`.
@@ -62,18 +62,18 @@ enum Place {
 /// The state of a credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CredentialState {
-    /// It may be used.
+    /// The credential may be used.
     Valid,
-    /// It was revoked for good.
+    /// The credential was revoked permanently.
     Revoked,
-    /// It may not be used now.
+    /// The credential may not be used for now.
     Suspended,
-    /// Any other state; it may not be used.
+    /// Any other state. The credential may not be used.
     NotValid,
 }
 
 impl CredentialState {
-    /// Returns the refusal of a credential in this state.
+    /// Returns the refusal of a credential in this state; `None` if it is valid.
     #[must_use]
     pub const fn refusal(self) -> Option<CredentialRefusal> {
         match self {
@@ -84,7 +84,8 @@ impl CredentialState {
         }
     }
 
-    fn of_word(word: &str) -> Self {
+    /// Reads a word of a JWT about one credential.
+    fn from_word(word: &str) -> Self {
         match word.to_ascii_lowercase().as_str() {
             "valid" | "active" | "issued" => Self::Valid,
             "revoked" => Self::Revoked,
@@ -94,7 +95,7 @@ impl CredentialState {
     }
 
     /// Reads a value of a Token Status List (section 7.1 of the draft).
-    const fn of_number(number: u8) -> Self {
+    const fn from_number(number: u8) -> Self {
         match number {
             0 => Self::Valid,
             1 => Self::Revoked,
@@ -104,22 +105,22 @@ impl CredentialState {
     }
 }
 
-/// The reason not to use a status answer.
+/// The reason why a status answer cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StatusFault {
-    /// It is not a JWS of JSON objects in one of the known forms.
+    /// The answer is not a JWS of JSON objects in one of the known forms.
     #[error("the status answer is malformed")]
     Malformed,
-    /// It is not signed with ES256 by a key of the issuer.
+    /// The answer is not signed with ES256 by a key of the issuer.
     #[error("the status answer is not signed by the credential's issuer")]
     Unsigned,
-    /// Its header names a key that the issuer does not have.
+    /// The header names a key that the issuer does not have.
     #[error("the status answer names a key that the issuer does not have")]
     KeyUnknown,
-    /// It is about another credential or from another issuer.
+    /// The answer is about another credential, or from another issuer.
     #[error("the status answer is about another credential")]
     Foreign,
-    /// Its `exp` is past, or its `iat` missing or in the future.
+    /// The `exp` is past, or the `iat` is missing or in the future.
     #[error("the status answer is not valid now")]
     Stale,
 }
@@ -142,16 +143,17 @@ impl StatusFault {
 #[derive(Debug)]
 pub struct StatusDocument {
     statement: Statement,
-    /// The answer itself, a compact JWS.
+    /// The answer, as a compact JWS.
     pub token: String,
-    /// The issuer's key that signed it, as a JWK.
+    /// The issuer's key that signed the answer, as a JWK.
     pub key: Arc<Value>,
-    /// The time of its verification.
+    /// Time of the verification.
     pub read_at: Timestamp,
-    /// The time for which the answer may be used, if it says so.
+    /// The time for which the answer may be used, if it states one.
     pub lifetime: Option<Duration>,
 }
 
+/// The content of a status answer.
 #[derive(Debug)]
 enum Statement {
     /// The state of the credential with one of these names.
@@ -161,7 +163,7 @@ enum Statement {
 }
 
 impl StatusReference {
-    /// Returns the key of the answer: references with the same key have the same one.
+    /// Returns a key that identifies the answer. References with the same key share the answer.
     #[must_use]
     pub fn answer_key(&self) -> String {
         let form = match self.place {
@@ -171,7 +173,7 @@ impl StatusReference {
         format!("{form} {} {}", self.spelled, self.issuer)
     }
 
-    /// Returns true if the answer is about many credentials.
+    /// Returns true if the answer is a list of many credentials.
     #[must_use]
     pub const fn is_list(&self) -> bool {
         matches!(self.place, Place::List { .. })
@@ -180,7 +182,7 @@ impl StatusReference {
 
 impl CredentialStatus {
     /// Reads `status` of a processed payload.
-    pub(super) fn of(payload: &Map<String, Value>, issuer: &str) -> Self {
+    pub(super) fn read(payload: &Map<String, Value>, issuer: &str) -> Self {
         let (url, place) = match payload.get("status") {
             None => return Self::Absent,
             Some(Value::String(url)) => {
@@ -198,15 +200,16 @@ impl CredentialStatus {
                 (url, Place::List { index })
             }
         };
-        let parsed = url.filter(|url| url.len() <= URL_CHARS_MAX).and_then(|spelled| Some((spelled, usable(spelled)?)));
+        let parsed =
+            url.filter(|url| url.len() <= URL_CHARS_MAX).and_then(|spelled| Some((spelled, parse_url(spelled)?)));
         parsed.map_or(Self::Malformed, |(spelled, url)| {
             Self::At(StatusReference { url, spelled: spelled.clone(), place, issuer: issuer.to_owned() })
         })
     }
 }
 
-/// Reads an http(s) URL with a host and without credentials.
-fn usable(text: &str) -> Option<Url> {
+/// Parses an http(s) URL with a host and without credentials.
+fn parse_url(text: &str) -> Option<Url> {
     let is_usable = |url: &Url| {
         let is_anonymous = url.username().is_empty() && url.password().is_none();
         matches!(url.scheme(), "http" | "https") && url.has_host() && is_anonymous
@@ -215,10 +218,10 @@ fn usable(text: &str) -> Option<Url> {
 }
 
 impl Verifier {
-    /// Reads and verifies the answer at a credential's status URL.
+    /// Reads and verifies the answer from a credential's status URL.
     ///
     /// # Errors
-    /// The answer cannot be used; see [`StatusFault`].
+    /// [`StatusFault`] if the answer cannot be used.
     pub fn read_status(
         &self,
         reference: &StatusReference,
@@ -229,7 +232,7 @@ impl Verifier {
         if answer.len() > STATUS_ANSWER_BYTES_MAX {
             return Err(StatusFault::Malformed);
         }
-        let token = token(answer).ok_or(StatusFault::Malformed)?;
+        let token = compact_jws(answer).ok_or(StatusFault::Malformed)?;
         let jws = Jws::read(&token).map_err(malformed)?;
         let key_id = jose::status_key_id(&jws.header, reference.is_list())?;
         let key = self.verify_signature(&jws, key_id, &reference.issuer)?;
@@ -250,40 +253,40 @@ impl StatusDocument {
     /// Returns the state of the credential with this reference.
     ///
     /// # Errors
-    /// [`StatusFault::Foreign`] for an answer about another credential; [`StatusFault::Malformed`] for an index beyond
-    /// the list.
+    /// [`StatusFault::Foreign`] if the answer is about another credential; [`StatusFault::Malformed`] if the index is
+    /// beyond the list.
     pub fn state(&self, reference: &StatusReference) -> Result<CredentialState, StatusFault> {
         match (&self.statement, &reference.place) {
             (Statement::Own { names, state }, Place::Own { credential_id }) => {
-                let is_meant = |name: &String| Some(name) == credential_id.as_ref() || *name == reference.spelled;
-                if names.iter().any(is_meant) { Ok(*state) } else { Err(StatusFault::Foreign) }
+                let is_own = |name: &String| Some(name) == credential_id.as_ref() || *name == reference.spelled;
+                if names.iter().any(is_own) { Ok(*state) } else { Err(StatusFault::Foreign) }
             }
             (Statement::List(list), Place::List { index }) => {
-                list.get(*index).map(CredentialState::of_number).ok_or(StatusFault::Malformed)
+                list.get(*index).map(CredentialState::from_number).ok_or(StatusFault::Malformed)
             }
             _ => Err(StatusFault::Malformed),
         }
     }
 
-    /// Returns the bytes of the answer, with the list if it is one.
+    /// Returns the size of the answer in bytes, including a decompressed list.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let list = match &self.statement {
+        let list_bytes = match &self.statement {
             Statement::Own { .. } => 0,
             Statement::List(list) => list.bytes(),
         };
-        self.token.len() + list
+        self.token.len() + list_bytes
     }
 }
 
-/// Returns the `kid` of an answer that is not verified.
+/// Returns the `kid` of an unverified answer.
 #[must_use]
 pub fn status_key_id(answer: &[u8]) -> Option<String> {
-    Jws::read(&token(answer)?).ok()?.header.get("kid")?.as_str().map(str::to_owned)
+    Jws::read(&compact_jws(answer)?).ok()?.header.get("kid")?.as_str().map(str::to_owned)
 }
 
 /// Returns the compact JWS of an answer: the whole body, or the only member of a JSON object.
-fn token(answer: &[u8]) -> Option<String> {
+fn compact_jws(answer: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(answer).ok()?.trim_ascii();
     if !text.starts_with('{') {
         return Some(text.to_owned());
@@ -296,7 +299,7 @@ fn token(answer: &[u8]) -> Option<String> {
     }
 }
 
-/// Checks `iat` and `exp`, and returns the time until `exp` or for `ttl`, whichever is shorter.
+/// Checks `iat` and `exp`. Returns the time until `exp` or `ttl`, whichever is shorter.
 fn lifetime(payload: &Map<String, Value>, now: Timestamp) -> Result<Option<Duration>, StatusFault> {
     let time = |name: &str| validity::time(payload, name).map_err(|_| StatusFault::Malformed);
     let issued_at = time("iat")?.ok_or(StatusFault::Stale)?;
@@ -304,7 +307,7 @@ fn lifetime(payload: &Map<String, Value>, now: Timestamp) -> Result<Option<Durat
     if validity::is_in_future(issued_at, now) || expiry.is_some_and(|at| !at.is_after(now.seconds())) {
         return Err(StatusFault::Stale);
     }
-    let until_expiry = expiry.map(|at| at.left(now.seconds()));
+    let until_expiry = expiry.map(|at| at.remaining(now.seconds()));
     let ttl = match payload.get("ttl") {
         None => None,
         Some(ttl) => Some(ttl.as_u64().filter(|ttl| *ttl > 0).map(Duration::from_secs).ok_or(StatusFault::Malformed)?),
@@ -312,12 +315,12 @@ fn lifetime(payload: &Map<String, Value>, now: Timestamp) -> Result<Option<Durat
     Ok([until_expiry, ttl].into_iter().flatten().min())
 }
 
-/// Reads a JWT about one credential: its names, and the least favourable of the words for its state.
+/// Reads a JWT about one credential: the names of the credential, and the least favourable of its states.
 fn own_statement(payload: &Map<String, Value>) -> Result<Statement, StatusFault> {
     let names =
         ["id", "sub", "jti"].iter().filter_map(|name| payload.get(*name)?.as_str()).map(str::to_owned).collect();
     let words: Vec<&Value> = ["status", "state"].iter().filter_map(|name| payload.get(*name)).collect();
-    let states = words.iter().map(|word| word.as_str().map(CredentialState::of_word)).collect::<Option<Vec<_>>>();
+    let states = words.iter().map(|word| word.as_str().map(CredentialState::from_word)).collect::<Option<Vec<_>>>();
     let states = states.filter(|states| !states.is_empty()).ok_or(StatusFault::Malformed)?;
     let state = states.into_iter().find(|state| *state != CredentialState::Valid).unwrap_or(CredentialState::Valid);
     Ok(Statement::Own { names, state })

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::encoding::from_base64url;
 
-/// A decompressed list.
+/// A decompressed status list.
 #[derive(Debug)]
 pub(super) struct StatusList {
     bits: u8,
@@ -17,7 +17,7 @@ pub(super) struct StatusList {
 }
 
 impl StatusList {
-    /// Reads `{"bits", "lst"}`; `None` when it is malformed or decompresses to more than [`STATUS_LIST_BYTES_MAX`].
+    /// Reads `{"bits", "lst"}`; `None` if it is malformed, or decompresses to more than [`STATUS_LIST_BYTES_MAX`].
     pub(super) fn read(value: &Value) -> Option<Self> {
         let bits = value.get("bits")?.as_u64().and_then(|bits| u8::try_from(bits).ok())?;
         if !matches!(bits, 1 | 2 | 4 | 8) {

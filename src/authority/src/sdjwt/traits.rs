@@ -1,4 +1,4 @@
-//! Digests of traits that distinguish a person, so that an event recognises one who registers twice.
+//! Digests of traits that distinguish a person, by which an event detects people who register twice.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use sakshi_domain::claims::Claim;
@@ -8,28 +8,28 @@ use serde_json::{Map, Value};
 
 use crate::claims::credential_name;
 
-/// The public members of a JWK that make the key (RFC 7638 §3.2).
+/// The members of a JWK that define a public key (RFC 7638 §3.2).
 const KEY_MEMBERS: [&str; 6] = ["crv", "e", "kty", "n", "x", "y"];
 
-/// Returns the traits of a payload: the credential's id, which is unique for its issuer, and the holder's key.
-pub(super) fn of_payload(payload: &Map<String, Value>, issuer: &str) -> Vec<Trait> {
-    let id = payload.get("id").and_then(Value::as_str).map(|id| made("id", &[issuer, id]));
+/// Returns the traits in a payload: the credential's id, which is unique per issuer, and the holder's key.
+pub(super) fn traits_of_payload(payload: &Map<String, Value>, issuer: &str) -> Vec<Trait> {
+    let id = payload.get("id").and_then(Value::as_str).map(|id| digest_parts("id", &[issuer, id]));
     let key = payload.get("cnf").and_then(|cnf| cnf.get("jwk")).map(|jwk| {
         let members = KEY_MEMBERS.map(|member| jwk.get(member).and_then(Value::as_str).unwrap_or_default());
-        made("key", &members)
+        digest_parts("key", &members)
     });
     id.into_iter().chain(key).collect()
 }
 
-/// Returns the trait of the name with the date of birth, if both were shared. Case and spaces do not count.
-pub(super) fn of_claims(claims: &VerifiedClaims) -> Option<Trait> {
+/// Returns the trait of the name with the date of birth, if both were shared. Case and spaces are ignored.
+pub(super) fn trait_of_claims(claims: &VerifiedClaims) -> Option<Trait> {
     let text = |claim| claims.as_map().get(credential_name(claim)).and_then(Value::as_str);
     let name = text(Claim::Name)?.split_whitespace().map(str::to_lowercase).collect::<Vec<_>>().join(" ");
-    Some(made("person", &[&name, text(Claim::Dob)?.trim()]))
+    Some(digest_parts("person", &[&name, text(Claim::Dob)?.trim()]))
 }
 
-/// Computes the digest of a kind and its parts, none of which can run into the next.
-fn made(kind: &str, parts: &[&str]) -> Trait {
+/// Computes the digest of a kind and its parts, which are separated unambiguously.
+fn digest_parts(kind: &str, parts: &[&str]) -> Trait {
     let mut text = kind.to_owned();
     for part in parts {
         text.push('\0');
@@ -51,22 +51,22 @@ mod tests {
     }
 
     #[test]
-    fn the_same_credential_or_key_has_the_same_traits_and_another_has_others() {
+    fn traits_depend_on_the_credential_the_issuer_and_the_key() {
         let payload = |id: &str, x: &str| {
             map(json!({"id": id, "cnf": {"jwk": {"kty": "EC", "crv": "P-256", "x": x, "y": "b", "use": "sig"}}}))
         };
-        let one = of_payload(&payload("1", "a"), "issuer");
-        assert_eq!(one, of_payload(&payload("1", "a"), "issuer"));
+        let one = traits_of_payload(&payload("1", "a"), "issuer");
+        assert_eq!(one, traits_of_payload(&payload("1", "a"), "issuer"));
         let (other_id, other_key) =
-            (of_payload(&payload("2", "a"), "issuer"), of_payload(&payload("1", "c"), "issuer"));
+            (traits_of_payload(&payload("2", "a"), "issuer"), traits_of_payload(&payload("1", "c"), "issuer"));
         assert!(one[0] != other_id[0] && one[1] == other_id[1] && one[0] == other_key[0] && one[1] != other_key[1]);
-        assert_ne!(one[0], of_payload(&payload("1", "a"), "other issuer")[0]);
-        assert_eq!(of_payload(&map(json!({"id": 7, "cnf": {}})), "issuer"), []);
+        assert_ne!(one[0], traits_of_payload(&payload("1", "a"), "other issuer")[0]);
+        assert_eq!(traits_of_payload(&map(json!({"id": 7, "cnf": {}})), "issuer"), []);
     }
 
     #[test]
-    fn a_person_needs_name_and_date_of_birth_whatever_case_and_spaces() {
-        let person = |value| of_claims(&VerifiedClaims::new(map(value)));
+    fn the_trait_of_a_person_needs_name_and_date_of_birth() {
+        let person = |value| trait_of_claims(&VerifiedClaims::new(map(value)));
         let asha = person(json!({"residentName": "Asha  RAO", "dob": "1990-01-01"}));
         assert!(asha.is_some());
         assert_eq!(asha, person(json!({"residentName": " asha rao ", "dob": "1990-01-01"})));

@@ -11,7 +11,7 @@ use super::refusal::CredentialRefusal;
 /// Seconds by which the issuer's clock may be ahead.
 const SKEW_SECONDS: i64 = 60;
 
-/// Checks `iss`, `exp`, `nbf` and `iat`; returns the time until `exp`.
+/// Checks `iss`, `exp`, `nbf` and `iat`. Returns the time until `exp`.
 pub(super) fn check(payload: &Map<String, Value>, issuer: &str, now: Timestamp) -> Result<Duration, CredentialRefusal> {
     if payload.get("iss").and_then(Value::as_str) != Some(issuer) {
         return Err(CredentialRefusal::IssuerNotTrusted);
@@ -26,15 +26,15 @@ pub(super) fn check(payload: &Map<String, Value>, issuer: &str, now: Timestamp) 
     if time(payload, "iat")?.is_some_and(|at| is_in_future(at, now)) {
         return Err(CredentialRefusal::IssuedInFuture);
     }
-    Ok(expiry.left(now.seconds()))
+    Ok(expiry.remaining(now.seconds()))
 }
 
-/// Returns true for a time that lies further in the future than the issuer's clock may be ahead.
+/// Returns true if a time is further in the future than the issuer's clock may be ahead.
 pub(super) fn is_in_future(at: NumericDate, now: Timestamp) -> bool {
     at.is_after(now.seconds().saturating_add(SKEW_SECONDS))
 }
 
-/// A NumericDate, which need not be an integer.
+/// A NumericDate (RFC 7519 §2), which need not be an integer.
 #[derive(Clone, Copy)]
 pub(super) enum NumericDate {
     Whole(i64),
@@ -49,8 +49,8 @@ impl NumericDate {
         }
     }
 
-    /// Returns the time until then.
-    pub(super) fn left(self, seconds: i64) -> Duration {
+    /// Returns the time from `seconds` until the date.
+    pub(super) fn remaining(self, seconds: i64) -> Duration {
         match self {
             Self::Whole(at) => Duration::from_secs(u64::try_from(at.saturating_sub(seconds)).unwrap_or(0)),
             Self::Fraction(at) if self.is_after(seconds) => {
@@ -61,6 +61,7 @@ impl NumericDate {
     }
 }
 
+/// Reads a time; `None` if it is absent.
 pub(super) fn time(payload: &Map<String, Value>, name: &str) -> Result<Option<NumericDate>, CredentialRefusal> {
     let Some(value) = payload.get(name) else { return Ok(None) };
     let number = value.as_i64().map(NumericDate::Whole).or_else(|| value.as_f64().map(NumericDate::Fraction));
@@ -72,8 +73,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_time_left_is_none_after_the_end_and_bounded_before_it() {
-        for (at, left) in [
+    fn the_remaining_time_is_never_negative_and_never_overflows() {
+        for (at, remaining) in [
             (NumericDate::Whole(100), Duration::from_secs(40)),
             (NumericDate::Whole(60), Duration::ZERO),
             (NumericDate::Whole(i64::MIN), Duration::ZERO),
@@ -83,7 +84,7 @@ mod tests {
             (NumericDate::Fraction(f64::NAN), Duration::ZERO),
             (NumericDate::Fraction(1e308), Duration::MAX),
         ] {
-            assert_eq!(at.left(60), left);
+            assert_eq!(at.remaining(60), remaining);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Runs all checks of a credential, cheap ones first. The payload is not read before the issuer's signature
-//! is verified.
+//! Runs all checks of a credential, cheap ones first. The payload is read only after the issuer's signature is
+//! verified.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -24,31 +24,31 @@ use super::{jose, normalise, processing, traits, validity};
 /// A credential that passed every check.
 #[derive(Debug)]
 pub struct VerifiedCredential {
-    /// The requested claims that it discloses.
+    /// The requested claims that the credential discloses.
     pub claims: VerifiedClaims,
-    /// The requested claims that it does not disclose.
+    /// The requested claims that the credential does not disclose.
     pub missing: ClaimSet,
-    /// The requested claims whose values have an unknown form; they are not kept.
+    /// The requested claims whose values have an unknown form; they are not stored.
     pub malformed: ClaimSet,
-    /// Computed from header and payload as received, because only these are signed. Anybody with a copy can
-    /// reorder or omit disclosures, remove the key binding, and change an ECDSA signature to its second valid
-    /// value.
+    /// Identity of the credential, computed from header and payload as received, because only these are signed.
+    /// Anyone with a copy can reorder or omit disclosures, remove the key binding, and change an ECDSA signature
+    /// to its second valid value.
     pub identity: CredentialIdentity,
-    /// SHA-256 of everything up to and including the last tilde. It excludes the key binding, so that a
-    /// redelivery with a new key binding is recognised.
+    /// SHA-256 of everything up to and including the last tilde. Without the key binding, a redelivery with a
+    /// new key binding has the same digest.
     pub digest: AnswerDigest,
-    /// True if a key binding proves that the holder made this presentation for this transaction, so that it is not a
-    /// replay.
+    /// True if a key binding proves that the holder made this presentation for this transaction. It is not a replay
+    /// then.
     pub holder_bound: bool,
-    /// The place where its state is published.
+    /// The place where the state of the credential is published.
     pub status: CredentialStatus,
-    /// The `iss` of its issuer.
+    /// The `iss` of the issuer.
     pub issuer: String,
-    /// The issuer's key that signed it, as a JWK.
+    /// The issuer's key that signed the credential, as a JWK.
     pub issuer_key: Arc<Value>,
-    /// The time until its `exp`.
+    /// The time until `exp`.
     pub valid_for: Duration,
-    /// The SHA-256 of its id and of its holder's key, if it has them.
+    /// SHA-256 of the credential's id and of the holder's key, where present.
     traits: Vec<Trait>,
 }
 
@@ -57,7 +57,7 @@ impl VerifiedCredential {
     /// were shared.
     #[must_use]
     pub fn traits(&self) -> Vec<Trait> {
-        self.traits.iter().copied().chain(traits::of_claims(&self.claims)).collect()
+        self.traits.iter().copied().chain(traits::trait_of_claims(&self.claims)).collect()
     }
 
     /// Builds the answer for the transaction.
@@ -81,8 +81,8 @@ pub fn credential_key_id(credential: &str) -> Option<String> {
     jws.header.get("kid")?.as_str().map(str::to_owned)
 }
 
-/// Builds the identity: the issue time in seconds and 224 bits of the SHA-256 of the signed text. Identities of the
-/// same time are adjacent in a sorted index, where random ones would each touch another page.
+/// Computes the identity: the issue time in seconds, and 224 bits of the SHA-256 of the signed text. Identities of the
+/// same time are adjacent in a sorted index, so inserts touch few pages.
 fn identity(payload: &Map<String, Value>, signed: &str) -> CredentialIdentity {
     let issued_at = payload.get("iat").and_then(Value::as_u64).and_then(|seconds| u32::try_from(seconds).ok());
     let mut bytes = sha256(signed);
@@ -104,13 +104,13 @@ pub struct Verifier {
 }
 
 impl Verifier {
-    /// Creates a verifier that trusts these issuers. Without issuers it refuses everything.
+    /// Creates a verifier that trusts these issuers. Without issuers it refuses every credential.
     #[must_use]
     pub fn new(issuers: Vec<TrustedIssuer>, key_binding: KeyBinding) -> Self {
         Self { issuers: RwLock::new(issuers.into()), key_binding }
     }
 
-    /// Replaces the keys of a trusted issuer. Verifications in progress go on with the old ones.
+    /// Replaces the keys of a trusted issuer. Verifications in progress continue with the old keys.
     pub fn replace_keys(&self, issuer: &str, jwks: &Jwks) {
         let mut issuers = self.issuers.write().unwrap_or_else(PoisonError::into_inner);
         let replaced = |known: &TrustedIssuer| {
@@ -126,7 +126,7 @@ impl Verifier {
     /// Verifies a credential for a transaction.
     ///
     /// # Errors
-    /// The first rule that it breaks (protocol, section 6; RFC 9901 §7).
+    /// [`CredentialRefusal`] of the first rule that the credential breaks (protocol, section 6; RFC 9901 §7).
     pub fn verify(
         &self,
         credential: &str,
@@ -148,8 +148,8 @@ impl Verifier {
         if let Some(key_binding) = key_binding {
             key_binding::verify(key_binding, &payload, &digest.0, expected)?;
         }
-        let status = CredentialStatus::of(&payload, issuer);
-        let traits = traits::of_payload(&payload, issuer);
+        let status = CredentialStatus::read(&payload, issuer);
+        let traits = traits::traits_of_payload(&payload, issuer);
         let Requested { claims, missing, malformed } = normalise::requested_claims(payload, expected.requested)?;
         Ok(VerifiedCredential {
             claims,
@@ -166,7 +166,7 @@ impl Verifier {
         })
     }
 
-    /// Verifies that a key of this issuer signed a status answer; returns the key.
+    /// Verifies that a key of this issuer signed a status answer. Returns the key.
     pub(super) fn verify_signature(
         &self,
         jws: &Jws<'_>,
@@ -186,8 +186,8 @@ impl Verifier {
     }
 }
 
-/// Returns the issuer whose key verifies the signature, and that key. Does not read the payload, so that a forged
-/// credential costs only a hash and a signature check.
+/// Returns the issuer whose key verifies the signature, and the key. Does not read the payload, so a forged credential
+/// costs only a hash and a signature check.
 fn signer<'a>(
     issuers: &'a [TrustedIssuer],
     jws: &Jws<'_>,
@@ -203,7 +203,8 @@ fn signer<'a>(
     signer.map(|(issuer, known)| (issuer, Arc::clone(&known.jwk))).ok_or(CredentialRefusal::SignatureInvalid)
 }
 
-/// Returns the issuer that the payload names, which must be the signer. It is checked again after processing.
+/// Returns the issuer that the payload names, which must be the signer. `validity::check` repeats the check after
+/// processing.
 fn issuer<'a>(
     issuers: &[TrustedIssuer],
     payload: &Map<String, Value>,

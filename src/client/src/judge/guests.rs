@@ -1,6 +1,6 @@
 //! Registered guests, and the rules on people who register twice.
 //!
-//! The list of registrations decides who was first: two guests who are one person may answer at the same time.
+//! The list of registrations decides which of two guests was first, because both may answer at the same time.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,22 +10,22 @@ use sakshi_wire::events::EventResponse;
 use sakshi_wire::guests::RegistrationRow;
 
 use super::journal::{Posted, Reply};
-use super::rules::{expected_result, finding, outside};
+use super::rules::{expected_result, finding, out_of_range};
 use super::{Evidence, Finding};
 
-/// Claim with the name of the person in a credential.
+/// The claim with the person's name, by its name in credentials.
 const NAME: &str = "residentName";
 
-/// A registered guest, as the service lists them.
+/// A registered guest in the service's list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegisteredGuest {
-    /// The transaction.
+    /// The id of the transaction.
     pub txn: String,
     /// The registration code.
     pub code: String,
-    /// The name that was shared; empty without one.
+    /// The shared name; empty if it was not shared.
     pub name: String,
-    /// The transaction of an earlier guest who may be the same person.
+    /// The transaction id of an earlier guest who may be the same person.
     pub possible_duplicate_of: Option<String>,
     /// The time of the check-in.
     pub checked_in_at: Option<Timestamp>,
@@ -47,44 +47,46 @@ impl From<RegistrationRow> for RegisteredGuest {
     }
 }
 
-/// Checks the marks of duplicates. With `flag`, a guest whose person was registered before is marked with one of that
-/// person's earlier registrations. All other guests, and all with `allow` and `refuse`, have no mark.
-pub(super) fn duplicates(evidence: &Evidence, event: &EventResponse, guests: &[RegisteredGuest]) -> Finding {
+/// Checks the marks of duplicates. With `flag`, a guest whose person was registered before is marked with an earlier
+/// registration of that person. No other guest has a mark.
+pub(super) fn check_marks(evidence: &Evidence, event: &EventResponse, guests: &[RegisteredGuest]) -> Finding {
     let journal = &evidence.journal;
     let is_flagging = event.on_duplicate == OnDuplicate::Flag;
     let mut earlier: HashMap<u64, HashSet<&str>> = HashMap::new();
-    let (mut wrong, mut again) = (Vec::new(), 0_u64);
+    let (mut violations, mut repeated) = (Vec::new(), 0_u64);
     for guest in guests {
         let known = journal.person(&guest.txn).map(|person| earlier.entry(person).or_default());
-        let is_again = known.as_ref().is_some_and(|known| !known.is_empty());
-        again += u64::from(is_again);
+        let is_repeated = known.as_ref().is_some_and(|known| !known.is_empty());
+        repeated += u64::from(is_repeated);
         let is_right = match &guest.possible_duplicate_of {
-            None => !(is_flagging && is_again),
-            Some(of) => is_flagging && known.as_ref().is_some_and(|known| known.contains(of.as_str())),
+            None => !(is_flagging && is_repeated),
+            Some(original) => is_flagging && known.as_ref().is_some_and(|known| known.contains(original.as_str())),
         };
         if !is_right {
             let mark = guest
                 .possible_duplicate_of
                 .as_ref()
-                .map_or_else(|| "not marked".to_owned(), |of| format!("marked with {of}"));
-            wrong.push(format!("{mark}: {}", journal.line(&guest.txn)));
+                .map_or_else(|| "not marked".to_owned(), |original| format!("marked with {original}"));
+            violations.push(format!("{mark}: {}", journal.line(&guest.txn)));
         }
         known.map(|known| known.insert(&guest.txn));
     }
     let marked = guests.iter().filter(|guest| guest.possible_duplicate_of.is_some()).count() as u64;
-    let counted = outside("duplicates counted", event.duplicate_count.into(), marked, marked);
-    let figures =
-        format!("{again} came again, {marked} marked, {} counted, with {}", event.duplicate_count, event.on_duplicate);
+    let counted = out_of_range("duplicates counted", event.duplicate_count.into(), marked, marked);
+    let figures = format!(
+        "{repeated} came again, {marked} marked, {} counted, with {}",
+        event.duplicate_count, event.on_duplicate
+    );
     finding(
         "every duplicate is marked where the event flags, and nobody else",
         figures,
-        counted.into_iter().chain(wrong),
+        counted.into_iter().chain(violations),
     )
 }
 
-/// Checks the refusals of duplicates. With `refuse`, a person has one registration, and the person's other guests ended
-/// as refused. Otherwise nobody is refused as a duplicate.
-pub(super) fn refusals(evidence: &Evidence, event: &EventResponse, guests: &[RegisteredGuest]) -> Finding {
+/// Checks the refusals of duplicates. With `refuse`, a person has one registration, and all other guests of that person
+/// are refused. Without `refuse`, no guest is refused as a duplicate.
+pub(super) fn check_refusals(evidence: &Evidence, event: &EventResponse, guests: &[RegisteredGuest]) -> Finding {
     let journal = &evidence.journal;
     let mut registered: HashMap<u64, Vec<&str>> = HashMap::new();
     for guest in guests {
@@ -96,13 +98,13 @@ pub(super) fn refusals(evidence: &Evidence, event: &EventResponse, guests: &[Reg
     let twice = registered.values().filter(|txns| is_refusing && txns.len() > 1);
     let twice = twice.map(|txns| format!("one person is registered as {}", txns.join(" and ")));
     let refused = || journal.replied(Posted::Consent, Reply::Duplicate);
-    let cause = |txn: &str| {
+    let earlier_registration = |txn: &str| {
         let entry = journal.entries.get(txn)?;
         let replied = entry.answered?.replied;
         let mut of_person = registered.get(&journal.person(txn)?)?.iter();
-        of_person.find(|first| sent(evidence, first).is_some_and(|sent| sent <= replied)).copied()
+        of_person.find(|first| sent_at(evidence, first).is_some_and(|sent| sent <= replied)).copied()
     };
-    let baseless = refused().filter(|txn| !is_refusing || cause(txn).is_none());
+    let baseless = refused().filter(|txn| !is_refusing || earlier_registration(txn).is_none());
     let baseless = baseless.map(|txn| format!("refused, and the person was not registered: {}", journal.line(txn)));
     let otherwise =
         refused().filter(|txn| journal.entries.get(*txn).is_none_or(|entry| entry.polled != expected_result(entry)));
@@ -119,7 +121,7 @@ pub(super) fn refusals(evidence: &Evidence, event: &EventResponse, guests: &[Reg
     )
 }
 
-/// Returns the time at which the answer for a transaction was first sent.
-fn sent(evidence: &Evidence, txn: &str) -> Option<std::time::Duration> {
+/// Returns the time at which the callback of a transaction was first sent.
+fn sent_at(evidence: &Evidence, txn: &str) -> Option<std::time::Duration> {
     evidence.journal.entries.get(txn)?.answered.map(|answered| answered.sent)
 }

@@ -1,5 +1,5 @@
-//! The tester's own record of its actions and the answers to them, by transaction. The service's records are compared
-//! with it, and never change it.
+//! The tester's own records of its requests and the service's responses, by transaction. The service's records are
+//! compared with them.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,59 +7,59 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// The service's reply to the answer that was posted for a transaction.
+/// The service's reply to a callback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// 200.
     Accepted,
-    /// 409: the last place had gone.
+    /// 409: the event is full.
     Full,
     /// 409: the person is registered already.
     Duplicate,
     /// Any other status.
     Refused(u16),
-    /// No reply came, although the answer was sent again.
+    /// No reply, even after retries.
     Unknown,
 }
 
-/// Kind of answer that was posted.
+/// The kind of a posted callback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Posted {
     /// A credential.
     Consent,
-    /// The code of a person who declines.
+    /// The error code of a person who declines.
     Refusal,
 }
 
-/// The answer that was posted for a transaction.
+/// The callback that was posted for a transaction.
 #[derive(Clone, Copy, Debug)]
 pub struct PostedAnswer {
-    /// The kind of answer.
+    /// The kind of callback.
     pub posted: Posted,
-    /// Time at which it was first sent.
+    /// Time of the first attempt, since the start of the run.
     pub sent: Duration,
-    /// Time at which the reply had come.
+    /// Time of the reply, since the start of the run.
     pub replied: Duration,
-    /// The reply.
+    /// The service's reply.
     pub reply: Reply,
 }
 
-/// The code of a person who declines (authority protocol, section 5).
+/// The error code of a person who declines (authority protocol, section 5).
 pub const REJECTED: &str = "301";
 
-/// A transaction's result.
+/// The result of polling a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Polled {
-    /// There is no result yet.
+    /// The transaction is pending.
     Pending,
-    /// It has ended.
+    /// The transaction has ended.
     Finished {
         /// True if the verification passed.
         passed: bool,
-        /// Reason for a failure.
+        /// The error code of a failure.
         code: Option<String>,
     },
-    /// The service answered with this status, or with 200 and no result.
+    /// The service responded with this status, or with 200 without a result.
     Refused(u16),
 }
 
@@ -76,35 +76,35 @@ impl Polled {
     }
 }
 
-/// One transaction. Times count from the beginning of the run.
+/// The records of a transaction. Times count from the start of the run.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Number of the guest.
+    /// The number of the guest.
     pub guest: u64,
-    /// Time at which the request that opened it was sent.
+    /// Time at which the opening request was sent.
     pub asked: Duration,
-    /// Time at which the answer to that had come.
+    /// Time of the response to the opening request.
     pub opened: Duration,
-    /// End of its intent, in seconds since the Unix epoch.
+    /// Expiry of the intent, in seconds since the Unix epoch.
     pub expires: Option<i64>,
-    /// The person's answer, unless they left.
+    /// The callback of the person; `None` if the person left.
     pub answered: Option<PostedAnswer>,
-    /// The last result that was read.
+    /// The last result of polling.
     pub polled: Option<Polled>,
 }
 
 /// The end of a guest's visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visit {
-    /// The guest left, declined, or got an answer to a credential, as planned.
+    /// The guest left, declined, or got a reply to a credential, as planned.
     Done,
-    /// Turned away at the full event.
+    /// The guest was turned away, because the event was full.
     TurnedAway,
-    /// A step failed, so the rest did not happen.
+    /// A step failed, so the guest skipped the remaining steps.
     Failed,
 }
 
-/// The service's answer to a check-in at a door.
+/// The service's response to a check-in at a door.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CheckInAnswer {
     /// The guest is checked in now.
@@ -114,12 +114,12 @@ pub enum CheckInAnswer {
     },
     /// The guest was checked in before.
     Already {
-        /// Time and gate of that check-in.
+        /// Time and gate of the earlier check-in, as the door shows them.
         when: String,
     },
-    /// Another state, or another status than 200.
+    /// The check-in was refused, with this state or status.
     Refused(String),
-    /// No answer came, although the scan was sent again.
+    /// No response, even after retries.
     Lost,
 }
 
@@ -132,36 +132,36 @@ pub struct Scan {
     pub code: String,
     /// The time of the scan, in milliseconds since 1970.
     pub at: i64,
-    /// True if it was stored without a network, and sent later.
+    /// True if the scan was stored without a network, and sent later.
     pub kept: bool,
-    /// The answer to the last try.
+    /// The response to the last attempt.
     pub answer: CheckInAnswer,
 }
 
 /// All records of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Records {
-    /// Entries by transaction.
+    /// Records of transactions, by id.
     pub entries: HashMap<String, Entry>,
-    /// Guests whose person had come before, with the number of that person's first guest.
+    /// Guests who are the same person as an earlier guest, with the number of the first such guest.
     pub comes_again: HashMap<u64, u64>,
     /// Scans at doors.
     pub scans: Vec<Scan>,
-    /// Times at which guests learned that the event is full.
+    /// Times at which guests were turned away because the event was full.
     pub turned_away: Vec<Duration>,
-    /// Number of openings whose answer never came: each may have cost a credit.
+    /// Number of opening requests without a response. Each may have cost a credit.
     pub unknown_openings: u64,
-    /// Transactions that were given to more than one guest.
+    /// Ids of transactions that several guests received.
     pub shared: Vec<String>,
-    /// The first problems, in words.
+    /// The first problems of the run.
     pub problems: Vec<String>,
-    /// Number of visits that have ended.
+    /// Number of ended visits.
     pub visits: u64,
     /// Number of visits with a failed step.
     pub failed: u64,
 }
 
-/// Number of problems that are stored.
+/// Number of problems that are recorded.
 const PROBLEMS_MAX: usize = 50;
 
 /// The tester's records, which any thread may write.
@@ -177,42 +177,42 @@ impl Journal {
         }
     }
 
-    /// Records the end of its intent, in seconds since the Unix epoch.
+    /// Records the expiry of a transaction's intent, in seconds since the Unix epoch.
     pub fn expires(&self, txn: &str, at: i64) {
         self.change(txn, |entry| entry.expires = Some(at));
     }
 
-    /// Records the person's answer; called again with the reply when it comes.
+    /// Records the callback of a person; called again with the reply.
     pub fn answered(&self, txn: &str, answered: PostedAnswer) {
         self.change(txn, |entry| entry.answered = Some(answered));
     }
 
-    /// Records a result that was read.
+    /// Records a result of polling.
     pub fn polled(&self, txn: &str, polled: Polled) {
         self.change(txn, |entry| entry.polled = Some(polled));
     }
 
-    /// Records that a guest is the person who came as this earlier guest.
+    /// Records that a guest is the same person as an earlier guest.
     pub fn came_again(&self, guest: u64, first: u64) {
         self.records().comes_again.insert(guest, first);
     }
 
-    /// Records a scan of a guest at a door, with its answer.
+    /// Records a scan at a door, with its response.
     pub fn scanned(&self, scan: Scan) {
         self.records().scans.push(scan);
     }
 
-    /// Records an opening whose answer never came.
+    /// Records an opening request without a response.
     pub fn opening_unknown(&self) {
         self.records().unknown_openings += 1;
     }
 
-    /// Records that a guest learned that the event is full.
-    pub fn turned_away(&self, told: Duration) {
-        self.records().turned_away.push(told);
+    /// Records that a guest was turned away at this time, because the event was full.
+    pub fn turned_away(&self, at: Duration) {
+        self.records().turned_away.push(at);
     }
 
-    /// Records a problem: one sentence without personal data.
+    /// Records a problem, in a sentence without personal data.
     pub fn problem(&self, sentence: String) {
         let mut records = self.records();
         if records.problems.len() < PROBLEMS_MAX {
@@ -227,9 +227,9 @@ impl Journal {
         records.failed += u64::from(visit == Visit::Failed);
     }
 
-    /// Reads the records without copying them.
-    pub fn with<T>(&self, look: impl FnOnce(&Records) -> T) -> T {
-        look(&self.records())
+    /// Reads the records without a copy.
+    pub fn with<T>(&self, read: impl FnOnce(&Records) -> T) -> T {
+        read(&self.records())
     }
 
     fn change(&self, txn: &str, change: impl FnOnce(&mut Entry)) {
@@ -244,23 +244,23 @@ impl Journal {
 }
 
 impl Records {
-    /// Iterates over transactions whose answer of this kind got this reply.
+    /// Returns the ids of transactions whose callback of this kind got this reply.
     pub fn replied(&self, posted: Posted, reply: Reply) -> impl Iterator<Item = &str> {
-        let is = move |entry: &Entry| {
+        let matches = move |entry: &Entry| {
             entry.answered.is_some_and(|answered| answered.posted == posted && answered.reply == reply)
         };
-        self.entries.iter().filter(move |(_, entry)| is(entry)).map(|(txn, _)| txn.as_str())
+        self.entries.iter().filter(move |(_, entry)| matches(entry)).map(|(txn, _)| txn.as_str())
     }
 
-    /// Returns the person of a transaction's guest: the number of their first guest. None if this tester did not open
-    /// the transaction.
+    /// Identifies the person of a transaction by the number of the person's first guest. `None` if this tester did not
+    /// open the transaction.
     #[must_use]
     pub fn person(&self, txn: &str) -> Option<u64> {
         let guest = self.entries.get(txn)?.guest;
         Some(self.comes_again.get(&guest).copied().unwrap_or(guest))
     }
 
-    /// Formats the records of a transaction as a line.
+    /// Formats the records of a transaction as one line.
     #[must_use]
     pub fn line(&self, txn: &str) -> String {
         let Some(entry) = self.entries.get(txn) else { return format!("{txn}: not opened by this tester") };
@@ -272,13 +272,13 @@ impl Records {
         );
         let answered = match entry.answered {
             None => "left without an answer".to_owned(),
-            Some(it) => {
+            Some(answer) => {
                 format!(
                     "{:?} {:.3} s to {:.3} s: {:?}",
-                    it.posted,
-                    it.sent.as_secs_f64(),
-                    it.replied.as_secs_f64(),
-                    it.reply
+                    answer.posted,
+                    answer.sent.as_secs_f64(),
+                    answer.replied.as_secs_f64(),
+                    answer.reply
                 )
             }
         };

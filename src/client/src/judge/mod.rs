@@ -1,7 +1,7 @@
-//! The invariants of the service, checked from outside. Its records at the end are compared with the answers to clients
-//! and guests, with one [`Finding`] for each promise.
+//! Checks the invariants of the service from outside: compares its records at the end of a run with its responses to
+//! clients and guests. The result is one [`Finding`] per promise.
 //!
-//! The load tester uses it after every run, and tests use it after storms of kills. It does no I/O.
+//! The load tester uses this module after every run, and tests use it after storms of kills. It does no I/O.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -29,13 +29,13 @@ pub mod webhooks;
 pub struct Evidence {
     /// The tester's own records.
     pub journal: Records,
-    /// Number of guests who were started.
+    /// Number of guests whose visits were started.
     pub started: u64,
-    /// Webhooks that the receiver got.
+    /// The webhooks that the receiver got.
     pub webhooks: Arrivals,
     /// The service's records of its webhooks, if they were read.
     pub deliveries: Option<Deliveries>,
-    /// Credits that the client was granted.
+    /// Credits granted to the client.
     pub granted: i64,
     /// True if the result of every answered transaction was read.
     pub polled: bool,
@@ -43,28 +43,28 @@ pub struct Evidence {
     pub ledger: Vec<StatementEntry>,
     /// The client's balance.
     pub balance: u64,
-    /// The event and the transactions of its registered guests; none for the API.
+    /// The event and the transaction ids of its registered guests; `None` for a run without an event.
     pub event: Option<(EventResponse, Vec<String>)>,
     /// The registered guests with their marks and check-ins, oldest first, if they are checked.
     pub guests: Option<Vec<RegisteredGuest>>,
     /// The doors of the event at the end of the run.
     pub doors: Vec<DoorView>,
-    /// The places of the event, unless their number was changed during the run.
+    /// The places of the event; `None` if their number was changed during the run.
     pub max_guests: Option<u64>,
     /// Time at which the service's counts were read, in seconds since the Unix epoch.
     pub read_at: i64,
-    /// True if guests who left were given the time to expire.
+    /// True if the transactions of all guests who left must have expired.
     pub all_expired: bool,
-    /// Time after which a webhook is late.
+    /// Time after the callback's reply from which a webhook is late.
     pub late: Duration,
 }
 
 /// The service's records of its webhooks.
 #[derive(Clone, Debug, Default)]
 pub struct Deliveries {
-    /// Outcome of the attempt, by transaction.
+    /// Outcomes of attempts, by transaction id.
     pub outcomes: HashMap<String, String>,
-    /// Number of attempts that can have been in flight when the service was killed; these end as `unknown`.
+    /// Number of attempts that could be in flight at kills of the service. They end as `unknown`.
     pub unknown_max: u64,
 }
 
@@ -72,9 +72,9 @@ pub struct Deliveries {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Blame {
-    /// The service's: its records contradict its answers.
+    /// The service: its records contradict its responses.
     Service,
-    /// The tester's: its own records contradict each other, so nothing else is proved.
+    /// The tester: its own records contradict each other, so the run proves nothing.
     Tester,
 }
 
@@ -83,48 +83,50 @@ pub enum Blame {
 pub struct Finding {
     /// The promise.
     pub rule: &'static str,
-    /// The side at fault if it is broken.
+    /// The side at fault if the promise is broken.
     pub blame: Blame,
-    /// True if it held.
+    /// True if the promise was kept.
     pub held: bool,
-    /// The figures.
+    /// The figures that were compared.
     pub figures: String,
-    /// Transactions that show the breach, the first few.
+    /// The first few violations of the promise.
     pub examples: Vec<String>,
 }
 
-/// Webhooks by their arrival.
+/// Numbers of webhooks by their arrival.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct WebhookCounts {
-    /// Number that had to come.
+    /// Webhooks that had to arrive.
     pub expected: u64,
-    /// Number that came in time.
+    /// Expected webhooks that arrived in time.
     pub on_time: u64,
-    /// Number that came later.
+    /// Expected webhooks that arrived late.
     pub late: u64,
-    /// Number that never came.
+    /// Expected webhooks that never arrived.
     pub lost: u64,
-    /// Number that came more than once.
+    /// Transactions whose webhook arrived more than once.
     pub repeated: u64,
-    /// Number that came for a transaction without an outcome to report.
+    /// Transactions with a webhook, but without an outcome to report.
     pub unexpected: u64,
 }
 
 /// Transactions by their expected outcome.
 struct Expected<'a> {
-    /// Completed for certain: registered, at an event.
+    /// Transactions whose credential was accepted; at an event, the guest is registered.
     accepted: HashSet<&'a str>,
-    /// Declined, which the service accepted.
+    /// Transactions whose refusal was accepted.
     declined: HashSet<&'a str>,
-    /// The answer was posted, and no reply came.
+    /// Transactions whose callback got no reply.
     unknown: HashSet<&'a str>,
+    /// Transactions of registered guests; `None` without an event.
     registered: Option<HashSet<&'a str>>,
 }
 
-const EXAMPLES: usize = 10;
+/// Number of violations that a finding lists.
+const EXAMPLES_MAX: usize = 10;
 
 impl<'a> Expected<'a> {
-    fn of(evidence: &'a Evidence) -> Self {
+    fn from_evidence(evidence: &'a Evidence) -> Self {
         let journal = &evidence.journal;
         let unknown =
             journal.replied(Posted::Consent, Reply::Unknown).chain(journal.replied(Posted::Refusal, Reply::Unknown));
@@ -136,36 +138,36 @@ impl<'a> Expected<'a> {
         }
     }
 
-    /// Returns the transactions whose webhook must be sent: registered guests at an event, otherwise all that were
-    /// answered.
-    fn owed(&self) -> HashSet<&'a str> {
+    /// Returns the transactions whose webhook must arrive: those of registered guests at an event, otherwise all
+    /// accepted and declined ones.
+    fn webhooks_owed(&self) -> HashSet<&'a str> {
         match &self.registered {
             Some(registered) => registered.union(&self.accepted).copied().collect(),
             None => self.accepted.union(&self.declined).copied().collect(),
         }
     }
 
-    /// Returns the transactions whose webhook may come.
-    fn allowed(&self) -> HashSet<&'a str> {
+    /// Returns the transactions whose webhook may arrive.
+    fn webhooks_allowed(&self) -> HashSet<&'a str> {
         match &self.registered {
             Some(registered) => registered.clone(),
-            None => self.owed().union(&self.unknown).copied().collect(),
+            None => self.webhooks_owed().union(&self.unknown).copied().collect(),
         }
     }
 }
 
-/// Returns the transactions whose webhooks the run has to wait for.
+/// Returns the transactions for whose webhooks a run must wait.
 #[must_use]
 pub fn owed(journal: &Records, event: bool) -> Vec<String> {
     let declined = journal.replied(Posted::Refusal, Reply::Accepted).filter(|_| !event);
     journal.replied(Posted::Consent, Reply::Accepted).chain(declined).map(str::to_owned).collect()
 }
 
-/// Counts the webhooks.
+/// Counts the webhooks by their arrival.
 #[must_use]
 pub fn webhooks(evidence: &Evidence) -> WebhookCounts {
-    let expected = Expected::of(evidence);
-    let (owed, allowed, arrived) = (expected.owed(), expected.allowed(), &evidence.webhooks.by_txn);
+    let expected = Expected::from_evidence(evidence);
+    let (owed, allowed, arrived) = (expected.webhooks_owed(), expected.webhooks_allowed(), &evidence.webhooks.by_txn);
     let mut counts = WebhookCounts { expected: owed.len() as u64, ..WebhookCounts::default() };
     for txn in &owed {
         let answered = evidence.journal.entries.get(*txn).and_then(|entry| entry.answered);
@@ -185,44 +187,46 @@ pub fn webhooks(evidence: &Evidence) -> WebhookCounts {
 /// Checks every rule.
 #[must_use]
 pub fn judge(evidence: &Evidence) -> Vec<Finding> {
-    let expected = Expected::of(evidence);
+    let expected = Expected::from_evidence(evidence);
     let mut findings = vec![
-        rules::own_records(evidence),
-        rules::own_transactions(evidence),
-        rules::debits(evidence),
-        rules::ledger(evidence),
+        rules::check_own_records(evidence),
+        rules::check_own_transactions(evidence),
+        rules::check_debits(evidence),
+        rules::check_ledger(evidence),
     ];
     if let Some((event, list)) = &evidence.event {
         findings.extend([
-            rules::places(evidence, event, list),
-            rules::registered(evidence, &expected, event, list),
-            rules::scans(evidence, event),
-            rules::abandoned(evidence, event),
+            rules::check_places(evidence, event, list),
+            rules::check_registrations(evidence, &expected, event, list),
+            rules::check_scan_count(evidence, event),
+            rules::check_abandoned_count(evidence, event),
         ]);
-        findings.extend(evidence.max_guests.map(|places| rules::full(evidence, places)));
+        findings.extend(evidence.max_guests.map(|places| rules::check_turned_away(evidence, places)));
         if let Some(guests) = &evidence.guests {
-            findings.push(guests::duplicates(evidence, event, guests));
-            findings.push(guests::refusals(evidence, event, guests));
+            findings.push(guests::check_marks(evidence, event, guests));
+            findings.push(guests::check_refusals(evidence, event, guests));
             if !evidence.doors.is_empty() {
                 findings.extend([
-                    doors::tried(evidence, guests),
-                    doors::once(evidence, guests),
-                    doors::agree(evidence, event, guests),
-                    doors::counts(evidence, event, guests),
+                    doors::check_lists(evidence, guests),
+                    doors::check_single_check_in(evidence, guests),
+                    doors::check_times_and_gates(evidence, event, guests),
+                    doors::check_counts(evidence, event, guests),
                 ]);
             }
         }
     }
     if evidence.polled {
-        findings.push(rules::results(evidence));
+        findings.push(rules::check_results(evidence));
     }
-    findings.extend(evidence.deliveries.as_ref().map(|deliveries| rules::deliveries(evidence, deliveries, &expected)));
+    findings.extend(
+        evidence.deliveries.as_ref().map(|deliveries| rules::check_deliveries(evidence, deliveries, &expected)),
+    );
     findings.extend([
-        rules::reported(evidence, &expected),
-        rules::once(evidence),
-        rules::only_expected(evidence, &expected),
-        rules::correct(evidence, &expected),
-        rules::answers(evidence),
+        rules::check_owed_webhooks(evidence, &expected),
+        rules::check_repeated_webhooks(evidence),
+        rules::check_unexpected_webhooks(evidence, &expected),
+        rules::check_webhook_outcomes(evidence, &expected),
+        rules::check_refused_answers(evidence),
     ]);
     findings
 }
@@ -235,12 +239,12 @@ pub enum Verdict {
     Held,
     /// The service broke a promise.
     Broken,
-    /// The tester contradicts itself; nothing is proved.
+    /// The tester contradicts itself, so the run proves nothing.
     Tester,
 }
 
 impl Verdict {
-    /// Returns true if no rule was broken.
+    /// Returns true if every promise was kept.
     #[must_use]
     pub const fn is_held(self) -> bool {
         matches!(self, Self::Held)
@@ -268,15 +272,16 @@ impl Verdict {
     }
 }
 
+/// Returns the debits of a ledger.
 fn debits(ledger: &[StatementEntry]) -> impl Iterator<Item = &StatementEntry> {
     ledger.iter().filter(|line| line.kind == EntryKind::Debit)
 }
 
 /// Counts debits by the transaction that they name.
-fn debited(ledger: &[StatementEntry]) -> HashMap<&str, u32> {
-    let mut debited = HashMap::new();
+fn debits_by_txn(ledger: &[StatementEntry]) -> HashMap<&str, u32> {
+    let mut by_txn = HashMap::new();
     for line in debits(ledger) {
-        *debited.entry(line.reference.as_str()).or_default() += 1;
+        *by_txn.entry(line.reference.as_str()).or_default() += 1;
     }
-    debited
+    by_txn
 }

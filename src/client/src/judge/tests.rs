@@ -1,4 +1,4 @@
-//! An honest run, and one planted fault after the other.
+//! A run without faults, and runs with one planted fault each.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::*;
 mod doors;
 mod guests;
 
-const RULES_OF_AN_EVENT: usize = 14;
+const EVENT_RULES: usize = 14;
 
 fn at(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -25,9 +25,9 @@ fn entry(seq: u64, kind: EntryKind, amount: i64, balance_after: u64, reference: 
         .into()
 }
 
-/// Ten guests of an event with eight places: seven are registered, one declines, one leaves, and one is
-/// turned away with a credential after the eighth has got in.
-fn honest() -> Evidence {
+/// A run of eleven guests at an event with eight places. Eight are registered, one of them without a reply; one
+/// declines, one leaves, and the last is refused because the event is full.
+fn faultless() -> Evidence {
     let journal = Journal::default();
     let mut list = Vec::new();
     let mut webhooks = Arrivals::default();
@@ -48,7 +48,7 @@ fn honest() -> Evidence {
         if guest != 2 {
             journal.answered(&txn, PostedAnswer { posted, sent: asked + at(10), replied: asked + at(12), reply });
         }
-        // The one without an answer was registered after all.
+        // The guest without a reply was registered.
         if guest == 1 || (guest > 2 && guest < 10) {
             list.push(txn.clone());
             webhooks.by_txn.insert(txn, Arrival { count: 1, first: asked + at(15), passed: true });
@@ -84,9 +84,9 @@ fn honest() -> Evidence {
     }
 }
 
-/// Returns the rules that a change of the honest run breaks.
+/// Returns the rules that a change of the faultless run breaks.
 fn broken(plant: impl FnOnce(&mut Evidence)) -> Vec<&'static str> {
-    broken_in(honest(), plant)
+    broken_in(faultless(), plant)
 }
 
 /// Returns the rules that a change of this run breaks.
@@ -100,16 +100,16 @@ fn event(evidence: &mut Evidence) -> &mut (EventResponse, Vec<String>) {
 }
 
 #[test]
-fn an_honest_run_breaks_no_rule() {
-    let findings = judge(&honest());
+fn a_faultless_run_breaks_no_rule() {
+    let findings = judge(&faultless());
     assert_eq!(findings.iter().filter(|finding| !finding.held).collect::<Vec<_>>(), Vec::<&Finding>::new());
-    assert_eq!((findings.len(), Verdict::of(&findings)), (RULES_OF_AN_EVENT, Verdict::Held));
-    let counts = webhooks(&honest());
+    assert_eq!((findings.len(), Verdict::of(&findings)), (EVENT_RULES, Verdict::Held));
+    let counts = webhooks(&faultless());
     assert_eq!(counts, WebhookCounts { expected: 8, on_time: 8, ..WebhookCounts::default() });
 }
 
 #[test]
-fn a_lost_webhook_is_seen() {
+fn a_lost_webhook_is_detected() {
     let rules = broken(|evidence| {
         evidence.webhooks.by_txn.remove("txn-05");
     });
@@ -117,7 +117,7 @@ fn a_lost_webhook_is_seen() {
 }
 
 #[test]
-fn a_webhook_that_comes_twice_is_seen() {
+fn a_repeated_webhook_is_detected() {
     assert_eq!(
         broken(|evidence| evidence.webhooks.by_txn.get_mut("txn-05").unwrap().count = 2),
         ["no webhook is sent twice"]
@@ -125,7 +125,7 @@ fn a_webhook_that_comes_twice_is_seen() {
 }
 
 #[test]
-fn a_webhook_for_a_guest_who_was_not_registered_is_seen() {
+fn a_webhook_for_an_unregistered_guest_is_detected() {
     for txn in ["txn-00", "txn-02", "txn-10", "a-stranger"] {
         let arrival = Arrival { count: 1, first: at(5_000), passed: true };
         let rules = broken(|evidence| {
@@ -136,7 +136,7 @@ fn a_webhook_for_a_guest_who_was_not_registered_is_seen() {
 }
 
 #[test]
-fn a_webhook_that_says_otherwise_than_the_callback_is_seen() {
+fn a_webhook_with_another_outcome_than_the_callback_is_detected() {
     assert_eq!(
         broken(|evidence| evidence.webhooks.by_txn.get_mut("txn-05").unwrap().passed = false),
         ["each webhook says what was answered"]
@@ -144,7 +144,7 @@ fn a_webhook_that_says_otherwise_than_the_callback_is_seen() {
 }
 
 #[test]
-fn overspent_and_unspent_credits_are_seen() {
+fn missing_and_superfluous_debits_are_detected() {
     let twice = broken(|evidence| {
         let again = entry(13, EntryKind::Debit, 1, 88, &evidence.ledger[5].reference);
         evidence.ledger.push(again);
@@ -161,7 +161,7 @@ fn overspent_and_unspent_credits_are_seen() {
 }
 
 #[test]
-fn an_opening_without_an_answer_may_have_cost_a_credit_or_not() {
+fn an_opening_without_a_response_may_have_cost_a_credit() {
     assert_eq!(broken(|evidence| evidence.journal.unknown_openings = 1), Vec::<&str>::new());
     let charged = broken(|evidence| {
         evidence.journal.unknown_openings = 1;
@@ -173,7 +173,7 @@ fn an_opening_without_an_answer_may_have_cost_a_credit_or_not() {
 }
 
 #[test]
-fn an_overfull_event_is_seen() {
+fn an_overfull_event_is_detected() {
     let rules = broken(|evidence| {
         event(evidence).1.push("txn-10".to_owned());
         event(evidence).0.registration_count = 9;
@@ -186,7 +186,7 @@ fn an_overfull_event_is_seen() {
 }
 
 #[test]
-fn a_guest_who_was_told_so_and_is_not_registered_is_seen() {
+fn an_accepted_guest_who_is_not_registered_is_detected() {
     let rules = broken(|evidence| {
         let (view, list) = event(evidence);
         list.retain(|txn| txn != "txn-05");
@@ -196,22 +196,22 @@ fn a_guest_who_was_told_so_and_is_not_registered_is_seen() {
 }
 
 #[test]
-fn a_409_before_the_event_was_full_is_seen() {
+fn a_409_before_the_event_is_full_is_detected() {
     let turned_away = |millis| broken(|evidence| evidence.journal.turned_away.push(at(millis)));
     assert_eq!(turned_away(950), Vec::<&str>::new());
     assert_eq!(turned_away(300), ["nobody is turned away before the event is full"]);
-    let roomy = broken(|evidence| {
+    let with_free_place = broken(|evidence| {
         evidence.max_guests = Some(9);
         event(evidence).0.max_guests = MaxGuests::new(9).unwrap();
     });
-    assert_eq!(roomy, ["nobody is turned away before the event is full"]);
+    assert_eq!(with_free_place, ["nobody is turned away before the event is full"]);
 }
 
 #[test]
-fn wrong_counts_of_scans_and_of_those_who_left_are_seen() {
+fn wrong_counts_of_scans_and_abandoned_scans_are_detected() {
     assert_eq!(broken(|evidence| event(evidence).0.scan_count = 12), ["each scan is counted"]);
     assert_eq!(broken(|evidence| event(evidence).0.abandoned_count = 3), ["guests who left are counted once expired"]);
-    // txn-02 left, and the answer for txn-01 may have been accepted or not.
+    // txn-02 left, and the callback of txn-01 may have been accepted or not.
     assert_eq!(broken(|evidence| evidence.read_at = 2_000), ["guests who left are counted once expired"]);
     let counted = broken(|evidence| {
         evidence.read_at = 2_000;
@@ -221,7 +221,7 @@ fn wrong_counts_of_scans_and_of_those_who_left_are_seen() {
 }
 
 #[test]
-fn a_good_answer_that_is_refused_is_seen() {
+fn a_refused_valid_callback_is_detected() {
     let rules = broken(|evidence| {
         let entry = evidence.journal.entries.get_mut("txn-00").unwrap();
         entry.answered.as_mut().unwrap().reply = Reply::Refused(400);
@@ -234,43 +234,39 @@ fn a_tester_that_contradicts_itself_blames_itself() {
     for plant in [(|evidence: &mut Evidence| evidence.started = 12) as fn(&mut Evidence), |evidence| {
         evidence.journal.entries.get_mut("txn-05").unwrap().asked = at(60_000);
     }] {
-        let mut evidence = honest();
+        let mut evidence = faultless();
         plant(&mut evidence);
         evidence.webhooks.by_txn.remove("txn-05");
-        assert_eq!(
-            Verdict::of(&judge(&evidence)),
-            Verdict::Tester,
-            "what it says of the service is not to be believed"
-        );
+        assert_eq!(Verdict::of(&judge(&evidence)), Verdict::Tester, "findings about the service prove nothing then");
     }
 }
 
 #[test]
 fn a_run_in_which_every_visit_failed_proves_nothing() {
-    let mut evidence = honest();
+    let mut evidence = faultless();
     evidence.journal.failed = evidence.journal.visits;
     assert_eq!(Verdict::of(&judge(&evidence)), Verdict::Tester);
 }
 
 #[test]
-fn late_webhooks_are_counted_and_break_nothing() {
-    let mut evidence = honest();
+fn late_webhooks_are_counted_and_break_no_rule() {
+    let mut evidence = faultless();
     evidence.webhooks.by_txn.get_mut("txn-05").unwrap().first = at(60_000);
     assert_eq!(webhooks(&evidence), WebhookCounts { expected: 8, on_time: 7, late: 1, ..WebhookCounts::default() });
     assert_eq!(Verdict::of(&judge(&evidence)), Verdict::Held);
 }
 
 #[test]
-fn of_a_backend_every_answer_is_reported_and_polled() {
+fn without_an_event_every_outcome_is_sent_and_polled() {
     let api = || {
-        let mut evidence = honest();
+        let mut evidence = faultless();
         (evidence.event, evidence.polled) = (None, true);
         for (txn, entry) in &mut evidence.journal.entries {
             match entry.answered.as_mut() {
                 Some(answered) if matches!(answered.reply, Reply::Full) => answered.reply = Reply::Accepted,
                 _ => {}
             }
-            if let Some(answered) = entry.answered.filter(|it| it.reply == Reply::Accepted) {
+            if let Some(answered) = entry.answered.filter(|answer| answer.reply == Reply::Accepted) {
                 let passed = answered.posted == Posted::Consent;
                 entry.polled = Some(Polled::Finished { passed, code: (!passed).then(|| REJECTED.to_owned()) });
                 evidence.webhooks.by_txn.insert(txn.clone(), Arrival { count: 1, first: at(5_000), passed });
@@ -278,8 +274,10 @@ fn of_a_backend_every_answer_is_reported_and_polled() {
         }
         evidence
     };
-    let rules =
-        |evidence: &Evidence| judge(evidence).into_iter().filter(|it| !it.held).map(|it| it.rule).collect::<Vec<_>>();
+    let rules = |evidence: &Evidence| {
+        let broken = judge(evidence).into_iter().filter(|finding| !finding.held);
+        broken.map(|finding| finding.rule).collect::<Vec<_>>()
+    };
     assert_eq!(rules(&api()), Vec::<&str>::new());
     let mut evidence = api();
     for wrong in [Polled::Pending, Polled::Refused(404), Polled::Finished { passed: true, code: None }] {
@@ -292,8 +290,8 @@ fn of_a_backend_every_answer_is_reported_and_polled() {
 }
 
 #[test]
-fn what_the_service_recorded_of_webhooks_must_agree_with_what_arrived() {
-    let recorded = |plant: fn(&mut Evidence, &mut Deliveries)| {
+fn records_of_deliveries_must_agree_with_the_webhooks_that_arrived() {
+    let broken_with_records = |plant: fn(&mut Evidence, &mut Deliveries)| {
         broken(|evidence| {
             let owed = evidence.webhooks.by_txn.keys().map(|txn| (txn.clone(), "delivered".to_owned()));
             let mut deliveries = Deliveries { outcomes: owed.collect(), unknown_max: 1 };
@@ -302,12 +300,12 @@ fn what_the_service_recorded_of_webhooks_must_agree_with_what_arrived() {
         })
     };
     const RULE: &str = "the records of webhooks agree with what arrived";
-    assert_eq!(recorded(|_, _| ()), Vec::<&str>::new());
-    let killed = recorded(|evidence, deliveries| {
+    assert_eq!(broken_with_records(|_, _| ()), Vec::<&str>::new());
+    let killed = broken_with_records(|evidence, deliveries| {
         evidence.webhooks.by_txn.remove("txn-05");
         deliveries.outcomes.insert("txn-05".to_owned(), "unknown".to_owned());
     });
-    assert_eq!(killed, Vec::<&str>::new(), "an attempt that was under way at a kill may have been lost");
+    assert_eq!(killed, Vec::<&str>::new(), "an attempt in flight at a kill may be lost");
     let wrong: [fn(&mut Evidence, &mut Deliveries); 5] = [
         |_, deliveries| drop(deliveries.outcomes.remove("txn-05")),
         |_, deliveries| drop(deliveries.outcomes.insert("txn-00".to_owned(), "delivered".to_owned())),
@@ -322,20 +320,20 @@ fn what_the_service_recorded_of_webhooks_must_agree_with_what_arrived() {
         },
     ];
     for (number, plant) in wrong.into_iter().enumerate() {
-        assert_eq!(recorded(plant), [RULE], "{number}");
+        assert_eq!(broken_with_records(plant), [RULE], "{number}");
     }
-    let lost = recorded(|evidence, _| {
+    let lost = broken_with_records(|evidence, _| {
         evidence.webhooks.by_txn.remove("txn-05");
     });
     assert_eq!(lost, [RULE, "each outcome is reported by a webhook"]);
 }
 
-/// A fault in the evidence.
+/// A change that plants a fault in the evidence.
 type Plant = fn(&mut Evidence);
 
-/// Each plant contradicts one sentence of one rule while every sum is right.
+/// Each plant violates one part of one rule, while every sum is right.
 #[test]
-fn what_only_one_sentence_of_a_rule_tells_is_seen() {
+fn each_part_of_a_rule_detects_its_fault() {
     const DEBITS: &str = "each transaction opened costs one credit";
     const LEDGER: &str = "the ledger adds up to the balance";
     const PLACES: &str = "never more guests than places";

@@ -1,4 +1,4 @@
-//! A bank account: its number, and the branch that keeps it.
+//! A bank account: the account number and the IFSC of the branch.
 
 use super::ifsc::IFSC;
 use super::{Check, Compared, ComparedKind, Detail, DetailForm, NumberForm};
@@ -26,7 +26,7 @@ pub(super) const BANK_ACCOUNT: Check = Check {
         field: "name_match",
         source_field: "name_match",
         form: DetailForm::Match("name"),
-        about: "Whether the name is the holder's.",
+        about: "True if `name` is the name of the account holder; null if the request has no `name`.",
         example: "",
     }],
 };

@@ -30,20 +30,20 @@ pub(super) const GST: Check = Check {
             field: "trade_name",
             source_field: "trade_name",
             form: DetailForm::Text,
-            about: "The name under which it trades.",
+            about: "The name under which the business trades.",
             example: "Example Stores",
         },
     ],
 };
 
-/// Returns true if the state is not 00 and the last character is the check digit of the rest.
+/// Returns true if the state code is not 00 and the last character is the check digit of the others.
 fn is_gstin(text: &str) -> bool {
-    let (rest, last) = text.split_at(text.len() - 1);
-    !rest.starts_with("00") && check_digit(rest) == last.chars().next()
+    let (body, last) = text.split_at(text.len() - 1);
+    !body.starts_with("00") && check_digit(body) == last.chars().next()
 }
 
-/// Computes the base-36 check digit of digits and capitals: every second one is doubled, and the digits of each product
-/// are added.
+/// Computes the base-36 check digit of digits and capitals: every second value is doubled, and the base-36 digits of
+/// all values are added.
 fn check_digit(text: &str) -> Option<char> {
     let mut sum = 0;
     for (index, character) in text.chars().enumerate() {
@@ -62,7 +62,7 @@ mod tests {
         ["27AAPFU0939F1ZV", "29AAGCB7383J1Z4", "24AAACC1206D1ZM", "09AAACH7409R1ZZ", "27AASCS2460H1Z0"];
 
     #[test]
-    fn a_gstin_has_a_state_a_pan_and_the_check_digit_of_both() {
+    fn a_gstin_has_a_state_code_a_pan_and_a_check_digit() {
         let form = &GST.numbers[0];
         for known in KNOWN {
             assert_eq!(form.parse(&known.to_ascii_lowercase()).unwrap().as_str(), known);
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn no_single_wrong_character_and_no_two_that_changed_places_pass_the_check_digit() {
+    fn the_check_digit_detects_a_wrong_character_and_a_transposition() {
         const CHARACTERS: &str = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
         for known in KNOWN {
             for at in 0..15 {
@@ -96,6 +96,6 @@ mod tests {
                 }
             }
         }
-        assert!(!is_gstin("29AAGCB3783J1Z4"), "7 and 3 changed places");
+        assert!(!is_gstin("29AAGCB3783J1Z4"), "7 and 3 are transposed");
     }
 }

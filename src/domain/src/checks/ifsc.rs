@@ -1,4 +1,4 @@
-//! IFSC, the code of a branch of a bank. It says nothing about a person.
+//! IFSC, the code of a bank branch. It is not personal data.
 
 use super::{Check, Detail, DetailForm, NumberForm};
 
@@ -23,21 +23,21 @@ pub(super) const IFSC: Check = Check {
             field: "bank",
             source_field: "bank",
             form: DetailForm::Text,
-            about: "The bank.",
+            about: "The name of the bank.",
             example: "Example Bank",
         },
         Detail {
             field: "branch",
             source_field: "branch",
             form: DetailForm::Text,
-            about: "The branch.",
+            about: "The name of the branch.",
             example: "First Example Street",
         },
         Detail {
             field: "city",
             source_field: "city",
             form: DetailForm::Text,
-            about: "Where the branch is.",
+            about: "The city of the branch.",
             example: "Demopura",
         },
     ],

@@ -5,7 +5,7 @@ use std::fmt;
 use regex_lite::Regex;
 use serde::Serialize;
 
-/// A number of one of the forms, in capitals. Personal data, which `Debug` does not show.
+/// A number of one of the forms, in capitals. Personal data, which `Debug` hides.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Number(Box<str>);
@@ -13,17 +13,17 @@ pub struct Number(Box<str>);
 /// The form of a number.
 #[derive(Clone, Copy, Debug)]
 pub struct NumberForm {
-    /// The field that holds it.
+    /// The name of the field in the API.
     pub field: &'static str,
     /// The error code for a malformed number.
     pub refusal: &'static str,
     /// The rule, for that error and for the OpenAPI document.
     pub rule: &'static str,
-    /// An example.
+    /// A valid number, for examples.
     pub example: &'static str,
-    /// Regular expression of the whole text, in either case.
+    /// Regular expression for the whole text, in either case.
     pub pattern: &'static str,
-    /// Further check of a matching text in capitals, beyond the regular expression.
+    /// Further check of a text in capitals that matches the regular expression.
     pub is_valid: fn(&str) -> bool,
 }
 
@@ -31,7 +31,7 @@ impl NumberForm {
     /// Reads a number in either case.
     ///
     /// # Errors
-    /// The text is no such number.
+    /// The form itself, if the text is no such number.
     pub fn parse(&'static self, text: &str) -> Result<Number, &'static Self> {
         let matches = Regex::new(self.pattern).is_ok_and(|pattern| pattern.is_match(text));
         let number = text.to_ascii_uppercase();

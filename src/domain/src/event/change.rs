@@ -14,8 +14,8 @@ use crate::time_zone::TimeZone;
 /// # Errors
 /// A message that states the accepted form.
 pub fn check_start(start: Option<Timestamp>, end: Timestamp) -> Result<(), &'static str> {
-    let good = start.is_none_or(|start| start < end && end.since(start) <= EVENT_LIFETIME_MAX);
-    if good { Ok(()) } else { Err("must be before expires_at, by 366 days at most") }
+    let is_valid = start.is_none_or(|start| start < end && end.since(start) <= EVENT_LIFETIME_MAX);
+    if is_valid { Ok(()) } else { Err("must be before expires_at, by 366 days at most") }
 }
 
 /// Checks the end of an event.
@@ -41,13 +41,13 @@ pub struct EventPatch {
     pub max_guests: Option<MaxGuests>,
     /// A new limit on pending scans; `Some(None)` for the default.
     pub max_pending: Option<Option<MaxGuests>>,
-    /// A new budget; `Some(None)` for none.
+    /// A new credit budget; `Some(None)` removes it.
     pub credit_budget: Option<Option<CreditBudget>>,
-    /// Another way to start.
+    /// Another way in which guests can start.
     pub entry: Option<EventEntry>,
-    /// A new start; `Some(None)` for none.
+    /// A new start; `Some(None)` removes it.
     pub starts_at: Option<Option<Timestamp>>,
-    /// Another place; `Some(None)` for none.
+    /// A new venue; `Some(None)` removes it.
     pub place: Option<Option<EventText>>,
     /// A new end.
     pub expires_at: Option<Timestamp>,
@@ -67,7 +67,7 @@ pub struct EventPatch {
     pub door: Option<DoorChange>,
     /// Changes of the brand, by an operator.
     pub brand: BrandPatch,
-    /// Tags, one of which the current terms must have.
+    /// Tags: the change applies only if the current terms have one of them.
     pub only_if: Option<Vec<String>>,
 }
 
@@ -75,7 +75,7 @@ impl Event {
     /// Returns the terms after a change at `now`.
     ///
     /// # Errors
-    /// A limit below the number of registrations; an end that is past or too far in the future.
+    /// [`Invalid`] for a limit below the number of registrations, a start or end out of bounds, or too many doors.
     pub fn patched(&self, patch: EventPatch, now: Timestamp) -> Result<EventTerms, Invalid> {
         let mut invalid = Invalid::none();
         let mut terms = self.terms.clone();

@@ -15,12 +15,12 @@ string_enum!(
     /// The handling of a person who registers again.
     #[derive(Default)]
     OnDuplicate {
-        /// Not detected; nothing is stored to recognise anybody.
+        /// The person is not detected: no digests of guests are stored.
         Allow = "allow",
-        /// Registered, and marked for the organiser.
+        /// The person is registered, and marked for the organiser.
         #[default]
         Flag = "flag",
-        /// Not registered.
+        /// The person is not registered again.
         Refuse = "refuse",
     }
 );
@@ -33,8 +33,8 @@ impl OnDuplicate {
     }
 }
 
-/// A random key of one event. It derives the codes of guests and the digests that recognise a person, which are useless
-/// at another event.
+/// A random key of an event, which derives the codes of guests and the digests that recognise a person. These are
+/// useless at another event.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EventSecret(Uuid);
@@ -52,7 +52,7 @@ impl EventSecret {
         Self(Uuid::from_u128(number))
     }
 
-    /// Returns the bytes.
+    /// Returns the bytes of the key.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 16] {
         self.0.as_bytes()
@@ -87,7 +87,7 @@ const CODE_LETTERS: &[u8; 32] = b"23456789ABCDEFGHJKLMNPQRSTUVWXYZ";
 const CODE_CHARS: u32 = 6;
 
 impl RegistrationCode {
-    /// Bits of its value.
+    /// Bits of the value.
     pub const BITS: u32 = 5 * CODE_CHARS;
 
     /// Returns the code with the low [`Self::BITS`] bits of this value.
@@ -105,7 +105,7 @@ impl RegistrationCode {
 
 impl fmt::Display for RegistrationCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let letter = |place: u32| char::from(CODE_LETTERS[(self.0 >> (5 * (CODE_CHARS - 1 - place))) as usize % 32]);
+        let letter = |index: u32| char::from(CODE_LETTERS[(self.0 >> (5 * (CODE_CHARS - 1 - index))) as usize % 32]);
         f.pad(&(0..CODE_CHARS).map(letter).collect::<String>())
     }
 }
@@ -115,14 +115,14 @@ impl FromStr for RegistrationCode {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let refusal = "must be the six characters of a guest's page, such as 7KMQ2X";
-        let written = || text.bytes().filter(|byte| !matches!(byte, b' ' | b'-'));
-        if written().count() != CODE_CHARS as usize {
+        let letters = || text.bytes().filter(|byte| !matches!(byte, b' ' | b'-'));
+        if letters().count() != CODE_CHARS as usize {
             return Err(refusal);
         }
-        written()
+        letters()
             .try_fold(0, |value, byte| {
                 let letter = CODE_LETTERS.iter().zip(0..).find(|(letter, _)| **letter == byte.to_ascii_uppercase());
-                letter.map(|(_, place)| value << 5 | place).ok_or(refusal)
+                letter.map(|(_, index)| value << 5 | index).ok_or(refusal)
             })
             .map(Self)
     }
@@ -142,11 +142,11 @@ impl From<RegistrationCode> for String {
     }
 }
 
-/// Id of a check-in request: random, and the same in retries.
+/// Random id of a check-in request. Retries have the same id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckInId(i64);
 
-/// Number of ids; JavaScript represents each exactly.
+/// Number of check-in ids. JavaScript represents all of them exactly.
 const CHECK_IN_IDS: u64 = 1 << 52;
 
 impl CheckInId {
@@ -184,9 +184,9 @@ impl FromStr for CheckInId {
 /// A check-in of a guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckIn {
-    /// The request.
+    /// The id of the request.
     pub id: CheckInId,
-    /// The time.
+    /// Time of the check-in.
     pub at: Timestamp,
     /// The name of the gate; empty without one.
     pub gate: String,
@@ -195,7 +195,7 @@ pub struct CheckIn {
 /// A door: a page for staff at an entrance, with a link, a PIN and an end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Door {
-    /// Its id within the event.
+    /// The id within the event.
     pub id: DoorId,
     /// The PIN.
     pub pin: Pin,
@@ -210,8 +210,8 @@ pub struct Door {
 impl Door {
     /// Returns the end of the link, given the end of the event.
     #[must_use]
-    pub fn end(&self, of_event: Timestamp) -> Timestamp {
-        self.expires_at.unwrap_or(of_event)
+    pub fn end(&self, event_end: Timestamp) -> Timestamp {
+        self.expires_at.unwrap_or(event_end)
     }
 }
 
@@ -277,9 +277,9 @@ impl TryFrom<String> for DoorId {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        let is_one =
+        let is_id =
             text.len() == DOOR_ID_CHARS && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
-        if is_one { Ok(Self(text)) } else { Err("must be 12 letters and digits") }
+        if is_id { Ok(Self(text)) } else { Err("must be 12 letters and digits") }
     }
 }
 
@@ -300,14 +300,14 @@ impl fmt::Debug for DoorId {
 pub enum DoorChange {
     /// Adds a door.
     Open(Door),
-    /// Removes a door; its link ends at once.
+    /// Removes a door, which ends its link.
     Close(DoorId),
 }
 
-/// Applies a change. Doors past their end and grace period are removed.
+/// Applies a change, and removes doors whose grace period is over.
 ///
 /// # Errors
-/// A message, if there are too many doors.
+/// A message, if the event has too many doors.
 pub(super) fn apply(
     doors: &mut Vec<Door>,
     change: DoorChange,
@@ -316,7 +316,7 @@ pub(super) fn apply(
 ) -> Result<(), String> {
     doors.retain(|door| door.end(event_end) + DOOR_GRACE > now);
     match change {
-        // A repeated call.
+        // A retry.
         DoorChange::Open(door) if doors.iter().any(|known| known.id == door.id) => Ok(()),
         DoorChange::Open(_) if doors.len() >= DOORS_MAX => {
             Err(format!("an event has at most {DOORS_MAX} doors; close one first"))
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn ended_doors_make_room_and_a_repeated_opening_changes_nothing() {
+    fn ended_doors_are_removed_and_a_retry_changes_nothing() {
         let (now, end, mut doors) = (Timestamp::from_millis(10), Timestamp::from_millis(15), Vec::new());
         for _ in 0..DOORS_MAX {
             apply(&mut doors, DoorChange::Open(door(20)), end, now).unwrap();
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_are_read_as_written_whatever_case_and_hyphens() {
+    fn codes_are_read_in_any_case_and_with_hyphens() {
         for value in [0, 1, 31, 32, 0x2aaa_aaaa, (1 << 30) - 1] {
             let text = RegistrationCode::of(value).to_string();
             let typed = format!(" {}-{} ", text[..3].to_lowercase(), &text[3..]);
@@ -373,17 +373,17 @@ mod tests {
                 "{text}"
             );
         }
-        for bad in ["", "7KMQ2", "7KMQ2XA", "7KMQ2O", "7KMQ2ä", "7KMQ20"] {
-            assert!(bad.parse::<RegistrationCode>().is_err(), "{bad}");
+        for wrong in ["", "7KMQ2", "7KMQ2XA", "7KMQ2O", "7KMQ2ä", "7KMQ20"] {
+            assert!(wrong.parse::<RegistrationCode>().is_err(), "{wrong}");
         }
     }
 
     #[test]
-    fn ids_of_doors_are_read_as_written() {
+    fn ids_of_doors_survive_formatting() {
         let id = DoorId::generate();
         assert_eq!(id.as_str().parse(), Ok(id));
-        for bad in ["", "abcdefghijk", "abcdefghijklm", "ABCDEFGHIJKL", "abcdefghijk-"] {
-            assert!(bad.parse::<DoorId>().is_err(), "{bad}");
+        for wrong in ["", "abcdefghijk", "abcdefghijklm", "ABCDEFGHIJKL", "abcdefghijk-"] {
+            assert!(wrong.parse::<DoorId>().is_err(), "{wrong}");
         }
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::invalid::Invalid;
 use crate::limits::CONSENT_TEXT_CHARS_MAX;
 
-/// The declaration that the person agreed to; required for personal data.
+/// The consent of a person: the declaration that the person agreed to.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ConsentGiven(Box<str>);
@@ -18,8 +18,8 @@ impl ConsentGiven {
     /// Reads `consent` and `consent_text`.
     ///
     /// # Errors
-    /// `consent` other than `Y`; a `consent_text` that is blank, longer than 4,096 characters, or contains control
-    /// characters other than line ends and tabs.
+    /// [`Invalid`] for a `consent` other than `Y`, and for a `consent_text` that is blank, longer than 4,096
+    /// characters, or contains control characters other than line ends and tabs.
     pub fn parse(consent: Option<&str>, consent_text: Option<&str>) -> Result<Self, Invalid> {
         let mut invalid = Invalid::none();
         if consent.is_none() {
@@ -33,7 +33,7 @@ impl ConsentGiven {
     /// Reads `consent` and `consent_text`; both may be absent.
     ///
     /// # Errors
-    /// As [`ConsentGiven::parse`], for the given fields.
+    /// As for [`ConsentGiven::parse`], but not for absent fields.
     pub fn parse_optional(consent: Option<&str>, consent_text: Option<&str>) -> Result<Option<Self>, Invalid> {
         let mut invalid = Invalid::none();
         check(consent, consent_text, &mut invalid);
@@ -74,22 +74,23 @@ impl Serialize for ConsentDigest {
 impl<'de> Deserialize<'de> for ConsentDigest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let byte = |place: usize| text.get(2 * place..2 * place + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok());
+        let byte = |index: usize| text.get(2 * index..2 * index + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok());
         let mut bytes = [0; 32];
-        for (place, into) in bytes.iter_mut().enumerate() {
-            *into = byte(place).ok_or_else(|| D::Error::custom("expected 64 hexadecimal digits"))?;
+        for (index, slot) in bytes.iter_mut().enumerate() {
+            *slot = byte(index).ok_or_else(|| D::Error::custom("expected 64 hexadecimal digits"))?;
         }
         Ok(Self(bytes))
     }
 }
 
+/// Adds the problems of the fields that are present.
 fn check(consent: Option<&str>, consent_text: Option<&str>, invalid: &mut Invalid) {
-    if consent.is_some_and(|word| word != "Y") {
+    if consent.is_some_and(|consent| consent != "Y") {
         invalid.add("consent", "must be Y, given by the end user");
     }
-    let unseen = |c: char| c.is_control() && !matches!(c, '\r' | '\n' | '\t');
+    let is_unseen = |c: char| c.is_control() && !matches!(c, '\r' | '\n' | '\t');
     let is_declaration = |text: &str| {
-        !text.trim().is_empty() && text.chars().count() <= CONSENT_TEXT_CHARS_MAX && !text.chars().any(unseen)
+        !text.trim().is_empty() && text.chars().count() <= CONSENT_TEXT_CHARS_MAX && !text.chars().any(is_unseen)
     };
     if !consent_text.is_none_or(is_declaration) {
         let sentence = format!(
@@ -111,9 +112,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_declaration_has_lines_and_nothing_that_is_not_seen() {
+    fn a_declaration_may_have_lines_and_tabs_but_no_other_control_characters() {
         let read = |text: &str| ConsentGiven::parse(Some("Y"), Some(text));
-        assert!(read("I agree:\r\nto this").is_ok(), "as a form sends it");
+        assert!(read("I agree:\r\nto this").is_ok(), "line ends as in a form");
         assert_eq!(read("I agree:\n\t1. to this – und „das“").unwrap().text(), "I agree:\n\t1. to this – und „das“");
         for text in
             ["I agree.\0", "\u{7}I agree.", "I\u{1b}[8m do not\u{1b}[0m agree.", "I\u{7f} agree.", "I\u{85} agree."]
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn consent_is_y_with_a_declaration_and_nothing_else() {
+    fn consent_is_y_with_a_declaration() {
         assert_eq!(ConsentGiven::parse(Some("Y"), Some("I agree.")).unwrap().text(), "I agree.");
         assert!(ConsentGiven::parse(Some("Y"), Some(&"é".repeat(4_096))).is_ok());
         let long = "x".repeat(4_097);

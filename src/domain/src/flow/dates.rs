@@ -1,4 +1,4 @@
-//! Dates and times without a time zone, as in wealth-data webhooks. They are passed on unchanged: the
+//! Dates and times without a time zone, as in wealth-data webhooks. They are sent on unchanged, because the
 //! zone is unknown.
 
 use std::fmt;
@@ -6,11 +6,11 @@ use std::fmt;
 use chrono::{NaiveDate, NaiveDateTime};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// `YYYY-MM-DD`.
+/// A date, written as `YYYY-MM-DD`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Day(NaiveDate);
 
-/// `YYYY-MM-DD HH:MM:SS`.
+/// A date and time, written as `YYYY-MM-DD HH:MM:SS`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LocalTime(NaiveDateTime);
 
@@ -34,7 +34,7 @@ impl LocalTime {
     /// A message that states the accepted form.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let time = NaiveDateTime::parse_from_str(text, LOCAL_TIME).ok().map(Self);
-        // Few receivers could read a leap second.
+        // Few receivers can read a leap second.
         time.filter(|time| time.to_string() == text && !text.ends_with(":60"))
             .ok_or("must be a date and time such as 2026-01-31 09:30:00")
     }
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_are_written_as_they_were_read_and_nothing_else_is_one() {
+    fn only_a_canonical_date_or_time_is_accepted() {
         assert_eq!(Day::parse("2024-02-29").unwrap().to_string(), "2024-02-29");
         assert_eq!(LocalTime::parse("2026-01-31 23:59:59").unwrap().to_string(), "2026-01-31 23:59:59");
         for text in ["2023-02-29", "2026-1-31", "+2026-01-31", "2026-01-31 ", "31-01-2026", "2026-01-31T00:00:00Z", ""]

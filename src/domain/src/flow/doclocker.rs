@@ -15,36 +15,36 @@ use crate::time::Timestamp;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DocLockerFlow {
-    /// Waits for documents.
+    /// The flow waits for documents.
     Pending {
-        /// Its owner and origin.
+        /// The owner and origin of the flow.
         #[serde(rename = "opened")]
         header: FlowHeader,
         /// The latest report, if any.
         latest: Option<ReportDigest>,
     },
-    /// Fetched or failed.
+    /// The flow has ended: documents were fetched, or the fetch has failed.
     Ended {
-        /// Its owner and origin.
+        /// The owner and origin of the flow.
         #[serde(rename = "opened")]
         header: FlowHeader,
-        /// Its end.
+        /// The outcome and its report.
         end: FlowEnd<DocLockerEnd>,
     },
 }
 
-/// Outcome of a document locker flow.
+/// The outcome of a document locker flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DocLockerEnd {
-    /// With at least one document.
+    /// At least one document was fetched.
     Fetched,
-    /// With no document.
+    /// No document was fetched.
     Failed,
 }
 
 impl DocLockerEnd {
-    /// Returns the status word.
+    /// Returns the status in the specification's words.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -62,7 +62,7 @@ pub trait DocLockerReport {
     /// Returns the correlation id.
     fn request_id(&mut self) -> &mut Option<RequestId>;
 
-    /// Returns true if no document is pending any more.
+    /// Returns true if no document is pending.
     fn is_final(&self) -> bool;
 
     /// Returns true if a document was fetched or may still arrive.
@@ -76,7 +76,7 @@ impl DocLockerFlow {
         Self::Pending { header, latest: None }
     }
 
-    /// Returns its owner and origin.
+    /// Returns the owner and origin of the flow.
     #[must_use]
     pub const fn header(&self) -> &FlowHeader {
         match self {
@@ -87,7 +87,8 @@ impl DocLockerFlow {
     /// Checks a report against the flow and fills in the correlation id.
     ///
     /// # Errors
-    /// [`ReportRefusal::NotThisFlow`]; [`ReportRefusal::Contradicts`] for another correlation id.
+    /// [`ReportRefusal::NotThisFlow`] for another flow or app; [`ReportRefusal::Contradicts`] for another correlation
+    /// id.
     pub fn admit<P: DocLockerReport>(&self, report: Report<P>) -> Result<Admitted<P>, ReportRefusal> {
         let Report { app, mut payload } = report;
         self.header().check_ids(&app, payload.transaction())?;
@@ -99,7 +100,7 @@ impl DocLockerFlow {
     /// Computes the transition for an admitted report.
     ///
     /// # Errors
-    /// [`ReportRefusal::AlreadyEnded`] after the end unless it is the report that ended it.
+    /// [`ReportRefusal::AlreadyEnded`] after the end, unless the report is a copy of the one that ended the flow.
     pub fn report(
         &self,
         report: &Admitted<impl DocLockerReport>,

@@ -1,9 +1,9 @@
 //! The eSign flow: a document waits for its signers until all have signed, one rejects it, or an
 //! invitation expires (specification, "eSign payload", without the transitions).
 //!
-//! Signers sign in the order of `signerInfo`, but a report that they signed in another order is
-//! accepted. No connector reports an expired invitation, so [`EsignFlow::lapse`] builds that report.
-//! Until it is stored, a late signature still counts.
+//! Signers sign in the order of `signerInfo`, but a report of another order is accepted. Connectors do not
+//! report expired invitations, so [`EsignFlow::lapse`] builds such a report. A late signature counts until
+//! that report is stored.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,16 +17,16 @@ use super::transition::{Admitted, FlowEnd, ReportDigest, ReportRefusal, Transiti
 use crate::http_url::WebhookUrl;
 use crate::time::Timestamp;
 
-/// Opening terms of an eSign flow that its transitions need.
+/// The opening terms of an eSign flow, as far as transitions need them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EsignTerms {
-    /// Its owner and origin.
+    /// The owner and origin of the flow.
     #[serde(rename = "opened")]
     pub header: FlowHeader,
     /// `documentReferenceId`: the client's own reference.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reference: Option<Text>,
-    /// `responseUrl`: webhook URL that replaces the registered one.
+    /// `responseUrl`: the webhook URL, which overrides the registered one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub response_url: Option<WebhookUrl>,
 }
@@ -37,7 +37,7 @@ pub struct EsignTerms {
 pub enum EsignFlow {
     /// Signatures are pending.
     Pending(EsignPending),
-    /// Completed, rejected or expired.
+    /// The document is completed, rejected or expired.
     Ended(EsignEnded),
 }
 
@@ -47,7 +47,7 @@ pub struct EsignPending {
     /// The opening terms.
     #[serde(rename = "opened")]
     pub terms: EsignTerms,
-    /// Its signers in the order of signing; never empty.
+    /// The signers in the order of signing; never empty.
     pub signers: Vec<SignerState>,
     /// The latest report, if any.
     pub latest: Option<ReportDigest>,
@@ -59,14 +59,14 @@ pub struct EsignEnded {
     /// The opening terms.
     #[serde(rename = "opened")]
     pub terms: EsignTerms,
-    /// Its end; never pending.
+    /// The outcome, which is never pending, and its report.
     pub end: FlowEnd<SigningStatus>,
 }
 
-/// The state of one signer.
+/// The state of a signer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignerState {
-    /// The signer.
+    /// The id of the signer.
     pub signer: ForeignId,
     /// The signer's status.
     pub status: SigningStatus,
@@ -85,10 +85,10 @@ pub trait EsignReport {
     /// Returns the status of the document.
     fn status(&self) -> SigningStatus;
 
-    /// Returns its signers.
+    /// Returns the signers of the document.
     fn signers(&self) -> Vec<SignerState>;
 
-    /// Turns it into the report of a document whose open invitations have expired.
+    /// Converts the payload to the report that the open invitations have expired.
     #[must_use]
     fn lapsed(self) -> Self;
 }
@@ -109,10 +109,10 @@ impl EsignPending {
 
     /// Returns true if a report names the same signers and withdraws no signature.
     fn agrees(&self, signers: &[SignerState]) -> bool {
-        let same = |(known, signer): (&SignerState, &SignerState)| {
+        let agrees = |(known, signer): (&SignerState, &SignerState)| {
             known.signer == signer.signer && (known.status == SigningStatus::Pending || known.status == signer.status)
         };
-        self.signers.len() == signers.len() && self.signers.iter().zip(signers).all(same)
+        self.signers.len() == signers.len() && self.signers.iter().zip(signers).all(agrees)
     }
 }
 
@@ -128,8 +128,8 @@ impl EsignFlow {
     /// Checks a report against the flow and fills in the client's reference.
     ///
     /// # Errors
-    /// [`ReportRefusal::NotThisFlow`]; [`ReportRefusal::Contradicts`] for another reference, other signers, or
-    /// a withdrawn signature.
+    /// [`ReportRefusal::NotThisFlow`] for another flow or app; [`ReportRefusal::Contradicts`] for another reference,
+    /// other signers, or a withdrawn signature.
     pub fn admit<P: EsignReport>(&self, report: Report<P>) -> Result<Admitted<P>, ReportRefusal> {
         let Report { app, mut payload } = report;
         let EsignTerms { header, reference, .. } = self.terms();
@@ -150,8 +150,8 @@ impl EsignFlow {
     /// Computes the transition for an admitted report.
     ///
     /// # Errors
-    /// [`ReportRefusal::AlreadyEnded`] after the end unless it is the report that ended it;
-    /// [`ReportRefusal::InvitationExpired`] when it would leave the document pending past its deadline.
+    /// [`ReportRefusal::AlreadyEnded`] after the end, unless the report is a copy of the one that ended the flow;
+    /// [`ReportRefusal::InvitationExpired`] for a pending status past the deadline.
     pub fn report(
         &self,
         report: &Admitted<impl EsignReport>,
@@ -166,8 +166,8 @@ impl EsignFlow {
         let (payload, terms) = (report.payload(), pending.terms.clone());
         if payload.status() == SigningStatus::Pending {
             let next = EsignPending { latest: Some(digest), ..EsignPending::new(terms, payload.signers()) };
-            let lapsed = next.deadline() <= now;
-            return if lapsed {
+            let has_lapsed = next.deadline() <= now;
+            return if has_lapsed {
                 Err(ReportRefusal::InvitationExpired)
             } else {
                 Ok(Transition::Progressed { next: Self::Pending(next) })
@@ -178,8 +178,8 @@ impl EsignFlow {
         Ok(Transition::WebhookDue { next: Self::Ended(EsignEnded { terms, end }), webhook })
     }
 
-    /// Builds the report that is due once an invitation has expired, from the flow's latest payload;
-    /// `None` while no invitation has expired.
+    /// Builds the report that an invitation has expired, from the flow's latest payload; `None` while no
+    /// invitation has expired.
     #[must_use]
     pub fn lapse<P: EsignReport>(&self, latest: P, now: Timestamp) -> Option<Admitted<P>> {
         let Self::Pending(pending) = self else { return None };

@@ -1,5 +1,5 @@
-//! The e-stamp flow: a workflow of the registry, or on paper, runs until it is completed, rejected or
-//! expired (specification, "E-stamp payload"). It has no poll endpoint.
+//! The e-stamp flow: a workflow of the registry, or on paper, which ends as completed, rejected or expired
+//! (specification, "E-stamp payload"). It has no poll endpoint.
 
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +29,7 @@ impl EStampKind {
     ///
     /// # Errors
     /// A message that names the two API types of e-stamps.
-    pub const fn of(api_type: ApiType) -> Result<Self, &'static str> {
+    pub const fn from_api_type(api_type: ApiType) -> Result<Self, &'static str> {
         match api_type {
             ApiType::RegistryEStamp => Ok(Self::Registry),
             ApiType::PhysicalEStamp => Ok(Self::Physical),
@@ -37,7 +37,7 @@ impl EStampKind {
         }
     }
 
-    /// Returns the webhook's target.
+    /// Returns the target of the webhook.
     #[must_use]
     pub const fn webhook_target(self) -> WebhookTarget<'static> {
         match self {
@@ -47,10 +47,10 @@ impl EStampKind {
     }
 }
 
-/// Opening terms of an e-stamp flow.
+/// The opening terms of an e-stamp flow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EStampTerms {
-    /// Its owner and origin.
+    /// The owner and origin of the flow.
     #[serde(rename = "opened")]
     pub header: FlowHeader,
     /// The kind of e-stamp.
@@ -61,7 +61,7 @@ pub struct EStampTerms {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EStampFlow {
-    /// In progress.
+    /// The workflow is in progress.
     Pending {
         /// The opening terms.
         #[serde(rename = "opened")]
@@ -69,12 +69,12 @@ pub enum EStampFlow {
         /// The latest report, if any.
         latest: Option<ReportDigest>,
     },
-    /// Completed, rejected or expired.
+    /// The workflow is completed, rejected or expired.
     Ended {
         /// The opening terms.
         #[serde(rename = "opened")]
         terms: EStampTerms,
-        /// Its end; never pending.
+        /// The outcome, which is never pending, and its report.
         end: FlowEnd<WorkflowStatus>,
     },
 }
@@ -106,7 +106,7 @@ impl EStampFlow {
     /// Checks a report against the flow.
     ///
     /// # Errors
-    /// [`ReportRefusal::NotThisFlow`].
+    /// [`ReportRefusal::NotThisFlow`] for another flow or app.
     pub fn admit<P: EStampReport>(&self, report: Report<P>) -> Result<Admitted<P>, ReportRefusal> {
         self.terms().header.check_ids(&report.app, report.payload.stamp())?;
         Ok(Admitted::new(report.payload))
@@ -115,7 +115,7 @@ impl EStampFlow {
     /// Computes the transition for an admitted report.
     ///
     /// # Errors
-    /// [`ReportRefusal::AlreadyEnded`] after the end unless it is the report that ended it.
+    /// [`ReportRefusal::AlreadyEnded`] after the end, unless the report is a copy of the one that ended the flow.
     pub fn report(
         &self,
         report: &Admitted<impl EStampReport>,

@@ -1,7 +1,7 @@
 //! A file that JSON carries as Base64: a signed PDF, a locker document, an e-stamp.
 //!
-//! It stays Base64 from the connector's body to the client's webhook. It is checked in chunks and never
-//! decoded as a whole.
+//! The file stays in Base64 from the connector's body to the client's webhook. It is checked in chunks and
+//! never decoded as a whole.
 
 use std::fmt;
 
@@ -11,18 +11,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::{FILE_BYTES_MAX, FILE_CHARS_MAX};
 
-/// Characters decoded at a time, and the bytes that they encode.
+/// Characters that are decoded at a time, and the number of bytes that they encode.
 const CHUNK_CHARS: usize = 4_096;
 const CHUNK_BYTES: usize = CHUNK_CHARS / 4 * 3;
 
-/// A file of 1 byte to 10 MiB as standard Base64 with padding. `Debug` does not show it, and it cannot be
-/// cloned.
+/// A file of 1 byte to 10 MiB as standard Base64 with padding. `Debug` hides it, and it cannot be cloned.
 #[derive(PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Base64File(Box<str>);
 
 impl Base64File {
-    /// Accepts a file without copying it.
+    /// Accepts a file, without a copy.
     ///
     /// # Errors
     /// A message that states the accepted form.
@@ -31,19 +30,19 @@ impl Base64File {
             return Err(format!("must be Base64 of at most {FILE_BYTES_MAX} bytes"));
         }
         let mut chunks = text.as_bytes().chunks(CHUNK_CHARS).peekable();
-        let mut valid = chunks.peek().is_some();
+        let mut is_valid = chunks.peek().is_some();
         let (mut decoded, mut bytes) = ([0; CHUNK_BYTES], 0);
         while let Some(chunk) = chunks.next() {
             let length = STANDARD.decode_slice(chunk, &mut decoded);
             // Padding ends a file, so only the last chunk may be shorter.
-            valid &= length.as_ref().is_ok_and(|length| chunks.peek().is_none() || *length == CHUNK_BYTES);
+            is_valid &= length.as_ref().is_ok_and(|length| chunks.peek().is_none() || *length == CHUNK_BYTES);
             bytes += length.unwrap_or_default();
         }
-        // The limit on characters alone would let two more bytes through.
+        // The limit on characters alone would allow two more bytes.
         if bytes > FILE_BYTES_MAX {
             return Err(format!("must be Base64 of at most {FILE_BYTES_MAX} bytes"));
         }
-        if valid {
+        if is_valid {
             Ok(Self(text))
         } else {
             Err("must be standard Base64 with padding and without line breaks".to_owned())
@@ -72,17 +71,17 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_ten_mebibytes_is_accepted_in_place_and_one_byte_more_is_not() {
+    fn a_file_of_at_most_ten_mebibytes_is_accepted_without_a_copy() {
         let text = file(FILE_BYTES_MAX);
         assert_eq!(text.len(), FILE_CHARS_MAX);
         let before = text.as_ptr();
         let accepted = Base64File::new(text).unwrap();
-        assert_eq!(accepted.as_str().as_ptr(), before, "it was moved and not copied");
+        assert_eq!(accepted.as_str().as_ptr(), before, "the text was moved, not copied");
         assert!(Base64File::new(file(FILE_BYTES_MAX + 1)).is_err());
     }
 
     #[test]
-    fn what_is_not_standard_base64_is_refused_wherever_it_goes_wrong() {
+    fn only_standard_base64_is_accepted() {
         for length in [1, 2, 3, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 3 * CHUNK_BYTES + 2] {
             assert!(Base64File::new(file(length)).is_ok(), "{length}");
         }

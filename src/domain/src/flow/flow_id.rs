@@ -1,5 +1,5 @@
-//! The id of a flow: `documentId`, `transactionId`, `eStampId` or `uniqueIdentifier`, depending on its
-//! kind. Its layout is that of a transaction's.
+//! The id of a flow: `documentId`, `transactionId`, `eStampId` or `uniqueIdentifier`, depending on the kind.
+//! It has the layout of a transaction id.
 
 use crate::ids::uuid_id;
 

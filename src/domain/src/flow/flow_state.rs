@@ -43,7 +43,7 @@ pub enum FetchState {
 pub enum NextState {
     /// The new state of the flow.
     Flow(FlowState),
-    /// The new state of a fetch under it.
+    /// The new state of a fetch under the flow.
     Fetch(FetchState),
 }
 
@@ -59,7 +59,7 @@ impl FlowState {
         }
     }
 
-    /// Returns the name of the upstream that carries it out.
+    /// Returns the name of the upstream that carries out the flow.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -85,7 +85,7 @@ impl FlowState {
         }
     }
 
-    /// Returns its status in the specification's words; `Pending` before the first report.
+    /// Returns the status in the specification's words; `Pending` before the first report.
     #[must_use]
     pub fn status(&self) -> &'static str {
         match self {
@@ -100,7 +100,7 @@ impl FlowState {
         }
     }
 
-    /// Returns the time at which it lapses without a report; only an eSign flow does.
+    /// Returns the time at which the flow lapses without a report. Only eSign flows lapse.
     #[must_use]
     pub fn deadline(&self) -> Option<Timestamp> {
         match self {
@@ -109,8 +109,8 @@ impl FlowState {
         }
     }
 
-    /// Returns the time until which to keep the flow after a report at `now`. An ended flow is kept for
-    /// `result_ttl`. A pending one is kept at least that long past its deadline, and never shorter than before.
+    /// Returns the time until which to keep the flow after a report at `now`. An ended flow is kept for `result_ttl`, a
+    /// pending one until `result_ttl` past its deadline; a pending flow is never kept shorter than `before`.
     #[must_use]
     pub fn kept_until(&self, before: Timestamp, now: Timestamp, result_ttl: Duration) -> Timestamp {
         if self.has_ended() {

@@ -1,9 +1,9 @@
-//! Flows that an upstream carries out and whose outcome is sent to the client once: eSign, document
+//! Flows, which an upstream carries out and whose outcome is sent to the client once: eSign, document
 //! locker, e-stamp and the three wealth-data streams (specification, "Events").
 //!
-//! A connector's body becomes a [`report::Report`]. The flow *admits* it: it checks the report against its
-//! opening terms. Its [`transition::Transition`] then holds the state to store and the [`dedup::DedupKey`]
-//! of a due webhook. The wire crate defines the bodies; each flow reads them through a trait.
+//! A connector's body becomes a [`report::Report`]. The flow *admits* the report by checking it against the
+//! opening terms. The [`transition::Transition`] then holds the state to store and the [`dedup::DedupKey`] of
+//! a due webhook. The wire crate defines the bodies; each flow reads them through a trait.
 
 pub mod api_type;
 pub mod consent_given;

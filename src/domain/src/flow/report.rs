@@ -1,11 +1,11 @@
-//! A connector's report: the body of the flow's webhook, and its app.
+//! A connector's report: the body of the flow's webhook, with the app.
 
 use crate::ids::AppId;
 
 /// A well-formed report, not yet checked against its flow.
 #[derive(Debug, PartialEq)]
 pub struct Report<P> {
-    /// `app_id`, which is dropped before sending.
+    /// `app_id`, which the webhook omits.
     pub app: AppId,
     /// The reported body.
     pub payload: P,

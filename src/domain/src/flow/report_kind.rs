@@ -1,9 +1,9 @@
-//! The kinds of report, as named in the paths to which connectors post.
+//! The kinds of report, by their names in the paths for connectors.
 
 use crate::string_enum::string_enum;
 
 string_enum!(
-    /// Subject of a connector's report. Each kind has its own webhook.
+    /// The kind of a connector's report. Each kind has its own webhook.
     ReportKind {
         /// Document signing.
         ESign = "esign",

@@ -1,9 +1,9 @@
-//! The status words of documents, signers, consents and data (specification, "Other state sets"). Any
-//! other word is refused.
+//! The statuses of documents, signers, consents and data (specification, "Other state sets"). Any other
+//! status is refused.
 //!
-//! A set that the specification shows only in part is completed with words that it uses elsewhere:
-//! those of an eSign document for signers, signatories and e-stamps; `Pending` and `Failed`
-//! for locker documents; `FAILED` for data.
+//! The specification lists some sets only in part. They are completed with its words from elsewhere: those
+//! of an eSign document for signers, signatories and e-stamps; `Pending` and `Failed` for locker documents;
+//! `FAILED` for data.
 
 use crate::string_enum::string_enum;
 
@@ -12,11 +12,11 @@ string_enum!(
     SigningStatus {
         /// Signed.
         Completed = "Completed",
-        /// A signer rejected it.
+        /// A signer rejected the document.
         Rejected = "Rejected",
         /// The invitation expired unanswered.
         Expired = "Expired",
-        /// Waits for a signature.
+        /// A signature is pending.
         Pending = "Pending",
     }
 );
@@ -26,9 +26,9 @@ string_enum!(
     WorkflowStatus {
         /// Stamped and signed.
         Completed = "Completed",
-        /// The registry or a signatory rejected it.
+        /// The registry or a signatory rejected the document.
         Rejected = "Rejected",
-        /// It was not finished in time.
+        /// The workflow was not finished in time.
         Expired = "Expired",
         /// In progress.
         Pending = "Pending",
@@ -38,11 +38,11 @@ string_enum!(
 string_enum!(
     /// The status of one document of the locker.
     LockerStatus {
-        /// The payload contains it.
+        /// The payload contains the document.
         Fetched = "Fetched",
-        /// It may still arrive.
+        /// The document may still arrive.
         Pending = "Pending",
-        /// It will not arrive.
+        /// The document will not arrive.
         Failed = "Failed",
     }
 );
@@ -56,9 +56,9 @@ string_enum!(
         Rejected = "Rejected",
         /// The person withdrew the consent.
         Revoked = "Revoked",
-        /// It will expire soon.
+        /// The consent will expire soon.
         ExpiringSoon = "Expiring Soon",
-        /// It has expired.
+        /// The consent has expired.
         Expired = "Expired",
     }
 );
@@ -66,9 +66,9 @@ string_enum!(
 string_enum!(
     /// The result of fetching financial data.
     FiDataStatus {
-        /// Fetched.
+        /// The data is ready.
         Success = "SUCCESS",
-        /// Not fetched; `errMsg` and `errStage` say why.
+        /// The fetch failed; `errMsg` and `errStage` state the reason.
         Failed = "FAILED",
     }
 );
@@ -78,7 +78,7 @@ string_enum!(
     DataType {
         /// As the source delivered it.
         Raw = "RAW",
-        /// Evaluated.
+        /// As evaluated by the upstream.
         Analysed = "ANALYSED",
     }
 );
@@ -86,11 +86,11 @@ string_enum!(
 string_enum!(
     /// The outcome of a historical fetch.
     HistoricalStatus {
-        /// With all data.
+        /// All data was fetched.
         Success = "HISTORICAL_DATA_FETCH_SUCCESS",
-        /// With part of the data.
+        /// Part of the data was fetched.
         PartialSuccess = "HISTORICAL_DATA_FETCH_PARTIAL_SUCCESS",
-        /// With no data.
+        /// No data was fetched.
         Failed = "HISTORICAL_DATA_FETCH_FAILED",
     }
 );
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_are_those_of_the_specification_and_a_refusal_names_them_all() {
+    fn an_error_for_an_unknown_status_lists_the_known_ones() {
         assert_eq!(
             SigningStatus::from_str("Signed").unwrap_err(),
             "must be one of Completed, Rejected, Expired, Pending"

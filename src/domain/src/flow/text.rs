@@ -1,4 +1,4 @@
-//! Texts that a flow carries: ids of other systems, and free text.
+//! Texts in bodies of flows: ids of other systems, and free text.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::limits::{FOREIGN_ID_CHARS_MAX, TEXT_CHARS_MAX};
 
-/// An id that another system chose or reads: 1 to 128 visible ASCII characters, without spaces.
+/// An id for exchange with another system: 1 to 128 visible ASCII characters, without spaces.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ForeignId(Box<str>);
@@ -43,7 +43,7 @@ impl FromStr for ForeignId {
     }
 }
 
-/// Up to 1,024 characters of free text. It is often personal, so `Debug` does not show it.
+/// Free text of up to 1,024 characters. It is often personal data, so `Debug` hides it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Text(Box<str>);
@@ -52,7 +52,7 @@ impl Text {
     /// Accepts a text, which may be empty.
     ///
     /// # Errors
-    /// The text is too long or has control characters other than line feeds.
+    /// A message, if the text is too long or has control characters other than line feeds.
     pub fn parse(text: &str) -> Result<Self, String> {
         if text.chars().count() > TEXT_CHARS_MAX || text.chars().any(|c| c.is_control() && c != '\n') {
             return Err(format!("must be at most {TEXT_CHARS_MAX} characters, without control characters"));
@@ -63,7 +63,7 @@ impl Text {
     /// Accepts a text that is not blank.
     ///
     /// # Errors
-    /// As [`Text::parse`], and when it is blank.
+    /// As for [`Text::parse`]; also a message if the text is blank.
     pub fn not_blank(text: &str) -> Result<Self, String> {
         if text.trim().is_empty() { Err("must not be blank".to_owned()) } else { Self::parse(text) }
     }
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_bounded_and_never_shown() {
+    fn a_text_is_bounded_and_debug_output_hides_it() {
         assert!(Text::parse("").is_ok() && Text::not_blank(" ").is_err());
         assert!(Text::parse(&"é".repeat(1_024)).is_ok() && Text::parse(&"é".repeat(1_025)).is_err());
         assert!(Text::parse("a\u{7}").is_err());

@@ -1,4 +1,4 @@
-//! The effect of a report: state to store, webhook to send, or reason for refusal.
+//! The effect of a report on a flow: the state to store and the webhook to send, or the reason for refusal.
 
 use std::fmt;
 
@@ -10,8 +10,8 @@ use super::statuses::ConsentStatus;
 use crate::ids::AppId;
 use crate::time::Timestamp;
 
-/// SHA-256 of an admitted payload as stored and sent; distinguishes a repeated report from a different
-/// one. The code that serialises the payload computes it.
+/// SHA-256 of an admitted payload as stored and sent. It distinguishes a repeated report from a different
+/// report. The caller that serialises the payload computes it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ReportDigest(pub [u8; 32]);
 
@@ -53,8 +53,8 @@ impl<P> Admitted<P> {
         &self.0
     }
 
-    /// Turns it back into a report of this app, to check it again after the flow has changed.
-    /// Fields that the flow filled in do not contradict it.
+    /// Converts the payload back to an unchecked report of this app, for another check after the flow has
+    /// changed. Fields that the flow filled in pass that check.
     #[must_use]
     pub fn into_report(self, app: AppId) -> Report<P> {
         Report { app, payload: self.0 }
@@ -64,18 +64,18 @@ impl<P> Admitted<P> {
 /// The effect of a report on a flow. Everything is stored in one atomic step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Transition<S> {
-    /// A repeated report: store and send nothing.
+    /// A repeated report. Nothing is stored or sent.
     Repeated,
-    /// The flow continues: store the state and the payload, which polls show; send nothing.
+    /// The flow continues. The state and the payload are stored for polls; nothing is sent.
     Progressed {
         /// The new state.
         next: S,
     },
-    /// A result for the client: store the state and the payload, and queue the webhook if a URL is known.
+    /// A result for the client. The state and the payload are stored, and the webhook is queued if there is a URL.
     WebhookDue {
         /// The new state.
         next: S,
-        /// Key under which the payload is sent once.
+        /// The deduplication key, under which the payload is sent at most once.
         webhook: DedupKey,
     },
 }
@@ -91,22 +91,22 @@ impl<S> Transition<S> {
     }
 }
 
-/// Outcome and time of a flow's end, and the report that ended it.
+/// The end of a flow: outcome, time and final report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowEnd<E> {
     /// The outcome.
     pub how: E,
-    /// Time at which the report was accepted.
+    /// Time at which the final report was accepted.
     pub at: Timestamp,
-    /// The report that ended it.
+    /// The final report.
     pub report: ReportDigest,
 }
 
 impl<E> FlowEnd<E> {
-    /// Checks a report that comes after the end; `status` is the flow's final status.
+    /// Checks a report after the end of the flow. `status` is the final status.
     ///
     /// # Errors
-    /// [`ReportRefusal::AlreadyEnded`] unless it is the report that ended the flow.
+    /// [`ReportRefusal::AlreadyEnded`], unless the report is a copy of the final report.
     pub(super) fn judge_repeat<S>(
         &self,
         digest: ReportDigest,
@@ -116,25 +116,25 @@ impl<E> FlowEnd<E> {
     }
 }
 
-/// Reason for refusing a report.
+/// The reason why a report is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReportRefusal {
-    /// The id belongs to another flow, or the flow to another app.
+    /// The id is of another flow, or the flow is of another app.
     #[error("there is no such flow of this app")]
     NotThisFlow,
     /// A field contradicts the opening of the flow or an earlier report.
     #[error("{0} contradicts what the flow was opened with or what was reported before")]
     Contradicts(&'static str),
-    /// The flow has ended; the report that ended it stays in force.
+    /// The flow has ended with another report.
     #[error("the flow has already ended as {0}, and this report is not the one that ended it")]
     AlreadyEnded(&'static str),
     /// A signer's invitation has expired, so the document can no longer be pending.
     #[error("an invitation to sign has expired")]
     InvitationExpired,
-    /// The same thing was reported before with other content; the first report stays in force.
+    /// An earlier report on the same subject had other content.
     #[error("this was reported before with other content")]
     ReportedDifferently,
-    /// A consent cannot change from one status to the other.
+    /// A consent cannot change from the current status to the reported one.
     #[error("a consent that is {from} cannot become {to}")]
     MoveNotAllowed {
         /// The current status.

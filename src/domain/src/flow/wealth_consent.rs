@@ -1,9 +1,9 @@
 //! The consent of a wealth-data flow (specification, "Wealth-data consent webhook", which does not
 //! show the transitions).
 //!
-//! A requested consent is accepted or rejected, or expires unanswered. An accepted one may become
-//! expiring soon, revoked or expired. It never changes back, but a status may be skipped when its
-//! report was lost. Each status is reported once.
+//! A requested consent is accepted or rejected, or expires unanswered. An accepted consent may become
+//! expiring soon, revoked or expired. A status never changes back, but may be skipped if its report is lost.
+//! Each status is reported once.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,10 +16,10 @@ use super::text::ForeignId;
 use super::transition::{Admitted, ReportDigest, ReportRefusal, Transition};
 use crate::time::Timestamp;
 
-/// Opening terms of a wealth-data flow.
+/// The opening terms of a wealth-data flow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WealthTerms {
-    /// Its owner and origin.
+    /// The owner and origin of the flow.
     #[serde(rename = "opened")]
     pub header: FlowHeader,
     /// The handle under which the consent was requested.
@@ -30,34 +30,34 @@ pub struct WealthTerms {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WealthConsent {
-    /// The person has not decided.
+    /// No status was reported yet.
     Asked(WealthTerms),
-    /// A status was reported at least once.
+    /// At least one status was reported.
     Moved(MovedConsent),
 }
 
-/// A consent that has an id and a status.
+/// A consent with at least one reported status.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MovedConsent {
     /// The opening terms.
     #[serde(rename = "opened")]
     pub terms: WealthTerms,
-    /// The consent's id, fixed by the first report.
+    /// The id of the consent, fixed by the first report.
     pub consent: ForeignId,
-    /// The first change of status.
+    /// The first status.
     pub first: ConsentMove,
-    /// The later changes, each to another status.
+    /// The later statuses, each different from all earlier ones.
     pub later: Vec<ConsentMove>,
 }
 
-/// A change of a consent's status.
+/// A change of the status of a consent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConsentMove {
     /// The new status.
     pub status: ConsentStatus,
-    /// Time at which its report was accepted.
+    /// Time at which the report was accepted.
     pub at: Timestamp,
-    /// The report.
+    /// The report of the change.
     pub report: ReportDigest,
 }
 
@@ -73,7 +73,7 @@ impl MovedConsent {
     }
 }
 
-/// Returns true if an answered consent may change from one status to the other.
+/// Returns true if a consent may change from one status to another.
 const fn may_move(from: ConsentStatus, to: ConsentStatus) -> bool {
     use ConsentStatus::{Accepted, Expired, ExpiringSoon, Rejected, Revoked};
     match (from, to) {
@@ -84,7 +84,7 @@ const fn may_move(from: ConsentStatus, to: ConsentStatus) -> bool {
 
 /// A report of one of the three wealth-data streams.
 pub trait WealthReport {
-    /// The stream's name for the consent's handle.
+    /// The name of the field with the handle of the consent.
     const HANDLE: &'static str;
 
     /// Returns the id of the reported flow.
@@ -93,7 +93,7 @@ pub trait WealthReport {
     /// Returns the handle under which the consent was requested.
     fn handle(&self) -> &ForeignId;
 
-    /// Returns the consent.
+    /// Returns the id of the consent.
     fn consent(&self) -> &ForeignId;
 }
 
@@ -112,7 +112,7 @@ impl WealthConsent {
         }
     }
 
-    /// Returns the consent's id, once it is known.
+    /// Returns the id of the consent, once a report has named it.
     #[must_use]
     pub const fn consent_id(&self) -> Option<&ForeignId> {
         match self {
@@ -124,7 +124,8 @@ impl WealthConsent {
     /// Checks a report of any of the three streams against the flow.
     ///
     /// # Errors
-    /// [`ReportRefusal::NotThisFlow`]; [`ReportRefusal::Contradicts`] for another handle or consent.
+    /// [`ReportRefusal::NotThisFlow`] for another flow or app; [`ReportRefusal::Contradicts`] for another handle or
+    /// consent.
     pub fn admit<P: WealthReport>(&self, report: Report<P>) -> Result<Admitted<P>, ReportRefusal> {
         let Report { app, payload } = report;
         self.terms().header.check_ids(&app, payload.flow())?;
@@ -140,8 +141,8 @@ impl WealthConsent {
     /// Computes the transition for an admitted report. Every change is sent to the client.
     ///
     /// # Errors
-    /// [`ReportRefusal::ReportedDifferently`] for a status that was reported with other content;
-    /// [`ReportRefusal::MoveNotAllowed`] for one that may not follow the current status.
+    /// [`ReportRefusal::ReportedDifferently`] if the status was reported before with other content;
+    /// [`ReportRefusal::MoveNotAllowed`] if the status may not follow the current one.
     pub fn report(
         &self,
         report: &Admitted<impl ConsentReport>,

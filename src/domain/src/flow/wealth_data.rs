@@ -1,7 +1,7 @@
-//! The data of one fetch under a wealth-data consent: raw and analysed, each once and in either order
+//! A fetch of data under a wealth-data consent: raw and analysed data, each reported once, in either order
 //! (specification, "Wealth-data data webhook").
 //!
-//! The specification defines no order between changes of the consent and its data, so none is enforced.
+//! The specification defines no order between reports of the consent and of its data, so none is enforced.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,29 +11,29 @@ use super::text::ForeignId;
 use super::transition::{Admitted, ReportDigest, ReportRefusal, Transition};
 use super::wealth_consent::{WealthConsent, WealthReport};
 
-/// Data that one fetch (one `txnId`) has delivered.
+/// The reports of one fetch (one `txnId`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DataFetch {
-    /// Nothing.
+    /// No report.
     #[default]
     Awaited,
-    /// The raw data.
+    /// A report of raw data.
     Raw(ReportDigest),
-    /// The analysed data.
+    /// A report of analysed data.
     Analysed(ReportDigest),
-    /// Both.
+    /// Reports of both.
     Both {
-        /// The raw data.
+        /// The report of raw data.
         raw: ReportDigest,
-        /// The analysed data.
+        /// The report of analysed data.
         analysed: ReportDigest,
     },
 }
 
 /// A report on a fetch of data.
 pub trait DataReport: WealthReport {
-    /// Returns the upstream's name of the fetch, and the reported form of data.
+    /// Returns the upstream's id of the fetch, and the reported form of data.
     fn fetch(&self) -> (&ForeignId, DataType);
 }
 
@@ -41,7 +41,7 @@ impl DataFetch {
     /// Computes the transition for an admitted report.
     ///
     /// # Errors
-    /// [`ReportRefusal::ReportedDifferently`] when the same data was reported with other content.
+    /// [`ReportRefusal::ReportedDifferently`] if the same form of data was reported before with other content.
     pub fn report(
         self,
         consent: &WealthConsent,
@@ -67,6 +67,7 @@ impl DataFetch {
         Ok(Transition::WebhookDue { next, webhook })
     }
 
+    /// Returns the reports of raw and analysed data.
     const fn parts(self) -> (Option<ReportDigest>, Option<ReportDigest>) {
         match self {
             Self::Awaited => (None, None),

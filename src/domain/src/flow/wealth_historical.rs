@@ -1,4 +1,4 @@
-//! A historical fetch of one account under a wealth-data consent, which completes once (specification,
+//! A historical fetch of one account under a wealth-data consent. It completes once (specification,
 //! "Wealth-data historical webhook").
 
 use serde::{Deserialize, Serialize};
@@ -9,23 +9,23 @@ use super::text::ForeignId;
 use super::transition::{Admitted, ReportDigest, ReportRefusal, Transition};
 use super::wealth_consent::{WealthConsent, WealthReport};
 
-/// The state of one fetch: one consent, account and range of days.
+/// The state of a fetch for one consent, account and range of days.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HistoricalFetch {
-    /// Not completed.
+    /// The fetch has not completed.
     #[default]
     Awaited,
-    /// Completed by this report.
+    /// This report has completed the fetch.
     Completed(ReportDigest),
 }
 
 /// A report on a historical fetch.
 pub trait HistoricalReport: WealthReport {
-    /// Returns the account.
+    /// Returns the id of the account.
     fn account(&self) -> &ForeignId;
 
-    /// Returns the first and the last day.
+    /// Returns the first and the last day of the range.
     fn days(&self) -> (Day, Day);
 }
 
@@ -33,7 +33,7 @@ impl HistoricalFetch {
     /// Computes the transition for an admitted report.
     ///
     /// # Errors
-    /// [`ReportRefusal::ReportedDifferently`] when it has completed with other content.
+    /// [`ReportRefusal::ReportedDifferently`] if another report has completed the fetch.
     pub fn report(
         self,
         consent: &WealthConsent,

@@ -1,31 +1,31 @@
-//! Target of a flow's webhook (specification, "Delivery rules" 2 and 3).
+//! The target of a flow's webhook (specification, "Delivery rules" 2 and 3).
 //!
-//! The URL is looked up when the report arrives, so a URL registered while the flow runs is used.
-//! Without a URL nothing is sent; this is no error.
+//! The URL is looked up when the report arrives, so a URL that was registered during the flow counts.
+//! Without a URL nothing is sent; that is no error.
 
 use super::api_type::{ApiType, RegisteredUrls};
 use crate::http_url::WebhookUrl;
 use crate::tenancy::App;
 
-/// Source of a flow's webhook URL.
+/// The place where a flow's webhook URL is configured.
 #[derive(Clone, Copy, Debug)]
 pub enum WebhookTarget<'a> {
-    /// eSign: the request's own URL takes precedence over the registered one.
+    /// eSign: the URL of the request, else the registered one.
     ESign {
         /// `responseUrl` of the request.
         response_url: Option<&'a WebhookUrl>,
     },
-    /// Document locker.
+    /// Document locker: the registered URL.
     DocLocker,
-    /// E-stamp of the registry.
+    /// E-stamp of the registry: the registered URL.
     RegistryEStamp,
-    /// E-stamp on paper.
+    /// E-stamp on paper: the registered URL.
     PhysicalEStamp,
-    /// Wealth-data consent; the operator sets the URL.
+    /// Wealth-data consent: the URL set by the operator.
     WealthConsent,
-    /// Wealth data; the operator sets the URL.
+    /// Wealth data: the URL set by the operator.
     WealthData,
-    /// Historical wealth data; the operator sets the URL.
+    /// Historical wealth data: the URL set by the operator.
     WealthHistorical,
 }
 
@@ -57,8 +57,8 @@ mod tests {
         WebhookUrl::parse(&format!("https://{name}.example/"), Schemes::HttpsOnly).unwrap()
     }
 
-    fn app(wealth: bool) -> App {
-        let url = |name| wealth.then(|| url(name));
+    fn app(has_urls: bool) -> App {
+        let url = |name| has_urls.then(|| url(name));
         App {
             app_id: AppId::generate(),
             client_id: ClientId::generate(),
@@ -83,7 +83,7 @@ mod tests {
     ];
 
     #[test]
-    fn each_kind_goes_to_its_own_url_and_without_one_nothing_is_sent() {
+    fn each_kind_has_its_own_url_or_none() {
         let mut registered = RegisteredUrls::default();
         for (target, _) in TARGETS {
             assert_eq!(target.webhook_url(&registered, &app(false)), None, "{target:?}");
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn the_response_url_of_an_esign_request_comes_before_the_registered_one() {
+    fn the_response_url_of_an_esign_request_overrides_the_registered_one() {
         let (own, mut registered) = (url("own"), RegisteredUrls::default());
         let target = WebhookTarget::ESign { response_url: Some(&own) };
         assert_eq!(target.webhook_url(&registered, &app(false)), Some(&own));

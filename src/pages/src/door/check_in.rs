@@ -1,8 +1,8 @@
 //! `POST /d/{door}/check-ins`: checks in a guest.
 //!
-//! A ticket is valid with the proof that it showed when it was scanned. Without a proof, staff have looked at the
-//! guest. Offline scans arrive later, with the time of the scan, until an hour after the end of the door. A retried
-//! request has the same `id`.
+//! A scanned ticket comes with a proof, which must have been current at the time of the scan. Without a proof, staff
+//! have picked the guest by hand. Offline scans arrive later, with the time of the scan, until an hour after the end of
+//! the door. A retried request has the same `id`.
 
 use std::collections::HashMap;
 
@@ -25,14 +25,14 @@ use sakshi_web::same_site::refuse_cross_site;
 use serde::Serialize;
 use url::form_urlencoded;
 
-use super::{address, when_and_where};
+use super::{format_time_and_gate, page_path};
 
 /// Largest form in bytes.
 const FORM_BYTES_MAX: usize = 4 * 1_024;
-/// Longest time for which a check-in may wait for a network.
-const WAITING_MAX: std::time::Duration = DOOR_AFTER_END_MAX;
+/// Longest time between an offline scan and its request.
+const OFFLINE_MAX: std::time::Duration = DOOR_AFTER_END_MAX;
 
-/// The outcome of a check-in, as named on pages.
+/// The outcome of a check-in, as the script and the page's address name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum State {
@@ -46,9 +46,9 @@ pub(super) enum State {
     Unknown,
 }
 
-/// The answer to the page's script.
+/// The response to the page's script.
 #[derive(Debug, Serialize)]
-struct Answer {
+struct CheckInResponse {
     state: State,
     code: RegistrationCode,
     name: String,
@@ -60,7 +60,7 @@ struct Answer {
     inside: u32,
 }
 
-/// Checks in a guest. Answers the script, or redirects to the page with the outcome.
+/// Checks in a guest. Responds to the script with JSON, to a browser with a redirect to the page with the outcome.
 ///
 /// # Errors
 /// 400 naming the field, 401 without the PIN, 403 for a form of another site, 404 for an unknown door.
@@ -71,7 +71,7 @@ pub(crate) async fn post(
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
     refuse_cross_site(&request, &service)?;
-    let open = super::checked(&service, &request, find_late_door(&service, &path).await?)?;
+    let open = super::require_session(&service, &request, find_late_door(&service, &path).await?)?;
     let form = read_form(&request, payload).await?;
     let field = |name: &'static str| form.get(name).map_or("", String::as_str);
     let code: RegistrationCode =
@@ -79,7 +79,7 @@ pub(crate) async fn post(
     let now = service.clock.now();
     let at = match field("at") {
         "" => now,
-        text => scanned_at(text, now)
+        text => parse_scan_time(text, now)
             .ok_or_else(|| ApiError::from(Invalid::one("at", "must be milliseconds since 1970, within a day")))?,
     };
     let id = match field("id") {
@@ -89,31 +89,31 @@ pub(crate) async fn post(
     if at >= open.end() {
         return Err(ServiceError::NotFound("door").into());
     }
-    let (done, guest) = checked(&service, &open, code, field("proof"), (id, at)).await?;
-    let state = done.state();
+    let (outcome, guest) = verify_and_check_in(&service, &open, code, field("proof"), (id, at)).await?;
+    let state = outcome.state();
     if request.headers().get(ACCEPT).is_some_and(|accept| accept.as_bytes().starts_with(b"application/json")) {
-        return Ok(private(StatusCode::OK).json(answer(&open, code, done, guest, now)));
+        return Ok(private(StatusCode::OK).json(build_response(&open, code, outcome, guest, now)));
     }
-    let shown = match state {
+    let query = match state {
         State::In => format!("done={}", id.get()),
         State::Already => "state=already".to_owned(),
         State::Old => "state=old".to_owned(),
         State::Unknown => "state=unknown".to_owned(),
     };
     Ok(private(StatusCode::SEE_OTHER)
-        .insert_header((LOCATION, format!("{}?guest={code}&{shown}", address(&open))))
+        .insert_header((LOCATION, format!("{}?guest={code}&{query}", page_path(&open))))
         .finish())
 }
 
-/// The outcome of a request.
+/// The outcome of a request to check in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Done {
+enum Outcome {
     CheckIn(CheckInDone),
     OldProof,
     NoSuchGuest,
 }
 
-impl Done {
+impl Outcome {
     const fn state(self) -> State {
         match self {
             Self::CheckIn(CheckInDone::Now | CheckInDone::Repeated) => State::In,
@@ -124,60 +124,68 @@ impl Done {
     }
 }
 
-async fn checked(
+/// Checks in the guest unless the proof is old.
+async fn verify_and_check_in(
     service: &Service,
     open: &OpenDoor,
     code: RegistrationCode,
     proof: &str,
     (id, at): (CheckInId, Timestamp),
-) -> Result<(Done, Option<ListedGuest>), ApiError> {
+) -> Result<(Outcome, Option<ListedGuest>), ApiError> {
     let event = &*open.event;
     if !proof.is_empty() && !service.authority.is_shown(event.id, code, proof, at) {
         let guest = guest_with(service, event, code).await?;
-        let done = match &guest {
-            None => Done::NoSuchGuest,
-            Some(ListedGuest { check_in: Some(_), .. }) => Done::CheckIn(CheckInDone::Before),
-            Some(_) => Done::OldProof,
+        let outcome = match &guest {
+            None => Outcome::NoSuchGuest,
+            Some(ListedGuest { check_in: Some(_), .. }) => Outcome::CheckIn(CheckInDone::Before),
+            Some(_) => Outcome::OldProof,
         };
-        return Ok((done, guest));
+        return Ok((outcome, guest));
     }
     match check_in(service, event, code, open.door.name.as_ref(), (id, at)).await {
-        Ok((guest, done)) => Ok((Done::CheckIn(done), Some(guest))),
-        Err(ServiceError::NotFound(_)) => Ok((Done::NoSuchGuest, None)),
+        Ok((guest, done)) => Ok((Outcome::CheckIn(done), Some(guest))),
+        Err(ServiceError::NotFound(_)) => Ok((Outcome::NoSuchGuest, None)),
         Err(error) => Err(error.into()),
     }
 }
 
-fn answer(open: &OpenDoor, code: RegistrationCode, done: Done, guest: Option<ListedGuest>, now: Timestamp) -> Answer {
+fn build_response(
+    open: &OpenDoor,
+    code: RegistrationCode,
+    outcome: Outcome,
+    guest: Option<ListedGuest>,
+    now: Timestamp,
+) -> CheckInResponse {
     let event = &*open.event;
     let counts = event.counts;
-    Answer {
-        state: done.state(),
+    CheckInResponse {
+        state: outcome.state(),
         code,
         when: guest
             .as_ref()
             .and_then(|guest| guest.check_in.as_ref())
-            .map(|check_in| when_and_where(event, check_in, now)),
+            .map(|check_in| format_time_and_gate(event, check_in, now)),
         name: guest.map(|guest| guest.name).unwrap_or_default(),
-        photo: photo(open, code),
+        photo: photo_path(open, code),
         registered: counts.registrations,
-        inside: counts.checked_in + u32::from(done == Done::CheckIn(CheckInDone::Now)),
+        inside: counts.checked_in + u32::from(outcome == Outcome::CheckIn(CheckInDone::Now)),
     }
 }
 
 /// Returns the path of a guest's photo, if the event asks for photos.
-pub(super) fn photo(open: &OpenDoor, code: RegistrationCode) -> Option<String> {
-    asks_for_photo(&open.event).then(|| format!("{}/photo/{code}", address(open)))
+pub(super) fn photo_path(open: &OpenDoor, code: RegistrationCode) -> Option<String> {
+    asks_for_photo(&open.event).then(|| format!("{}/photo/{code}", page_path(open)))
 }
 
 fn asks_for_photo(event: &Event) -> bool {
     event.terms.claims.contains(Claim::Photo)
 }
 
-/// Parses the time of a scan in milliseconds since 1970; the clocks of phones may be ahead.
-fn scanned_at(text: &str, now: Timestamp) -> Option<Timestamp> {
+/// Parses the time of a scan in milliseconds since 1970. A time in the future becomes `now`, because phones' clocks may
+/// be ahead.
+fn parse_scan_time(text: &str, now: Timestamp) -> Option<Timestamp> {
     let at = Timestamp::from_millis(text.parse().ok()?);
-    Some(at.min(now)).filter(|at| now.since(*at) <= WAITING_MAX)
+    Some(at.min(now)).filter(|at| now.since(*at) <= OFFLINE_MAX)
 }
 
 /// Reads the fields of a form.
@@ -194,9 +202,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_scan_is_not_in_the_future_and_not_older_than_a_day() {
+    fn a_scan_time_is_at_most_now_and_at_most_a_day_old() {
         let now = Timestamp::from_millis(1_000_000_000_000);
-        let at = |text: &str| scanned_at(text, now).map(Timestamp::millis);
+        let at = |text: &str| parse_scan_time(text, now).map(Timestamp::millis);
         assert_eq!(at("999999999000"), Some(999_999_999_000));
         assert_eq!(at("1000000000001"), Some(1_000_000_000_000));
         assert_eq!([at("999000000000"), at("-1"), at("9223372036854775808"), at("soon")], [None; 4]);

@@ -13,12 +13,12 @@ use sakshi_web::rate_limit::RateLimits;
 use sakshi_web::same_site::refuse_cross_site;
 
 use super::show::ask_for_pin;
-use super::{COOKIE_NAME, address, check_in::read_form};
+use super::{COOKIE_NAME, check_in::read_form, page_path};
 
-/// Admits a browser with the PIN. Attempts are counted by door and address, and by door.
+/// Admits a browser with the PIN. Attempts are limited per door and caller's address, and per door.
 ///
 /// # Errors
-/// 404 for an unknown door, 403 for a form of another site, 400 for a body that is no form.
+/// 404 for an unknown door, 403 for a form of another site, 400 for a body that is not a form.
 pub(crate) async fn enter(
     path: Path<String>,
     request: HttpRequest,
@@ -30,8 +30,9 @@ pub(crate) async fn enter(
     refuse_cross_site(&request, &service)?;
     let open = find_door(&service, &path).await?;
     let form = read_form(&request, payload).await?;
-    let own = (path.clone(), rates.client_address(&request));
-    if let Err(error) = rates.pins.take(&own).and_then(|()| rates.pins_of_doors.take(&own.0)) {
+    let door_and_address = (path.clone(), rates.client_address(&request));
+    let allowance = rates.pins.take(&door_and_address).and_then(|()| rates.pins_of_doors.take(&door_and_address.0));
+    if let Err(error) = allowance {
         let words = format!("Too many attempts. Try again in {} seconds.", error.retry_after().unwrap_or(60));
         return Ok(ask_for_pin(&service, &open, StatusCode::TOO_MANY_REQUESTS, Some(words)));
     }
@@ -46,16 +47,16 @@ pub(crate) async fn enter(
     }
     tracing::info!(event.id = %open.event.id, "a door was entered");
     Ok(private(StatusCode::SEE_OTHER)
-        .insert_header((LOCATION, address(&open)))
-        .append_header((SET_COOKIE, session_cookie(&service, &open, &address(&open))))
+        .insert_header((LOCATION, page_path(&open)))
+        .append_header((SET_COOKIE, session_cookie(&service, &open, &page_path(&open))))
         .append_header((SET_COOKIE, session_cookie(&service, &open, "/d/t")))
         .finish())
 }
 
 /// Returns the value of `Set-Cookie` (RFC 6265 §4.1).
-fn session_cookie(service: &Service, open: &OpenDoor, at: &str) -> String {
+fn session_cookie(service: &Service, open: &OpenDoor, cookie_path: &str) -> String {
     let secure = if service.authority.public_base.starts_with("https:") { "; Secure" } else { "" };
     let (seconds, session) = ((open.end() + DOOR_GRACE).since(service.clock.now()).as_secs(), open.session(service));
-    let path = format!("{}{}", open.event.id, open.door.id.as_str());
-    format!("{COOKIE_NAME}={path}.{session}; Path={at}; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}")
+    let door = format!("{}{}", open.event.id, open.door.id.as_str());
+    format!("{COOKIE_NAME}={door}.{session}; Path={cookie_path}; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}")
 }

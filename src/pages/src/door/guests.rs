@@ -17,16 +17,16 @@ use sakshi_web::query::Query;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::entered_at;
+use super::find_entered_door;
 
 /// Guests in one response.
-const PAGE: u32 = 2_000;
-/// Largest number of guests whose door keeps a list. Above it the door requests each guest.
-const LISTED_MAX: u32 = 20_000;
+const GUESTS_PER_PAGE: u32 = 2_000;
+/// Most guests of an event whose door gets a list. At a larger event the door requests guests one by one.
+const LISTED_GUESTS_MAX: u32 = 20_000;
 
-/// Some guests, and the state of all.
+/// A page of guests, and the check-ins of all guests.
 #[derive(Debug, Serialize)]
-struct Answer {
+struct GuestList {
     /// The time in milliseconds since 1970.
     now: i64,
     registered: u32,
@@ -37,7 +37,7 @@ struct Answer {
     /// the counts match the door's.
     #[serde(skip_serializing_if = "Option::is_none")]
     checked_in: Option<String>,
-    /// True if the event is too large for a list, so that the door requests each guest.
+    /// True if the event has more than [`LISTED_GUESTS_MAX`] guests.
     many: bool,
 }
 
@@ -51,37 +51,37 @@ pub(crate) async fn list(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
-    let open = entered_at(&service, &request, &path).await?;
+    let open = find_entered_door(&service, &request, &path).await?;
     let mut query = Query::of(request.query_string());
     let after = query.number(&["after"], 0..=u64::from(u32::MAX), 0);
-    let known = query.number(&["inside"], 0..=u64::from(u32::MAX), u64::from(u32::MAX));
+    let known_inside = query.number(&["inside"], 0..=u64::from(u32::MAX), u64::from(u32::MAX));
     query.finish()?;
     let event = &*open.event;
-    let many = event.counts.registrations > LISTED_MAX;
-    let is_new = (after, known) != (event.counts.registrations.into(), event.counts.checked_in.into());
+    let many = event.counts.registrations > LISTED_GUESTS_MAX;
+    let is_new = (after, known_inside) != (event.counts.registrations.into(), event.counts.checked_in.into());
     let (mut guests, mut checked_in) = (Vec::new(), None);
     if !many && is_new {
-        let found = guests_after(&service, event, after, PAGE).await?;
-        if after + found.items.len() as u64 >= found.total {
-            checked_in = Some(bits(&service, &open).await?);
+        let page = guests_after(&service, event, after, GUESTS_PER_PAGE).await?;
+        if after + page.items.len() as u64 >= page.total {
+            checked_in = Some(check_in_bits(&service, &open).await?);
         }
-        guests = found.items.into_iter().map(|guest| (guest.code, guest.name)).collect();
+        guests = page.items.into_iter().map(|guest| (guest.code, guest.name)).collect();
     }
     let (now, counts) = (service.clock.now().millis(), event.counts);
     let (registered, inside) = (counts.registrations, counts.checked_in);
-    Ok(private(StatusCode::OK).json(Answer { now, registered, inside, guests, checked_in, many }))
+    Ok(private(StatusCode::OK).json(GuestList { now, registered, inside, guests, checked_in, many }))
 }
 
-/// Returns one bit per guest.
-async fn bits(service: &Service, open: &sakshi_service::doors::OpenDoor) -> Result<String, ServiceError> {
+/// Returns one bit per guest, as [`GuestList::checked_in`] describes them.
+async fn check_in_bits(service: &Service, open: &sakshi_service::doors::OpenDoor) -> Result<String, ServiceError> {
     let mut bits: Vec<u8> = Vec::new();
     each_guest(&service.store, open.event.id, |guest| {
-        let place = usize::try_from(guest.number - 1).unwrap_or(usize::MAX);
-        if place / 8 >= bits.len() {
+        let index = usize::try_from(guest.number - 1).unwrap_or(usize::MAX);
+        if index / 8 >= bits.len() {
             bits.push(0);
         }
-        if let (Some(byte), true) = (bits.get_mut(place / 8), guest.check_in.is_some()) {
-            *byte |= 0x80 >> (place % 8);
+        if let (Some(byte), true) = (bits.get_mut(index / 8), guest.check_in.is_some()) {
+            *byte |= 0x80 >> (index % 8);
         }
     })
     .await?;
@@ -98,7 +98,7 @@ pub(crate) async fn photo(
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
     let (door, code) = path.into_inner();
-    let open = entered_at(&service, &request, &door).await?;
+    let open = find_entered_door(&service, &request, &door).await?;
     let none = || ApiError::from(ServiceError::NotFound("photo"));
     let code = code.parse().map_err(|_| none())?;
     let guest = find_guest(&service, &open.event, code).await?.ok_or_else(none)?;

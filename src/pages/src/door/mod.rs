@@ -22,12 +22,12 @@ use sakshi_web::error::ApiError;
 
 use crate::text::Texts;
 
-/// Cookie of a browser in which the PIN was entered: the path of the door, and its session. It is set for the page of
-/// the door, and for the ticket codes that the camera opens: there it is that of the last door entered.
+/// Cookie with the path of a door, and the session that its PIN has opened. It is set for the door's page, and for
+/// `/d/t`, where the door entered last replaces others.
 const COOKIE_NAME: &str = "sakshi_door";
 
-/// Returns the door of this browser's cookie.
-async fn entered(service: &Service, request: &HttpRequest) -> Result<Option<OpenDoor>, ApiError> {
+/// Returns the door in this browser's cookie, if its session is valid.
+async fn find_door_of_cookie(service: &Service, request: &HttpRequest) -> Result<Option<OpenDoor>, ApiError> {
     let Some((path, session)) = cookie(request) else { return Ok(None) };
     match find_door(service, path).await {
         Ok(open) => Ok(open.is_session(service, session).then_some(open)),
@@ -40,15 +40,15 @@ async fn entered(service: &Service, request: &HttpRequest) -> Result<Option<Open
 ///
 /// # Errors
 /// 404 for an unknown door, 401 without the PIN.
-async fn entered_at(service: &Service, request: &HttpRequest, path: &str) -> Result<OpenDoor, ApiError> {
-    checked(service, request, find_door(service, path).await?)
+async fn find_entered_door(service: &Service, request: &HttpRequest, path: &str) -> Result<OpenDoor, ApiError> {
+    require_session(service, request, find_door(service, path).await?)
 }
 
-fn checked(service: &Service, request: &HttpRequest, open: OpenDoor) -> Result<OpenDoor, ApiError> {
-    if is_entered(service, request, &open) { Ok(open) } else { Err(pin_required()) }
+fn require_session(service: &Service, request: &HttpRequest, open: OpenDoor) -> Result<OpenDoor, ApiError> {
+    if has_session(service, request, &open) { Ok(open) } else { Err(pin_required()) }
 }
 
-fn is_entered(service: &Service, request: &HttpRequest, open: &OpenDoor) -> bool {
+fn has_session(service: &Service, request: &HttpRequest, open: &OpenDoor) -> bool {
     cookie(request).is_some_and(|(_, session)| open.is_session(service, session))
 }
 
@@ -68,16 +68,17 @@ fn cookie(request: &HttpRequest) -> Option<(&str, &str)> {
 }
 
 /// Returns the path of a door's page.
-fn address(open: &OpenDoor) -> String {
+fn page_path(open: &OpenDoor) -> String {
     door_path(open.event.id, &open.door.id)
 }
 
 /// Formats time and gate of a check-in: `18:04, gate B`; on another day `27 November, 18:04, gate B`.
-fn when_and_where(event: &Event, check_in: &CheckIn, now: Timestamp) -> String {
+fn format_time_and_gate(event: &Event, check_in: &CheckIn, now: Timestamp) -> String {
     let (at, today) = (event.terms.time_zone.local(check_in.at), event.terms.time_zone.local(now));
     let is_today = (at.year, at.month, at.day) == (today.year, today.month, today.day);
-    let month =
-        usize::try_from(at.month).ok().and_then(|month| Texts::of(Language::ENGLISH).months.get(month.checked_sub(1)?));
+    let month = usize::try_from(at.month)
+        .ok()
+        .and_then(|month| Texts::for_language(Language::ENGLISH).months.get(month.checked_sub(1)?));
     let day = month.filter(|_| !is_today).map(|month| format!("{} {month}", at.day));
     let gate = Some(check_in.gate.clone()).filter(|gate| !gate.is_empty());
     [day, Some(at.time), gate].into_iter().flatten().collect::<Vec<_>>().join(", ")

@@ -18,16 +18,15 @@ use sakshi_web::html::page;
 use sakshi_web::query::Query;
 use sakshi_web::rate_limit::RateLimits;
 
-use super::check_in::photo;
-use super::{address, is_entered, when_and_where};
-use crate::files::{DOOR, DOOR_STYLE};
+use super::check_in::photo_path;
+use super::{format_time_and_gate, has_session, page_path};
+use crate::files::{DOOR_SCRIPT, DOOR_STYLE};
 use crate::text::Texts;
 use crate::time_left::date_and_time;
 
 /// Time for which a check-in is shown as new.
-const NEWS_MAX: Duration = Duration::from_secs(60);
-/// Most results of a search.
-const FOUND_MAX: usize = 20;
+const NEW_CHECK_IN_MAX: Duration = Duration::from_secs(60);
+const SEARCH_RESULTS_MAX: usize = 20;
 
 #[derive(Template)]
 #[template(path = "door.html")]
@@ -42,10 +41,10 @@ struct Door {
     has_photos: bool,
     now: i64,
     zone: &'static str,
-    words: String,
+    search_text: String,
     result: Option<GuestCard>,
-    /// Results of a search; `None` without one.
-    found: Option<Vec<GuestRow>>,
+    /// `None` without a search.
+    search_results: Option<Vec<GuestRow>>,
 }
 
 /// The guest that the page is about.
@@ -55,7 +54,7 @@ struct GuestCard {
     name: String,
     code: String,
     photo: Option<String>,
-    /// Id of the request that would check in a guest who is not yet in.
+    /// Id of the request that checks in a guest who is not in yet.
     request: Option<i64>,
 }
 
@@ -87,7 +86,7 @@ impl Door {
     }
 
     fn script() -> String {
-        DOOR.url()
+        DOOR_SCRIPT.url()
     }
 }
 
@@ -115,26 +114,28 @@ pub(crate) async fn show(
 ) -> Result<HttpResponse, ApiError> {
     rates.pages.take(&rates.client_address(&request))?;
     let open = find_door(&service, &path).await?;
-    if !is_entered(&service, &request, &open) {
+    if !has_session(&service, &request, &open) {
         return Ok(ask_for_pin(&service, &open, StatusCode::OK, None));
     }
     let mut query = Query::of(request.query_string());
-    let words = query.text("q").unwrap_or_default();
+    let search_text = query.text("q").unwrap_or_default();
     let (code, state) = (query.text("guest").unwrap_or_default(), query.text("state").unwrap_or_default());
-    let (done, now) = (query.text("done").and_then(|id| id.parse().ok()), service.clock.now());
+    let (new_check_in, now) = (query.text("done").and_then(|id| id.parse().ok()), service.clock.now());
     let result = match code.parse() {
-        Ok(code) => shown(&open, (&state, done), guest_with(&service, &open.event, code).await?, now),
+        Ok(code) => {
+            Some(guest_card(&open, (&state, new_check_in), guest_with(&service, &open.event, code).await?, now))
+        }
         Err(_) if state.is_empty() => None,
-        Err(_) => shown(&open, (&state, None), None, now),
+        Err(_) => Some(guest_card(&open, (&state, None), None, now)),
     };
-    let found = if words.trim().is_empty() {
+    let guests = if search_text.trim().is_empty() {
         None
     } else {
-        Some(search_guests(&service, &open.event, &words, FOUND_MAX).await?)
+        Some(search_guests(&service, &open.event, &search_text, SEARCH_RESULTS_MAX).await?)
     };
-    let listed = |guest: ListedGuest| GuestRow {
+    let row = |guest: ListedGuest| GuestRow {
         code: guest.code.to_string(),
-        inside: guest.check_in.as_ref().map(|check_in| when_and_where(&open.event, check_in, now)),
+        inside: guest.check_in.as_ref().map(|check_in| format_time_and_gate(&open.event, check_in, now)),
         name: guest.name,
     };
     let event = &open.event;
@@ -144,54 +145,57 @@ pub(crate) async fn show(
         &Door {
             sandbox: service.authority.sandbox,
             event: event.terms.name.as_str().to_owned(),
-            gate: gate(&open),
-            address: address(&open),
-            until: date_and_time(open.end(), event.terms.time_zone, Texts::of(Language::ENGLISH)),
+            gate: gate_name(&open),
+            address: page_path(&open),
+            until: date_and_time(open.end(), event.terms.time_zone, Texts::for_language(Language::ENGLISH)),
             inside: event.counts.checked_in,
             registered: event.counts.registrations,
             has_photos: event.terms.claims.contains(Claim::Photo),
             now: now.millis(),
             zone: event.terms.time_zone.name(),
-            words,
+            search_text,
             result,
-            found: found.map(|found| found.into_iter().map(listed).collect()),
+            search_results: guests.map(|guests| guests.into_iter().map(row).collect()),
         },
     ))
 }
 
-/// Describes a guest. State and request come from the address, so only the store confirms that a guest is checked in,
-/// and that it has just happened.
-fn shown(
+/// Describes a guest. `state` and `new_check_in` come from the address and prove nothing: the store decides whether the
+/// guest is checked in, and since when.
+fn guest_card(
     open: &OpenDoor,
-    (state, done): (&str, Option<CheckInId>),
+    (state, new_check_in): (&str, Option<CheckInId>),
     guest: Option<ListedGuest>,
     now: Timestamp,
-) -> Option<GuestCard> {
+) -> GuestCard {
     let Some(guest) = guest else {
         let heading = "This is not a ticket of this event.".to_owned();
-        return Some(GuestCard {
+        return GuestCard {
             look: "bad",
             heading,
             name: String::new(),
             code: String::new(),
             photo: None,
             request: None,
-        });
+        };
     };
-    let inside = guest.check_in.as_ref().map(|check_in| when_and_where(&open.event, check_in, now));
-    let is_new = guest.check_in.as_ref().is_some_and(|known| Some(known.id) == done && now.since(known.at) <= NEWS_MAX);
+    let inside = guest.check_in.as_ref().map(|check_in| format_time_and_gate(&open.event, check_in, now));
+    let is_new = guest
+        .check_in
+        .as_ref()
+        .is_some_and(|check_in| Some(check_in.id) == new_check_in && now.since(check_in.at) <= NEW_CHECK_IN_MAX);
     let (look, heading) = match (&inside, state) {
         (Some(when), _) if is_new => ("good", format!("Checked in at {when}")),
         (Some(when), _) => ("warn", format!("Already in at {when}")),
         (None, "old") => ("warn", "This code is old. Ask to see the page itself, not a picture of it.".to_owned()),
         (None, _) => ("", "Not checked in yet".to_owned()),
     };
-    let photo = photo(open, guest.code);
+    let photo = photo_path(open, guest.code);
     let request = inside.is_none().then(|| CheckInId::generate().get());
-    Some(GuestCard { look, heading, name: guest.name, code: guest.code.to_string(), photo, request })
+    GuestCard { look, heading, name: guest.name, code: guest.code.to_string(), photo, request }
 }
 
-fn gate(open: &OpenDoor) -> String {
+fn gate_name(open: &OpenDoor) -> String {
     open.door.name.as_ref().map(EventText::as_str).unwrap_or_default().to_owned()
 }
 
@@ -206,11 +210,11 @@ pub(super) fn ask_for_pin(
     page(
         status,
         None,
-        &Pin { sandbox: service.authority.sandbox, event, gate: gate(open), address: address(open), trouble },
+        &Pin { sandbox: service.authority.sandbox, event, gate: gate_name(open), address: page_path(open), trouble },
     )
 }
 
-/// Renders the page of a ticket for a browser that is at no door.
+/// Renders the page of a ticket for a browser that has not entered a door.
 pub(super) fn not_at_a_door() -> HttpResponse {
     page(StatusCode::FORBIDDEN, None, &NotAtADoor)
 }

@@ -1,5 +1,5 @@
-//! `GET /d/t/{ticket}`: a guest's ticket as a camera opens it. It redirects door staff to the guest, and explains
-//! itself to others.
+//! `GET /d/t/{ticket}`: the address in a ticket's QR code. It redirects door staff to the guest; others get an
+//! explanation.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::LOCATION;
@@ -12,12 +12,12 @@ use sakshi_web::html::private;
 use sakshi_web::rate_limit::RateLimits;
 
 use super::show::not_at_a_door;
-use super::{address, entered};
+use super::{find_door_of_cookie, page_path};
 
 /// Redirects to the guest at the door that this browser has entered.
 ///
 /// # Errors
-/// 429 when one address sends too many requests; the store's.
+/// 429 when one address sends too many requests; any error of the store.
 pub(crate) async fn open(
     path: Path<String>,
     request: HttpRequest,
@@ -25,7 +25,7 @@ pub(crate) async fn open(
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     rates.pages.take(&rates.client_address(&request))?;
-    let Some(open) = entered(&service, &request).await? else { return Ok(not_at_a_door()) };
+    let Some(open) = find_door_of_cookie(&service, &request).await? else { return Ok(not_at_a_door()) };
     let (code, proof) = path.split_once('.').unwrap_or((&path, ""));
     let state = match code.parse::<RegistrationCode>() {
         Ok(code) if service.authority.is_shown(open.event.id, code, proof, service.clock.now()) => {
@@ -34,5 +34,5 @@ pub(crate) async fn open(
         Ok(code) => format!("guest={code}&state=old"),
         Err(_) => "state=unknown".to_owned(),
     };
-    Ok(private(StatusCode::SEE_OTHER).insert_header((LOCATION, format!("{}?{state}", address(&open)))).finish())
+    Ok(private(StatusCode::SEE_OTHER).insert_header((LOCATION, format!("{}?{state}", page_path(&open)))).finish())
 }

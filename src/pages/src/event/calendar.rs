@@ -13,8 +13,8 @@ use sakshi_web::rate_limit::RateLimits;
 
 use super::find_event;
 
-/// Octets of a line; longer ones are folded (RFC 5545 §3.1).
-const LINE_MAX: usize = 75;
+/// Most octets of a line; longer lines are folded (RFC 5545 §3.1).
+const LINE_BYTES_MAX: usize = 75;
 
 /// Responds with the file.
 ///
@@ -29,38 +29,38 @@ pub(crate) async fn file(
     rates.pages.take(&rates.client_address(&request))?;
     let event = find_event(&service, &path).await?;
     let start = event.terms.starts_at.ok_or(ServiceError::NotFound("calendar file"))?;
-    let text = calendar(&event, start, &service.authority.event_url(event.id), service.clock.now());
+    let text = render_calendar(&event, start, &service.authority.event_url(event.id), service.clock.now());
     Ok(private(StatusCode::OK)
         .insert_header((CONTENT_DISPOSITION, "attachment; filename=\"event.ics\""))
         .content_type("text/calendar; charset=utf-8")
         .body(text))
 }
 
-fn calendar(event: &Event, start: Timestamp, url: &str, now: Timestamp) -> String {
-    let place = event.terms.place.as_ref().map(|place| format!("LOCATION:{}", escaped(place.as_str())));
+fn render_calendar(event: &Event, start: Timestamp, url: &str, now: Timestamp) -> String {
+    let place = event.terms.place.as_ref().map(|place| format!("LOCATION:{}", escape(place.as_str())));
     let purpose =
-        event.terms.purpose.as_ref().map(EventText::as_str).map(|purpose| format!("DESCRIPTION:{}", escaped(purpose)));
+        event.terms.purpose.as_ref().map(EventText::as_str).map(|purpose| format!("DESCRIPTION:{}", escape(purpose)));
     let lines = [
         "BEGIN:VCALENDAR".to_owned(),
         "VERSION:2.0".to_owned(),
         "PRODID:-//sakshi//events//EN".to_owned(),
         "BEGIN:VEVENT".to_owned(),
         format!("UID:{}@sakshi", event.id),
-        format!("DTSTAMP:{}", moment(now)),
-        format!("DTSTART:{}", moment(start)),
-        format!("SUMMARY:{}", escaped(event.terms.name.as_str())),
+        format!("DTSTAMP:{}", format_utc(now)),
+        format!("DTSTART:{}", format_utc(start)),
+        format!("SUMMARY:{}", escape(event.terms.name.as_str())),
     ];
-    let rest = [format!("URL:{url}"), "END:VEVENT".to_owned(), "END:VCALENDAR".to_owned()];
-    lines.into_iter().chain(place).chain(purpose).chain(rest).map(|line| folded(&line)).collect()
+    let end = [format!("URL:{url}"), "END:VEVENT".to_owned(), "END:VCALENDAR".to_owned()];
+    lines.into_iter().chain(place).chain(purpose).chain(end).map(|line| fold(&line)).collect()
 }
 
-/// Formats a moment in UTC: `20261129T152900Z`.
-fn moment(at: Timestamp) -> String {
+/// Formats a time in UTC: `20261129T152900Z`.
+fn format_utc(at: Timestamp) -> String {
     let text = at.to_string();
     format!("{}Z", text.split('.').next().unwrap_or_default().replace(['-', ':'], ""))
 }
 
-fn escaped(text: &str) -> String {
+fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
         if matches!(letter, '\\' | ';' | ',') {
@@ -71,11 +71,11 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// Folds a line, with its end, into pieces of the permitted length. A character is not cut.
-fn folded(line: &str) -> String {
+/// Folds a line into pieces of at most [`LINE_BYTES_MAX`] octets, between characters, and ends it.
+fn fold(line: &str) -> String {
     let (mut folded, mut length) = (String::new(), 0);
     for letter in line.chars() {
-        if length + letter.len_utf8() > LINE_MAX {
+        if length + letter.len_utf8() > LINE_BYTES_MAX {
             folded.push_str("\r\n ");
             length = 1;
         }
@@ -91,10 +91,10 @@ mod tests {
 
     #[test]
     fn lines_are_escaped_and_folded_between_characters() {
-        assert_eq!(escaped("Hall B; 2nd floor, left\\right"), "Hall B\\; 2nd floor\\, left\\\\right");
-        assert_eq!(moment(Timestamp::parse_iso8601("2026-11-29T15:29:00.250Z").unwrap()), "20261129T152900Z");
-        let line = folded(&format!("SUMMARY:{}", "आ".repeat(60)));
-        assert!(line.split("\r\n").all(|piece| piece.len() <= LINE_MAX), "{line}");
+        assert_eq!(escape("Hall B; 2nd floor, left\\right"), "Hall B\\; 2nd floor\\, left\\\\right");
+        assert_eq!(format_utc(Timestamp::parse_iso8601("2026-11-29T15:29:00.250Z").unwrap()), "20261129T152900Z");
+        let line = fold(&format!("SUMMARY:{}", "आ".repeat(60)));
+        assert!(line.split("\r\n").all(|piece| piece.len() <= LINE_BYTES_MAX), "{line}");
         assert_eq!(line.replace("\r\n ", "").trim_end(), format!("SUMMARY:{}", "आ".repeat(60)));
     }
 }

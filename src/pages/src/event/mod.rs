@@ -1,7 +1,7 @@
-//! An event's page for guests (specification, "Event"): the claims that are requested, and a start button.
+//! An event's page for guests (specification, "Event"): the requested claims, and a start button.
 //!
-//! Opening the page is free, because link previews and cameras open it too; only the button, or the
-//! identity app asking for an intent, starts a verification and costs a credit.
+//! Opening the page is free, because link previews and cameras open it too. A verification starts, and costs a credit,
+//! when a guest presses the button or the identity app requests an intent.
 
 pub(super) mod calendar;
 pub(super) mod refused;
@@ -11,7 +11,7 @@ pub(super) mod ticket;
 pub(super) mod visit;
 
 #[cfg(feature = "fuzzing")]
-pub(crate) use visit::in_cookies as visits_in_cookies;
+pub(crate) use visit::visit_cookies;
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use sakshi_web::error::ApiError;
 use crate::text::Texts;
 use crate::time_left::date_and_time;
 
-/// Returns start and place of an event, as guests read them.
+/// Returns the start and the place of an event for guests; unknown ones are left out.
 pub(super) fn occasion(terms: &EventTerms, texts: &Texts) -> Vec<String> {
     let at = terms.starts_at.map(|at| date_and_time(at, terms.time_zone, texts));
     at.into_iter().chain(terms.place.as_ref().map(|place| place.as_str().to_owned())).collect()

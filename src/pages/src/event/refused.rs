@@ -11,9 +11,9 @@ use sakshi_web::html::page;
 use crate::accept::wants_json;
 use crate::language::PageLanguage;
 use crate::layout::Layout;
-use crate::notice::{About, CLOCK, CROSS, DOTS, Link, Notice, QUESTION, Retry, busy};
+use crate::notice::{CLOCK, CROSS, DOTS, Link, Notice, QUESTION, Retry, Subject, render_busy};
 
-/// A refusal, and the event, once that is known.
+/// The refusal of a guest, with the event if it is known.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) error: ApiError,
@@ -21,16 +21,15 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
-    /// Refuses at an event.
-    pub(crate) fn at(event: &Event, error: ApiError) -> Self {
+    pub(crate) fn for_event(event: &Event, error: ApiError) -> Self {
         Self { error, event: Some(Box::new(event.clone())) }
     }
 
-    /// Builds the page, or the error for the one place that renders error bodies.
+    /// Renders the page of the refusal.
     ///
     /// # Errors
-    /// The refusal itself, for a program.
-    pub(crate) async fn answer(
+    /// The refusal itself, for a program that asks for JSON.
+    pub(crate) async fn respond(
         self,
         request: &HttpRequest,
         service: &Service,
@@ -39,11 +38,11 @@ impl Refusal {
         if wants_json(request) {
             return Err(self.error);
         }
-        let language = PageLanguage::of(request, self.event.as_ref().map(|event| event.terms.language));
+        let language = PageLanguage::from_request(request, self.event.as_ref().map(|event| event.terms.language));
         let PageLanguage { texts, .. } = language;
         // A path goes into a link only if it is an event's id.
         let path = path.parse::<sakshi_domain::ids::EventId>().map_or_else(|_| "/".to_owned(), |id| format!("/e/{id}"));
-        let here = if request.method().is_safe() { request.path() } else { &path };
+        let page_address = if request.method().is_safe() { request.path() } else { &path };
         let is_safe = request.method().is_safe();
         let event = &texts.event;
         let (look, heading, words, label) = match &self.error {
@@ -71,24 +70,24 @@ impl Refusal {
             }
             ApiError::CrossSite => (CROSS, event.elsewhere_heading, vec![event.elsewhere], Some(event.to_event)),
             error => {
-                let again = if is_safe { Retry::Automatic } else { Retry::ByHand };
-                return Ok(busy(service, error, language, here, again));
+                let retry = if is_safe { Retry::Automatic } else { Retry::ByHand };
+                return Ok(render_busy(service, error, language, page_address, retry));
             }
         };
         // A guest must not learn the organiser's balance, not from the status either.
         let is_unfunded = self.error == ApiError::Service(ServiceError::InsufficientCredits);
         let status = if is_unfunded { StatusCode::OK } else { self.error.status_code() };
         let retention = self.event.as_ref().map_or_else(ClientRetention::default, |event| event.terms.retention);
-        let About { requester, event } = About::event(service, self.event.as_deref()).await;
+        let Subject { requester, event } = Subject::load_for_event(service, self.event.as_deref()).await;
         let notice = Notice {
-            layout: Layout::new(service, language, here).for_guests(service, retention).requested_by(requester),
+            layout: Layout::new(service, language, page_address).for_guests(service, retention).requested_by(requester),
             look,
             event,
             heading,
             words,
             tips: Vec::new(),
             receipt: None,
-            link: label.map(|label| Link { address: language.at(&path), label, site: None, followed: false }),
+            link: label.map(|label| Link { address: language.localise(&path), label, site: None, followed: false }),
             retry_s: None,
             reference: None,
         };
@@ -96,7 +95,7 @@ impl Refusal {
     }
 }
 
-/// Refuses before the event is known, in the browser's languages.
+/// The refusal of a request whose event is unknown, in the browser's language.
 impl From<ApiError> for Refusal {
     fn from(error: ApiError) -> Self {
         Self { error, event: None }

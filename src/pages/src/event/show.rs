@@ -1,5 +1,5 @@
-//! `GET /e/{eventId}`: the event's claims and the start button, at no cost. For the identity app, which has asked its
-//! user already, it is the intent of a verification started now.
+//! `GET /e/{eventId}`: the event's claims and the start button, at no cost. The identity app, which has asked its user
+//! already, gets the intent of a new verification.
 
 use actix_web::http::header::{HeaderValue, REFERRER_POLICY, SET_COOKIE};
 use actix_web::http::{Method, StatusCode};
@@ -17,11 +17,11 @@ use sakshi_web::rate_limit::RateLimits;
 use sakshi_web::same_site;
 
 use super::refused::Refusal;
-use super::start::{self, ANOTHER};
-use super::ticket::{Next, ticket};
+use super::start::{self, ANOTHER_GUEST};
+use super::ticket::{NextStep, render_ticket};
 use super::{find_event, occasion, visit};
-use crate::accept::{may_be_of_another_site, wants_intent};
-use crate::claim_groups::{ClaimGroup, grouped};
+use crate::accept::{may_be_cross_site, wants_intent};
+use crate::claim_groups::{ClaimGroup, group_claims};
 use crate::files::PICTURE_STYLE;
 use crate::language::PageLanguage;
 use crate::layout::Layout;
@@ -57,24 +57,24 @@ impl Page<'_> {
 /// Shows the event, or starts a verification for the identity app.
 ///
 /// # Errors
-/// The refusal, for the identity app and for programs that read the error table.
+/// The refusal itself, for the identity app and for a program that asks for JSON.
 pub(crate) async fn show(
     path: Path<String>,
     request: HttpRequest,
     service: Data<Service>,
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
-    // Others get the page, and press the button.
-    if wants_intent(&request) && request.method() == Method::GET && !may_be_of_another_site(&request) {
-        return intent(&path, &request, &service, &rates).await;
+    // Other clients get the page with the start button.
+    if wants_intent(&request) && request.method() == Method::GET && !may_be_cross_site(&request) {
+        return respond_with_intent(&path, &request, &service, &rates).await;
     }
-    match shown(&path, &request, &service, &rates).await {
+    match render_page(&path, &request, &service, &rates).await {
         Ok(page) => Ok(page),
-        Err(refusal) => refusal.answer(&request, &service, &path).await,
+        Err(refusal) => refusal.respond(&request, &service, &path).await,
     }
 }
 
-async fn shown(
+async fn render_page(
     path: &str,
     request: &HttpRequest,
     service: &Service,
@@ -82,38 +82,41 @@ async fn shown(
 ) -> Result<HttpResponse, Refusal> {
     rates.pages.take(&rates.client_address(request))?;
     let event = find_event(service, path).await?;
-    let visits = visit::recall(service, request, &event).await.map_err(|error| Refusal::at(&event, error))?;
+    let visits =
+        visit::load_visits(service, request, &event).await.map_err(|error| Refusal::for_event(&event, error))?;
     let now = service.clock.now();
     let closed = EventRefusal::of(event.status(now));
-    let language = PageLanguage::of(request, Some(event.terms.language));
+    let language = PageLanguage::from_request(request, Some(event.terms.language));
     let path = format!("/e/{}", event.id);
     let admission = service.authority.admits(&event, request.query_string(), now);
-    let under_way = visits.under_way.map(|pending| language.at(&format!("/v/{}", pending.id)));
-    if !visits.registered.is_empty() {
+    let under_way = visits.under_way.map(|pending| language.localise(&format!("/v/{}", pending.id)));
+    if !visits.guests.is_empty() {
         let open = closed.is_none();
-        let another = admission.filter(|_| open).map(|admission| start_address(&admission, &path, Some(ANOTHER)));
-        let next =
-            Next { under_way: under_way.filter(|_| open), another: another.map(|address| language.at(&address)) };
-        let shown = ticket(service, &event, &visits.registered, language, &path, next).await;
-        return Ok(with_start(shown, &visits.cookies));
+        let another = admission.filter(|_| open).map(|admission| start_address(&admission, &path, Some(ANOTHER_GUEST)));
+        let next = NextStep {
+            under_way: under_way.filter(|_| open),
+            another: another.map(|address| language.localise(&address)),
+        };
+        let page = render_ticket(service, &event, &visits.guests, language, &path, next).await;
+        return Ok(with_start_headers(page, &visits.cookies));
     }
     if let Some(refusal) = closed {
-        return Err(Refusal::at(&event, refusal.into()));
+        return Err(Refusal::for_event(&event, refusal.into()));
     }
     if under_way.is_none() {
-        may_start(&event, admission.as_ref()).map_err(|refusal| Refusal::at(&event, refusal.into()))?;
+        check_start(&event, admission.as_ref()).map_err(|refusal| Refusal::for_event(&event, refusal.into()))?;
     }
     let PageLanguage { texts, .. } = language;
-    let (here, start) = match &admission {
-        Some(admission) => (admission.address(&path), language.at(&start_address(admission, &path, None))),
-        // Continues the verification that this browser has started.
+    let (page_address, start) = match &admission {
+        Some(admission) => (admission.address(&path), language.localise(&start_address(admission, &path, None))),
+        // The button continues the verification that this browser has started.
         None => (path.clone(), String::new()),
     };
     let template = Page {
-        layout: Layout::new(service, language, &here)
+        layout: Layout::new(service, language, &page_address)
             .for_guests(service, event.terms.retention)
-            .requested_by(Requester::of_event(service, &event).await),
-        groups: grouped(&event.terms.claims, texts),
+            .requested_by(Requester::load_for_event(service, &event).await),
+        groups: group_claims(&event.terms.claims, texts),
         occasion: occasion(&event.terms, texts),
         until: date_and_time(event.terms.expires_at, event.terms.time_zone, texts),
         expires_at: event.terms.expires_at,
@@ -121,26 +124,26 @@ async fn shown(
         start,
         event: &event,
     };
-    Ok(with_start(page(StatusCode::OK, None, &template), &visits.cookies))
+    Ok(with_start_headers(page(StatusCode::OK, None, &template), &visits.cookies))
 }
 
-/// Returns the target of the button.
-fn start_address(admission: &Admission, path: &str, further: Option<&str>) -> String {
+/// Returns the target of the start button.
+fn start_address(admission: &Admission, path: &str, extra_query: Option<&str>) -> String {
     let address = admission.address(&format!("{path}/start"));
-    further.map_or_else(
+    extra_query.map_or_else(
         || address.clone(),
-        |further| format!("{address}{}{further}", if address.contains('?') { '&' } else { '?' }),
+        |query| format!("{address}{}{query}", if address.contains('?') { '&' } else { '?' }),
     )
 }
 
-/// Refuses a guest who could not start. Only the start itself decides; this avoids a button that would fail.
-fn may_start(event: &Event, admission: Option<&Admission>) -> Result<(), ServiceError> {
+/// Refuses a guest whose start would fail, so that the page has no button that fails. The start itself decides.
+fn check_start(event: &Event, admission: Option<&Admission>) -> Result<(), ServiceError> {
     admission.ok_or(ServiceError::CodeExpired)?;
     may_pay(event)
 }
 
-/// Adds these cookies to a page with a start button.
-fn with_start(mut response: HttpResponse, cookies: &[String]) -> HttpResponse {
+/// Adds cookies and the referrer policy to a page with a start button.
+fn with_start_headers(mut response: HttpResponse, cookies: &[String]) -> HttpResponse {
     for cookie in cookies.iter().filter_map(|cookie| HeaderValue::from_str(cookie).ok()) {
         response.headers_mut().append(SET_COOKIE, cookie);
     }
@@ -149,7 +152,7 @@ fn with_start(mut response: HttpResponse, cookies: &[String]) -> HttpResponse {
     response
 }
 
-async fn intent(
+async fn respond_with_intent(
     path: &str,
     request: &HttpRequest,
     service: &Service,
@@ -158,6 +161,6 @@ async fn intent(
     rates.pages.take(&rates.client_address(request))?;
     same_site::refuse_cross_site(request, service)?;
     let event = find_event(service, path).await?;
-    let (_, jwt) = start::open(service, rates, request, &event).await?;
+    let (_, jwt) = start::open_transaction(service, rates, request, &event).await?;
     Ok(intent_response(jwt))
 }

@@ -1,5 +1,5 @@
-//! `POST /e/{eventId}/start`: a guest starts a verification, which costs the organiser a credit, or continues the one
-//! of this browser. A registered guest does not start again by mistake.
+//! `POST /e/{eventId}/start`: a guest starts a verification, which costs the organiser a credit, or continues the
+//! pending verification of this browser. A registered guest does not start again by mistake.
 
 use std::sync::Arc;
 
@@ -23,43 +23,44 @@ use super::refused::Refusal;
 use super::{find_event, visit};
 use crate::language::PageLanguage;
 
-/// Query of a start for a further guest, after those whom this browser has registered.
-pub(super) const ANOTHER: &str = "another=1";
+/// Query of a start for another guest, in a browser that has registered a guest.
+pub(super) const ANOTHER_GUEST: &str = "another=1";
 
-/// Starts or continues, and redirects to the verify page; to the event's page if this browser has registered its guest.
+/// Starts or continues a verification and redirects to its page. If this browser has registered its guest, it redirects
+/// to the event's page instead.
 ///
 /// # Errors
-/// The refusal, for programs that read the error table.
+/// The refusal itself, for a program that asks for JSON.
 pub(crate) async fn start(
     path: Path<String>,
     request: HttpRequest,
     service: Data<Service>,
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
-    match started(&path, &request, &service, &rates).await {
+    match start_at_event(&path, &request, &service, &rates).await {
         Ok(page) => Ok(page),
-        Err(refusal) => refusal.answer(&request, &service, &path).await,
+        Err(refusal) => refusal.respond(&request, &service, &path).await,
     }
 }
 
-/// Redirects a reopened address of the button (`GET /e/{eventId}/start`) to the page that has it.
+/// Redirects from a reopened address of the button (`GET /e/{eventId}/start`) to the event's page.
 ///
 /// # Errors
-/// 404 for a path that names no event, as [`start`].
-pub(crate) async fn back(
+/// 404 for a path that is not an event's id, for programs that read the error table.
+pub(crate) async fn redirect_to_event(
     path: Path<String>,
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
     match path.parse::<EventId>() {
-        Ok(id) => Ok(lead_to(&language(&request).at(&format!("/e/{id}")), None)),
+        Ok(id) => Ok(redirect_to(&language(&request).localise(&format!("/e/{id}")), None)),
         Err(_) => {
-            Refusal::from(ApiError::Service(ServiceError::NotFound("event"))).answer(&request, &service, &path).await
+            Refusal::from(ApiError::Service(ServiceError::NotFound("event"))).respond(&request, &service, &path).await
         }
     }
 }
 
-async fn started(
+async fn start_at_event(
     path: &str,
     request: &HttpRequest,
     service: &Service,
@@ -68,7 +69,7 @@ async fn started(
     rates.pages.take(&rates.client_address(request))?;
     same_site::refuse_cross_site(request, service)?;
     let event = find_event(service, path).await?;
-    start_or_continue(request, service, rates, &event).await.map_err(|error| Refusal::at(&event, error))
+    start_or_continue(request, service, rates, &event).await.map_err(|error| Refusal::for_event(&event, error))
 }
 
 async fn start_or_continue(
@@ -81,24 +82,27 @@ async fn start_or_continue(
         return Err(refusal.into());
     }
     let language = language(request);
-    let visits = visit::recall(service, request, event).await?;
+    let visits = visit::load_visits(service, request, event).await?;
     if let Some(pending) = visits.under_way {
-        return Ok(lead_to(&language.at(&format!("/v/{}", pending.id)), None));
+        return Ok(redirect_to(&language.localise(&format!("/v/{}", pending.id)), None));
     }
-    if !visits.registered.is_empty() && request.query_string().split('&').all(|pair| pair != ANOTHER) {
-        return Ok(lead_to(&language.at(&format!("/e/{}", event.id)), None));
+    if !visits.guests.is_empty() && request.query_string().split('&').all(|pair| pair != ANOTHER_GUEST) {
+        return Ok(redirect_to(&language.localise(&format!("/e/{}", event.id)), None));
     }
-    let (pending, _) = open(service, rates, request, event).await?;
-    Ok(lead_to(&language.at(&format!("/v/{}", pending.id)), Some(visit::started(service, event, pending.id))))
+    let (pending, _) = open_transaction(service, rates, request, event).await?;
+    Ok(redirect_to(
+        &language.localise(&format!("/v/{}", pending.id)),
+        Some(visit::started_cookie(service, event, pending.id)),
+    ))
 }
 
-/// Returns the guest's choice of language; the texts are not needed here.
+/// Returns the guest's choice of language, to keep it in links.
 fn language(request: &HttpRequest) -> PageLanguage {
-    PageLanguage::of(request, None)
+    PageLanguage::from_request(request, None)
 }
 
 /// Redirects by path alone, so that the browser stays on the same host name.
-fn lead_to(path: &str, cookie: Option<String>) -> HttpResponse {
+fn redirect_to(path: &str, cookie: Option<String>) -> HttpResponse {
     let mut response = private(StatusCode::SEE_OTHER);
     response.insert_header((LOCATION, path));
     if let Some(cookie) = cookie {
@@ -107,11 +111,11 @@ fn lead_to(path: &str, cookie: Option<String>) -> HttpResponse {
     response.finish()
 }
 
-/// Opens a guest's transaction and returns its intent; the store decides whether the event accepts one.
+/// Opens a guest's transaction and returns its intent. The store decides whether the event accepts another guest.
 ///
 /// # Errors
-/// The transaction was not opened; nothing is debited then.
-pub(super) async fn open(
+/// The reason for not opening the transaction; nothing is debited then.
+pub(super) async fn open_transaction(
     service: &Service,
     rates: &RateLimits,
     request: &HttpRequest,
@@ -122,7 +126,7 @@ pub(super) async fn open(
     }
     rates.event_starts.take(&(event.id, rates.client_address(request)))?;
     rates.starts_of_events.take(&event.id)?;
-    // A guest's own id must not reach the organiser, who would take it for one of theirs.
+    // A request id from the guest must not reach the organiser, who would take it for one of theirs.
     let request_id = adopt_request_id(request, Some(RequestId::mint()));
     Ok(open_for_guest(service, event, request_id).await?)
 }

@@ -1,5 +1,5 @@
-//! The page of a registered guest: the event and a ticket for the entrance, with a code that changes. `GET
-//! /e/{eventId}/ticket` returns the current one.
+//! The page of a registered guest: the event and a ticket for the entrance, with a code that changes.
+//! `GET /e/{eventId}/ticket` returns the current code.
 
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
@@ -17,8 +17,8 @@ use sakshi_web::rate_limit::RateLimits;
 use serde_json::json;
 
 use super::occasion;
-use super::visit::Registered;
-use crate::files::{TICKET, TICKET_STYLE};
+use super::visit::RegisteredGuest;
+use crate::files::{TICKET_SCRIPT, TICKET_STYLE};
 use crate::language::PageLanguage;
 use crate::layout::Layout;
 use crate::qr_code::QrCode;
@@ -35,24 +35,24 @@ struct Ticket<'a> {
     /// Path of the calendar file.
     calendar: Option<String>,
     guests: Vec<Guest>,
-    next: Next,
+    next: NextStep,
 }
 
 #[derive(Debug)]
 struct Guest {
     initials: String,
     code: RegistrationCode,
-    /// The current code to scan.
-    picture: String,
-    /// Path of the later codes.
-    later: String,
+    /// Current code to scan, as inline SVG.
+    code_svg: String,
+    /// Path that returns the current code at any time.
+    current_code_path: String,
     at: Timestamp,
     at_in_words: String,
 }
 
 /// The next step for another guest, if any.
 #[derive(Debug, Default)]
-pub(crate) struct Next {
+pub(crate) struct NextStep {
     /// Page of a verification that another guest has started on this phone.
     pub(crate) under_way: Option<String>,
     /// Target of the button for another guest.
@@ -60,33 +60,38 @@ pub(crate) struct Next {
 }
 
 /// Renders the page, which is at `path`.
-pub(crate) async fn ticket(
+pub(crate) async fn render_ticket(
     service: &Service,
     event: &Event,
-    guests: &[Registered],
+    guests: &[RegisteredGuest],
     language: PageLanguage,
     path: &str,
-    next: Next,
+    next: NextStep,
 ) -> HttpResponse {
-    let guest = |guest: &Registered| {
+    let guest = |guest: &RegisteredGuest| {
         let code = code_of(&event.terms.secret, guest.number);
         Guest {
             initials: guest.initials.clone(),
             code,
-            // A ticket without a picture still has its code.
-            picture: picture(service, event.id, code).map(|picture| picture.inline()).unwrap_or_default(),
-            later: format!("/e/{}/ticket?code={code}&key={}", event.id, service.authority.ticket_key(event.id, code)),
+            // A ticket without a QR code still has its code in letters.
+            code_svg: draw_code(service, event.id, code).map(|code| code.inline()).unwrap_or_default(),
+            current_code_path: format!(
+                "/e/{}/ticket?code={code}&key={}",
+                event.id,
+                service.authority.ticket_key(event.id, code)
+            ),
             at: guest.at,
             at_in_words: date_and_time(guest.at, event.terms.time_zone, language.texts),
         }
     };
-    let requester = Requester::of_event(service, event).await;
-    let layout = Layout { style: TICKET_STYLE.url(), script: TICKET.url(), ..Layout::new(service, language, path) };
+    let requester = Requester::load_for_event(service, event).await;
+    let layout =
+        Layout { style: TICKET_STYLE.url(), script: TICKET_SCRIPT.url(), ..Layout::new(service, language, path) };
     let layout = layout.for_guests(service, event.terms.retention).requested_by(requester);
     let ticket = Ticket {
         layout,
         name: event.terms.name.as_str(),
-        organiser: Organiser::of(service, event).await.map(|organiser| organiser.line),
+        organiser: Organiser::load(service, event).await.map(|organiser| organiser.line),
         occasion: occasion(&event.terms, language.texts),
         calendar: event.terms.starts_at.map(|_| format!("/e/{}/event.ics", event.id)),
         guests: guests.iter().map(guest).collect(),
@@ -95,14 +100,14 @@ pub(crate) async fn ticket(
     page(StatusCode::OK, None, &ticket)
 }
 
-fn picture(service: &Service, event: EventId, code: RegistrationCode) -> Result<QrCode, ApiError> {
+fn draw_code(service: &Service, event: EventId, code: RegistrationCode) -> Result<QrCode, ApiError> {
     QrCode::for_screen(&service.authority.ticket_url(event, code, service.clock.now())).map_err(ApiError::internal)
 }
 
-/// Responds with the path of the current code, to the page that has the key of the ticket.
+/// Responds with the path data of the current code to a page with the ticket's key.
 ///
 /// # Errors
-/// 404 without that key; 429 when one address sends too many requests.
+/// 404 without the key; 429 when one address sends too many requests.
 pub(crate) async fn current(
     path: Path<String>,
     request: HttpRequest,
@@ -110,11 +115,12 @@ pub(crate) async fn current(
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     rates.pages.take(&rates.client_address(&request))?;
-    let none = || ApiError::from(ServiceError::NotFound("ticket"));
-    let event: EventId = path.parse().map_err(|_| none())?;
+    let not_found = || ApiError::from(ServiceError::NotFound("ticket"));
+    let event: EventId = path.parse().map_err(|_| not_found())?;
     let mut query = Query::of(request.query_string());
     let (code, key) = (query.text("code").unwrap_or_default(), query.text("key").unwrap_or_default());
     query.finish()?;
-    let code = code.parse().ok().filter(|code| service.authority.is_ticket_key(event, *code, &key)).ok_or_else(none)?;
-    Ok(private(StatusCode::OK).json(json!({ "path": picture(&service, event, code)?.path() })))
+    let code =
+        code.parse().ok().filter(|code| service.authority.is_ticket_key(event, *code, &key)).ok_or_else(not_found)?;
+    Ok(private(StatusCode::OK).json(json!({ "path": draw_code(&service, event, code)?.path() })))
 }

@@ -153,7 +153,7 @@ pub(super) static TEXTS: Texts = Texts {
         places_left: "Places left",
         offline: "No connection. The code still works; what is shown here may be out of date.",
         door_code: "Code for the door",
-        no_network: "No connection. Tell your code at the entrance.",
+        no_network: "No connection. Say your code at the entrance.",
         twice: "You are already registered for this event. To see your ticket, open its page on the phone that you \
             registered with.",
     },

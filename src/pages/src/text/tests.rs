@@ -1,263 +1,87 @@
-//! Checks that every language is complete and free of others.
+//! Checks that every language is complete and free of other languages.
 
 use actix_web::test::TestRequest;
 use sakshi_domain::claims::Claim;
 use sakshi_domain::language::Language;
 
-use super::{Around, EventTexts, Reasons, TABLES, Texts, Tips, Unwritten};
+use super::{Around, EventTexts, Reasons, TABLES, Texts, Tips, UnwrittenLanguage};
 
 /// Names that stay in Latin letters in every language.
 const NAMES: [&str; 6] = ["Android", "iPhone", "iPad", "QR", "PIN", "C/O"];
 
-/// Returns every text of a table. Fields are named one by one, so that none is forgotten.
-fn all(texts: &'static Texts) -> Vec<&'static str> {
-    let Texts {
-        tag: _,
-        endonym,
-        direction: _,
-        fonts: _,
-        months,
-        moment: _,
-        brand,
-        sandbox_badge,
-        reference,
-        language,
-        checked_by,
-        results_kept,
-        guests_kept,
-        privacy,
-        units,
-        waiting_heading,
-        requested_by,
-        lead_phone,
-        lead_scan,
-        face_scan,
-        open_app,
-        stuck,
-        help_heading,
-        help,
-        other_phone_heading,
-        other_phone,
-        refuses_heading,
-        refuses,
-        qr_label,
-        app_code,
-        app_code_words,
-        app_code_label,
-        same_device,
-        open_on_android,
-        open_on_ios,
-        sandbox_words,
-        open_sandbox,
-        opened_heading,
-        opened,
-        waiting,
-        time_left,
-        reconnecting,
-        claims_heading,
-        promise,
-        groups,
-        identity_app,
-        not_opened,
-        install,
-        verified_heading,
-        verified,
-        declined_heading,
-        not_verified_heading,
-        nothing_shared,
-        start_again,
-        new_link,
-        expired_heading,
-        expired,
-        unknown_heading,
-        unknown,
-        busy_heading,
-        busy,
-        busy_again,
-        too_many_heading,
-        too_many,
-        try_again,
-        close_page,
-        continue_to,
-        taken_there,
-        stay,
-        back_to,
-        app_names,
-        not_now,
-        shared_heading,
-        tips,
-        event,
-        reasons,
-        claim,
-    } = texts;
-    let mut found = vec![
-        *brand,
-        sandbox_badge,
-        reference,
-        waiting_heading,
-        lead_phone,
-        lead_scan,
-        face_scan,
-        open_app,
-        stuck,
-        endonym,
-        language,
-    ];
-    found.extend([
-        other_phone_heading,
-        other_phone,
-        refuses_heading,
-        refuses,
-        opened_heading,
-        opened,
-        declined_heading,
-    ]);
-    found.extend([
-        help_heading,
-        help,
-        qr_label,
-        app_code,
-        app_code_words,
-        app_code_label,
-        same_device,
-        open_on_android,
-        open_on_ios,
-    ]);
-    found.extend([
-        sandbox_words,
-        open_sandbox,
-        waiting,
-        reconnecting,
-        nothing_shared,
-        new_link,
-        claims_heading,
-        promise,
-        verified_heading,
-        verified,
-    ]);
-    found.extend([
-        not_verified_heading,
-        start_again,
-        expired_heading,
-        expired,
-        unknown_heading,
-        unknown,
-        busy_heading,
-        busy,
-        busy_again,
-    ]);
-    found.extend([*too_many_heading, too_many, try_again, close_page, taken_there, stay]);
-    found.extend([*privacy, identity_app, not_opened, install, not_now, shared_heading]);
-    found.extend([app_names.before, app_names.after]);
-    found.extend([requested_by, time_left, continue_to, back_to, checked_by, results_kept, guests_kept].map(whole));
-    found.extend(units.iter().chain(groups));
-    found.extend(months);
-    found.extend(of_event(event));
-    found.extend(of_tips(tips));
-    found.extend(of_reasons(reasons));
-    found.extend(Claim::ALL.map(claim));
-    found
+/// A table of texts, or a field of a table.
+trait AllTexts {
+    /// Lists every text.
+    fn all_texts(&self) -> Vec<&'static str>;
 }
 
-fn of_event(texts: &'static EventTexts) -> Vec<&'static str> {
-    let EventTexts {
-        lead,
-        start,
-        resume,
-        resume_words,
-        open_until,
-        registered,
-        registered_at,
-        show_at_entrance,
-        calendar,
-        guest,
-        another,
-        guest_registered,
-        full_heading,
-        full,
-        more_places,
-        closed_heading,
-        closed,
-        ended_heading,
-        ended,
-        unknown_heading,
-        unknown,
-        unavailable_heading,
-        unavailable,
-        ask_at_entrance,
-        elsewhere_heading,
-        elsewhere,
-        to_event,
-        too_late,
-        scan,
-        code_expired,
-        scan_again,
-        offline_since,
-        steps,
-        qr_label,
-        open,
-        places_left,
-        offline,
-        door_code,
-        no_network,
-        twice,
-    } = texts;
-    let mut found = vec![*lead, start, resume, resume_words, whole(open_until), full_heading, full, more_places];
-    found.extend([
-        closed_heading,
-        closed,
-        ended_heading,
-        ended,
-        unknown_heading,
-        unknown,
-        unavailable_heading,
-        unavailable,
-        ask_at_entrance,
-        elsewhere_heading,
-        elsewhere,
-    ]);
-    found.extend([whole(offline_since), code_expired]);
-    found.extend([
-        *to_event,
-        too_late,
-        scan,
-        scan_again,
-        qr_label,
-        open,
-        places_left,
-        offline,
-        door_code,
-        no_network,
-        twice,
-    ]);
-    found.extend([*registered, registered_at, show_at_entrance, calendar, guest, another, guest_registered]);
-    found.extend(steps);
-    found
+impl AllTexts for &'static str {
+    fn all_texts(&self) -> Vec<&'static str> {
+        vec![*self]
+    }
 }
 
-fn of_tips(texts: &'static Tips) -> [&'static str; 7] {
-    let Tips { declined, face, aborted, later, app, claims, ready } = texts;
-    [declined, face, aborted, later, app, claims, ready]
+impl<const N: usize> AllTexts for [&'static str; N] {
+    fn all_texts(&self) -> Vec<&'static str> {
+        self.to_vec()
+    }
 }
 
-fn of_reasons(texts: &'static Reasons) -> [&'static str; 9] {
-    let Reasons {
-        declined,
-        not_live,
-        aborted,
-        face_mismatch,
-        biometric_lock,
-        face_service_down,
-        connection,
-        claims_missing,
-        other,
-    } = texts;
-    [declined, not_live, aborted, face_mismatch, biometric_lock, face_service_down, connection, claims_missing, other]
+/// Lists the text before the insertion, or the text after it if there is none before.
+impl AllTexts for Around {
+    fn all_texts(&self) -> Vec<&'static str> {
+        vec![if self.before.is_empty() { self.after } else { self.before }]
+    }
 }
 
-/// Returns the text before, or the one after if that is empty.
-const fn whole(around: &'static Around) -> &'static str {
-    if around.before.is_empty() { around.after } else { around.before }
+/// Implements [`AllTexts`] for a table. The pattern has no `..`, so a new field must be listed or left out by name.
+macro_rules! list_texts {
+    ($table:ty { $($field:ident)* } without { $($omitted:ident)* }) => {
+        impl AllTexts for $table {
+            fn all_texts(&self) -> Vec<&'static str> {
+                let Self { $($field,)* $($omitted: _,)* } = self;
+                [$($field.all_texts()),*].concat()
+            }
+        }
+    };
+}
+
+list_texts! {
+    Texts {
+        endonym months brand sandbox_badge reference language checked_by results_kept guests_kept privacy units
+        waiting_heading requested_by lead_phone lead_scan face_scan open_app stuck help_heading help
+        other_phone_heading other_phone refuses_heading refuses qr_label app_code app_code_words app_code_label
+        same_device open_on_android open_on_ios sandbox_words open_sandbox opened_heading opened waiting time_left
+        reconnecting claims_heading promise groups identity_app not_opened install verified_heading verified
+        declined_heading not_verified_heading nothing_shared start_again new_link expired_heading expired
+        unknown_heading unknown busy_heading busy busy_again too_many_heading too_many try_again close_page
+        continue_to taken_there stay back_to not_now shared_heading tips event reasons
+    } without { tag direction fonts moment app_names claim }
+}
+
+list_texts! {
+    EventTexts {
+        lead start resume resume_words open_until registered registered_at show_at_entrance calendar guest another
+        guest_registered full_heading full more_places closed_heading closed ended_heading ended unknown_heading
+        unknown unavailable_heading unavailable ask_at_entrance elsewhere_heading elsewhere to_event too_late scan
+        code_expired scan_again offline_since steps qr_label open places_left offline door_code no_network twice
+    } without {}
+}
+
+list_texts! {
+    Tips { declined face aborted later app claims ready } without {}
+}
+
+list_texts! {
+    Reasons {
+        declined not_live aborted face_mismatch biometric_lock face_service_down connection claims_missing other
+    } without {}
+}
+
+/// Lists every text of a language.
+fn list_all(texts: &Texts) -> Vec<&'static str> {
+    let claims = Claim::ALL.map(texts.claim);
+    [texts.all_texts(), vec![texts.app_names.before, texts.app_names.after], claims.to_vec()].concat()
 }
 
 /// Returns true for letters of a language's Unicode block, and for marks that scripts share.
@@ -280,13 +104,13 @@ fn is_of_script(tag: &str, letter: char) -> bool {
 }
 
 #[test]
-fn every_language_with_a_name_is_written_and_every_other_one_is_or_says_that_it_is_not() {
+fn every_language_has_texts_or_is_listed_as_unwritten() {
     for language in Language::all() {
-        let written = Texts::tagged(language.tag()).is_some();
-        assert!(written || language.accepted_name().is_none(), "{}", language.name());
-        let unwritten = Unwritten::tagged(language.tag());
-        assert_eq!(unwritten.is_none(), written, "{}", language.name());
-        assert_eq!(Texts::of(language).tag, if written { language.tag() } else { "en" });
+        let has_texts = Texts::with_tag(language.tag()).is_some();
+        assert!(has_texts || language.accepted_name().is_none(), "{}", language.name());
+        let unwritten = UnwrittenLanguage::with_tag(language.tag());
+        assert_eq!(unwritten.is_none(), has_texts, "{}", language.name());
+        assert_eq!(Texts::for_language(language).tag, if has_texts { language.tag() } else { "en" });
         if let Some(unwritten) = unwritten {
             assert_eq!(unwritten.name.to_lowercase(), language.name());
         }
@@ -294,9 +118,9 @@ fn every_language_with_a_name_is_written_and_every_other_one_is_or_says_that_it_
 }
 
 #[test]
-fn every_text_is_there_and_in_the_script_of_its_language() {
+fn every_text_is_present_and_in_the_script_of_its_language() {
     for texts in TABLES {
-        for text in all(texts) {
+        for text in list_all(texts) {
             assert!(!text.trim().is_empty(), "{}: an empty text", texts.tag);
             let plain = NAMES.iter().fold(text.to_owned(), |text, name| text.replace(name, ""));
             for letter in plain.chars().filter(|letter| !letter.is_ascii() || letter.is_ascii_alphabetic()) {
@@ -314,11 +138,11 @@ fn every_text_is_there_and_in_the_script_of_its_language() {
     }
 }
 
-/// "Living", as opposed to dead, is no word for a person in front of a camera. "Over 18" leaves out those who are 18.
-/// The other words read as "applicant", "safe", a telephone on a table, admission to a school, and a location where a
-/// seat is meant; or they take the reader for a man.
+/// Words for "living" mean "not dead", not "in front of the camera". "Over 18" excludes people who are 18. The other
+/// words read as "applicant", "safe", a telephone on a table, admission to a school, or a location instead of a seat;
+/// or they address the reader as a man.
 #[test]
-fn no_text_has_a_word_that_misleads() {
+fn no_text_contains_a_misleading_word() {
     let words = [
         ("as", "জীৱিত"),
         ("as", "নামভৰ্তি"),
@@ -347,8 +171,8 @@ fn no_text_has_a_word_that_misleads() {
         ("ur", "درخواست گزار"),
     ];
     for (tag, word) in words {
-        let texts = Texts::tagged(tag).unwrap();
-        for text in all(texts) {
+        let texts = Texts::with_tag(tag).unwrap();
+        for text in list_all(texts) {
             assert!(!text.contains(word), "{tag}: {word} in {text}");
         }
     }
@@ -362,25 +186,28 @@ fn sentences_end_as_their_script_ends_them() {
             "ur" => &['.', ',', ';', '?', '।', '\''],
             _ => &['।', '\''],
         };
-        for text in all(texts) {
+        for text in list_all(texts) {
             assert!(!text.contains(foreign), "{}: {text}", texts.tag);
         }
     }
 }
 
 #[test]
-fn no_text_is_another_languages() {
+fn no_text_is_copied_from_another_language() {
     for texts in TABLES {
         for other in TABLES.iter().filter(|other| other.tag != texts.tag) {
-            let same =
-                all(texts).into_iter().zip(all(other)).filter(|(text, other)| text == other && text.len() > 60).count();
-            assert_eq!(same, 0, "{} and {}", texts.tag, other.tag);
+            let copied = list_all(texts)
+                .into_iter()
+                .zip(list_all(other))
+                .filter(|(text, other)| text == other && text.len() > 60)
+                .count();
+            assert_eq!(copied, 0, "{} and {}", texts.tag, other.tag);
         }
     }
 }
 
 #[test]
-fn a_browser_gets_the_language_it_likes_best_of_those_that_are_spoken() {
+fn a_browser_gets_its_preferred_language_among_those_with_texts() {
     for (header, tag) in [
         ("hi", "hi"),
         ("ur-PK, en;q=0.8", "ur"),
@@ -392,14 +219,14 @@ fn a_browser_gets_the_language_it_likes_best_of_those_that_are_spoken() {
         ("", "en"),
     ] {
         let request = TestRequest::get().insert_header(("accept-language", header)).to_http_request();
-        let (texts, unwritten) = Texts::asked_for(&request);
-        assert_eq!((texts.tag, unwritten.map(|it| it.tag)), (tag, None), "{header}");
+        let (texts, unwritten) = Texts::for_browser(&request);
+        assert_eq!((texts.tag, unwritten.map(|language| language.tag)), (tag, None), "{header}");
     }
-    assert_eq!(Texts::asked_for(&TestRequest::get().to_http_request()).0.tag, "en");
+    assert_eq!(Texts::for_browser(&TestRequest::get().to_http_request()).0.tag, "en");
 }
 
 #[test]
-fn a_browser_that_would_rather_have_an_unwritten_language_than_english_is_told() {
+fn a_language_without_texts_is_named_if_preferred_to_english() {
     for (header, tag, unwritten) in [
         ("sat", "en", Some("sat")),
         ("sat-Olck-IN, en;q=0.8", "en", Some("sat")),
@@ -408,7 +235,7 @@ fn a_browser_that_would_rather_have_an_unwritten_language_than_english_is_told()
         ("de, KS;q=0.5", "en", Some("ks")),
     ] {
         let request = TestRequest::get().insert_header(("accept-language", header)).to_http_request();
-        let (texts, told) = Texts::asked_for(&request);
-        assert_eq!((texts.tag, told.map(|it| it.tag)), (tag, unwritten), "{header}");
+        let (texts, named) = Texts::for_browser(&request);
+        assert_eq!((texts.tag, named.map(|language| language.tag)), (tag, unwritten), "{header}");
     }
 }

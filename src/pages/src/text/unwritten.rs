@@ -1,12 +1,11 @@
-//! The languages of the identity app without texts here.
+//! The languages of the identity app that have no texts here yet. Their pages are in English and say so.
 //!
-//! A wrong or clumsy text about consent is worse than one in English. So a language waits here until a reader of it has
-//! written its texts; until then its pages are in English and say so. Sindhi also waits for a decision: India writes it
-//! in two scripts.
+//! A wrong or clumsy text about consent is worse than an English text, so a native speaker must write the texts. Sindhi
+//! also waits for a decision: India writes it in two scripts.
 
 /// A language without texts.
 #[derive(Debug)]
-pub(crate) struct Unwritten {
+pub(crate) struct UnwrittenLanguage {
     /// BCP 47 tag of the language.
     pub(crate) tag: &'static str,
     /// Name in English.
@@ -15,17 +14,17 @@ pub(crate) struct Unwritten {
     pub(crate) endonym: &'static str,
 }
 
-const ALL: [Unwritten; 6] = [
-    Unwritten { tag: "brx", name: "Bodo", endonym: "बड़ो" },
-    Unwritten { tag: "doi", name: "Dogri", endonym: "डोगरी" },
-    Unwritten { tag: "ks", name: "Kashmiri", endonym: "کٲشُر" },
-    Unwritten { tag: "mni", name: "Manipuri", endonym: "ꯃꯩꯇꯩꯂꯣꯟ" },
-    Unwritten { tag: "sat", name: "Santali", endonym: "ᱥᱟᱱᱛᱟᱲᱤ" },
-    Unwritten { tag: "sd", name: "Sindhi", endonym: "سنڌي / सिन्धी" },
+const ALL: [UnwrittenLanguage; 6] = [
+    UnwrittenLanguage { tag: "brx", name: "Bodo", endonym: "बड़ो" },
+    UnwrittenLanguage { tag: "doi", name: "Dogri", endonym: "डोगरी" },
+    UnwrittenLanguage { tag: "ks", name: "Kashmiri", endonym: "کٲشُر" },
+    UnwrittenLanguage { tag: "mni", name: "Manipuri", endonym: "ꯃꯩꯇꯩꯂꯣꯟ" },
+    UnwrittenLanguage { tag: "sat", name: "Santali", endonym: "ᱥᱟᱱᱛᱟᱲᱤ" },
+    UnwrittenLanguage { tag: "sd", name: "Sindhi", endonym: "سنڌي / सिन्धी" },
 ];
 
-impl Unwritten {
-    pub(crate) fn tagged(tag: &str) -> Option<&'static Self> {
+impl UnwrittenLanguage {
+    pub(crate) fn with_tag(tag: &str) -> Option<&'static Self> {
         ALL.iter().find(|language| language.tag.eq_ignore_ascii_case(tag))
     }
 }

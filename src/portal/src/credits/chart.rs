@@ -5,12 +5,13 @@ use sakshi_domain::time::Timestamp;
 
 const DAYS: i64 = 30;
 const DAY_MS: i64 = 86_400_000;
-/// Units of the drawing.
+/// Width of a bar with its gap, in units of the drawing.
 const STEP: u64 = 20;
+/// Height of the drawing, in its units.
 const HEIGHT: u64 = 120;
 /// Days whose use predicts how long the balance lasts.
 const PACE_DAYS: usize = 7;
-/// Longest useful estimate.
+/// Longest estimate that is given in days.
 const ESTIMATE_DAYS_MAX: u128 = 365;
 
 /// Credits used on each day, in UTC.
@@ -20,13 +21,13 @@ pub(super) struct Chart {
     first: i64,
     used: Vec<u64>,
     now: Timestamp,
-    /// Time of the oldest entry read, if the ledger goes further back within the chart.
+    /// Time of the oldest entry read, if unread entries are within the chart.
     pub(super) cut_at: Option<Timestamp>,
     /// Time of the oldest entry of the ledger.
     pub(super) since: Option<Timestamp>,
 }
 
-/// One bar.
+/// A bar of the chart.
 #[derive(Debug)]
 pub(super) struct Bar {
     pub(super) x: u64,
@@ -50,14 +51,14 @@ impl Chart {
     /// Counts debits.
     pub(super) fn count(&mut self, entries: &[LedgerEntry]) {
         for entry in entries.iter().filter(|entry| entry.kind == EntryKind::Debit) {
-            let place = usize::try_from(day(entry.at) - self.first).ok();
-            if let Some(used) = place.and_then(|place| self.used.get_mut(place)) {
+            let index = usize::try_from(day(entry.at) - self.first).ok();
+            if let Some(used) = index.and_then(|index| self.used.get_mut(index)) {
                 *used += entry.amount.unsigned_abs();
             }
         }
     }
 
-    /// Returns true if a moment is before the first bar.
+    /// Returns true if a time is before the first bar.
     pub(super) fn is_before(&self, at: Timestamp) -> bool {
         day(at) < self.first
     }
@@ -66,12 +67,12 @@ impl Chart {
         self.used.iter().sum()
     }
 
-    pub(super) fn most(&self) -> u64 {
+    pub(super) fn busiest(&self) -> u64 {
         self.used.iter().copied().max().unwrap_or(0)
     }
 
-    fn date(&self, place: usize) -> String {
-        let day = self.first + i64::try_from(place).unwrap_or_default();
+    fn date(&self, index: usize) -> String {
+        let day = self.first + i64::try_from(index).unwrap_or_default();
         Timestamp::from_millis(day * DAY_MS).to_string().get(..10).unwrap_or_default().to_owned()
     }
 
@@ -87,24 +88,24 @@ impl Chart {
         STEP * self.used.len() as u64
     }
 
-    /// Returns the number at the top of the scale, which can be halved.
-    pub(super) fn top(&self) -> u64 {
-        let most = self.most();
+    /// Returns the number at the top of the scale: round and even.
+    pub(super) fn scale_top(&self) -> u64 {
+        let busiest = self.busiest();
         let scales = std::iter::successors(Some(1_u64), |scale| scale.checked_mul(10));
         scales
             .flat_map(|scale| [2, 4, 6, 8].map(|step| scale.saturating_mul(step)))
-            .find(|top| *top >= most)
-            .unwrap_or(most)
+            .find(|top| *top >= busiest)
+            .unwrap_or(busiest)
     }
 
-    /// Returns the credits used in the last seven days, and the milliseconds of history. `None` with less history,
-    /// because a first afternoon does not predict a week.
+    /// Returns the credits used in the last seven days, and the length of that time in milliseconds. Returns `None`
+    /// with less history, because a first afternoon does not predict a week.
     fn pace(&self) -> Option<(u64, i64)> {
         let window = self.used.len().saturating_sub(PACE_DAYS);
-        let place = |at| usize::try_from(day(at) - self.first).unwrap_or(0);
-        let (from, millis) = match self.cut_at.filter(|at| place(*at) >= window) {
-            Some(at) if self.since.is_some_and(|since| place(since) <= window) => {
-                (place(at), (self.now.millis() - at.millis()).max(1))
+        let index = |at| usize::try_from(day(at) - self.first).unwrap_or(0);
+        let (from, millis) = match self.cut_at.filter(|at| index(*at) >= window) {
+            Some(at) if self.since.is_some_and(|since| index(since) <= window) => {
+                (index(at), (self.now.millis() - at.millis()).max(1))
             }
             Some(_) => return None,
             None => {
@@ -117,8 +118,8 @@ impl Chart {
         (used > 0).then_some((used, millis))
     }
 
-    /// Returns how long a balance lasts at the recent pace; `None` when nothing was used or nothing is left.
-    pub(super) fn lasts(&self, balance: u64) -> Option<String> {
+    /// Estimates how long a balance lasts at the recent pace. Returns `None` without recent use or without a balance.
+    pub(super) fn days_left(&self, balance: u64) -> Option<String> {
         let (used, millis) = self.pace().filter(|_| balance > 0)?;
         let span = u128::from(balance) * u128::from(millis.unsigned_abs());
         Some(match span / (u128::from(used) * u128::from(DAY_MS.unsigned_abs())) {
@@ -129,12 +130,12 @@ impl Chart {
         })
     }
 
-    /// Returns the bars; a day with any use has a visible one.
+    /// Returns the bars. A day with any use has a visible bar.
     pub(super) fn bars(&self) -> Vec<Bar> {
-        let top = self.top();
-        let bar = |(place, used): (usize, &u64)| {
+        let top = self.scale_top();
+        let bar = |(index, used): (usize, &u64)| {
             let height = if *used == 0 { 0 } else { (used * HEIGHT / top).max(4) };
-            Bar { x: place as u64 * STEP, y: HEIGHT - height, height, day: self.date(place), used: *used }
+            Bar { x: index as u64 * STEP, y: HEIGHT - height, height, day: self.date(index), used: *used }
         };
         self.used.iter().enumerate().map(bar).collect()
     }
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_is_what_was_debited_on_its_day() {
+    fn a_bar_shows_the_debits_of_its_day() {
         let mut chart = Chart::until(Timestamp::parse_iso8601("2026-03-30T12:00:00Z").unwrap());
         chart.count(&[
             entry(EntryKind::Debit, 1, "2026-02-28T23:59:59Z"),
@@ -162,7 +163,7 @@ mod tests {
             entry(EntryKind::Debit, 1, "2026-03-31T00:00:00Z"),
         ]);
         assert_eq!(
-            (chart.total(), chart.most(), chart.from(), chart.to()),
+            (chart.total(), chart.busiest(), chart.from(), chart.to()),
             (5, 4, "2026-03-01".into(), "2026-03-30".into())
         );
         let bars = chart.bars();
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chart_of_nothing_is_empty_and_a_little_can_be_seen_beside_much() {
+    fn an_unused_chart_is_empty_and_small_use_stays_visible() {
         let mut chart = Chart::until(Timestamp::parse_iso8601("2026-03-30T12:00:00Z").unwrap());
         assert!(chart.bars().iter().all(|bar| bar.height == 0));
         chart.count(&[
@@ -193,43 +194,50 @@ mod tests {
         {
             let mut chart = Chart::until(Timestamp::from_millis(0));
             chart.used[3] = most;
-            assert_eq!(chart.top(), top, "{most}");
+            assert_eq!(chart.scale_top(), top, "{most}");
         }
     }
 
     #[test]
-    fn the_pace_is_that_of_the_last_seven_days_and_nothing_is_said_before() {
+    fn the_estimate_uses_seven_days_and_needs_as_much_history() {
         let at = |text: &str| Timestamp::parse_iso8601(text).unwrap();
-        let lasts = |used: &[(usize, u64)], cut_at: Option<&str>, balance| {
+        let days_left = |used: &[(usize, u64)], cut_at: Option<&str>, balance| {
             let mut chart = Chart::until(at("2026-03-30T12:00:00Z"));
             for (days_ago, count) in used {
                 chart.used[29 - days_ago] = *count;
             }
             chart.cut_at = cut_at.map(at);
             chart.since = Some(at("2026-01-01T00:00:00Z"));
-            chart.lasts(balance)
+            chart.days_left(balance)
         };
         let days = |count| Some(format!("≈ {count} days left at this pace"));
-        assert_eq!(lasts(&[], None, 100), None, "nothing was used");
-        assert_eq!(lasts(&[(20, 50)], None, 100), None, "nothing was used in the last seven days");
-        assert_eq!(lasts(&[(0, 5)], None, 0), None, "nothing is left");
-        assert_eq!(lasts(&[(20, 1), (6, 13), (0, 13)], None, 72), days(18), "26 in six days and a half are four a day");
-        for days_ago in 0..6 {
-            assert_eq!(lasts(&[(days_ago, 25)], None, 100), None, "the first use was {days_ago} days ago");
-        }
-        assert_eq!(lasts(&[(6, 26)], None, 100), days(25), "four a day for six days and a half");
-        assert_eq!(lasts(&[(20, 1), (0, 65)], None, 20), days(2));
-        assert_eq!(lasts(&[(20, 1), (0, 65)], None, 10).as_deref(), Some("≈ 1 day left at this pace"));
-        assert_eq!(lasts(&[(20, 1), (0, 65)], None, 9).as_deref(), Some("Less than a day left at this pace"));
-        assert_eq!(lasts(&[(20, 1), (0, 13)], None, 800).as_deref(), Some("More than a year left at this pace"));
-        assert_eq!(lasts(&[(20, 1), (0, 13)], None, u64::MAX).as_deref(), Some("More than a year left at this pace"));
+        assert_eq!(days_left(&[], None, 100), None, "nothing was used");
+        assert_eq!(days_left(&[(20, 50)], None, 100), None, "nothing was used in the last seven days");
+        assert_eq!(days_left(&[(0, 5)], None, 0), None, "nothing is left");
         assert_eq!(
-            lasts(&[(0, 4_000)], Some("2026-03-30T06:00:00Z"), 160_000),
+            days_left(&[(20, 1), (6, 13), (0, 13)], None, 72),
+            days(18),
+            "26 in six days and a half are four a day"
+        );
+        for days_ago in 0..6 {
+            assert_eq!(days_left(&[(days_ago, 25)], None, 100), None, "the first use was {days_ago} days ago");
+        }
+        assert_eq!(days_left(&[(6, 26)], None, 100), days(25), "four a day for six days and a half");
+        assert_eq!(days_left(&[(20, 1), (0, 65)], None, 20), days(2));
+        assert_eq!(days_left(&[(20, 1), (0, 65)], None, 10).as_deref(), Some("≈ 1 day left at this pace"));
+        assert_eq!(days_left(&[(20, 1), (0, 65)], None, 9).as_deref(), Some("Less than a day left at this pace"));
+        assert_eq!(days_left(&[(20, 1), (0, 13)], None, 800).as_deref(), Some("More than a year left at this pace"));
+        assert_eq!(
+            days_left(&[(20, 1), (0, 13)], None, u64::MAX).as_deref(),
+            Some("More than a year left at this pace")
+        );
+        assert_eq!(
+            days_left(&[(0, 4_000)], Some("2026-03-30T06:00:00Z"), 160_000),
             days(10),
             "only what was read counts, from its own beginning"
         );
         assert_eq!(
-            lasts(&[(20, 50), (1, 65)], Some("2026-03-10T06:00:00Z"), 100),
+            days_left(&[(20, 50), (1, 65)], Some("2026-03-10T06:00:00Z"), 100),
             days(10),
             "a chart that is cut before the last seven days"
         );

@@ -22,28 +22,29 @@ use super::paging::{Pages, newest};
 use super::portal_user::PortalUser;
 use super::when::When;
 
-/// Size of one read for the chart, and the most reads.
-const READ_AT_ONCE: u32 = 500;
+/// Ledger entries per read for the chart.
+const ENTRIES_PER_READ: u32 = 500;
+/// Most reads for the chart.
 const READS_MAX: u32 = 8;
 
 /// One line of the statement.
 struct Row {
     seq: u64,
-    what: &'static str,
+    kind: &'static str,
     amount: String,
     balance_after: u64,
     reference: String,
-    /// True if the reference is a transaction of the portal's.
+    /// True if the reference is a transaction, which has a page.
     is_transaction: bool,
     at: When,
 }
 
 impl Row {
-    fn of(entry: &LedgerEntry) -> Self {
+    fn new(entry: &LedgerEntry) -> Self {
         let is_transaction = entry.kind == EntryKind::Debit;
         Self {
             seq: entry.seq,
-            what: match entry.kind {
+            kind: match entry.kind {
                 EntryKind::Grant => "Added",
                 EntryKind::Debit => "Verification",
                 EntryKind::Adjust => "Corrected",
@@ -66,8 +67,8 @@ impl Row {
 struct Page {
     layout: Layout,
     balance: u64,
-    /// Time for which the balance lasts.
-    lasts: Option<String>,
+    /// Estimate how long the balance lasts.
+    days_left: Option<String>,
     chart: Chart,
     rows: Vec<Row>,
     pages: Pages,
@@ -77,7 +78,7 @@ struct Page {
 /// Shows a page of the statement.
 ///
 /// # Errors
-/// Not signed in, or the store is unavailable.
+/// 303 to the sign-in page without a session; 503 while the store is unavailable.
 pub(crate) async fn show(
     user: PortalUser,
     request: HttpRequest,
@@ -86,32 +87,32 @@ pub(crate) async fn show(
     let number = Query::of(request.query_string()).number(&["page"], 1..=u32::MAX, 1);
     let client = &user.caller.client;
     let balance = service.store.balance(client.clone()).await?.ok_or(ServiceError::NotFound("client"))?;
-    let found = newest(number, |page| service.store.statement(client.clone(), page)).await?;
-    let chart = charted(&service, client, service.clock.now()).await?;
+    let statement = newest(number, |page| service.store.statement(client.clone(), page)).await?;
+    let chart = load_chart(&service, client, service.clock.now()).await?;
     let template = Page {
         layout: user.layout(Section::Credits, &service),
         balance,
-        lasts: chart.lasts(balance),
+        days_left: chart.days_left(balance),
         chart,
-        rows: found.items.iter().map(Row::of).collect(),
-        pages: found.pages,
+        rows: statement.items.iter().map(Row::new).collect(),
+        pages: statement.pages,
         commands: Curl(&service.authority.public_base).credits(),
     };
     Ok(page(StatusCode::OK, &template))
 }
 
-/// Reads the ledger from its end until it is older than the chart, or the limit is reached.
-async fn charted(service: &Service, client: &ClientId, now: Timestamp) -> Result<Chart, ApiError> {
+/// Reads the ledger backwards until the chart is complete or [`READS_MAX`] is reached.
+async fn load_chart(service: &Service, client: &ClientId, now: Timestamp) -> Result<Chart, ApiError> {
     let mut chart = Chart::until(now);
-    let of_ledger = |page| service.store.statement(client.clone(), PageRequest { page, page_size: READ_AT_ONCE });
-    let begin = of_ledger(1).await?;
+    let read = |page| service.store.statement(client.clone(), PageRequest { page, page_size: ENTRIES_PER_READ });
+    let begin = read(1).await?;
     chart.since = begin.items.first().map(|entry| entry.at);
     let total = begin.total;
-    let last = u32::try_from(total.div_ceil(u64::from(READ_AT_ONCE))).unwrap_or(u32::MAX);
+    let last = u32::try_from(total.div_ceil(u64::from(ENTRIES_PER_READ))).unwrap_or(u32::MAX);
     let first = last.saturating_sub(READS_MAX).saturating_add(1).max(1);
     let mut oldest = None;
     for number in (first..=last).rev() {
-        let entries = of_ledger(number).await?.items;
+        let entries = read(number).await?.items;
         chart.count(&entries);
         oldest = entries.first().map(|entry| entry.at);
         if oldest.is_none_or(|at| chart.is_before(at)) {

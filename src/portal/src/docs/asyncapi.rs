@@ -26,7 +26,7 @@ pub(super) fn asyncapi(document: &Value) -> Value {
         channels.insert(
             name.clone(),
             json!({
-                // The address is the client's.
+                // Each client has its own address.
                 "address": null,
                 "title": webhook["summary"],
                 "description": "A URL of the client, to which the service posts.",
@@ -46,35 +46,38 @@ pub(super) fn asyncapi(document: &Value) -> Value {
         "asyncapi": "3.0.0",
         "info": {
             "title": "sakshi: webhooks", "version": document["info"]["version"], "license": { "name": "Apache-2.0" },
-            "description": "What the service sends to a client, at most once and without a signature. Fetch the \
-                record before you rely on it, where there is a poll.",
+            "description": "Webhooks that the service sends to a client, at most once and without a signature. Where \
+                a poll exists, fetch the result before you rely on a webhook.",
         },
         "defaultContentType": "application/json",
         "channels": channels,
         "operations": operations,
-        "components": { "schemas": schemas_of(&messages, &document["components"]["schemas"]), "messages": messages },
+        "components": {
+            "schemas": collect_schemas(&messages, &document["components"]["schemas"]),
+            "messages": messages,
+        },
     })
 }
 
-/// Returns the schemas that these messages need, directly or indirectly.
-fn schemas_of(messages: &Map<String, Value>, all: &Value) -> Map<String, Value> {
+/// Collects the schemas to which the messages refer, directly or indirectly.
+fn collect_schemas(messages: &Map<String, Value>, all: &Value) -> Map<String, Value> {
     const PREFIX: &str = "#/components/schemas/";
-    let mut needed = Map::new();
-    let mut left: Vec<&Value> = messages.values().collect();
-    while let Some(value) = left.pop() {
+    let mut collected = Map::new();
+    let mut pending: Vec<&Value> = messages.values().collect();
+    while let Some(value) = pending.pop() {
         match value {
-            Value::Object(members) => left.extend(members.values()),
-            Value::Array(items) => left.extend(items),
+            Value::Object(members) => pending.extend(members.values()),
+            Value::Array(items) => pending.extend(items),
             Value::String(text) => {
                 if let Some(name) = text.strip_prefix(PREFIX)
                     && let Some(schema) = all.get(name)
-                    && needed.insert(name.to_owned(), schema.clone()).is_none()
+                    && collected.insert(name.to_owned(), schema.clone()).is_none()
                 {
-                    left.push(schema);
+                    pending.push(schema);
                 }
             }
             _ => {}
         }
     }
-    needed
+    collected
 }

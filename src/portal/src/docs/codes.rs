@@ -1,6 +1,6 @@
 //! `/docs/errors`: every error code, and its remedy. The `docUrl` of an error leads to the entry of its code.
 //!
-//! It shows the table of `docs/errors.md`, which a test compares with the error table of the code.
+//! The entries are the rows of `docs/errors.md`, which a test compares with the error table of the code.
 
 use super::site::Document;
 
@@ -19,22 +19,23 @@ pub(super) fn entries(document: &Document) -> Vec<Entry> {
         let mut cells = line.strip_prefix("| `")?.strip_suffix(" |")?.split(" | ");
         let (code, status, sentence, advice) =
             (cells.next()?.strip_suffix('`')?, cells.next()?, cells.next()?, cells.next()?);
-        Some(Entry { code, status, sentence, advice: without_links(advice) })
+        Some(Entry { code, status, sentence, advice: links_to_labels(advice) })
     };
     document.text.lines().filter_map(entry).collect()
 }
-/// Returns the words of a text whose links lead to files that are not served.
-fn without_links(text: &str) -> String {
+
+/// Replaces links by their labels, because the linked files are not served.
+fn links_to_labels(text: &str) -> String {
     let mut words = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, link)) = rest.split_once('[') {
+    let mut remaining = text;
+    while let Some((before, link)) = remaining.split_once('[') {
         words.push_str(before);
         let parts = link.split_once("](").and_then(|(label, target)| Some((label, target.split_once(')')?.1)));
         let (label, after) = parts.filter(|(label, _)| !label.contains('[')).unwrap_or(("[", link));
         words.push_str(label);
-        rest = after;
+        remaining = after;
     }
-    words + rest
+    words + remaining
 }
 
 #[cfg(test)]
@@ -55,11 +56,11 @@ mod tests {
     }
 
     #[test]
-    fn links_are_told_by_their_words() {
+    fn links_become_their_labels() {
         assert_eq!(
-            without_links("See [the runbook](../deploy/runbook.md#redis) and [x](y)."),
+            links_to_labels("See [the runbook](../deploy/runbook.md#redis) and [x](y)."),
             "See the runbook and x."
         );
-        assert_eq!(without_links("Correct `claims[2]`"), "Correct `claims[2]`");
+        assert_eq!(links_to_labels("Correct `claims[2]`"), "Correct `claims[2]`");
     }
 }

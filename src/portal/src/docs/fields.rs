@@ -3,7 +3,7 @@
 use sakshi_web::api_document::in_order;
 use serde_json::Value;
 
-/// Depth to which nested fields are followed.
+/// Depth to which nested fields are listed.
 const DEPTH_MAX: usize = 4;
 
 /// A field of a body, or a parameter.
@@ -17,11 +17,11 @@ pub(super) struct Row {
 
 impl Row {
     /// Builds the row of a parameter of the path, the query or the headers.
-    pub(super) fn of_parameter(document: &Value, parameter: &Value) -> Self {
-        let place = parameter["in"].as_str().unwrap_or_default();
+    pub(super) fn from_parameter(document: &Value, parameter: &Value) -> Self {
+        let location = parameter["in"].as_str().unwrap_or_default();
         Self {
             name: text(&parameter["name"]),
-            kind: format!("{}, in the {}", kind(document, &parameter["schema"]), place),
+            kind: format!("{}, in the {}", describe_type(document, &parameter["schema"]), location),
             is_required: parameter["required"] == true,
             about: text(&parameter["description"]),
         }
@@ -33,50 +33,50 @@ pub(super) fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().trim().to_owned()
 }
 
-/// Returns the target of a reference; the value itself when it is none.
+/// Follows a `$ref`; returns the value itself if it has none.
 pub(super) fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     match value["$ref"].as_str().and_then(|to| to.strip_prefix('#')) {
-        Some(pointer) => document.pointer(pointer).map_or(&Value::Null, |found| resolved(document, found)),
+        Some(pointer) => document.pointer(pointer).map_or(&Value::Null, |target| resolve(document, target)),
         None => value,
     }
 }
 
-/// Returns the fields of a schema, followed by nested ones as `part.field` and `parts[].field`.
+/// Lists the fields of a schema, with nested fields as `part.field` and `parts[].field`.
 pub(super) fn rows(document: &Value, schema: &Value) -> Vec<Row> {
     let mut rows = Vec::new();
     collect(document, schema, "", 0, &mut rows);
     rows
 }
 
-fn collect(document: &Value, schema: &Value, before: &str, depth: usize, rows: &mut Vec<Row>) {
-    let schema = resolved(document, schema);
+fn collect(document: &Value, schema: &Value, prefix: &str, depth: usize, rows: &mut Vec<Row>) {
+    let schema = resolve(document, schema);
     for choice in ["allOf", "oneOf", "anyOf"].iter().filter_map(|word| schema[word].as_array()).flatten() {
-        collect(document, choice, before, depth, rows);
+        collect(document, choice, prefix, depth, rows);
     }
     for (name, field) in schema["properties"].as_object().into_iter().flat_map(in_order) {
-        let name = format!("{before}{name}");
+        let name = format!("{prefix}{name}");
         if rows.iter().any(|row| row.name == name) {
             continue;
         }
         let is_required = schema["required"]
             .as_array()
-            .is_some_and(|required| required.iter().any(|one| name.ends_with(one.as_str().unwrap_or(" "))));
-        let described = [field, resolved(document, field)].into_iter().find(|schema| schema["description"].is_string());
+            .is_some_and(|required| required.iter().any(|field| name.ends_with(field.as_str().unwrap_or(" "))));
+        let described = [field, resolve(document, field)].into_iter().find(|schema| schema["description"].is_string());
         let about = described.map_or_else(String::new, |schema| text(&schema["description"]));
-        rows.push(Row { kind: kind(document, field), is_required, about, name: name.clone() });
+        rows.push(Row { kind: describe_type(document, field), is_required, about, name: name.clone() });
         if depth < DEPTH_MAX {
             collect(document, field, &format!("{name}."), depth + 1, rows);
-            collect(document, &resolved(document, field)["items"], &format!("{name}[]."), depth + 1, rows);
+            collect(document, &resolve(document, field)["items"], &format!("{name}[]."), depth + 1, rows);
         }
     }
 }
 
 /// Describes a value: its type, its permitted words, and its bounds.
-fn kind(document: &Value, schema: &Value) -> String {
-    let schema = resolved(document, schema);
+fn describe_type(document: &Value, schema: &Value) -> String {
+    let schema = resolve(document, schema);
     let choices = ["oneOf", "anyOf", "allOf"].iter().find_map(|word| schema[word].as_array());
     if let Some(choices) = choices {
-        let mut kinds: Vec<String> = choices.iter().map(|choice| kind(document, choice)).collect();
+        let mut kinds: Vec<String> = choices.iter().map(|choice| describe_type(document, choice)).collect();
         kinds.dedup();
         return kinds.join(" or ");
     }
@@ -86,12 +86,15 @@ fn kind(document: &Value, schema: &Value) -> String {
         return format!("one of {}", words.join(", "));
     }
     let types = match &schema["type"] {
-        Value::String(one) => one.clone(),
+        Value::String(name) => name.clone(),
         Value::Array(several) => several.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or "),
         _ => "any value".to_owned(),
     };
-    let of =
-        if schema["items"].is_object() { format!(" of {}", kind(document, &schema["items"])) } else { String::new() };
+    let items = if schema["items"].is_object() {
+        format!(" of {}", describe_type(document, &schema["items"]))
+    } else {
+        String::new()
+    };
     let format = schema["format"]
         .as_str()
         .filter(|format| !format.starts_with("int"))
@@ -108,5 +111,5 @@ fn kind(document: &Value, schema: &Value) -> String {
             (false, false) => Some(format!(", {least} to {most}{unit}")),
         }
     });
-    format!("{types}{of}{format}{}", bounds.collect::<String>())
+    format!("{types}{items}{format}{}", bounds.collect::<String>())
 }

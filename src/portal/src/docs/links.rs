@@ -3,21 +3,21 @@
 use super::site::{Document, PAGES, page_at};
 
 /// Returns the title of the document or heading at an address.
-pub(super) fn title_of(address: &str) -> Option<String> {
+pub(super) fn title_at(address: &str) -> Option<String> {
     let (path, fragment) = address.split_once('#').unwrap_or((address, ""));
     let (_, page) = page_at(path)?;
     let heading = page.document().and_then(|document| document.headings().find(|heading| anchor(heading) == fragment));
     Some(heading.filter(|_| !fragment.is_empty()).unwrap_or_else(|| page.title()))
 }
 
-/// Returns the fragment of a heading, as GitHub makes it.
+/// Returns the fragment of a heading, as on GitHub.
 pub(super) fn anchor(words: &str) -> String {
-    let kept = words.chars().filter(|letter| letter.is_alphanumeric() || matches!(letter, ' ' | '-' | '_'));
-    kept.map(|letter| if letter == ' ' { '-' } else { letter.to_ascii_lowercase() }).collect()
+    let letters = words.chars().filter(|letter| letter.is_alphanumeric() || matches!(letter, ' ' | '-' | '_'));
+    letters.map(|letter| if letter == ' ' { '-' } else { letter.to_ascii_lowercase() }).collect()
 }
 
-/// Returns the target of a document's link, if that is served.
-pub(super) fn served(from: &Document, link: &str) -> Option<String> {
+/// Returns the path on the site for a link in a document, if its target is served.
+pub(super) fn served_path(from: &Document, link: &str) -> Option<String> {
     if link.starts_with('#') || link.starts_with("https://") {
         return Some(link.to_owned());
     }

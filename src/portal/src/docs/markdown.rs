@@ -1,32 +1,32 @@
 //! Documents of the repository as HTML.
 //!
-//! A link to a served document leads to its page, under the title of its target. Any other link of the repository is
-//! shown as its text. The helpers for the commands are on each page that has commands.
+//! A link to a served document leads to its page and has the title of its target. Any other link into the repository
+//! becomes its label. Each page with commands has the shell helpers that they need.
 
 use pulldown_cmark::{CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd, TextMergeStream, html};
 
-use super::links::{anchor, served, title_of};
+use super::links::{anchor, served_path, title_at};
 use super::site::{Document, PAGES};
 use super::tabs;
 
-/// Link to the helpers in the guides' commands, from another guide.
+/// Link in the guides to the shell helpers of their commands.
 const HELPERS_LINK: &str = "start.md#authenticate";
-/// Addresses in documents that stand for an installation's.
+/// Addresses in documents that stand for the address of an installation.
 const BASES: [&str; 2] = ["https://verify.example", "http://127.0.0.1:8080"];
-/// Placeholders for credentials in documents, and the name of each on a page.
+/// Placeholders for credentials in documents, with the names that the script of a page knows.
 const CREDENTIALS: [(&str, &str); 2] = [("your API key", "key"), ("your app id", "app")];
 
 /// Returns the text of a document for the installation at `base`.
 pub(super) fn text_for(document: &Document, base: &str) -> String {
-    BASES.iter().fold(document.text.to_owned(), |text, shown| text.replace(shown, base))
+    BASES.iter().fold(document.text.to_owned(), |text, placeholder| text.replace(placeholder, base))
 }
 
-/// Returns the line that the reader fills in.
+/// Returns the command that sets the credentials, for the reader to fill in.
 pub(super) fn credentials(base: &str) -> String {
     format!("export BASE='{base}' KEY='your API key' APP='your app id'\n")
 }
 
-/// Returns the helpers of the commands.
+/// Returns the shell helpers of the commands.
 pub(super) fn helpers() -> String {
     let start = PAGES.iter().find_map(|page| page.document().filter(|document| document.file.ends_with("start.md")));
     let lines = start.map_or("", |document| document.text).lines();
@@ -35,16 +35,16 @@ pub(super) fn helpers() -> String {
 }
 
 /// Renders the document as HTML. Headings can be linked to; wide content scrolls by itself.
-pub(super) fn rendered(document: &Document, base: &str) -> String {
+pub(super) fn render(document: &Document, base: &str) -> String {
     let text = text_for(document, base);
     let options = Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS;
     let events: Vec<Event<'_>> = TextMergeStream::new(Parser::new_ext(&text, options)).collect();
     let mut writer = Writer::new(document, base);
-    for (place, event) in events.iter().enumerate() {
-        writer.take(event.clone(), &events[place..]);
+    for (index, event) in events.iter().enumerate() {
+        writer.convert(event.clone(), &events[index..]);
     }
     let mut html = String::new();
-    html::push_html(&mut html, writer.shown.into_iter());
+    html::push_html(&mut html, writer.output.into_iter());
     html
 }
 
@@ -52,12 +52,12 @@ pub(super) fn rendered(document: &Document, base: &str) -> String {
 struct Writer<'a> {
     document: &'a Document,
     base: &'a str,
-    shown: Vec<Event<'a>>,
+    output: Vec<Event<'a>>,
     heading: String,
     is_link_shown: bool,
     /// Title of a link's target, in place of a file name.
     target: Option<String>,
-    /// True if the paragraph refers to the helpers, which replace its rest.
+    /// True if the helpers replace the rest of the paragraph.
     needs_helpers: bool,
     labels: Labels,
     /// Kind and text of the code block that is being read.
@@ -73,7 +73,7 @@ impl<'a> Writer<'a> {
         Self {
             document,
             base,
-            shown: Vec::new(),
+            output: Vec::new(),
             heading: String::new(),
             is_link_shown: true,
             target: None,
@@ -85,12 +85,12 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Handles the first of the remaining events.
-    fn take(&mut self, event: Event<'a>, rest: &[Event<'_>]) {
+    /// Converts an event, the first of the `remaining` ones.
+    fn convert(&mut self, event: Event<'a>, remaining: &[Event<'_>]) {
         self.labels.follow(&event);
         if let Some((_, text)) = &mut self.code {
             match event {
-                Event::End(TagEnd::CodeBlock) => self.end_of_code(),
+                Event::End(TagEnd::CodeBlock) => self.finish_code(),
                 Event::Text(more) => text.push_str(&more),
                 _ => {}
             }
@@ -99,9 +99,9 @@ impl<'a> Writer<'a> {
         if self.needs_helpers {
             if matches!(event, Event::End(TagEnd::Paragraph)) {
                 self.needs_helpers = false;
-                self.shown.push(Event::End(TagEnd::Paragraph));
-                self.raw(command(&credentials(self.base), "The credentials"));
-                self.raw(command(&helpers(), "The helpers"));
+                self.output.push(Event::End(TagEnd::Paragraph));
+                self.push_html(command(&credentials(self.base), "The credentials"));
+                self.push_html(command(&helpers(), "The helpers"));
             }
             return;
         }
@@ -113,100 +113,100 @@ impl<'a> Writer<'a> {
             }
             Event::Start(Tag::Link { dest_url, .. }) if *dest_url == *HELPERS_LINK => {
                 self.needs_helpers = true;
-                let before = self.shown.pop();
-                self.shown.push(with_colon(before.as_ref()));
+                let before = self.output.pop();
+                self.output.push(helpers_introduction(before.as_ref()));
             }
-            Event::Start(Tag::Link { link_type, dest_url, title, id }) => match served(self.document, &dest_url) {
+            Event::Start(Tag::Link { link_type, dest_url, title, id }) => match served_path(self.document, &dest_url) {
                 Some(dest_url) => {
                     self.is_link_shown = true;
-                    self.target = title_of(&dest_url);
-                    self.shown.push(Event::Start(Tag::Link { link_type, dest_url: dest_url.into(), title, id }));
+                    self.target = title_at(&dest_url);
+                    self.output.push(Event::Start(Tag::Link { link_type, dest_url: dest_url.into(), title, id }));
                 }
                 None => self.is_link_shown = false,
             },
             Event::End(TagEnd::Link) => {
                 self.target = None;
                 if self.is_link_shown {
-                    self.shown.push(event);
+                    self.output.push(event);
                 }
             }
             Event::Text(text) if text.ends_with(".md") && self.target.is_some() => {
-                self.shown.push(Event::Text(self.target.take().unwrap_or_default().into()));
+                self.output.push(Event::Text(self.target.take().unwrap_or_default().into()));
             }
             Event::Start(Tag::Heading { level, classes, attrs, .. }) => {
-                self.heading = words(rest);
-                self.shown.push(Event::Start(Tag::Heading {
+                self.heading = heading_text(remaining);
+                self.output.push(Event::Start(Tag::Heading {
                     level,
                     id: Some(anchor(&self.heading).into()),
                     classes,
                     attrs,
                 }));
             }
-            Event::TaskListMarker(_) => self.shown.push(Event::Text("☐ ".into())),
+            Event::TaskListMarker(_) => self.output.push(Event::Text("☐ ".into())),
             Event::Html(text) | Event::InlineHtml(text) => {
                 match text.trim().strip_suffix(" -->").and_then(|text| text.split_once(": ")) {
                     Some(("<!-- code", name)) => self.name = Some(name.to_owned()),
-                    Some(("<!-- pieces", name)) => self.tabs(name, None),
-                    _ => self.shown.push(Event::Text(text)),
+                    Some(("<!-- pieces", name)) => self.push_tabs(name, None),
+                    _ => self.output.push(Event::Text(text)),
                 }
             }
-            other => self.table(other),
+            other => self.push_table_event(other),
         }
     }
 
-    /// Writes a table. It scrolls by itself, and its cells have the names of their columns.
-    fn table(&mut self, event: Event<'a>) {
+    /// Writes an event of a table. The table scrolls by itself, and its cells have the names of their columns.
+    fn push_table_event(&mut self, event: Event<'a>) {
         match event {
             Event::Start(Tag::TableCell) if self.labels.is_in_body() => {
-                self.raw(format!("<td data-label=\"{}\"><span>", escaped(self.labels.current())));
+                self.push_html(format!("<td data-label=\"{}\"><span>", escape(self.labels.current())));
             }
-            Event::End(TagEnd::TableCell) if self.labels.is_in_body() => self.raw("</span></td>".to_owned()),
+            Event::End(TagEnd::TableCell) if self.labels.is_in_body() => self.push_html("</span></td>".to_owned()),
             Event::Start(Tag::Table(_)) => {
-                self.raw(format!(
+                self.push_html(format!(
                     "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">",
-                    escaped(&self.heading)
+                    escape(&self.heading)
                 ));
-                self.shown.push(event);
+                self.output.push(event);
             }
             Event::End(TagEnd::Table) => {
-                self.shown.push(event);
-                self.raw("</div>\n".to_owned());
+                self.output.push(event);
+                self.push_html("</div>\n".to_owned());
             }
-            other => self.shown.push(other),
+            other => self.output.push(other),
         }
     }
 
-    fn end_of_code(&mut self) {
+    fn finish_code(&mut self) {
         let Some((language, text)) = self.code.take() else { return };
         let html = match (language.as_str(), self.name.take()) {
-            ("sh", Some(name)) => return self.tabs(&name, Some(&text)),
+            ("sh", Some(name)) => return self.push_tabs(&name, Some(&text)),
             ("sh", None) => command(&text, &self.heading),
             _ if text.contains(CREDENTIALS[0].0) => command(&text, &self.heading),
-            _ => format!("<pre tabindex=\"0\" class=\"wrap shown\"><code>{}</code></pre>\n", escaped(&text)),
+            _ => format!("<pre tabindex=\"0\" class=\"wrap shown\"><code>{}</code></pre>\n", escape(&text)),
         };
-        self.raw(html);
+        self.push_html(html);
     }
 
-    /// Writes the code of this name in several languages.
-    fn tabs(&mut self, name: &str, shell: Option<&str>) {
+    /// Writes a named piece of code in several languages.
+    fn push_tabs(&mut self, name: &str, shell: Option<&str>) {
         self.tabs += 1;
-        self.raw(tabs::of(name, shell, self.tabs));
+        self.push_html(tabs::render(name, shell, self.tabs));
     }
 
-    fn raw(&mut self, html: String) {
-        self.shown.push(Event::Html(html.into()));
+    fn push_html(&mut self, html: String) {
+        self.output.push(Event::Html(html.into()));
     }
 }
 
-/// Builds a block of commands, with a button that copies it.
+/// Renders a block of commands with a copy button.
 pub(super) fn command(text: &str, label: &str) -> String {
-    let code = CREDENTIALS.iter().fold(escaped(text), |code, (words, name)| {
+    let code = CREDENTIALS.iter().fold(escape(text), |code, (words, name)| {
         code.replace(words, &format!("<span data-fill=\"{name}\">{words}</span>"))
     });
     format!(
         "<div class=\"copyable commands-of\"><pre tabindex=\"0\" class=\"wrap\"><code>{code}</code></pre>\
          <button class=\"copy\" aria-label=\"Copy: {}\" hidden>Copy</button></div>\n",
-        escaped(label)
+        escape(label)
     )
 }
 
@@ -245,19 +245,19 @@ impl Labels {
     }
 }
 
-/// Returns the text before a block, with a colon for the space before a link.
-fn with_colon(before: Option<&Event<'_>>) -> Event<'static> {
+/// Returns the text that introduces the helpers, in place of the text before their link.
+fn helpers_introduction(before: Option<&Event<'_>>) -> Event<'static> {
     let text = if let Some(Event::Text(text)) = before { text.trim_end().to_owned() } else { String::new() };
     Event::Text(format!("{text} your credentials and two helpers:").into())
 }
 
 /// Escapes a text for the content of an element or an attribute.
-pub(super) fn escaped(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Returns the words of a heading.
-fn words(events: &[Event<'_>]) -> String {
+/// Returns the text of a heading.
+fn heading_text(events: &[Event<'_>]) -> String {
     let inside = events.iter().take_while(|event| !matches!(event, Event::End(TagEnd::Heading(_))));
     inside
         .filter_map(
@@ -277,11 +277,11 @@ mod tests {
     }
 
     #[test]
-    fn every_link_within_the_documents_leads_to_a_heading_that_is_there() {
-        let pages: Vec<(&str, String)> = documents().map(|(path, document)| (path, rendered(document, BASE))).collect();
+    fn every_link_within_the_documents_leads_to_an_existing_heading() {
+        let pages: Vec<(&str, String)> = documents().map(|(path, document)| (path, render(document, BASE))).collect();
         let mut links = 0;
         for (path, html) in &pages {
-            for link in html.split("href=\"").skip(1).map(|rest| rest.split('"').next().unwrap()) {
+            for link in html.split("href=\"").skip(1).map(|tail| tail.split('"').next().unwrap()) {
                 assert!(!link.contains(".md") && !link.contains(".."), "{path}: {link}");
                 let (page, fragment) = link.split_once('#').unwrap_or((link, ""));
                 let page = if page.is_empty() { path } else { page };
@@ -298,13 +298,13 @@ mod tests {
     }
 
     #[test]
-    fn a_link_to_what_is_not_served_is_its_words() {
+    fn a_link_to_a_file_that_is_not_served_becomes_its_label() {
         let document = Document {
             file: "docs/guides/x.md",
             text: "# A `b` c\n\n[here](../../README.md#x), [there](web.md#y), [codes](../errors.md#z) \
                 <script>\n\n```sh\na <b\n```\n",
         };
-        let html = rendered(&document, BASE);
+        let html = render(&document, BASE);
         let expected = "<p>here, <a href=\"/docs/guides/web#y\">there</a>, <a href=\"/docs/errors#z\">codes</a> \
             &lt;script&gt;</p>";
         assert!(
@@ -316,34 +316,34 @@ mod tests {
     }
 
     #[test]
-    fn a_link_reads_as_the_title_of_what_it_leads_to() {
+    fn a_link_has_the_title_of_its_target() {
         for (path, document) in documents() {
-            let html = rendered(document, BASE);
+            let html = render(document, BASE);
             for link in html.split("<a href=\"").skip(1) {
                 let text =
-                    link.split_once('>').and_then(|(_, rest)| rest.split_once("</a>")).map_or("", |(text, _)| text);
+                    link.split_once('>').and_then(|(_, tail)| tail.split_once("</a>")).map_or("", |(text, _)| text);
                 assert!(!text.ends_with(".md") && !text.is_empty(), "{path}: {text}");
             }
         }
-        assert_eq!(title_of("/docs/guides/qr").unwrap(), "QR: show a code on a screen");
-        assert_eq!(title_of("/docs/guides/errors#failed-verifications").unwrap(), "Failed verifications");
+        assert_eq!(title_at("/docs/guides/qr").unwrap(), "QR: show a code on a screen");
+        assert_eq!(title_at("/docs/guides/errors#failed-verifications").unwrap(), "Failed verifications");
     }
 
     #[test]
-    fn every_page_with_commands_has_the_helpers_that_they_need_and_this_installations_address() {
+    fn pages_with_commands_have_their_helpers_and_the_installations_address() {
         for (path, document) in documents() {
-            let html = rendered(document, BASE);
+            let html = render(document, BASE);
             let defines = [format!("export BASE='{BASE}'"), "api() {".to_owned(), "field() {".to_owned()];
             let needs = document.text.contains("$(api ") || document.text.contains("\napi ");
             assert_eq!(defines.iter().all(|part| html.contains(part)), needs, "{path}");
-            assert!(!BASES.iter().any(|shown| html.contains(shown)), "{path}");
+            assert!(!BASES.iter().any(|placeholder| html.contains(placeholder)), "{path}");
         }
     }
 
     #[test]
     fn cells_of_a_table_have_the_names_of_their_columns() {
         let document = Document { file: "docs/guides/x.md", text: "# A\n\n| What | `Code` |\n|---|---|\n| a | b |\n" };
-        let html = rendered(&document, BASE);
+        let html = render(&document, BASE);
         assert!(
             html.contains("<td data-label=\"What\"><span>a</span></td><td data-label=\"Code\"><span>b</span></td>"),
             "{html}"

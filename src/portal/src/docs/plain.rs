@@ -1,32 +1,32 @@
-//! The pages as Markdown, and their list for language models (llmstxt.org).
+//! The pages as Markdown, and their list `/llms.txt` for language models (llmstxt.org).
 
 use std::fmt::Write as _;
 
-use super::links::{served, title_of};
+use super::links::{served_path, title_at};
 use super::markdown::{credentials, helpers, text_for};
 use super::reference::{Reference, Section};
 use super::site::{Document, PAGES, Page, Source};
 use super::tabs::pieces;
 
-/// Returns a page as Markdown, with full addresses in its links.
-pub(super) fn page(page: &Page, reference: &Reference, base: &str) -> String {
+/// Renders a page as Markdown, with full addresses in its links.
+pub(super) fn render(page: &Page, reference: &Reference, base: &str) -> String {
     match &page.source {
-        Source::Document(document) | Source::Codes(document) => of_document(document, base),
-        Source::Overview => overview(reference, base),
+        Source::Document(document) | Source::Codes(document) => render_document(document, base),
+        Source::Overview => render_overview(reference, base),
         Source::Section(anchor) => {
-            reference.section(anchor).map_or_else(String::new, |section| of_section(page.label, section))
+            reference.section(anchor).map_or_else(String::new, |section| render_section(page.label, section))
         }
     }
 }
 
-/// Returns the list of the pages.
-pub(super) fn list(base: &str) -> String {
+/// Renders the list of the pages.
+pub(super) fn render_list(base: &str) -> String {
     let mut text = format!(
-        "# sakshi at {base}\n\n> Verifies people for a client application: your backend opens a verification over \
-         HTTP, the person answers in the government's identity app, and you get the outcome once by webhook or by \
-         polling. All pages are Markdown, and their commands run as they stand.\n"
+        "# sakshi at {base}\n\n> Identity verification for client applications. Your backend opens a verification \
+         over HTTP. The person approves or declines in the government's identity app. You get the outcome by one \
+         webhook or by polling. Every page is Markdown, and its commands run unchanged.\n"
     );
-    for pages in PAGES.chunk_by(|one, next| one.part == next.part) {
+    for pages in PAGES.chunk_by(|page, next| page.part == next.part) {
         let _ = write!(text, "\n## {}\n\n", pages[0].part);
         for page in pages {
             let _ = writeln!(text, "- [{}]({base}{}): {}", page.label, page.markdown_path(), page.title());
@@ -34,79 +34,82 @@ pub(super) fn list(base: &str) -> String {
     }
     let _ = write!(
         text,
-        "\n## Optional\n\n- [OpenAPI document]({base}/openapi.json): every operation and webhook, for generators\n\
+        "\n## Optional\n\n\
+         - [OpenAPI document]({base}/openapi.json): every operation and webhook, for code generators\n\
          - [AsyncAPI document]({base}/docs/asyncapi.json): the webhooks\n\
-         - [Postman collection]({base}/docs/postman.json): every operation, and a verification step by step\n\
-         - [Sandbox routes]({base}/sandbox/openapi.json): what a sandbox offers to tests; in a sandbox alone\n"
+         - [Postman collection]({base}/docs/postman.json): every operation, and a sandbox verification step by step\n\
+         - [Sandbox routes]({base}/sandbox/openapi.json): routes for tests, in a sandbox only\n"
     );
     text
 }
 
-fn of_document(document: &Document, base: &str) -> String {
-    let text = with_helpers(&with_pieces(&text_for(document, base)), document, base);
-    let mut shown = String::with_capacity(text.len());
-    let mut rest = text.as_str();
-    while let Some((before, link)) = rest.split_once("](") {
+fn render_document(document: &Document, base: &str) -> String {
+    let text = insert_helpers(&add_pieces(&text_for(document, base)), document, base);
+    let mut output = String::with_capacity(text.len());
+    let mut remaining = text.as_str();
+    while let Some((before, link)) = remaining.split_once("](") {
         let Some((target, after)) = link.split_once(')') else { break };
         let is_address = target.starts_with("https://") || target.starts_with('#');
-        let address = if is_address { None } else { served(document, target) };
+        let address = if is_address { None } else { served_path(document, target) };
         match address {
             Some(address) => {
                 let (label_before, label) = before.rsplit_once('[').unwrap_or((before, ""));
                 let label =
-                    if label.ends_with(".md") { title_of(&address).unwrap_or_default() } else { label.to_owned() };
+                    if label.ends_with(".md") { title_at(&address).unwrap_or_default() } else { label.to_owned() };
                 let (path, fragment) = address
                     .split_once('#')
                     .map_or((&*address, String::new()), |(path, part)| (path, format!("#{part}")));
-                let _ = write!(shown, "{label_before}[{label}]({base}{path}.md{fragment})");
+                let _ = write!(output, "{label_before}[{label}]({base}{path}.md{fragment})");
             }
             None if is_address => {
-                let _ = write!(shown, "{before}]({target})");
+                let _ = write!(output, "{before}]({target})");
             }
-            // A link to a file that is not served becomes its words.
+            // A link to a file that is not served becomes its label.
             None => {
                 let (label_before, label) = before.rsplit_once('[').unwrap_or((before, ""));
-                let _ = write!(shown, "{label_before}{label}");
+                let _ = write!(output, "{label_before}{label}");
             }
         }
-        rest = after;
+        remaining = after;
     }
-    shown + rest
+    output + remaining
 }
 
 /// Adds the code in other languages after each command with a name.
-fn with_pieces(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
+fn add_pieces(text: &str) -> String {
+    let mut output = String::with_capacity(text.len());
     let mut name = None;
     for line in text.lines() {
+        // Name of the code to add after this line.
         let mut due = None;
         match line.strip_prefix("<!-- ").and_then(|line| line.strip_suffix(" -->")?.split_once(": ")) {
-            Some(("code", named)) => name = Some(named),
-            Some((_, named)) => due = Some(named),
+            Some(("code", code)) => name = Some(code),
+            Some((_, code)) => due = Some(code),
             None => {
-                shown.push_str(line);
-                shown.push('\n');
+                output.push_str(line);
+                output.push('\n');
                 due = if line == "```" { name.take() } else { None };
             }
         }
         for (language, block, piece) in due.into_iter().flat_map(pieces) {
-            let _ = write!(shown, "\n{language}:\n\n```{block}\n{piece}```\n");
+            let _ = write!(output, "\n{language}:\n\n```{block}\n{piece}```\n");
         }
     }
-    shown
+    output
 }
 
 /// Inserts the helpers where a document links to them.
-fn with_helpers(text: &str, document: &Document, base: &str) -> String {
+fn insert_helpers(text: &str, document: &Document, base: &str) -> String {
     if document.file.ends_with("start.md") {
         return text.to_owned();
     }
-    // The line with the credentials is no runnable block: it would replace those that the reader has set.
-    let shown = format!("need your credentials and two helpers:\n\n    {}\n```sh\n{}```", credentials(base), helpers());
-    text.replace("need [the helpers](start.md#authenticate).", &shown)
+    // The line with the credentials is not a runnable block: it would overwrite credentials that the reader has set.
+    let introduction =
+        format!("need your credentials and two helpers:\n\n    {}\n```sh\n{}```", credentials(base), helpers());
+    text.replace("need [the helpers](start.md#authenticate).", &introduction)
 }
 
-fn overview(reference: &Reference, base: &str) -> String {
+fn render_overview(reference: &Reference, base: &str) -> String {
     let mut text = format!(
         "# Reference\n\n{}\n\nAs documents: [OpenAPI]({base}/openapi.json), [AsyncAPI]({base}/docs/asyncapi.json), \
          [Postman]({base}/docs/postman.json).\n",
@@ -122,7 +125,7 @@ fn overview(reference: &Reference, base: &str) -> String {
     text
 }
 
-fn of_section(label: &str, section: &Section) -> String {
+fn render_section(label: &str, section: &Section) -> String {
     let mut text = format!("# {label}\n\n{}\n", section.about);
     for operation in &section.operations {
         let _ = write!(text, "\n## {} {}\n\n{}\n", operation.method, operation.path, operation.summary);
@@ -132,7 +135,7 @@ fn of_section(label: &str, section: &Section) -> String {
         for part in &operation.parts {
             let _ = write!(text, "\n### {}\n", part.name);
             if !part.rows.is_empty() {
-                text.push_str("\n| Name | May be | Meaning |\n|---|---|---|\n");
+                text.push_str("\n| Name | Type | Meaning |\n|---|---|---|\n");
             }
             for row in &part.rows {
                 let required = if row.is_required { " (required)" } else { "" };
@@ -144,7 +147,7 @@ fn of_section(label: &str, section: &Section) -> String {
             }
         }
         text.push_str("\n### Statuses\n\n");
-        for (status, about) in &operation.answers {
+        for (status, about) in &operation.responses {
             let _ = writeln!(text, "- {status}: {about}");
         }
     }

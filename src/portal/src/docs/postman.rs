@@ -1,16 +1,16 @@
 //! `/docs/postman.json`: every operation as a Postman collection (format 2.1), which Bruno and Insomnia import too.
 //!
-//! Its variables are `BASE`, `KEY` and `APP`. In a sandbox its first folder is one complete verification.
+//! Its variables are `BASE`, `KEY` and `APP`. In a sandbox the first folder is a complete verification.
 
 use sakshi_web::api_document::in_order;
 use serde_json::{Map, Value, json};
 
-use super::fields::{resolved, text};
+use super::fields::{resolve, text};
 
 const SCHEMA: &str = "https://schema.getpostman.com/json/collection/v2.1.0/collection.json";
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
-/// Builds the collection of this document, for the installation at `base`.
+/// Builds the collection of an OpenAPI document, for the installation at `base`.
 pub(super) fn collection(document: &Value, base: &str, is_sandbox: bool) -> Value {
     let mut folders: Vec<Value> = Vec::new();
     if is_sandbox {
@@ -37,33 +37,37 @@ pub(super) fn collection(document: &Value, base: &str, is_sandbox: bool) -> Valu
     })
 }
 
-/// Builds one request of the reference.
+/// Builds the request for an operation.
 fn request(document: &Value, path: &str, method: &str, operation: &Value) -> Value {
-    let shown = path.split('/').map(|part| {
+    let segments = path.split('/').map(|part| {
         part.strip_prefix('{')
             .and_then(|part| part.strip_suffix('}'))
             .map_or_else(|| part.to_owned(), |name| format!(":{name}"))
     });
-    let parts: Vec<String> = shown.filter(|part| !part.is_empty()).collect();
-    let parameters: Vec<&Value> =
-        operation["parameters"].as_array().into_iter().flatten().map(|one| resolved(document, one)).collect();
-    let of = |place: &'static str| parameters.iter().filter(move |parameter| parameter["in"] == place);
-    let query: Vec<Value> = of("query")
+    let parts: Vec<String> = segments.filter(|part| !part.is_empty()).collect();
+    let parameters: Vec<&Value> = operation["parameters"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|parameter| resolve(document, parameter))
+        .collect();
+    let parameters_in = |place: &'static str| parameters.iter().filter(move |parameter| parameter["in"] == place);
+    let query: Vec<Value> = parameters_in("query")
         .map(|parameter| {
             json!({ "key": parameter["name"], "value": "", "disabled": true,
             "description": parameter["description"] })
         })
         .collect();
-    let variables: Vec<Value> = of("path")
+    let variables: Vec<Value> = parameters_in("path")
         .map(|parameter| {
             let value = if parameter["name"] == "txnId" { "{{TXN}}" } else { "" };
             json!({ "key": parameter["name"], "value": value, "description": parameter["description"] })
         })
         .collect();
-    let secured = operation["security"].as_array().is_some_and(|security| !security.is_empty());
-    let mut headers = if secured { credentials() } else { Vec::new() };
-    // Disabled: a fixed key would repeat the first response for ever.
-    headers.extend(of("header").filter(|parameter| parameter["name"] != "X-API-APP-ID").map(|parameter| {
+    let is_secured = operation["security"].as_array().is_some_and(|security| !security.is_empty());
+    let mut headers = if is_secured { credentials() } else { Vec::new() };
+    // Disabled, because a fixed Idempotency-Key would always return the first response.
+    headers.extend(parameters_in("header").filter(|parameter| parameter["name"] != "X-API-APP-ID").map(|parameter| {
         json!({ "key": parameter["name"], "value": "", "disabled": true,
                 "description": parameter["description"] })
     }));
@@ -75,7 +79,7 @@ fn request(document: &Value, path: &str, method: &str, operation: &Value) -> Val
         "description": text(&operation["description"]),
     });
     if let Some(mut body) = example(&operation["requestBody"]["content"]["application/json"]) {
-        // The transaction opened by the first folder.
+        // The transaction that the first folder has opened.
         if body.get("txnId").is_some() {
             body["txnId"] = json!("{{TXN}}");
         }
@@ -102,7 +106,7 @@ fn example(content: &Value) -> Option<Value> {
     named.or_else(|| content.get("example").cloned())
 }
 
-/// Returns the steps of one verification in a sandbox; each sets the variables of the next.
+/// Builds the requests of a verification in a sandbox. The scripts of a request set the variables for later requests.
 fn steps() -> Vec<Value> {
     let step = |name: &str, method: &str, path: &str, body: Option<Value>, tests: &[&str]| {
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
@@ -114,7 +118,7 @@ fn steps() -> Vec<Value> {
         if let Some(body) = body {
             request["body"] = json_body(&body);
         }
-        let ok = "pm.test('it is answered with 200', () => pm.response.to.have.status(200));";
+        let ok = "pm.test('the status is 200', () => pm.response.to.have.status(200));";
         let lines: Vec<&str> = std::iter::once(ok).chain(tests.iter().copied()).collect();
         json!({ "name": name, "request": request, "event": [{ "listen": "test", "script": { "type": "text/javascript",
             "exec": lines } }] })
@@ -122,11 +126,11 @@ fn steps() -> Vec<Value> {
     let ovse = "/api/v1/nationalid-ovse";
     vec![
         step(
-            "1. Have credits",
+            "1. Check the balance",
             "GET",
             "/api/v1/credits",
             None,
-            &["pm.test('there are some', () => pm.expect(pm.response.json().balance).to.be.above(0));"],
+            &["pm.test('the balance is positive', () => pm.expect(pm.response.json().balance).to.be.above(0));"],
         ),
         step(
             "2. Open a verification",
@@ -139,14 +143,14 @@ fn steps() -> Vec<Value> {
             ],
         ),
         step(
-            "3. Nobody has answered yet",
+            "3. Poll while the verification is pending",
             "GET",
             &format!("{ovse}/result/{{{{TXN}}}}"),
             None,
             &["pm.test('it is pending', () => pm.expect(pm.response.json().data.pending).to.equal(true));"],
         ),
         step(
-            "4. Be the person",
+            "4. Approve as the person",
             "POST",
             "/sandbox/app/answer",
             Some(json!({ "intent": "{{INTENT}}", "resident": "asha", "action": "approve" })),

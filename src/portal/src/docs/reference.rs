@@ -3,11 +3,11 @@
 use sakshi_web::api_document::in_order;
 use serde_json::Value;
 
-use super::fields::{Row, resolved, rows, text};
+use super::fields::{Row, resolve, rows, text};
 
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
-/// The API as the reference shows it.
+/// The operations and webhooks of the API.
 #[derive(Debug)]
 pub(super) struct Reference {
     pub(super) about: Vec<String>,
@@ -34,7 +34,7 @@ pub(super) struct Operation {
     pub(super) about: String,
     pub(super) parts: Vec<Part>,
     /// Statuses and their meaning.
-    pub(super) answers: Vec<(String, String)>,
+    pub(super) responses: Vec<(String, String)>,
 }
 
 /// Parameters, a request body or a response body.
@@ -46,7 +46,7 @@ pub(super) struct Part {
     pub(super) examples: Vec<(String, String)>,
 }
 
-/// Splits a text into pieces, each with a flag: true for code, which stands between backticks.
+/// Splits a text into pieces, each with a flag: true for code between backticks.
 pub(super) fn pieces(text: &str) -> Vec<(&str, bool)> {
     text.split('`')
         .enumerate()
@@ -56,27 +56,26 @@ pub(super) fn pieces(text: &str) -> Vec<(&str, bool)> {
 }
 
 impl Reference {
-    pub(super) fn of(document: &Value) -> Self {
+    pub(super) fn from_document(document: &Value) -> Self {
         let mut sections = Vec::new();
         for tag in list(&document["tags"]) {
             let in_section = |operation: &Value| operation["tags"][0] == tag["name"];
             let operations = object(&document["paths"]).flat_map(|(path, item)| {
                 let described = METHODS.into_iter().filter(|method| in_section(&item[method]));
-                described.map(move |method| Operation::of(document, method, path, &item[method]))
+                described.map(move |method| Operation::from_document(document, method, path, &item[method]))
             });
             let (name, about) = (text(&tag["name"]), text(&tag["description"]));
             sections.push(Section { anchor: anchor(&name), about, operations: operations.collect() });
         }
         let webhooks = object(&document["webhooks"]).map(|(name, item)| Operation {
             anchor: format!("webhook-{name}"),
-            ..Operation::of(document, "post", name, &item["post"])
+            ..Operation::from_document(document, "post", name, &item["post"])
         });
         sections.push(Section {
             anchor: "webhooks".to_owned(),
-            about:
-                "What the service posts to your URLs, at most once and without a signature. Fetch the result before \
-                    you rely on it, where there is a poll."
-                    .to_owned(),
+            about: "Webhooks that the service sends to your URLs, at most once and without a signature. Where a poll \
+                    exists, fetch the result before you rely on a webhook."
+                .to_owned(),
             operations: webhooks.collect(),
         });
         sections.retain(|section| !section.operations.is_empty());
@@ -90,15 +89,17 @@ impl Reference {
 }
 
 impl Operation {
-    fn of(document: &Value, method: &str, path: &str, operation: &Value) -> Self {
+    fn from_document(document: &Value, method: &str, path: &str, operation: &Value) -> Self {
         let parameters =
-            list(&operation["parameters"]).map(|parameter| Row::of_parameter(document, resolved(document, parameter)));
-        let answers = || object(&operation["responses"]).map(|(status, answer)| (status, resolved(document, answer)));
-        let success = answers().find(|(status, _)| status.starts_with('2')).map_or(&Value::Null, |(_, answer)| answer);
+            list(&operation["parameters"]).map(|parameter| Row::from_parameter(document, resolve(document, parameter)));
+        let responses =
+            || object(&operation["responses"]).map(|(status, response)| (status, resolve(document, response)));
+        let success =
+            responses().find(|(status, _)| status.starts_with('2')).map_or(&Value::Null, |(_, response)| response);
         let parts = [
             Part { name: "Parameters", rows: parameters.collect(), examples: Vec::new() },
-            Part::of_body(document, "Body", &operation["requestBody"]),
-            Part::of_body(document, "Answer", success),
+            Part::from_body(document, "Body", &operation["requestBody"]),
+            Part::from_body(document, "Response", success),
         ];
         Self {
             anchor: anchor(&format!("{method}-{path}")),
@@ -108,13 +109,13 @@ impl Operation {
             summary: text(&operation["summary"]),
             about: text(&operation["description"]),
             parts: parts.into_iter().filter(|part| !part.rows.is_empty() || !part.examples.is_empty()).collect(),
-            answers: answers().map(|(status, answer)| (status.clone(), text(&answer["description"]))).collect(),
+            responses: responses().map(|(status, response)| (status.clone(), text(&response["description"]))).collect(),
         }
     }
 }
 
 impl Part {
-    fn of_body(document: &Value, name: &'static str, body: &Value) -> Self {
+    fn from_body(document: &Value, name: &'static str, body: &Value) -> Self {
         let content = &body["content"]["application/json"];
         let pretty = |value: &Value| serde_json::to_string_pretty(value).unwrap_or_default();
         let named = object(&content["examples"]).map(|(_, example)| {
@@ -125,17 +126,17 @@ impl Part {
     }
 }
 
-/// Returns the entries of a list; none of anything else.
+/// Returns the entries of a list; nothing for another value.
 fn list(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
-/// Returns the members of an object; none of anything else.
+/// Returns the members of an object; nothing for another value.
 fn object(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
     value.as_object().into_iter().flat_map(in_order)
 }
 
-/// Returns a name for use after `#`.
+/// Converts a name into a fragment of an address.
 fn anchor(name: &str) -> String {
     let words: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
     words.join("-").to_lowercase()

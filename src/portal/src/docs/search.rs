@@ -1,5 +1,4 @@
-//! The search over the headings of all pages, the names in their tables, the operations with their fields, and the
-//! codes of errors.
+//! The search over the headings of all pages, the names in tables, the operations with their fields, and error codes.
 
 use std::collections::HashSet;
 
@@ -10,11 +9,11 @@ use super::links::anchor;
 use super::reference::{Operation, Reference};
 use super::site::{Document, PAGES, Source};
 
-/// Most results shown.
+/// Most results of a search.
 const HITS_MAX: usize = 40;
 
-/// Returns a document's headings, and the code words that begin the rows of its tables, each with its heading.
-fn named(document: &Document) -> Vec<(String, String)> {
+/// Returns a document's headings, and the code words in the first cells of its tables, each with its heading.
+fn searchable_words(document: &Document) -> Vec<(String, String)> {
     let (mut all, mut heading) = (Vec::new(), String::new());
     for line in document.text.lines().skip(1) {
         if line.starts_with('#') {
@@ -27,7 +26,7 @@ fn named(document: &Document) -> Vec<(String, String)> {
     all
 }
 
-/// A place that can be found. The script reads these field names.
+/// A result of a search. The script of the page reads these field names.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Hit {
     /// Heading, operation or code.
@@ -38,13 +37,13 @@ pub(super) struct Hit {
     pub(super) to: String,
 }
 
-/// All places.
+/// Everything that can be found.
 #[derive(Debug)]
 pub(super) struct Index(Vec<Hit>);
 
 impl Index {
     /// Builds the index of all pages.
-    pub(super) fn of(reference: &Reference) -> Self {
+    pub(super) fn build(reference: &Reference) -> Self {
         let mut places = Vec::new();
         for page in PAGES {
             let mut add = |words: String, fragment: &str| {
@@ -54,7 +53,7 @@ impl Index {
             add(page.title(), "");
             match &page.source {
                 Source::Document(document) => {
-                    for (words, heading) in named(document) {
+                    for (words, heading) in searchable_words(document) {
                         add(words, &anchor(&heading));
                     }
                 }
@@ -78,7 +77,7 @@ impl Index {
         Self(places)
     }
 
-    /// Returns the places that have all the words, those of whole pages first.
+    /// Returns the places that contain all words, whole pages first.
     pub(super) fn find(&self, words: &str) -> Vec<Hit> {
         let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
         if words.is_empty() {
@@ -94,7 +93,7 @@ impl Index {
         hits
     }
 
-    /// Returns the index as the script reads it.
+    /// Returns the index as JSON, for the script of the page.
     pub(super) fn json(&self) -> String {
         // Plain texts always serialise.
         serde_json::to_string(&self.0).unwrap_or_default()
@@ -109,7 +108,7 @@ mod tests {
 
     #[test]
     fn all_words_count_in_any_order_and_case() {
-        let index = Index::of(&Reference::of(&json!({})));
+        let index = Index::build(&Reference::from_document(&json!({})));
         let first = |words: &str| index.find(words).first().map(|hit| hit.to.clone()).unwrap_or_default();
         assert_eq!(first("REPEATING request"), "/docs/guides/errors#repeating-a-request");
         assert_eq!(first("insufficient_credits"), "/docs/errors#insufficient_credits");

@@ -3,7 +3,7 @@
 /// A page.
 #[derive(Debug)]
 pub(super) struct Page {
-    /// Path; with `.md` appended, that of its Markdown.
+    /// Path of the page; `.md` appended gives the path of its Markdown.
     pub(super) path: &'static str,
     /// Name in the rail.
     pub(super) label: &'static str,
@@ -19,7 +19,7 @@ pub(super) enum Source {
     Document(Document),
     /// The table of codes in a document.
     Codes(Document),
-    /// The rules of all operations, and a list of them.
+    /// The rules for all operations, and the list of operations.
     Overview,
     /// A section of the reference, by its anchor.
     Section(&'static str),
@@ -47,26 +47,26 @@ impl Page {
         self.document().map_or_else(|| self.label.to_owned(), |document| document.title().replace('`', ""))
     }
 
-    /// Returns the path of its Markdown.
+    /// Returns the path of the page as Markdown.
     pub(super) fn markdown_path(&self) -> String {
         format!("{}.md", self.path)
     }
 }
 
 impl Document {
-    /// Returns the words of its first line.
+    /// Returns the title of the document, its first line.
     pub(super) fn title(&self) -> &'static str {
         self.text.lines().next().unwrap_or_default().trim_start_matches("# ")
     }
 
-    /// Returns the words of its headings, including the title.
+    /// Returns the headings of the document, including the title.
     pub(super) fn headings(&self) -> impl Iterator<Item = String> {
         let headings = self.text.lines().filter(|line| line.starts_with('#'));
         headings.map(|line| line.trim_start_matches('#').trim().replace('`', ""))
     }
 }
 
-/// Returns the page that is served at this path.
+/// Returns the page at a path, with its index in [`PAGES`].
 pub(super) fn page_at(path: &str) -> Option<(usize, &'static Page)> {
     PAGES.iter().enumerate().find(|(_, page)| page.path == path)
 }

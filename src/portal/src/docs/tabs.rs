@@ -1,6 +1,6 @@
-//! A command with its equivalents in other languages. Their code is that of the examples, which the tests run.
+//! A command with equivalent code in other languages, taken from the examples that the tests run.
 
-use super::markdown::{command, escaped};
+use super::markdown::{command, escape};
 
 /// Languages beside `curl`: name, comment mark, name for a code block, and the file with the pieces.
 const LANGUAGES: [(&str, &str, &str, &str); 3] = [
@@ -9,7 +9,7 @@ const LANGUAGES: [(&str, &str, &str, &str); 3] = [
     ("Java", "//", "java", include_str!("../../../../examples/java/Pieces.java")),
 ];
 
-/// Returns a piece of an example: the lines between its mark and the next, without indentation.
+/// Returns a piece of an example: the lines between its mark and the next mark, without indentation.
 fn piece(source: &str, comment: &str, name: &str) -> Option<String> {
     let begin = format!("{comment} code: {name}");
     let lines: Vec<&str> = source
@@ -23,29 +23,29 @@ fn piece(source: &str, comment: &str, name: &str) -> Option<String> {
     Some(lines.iter().map(|line| line.get(indent..).unwrap_or_default().to_owned() + "\n").collect())
 }
 
-/// Returns each language's name, its name for a code block, and the piece.
+/// Returns a piece in each language, with the language's name and its name for a code block.
 pub(super) fn pieces(name: &str) -> impl Iterator<Item = (&'static str, &'static str, String)> {
     LANGUAGES
         .into_iter()
         .filter_map(move |(language, comment, block, source)| Some((language, block, piece(source, comment, name)?)))
 }
 
-/// Renders the command, if any, and the pieces as tabs that need no script; `number` distinguishes those of one page.
-pub(super) fn of(name: &str, shell: Option<&str>, number: usize) -> String {
+/// Renders a command, if any, and the pieces as tabs that need no script. `number` is unique on the page.
+pub(super) fn render(name: &str, shell: Option<&str>, number: usize) -> String {
     let shell = shell.map(|shell| ("curl", shell.to_owned()));
-    let all: Vec<(&str, String)> =
+    let tabs: Vec<(&str, String)> =
         shell.into_iter().chain(pieces(name).map(|(language, _, piece)| (language, piece))).collect();
     let mut html = "<fieldset class=\"tabs\"><legend class=\"unseen\">Language</legend>\n".to_owned();
-    for (place, (language, _)) in all.iter().enumerate() {
-        let id = format!("tab-{number}-{place}");
-        let checked = if place == 0 { " checked" } else { "" };
-        let language = escaped(language);
+    for (index, (language, _)) in tabs.iter().enumerate() {
+        let id = format!("tab-{number}-{index}");
+        let checked = if index == 0 { " checked" } else { "" };
+        let language = escape(language);
         html.push_str(&format!(
             "<input type=\"radio\" name=\"tab-{number}\" id=\"{id}\" value=\"{language}\"{checked}>"
         ));
         html.push_str(&format!("<label for=\"{id}\">{language}</label>\n"));
     }
-    for (language, code) in &all {
+    for (language, code) in &tabs {
         html.push_str(&command(code, &format!("{name}, {language}")));
     }
     html + "</fieldset>\n"
@@ -57,14 +57,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_piece_is_what_stands_between_its_marks_without_its_indentation() {
+    fn a_piece_is_the_text_between_its_marks_without_indentation() {
         let source = "x\n  // code: a\n  one {\n    two\n  }\n  // end\n  // code: b\n  // end\n";
         assert_eq!(piece(source, "//", "a").unwrap(), "one {\n  two\n}\n");
         assert_eq!((piece(source, "//", "b"), piece(source, "//", "c")), (None, None));
     }
 
     #[test]
-    fn every_command_with_tabs_is_there_in_every_language() {
+    fn every_command_with_tabs_has_code_in_every_language() {
         let named = PAGES.iter().filter_map(|page| page.document()).flat_map(|document| document.text.lines());
         let names: Vec<&str> = named
             .filter_map(|line| line.strip_prefix("<!-- ")?.strip_suffix(" -->")?.split_once(": "))

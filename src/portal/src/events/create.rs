@@ -15,17 +15,17 @@ use sakshi_web::rate_limit::RateLimits;
 use sakshi_wire::events::CreateEventRequest;
 
 use crate::error::PortalError;
-use crate::form::{Form, Kind, Submitted, once};
+use crate::form::{Form, Kind, SessionForm, generate_once_value};
 use crate::layout::{Layout, Section, page, redirect};
 use crate::portal_user::PortalUser;
 use crate::trial::{Choice, Group, groups, languages};
 use crate::when::input;
 
-/// Conversion of the form's fields to those of the request.
+/// Kinds of the form's fields.
 const SHAPE: &[(&str, Kind)] =
     &[("claims", Kind::Words), ("max_guests", Kind::Whole), ("starts_at", Kind::Moment), ("expires_at", Kind::Moment)];
-/// Default time until the end.
-const PROPOSED: Duration = Duration::from_secs(7 * 24 * 3_600);
+/// Default time until the end of the event.
+const DEFAULT_DURATION: Duration = Duration::from_secs(7 * 24 * 3_600);
 
 #[derive(Template)]
 #[template(path = "event_new.html")]
@@ -37,48 +37,56 @@ struct New {
     once: String,
 }
 
-fn shown(status: StatusCode, user: &PortalUser, form: Form, service: &Service) -> HttpResponse {
+fn render_page(status: StatusCode, user: &PortalUser, form: Form, service: &Service) -> HttpResponse {
     let layout = user.layout(Section::Events, service);
-    page(status, &New { layout, groups: groups(&form), languages: languages(&form), form, once: once() })
+    page(status, &New { layout, groups: groups(&form), languages: languages(&form), form, once: generate_once_value() })
 }
 
 /// Shows the form.
 ///
 /// # Errors
-/// Not signed in.
+/// 303 to the sign-in page without a session.
 pub(crate) async fn show(user: PortalUser, service: Data<Service>) -> Result<HttpResponse, PortalError> {
-    let end = input(service.clock.now() + PROPOSED);
+    let end = input(service.clock.now() + DEFAULT_DURATION);
     let zone = service.rules.time_zone.name();
-    let usual =
+    let defaults =
         [("time_zone", zone), ("claims", "name"), ("language", "english"), ("max_guests", "100"), ("expires_at", &end)];
-    Ok(shown(StatusCode::OK, &user, Form::filled(&usual), &service))
+    Ok(render_page(StatusCode::OK, &user, Form::prefilled(&defaults), &service))
 }
 
 /// Creates the event and redirects to it.
 ///
 /// # Errors
-/// Errors that are not about the form.
+/// Any error that does not concern the form.
 pub(crate) async fn create(
-    submitted: Submitted,
+    submitted: SessionForm,
     service: Data<Service>,
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, PortalError> {
-    let Submitted { user, form } = submitted;
-    match created(&user, &form, &service, &rates).await {
+    let SessionForm { user, form } = submitted;
+    match create_from_form(&user, &form, &service, &rates).await {
         Ok(id) => Ok(redirect(&format!("/portal/events/{id}?done=created"))),
         Err(error) => {
-            let (status, form) = form.refused(error)?;
-            Ok(shown(status, &user, form, &service))
+            let (status, form) = form.with_error(error)?;
+            Ok(render_page(status, &user, form, &service))
         }
     }
 }
 
-async fn created(user: &PortalUser, form: &Form, service: &Service, rates: &RateLimits) -> Result<EventId, ApiError> {
+async fn create_from_form(
+    user: &PortalUser,
+    form: &Form,
+    service: &Service,
+    rates: &RateLimits,
+) -> Result<EventId, ApiError> {
     let caller = &user.caller;
     rates.orders.take(&caller.client)?;
-    let asked: CreateEventRequest = form.sent(SHAPE).request(service.request_context())?;
-    let terms = asked.terms(service.rules.time_zone);
-    let id = create_event(service, caller.clone(), terms, form.once(caller, OPERATION)).await?.into_answer()?.event_id;
+    let request: CreateEventRequest = form.to_request(SHAPE).request(service.request_context())?;
+    let terms = request.terms(service.rules.time_zone);
+    let id = create_event(service, caller.clone(), terms, form.idempotent_request(caller, OPERATION))
+        .await?
+        .into_answer()?
+        .event_id;
     user.log(service, Action::EventCreated, vec![Subject::Event(id)]).await?;
     Ok(id)
 }

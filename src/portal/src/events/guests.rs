@@ -1,6 +1,6 @@
 //! `GET /portal/events/{eventId}/guests.csv`: all guests of an event for a spreadsheet (RFC 4180).
 //!
-//! Photos are left out. The list is streamed as it is read, so only a slice of it is ever in memory.
+//! Photos are left out. The list is streamed as it is read, so only a slice is in memory at a time.
 
 use std::io;
 use std::sync::Arc;
@@ -27,9 +27,9 @@ use sakshi_wire::guests::RegistrationRow;
 
 use crate::error::PortalError;
 use crate::portal_user::PortalUser;
-use crate::transaction::plain;
+use crate::transaction::unquoted;
 
-/// Answers with the guests, oldest first.
+/// Responds with the guests, oldest first.
 ///
 /// # Errors
 /// 404 unless the app has such an event.
@@ -46,8 +46,8 @@ pub(crate) async fn csv(
     let list = GuestList::new(&service, &user.caller, &event, PageRequest { page: 1, page_size: u32::MAX });
     let claims = columns(event.terms.claims);
     let head = format!("{BYTE_ORDER_MARK}{}", header(&claims));
-    let mut sheet = Sheet { list, claims, permit, is_whole: false, _watch: watch };
-    let first = sheet.write().await?;
+    let mut sheet = Sheet { list, claims, permit, is_complete: false, _watch: watch };
+    let first = sheet.write_slice().await?;
     let pieces = iter([Ok(Bytes::from(head)), Ok(first)]).chain(sheet.into_stream());
     Ok(private(StatusCode::OK)
         .insert_header((CONTENT_TYPE, "text/csv; charset=utf-8; header=present"))
@@ -55,35 +55,35 @@ pub(crate) async fn csv(
         .streaming(pieces))
 }
 
-/// The guests who are still to be written.
+/// The guests that remain to be written.
 struct Sheet {
     list: GuestList,
     claims: Arc<[Claim]>,
     permit: MemoryPermit,
-    is_whole: bool,
+    is_complete: bool,
     /// Closes the connection when the memory permit is revoked.
     _watch: Option<CloseWatch>,
 }
 
 impl Sheet {
-    async fn write(&mut self) -> Result<Bytes, ApiError> {
+    async fn write_slice(&mut self) -> Result<Bytes, ApiError> {
         self.permit.grow_to(GUEST_SLICE_BYTES)?;
         let claims = Arc::clone(&self.claims);
         let slice =
             self.list.next(move |rows| Ok(rows.iter().map(|row| line(&claims, row)).collect::<String>())).await?;
         self.permit.grow_to(slice.made.len())?;
-        self.is_whole = self.list.is_read(slice.total);
+        self.is_complete = self.list.is_read(slice.total);
         Ok(slice.made.into())
     }
 
-    /// Streams the pieces. Each is written when the previous one has been taken.
+    /// Streams the slices. A slice is written when the client has taken the previous slice.
     fn into_stream(self) -> impl Stream<Item = io::Result<Bytes>> {
         try_unfold(self, |mut sheet| async move {
-            if sheet.is_whole {
+            if sheet.is_complete {
                 return Ok(None);
             }
             sheet.permit.shrink_to(0);
-            let piece = sheet.write().await.map_err(|error| {
+            let piece = sheet.write_slice().await.map_err(|error| {
                 tracing::warn!(error.type = error.code(), error.detail = error.detail().as_deref(), "a list of guests \
                     was cut off");
                 io::Error::other("a list of guests was cut off")
@@ -94,16 +94,16 @@ impl Sheet {
 }
 
 /// Returns the claims that have columns.
-pub(super) fn columns(asked: ClaimSet) -> Arc<[Claim]> {
-    asked.iter().filter(|claim| *claim != Claim::Photo).collect()
+pub(super) fn columns(claims: ClaimSet) -> Arc<[Claim]> {
+    claims.iter().filter(|claim| *claim != Claim::Photo).collect()
 }
 
 /// Columns beside the claims.
-const FIXED: [&str; 6] =
+const FIXED_COLUMNS: [&str; 6] =
     ["txn_id", "registration_code", "verified_at", "possible_duplicate_of", "checked_in_at", "gate"];
 
-/// Returns the values of those columns.
-pub(super) fn fixed(guest: &RegistrationRow) -> [String; 6] {
+/// Returns the values of the fixed columns.
+pub(super) fn fixed_values(guest: &RegistrationRow) -> [String; 6] {
     let text = |value: Option<String>| value.unwrap_or_default();
     [
         guest.txn_id.to_string(),
@@ -117,13 +117,13 @@ pub(super) fn fixed(guest: &RegistrationRow) -> [String; 6] {
 
 fn header(claims: &[Claim]) -> String {
     let names = claims.iter().map(|claim| claim.name());
-    format!("{}\r\n", FIXED.into_iter().chain(names).collect::<Vec<_>>().join(","))
+    format!("{}\r\n", FIXED_COLUMNS.into_iter().chain(names).collect::<Vec<_>>().join(","))
 }
 
 fn line(claims: &[Claim], guest: &RegistrationRow) -> String {
     let shared = guest.verified_claims.as_map();
-    let claim = |claim: &Claim| shared.get(credential_name(*claim)).map(plain).unwrap_or_default();
-    let [id, code, verified_at, earlier, checked_in_at, gate] = fixed(guest);
+    let claim = |claim: &Claim| shared.get(credential_name(*claim)).map(unquoted).unwrap_or_default();
+    let [id, code, verified_at, earlier, checked_in_at, gate] = fixed_values(guest);
     let mut line = [id, cell(&code), verified_at, earlier, checked_in_at, cell(&gate)].join(",");
     for value in claims.iter().map(claim) {
         line.push(',');
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_guest_is_a_line_with_what_was_asked_for_but_the_photo() {
+    fn a_guest_is_a_line_with_the_requested_claims_without_the_photo() {
         let claims = columns([Claim::Photo, Claim::Name, Claim::AgeAbove18, Claim::Dob].into_iter().collect());
         assert_eq!(
             header(&claims),

@@ -8,7 +8,7 @@ use sakshi_domain::event::Event;
 use sakshi_service::Service;
 use sakshi_web::query::Query;
 
-use super::{Standing, event_time};
+use super::{EventState, event_time};
 use crate::curl::{Command, Curl};
 use crate::error::PortalError;
 use crate::layout::{Layout, Section, page};
@@ -16,11 +16,11 @@ use crate::paging::{Pages, newest};
 use crate::portal_user::PortalUser;
 use crate::when::EventTime;
 
-/// One event in the list.
+/// An event in the list.
 struct Row {
     id: String,
     name: String,
-    standing: Standing,
+    state: EventState,
     registrations: u32,
     places: u32,
     scans: u64,
@@ -39,7 +39,7 @@ struct List {
 /// Shows a page of the list.
 ///
 /// # Errors
-/// Not signed in, or the store is unavailable.
+/// 303 to the sign-in page without a session; 503 while the store is unavailable.
 pub(crate) async fn show(
     user: PortalUser,
     request: HttpRequest,
@@ -47,11 +47,11 @@ pub(crate) async fn show(
 ) -> Result<HttpResponse, PortalError> {
     let number = Query::of(request.query_string()).number(&["page"], 1..=u32::MAX, 1);
     let app = &user.caller.app.app_id;
-    let found = newest(number, |page| service.store.list_events(app.clone(), page)).await?;
+    let events = newest(number, |page| service.store.list_events(app.clone(), page)).await?;
     let row = |event: &Event| Row {
         id: event.id.to_string(),
         name: event.terms.name.as_str().to_owned(),
-        standing: Standing::of(event, &service),
+        state: EventState::new(event, &service),
         registrations: event.counts.registrations,
         places: event.terms.max_guests.get(),
         scans: event.counts.scans,
@@ -59,8 +59,8 @@ pub(crate) async fn show(
     };
     let template = List {
         layout: user.layout(Section::Events, &service),
-        rows: found.items.iter().map(row).collect(),
-        pages: found.pages,
+        rows: events.items.iter().map(row).collect(),
+        pages: events.pages,
         commands: vec![Curl(&service.authority.public_base).events()],
     };
     Ok(page(StatusCode::OK, &template))

@@ -1,5 +1,5 @@
 //! `GET /portal/events/{eventId}/live`: an event's counts as server-sent events, as they change. The stream ends when
-//! the key is no longer valid.
+//! the session is no longer valid.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use sakshi_web::event_stream::{Next, STATE_INTERVAL, event_stream};
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
-use super::Standing;
+use super::EventState;
 use crate::error::PortalError;
 use crate::portal_user::StreamUser;
 
-/// Interval at which the key is checked.
-const CHECK: Duration = Duration::from_millis(900);
+/// Interval at which the session is checked.
+const SESSION_CHECK_INTERVAL: Duration = Duration::from_millis(900);
 
 /// The counts that a page shows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -41,8 +41,8 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    pub(super) fn of(event: &Event, service: &Service, credits: u64) -> Self {
-        let Standing { status, label } = Standing::of(event, service);
+    pub(super) fn new(event: &Event, service: &Service, credits: u64) -> Self {
+        let EventState { status, label } = EventState::new(event, service);
         let EventCounts { registrations, duplicates, checked_in, scans, abandoned, pending } = event.counts;
         let ended = abandoned + pending + u64::from(registrations);
         Self {
@@ -87,31 +87,31 @@ pub(crate) async fn events(
     let mut watch = service.events.watch(event.id).await?.ok_or(ServiceError::NotFound("event"))?;
     let client = user.caller.client.clone();
     let mut credits = service.store.balance(client.clone()).await?.unwrap_or(0);
-    let mut shown = Counts::of(&watch.borrow_and_update(), &service, credits);
-    let first = Next::State(shown.clone());
-    // The watch of an ended event closes after a while.
-    let mut followed = true;
+    let mut last_sent = Counts::new(&watch.borrow_and_update(), &service, credits);
+    let first = Next::State(last_sent.clone());
+    // The watch closes some time after the event's end.
+    let mut is_watch_open = true;
     let drain = service.drain.clone();
     Ok(event_stream(&request, &drain, Some(event.id), &first, async move || {
-        let repeat = Instant::now() + STATE_INTERVAL;
+        let repeat_at = Instant::now() + STATE_INTERVAL;
         loop {
             tokio::select! {
-                changed = watch.changed(), if followed => followed = changed.is_ok(),
-                () = sleep(CHECK) => {}
+                changed = watch.changed(), if is_watch_open => is_watch_open = changed.is_ok(),
+                () = sleep(SESSION_CHECK_INTERVAL) => {}
             }
-            // While the store is unavailable the key counts as valid.
+            // While the store is unavailable the session counts as valid.
             if matches!(user.session.check().await, Err(ApiError::Service(ServiceError::Unauthorized))) {
                 return Next::End;
             }
-            let is_due = Instant::now() >= repeat;
+            let is_due = Instant::now() >= repeat_at;
             let event = service.events.seen(&mut watch, is_due).await;
-            if is_due || event.counts.scans != shown.scans {
-                // If the store cannot answer, the last value stays.
+            if is_due || event.counts.scans != last_sent.scans {
+                // While the store is unavailable the last balance stays.
                 credits = service.store.balance(client.clone()).await.ok().flatten().unwrap_or(credits);
             }
-            let counts = Counts::of(&event, &service, credits);
-            if is_due || counts != shown {
-                shown = counts.clone();
+            let counts = Counts::new(&event, &service, credits);
+            if is_due || counts != last_sent {
+                last_sent = counts.clone();
                 return Next::State(counts);
             }
         }

@@ -1,5 +1,4 @@
-//! Events in the portal: the list, a new one, one with its current counts, its changes and guests, and its codes for
-//! print.
+//! Events in the portal: the list, new events, an event's current counts, settings and guests, and its codes for print.
 
 mod arrivals;
 pub(crate) mod create;
@@ -21,15 +20,15 @@ use sakshi_service::Service;
 
 use crate::when::EventTime;
 
-/// The state of an event for its guests: its style and its label.
+/// The state of an event: its style and its label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Standing {
+struct EventState {
     status: &'static str,
     label: &'static str,
 }
 
-impl Standing {
-    fn of(event: &Event, service: &Service) -> Self {
+impl EventState {
+    fn new(event: &Event, service: &Service) -> Self {
         let now = service.clock.now();
         match event.status_reason(now) {
             Some(StatusReason::CreditsExhausted) => return Self { status: "out_of_credits", label: "Out of credits" },
@@ -47,7 +46,7 @@ impl Standing {
     }
 }
 
-/// Formats a moment by the clock of the event, as its guests read it.
+/// Formats a time in the event's time zone.
 fn event_time(event: &Event, at: Timestamp) -> EventTime {
-    EventTime { at, words: date_and_time(at, event.terms.time_zone, Texts::of(Language::ENGLISH)) }
+    EventTime { at, words: date_and_time(at, event.terms.time_zone, Texts::for_language(Language::ENGLISH)) }
 }

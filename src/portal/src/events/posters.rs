@@ -1,4 +1,4 @@
-//! An event's codes for print, for a developer who has signed in: the same files as the API's.
+//! An event's codes for print: the files of the API, for people who have signed in.
 
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
@@ -18,7 +18,7 @@ pub(crate) async fn page(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
-    Ok(Print::Page.answer(&request, &service, &user.caller.app.app_id, &path).await?)
+    Ok(Print::Page.respond(&request, &service, &user.caller.app.app_id, &path).await?)
 }
 
 /// Responds with the poster as a drawing.
@@ -31,7 +31,7 @@ pub(crate) async fn svg(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
-    Ok(Print::Drawing.answer(&request, &service, &user.caller.app.app_id, &path).await?)
+    Ok(Print::Drawing.respond(&request, &service, &user.caller.app.app_id, &path).await?)
 }
 
 /// Responds with the bare code as SVG.
@@ -44,7 +44,7 @@ pub(crate) async fn qr_svg(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
-    Ok(Print::CodeSvg.answer(&request, &service, &user.caller.app.app_id, &path).await?)
+    Ok(Print::CodeSvg.respond(&request, &service, &user.caller.app.app_id, &path).await?)
 }
 
 /// Responds with the bare code as PNG.
@@ -57,5 +57,5 @@ pub(crate) async fn qr_png(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
-    Ok(Print::CodePng.answer(&request, &service, &user.caller.app.app_id, &path).await?)
+    Ok(Print::CodePng.respond(&request, &service, &user.caller.app.app_id, &path).await?)
 }

@@ -18,10 +18,10 @@ use crate::layout::{Layout, Section, page};
 use crate::portal_user::PortalUser;
 use crate::when::EventTime;
 
-/// Most guests of a list; about a hundred sheets of paper.
+/// Most guests of a list, about a hundred sheets of paper.
 const GUESTS_MAX: u32 = 5_000;
 /// Guests per read.
-const SLICE: u32 = 1_000;
+const GUESTS_PER_READ: u32 = 1_000;
 
 /// A line of the list.
 struct Line {
@@ -49,7 +49,7 @@ pub(super) const fn fits(event: &Event) -> bool {
 /// Shows the list.
 ///
 /// # Errors
-/// 404 unless the app has such an event, and its guests fit.
+/// 404 unless the app has such an event and the guests fit.
 pub(crate) async fn show(
     user: PortalUser,
     path: Path<String>,
@@ -62,10 +62,10 @@ pub(crate) async fn show(
     user.log(&service, Action::GuestsListed, vec![Subject::Event(event.id)]).await?;
     let mut guests: Vec<ListedGuest> = Vec::new();
     loop {
-        let found = guests_after(&service, &event, guests.len() as u64, SLICE).await?;
-        let is_last = found.items.is_empty();
-        guests.extend(found.items);
-        if is_last || guests.len() as u64 >= found.total {
+        let slice = guests_after(&service, &event, guests.len() as u64, GUESTS_PER_READ).await?;
+        let is_last = slice.items.is_empty();
+        guests.extend(slice.items);
+        if is_last || guests.len() as u64 >= slice.total {
             break;
         }
     }

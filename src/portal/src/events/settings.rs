@@ -21,12 +21,12 @@ use super::event_time;
 use crate::curl::{Command, Curl};
 use crate::error::PortalError;
 use crate::field::Field;
-use crate::form::{Form, Kind, Submitted};
+use crate::form::{Form, Kind, SessionForm};
 use crate::layout::{Layout, Section, page, redirect};
 use crate::portal_user::PortalUser;
 use crate::when::{EventTime, input};
 
-/// The kinds of the forms' fields.
+/// Kinds of the forms' fields.
 const SHAPE: &[(&str, Kind)] = &[
     ("is_active", Kind::Flag),
     ("max_guests", Kind::Whole),
@@ -40,7 +40,7 @@ const SHAPE: &[(&str, Kind)] = &[
 ];
 /// Field for the name of a door's gate.
 const GATE: &str = "gate";
-/// Hidden field with the tag of the event that the form was filled in for.
+/// Hidden field with the tag of the event's version when the form was opened.
 const TAG: &str = "if_match";
 
 /// A door of the event.
@@ -58,12 +58,12 @@ struct Page {
     layout: Layout,
     event: Arc<Event>,
     /// Success message.
-    done: Option<&'static str>,
+    confirmation: Option<&'static str>,
     /// Form of the settings.
     form: Form,
     /// Form that opens a door.
     door_form: Form,
-    /// Tag that the form of the settings sends.
+    /// Value of the field [`TAG`].
     tag: String,
     doors: Vec<OpenDoor>,
     commands: Vec<Command>,
@@ -73,34 +73,34 @@ struct Page {
 #[derive(Default)]
 struct Outcome {
     status: StatusCode,
-    done: Option<&'static str>,
+    confirmation: Option<&'static str>,
     form: Form,
     door_form: Form,
-    /// Tag of the event that the form was filled in for; `None` for the current one.
+    /// Value of the field [`TAG`]; `None` for the event's current version.
     tag: Option<String>,
 }
 
 impl Page {
-    /// Builds a field with the submitted value, else with that of the event.
+    /// Builds a field with the submitted value, or else the event's value.
     fn input<'a>(&'a self, name: &'a str, label: &'a str, kind: &'a str) -> Field<'a> {
-        let value = self.form.given(name).map_or_else(|| known(&self.event, name), str::to_owned);
+        let value = self.form.submitted(name).map_or_else(|| event_value(&self.event, name), str::to_owned);
         Field::new(name, label, kind, value, self.form.problem(name))
     }
 
     /// Returns the choices for a person who registers again.
     fn choices(&self) -> [(&'static str, &'static str, bool); 3] {
-        let chosen = self.form.given("on_duplicate").unwrap_or(self.event.terms.on_duplicate.as_str());
+        let chosen = self.form.submitted("on_duplicate").unwrap_or(self.event.terms.on_duplicate.as_str());
         [
             (OnDuplicate::Flag.as_str(), "register and mark the guest"),
             (OnDuplicate::Refuse.as_str(), "refuse"),
-            (OnDuplicate::Allow.as_str(), "do not look for it"),
+            (OnDuplicate::Allow.as_str(), "register without a check"),
         ]
         .map(|(value, words)| (value, words, value == chosen))
     }
 }
 
 /// Returns the value of a field in the event.
-fn known(event: &Event, name: &str) -> String {
+fn event_value(event: &Event, name: &str) -> String {
     let terms = &event.terms;
     let text = |text: &Option<EventText>| text.as_ref().map_or_else(String::new, |text| text.as_str().to_owned());
     match name {
@@ -129,79 +129,79 @@ pub(crate) async fn show(
     request: actix_web::HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
-    let done = match request.query_string() {
+    let confirmation = match request.query_string() {
         "done=saved" => Some("Saved. The change takes effect at once."),
         "done=opened" => Some("The door is open. Send its link, and tell the PIN in another way."),
         "done=closed" => Some("The door is closed."),
         _ => None,
     };
-    shown(&user, &path, Outcome { done, ..Outcome::default() }, &service).await
+    render_page(&user, &path, Outcome { confirmation, ..Outcome::default() }, &service).await
 }
 
-/// Changes the fields in the form, unless the event was changed since the form was opened.
+/// Changes the event, unless it was changed since the form was opened.
 ///
 /// # Errors
-/// Errors that are not about the form.
+/// Any error that does not concern the form.
 pub(crate) async fn patch(
-    submitted: Submitted,
+    submitted: SessionForm,
     path: Path<String>,
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
-    let Submitted { user, mut form } = submitted;
+    let SessionForm { user, mut form } = submitted;
     let event = own_event(&service, &user.caller.app.app_id, &path).await?;
     let tag = form.take(TAG);
-    // Inputs have no seconds: an untouched moment keeps its precision.
+    // Inputs have no seconds. A time that the person has not changed is not sent, and keeps its seconds.
     for name in ["starts_at", "expires_at"] {
-        let sent = Timestamp::parse_iso8601(form.value(name)).map_or_else(|| form.value(name).to_owned(), input);
-        if sent == known(&event, name) {
+        let input_value = Timestamp::parse_iso8601(form.value(name)).map_or_else(|| form.value(name).to_owned(), input);
+        if input_value == event_value(&event, name) {
             form.take(name);
         }
     }
     let only_if = tag.clone().map(|tag| vec![tag]);
-    match change_event(&service, &user.caller.app.app_id, &path, form.sent(SHAPE), only_if).await {
+    match change_event(&service, &user.caller.app.app_id, &path, form.to_request(SHAPE), only_if).await {
         Ok(event) => {
             user.log(&service, Action::EventChanged, vec![Subject::Event(event.id)]).await?;
             Ok(redirect(&format!("/portal/events/{}/settings?done=saved", event.id)))
         }
         Err(error) => {
-            // After a change by somebody else the page shows the current event.
+            // If somebody else has changed the event, the page shows the current event.
             let (form, tag) = if error == ServiceError::EventChanged { (Form::default(), None) } else { (form, tag) };
-            let (status, form) = form.refused(error)?;
-            shown(&user, &path, Outcome { status, form, tag, ..Outcome::default() }, &service).await
+            let (status, form) = form.with_error(error)?;
+            render_page(&user, &path, Outcome { status, form, tag, ..Outcome::default() }, &service).await
         }
     }
 }
 
-/// Opens a door, or closes the one that the form names.
+/// Opens a door, or closes the door that the form names.
 ///
 /// # Errors
-/// Errors that are not about the form.
+/// Any error that does not concern the form.
 pub(crate) async fn doors(
-    submitted: Submitted,
+    submitted: SessionForm,
     path: Path<String>,
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
-    let Submitted { user, mut form } = submitted;
+    let SessionForm { user, mut form } = submitted;
     let app = &user.caller.app.app_id;
     let door = form.take("close");
-    let done = match &door {
+    let result = match &door {
         Some(door) => close_door(&service, app, &path, door).await.map(|()| "closed"),
-        None => opened(&service, app, &path, form.value(GATE).trim()).await.map(|()| "opened"),
+        None => open_named_door(&service, app, &path, form.value(GATE).trim()).await.map(|()| "opened"),
     };
-    match done {
-        Ok(done) => {
+    match result {
+        Ok(change) => {
             user.log(&service, Action::DoorsChanged, path.parse().map(Subject::Event).into_iter().collect()).await?;
-            Ok(redirect(&format!("/portal/events/{}/settings?done={done}", *path)))
+            Ok(redirect(&format!("/portal/events/{}/settings?done={change}", *path)))
         }
         Err(error) => {
-            let (status, door_form) = form.refused(error)?;
-            shown(&user, &path, Outcome { status, door_form, ..Outcome::default() }, &service).await
+            let (status, door_form) = form.with_error(error)?;
+            render_page(&user, &path, Outcome { status, door_form, ..Outcome::default() }, &service).await
         }
     }
 }
 
-/// Opens a door, without a name if that of the gate is empty.
-async fn opened(service: &Service, app: &AppId, event: &str, gate: &str) -> Result<(), ServiceError> {
+/// Opens a door, without a name if `gate` is empty.
+async fn open_named_door(service: &Service, app: &AppId, event: &str, gate: &str) -> Result<(), ServiceError> {
     let name = match gate {
         "" => None,
         gate => Some(EventText::parse(gate).map_err(|problem| Invalid::one(GATE, problem))?),
@@ -210,13 +210,13 @@ async fn opened(service: &Service, app: &AppId, event: &str, gate: &str) -> Resu
     Ok(())
 }
 
-async fn shown(
+async fn render_page(
     user: &PortalUser,
     path: &str,
     outcome: Outcome,
     service: &Service,
 ) -> Result<HttpResponse, PortalError> {
-    let Outcome { status, done, form, door_form, tag } = outcome;
+    let Outcome { status, confirmation, form, door_form, tag } = outcome;
     let event = own_event(service, &user.caller.app.app_id, path).await?;
     let now = service.clock.now();
     let door = |door: &sakshi_domain::event::Door| OpenDoor {
@@ -228,7 +228,7 @@ async fn shown(
     };
     let template = Page {
         layout: user.layout(Section::Events, service),
-        done,
+        confirmation,
         form,
         door_form,
         tag: tag.unwrap_or_else(|| event_tag(&event.terms)),

@@ -1,4 +1,4 @@
-//! `/portal/events/{eventId}`: a running event: its counts, its arrivals, and its guests, newest first.
+//! `/portal/events/{eventId}`: an event with its counts, its arrivals, and its guests, newest first.
 
 use std::sync::Arc;
 
@@ -29,8 +29,8 @@ use crate::error::PortalError;
 use crate::layout::{Layout, Section, page};
 use crate::paging::{Newest, Pages, ROWS, newest};
 use crate::portal_user::PortalUser;
-use crate::transaction::Shared;
-use crate::trial::asked;
+use crate::transaction::SharedClaim;
+use crate::trial::claim_label;
 use crate::when::EventTime;
 
 /// A verified guest.
@@ -45,14 +45,15 @@ struct Guest {
     /// Id of an earlier guest who may be the same person.
     duplicate_of: Option<String>,
     /// Other shared claims.
-    shared: Vec<Shared>,
+    shared: Vec<SharedClaim>,
 }
 
 impl Guest {
-    fn of(row: &RegistrationRow) -> Self {
-        let mut shared = Shared::all(&row.verified_claims);
-        let mut take =
-            |is: &dyn Fn(&Shared) -> bool| shared.iter().position(is).map(|place| shared.remove(place).value);
+    fn from_row(row: &RegistrationRow) -> Self {
+        let mut shared = SharedClaim::list(&row.verified_claims);
+        let mut take = |matches: &dyn Fn(&SharedClaim) -> bool| {
+            shared.iter().position(matches).map(|index| shared.remove(index).value)
+        };
         let name = take(&|claim| claim.name == credential_name(Claim::Name));
         let photo = take(&|claim| claim.is_photo);
         Self {
@@ -76,11 +77,10 @@ struct Page {
     counts: Counts,
     /// `None` for an event with very many guests.
     arrivals: Option<Arrivals>,
-    asked: String,
+    claims: String,
     /// True if the event has just been created.
     is_new: bool,
-    /// Words of the search for guests.
-    words: String,
+    search_text: String,
     addresses: EventAddresses,
     code: String,
     guests: Vec<Guest>,
@@ -100,7 +100,7 @@ impl Page {
         event_time(&self.event, *at)
     }
 
-    /// Returns the time of day by the clock of the event.
+    /// Returns the time of day in the event's time zone.
     fn clock(&self, at: &Timestamp) -> String {
         self.event.terms.time_zone.local(*at).time
     }
@@ -123,23 +123,23 @@ pub(crate) async fn show(
     let event = own_event(&service, &user.caller.app.app_id, &path).await?;
     let mut query = Query::of(request.query_string());
     let number = query.number(&["page"], 1..=u32::MAX, 1);
-    let words = query.text("q").unwrap_or_default().trim().to_owned();
-    let Newest { items: guests, pages } = if words.is_empty() {
-        listed(&service, &user, &event, number).await?
+    let search_text = query.text("q").unwrap_or_default().trim().to_owned();
+    let Newest { items: guests, pages } = if search_text.is_empty() {
+        load_guests(&service, &user, &event, number).await?
     } else {
-        Newest { items: found(&service, &event, &words).await?, pages: Pages::of(1, 0) }
+        Newest { items: find_guests(&service, &event, &search_text).await?, pages: Pages::of(1, 0) }
     };
     let addresses = service.authority.event_addresses(event.id);
     let code = QrCode::for_screen(&addresses.qr_url).map_err(ApiError::internal)?;
-    let asked: Vec<&str> = event.terms.claims.iter().map(asked).collect();
+    let claims: Vec<&str> = event.terms.claims.iter().map(claim_label).collect();
     let credits = service.store.balance(user.caller.client.clone()).await?.unwrap_or(0);
     let template = Page {
         layout: user.layout(Section::Events, &service),
-        counts: Counts::of(&event, &service, credits),
-        arrivals: Arrivals::of(&service, &event).await?,
-        asked: asked.join("\u{a0}· "),
+        counts: Counts::new(&event, &service, credits),
+        arrivals: Arrivals::load(&service, &event).await?,
+        claims: claims.join("\u{a0}· "),
         is_new: request.query_string() == "done=created",
-        words,
+        search_text,
         code: code.inline(),
         guests,
         pages,
@@ -149,25 +149,25 @@ pub(crate) async fn show(
     Ok(page(StatusCode::OK, &template))
 }
 
-/// Returns a page of the guests.
-async fn listed(
+/// Loads a page of the guests.
+async fn load_guests(
     service: &Service,
     user: &PortalUser,
     event: &Event,
     number: u32,
 ) -> Result<Newest<Guest>, ServiceError> {
     newest(number, async |page| {
-        let (items, total) = GuestList::new(service, &user.caller, event, page).each(Guest::of).await?;
+        let (items, total) = GuestList::new(service, &user.caller, event, page).each(Guest::from_row).await?;
         Ok(Rows { items, total })
     })
     .await
 }
 
-/// Returns the guests with this name or code.
-async fn found(service: &Service, event: &Event, words: &str) -> Result<Vec<Guest>, ServiceError> {
+/// Finds the guests whose name or code matches a text.
+async fn find_guests(service: &Service, event: &Event, text: &str) -> Result<Vec<Guest>, ServiceError> {
     let mut guests = Vec::new();
-    for guest in search_guests(service, event, words, ROWS as usize).await? {
-        guests.extend(find_guest(service, event, guest.code).await?.as_ref().map(Guest::of));
+    for guest in search_guests(service, event, text, ROWS as usize).await? {
+        guests.extend(find_guest(service, event, guest.code).await?.as_ref().map(Guest::from_row));
     }
     Ok(guests)
 }

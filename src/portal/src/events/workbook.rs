@@ -1,7 +1,7 @@
 //! `GET /portal/events/{eventId}/guests.xlsx`: all guests of an event as a workbook. Every value is text, so no
 //! spreadsheet takes a telephone number for a number, or a name for a formula.
 //!
-//! A workbook is built in memory as a whole, so large events have none; the CSV beside it has no bound.
+//! A workbook is built in memory, so large events have none. The CSV file has no such limit.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -21,27 +21,28 @@ use sakshi_web::error::ApiError;
 use sakshi_web::html::private;
 use sakshi_wire::guests::RegistrationRow;
 
-use super::guests::{columns, fixed};
+use super::guests::{columns, fixed_values};
 use crate::error::PortalError;
 use crate::portal_user::PortalUser;
-use crate::transaction::plain;
-use crate::trial::asked;
+use crate::transaction::unquoted;
+use crate::trial::claim_label;
 
 /// Most cells of a workbook.
 const CELLS_MAX: usize = 200_000;
-/// Bytes of memory per cell, and per byte of its text, about: the cell, the shared text, and the file twice.
+/// Estimated memory of a cell without its text.
 const CELL_BYTES: usize = 200;
-const FACTOR: usize = 4;
-/// Most characters of a cell in the format; longer texts are cut.
+/// Estimated memory per byte of text: in the cell, in the shared texts, and twice in the file.
+const TEXT_FACTOR: usize = 4;
+/// Most characters of a cell in the file format; longer texts are cut.
 const CELL_CHARS_MAX: usize = 32_000;
 /// Columns beside the claims.
-const FIXED: [&str; 6] =
+const FIXED_COLUMNS: [&str; 6] =
     ["Transaction", "Code", "Verified at (UTC)", "Possible duplicate of", "Checked in at (UTC)", "Gate"];
-const TYPE: &str = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
+const XLSX_TYPE: &str = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
 
 /// Returns true if the guests of an event fit into a workbook.
 pub(super) fn fits(event: &Event) -> bool {
-    event.counts.registrations as usize * (FIXED.len() + columns(event.terms.claims).len()) <= CELLS_MAX
+    event.counts.registrations as usize * (FIXED_COLUMNS.len() + columns(event.terms.claims).len()) <= CELLS_MAX
 }
 
 /// Responds with the guests, oldest first.
@@ -68,37 +69,37 @@ pub(crate) async fn xlsx(
     );
     let (mut rows, mut bytes) = (Vec::new(), 0);
     loop {
-        let wanted = claims.clone();
+        let row_claims = claims.clone();
         let slice =
-            list.next(move |guests| Ok(guests.iter().map(|guest| row(&wanted, guest)).collect::<Vec<_>>())).await?;
-        bytes += slice.made.iter().flatten().map(|text| text.len() * FACTOR + CELL_BYTES).sum::<usize>();
+            list.next(move |guests| Ok(guests.iter().map(|guest| row(&row_claims, guest)).collect::<Vec<_>>())).await?;
+        bytes += slice.made.iter().flatten().map(|text| text.len() * TEXT_FACTOR + CELL_BYTES).sum::<usize>();
         permit.grow_to(bytes).map_err(ApiError::from)?;
         rows.extend(slice.made);
         if list.is_read(slice.total) {
             break;
         }
     }
-    // From here on the memory must not be revoked.
+    // The workbook is built in one step, during which the memory cannot be revoked.
     permit.pin().map_err(ApiError::from)?;
-    let head = FIXED.map(str::to_owned).into_iter();
-    let head: Vec<String> = head.chain(claims.iter().map(|claim| asked(*claim).to_owned())).collect();
-    let made =
+    let head = FIXED_COLUMNS.map(str::to_owned).into_iter();
+    let head: Vec<String> = head.chain(claims.iter().map(|claim| claim_label(*claim).to_owned())).collect();
+    let file =
         service.cpu.run(user.caller.owners(), move || workbook(&head, &rows)).await?.map_err(ApiError::internal)?;
     Ok(private(StatusCode::OK)
         .insert_header((CONTENT_DISPOSITION, format!("attachment; filename=\"guests-{}.xlsx\"", event.id)))
-        .content_type(TYPE)
-        .body(made))
+        .content_type(XLSX_TYPE)
+        .body(file))
 }
 
 fn row(claims: &[Claim], guest: &RegistrationRow) -> Vec<String> {
     let shared = guest.verified_claims.as_map();
     let value = |claim: &Claim| {
-        shared.get(credential_name(*claim)).map(plain).unwrap_or_default().chars().take(CELL_CHARS_MAX).collect()
+        shared.get(credential_name(*claim)).map(unquoted).unwrap_or_default().chars().take(CELL_CHARS_MAX).collect()
     };
-    fixed(guest).into_iter().chain(claims.iter().map(value)).collect()
+    fixed_values(guest).into_iter().chain(claims.iter().map(value)).collect()
 }
 
-/// Builds a workbook with one sheet of texts, whose first line stays in view.
+/// Builds a workbook with one sheet of texts. The first line stays in view.
 fn workbook(head: &[String], rows: &[Vec<String>]) -> Result<Vec<u8>, XlsxError> {
     let mut workbook = Workbook::new();
     let (text, bold) = (Format::new().set_num_format("@"), Format::new().set_bold());
@@ -125,11 +126,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_value_of_a_workbook_is_text_also_one_that_looks_like_a_formula_or_a_number() {
+    fn every_value_of_a_workbook_is_text() {
         let texts = ["=1+1", "0560001", "+919999900000", "1990-02-14", "12345678901234567890", "आशा"];
         let rows: Vec<_> = texts.iter().map(|text| vec![(*text).to_owned()]).collect();
-        let made = workbook(&["Name".to_owned()], &rows).unwrap();
-        let mut read = Xlsx::new(Cursor::new(made)).unwrap();
+        let file = workbook(&["Name".to_owned()], &rows).unwrap();
+        let mut read = Xlsx::new(Cursor::new(file)).unwrap();
         let sheet = read.worksheet_range("Guests").unwrap();
         let cells: Vec<_> = sheet.rows().map(|row| row[0].clone()).collect();
         assert_eq!(

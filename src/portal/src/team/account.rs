@@ -1,5 +1,4 @@
-//! `/portal/account`: the sessions of a user, each with a button that ends it; and switching to another app of the
-//! client.
+//! `/portal/account`: the sessions of a user, with buttons that end them, and the switch to another app of the client.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -13,10 +12,10 @@ use sakshi_service::{Service, ServiceError};
 use sakshi_store::{SessionDigest, SessionHolder, SessionRecord};
 
 use crate::error::PortalError;
-use crate::form::Submitted;
+use crate::form::SessionForm;
 use crate::layout::{Layout, page, redirect};
 use crate::portal_user::PortalUser;
-use crate::roles::in_words;
+use crate::roles::describe_rights;
 use crate::when::When;
 
 struct Row {
@@ -37,8 +36,8 @@ struct Page {
     rows: Vec<Row>,
 }
 
-/// Returns the user of a session, with the number of the credential.
-fn user_of(user: &PortalUser) -> Result<(UserId, i64), ServiceError> {
+/// Returns the user of a session, with the epoch of the user's credentials. Refuses the holder of an API key.
+fn require_user(user: &PortalUser) -> Result<(UserId, i64), ServiceError> {
     match user.session.holder() {
         SessionHolder::User { id, epoch } => Ok((id.clone(), *epoch)),
         SessionHolder::Key(_) => Err(ServiceError::NotFound("page")),
@@ -46,52 +45,52 @@ fn user_of(user: &PortalUser) -> Result<(UserId, i64), ServiceError> {
 }
 
 async fn sessions(user: &PortalUser, service: &Service) -> Result<Vec<SessionRecord>, PortalError> {
-    let (id, epoch) = user_of(user)?;
-    let is_of =
+    let (id, epoch) = require_user(user)?;
+    let is_current_epoch =
         |session: &SessionRecord| matches!(&session.holder, SessionHolder::User { epoch: own, .. } if *own == epoch);
-    Ok(service.store.list_sessions(id).await?.into_iter().filter(is_of).collect())
+    Ok(service.store.list_sessions(id).await?.into_iter().filter(is_current_epoch).collect())
 }
 
 /// Shows the sessions.
 ///
 /// # Errors
-/// The caller is the holder of an API key, who has none; the store is unavailable.
+/// 404 for the holder of an API key, who has no account; 503 while the store is unavailable.
 pub(crate) async fn show(user: PortalUser, service: Data<Service>) -> Result<HttpResponse, PortalError> {
-    let (id, _) = user_of(&user)?;
-    let known = service.store.load_user(id).await?.ok_or(ServiceError::NotFound("user"))?;
-    let own = user.session.digest();
+    let (id, _) = require_user(&user)?;
+    let account = service.store.load_user(id).await?.ok_or(ServiceError::NotFound("user"))?;
+    let current = user.session.digest();
     let row = |session: SessionRecord| Row {
         id: URL_SAFE_NO_PAD.encode(session.digest.0),
         opened_at: When::minute(session.opened_at),
         network: session.network,
         browser: session.browser,
-        is_current: session.digest == own,
+        is_current: session.digest == current,
     };
     let template = Page {
         rows: sessions(&user, &service).await?.into_iter().map(row).collect(),
         layout: user.plain_layout(&service),
-        name: known.name.as_str().to_owned(),
-        email: known.email.as_str().to_owned(),
-        role: in_words(known.role),
+        name: account.name.as_str().to_owned(),
+        email: account.email.as_str().to_owned(),
+        role: describe_rights(account.role),
     };
     Ok(page(StatusCode::OK, &template))
 }
 
-/// Ends the session that the form names, or all of them.
+/// Ends the session that the form names, or all sessions of the user.
 ///
 /// # Errors
-/// The caller is the holder of an API key, who has none; the store is unavailable.
-pub(crate) async fn end(submitted: Submitted, service: Data<Service>) -> Result<HttpResponse, PortalError> {
-    let Submitted { user, form } = submitted;
-    let (id, _) = user_of(&user)?;
+/// 404 for the holder of an API key, who has no account; 503 while the store is unavailable.
+pub(crate) async fn end(submitted: SessionForm, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+    let SessionForm { user, form } = submitted;
+    let (id, _) = require_user(&user)?;
     if form.has("end", "all") {
         service.store.end_sessions(id).await?;
     } else {
-        let named =
+        let digest =
             URL_SAFE_NO_PAD.decode(form.value("end")).ok().and_then(|bytes| bytes.try_into().ok()).map(SessionDigest);
-        let own = sessions(&user, &service).await?;
+        let sessions = sessions(&user, &service).await?;
         let session =
-            own.iter().find(|session| Some(session.digest) == named).ok_or(ServiceError::NotFound("session"))?;
+            sessions.iter().find(|session| Some(session.digest) == digest).ok_or(ServiceError::NotFound("session"))?;
         service.store.end_session(session.digest).await?;
     }
     user.log(&service, Action::SessionEnded, Vec::new()).await?;
@@ -101,10 +100,11 @@ pub(crate) async fn end(submitted: Submitted, service: Data<Service>) -> Result<
 /// Switches to another app of the client.
 ///
 /// # Errors
-/// The client has no such app; the caller is the holder of an API key, who cannot switch; the store is unavailable.
-pub(crate) async fn switch(submitted: Submitted, service: Data<Service>) -> Result<HttpResponse, PortalError> {
-    let Submitted { user, form } = submitted;
-    user_of(&user)?;
+/// 404 for an app of another client, and for the holder of an API key, who cannot switch; 503 while the store is
+/// unavailable.
+pub(crate) async fn switch(submitted: SessionForm, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+    let SessionForm { user, form } = submitted;
+    require_user(&user)?;
     let id: AppId = form.value("app").parse().map_err(|_| ServiceError::NotFound("app"))?;
     let app = service
         .store

@@ -1,7 +1,7 @@
-//! Opening a session, of a user or a key; and the cookie of a browser that has signed in before.
+//! The start of a session, and the cookie of a browser that has signed in before.
 //!
-//! Attempts at an account are counted per hour. A browser that has signed in before carries a cookie and has attempts
-//! of its own. So strangers who try passwords lock no earlier user out.
+//! Attempts at an account are limited per hour. A browser that has signed in before carries a cookie and has a separate
+//! limit. So strangers who guess passwords cannot lock out the account's user.
 
 use std::net::IpAddr;
 
@@ -25,13 +25,14 @@ use sakshi_web::rate_limit::RateLimits;
 use super::sight::{browser, network};
 use crate::session::{COOKIE as SESSION, IDLE, LIFETIME};
 
-const NAME: &str = "sakshi_browser";
+/// Cookie of a browser that has signed in before: a random mark, and the proof that this service issued it.
+const COOKIE_NAME: &str = "sakshi_browser";
 const MARK_BYTES: usize = 16;
 /// Seconds for which a browser is recognised.
 const REMEMBERED_S: u32 = 180 * 24 * 3_600;
 
-/// A session to be opened.
-pub(crate) struct Opening {
+/// The data for a new session.
+pub(crate) struct NewSession {
     pub(crate) holder: SessionHolder,
     pub(crate) client: ClientId,
     pub(crate) app: AppId,
@@ -39,11 +40,15 @@ pub(crate) struct Opening {
     pub(crate) action: Action,
 }
 
-/// Opens a session under a fresh id, ends the browser's previous one, and returns the cookie.
-pub(crate) async fn open(request: &HttpRequest, service: &Service, opening: Opening) -> Result<String, ApiError> {
-    let Opening { holder, client, app, actor, action } = opening;
-    if let Some(before) = SESSION.of(request) {
-        service.store.end_session(before.digest()).await?;
+/// Opens a session under a fresh id, ends the browser's previous session, and returns the cookie.
+pub(crate) async fn open_session(
+    request: &HttpRequest,
+    service: &Service,
+    session: NewSession,
+) -> Result<String, ApiError> {
+    let NewSession { holder, client, app, actor, action } = session;
+    if let Some(previous) = SESSION.of(request) {
+        service.store.end_session(previous.digest()).await?;
     }
     let id = SESSION.mint().ok_or_else(|| ApiError::internal("the system has no randomness"))?;
     let now = service.clock.now();
@@ -54,7 +59,7 @@ pub(crate) async fn open(request: &HttpRequest, service: &Service, opening: Open
         holder,
         app,
         opened_at: now,
-        network: host(request).map(network).unwrap_or_default(),
+        network: client_host(request).map(network).unwrap_or_default(),
         browser: browser(request.headers().get(USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default()),
         idle_until: now + IDLE,
         ends_at: now + LIFETIME,
@@ -68,50 +73,59 @@ pub(crate) fn is_secure(service: &Service) -> bool {
     service.authority.public_base.starts_with("https:")
 }
 
-/// Returns the address behind a request.
-pub(crate) fn host(request: &HttpRequest) -> Option<IpAddr> {
-    request.app_data::<Data<RateLimits>>().map(|rates| rates.host(request))
+/// Returns the IP address of the caller.
+pub(crate) fn client_host(request: &HttpRequest) -> Option<IpAddr> {
+    request.app_data::<Data<RateLimits>>().map(|rates| rates.client_host(request))
 }
 
-/// Counts an attempt at the account with an e-mail address, as it was entered.
+/// Counts an attempt to sign in to the account with an e-mail address.
 ///
 /// # Errors
-/// Too many attempts.
-pub(crate) fn count(request: &HttpRequest, service: &Service, rates: &RateLimits, email: &str) -> Result<(), ApiError> {
-    let account = account_of(email);
+/// 429 after too many attempts.
+pub(crate) fn count_attempt(
+    request: &HttpRequest,
+    service: &Service,
+    rates: &RateLimits,
+    email: &str,
+) -> Result<(), ApiError> {
+    let account = account_digest(email);
     match known_mark(request, service, &account) {
         Some(mark) => rates.sign_ins_of_browsers.take(&sha256(&[&account, mark.as_bytes()])),
         None => rates.sign_ins_of_accounts.take(&account),
     }
 }
 
-/// Returns the cookie of a browser that has signed in to the account with this address.
-pub(crate) fn remember(service: &Service, email: &str) -> Option<String> {
+/// Returns the cookie for a browser that has signed in to the account with an e-mail address.
+pub(crate) fn browser_cookie(service: &Service, email: &str) -> Option<String> {
     let mut mark = [0; MARK_BYTES];
     rand::fill(&mut mark).ok()?;
     let mark = URL_SAFE_NO_PAD.encode(mark);
-    let proof = service.authority.callbacks.capabilities().make(Purpose::Browser, &subject(&account_of(email), &mark));
+    let proof = service
+        .authority
+        .callbacks
+        .capabilities()
+        .make(Purpose::Browser, &proof_subject(&account_digest(email), &mark));
     let secure = if is_secure(service) { "; Secure" } else { "" };
     Some(format!(
-        "{NAME}={mark}.{proof}; Path=/portal/sign-in; Max-Age={REMEMBERED_S}; HttpOnly; SameSite=Strict{secure}"
+        "{COOKIE_NAME}={mark}.{proof}; Path=/portal/sign-in; Max-Age={REMEMBERED_S}; HttpOnly; SameSite=Strict{secure}"
     ))
 }
 
-fn account_of(email: &str) -> [u8; 32] {
+fn account_digest(email: &str) -> [u8; 32] {
     sha256(&[b"sakshi account", email.trim().to_lowercase().as_bytes()])
 }
 
-fn subject(account: &[u8], mark: &str) -> Vec<u8> {
+fn proof_subject(account: &[u8], mark: &str) -> Vec<u8> {
     [account, mark.as_bytes()].concat()
 }
 
-/// Returns the mark of a browser that has signed in to this account before.
+/// Returns the mark in the cookie of a browser that has signed in to the account before.
 fn known_mark(request: &HttpRequest, service: &Service, account: &[u8]) -> Option<String> {
     let values = request.headers().get_all(COOKIE).filter_map(|value| value.to_str().ok());
     let mut pairs = values.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    let (_, value) = pairs.find(|(name, _)| *name == NAME)?;
+    let (_, value) = pairs.find(|(name, _)| *name == COOKIE_NAME)?;
     let (mark, proof) = value.split_once('.')?;
     let is_genuine =
-        service.authority.callbacks.capabilities().is_genuine(Purpose::Browser, &subject(account, mark), proof);
+        service.authority.callbacks.capabilities().is_genuine(Purpose::Browser, &proof_subject(account, mark), proof);
     is_genuine.then(|| mark.to_owned())
 }

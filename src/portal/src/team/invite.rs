@@ -1,5 +1,5 @@
 //! `/portal/invite/{link}`: a person accepts an invitation with a password and an authenticator app, and gets recovery
-//! codes. The same page follows a reset.
+//! codes. The link of a reset opens this page too.
 
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
@@ -16,9 +16,9 @@ use sakshi_web::edge::request_id;
 use sakshi_web::error::ApiError;
 use sakshi_web::rate_limit::RateLimits;
 
-use super::entry::host;
+use super::entry::client_host;
 use crate::error::PortalError;
-use crate::form::{Form, Posted};
+use crate::form::{Form, PublicForm};
 use crate::layout::{Layout, page};
 
 /// Name that the authenticator app shows.
@@ -33,31 +33,38 @@ struct Page {
     email: String,
     role: &'static str,
     link: String,
-    /// Secret of the app: drawn, spelled, and sealed for the form.
+    /// Secret of the app as a QR code.
     code: String,
+    /// Secret of the app in letters.
     secret: String,
+    /// Secret of the app, sealed for the form.
     sealed: String,
     form: Form,
 }
 
 #[derive(Template)]
 #[template(path = "invite_done.html")]
-struct Done {
+struct RecoveryCodesPage {
     layout: Layout,
     codes: Vec<String>,
 }
 
 #[derive(Template)]
 #[template(path = "invite_ended.html")]
-struct Ended {
+struct EndedLinkPage {
     layout: Layout,
 }
 
-async fn shown(service: &Service, link: &str, status: StatusCode, form: Form) -> Result<HttpResponse, PortalError> {
-    let sealed = form.given("setup");
+async fn render_page(
+    service: &Service,
+    link: &str,
+    status: StatusCode,
+    form: Form,
+) -> Result<HttpResponse, PortalError> {
+    let sealed = form.submitted("setup");
     let (user, secret, sealed) = match open_invite(service, link, sealed).await {
         Ok(opened) => opened,
-        Err(ServiceError::NotFound(_)) => return Ok(ended(service)),
+        Err(ServiceError::NotFound(_)) => return Ok(ended_link(service)),
         Err(error) => return Err(error.into()),
     };
     let client = service.store.load_client(user.client_id.clone()).await?.map(|client| client.name).unwrap_or_default();
@@ -70,7 +77,7 @@ async fn shown(service: &Service, link: &str, status: StatusCode, form: Form) ->
         client,
         name: name.as_str().to_owned(),
         email: email.as_str().to_owned(),
-        role: crate::roles::in_words(role),
+        role: crate::roles::describe_rights(role),
         link: link.to_owned(),
         code,
         secret: spelled(&secret),
@@ -80,15 +87,15 @@ async fn shown(service: &Service, link: &str, status: StatusCode, form: Form) ->
     Ok(page(status, &template))
 }
 
-/// Renders the page of a link that cannot be used.
-fn ended(service: &Service) -> HttpResponse {
-    page(StatusCode::NOT_FOUND, &Ended { layout: Layout::signed_out(service.authority.sandbox) })
+/// Renders the page of a link that no longer works.
+fn ended_link(service: &Service) -> HttpResponse {
+    page(StatusCode::NOT_FOUND, &EndedLinkPage { layout: Layout::signed_out(service.authority.sandbox) })
 }
 
 /// Shows the form.
 ///
 /// # Errors
-/// The address sends too many requests; the store is unavailable.
+/// 429 when one address sends too many requests; 503 while the store is unavailable.
 pub(crate) async fn show(
     path: Path<String>,
     request: HttpRequest,
@@ -96,38 +103,41 @@ pub(crate) async fn show(
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, PortalError> {
     rates.pages.take(&rates.client_address(&request))?;
-    shown(&service, &path, StatusCode::OK, Form::default()).await
+    render_page(&service, &path, StatusCode::OK, Form::default()).await
 }
 
 /// Accepts the invitation, and shows the recovery codes.
 ///
 /// # Errors
-/// Errors that are not about the form.
+/// Any error that does not concern the form.
 pub(crate) async fn enter(
-    posted: Posted,
+    posted: PublicForm,
     path: Path<String>,
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
-    let Posted(form) = posted;
+    let PublicForm(form) = posted;
     let form = form?;
-    let address = host(&request).ok_or_else(|| ApiError::internal("the portal is not configured"))?;
-    let given = Acceptance {
+    let address = client_host(&request).ok_or_else(|| ApiError::internal("the portal is not configured"))?;
+    let acceptance = Acceptance {
         link: &path,
         password: form.value("password"),
         sealed: form.value("setup"),
         code: form.value("code"),
     };
-    match accept(&service, address, given).await {
+    match accept(&service, address, acceptance).await {
         Ok((user, codes)) => {
             let actor = Actor::User { id: user.user_id, name: user.name };
             append(&service, &user.client_id, actor, Action::InviteAccepted, Vec::new(), request_id(&request)).await?;
-            Ok(page(StatusCode::OK, &Done { layout: Layout::signed_out(service.authority.sandbox), codes }))
+            Ok(page(
+                StatusCode::OK,
+                &RecoveryCodesPage { layout: Layout::signed_out(service.authority.sandbox), codes },
+            ))
         }
-        Err(ServiceError::NotFound(_)) => Ok(ended(&service)),
+        Err(ServiceError::NotFound(_)) => Ok(ended_link(&service)),
         Err(error) => {
-            let (status, form) = form.refused(error)?;
-            shown(&service, &path, status, form).await
+            let (status, form) = form.with_error(error)?;
+            render_page(&service, &path, status, form).await
         }
     }
 }

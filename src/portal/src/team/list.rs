@@ -1,5 +1,5 @@
-//! `/portal/team`: the users of the client, whom admins invite, change, disable and remove. Nobody can change their own
-//! role, so an admin always remains.
+//! `/portal/team`: the users of the client. Admins invite, change, disable and remove users. Nobody can change their
+//! own role, so an admin always remains.
 
 use std::collections::HashMap;
 
@@ -17,13 +17,13 @@ use sakshi_service::users::{Invitation, NewUser, changes, invite, own_user, rese
 use sakshi_service::{Service, ServiceError};
 
 use crate::error::PortalError;
-use crate::form::{Form, Submitted};
+use crate::form::{Form, SessionForm};
 use crate::layout::{Layout, Section, page, redirect};
 use crate::portal_user::PortalUser;
-use crate::roles::in_words;
+use crate::roles::describe_rights;
 use crate::when::When;
 
-/// A user of the list.
+/// A user in the list.
 struct Row {
     id: String,
     name: String,
@@ -38,7 +38,7 @@ struct Row {
 }
 
 impl Row {
-    fn of(user: &User, own: &str, now: Timestamp) -> Self {
+    fn new(user: &User, own_id: &str, now: Timestamp) -> Self {
         let (state, tag, since) = match (user.disabled_at, user.accepted_at, user.invited_until) {
             (Some(at), ..) => ("Disabled since", "not_verified", at),
             (None, Some(at), _) => ("Active since", "active", at),
@@ -46,7 +46,7 @@ impl Row {
             (None, None, end) => ("Link ended", "not_verified", end.unwrap_or(user.created_at)),
         };
         Self {
-            is_self: user.user_id.as_str() == own,
+            is_self: user.user_id.as_str() == own_id,
             id: user.user_id.as_str().to_owned(),
             name: user.name.as_str().to_owned(),
             email: user.email.as_str().to_owned(),
@@ -60,8 +60,8 @@ impl Row {
     }
 }
 
-/// A link that is shown once.
-struct ShownLink {
+/// An invitation link, which is shown once.
+struct InviteLink {
     name: String,
     email: String,
     url: String,
@@ -74,8 +74,8 @@ struct Page {
     layout: Layout,
     rows: Vec<Row>,
     form: Form,
-    done: Option<&'static str>,
-    link: Option<ShownLink>,
+    confirmation: Option<&'static str>,
+    link: Option<InviteLink>,
     roles: Vec<(UserRole, &'static str)>,
     allows_keys: bool,
 }
@@ -85,17 +85,17 @@ struct Page {
 struct Outcome {
     status: StatusCode,
     form: Form,
-    done: Option<&'static str>,
+    confirmation: Option<&'static str>,
     link: Option<(User, Invitation)>,
 }
 
-async fn shown(user: &PortalUser, service: &Service, outcome: Outcome) -> Result<HttpResponse, PortalError> {
-    let Outcome { status, form, done, link } = outcome;
+async fn render_page(user: &PortalUser, service: &Service, outcome: Outcome) -> Result<HttpResponse, PortalError> {
+    let Outcome { status, form, confirmation, link } = outcome;
     let (client, now) = (user.caller.client.clone(), service.clock.now());
     let users = service.store.list_users(client.clone()).await?;
     let allows_keys = service.store.load_client(client).await?.is_some_and(|client| client.portal_key_sign_in);
     let own = user.actor();
-    let link = link.map(|(user, Invitation { url, until, .. })| ShownLink {
+    let link = link.map(|(user, Invitation { url, until, .. })| InviteLink {
         name: user.name.as_str().to_owned(),
         email: user.email.as_str().to_owned(),
         url,
@@ -103,11 +103,11 @@ async fn shown(user: &PortalUser, service: &Service, outcome: Outcome) -> Result
     });
     let template = Page {
         layout: user.layout(Section::Team, service),
-        rows: users.iter().map(|user| Row::of(user, own.id(), now)).collect(),
+        rows: users.iter().map(|user| Row::new(user, own.id(), now)).collect(),
         form,
-        done,
+        confirmation,
         link,
-        roles: UserRole::ALL.iter().map(|role| (*role, in_words(*role))).collect(),
+        roles: UserRole::ALL.iter().map(|role| (*role, describe_rights(*role))).collect(),
         allows_keys,
     };
     Ok(page(status, &template))
@@ -116,36 +116,40 @@ async fn shown(user: &PortalUser, service: &Service, outcome: Outcome) -> Result
 /// Shows the users.
 ///
 /// # Errors
-/// Not signed in as an admin, or the store is unavailable.
+/// 303 to the sign-in page without a session; 403 for a role below admin; 503 while the store is unavailable.
 pub(crate) async fn show(
     user: PortalUser,
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
-    let done = match request.query_string() {
+    let confirmation = match request.query_string() {
         "done=changed" => Some("Saved. It takes effect within a second."),
         "done=removed" => Some("The user is removed."),
         _ => None,
     };
-    shown(&user, &service, Outcome { done, ..Outcome::default() }).await
+    render_page(&user, &service, Outcome { confirmation, ..Outcome::default() }).await
 }
 
 /// Invites a user, and shows the link.
 ///
 /// # Errors
-/// Errors that are not about the form.
-pub(crate) async fn ask(submitted: Submitted, service: Data<Service>) -> Result<HttpResponse, PortalError> {
-    let Submitted { user, form } = submitted;
-    match invited(&user, &service, &form).await {
-        Ok(link) => shown(&user, &service, Outcome { link: Some(link), ..Outcome::default() }).await,
+/// Any error that does not concern the form.
+pub(crate) async fn invite_user(submitted: SessionForm, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+    let SessionForm { user, form } = submitted;
+    match invite_from_form(&user, &service, &form).await {
+        Ok(link) => render_page(&user, &service, Outcome { link: Some(link), ..Outcome::default() }).await,
         Err(error) => {
-            let (status, form) = form.refused(error)?;
-            shown(&user, &service, Outcome { status, form, ..Outcome::default() }).await
+            let (status, form) = form.with_error(error)?;
+            render_page(&user, &service, Outcome { status, form, ..Outcome::default() }).await
         }
     }
 }
 
-async fn invited(user: &PortalUser, service: &Service, form: &Form) -> Result<(User, Invitation), ServiceError> {
+async fn invite_from_form(
+    user: &PortalUser,
+    service: &Service,
+    form: &Form,
+) -> Result<(User, Invitation), ServiceError> {
     let mut invalid = Invalid::none();
     let name = invalid.check("name", form.value("name").parse());
     let email = invalid.check("email", form.value("email").trim().parse());
@@ -154,49 +158,49 @@ async fn invited(user: &PortalUser, service: &Service, form: &Form) -> Result<(U
     let new = NewUser { client: user.caller.client.clone(), name, email, role };
     let link = invite(&service.store, &*service.clock, &service.authority.public_base, new).await?;
     let invited = own_user(&service.store, &user.caller.client, link.user_id.clone()).await?;
-    log(user, service, Action::UserInvited, &link.user_id).await?;
+    log_change(user, service, Action::UserInvited, &link.user_id).await?;
     Ok((invited, link))
 }
 
-async fn log(user: &PortalUser, service: &Service, action: Action, id: &UserId) -> Result<(), ServiceError> {
+async fn log_change(user: &PortalUser, service: &Service, action: Action, id: &UserId) -> Result<(), ServiceError> {
     user.log(service, action, vec![Subject::User(id.clone())]).await
 }
 
-/// Changes a user of the list, depending on the button.
+/// Changes a user, depending on the button.
 ///
 /// # Errors
-/// The client has no such user; it is the caller's own; the store is unavailable.
+/// 404 for a user of another client; 503 while the store is unavailable.
 pub(crate) async fn change(
-    submitted: Submitted,
+    submitted: SessionForm,
     path: Path<String>,
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
-    let Submitted { user, form } = submitted;
+    let SessionForm { user, form } = submitted;
     let id: UserId = path.parse().map_err(|_| ServiceError::NotFound("user"))?;
     let before = own_user(&service.store, &user.caller.client, id.clone()).await?;
     if user.actor().id() == id.as_str() {
         let (status, form) =
-            form.refused(ServiceError::from(Invalid::one("role", "of your own user is changed by another admin")))?;
-        return shown(&user, &service, Outcome { status, form, ..Outcome::default() }).await;
+            form.with_error(ServiceError::from(Invalid::one("role", "of your own user is changed by another admin")))?;
+        return render_page(&user, &service, Outcome { status, form, ..Outcome::default() }).await;
     }
     let patch = match form.value("action") {
         "role" => match form.value("role").parse() {
             Ok(role) => UserPatch { role: Some(role), disabled: None },
             Err(problem) => {
-                let (status, form) = form.refused(ServiceError::from(Invalid::one("role", problem)))?;
-                return shown(&user, &service, Outcome { status, form, ..Outcome::default() }).await;
+                let (status, form) = form.with_error(ServiceError::from(Invalid::one("role", problem)))?;
+                return render_page(&user, &service, Outcome { status, form, ..Outcome::default() }).await;
             }
         },
         "disable" => UserPatch { role: None, disabled: Some(true) },
         "enable" => UserPatch { role: None, disabled: Some(false) },
         "reset" => {
             let link = reset(&service.store, &*service.clock, &service.authority.public_base, id.clone()).await?;
-            log(&user, &service, Action::UserReset, &id).await?;
-            return shown(&user, &service, Outcome { link: Some((before, link)), ..Outcome::default() }).await;
+            log_change(&user, &service, Action::UserReset, &id).await?;
+            return render_page(&user, &service, Outcome { link: Some((before, link)), ..Outcome::default() }).await;
         }
         "remove" => {
             service.store.remove_user(id.clone()).await?;
-            log(&user, &service, Action::UserRemoved, &id).await?;
+            log_change(&user, &service, Action::UserRemoved, &id).await?;
             return Ok(redirect("/portal/team?done=removed"));
         }
         _ => return Err(ServiceError::NotFound("action").into()),
@@ -207,17 +211,20 @@ pub(crate) async fn change(
         .await?
         .ok_or(ServiceError::NotFound("user"))?;
     for action in changes(&before, &after) {
-        log(&user, &service, action, &id).await?;
+        log_change(&user, &service, action, &id).await?;
     }
     Ok(redirect("/portal/team?done=changed"))
 }
 
-/// Allows sign-in with API keys, or switches it off.
+/// Allows or forbids sign-in with API keys.
 ///
 /// # Errors
-/// The store is unavailable.
-pub(crate) async fn sign_in(submitted: Submitted, service: Data<Service>) -> Result<HttpResponse, PortalError> {
-    let Submitted { user, form } = submitted;
+/// 503 while the store is unavailable.
+pub(crate) async fn allow_key_sign_in(
+    submitted: SessionForm,
+    service: Data<Service>,
+) -> Result<HttpResponse, PortalError> {
+    let SessionForm { user, form } = submitted;
     let is_allowed = form.value("allow") == "true";
     let patch = ClientPatch { portal_key_sign_in: Some(is_allowed), ..ClientPatch::default() };
     service.store.patch_client(user.caller.client.clone(), patch, service.clock.now()).await?;
@@ -226,8 +233,8 @@ pub(crate) async fn sign_in(submitted: Submitted, service: Data<Service>) -> Res
     Ok(redirect("/portal/team?done=changed"))
 }
 
-/// Returns the names of users by id.
-pub(crate) async fn names(user: &PortalUser, service: &Service) -> Result<HashMap<String, String>, PortalError> {
+/// Returns the names of the client's users, by id.
+pub(crate) async fn user_names(user: &PortalUser, service: &Service) -> Result<HashMap<String, String>, PortalError> {
     let users = service.store.list_users(user.caller.client.clone()).await?;
     Ok(users.into_iter().map(|user| (user.user_id.as_str().to_owned(), user.name.as_str().to_owned())).collect())
 }

@@ -1,4 +1,4 @@
-//! The people of a client: invitations, the team, the sessions of each, and how a session begins.
+//! The people of a client: invitations, the team, a user's sessions, and the start of a session.
 
 pub(crate) mod account;
 pub(crate) mod entry;

@@ -1,9 +1,9 @@
 //! The description of a browser in a list of sessions: network and program, no more precise than a person needs to
-//! recognise them.
+//! recognise the session.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Programs by a part of `User-Agent`; those that name others come first.
+/// Programs by a part of `User-Agent`. A program whose `User-Agent` also names another program comes first.
 const PROGRAMS: [(&str, &str); 9] = [
     ("Edg", "Edge"),
     ("OPR/", "Opera"),
@@ -27,7 +27,7 @@ const SYSTEMS: [(&str, &str); 7] = [
     ("Linux", "Linux"),
 ];
 
-/// Returns a browser in words.
+/// Describes the browser with a `User-Agent`.
 pub(super) fn browser(user_agent: &str) -> String {
     let find = |known: &[(&str, &'static str)]| {
         known.iter().find(|(part, _)| user_agent.contains(part)).map(|(_, name)| *name)
@@ -36,7 +36,7 @@ pub(super) fn browser(user_agent: &str) -> String {
     find(&SYSTEMS).map_or_else(|| program.to_owned(), |system| format!("{program} on {system}"))
 }
 
-/// Returns the network of an address: 256 addresses, or those of one subscriber.
+/// Returns the network of an address: an IPv4 /24, or an IPv6 /48.
 pub(super) fn network(address: IpAddr) -> String {
     match address.to_canonical() {
         IpAddr::V4(four) => format!("{}/24", Ipv4Addr::from(u32::from(four) & !0xFF)),
@@ -49,8 +49,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn browsers_are_told_apart_and_versions_are_not() {
-        for (sent, words) in [
+    fn a_description_names_the_browser_without_its_version() {
+        for (user_agent, expected) in [
             (
                 "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/126.0 Safari/537.36 Edg/126.0",
                 "Edge on Windows",
@@ -63,12 +63,12 @@ mod tests {
             ("Mozilla/5.0 (Linux; Android 14; Pixel 8) Chrome/126.0 Mobile Safari/537.36", "Chrome on Android"),
             ("", "A browser"),
         ] {
-            assert_eq!(browser(sent), words);
+            assert_eq!(browser(user_agent), expected);
         }
     }
 
     #[test]
-    fn a_network_does_not_name_one_computer() {
+    fn a_network_does_not_identify_a_single_computer() {
         assert_eq!(network("203.0.113.77".parse().unwrap()), "203.0.113.0/24");
         assert_eq!(network("::ffff:203.0.113.77".parse().unwrap()), "203.0.113.0/24");
         assert_eq!(network("2001:db8:1:2:3:4:5:6".parse().unwrap()), "2001:db8:1::/48");

@@ -14,7 +14,7 @@ use super::status::{self, StatusService};
 use crate::http::read_body;
 use crate::residents::Resident;
 
-/// Bytes of the service's reply that are shown.
+/// Most bytes of the service's reply that are shown.
 const REPLY_BYTES_MAX: usize = 16 * 1_024;
 
 /// The format of the callback.
@@ -40,15 +40,13 @@ pub(super) struct Decision {
 /// The service's reply.
 #[derive(Debug, Serialize)]
 pub(super) struct Reply {
-    /// The HTTP status.
     pub(super) status: u16,
-    /// Its content type.
     pub(super) content_type: String,
-    /// Its body, up to a limit.
+    /// Body, cut after [`REPLY_BYTES_MAX`].
     pub(super) body: String,
 }
 
-/// Carries out a decision. Returns `None` if the user walked away and nothing was sent.
+/// Carries out a decision and returns the service's reply, or `None` if the user walked away.
 pub(super) async fn carry_out(
     app: &SandboxApp,
     intent: &Intent,
@@ -61,9 +59,9 @@ pub(super) async fn carry_out(
     let outcome = match (decision.action, decision.action.failure()) {
         (Action::WalkAway, _) => return Ok(None),
         (_, Some((code, message))) => Outcome::Failure { code, message },
-        (_, None) => Outcome::Credential(credential(app, intent, decision)?),
+        (_, None) => Outcome::Credential(issue_credential(app, intent, decision)?),
     };
-    let (content_type, body) = callback(app, intent, decision.format, &outcome);
+    let (content_type, body) = build_callback(app, intent, decision.format, &outcome);
     let request = app.http.post(intent.callback.clone()).header(CONTENT_TYPE, content_type).body(body);
     let response = request.send().await.map_err(|_| AppError::NoAnswer)?;
     let status = response.status().as_u16();
@@ -78,12 +76,12 @@ enum Outcome {
     Failure { code: u16, message: &'static str },
 }
 
-fn credential(app: &SandboxApp, intent: &Intent, decision: &Decision) -> Result<String, AppError> {
+fn issue_credential(app: &SandboxApp, intent: &Intent, decision: &Decision) -> Result<String, AppError> {
     let now = app.clock.now();
     let claims: ClaimSet = intent.requested();
-    let resident = if decision.action == Action::MalformedClaims { Resident::spoiled() } else { decision.resident };
+    let resident = if decision.action == Action::MalformedClaims { Resident::malformed() } else { decision.resident };
     let status_url = |id| Some(status::url(&app.public_base, resident, decision.status, id));
-    let holder = app.holders.of(resident).map_err(|_| AppError::Signing)?;
+    let holder = app.holders.get_or_generate(resident).map_err(|_| AppError::Signing)?;
     let credential = app.issuer.issue_with_status(resident, claims, &holder, now, status_url);
     let credential = credential.map_err(|_| AppError::Signing)?;
     if !decision.key_binding {
@@ -92,9 +90,14 @@ fn credential(app: &SandboxApp, intent: &Intent, decision: &Decision) -> Result<
     holder.bind(&credential, &intent.claims.txn, &intent.claims.aud, now).map_err(|_| AppError::Signing)
 }
 
-/// Builds the callback's content type and body. Nothing in the XML needs escaping: the id is a UUID, a credential is
+/// Returns the content type and the body of the callback. The XML needs no escaping: the id is a UUID, a credential is
 /// base64url with dots and tildes, and the messages are constants.
-fn callback(app: &SandboxApp, intent: &Intent, format: CallbackFormat, outcome: &Outcome) -> (&'static str, String) {
+fn build_callback(
+    app: &SandboxApp,
+    intent: &Intent,
+    format: CallbackFormat,
+    outcome: &Outcome,
+) -> (&'static str, String) {
     let txn = intent.txn;
     let at = app.clock.now();
     match (format, outcome) {

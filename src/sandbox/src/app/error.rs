@@ -35,7 +35,7 @@ pub enum AppError {
     /// The credential could not be signed.
     #[error("The sandbox issuer could not sign.")]
     Signing,
-    /// The issuer says nothing about the status of a credential.
+    /// The issuer does not publish the status of a credential.
     #[error("The issuer publishes no status here.")]
     NoStatus,
     /// The service did not answer its callback.
@@ -44,7 +44,7 @@ pub enum AppError {
 }
 
 impl AppError {
-    /// Returns its stable code.
+    /// Returns the stable code of the error.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {

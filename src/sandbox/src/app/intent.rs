@@ -1,4 +1,4 @@
-//! The intent that the app was given. Its signature is not checked.
+//! The intent that the app has received. Its signature is not checked.
 
 use sakshi_authority::intent::{IntentClaims, decode_unverified};
 use sakshi_authority::qr::decode_qr_payload;
@@ -9,15 +9,14 @@ use url::Url;
 
 use super::error::AppError;
 
-/// An intent whose answer may be sent.
+/// An intent for the service of this sandbox.
 pub(super) struct Intent {
-    /// The compact JWS, which the form passes on.
+    /// Compact JWS, which the form passes on.
     pub(super) jwt: String,
-    /// Its contents.
+    /// Claims of the JWT.
     pub(super) claims: IntentClaims,
-    /// The transaction it is for.
     pub(super) txn: TxnId,
-    /// URL to which the answer goes.
+    /// URL of the callback.
     pub(super) callback: Url,
 }
 
@@ -32,13 +31,13 @@ impl Intent {
         let claims = decode_unverified(&jwt).map_err(|_| AppError::Unreadable)?;
         let txn = claims.txn.parse().map_err(|_| AppError::Unreadable)?;
         let callback = Url::parse(&claims.cb).map_err(|_| AppError::ForeignCallback)?;
-        if !is_under(&callback, base) {
+        if !is_below(&callback, base) {
             return Err(AppError::ForeignCallback);
         }
         Ok(Self { jwt, claims, txn, callback })
     }
 
-    /// Returns true if it has expired.
+    /// Returns true if the intent has expired.
     pub(super) fn is_expired(&self, now: Timestamp) -> bool {
         self.claims.exp <= now.seconds()
     }
@@ -49,9 +48,9 @@ impl Intent {
     }
 }
 
-fn is_under(url: &Url, base: &Url) -> bool {
+fn is_below(url: &Url, base: &Url) -> bool {
     let folder = base.path().trim_end_matches('/');
-    let below = url.path().strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
+    let below = url.path().strip_prefix(folder).is_some_and(|tail| tail.starts_with('/'));
     let plain = url.username().is_empty() && url.password().is_none();
     url.origin() == base.origin() && below && plain
 }
@@ -61,8 +60,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_addresses_under_the_services_own_base_may_be_posted_to() {
-        let check = |url: &str, base: &str| is_under(&Url::parse(url).unwrap(), &Url::parse(base).unwrap());
+    fn only_addresses_below_the_services_base_get_callbacks() {
+        let check = |url: &str, base: &str| is_below(&Url::parse(url).unwrap(), &Url::parse(base).unwrap());
         assert!(check("http://svc.example:8080/cb/1/x", "http://svc.example:8080"));
         assert!(check("http://svc.example:8080/cb/1/x", "http://svc.example:8080/"));
         assert!(check("https://svc.example/under/cb/1", "https://svc.example/under/"));

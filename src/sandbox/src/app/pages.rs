@@ -32,7 +32,7 @@ pub(super) struct IntentQuery {
     from: Origin,
 }
 
-/// The page that the tester came from and returns to.
+/// The page from which the tester came, and to which the tester returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Origin {
@@ -44,8 +44,8 @@ enum Origin {
 }
 
 impl Origin {
-    /// Returns the URL of a transaction on that page. The portal's is relative, because the tester is signed in on this
-    /// host.
+    /// Returns the URL of a transaction on the page. The URL of the portal is relative, because the tester is signed in
+    /// on this host.
     fn url(self, txn: TxnId, public_base: &Url) -> String {
         match self {
             Self::Portal => format!("../portal/transactions/{txn}"),
@@ -125,7 +125,7 @@ pub(super) async fn show(app: Data<SandboxApp>, query: Query<IntentQuery>) -> Re
     });
     let consent = ConsentPage {
         channel: wording::channel(&intent.claims.ch),
-        language: language(&intent.claims.lang).name(),
+        language: parse_language(&intent.claims.lang).name(),
         claims: requested.iter().map(wording::claim).collect(),
         residents: residents.collect(),
         face_scan: intent.claims.m != 0,
@@ -136,8 +136,8 @@ pub(super) async fn show(app: Data<SandboxApp>, query: Query<IntentQuery>) -> Re
     Ok(page(StatusCode::OK, &consent))
 }
 
-/// Returns the language of an intent, by number or by ISO code.
-fn language(code: &str) -> Language {
+/// Parses the language of an intent: a number or an ISO code.
+fn parse_language(code: &str) -> Language {
     Language::from_tag(code).or_else(|| Language::parse(code).ok()).unwrap_or_default()
 }
 

@@ -25,10 +25,10 @@ pub(super) struct AnswerRequest {
     intent: String,
     resident: Option<String>,
     action: Option<String>,
+    /// Format of the callback.
     #[serde(default)]
-    /// The format of the callback.
     form: CallbackFormat,
-    /// True if the credential is presented with a key binding. Default: true.
+    /// Presents the credential with a key binding. Default: true.
     key_binding: Option<bool>,
     /// The issuer's answer about the status of this credential.
     #[serde(default)]
@@ -46,14 +46,14 @@ pub(super) async fn answer(app: Data<SandboxApp>, request: Json<AnswerRequest>) 
     let key_binding = request.key_binding.unwrap_or(true);
     let decision = Decision { resident, action, format: request.form, key_binding, status: request.status };
     let reply = carry_out(&app, &intent, &decision).await?;
-    // An answer that the service refused is no success, though it was posted.
+    // A callback that the service refused is not a success, although it was posted.
     let success = reply.as_ref().is_none_or(|reply| reply.status < 300);
     Ok(HttpResponse::Ok()
         .json(json!({"success": success, "txnId": intent.txn, "posted": reply.is_some(), "callback": reply})))
 }
 
-/// Lists the residents, with the claims that each lacks.
-pub(super) async fn residents(app: Data<SandboxApp>) -> HttpResponse {
+/// Lists the residents, with their missing claims.
+pub(super) async fn list_residents(app: Data<SandboxApp>) -> HttpResponse {
     let now = app.clock.now();
     let list: Vec<Value> = Resident::all()
         .iter()

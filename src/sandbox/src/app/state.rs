@@ -36,16 +36,17 @@ pub struct SandboxApp {
     pub(super) public_base: Url,
     pub(super) http: reqwest::Client,
     pub(super) clock: Arc<dyn Clock>,
-    /// Time that the person takes.
+    /// Delay before an answer, for the time that a person takes.
     pub(super) pause: Duration,
 }
 
 impl SandboxApp {
-    /// Creates an app whose credentials come from `issuer`. It sends answers only to the service at `public_base_url`,
-    /// after the `pause` that the person takes.
+    /// Creates an app whose credentials come from `issuer`. The app sends answers only to the service at
+    /// `public_base_url`, after a `pause` for the time that a person takes.
     ///
     /// # Errors
-    /// The base is not an http(s) URL, or a library failed.
+    /// [`SetupError::PublicBase`] when the base is not an http(s) URL; [`SetupError::Http`] when the client cannot be
+    /// built.
     pub fn new(
         issuer: Arc<SandboxIssuer>,
         public_base_url: &str,
@@ -56,7 +57,7 @@ impl SandboxApp {
         if !matches!(public_base.scheme(), "http" | "https") {
             return Err(SetupError::PublicBase);
         }
-        // No reuse, like phones; the service may close an idle connection just as it is reused.
+        // Phones do not reuse connections either. A reused connection may be closed by the service at the same moment.
         let http = client(public_base.as_str(), CALLBACK_TIME_MAX)
             .pool_max_idle_per_host(0)
             .build()

@@ -1,7 +1,6 @@
-//! `GET /sandbox/status/{state}/{credential_id}`: the issuer's signed answer about the status of a credential
-//! (authority protocol, section 8).
+//! `GET /sandbox/status/{state}/{credential_id}`: the signed status of a credential (authority protocol, section 8).
 //!
-//! The URL says the state, so that every node of a sandbox gives the same answer.
+//! The URL contains the state, so that every node of a sandbox gives the same answer.
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Path};
@@ -13,17 +12,17 @@ use super::error::AppError;
 use super::state::SandboxApp;
 use crate::residents::{PublishedState, Resident};
 
-/// Path segment in place of a state: the issuer does not answer.
+/// Path segment in place of a state, for an issuer that does not answer.
 const UNAVAILABLE: &str = "unavailable";
 
-/// Behaviour of the issuer when asked about the status of a credential.
+/// Behaviour of the issuer's status service for a credential.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum StatusService {
     /// The issuer answers.
     #[default]
     Available,
-    /// Every question about this credential is answered 503.
+    /// Requests for the credential's status get 503.
     Unavailable,
 }
 
@@ -36,8 +35,8 @@ pub(super) fn url(public_base: &Url, resident: &Resident, service: StatusService
     format!("{}/sandbox/status/{state}/{credential_id}", public_base.as_str().trim_end_matches('/'))
 }
 
-/// Answers about a credential.
-pub(super) async fn published(app: Data<SandboxApp>, path: Path<(String, Uuid)>) -> Result<HttpResponse, AppError> {
+/// Responds with the signed status of a credential.
+pub(super) async fn show(app: Data<SandboxApp>, path: Path<(String, Uuid)>) -> Result<HttpResponse, AppError> {
     let (state, credential_id) = path.into_inner();
     let state = PublishedState::from_word(&state).ok_or(AppError::NoStatus)?;
     let answer = app.issuer.status_answer(credential_id, state, app.clock.now()).map_err(|_| AppError::Signing)?;

@@ -1,8 +1,8 @@
-//! Claims and channels as users read them.
+//! Labels of claims and channels.
 
 use sakshi_domain::claims::Claim;
 
-/// Returns a claim as the consent screen shows it.
+/// Returns the label of a claim on the consent screen.
 pub(super) const fn claim(claim: Claim) -> &'static str {
     match claim {
         Claim::Name => "Full name",

@@ -34,8 +34,8 @@ const ASHA: Resident = Resident {
     state: PublishedState::Valid,
 };
 
-/// Resident whose credential has values in no known form.
-pub(super) const SPOILED: Resident = Resident { gender: "unknown", dob: Dob::Nonsense, ..ASHA };
+/// Resident whose credential has malformed values.
+pub(super) const MALFORMED: Resident = Resident { gender: "unknown", dob: Dob::Nonsense, ..ASHA };
 
 pub(super) const RESIDENTS: &[Resident] = &[
     ASHA,

@@ -1,5 +1,5 @@
-//! Sources of the verifications that are answered at once: one for every kind of the table. They answer from a file of
-//! invented numbers; `assets/checks.toml` documents its format.
+//! The sources of the synchronous checks, one for each check in [`CHECKS`]. They answer from a file of invented
+//! numbers; `assets/checks.toml` documents its format.
 
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -11,17 +11,17 @@ use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
 use super::error::FlowError;
-use super::order::{declaration, json as read};
+use super::order::{parse_consent_text, parse_json};
 
 const FILE: &str = include_str!("../../assets/checks.toml");
-/// Time for which a silent source keeps the connection open: longer than any caller waits.
+/// Time for which a silent source keeps the connection open, longer than any caller waits.
 const SILENCE: Duration = Duration::from_secs(300);
 
-/// Numbers that the sources know, by kind.
+/// The numbers that the sources know, by check.
 pub(super) struct KnownNumbers(BTreeMap<String, Vec<Map<String, Value>>>);
 
 impl KnownNumbers {
-    /// Reads the numbers of the file.
+    /// Reads the file of numbers.
     pub(super) fn built_in() -> Result<Self, toml::de::Error> {
         toml::from_str(FILE).map(Self)
     }
@@ -31,61 +31,61 @@ impl KnownNumbers {
         &self.0
     }
 
-    /// Answers a question to the source of this name; for some numbers, never in time.
-    pub(super) async fn answer(&self, source: &str, question: &[u8]) -> Result<Value, FlowError> {
+    /// Answers a query to a source. Some numbers never get an answer.
+    pub(super) async fn answer(&self, source: &str, query: &[u8]) -> Result<Value, FlowError> {
         let check = CHECKS.iter().find(|check| check.name == source).ok_or(FlowError::NoSuchFlow)?;
-        let question: Map<String, Value> = read(question)?;
-        let numbers = checked(check, &question)?;
-        let is_asked =
-            |known: &&Map<String, Value>| numbers.iter().all(|(field, number)| text(known, field) == Some(number));
-        let Some(known) = self.0.get(source).and_then(|all| all.iter().find(is_asked)) else {
+        let query: Map<String, Value> = parse_json(query)?;
+        let numbers = parse_numbers(check, &query)?;
+        let matches =
+            |entry: &&Map<String, Value>| numbers.iter().all(|(field, number)| text(entry, field) == Some(number));
+        let Some(entry) = self.0.get(source).and_then(|all| all.iter().find(matches)) else {
             return Ok(json!({ "status": CheckStatus::NotFound }));
         };
-        match text(known, "behaviour") {
+        match text(entry, "behaviour") {
             Some("time_out") => {
                 let _: Result<(), _> = timeout(SILENCE, pending()).await;
                 Err(FlowError::Source)
             }
             Some(_) => Err(FlowError::Source),
-            None => Ok(answer(check, known, &question)),
+            None => Ok(build_answer(check, entry, &query)),
         }
     }
 }
 
-/// Returns the numbers of a question by their fields.
-fn checked(check: &Check, question: &Map<String, Value>) -> Result<Vec<(&'static str, String)>, Invalid> {
+/// Returns the numbers in a query, by field.
+fn parse_numbers(check: &Check, query: &Map<String, Value>) -> Result<Vec<(&'static str, String)>, Invalid> {
     let mut invalid = Invalid::none();
     let mut numbers = Vec::new();
     for form in check.numbers {
-        let number = text(question, form.field).and_then(|number| form.parse(number).ok());
+        let number = text(query, form.field).and_then(|number| form.parse(number).ok());
         numbers.extend(
             invalid.check(form.field, number.ok_or(form.rule)).map(|number| (form.field, number.as_str().to_owned())),
         );
     }
     if check.needs_consent {
-        declaration(&mut invalid, text(question, "consent_text").map(str::to_owned));
+        parse_consent_text(&mut invalid, text(query, "consent_text").map(str::to_owned));
     }
-    for known in check.compared {
-        if let Some(asked) = question.get(known.source_field) {
+    for compared in check.compared {
+        if let Some(value) = query.get(compared.source_field) {
             invalid.check(
-                known.source_field,
-                known.kind.parse(asked.as_str().unwrap_or_default()).map_err(|sentence| sentence.into_owned()),
+                compared.source_field,
+                compared.kind.parse(value.as_str().unwrap_or_default()).map_err(|sentence| sentence.into_owned()),
             );
         }
     }
     invalid.or_ok().map(|()| numbers)
 }
 
-/// Builds the answer about a known number. Names are compared whatever their case and gaps.
-fn answer(check: &Check, known: &Map<String, Value>, question: &Map<String, Value>) -> Value {
+/// Builds the answer about a known number. Names are compared without regard to case and spaces.
+fn build_answer(check: &Check, entry: &Map<String, Value>, query: &Map<String, Value>) -> Value {
     let mut answer = Map::new();
-    answer.extend(known.get("status").map(|status| ("status".to_owned(), status.clone())));
+    answer.extend(entry.get("status").map(|status| ("status".to_owned(), status.clone())));
     for field in check.details {
         let detail = match field.form {
-            DetailForm::Match(name) => text(question, name)
-                .zip(text(known, name))
-                .map(|(asked, known)| (comparable(asked) == comparable(known)).into()),
-            DetailForm::Word(_) | DetailForm::Text => known.get(field.source_field).cloned(),
+            DetailForm::Match(name) => text(query, name)
+                .zip(text(entry, name))
+                .map(|(queried, known)| (normalise_name(queried) == normalise_name(known)).into()),
+            DetailForm::Word(_) | DetailForm::Text => entry.get(field.source_field).cloned(),
         };
         answer.extend(detail.map(|detail| (field.source_field.to_owned(), detail)));
     }
@@ -96,7 +96,7 @@ fn text<'m>(members: &'m Map<String, Value>, name: &str) -> Option<&'m str> {
     members.get(name).and_then(Value::as_str)
 }
 
-/// Returns a name in lower case with single spaces.
-fn comparable(name: &str) -> String {
+/// Converts a name to lower case with single spaces.
+fn normalise_name(name: &str) -> String {
     name.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }

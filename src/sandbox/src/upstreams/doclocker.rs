@@ -1,5 +1,4 @@
-//! The document locker upstream: the person shares all documents, one of them cannot be fetched, or the
-//! person declines.
+//! The document locker upstream: the person shares all documents, a document cannot be fetched, or the person declines.
 
 use sakshi_domain::claims::Claim;
 use sakshi_domain::flow::report_kind::ReportKind;
@@ -12,18 +11,18 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::error::FlowError;
-use super::order::{Order, checked, declaration, list, text};
+use super::order::{Order, check_list, or_problems, parse_consent_text, parse_text};
 use super::reporter::PendingReport;
 use super::{pdf, person};
 use crate::residents::Resident;
 
-/// Characters of a document's title.
+/// Most characters of a document's title.
 const TITLE_CHARS_MAX: usize = 200;
-/// The outcomes that a script or form may ask for.
+/// Outcomes that a script or a form can choose.
 const OUTCOMES: [(&str, LockerAction); 4] = [
     ("fetched", LockerAction::Share),
     ("partly", LockerAction::SharePartly),
-    ("pending", LockerAction::Begin),
+    ("pending", LockerAction::ShareFirst),
     ("failed", LockerAction::Decline),
 ];
 
@@ -34,21 +33,20 @@ pub(super) struct LockerDraft {
     consent_text: Option<String>,
 }
 
-/// The documents that a person is asked for.
+/// An order for a person's documents.
 pub(super) struct Locker {
     pub(super) docs: Vec<Text>,
-    pub(super) declaration: String,
+    pub(super) consent_text: String,
     state: LockerState,
 }
 
 enum LockerState {
-    Asked,
-    /// The first document was fetched; the resident's others are pending.
-    Begun {
-        resident: &'static Resident,
-        at: Timestamp,
-    },
-    Over(&'static str),
+    /// The person has not decided.
+    Requested,
+    /// The resident's first document was fetched; the other documents are pending.
+    Started { resident: &'static Resident, at: Timestamp },
+    /// No decision is left; the text says why.
+    Ended(&'static str),
 }
 
 /// The person's action.
@@ -58,46 +56,46 @@ pub(super) enum LockerAction {
     Share,
     /// Shares all documents, but the last cannot be fetched.
     SharePartly,
-    /// Shares all documents; the first is fetched now, the others later.
-    Begin,
+    /// Shares all documents; the first document is fetched now, the others later.
+    ShareFirst,
     /// Shares nothing.
     Decline,
 }
 
 impl LockerAction {
-    /// Reads the name from a script or form.
-    pub(super) fn named(word: &str) -> Result<Self, FlowError> {
-        let found = OUTCOMES.iter().find(|(name, _)| *name == word).map(|(_, action)| *action);
-        found.ok_or_else(|| FlowError::UnknownOutcome(OUTCOMES.map(|(name, _)| name).join(", ")))
+    /// Parses the name in a script or a form.
+    pub(super) fn from_name(word: &str) -> Result<Self, FlowError> {
+        let action = OUTCOMES.iter().find(|(name, _)| *name == word).map(|(_, action)| *action);
+        action.ok_or_else(|| FlowError::UnknownOutcome(OUTCOMES.map(|(name, _)| name).join(", ")))
     }
 }
 
 impl LockerDraft {
-    /// Checks the members of the order besides its ids.
+    /// Parses the members of the order, except its ids.
     pub(super) fn check(self, mut invalid: Invalid) -> Result<Locker, Invalid> {
-        let docs = list(&mut invalid, "docs", self.docs, DOCUMENTS_MAX);
+        let docs = check_list(&mut invalid, "docs", self.docs, DOCUMENTS_MAX);
         let docs: Option<Vec<Text>> = docs
             .iter()
             .enumerate()
-            .map(|(index, doc)| text(&mut invalid, &format!("docs[{index}]"), Some(doc)))
+            .map(|(index, doc)| parse_text(&mut invalid, &format!("docs[{index}]"), Some(doc)))
             .collect();
-        let declaration = declaration(&mut invalid, self.consent_text);
-        let locker = || Some(Locker { docs: docs?, declaration: declaration?, state: LockerState::Asked });
-        checked(invalid, locker())
+        let consent_text = parse_consent_text(&mut invalid, self.consent_text);
+        let locker = || Some(Locker { docs: docs?, consent_text: consent_text?, state: LockerState::Requested });
+        or_problems(invalid, locker())
     }
 }
 
 impl Locker {
     pub(super) const fn summary(&self) -> (&'static str, bool) {
         match self.state {
-            LockerState::Asked => ("waits for the person", true),
-            LockerState::Begun { .. } => ("the first document has come", true),
-            LockerState::Over(how) => (how, false),
+            LockerState::Requested => ("waits for the person", true),
+            LockerState::Started { .. } => ("the first document has come", true),
+            LockerState::Ended(summary) => (summary, false),
         }
     }
 
     pub(super) fn play(&mut self, order: &Order, outcome: &str, now: Timestamp) -> Result<PendingReport, FlowError> {
-        self.act(order, LockerAction::named(outcome)?, person::adult_at(0, now)?, now)
+        self.act(order, LockerAction::from_name(outcome)?, person::adult_at(0, now)?, now)
     }
 
     /// Carries out the person's decision.
@@ -108,36 +106,38 @@ impl Locker {
         resident: &'static Resident,
         now: Timestamp,
     ) -> Result<PendingReport, FlowError> {
-        let begun = match self.state {
-            LockerState::Over(how) => return Err(FlowError::Over(how)),
-            LockerState::Begun { resident, at } => Some((resident, at)),
-            LockerState::Asked => None,
+        let started = match self.state {
+            LockerState::Ended(summary) => return Err(FlowError::Ended(summary)),
+            LockerState::Started { resident, at } => Some((resident, at)),
+            LockerState::Requested => None,
         };
         if action != LockerAction::Decline && action != LockerAction::Share && self.docs.len() < 2 {
-            return Err(FlowError::NotNow("Only one document was asked for, so it comes or it does not."));
+            return Err(FlowError::NotNow(
+                "Only one document was requested, so no part of the documents can be shared.",
+            ));
         }
-        // After the first document, the others belong to the same person.
-        let (resident, first) = begun.unwrap_or((resident, now));
+        // All documents belong to the person of the first document.
+        let (resident, first) = started.unwrap_or((resident, now));
         let fetched = |index: usize| self.document(index, resident, if index == 0 { first } else { now });
         let missing = |index: usize, status| json!({"docType": self.docs.get(index), "status": status});
-        let all = 0..self.docs.len();
-        let last = all.end.saturating_sub(1);
+        let indices = 0..self.docs.len();
+        let last = indices.end.saturating_sub(1);
         let (message, docs, state): (&str, Vec<Value>, LockerState) = match action {
             LockerAction::Share => {
-                ("Documents fetched", all.map(fetched).collect(), LockerState::Over("every document was fetched"))
+                ("Documents fetched", indices.map(fetched).collect(), LockerState::Ended("every document was fetched"))
             }
             LockerAction::SharePartly => {
-                let docs =
-                    all.map(|index| if index == last { missing(index, LockerStatus::Failed) } else { fetched(index) });
-                ("Documents fetched in part", docs.collect(), LockerState::Over("one document could not be fetched"))
+                let docs = indices
+                    .map(|index| if index == last { missing(index, LockerStatus::Failed) } else { fetched(index) });
+                ("Documents fetched in part", docs.collect(), LockerState::Ended("one document could not be fetched"))
             }
-            LockerAction::Begin => {
-                let docs =
-                    all.map(|index| if index == 0 { fetched(index) } else { missing(index, LockerStatus::Pending) });
-                ("Documents are being fetched", docs.collect(), LockerState::Begun { resident, at: first })
+            LockerAction::ShareFirst => {
+                let docs = indices
+                    .map(|index| if index == 0 { fetched(index) } else { missing(index, LockerStatus::Pending) });
+                ("Documents are being fetched", docs.collect(), LockerState::Started { resident, at: first })
             }
             LockerAction::Decline => {
-                ("The user declined to share documents", Vec::new(), LockerState::Over("the person declined"))
+                ("The user declined to share documents", Vec::new(), LockerState::Ended("the person declined"))
             }
         };
         let (success, status) = if docs.is_empty() { (false, 403) } else { (true, 200) };
@@ -155,7 +155,7 @@ impl Locker {
     fn document(&self, index: usize, resident: &Resident, at: Timestamp) -> Value {
         let kind = self.docs.get(index).map_or("", Text::as_str);
         let title = title(kind);
-        let born = resident.claim(Claim::Dob, at);
+        let date_of_birth = resident.claim(Claim::Dob, at);
         let lines = [format!("{title} (sandbox specimen, not a document)"), format!("Holder: {}", resident.name)];
         let pdf = pdf::page(&lines);
         let code: String =
@@ -176,18 +176,18 @@ impl Locker {
                 "issuer": "Example Department of Records",
             },
             "dataPdf": pdf,
-            "details": {"name": resident.name, "dob": born, "documentNumber": format!("DEMO{index:07}")},
+            "details": {"name": resident.name, "dob": date_of_birth, "documentNumber": format!("DEMO{index:07}")},
         })
     }
 }
 
-/// Formats a kind such as `driving_licence` as a title.
+/// Formats a document kind such as `driving_licence` as a title.
 fn title(kind: &str) -> String {
     let words = kind.split(['_', '-', ' ']).filter(|word| !word.is_empty());
-    let capital = |word: &str| {
+    let capitalise = |word: &str| {
         let mut letters = word.chars();
         letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
     };
-    let title: String = words.map(capital).collect::<Vec<_>>().join(" ").chars().take(TITLE_CHARS_MAX).collect();
+    let title: String = words.map(capitalise).collect::<Vec<_>>().join(" ").chars().take(TITLE_CHARS_MAX).collect();
     if title.is_empty() { "Document".to_owned() } else { title }
 }

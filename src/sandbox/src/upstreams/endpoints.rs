@@ -1,4 +1,4 @@
-//! The endpoints that accept the service's orders, and the answer of each upstream.
+//! The endpoints that accept the service's orders and respond like each upstream.
 
 use std::future::{Ready, ready};
 
@@ -18,11 +18,11 @@ use super::entry::{Details, OrderEntry};
 use super::error::FlowError;
 use super::esign::EsignDraft;
 use super::estamp::EStampDraft;
-use super::order::{OrderDraft, json as read};
+use super::order::{OrderDraft, parse_json};
 use super::state::SandboxUpstreams;
 use super::wealth::WealthDraft;
 
-/// Extracted from requests with the upstreams' token, so that no handler can forget to check it.
+/// Proof that a request carries the upstreams' token. As an extractor, no handler can forget the check.
 pub(super) struct AuthenticatedService;
 
 impl FromRequest for AuthenticatedService {
@@ -36,12 +36,12 @@ impl FromRequest for AuthenticatedService {
 
 fn has_valid_token(request: &HttpRequest) -> bool {
     let Some(state) = request.app_data::<Data<SandboxUpstreams>>() else { return false };
-    let given = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let Some((scheme, token)) = given.and_then(|given| given.split_once(' ')) else { return false };
+    let header = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let Some((scheme, token)) = header.and_then(|header| header.split_once(' ')) else { return false };
     // Comparing digests does not reveal the token's length either.
     let expected = digest(&SHA256, state.upstream_token.expose_secret().as_bytes());
-    let given = digest(&SHA256, token.trim().as_bytes());
-    scheme.eq_ignore_ascii_case("bearer") && verify_slices_are_equal(given.as_ref(), expected.as_ref()).is_ok()
+    let actual = digest(&SHA256, token.trim().as_bytes());
+    scheme.eq_ignore_ascii_case("bearer") && verify_slices_are_equal(actual.as_ref(), expected.as_ref()).is_ok()
 }
 
 /// Accepts a document to be signed.
@@ -82,7 +82,7 @@ pub(super) async fn wealth(
         .await
 }
 
-/// Answers a question of a kind that is answered at once.
+/// Answers a synchronous check.
 pub(super) async fn check(
     _: AuthenticatedService,
     state: Data<SandboxUpstreams>,
@@ -92,12 +92,12 @@ pub(super) async fn check(
     Ok(HttpResponse::Ok().json(state.numbers.answer(&source, &body).await?))
 }
 
-/// Lists the numbers that such questions may ask about.
+/// Lists the numbers that the checks know.
 pub(super) async fn known_numbers(state: Data<SandboxUpstreams>) -> HttpResponse {
     HttpResponse::Ok().json(state.numbers.all())
 }
 
-/// Reads an order, stores it, and answers as its upstream does.
+/// Parses and stores an order, and responds like its upstream.
 async fn accept<D: DeserializeOwned>(
     state: &SandboxUpstreams,
     body: &[u8],
@@ -105,20 +105,20 @@ async fn accept<D: DeserializeOwned>(
     check: impl FnOnce(D, Invalid) -> Result<Details, Invalid>,
 ) -> Result<HttpResponse, FlowError> {
     let mut invalid = Invalid::none();
-    // Two passes, because `flatten` would buffer and so copy the document.
-    let order = read::<OrderDraft>(body)?.check(id_field, state.clock.now(), &mut invalid);
-    let details = check(read(body)?, invalid)?;
+    // Two passes, because `flatten` would buffer the document.
+    let order = parse_json::<OrderDraft>(body)?.check(id_field, state.clock.now(), &mut invalid);
+    let details = check(parse_json(body)?, invalid)?;
     let order = order.ok_or_else(|| Invalid::one("body", "is incomplete"))?;
     let mut sha256 = [0; 32];
     sha256.copy_from_slice(digest(&SHA256, body).as_ref());
-    let entry = state.orders.take(OrderEntry::new(order, sha256, details))?;
+    let entry = state.orders.insert(OrderEntry::new(order, sha256, details))?;
     let (folder, id) = (entry.upstream.name(), entry.order.id.to_string());
     let page_url = || state.page_url(&[folder, &id]);
     Ok(HttpResponse::Ok().json(match &entry.progress().await.details {
         Details::ESign(esign) => {
             let signer =
                 |signer: &str| json!({"signerId": signer, "signingUrl": state.page_url(&[folder, &id, signer])});
-            json!({"signerInfo": esign.signers.iter().map(|known| signer(known.id.as_str())).collect::<Vec<Value>>()})
+            json!({"signerInfo": esign.signers.iter().map(|entry| signer(entry.id.as_str())).collect::<Vec<Value>>()})
         }
         Details::DocLocker(_) => json!({"requestUrl": page_url()}),
         Details::EStamp(_) => json!({}),

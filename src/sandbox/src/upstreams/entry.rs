@@ -1,8 +1,8 @@
-//! An order and its progress: its details, the reports that the service has not accepted yet, and a
-//! journal of the service's answers.
+//! An order and its progress: its details, the reports that the service has not accepted yet, and a journal of the
+//! service's answers.
 //!
-//! A decision and its reports are recorded in one step and sent afterwards, so that nothing is lost when
-//! the browser disconnects in between.
+//! A decision and its reports are recorded in one step and sent afterwards, so that nothing is lost if the browser
+//! disconnects.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,7 +19,7 @@ use super::order::Order;
 use super::reporter::{PendingReport, ReportAnswer, Reporter};
 use super::wealth::Wealth;
 
-/// Lines of a journal that are kept.
+/// Most lines of a journal.
 const JOURNAL_LINES_MAX: usize = 50;
 
 /// The upstreams whose orders open flows.
@@ -38,7 +38,7 @@ pub(super) enum Upstream {
 impl Upstream {
     pub(super) const ALL: [Self; 4] = [Self::ESign, Self::DocLocker, Self::EStamp, Self::Wealth];
 
-    /// Returns its name in paths.
+    /// Returns the upstream's name in paths.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::ESign => "esign",
@@ -72,15 +72,15 @@ impl Details {
     }
 
     /// Returns the bytes of documents in memory.
-    fn held(&self) -> usize {
+    fn bytes_in_memory(&self) -> usize {
         match self {
-            Self::ESign(esign) => esign.held(),
-            Self::EStamp(stamp) => stamp.held(),
+            Self::ESign(esign) => esign.bytes_in_memory(),
+            Self::EStamp(stamp) => stamp.bytes_in_memory(),
             Self::DocLocker(_) | Self::Wealth(_) => 0,
         }
     }
 
-    /// Plays the whole outcome that a script names.
+    /// Plays the outcome that a script names, from the current state to its end.
     fn play(&mut self, order: &Order, outcome: &str, now: Timestamp) -> Result<Vec<PendingReport>, FlowError> {
         match self {
             Self::ESign(esign) => esign.play(order, outcome, now),
@@ -90,7 +90,7 @@ impl Details {
         }
     }
 
-    /// Returns a short description of its state, and true if something is left to decide.
+    /// Returns a short description of the state, and true if something is left to decide.
     pub(super) fn summary(&self, now: Timestamp) -> (&'static str, bool) {
         match self {
             Self::ESign(esign) => esign.summary(now),
@@ -105,13 +105,13 @@ impl Details {
 #[derive(Clone, Debug)]
 pub(super) struct SentReport {
     pub(super) kind: ReportKind,
-    pub(super) what: String,
+    pub(super) description: String,
     pub(super) at: Timestamp,
     pub(super) attempts: u32,
     pub(super) answer: ReportAnswer,
 }
 
-/// The part of an order that changes.
+/// The changing part of an order.
 pub(super) struct OrderProgress {
     pub(super) details: Details,
     waiting: VecDeque<PendingReport>,
@@ -129,8 +129,8 @@ impl OrderProgress {
         self.journal.iter().rev()
     }
 
-    fn held(&self) -> usize {
-        self.details.held() + self.waiting.iter().map(|report| report.body.len()).sum::<usize>()
+    fn bytes_in_memory(&self) -> usize {
+        self.details.bytes_in_memory() + self.waiting.iter().map(|report| report.body.len()).sum::<usize>()
     }
 }
 
@@ -140,7 +140,8 @@ pub(super) struct OrderEntry {
     pub(super) upstream: Upstream,
     /// SHA-256 digest of the order's body.
     pub(super) digest: [u8; 32],
-    held: AtomicUsize,
+    /// Bytes of documents and waiting reports.
+    bytes_in_memory: AtomicUsize,
     progress: Mutex<OrderProgress>,
 }
 
@@ -148,20 +149,26 @@ impl OrderEntry {
     pub(super) fn new(order: Order, digest: [u8; 32], details: Details) -> Self {
         let upstream = details.upstream();
         let progress = OrderProgress { details, waiting: VecDeque::new(), journal: VecDeque::new() };
-        Self { order, upstream, digest, held: AtomicUsize::new(progress.held()), progress: Mutex::new(progress) }
+        Self {
+            order,
+            upstream,
+            digest,
+            bytes_in_memory: AtomicUsize::new(progress.bytes_in_memory()),
+            progress: Mutex::new(progress),
+        }
     }
 
     /// Returns the bytes of documents and waiting reports in memory.
-    pub(super) fn held(&self) -> usize {
-        self.held.load(Ordering::Relaxed)
+    pub(super) fn bytes_in_memory(&self) -> usize {
+        self.bytes_in_memory.load(Ordering::Relaxed)
     }
 
-    /// Locks the progress, after any decision that is being reported.
+    /// Locks the progress. Waits while a decision is being reported.
     pub(super) async fn progress(&self) -> MutexGuard<'_, OrderProgress> {
         self.progress.lock().await
     }
 
-    /// Locks the progress, unless a decision is being reported.
+    /// Locks the progress. Returns `None` while a decision is being reported.
     pub(super) fn try_progress(&self) -> Option<MutexGuard<'_, OrderProgress>> {
         self.progress.try_lock().ok()
     }
@@ -176,7 +183,8 @@ impl OrderEntry {
         self.decide(reporter, now, |details| details.play(&self.order, outcome, now)).await
     }
 
-    /// Carries out a decision and reports it, after the reports that still wait.
+    /// Carries out a decision, and sends the waiting reports and then the new ones. Stops at a report that may be
+    /// retried later.
     pub(super) async fn decide(
         &self,
         reporter: &Reporter,
@@ -186,23 +194,23 @@ impl OrderEntry {
         let mut progress = self.progress.lock().await;
         let reports = decision(&mut progress.details)?;
         progress.waiting.extend(reports);
-        self.held.store(progress.held(), Ordering::Relaxed);
-        let mut reported = Vec::new();
+        self.bytes_in_memory.store(progress.bytes_in_memory(), Ordering::Relaxed);
+        let mut sent = Vec::new();
         while let Some(next) = progress.waiting.front() {
             let (answer, attempts) = reporter.report(next).await;
-            let line = SentReport { kind: next.kind, what: next.what.clone(), at: now, attempts, answer };
-            let done = line.answer.is_final();
+            let line = SentReport { kind: next.kind, description: next.description.clone(), at: now, attempts, answer };
+            let is_final = line.answer.is_final();
             if progress.journal.len() == JOURNAL_LINES_MAX {
                 progress.journal.pop_front();
             }
             progress.journal.push_back(line.clone());
-            reported.push(line);
-            if !done {
+            sent.push(line);
+            if !is_final {
                 break;
             }
             progress.waiting.pop_front();
-            self.held.store(progress.held(), Ordering::Relaxed);
+            self.bytes_in_memory.store(progress.bytes_in_memory(), Ordering::Relaxed);
         }
-        Ok(reported)
+        Ok(sent)
     }
 }

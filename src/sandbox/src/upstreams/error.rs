@@ -17,20 +17,20 @@ pub enum FlowError {
     #[error("The order is not acceptable: {0}")]
     Order(#[from] Invalid),
     /// Another order with this id exists.
-    #[error("Another order was taken under this id.")]
-    OrderedOtherwise,
+    #[error("Another order with this id was accepted before.")]
+    ConflictingOrder,
     /// The form or JSON body cannot be read.
     #[error("The body cannot be read; a script gives {{\"outcome\":\"<word>\"}}.")]
     MalformedBody,
     /// There is no such order; a restart loses all orders.
     #[error("There is no such order. Orders are kept in memory until the process ends.")]
     NoSuchFlow,
-    /// The order was dropped to make room.
+    /// The order was evicted.
     #[error(
         "This order was dropped to make room for newer ones; the sandbox keeps a limited number of orders and \
             documents."
     )]
-    GivenUp,
+    Evicted,
     /// The document has no such signer.
     #[error("This document has no such signer.")]
     NoSuchSigner,
@@ -39,13 +39,13 @@ pub enum FlowError {
     NotYourTurn(String),
     /// Nothing is left to decide.
     #[error("There is nothing left to decide: {0}.")]
-    Over(&'static str),
-    /// It cannot be done now.
+    Ended(&'static str),
+    /// The action is not possible in the current state.
     #[error("{0}")]
     NotNow(&'static str),
     /// A text that a person entered is invalid.
     #[error("The text cannot be used: it {0}.")]
-    Words(String),
+    InvalidText(String),
     /// There is no such outcome.
     #[error("There is no such outcome; the outcomes are {0}.")]
     UnknownOutcome(String),
@@ -58,27 +58,27 @@ pub enum FlowError {
             again."
     )]
     Unreachable,
-    /// The source is to fail for this number.
+    /// The source fails for this number, as its data file says.
     #[error("The source failed, as its data file says.")]
     Source,
 }
 
 impl FlowError {
-    /// Returns its stable code.
+    /// Returns the stable code of the error.
     #[must_use]
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Unauthorized => "unauthorized",
             Self::Order(_) => "validation_failed",
-            Self::OrderedOtherwise => "ordered_otherwise",
+            Self::ConflictingOrder => "ordered_otherwise",
             Self::MalformedBody => "malformed_body",
             Self::NoSuchFlow => "flow_not_found",
-            Self::GivenUp => "flow_given_up",
+            Self::Evicted => "flow_given_up",
             Self::NoSuchSigner => "signer_not_found",
             Self::NotYourTurn(_) => "not_your_turn",
-            Self::Over(_) => "flow_over",
+            Self::Ended(_) => "flow_over",
             Self::NotNow(_) => "not_now",
-            Self::Words(_) => "unusable_text",
+            Self::InvalidText(_) => "unusable_text",
             Self::UnknownOutcome(_) => "unknown_outcome",
             Self::UnknownResident => "unknown_resident",
             Self::Unreachable => "service_unreachable",
@@ -100,12 +100,14 @@ impl ResponseError for FlowError {
     fn status_code(&self) -> StatusCode {
         match self {
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
-            Self::Order(_) | Self::MalformedBody | Self::Words(_) | Self::UnknownOutcome(_) | Self::UnknownResident => {
-                StatusCode::BAD_REQUEST
-            }
+            Self::Order(_)
+            | Self::MalformedBody
+            | Self::InvalidText(_)
+            | Self::UnknownOutcome(_)
+            | Self::UnknownResident => StatusCode::BAD_REQUEST,
             Self::NoSuchFlow | Self::NoSuchSigner => StatusCode::NOT_FOUND,
-            Self::GivenUp => StatusCode::GONE,
-            Self::OrderedOtherwise | Self::NotYourTurn(_) | Self::Over(_) | Self::NotNow(_) => StatusCode::CONFLICT,
+            Self::Evicted => StatusCode::GONE,
+            Self::ConflictingOrder | Self::NotYourTurn(_) | Self::Ended(_) | Self::NotNow(_) => StatusCode::CONFLICT,
             Self::Unreachable => StatusCode::BAD_GATEWAY,
             Self::Source => StatusCode::INTERNAL_SERVER_ERROR,
         }

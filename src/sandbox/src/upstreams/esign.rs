@@ -1,7 +1,7 @@
-//! The eSign upstream: signers sign in order until all have signed, one rejects, or an invitation expires.
+//! The eSign upstream: signers sign in order until all have signed, a signer rejects, or an invitation expires.
 //!
-//! The signed document is the PDF with comments that name the signers, which is no legal signature. A file
-//! that is not a PDF is returned unchanged.
+//! The signed document is the PDF with comments that name the signers, which is not a legal signature. A file that is
+//! not a PDF is returned unchanged.
 
 use sakshi_domain::flow::file::Base64File;
 use sakshi_domain::flow::report_kind::ReportKind;
@@ -14,15 +14,15 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::error::FlowError;
-use super::order::{Order, checked, file, foreign_id, list, optional_text, text};
+use super::order::{Order, check_list, or_problems, parse_file, parse_foreign_id, parse_optional_text, parse_text};
 use super::reporter::PendingReport;
 use super::{pdf, person};
 use crate::residents::Resident;
 
-/// The outcomes that a script may ask for.
+/// Outcomes that a script can choose.
 const OUTCOMES: [&str; 4] = ["completed", "rejected", "expired", "signed-once"];
-/// The reason of a rejection by a script.
-const REASON: &str = "Rejected in the sandbox";
+/// Reason for a rejection by a script.
+const SCRIPT_REASON: &str = "Rejected in the sandbox";
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -52,12 +52,12 @@ struct SignerDraft {
 pub(super) struct Esign {
     pub(super) document_name: Text,
     reference: Option<Text>,
-    /// `None` when nobody can sign any more.
+    /// `None` once nobody can sign.
     content: Option<Base64File>,
     pub(super) signers: Vec<Signer>,
 }
 
-/// One signer.
+/// A signer of a document.
 pub(super) struct Signer {
     pub(super) id: ForeignId,
     reference: Option<Text>,
@@ -86,15 +86,15 @@ impl SignerState {
 }
 
 impl EsignDraft {
-    /// Checks the members of the order besides its ids.
+    /// Parses the members of the order, except its ids.
     pub(super) fn check(self, mut invalid: Invalid) -> Result<Esign, Invalid> {
         let document = self.document.unwrap_or_default();
-        let document_name = text(&mut invalid, "document.name", document.name.as_deref());
-        let content = file(&mut invalid, "document.content", document.content);
-        let reference = optional_text(&mut invalid, "documentReferenceId", self.document_reference_id.as_deref());
-        let drafts = list(&mut invalid, "signerInfo", self.signer_info, SIGNERS_MAX);
-        let read = |(index, draft): (usize, SignerDraft)| draft.check(index, &mut invalid);
-        let signers: Option<Vec<Signer>> = drafts.into_iter().enumerate().map(read).collect();
+        let document_name = parse_text(&mut invalid, "document.name", document.name.as_deref());
+        let content = parse_file(&mut invalid, "document.content", document.content);
+        let reference = parse_optional_text(&mut invalid, "documentReferenceId", self.document_reference_id.as_deref());
+        let drafts = check_list(&mut invalid, "signerInfo", self.signer_info, SIGNERS_MAX);
+        let parse = |(index, draft): (usize, SignerDraft)| draft.check(index, &mut invalid);
+        let signers: Option<Vec<Signer>> = drafts.into_iter().enumerate().map(parse).collect();
         if let Some(signers) = &signers {
             for (index, signer) in signers.iter().enumerate() {
                 if signers.iter().take(index).any(|earlier| earlier.id == signer.id) {
@@ -110,16 +110,16 @@ impl EsignDraft {
                 signers: signers?,
             })
         };
-        checked(invalid, esign())
+        or_problems(invalid, esign())
     }
 }
 
 impl SignerDraft {
     fn check(self, index: usize, invalid: &mut Invalid) -> Option<Signer> {
         let field = |name: &str| format!("signerInfo[{index}].{name}");
-        let id = foreign_id(invalid, &field("signerId"), self.signer_id.as_deref());
-        let reference = optional_text(invalid, &field("signerRefId"), self.signer_ref_id.as_deref());
-        let name = text(invalid, &field("signerName"), self.signer_name.as_deref());
+        let id = parse_foreign_id(invalid, &field("signerId"), self.signer_id.as_deref());
+        let reference = parse_optional_text(invalid, &field("signerRefId"), self.signer_ref_id.as_deref());
+        let name = parse_text(invalid, &field("signerName"), self.signer_name.as_deref());
         let until = self.invitation_expire_time_stamp.as_deref().and_then(Timestamp::parse_iso8601);
         let until = invalid
             .check(&field("invitationExpireTimeStamp"), until.ok_or("must be an ISO 8601 timestamp with an offset"));
@@ -128,21 +128,21 @@ impl SignerDraft {
 }
 
 impl Esign {
-    pub(super) fn held(&self) -> usize {
+    pub(super) fn bytes_in_memory(&self) -> usize {
         self.content.as_ref().map_or(0, |content| content.as_str().len())
     }
 
-    /// Returns the document as ordered, while it can still be signed.
+    /// Returns the document as ordered, as long as it can be signed.
     pub(super) const fn content(&self) -> Option<&Base64File> {
         self.content.as_ref()
     }
 
-    /// Returns the status of the document; an expired invitation ends it.
+    /// Returns the status of the document. An expired invitation ends it.
     pub(super) fn status(&self, now: Timestamp) -> SigningStatus {
         let any = |status: SigningStatus| self.signers.iter().any(|signer| signer.state.status() == status);
         if any(SigningStatus::Rejected) {
             SigningStatus::Rejected
-        } else if any(SigningStatus::Expired) || self.waiting().any(|signer| signer.until <= now) {
+        } else if any(SigningStatus::Expired) || self.waiting_signers().any(|signer| signer.until <= now) {
             SigningStatus::Expired
         } else if any(SigningStatus::Pending) {
             SigningStatus::Pending
@@ -151,13 +151,13 @@ impl Esign {
         }
     }
 
-    fn waiting(&self) -> impl Iterator<Item = &Signer> {
+    fn waiting_signers(&self) -> impl Iterator<Item = &Signer> {
         self.signers.iter().filter(|signer| matches!(signer.state, SignerState::Waiting))
     }
 
     /// Returns the signer whose turn it is.
-    pub(super) fn next(&self) -> Option<&Signer> {
-        self.waiting().next()
+    pub(super) fn next_signer(&self) -> Option<&Signer> {
+        self.waiting_signers().next()
     }
 
     pub(super) fn summary(&self, now: Timestamp) -> (&'static str, bool) {
@@ -169,22 +169,22 @@ impl Esign {
         }
     }
 
-    fn open(&self, now: Timestamp) -> Result<(), FlowError> {
-        let (summary, open) = self.summary(now);
-        if open { Ok(()) } else { Err(FlowError::Over(summary)) }
+    fn require_open(&self, now: Timestamp) -> Result<(), FlowError> {
+        let (summary, is_open) = self.summary(now);
+        if is_open { Ok(()) } else { Err(FlowError::Ended(summary)) }
     }
 
-    /// Returns the signer, if it is their turn.
-    fn turn(&mut self, signer: &str, now: Timestamp) -> Result<&mut Signer, FlowError> {
-        let asked = self.signers.iter().find(|known| known.id.as_str() == signer).ok_or(FlowError::NoSuchSigner)?;
-        if matches!(asked.state, SignerState::Signed { .. }) {
-            return Err(FlowError::Over("this signer has signed"));
+    /// Returns the signer with an id, if it is the signer's turn.
+    fn signer_in_turn(&mut self, id: &str, now: Timestamp) -> Result<&mut Signer, FlowError> {
+        let signer = self.signers.iter().find(|signer| signer.id.as_str() == id).ok_or(FlowError::NoSuchSigner)?;
+        if matches!(signer.state, SignerState::Signed { .. }) {
+            return Err(FlowError::Ended("this signer has signed"));
         }
-        self.open(now)?;
+        self.require_open(now)?;
         match self.signers.iter_mut().find(|signer| matches!(signer.state, SignerState::Waiting)) {
-            Some(next) if next.id.as_str() == signer => Ok(next),
-            Some(before) => Err(FlowError::NotYourTurn(before.name.as_str().to_owned())),
-            None => Err(FlowError::Over("nobody is asked to sign any more")),
+            Some(next) if next.id.as_str() == id => Ok(next),
+            Some(next) => Err(FlowError::NotYourTurn(next.name.as_str().to_owned())),
+            None => Err(FlowError::Ended("nobody is asked to sign any more")),
         }
     }
 
@@ -196,10 +196,10 @@ impl Esign {
         resident: &'static Resident,
         now: Timestamp,
     ) -> Result<PendingReport, FlowError> {
-        let signer = self.turn(signer, now)?;
+        let signer = self.signer_in_turn(signer, now)?;
         signer.state = SignerState::Signed { resident, at: now };
-        let what = format!("{} signed", signer.name.as_str());
-        Ok(self.report(order, what, now))
+        let description = format!("{} signed", signer.name.as_str());
+        Ok(self.report(order, description, now))
     }
 
     /// Rejects the document.
@@ -210,15 +210,15 @@ impl Esign {
         reason: Text,
         now: Timestamp,
     ) -> Result<PendingReport, FlowError> {
-        let signer = self.turn(signer, now)?;
+        let signer = self.signer_in_turn(signer, now)?;
         signer.state = SignerState::Rejected { reason };
-        let what = format!("{} rejected", signer.name.as_str());
-        Ok(self.report(order, what, now))
+        let description = format!("{} rejected", signer.name.as_str());
+        Ok(self.report(order, description, now))
     }
 
-    /// Lets all open invitations expire early.
+    /// Expires all open invitations early.
     pub(super) fn expire(&mut self, order: &Order, now: Timestamp) -> Result<PendingReport, FlowError> {
-        self.open(now)?;
+        self.require_open(now)?;
         let waiting = self.signers.iter_mut().filter(|signer| matches!(signer.state, SignerState::Waiting));
         waiting.for_each(|signer| signer.state = SignerState::Expired);
         Ok(self.report(order, "the invitations expired", now))
@@ -233,7 +233,7 @@ impl Esign {
         if !OUTCOMES.contains(&outcome) {
             return Err(FlowError::UnknownOutcome(OUTCOMES.join(", ")));
         }
-        self.open(now)?;
+        self.require_open(now)?;
         let waiting =
             self.signers.iter().enumerate().filter(|(_, signer)| matches!(signer.state, SignerState::Waiting));
         let waiting: Vec<(usize, ForeignId)> = waiting.map(|(index, signer)| (index, signer.id.clone())).collect();
@@ -243,7 +243,7 @@ impl Esign {
             "completed" => waiting.iter().map(sign).collect(),
             "signed-once" => waiting.first().map(&mut sign).into_iter().collect(),
             "rejected" => {
-                let reason = Text::parse(REASON).map_err(|_| FlowError::MalformedBody)?;
+                let reason = Text::parse(SCRIPT_REASON).map_err(|_| FlowError::MalformedBody)?;
                 let next = waiting.first().map(|(_, id)| self.reject(order, id.as_str(), reason, now));
                 next.into_iter().collect()
             }
@@ -251,8 +251,8 @@ impl Esign {
         }
     }
 
-    /// Makes the report of the current status; at the end, drops the document.
-    fn report(&mut self, order: &Order, what: impl Into<String>, now: Timestamp) -> PendingReport {
+    /// Builds the report of the current status. A final status drops the document.
+    fn report(&mut self, order: &Order, description: impl Into<String>, now: Timestamp) -> PendingReport {
         let status = self.status(now);
         let signers: Vec<Value> = self.signers.iter().map(|signer| signer.json(now)).collect();
         let mut payload = json!({
@@ -264,13 +264,13 @@ impl Esign {
         });
         let document = if status == SigningStatus::Pending { None } else { self.content.take() };
         if let Some(document) = document.filter(|_| status == SigningStatus::Completed) {
-            let signed = pdf::annotated(document.as_str(), &self.signatures(order));
+            let signed = pdf::annotate(document.as_str(), &self.signature_lines(order));
             payload["content"] = signed.unwrap_or_else(|| document.as_str().to_owned()).into();
         }
-        PendingReport::new(order, ReportKind::ESign, what, payload)
+        PendingReport::new(order, ReportKind::ESign, description, payload)
     }
 
-    fn signatures(&self, order: &Order) -> Vec<String> {
+    fn signature_lines(&self, order: &Order) -> Vec<String> {
         let mut lines = vec![format!("Sandbox signatures of document {}; no legal signature.", order.id)];
         for signer in &self.signers {
             if let SignerState::Signed { resident, at } = &signer.state {

@@ -1,5 +1,4 @@
-//! The e-stamp upstream: it stamps a document, refuses it, lets it expire, or lets the signatories sign
-//! one after the other.
+//! The e-stamp upstream: it stamps or refuses a document, lets it expire, or lets the signatories sign one by one.
 
 use sakshi_domain::flow::api_type::ApiType;
 use sakshi_domain::flow::estamp::EStampKind;
@@ -14,14 +13,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::error::FlowError;
-use super::order::{Order, checked, file, list, text};
+use super::order::{Order, check_list, or_problems, parse_file, parse_text};
 use super::pdf;
 use super::reporter::PendingReport;
 
-/// The outcomes that a script may ask for.
+/// Outcomes that a script can choose.
 const OUTCOMES: [&str; 4] = ["completed", "rejected", "expired", "pending"];
-/// The remarks of a refusal by a script.
-const REMARKS: &str = "Refused in the sandbox";
+/// Remarks of a refusal by a script.
+const SCRIPT_REMARKS: &str = "Refused in the sandbox";
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -52,13 +51,13 @@ struct SignatoryDraft {
 pub(super) struct EStamp {
     pub(super) api_type: ApiType,
     pub(super) document_name: Text,
-    /// `None` when nothing is left to decide.
+    /// `None` once nothing is left to decide.
     content: Option<Base64File>,
     pub(super) signatories: Vec<Signatory>,
     status: WorkflowStatus,
 }
 
-/// A person who signs it.
+/// A person who signs the document.
 pub(super) struct Signatory {
     pub(super) name: Text,
     pub(super) email: Text,
@@ -69,17 +68,17 @@ pub(super) struct Signatory {
 }
 
 impl EStampDraft {
-    /// Checks the members of the order besides its ids.
+    /// Parses the members of the order, except its ids.
     pub(super) fn check(self, mut invalid: Invalid) -> Result<EStamp, Invalid> {
         let api_type: Option<ApiType> = self.api_type.and_then(|word| word.parse().ok());
-        let api_type = api_type.filter(|api_type| EStampKind::of(*api_type).is_ok());
+        let api_type = api_type.filter(|api_type| EStampKind::from_api_type(*api_type).is_ok());
         let api_type = invalid.check("apiType", api_type.ok_or("must be RegistryEStamp or PhysicalEStamp"));
         let paper = self.document.unwrap_or_default();
-        let document_name = text(&mut invalid, "document.documentName", paper.document_name.as_deref());
-        let content = file(&mut invalid, "document.base64FileData", paper.file_data);
-        let drafts = list(&mut invalid, "signatoriesInfo", self.signatories_info, SIGNERS_MAX);
-        let read = |(index, draft): (usize, SignatoryDraft)| draft.check(index, &mut invalid);
-        let signatories: Option<Vec<Signatory>> = drafts.into_iter().enumerate().map(read).collect();
+        let document_name = parse_text(&mut invalid, "document.documentName", paper.document_name.as_deref());
+        let content = parse_file(&mut invalid, "document.base64FileData", paper.file_data);
+        let drafts = check_list(&mut invalid, "signatoriesInfo", self.signatories_info, SIGNERS_MAX);
+        let parse = |(index, draft): (usize, SignatoryDraft)| draft.check(index, &mut invalid);
+        let signatories: Option<Vec<Signatory>> = drafts.into_iter().enumerate().map(parse).collect();
         let stamp = || {
             let status = WorkflowStatus::Pending;
             Some(EStamp {
@@ -90,23 +89,23 @@ impl EStampDraft {
                 status,
             })
         };
-        checked(invalid, stamp())
+        or_problems(invalid, stamp())
     }
 }
 
 impl SignatoryDraft {
     fn check(self, index: usize, invalid: &mut Invalid) -> Option<Signatory> {
         let field = |name: &str| format!("signatoriesInfo[{index}].{name}");
-        let name = text(invalid, &field("name"), self.name.as_deref());
-        let email = text(invalid, &field("emailID"), self.email_id.as_deref());
-        let sign_type = text(invalid, &field("signType"), self.sign_type.as_deref());
+        let name = parse_text(invalid, &field("name"), self.name.as_deref());
+        let email = parse_text(invalid, &field("emailID"), self.email_id.as_deref());
+        let sign_type = parse_text(invalid, &field("signType"), self.sign_type.as_deref());
         let status = WorkflowStatus::Pending;
         Some(Signatory { name: name?, email: email?, sign_type: sign_type?, status, signed_at: None, remarks: None })
     }
 }
 
 impl EStamp {
-    pub(super) fn held(&self) -> usize {
+    pub(super) fn bytes_in_memory(&self) -> usize {
         self.content.as_ref().map_or(0, |content| content.as_str().len())
     }
 
@@ -123,29 +122,29 @@ impl EStamp {
     }
 
     pub(super) fn play(&mut self, order: &Order, outcome: &str, now: Timestamp) -> Result<PendingReport, FlowError> {
-        let remarks = || Text::parse(REMARKS).map_err(|_| FlowError::MalformedBody);
+        let remarks = || Text::parse(SCRIPT_REMARKS).map_err(|_| FlowError::MalformedBody);
         match outcome {
             "completed" => self.stamp(order, now),
             "rejected" => self.refuse(order, remarks()?),
             "expired" => self.expire(order),
-            "pending" => self.go_on(order, now),
+            "pending" => self.sign_next(order, now),
             _ => Err(FlowError::UnknownOutcome(OUTCOMES.join(", "))),
         }
     }
 
-    fn open(&self) -> Result<(), FlowError> {
-        let (summary, open) = self.summary();
-        if open { Ok(()) } else { Err(FlowError::Over(summary)) }
+    fn require_open(&self) -> Result<(), FlowError> {
+        let (summary, is_open) = self.summary();
+        if is_open { Ok(()) } else { Err(FlowError::Ended(summary)) }
     }
 
-    /// Lets everybody sign, and stamps the document.
+    /// Stamps the document, signed by all signatories.
     pub(super) fn stamp(&mut self, order: &Order, now: Timestamp) -> Result<PendingReport, FlowError> {
-        self.open()?;
+        self.require_open()?;
         self.signatories.iter_mut().for_each(|signatory| signatory.sign(now));
         self.status = WorkflowStatus::Completed;
         let files = self.content.take().map(|content| {
             let lines = [format!("Sandbox e-stamp {} of {now}; no legal stamp.", order.id)];
-            let stamped = pdf::annotated(content.as_str(), &lines).unwrap_or_else(|| content.as_str().to_owned());
+            let stamped = pdf::annotate(content.as_str(), &lines).unwrap_or_else(|| content.as_str().to_owned());
             let name = &self.document_name;
             // `json!` would copy the file.
             let mut file = json!({"documentName": name});
@@ -157,7 +156,7 @@ impl EStamp {
 
     /// Refuses the document, with remarks for the first signatory who has not signed.
     pub(super) fn refuse(&mut self, order: &Order, remarks: Text) -> Result<PendingReport, FlowError> {
-        self.open()?;
+        self.require_open()?;
         if let Some(waiting) = self.signatories.iter_mut().find(|signatory| signatory.status == WorkflowStatus::Pending)
         {
             waiting.status = WorkflowStatus::Rejected;
@@ -168,9 +167,9 @@ impl EStamp {
         Ok(self.report(order, (false, 422, "The registry refused the document"), Vec::new()))
     }
 
-    /// Lets the document expire.
+    /// Expires the document.
     pub(super) fn expire(&mut self, order: &Order) -> Result<PendingReport, FlowError> {
-        self.open()?;
+        self.require_open()?;
         let waiting = self.signatories.iter_mut().filter(|signatory| signatory.status == WorkflowStatus::Pending);
         waiting.for_each(|signatory| signatory.status = WorkflowStatus::Expired);
         self.status = WorkflowStatus::Expired;
@@ -178,11 +177,11 @@ impl EStamp {
         Ok(self.report(order, (false, 410, "The e-stamp was not finished in time"), Vec::new()))
     }
 
-    /// Lets the next signatory sign; the last one signs when the document is stamped.
-    pub(super) fn go_on(&mut self, order: &Order, now: Timestamp) -> Result<PendingReport, FlowError> {
-        self.open()?;
-        let but_last = self.signatories.len().saturating_sub(1);
-        let next = self.signatories.iter_mut().take(but_last).find(|signatory| signatory.signed_at.is_none());
+    /// Signs as the next signatory. The last signatory signs only when the document is stamped.
+    pub(super) fn sign_next(&mut self, order: &Order, now: Timestamp) -> Result<PendingReport, FlowError> {
+        self.require_open()?;
+        let all_but_last = self.signatories.len().saturating_sub(1);
+        let next = self.signatories.iter_mut().take(all_but_last).find(|signatory| signatory.signed_at.is_none());
         if let Some(next) = next {
             next.sign(now);
         }

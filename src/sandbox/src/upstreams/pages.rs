@@ -1,5 +1,5 @@
-//! The pages of the upstreams: an index of the orders, and a page for each order where a person decides.
-//! After a decision is posted, the browser is redirected to the page, which shows the journal.
+//! The pages of the upstreams: an index of the orders, and a page for each order where a person decides. A posted
+//! decision redirects to the page, which shows the journal.
 
 use std::fmt;
 use std::future::{Ready, ready};
@@ -28,29 +28,29 @@ use crate::residents::Resident;
 pub(super) mod esign;
 pub(super) mod index;
 
-/// The value of the button that sends waiting reports again.
-const AGAIN: &str = "again";
+/// Value of the button that sends waiting reports again.
+const SEND_AGAIN: &str = "again";
 
 /// Location of a page, for relative links that work under any public base.
 #[derive(Clone, Debug)]
 pub(super) struct PageLocation {
-    /// The relative path to the folder of the sandbox.
-    up: String,
-    /// The last segment of the page's path.
-    here: String,
+    /// Relative path to the folder `/sandbox/`.
+    to_sandbox: String,
+    /// Last segment of the page's path.
+    last_segment: String,
 }
 
 impl PageLocation {
-    pub(super) fn of(request: &HttpRequest) -> Self {
-        let below = path_below_sandbox(request);
-        let here = below.rsplit('/').next().unwrap_or_default();
-        Self { up: "../".repeat(below.matches('/').count()), here: here.to_owned() }
+    pub(super) fn from_request(request: &HttpRequest) -> Self {
+        let path = path_below_sandbox(request);
+        let last_segment = path.rsplit('/').next().unwrap_or_default().to_owned();
+        Self { to_sandbox: "../".repeat(path.matches('/').count()), last_segment }
     }
 
-    /// Returns the location of a resource below a page; `here` leads back to the page.
-    fn below(request: &HttpRequest) -> Self {
+    /// Returns the location of a resource below a page. Its `last_segment` leads back to the page.
+    fn from_request_below_page(request: &HttpRequest) -> Self {
         let page = request.path().rsplit('/').nth(1).unwrap_or_default();
-        Self { here: format!("../{page}"), ..Self::of(request) }
+        Self { last_segment: format!("../{page}"), ..Self::from_request(request) }
     }
 
     /// Builds an error page at this location.
@@ -77,7 +77,7 @@ struct ProblemPage<'a> {
     location: &'a PageLocation,
     message: String,
     /// True if the page links back to the order's page.
-    again: bool,
+    links_back: bool,
 }
 
 impl fmt::Display for PageError {
@@ -92,26 +92,26 @@ impl ResponseError for PageError {
     }
 
     fn error_response(&self) -> HttpResponse {
-        let gone = matches!(self.error, FlowError::NoSuchFlow | FlowError::NoSuchSigner | FlowError::GivenUp);
+        let is_gone = matches!(self.error, FlowError::NoSuchFlow | FlowError::NoSuchSigner | FlowError::Evicted);
         page(
             self.status_code(),
-            &ProblemPage { location: &self.location, message: self.error.to_string(), again: !gone },
+            &ProblemPage { location: &self.location, message: self.error.to_string(), links_back: !is_gone },
         )
     }
 }
 
-/// The order that the path of a page names.
+/// The order in the path of a page.
 pub(super) struct RequestedOrder {
     state: Data<SandboxUpstreams>,
     location: PageLocation,
     entry: Arc<OrderEntry>,
-    /// The signer whose page it is; empty for upstreams without signers.
+    /// Id of the signer whose page is requested; empty for upstreams without signers.
     signer: String,
 }
 
 /// The parameters of the path.
 #[derive(Deserialize)]
-struct Named {
+struct PathParameters {
     id: String,
     #[serde(default)]
     signer: String,
@@ -122,10 +122,10 @@ impl FromRequest for RequestedOrder {
     type Future = Ready<Result<Self, PageError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        let location = PageLocation::of(request);
+        let location = PageLocation::from_request(request);
         let find = || {
             let state = request.app_data::<Data<SandboxUpstreams>>().cloned().ok_or(FlowError::NoSuchFlow)?;
-            let Named { id, signer } = request.match_info().load().map_err(|_| FlowError::NoSuchFlow)?;
+            let PathParameters { id, signer } = request.match_info().load().map_err(|_| FlowError::NoSuchFlow)?;
             let upstream = path_below_sandbox(request).split('/').next().unwrap_or_default();
             let entry = state.orders.find(Upstream::from_name(upstream)?, &id)?;
             Ok((state, entry, signer))
@@ -137,13 +137,13 @@ impl FromRequest for RequestedOrder {
     }
 }
 
-/// Common content of every page of an order.
+/// The common content of the pages of an order.
 struct OrderView {
     id: String,
     summary: &'static str,
     /// True if something is left to decide.
     open: bool,
-    /// Decisions that were not reported to the service yet.
+    /// Descriptions of the reports that the service has not accepted yet.
     waiting: Vec<String>,
     journal: Vec<JournalLine>,
 }
@@ -151,33 +151,32 @@ struct OrderView {
 struct JournalLine {
     at: Timestamp,
     kind: &'static str,
-    what: String,
+    description: String,
     answer: String,
     accepted: bool,
     attempts: u32,
 }
 
 impl OrderView {
-    fn of(entry: &OrderEntry, progress: &OrderProgress, now: Timestamp) -> Self {
+    fn new(entry: &OrderEntry, progress: &OrderProgress, now: Timestamp) -> Self {
         let (summary, open) = progress.details.summary(now);
-        let journal = progress.journal().map(|reported| {
-            let word =
-                reported.answer.member("result").or_else(|| reported.answer.member("message")).unwrap_or_default();
-            let answer = match reported.answer.status() {
-                Some(status) => format!("{status} {word}"),
+        let journal = progress.journal().map(|sent| {
+            let words = sent.answer.member("result").or_else(|| sent.answer.member("message")).unwrap_or_default();
+            let answer = match sent.answer.status() {
+                Some(status) => format!("{status} {words}"),
                 None => "The service did not answer.".to_owned(),
             };
-            let (kind, accepted) = (reported.kind.as_str(), reported.answer.is_accepted());
+            let (kind, accepted) = (sent.kind.as_str(), sent.answer.is_accepted());
             JournalLine {
-                at: reported.at,
+                at: sent.at,
                 kind,
-                what: reported.what.clone(),
+                description: sent.description.clone(),
                 answer,
                 accepted,
-                attempts: reported.attempts,
+                attempts: sent.attempts,
             }
         });
-        let waiting = progress.waiting().map(|waiting| waiting.what.clone());
+        let waiting = progress.waiting().map(|report| report.description.clone());
         Self { id: entry.order.id.to_string(), summary, open, waiting: waiting.collect(), journal: journal.collect() }
     }
 }
@@ -212,7 +211,7 @@ struct WealthPage<'a> {
 pub(super) async fn show(requested: RequestedOrder) -> Result<HttpResponse, PageError> {
     let RequestedOrder { state, location, entry, signer } = &requested;
     let (progress, now) = (entry.progress().await, state.clock.now());
-    let order = OrderView::of(entry, &progress, now);
+    let order = OrderView::new(entry, &progress, now);
     match &progress.details {
         Details::ESign(esign) => esign::show(location, order, esign, signer, now),
         Details::DocLocker(locker) => {
@@ -225,7 +224,7 @@ pub(super) async fn show(requested: RequestedOrder) -> Result<HttpResponse, Page
     }
 }
 
-/// The form that a button sends.
+/// The form with a decision.
 #[derive(Deserialize)]
 pub(super) struct DecisionForm {
     action: String,
@@ -234,26 +233,26 @@ pub(super) struct DecisionForm {
     /// Reason for a refusal of the document.
     #[serde(alias = "reason")]
     remarks: Option<String>,
-    /// Account that the data is of, counted from 0.
+    /// Account whose data is sent, counted from 0.
     account: Option<usize>,
 }
 
-/// Carries out a decision and redirects to the page.
+/// Carries out a decision and redirects to the order's page.
 pub(super) async fn decide(requested: RequestedOrder, form: Form<DecisionForm>) -> Result<HttpResponse, PageError> {
     let RequestedOrder { state, location, entry, signer } = requested;
     let (order, now) = (&entry.order, state.clock.now());
     let resident = || person::adult(form.resident.as_deref().unwrap_or_default(), now);
-    let remarks = || Text::not_blank(form.remarks.as_deref().unwrap_or_default()).map_err(FlowError::Words);
+    let remarks = || Text::not_blank(form.remarks.as_deref().unwrap_or_default()).map_err(FlowError::InvalidText);
     let decision = |details: &mut Details| match (details, form.action.as_str()) {
         (Details::ESign(esign), "sign") => esign.sign(order, &signer, resident()?, now),
         (Details::ESign(esign), "reject") => esign.reject(order, &signer, remarks()?, now),
         (Details::ESign(esign), "expire") => esign.expire(order, now),
         (Details::ESign(_), _) => Err(FlowError::UnknownOutcome("sign, reject, expire".to_owned())),
-        (Details::DocLocker(locker), action) => locker.act(order, LockerAction::named(action)?, resident()?, now),
+        (Details::DocLocker(locker), action) => locker.act(order, LockerAction::from_name(action)?, resident()?, now),
         (Details::EStamp(stamp), "rejected") => stamp.refuse(order, remarks()?),
         (Details::EStamp(stamp), action) => stamp.play(order, action, now),
         (Details::Wealth(wealth), action) => {
-            let action = match WealthAction::named(action)? {
+            let action = match WealthAction::from_name(action)? {
                 WealthAction::Data(data_type, _) => WealthAction::Data(data_type, form.account.unwrap_or_default()),
                 action => action,
             };
@@ -261,15 +260,15 @@ pub(super) async fn decide(requested: RequestedOrder, form: Form<DecisionForm>) 
         }
     };
     let reports = |details: &mut Details| {
-        if form.action == AGAIN { Ok(Vec::new()) } else { Ok(vec![decision(details)?]) }
+        if form.action == SEND_AGAIN { Ok(Vec::new()) } else { Ok(vec![decision(details)?]) }
     };
     match entry.decide(&state.reporter, now, reports).await {
-        Ok(_) => Ok(HttpResponse::SeeOther().insert_header((LOCATION, location.here)).finish()),
+        Ok(_) => Ok(HttpResponse::SeeOther().insert_header((LOCATION, location.last_segment)).finish()),
         Err(error) => Err(location.problem(error)),
     }
 }
 
-/// Returns the residents who may be chosen.
+/// Returns the residents from whom the tester can choose.
 fn people(now: Timestamp) -> Vec<&'static Resident> {
     person::adults(now).collect()
 }

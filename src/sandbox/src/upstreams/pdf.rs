@@ -1,5 +1,5 @@
-//! The PDFs that the sandbox writes: a page of text as a locker document, and a block of comments as a
-//! signature or stamp. Neither has legal value.
+//! The PDFs that the sandbox writes: a page of text as a locker document, and comments as a signature or a stamp.
+//! Neither has legal value.
 
 use std::fmt::Write as _;
 
@@ -7,12 +7,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sakshi_domain::limits::FILE_BYTES_MAX;
 
-/// Builds a page with these lines, as Base64. No font is embedded, so anything but printable ASCII becomes `?`.
+/// Builds a PDF of one page with `lines`, as Base64. No font is embedded, so all but printable ASCII becomes `?`.
 pub(super) fn page(lines: &[String]) -> String {
     let mut text = String::from("BT /F1 14 Tf 18 TL 56 780 Td\n");
     for line in lines {
         // Writing to a string does not fail.
-        let _ = writeln!(text, "({}) Tj T*", literal(line));
+        let _ = writeln!(text, "({}) Tj T*", escape_literal(line));
     }
     text.push_str("ET");
     let objects = [
@@ -35,8 +35,8 @@ pub(super) fn page(lines: &[String]) -> String {
     STANDARD.encode(pdf)
 }
 
-/// Escapes a string literal (ISO 32000-1, 7.3.4.2).
-fn literal(text: &str) -> String {
+/// Escapes a text for a string literal (ISO 32000-1, 7.3.4.2).
+fn escape_literal(text: &str) -> String {
     let escaped = |c: char| match c {
         '(' | ')' | '\\' => format!("\\{c}"),
         ' '..='~' => c.to_string(),
@@ -45,10 +45,10 @@ fn literal(text: &str) -> String {
     text.chars().map(escaped).collect()
 }
 
-/// Appends comment lines to a PDF, which does not change how it is displayed. The pointer to the
-/// cross-reference table is repeated at the end, where readers look for it. `None` when the file is not a
-/// PDF or would become too large for a report.
-pub(super) fn annotated(file: &str, lines: &[String]) -> Option<String> {
+/// Appends comments to a PDF, which do not change how it is displayed. The pointer to the cross-reference table is
+/// repeated at the end, where readers look for it. Returns `None` if the file is not a PDF, or would become too large
+/// for a report.
+pub(super) fn annotate(file: &str, lines: &[String]) -> Option<String> {
     let mut pdf = STANDARD.decode(file).ok().filter(|bytes| bytes.starts_with(b"%PDF-"))?;
     let pointer = last_pointer(&pdf);
     let mut block = String::from("\n");
@@ -99,9 +99,9 @@ mod tests {
     }
 
     #[test]
-    fn an_annotated_pdf_begins_with_the_one_it_was_and_ends_with_its_own_pointer() {
+    fn an_annotated_pdf_begins_with_the_original_and_repeats_its_pointer() {
         let before = page(&["Contract".to_owned()]);
-        let after = bytes(&annotated(&before, &["Asha\nRao signed".to_owned(), "मीना signed".to_owned()]).unwrap());
+        let after = bytes(&annotate(&before, &["Asha\nRao signed".to_owned(), "मीना signed".to_owned()]).unwrap());
         let before = bytes(&before);
         assert!(after.starts_with(&before));
         let added = String::from_utf8(after[before.len()..].to_vec()).unwrap();
@@ -111,10 +111,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pdf_or_would_grow_too_large_is_left_alone() {
-        assert_eq!(annotated(&STANDARD.encode("plain text"), &[]), None);
+    fn a_file_that_is_not_a_pdf_or_would_grow_too_large_is_not_annotated() {
+        assert_eq!(annotate(&STANDARD.encode("plain text"), &[]), None);
         let mut large = b"%PDF-1.4\n".to_vec();
         large.resize(FILE_BYTES_MAX, b' ');
-        assert_eq!(annotated(&STANDARD.encode(&large), &["signed".to_owned()]), None);
+        assert_eq!(annotate(&STANDARD.encode(&large), &["signed".to_owned()]), None);
     }
 }

@@ -1,4 +1,4 @@
-//! The sandbox residents as signers and as owners of documents.
+//! The sandbox residents as signers and owners of documents.
 
 use sakshi_domain::claims::Claim;
 use sakshi_domain::time::Timestamp;
@@ -12,12 +12,12 @@ pub(super) fn adults(now: Timestamp) -> impl Iterator<Item = &'static Resident> 
     Resident::all().iter().filter(move |resident| resident.claim(Claim::AgeAbove18, now) == Some(json!("Yes")))
 }
 
-/// Returns the adult with this id.
+/// Finds an adult resident by id.
 pub(super) fn adult(id: &str, now: Timestamp) -> Result<&'static Resident, FlowError> {
     adults(now).find(|resident| resident.id == id).ok_or(FlowError::UnknownResident)
 }
 
-/// Returns a resident for a position in a list; always the same for the same position.
+/// Returns the adult for a position in a list: always the same resident for the same position.
 pub(super) fn adult_at(index: usize, now: Timestamp) -> Result<&'static Resident, FlowError> {
     let adults: Vec<_> = adults(now).collect();
     index.checked_rem(adults.len()).and_then(|index| adults.get(index)).copied().ok_or(FlowError::UnknownResident)

@@ -1,5 +1,5 @@
-//! Sends reports to the service like a connector: with its token, a timeout, and retries while the service
-//! is unavailable.
+//! Sends reports to the service like a connector: with its token, a timeout, and retries while the service is
+//! unavailable.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,48 +15,48 @@ use url::Url;
 use super::order::Order;
 use crate::http::{client, read_body};
 
-/// Time limit for the service's answer to one report.
-const ANSWER_TIME_MAX: Duration = Duration::from_secs(20);
+/// Timeout of an attempt.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(20);
 /// Pauses between attempts.
 const PAUSES: [Duration; 3] = [Duration::from_millis(150), Duration::from_millis(600), Duration::from_millis(2_000)];
-/// The longest pause that the service may ask for, because a person waits for the page.
+/// Longest `Retry-After` that is respected, because a person waits for the page.
 const PAUSE_MAX: Duration = Duration::from_secs(3);
-/// Bytes of an answer that are kept.
+/// Most bytes of an answer that are kept.
 const ANSWER_BYTES_MAX: usize = 4 * 1_024;
 
 /// A report that waits to be sent.
 pub(super) struct PendingReport {
     pub(super) kind: ReportKind,
-    /// A description for the journal.
-    pub(super) what: String,
-    /// JSON.
+    /// Description for the journal.
+    pub(super) description: String,
+    /// Body in JSON.
     pub(super) body: Bytes,
 }
 
 impl PendingReport {
-    /// Creates a report on this order's flow; adds the app.
-    pub(super) fn new(order: &Order, kind: ReportKind, what: impl Into<String>, mut payload: Value) -> Self {
+    /// Creates a report on the flow of an order, and adds the app to the payload.
+    pub(super) fn new(order: &Order, kind: ReportKind, description: impl Into<String>, mut payload: Value) -> Self {
         payload["app_id"] = json!(order.app);
-        Self { kind, what: what.into(), body: payload.to_string().into() }
+        Self { kind, description: description.into(), body: payload.to_string().into() }
     }
 }
 
 /// The service's answer to a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ReportAnswer {
-    /// It answered.
+    /// The service answered.
     Answer {
-        /// The HTTP status.
+        /// HTTP status.
         status: u16,
-        /// The body, up to a limit.
+        /// Body, cut after [`ANSWER_BYTES_MAX`].
         body: String,
     },
-    /// It did not answer in time.
-    Nothing,
+    /// The service did not answer in time.
+    NoAnswer,
 }
 
 impl ReportAnswer {
-    /// Returns true if repeating the report is useless: the service accepted it or refused its contents.
+    /// Returns true if a retry is useless: the service accepted the report or refused its contents.
     pub(super) const fn is_final(&self) -> bool {
         matches!(self, Self::Answer { status: 200..300 | 400 | 409 | 413 | 415 | 422, .. })
     }
@@ -65,7 +65,7 @@ impl ReportAnswer {
     pub(super) const fn status(&self) -> Option<u16> {
         match self {
             Self::Answer { status, .. } => Some(*status),
-            Self::Nothing => None,
+            Self::NoAnswer => None,
         }
     }
 
@@ -82,7 +82,7 @@ impl ReportAnswer {
 
     /// Returns true if a retry may succeed.
     const fn is_temporary(&self) -> bool {
-        matches!(self, Self::Nothing | Self::Answer { status: 408 | 429 | 500..600, .. })
+        matches!(self, Self::NoAnswer | Self::Answer { status: 408 | 429 | 500..600, .. })
     }
 }
 
@@ -95,18 +95,18 @@ pub(super) struct Reporter {
 
 impl Reporter {
     pub(super) fn new(base: Url, tokens: BTreeMap<ReportKind, SecretString>) -> Result<Self, reqwest::Error> {
-        Ok(Self { http: client(base.as_str(), ANSWER_TIME_MAX).build()?, base, tokens })
+        Ok(Self { http: client(base.as_str(), ATTEMPT_TIMEOUT).build()?, base, tokens })
     }
 
     /// Sends a report, with retries. Returns the last answer and the number of attempts.
     pub(super) async fn report(&self, report: &PendingReport) -> (ReportAnswer, u32) {
         let mut attempts = 1;
         for pause in PAUSES {
-            let (answer, asked) = self.send(report).await;
+            let (answer, retry_after) = self.send(report).await;
             if !answer.is_temporary() {
                 return (answer, attempts);
             }
-            sleep(asked.unwrap_or(pause).min(PAUSE_MAX)).await;
+            sleep(retry_after.unwrap_or(pause).min(PAUSE_MAX)).await;
             attempts += 1;
         }
         (self.send(report).await.0, attempts)
@@ -124,14 +124,14 @@ impl Reporter {
             Ok(response) => {
                 let pause = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
                 let status = response.status().as_u16();
-                // The status says enough when the rest is missing.
+                // The status suffices if the body is missing.
                 let body = read_body(response, ANSWER_BYTES_MAX).await.unwrap_or_default();
                 (ReportAnswer::Answer { status, body }, pause.map(Duration::from_secs))
             }
             Err(error) => {
-                // The service may also answer and close the connection before it has read a large body.
+                // An answer can be lost if the service closes the connection before it has read a large body.
                 tracing::debug!(kind = %report.kind, %error, "a report of the sandbox upstreams was not answered");
-                (ReportAnswer::Nothing, None)
+                (ReportAnswer::NoAnswer, None)
             }
         }
     }

@@ -1,5 +1,5 @@
-//! The JSON API of the upstreams for scripts: one call plays a whole outcome of an order and returns the
-//! service's answer to each report.
+//! The JSON API of the upstreams for scripts: one call plays a whole outcome of an order and returns the service's
+//! answer to each report.
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json, Path};
@@ -17,7 +17,7 @@ pub(super) struct OutcomeRequest {
     outcome: String,
 }
 
-/// Plays an outcome. Fails only when nothing was decided or the service did not answer.
+/// Plays an outcome of an order, and returns the service's answers.
 pub(super) async fn play(
     state: Data<SandboxUpstreams>,
     path: Path<(String, String)>,
@@ -25,9 +25,9 @@ pub(super) async fn play(
 ) -> Result<HttpResponse, FlowError> {
     let (upstream, id) = path.into_inner();
     let entry = state.orders.find(Upstream::from_name(&upstream)?, &id)?;
-    let reported = entry.play(&request.outcome, &state.reporter, state.clock.now()).await?;
-    let list: Vec<Value> = reported.iter().map(line).collect();
-    if reported.iter().any(|reported| reported.answer == ReportAnswer::Nothing) {
+    let sent = entry.play(&request.outcome, &state.reporter, state.clock.now()).await?;
+    let list: Vec<Value> = sent.iter().map(describe).collect();
+    if sent.iter().any(|report| report.answer == ReportAnswer::NoAnswer) {
         let mut body = FlowError::Unreachable.body();
         body["reported"] = list.into();
         return Ok(HttpResponse::BadGateway().json(body));
@@ -35,11 +35,11 @@ pub(super) async fn play(
     Ok(HttpResponse::Ok().json(json!({"reported": list})))
 }
 
-/// Renders a report and its answer: `result` when the service accepted it, `code` when it refused it.
-fn line(reported: &SentReport) -> Value {
-    let mut line = json!({"kind": reported.kind, "status": reported.answer.status(), "attempts": reported.attempts});
+/// Describes a report and its answer: `result` if the service accepted the report, `code` if the service refused it.
+fn describe(report: &SentReport) -> Value {
+    let mut line = json!({"kind": report.kind, "status": report.answer.status(), "attempts": report.attempts});
     for member in ["result", "code", "message"] {
-        if let Some(text) = reported.answer.member(member) {
+        if let Some(text) = report.answer.member(member) {
             line[member] = text.into();
         }
     }

@@ -1,4 +1,4 @@
-//! The state that all sandbox upstreams share, and its setup.
+//! The shared state of all sandbox upstreams, and its setup.
 
 use std::collections::BTreeMap;
 use std::fmt;

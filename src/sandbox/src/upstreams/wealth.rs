@@ -1,8 +1,7 @@
-//! The wealth-data upstream: a person decides on a consent for two accounts, its status changes, and data
-//! is sent under it.
+//! The wealth-data upstream: a person decides on a consent for two accounts, its status changes, and data is sent.
 //!
-//! The three streams are independent, so a script may send data before the person has decided. Ids are
-//! generated with the order, and the data does not depend on time, so that a repeated report is identical.
+//! Consent, data and historical fetches are independent, so a script may send data before the person has decided. Ids
+//! are generated with the order, and the data does not depend on time, so that a repeated report is identical.
 
 use chrono::{DateTime, Days, NaiveDate, Utc};
 use sakshi_domain::flow::report_kind::ReportKind;
@@ -14,10 +13,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::error::FlowError;
-use super::order::{Order, checked, declaration};
+use super::order::{Order, or_problems, parse_consent_text};
 use super::reporter::PendingReport;
 
-/// Days for which a consent is valid.
+/// Validity of a consent in days.
 const CONSENT_DAYS: u64 = 365;
 
 #[derive(Default, Deserialize)]
@@ -57,14 +56,14 @@ pub(super) const ACCOUNTS: [Account; 2] = [
     },
 ];
 
-/// A consent and the data sent under it.
+/// A consent, and the ids of its data.
 pub(super) struct Wealth {
-    pub(super) declaration: String,
+    pub(super) consent_text: String,
     pub(super) handle: ForeignId,
     consent: ForeignId,
     user_session: ForeignId,
     fetch_session: ForeignId,
-    /// The fetches of each account's raw and analysed data.
+    /// Ids of the fetches of raw and analysed data, for each account.
     fetches: [[ForeignId; 2]; 2],
     failing_fetch: ForeignId,
     state: ConsentState,
@@ -72,33 +71,33 @@ pub(super) struct Wealth {
 
 #[derive(Clone, Copy)]
 enum ConsentState {
-    Asked,
-    Held { since: Timestamp, ends_soon: bool },
-    Over { since: Option<Timestamp>, status: ConsentStatus },
+    Requested,
+    Active { since: Timestamp, ends_soon: bool },
+    Ended { since: Option<Timestamp>, status: ConsentStatus },
 }
 
-/// A change of the consent, or data under it.
+/// A change of the consent, or a delivery of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WealthAction {
-    /// The consent gets this status.
-    Move(ConsentStatus),
-    /// This form of the data of an account is ready.
+    /// The consent changes to a status.
+    SetStatus(ConsentStatus),
+    /// Data of a type is ready, for the account with an index.
     Data(DataType, usize),
     /// The data could not be fetched.
     DataFailed,
-    /// A historical fetch ended with this status.
+    /// A historical fetch has ended with a status.
     Historical(HistoricalStatus),
 }
 
-/// The outcome of a script that accepts the consent and sends both forms of data and a historical fetch.
+/// Outcome for scripts: accepts the consent, and sends both types of data and a historical fetch.
 const ALL: &str = "all";
-/// The other outcomes that a script or form may ask for.
+/// The other outcomes that a script or a form can choose.
 const OUTCOMES: [(&str, WealthAction); 11] = [
-    ("accepted", WealthAction::Move(ConsentStatus::Accepted)),
-    ("rejected", WealthAction::Move(ConsentStatus::Rejected)),
-    ("revoked", WealthAction::Move(ConsentStatus::Revoked)),
-    ("expiring-soon", WealthAction::Move(ConsentStatus::ExpiringSoon)),
-    ("expired", WealthAction::Move(ConsentStatus::Expired)),
+    ("accepted", WealthAction::SetStatus(ConsentStatus::Accepted)),
+    ("rejected", WealthAction::SetStatus(ConsentStatus::Rejected)),
+    ("revoked", WealthAction::SetStatus(ConsentStatus::Revoked)),
+    ("expiring-soon", WealthAction::SetStatus(ConsentStatus::ExpiringSoon)),
+    ("expired", WealthAction::SetStatus(ConsentStatus::Expired)),
     ("raw", WealthAction::Data(DataType::Raw, 0)),
     ("analysed", WealthAction::Data(DataType::Analysed, 0)),
     ("data-failed", WealthAction::DataFailed),
@@ -108,48 +107,48 @@ const OUTCOMES: [(&str, WealthAction); 11] = [
 ];
 
 impl WealthAction {
-    /// Reads the name from a script or form.
-    pub(super) fn named(word: &str) -> Result<Self, FlowError> {
-        let found = OUTCOMES.iter().find(|(name, _)| *name == word).map(|(_, action)| *action);
-        found.ok_or_else(|| FlowError::UnknownOutcome(format!("{}, {ALL}", OUTCOMES.map(|(name, _)| name).join(", "))))
+    /// Parses the name in a script or a form.
+    pub(super) fn from_name(word: &str) -> Result<Self, FlowError> {
+        let action = OUTCOMES.iter().find(|(name, _)| *name == word).map(|(_, action)| *action);
+        action.ok_or_else(|| FlowError::UnknownOutcome(format!("{}, {ALL}", OUTCOMES.map(|(name, _)| name).join(", "))))
     }
 }
 
 impl WealthDraft {
-    /// Checks the members of the order besides its ids.
+    /// Parses the members of the order, except its ids.
     pub(super) fn check(self, mut invalid: Invalid) -> Result<Wealth, Invalid> {
-        let declaration = declaration(&mut invalid, self.consent_text);
+        let consent_text = parse_consent_text(&mut invalid, self.consent_text);
         let [handle, consent, user_session, fetch_session, failing_fetch] = [(); 5].map(|()| ForeignId::mint());
         let fetches = [[(); 2]; 2].map(|account| account.map(|()| ForeignId::mint()));
-        let wealth = |declaration| Wealth {
-            declaration,
+        let wealth = |consent_text| Wealth {
+            consent_text,
             handle,
             consent,
             user_session,
             fetch_session,
             fetches,
             failing_fetch,
-            state: ConsentState::Asked,
+            state: ConsentState::Requested,
         };
-        checked(invalid, declaration.map(wealth))
+        or_problems(invalid, consent_text.map(wealth))
     }
 }
 
 impl Wealth {
     pub(super) const fn summary(&self) -> (&'static str, bool) {
         match self.state {
-            ConsentState::Asked => ("waits for the person", true),
-            ConsentState::Held { ends_soon: false, .. } => ("the consent holds", true),
-            ConsentState::Held { ends_soon: true, .. } => ("the consent ends soon", true),
-            ConsentState::Over { status: ConsentStatus::Rejected, .. } => ("the person declined", false),
-            ConsentState::Over { status: ConsentStatus::Revoked, .. } => ("the consent was revoked", false),
-            ConsentState::Over { .. } => ("the consent has expired", false),
+            ConsentState::Requested => ("waits for the person", true),
+            ConsentState::Active { ends_soon: false, .. } => ("the consent holds", true),
+            ConsentState::Active { ends_soon: true, .. } => ("the consent ends soon", true),
+            ConsentState::Ended { status: ConsentStatus::Rejected, .. } => ("the person declined", false),
+            ConsentState::Ended { status: ConsentStatus::Revoked, .. } => ("the consent was revoked", false),
+            ConsentState::Ended { .. } => ("the consent has expired", false),
         }
     }
 
-    /// Returns true if the person has agreed and the consent still holds.
-    pub(super) const fn is_held(&self) -> bool {
-        matches!(self.state, ConsentState::Held { .. })
+    /// Returns true from the person's agreement to the end of the consent.
+    pub(super) const fn is_active(&self) -> bool {
+        matches!(self.state, ConsentState::Active { .. })
     }
 
     pub(super) fn play(
@@ -159,7 +158,7 @@ impl Wealth {
         now: Timestamp,
     ) -> Result<Vec<PendingReport>, FlowError> {
         use ConsentStatus::{Accepted, ExpiringSoon, Revoked};
-        let asked = matches!(self.state, ConsentState::Asked);
+        let is_requested = matches!(self.state, ConsentState::Requested);
         let actions: Vec<WealthAction> = match outcome {
             ALL => {
                 let parts = [
@@ -167,11 +166,11 @@ impl Wealth {
                     WealthAction::Data(DataType::Analysed, 0),
                     WealthAction::Historical(HistoricalStatus::Success),
                 ];
-                asked.then_some(WealthAction::Move(Accepted)).into_iter().chain(parts).collect()
+                is_requested.then_some(WealthAction::SetStatus(Accepted)).into_iter().chain(parts).collect()
             }
-            word => match WealthAction::named(word)? {
-                action @ WealthAction::Move(Revoked | ExpiringSoon) if asked => {
-                    vec![WealthAction::Move(Accepted), action]
+            word => match WealthAction::from_name(word)? {
+                action @ WealthAction::SetStatus(Revoked | ExpiringSoon) if is_requested => {
+                    vec![WealthAction::SetStatus(Accepted), action]
                 }
                 action => vec![action],
             },
@@ -186,42 +185,44 @@ impl Wealth {
         action: WealthAction,
         now: Timestamp,
     ) -> Result<PendingReport, FlowError> {
-        let (summary, open) = self.summary();
-        if !open {
-            return Err(FlowError::Over(summary));
+        let (summary, is_open) = self.summary();
+        if !is_open {
+            return Err(FlowError::Ended(summary));
         }
         match action {
-            WealthAction::Move(status) => self.to(order, status, now),
-            WealthAction::Data(data_type, account) => self.data(order, data_type, account),
-            WealthAction::DataFailed => Ok(self.failed(order)),
-            WealthAction::Historical(status) => Ok(self.historical(order, status)),
+            WealthAction::SetStatus(status) => self.set_status(order, status, now),
+            WealthAction::Data(data_type, account) => self.data_report(order, data_type, account),
+            WealthAction::DataFailed => Ok(self.failed_data_report(order)),
+            WealthAction::Historical(status) => Ok(self.historical_report(order, status)),
         }
     }
 
-    fn to(&mut self, order: &Order, status: ConsentStatus, now: Timestamp) -> Result<PendingReport, FlowError> {
+    fn set_status(&mut self, order: &Order, status: ConsentStatus, now: Timestamp) -> Result<PendingReport, FlowError> {
         use ConsentStatus::{Accepted, Expired, ExpiringSoon, Rejected, Revoked};
         self.state = match (self.state, status) {
-            (ConsentState::Asked, Accepted) => ConsentState::Held { since: now, ends_soon: false },
-            (ConsentState::Asked, Rejected | Expired) => ConsentState::Over { since: None, status },
-            (ConsentState::Asked, Revoked | ExpiringSoon) => {
+            (ConsentState::Requested, Accepted) => ConsentState::Active { since: now, ends_soon: false },
+            (ConsentState::Requested, Rejected | Expired) => ConsentState::Ended { since: None, status },
+            (ConsentState::Requested, Revoked | ExpiringSoon) => {
                 return Err(FlowError::NotNow("The person has not agreed yet."));
             }
-            (ConsentState::Held { since, ends_soon: false }, ExpiringSoon) => {
-                ConsentState::Held { since, ends_soon: true }
+            (ConsentState::Active { since, ends_soon: false }, ExpiringSoon) => {
+                ConsentState::Active { since, ends_soon: true }
             }
-            (ConsentState::Held { .. }, ExpiringSoon) => {
-                return Err(FlowError::NotNow("It was reported already that the consent ends soon."));
+            (ConsentState::Active { .. }, ExpiringSoon) => {
+                return Err(FlowError::NotNow("The service already knows that the consent ends soon."));
             }
-            (ConsentState::Held { since, .. }, Revoked | Expired) => ConsentState::Over { since: Some(since), status },
-            (ConsentState::Held { .. }, Accepted | Rejected) => {
+            (ConsentState::Active { since, .. }, Revoked | Expired) => {
+                ConsentState::Ended { since: Some(since), status }
+            }
+            (ConsentState::Active { .. }, Accepted | Rejected) => {
                 return Err(FlowError::NotNow("The person has agreed already."));
             }
-            (ConsentState::Over { .. }, _) => return Err(FlowError::Over(self.summary().0)),
+            (ConsentState::Ended { .. }, _) => return Err(FlowError::Ended(self.summary().0)),
         };
         let (since, decided) = match self.state {
-            ConsentState::Held { since, .. } => (Some(since), status == Accepted),
-            ConsentState::Over { since, .. } => (since, matches!(status, Rejected | Revoked)),
-            ConsentState::Asked => (None, false),
+            ConsentState::Active { since, .. } => (Some(since), status == Accepted),
+            ConsentState::Ended { since, .. } => (since, matches!(status, Rejected | Revoked)),
+            ConsentState::Requested => (None, false),
         };
         let accounts = if since.is_some() { ACCOUNTS.iter().map(Account::json).collect() } else { Vec::new() };
         let payload = json!({
@@ -229,19 +230,19 @@ impl Wealth {
             "consentHandle": self.handle,
             "status": status,
             "consentId": self.consent,
-            "consentStartDate": since.map(|since| local(since, 0)),
-            "consentEndDate": since.map(|since| local(since, CONSENT_DAYS)),
+            "consentStartDate": since.map(|since| format_days_after(since, 0)),
+            "consentEndDate": since.map(|since| format_days_after(since, CONSENT_DAYS)),
             "accounts": accounts,
             "userSessionId": decided.then_some(&self.user_session),
         });
         Ok(PendingReport::new(order, ReportKind::WealthConsent, format!("consent: {status}"), payload))
     }
 
-    fn data(&self, order: &Order, data_type: DataType, account: usize) -> Result<PendingReport, FlowError> {
+    fn data_report(&self, order: &Order, data_type: DataType, account: usize) -> Result<PendingReport, FlowError> {
         let (Some(account), Some([raw, analysed])) = (ACCOUNTS.get(account), self.fetches.get(account)) else {
             return Err(FlowError::MalformedBody);
         };
-        // The deduplication key of wealth data is its `txnId`, and both are sent.
+        // The deduplication key of wealth data is `txnId`, so each type of data has its own.
         let fetch = match data_type {
             DataType::Raw => raw,
             DataType::Analysed => analysed,
@@ -265,7 +266,7 @@ impl Wealth {
         Ok(PendingReport::new(order, ReportKind::WealthData, format!("{data_type} data of {}", account.id), payload))
     }
 
-    fn failed(&self, order: &Order) -> PendingReport {
+    fn failed_data_report(&self, order: &Order) -> PendingReport {
         let payload = json!({
             "uniqueIdentifier": order.id,
             "consentId": self.consent,
@@ -280,16 +281,16 @@ impl Wealth {
         PendingReport::new(order, ReportKind::WealthData, "data failed", payload)
     }
 
-    /// Builds a historical fetch of the second account. Each status has its own range of days, because a fetch ends
-    /// once.
-    fn historical(&self, order: &Order, status: HistoricalStatus) -> PendingReport {
+    /// Builds the report of a historical fetch of the second account. Each status has a different range of days,
+    /// because a fetch ends once.
+    fn historical_report(&self, order: &Order, status: HistoricalStatus) -> PendingReport {
         let [_, account] = &ACCOUNTS;
         let years = match status {
             HistoricalStatus::Success => 1,
             HistoricalStatus::PartialSuccess => 3,
             HistoricalStatus::Failed => 5,
         };
-        let to = day(order.taken_at, 0);
+        let to = date_after(order.arrived_at, 0);
         let payload = json!({
             "uniqueIdentifier": order.id,
             "accountId": account.id,
@@ -313,15 +314,15 @@ impl Account {
     }
 }
 
-fn moment(at: Timestamp, later_days: u64) -> DateTime<Utc> {
+fn days_after(at: Timestamp, days: u64) -> DateTime<Utc> {
     let at = DateTime::from_timestamp_millis(at.millis()).unwrap_or_default();
-    at.checked_add_days(Days::new(later_days)).unwrap_or(at)
+    at.checked_add_days(Days::new(days)).unwrap_or(at)
 }
 
-fn day(at: Timestamp, later_days: u64) -> NaiveDate {
-    moment(at, later_days).date_naive()
+fn date_after(at: Timestamp, days: u64) -> NaiveDate {
+    days_after(at, days).date_naive()
 }
 
-fn local(at: Timestamp, later_days: u64) -> String {
-    moment(at, later_days).format("%Y-%m-%d %H:%M:%S").to_string()
+fn format_days_after(at: Timestamp, days: u64) -> String {
+    days_after(at, days).format("%Y-%m-%d %H:%M:%S").to_string()
 }

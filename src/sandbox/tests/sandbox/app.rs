@@ -1,5 +1,4 @@
-//! The sandbox identity app as a browser and a script use it. Its callbacks are read with the authority's
-//! codec.
+//! The sandbox identity app, used by a browser and by a script. The authority's codec parses its callbacks.
 
 use crate::scene::Scene;
 use actix_web::App;
@@ -38,7 +37,7 @@ async fn script(scene: &Scene, body: Value) -> (u16, Value) {
     (status, serde_json::from_str(&text(response).await).unwrap())
 }
 
-fn callback(received: &Received) -> CallbackMessage {
+fn parse_callback(received: &Received) -> CallbackMessage {
     parse(received.headers.get(CONTENT_TYPE.as_str()).map(|value| value.to_str().unwrap()), &received.body).unwrap()
 }
 
@@ -48,13 +47,13 @@ fn only(received: &[Received]) -> &Received {
 }
 
 #[actix_rt::test]
-async fn the_page_shows_who_asks_for_what_and_escapes_it() {
+async fn the_page_shows_the_requester_and_the_claims_escaped() {
     let scene = Scene::new().await;
     for name in ["req", "request", "value"] {
         let response = call(&scene, TestRequest::get().uri(&format!("/sandbox/app?{name}={}", scene.intent()))).await;
         assert_eq!(response.status(), 200);
         let html = text(response).await;
-        for shown in [
+        for expected in [
             "Example Bank &#38; Sons",
             "client-&#60;7&#62;",
             "REG-42",
@@ -63,7 +62,7 @@ async fn the_page_shows_who_asks_for_what_and_escapes_it() {
             "Last digits of the mobile",
             "tamil",
         ] {
-            assert!(html.contains(shown), "{shown}");
+            assert!(html.contains(expected), "{expected}");
         }
         assert!(!html.contains("Photograph") && !html.contains("client-<7>") && !html.contains("<Jr>"));
         assert!(html.contains("Cannot share: Last digits of the mobile number"), "kabir has no mobile");
@@ -82,7 +81,7 @@ async fn the_page_reads_a_qr_payload_and_its_digits() {
 }
 
 #[actix_rt::test]
-async fn pages_need_no_script_and_come_with_a_strict_policy() {
+async fn pages_need_no_script_and_have_a_strict_policy() {
     let scene = Scene::new().await;
     let uris = [
         "/sandbox/app".to_owned(),
@@ -118,7 +117,7 @@ async fn approving_posts_a_credential_in_the_chosen_form_with_or_without_key_bin
             assert!(text(response).await.contains("Your details were shared"));
 
             let received = scene.service.received();
-            let message = callback(only(&received));
+            let message = parse_callback(only(&received));
             assert_eq!((received[0].path.as_str(), message.form), ("/cb/x/y", expected_form));
             assert_eq!(message.txn, scene.txn.to_string());
             let CallbackBody::Credential(credential) = message.body else { panic!("no credential") };
@@ -130,7 +129,7 @@ async fn approving_posts_a_credential_in_the_chosen_form_with_or_without_key_bin
 }
 
 #[actix_rt::test]
-async fn who_came_from_the_portal_is_led_back_to_it_and_everybody_else_to_the_verify_page() {
+async fn the_last_page_leads_back_to_the_portal_or_the_verify_page() {
     for (from, address, words) in
         [("portal", "../portal/transactions/", "Back to the portal"), ("elsewhere", "/v/", "Back to the verify page")]
     {
@@ -146,7 +145,7 @@ async fn who_came_from_the_portal_is_led_back_to_it_and_everybody_else_to_the_ve
 }
 
 #[actix_rt::test]
-async fn every_other_ending_posts_its_code_and_walking_away_posts_nothing() {
+async fn each_failure_posts_its_code_and_walking_away_posts_nothing() {
     for (action, code) in [
         ("decline", "301"),
         ("fail_liveness", "302"),
@@ -161,7 +160,8 @@ async fn every_other_ending_posts_its_code_and_walking_away_posts_nothing() {
             let scene = Scene::new().await;
             let page = text(submit(&scene, &[("resident", "asha"), ("action", action), ("form", form)]).await).await;
             assert!(page.contains("The service knows that you did not share"));
-            let CallbackBody::Failure { code: posted, message } = callback(only(&scene.service.received())).body else {
+            let CallbackBody::Failure { code: posted, message } = parse_callback(only(&scene.service.received())).body
+            else {
                 panic!("{action}")
             };
             assert_eq!(posted, code);
@@ -190,14 +190,14 @@ async fn the_json_endpoint_answers_with_defaults_and_reports_the_services_reply(
     let (status, body) = script(&scene, json!({"intent": scene.intent()})).await;
     assert_eq!((status, body["posted"].clone(), body["callback"]["status"].clone()), (200, json!(true), json!(200)));
     assert_eq!(body["txnId"], scene.txn.to_string());
-    let CallbackBody::Credential(credential) = callback(only(&scene.service.received())).body else {
+    let CallbackBody::Credential(credential) = parse_callback(only(&scene.service.received())).body else {
         panic!("no credential")
     };
     assert!(scene.verify(&credential).holder_bound);
 
-    let walked = json!({"intent": qr_payload("https://qr.example", &scene.intent()), "resident": "kabir",
+    let walk_away = json!({"intent": qr_payload("https://qr.example", &scene.intent()), "resident": "kabir",
         "action": "walk_away"});
-    let (status, body) = script(&scene, walked).await;
+    let (status, body) = script(&scene, walk_away).await;
     assert_eq!((status, body["posted"].clone(), body["callback"].clone()), (200, json!(false), Value::Null));
     assert_eq!(scene.service.received().len(), 1);
 }
@@ -206,7 +206,7 @@ async fn the_json_endpoint_answers_with_defaults_and_reports_the_services_reply(
 async fn a_claim_that_the_resident_lacks_is_missing_from_the_credential() {
     let scene = Scene::new().await;
     script(&scene, json!({"intent": scene.intent(), "resident": "kabir", "form": "json", "key_binding": false})).await;
-    let CallbackBody::Credential(credential) = callback(only(&scene.service.received())).body else {
+    let CallbackBody::Credential(credential) = parse_callback(only(&scene.service.received())).body else {
         panic!("no credential")
     };
     let missing: Vec<&str> = scene.verify(&credential).missing.iter().map(|claim| claim.name()).collect();
@@ -214,7 +214,7 @@ async fn a_claim_that_the_resident_lacks_is_missing_from_the_credential() {
 }
 
 #[actix_rt::test]
-async fn an_intent_for_another_service_is_refused_so_that_the_sandbox_is_no_relay() {
+async fn an_intent_for_another_service_is_refused() {
     let (scene, victim) = (Scene::new().await, Scene::new().await);
     let own_port = scene.service.address().port();
     for cb in [
@@ -253,7 +253,7 @@ async fn a_service_that_closes_idle_connections_gets_every_callback() {
 }
 
 #[actix_rt::test]
-async fn what_cannot_be_read_is_a_400_and_a_silent_service_a_502() {
+async fn malformed_requests_get_400_and_a_silent_service_gets_502() {
     let scene = Scene::new().await;
     for (body, code) in [
         (json!({"intent": "nonsense"}), "unreadable_intent"),
@@ -277,9 +277,9 @@ async fn what_cannot_be_read_is_a_400_and_a_silent_service_a_502() {
 }
 
 #[actix_rt::test]
-async fn an_expired_intent_is_not_answered_as_the_real_app_would_not() {
+async fn an_expired_intent_is_not_answered() {
     let scene = Scene::new().await;
-    let intent = scene.intent_of(SystemClock.now().seconds() - 900, &scene.service.url("/cb/x/y"));
+    let intent = scene.intent_at(SystemClock.now().seconds() - 900, &scene.service.url("/cb/x/y"));
     let (status, answer) = script(&scene, json!({"intent": intent})).await;
     assert_eq!((status, answer["code"].clone()), (410, json!("intent_expired")));
     let form = [("intent", intent.as_str()), ("resident", "asha"), ("action", "approve")];
@@ -288,7 +288,7 @@ async fn an_expired_intent_is_not_answered_as_the_real_app_would_not() {
 }
 
 #[actix_rt::test]
-async fn an_unknown_action_is_told_which_there_are() {
+async fn an_unknown_action_is_refused_with_the_list_of_actions() {
     let scene = Scene::new().await;
     let (_, answer) = script(&scene, json!({"intent": scene.intent(), "action": "explode"})).await;
     assert_eq!(
@@ -314,7 +314,7 @@ async fn an_unknown_action_is_told_which_there_are() {
 }
 
 #[actix_rt::test]
-async fn each_credential_says_where_its_status_is_and_the_issuer_answers_there() {
+async fn the_issuer_answers_at_the_status_url_of_each_credential() {
     for (resident, status, path, state) in [
         ("asha", "available", "valid", Some(CredentialState::Valid)),
         ("revoked_ravi", "available", "revoked", Some(CredentialState::Revoked)),
@@ -322,10 +322,10 @@ async fn each_credential_says_where_its_status_is_and_the_issuer_answers_there()
         ("asha", "unavailable", "unavailable", None),
     ] {
         let scene = Scene::new().await;
-        let (answered, _) =
+        let (http_status, _) =
             script(&scene, json!({"intent": scene.intent(), "resident": resident, "status": status})).await;
-        assert_eq!(answered, 200);
-        let CallbackBody::Credential(credential) = callback(only(&scene.service.received())).body else {
+        assert_eq!(http_status, 200);
+        let CallbackBody::Credential(credential) = parse_callback(only(&scene.service.received())).body else {
             panic!("no credential")
         };
         let verified = scene.verify(&credential);
@@ -340,7 +340,7 @@ async fn each_credential_says_where_its_status_is_and_the_issuer_answers_there()
 }
 
 #[actix_rt::test]
-async fn the_residents_are_listed_with_what_they_lack() {
+async fn the_residents_are_listed_with_their_missing_claims() {
     let scene = Scene::new().await;
     let body: Value =
         serde_json::from_str(&text(call(&scene, TestRequest::get().uri("/sandbox/residents")).await).await).unwrap();

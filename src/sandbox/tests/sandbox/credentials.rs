@@ -1,4 +1,4 @@
-//! The authority's verifier accepts the sandbox's credentials, and refuses the invalid ones.
+//! The authority's verifier accepts the sandbox's credentials, and refuses invalid credentials.
 
 use std::time::Duration;
 
@@ -34,49 +34,49 @@ impl Scene {
         Verifier::new(vec![TrustedIssuer { issuer: self.issuer.issuer().to_owned(), jwks }], key_binding)
     }
 
-    fn expect(&self, requested: ClaimSet) -> Expectation<'static> {
+    fn expectation(&self, requested: ClaimSet) -> Expectation<'static> {
         Expectation { nonce: self.txn, audience: AUDIENCE, now: self.now, requested }
     }
 
-    fn bare(&self, resident: &str, claims: ClaimSet) -> String {
+    fn issue(&self, resident: &str, claims: ClaimSet) -> String {
         self.issuer.issue(Resident::find(resident).unwrap(), claims, &self.holder, self.now).unwrap()
     }
 
-    fn bound(&self, resident: &str, claims: ClaimSet) -> String {
-        self.holder.bind(&self.bare(resident, claims), &self.txn.to_string(), AUDIENCE, self.now).unwrap()
+    fn issue_bound(&self, resident: &str, claims: ClaimSet) -> String {
+        self.holder.bind(&self.issue(resident, claims), &self.txn.to_string(), AUDIENCE, self.now).unwrap()
     }
 }
 
-fn all() -> ClaimSet {
+fn all_claims() -> ClaimSet {
     Claim::ALL.into_iter().collect()
 }
 
-fn set(claims: &[Claim]) -> ClaimSet {
+fn claim_set(claims: &[Claim]) -> ClaimSet {
     claims.iter().copied().collect()
 }
 
 #[test]
-fn every_residents_credential_is_verified_bare_and_with_key_binding_and_lacks_what_the_resident_lacks() {
+fn the_credential_of_every_resident_is_verified_with_and_without_key_binding() {
     let scene = Scene::new();
-    for resident in Resident::all() {
-        let lacking: ClaimSet = Claim::ALL.into_iter().filter(|claim| !resident.has(*claim, scene.now)).collect();
+    for resident in Resident::all_claims() {
+        let missing: ClaimSet = Claim::ALL.into_iter().filter(|claim| !resident.has(*claim, scene.now)).collect();
         let bare = scene
             .verifier(KeyBinding::WhenPresent)
-            .verify(&scene.bare(resident.id, all()), &scene.expect(all()))
+            .verify(&scene.issue(resident.id, all_claims()), &scene.expectation(all_claims()))
             .unwrap();
-        assert_eq!((bare.missing, bare.holder_bound), (lacking, false), "{}", resident.id);
+        assert_eq!((bare.missing, bare.holder_bound), (missing, false), "{}", resident.id);
         let bound = scene
             .verifier(KeyBinding::Required)
-            .verify(&scene.bound(resident.id, all()), &scene.expect(all()))
+            .verify(&scene.issue_bound(resident.id, all_claims()), &scene.expectation(all_claims()))
             .unwrap();
-        assert_eq!((bound.missing, bound.holder_bound), (lacking, true), "{}", resident.id);
+        assert_eq!((bound.missing, bound.holder_bound), (missing, true), "{}", resident.id);
     }
 }
 
 #[test]
-fn the_verified_values_are_the_residents_in_normal_form() {
+fn verified_values_are_the_residents_values_in_normal_form() {
     let scene = Scene::new();
-    let asked = set(&[
+    let requested = claim_set(&[
         Claim::Name,
         Claim::LocalName,
         Claim::Dob,
@@ -85,8 +85,10 @@ fn the_verified_values_are_the_residents_in_normal_form() {
         Claim::NriStatus,
         Claim::Pincode,
     ]);
-    let verified =
-        scene.verifier(KeyBinding::Required).verify(&scene.bound("vikram", asked), &scene.expect(asked)).unwrap();
+    let verified = scene
+        .verifier(KeyBinding::Required)
+        .verify(&scene.issue_bound("vikram", requested), &scene.expectation(requested))
+        .unwrap();
     let claims = serde_json::to_value(&verified.claims).unwrap();
     let expected = serde_json::json!({
         "residentName": "Vikram Namuna", "localResidentName": "विक्रम नमूना", "dob": "1968-11-05", "gender": "M",
@@ -96,28 +98,28 @@ fn the_verified_values_are_the_residents_in_normal_form() {
 }
 
 #[test]
-fn a_credential_discloses_only_what_was_asked_for_and_hides_how_much_that_is() {
+fn a_credential_discloses_only_requested_claims_and_hides_their_number() {
     let scene = Scene::new();
-    let asked = set(&[Claim::Name, Claim::Pincode]);
-    let credential = scene.bare("asha", asked);
+    let requested = claim_set(&[Claim::Name, Claim::Pincode]);
+    let credential = scene.issue("asha", requested);
     assert_eq!(credential.matches('~').count(), 3);
-    let verified = scene.verifier(KeyBinding::Off).verify(&credential, &scene.expect(all())).unwrap();
+    let verified = scene.verifier(KeyBinding::Off).verify(&credential, &scene.expectation(all_claims())).unwrap();
     let claims = serde_json::to_value(&verified.claims).unwrap();
     let names: Vec<&str> = claims.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(names, [credential_name(Claim::Pincode), credential_name(Claim::Name)]);
-    let payload = payload_of(&credential);
+    let payload = decode_payload(&credential);
     assert_eq!(payload["_sd"].as_array().unwrap().len(), 4, "two claims and two decoys");
     assert_eq!((payload["_sd_alg"].as_str(), payload["iss"].as_str()), (Some("SHA-256"), Some(ISSUER)));
     assert!(payload["cnf"]["jwk"]["x"].is_string() && payload.get("vct").is_none());
 }
 
 #[test]
-fn the_large_photo_arrives_whole() {
+fn the_large_photo_arrives_complete() {
     let scene = Scene::new();
-    let asked = set(&[Claim::Photo]);
-    let credential = scene.bound("meena", asked);
+    let requested = claim_set(&[Claim::Photo]);
+    let credential = scene.issue_bound("meena", requested);
     assert!(credential.len() > 390_000);
-    let verified = scene.verifier(KeyBinding::Required).verify(&credential, &scene.expect(asked)).unwrap();
+    let verified = scene.verifier(KeyBinding::Required).verify(&credential, &scene.expectation(requested)).unwrap();
     let claims = serde_json::to_value(&verified.claims).unwrap();
     let photo = Resident::find("meena").unwrap().claim(Claim::Photo, scene.now).unwrap();
     assert_eq!(claims[credential_name(Claim::Photo)], photo);
@@ -126,37 +128,38 @@ fn the_large_photo_arrives_whole() {
 #[test]
 fn a_key_binding_for_another_transaction_or_audience_is_refused() {
     let scene = Scene::new();
-    let bare = scene.bare("asha", set(&[Claim::Name]));
+    let bare = scene.issue("asha", claim_set(&[Claim::Name]));
     let other = TxnId::generate(ClientId::generate().partition(), 0).to_string();
     let verifier = scene.verifier(KeyBinding::WhenPresent);
     for (nonce, audience) in [(other.as_str(), AUDIENCE), (&scene.txn.to_string(), "https://elsewhere.example")] {
         let bound = scene.holder.bind(&bare, nonce, audience, scene.now).unwrap();
-        assert!(verifier.verify(&bound, &scene.expect(set(&[Claim::Name]))).is_err());
+        assert!(verifier.verify(&bound, &scene.expectation(claim_set(&[Claim::Name]))).is_err());
     }
 }
 
 #[test]
-fn another_sandboxs_key_is_not_trusted_and_a_stored_key_is_the_same_issuer() {
+fn another_issuers_key_is_refused_and_a_stored_key_is_accepted() {
     let (scene, other) = (Scene::new(), Scene::new());
-    let asked = set(&[Claim::Name]);
-    let refused = scene.verifier(KeyBinding::Off).verify(&other.bare("asha", asked), &scene.expect(asked));
+    let requested = claim_set(&[Claim::Name]);
+    let refused =
+        scene.verifier(KeyBinding::Off).verify(&other.issue("asha", requested), &scene.expectation(requested));
     assert_eq!(refused.err(), Some(CredentialRefusal::KeyIdUnknown));
 
-    let again = SandboxIssuer::from_pkcs8(ISSUER, &scene.issuer.to_pkcs8().unwrap()).unwrap();
-    assert_eq!(again.kid(), scene.issuer.kid());
-    let credential = again.issue(Resident::find("asha").unwrap(), asked, &scene.holder, scene.now).unwrap();
-    assert!(scene.verifier(KeyBinding::Off).verify(&credential, &scene.expect(asked)).is_ok());
+    let restored = SandboxIssuer::from_pkcs8(ISSUER, &scene.issuer.to_pkcs8().unwrap()).unwrap();
+    assert_eq!(restored.kid(), scene.issuer.kid());
+    let credential = restored.issue(Resident::find("asha").unwrap(), requested, &scene.holder, scene.now).unwrap();
+    assert!(scene.verifier(KeyBinding::Off).verify(&credential, &scene.expectation(requested)).is_ok());
 }
 
 #[test]
 fn a_credential_expires() {
     let scene = Scene::new();
-    let asked = set(&[Claim::Name]);
-    let late = Expectation { now: scene.now + Duration::from_secs(91 * 24 * 3_600), ..scene.expect(asked) };
-    assert!(scene.verifier(KeyBinding::Off).verify(&scene.bare("asha", asked), &late).is_err());
+    let requested = claim_set(&[Claim::Name]);
+    let late = Expectation { now: scene.now + Duration::from_secs(91 * 24 * 3_600), ..scene.expectation(requested) };
+    assert!(scene.verifier(KeyBinding::Off).verify(&scene.issue("asha", requested), &late).is_err());
 }
 
-fn payload_of(credential: &str) -> Value {
+fn decode_payload(credential: &str) -> Value {
     use base64::Engine as _;
     let payload = credential.split('.').nth(1).unwrap();
     serde_json::from_slice(&base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(payload).unwrap()).unwrap()

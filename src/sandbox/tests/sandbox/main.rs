@@ -1,4 +1,4 @@
-//! The stand-ins for the identity app, the upstreams and a receiver, as their callers see them.
+//! Tests of the stand-ins for the identity app, the upstreams and a webhook receiver, through their interfaces.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "an error here is a failed test")]
 

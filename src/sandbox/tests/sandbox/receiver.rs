@@ -1,14 +1,19 @@
-//! The webhook receiver answers as configured.
+//! The webhook receiver responds as configured.
 
 use std::time::{Duration, Instant};
 
 use sakshi_sandbox::receiver::{self, Behaviour, WebhookReceiver};
 use tokio::net::TcpStream;
 
-const PLENTY: Duration = Duration::from_secs(20);
+const LONG_TIMEOUT: Duration = Duration::from_secs(20);
 
 fn client() -> reqwest::Client {
-    reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).timeout(PLENTY).build().unwrap()
+    reqwest::Client::builder()
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .timeout(LONG_TIMEOUT)
+        .build()
+        .unwrap()
 }
 
 #[tokio::test]
@@ -22,7 +27,7 @@ async fn requests_are_recorded_in_order_and_waiting_ends_with_the_last_one() {
             assert_eq!(response.status(), 202);
         }
     });
-    let received = receiver.wait_for(3, PLENTY).await;
+    let received = receiver.wait_for(3, LONG_TIMEOUT).await;
     sending.await.unwrap();
     let bodies: Vec<&[u8]> = received.iter().map(|request| request.body.as_ref()).collect();
     assert_eq!(bodies, [b"body 0", b"body 1", b"body 2"]);
@@ -34,16 +39,16 @@ async fn requests_are_recorded_in_order_and_waiting_ends_with_the_last_one() {
 }
 
 #[tokio::test]
-async fn waiting_for_what_does_not_come_ends_when_the_time_is_up() {
+async fn waiting_ends_at_the_timeout() {
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
     assert!(receiver.wait_for(1, Duration::from_millis(20)).await.is_empty());
 }
 
 #[tokio::test]
-async fn it_redirects_answers_slowly_drops_and_hangs_and_records_all_the_same() {
+async fn the_receiver_records_requests_under_every_behaviour() {
     let receiver = WebhookReceiver::start(Behaviour::Redirect("http://elsewhere.example/".into())).await.unwrap();
     let send = |time: Duration| client().post(receiver.url("/")).timeout(time).body("x").send();
-    let redirect = send(PLENTY).await.unwrap();
+    let redirect = send(LONG_TIMEOUT).await.unwrap();
     assert_eq!(
         (redirect.status().as_u16(), redirect.headers()["location"].to_str().unwrap()),
         (302, "http://elsewhere.example/")
@@ -51,47 +56,47 @@ async fn it_redirects_answers_slowly_drops_and_hangs_and_records_all_the_same() 
 
     receiver.set_behaviour(Behaviour::SlowAnswer(Duration::from_millis(80)));
     let started = Instant::now();
-    assert_eq!(send(PLENTY).await.unwrap().status(), 200);
+    assert_eq!(send(LONG_TIMEOUT).await.unwrap().status(), 200);
     assert!(started.elapsed() >= Duration::from_millis(80));
 
     receiver.set_behaviour(Behaviour::Drop);
-    assert!(!send(PLENTY).await.unwrap_err().is_timeout());
+    assert!(!send(LONG_TIMEOUT).await.unwrap_err().is_timeout());
     receiver.set_behaviour(Behaviour::Hang);
     assert!(send(Duration::from_millis(100)).await.unwrap_err().is_timeout());
     assert_eq!(receiver.received().len(), 4);
 }
 
 #[tokio::test]
-async fn closing_idle_connections_answers_every_new_connection_and_defeats_a_kept_one() {
+async fn closing_idle_connections_breaks_only_reused_connections() {
     let receiver = WebhookReceiver::start(Behaviour::CloseIdle).await.unwrap();
     for _ in 0..50 {
         assert_eq!(client().post(receiver.url("/")).body("x").send().await.unwrap().status(), 200);
     }
-    let keeping = client();
+    let reusing_client = client();
     let mut lost = 0;
     for _ in 0..50 {
-        lost += usize::from(keeping.post(receiver.url("/")).body("x").send().await.is_err());
+        lost += usize::from(reusing_client.post(receiver.url("/")).body("x").send().await.is_err());
     }
     assert!(lost > 0, "a client that reuses connections must lose some");
 }
 
 #[tokio::test]
-async fn dropping_it_closes_the_port_and_the_connections() {
+async fn dropping_the_receiver_closes_the_port_and_the_connections() {
     let receiver = WebhookReceiver::start(Behaviour::Hang).await.unwrap();
     let address = receiver.address();
     let hanging = tokio::spawn(client().post(receiver.url("/")).body("x").send());
-    assert_eq!(receiver.wait_for(1, PLENTY).await.len(), 1);
+    assert_eq!(receiver.wait_for(1, LONG_TIMEOUT).await.len(), 1);
     drop(receiver);
     assert!(hanging.await.unwrap().is_err());
     assert!(TcpStream::connect(address).await.is_err());
 }
 
 #[tokio::test]
-async fn who_listens_says_for_each_request_how_it_is_treated() {
-    let anywhere = "127.0.0.1:0".parse().unwrap();
-    let (receiver, mut arrivals) = receiver::listen(anywhere).await.unwrap();
+async fn a_listener_chooses_the_behaviour_for_each_request() {
+    let any_port = "127.0.0.1:0".parse().unwrap();
+    let (receiver, mut arrivals) = receiver::listen(any_port).await.unwrap();
     assert!(receiver::listen(receiver.address()).await.is_err(), "the address is taken");
-    let telling = tokio::spawn(async move {
+    let responding = tokio::spawn(async move {
         for behaviour in [Behaviour::Answer(503), Behaviour::Answer(204)] {
             let arrival = arrivals.recv().await.unwrap();
             assert_eq!((arrival.request.method.as_str(), arrival.request.body.as_ref()), ("POST", &b"x"[..]));
@@ -102,7 +107,7 @@ async fn who_listens_says_for_each_request_how_it_is_treated() {
     let send = || client().post(receiver.url("/hook")).body("x").send();
     assert_eq!(send().await.unwrap().status(), 503);
     assert_eq!(send().await.unwrap().status(), 204);
-    assert!(!send().await.unwrap_err().is_timeout(), "an arrival that nobody treats hangs up");
-    telling.await.unwrap();
+    assert!(!send().await.unwrap_err().is_timeout(), "dropping an arrival closes its connection");
+    responding.await.unwrap();
     assert!(receiver.received().is_empty());
 }

@@ -1,4 +1,4 @@
-//! The app together with a receiver in place of the service's callback.
+//! The sandbox app, and a webhook receiver in place of the service's callback.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +33,7 @@ impl Scene {
         Self { service, state: Data::new(app), txn, issuer }
     }
 
-    /// Returns the claims that the intents request.
+    /// Returns the claims in the intents.
     pub(crate) fn requested() -> ClaimSet {
         [Claim::Name, Claim::Dob, Claim::MaskedMobile].into_iter().collect()
     }
@@ -43,11 +43,11 @@ impl Scene {
     }
 
     pub(crate) fn intent_to(&self, cb: &str) -> String {
-        self.intent_of(SystemClock.now().seconds(), cb)
+        self.intent_at(SystemClock.now().seconds(), cb)
     }
 
-    /// Signs an intent now, valid for 15 minutes.
-    pub(crate) fn intent_of(&self, now: i64, cb: &str) -> String {
+    /// Signs an intent that is valid for 15 minutes from `now`, in seconds since 1970.
+    pub(crate) fn intent_at(&self, now: i64, cb: &str) -> String {
         let payload = json!({
             "txn": self.txn, "i": "credential", "lang": "20", "sc": scope_bitmap(Self::requested(), 64), "pop": 1,
             "ch": "web", "m": 1,

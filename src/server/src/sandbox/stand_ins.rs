@@ -16,7 +16,7 @@ use sakshi_domain::clock::{Clock, SystemClock};
 use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::profile::Profile;
 use sakshi_outbound::client::WebhookClient;
-use sakshi_sandbox::app::{self, AppError, SandboxApp, answer_unasked, check_hint};
+use sakshi_sandbox::app::{self, AppError, SandboxApp, answer_by_hint, check_hint};
 use sakshi_sandbox::inbox::Inboxes;
 use sakshi_sandbox::issuer::SandboxIssuer;
 use sakshi_sandbox::upstreams::{self, FlowError, SandboxUpstreams, SandboxUpstreamsOptions};
@@ -162,7 +162,7 @@ impl HearOpened for SimulatedPerson {
     }
 
     fn opened(&self, intent: &str, hint: &str) {
-        answer_unasked(&self.0, intent, hint);
+        answer_by_hint(&self.0, intent, hint);
     }
 }
 

@@ -9,9 +9,9 @@ use super::{Key, Record, Value};
 pub enum Operand {
     /// This value.
     Value(Value),
-    /// The engine's time in milliseconds, plus this.
+    /// The engine's time in milliseconds, plus this number.
     Now(i64),
-    /// The same, or this time if it is later.
+    /// The engine's time in milliseconds plus this number, or this time if it is later.
     Latest(i64, Timestamp),
     /// The result of an earlier operation of the batch, by its number.
     Result(usize),
@@ -29,15 +29,15 @@ pub enum Guard {
     Absent(Key),
     /// The record exists.
     Present(Key),
-    /// It has this version; each [`Op::Put`] and [`Op::Set`] raises it.
+    /// The record has this version; each [`Op::Put`] and [`Op::Set`] raises it.
     Version(Key, i64),
-    /// The engine's time is before that of the field.
+    /// The engine's time is before the time in the field.
     Before(Key, &'static str),
     /// The first field is less than the second.
     Below(Key, &'static str, &'static str),
-    /// The field is at least this.
+    /// The field is at least this number.
     AtLeast(Key, &'static str, i64),
-    /// The field is at most this.
+    /// The field is at most this number.
     AtMost(Key, &'static str, i64),
     /// The field has this value.
     Equal(Key, &'static str, Value),
@@ -45,7 +45,7 @@ pub enum Guard {
     Unset(Key, &'static str),
     /// The list has this number of entries.
     Length(Key, u64),
-    /// The index has fewer members than this.
+    /// The index has fewer members than this number.
     Fewer(Key, u64),
     /// The index has no member with this score.
     Free(Key, i64),
@@ -62,12 +62,12 @@ pub enum Op {
     Set(Key, Vec<(&'static str, Operand)>),
     /// Adds to an integer field of an existing record; results in the sum. Guards must keep it within 64 bits.
     Add(Key, &'static str, Operand),
-    /// Raises an integer field to the engine's time in milliseconds times 2048, or by 1 if it is not less than that;
-    /// results in its value. Creates a missing record. It does not raise the version.
+    /// Raises an integer field to the engine's time in milliseconds times 2048, but at least by 1; results in the new
+    /// value. Creates a missing record. Does not raise the version.
     Number(Key, &'static str),
     /// Appends an entry with all fields of its list; results in its number.
     Append(Key, Vec<Operand>),
-    /// Replaces the entry with this number, if there is one.
+    /// Replaces the entry with this number, if the list has one.
     Rewrite(Key, u64, Vec<Operand>),
     /// Adds a member to an index, or moves it to this score.
     Index(Key, Vec<u8>, Operand),
@@ -77,27 +77,27 @@ pub enum Op {
     Sweep(Key, i64, Operand),
     /// Ends a record, with its lists and indexes, at this time.
     ExpireAt(Key, Operand),
-    /// The same for a record with an end, unless it ends later.
+    /// Moves the end of a record to this time, if the record has an earlier end.
     ExpireLater(Key, Operand),
-    /// Lets a record stay until it is removed or is given an end.
+    /// Clears the end of a record.
     Keep(Key),
     /// Removes a record with its lists and indexes, or a list, or an index.
     Remove(Key),
-    /// Notifies the other nodes named in a field of a record, each in 32 characters, that it has ended. They may miss
-    /// the notice.
+    /// Notifies the other nodes listed in a field of a record, in 32 characters each, that the record has ended. Nodes
+    /// may miss the notice.
     Tell(Key, &'static str),
 }
 
-/// Id of a batch's call, so that a retry is not applied again.
+/// Id of a batch's call, by which an engine recognises a retry.
 pub type CallId = [u8; 16];
 
-/// Guards and operations, applied as a whole or not at all. All keys are of one partition, or there is a single key.
+/// Guards and operations, applied as a whole or not at all. All keys are in one partition, or there is a single key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
-    /// For a batch that a retry must find: the call, and a record that it changes. The record keeps the id and the
-    /// results, until another call replaces them.
+    /// For a batch that may be retried: the id of its call, and a record that it changes. The record stores the id and
+    /// the results until another call replaces them.
     pub call: Option<(CallId, Key)>,
-    /// True for a batch that takes little memory or frees some, so it is also applied when the memory is full.
+    /// True for a batch that is applied even when the memory is full, because it takes little memory or frees some.
     pub on_full: bool,
     /// The conditions.
     pub guards: Vec<Guard>,
@@ -112,13 +112,13 @@ impl Batch {
         Self { call: None, on_full: false, guards, ops }
     }
 
-    /// Returns a batch that is applied also when the memory is full.
+    /// Returns a batch that is applied even when the memory is full.
     #[must_use]
     pub const fn on_full(guards: Vec<Guard>, ops: Vec<Op>) -> Self {
         Self { call: None, on_full: true, guards, ops }
     }
 
-    /// Returns the batch with a call that a record keeps.
+    /// Adds the id of a call, which `record` stores.
     #[must_use]
     pub fn called(self, call: CallId, record: Key) -> Self {
         Self { call: Some((call, record)), ..self }
@@ -130,7 +130,7 @@ impl Batch {
 pub enum Applied {
     /// All operations were applied.
     Done {
-        /// The result of each.
+        /// The result of each operation.
         results: Vec<i64>,
         /// The engine's time.
         now: Timestamp,
@@ -167,18 +167,18 @@ impl Guard {
         }
     }
 
-    /// Returns true if it compares fields of a record, which exists if the guard holds.
+    /// Returns true if the guard compares fields of a record. The record then exists if the guard holds.
     #[must_use]
     pub const fn compares(&self) -> bool {
         !matches!(self, Self::Absent(_) | Self::Present(_)) && self.is_of_record()
     }
 
-    /// Returns true if it is about a record, not a list or an index.
+    /// Returns true if the guard concerns a record, not a list or an index.
     const fn is_of_record(&self) -> bool {
         !matches!(self, Self::Length(..) | Self::Fewer(..) | Self::Free(..) | Self::Entry(..))
     }
 
-    /// Returns the fields that it compares.
+    /// Returns the fields that the guard compares.
     pub fn fields(&self) -> Vec<&'static str> {
         match self {
             Self::Absent(_)
@@ -197,7 +197,7 @@ impl Guard {
         }
     }
 
-    /// Returns true if a guard about a record holds for what was read.
+    /// Returns true if a guard on a record holds for the record that was read.
     pub fn holds(&self, seen: Option<&Record>, now: Timestamp) -> bool {
         let Some(record) = seen else { return matches!(self, Self::Absent(_)) };
         let has = |field: &str| record.has(field);
@@ -217,7 +217,7 @@ impl Guard {
     }
 }
 
-/// Returns the number that follows `last` in a sequence that follows the time.
+/// Returns the number that follows `last` in a sequence that grows with the time.
 #[must_use]
 pub(super) fn next_number(last: i64, now: Timestamp) -> i64 {
     last.saturating_add(1).max(now.millis().saturating_mul(1 << NUMBER_BITS))
@@ -256,8 +256,8 @@ impl Operand {
         Self::Now(i64::try_from(span.as_millis()).unwrap_or(i64::MAX))
     }
 
-    /// Returns the value, given the engine's time, the results so far and the record that the operation changes; `None`
-    /// for nothing.
+    /// Returns the value. `results` has the results of the earlier operations; `own` returns fields of the record that
+    /// the operation changes.
     pub fn resolve(
         &self,
         now: Timestamp,

@@ -1,4 +1,4 @@
-//! Records in ordered maps, with a given clock: for simulations and unit tests.
+//! Records in ordered maps, with a clock of the caller: for simulations and unit tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -34,7 +34,7 @@ struct Content {
     indexes: BTreeMap<Name, BTreeSet<(i64, Vec<u8>)>>,
 }
 
-/// A record, its end, and the last call that changed it, with its results and its time.
+/// A record, its end, and the last call that changed the record: id, results and time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct StoredRecord {
     record: Record,
@@ -46,7 +46,7 @@ fn name(key: &Key) -> Name {
     (key.table.name, key.place, key.id.clone())
 }
 
-fn count(number: usize) -> i64 {
+fn to_i64(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
@@ -57,8 +57,8 @@ impl MemoryEngine {
         Self { clock, content: Arc::default() }
     }
 
-    /// Returns a copy that no longer follows. Its delivery numbers continue elsewhere, as on a server that takes over:
-    /// a delivery queued there gets another number than a lost one.
+    /// Returns an independent copy, as a replica that takes over. Its delivery numbers skip ahead, so a delivery queued
+    /// there never gets the number of a lost one.
     #[must_use]
     pub fn replica(&self) -> Self {
         let mut content = self.lock().clone();
@@ -76,21 +76,25 @@ impl MemoryEngine {
 
     #[cfg(test)]
     pub(crate) fn has_content_of(&self, other: &Self) -> bool {
-        let theirs = other.lock().clone();
-        *self.lock() == theirs
+        let others = other.lock().clone();
+        *self.lock() == others
     }
 
-    /// Replaces the records of these places and ids by those of another engine.
-    pub fn take(&self, from: &Self, is_of: impl Fn(Place, &[u8]) -> bool) {
+    /// Replaces the records that `is_copied` selects by those of another engine.
+    pub fn copy_from(&self, from: &Self, is_copied: impl Fn(Place, &[u8]) -> bool) {
         let Content { records, lists, indexes } = from.lock().clone();
         let mut content = self.lock();
-        fn replace<T>(own: &mut BTreeMap<Name, T>, others: BTreeMap<Name, T>, is_of: impl Fn(Place, &[u8]) -> bool) {
-            own.retain(|(_, place, id), _| !is_of(*place, id));
-            own.extend(others.into_iter().filter(|((_, place, id), _)| is_of(*place, id)));
+        fn replace<T>(
+            own: &mut BTreeMap<Name, T>,
+            others: BTreeMap<Name, T>,
+            is_copied: impl Fn(Place, &[u8]) -> bool,
+        ) {
+            own.retain(|(_, place, id), _| !is_copied(*place, id));
+            own.extend(others.into_iter().filter(|((_, place, id), _)| is_copied(*place, id)));
         }
-        replace(&mut content.records, records, &is_of);
-        replace(&mut content.lists, lists, &is_of);
-        replace(&mut content.indexes, indexes, &is_of);
+        replace(&mut content.records, records, &is_copied);
+        replace(&mut content.lists, lists, &is_copied);
+        replace(&mut content.indexes, indexes, &is_copied);
     }
 
     fn lock(&self) -> MutexGuard<'_, Content> {
@@ -104,7 +108,7 @@ impl Content {
         self.records.get(&name(key)).filter(|stored| stored.end.is_none_or(|end| end > now.millis()))
     }
 
-    /// Returns true unless the record that owns it is missing.
+    /// Returns true unless the record that owns the list or index is missing.
     fn owner_exists(&self, key: &Key, now: Timestamp) -> bool {
         key.parent().is_none_or(|parent| self.record(&parent, now).is_some())
     }
@@ -138,7 +142,7 @@ impl Content {
                 let place = usize::try_from(*number).ok().and_then(|number| number.checked_sub(1));
                 place.and_then(|place| self.list(list, now).get(place)) == Some(values)
             }
-            about_record => about_record.holds(self.record(about_record.key(), now).map(|stored| &stored.record), now),
+            on_record => on_record.holds(self.record(on_record.key(), now).map(|stored| &stored.record), now),
         }
     }
 
@@ -155,14 +159,14 @@ impl Content {
                 return Applied::Refused { guard, seen, now };
             }
         }
-        let before = self.changed_by(batch, now);
+        let before = self.records_changed_by(batch, now);
         let mut results = Vec::with_capacity(batch.ops.len());
         for op in &batch.ops {
             let result = self.operate(op, now, &results);
             results.push(result);
         }
         for (key, before) in before {
-            invariants::changed(key.table, &before, self.record(key, now).map(|stored| &stored.record));
+            invariants::check_change(key.table, &before, self.record(key, now).map(|stored| &stored.record));
         }
         if let Some((call, key)) = &batch.call
             && let Some(stored) = self.records.get_mut(&name(key))
@@ -173,13 +177,13 @@ impl Content {
     }
 
     /// Returns the records that a batch changes.
-    fn changed_by<'b>(&self, batch: &'b Batch, now: Timestamp) -> Vec<(&'b Key, Record)> {
+    fn records_changed_by<'b>(&self, batch: &'b Batch, now: Timestamp) -> Vec<(&'b Key, Record)> {
         let changed = batch
             .ops
             .iter()
             .filter(|op| matches!(op, Op::Put(..) | Op::Set(..) | Op::Add(..) | Op::Number(..)))
             .map(Op::key);
-        let is_removed = |key: &Key| batch.ops.iter().any(|op| matches!(op, Op::Remove(of) if of == key));
+        let is_removed = |key: &Key| batch.ops.iter().any(|op| matches!(op, Op::Remove(removed) if removed == key));
         changed
             .filter(|key| !is_removed(key))
             .filter_map(|key| Some((key, self.record(key, now)?.record.clone())))
@@ -223,7 +227,7 @@ impl Content {
         match op {
             Op::Append(_, values) => {
                 list.push(entry(values));
-                count(list.len())
+                to_i64(list.len())
             }
             Op::Rewrite(_, number, values) => {
                 let place = usize::try_from(*number).ok().and_then(|number| number.checked_sub(1));
@@ -252,7 +256,7 @@ impl Content {
             Op::Sweep(_, above, until) => {
                 let until = until.integer(now, results, &|_| None);
                 index.retain(|(score, _)| (*above != i64::MIN && score <= above) || *score > until);
-                count(before - index.len())
+                to_i64(before - index.len())
             }
             _ => 0,
         }
@@ -370,17 +374,17 @@ impl Engine for MemoryEngine {
             Form::List => content.lists.keys().collect(),
             Form::Index => content.indexes.keys().collect(),
         };
-        let of_kind =
+        let key_of_kind =
             |(kind, place, id): &Name| (*kind == table.name).then(|| Key { table, place: *place, id: id.clone() });
-        let keys = all.into_iter().filter_map(of_kind);
+        let keys = all.into_iter().filter_map(key_of_kind);
         // An empty list or index counts as missing.
-        let is_there = |key: &Key| match table.form {
+        let exists = |key: &Key| match table.form {
             Form::Record => content.record(key, now).is_some(),
             Form::List => !content.list(key, now).is_empty(),
             Form::Index => content.members(key, now).is_some_and(|members| !members.is_empty()),
         };
-        // Keys that are added or removed between two steps move the others, so the first step has them all.
-        let keys = keys.filter(is_there).collect();
+        // The first step returns all keys: keys that are added or removed later would move the position.
+        let keys = keys.filter(exists).collect();
         Box::pin(ready(Ok(Scanned { keys, next: None })))
     }
 

@@ -1,10 +1,10 @@
 //! Engines: they store records and apply batches, without business rules.
 //!
-//! A [`Batch`] has guards and operations. If every guard holds, all operations are applied, in their order and in one
-//! step. Otherwise nothing is, and the answer names the first failed guard with the record that it saw. `transitions`
-//! decides the content of a batch, once for all engines: [`memory`], [`embedded`] (SQLite) and [`redis`]. As in etcd's
-//! transactions, and with the commutative guards of FoundationDB: two guests of one event, or two debits of one client,
-//! do not conflict.
+//! A [`Batch`] has guards and operations. If every guard holds, all operations are applied, in order and in one step.
+//! Otherwise no operation is, and the answer names the first failed guard and the record that the guard saw.
+//! `transitions` decides the content of a batch, once for all engines: [`memory`], [`embedded`] (SQLite) and [`redis`].
+//! As in etcd's transactions, and with the commutative guards of FoundationDB: two guests of one event, or two debits
+//! of one client, do not conflict.
 
 mod batch;
 pub(crate) mod embedded;
@@ -27,11 +27,11 @@ use crate::invariants::Rule;
 use crate::redis::{Finish, FinishState, NodeId};
 use crate::schema::SCHEMA;
 
-/// A kind of record: its name and its fields in the order in which engines keep them.
+/// A kind of record: its name, and its fields in the order in which engines store them.
 pub struct Table {
-    /// Name, a word.
+    /// Name: one word.
     pub name: &'static str,
-    /// Fields, words as well.
+    /// Fields, each named by one word.
     pub fields: &'static [Column],
     /// Form of its records.
     pub form: Form,
@@ -59,9 +59,9 @@ pub enum Form {
 pub enum Life {
     /// Until they are removed.
     Stays,
-    /// Until they are removed, or until a time; with the kinds that end with them.
+    /// Until they are removed or expire. The records of these kinds end with them.
     Ends(&'static [&'static Table]),
-    /// As long as the record with this place and id of another kind. Without that record, nothing is stored.
+    /// As long as the record of this other kind with the same place and id. Without that record, nothing is stored.
     With(&'static Table),
 }
 
@@ -89,16 +89,16 @@ pub enum ColumnKind {
     Sealed(Owner),
 }
 
-/// The owner that a value is sealed for.
+/// The owner for which a value is sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// The id of its record.
+    /// The id of the record.
     Id,
-    /// The first 16 bytes of the id of its record.
+    /// The first 16 bytes of the id of the record.
     Flow,
-    /// The value of another field.
+    /// The value of this other field.
     Field(&'static str),
-    /// The number of its entry, after this word.
+    /// This word, followed by the number of the entry.
     Number(&'static str),
 }
 
@@ -118,7 +118,7 @@ pub struct Key {
 pub enum Place {
     /// In a partition.
     Partition(Partition),
-    /// A slot of its own: a batch on it has no other key.
+    /// Outside the partitions: a batch on the record has no other key.
     Alone,
 }
 
@@ -154,7 +154,7 @@ pub struct ScanFrom {
     pub number: u64,
 }
 
-/// Some keys of a kind.
+/// The keys that one step of a scan has found.
 #[derive(Clone, Debug, Default)]
 pub struct Scanned {
     /// The keys.
@@ -168,10 +168,11 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
     /// Returns the name of the database, for traces.
     fn system(&self) -> &'static str;
 
-    /// Answers queries, at the engine's time. Those on one partition are answered in one step at least.
+    /// Answers queries at the engine's time. Queries on one partition are answered together.
     fn read(&self, queries: Vec<Query>) -> StoreFuture<Answers>;
 
-    /// Does the same for final answers: replicas have the data, if writes wait for replicas.
+    /// Answers queries as [`Engine::read`] does, for final answers: replicas have the data, if writes wait for
+    /// replicas.
     fn read_confirmed(&self, queries: Vec<Query>) -> StoreFuture<Answers> {
         self.read(queries)
     }
@@ -181,14 +182,14 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
         self.is_shared()
     }
 
-    /// Applies batches, each by itself, those on one partition in this order.
+    /// Applies batches, each by itself. Batches on one partition are applied in this order.
     fn commit(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>>;
 
     /// Returns about `limit` keys of a kind, in any order. A key that exists during the whole scan is returned at least
     /// once.
     fn scan(&self, table: &'static Table, from: ScanFrom, limit: usize) -> StoreFuture<Scanned>;
 
-    /// Does the same for several kinds, in sequence or mixed.
+    /// Scans several kinds as [`Engine::scan`] does, one after the other or mixed.
     fn scan_kinds(&self, tables: Vec<&'static Table>, from: ScanFrom, limit: usize) -> StoreFuture<Scanned> {
         let ScanFrom { part, number } = from;
         let Some(table) = tables.get(usize::from(part)) else { return Box::pin(ready(Ok(Scanned::default()))) };
@@ -215,18 +216,18 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
         !self.is_shared()
     }
 
-    /// Returns true if all work, also slow work, is done on the caller's thread: the result then depends on the order
-    /// of the calls alone.
+    /// Returns true if all work, even slow work, runs on the caller's thread. The result then depends on the order of
+    /// the calls alone.
     fn works_at_once(&self) -> bool {
         false
     }
 
-    /// Commits as [`Engine::commit`] does, but without a time-out: for a batch whose outcome must be known.
+    /// Commits as [`Engine::commit`] does, but without a time limit, for batches whose outcome must be known.
     fn commit_until_answered(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
         self.commit(batches)
     }
 
-    /// Makes sure that missing records were not lost.
+    /// Confirms that missing records were not lost.
     fn confirm(&self) -> StoreFuture<()> {
         Box::pin(ready(Ok(())))
     }
@@ -236,18 +237,18 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
         Box::pin(ready(Ok(())))
     }
 
-    /// Returns true if little room is left. It is reserved for ending records: nothing new is begun then.
+    /// Returns true if little room is left. No new records are accepted then, so that existing ones can end.
     fn is_nearly_full(&self) -> bool {
         false
     }
 
-    /// Returns true once the records could be reached; until then every call is refused.
+    /// Returns true once the records were reachable; until then every call is refused.
     fn is_open(&self) -> bool {
         true
     }
 
-    /// Finishes the upgrade to the schema of this release, as far as one call goes. A store that is migrated when
-    /// opened has nothing left to do.
+    /// Continues the upgrade to the schema of this release. A store that is migrated when it is opened has nothing left
+    /// to do.
     fn finish_upgrade(&self) -> StoreFuture<Finish> {
         Box::pin(ready(Ok(Finish { schema: SCHEMA.number(), state: FinishState::Nothing, looked_at: 0, changed: 0 })))
     }
@@ -257,13 +258,13 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
         Box::pin(ready(Ok(None)))
     }
 
-    /// Makes sure that no log of the engine keeps removed data.
+    /// Removes deleted data from the logs of the engine.
     fn purge(&self) -> StoreFuture<()> {
         Box::pin(ready(Ok(())))
     }
 
-    /// Returns the nodes that use the same records, this one included, with their last heartbeats; none if there are no
-    /// others.
+    /// Returns the nodes that use the same records, with their last heartbeats, this node included. Empty for an engine
+    /// of a single node.
     fn members(&self) -> Vec<(NodeId, Timestamp)> {
         vec![]
     }
@@ -280,7 +281,7 @@ impl Table {
         self.fields.iter().find(|column| column.name == name)
     }
 
-    /// Returns the kinds whose records end with one of this kind.
+    /// Returns the kinds whose records end together with a record of this kind.
     pub const fn children(&self) -> &'static [&'static Self] {
         match self.life {
             Life::Ends(children) => children,
@@ -295,7 +296,7 @@ impl Key {
         Self { table, place: self.place, id: self.id.clone() }
     }
 
-    /// Returns the record that owns it.
+    /// Returns the key of the record that owns this list or index.
     pub fn parent(&self) -> Option<Self> {
         match self.table.life {
             Life::With(parent) => Some(self.of(parent)),
@@ -305,7 +306,7 @@ impl Key {
 }
 
 impl Place {
-    /// Returns a number for each place: that of the partition, or 255.
+    /// Returns the number of the partition; 255 outside the partitions.
     pub const fn number(self) -> u8 {
         match self {
             Self::Partition(partition) => partition.number(),
@@ -350,18 +351,18 @@ impl Record {
         self.has(name).then(|| Timestamp::from_millis(self.integer(name)))
     }
 
-    /// Returns a field of bytes that is an id or a digest.
+    /// Returns a field of bytes with a fixed length, such as an id or a digest.
     ///
     /// # Errors
-    /// It has another length.
+    /// [`StoreError::Corrupt`] when the field has another length.
     pub fn array<const N: usize>(&self, name: &str) -> Result<[u8; N], StoreError> {
         self.bytes(name).try_into().map_err(|_| StoreError::unreadable(name))
     }
 
-    /// Returns a field of text as a value of its own type.
+    /// Parses a field of text.
     ///
     /// # Errors
-    /// It is not one.
+    /// [`StoreError::Corrupt`] when the text is invalid.
     pub fn parsed<T: std::str::FromStr>(&self, name: &str) -> Result<T, StoreError> {
         self.text(name).parse().map_err(|_| StoreError::unreadable(name))
     }
@@ -393,12 +394,12 @@ impl Record {
 }
 
 impl Value {
-    /// Returns a number; larger ones become the largest 63-bit number.
+    /// Returns an integer value; larger numbers become `i64::MAX`.
     pub fn number(number: impl TryInto<i64>) -> Self {
         Self::Integer(number.try_into().unwrap_or(i64::MAX))
     }
 
-    /// Returns the approximate number of bytes that it takes up.
+    /// Returns the approximate size of the value in bytes.
     pub const fn size(&self) -> usize {
         match self {
             Self::Integer(_) => 8,
@@ -421,8 +422,8 @@ impl From<Timestamp> for Value {
 }
 
 impl From<bool> for Value {
-    fn from(is: bool) -> Self {
-        Self::Integer(i64::from(is))
+    fn from(flag: bool) -> Self {
+        Self::Integer(i64::from(flag))
     }
 }
 

@@ -14,7 +14,7 @@ pub enum Query {
     Record(Key),
     /// A record with these fields alone.
     Fields(Key, &'static [&'static str]),
-    /// The end of a record, in milliseconds since 1970; 0 for one without an end, and for a missing one.
+    /// The end of a record, in milliseconds since 1970; 0 for a missing record and for one without an end.
     End(Key),
     /// The entries of a list from this number on. Stops at `limit` entries, or once their last fields hold `max_bytes`
     /// bytes.
@@ -62,7 +62,7 @@ pub enum Answer {
     Number(u64),
 }
 
-/// The answers to some queries, in their order.
+/// The answers to queries, in the order of the queries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answers {
     /// The engine's time.
@@ -110,7 +110,7 @@ impl Answers {
     /// Returns the next answer, which is a record.
     ///
     /// # Errors
-    /// It is something else.
+    /// [`StoreError::Corrupt`] when the next answer is something else.
     pub fn record(&mut self) -> Result<Option<Record>, StoreError> {
         match self.next()? {
             Answer::Record(record) => Ok(record),
@@ -121,7 +121,7 @@ impl Answers {
     /// Returns the next answer, which is entries.
     ///
     /// # Errors
-    /// It is something else.
+    /// [`StoreError::Corrupt`] when the next answer is something else.
     pub fn entries(&mut self) -> Result<Vec<Vec<Value>>, StoreError> {
         match self.next()? {
             Answer::Entries(entries) => Ok(entries),
@@ -132,7 +132,7 @@ impl Answers {
     /// Returns the next answer, which is members.
     ///
     /// # Errors
-    /// It is something else.
+    /// [`StoreError::Corrupt`] when the next answer is something else.
     pub fn members(&mut self) -> Result<Vec<(Vec<u8>, i64)>, StoreError> {
         match self.next()? {
             Answer::Members(members) => Ok(members),
@@ -143,7 +143,7 @@ impl Answers {
     /// Returns the next answer, which is a number.
     ///
     /// # Errors
-    /// It is something else.
+    /// [`StoreError::Corrupt`] when the next answer is something else.
     pub fn number(&mut self) -> Result<u64, StoreError> {
         match self.next()? {
             Answer::Number(number) => Ok(number),

@@ -1,4 +1,4 @@
-//! Batches and queries by slot: a server applies those of one slot together, and those of each slot separately.
+//! Batches and queries by slot: a server handles the ones of a slot in one call, with a call for each slot.
 
 use super::{Batch, Guard, Key, Op, Place};
 
@@ -12,28 +12,28 @@ pub fn first_key(batch: &Batch) -> Option<&Key> {
         .or(batch.call.as_ref().map(|(_, key)| key))
 }
 
-/// Returns the places of those with the same slot, in their order.
-pub fn by_slot<T>(all: &[T], key: impl Fn(&T) -> Option<&Key>) -> Vec<Vec<usize>> {
+/// Groups items by slot. Returns the indexes of the items in each group.
+pub fn by_slot<T>(items: &[T], key: impl Fn(&T) -> Option<&Key>) -> Vec<Vec<usize>> {
     let mut slots: Vec<(Option<&Key>, Vec<usize>)> = Vec::new();
-    for (place, one) in all.iter().enumerate() {
-        let key = key(one);
+    for (index, item) in items.iter().enumerate() {
+        let key = key(item);
         let is_same = |known: Option<&Key>| match (known, key) {
             (Some(known), Some(key)) => known.place == key.place && (key.place != Place::Alone || known == key),
             (known, key) => known.is_none() && key.is_none(),
         };
         match slots.iter_mut().find(|(known, _)| is_same(*known)) {
-            Some((_, places)) => places.push(place),
-            None => slots.push((key, vec![place])),
+            Some((_, indexes)) => indexes.push(index),
+            None => slots.push((key, vec![index])),
         }
     }
-    slots.into_iter().map(|(_, places)| places).collect()
+    slots.into_iter().map(|(_, indexes)| indexes).collect()
 }
 
-/// Returns the answers of slots in the order of the requests.
-pub fn in_order<T>(number: usize, slots: &[Vec<usize>], answers: Vec<Vec<T>>) -> Vec<T> {
-    let mut ordered: Vec<Option<T>> = (0..number).map(|_| None).collect();
-    for (place, answer) in slots.iter().flatten().zip(answers.into_iter().flatten()) {
-        ordered[*place] = Some(answer);
+/// Returns the answers of all slots, in the order of the requests.
+pub fn in_order<T>(count: usize, slots: &[Vec<usize>], answers: Vec<Vec<T>>) -> Vec<T> {
+    let mut ordered: Vec<Option<T>> = (0..count).map(|_| None).collect();
+    for (index, answer) in slots.iter().flatten().zip(answers.into_iter().flatten()) {
+        ordered[*index] = Some(answer);
     }
     ordered.into_iter().flatten().collect()
 }

@@ -14,7 +14,7 @@ use crate::error::StoreError;
 use crate::sealing::seal_of_flow;
 use crate::vault::{Sealed, Vault};
 
-/// Name of the latest report that queued no webhook. A webhook could have it only by a collision of SHA-256.
+/// Name of the latest report that queued no webhook. A webhook has another name, unless SHA-256 collides.
 pub(crate) const PROGRESS: DedupDigest = DedupDigest([0; 16]);
 
 /// Returns the digest of a deduplication key, or of the name of a fetch.
@@ -47,7 +47,7 @@ impl io::Write for Measure {
 }
 
 /// Returns the digest of a payload as sent, and its length.
-pub(crate) fn measured(payload: &impl Serialize) -> Result<(ReportDigest, usize), StoreError> {
+pub(crate) fn measure(payload: &impl Serialize) -> Result<(ReportDigest, usize), StoreError> {
     let mut measure = Measure { context: Context::new(&SHA256), length: 0 };
     serde_json::to_writer(&mut measure, payload).map_err(|_| unwritable())?;
     let mut digest = [0; 32];
@@ -58,8 +58,8 @@ pub(crate) fn measured(payload: &impl Serialize) -> Result<(ReportDigest, usize)
 /// Initial capacity for the payload of an opened flow.
 const PAYLOAD_BYTES: usize = 1_024;
 
-/// Serialises and seals a payload of about this length without copying it.
-pub(crate) fn sealed(
+/// Serialises and seals a payload of about `length` bytes without copying it.
+pub(crate) fn seal_payload(
     vault: &Vault,
     flow: FlowId,
     name: DedupDigest,
@@ -79,8 +79,11 @@ pub(crate) struct SealedOpening {
 impl SealedOpening {
     pub(crate) fn of(vault: &Vault, open: &OpenFlow) -> Result<Self, StoreError> {
         let id = open.flow.header().id;
-        let payload =
-            open.payload.as_ref().map(|payload| sealed(vault, id, PROGRESS, payload, PAYLOAD_BYTES)).transpose()?;
+        let payload = open
+            .payload
+            .as_ref()
+            .map(|payload| seal_payload(vault, id, PROGRESS, payload, PAYLOAD_BYTES))
+            .transpose()?;
         Ok(Self { state: seal_of_flow(vault, id, &open.flow)?, payload })
     }
 }
@@ -90,10 +93,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_digest_of_a_payload_is_that_of_the_bytes_that_are_sent() {
+    fn the_measured_digest_and_length_match_the_sent_bytes() {
         let payload = serde_json::json!({"documentId": "x", "signers": [1, 2, "é"]});
         let written = serde_json::to_vec(&payload).unwrap();
-        let (measured, length) = measured(&payload).unwrap();
-        assert_eq!((measured.0.as_slice(), length), (digest(&SHA256, &written).as_ref(), written.len()));
+        let (digest_of_payload, length) = measure(&payload).unwrap();
+        assert_eq!((digest_of_payload.0.as_slice(), length), (digest(&SHA256, &written).as_ref(), written.len()));
     }
 }

@@ -26,7 +26,7 @@ pub struct OpenFlow {
     pub flow: FlowState,
     /// For a document to be signed: the payload of polls until the first report, and of the report of a lapse.
     pub payload: Option<EsignOutcome>,
-    /// Time until which it is kept without a report.
+    /// Time until which the flow is kept without a report.
     pub until: Timestamp,
     /// Response to replay when the client retries the request under its `Idempotency-Key`.
     pub idempotency: Option<IdempotentAnswer>,

@@ -13,9 +13,9 @@ use crate::vault::{Sealed, Vault, VaultError};
 /// A stored flow.
 #[derive(Debug, PartialEq)]
 pub struct FlowRecord {
-    /// Its state.
+    /// State of the flow.
     pub state: FlowState,
-    /// Time until which it is kept.
+    /// Time until which the flow is kept.
     pub kept_until: Timestamp,
     /// The latest report of the flow itself; for a document to be signed, its opening payload until then.
     pub latest: Option<SealedPayload>,
@@ -24,11 +24,11 @@ pub struct FlowRecord {
 /// A flow for the operator: without its reports, and with the state of its webhooks.
 #[derive(Debug, PartialEq)]
 pub struct FlowDeliveries {
-    /// Its state.
+    /// State of the flow.
     pub state: FlowState,
-    /// Time until which it is kept.
+    /// Time until which the flow is kept.
     pub kept_until: Timestamp,
-    /// Its deliveries, in queue order.
+    /// Deliveries of its webhooks, in queue order.
     pub deliveries: Vec<FlowDelivery>,
 }
 
@@ -54,14 +54,14 @@ impl SealedPayload {
     /// Returns the JSON, byte for byte as sent.
     ///
     /// # Errors
-    /// [`VaultError::UnknownKey`] or [`VaultError::NotAuthentic`].
+    /// [`VaultError::UnknownKey`] when its key is not configured, [`VaultError::NotAuthentic`] when it was changed.
     pub fn open(self, vault: &Vault) -> Result<Vec<u8>, VaultError> {
         let sealed = Sealed::from_bytes(self.bytes).ok_or(VaultError::NotAuthentic)?;
         vault.open_in_place(&self.owner, sealed)
     }
 }
 
-/// Returns the id of the record that a sealed payload is bound to.
+/// Returns the id of the record to which a sealed payload is bound.
 pub(crate) fn owner(flow: FlowId, name: DedupDigest) -> Vec<u8> {
     Subject::Flow { flow, webhook: name }.to_bytes()
 }

@@ -17,7 +17,7 @@ use sakshi_wire::esign::EsignOutcome;
 use sakshi_wire::read_report;
 use sakshi_wire::reports::AdmittedReport;
 
-use super::encoding::{PROGRESS, digest_of, measured, sealed};
+use super::encoding::{PROGRESS, digest_of, measure, seal_payload};
 use super::record::{FlowDeliveries, FlowRecord, SealedPayload};
 use super::{LapseFlowOutcome, ReportFlow, ReportFlowOutcome};
 use crate::error::{ATTEMPTS, StoreError};
@@ -28,7 +28,7 @@ use crate::vault::Vault;
 /// Access of a store to flows.
 pub(crate) trait FlowStorage: Send + Sync + 'static {
     fn vault(&self) -> &Vault;
-    /// Returns the flow, with the fetch of this name.
+    /// Returns a flow, with the fetch of this name.
     fn find(
         &self,
         id: FlowId,
@@ -42,9 +42,9 @@ pub(crate) trait FlowStorage: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Option<Vec<u8>>, StoreError>> + Send;
     /// Returns the deliveries of a flow, in any order.
     fn deliveries(&self, id: FlowId) -> impl Future<Output = Result<Vec<FlowDelivery>, StoreError>> + Send;
-    /// Returns the app, and the URLs that it has registered.
+    /// Returns an app, and the URLs that it has registered.
     fn receiver(&self, app: AppId) -> impl Future<Output = Result<Option<(App, RegisteredUrls)>, StoreError>> + Send;
-    /// Writes all of it, or nothing when the flow has changed since it was read.
+    /// Writes a change atomically, unless the flow has changed since it was read.
     fn commit(&self, commit: Commit) -> impl Future<Output = Result<CommitOutcome, StoreError>> + Send;
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct StoredFlow {
     /// Version, raised by every change.
     pub(crate) version: u64,
     pub(crate) until: Timestamp,
-    /// Name of the payload of polls.
+    /// Name of the payload that polls return.
     pub(crate) latest: Option<DedupDigest>,
     /// The store's time.
     pub(crate) now: Timestamp,
@@ -71,7 +71,7 @@ pub(crate) struct Commit {
     pub(crate) change: Change,
     pub(crate) payload: Vec<u8>,
     pub(crate) payload_until: Timestamp,
-    /// [`PROGRESS`] when no webhook is due.
+    /// Name of the payload; [`PROGRESS`] when no webhook is due.
     pub(crate) name: DedupDigest,
     /// Summary of the webhook, for the operator.
     pub(crate) tells: String,
@@ -103,7 +103,7 @@ pub(crate) async fn report<S: FlowStorage>(storage: S, report: ReportFlow) -> Re
         let Some(stored) = storage.find(id, fetch).await? else { return Ok(ReportFlowOutcome::NotFound) };
         let admitted = match report.admit(&stored.state) {
             Ok(admitted) => admitted,
-            Err(refusal) => return Ok(refused(refusal)),
+            Err(refusal) => return Ok(refusal_outcome(refusal)),
         };
         match write(&storage, stored, fetch, &admitted, result_ttl).await? {
             Some(outcome) => return Ok(outcome),
@@ -114,7 +114,7 @@ pub(crate) async fn report<S: FlowStorage>(storage: S, report: ReportFlow) -> Re
 }
 
 /// Returns the outcome of a refusal. A report with a wrong id does not learn which id is wrong.
-const fn refused(refusal: ReportRefusal) -> ReportFlowOutcome {
+const fn refusal_outcome(refusal: ReportRefusal) -> ReportFlowOutcome {
     match refusal {
         ReportRefusal::NotThisFlow => ReportFlowOutcome::NotFound,
         other => ReportFlowOutcome::Refused(other),
@@ -132,7 +132,7 @@ pub(crate) async fn lapse<S: FlowStorage>(
         let (true, Some(latest), FlowState::ESign(document)) = (due, stored.latest, &stored.state) else {
             return Ok(LapseFlowOutcome::NotDue);
         };
-        // A missing payload was replaced after the flow was read: the flow has changed.
+        // The payload was replaced after the flow was read, so the flow has changed: retry.
         let Some(bytes) = storage.payload(id, latest).await? else { continue };
         let corrupt = || StoreError::unreadable("a payload");
         let json = SealedPayload::new(id, latest, bytes).open(storage.vault()).map_err(|_| corrupt())?;
@@ -148,7 +148,7 @@ pub(crate) async fn lapse<S: FlowStorage>(
     Err(StoreError::Overloaded)
 }
 
-/// Returns the flow of an app, with its latest report.
+/// Returns a flow of an app, with its latest report.
 pub(crate) async fn load<S: FlowStorage>(storage: S, id: FlowId, app: AppId) -> Result<Option<FlowRecord>, StoreError> {
     for _ in 0..ATTEMPTS {
         let Some(stored) = storage.find(id, None).await? else { return Ok(None) };
@@ -159,7 +159,7 @@ pub(crate) async fn load<S: FlowStorage>(storage: S, id: FlowId, app: AppId) -> 
             None => None,
             Some(name) => match storage.payload(id, name).await? {
                 Some(bytes) => Some(SealedPayload::new(id, name, bytes)),
-                // It was replaced after the flow was read, or it expired before the flow.
+                // The payload was replaced after the flow was read, or it expired before the flow.
                 None if name == PROGRESS => continue,
                 None => None,
             },
@@ -183,19 +183,19 @@ async fn write<S: FlowStorage>(
     stored: StoredFlow,
     fetch: Option<DedupDigest>,
     report: &AdmittedReport,
-    usual: Duration,
+    default_ttl: Duration,
 ) -> Result<Option<ReportFlowOutcome>, StoreError> {
     let StoredFlow { state: flow, fetch: known, version, until, now, .. } = stored;
-    let (id, vault, result_ttl) = (flow.header().id, storage.vault(), flow.header().retention.result(usual));
-    let (digest, length) = measured(report)?;
+    let (id, vault, result_ttl) = (flow.header().id, storage.vault(), flow.header().retention.result(default_ttl));
+    let (digest, length) = measure(report)?;
     let (next, webhook) = match report.transition(&flow, known, digest, now) {
         Ok(Transition::Repeated) => return Ok(Some(ReportFlowOutcome::Repeated)),
         Ok(Transition::Progressed { next }) => (next, None),
         Ok(Transition::WebhookDue { next, webhook }) => (next, Some(digest_of(webhook.as_str()))),
-        Err(refusal) => return Ok(Some(refused(refusal))),
+        Err(refusal) => return Ok(Some(refusal_outcome(refusal))),
     };
     let url = match webhook {
-        Some(_) => address(storage, report.webhook_target(&flow), flow.header().app.clone()).await?,
+        Some(_) => webhook_url(storage, report.webhook_target(&flow), flow.header().app.clone()).await?,
         None => None,
     };
     let (change, flow, until) = match (next, fetch) {
@@ -216,7 +216,7 @@ async fn write<S: FlowStorage>(
     };
     let receiver = target.as_ref().map(|target| target.receiver.clone());
     let payload_until = if webhook.is_some() { now + result_ttl } else { until };
-    let (payload, lapses_at) = (sealed(vault, id, name, report, length)?, flow.deadline());
+    let (payload, lapses_at) = (seal_payload(vault, id, name, report, length)?, flow.deadline());
     let (tells, stored_bytes) = (report.summary(), payload.len());
     let commit = Commit { id, version, until, lapses_at, change, payload, payload_until, name, tells, target };
     let delivery = match storage.commit(commit).await? {
@@ -236,7 +236,7 @@ async fn write<S: FlowStorage>(
 }
 
 /// Returns the current URL of a webhook.
-async fn address<S: FlowStorage>(
+async fn webhook_url<S: FlowStorage>(
     storage: &S,
     target: WebhookTarget<'_>,
     app: AppId,
@@ -263,11 +263,11 @@ mod tests {
 
     const START: Timestamp = Timestamp::from_millis(0);
 
-    /// A flow whose first payloads are missing when they are read.
+    /// A storage in which the first reads of a payload find none.
     struct Racing {
         flow: FlowHeader,
         latest: DedupDigest,
-        gone: usize,
+        missing_reads: usize,
         reads: Arc<AtomicUsize>,
     }
 
@@ -282,8 +282,8 @@ mod tests {
         }
 
         async fn payload(&self, _: FlowId, _: DedupDigest) -> Result<Option<Vec<u8>>, StoreError> {
-            let is_gone = self.reads.fetch_add(1, Ordering::SeqCst) < self.gone;
-            Ok((!is_gone).then(|| vec![7; 40]))
+            let is_missing = self.reads.fetch_add(1, Ordering::SeqCst) < self.missing_reads;
+            Ok((!is_missing).then(|| vec![7; 40]))
         }
 
         async fn deliveries(&self, _: FlowId) -> Result<Vec<FlowDelivery>, StoreError> {
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_payload_that_is_replaced_meanwhile_is_read_again_and_one_whose_time_is_over_is_not() {
+    async fn a_replaced_payload_is_read_again_and_an_expired_one_is_not() {
         let client = ClientId::generate();
         let id = FlowId::generate(client.partition(), 3);
         let flow = FlowHeader {
@@ -312,16 +312,16 @@ mod tests {
             retention: ClientRetention::default(),
         };
         let webhook = DedupDigest([5; 16]);
-        for (latest, gone, expected) in [
+        for (latest, missing_reads, expected) in [
             (PROGRESS, 1, Ok((true, 2))),
             (webhook, 1, Ok((false, 1))),
             (PROGRESS, usize::MAX, Err(StoreError::Overloaded)),
         ] {
             let reads = Arc::new(AtomicUsize::new(0));
-            let storage = Racing { flow: flow.clone(), latest, gone, reads: Arc::clone(&reads) };
+            let storage = Racing { flow: flow.clone(), latest, missing_reads, reads: Arc::clone(&reads) };
             let loaded = load(storage, id, flow.app.clone()).await;
             let found = loaded.map(|record| (record.unwrap().latest.is_some(), reads.load(Ordering::SeqCst)));
-            assert_eq!(found, expected, "{gone}");
+            assert_eq!(found, expected, "{missing_reads}");
         }
     }
 }

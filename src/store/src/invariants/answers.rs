@@ -4,7 +4,7 @@
 use sakshi_domain::credits::EntryKind;
 
 use super::form::SCORE_BITS;
-use super::rule::{Rule, compiled};
+use super::rule::{Rule, compiled_rules};
 use super::view::View;
 use crate::engine::{Answer, Answers, Applied, Batch, Guard, Key, Op, Operand, Query, Record, Table, Value};
 use crate::records::audit::AUDIT_LOG;
@@ -40,26 +40,26 @@ pub(super) const NAMES: &[&str] = &[
 const ONE_ANSWER: &str = "a batch or a query has one answer";
 const ONE_RESULT: &str = "an operation has one result";
 const KNOWN_GUARD: &str = "a refusal names a guard of its batch";
-const FAILED_GUARD: &str = "a guard that refused does not hold for the record that it saw";
+const FAILED_GUARD: &str = "a failed guard does not hold for the record that it saw";
 const SUM_FITS: &str = "a sum is within the range of its field";
 const ENTRY_NUMBER: &str = "an appended entry has a number";
-const REMOVED_MEMBER: &str = "a member was removed or was not there";
-const SWEPT_MEMBERS: &str = "members were swept or were not there";
+const REMOVED_MEMBER: &str = "a member was removed or was missing";
+const SWEPT_MEMBERS: &str = "members were swept or were missing";
 const DRAWN_NUMBER: &str = "a drawn number is positive";
 const NO_RESULT: &str = "an operation without a result has none";
-const OWN_ANSWER: &str = "an answer is of the form of its query";
-const OWN_FIELDS: &str = "a record has the fields that were asked for alone";
+const OWN_ANSWER: &str = "an answer has the form of its query";
+const OWN_FIELDS: &str = "a record has only the requested fields";
 const OWN_VERSION: &str = "a record has a version from one";
 const WHOLE_ENTRY: &str = "an entry that is read has a value for each field";
-const FEW_ENTRIES: &str = "no more entries are answered than were asked for";
-const FEW_MEMBERS: &str = "no more members are answered than were asked for";
+const FEW_ENTRIES: &str = "no more entries are returned than requested";
+const FEW_MEMBERS: &str = "no more members are returned than requested";
 const SORTED_MEMBERS: &str = "members are in the order of their scores";
-const SCORES_ASKED: &str = "members have the scores that were asked for";
-const SCORES_FIT: &str = "scores that are read fit into their bits";
+const SCORES_ASKED: &str = "members have scores within the requested range";
+const SCORES_FIT: &str = "scores that are read have at most 53 bits";
 const ONE_LAST: &str = "an index has one last member";
-const LEDGER_CHAIN: &str = "a balance is the one before it and the amount of its entry";
-const AUDIT_NUMBERS: &str = "entries of the audit log have their own numbers";
-const AUDIT_CHAIN: &str = "an entry of the audit log has the hash of the one before it";
+const LEDGER_CHAIN: &str = "a balance is the previous balance plus the amount of its entry";
+const AUDIT_NUMBERS: &str = "entries of the audit log have consecutive numbers";
+const AUDIT_CHAIN: &str = "an entry of the audit log has the hash of the previous entry";
 
 type Broken = Option<&'static str>;
 
@@ -88,11 +88,11 @@ enum Outcome {
 }
 
 impl Expected {
-    /// Returns the possible answers to this batch. Guards are kept without the ids of their records.
-    pub(super) fn of(batch: &Batch) -> Self {
+    /// Returns the possible answers to a batch. Guards are stored without the ids of their records.
+    pub(super) fn new(batch: &Batch) -> Self {
         Self {
             guards: batch.guards.iter().map(without_id).collect(),
-            results: batch.ops.iter().map(outcome).collect(),
+            results: batch.ops.iter().map(possible_outcome).collect(),
             has_call: batch.call.is_some(),
         }
     }
@@ -105,15 +105,15 @@ impl Expected {
                 .or_else(|| self.results.iter().zip(results).find_map(|(outcome, result)| outcome.broken(*result))),
             Applied::Refused { guard, seen, now } => {
                 let Some(refused) = self.guards.get(*guard) else { return Some(KNOWN_GUARD) };
-                let is_of_record = refused.compares() || matches!(refused, Guard::Absent(_) | Guard::Present(_));
-                unless(!is_of_record || !refused.holds(seen.as_ref(), *now), FAILED_GUARD)
-                    .or_else(|| seen.as_ref().and_then(|seen| record(refused.key().table, seen, None)))
+                let is_on_record = refused.compares() || matches!(refused, Guard::Absent(_) | Guard::Present(_));
+                unless(!is_on_record || !refused.holds(seen.as_ref(), *now), FAILED_GUARD)
+                    .or_else(|| seen.as_ref().and_then(|seen| check_record(refused.key().table, seen, None)))
             }
         }
     }
 }
 
-/// Returns the same guard without a record id. The compared values stay, and nothing as long as an id is copied.
+/// Copies a guard with its compared integers, but without the record id and other long values.
 fn without_id(guard: &Guard) -> Guard {
     let key = Key { table: guard.key().table, place: guard.key().place, id: vec![] };
     match guard {
@@ -135,7 +135,7 @@ fn without_id(guard: &Guard) -> Guard {
     }
 }
 
-fn outcome(op: &Op) -> Outcome {
+fn possible_outcome(op: &Op) -> Outcome {
     match op {
         Op::Add(key, field, _) => {
             let (least, most) = range(key.table, field);
@@ -150,10 +150,10 @@ fn outcome(op: &Op) -> Outcome {
     }
 }
 
-/// Returns the range of a field.
+/// Returns the range that a rule declares for a field.
 fn range(table: &'static Table, field: &str) -> (i64, i64) {
     let declared = table.rules.iter().find_map(|rule| match rule {
-        Rule::Within(of, least, most) if *of == field => Some((*least, *most)),
+        Rule::Within(name, least, most) if *name == field => Some((*least, *most)),
         _ => None,
     });
     declared.unwrap_or((i64::MIN, i64::MAX))
@@ -173,68 +173,69 @@ impl Outcome {
 }
 
 /// Returns the first invariant that the answers to batches break.
-pub(super) fn of_batches(expected: &[Expected], applied: &[Applied]) -> Broken {
+pub(super) fn check_batches(expected: &[Expected], applied: &[Applied]) -> Broken {
     unless(expected.len() == applied.len(), ONE_ANSWER)
         .or_else(|| expected.iter().zip(applied).find_map(|(expected, applied)| expected.broken(applied)))
 }
 
 /// Returns the first invariant that the answers to queries break.
-pub(super) fn of_queries(queries: &[Query], answers: &Answers) -> Broken {
-    let each = || queries.iter().zip(&answers.found).find_map(|(query, answer)| of_query(query, answer, answers));
+pub(super) fn check_queries(queries: &[Query], answers: &Answers) -> Broken {
+    let each = || queries.iter().zip(&answers.found).find_map(|(query, answer)| check_query(query, answer, answers));
     unless(queries.len() == answers.found.len(), ONE_ANSWER).or_else(each)
 }
 
-fn of_query(query: &Query, answer: &Answer, answers: &Answers) -> Broken {
+fn check_query(query: &Query, answer: &Answer, answers: &Answers) -> Broken {
     match (query, answer) {
-        (Query::Record(key), Answer::Record(found)) => found.as_ref().and_then(|found| kept(key, found, None)),
+        (Query::Record(key), Answer::Record(found)) => found.as_ref().and_then(|found| check_found(key, found, None)),
         (Query::Fields(key, fields), Answer::Record(found)) => {
-            found.as_ref().and_then(|found| kept(key, found, Some(fields)))
+            found.as_ref().and_then(|found| check_found(key, found, Some(fields)))
         }
         (Query::Entries { list, first, limit, .. }, Answer::Entries(found)) => {
-            unless(found.len() as u64 <= *limit, FEW_ENTRIES).or_else(|| entries(list, *first, found))
+            unless(found.len() as u64 <= *limit, FEW_ENTRIES).or_else(|| check_entries(list, *first, found))
         }
         (Query::Members { above, until, limit, .. }, Answer::Members(found)) => {
             let most = until.integer(answers.now, &[], &|_| None);
-            members(found).or_else(|| unless(found.len() as u64 <= *limit, FEW_MEMBERS)).or_else(|| {
+            check_members(found).or_else(|| unless(found.len() as u64 <= *limit, FEW_MEMBERS)).or_else(|| {
                 let is_asked = |(_, score): &(Vec<u8>, i64)| (*above == i64::MIN || score > above) && *score <= most;
                 // On another server, the time of an operand may be later.
                 unless(!matches!(until, Operand::Value(_)) || found.iter().all(is_asked), SCORES_ASKED)
             })
         }
-        (Query::Last(_), Answer::Members(found)) => unless(found.len() <= 1, ONE_LAST).or_else(|| members(found)),
+        (Query::Last(_), Answer::Members(found)) => unless(found.len() <= 1, ONE_LAST).or_else(|| check_members(found)),
         (Query::End(_) | Query::Length(_) | Query::Count(..), Answer::Number(_)) => None,
         _ => Some(OWN_ANSWER),
     }
 }
 
 /// Checks a record found under its key.
-fn kept(key: &Key, found: &Record, asked: Option<&[&'static str]>) -> Broken {
-    let has_only = asked.is_none_or(|asked| found.fields.keys().all(|field| asked.contains(field)));
-    let home =
-        || compiled(key.table).and_then(|rules| rules.home).and_then(|(name, home)| unless(home.is_of(key), name));
-    unless(has_only, OWN_FIELDS).or_else(|| record(key.table, found, asked)).or_else(home)
+fn check_found(key: &Key, found: &Record, requested: Option<&[&'static str]>) -> Broken {
+    let has_only = requested.is_none_or(|requested| found.fields.keys().all(|field| requested.contains(field)));
+    let home = || {
+        compiled_rules(key.table).and_then(|rules| rules.home).and_then(|(name, home)| unless(home.contains(key), name))
+    };
+    unless(has_only, OWN_FIELDS).or_else(|| check_record(key.table, found, requested)).or_else(home)
 }
 
-fn record(table: &Table, found: &Record, asked: Option<&[&str]>) -> Broken {
-    let rules = compiled(table)?;
-    unless(found.version >= 1, OWN_VERSION).or_else(|| View::of_record(rules, table, found, asked).broken(rules))
+fn check_record(table: &Table, found: &Record, requested: Option<&[&str]>) -> Broken {
+    let rules = compiled_rules(table)?;
+    unless(found.version >= 1, OWN_VERSION).or_else(|| View::from_record(rules, table, found, requested).broken(rules))
 }
 
-fn entries(list: &Key, first: u64, found: &[Vec<Value>]) -> Broken {
+fn check_entries(list: &Key, first: u64, found: &[Vec<Value>]) -> Broken {
     let table = list.table;
-    let rules = compiled(table)?;
+    let rules = compiled_rules(table)?;
     let each = |entry: &Vec<Value>| {
-        unless(entry.len() == table.fields.len(), WHOLE_ENTRY).or_else(|| View::of_entry(entry).broken(rules))
+        unless(entry.len() == table.fields.len(), WHOLE_ENTRY).or_else(|| View::from_entry(entry).broken(rules))
     };
     found.iter().find_map(each).or_else(|| match () {
-        () if std::ptr::eq(table, &LEDGER) => ledger(first, found),
-        () if std::ptr::eq(table, &AUDIT_LOG) => audit(first, found),
+        () if std::ptr::eq(table, &LEDGER) => check_ledger(first, found),
+        () if std::ptr::eq(table, &AUDIT_LOG) => check_audit(first, found),
         () => None,
     })
 }
 
 /// Checks the entries of a ledger from a number on.
-fn ledger(first: u64, found: &[Vec<Value>]) -> Broken {
+fn check_ledger(first: u64, found: &[Vec<Value>]) -> Broken {
     let parts = |entry: &Vec<Value>| match &entry[..] {
         [Value::Text(kind), Value::Integer(amount), Value::Integer(after), ..] => {
             kind.parse::<EntryKind>().ok().map(|kind| (kind.signed(*amount), *after))
@@ -254,7 +255,7 @@ fn ledger(first: u64, found: &[Vec<Value>]) -> Broken {
 }
 
 /// Checks the entries of the audit log from a number on.
-fn audit(first: u64, found: &[Vec<Value>]) -> Broken {
+fn check_audit(first: u64, found: &[Vec<Value>]) -> Broken {
     let number =
         |entry: &Vec<Value>| if let Some(Value::Integer(number)) = entry.first() { number.unsigned_abs() } else { 0 };
     let follows = |pair: &[Vec<Value>]| pair[0].get(2) == pair[1].get(1);
@@ -262,7 +263,7 @@ fn audit(first: u64, found: &[Vec<Value>]) -> Broken {
         .or_else(|| unless(found.windows(2).all(follows), AUDIT_CHAIN))
 }
 
-fn members(found: &[(Vec<u8>, i64)]) -> Broken {
+fn check_members(found: &[(Vec<u8>, i64)]) -> Broken {
     let fits = |(_, score): &(Vec<u8>, i64)| score.unsigned_abs() <= 1 << SCORE_BITS;
     let follows = |pair: &[(Vec<u8>, i64)]| (pair[0].1, &pair[0].0) < (pair[1].1, &pair[1].0);
     unless(found.windows(2).all(follows), SORTED_MEMBERS).or_else(|| unless(found.iter().all(fits), SCORES_FIT))

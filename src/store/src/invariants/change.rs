@@ -1,13 +1,14 @@
-//! Records before and after a batch, where an engine has both for free: the counterpart to the invariants of batches.
+//! Invariants of a record before and after a batch, for an engine that has both at hand. They complement the invariants
+//! of batches.
 
 use sakshi_trace::invariant::{Part, holds};
 
-use super::rule::{Change, compiled};
+use super::rule::{Change, compiled_rules};
 use crate::engine::{Record, Table, Value};
 
-/// Returns true if a record may change into another one.
-pub(crate) fn changed(table: &Table, before: &Record, after: Option<&Record>) -> bool {
-    let (Some(rules), Some(after)) = (compiled(table), after) else { return true };
+/// Checks the change of a record. Returns true if it breaks no invariant.
+pub(crate) fn check_change(table: &Table, before: &Record, after: Option<&Record>) -> bool {
+    let (Some(rules), Some(after)) = (compiled_rules(table), after) else { return true };
     let fields = table.fields.iter().zip(&rules.changes);
     let is_broken = |(field, name, change): &(&str, &'static str, Change)| {
         let (was, is) = (before.fields.get(field), after.fields.get(field));
@@ -36,21 +37,21 @@ mod tests {
     use crate::records::ALL;
 
     #[test]
-    fn each_rule_on_changes_is_broken_by_another_record() {
+    fn each_change_rule_is_broken_by_some_change() {
         let record = |version, fields: &[(&'static str, Value)]| Record {
             version,
             fields: fields.iter().cloned().collect::<Fields>(),
         };
         for table in ALL {
-            let rules = compiled(table).unwrap();
+            let rules = compiled_rules(table).unwrap();
             let changes = table.fields.iter().zip(&rules.changes);
             for (field, (name, change)) in
                 changes.flat_map(|(column, changes)| changes.iter().map(move |change| (column.name, change)))
             {
-                let of = |number: i64| record(1, &[(field, Value::Integer(number))]);
-                let broken = |after: Record| broken_by(|| _ = changed(table, &of(5), Some(&after)));
-                assert!(!broken(of(5)).contains(name), "{name}");
-                let (fallen, gone, risen) = (broken(of(4)), broken(record(1, &[])), broken(of(6)));
+                let with_value = |number: i64| record(1, &[(field, Value::Integer(number))]);
+                let broken = |after: Record| broken_by(|| _ = check_change(table, &with_value(5), Some(&after)));
+                assert!(!broken(with_value(5)).contains(name), "{name}");
+                let (fallen, gone, risen) = (broken(with_value(4)), broken(record(1, &[])), broken(with_value(6)));
                 let found = [&fallen, &gone, &risen].map(|names| names.contains(name));
                 let expected = match change {
                     Change::Fixed => [true, true, true],
@@ -60,7 +61,7 @@ mod tests {
                 };
                 assert_eq!(found, expected, "{name}");
             }
-            assert_eq!(broken_by(|| _ = changed(table, &record(2, &[]), Some(&record(1, &[])))), [VERSION_RISES]);
+            assert_eq!(broken_by(|| _ = check_change(table, &record(2, &[]), Some(&record(1, &[])))), [VERSION_RISES]);
         }
     }
 }

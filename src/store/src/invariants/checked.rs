@@ -15,33 +15,33 @@ use crate::redis::{Finish, NodeId};
 pub(crate) struct CheckedEngine(Box<dyn Engine>);
 
 /// Returns the first invariant that a batch breaks.
-pub(super) fn broken(batch: &Batch, joins: bool) -> Option<&'static str> {
-    form::broken(batch, joins).or_else(|| step::broken(batch))
+pub(super) fn broken(batch: &Batch, joins_places: bool) -> Option<&'static str> {
+    form::broken(batch, joins_places).or_else(|| step::broken(batch))
 }
 
-const fn part(name: Option<&'static str>, part: Part) -> Result<(), (Part, &'static str)> {
+const fn require_unbroken(name: Option<&'static str>, part: Part) -> Result<(), (Part, &'static str)> {
     match name {
         None => Ok(()),
         Some(name) => Err((part, name)),
     }
 }
 
-fn refused((part, name): (Part, &'static str)) -> StoreError {
+fn broken_error((part, name): (Part, &'static str)) -> StoreError {
     StoreError::Broken(Broken::new(part, name))
 }
 
 impl CheckedEngine {
-    /// Returns the same engine, checked.
+    /// Wraps an engine in checks.
     pub(crate) const fn new(engine: Box<dyn Engine>) -> Self {
         Self(engine)
     }
 
-    /// Returns the engine that answers without checks.
+    /// Returns the wrapped engine, which answers without checks.
     pub(crate) fn unchecked(&self) -> &dyn Engine {
         &*self.0
     }
 
-    /// Lets the engine commit batches that break no invariant. Damaged records that guards saw are returned unchanged.
+    /// Commits batches that break no invariant. Does not check the answers, so records that guards saw may be damaged.
     pub(crate) fn commit_as_is(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
         match self.check_batches(&batches) {
             Ok(()) => self.0.commit(batches),
@@ -50,12 +50,15 @@ impl CheckedEngine {
     }
 
     fn check_batches(&self, batches: &[Batch]) -> Result<(), StoreError> {
-        let joins = self.0.joins_places();
-        batches.iter().try_for_each(|batch| part(broken(batch, joins), Part::Batch)).map_err(refused)
+        let joins_places = self.0.joins_places();
+        batches
+            .iter()
+            .try_for_each(|batch| require_unbroken(broken(batch, joins_places), Part::Batch))
+            .map_err(broken_error)
     }
 
-    /// Lets an engine commit batches that break no invariant.
-    fn commit_by(
+    /// Commits batches that break no invariant, and checks the answers.
+    fn commit_with(
         &self,
         batches: Vec<Batch>,
         commit: fn(&dyn Engine, Vec<Batch>) -> StoreFuture<Vec<Applied>>,
@@ -63,25 +66,25 @@ impl CheckedEngine {
         if let Err(error) = self.check_batches(&batches) {
             return Box::pin(std::future::ready(Err(error)));
         }
-        let expected: Vec<Expected> = batches.iter().map(Expected::of).collect();
-        let committed = commit(&*self.0, batches);
+        let expected: Vec<Expected> = batches.iter().map(Expected::new).collect();
+        let committing = commit(&*self.0, batches);
         Box::pin(async move {
-            let applied = committed.await?;
-            part(answers::of_batches(&expected, &applied), Part::Answer).map_err(refused)?;
+            let applied = committing.await?;
+            require_unbroken(answers::check_batches(&expected, &applied), Part::Answer).map_err(broken_error)?;
             Ok(applied)
         })
     }
 
-    fn read_by(
+    fn read_with(
         &self,
         queries: Vec<Query>,
         read: fn(&dyn Engine, Vec<Query>) -> StoreFuture<Answers>,
     ) -> StoreFuture<Answers> {
-        let asked = queries.clone();
-        let answered = read(&*self.0, queries);
+        let sent = queries.clone();
+        let reading = read(&*self.0, queries);
         Box::pin(async move {
-            let answers = answered.await?;
-            part(answers::of_queries(&asked, &answers), Part::Record).map_err(refused)?;
+            let answers = reading.await?;
+            require_unbroken(answers::check_queries(&sent, &answers), Part::Record).map_err(broken_error)?;
             Ok(answers)
         })
     }
@@ -93,11 +96,11 @@ impl Engine for CheckedEngine {
     }
 
     fn read(&self, queries: Vec<Query>) -> StoreFuture<Answers> {
-        self.read_by(queries, |engine, queries| engine.read(queries))
+        self.read_with(queries, |engine, queries| engine.read(queries))
     }
 
     fn read_confirmed(&self, queries: Vec<Query>) -> StoreFuture<Answers> {
-        self.read_by(queries, |engine, queries| engine.read_confirmed(queries))
+        self.read_with(queries, |engine, queries| engine.read_confirmed(queries))
     }
 
     fn may_be_ahead(&self) -> bool {
@@ -105,11 +108,11 @@ impl Engine for CheckedEngine {
     }
 
     fn commit(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
-        self.commit_by(batches, |engine, batches| engine.commit(batches))
+        self.commit_with(batches, |engine, batches| engine.commit(batches))
     }
 
     fn commit_until_answered(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
-        self.commit_by(batches, |engine, batches| engine.commit_until_answered(batches))
+        self.commit_with(batches, |engine, batches| engine.commit_until_answered(batches))
     }
 
     fn scan(&self, table: &'static Table, from: ScanFrom, limit: usize) -> StoreFuture<Scanned> {

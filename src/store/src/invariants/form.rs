@@ -1,8 +1,8 @@
-//! Invariants of batches alone: their form, and the rules of each kind of record for its changes.
+//! Invariants of single batches: their form, and the rules of each kind of record for its changes.
 
 use std::ptr;
 
-use super::rule::{Change, Compiled, Need, compiled};
+use super::rule::{Change, CompiledRules, Need, compiled_rules};
 use super::view::{View, is_of_kind};
 use crate::engine::{Batch, ColumnKind, Form, Guard, Key, Life, Op, Operand, Place, Value};
 
@@ -25,18 +25,18 @@ pub(super) const NAMES: &[&str] = &[
     LIST_GUARD,
 ];
 
-const ONE_PLACE: &str = "a batch is about one place";
-const KNOWN_FIELD: &str = "a field is one of its kind";
+const ONE_PLACE: &str = "all keys of a batch are in one place";
+const KNOWN_FIELD: &str = "a field belongs to its kind of record";
 const FIELD_TYPE: &str = "a value has the type of its field";
-const OWN_FORM: &str = "an operation is one of the form of its kind";
+const OWN_FORM: &str = "an operation fits the form of its kind";
 const WHOLE_ENTRY: &str = "an entry has a value for each field";
-const EARLIER_RESULT: &str = "a result is of an earlier operation";
-const CALL_CHANGED: &str = "a call is kept by a record that its batch changes";
-const SCORE_FITS: &str = "a score fits into its bits";
+const EARLIER_RESULT: &str = "a result operand names an earlier operation";
+const CALL_CHANGED: &str = "a call is stored in a record that its batch changes";
+const SCORE_FITS: &str = "a score has at most 53 bits";
 const GIVEN_END: &str = "a record that ends is written with its end, or waits for its delivery";
 const OWN_VERSION: &str = "only engines set the version";
-const ONE_VALUE: &str = "a field gets one value in an operation";
-const LIST_GUARD: &str = "a guard is one of the form of its kind";
+const ONE_VALUE: &str = "an operation sets a field once";
+const LIST_GUARD: &str = "a guard fits the form of its kind";
 
 /// The name of an invariant that does not hold.
 type Broken = Option<&'static str>;
@@ -45,35 +45,37 @@ const fn unless(holds: bool, name: &'static str) -> Broken {
     if holds { None } else { Some(name) }
 }
 
-/// Returns the first invariant that a batch breaks; `joins` if it may have several places.
-pub(super) fn broken(batch: &Batch, joins: bool) -> Broken {
+/// Returns the first invariant that a batch breaks; `joins_places` if it may have keys of several places.
+pub(super) fn broken(batch: &Batch, joins_places: bool) -> Broken {
     let keys = || batch.guards.iter().map(Guard::key).chain(batch.ops.iter().map(Op::key));
     let first = keys().next();
     let is_same = |key: &Key| {
-        first.is_none_or(|first| first.place == key.place && (first.place != Place::Alone || is_with(first, key)))
+        first.is_none_or(|first| {
+            first.place == key.place && (first.place != Place::Alone || is_same_or_owner(first, key))
+        })
     };
     let call_is_kept = batch.call.as_ref().is_none_or(|(_, record)| {
         batch.ops.iter().any(|op| op.key() == record || op.key().parent().as_ref() == Some(record))
     });
-    unless(joins || keys().all(is_same), ONE_PLACE)
+    unless(joins_places || keys().all(is_same), ONE_PLACE)
         .or_else(|| unless(call_is_kept, CALL_CHANGED))
-        .or_else(|| batch.guards.iter().find_map(guard))
-        .or_else(|| batch.ops.iter().enumerate().find_map(|(at, op)| operation(batch, at, op)))
+        .or_else(|| batch.guards.iter().find_map(check_guard))
+        .or_else(|| batch.ops.iter().enumerate().find_map(|(at, op)| check_operation(batch, at, op)))
 }
 
-/// Returns true if two keys outside partitions are equal, or one owns the other.
-fn is_with(one: &Key, other: &Key) -> bool {
+/// Returns true if two keys are equal, or one owns the other.
+fn is_same_or_owner(one: &Key, other: &Key) -> bool {
     one == other || one.parent().as_ref() == Some(other) || other.parent().as_ref() == Some(one)
 }
 
-fn guard(guard: &Guard) -> Broken {
+fn check_guard(guard: &Guard) -> Broken {
     let table = guard.key().table;
-    let fits = match guard {
+    let form_fits = match guard {
         Guard::Length(..) | Guard::Entry(..) => table.form == Form::List,
         Guard::Fewer(..) | Guard::Free(..) => table.form == Form::Index,
         _ => table.form == Form::Record,
     };
-    let is_known = |field: &str| match compiled(table) {
+    let is_known = |field: &str| match compiled_rules(table) {
         Some(rules) => rules.place(field).is_some(),
         None => table.column(field).is_some(),
     };
@@ -81,13 +83,13 @@ fn guard(guard: &Guard) -> Broken {
         Guard::Equal(_, field, value) => table.column(field).is_none_or(|column| is_of_kind(value, column.kind)),
         _ => true,
     };
-    unless(fits, LIST_GUARD)
-        .or_else(|| unless(compared(guard).into_iter().flatten().all(is_known), KNOWN_FIELD))
+    unless(form_fits, LIST_GUARD)
+        .or_else(|| unless(compared_fields(guard).into_iter().flatten().all(is_known), KNOWN_FIELD))
         .or_else(|| unless(type_is_right, FIELD_TYPE))
 }
 
 /// Returns the fields that a guard compares, besides the version.
-const fn compared(guard: &Guard) -> [Option<&'static str>; 2] {
+const fn compared_fields(guard: &Guard) -> [Option<&'static str>; 2] {
     match guard {
         Guard::Before(_, field) | Guard::AtLeast(_, field, _) | Guard::AtMost(_, field, _) => [Some(field), None],
         Guard::Equal(_, field, _) | Guard::Unset(_, field) => [Some(field), None],
@@ -97,10 +99,10 @@ const fn compared(guard: &Guard) -> [Option<&'static str>; 2] {
 }
 
 fn compares(guard: &Guard, field: &str) -> bool {
-    compared(guard).into_iter().flatten().any(|of| of == field)
+    compared_fields(guard).into_iter().flatten().any(|name| name == field)
 }
 
-fn operation(batch: &Batch, at: usize, op: &Op) -> Broken {
+fn check_operation(batch: &Batch, at: usize, op: &Op) -> Broken {
     let (key, table) = (op.key(), op.key().table);
     let form = match op {
         Op::Append(..) | Op::Rewrite(..) => table.form == Form::List,
@@ -108,22 +110,22 @@ fn operation(batch: &Batch, at: usize, op: &Op) -> Broken {
         Op::Remove(_) => true,
         _ => table.form == Form::Record,
     };
-    let is_earlier = |operand: &Operand| !matches!(operand, Operand::Result(of) if *of >= at);
+    let is_earlier = |operand: &Operand| !matches!(operand, Operand::Result(number) if *number >= at);
     let found = unless(form, OWN_FORM);
     match op {
         Op::Put(_, fields) | Op::Set(_, fields) => found
             .or_else(|| unless(fields.iter().all(|(_, operand)| is_earlier(operand)), EARLIER_RESULT))
-            .or_else(|| record(batch, op, key, fields)),
+            .or_else(|| check_record(batch, op, key, fields)),
         Op::Append(_, values) | Op::Rewrite(_, _, values) => {
-            found.or_else(|| unless(values.iter().all(is_earlier), EARLIER_RESULT)).or_else(|| entry(key, values))
+            found.or_else(|| unless(values.iter().all(is_earlier), EARLIER_RESULT)).or_else(|| check_entry(key, values))
         }
         Op::Add(_, field, more) => found
             .or_else(|| unless(table.column(field).is_some(), KNOWN_FIELD))
             .or_else(|| unless(is_earlier(more), EARLIER_RESULT))
             .or_else(|| broken_changes(batch, op).into_iter().next()),
-        Op::Index(_, _, score) => {
-            found.or_else(|| unless(is_earlier(score), EARLIER_RESULT)).or_else(|| unless(fits(score), SCORE_FITS))
-        }
+        Op::Index(_, _, score) => found
+            .or_else(|| unless(is_earlier(score), EARLIER_RESULT))
+            .or_else(|| unless(score_fits(score), SCORE_FITS)),
         Op::Sweep(_, _, until) => found.or_else(|| unless(is_earlier(until), EARLIER_RESULT)),
         Op::Number(_, field) | Op::Tell(_, field) => {
             found.or_else(|| unless(table.column(field).is_some(), KNOWN_FIELD))
@@ -132,7 +134,7 @@ fn operation(batch: &Batch, at: usize, op: &Op) -> Broken {
     }
 }
 
-fn fits(score: &Operand) -> bool {
+fn score_fits(score: &Operand) -> bool {
     match score {
         Operand::Value(Value::Integer(score)) => score.unsigned_abs() <= 1 << SCORE_BITS,
         Operand::Value(_) | Operand::Nothing => false,
@@ -141,7 +143,11 @@ fn fits(score: &Operand) -> bool {
 }
 
 /// Returns the places of the fields that an operation sets.
-fn places(key: &Key, rules: Option<&Compiled>, fields: &[(&'static str, Operand)]) -> Result<Vec<usize>, &'static str> {
+fn field_places(
+    key: &Key,
+    rules: Option<&CompiledRules>,
+    fields: &[(&'static str, Operand)],
+) -> Result<Vec<usize>, &'static str> {
     let (mut places, mut seen) = (Vec::with_capacity(fields.len()), 0_u64);
     for (name, operand) in fields {
         if *name == "version" {
@@ -171,23 +177,23 @@ fn places(key: &Key, rules: Option<&Compiled>, fields: &[(&'static str, Operand)
 }
 
 /// Checks an appended or rewritten entry.
-fn entry(key: &Key, values: &[Operand]) -> Broken {
+fn check_entry(key: &Key, values: &[Operand]) -> Broken {
     let is_value = |operand: &Operand| !matches!(operand, Operand::Nothing | Operand::Field(_));
     if values.len() != key.table.fields.len() || !values.iter().all(is_value) {
         return Some(WHOLE_ENTRY);
     }
-    let rules = compiled(key.table)?;
-    View::of_operands(values).broken(rules).or_else(|| home(rules, key))
+    let rules = compiled_rules(key.table)?;
+    View::from_operands(values).broken(rules).or_else(|| check_home(rules, key))
 }
 
-fn home(rules: &'static Compiled, key: &Key) -> Broken {
-    rules.home.and_then(|(name, home)| unless(home.is_of(key), name))
+fn check_home(rules: &'static CompiledRules, key: &Key) -> Broken {
+    rules.home.and_then(|(name, home)| unless(home.contains(key), name))
 }
 
 /// Checks a written or changed record.
-fn record(batch: &Batch, op: &Op, key: &Key, fields: &[(&'static str, Operand)]) -> Broken {
-    let rules = compiled(key.table);
-    let places = match places(key, rules, fields) {
+fn check_record(batch: &Batch, op: &Op, key: &Key, fields: &[(&'static str, Operand)]) -> Broken {
+    let rules = compiled_rules(key.table);
+    let places = match field_places(key, rules, fields) {
         Ok(places) => places,
         Err(name) => return Some(name),
     };
@@ -207,15 +213,15 @@ fn record(batch: &Batch, op: &Op, key: &Key, fields: &[(&'static str, Operand)])
             .zip(fields)
             .find_map(|(place, field)| broken_sets(batch, key, field, &rules.changes[*place]).next()),
     };
-    view.broken(rules).or_else(changes).or_else(|| unless(!is_whole || ends(batch, key, fields), GIVEN_END))
+    view.broken(rules).or_else(changes).or_else(|| unless(!is_whole || has_end(batch, key, fields), GIVEN_END))
 }
 
 /// Notes the facts that a batch's guards state about a record.
-fn note_guards(view: &mut View<'_>, batch: &Batch, key: &Key, rules: &Compiled) {
-    for guard in of_record(batch, key) {
+fn note_guards(view: &mut View<'_>, batch: &Batch, key: &Key, rules: &CompiledRules) {
+    for guard in guards_on(batch, key) {
         match guard {
             Guard::Unset(_, field) => rules.place(field).into_iter().for_each(|place| view.note_absent(place)),
-            other => compared(other)
+            other => compared_fields(other)
                 .into_iter()
                 .flatten()
                 .filter_map(|field| rules.place(field))
@@ -226,9 +232,9 @@ fn note_guards(view: &mut View<'_>, batch: &Batch, key: &Key, rules: &Compiled) 
 }
 
 /// Returns the invariants that writing a record breaks.
-fn broken_put(batch: &Batch, key: &Key, rules: &'static Compiled) -> impl Iterator<Item = &'static str> + use<> {
+fn broken_put(batch: &Batch, key: &Key, rules: &'static CompiledRules) -> impl Iterator<Item = &'static str> + use<> {
     let is_new = || has_guard(batch, key, |guard| matches!(guard, Guard::Absent(_)));
-    rules.new.filter(|_| !is_new()).into_iter().chain(home(rules, key))
+    rules.new.filter(|_| !is_new()).into_iter().chain(check_home(rules, key))
 }
 
 /// Returns the change invariants that setting a field breaks.
@@ -244,45 +250,48 @@ fn broken_sets<'a>(
 /// Returns the change invariants that an operation on a record breaks.
 pub(super) fn broken_changes(batch: &Batch, op: &Op) -> Vec<&'static str> {
     let key = op.key();
-    let Some(rules) = compiled(key.table) else { return vec![] };
-    let of = |field: &str| rules.place(field).map_or(&[][..], |place| &rules.changes[place][..]);
+    let Some(rules) = compiled_rules(key.table) else { return vec![] };
+    let changes_of = |field: &str| rules.place(field).map_or(&[][..], |place| &rules.changes[place][..]);
     match op {
         Op::Put(..) => broken_put(batch, key, rules).collect(),
-        Op::Set(_, fields) => fields.iter().flat_map(|field| broken_sets(batch, key, field, of(field.0))).collect(),
-        Op::Add(_, field, more) => {
-            of(field).iter().filter_map(|(name, change)| unless(may_add(batch, key, more, *change), name)).collect()
+        Op::Set(_, fields) => {
+            fields.iter().flat_map(|field| broken_sets(batch, key, field, changes_of(field.0))).collect()
         }
+        Op::Add(_, field, more) => changes_of(field)
+            .iter()
+            .filter_map(|(name, change)| unless(may_add(batch, key, more, *change), name))
+            .collect(),
         _ => vec![],
     }
 }
 
-/// Returns true if a written record has its end, or stays until its delivery has ended.
-fn ends(batch: &Batch, key: &Key, fields: &[(&'static str, Operand)]) -> bool {
-    let gets_end = |op: &Op| matches!(op, Op::ExpireAt(of, _) if of == key);
+/// Returns true if a batch gives a written record its end, or the record stays for its delivery.
+fn has_end(batch: &Batch, key: &Key, fields: &[(&'static str, Operand)]) -> bool {
+    let gets_end = |op: &Op| matches!(op, Op::ExpireAt(record, _) if record == key);
     !matches!(key.table.life, Life::Ends(_))
         || fields.iter().any(|(name, _)| *name == "delivery")
         || batch.ops.iter().any(gets_end)
 }
 
 /// Returns the guards of a batch on a record.
-fn of_record<'a>(batch: &'a Batch, key: &'a Key) -> impl Iterator<Item = &'a Guard> {
+fn guards_on<'a>(batch: &'a Batch, key: &'a Key) -> impl Iterator<Item = &'a Guard> {
     batch.guards.iter().filter(move |guard| ptr::eq(guard.key().table, key.table) && guard.key() == key)
 }
 
-/// Returns true if a batch has such a guard on a record.
-pub(super) fn has_guard(batch: &Batch, key: &Key, is_one: impl Fn(&Guard) -> bool) -> bool {
-    of_record(batch, key).any(is_one)
+/// Returns true if a batch has a matching guard on a record.
+pub(super) fn has_guard(batch: &Batch, key: &Key, matches_rule: impl Fn(&Guard) -> bool) -> bool {
+    guards_on(batch, key).any(matches_rule)
 }
 
 fn may_set(batch: &Batch, key: &Key, field: &str, operand: &Operand, change: Change) -> bool {
-    let as_read = || has(batch, key, Need::Version);
+    let has_version_guard = || has_needed_guard(batch, key, Need::Version);
     match change {
-        Change::Fixed => as_read(),
+        Change::Fixed => has_version_guard(),
         Change::Once => {
-            *operand == Operand::Nothing || as_read() || has_guard(batch, key, |guard| compares(guard, field))
+            *operand == Operand::Nothing || has_version_guard() || has_guard(batch, key, |guard| compares(guard, field))
         }
-        Change::Rises => as_read() || has_guard(batch, key, |guard| compares(guard, field)),
-        Change::Guarded(need) => *operand == Operand::Nothing || has(batch, key, need),
+        Change::Rises => has_version_guard() || has_guard(batch, key, |guard| compares(guard, field)),
+        Change::Guarded(need) => *operand == Operand::Nothing || has_needed_guard(batch, key, need),
     }
 }
 
@@ -291,23 +300,25 @@ fn may_add(batch: &Batch, key: &Key, more: &Operand, change: Change) -> bool {
     match change {
         Change::Fixed | Change::Once => false,
         Change::Rises => number >= 0,
-        Change::Guarded(need @ (Need::AtLeast(_) | Need::Equal(_))) => number >= 0 || has(batch, key, need),
-        Change::Guarded(need) => number <= 0 || has(batch, key, need),
+        Change::Guarded(need @ (Need::AtLeast(_) | Need::Equal(_))) => {
+            number >= 0 || has_needed_guard(batch, key, need)
+        }
+        Change::Guarded(need) => number <= 0 || has_needed_guard(batch, key, need),
     }
 }
 
 /// Returns true if a batch has the guard that a rule needs.
-pub(super) fn has(batch: &Batch, key: &Key, need: Need) -> bool {
+pub(super) fn has_needed_guard(batch: &Batch, key: &Key, need: Need) -> bool {
     has_guard(batch, key, |guard| match (need, guard) {
-        (Need::Unset(field), Guard::Unset(_, of))
-        | (Need::Before(field), Guard::Before(_, of))
-        | (Need::Equal(field), Guard::Equal(_, of, _))
-        | (Need::AtMost(field), Guard::AtMost(_, of, _))
-        | (Need::AtLeast(field), Guard::AtLeast(_, of, _)) => field == *of,
-        (Need::Below(field, limit), Guard::Below(_, of, most)) => (field, limit) == (*of, *most),
+        (Need::Unset(field), Guard::Unset(_, name))
+        | (Need::Before(field), Guard::Before(_, name))
+        | (Need::Equal(field), Guard::Equal(_, name, _))
+        | (Need::AtMost(field), Guard::AtMost(_, name, _))
+        | (Need::AtLeast(field), Guard::AtLeast(_, name, _)) => field == *name,
+        (Need::Below(field, limit), Guard::Below(_, name, most)) => (field, limit) == (*name, *most),
         (Need::Version, Guard::Version(..)) => true,
         // No balance is below zero, so this guard never passes.
-        (Need::AtLeast(field), Guard::AtMost(_, of, most)) => field == *of && *most < 0,
+        (Need::AtLeast(field), Guard::AtMost(_, name, most)) => field == *name && *most < 0,
         _ => false,
     })
 }

@@ -1,14 +1,14 @@
-//! Invariants of the stored data, checked in production: before a batch goes to an engine, and when an engine has
+//! Invariants of the stored data, checked in production: before a batch goes to an engine, and after an engine has
 //! answered.
 //!
-//! Those of a kind of record are declared beside its fields in `records` ([`rule`]). The operations that a batch needs
-//! together are in [`money`], [`outbox`] and [`people`]; its form in [`form`]; the answers of engines in [`answers`].
-//! They concern the store's own writes, so no input makes one false. A broken one is counted and logged by its name,
-//! and its step fails with [`StoreError::Broken`](crate::StoreError::Broken): nothing is committed, and no such record
-//! is served.
+//! The invariants of a kind of record are declared beside its fields in `records` ([`rule`]). Operations that need each
+//! other in a batch are in [`money`], [`outbox`] and [`people`], the form of batches in [`form`], and the answers of
+//! engines in [`answers`]. They concern the store's own writes, so no input makes one false. A broken invariant is
+//! counted and logged by its name, and its step fails with [`StoreError::Broken`](crate::StoreError::Broken): nothing
+//! is committed, and no such record is served.
 //!
-//! A condition is false only if it is false for all values unknown to the batch. Values that only the engine knows at
-//! commit time, such as a balance, are protected by guards; here the batch must have them. Results are checked
+//! A condition counts as false only if no value of the unknown fields makes it true. Guards protect values that only
+//! the engine knows at commit time, such as a balance; here the batch must have these guards. Results are checked
 //! afterwards.
 //!
 //! Readers that look for damage bypass the checks: the audit of ledgers, readers of the audit log, erasures, new
@@ -27,7 +27,7 @@ mod step;
 mod tests;
 mod view;
 
-pub(crate) use self::change::changed;
+pub(crate) use self::change::check_change;
 pub(crate) use self::checked::CheckedEngine;
 pub(crate) use self::rule::is_id;
 pub use self::rule::{Home, Need, Rule};

@@ -1,9 +1,9 @@
 //! Invariants of batches that move credits or open something: a debit has its entry, an entry its movement, and a
 //! transaction its debit.
 
-use super::form::has;
+use super::form::has_needed_guard;
 use super::rule::Need;
-use super::step::{Kind, Step, StepRule, bytes, given, integer};
+use super::step::{Kind, Step, StepRule, bytes, integer, operand_for};
 use crate::engine::{Guard, Op, Operand, Value};
 use crate::records::client::{CLIENT, LEDGER, REFERENCE};
 use crate::records::event::{EVENT, EVENT_ENDS, EVENTS, WAITING};
@@ -21,51 +21,51 @@ const fn rule(
     StepRule { name, table, kind, holds }
 }
 
-/// The rules.
+/// The rules of these batches.
 pub(super) static RULES: &[StepRule] = &[
-    rule("a balance moves with an entry of its ledger", &CLIENT, Kind::Move("balance"), moves_with_entry),
-    rule("a balance moves once in a batch", &CLIENT, Kind::Move("balance"), moves_once),
+    rule("a balance moves with an entry of its ledger", &CLIENT, Kind::Add("balance"), moves_with_entry),
+    rule("a balance moves once in a batch", &CLIENT, Kind::Add("balance"), moves_once),
     rule("an entry of a ledger has the balance after it", &LEDGER, Kind::Append, has_balance),
     rule("an entry of a ledger has the amount of its movement", &LEDGER, Kind::Append, has_amount),
-    rule("a debit is of a transaction that opens", &LEDGER, Kind::Append, debit_opens),
+    rule("a debit belongs to a transaction that opens", &LEDGER, Kind::Append, debit_opens),
     rule("a debit is not negative and a grant positive", &LEDGER, Kind::Append, has_sign),
     rule("a grant or an adjustment is found by its reference", &LEDGER, Kind::Append, grant_is_named),
-    rule("a reference is of an entry of its batch", &REFERENCE, Kind::Put, reference_has_entry),
+    rule("a reference belongs to an entry of its batch", &REFERENCE, Kind::Put, reference_has_entry),
     rule("a transaction is debited when it opens", &TRANSACTION, Kind::Put, is_debited),
     rule("a transaction of an event counts as a scan", &TRANSACTION, Kind::Put, is_counted),
     rule("a scan waits until its window ends", &TRANSACTION, Kind::Put, scan_waits),
-    rule("a scan is of the event's own client and app", &TRANSACTION, Kind::Put, scan_is_own),
+    rule("a scan has the client and the app of its event", &TRANSACTION, Kind::Put, scan_is_own),
     rule("a scan is admitted by its event", &TRANSACTION, Kind::Put, scan_is_admitted),
     rule("a transaction waits for its answer when it opens", &TRANSACTION, Kind::Put, is_pending),
-    rule("a scan is counted for a transaction that opens", &EVENT, Kind::Add("scans"), scan_opens),
+    rule("a scan is counted for a transaction that opens", &EVENT, Kind::Increase("scans"), scan_opens),
     rule("an event is listed when it is created", &EVENT, Kind::Put, event_is_listed),
     rule("an event is empty when it is created", &EVENT, Kind::Put, event_is_empty),
     rule("the end of an event is listed when it changes", &EVENT, Kind::Set("expires_at"), end_is_listed),
     rule("a flow is listed when it opens", &FLOW, Kind::Put, flow_is_listed),
     rule("a flow is listed when it changes", &FLOW, Kind::Set("until"), flow_is_listed),
-    rule("an answer is kept with what it created", &IDEMPOTENCY, Kind::Put, answer_has_subject),
-    rule("an answer is kept until its time", &IDEMPOTENCY, Kind::Put, answer_ends),
+    rule("a response is stored with the record that it created", &IDEMPOTENCY, Kind::Put, answer_has_subject),
+    rule("a stored response expires at its time", &IDEMPOTENCY, Kind::Put, answer_ends),
 ];
 
-/// Returns the balance movement whose result the operand is.
+/// Returns the amount by which a balance moves, if the operand is the result of that movement.
 fn movement<'a>(step: Step<'a>, operand: Option<&Operand>) -> Option<i64> {
-    let Some(Operand::Result(of)) = operand else { return None };
-    match step.batch.ops.get(*of) {
+    let Some(Operand::Result(number)) = operand else { return None };
+    match step.batch.ops.get(*number) {
         Some(Op::Add(key, "balance", more)) if key.id == step.key().id => integer(more),
         _ => None,
     }
 }
 
 fn moves_with_entry(step: Step<'_>) -> bool {
-    let is_its = |op: &Op| {
+    let is_entry_of_step = |op: &Op| {
         matches!(op, Op::Append(list,
         values) if list.id == step.key().id && values.get(2) == Some(&Operand::Result(step.at)))
     };
-    step.of(&LEDGER).filter(|(_, op)| is_its(op)).count() == 1
+    step.ops_on(&LEDGER).filter(|(_, op)| is_entry_of_step(op)).count() == 1
 }
 
 fn moves_once(step: Step<'_>) -> bool {
-    step.of(&CLIENT).filter(|(_, op)| matches!(op, Op::Add(key, "balance", _) if key == step.key())).count() == 1
+    step.ops_on(&CLIENT).filter(|(_, op)| matches!(op, Op::Add(key, "balance", _) if key == step.key())).count() == 1
 }
 
 fn has_balance(step: Step<'_>) -> bool {
@@ -80,7 +80,7 @@ fn has_amount(step: Step<'_>) -> bool {
     let amount = step.entry().get(1).and_then(integer);
     let effect = movement(step, step.entry().get(2));
     match kind_of(step) {
-        // A cost beyond 63 bits becomes the largest number.
+        // A cost of more than 63 bits becomes `i64::MAX`.
         Some(EntryKind::Debit) => effect.is_some() && effect.map(i64::saturating_neg) == amount,
         Some(EntryKind::Grant | EntryKind::Adjust) => effect.is_some() && effect == amount,
         None => false,
@@ -99,34 +99,37 @@ fn has_sign(step: Step<'_>) -> bool {
 fn debit_opens(step: Step<'_>) -> bool {
     let reference = step.entry().get(3).and_then(bytes);
     let opens = |op: &Op| matches!(op, Op::Put(key, _) if Some(&key.id[..]) == reference);
-    kind_of(step) != Some(EntryKind::Debit) || step.of(&TRANSACTION).any(|(_, op)| opens(op))
+    kind_of(step) != Some(EntryKind::Debit) || step.ops_on(&TRANSACTION).any(|(_, op)| opens(op))
 }
 
 fn grant_is_named(step: Step<'_>) -> bool {
     let names = |op: &Op| match op {
         Op::Put(_, fields) => {
-            given(fields, "number") == Some(&Operand::Result(step.at)) && given(fields, "amount") == step.entry().get(1)
+            operand_for(fields, "number") == Some(&Operand::Result(step.at))
+                && operand_for(fields, "amount") == step.entry().get(1)
         }
         _ => false,
     };
-    kind_of(step) == Some(EntryKind::Debit) || step.of(&REFERENCE).any(|(_, op)| names(op))
+    kind_of(step) == Some(EntryKind::Debit) || step.ops_on(&REFERENCE).any(|(_, op)| names(op))
 }
 
 fn reference_has_entry(step: Step<'_>) -> bool {
     let is_entry = |op: &Op| match op {
-        Op::Append(_, values) => std::ptr::eq(op.key().table, &LEDGER) && values.get(2) == step.gives("balance_after"),
+        Op::Append(_, values) => {
+            std::ptr::eq(op.key().table, &LEDGER) && values.get(2) == step.operand("balance_after")
+        }
         _ => false,
     };
-    step.results(step.gives("number"), is_entry)
+    step.is_result(step.operand("number"), is_entry)
 }
 
 fn is_debited(step: Step<'_>) -> bool {
-    step.of(&LEDGER)
+    step.ops_on(&LEDGER)
         .any(|(_, op)| matches!(op, Op::Append(_, values) if values.get(3).and_then(bytes) == Some(&step.key().id)))
 }
 
 fn event_of(step: Step<'_>) -> Option<&[u8]> {
-    step.gives("event").and_then(bytes)
+    step.operand("event").and_then(bytes)
 }
 
 fn is_counted(step: Step<'_>) -> bool {
@@ -134,11 +137,11 @@ fn is_counted(step: Step<'_>) -> bool {
         matches!(op, Op::Add(key, "scans",
         more) if key.id == event && integer(more) == Some(1))
     };
-    event_of(step).is_none_or(|event| step.of(&EVENT).filter(|(_, op)| counts(op, event)).count() == 1)
+    event_of(step).is_none_or(|event| step.ops_on(&EVENT).filter(|(_, op)| counts(op, event)).count() == 1)
 }
 
 fn scan_waits(step: Step<'_>) -> bool {
-    let (id, end) = (&step.key().id, step.gives("expires_at"));
+    let (id, end) = (&step.key().id, step.operand("expires_at"));
     event_of(step).is_none_or(|event| {
         step.indexes(&WAITING, |index, member, score| index.id == event && member == &id[..] && Some(score) == end)
     })
@@ -146,8 +149,8 @@ fn scan_waits(step: Step<'_>) -> bool {
 
 fn scan_is_own(step: Step<'_>) -> bool {
     let is_same = |guard: &Guard, event: &[u8], field: &'static str| match guard {
-        Guard::Equal(key, of, Value::Text(text)) => {
-            key.id == event && *of == field && step.gives(field).and_then(bytes) == Some(text.as_bytes())
+        Guard::Equal(key, name, Value::Text(text)) => {
+            key.id == event && *name == field && step.operand(field).and_then(bytes) == Some(text.as_bytes())
         }
         _ => false,
     };
@@ -163,19 +166,22 @@ fn scan_is_admitted(step: Step<'_>) -> bool {
         Need::Below("registrations", "max_guests"),
         Need::Below("scans", "budget"),
     ];
-    let of_event = |event: &[u8]| step.of(&EVENT).map(|(_, op)| op.key()).find(|key| key.id == event);
-    event_of(step)
-        .is_none_or(|event| of_event(event).is_some_and(|key| needs.into_iter().all(|need| has(step.batch, key, need))))
+    let key_of_event = |event: &[u8]| step.ops_on(&EVENT).map(|(_, op)| op.key()).find(|key| key.id == event);
+    event_of(step).is_none_or(|event| {
+        key_of_event(event).is_some_and(|key| needs.into_iter().all(|need| has_needed_guard(step.batch, key, need)))
+    })
 }
 
 fn is_pending(step: Step<'_>) -> bool {
-    ["verified_at", "outcome", "answer", "delivery", "registration"].iter().all(|field| step.gives(field).is_none())
+    ["verified_at", "outcome", "answer", "delivery", "registration"].iter().all(|field| step.operand(field).is_none())
 }
 
 fn scan_opens(step: Step<'_>) -> bool {
-    let opens =
-        |op: &Op| matches!(op, Op::Put(_, fields) if given(fields, "event").and_then(bytes) == Some(&step.key().id));
-    step.of(&TRANSACTION).filter(|(_, op)| opens(op)).count() == 1
+    let opens = |op: &Op| match op {
+        Op::Put(_, fields) => operand_for(fields, "event").and_then(bytes) == Some(&step.key().id),
+        _ => false,
+    };
+    step.ops_on(&TRANSACTION).filter(|(_, op)| opens(op)).count() == 1
 }
 
 fn event_is_listed(step: Step<'_>) -> bool {
@@ -185,7 +191,7 @@ fn event_is_listed(step: Step<'_>) -> bool {
 
 fn event_is_empty(step: Step<'_>) -> bool {
     let counts = ["registrations", "duplicates", "checked_in", "scans", "abandoned"];
-    counts.iter().all(|count| step.gives(count).and_then(integer) == Some(0))
+    counts.iter().all(|count| step.operand(count).and_then(integer) == Some(0))
 }
 
 fn end_is_listed(step: Step<'_>) -> bool {
@@ -193,16 +199,16 @@ fn end_is_listed(step: Step<'_>) -> bool {
 }
 
 fn flow_is_listed(step: Step<'_>) -> bool {
-    step.indexes(&FLOWS, |_, member, score| member == &step.key().id[..] && Some(score) == step.gives("until"))
+    step.indexes(&FLOWS, |_, member, score| member == &step.key().id[..] && Some(score) == step.operand("until"))
 }
 
 fn answer_has_subject(step: Step<'_>) -> bool {
-    let subject = step.gives("subject").and_then(bytes);
+    let subject = step.operand("subject").and_then(bytes);
     let creates = |op: &Op| matches!(op, Op::Put(key, _) if Some(&key.id[..]) == subject);
     step.batch.ops.iter().any(creates)
 }
 
 fn answer_ends(step: Step<'_>) -> bool {
-    step.of(&IDEMPOTENCY)
-        .any(|(_, op)| matches!(op, Op::ExpireAt(key, end) if key == step.key() && Some(end) == step.gives("until")))
+    step.ops_on(&IDEMPOTENCY)
+        .any(|(_, op)| matches!(op, Op::ExpireAt(key, end) if key == step.key() && Some(end) == step.operand("until")))
 }

@@ -2,7 +2,7 @@
 //! with its record, claimed before its attempt, and settled after it.
 
 use super::rule::Need;
-use super::step::{Kind, Step, StepRule, bytes, given, integer};
+use super::step::{Kind, Step, StepRule, bytes, integer, operand_for};
 use crate::engine::{Guard, Op, Operand, Value};
 use crate::records::delivery::{HOLDERS, NUMBERS, OUTBOX, of_member};
 use crate::records::event::{EVENT, GUESTS, SHARED, WAITING};
@@ -20,9 +20,9 @@ const fn rule(
     StepRule { name, table, kind, holds }
 }
 
-/// The rules.
+/// The rules of these batches.
 pub(super) static RULES: &[StepRule] = &[
-    rule("an outcome tells the nodes that watch", &TRANSACTION, Kind::Set("verified_at"), tells_watchers),
+    rule("an outcome notifies the watching nodes", &TRANSACTION, Kind::Set("verified_at"), notifies_watchers),
     rule(
         "a completed transaction has its end, or stays for its delivery",
         &TRANSACTION,
@@ -30,10 +30,10 @@ pub(super) static RULES: &[StepRule] = &[
         stays_for_delivery,
     ),
     rule("a registration is the number of the guest", &TRANSACTION, Kind::Set("registration"), registration_is_number),
-    rule("a registration takes a place of its event", &TRANSACTION, Kind::Set("registration"), takes_place),
-    rule("a registered scan waits no more", &TRANSACTION, Kind::Set("registration"), waits_no_more),
-    rule("a place is taken for a guest on both lists", &EVENT, Kind::Add("registrations"), place_has_guest),
-    rule("a place is taken from an event as it was read", &EVENT, Kind::Add("registrations"), place_is_free),
+    rule("a registration takes a place of its event", &TRANSACTION, Kind::Set("registration"), takes_event_place),
+    rule("a registered scan no longer waits", &TRANSACTION, Kind::Set("registration"), leaves_waiting_scans),
+    rule("a place is taken for a guest on both lists", &EVENT, Kind::Increase("registrations"), place_has_guest),
+    rule("a place is taken from an event as it was read", &EVENT, Kind::Increase("registrations"), place_is_free),
     rule("a guest takes a place", &GUESTS, Kind::Append, guest_has_place),
     rule("a guest's claims are listed beside the guest", &GUESTS, Kind::Append, guest_shares),
     rule("a guest is not inside when registered", &GUESTS, Kind::Append, guest_is_outside),
@@ -42,53 +42,58 @@ pub(super) static RULES: &[StepRule] = &[
     rule("a guest stays the same person", &GUESTS, Kind::Rewrite, guest_stays),
     rule("a check-in stays", &GUESTS, Kind::Rewrite, check_in_stays),
     rule("a check-in is counted", &GUESTS, Kind::Rewrite, check_in_is_counted),
-    rule("a mark that is taken off is counted", &GUESTS, Kind::Rewrite, unmark_is_counted),
-    rule("a check-in is of a guest", &EVENT, Kind::Add("checked_in"), check_in_has_guest),
+    rule("a removed mark is counted", &GUESTS, Kind::Rewrite, unmark_is_counted),
+    rule("a check-in belongs to a guest", &EVENT, Kind::Increase("checked_in"), check_in_has_guest),
     rule("a guest's claims are changed with the guest as read", &SHARED, Kind::Rewrite, claims_are_as_read),
-    rule("a delivery of a transaction has a fresh number", &TRANSACTION, Kind::Gives("delivery"), number_is_fresh),
-    rule("a delivery of a transaction is in the outbox", &TRANSACTION, Kind::Gives("delivery"), is_in_outbox),
-    rule("a delivery of a transaction names its holder", &TRANSACTION, Kind::Gives("delivery"), has_holder),
-    rule("a delivery of a transaction is queued unclaimed", &TRANSACTION, Kind::Gives("delivery"), is_unclaimed),
-    rule("a delivery of a report has a fresh number", &REPORT, Kind::Gives("delivery"), number_is_fresh),
-    rule("a delivery of a report is in the outbox", &REPORT, Kind::Gives("delivery"), is_in_outbox),
-    rule("a delivery of a report names its holder", &REPORT, Kind::Gives("delivery"), has_holder),
-    rule("a delivery of a report is queued unclaimed", &REPORT, Kind::Gives("delivery"), is_unclaimed),
-    rule("a delivery of a report is on the list of its flow", &REPORT, Kind::Gives("delivery"), is_on_list),
-    rule("a listed webhook has a delivery", &WEBHOOKS, Kind::Append, listed_is_queued),
+    rule("a delivery of a transaction has a fresh number", &TRANSACTION, Kind::Assigns("delivery"), number_is_fresh),
+    rule("a delivery of a transaction is in the outbox", &TRANSACTION, Kind::Assigns("delivery"), is_in_outbox),
+    rule("a delivery of a transaction names its holder", &TRANSACTION, Kind::Assigns("delivery"), has_holder),
+    rule("a delivery of a transaction is queued unclaimed", &TRANSACTION, Kind::Assigns("delivery"), is_unclaimed),
+    rule("a delivery of a report has a fresh number", &REPORT, Kind::Assigns("delivery"), number_is_fresh),
+    rule("a delivery of a report is in the outbox", &REPORT, Kind::Assigns("delivery"), is_in_outbox),
+    rule("a delivery of a report names its holder", &REPORT, Kind::Assigns("delivery"), has_holder),
+    rule("a delivery of a report is queued unclaimed", &REPORT, Kind::Assigns("delivery"), is_unclaimed),
+    rule("a delivery of a report is on the list of its flow", &REPORT, Kind::Assigns("delivery"), is_listed_in_flow),
+    rule("a listed webhook has a delivery", &WEBHOOKS, Kind::Append, listed_report_is_queued),
     rule("a report comes with its flow as read or new", &REPORT, Kind::Put, report_has_flow),
     rule("a flow changes as it was read", &FLOW, Kind::Set("state"), flow_is_as_read),
     rule("a number is drawn for one delivery", &NUMBERS, Kind::Number("last"), number_is_used),
     rule("a delivery in the outbox can be read and is in its partition", &OUTBOX, Kind::Index, member_is_readable),
     rule(
-        "a claim of a transaction's webhook is of a known delivery",
+        "a claim of a transaction's webhook names a known delivery",
         &TRANSACTION,
         Kind::Set("claimed_at"),
-        claim_is_of_known,
+        claim_names_delivery,
     ),
     rule("a claim of a transaction's webhook does nothing else", &TRANSACTION, Kind::Set("claimed_at"), claim_is_alone),
-    rule("a claim of a report's webhook is of a known delivery", &REPORT, Kind::Set("claimed_at"), claim_is_of_known),
+    rule(
+        "a claim of a report's webhook names a known delivery",
+        &REPORT,
+        Kind::Set("claimed_at"),
+        claim_names_delivery,
+    ),
     rule("a claim of a report's webhook does nothing else", &REPORT, Kind::Set("claimed_at"), claim_is_alone),
     rule(
-        "an attempt of a transaction's webhook is of a known delivery or holder",
+        "an attempt of a transaction's webhook names a known delivery",
         &TRANSACTION,
         Kind::Set("attempt"),
-        attempt_is_of_known,
+        attempt_names_delivery,
     ),
     rule(
-        "an attempt of a transaction's webhook replaces none but an unknown one",
+        "an attempt of a transaction's webhook replaces only an unknown one",
         &TRANSACTION,
         Kind::Set("attempt"),
         attempt_is_first,
     ),
     rule("a settled webhook of a transaction leaves the outbox", &TRANSACTION, Kind::Set("attempt"), leaves_outbox),
     rule(
-        "an attempt of a report's webhook is of a known delivery or holder",
+        "an attempt of a report's webhook names a known delivery",
         &REPORT,
         Kind::Set("attempt"),
-        attempt_is_of_known,
+        attempt_names_delivery,
     ),
     rule(
-        "an attempt of a report's webhook replaces none but an unknown one",
+        "an attempt of a report's webhook replaces only an unknown one",
         &REPORT,
         Kind::Set("attempt"),
         attempt_is_first,
@@ -96,20 +101,20 @@ pub(super) static RULES: &[StepRule] = &[
     rule("a settled webhook of a report leaves the outbox", &REPORT, Kind::Set("attempt"), leaves_outbox),
     rule("a webhook of a transaction is taken over unclaimed", &TRANSACTION, Kind::Set("holder"), is_taken_over),
     rule("a webhook of a report is taken over unclaimed", &REPORT, Kind::Set("holder"), is_taken_over),
-    rule("a transaction is removed as it was read", &TRANSACTION, Kind::Remove, removed_as_read),
-    rule("a transaction is removed with its evidence", &TRANSACTION, Kind::Remove, evidence_goes),
-    rule("a flow is removed as it was read", &FLOW, Kind::Remove, removed_as_read),
+    rule("a transaction is removed as it was read", &TRANSACTION, Kind::Remove, is_as_read),
+    rule("a transaction is removed with its evidence", &TRANSACTION, Kind::Remove, removes_evidence),
+    rule("a flow is removed as it was read", &FLOW, Kind::Remove, is_as_read),
 ];
 
-fn tells_watchers(step: Step<'_>) -> bool {
-    step.of(&TRANSACTION).any(|(_, op)| matches!(op, Op::Tell(key, "watchers") if key == step.key()))
+fn notifies_watchers(step: Step<'_>) -> bool {
+    step.ops_on(&TRANSACTION).any(|(_, op)| matches!(op, Op::Tell(key, "watchers") if key == step.key()))
 }
 
 fn stays_for_delivery(step: Step<'_>) -> bool {
-    let waits = step.gives("delivery").is_some();
-    step.of(&TRANSACTION).any(|(_, op)| match op {
+    let waits = step.operand("delivery").is_some();
+    step.ops_on(&TRANSACTION).any(|(_, op)| match op {
         Op::Keep(key) => waits && key == step.key(),
-        Op::ExpireAt(key, end) => !waits && key == step.key() && Some(end) == step.gives("until"),
+        Op::ExpireAt(key, end) => !waits && key == step.key() && Some(end) == step.operand("until"),
         _ => false,
     })
 }
@@ -121,15 +126,15 @@ fn registration_is_number(step: Step<'_>) -> bool {
         }
         _ => false,
     };
-    step.results(step.gives("registration"), is_of_guest)
+    step.is_result(step.operand("registration"), is_of_guest)
 }
 
-fn takes_place(step: Step<'_>) -> bool {
+fn takes_event_place(step: Step<'_>) -> bool {
     step.adds(&EVENT, "registrations", 1)
 }
 
-fn waits_no_more(step: Step<'_>) -> bool {
-    step.of(&WAITING).any(|(_, op)| matches!(op, Op::Unindex(_, member) if *member == step.key().id))
+fn leaves_waiting_scans(step: Step<'_>) -> bool {
+    step.ops_on(&WAITING).any(|(_, op)| matches!(op, Op::Unindex(_, member) if *member == step.key().id))
 }
 
 fn place_has_guest(step: Step<'_>) -> bool {
@@ -138,7 +143,7 @@ fn place_has_guest(step: Step<'_>) -> bool {
 }
 
 fn place_is_free(step: Step<'_>) -> bool {
-    [Need::Version, Need::Equal("is_active"), Need::Before("expires_at")].into_iter().all(|need| step.needs(need))
+    [Need::Version, Need::Equal("is_active"), Need::Before("expires_at")].into_iter().all(|need| step.meets(need))
 }
 
 fn guest_has_place(step: Step<'_>) -> bool {
@@ -160,11 +165,11 @@ fn mark_is_counted(step: Step<'_>) -> bool {
     is_marked == step.adds(&EVENT, "duplicates", 1)
 }
 
-/// Returns the entry that a rewrite replaces.
+/// Returns the entry that a rewrite replaces, as its guard states.
 fn before(step: Step<'_>) -> Option<&[Value]> {
     let Op::Rewrite(list, number, _) = step.op else { return None };
     step.batch.guards.iter().find_map(|guard| match guard {
-        Guard::Entry(of, known, values) if of == list && known == number => Some(&values[..]),
+        Guard::Entry(guarded, known, values) if guarded == list && known == number => Some(&values[..]),
         _ => None,
     })
 }
@@ -173,7 +178,7 @@ fn guest_is_as_read(step: Step<'_>) -> bool {
     before(step).is_some()
 }
 
-fn keeps(step: Step<'_>, places: &[usize]) -> bool {
+fn keeps_fields(step: Step<'_>, places: &[usize]) -> bool {
     let is_same = |before: &[Value], place: usize| match (before.get(place), step.entry().get(place)) {
         (Some(value), Some(Operand::Value(after))) => value == after,
         _ => false,
@@ -182,7 +187,7 @@ fn keeps(step: Step<'_>, places: &[usize]) -> bool {
 }
 
 fn guest_stays(step: Step<'_>) -> bool {
-    keeps(step, &[0, 1])
+    keeps_fields(step, &[0, 1])
 }
 
 fn was_inside(step: Step<'_>) -> bool {
@@ -190,7 +195,7 @@ fn was_inside(step: Step<'_>) -> bool {
 }
 
 fn check_in_stays(step: Step<'_>) -> bool {
-    !was_inside(step) || keeps(step, &[2, 3, 4])
+    !was_inside(step) || keeps_fields(step, &[2, 3, 4])
 }
 
 fn check_in_is_counted(step: Step<'_>) -> bool {
@@ -206,48 +211,51 @@ fn unmark_is_counted(step: Step<'_>) -> bool {
 }
 
 fn check_in_has_guest(step: Step<'_>) -> bool {
-    step.of(&GUESTS).any(|(_, op)| matches!(op, Op::Rewrite(list, ..) if list.id == step.key().id))
+    step.ops_on(&GUESTS).any(|(_, op)| matches!(op, Op::Rewrite(list, ..) if list.id == step.key().id))
 }
 
 fn claims_are_as_read(step: Step<'_>) -> bool {
     let Op::Rewrite(list, number, _) = step.op else { return false };
     step.batch.guards.iter().any(|guard| match guard {
-        Guard::Entry(of, known, values) => {
+        Guard::Entry(guarded, known, values) => {
             let is_same =
                 matches!((values.first(), step.entry().first()), (Some(txn), Some(Operand::Value(own))) if txn == own);
-            of.id == list.id && known == number && is_same
+            guarded.id == list.id && known == number && is_same
         }
         _ => false,
     })
 }
 
 fn number_is_fresh(step: Step<'_>) -> bool {
-    step.results(step.gives("delivery"), |op| matches!(op, Op::Number(key, "last") if key.place == step.key().place))
+    step.is_result(
+        step.operand("delivery"),
+        |op| matches!(op, Op::Number(key, "last") if key.place == step.key().place),
+    )
 }
 
 fn is_in_outbox(step: Step<'_>) -> bool {
-    let (number, holder) = (step.gives("delivery"), step.gives("holder").and_then(bytes));
+    let (number, holder) = (step.operand("delivery"), step.operand("holder").and_then(bytes));
     step.indexes(&OUTBOX, |index, _, score| Some(score) == number && Some(&index.id[..]) == holder)
 }
 
 fn has_holder(step: Step<'_>) -> bool {
-    let holder = step.gives("holder").and_then(bytes);
+    let holder = step.operand("holder").and_then(bytes);
     step.indexes(&HOLDERS, |_, member, _| Some(member) == holder)
 }
 
 fn is_unclaimed(step: Step<'_>) -> bool {
-    ["claimed_at", "claim", "attempt"].iter().all(|field| step.gives(field).is_none())
+    ["claimed_at", "claim", "attempt"].iter().all(|field| step.operand(field).is_none())
 }
 
-fn is_on_list(step: Step<'_>) -> bool {
+fn is_listed_in_flow(step: Step<'_>) -> bool {
     let name = step.key().id.get(16..);
-    step.of(&WEBHOOKS).any(|(_, op)| matches!(op, Op::Append(_, values) if values.first().and_then(bytes) == name))
+    step.ops_on(&WEBHOOKS).any(|(_, op)| matches!(op, Op::Append(_, values) if values.first().and_then(bytes) == name))
 }
 
-fn listed_is_queued(step: Step<'_>) -> bool {
+fn listed_report_is_queued(step: Step<'_>) -> bool {
     let name = step.entry().first().and_then(bytes);
-    step.of(&REPORT).any(|(_, op)| match op {
-        Op::Put(key, fields) => key.id.get(16..) == name && given(fields, "delivery").is_some(),
+    step.ops_on(&REPORT).any(|(_, op)| match op {
+        Op::Put(key, fields) => key.id.get(16..) == name && operand_for(fields, "delivery").is_some(),
         _ => false,
     })
 }
@@ -261,13 +269,13 @@ fn report_has_flow(step: Step<'_>) -> bool {
 }
 
 fn flow_is_as_read(step: Step<'_>) -> bool {
-    step.needs(Need::Version) || step.needs(Need::Equal("state"))
+    step.meets(Need::Version) || step.meets(Need::Equal("state"))
 }
 
 fn number_is_used(step: Step<'_>) -> bool {
     let number = Operand::Result(step.at);
     let uses = |op: &Op| match op {
-        Op::Put(_, fields) | Op::Set(_, fields) => given(fields, "delivery") == Some(&number),
+        Op::Put(_, fields) | Op::Set(_, fields) => operand_for(fields, "delivery") == Some(&number),
         _ => false,
     };
     step.batch.ops.iter().filter(|op| uses(op)).count() == 1
@@ -279,22 +287,22 @@ fn member_is_readable(step: Step<'_>) -> bool {
     delivery.is_some_and(|delivery| index.place == crate::engine::Place::Partition(delivery.subject.partition()))
 }
 
-fn claim_is_of_known(step: Step<'_>) -> bool {
-    step.needs(Need::Equal("delivery")) && step.needs(Need::Equal("holder"))
+fn claim_names_delivery(step: Step<'_>) -> bool {
+    step.meets(Need::Equal("delivery")) && step.meets(Need::Equal("holder"))
 }
 
 const fn claim_is_alone(step: Step<'_>) -> bool {
     step.batch.ops.len() == 1
 }
 
-fn attempt_is_of_known(step: Step<'_>) -> bool {
-    step.needs(Need::Equal("delivery"))
+fn attempt_names_delivery(step: Step<'_>) -> bool {
+    step.meets(Need::Equal("delivery"))
 }
 
 fn attempt_is_first(step: Step<'_>) -> bool {
     let unknown = Value::from("unknown");
-    step.needs(Need::Unset("attempt"))
-        || step.guarded(|guard| matches!(guard, Guard::Equal(_, "attempt", known) if *known == unknown))
+    step.meets(Need::Unset("attempt"))
+        || step.has_guard(|guard| matches!(guard, Guard::Equal(_, "attempt", known) if *known == unknown))
 }
 
 fn leaves_outbox(step: Step<'_>) -> bool {
@@ -302,33 +310,33 @@ fn leaves_outbox(step: Step<'_>) -> bool {
         matches!(guard, Guard::Equal(_, "delivery",
         Value::Integer(known)) if *known == number)
     };
-    step.of(&OUTBOX).any(|(_, op)| match op {
+    step.ops_on(&OUTBOX).any(|(_, op)| match op {
         Op::Sweep(_, above, until) => {
-            integer(until).is_some_and(|number| *above == number - 1 && step.guarded(|guard| delivery(guard, number)))
+            integer(until).is_some_and(|number| *above == number - 1 && step.has_guard(|guard| delivery(guard, number)))
         }
         _ => false,
     })
 }
 
 fn is_taken_over(step: Step<'_>) -> bool {
-    if step.gives("delivery").is_some() {
+    if step.operand("delivery").is_some() {
         return true;
     }
-    let holder = step.gives("holder").and_then(bytes);
+    let holder = step.operand("holder").and_then(bytes);
     let is_listed = step.indexes(&OUTBOX, |index, _, score| {
         let is_same = |guard: &Guard| {
             matches!(guard, Guard::Equal(_, "delivery",
             known) if *score == Operand::Value(known.clone()))
         };
-        Some(&index.id[..]) == holder && step.guarded(is_same)
+        Some(&index.id[..]) == holder && step.has_guard(is_same)
     });
-    is_listed && step.needs(Need::Unset("claimed_at")) && step.needs(Need::Equal("holder"))
+    is_listed && step.meets(Need::Unset("claimed_at")) && step.meets(Need::Equal("holder"))
 }
 
-fn removed_as_read(step: Step<'_>) -> bool {
-    step.needs(Need::Version)
+fn is_as_read(step: Step<'_>) -> bool {
+    step.meets(Need::Version)
 }
 
-fn evidence_goes(step: Step<'_>) -> bool {
-    step.of(&EVIDENCE).any(|(_, op)| matches!(op, Op::Remove(key) if key.id == step.key().id))
+fn removes_evidence(step: Step<'_>) -> bool {
+    step.ops_on(&EVIDENCE).any(|(_, op)| matches!(op, Op::Remove(key) if key.id == step.key().id))
 }

@@ -20,31 +20,31 @@ const fn rule(name: &'static str, table: &'static Table, kind: Kind, holds: fn(S
     StepRule { name, table, kind, holds }
 }
 
-/// The rules.
+/// The rules of these batches.
 pub(super) static RULES: &[StepRule] = &[
     rule("an entry of the audit log follows the newest", &AUDIT_LOG, Kind::Append, audit_follows),
     rule("the place of the log's receiver changes as it was read", &AUDIT_PUSH, Kind::Put, push_is_as_read),
     rule("the place of the log's receiver does not fall while a node sends", &AUDIT_PUSH, Kind::Put, push_rises),
     rule("a consent is kept in a week that has begun", &CONSENTS, Kind::Append, week_has_begun),
     rule("an entry of a client's log is kept in a month that has begun", &CLIENT_LOG, Kind::Append, month_has_begun),
-    rule("a credential is remembered in the place of what was seen", &CREDENTIAL, Kind::Put, memory_is_as_read),
-    rule("a webhook's name is taken once, or by its own flow", &WEBHOOK_NAME, Kind::Put, name_is_own),
+    rule("a remembered credential replaces only what was read", &CREDENTIAL, Kind::Put, credential_is_as_read),
+    rule("a webhook's name is taken once, or again by its own flow", &WEBHOOK_NAME, Kind::Put, name_is_own),
     rule("a session is prolonged, not cut", &SESSION, Kind::Set("idle_until"), is_prolonged),
     rule("a session of the console is prolonged, not cut", &CONSOLE_SESSION, Kind::Set("idle_until"), is_prolonged),
     rule("a one-time code is used once", &USER, Kind::Set("step"), code_is_fresh),
     rule("a link is accepted by a user who has it and is not disabled", &USER, Kind::Set("accepted_at"), link_is_open),
     rule("a user's address is taken once, or as it was read", &USER_EMAIL, Kind::Put, address_is_free),
     rule(
-        "a request of a grant is decided as it was read and before its end",
+        "a grant request is decided as it was read and before its end",
         &GRANT_REQUEST,
         Kind::Set("state"),
         request_is_open,
     ),
-    rule("a request of a grant is listed", &GRANT_REQUEST, Kind::Put, request_is_listed),
+    rule("a grant request is listed", &GRANT_REQUEST, Kind::Put, request_is_listed),
     rule("a key's last use does not fall", &API_KEY, Kind::Set("used_at"), use_is_later),
     rule("refused requests are counted one by one", &REFUSALS, Kind::Set("kept"), refusals_count),
-    rule("a counted refusal is kept in its place", &REFUSALS, Kind::Set("kept"), refusal_is_kept),
-    rule("figures of a day are added to a day that has some", &DAY, Kind::Move("opened"), day_is_there),
+    rule("a counted refusal is stored in its place", &REFUSALS, Kind::Set("kept"), refusal_is_stored),
+    rule("figures of a day are added to a day that has some", &DAY, Kind::Add("opened"), day_exists),
     rule("an operator is listed and has a token", &OPERATOR, Kind::Put, operator_is_listed),
 ];
 
@@ -58,39 +58,39 @@ fn audit_follows(step: Step<'_>) -> bool {
 }
 
 fn push_is_as_read(step: Step<'_>) -> bool {
-    let both = step.needs(Need::Equal("node")) && step.needs(Need::Equal("number"));
-    both || step.needs(Need::Version) || step.guarded(|guard| matches!(guard, Guard::Absent(_)))
+    let both = step.meets(Need::Equal("node")) && step.meets(Need::Equal("number"));
+    both || step.meets(Need::Version) || step.has_guard(|guard| matches!(guard, Guard::Absent(_)))
 }
 
 fn push_rises(step: Step<'_>) -> bool {
-    let number = step.gives("number").and_then(integer);
+    let number = step.operand("number").and_then(integer);
     let falls = |guard: &Guard| {
         matches!(guard, Guard::Equal(_, "number",
         Value::Integer(known)) if number.is_none_or(|to| to < *known))
     };
-    !step.guarded(falls)
+    !step.has_guard(falls)
 }
 
-fn parent_is_there(step: Step<'_>, parent: &'static Table) -> bool {
+fn requires_parent(step: Step<'_>, parent: &'static Table) -> bool {
     let key: Key = step.key().of(parent);
-    step.batch.guards.iter().any(|guard| matches!(guard, Guard::Present(of) if *of == key))
+    step.batch.guards.iter().any(|guard| matches!(guard, Guard::Present(record) if *record == key))
 }
 
 fn week_has_begun(step: Step<'_>) -> bool {
-    parent_is_there(step, &CONSENT_WEEK)
+    requires_parent(step, &CONSENT_WEEK)
 }
 
 fn month_has_begun(step: Step<'_>) -> bool {
-    parent_is_there(step, &CLIENT_LOG_MONTH)
+    requires_parent(step, &CLIENT_LOG_MONTH)
 }
 
-fn memory_is_as_read(step: Step<'_>) -> bool {
-    step.needs(Need::Equal("call")) || step.guarded(|guard| matches!(guard, Guard::Absent(_)))
+fn credential_is_as_read(step: Step<'_>) -> bool {
+    step.meets(Need::Equal("call")) || step.has_guard(|guard| matches!(guard, Guard::Absent(_)))
 }
 
 fn name_is_own(step: Step<'_>) -> bool {
-    let is_own = |value: &Value| step.gives("flow") == Some(&Operand::Value(value.clone()));
-    step.guarded(|guard| match guard {
+    let is_own = |value: &Value| step.operand("flow") == Some(&Operand::Value(value.clone()));
+    step.has_guard(|guard| match guard {
         Guard::Absent(_) => true,
         Guard::Equal(_, "flow", value) => is_own(value),
         _ => false,
@@ -98,33 +98,33 @@ fn name_is_own(step: Step<'_>) -> bool {
 }
 
 fn is_prolonged(step: Step<'_>) -> bool {
-    let until = step.gives("idle_until").and_then(integer);
-    step.guarded(
+    let until = step.operand("idle_until").and_then(integer);
+    step.has_guard(
         |guard| matches!(guard, Guard::AtMost(_, "idle_until", most) if until.is_some_and(|until| *most <= until)),
     )
 }
 
 fn code_is_fresh(step: Step<'_>) -> bool {
-    let used = step.gives("step").and_then(integer);
+    let used = step.operand("step").and_then(integer);
     // A new credential begins at zero.
-    let begins = used == Some(0) && step.gives("credential").is_some();
+    let begins = used == Some(0) && step.operand("credential").is_some();
     let is_later =
         |guard: &Guard| matches!(guard, Guard::AtMost(_, "step", most) if used.is_some_and(|used| *most < used));
-    begins || step.guarded(is_later) && step.needs(Need::Equal("epoch")) && step.needs(Need::Unset("disabled_at"))
+    begins || step.has_guard(is_later) && step.meets(Need::Equal("epoch")) && step.meets(Need::Unset("disabled_at"))
 }
 
 fn link_is_open(step: Step<'_>) -> bool {
     [Need::Equal("invite"), Need::Before("invited_until"), Need::Unset("disabled_at")]
         .into_iter()
-        .all(|need| step.needs(need))
+        .all(|need| step.meets(need))
 }
 
 fn address_is_free(step: Step<'_>) -> bool {
-    step.guarded(|guard| matches!(guard, Guard::Absent(_)))
+    step.has_guard(|guard| matches!(guard, Guard::Absent(_)))
 }
 
 fn request_is_open(step: Step<'_>) -> bool {
-    step.needs(Need::Version) && step.needs(Need::Before("ends_at"))
+    step.meets(Need::Version) && step.meets(Need::Before("ends_at"))
 }
 
 fn request_is_listed(step: Step<'_>) -> bool {
@@ -132,35 +132,35 @@ fn request_is_listed(step: Step<'_>) -> bool {
 }
 
 fn use_is_later(step: Step<'_>) -> bool {
-    let at = step.gives("used_at").and_then(integer);
+    let at = step.operand("used_at").and_then(integer);
     let is_later = |guard: &Guard| match guard {
         Guard::AtMost(_, "used_at", most) => at.is_some_and(|at| *most <= at),
         Guard::Unset(_, "used_at") => true,
         _ => false,
     };
-    step.guarded(is_later)
+    step.has_guard(is_later)
 }
 
 fn refusals_count(step: Step<'_>) -> bool {
-    let kept = step.gives("kept").and_then(integer);
-    step.guarded(
+    let kept = step.operand("kept").and_then(integer);
+    step.has_guard(
         |guard| matches!(guard, Guard::Equal(_, "kept", Value::Integer(before)) if kept == before.checked_add(1)),
     )
 }
 
-fn refusal_is_kept(step: Step<'_>) -> bool {
-    step.of(&REFUSAL).any(|(_, op)| matches!(op, Op::Put(key, _) if key.id.starts_with(&step.key().id)))
+fn refusal_is_stored(step: Step<'_>) -> bool {
+    step.ops_on(&REFUSAL).any(|(_, op)| matches!(op, Op::Put(key, _) if key.id.starts_with(&step.key().id)))
 }
 
-fn day_is_there(step: Step<'_>) -> bool {
-    step.guarded(|guard| matches!(guard, Guard::Present(_)))
+fn day_exists(step: Step<'_>) -> bool {
+    step.has_guard(|guard| matches!(guard, Guard::Present(_)))
 }
 
 fn operator_is_listed(step: Step<'_>) -> bool {
     let id = &step.key().id;
     let names = |op: &Op| {
-        matches!(op, Op::Put(_, fields) if super::step::given(fields,
+        matches!(op, Op::Put(_, fields) if super::step::operand_for(fields,
         "operator").and_then(bytes) == Some(id))
     };
-    step.indexes(&OPERATORS, |_, member, _| member == &id[..]) && step.of(&OPERATOR_TOKEN).any(|(_, op)| names(op))
+    step.indexes(&OPERATORS, |_, member, _| member == &id[..]) && step.ops_on(&OPERATOR_TOKEN).any(|(_, op)| names(op))
 }

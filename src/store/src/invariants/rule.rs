@@ -12,22 +12,22 @@ use crate::engine::{ColumnKind, Key, Place, Table};
 use crate::records::ALL;
 use crate::vault::SEALED_MIN;
 
-/// An invariant of a kind of record. Each field of a list is an invariant of its own.
+/// An invariant of a kind of record. A list of fields makes one invariant of each field.
 #[derive(Clone, Copy, Debug)]
 pub enum Rule {
     /// Every record has these fields.
     Needed(&'static [&'static str]),
-    /// The integer, also as the sum of an addition, is within this range.
+    /// The integer is within this range, even after an addition.
     Within(&'static str, i64, i64),
     /// The text or the bytes have a length within this range.
     Sized(&'static str, usize, usize),
-    /// The text is a value of the field's own type.
+    /// The text is valid for the field's own type.
     Word(&'static str, fn(&str) -> bool),
-    /// A record with the first field has these.
+    /// A record with the first field also has these fields.
     With(&'static str, &'static [&'static str]),
-    /// A record with the first field has none of these.
+    /// A record with the first field has none of these fields.
     Without(&'static str, &'static [&'static str]),
-    /// A record whose first field has this value has none of these.
+    /// A record whose first field has this value has none of these fields.
     Excludes(&'static str, i64, &'static [&'static str]),
     /// The first integer is at most the second.
     NotAbove(&'static str, &'static str),
@@ -54,30 +54,30 @@ pub enum Rule {
 pub enum Need {
     /// This field has no value.
     Unset(&'static str),
-    /// It is before the time of this field.
+    /// The engine's time is before the time in this field.
     Before(&'static str),
     /// This field has a known value.
     Equal(&'static str),
-    /// This field is at least something.
+    /// This field has a lower bound.
     AtLeast(&'static str),
-    /// This field is at most something.
+    /// This field has an upper bound.
     AtMost(&'static str),
     /// The first field is below the second.
     Below(&'static str, &'static str),
-    /// The record is as it was read.
+    /// The record has the version that was read.
     Version,
 }
 
 /// The place and the id of the records of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Home {
-    /// Anywhere, with an id of this many bytes.
+    /// Outside the partitions, with an id of this many bytes.
     Alone(usize),
-    /// Anywhere, with an id of a client, an app, a key or a user.
+    /// Outside the partitions, with an id of a client, an app, a key or a user.
     AloneNamed,
     /// The first partition.
     Installation,
-    /// The partition in the first byte of an id that is as long as this.
+    /// The partition that the id names, with an id of this many bytes.
     OfId(usize),
     /// The partition of the client with this id.
     OfClient,
@@ -87,24 +87,24 @@ pub enum Home {
     OfAppFirst,
     /// Any partition; the id has this many bytes.
     Partition(usize),
-    /// Any partition; the id is of a node in 32 characters.
+    /// Any partition; the id is a node's, in 32 characters.
     OfNode,
-    /// Any partition; the id is of an app.
+    /// Any partition; the id is an app's.
     OfPartitionApp,
 }
 
 /// The invariants of a kind, ready to be checked.
 #[derive(Debug, Default)]
-pub(super) struct Compiled {
-    /// The fields by name, with their places in the kind.
+pub(super) struct CompiledRules {
+    /// The names of the fields in alphabetical order, with their places in the kind.
     pub(super) places: Vec<(&'static str, usize)>,
     /// Conditions on a record alone.
     pub(super) conditions: Vec<Condition>,
-    /// The fields that every record has, by their places.
+    /// The fields that every record has, as bits by their places.
     pub(super) needed: u64,
     /// Conditions on changes of the field at each place.
     pub(super) changes: Vec<Vec<(&'static str, Change)>>,
-    /// Conditions on operations on its records, with the rest of their batch.
+    /// Conditions on operations on the records, and on the other operations of their batch.
     pub(super) steps: Vec<&'static StepRule>,
     /// Name of the rule that no record is replaced.
     pub(super) new: Option<&'static str>,
@@ -122,8 +122,8 @@ pub(super) enum Change {
 }
 
 /// Every kind with its invariants, by its address in memory.
-static COMPILED: LazyLock<Vec<(usize, Compiled)>> = LazyLock::new(|| {
-    let mut all: Vec<_> = ALL.iter().map(|table| (address(table), Compiled::of(table))).collect();
+static COMPILED: LazyLock<Vec<(usize, CompiledRules)>> = LazyLock::new(|| {
+    let mut all: Vec<_> = ALL.iter().map(|table| (address(table), CompiledRules::new(table))).collect();
     all.sort_unstable_by_key(|(address, _)| *address);
     all
 });
@@ -132,96 +132,127 @@ fn address(table: &Table) -> usize {
     ptr::from_ref(table).addr()
 }
 
-/// Returns the invariants of a kind; `None` for one of another release.
-pub(super) fn compiled(table: &Table) -> Option<&'static Compiled> {
+/// Returns the invariants of a kind; `None` for a kind of another release.
+pub(super) fn compiled_rules(table: &Table) -> Option<&'static CompiledRules> {
     let all = &*COMPILED;
     all.binary_search_by_key(&address(table), |(address, _)| *address).ok().map(|found| &all[found].1)
 }
 
 /// Returns the names of the invariants of every kind, in the order of the kinds.
 pub(super) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
-    ALL.iter().flat_map(|table| compiled(table).into_iter().flat_map(Compiled::names).map(|name| (table.name, name)))
+    ALL.iter().flat_map(|table| {
+        compiled_rules(table).into_iter().flat_map(CompiledRules::names).map(|name| (table.name, name))
+    })
 }
 
-impl Compiled {
-    fn of(table: &'static Table) -> Self {
+impl CompiledRules {
+    fn new(table: &'static Table) -> Self {
         let mut places: Vec<_> = table.fields.iter().enumerate().map(|(place, column)| (column.name, place)).collect();
         places.sort_unstable();
         let steps = [money::RULES, outbox::RULES, people::RULES].into_iter().flatten();
         let steps = steps.filter(|rule| ptr::eq(rule.table, table)).collect();
-        let mut compiled = Self { places, steps, changes: vec![vec![]; table.fields.len()], ..Self::default() };
+        let mut compiled_rules = Self { places, steps, changes: vec![vec![]; table.fields.len()], ..Self::default() };
         for (place, column) in table.fields.iter().enumerate() {
-            compiled.add(table, &format!("{} has its type", column.name), Test::Kind(place, column.kind));
+            compiled_rules.add_condition(
+                table,
+                &format!("{} has its type", column.name),
+                Test::Kind(place, column.kind),
+            );
             if matches!(column.kind, ColumnKind::Sealed(_)) {
-                compiled.add(table, &format!("{} is sealed", column.name), Test::Sized(place, SEALED_MIN, usize::MAX));
+                compiled_rules.add_condition(
+                    table,
+                    &format!("{} is sealed", column.name),
+                    Test::Sized(place, SEALED_MIN, usize::MAX),
+                );
             }
         }
-        table.rules.iter().for_each(|rule| compiled.declare(table, rule));
-        compiled
+        table.rules.iter().for_each(|rule| compiled_rules.declare(table, rule));
+        compiled_rules
     }
 
-    /// Returns the place of a field. A rule that names no field of its kind is never checked; a test finds it.
+    /// Returns the place of a field in its kind. A test finds rules that name a missing field, because they are never
+    /// checked.
     pub(super) fn place(&self, field: &str) -> Option<usize> {
         self.places.binary_search_by_key(&field, |(name, _)| name).ok().map(|found| self.places[found].1)
     }
 
-    fn add(&mut self, table: &Table, words: &str, test: Test) {
-        self.conditions.push(Condition { name: named(table, words), fields: test.fields(), test });
+    fn add_condition(&mut self, table: &Table, words: &str, test: Test) {
+        self.conditions.push(Condition { name: constant_name(table, words), fields: test.fields(), test });
     }
 
     fn declare(&mut self, table: &'static Table, rule: &Rule) {
-        let at = |compiled: &Self, field| compiled.place(field).unwrap_or(usize::MAX);
+        let at = |compiled_rules: &Self, field| compiled_rules.place(field).unwrap_or(usize::MAX);
         match *rule {
             Rule::Needed(fields) => {
                 for field in fields {
                     let place = at(self, field);
                     self.needed |= 1_u64.checked_shl(u32::try_from(place).unwrap_or(u32::MAX)).unwrap_or(0);
-                    self.add(table, &format!("{field} is present"), Test::Needed(place));
+                    self.add_condition(table, &format!("{field} is present"), Test::Needed(place));
                 }
             }
             Rule::With(field, others) => others.iter().for_each(|other| {
-                self.add(table, &format!("{field} comes with {other}"), Test::With(at(self, field), at(self, other)));
+                self.add_condition(
+                    table,
+                    &format!("{field} comes with {other}"),
+                    Test::With(at(self, field), at(self, other)),
+                );
             }),
             Rule::Without(field, others) => others.iter().for_each(|other| {
-                self.add(table, &format!("{field} excludes {other}"), Test::Without(at(self, field), at(self, other)));
+                self.add_condition(
+                    table,
+                    &format!("{field} excludes {other}"),
+                    Test::Without(at(self, field), at(self, other)),
+                );
             }),
             Rule::Excludes(field, value, others) => others.iter().for_each(|other| {
                 let words = format!("{field} of {value} excludes {other}");
-                self.add(table, &words, Test::Excludes(at(self, field), value, at(self, other)));
+                self.add_condition(table, &words, Test::Excludes(at(self, field), value, at(self, other)));
             }),
             Rule::Within(field, least, most) => {
-                self.add(table, &format!("{field} is within its range"), Test::Within(at(self, field), least, most));
+                self.add_condition(
+                    table,
+                    &format!("{field} is within its range"),
+                    Test::Within(at(self, field), least, most),
+                );
             }
             Rule::Sized(field, least, most) => {
-                self.add(table, &format!("{field} has its length"), Test::Sized(at(self, field), least, most));
+                self.add_condition(
+                    table,
+                    &format!("{field} has its length"),
+                    Test::Sized(at(self, field), least, most),
+                );
             }
             Rule::Word(field, is_word) => {
-                self.add(table, &format!("{field} is a known word"), Test::Word(at(self, field), is_word));
+                self.add_condition(table, &format!("{field} is a known word"), Test::Word(at(self, field), is_word));
             }
             Rule::NotAbove(field, other) => {
-                self.add(
+                self.add_condition(
                     table,
                     &format!("{field} is at most {other}"),
                     Test::NotAbove(at(self, field), at(self, other)),
                 );
             }
             Rule::Less(field, other) => {
-                self.add(table, &format!("{field} is below {other}"), Test::Less(at(self, field), at(self, other)));
+                self.add_condition(
+                    table,
+                    &format!("{field} is below {other}"),
+                    Test::Less(at(self, field), at(self, other)),
+                );
             }
             Rule::SumNotAbove(field, other, most) => {
                 let test = Test::SumNotAbove(at(self, field), at(self, other), at(self, most));
-                self.add(table, &format!("{field} and {other} are at most {most}"), test);
+                self.add_condition(table, &format!("{field} and {other} are at most {most}"), test);
             }
             Rule::Fixed(_) | Rule::Once(_) | Rule::Rises(_) | Rule::Guarded(..) => self.declare_change(table, rule),
-            Rule::New => self.new = Some(named(table, "a record replaces none")),
-            Rule::Home(home) => self.home = Some((named(table, "a record is in its place"), home)),
+            Rule::New => self.new = Some(constant_name(table, "a record replaces none")),
+            Rule::Home(home) => self.home = Some((constant_name(table, "a record is in its place"), home)),
         }
     }
 
     fn declare_change(&mut self, table: &'static Table, rule: &Rule) {
         let mut each = |fields: &[&'static str], words: &str, change| {
             for field in fields {
-                let name = named(table, &format!("{field} {words}"));
+                let name = constant_name(table, &format!("{field} {words}"));
                 self.place(field).into_iter().for_each(|place| self.changes[place].push((name, change)));
             }
         };
@@ -238,9 +269,9 @@ impl Compiled {
 
     /// Returns the names of the invariants.
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
-        let of_records = self.conditions.iter().map(|condition| condition.name);
-        let of_changes = self.changes.iter().flatten().map(|(name, _)| *name);
-        of_records.chain(of_changes).chain(self.new).chain(self.home.map(|(name, _)| name))
+        let record_rules = self.conditions.iter().map(|condition| condition.name);
+        let change_rules = self.changes.iter().flatten().map(|(name, _)| *name);
+        record_rules.chain(change_rules).chain(self.new).chain(self.home.map(|(name, _)| name))
     }
 }
 
@@ -250,8 +281,8 @@ pub(crate) fn is_id(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 
-/// Returns a name as a constant: each is made once for the process.
-fn named(table: &Table, words: &str) -> &'static str {
+/// Returns the name of an invariant, which is created once for the process.
+fn constant_name(table: &Table, words: &str) -> &'static str {
     Box::leak(format!("{}: {words}", table.name).into_boxed_str())
 }
 
@@ -270,8 +301,8 @@ impl std::fmt::Display for Need {
 }
 
 impl Home {
-    /// Returns true if a key has this home.
-    pub(super) fn is_of(self, key: &Key) -> bool {
+    /// Returns true if a key may be of a record with this home.
+    pub(super) fn contains(self, key: &Key) -> bool {
         let id = &key.id[..];
         let text = || std::str::from_utf8(id).unwrap_or_default();
         let first = || text().split([' ', ':']).next().unwrap_or_default();

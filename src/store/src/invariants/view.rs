@@ -1,6 +1,6 @@
-//! The known part of a record: one that was read, with all or some of its fields, or one that a batch writes.
+//! The known part of a record that was read, with all or some of its fields, or that a batch writes.
 
-use super::rule::Compiled;
+use super::rule::CompiledRules;
 use crate::engine::{ColumnKind, Operand, Record, Table, Value};
 
 /// Maximum number of fields of a kind.
@@ -18,7 +18,7 @@ pub(super) struct View<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Condition {
     pub(super) name: &'static str,
-    /// The fields that it uses. It is not checked unless all of them are known.
+    /// The fields that the condition uses, as bits. It is checked only if all of them are known.
     pub(super) fields: u64,
     pub(super) test: Test,
 }
@@ -44,7 +44,7 @@ const fn bit(place: usize) -> u64 {
 }
 
 impl Test {
-    /// Returns the fields that it uses.
+    /// Returns the fields that the condition uses, as bits.
     pub(super) const fn fields(self) -> u64 {
         match self {
             Self::Kind(place, _)
@@ -63,15 +63,20 @@ impl Test {
 }
 
 impl<'a> View<'a> {
-    /// Returns a record without known fields.
+    /// Returns the view of a record without known fields.
     pub(super) const fn unknown() -> Self {
         Self { values: [None; WIDTH], present: 0, absent: 0 }
     }
 
-    /// Returns the view of a record that was read with these fields, or with all.
-    pub(super) fn of_record(compiled: &Compiled, table: &Table, record: &'a Record, asked: Option<&[&str]>) -> Self {
+    /// Returns the view of a record that was read with the requested fields, or with all.
+    pub(super) fn from_record(
+        compiled_rules: &CompiledRules,
+        table: &Table,
+        record: &'a Record,
+        requested: Option<&[&str]>,
+    ) -> Self {
         let mut view = Self::unknown();
-        let mut places = compiled.places.iter().peekable();
+        let mut places = compiled_rules.places.iter().peekable();
         // Both are in the order of their names.
         for (field, value) in &record.fields {
             while places.next_if(|(name, _)| name < field).is_some() {}
@@ -79,10 +84,10 @@ impl<'a> View<'a> {
                 view.set(*place, value);
             }
         }
-        let all = match asked {
+        let all = match requested {
             None => table.fields.len().checked_sub(1).map_or(0, |last| u64::MAX >> (63 - last.min(63))),
-            Some(asked) => {
-                asked.iter().filter_map(|field| compiled.place(field)).fold(0, |all, place| all | bit(place))
+            Some(requested) => {
+                requested.iter().filter_map(|field| compiled_rules.place(field)).fold(0, |all, place| all | bit(place))
             }
         };
         view.absent = all & !view.present;
@@ -90,14 +95,14 @@ impl<'a> View<'a> {
     }
 
     /// Returns the view of a list entry with the values of its fields.
-    pub(super) fn of_entry(entry: &'a [Value]) -> Self {
+    pub(super) fn from_entry(entry: &'a [Value]) -> Self {
         let mut view = Self::unknown();
         entry.iter().enumerate().for_each(|(place, value)| view.set(place, value));
         view
     }
 
     /// Returns the view of an entry that a batch writes.
-    pub(super) fn of_operands(entry: &'a [Operand]) -> Self {
+    pub(super) fn from_operands(entry: &'a [Operand]) -> Self {
         let mut view = Self::unknown();
         entry.iter().enumerate().for_each(|(place, operand)| view.note(place, operand));
         view
@@ -113,12 +118,12 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Notes fields with unknown values, unless they get new ones.
+    /// Notes that fields have values, unless the batch clears them.
     pub(super) fn note_present(&mut self, fields: u64) {
         self.present |= fields & !self.absent;
     }
 
-    /// Notes that a field has no value, unless it gets one.
+    /// Notes that a field has no value, unless the batch sets it.
     pub(super) fn note_absent(&mut self, place: usize) {
         self.absent |= bit(place) & !self.present;
     }
@@ -128,7 +133,7 @@ impl<'a> View<'a> {
         self.absent = !self.present;
     }
 
-    /// Notes that a field has a value, unless it loses it.
+    /// Notes that a field has a value, unless the batch clears it.
     pub(super) fn note_known(&mut self, place: usize) {
         self.note_present(bit(place));
     }
@@ -141,15 +146,15 @@ impl<'a> View<'a> {
     }
 
     /// Returns the name of the first condition that fails for all unknown values.
-    pub(super) fn broken(&self, compiled: &Compiled) -> Option<&'static str> {
-        self.all_broken(compiled).next()
+    pub(super) fn broken(&self, compiled_rules: &CompiledRules) -> Option<&'static str> {
+        self.all_broken(compiled_rules).next()
     }
 
-    /// Returns the names of all such conditions.
-    pub(super) fn all_broken(&self, compiled: &Compiled) -> impl Iterator<Item = &'static str> {
+    /// Returns the names of all conditions that fail for all unknown values.
+    pub(super) fn all_broken(&self, compiled_rules: &CompiledRules) -> impl Iterator<Item = &'static str> {
         let known = self.present | self.absent;
         let is_known = move |condition: &&Condition| condition.fields & !known == 0;
-        compiled
+        compiled_rules
             .conditions
             .iter()
             .filter(is_known)
@@ -163,7 +168,7 @@ impl<'a> View<'a> {
             Some(Some(Value::Integer(number))) => Some(*number),
             _ => None,
         };
-        let both = |one, other| integer(one).zip(integer(other));
+        let both = |first, second| integer(first).zip(integer(second));
         match test {
             Test::Kind(place, kind) => self.values[place].is_none_or(|value| is_of_kind(value, kind)),
             Test::Needed(place) => !is_absent(place),

@@ -1,7 +1,7 @@
 //! Copying the records of one engine to another. No node uses either meanwhile.
 //!
-//! Each key is compared with the target, and differences are written. So an interrupted move is simply restarted, and a
-//! later move carries the changes since. A pass without differences is the verification. Sealed values are carried
+//! A pass compares each key with the target, and writes differences. So an interrupted move is simply restarted, and a
+//! later move copies the changes since. A pass without differences proves that both are equal. Sealed values are copied
 //! unchanged; versions and calls start anew.
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
@@ -13,38 +13,38 @@ use crate::engine::{
 use crate::error::StoreError;
 use crate::records::{ALL, idempotency, installation, node};
 
-/// Keys processed at once.
-const KEYS: usize = 500;
-/// Records read at once, and the approximate bytes of those that may be documents.
-const RECORDS: usize = 100;
-const RECORD_BYTES: u64 = 4 * 1_024 * 1_024;
-/// Groups of records, lists and indexes compared at once.
-const AT_ONCE: usize = 4;
-/// Entries read at once, and their approximate bytes.
-const ENTRIES: u64 = 1_000;
-const ENTRY_BYTES: usize = 4 * 1_024 * 1_024;
-/// Members read at once.
-const MEMBERS: u64 = 1_000;
+/// Number of keys processed at once.
+const KEYS_PER_SCAN: usize = 500;
+/// Maximum number of records read at once, and the approximate bytes of documents among them.
+const RECORDS_PER_READ: usize = 100;
+const RECORD_BYTES_PER_READ: u64 = 4 * 1_024 * 1_024;
+/// Number of chunks of records, lists or indexes compared at once.
+const CONCURRENT_READS: usize = 4;
+/// Maximum number of entries read at once, and their approximate bytes.
+const ENTRIES_PER_READ: u64 = 1_000;
+const ENTRY_BYTES_PER_READ: usize = 4 * 1_024 * 1_024;
+/// Number of members read at once.
+const MEMBERS_PER_READ: u64 = 1_000;
 
 /// Kinds that belong to running nodes: leases, the time of the last sweep, and nodes' snapshots of themselves.
 static NOT_MOVED: [&Table; 4] = [&idempotency::ORDER_LEASE, &installation::SWEPT, &node::WATCH, &node::SNAPSHOT];
 
 /// A compared key: its kind, and true if it differs.
-type Settled = (&'static Table, bool);
+type ComparedKey = (&'static Table, bool);
 
 /// A pass over a source and its target.
 struct Pass<'a> {
     from: &'a dyn Engine,
     to: &'a dyn Engine,
-    /// True if differences are written; otherwise it only compares.
+    /// True if differences are written; otherwise the pass only compares.
     writes: bool,
 }
 
-/// Copies every record that is missing or different in the target, and removes those that the source does not have.
+/// Copies every record that is missing or different in the target, and removes records that the source does not have.
 /// `progress` gets the number of keys of the source so far.
 ///
 /// # Errors
-/// Errors of the engines.
+/// Any error of the engines.
 pub(super) async fn copy(
     from: &dyn Engine,
     to: &dyn Engine,
@@ -56,7 +56,7 @@ pub(super) async fn copy(
 /// Compares every record without writing. Reports differences as [`copy`] does.
 ///
 /// # Errors
-/// Errors of the engines.
+/// Any error of the engines.
 pub(super) async fn compare(
     from: &dyn Engine,
     to: &dyn Engine,
@@ -67,47 +67,51 @@ pub(super) async fn compare(
 
 impl Pass<'_> {
     /// Compares every key of the source with the target, and every key of the target with the source.
-    async fn run(&self, what: &str, progress: &(impl Fn(&str, u64) + Sync)) -> Result<Moved, StoreError> {
+    async fn run(&self, pass_name: &str, progress: &(impl Fn(&str, u64) + Sync)) -> Result<Moved, StoreError> {
         let (mut moved, mut seen) = (Moved::default(), 0);
         for tables in groups() {
             let mut next = Some(ScanFrom::default());
             while let Some(at) = next {
-                let Scanned { keys, next: further } = self.from.scan_kinds(tables.clone(), at, KEYS).await?;
+                let Scanned { keys, next: further } = self.from.scan_kinds(tables.clone(), at, KEYS_PER_SCAN).await?;
                 next = further;
-                for (table, differs) in self.settle(keys).await? {
+                for (table, differs) in self.sync_keys(keys).await? {
                     let MovedKind { keys, written } = moved.kinds.entry(table.name).or_default();
                     *keys += 1;
                     *written += u64::from(differs);
                     seen += 1;
                 }
                 if seen > 0 {
-                    progress(what, seen);
+                    progress(pass_name, seen);
                 }
             }
         }
-        moved.removed = self.remove_others().await?;
+        moved.removed = self.remove_extra_keys().await?;
         Ok(moved)
     }
 
-    /// Compares some keys, and writes those that differ.
-    async fn settle(&self, keys: Vec<Key>) -> Result<Vec<Settled>, StoreError> {
-        let (records, others): (Vec<_>, Vec<_>) = keys.into_iter().partition(|key| key.table.form == Form::Record);
-        let groups: Vec<_> = records.chunks(RECORDS).map(|some| self.settle_records(some)).collect();
-        let mut settled: Vec<Settled> = stream::iter(groups).buffer_unordered(AT_ONCE).try_concat().await?;
-        let others: Vec<_> = others.iter().map(|key| self.settle_other(key)).collect();
-        let others: Vec<_> = stream::iter(others).buffer_unordered(AT_ONCE).try_collect().await?;
-        settled.extend(others.into_iter().flatten());
-        Ok(settled)
+    /// Compares keys, and writes the ones that differ.
+    async fn sync_keys(&self, keys: Vec<Key>) -> Result<Vec<ComparedKey>, StoreError> {
+        let (records, lists_and_indexes): (Vec<_>, Vec<_>) =
+            keys.into_iter().partition(|key| key.table.form == Form::Record);
+        let groups: Vec<_> = records.chunks(RECORDS_PER_READ).map(|chunk| self.sync_records(chunk)).collect();
+        let mut compared: Vec<ComparedKey> =
+            stream::iter(groups).buffer_unordered(CONCURRENT_READS).try_concat().await?;
+        let lists_and_indexes: Vec<_> = lists_and_indexes.iter().map(|key| self.sync_list_or_index(key)).collect();
+        let lists_and_indexes: Vec<_> =
+            stream::iter(lists_and_indexes).buffer_unordered(CONCURRENT_READS).try_collect().await?;
+        compared.extend(lists_and_indexes.into_iter().flatten());
+        Ok(compared)
     }
 
-    async fn settle_records(&self, keys: &[Key]) -> Result<Vec<Settled>, StoreError> {
-        let mut settled = Vec::with_capacity(keys.len());
-        for some in self.slices(keys).await? {
-            let asked: Vec<Query> =
-                some.iter().flat_map(|key| [Query::Record(key.clone()), Query::End(key.clone())]).collect();
-            let (mut source, mut target) = (self.from.read(asked.clone()).await?, self.to.read(asked).await?);
+    /// Compares records with their ends, and writes the ones that differ.
+    async fn sync_records(&self, keys: &[Key]) -> Result<Vec<ComparedKey>, StoreError> {
+        let mut compared = Vec::with_capacity(keys.len());
+        for chunk in self.slices(keys).await? {
+            let queries: Vec<Query> =
+                chunk.iter().flat_map(|key| [Query::Record(key.clone()), Query::End(key.clone())]).collect();
+            let (mut source, mut target) = (self.from.read(queries.clone()).await?, self.to.read(queries).await?);
             let mut batches = Vec::new();
-            for key in some {
+            for key in chunk {
                 let (record, end) = (source.record()?, source.number()?);
                 let (known, known_end) = (target.record()?, target.number()?);
                 let Some(record) = record else { continue };
@@ -115,27 +119,27 @@ impl Pass<'_> {
                     Some(known) => known.fields == record.fields && known_end == end,
                     None => has_passed(end, &target),
                 };
-                settled.push((key.table, !is_same));
+                compared.push((key.table, !is_same));
                 if !is_same && self.writes {
-                    batches.push(put(key, record, end));
+                    batches.push(put_batch(key, record, end));
                 }
             }
             self.write(batches).await?;
         }
-        Ok(settled)
+        Ok(compared)
     }
 
-    /// Splits the keys into pieces: a record that may be a document states its size.
+    /// Splits the keys into slices of limited size. Records that may be documents state their sizes.
     async fn slices<'k>(&self, keys: &'k [Key]) -> Result<Vec<&'k [Key]>, StoreError> {
         let may_be_large = |key: &Key| key.table.column("size").is_some();
-        let asked = keys.iter().filter(|key| may_be_large(key)).map(|key| Query::Fields(key.clone(), &["size"]));
-        let mut sizes = self.from.read(asked.collect()).await?;
+        let queries = keys.iter().filter(|key| may_be_large(key)).map(|key| Query::Fields(key.clone(), &["size"]));
+        let mut sizes = self.from.read(queries.collect()).await?;
         let (mut slices, mut begin, mut bytes) = (Vec::new(), 0, 0);
         for (place, key) in keys.iter().enumerate() {
             if may_be_large(key) {
                 bytes += sizes.record()?.map_or(0, |record| record.integer("size").unsigned_abs());
             }
-            if bytes >= RECORD_BYTES {
+            if bytes >= RECORD_BYTES_PER_READ {
                 slices.push(&keys[begin..=place]);
                 (begin, bytes) = (place + 1, 0);
             }
@@ -145,7 +149,7 @@ impl Pass<'_> {
     }
 
     /// Compares a list or an index; `None` for one that no longer exists.
-    async fn settle_other(&self, key: &Key) -> Result<Option<Settled>, StoreError> {
+    async fn sync_list_or_index(&self, key: &Key) -> Result<Option<ComparedKey>, StoreError> {
         if self.has_ended(key).await? {
             return Ok(None);
         }
@@ -154,36 +158,36 @@ impl Pass<'_> {
             return Ok(None);
         }
         let differs = if key.table.form == Form::List {
-            self.settle_list(key, in_source, in_target).await?
+            self.sync_list(key, in_source, in_target).await?
         } else {
-            self.settle_index(key, in_source, in_target).await?
+            self.sync_index(key, in_source, in_target).await?
         };
         if differs && self.has_ended(key).await? { Ok(None) } else { Ok(Some((key.table, differs))) }
     }
 
-    /// Returns true if the owning record is missing: its lists and indexes then go too.
+    /// Returns true if the record that owns a list or index is missing in the source or in the target.
     async fn has_ended(&self, key: &Key) -> Result<bool, StoreError> {
         let Some(parent) = key.parent() else { return Ok(false) };
-        let asked = || vec![presence(&parent)];
-        Ok(self.to.read(asked()).await?.record()?.is_none() || self.from.read(asked()).await?.record()?.is_none())
+        let queries = || vec![presence(&parent)];
+        Ok(self.to.read(queries()).await?.record()?.is_none() || self.from.read(queries()).await?.record()?.is_none())
     }
 
-    /// Returns true if the list differs.
-    async fn settle_list(&self, list: &Key, in_source: u64, in_target: u64) -> Result<bool, StoreError> {
+    /// Compares a list, and writes the differences. Returns true if there are any.
+    async fn sync_list(&self, list: &Key, in_source: u64, in_target: u64) -> Result<bool, StoreError> {
         let mut differs = in_target != in_source;
         if in_target > in_source {
-            self.write(vec![only(Op::Remove(list.clone()))]).await?;
+            self.write(vec![single_op(Op::Remove(list.clone()))]).await?;
         }
         let mut first = 1;
         while first <= in_source {
             let query = |limit, max_bytes| vec![Query::Entries { list: list.clone(), first, limit, max_bytes }];
-            let entries = self.from.read(query(ENTRIES, ENTRY_BYTES)).await?.entries()?;
+            let entries = self.from.read(query(ENTRIES_PER_READ, ENTRY_BYTES_PER_READ)).await?.entries()?;
             if entries.is_empty() {
                 break;
             }
             let count = entries.len() as u64;
             let known = self.to.read(query(count, usize::MAX)).await?.entries()?;
-            if let Some(batch) = rewrite(list, first, entries, &known) {
+            if let Some(batch) = rewrite_batch(list, first, entries, &known) {
                 differs = true;
                 self.write(vec![batch]).await?;
             }
@@ -192,25 +196,25 @@ impl Pass<'_> {
         Ok(differs)
     }
 
-    /// Returns true if the index differs. An index with members that the source does not have is removed and written
-    /// again.
-    async fn settle_index(&self, index: &Key, in_source: u64, in_target: u64) -> Result<bool, StoreError> {
+    /// Compares an index, and writes the differences. Returns true if there are any. Removes and rewrites an index with
+    /// members that the source does not have.
+    async fn sync_index(&self, index: &Key, in_source: u64, in_target: u64) -> Result<bool, StoreError> {
         let mut differs = self.copy_members(index, in_source).await? || in_target != in_source;
         let [_, left] = self.sizes(index).await?;
         if left > in_source {
             differs = true;
-            self.write(vec![only(Op::Remove(index.clone()))]).await?;
+            self.write(vec![single_op(Op::Remove(index.clone()))]).await?;
             self.copy_members(index, in_source).await?;
         }
         Ok(differs)
     }
 
-    /// Adds the members of each page that differs, and returns true if one does.
+    /// Adds the members of each page that differs. Returns true if any page does.
     async fn copy_members(&self, index: &Key, count: u64) -> Result<bool, StoreError> {
         let mut differs = false;
         let mut offset = 0;
         while offset < count {
-            let query = vec![Query::page(index.clone(), offset, MEMBERS)];
+            let query = vec![Query::page(index.clone(), offset, MEMBERS_PER_READ)];
             let (members, known) =
                 (self.from.read(query.clone()).await?.members()?, self.to.read(query).await?.members()?);
             if members != known {
@@ -219,37 +223,37 @@ impl Pass<'_> {
                     members.into_iter().map(|(member, score)| Op::Index(index.clone(), member, score.into())).collect();
                 self.write(vec![Batch::new(vec![], ops)]).await?;
             }
-            offset += MEMBERS;
+            offset += MEMBERS_PER_READ;
         }
         Ok(differs)
     }
 
     /// Removes records that the source does not have. Returns the number of keys.
-    async fn remove_others(&self) -> Result<u64, StoreError> {
-        let mut others = 0;
+    async fn remove_extra_keys(&self) -> Result<u64, StoreError> {
+        let mut extra_keys = 0;
         for tables in groups() {
             let mut next = Some(ScanFrom::default());
             while let Some(at) = next {
-                let Scanned { keys, next: further } = self.to.scan_kinds(tables.clone(), at, KEYS).await?;
+                let Scanned { keys, next: further } = self.to.scan_kinds(tables.clone(), at, KEYS_PER_SCAN).await?;
                 next = further;
-                let asked = keys
+                let queries = keys
                     .iter()
                     .flat_map(|key| [presence(key), Query::End(key.parent().unwrap_or_else(|| key.clone()))]);
-                let mut target = self.to.read(asked.collect()).await?;
+                let mut target = self.to.read(queries.collect()).await?;
                 let mut source = self.from.read(keys.iter().map(presence).collect()).await?;
                 let mut batches = Vec::new();
                 for key in keys {
                     let (is_in_target, end, is_in_source) =
-                        (is_there(&key, &mut target)?, target.number()?, is_there(&key, &mut source)?);
+                        (read_presence(&key, &mut target)?, target.number()?, read_presence(&key, &mut source)?);
                     if is_in_target && !is_in_source && !has_passed(end, &source) {
-                        batches.push(only(Op::Remove(key)));
+                        batches.push(single_op(Op::Remove(key)));
                     }
                 }
-                others += batches.len() as u64;
+                extra_keys += batches.len() as u64;
                 self.write(batches).await?;
             }
         }
-        Ok(others)
+        Ok(extra_keys)
     }
 
     /// Returns the number of entries or members under a key, in the source and in the target.
@@ -258,7 +262,7 @@ impl Pass<'_> {
         Ok([self.from.read(query.clone()).await?.number()?, self.to.read(query).await?.number()?])
     }
 
-    /// Writes, if this pass does. The next pass finds refused writes.
+    /// Commits batches, unless this pass only compares. The next pass finds refused batches.
     async fn write(&self, batches: Vec<Batch>) -> Result<(), StoreError> {
         if self.writes && !batches.is_empty() {
             self.to.commit(batches).await?;
@@ -267,14 +271,14 @@ impl Pass<'_> {
     }
 }
 
-/// Returns every kind to move, owned kinds after their owners.
+/// Returns the kinds to move in two groups: kinds with owners come after their owners.
 fn groups() -> [Vec<&'static Table>; 2] {
     let moved = ALL.iter().copied().filter(|table| NOT_MOVED.iter().all(|other| other.name != table.name));
-    let (others, own) = moved.partition(|table| matches!(table.life, Life::With(_)));
-    [own, others]
+    let (owned, independent) = moved.partition(|table| matches!(table.life, Life::With(_)));
+    [independent, owned]
 }
 
-/// Returns a query of existence: for a record, or for a number of entries or members.
+/// Returns a query that shows whether a key exists: the record, or the number of entries or members.
 fn presence(key: &Key) -> Query {
     match key.table.form {
         Form::Record => Query::Fields(key.clone(), &[]),
@@ -284,21 +288,21 @@ fn presence(key: &Key) -> Query {
 }
 
 /// Returns the next answer to [`presence`].
-fn is_there(key: &Key, answers: &mut Answers) -> Result<bool, StoreError> {
+fn read_presence(key: &Key, answers: &mut Answers) -> Result<bool, StoreError> {
     if key.table.form == Form::Record { Ok(answers.record()?.is_some()) } else { Ok(answers.number()? > 0) }
 }
 
-/// Returns true if this end had passed for an engine when it answered: the clocks of two engines differ.
+/// Returns true if an end had passed by the clock of an engine when it answered. The clocks of two engines differ.
 fn has_passed(end: u64, answers: &Answers) -> bool {
     end > 0 && end <= u64::try_from(answers.now.millis()).unwrap_or(0)
 }
 
-fn only(op: Op) -> Batch {
+fn single_op(op: Op) -> Batch {
     Batch::new(vec![], vec![op])
 }
 
 /// Returns the batch that writes a record with its end.
-fn put(key: &Key, record: Record, end: u64) -> Batch {
+fn put_batch(key: &Key, record: Record, end: u64) -> Batch {
     let fields = record.fields.into_iter().map(|(name, value)| (name, Operand::Value(value))).collect();
     let mut ops = vec![Op::Put(key.clone(), fields)];
     if end > 0 {
@@ -307,9 +311,9 @@ fn put(key: &Key, record: Record, end: u64) -> Batch {
     Batch::new(vec![], ops)
 }
 
-/// Returns the batch that makes the entries from this number on equal to `entries`; `None` when they are.
-fn rewrite(list: &Key, first: u64, entries: Vec<Vec<Value>>, known: &[Vec<Value>]) -> Option<Batch> {
-    // No entry is appended twice.
+/// Returns the batch that makes the entries from number `first` on equal to `entries`; `None` if they already are.
+fn rewrite_batch(list: &Key, first: u64, entries: Vec<Vec<Value>>, known: &[Vec<Value>]) -> Option<Batch> {
+    // The guard prevents that an entry is appended twice.
     let is_short = known.len() < entries.len();
     let guards = is_short.then(|| Guard::Length(list.clone(), first - 1 + known.len() as u64)).into_iter().collect();
     let mut ops = Vec::new();

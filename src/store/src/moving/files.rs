@@ -18,7 +18,7 @@ use crate::records::ALL;
 use crate::redis::RedisOptions;
 
 /// Maximum number of waiting calls.
-const CALLS: usize = 4_096;
+const CALLS_MAX: usize = 4_096;
 
 /// An open file, as a store or read-only.
 pub(super) struct StoreFile {
@@ -27,26 +27,26 @@ pub(super) struct StoreFile {
 }
 
 /// The directory of the new store, locked for this move.
-pub(super) struct Place {
+pub(super) struct TargetDirectory {
     directory: PathBuf,
     locked: LockedDirectory,
 }
 
-/// Runs work that may wait for a disk.
-async fn apart<T: Send + 'static>(
+/// Runs work that may wait for a disk on a thread for such work.
+async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {
     spawn_blocking(work).await.unwrap_or_else(|_| Err(StoreError::unavailable("the runtime is shutting down")))
 }
 
-/// Returns the options of the store in a directory that is moved from these servers or to them.
-fn as_file(directory: &Path, servers: &RedisOptions) -> EmbeddedOptions {
+/// Returns the options of a store in a directory, for a move from these servers or to them.
+fn file_options(directory: &Path, servers: &RedisOptions) -> EmbeddedOptions {
     EmbeddedOptions {
         directory: directory.to_owned(),
         clock: clock(servers),
         vault: Arc::clone(&servers.vault),
         retention: servers.retention,
-        max_waiting: CALLS,
+        max_waiting: CALLS_MAX,
         ownership: servers.ownership.clone(),
         upgrading: Upgrading { schema: servers.schema, at_start: false },
     }
@@ -61,20 +61,20 @@ impl StoreFile {
         Self { engine: EmbeddedEngine::new(sqlite.clone(), ALL), sqlite }
     }
 
-    /// Opens a directory, which no node can open meanwhile, or a backup; checks keys and installation.
-    pub(super) async fn source(from: &Path, servers: &RedisOptions) -> Result<Self, StoreError> {
-        let (from, options) = (from.to_owned(), as_file(from, servers));
+    /// Opens a backup, or a directory, which no node can open meanwhile. Checks keys and installation.
+    pub(super) async fn open_source(from: &Path, servers: &RedisOptions) -> Result<Self, StoreError> {
+        let (from, options) = (from.to_owned(), file_options(from, servers));
         let open = move || {
             if !from.is_dir() {
                 inspect(&from, Arc::clone(&options.clock), &options.vault, Some(&options.ownership))?;
-                return Sqlite::read_only(&from, &options.clock, CALLS);
+                return Sqlite::read_only(&from, &options.clock, CALLS_MAX);
             }
             if !exists(&from) {
                 return Err(StoreError::unavailable(format!("there is no store in {}", from.display())));
             }
             Sqlite::open(options, None)
         };
-        apart(open).await.map(Self::new)
+        run_blocking(open).await.map(Self::new)
     }
 
     /// Returns a mark that identifies this store.
@@ -84,9 +84,9 @@ impl StoreFile {
         Ok(digest(&SHA256, &canary).as_ref()[..16].iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
-    /// Closes it.
+    /// Closes the file.
     pub(super) async fn close(self) -> Result<(), StoreError> {
-        apart(move || {
+        run_blocking(move || {
             self.sqlite.close();
             Ok(())
         })
@@ -94,7 +94,7 @@ impl StoreFile {
     }
 }
 
-impl Place {
+impl TargetDirectory {
     /// Locks a directory that holds no store, and has never held one.
     pub(super) async fn lock(directory: &Path) -> Result<Self, StoreError> {
         let directory = directory.to_owned();
@@ -106,7 +106,7 @@ impl Place {
             holds_store(&directory)?;
             Ok(Self { directory, locked })
         };
-        apart(lock).await
+        run_blocking(lock).await
     }
 
     /// Returns the directory of the unfinished store.
@@ -114,19 +114,19 @@ impl Place {
         self.directory.join("unfinished")
     }
 
-    /// Creates the store. Removes the rest of an earlier run.
+    /// Creates the store. Removes the remains of an earlier run.
     pub(super) async fn create(&self, servers: &RedisOptions) -> Result<StoreFile, StoreError> {
-        let (draft, options) = (self.draft(), as_file(&self.draft(), servers));
+        let (draft, options) = (self.draft(), file_options(&self.draft(), servers));
         let create = move || match std::fs::remove_dir_all(&draft) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failed("remove", &draft, &error)),
             _ => Sqlite::open(options, None),
         };
-        apart(create).await.map(StoreFile::new)
+        run_blocking(create).await.map(StoreFile::new)
     }
 
-    /// Closes the store, and gives it its name, durably.
-    pub(super) async fn keep(mut self, store: StoreFile) -> Result<(), StoreError> {
-        // After this, the one file that gets the name has everything.
+    /// Closes the store, and durably gives it its name.
+    pub(super) async fn finish(mut self, store: StoreFile) -> Result<(), StoreError> {
+        // Afterwards the database file has all records, and no log is needed.
         store.engine.purge().await?;
         store.close().await?;
         let name = move || {
@@ -140,6 +140,6 @@ impl Place {
             synced.map_err(|error| failed("write", &self.directory, &error))?;
             self.locked.mark()
         };
-        apart(name).await
+        run_blocking(name).await
     }
 }

@@ -1,9 +1,9 @@
 //! Moving a store from a file into Redis, for an installation that outgrows one machine, and back.
 //!
-//! `copy` carries the records of one engine to the other. `files` has the file: a directory or a backup as the source,
-//! or a new store, which gets its name once it equals the servers' content. `servers` has Redis, with the mark that
-//! excludes nodes: until the move into it is finished, or after a move away from it. The canary and the installation
-//! are not records: the target gets its own, for the same keys and the same installation.
+//! `copy` copies the records of one engine to another. `files` handles the file: as the source, a directory or a
+//! backup; as the target, a new store, which gets its name once it equals the servers' content. `servers` handles
+//! Redis, with the mark that excludes nodes until a move into Redis is finished, or after a move away from it. The
+//! canary and the installation are not records: the target gets its own, for the same keys and the same installation.
 
 mod copy;
 mod files;
@@ -14,7 +14,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use self::files::{Place, StoreFile};
+use self::files::{StoreFile, TargetDirectory};
 use self::servers::Servers;
 use crate::error::StoreError;
 use crate::redis::RedisOptions;
@@ -22,7 +22,7 @@ use crate::redis::RedisOptions;
 /// Mark of servers whose store was moved into a file.
 pub(crate) const MOVED_AWAY: &str = "into a file";
 
-/// Counts of a pass for one kind of record.
+/// Counts of a pass over one kind of record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MovedKind {
     /// Number of keys of the source.
@@ -43,8 +43,8 @@ pub struct Moved {
 }
 
 impl Moved {
-    /// Refuses a comparison that found differences.
-    fn without_differences(self) -> Result<(), StoreError> {
+    /// Returns an error for a comparison that found differences.
+    fn require_equal(self) -> Result<(), StoreError> {
         let differing = self.kinds.iter().filter(|(_, kind)| kind.written > 0);
         let mut differing: Vec<String> = differing.map(|(name, kind)| format!("{name}: {}", kind.written)).collect();
         if self.removed > 0 {
@@ -57,9 +57,9 @@ impl Moved {
     }
 }
 
-/// Copies the store of a directory that no node has open, or of a backup, into Redis, and compares all of it
-/// afterwards. With `finish`, nodes can then open the target. `progress` gets the number of keys of the source so far,
-/// of each pass.
+/// Copies a store into Redis, from a directory that no node has open or from a backup, and compares all records
+/// afterwards. With `finish`, nodes can then open the target. `progress` gets the name of each pass, with the number of
+/// keys of the source so far.
 ///
 /// # Errors
 /// [`StoreError::InUse`] for the directory of a running node, [`StoreError::WrongKey`] and
@@ -71,14 +71,14 @@ pub async fn move_to_redis(
     finish: bool,
     progress: impl Fn(&str, u64) + Send + Sync + 'static,
 ) -> Result<Moved, StoreError> {
-    let source = StoreFile::source(from, &options).await?;
+    let source = StoreFile::open_source(from, &options).await?;
     let mark = source.mark().await?;
-    let target = Servers::target(options, &mark).await?;
+    let target = Servers::open_target(options, &mark).await?;
     let mut moved = copy::copy(&source.engine, &target.engine, &progress).await?;
-    moved.removed += target.strangers(true).await?.keys;
+    moved.removed += target.foreign_keys(true).await?.keys;
     let mut compared = copy::compare(&source.engine, &target.engine, &progress).await?;
-    compared.removed += target.strangers(false).await?.keys;
-    compared.without_differences()?;
+    compared.removed += target.foreign_keys(false).await?.keys;
+    compared.require_equal()?;
     source.close().await?;
     if finish {
         target.finish(&mark).await?;
@@ -87,33 +87,33 @@ pub async fn move_to_redis(
     Ok(moved)
 }
 
-/// Copies everything from Redis into a new embedded store, and compares all of it afterwards. No node may have the
-/// servers open, and none can open them afterwards. An interrupted run can be restarted. `progress` gets the number of
-/// keys so far, of each pass.
+/// Copies all records from Redis into a new embedded store, and compares them afterwards. No node may have the servers
+/// open, and none can open them afterwards. An interrupted run can be restarted. `progress` gets the name of each pass,
+/// with the number of keys so far.
 ///
 /// # Errors
 /// [`StoreError::InUse`] while a node has the servers open or when the directory holds a store,
 /// [`StoreError::WrongKey`] and [`StoreError::OtherInstallation`] as on opening a store, [`StoreError::Unavailable`]
-/// for servers without a store or with keys that no store has, and when something was not copied.
+/// for servers without a store or with foreign keys, and when source and target still differ at the end.
 pub async fn move_to_directory(
     options: RedisOptions,
     to: &Path,
     progress: impl Fn(&str, u64) + Send + Sync + 'static,
 ) -> Result<Moved, StoreError> {
-    let place = Place::lock(to).await?;
-    let origin = Servers::origin(options.clone()).await?;
-    let strangers = origin.strangers(false).await?;
-    if strangers.keys > 0 {
-        let kinds = strangers.kinds.into_iter().collect::<Vec<_>>().join(", ");
+    let target = TargetDirectory::lock(to).await?;
+    let origin = Servers::open_origin(options.clone()).await?;
+    let foreign_keys = origin.foreign_keys(false).await?;
+    if foreign_keys.keys > 0 {
+        let kinds = foreign_keys.kinds.into_iter().collect::<Vec<_>>().join(", ");
         return Err(StoreError::unavailable(format!(
             "the servers have {} keys that no store has: {kinds}",
-            strangers.keys
+            foreign_keys.keys
         )));
     }
-    let store = place.create(&options).await?;
+    let store = target.create(&options).await?;
     let mut moved = copy::copy(&origin.engine, &store.engine, &progress).await?;
-    copy::compare(&origin.engine, &store.engine, &progress).await?.without_differences()?;
-    place.keep(store).await?;
+    copy::compare(&origin.engine, &store.engine, &progress).await?.require_equal()?;
+    target.finish(store).await?;
     moved.is_finished = true;
     Ok(moved)
 }

@@ -9,7 +9,7 @@ use tokio::time::sleep;
 
 use super::MOVED_AWAY;
 use crate::canary;
-use crate::engine::redis::{RedisEngine, named_in};
+use crate::engine::redis::{RedisEngine, parse_name_in};
 use crate::error::StoreError;
 use crate::records::ALL;
 use crate::redis::arguments::arguments;
@@ -17,15 +17,15 @@ use crate::redis::nodes::membership::HEARTBEAT_INTERVAL;
 use crate::redis::reply::{Pair, Reply};
 use crate::redis::script::KEEP_MARK;
 use crate::redis::shared::Shared;
-use crate::redis::{RedisOptions, keys, unwatched};
+use crate::redis::{RedisOptions, keys, without_tasks};
 
 /// Maximum number of calls in flight: each key outside partitions is one.
-const CALLS: usize = 16_384;
-/// Names requested from a server at a time.
-const NAMES: u32 = 1_000;
+const CALLS_MAX: usize = 16_384;
+/// Number of names requested from a server at a time.
+const NAMES_PER_SCAN: u32 = 1_000;
 /// Maximum number of reported kinds.
-const TOLD: usize = 10;
-const MARK: &str = "the mark of a move";
+const KINDS_REPORTED_MAX: usize = 10;
+const MARK_REPLY: &str = "the mark of a move";
 
 /// Servers that no node uses.
 pub(super) struct Servers {
@@ -35,8 +35,8 @@ pub(super) struct Servers {
 
 /// Keys of the servers that are not part of a store.
 #[derive(Debug, Default)]
-pub(super) struct Strangers {
-    /// Number of these keys.
+pub(super) struct ForeignKeys {
+    /// Number of foreign keys.
     pub(super) keys: u64,
     /// Prefixes of their names.
     pub(super) kinds: BTreeSet<String>,
@@ -44,13 +44,13 @@ pub(super) struct Strangers {
 
 impl Servers {
     fn connect(options: RedisOptions) -> Self {
-        let shared = unwatched(RedisOptions { max_waiting: CALLS, ..options });
+        let shared = without_tasks(RedisOptions { max_waiting: CALLS_MAX, ..options });
         Self { engine: RedisEngine::new(Arc::clone(&shared)), shared }
     }
 
-    /// Connects to servers that are empty or have this mark, and sets it. They are then a store of these keys and this
-    /// installation.
-    pub(super) async fn target(options: RedisOptions, mark: &str) -> Result<Self, StoreError> {
+    /// Connects to servers that are empty or have this mark, and sets the mark. The servers then hold a store of these
+    /// keys and this installation.
+    pub(super) async fn open_target(options: RedisOptions, mark: &str) -> Result<Self, StoreError> {
         let servers = Self::connect(options);
         let shared = &servers.shared;
         shared.check_servers().await?;
@@ -73,38 +73,38 @@ impl Servers {
             }
         }
         shared.check_installation(&shared.ownership).await?;
-        shared.keep_schema().await?;
+        shared.ensure_schema().await?;
         shared.require_own_schema().await?;
         shared.check_keys().await?;
-        shared.keep_installation(&shared.ownership).await?;
+        shared.ensure_installation(&shared.ownership).await?;
         shared.link.loss_guard().join();
         Ok(servers)
     }
 
-    /// Removes the mark.
+    /// Removes the mark, so that nodes can open the servers.
     pub(super) async fn finish(&self, mark: &str) -> Result<(), StoreError> {
         self.change_mark(mark, "").await?;
         self.shared.check_not_moving().await
     }
 
-    /// Connects to servers with a store that no node has open, and sets a mark that stays.
-    pub(super) async fn origin(options: RedisOptions) -> Result<Self, StoreError> {
+    /// Connects to servers with a store that no node has open, and sets a permanent mark.
+    pub(super) async fn open_origin(options: RedisOptions) -> Result<Self, StoreError> {
         let servers = Self::connect(options);
         let shared = &servers.shared;
         shared.check_servers().await?;
         shared.compare().await?;
-        let kept = shared.read("the canary", cmd("GET").arg(keys::canary())).await?.bytes()?;
-        if kept.is_none() {
+        let stored = shared.read("the canary", cmd("GET").arg(keys::canary())).await?.bytes()?;
+        if stored.is_none() {
             return Err(StoreError::unavailable("there is no store on these servers"));
         }
-        canary::check(&shared.vault, kept.as_deref())?;
+        canary::check(&shared.vault, stored.as_deref())?;
         shared.check_installation(&shared.ownership).await?;
         shared.require_own_schema().await?;
         let known = servers.mark().await?;
         if known.as_deref().is_some_and(|known| known != MOVED_AWAY) {
             return Err(StoreError::unavailable("a store is being moved into these servers; finish that first"));
         }
-        // No node starts from here on.
+        // From here on, no node can start.
         servers.change_mark(known.as_deref().unwrap_or_default(), MOVED_AWAY).await?;
         let before = servers.heartbeats().await?;
         sleep(HEARTBEAT_INTERVAL * 3).await;
@@ -119,10 +119,10 @@ impl Servers {
     }
 
     async fn mark(&self) -> Result<Option<String>, StoreError> {
-        self.shared.read(MARK, cmd("GET").arg(keys::moving())).await?.text()
+        self.shared.read(MARK_REPLY, cmd("GET").arg(keys::moving())).await?.text()
     }
 
-    /// Replaces the present mark; an empty text means none.
+    /// Replaces a mark by another; an empty text means no mark.
     async fn change_mark(&self, from: &str, to: &str) -> Result<(), StoreError> {
         self.shared.call(&KEEP_MARK, vec![keys::moving()], arguments![from, to]).await.map(drop)
     }
@@ -132,28 +132,32 @@ impl Servers {
         self.shared.read("heartbeats", &command).await?.fields()?.pairs()
     }
 
-    /// Finds keys that are not part of a store. Removes them if `removes` is set.
-    pub(super) async fn strangers(&self, removes: bool) -> Result<Strangers, StoreError> {
-        let own =
-            [keys::own_marks(), keys::starts().into(), Partition::all().map(keys::schema_of).collect(), keys::apart()]
-                .concat();
-        let mut strangers = Strangers::default();
+    /// Finds foreign keys, which are not part of a store. Removes them if `removes` is set.
+    pub(super) async fn foreign_keys(&self, removes: bool) -> Result<ForeignKeys, StoreError> {
+        let own = [
+            keys::own_marks(),
+            keys::starts().into(),
+            Partition::all().map(keys::schema_in_partition).collect(),
+            keys::outside_record_slots(),
+        ]
+        .concat();
+        let mut foreign_keys = ForeignKeys::default();
         for server in 0.. {
             let mut cursor = 0_u64;
             loop {
-                let command = cmd("SCAN").arg(cursor).arg("COUNT").arg(NAMES).to_owned();
-                let Some(found) = self.shared.link.ask_server(server, command).await? else { return Ok(strangers) };
+                let command = cmd("SCAN").arg(cursor).arg("COUNT").arg(NAMES_PER_SCAN).to_owned();
+                let Some(found) = self.shared.link.ask_server(server, command).await? else { return Ok(foreign_keys) };
                 let mut found = Reply::new("a scan", found).fields()?;
                 cursor = found.parsed()?;
-                let names = found.value()?.fields()?.all(Some)?;
-                for name in names.into_iter().filter(|name| named_in(ALL, name).is_none() && !own.contains(name)) {
-                    strangers.keys += self
+                let names = found.value()?.fields()?.parse_all(Some)?;
+                for name in names.into_iter().filter(|name| parse_name_in(ALL, name).is_none() && !own.contains(name)) {
+                    foreign_keys.keys += self
                         .shared
                         .read("a key", cmd(if removes { "DEL" } else { "EXISTS" }).arg(&name))
                         .await?
                         .parsed::<u64>()?;
-                    if strangers.kinds.len() < TOLD {
-                        strangers.kinds.insert(kind(&name));
+                    if foreign_keys.kinds.len() < KINDS_REPORTED_MAX {
+                        foreign_keys.kinds.insert(kind(&name));
                     }
                 }
                 if cursor == 0 {
@@ -161,7 +165,7 @@ impl Servers {
                 }
             }
         }
-        Ok(strangers)
+        Ok(foreign_keys)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Moves: everything is carried unchanged, also after an interruption, and nothing else stays.
+//! Moves: all records are copied unchanged, even after an interruption, and no others stay in the target.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,17 +39,17 @@ async fn contents(engine: &MemoryEngine) -> Vec<(String, u8, Vec<u8>, Vec<Answer
     contents
 }
 
-async fn moved_between(from: &MemoryEngine, to: &MemoryEngine) -> Result<Moved, StoreError> {
+async fn move_between(from: &MemoryEngine, to: &MemoryEngine) -> Result<Moved, StoreError> {
     let moved = copy::copy(from, to, &|_, _| ()).await?;
-    copy::compare(from, to, &|_, _| ()).await?.without_differences()?;
+    copy::compare(from, to, &|_, _| ()).await?.require_equal()?;
     Ok(moved)
 }
 
-async fn moved(test: &MemoryTestStore, to: &MemoryEngine) -> Moved {
-    moved_between(&test.engine, to).await.unwrap()
+async fn move_all(test: &MemoryTestStore, to: &MemoryEngine) -> Moved {
+    move_between(&test.engine, to).await.unwrap()
 }
 
-fn written(moved: &Moved) -> Vec<(&'static str, u64)> {
+fn written_kinds(moved: &Moved) -> Vec<(&'static str, u64)> {
     moved.kinds.iter().filter(|(_, kind)| kind.written > 0).map(|(name, kind)| (*name, kind.written)).collect()
 }
 
@@ -61,8 +61,8 @@ fn empty(test: &MemoryTestStore) -> MemoryEngine {
     MemoryEngine::new(test.clock.clone())
 }
 
-/// Creates an event with guests, and transactions, of a client.
-async fn used(test: &MemoryTestStore) -> [Key; 2] {
+/// Creates a client with transactions and with an event that has guests. Returns the keys of client and event.
+async fn fill_client(test: &MemoryTestStore) -> [Key; 2] {
     let client = client_with(test, 50).await;
     for _ in 0..20 {
         opened(test, &client).await;
@@ -76,24 +76,24 @@ async fn used(test: &MemoryTestStore) -> [Key; 2] {
 }
 
 #[tokio::test]
-async fn a_store_with_everything_is_carried_as_it_was() {
+async fn a_move_copies_every_kind_of_record_unchanged() {
     let test = test_store();
     filled(&test, &test_vault(&[7])).await;
     let to = empty(&test);
-    let first = moved(&test, &to).await;
+    let first = move_all(&test, &to).await;
     assert!(first.kinds.values().all(|kind| kind.keys > 0 && kind.written == kind.keys), "{first:?}");
     assert_eq!(first.removed, 0);
-    let second = moved(&test, &to).await;
-    assert_eq!((written(&second), second.removed), (vec![], 0));
+    let second = move_all(&test, &to).await;
+    assert_eq!((written_kinds(&second), second.removed), (vec![], 0));
     assert_eq!(contents(&to).await, contents(&test.engine).await);
 }
 
 #[tokio::test]
-async fn what_was_interrupted_or_has_changed_is_carried_when_a_move_is_begun_again() {
+async fn a_restarted_move_copies_missing_and_changed_records() {
     let test = test_store();
-    let [client, event] = used(&test).await;
+    let [client, event] = fill_client(&test).await;
     let to = empty(&test);
-    moved(&test, &to).await;
+    move_all(&test, &to).await;
     let (guests, ledger) = (event.of(&events::SHARED), client.of(&client::LEDGER));
     let other = session::session(&SessionDigest([9; 32]));
     apply(&to, vec![Op::Set(client.clone(), vec![("name", "Another".into())])]).await;
@@ -102,30 +102,30 @@ async fn what_was_interrupted_or_has_changed_is_carried_when_a_move_is_begun_aga
         .await;
     apply(&to, vec![Op::Index(client::clients(), b"nobody".to_vec(), 0.into())]).await;
     apply(&to, vec![Op::Put(other.clone(), vec![("ends_at", 0.into())])]).await;
-    let again = moved(&test, &to).await;
-    assert_eq!(written(&again), [("client", 1), ("clients", 1), ("ledger", 1), ("shared", 1)]);
+    let again = move_all(&test, &to).await;
+    assert_eq!(written_kinds(&again), [("client", 1), ("clients", 1), ("ledger", 1), ("shared", 1)]);
     assert_eq!(again.removed, 1);
 
     // Removing an event removes its guests and its scans.
     apply(&to, vec![Op::Remove(event.clone())]).await;
     assert_eq!(
-        written(&moved(&test, &to).await),
+        written_kinds(&move_all(&test, &to).await),
         [("event", 1), ("guests", 1), ("people", 1), ("shared", 1), ("waiting", 1)]
     );
     // The source is used again meanwhile.
     apply(&test.engine, vec![Op::Remove(event)]).await;
-    used(&test).await;
-    let again = moved(&test, &to).await;
-    assert_eq!(again.removed, 1, "with an event go its guests and its scans");
+    fill_client(&test).await;
+    let again = move_all(&test, &to).await;
+    assert_eq!(again.removed, 1, "the guests and scans of an event are removed with it");
     assert_eq!(contents(&to).await, contents(&test.engine).await);
 }
 
 #[tokio::test]
-async fn a_comparison_writes_nothing_and_tells_what_differs() {
+async fn a_comparison_writes_nothing_and_reports_differences() {
     let test = test_store();
-    let [client, event] = used(&test).await;
+    let [client, event] = fill_client(&test).await;
     let to = empty(&test);
-    moved(&test, &to).await;
+    move_all(&test, &to).await;
     let guests = event.of(&events::SHARED);
     apply(&to, vec![Op::Rewrite(guests, 1, vec![vec![0].into(), vec![0].into()])]).await;
     apply(&to, vec![Op::Index(client::clients(), client.id.clone(), 0.into())]).await;
@@ -133,26 +133,26 @@ async fn a_comparison_writes_nothing_and_tells_what_differs() {
     apply(&to, vec![Op::Put(session::session(&SessionDigest([9; 32])), vec![("ends_at", 0.into())])]).await;
     for _ in 0..2 {
         let compared = copy::compare(&test.engine, &to, &|_, _| ()).await.unwrap();
-        let refused = compared.without_differences().unwrap_err().to_string();
-        let told = "the target differs from the source: client: 1, clients: 1, shared: 1, keys too many: 1";
-        assert!(refused.ends_with(told), "{refused}");
+        let refused = compared.require_equal().unwrap_err().to_string();
+        let expected = "the target differs from the source: client: 1, clients: 1, shared: 1, keys too many: 1";
+        assert!(refused.ends_with(expected), "{refused}");
     }
 }
 
 #[tokio::test]
-async fn what_has_ended_for_one_of_the_clocks_is_no_difference() {
+async fn a_record_that_has_expired_by_either_clock_is_no_difference() {
     let test = test_store();
-    used(&test).await;
+    fill_client(&test).await;
     for ahead in [Duration::from_secs(1), WINDOW * 2, WINDOW * 10_000] {
         let clock = Arc::new(ManualClock::starting_at(test.now() + ahead));
         let to = MemoryEngine::new(clock);
-        moved(&test, &to).await;
-        moved(&test, &to).await;
+        move_all(&test, &to).await;
+        move_all(&test, &to).await;
     }
     let to = empty(&test);
-    moved(&test, &to).await;
+    move_all(&test, &to).await;
     let behind = MemoryEngine::new(Arc::new(ManualClock::starting_at(test.now())));
-    moved_between(&to, &behind).await.unwrap();
+    move_between(&to, &behind).await.unwrap();
     test.advance(WINDOW * 10_000);
-    moved_between(&to, &behind).await.unwrap();
+    move_between(&to, &behind).await.unwrap();
 }

@@ -24,7 +24,7 @@ arguments_from! {
     Vec<u8>: |bytes| bytes;
     String: String::into_bytes;
     &str: |text| text.as_bytes().to_vec();
-    bool: |yes| vec![if yes { b'1' } else { b'0' }];
+    bool: |flag| vec![if flag { b'1' } else { b'0' }];
     i64: |number| number.to_string().into_bytes();
     u64: |number| number.to_string().into_bytes();
     // Both are milliseconds.
@@ -32,14 +32,14 @@ arguments_from! {
     Duration: |span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX).argument();
 }
 
-/// `None` is empty.
+/// `None` is an empty argument.
 impl<T: Argument> Argument for Option<T> {
     fn argument(self) -> Vec<u8> {
         self.map_or_else(Vec::new, Argument::argument)
     }
 }
 
-/// The arguments of a script, after the time.
+/// Builds the arguments of a script that follow the time.
 macro_rules! arguments {
     ($($value:expr),* $(,)?) => {
         vec![$($crate::redis::arguments::Argument::argument($value)),*]

@@ -1,5 +1,5 @@
-//! Checks that this node has the keys of the store. A node opens the canary, or the first node writes it, before any
-//! other write.
+//! Check that this node has the keys of the store: it opens the canary before any other write. The first node writes
+//! the canary.
 
 use redis::cmd;
 
@@ -10,19 +10,19 @@ use crate::canary;
 use crate::error::StoreError;
 
 impl Shared {
-    /// Checks the keys against the canary.
+    /// Checks this node's keys against the canary; writes the canary to a store without one.
     ///
     /// # Errors
-    /// [`StoreError::WrongKey`] when none of them opens it.
+    /// [`StoreError::WrongKey`] when none of the keys opens the canary.
     pub(crate) async fn check_keys(&self) -> Result<(), StoreError> {
         loop {
-            let kept = self.read("the canary", cmd("GET").arg(keys::canary())).await?.bytes()?;
-            let Some(fresh) = canary::check(&self.vault, kept.as_deref())? else { return Ok(()) };
-            let args = arguments![kept.unwrap_or_default(), fresh];
+            let stored = self.read("the canary", cmd("GET").arg(keys::canary())).await?.bytes()?;
+            let Some(fresh) = canary::check(&self.vault, stored.as_deref())? else { return Ok(()) };
+            let args = arguments![stored.unwrap_or_default(), fresh];
             if self.call(&script::KEEP_MARK, vec![keys::canary()], args).await?.succeeded()? {
                 return Ok(());
             }
-            // Another node has written one meanwhile, which this one must open as well.
+            // Another node has written a canary meanwhile, which is checked next.
         }
     }
 }

@@ -37,15 +37,15 @@ impl ServerClock {
         self.ahead.load(Ordering::Relaxed)
     }
 
-    /// Corrects the clock by the server's time in the answer to a request sent at `asked`. A slow answer counts only if
-    /// there was none before.
-    pub(crate) fn correct(&self, asked: Timestamp, server: i64, round_trip: Duration) {
+    /// Corrects the clock by the server's time in the answer to a request sent at `sent_at`. A slow answer counts only
+    /// if there was none before.
+    pub(crate) fn correct(&self, sent_at: Timestamp, server_ms: i64, round_trip: Duration) {
         if round_trip > ROUND_TRIP_MAX && self.is_known.load(Ordering::Relaxed) {
             return;
         }
         self.is_known.store(true, Ordering::Relaxed);
         let half = i64::try_from(round_trip.as_millis() / 2).unwrap_or(0);
-        self.ahead.store(server - half.saturating_add(asked.millis()), Ordering::Relaxed);
+        self.ahead.store(server_ms - half.saturating_add(sent_at.millis()), Ordering::Relaxed);
     }
 }
 
@@ -54,22 +54,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_clock_is_ahead_by_what_the_server_said_less_half_the_way() {
+    fn the_offset_is_the_servers_time_less_half_the_round_trip() {
         let clock = ServerClock::default();
         let here = SystemClock.now();
         clock.correct(here, here.millis() + 60_010, Duration::from_millis(20));
         assert_eq!(clock.ahead_ms(), 60_000);
-        let told = clock.now().since(SystemClock.now());
-        assert!((Duration::from_millis(59_900)..=Duration::from_secs(60)).contains(&told), "{told:?}");
+        let offset = clock.now().since(SystemClock.now());
+        assert!((Duration::from_millis(59_900)..=Duration::from_secs(60)).contains(&offset), "{offset:?}");
     }
 
     #[test]
-    fn a_slow_answer_counts_only_as_the_first() {
+    fn a_slow_answer_counts_only_as_the_first_sample() {
         let (clock, here, slow) = (ServerClock::default(), SystemClock.now(), Duration::from_millis(102));
-        for (server, round_trip, ahead) in
+        for (server_ms, round_trip, ahead) in
             [(3_051, slow, 3_000), (9_051, slow, 3_000), (4_050, Duration::from_millis(100), 4_000)]
         {
-            clock.correct(here, here.millis() + server, round_trip);
+            clock.correct(here, here.millis() + server_ms, round_trip);
             assert_eq!(clock.ahead_ms(), ahead);
         }
     }

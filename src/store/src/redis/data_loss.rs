@@ -2,10 +2,10 @@
 //! lagging replica.
 //!
 //! Ledgers and the audit log only grow. A node remembers their latest lengths and compares them on each new connection,
-//! before it sends anything else there. The store also keeps marks of its own beside the canary, which every node
-//! reads: each start is counted by a step of several commands and then by a single command, because a Redis can lose
-//! the steps and keep the single commands (`deploy/redis/README.md`). A node that finds less than before records the
-//! loss. From then on no node sends anything until the data is back or an operator accepts the loss.
+//! before it sends anything else there. The store also keeps its own marks beside the canary, which every node
+//! reads. Each start is counted by a script of several commands and then by a single command, because a Redis can lose
+//! the first kind and keep the second (`deploy/redis/README.md`). A node that finds less than before records the loss.
+//! From then on no node sends anything until the data is back or an operator accepts the loss.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,13 +19,13 @@ use sakshi_domain::time::Timestamp;
 use super::arguments::arguments;
 use super::link::failure::Failure;
 use super::reply::Reply;
-use super::schema::{Level, Standing};
+use super::schema::{Level, StoredSchema};
 use super::shared::Shared;
 use super::{keys, script};
 use crate::error::StoreError;
 use crate::{Schema, canary};
 
-/// Place of the audit log among the marks; a partition's latest ledger has the partition's number.
+/// Number of the mark for the audit log. The mark for the latest ledger of a partition has the partition's number.
 pub(crate) const AUDIT_LOG: u8 = PARTITIONS;
 
 /// Knowledge of the store's earlier content, and of a loss.
@@ -55,7 +55,7 @@ struct Knowledge {
 struct Mark {
     list: Vec<u8>,
     length: u64,
-    at: Timestamp,
+    noted_at: Timestamp,
 }
 
 /// The queries of one comparison.
@@ -70,17 +70,17 @@ struct OwnMarks {
     has_canary: bool,
     /// Number of node starts, counted by single commands.
     starts: u64,
-    /// The same, counted before by steps of several commands.
+    /// Number of node starts, counted just before by scripts of several commands.
     steps: u64,
     lost_since: Option<Timestamp>,
     acceptances: u64,
-    schema: Option<Standing>,
+    schema: Option<StoredSchema>,
 }
 
 impl LossGuard {
     /// Returns a guard without knowledge of the servers, for a node with this schema.
-    pub(crate) fn of(schema: &'static Schema) -> Self {
-        Self { level: Level::of(schema), ..Self::default() }
+    pub(crate) fn new(schema: &'static Schema) -> Self {
+        Self { level: Level::new(schema), ..Self::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Knowledge> {
@@ -88,16 +88,16 @@ impl LossGuard {
     }
 
     /// Remembers the length of an append-only list.
-    pub(crate) fn record(&self, place: u8, list: Vec<u8>, length: u64) {
-        let mark = Mark { list, length, at: SystemClock.now() };
+    pub(crate) fn record(&self, mark_number: u8, list: Vec<u8>, length: u64) {
+        let mark = Mark { list, length, noted_at: SystemClock.now() };
         let mut known = self.lock();
         // Replies may arrive out of order.
-        if !known.marks.get(&place).is_some_and(|before| before.list == mark.list && before.length >= length) {
-            known.marks.insert(place, mark);
+        if !known.marks.get(&mark_number).is_some_and(|before| before.list == mark.list && before.length >= length) {
+            known.marks.insert(mark_number, mark);
         }
     }
 
-    /// Refuses everything while the store lacks data, or has the schema of another release.
+    /// Refuses every call while the store lacks data, or has the schema of another release.
     pub(crate) fn admit(&self) -> Result<(), Failure> {
         if !self.is_lost.load(Ordering::Relaxed) {
             return self.level.admit();
@@ -138,7 +138,7 @@ impl LossGuard {
         self.conclude(comparison, answers, false).map(drop)
     }
 
-    /// Evaluates answers. Returns the time of the loss, with the store's own marks.
+    /// Evaluates the answers to a comparison. Returns the time of the loss, and the store's own marks.
     fn conclude(
         &self,
         comparison: &Comparison,
@@ -154,11 +154,11 @@ impl LossGuard {
             lengths.push((mark, Reply::new("the length of a list", answer).parsed::<u64>()?));
         }
         let mut known = self.lock();
-        let found = known.judge(own, &lengths, SystemClock.now());
-        known.lost_since = match (found, known.lost_since) {
-            (Some(found), Some(before)) => Some(found.min(before)),
+        let detected = known.detect_loss(own, &lengths, SystemClock.now());
+        known.lost_since = match (detected, known.lost_since) {
+            (Some(detected), Some(before)) => Some(detected.min(before)),
             (None, before) if !is_complete => before,
-            (found, _) => found,
+            (detected, _) => detected,
         };
         self.is_lost.store(known.lost_since.is_some(), Ordering::Relaxed);
         Ok((known.lost_since, own))
@@ -167,7 +167,7 @@ impl LossGuard {
 
 impl Knowledge {
     /// Returns the time of the loss, if data is missing.
-    fn judge(&mut self, own: Option<OwnMarks>, lengths: &[(&Mark, u64)], now: Timestamp) -> Option<Timestamp> {
+    fn detect_loss(&mut self, own: Option<OwnMarks>, lengths: &[(&Mark, u64)], now: Timestamp) -> Option<Timestamp> {
         if let Some(own) = own {
             if own.lost_since.is_some() {
                 return own.lost_since;
@@ -184,7 +184,7 @@ impl Knowledge {
             }
             self.acceptances = Some(known);
         }
-        lengths.iter().filter(|(mark, length)| *length < mark.length).map(|(mark, _)| mark.at).min()
+        lengths.iter().filter(|(mark, length)| *length < mark.length).map(|(mark, _)| mark.noted_at).min()
     }
 }
 
@@ -215,13 +215,14 @@ impl Shared {
     /// Compares the store with this node's knowledge. Records a loss that no other node has noticed.
     ///
     /// # Errors
-    /// [`StoreError::DataLost`], [`StoreError::OtherSchema`].
+    /// [`StoreError::DataLost`] when data is missing, [`StoreError::OtherSchema`] on servers of another release.
     pub(crate) async fn compare(&self) -> Result<(), StoreError> {
         let _reading = self.link.loss_guard().reading.lock().await;
-        self.compare_alone().await
+        self.compare_locked().await
     }
 
-    async fn compare_alone(&self) -> Result<(), StoreError> {
+    /// Compares as [`Shared::compare`] does, for callers that hold the lock on readings.
+    async fn compare_locked(&self) -> Result<(), StoreError> {
         let guard = self.link.loss_guard();
         let was_lost = guard.lost_since().is_some();
         let comparison = if was_lost { guard.comparison() } else { LossGuard::brief_comparison() };
@@ -235,13 +236,13 @@ impl Shared {
         Err(StoreError::DataLost(since))
     }
 
-    /// Records a loss for every node, unless an operator has accepted one since this number of acceptances was read.
+    /// Records a loss for every node, unless an operator has accepted a loss since `acceptances` was read.
     pub(crate) async fn note_loss(&self, acceptances: u64, since: Timestamp) -> Result<(), StoreError> {
-        let args = self.timed(arguments![acceptances, since.millis()]);
-        self.link.call_always(&script::NOTE_LOSS, keys::note_of_loss(), args).await.map(drop)
+        let args = self.with_time(arguments![acceptances, since.millis()]);
+        self.link.call_always(&script::NOTE_LOSS, keys::loss_marks(), args).await.map(drop)
     }
 
-    /// Counts a start of a node, as a step of several commands and then as a single one.
+    /// Counts a start of this node, by a script of several commands and then by a single command.
     pub(crate) async fn count_start(&self) -> Result<(), StoreError> {
         let [starts, steps, joined] = keys::starts();
         let count: u64 = self.call(&script::COUNT_STEP, vec![steps, joined], vec![]).await?.parsed()?;
@@ -255,7 +256,7 @@ impl Shared {
     pub(crate) async fn accept_loss(&self) -> Result<Option<Timestamp>, StoreError> {
         let guard = self.link.loss_guard();
         let _reading = guard.reading.lock().await;
-        match self.compare_alone().await {
+        match self.compare_locked().await {
             Ok(()) => return Ok(None),
             Err(StoreError::DataLost(_)) => {}
             Err(error) => return Err(error),
@@ -265,9 +266,9 @@ impl Shared {
             (known.lost_since, known.acceptances.unwrap_or(0))
         };
         let number = u64::from(guard.level.number());
-        let args = self.timed(arguments![acceptances, canary::fresh(&self.vault), number]);
+        let args = self.with_time(arguments![acceptances, canary::fresh(&self.vault), number]);
         self.link.call_always(&script::ACCEPT_LOSS, keys::own_marks(), args).await?;
-        self.compare_alone().await?;
+        self.compare_locked().await?;
         Ok(since)
     }
 }
@@ -283,26 +284,22 @@ mod tests {
         Timestamp::from_millis(millis)
     }
 
-    fn judged(own: OwnMarks) -> Option<Timestamp> {
+    fn detected_loss(own: OwnMarks) -> Option<Timestamp> {
         let mut known = Knowledge { has_joined: true, acceptances: Some(1), ..Knowledge::default() };
-        known.judge(Some(own), &[], at(9))
+        known.detect_loss(Some(own), &[], at(9))
     }
 
     #[test]
-    fn a_store_whose_own_marks_went_back_has_lost_data() {
-        assert_eq!(judged(WHOLE), None);
+    fn a_store_whose_marks_went_back_has_lost_data() {
+        assert_eq!(detected_loss(WHOLE), None);
+        assert_eq!(detected_loss(OwnMarks { steps: 4, ..WHOLE }), None, "a node may end between its two counts");
         assert_eq!(
-            judged(OwnMarks { steps: 4, ..WHOLE }),
+            detected_loss(OwnMarks { acceptances: 2, has_canary: false, ..WHOLE }),
             None,
-            "a node may end between its step and its single command"
+            "an operator has accepted the loss meanwhile"
         );
         assert_eq!(
-            judged(OwnMarks { acceptances: 2, has_canary: false, ..WHOLE }),
-            None,
-            "an operator has accepted it meanwhile"
-        );
-        assert_eq!(
-            judged(OwnMarks { lost_since: Some(at(4)), acceptances: 2, ..WHOLE }),
+            detected_loss(OwnMarks { lost_since: Some(at(4)), acceptances: 2, ..WHOLE }),
             Some(at(4)),
             "another node has noticed"
         );
@@ -312,32 +309,32 @@ mod tests {
             OwnMarks { has_canary: false, starts: 0, steps: 0, ..WHOLE },
             OwnMarks { acceptances: 0, ..WHOLE },
         ] {
-            assert_eq!(judged(own), Some(at(9)), "{own:?}");
+            assert_eq!(detected_loss(own), Some(at(9)), "{own:?}");
         }
     }
 
     #[test]
     fn an_empty_store_that_nobody_has_opened_has_lost_nothing() {
         let empty = OwnMarks { has_canary: false, starts: 0, steps: 0, lost_since: None, acceptances: 0, schema: None };
-        assert_eq!(Knowledge::default().judge(Some(empty), &[], at(9)), None);
+        assert_eq!(Knowledge::default().detect_loss(Some(empty), &[], at(9)), None);
         assert_eq!(
-            Knowledge::default().judge(Some(OwnMarks { starts: 1, steps: 1, ..empty }), &[], at(9)),
+            Knowledge::default().detect_loss(Some(OwnMarks { starts: 1, steps: 1, ..empty }), &[], at(9)),
             Some(at(9))
         );
     }
 
     #[test]
-    fn a_list_that_is_shorter_than_it_was_shows_when_the_missing_data_was_seen() {
-        let mark = |length, time| Mark { list: vec![], length, at: at(time) };
+    fn a_shorter_list_reveals_when_its_missing_data_was_last_seen() {
+        let mark = |length, time| Mark { list: vec![], length, noted_at: at(time) };
         let (older, newer) = (mark(5, 100), mark(7, 200));
         let mut known = Knowledge::default();
-        assert_eq!(known.judge(None, &[(&older, 5), (&newer, 8)], at(900)), None);
-        assert_eq!(known.judge(None, &[(&older, 5), (&newer, 6)], at(900)), Some(at(200)));
-        assert_eq!(known.judge(None, &[(&older, 0), (&newer, 0)], at(900)), Some(at(100)));
+        assert_eq!(known.detect_loss(None, &[(&older, 5), (&newer, 8)], at(900)), None);
+        assert_eq!(known.detect_loss(None, &[(&older, 5), (&newer, 6)], at(900)), Some(at(200)));
+        assert_eq!(known.detect_loss(None, &[(&older, 0), (&newer, 0)], at(900)), Some(at(100)));
     }
 
     #[test]
-    fn the_longest_length_of_a_list_is_remembered_and_the_latest_list_of_a_place() {
+    fn a_guard_remembers_the_latest_list_of_a_place_and_its_greatest_length() {
         let guard = LossGuard::default();
         for (list, length) in [(b"a", 2), (b"a", 3), (b"a", 1)] {
             guard.record(0, list.to_vec(), length);
@@ -350,9 +347,9 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_that_is_written_down_is_told_from_one_that_is_not() {
+    fn a_recorded_loss_is_distinguished_from_an_unrecorded_one() {
         let guard = LossGuard::default();
-        let told = |lost: Value| {
+        let recorded_loss = |lost: Value| {
             let marks = Value::Array(vec![
                 Value::BulkString(b"c".to_vec()),
                 Value::Int(3),
@@ -365,12 +362,12 @@ mod tests {
             assert!(lost_since.is_some() && guard.admit().is_err());
             own.unwrap().lost_since
         };
-        assert_eq!(told(Value::Nil), None, "this node is the first to notice");
-        assert_eq!(told(Value::Int(4)), Some(at(4)));
+        assert_eq!(recorded_loss(Value::Nil), None, "this node is the first to notice");
+        assert_eq!(recorded_loss(Value::Int(4)), Some(at(4)));
     }
 
     #[test]
-    fn an_answer_of_one_server_never_ends_a_loss() {
+    fn the_answer_of_a_single_server_never_ends_a_loss() {
         let guard = LossGuard::default();
         guard.record(3, b"list".to_vec(), 2);
         let comparison = guard.comparison();

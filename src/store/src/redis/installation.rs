@@ -6,15 +6,15 @@ use redis::{Cmd, cmd};
 use super::arguments::arguments;
 use super::options::RedisOptions;
 use super::shared::Shared;
-use super::store::unwatched;
+use super::store::without_tasks;
 use super::{keys, script};
 use crate::error::{OpenError, StoreError};
 use crate::moving::MOVED_AWAY;
 use crate::{Ownership, canary};
 
-const WHAT: &str = "the installation of the store";
+const REPLY_NAME: &str = "the installation of the store";
 
-fn kept() -> Cmd {
+fn installation_query() -> Cmd {
     cmd("GET").arg(keys::installation()).to_owned()
 }
 
@@ -24,8 +24,8 @@ fn kept() -> Cmd {
 /// [`OpenError::Refused`] with the error of opening it, [`OpenError::Unreadable`] when the servers do not answer.
 pub async fn may_open(options: RedisOptions) -> Result<(), OpenError> {
     let ownership = options.ownership.clone();
-    let shared = unwatched(options);
-    shared.read(WHAT, &kept()).await.map_err(|error| match error {
+    let shared = without_tasks(options);
+    shared.read(REPLY_NAME, &installation_query()).await.map_err(|error| match error {
         // The first connection has read the schema.
         StoreError::OtherSchema(_) => OpenError::Refused(error),
         error => OpenError::Unreadable(error),
@@ -39,14 +39,14 @@ impl Shared {
         self.check_not_moving().await?;
         self.check_installation(ownership).await?;
         self.check_schema().await?;
-        let kept = self.read("the canary", cmd("GET").arg(keys::canary())).await?.bytes()?;
-        canary::check(&self.vault, kept.as_deref()).map(drop)
+        let stored = self.read("the canary", cmd("GET").arg(keys::canary())).await?.bytes()?;
+        canary::check(&self.vault, stored.as_deref()).map(drop)
     }
 
     /// Refuses servers that a store is being moved into or was moved away from.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`].
+    /// [`StoreError::Unavailable`] with the required step, or when the servers do not answer.
     pub(crate) async fn check_not_moving(&self) -> Result<(), StoreError> {
         let mark = self.read("the mark of a move", cmd("GET").arg(keys::moving())).await?.text()?;
         Err(StoreError::unavailable(match mark.as_deref() {
@@ -56,28 +56,28 @@ impl Shared {
         }))
     }
 
-    /// Checks the installation.
+    /// Checks that the store belongs to this installation, or to none yet.
     ///
     /// # Errors
-    /// [`StoreError::OtherInstallation`].
+    /// [`StoreError::OtherInstallation`] when it belongs to another one.
     pub(crate) async fn check_installation(&self, ownership: &Ownership) -> Result<(), StoreError> {
-        let found = self.read(WHAT, &kept()).await?.text()?;
+        let found = self.read(REPLY_NAME, &installation_query()).await?.text()?;
         ownership.check(found.as_deref()).map(drop)
     }
 
-    /// Checks the installation, and corrects it where needed.
+    /// Checks that the store belongs to this installation; records the installation in a store without one.
     ///
     /// # Errors
-    /// [`StoreError::OtherInstallation`].
-    pub(crate) async fn keep_installation(&self, ownership: &Ownership) -> Result<(), StoreError> {
+    /// [`StoreError::OtherInstallation`] when it belongs to another one.
+    pub(crate) async fn ensure_installation(&self, ownership: &Ownership) -> Result<(), StoreError> {
         loop {
-            let found = self.read(WHAT, &kept()).await?.text()?;
+            let found = self.read(REPLY_NAME, &installation_query()).await?.text()?;
             let Some(made_under) = ownership.check(found.as_deref())? else { return Ok(()) };
             let args = arguments![found.unwrap_or_default(), made_under];
             if self.call(&script::KEEP_MARK, vec![keys::installation()], args).await?.succeeded()? {
                 return Ok(());
             }
-            // Another node has written one meanwhile, which may refuse this one.
+            // Another node has written an installation meanwhile, which is checked next.
         }
     }
 }

@@ -1,21 +1,21 @@
 //! Every kind of key of a store in Redis: the kinds of records, and the store's own marks, which are not records. Tests
 //! compare it with a server's keys.
 
-use crate::engine::redis::{name, named};
+use crate::engine::redis::{name, parse_name};
 use crate::engine::{Form, Key, Life, Table};
 use crate::records::{self, client, console, credential, installation, session, tenancy, user};
 
-/// The end of a key.
+/// The expiry of a key.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Ends {
-    /// No end: it stays until it is removed.
+pub(crate) enum Expiry {
+    /// The key stays until it is removed.
     Never,
-    /// A time to live, always.
+    /// The key always has a time to live.
     Always,
-    /// A time to live, unless it has an unfinished delivery.
+    /// The key has a time to live, unless its record has an unfinished delivery.
     AfterDelivery,
-    /// The time to live of the record with its id of another kind.
-    With(&'static Table),
+    /// The key has the time to live of the record with the same id in this table.
+    WithRecord(&'static Table),
 }
 
 /// A kind of key.
@@ -24,36 +24,36 @@ pub(crate) struct KeyKind {
     /// Name of a mark, or of a kind of record, followed by a colon and an id.
     pub(crate) name: &'static str,
     /// Type, as Redis names it.
-    pub(crate) of_type: &'static str,
-    /// End of such a key.
-    pub(crate) ends: Ends,
+    pub(crate) redis_type: &'static str,
+    /// Expiry of such a key.
+    pub(crate) expiry: Expiry,
     /// Kind of record; `None` for a mark.
     pub(crate) table: Option<&'static Table>,
 }
 
-const fn mark(name: &'static str, of_type: &'static str, ends: Ends) -> KeyKind {
-    KeyKind { name, of_type, ends, table: None }
+const fn mark(name: &'static str, redis_type: &'static str, expiry: Expiry) -> KeyKind {
+    KeyKind { name, redis_type, expiry, table: None }
 }
 
-/// Keys of a store besides its records. Those of starts, losses and the schema share the slot of the canary. On a
+/// Keys of a store besides its records. The keys of starts, losses and the schema share the slot of the canary. On a
 /// cluster each partition has a copy of the schema number once an upgrade was finished.
 const MARKS: [KeyKind; 12] = [
-    mark("canary", "string", Ends::Never),
-    mark("{canary}starts", "string", Ends::Never),
-    mark("{canary}steps", "string", Ends::Never),
-    mark("{canary}started", "string", Ends::Never),
-    mark("{canary}lost", "string", Ends::Never),
-    mark("{canary}acceptances", "string", Ends::Never),
-    mark("{canary}schema", "string", Ends::Never),
-    mark("installation", "string", Ends::Never),
-    mark("moving", "string", Ends::Never),
-    mark("{nodes}beats", "zset", Ends::Always),
-    mark("{nodes}schemas", "hash", Ends::Always),
-    mark("probe", "string", Ends::Always),
+    mark("canary", "string", Expiry::Never),
+    mark("{canary}starts", "string", Expiry::Never),
+    mark("{canary}steps", "string", Expiry::Never),
+    mark("{canary}started", "string", Expiry::Never),
+    mark("{canary}lost", "string", Expiry::Never),
+    mark("{canary}acceptances", "string", Expiry::Never),
+    mark("{canary}schema", "string", Expiry::Never),
+    mark("installation", "string", Expiry::Never),
+    mark("moving", "string", Expiry::Never),
+    mark("{nodes}beats", "zset", Expiry::Always),
+    mark("{nodes}schemas", "hash", Expiry::Always),
+    mark("probe", "string", Expiry::Always),
 ];
 
-/// Kinds whose records are found by their ids alone, each in a slot of its own. The others are in partitions.
-const ALONE: [&Table; 12] = [
+/// Kinds whose records are found by their ids alone, each in its own slot. The others are in partitions.
+const OWN_SLOT: [&Table; 12] = [
     &tenancy::APP,
     &tenancy::API_KEY,
     &tenancy::API_KEY_ID,
@@ -68,48 +68,51 @@ const ALONE: [&Table; 12] = [
     &user::USER_SESSIONS,
 ];
 
-/// Kinds that may be empty in a store shared by many nodes: none sweeps it.
+/// Kinds of which a store in Redis has no keys: it needs no sweeps.
 const UNUSED: [&Table; 1] = [&installation::SWEPT];
 
 /// Returns every kind of key.
 pub(crate) fn kinds() -> impl Iterator<Item = KeyKind> {
     let is_used = |table: &&&'static Table| UNUSED.iter().all(|unused| unused.name != table.name);
-    records::ALL.iter().filter(is_used).map(|table| of_records(table)).chain(MARKS)
+    records::ALL.iter().filter(is_used).map(|table| record_kind(table)).chain(MARKS)
 }
 
-fn of_records(table: &'static Table) -> KeyKind {
-    let of_type = match table.form {
+fn record_kind(table: &'static Table) -> KeyKind {
+    let redis_type = match table.form {
         Form::Record => "hash",
         Form::List => "list",
         Form::Index => "zset",
     };
-    let ends = match table.life {
-        Life::Stays => Ends::Never,
-        Life::Ends(_) if table.column("delivery").is_some() => Ends::AfterDelivery,
-        Life::Ends(_) => Ends::Always,
-        Life::With(record) => Ends::With(record),
+    let expiry = match table.life {
+        Life::Stays => Expiry::Never,
+        Life::Expiry(_) if table.column("delivery").is_some() => Expiry::AfterDelivery,
+        Life::Expiry(_) => Expiry::Always,
+        Life::With(record) => Expiry::WithRecord(record),
     };
-    KeyKind { name: table.name, of_type, ends, table: Some(table) }
+    KeyKind { name: table.name, redis_type, expiry, table: Some(table) }
 }
 
 impl KeyKind {
     /// Returns true if a key with this name is of the kind.
-    pub(crate) fn has(&self, key: &[u8]) -> bool {
-        self.table.map_or(key == self.name.as_bytes(), |table| named(table, key).is_some())
+    pub(crate) fn includes(&self, key: &[u8]) -> bool {
+        self.table.map_or(key == self.name.as_bytes(), |table| parse_name(table, key).is_some())
     }
 
-    /// Returns true if records of the kind are in slots of their own.
-    pub(crate) fn is_alone(&self) -> bool {
-        ALONE.iter().any(|alone| alone.name == self.name)
+    /// Returns true if records of the kind have their own slots.
+    pub(crate) fn has_own_slot(&self) -> bool {
+        OWN_SLOT.iter().any(|alone| alone.name == self.name)
     }
 }
 
 #[test]
-fn the_name_of_a_key_is_of_its_kind_and_of_no_other() {
+fn a_key_name_belongs_to_exactly_one_kind() {
     for kind in kinds() {
         let owner = sakshi_domain::ids::ClientId::generate();
         let of = |table| name(&Key { table, ..client::client(&owner) });
         let key = kind.table.map_or_else(|| kind.name.as_bytes().to_vec(), of);
-        assert_eq!(kinds().filter(|other| other.has(&key)).map(|other| other.name).collect::<Vec<_>>(), [kind.name]);
+        assert_eq!(
+            kinds().filter(|other| other.includes(&key)).map(|other| other.name).collect::<Vec<_>>(),
+            [kind.name]
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Names of keys that are not records: the store's own marks, and the nodes. Names of records are made of their kinds
-//! and ids; `key_table` has all of them.
+//! Names of keys that are not records: the store's own marks, and the nodes. Names of records consist of their kinds
+//! and ids; `key_table` lists all kinds of keys.
 
 use sakshi_domain::ids::Partition;
 
@@ -11,7 +11,8 @@ pub(crate) fn canary() -> Vec<u8> {
     b"canary".to_vec()
 }
 
-/// Returns the store's own marks, in one slot: the canary, starts, steps, the time of a loss, acceptances, the schema.
+/// Returns the keys of the store's own marks, in one slot: the canary, starts, steps, the time of a loss, acceptances,
+/// the schema.
 pub(crate) fn own_marks() -> Vec<Vec<u8>> {
     let [single, steps, _] = starts();
     vec![canary(), single, steps, data_lost(), acceptances(), schema()]
@@ -22,18 +23,18 @@ pub(crate) fn schema() -> Vec<u8> {
     b"{canary}schema".to_vec()
 }
 
-/// Returns the key of its copy beside the records of a partition, on a cluster.
-pub(crate) fn schema_of(partition: Partition) -> Vec<u8> {
+/// Returns the key of the schema number's copy beside the records of a partition, on a cluster.
+pub(crate) fn schema_in_partition(partition: Partition) -> Vec<u8> {
     format!("{{p{:02}}}schema", partition.number()).into_bytes()
 }
 
-/// Returns the key of the numbers that each node knows and works at.
+/// Returns the key of the schema numbers of each node: the newest that it knows, and the current.
 pub(crate) fn node_schemas() -> Vec<u8> {
     b"{nodes}schemas".to_vec()
 }
 
 /// Returns the keys of a loss's time and of the number of accepted losses.
-pub(crate) fn note_of_loss() -> Vec<Vec<u8>> {
+pub(crate) fn loss_marks() -> Vec<Vec<u8>> {
     vec![data_lost(), acceptances()]
 }
 
@@ -47,7 +48,7 @@ fn acceptances() -> Vec<u8> {
     b"{canary}acceptances".to_vec()
 }
 
-/// Returns the key of a noticed loss's time.
+/// Returns the key of the time of a detected loss.
 fn data_lost() -> Vec<u8> {
     b"{canary}lost".to_vec()
 }
@@ -66,7 +67,7 @@ pub(crate) fn probe() -> Vec<u8> {
 }
 
 /// Returns the keys that share no slot with the canary or with records.
-pub(crate) fn apart() -> Vec<Vec<u8>> {
+pub(crate) fn outside_record_slots() -> Vec<Vec<u8>> {
     vec![moving(), installation(), probe(), beats(), node_schemas()]
 }
 
@@ -74,7 +75,7 @@ pub(crate) fn apart() -> Vec<Vec<u8>> {
 /// node has a copy of: `t` and its id.
 pub(crate) const NOTICES: &str = "sakshi:changes";
 
-/// Returns the prefix on a cluster, where a node has a channel for each partition.
-pub(crate) fn notices_of(partition: Partition) -> String {
+/// Returns the prefix of a node's channel for one partition of a cluster.
+pub(crate) fn partition_notices(partition: Partition) -> String {
     format!("{{p{:02}}}changes", partition.number())
 }

@@ -7,7 +7,7 @@
 //!
 //! `engine::redis` stores the records, on top of this: `link` sends commands to the servers, `script` has the scripts
 //! of `lua/`, and `keys` the names of keys that are not records. Scripts take the time from the server, so no node's
-//! clock decides anything. A command whose reply was lost is sent again: batches recognise their earlier execution.
+//! clock decides anything. A command whose reply was lost is sent again: the script finds its earlier execution.
 //! Records expire by their time to live, so nothing needs sweeping. `data_loss` detects servers that have lost data;
 //! `nodes` watches the other nodes and takes over from dead ones.
 
@@ -17,7 +17,7 @@ mod check;
 mod clock;
 pub(crate) mod data_loss;
 #[cfg(feature = "fuzzing")]
-mod given;
+mod fake_replies;
 mod installation;
 #[cfg(test)]
 mod key_table;
@@ -37,10 +37,10 @@ mod store;
 mod tests;
 
 #[cfg(feature = "fuzzing")]
-pub use self::given::{GivenReplies, masters, notice};
+pub use self::fake_replies::{FakeReplies, masters, notice};
 pub use self::installation::may_open;
 pub use self::link::{BadCertificates, BadRedisUrl, CallFigures, LinkFigures, RedisServers, RedisTopology};
 pub use self::options::{NodeId, RedisOptions};
 pub use self::schema::{Finish, FinishState};
 pub use self::store::RedisStore;
-pub(crate) use self::store::unwatched;
+pub(crate) use self::store::without_tasks;

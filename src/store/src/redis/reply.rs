@@ -11,20 +11,20 @@ use crate::error::StoreError;
 #[derive(Clone, Debug)]
 pub(crate) struct Reply {
     /// Name of the reply, for errors.
-    what: &'static str,
+    name: &'static str,
     value: Value,
 }
 
 impl Reply {
-    pub(crate) const fn new(what: &'static str, value: Value) -> Self {
-        Self { what, value }
+    pub(crate) const fn new(name: &'static str, value: Value) -> Self {
+        Self { name, value }
     }
 
     pub(crate) fn is_nil(&self) -> bool {
         self.value == Value::Nil
     }
 
-    /// Returns its bytes; `None` for nil and for an empty reply.
+    /// Returns the reply's bytes; `None` for nil and for an empty reply.
     pub(crate) fn bytes(self) -> Result<Option<Vec<u8>>, StoreError> {
         let bytes = match self.value {
             Value::Nil => return Ok(None),
@@ -32,30 +32,30 @@ impl Reply {
             Value::SimpleString(text) => text.into_bytes(),
             Value::Okay => b"OK".to_vec(),
             Value::Int(number) => number.to_string().into_bytes(),
-            _ => return Err(StoreError::unreadable(self.what)),
+            _ => return Err(StoreError::unreadable(self.name)),
         };
         Ok(Some(bytes).filter(|bytes| !bytes.is_empty()))
     }
 
-    /// Returns its text; `None` for nil and for an empty reply.
+    /// Returns the reply's text; `None` for nil and for an empty reply.
     pub(crate) fn text(self) -> Result<Option<String>, StoreError> {
-        let what = self.what;
-        self.bytes()?.map(|bytes| String::from_utf8(bytes).map_err(|_| StoreError::unreadable(what))).transpose()
+        let name = self.name;
+        self.bytes()?.map(|bytes| String::from_utf8(bytes).map_err(|_| StoreError::unreadable(name))).transpose()
     }
 
-    /// Parses its text as a value; `None` for nil and for an empty reply.
+    /// Parses the reply's text; `None` for nil and for an empty reply.
     pub(crate) fn optional_parsed<T: FromStr>(self) -> Result<Option<T>, StoreError> {
-        let what = self.what;
-        self.text()?.map(|text| text.parse().map_err(|_| StoreError::unreadable(what))).transpose()
+        let name = self.name;
+        self.text()?.map(|text| text.parse().map_err(|_| StoreError::unreadable(name))).transpose()
     }
 
-    /// Parses its text as a value.
+    /// Parses the reply's text.
     pub(crate) fn parsed<T: FromStr>(self) -> Result<T, StoreError> {
-        let what = self.what;
-        self.optional_parsed()?.ok_or_else(|| StoreError::unreadable(what))
+        let name = self.name;
+        self.optional_parsed()?.ok_or_else(|| StoreError::unreadable(name))
     }
 
-    /// Returns true if it is 1: the script made a change.
+    /// Returns true if the reply is 1: the script made a change.
     pub(crate) fn succeeded(self) -> Result<bool, StoreError> {
         Ok(self.parsed::<i64>()? == 1)
     }
@@ -66,9 +66,9 @@ impl Reply {
             Value::Array(values) => values,
             // RESP3 has maps besides lists.
             Value::Map(pairs) => pairs.into_iter().flat_map(|(key, value)| [key, value]).collect(),
-            _ => return Err(StoreError::unreadable(self.what)),
+            _ => return Err(StoreError::unreadable(self.name)),
         };
-        Ok(Fields { what: self.what, values: values.into_iter() })
+        Ok(Fields { name: self.name, values: values.into_iter() })
     }
 }
 
@@ -77,7 +77,7 @@ pub(crate) type Pair = (Vec<u8>, Vec<u8>);
 
 /// The fields of a reply, read one after the other.
 pub(crate) struct Fields {
-    what: &'static str,
+    name: &'static str,
     values: std::vec::IntoIter<Value>,
 }
 
@@ -86,14 +86,14 @@ impl Fields {
         self.values.len() == 0
     }
 
-    /// Returns the error for a field that no script writes.
+    /// Returns the error for an unexpected field.
     pub(crate) fn unreadable(&self) -> StoreError {
-        StoreError::unreadable(self.what)
+        StoreError::unreadable(self.name)
     }
 
     /// Returns the next field.
     pub(crate) fn value(&mut self) -> Result<Reply, StoreError> {
-        self.values.next().map(|value| Reply::new(self.what, value)).ok_or_else(|| self.unreadable())
+        self.values.next().map(|value| Reply::new(self.name, value)).ok_or_else(|| self.unreadable())
     }
 
     /// Returns a field that may be missing or empty.
@@ -122,16 +122,16 @@ impl Fields {
     }
 
     /// Returns the remaining fields.
-    pub(crate) fn rest(self) -> impl ExactSizeIterator<Item = Reply> {
-        let what = self.what;
-        self.values.map(move |value| Reply::new(what, value))
+    pub(crate) fn remaining(self) -> impl ExactSizeIterator<Item = Reply> {
+        let name = self.name;
+        self.values.map(move |value| Reply::new(name, value))
     }
 
     /// Returns the remaining fields, each parsed by `read`.
-    pub(crate) fn all<T>(self, mut read: impl FnMut(Vec<u8>) -> Option<T>) -> Result<Vec<T>, StoreError> {
-        let what = self.what;
-        self.rest()
-            .map(|field| field.bytes()?.and_then(&mut read).ok_or_else(|| StoreError::unreadable(what)))
+    pub(crate) fn parse_all<T>(self, mut read: impl FnMut(Vec<u8>) -> Option<T>) -> Result<Vec<T>, StoreError> {
+        let name = self.name;
+        self.remaining()
+            .map(|field| field.bytes()?.and_then(&mut read).ok_or_else(|| StoreError::unreadable(name)))
             .collect()
     }
 

@@ -2,15 +2,15 @@
 //!
 //! `{canary}schema` has the number. A node reads it on each new connection, with each heartbeat and at each health
 //! check. It opens servers of its own number and of the one before, where it works as a node of the release before
-//! (`Schema::at`), so the two run side by side and a rollback is possible. [`Shared::finish_upgrade`] checks that every
-//! node with a heartbeat knows the new number, raises it, waits until all work at it, and runs the steps while they
-//! serve; "28 from 27" means that the steps are unfinished.
+//! (`Schema::convert_batch`), so the two run side by side and a rollback is possible. [`Shared::finish_upgrade`] checks
+//! that every node with a heartbeat knows the new number, raises it, waits until all work at it, and runs the steps
+//! while they serve; "28 from 27" means that the steps are unfinished.
 //!
 //! The race is a node that has not read the new number. Each batch states its node's number. The script compares it
 //! with the current number in the same step, and applies nothing of a lower one. The node then reads the number, and
 //! sends the batch in the right form or refuses everything. On a cluster each partition has a copy of the number for
 //! this. A key outside partitions has none in its slot: a node that was frozen during the change-over can still write
-//! one such record in the earlier form, which this release reads as well.
+//! one such record in the earlier form. This release reads that form as well.
 
 use std::fmt;
 use std::str::FromStr;
@@ -35,24 +35,25 @@ use crate::error::StoreError;
 use crate::schema::Rewrite;
 use crate::{SCHEMA, Schema};
 
-const WHAT: &str = "the number of the schema";
-/// Keys processed at once.
-const KEYS: usize = 200;
-/// Time limit of a walk in one call; the next one continues.
-const WALK: Duration = Duration::from_secs(5);
+const REPLY_NAME: &str = "the number of the schema";
+/// Number of keys processed at once.
+const KEYS_PER_ROUND: usize = 200;
+/// Time limit of the walk over the records in one call; the next call continues it.
+const WALK_TIME_MAX: Duration = Duration::from_secs(5);
 /// Time to wait for nodes to work at a new number: they read it with every heartbeat.
-const CHANGE_OVER: Duration = Duration::from_secs(5);
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const CHANGE_OVER_TIMEOUT: Duration = Duration::from_secs(5);
+/// Interval between two looks at the numbers of the nodes.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The number of the servers.
+/// The schema number that the servers hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Standing {
+pub(crate) struct StoredSchema {
     pub(crate) number: u32,
-    /// The number before, while its step is unfinished.
+    /// The number before the upgrade, while its migration steps are unfinished.
     pub(crate) from: Option<u32>,
 }
 
-impl FromStr for Standing {
+impl FromStr for StoredSchema {
     type Err = std::num::ParseIntError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -63,7 +64,7 @@ impl FromStr for Standing {
     }
 }
 
-impl fmt::Display for Standing {
+impl fmt::Display for StoredSchema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.from {
             Some(from) => write!(f, "{} from {from}", self.number),
@@ -84,12 +85,13 @@ pub(crate) struct Level {
 
 impl Default for Level {
     fn default() -> Self {
-        Self::of(&SCHEMA)
+        Self::new(&SCHEMA)
     }
 }
 
 impl Level {
-    pub(crate) const fn of(schema: &'static Schema) -> Self {
+    /// Returns a level for servers whose number is not read yet.
+    pub(crate) const fn new(schema: &'static Schema) -> Self {
         Self { schema, number: AtomicU32::new(0), is_refused: AtomicBool::new(false), refusal: Mutex::new(None) }
     }
 
@@ -97,7 +99,7 @@ impl Level {
         self.schema
     }
 
-    /// Returns the number, or this release's before any was read.
+    /// Returns the current number; before any was read, this release's.
     pub(crate) fn number(&self) -> u32 {
         match self.number.load(Ordering::Acquire) {
             0 => self.schema.number(),
@@ -105,24 +107,25 @@ impl Level {
         }
     }
 
-    /// Works at the number of the servers from now on, or at none. Servers without a number are new, or have lost it.
-    pub(crate) fn follow(&self, standing: Option<Standing>) {
-        let Some(standing) = standing else { return };
-        let refusal = self.refuse(standing).err();
+    /// Adopts the servers' number, or refuses every call if this release cannot work at it. Servers without a number
+    /// are new, or have lost it.
+    pub(crate) fn follow(&self, stored: Option<StoredSchema>) {
+        let Some(stored) = stored else { return };
+        let refusal = self.check_stored(stored).err();
         self.is_refused.store(refusal.is_some(), Ordering::Release);
         *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = refusal.map(|error| error.to_string());
-        self.number.store(standing.number, Ordering::Release);
+        self.number.store(stored.number, Ordering::Release);
     }
 
-    fn refuse(&self, standing: Standing) -> Result<(), StoreError> {
+    fn check_stored(&self, stored: StoredSchema) -> Result<(), StoreError> {
         let known = self.schema.number();
-        self.schema.check(standing.number)?;
-        let is_next = standing.number + 1 == known;
-        if standing.number == known || (is_next && standing.from.is_none()) {
+        self.schema.check(stored.number)?;
+        let is_next = stored.number + 1 == known;
+        if stored.number == known || (is_next && stored.from.is_none()) {
             return Ok(());
         }
-        let found = self.schema.in_words(standing.number);
-        Err(StoreError::OtherSchema(match standing.from {
+        let found = self.schema.in_words(stored.number);
+        Err(StoreError::OtherSchema(match stored.from {
             Some(_) if is_next => {
                 format!(
                     "the store is being upgraded to {found}: run `sakshi admin finish-upgrade` of that release to its \
@@ -136,7 +139,7 @@ impl Level {
         }))
     }
 
-    /// Refuses everything on servers of another release.
+    /// Refuses every call on servers of another release.
     pub(crate) fn admit(&self) -> Result<(), Failure> {
         if !self.is_refused.load(Ordering::Acquire) {
             return Ok(());
@@ -148,13 +151,13 @@ impl Level {
             .map_or(Ok(()), |why| Err(Failure::OtherSchema(why)))
     }
 
-    /// Does the same for a caller.
+    /// Refuses servers of another release, as [`Level::admit`] does, with the error for a caller.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         self.admit().map_err(Failure::into_error)
     }
 
-    /// Returns the numbers that this node knows and works at.
-    pub(crate) fn told(&self) -> String {
+    /// Returns the newest number that this node knows and the current one, as text for its heartbeat.
+    pub(crate) fn known_and_current(&self) -> String {
         format!("{} {}", self.schema.number(), self.number())
     }
 }
@@ -177,11 +180,11 @@ pub struct Finish {
 pub enum FinishState {
     /// Nothing to do: finished before, or no upgrade.
     Nothing,
-    /// These nodes run an earlier release; nothing was changed.
+    /// Nothing was changed, because these nodes run an earlier release.
     Behind(Vec<NodeId>),
     /// The steps are running: call again.
     Walking,
-    /// Finished by this call.
+    /// This call has finished the upgrade.
     Finished,
 }
 
@@ -199,20 +202,24 @@ impl Shared {
         &self.link.loss_guard().level
     }
 
-    /// Reads the number, and adopts it.
-    pub(crate) async fn read_schema(&self) -> Result<Option<Standing>, StoreError> {
+    /// Reads the number of the servers, and adopts it.
+    pub(crate) async fn read_schema(&self) -> Result<Option<StoredSchema>, StoreError> {
         let found = self.send_always(vec![cmd("GET").arg(keys::schema()).to_owned()]).await?;
-        let found =
-            found.into_iter().next().map(|value| Reply::new(WHAT, value).optional_parsed()).transpose()?.flatten();
+        let found = found
+            .into_iter()
+            .next()
+            .map(|value| Reply::new(REPLY_NAME, value).optional_parsed())
+            .transpose()?
+            .flatten();
         self.level().follow(found);
         Ok(found)
     }
 
-    /// Checks the number of a store; `None` for servers without one.
+    /// Reads the number of the servers and checks that this release can work at it; `None` for new servers.
     ///
     /// # Errors
-    /// [`StoreError::OtherSchema`].
-    pub(crate) async fn check_schema(&self) -> Result<Option<Standing>, StoreError> {
+    /// [`StoreError::OtherSchema`] when this release cannot.
+    pub(crate) async fn check_schema(&self) -> Result<Option<StoredSchema>, StoreError> {
         // The canary is written after the number, so it is read before.
         let canary = self.read("the canary", cmd("EXISTS").arg(keys::canary())).await?.succeeded()?;
         let found = self.read_schema().await?;
@@ -223,110 +230,111 @@ impl Shared {
         }
     }
 
-    /// Checks the number, and writes it for a new store.
+    /// Checks the number of the servers; writes this release's to a new store.
     ///
     /// # Errors
-    /// [`StoreError::OtherSchema`].
-    pub(crate) async fn keep_schema(&self) -> Result<(), StoreError> {
+    /// [`StoreError::OtherSchema`] when this release cannot work at the number.
+    pub(crate) async fn ensure_schema(&self) -> Result<(), StoreError> {
         while self.check_schema().await?.is_none() {
-            let fresh = Standing { number: self.level().schema.number(), from: None };
+            let fresh = StoredSchema { number: self.level().schema.number(), from: None };
             self.replace_schema(keys::schema(), "", fresh).await?;
         }
         Ok(())
     }
 
-    /// Refuses servers of an earlier number, and those with unfinished steps.
+    /// Refuses servers with an earlier number or with unfinished migration steps.
     ///
     /// # Errors
-    /// [`StoreError::OtherSchema`].
+    /// [`StoreError::OtherSchema`] for such servers.
     pub(crate) async fn require_own_schema(&self) -> Result<(), StoreError> {
         let number = self.level().schema.number();
         match self.check_schema().await? {
-            Some(standing) if standing != (Standing { number, from: None }) => Err(StoreError::OtherSchema(format!(
-                "the store has schema {standing}, and this release has {number}: run `sakshi admin finish-upgrade` \
+            Some(stored) if stored != (StoredSchema { number, from: None }) => Err(StoreError::OtherSchema(format!(
+                "the store has schema {stored}, and this release has {number}: run `sakshi admin finish-upgrade` \
                     first"
             ))),
             _ => Ok(()),
         }
     }
 
-    async fn replace_schema(&self, key: Vec<u8>, found: &str, fresh: Standing) -> Result<bool, StoreError> {
+    async fn replace_schema(&self, key: Vec<u8>, found: &str, fresh: StoredSchema) -> Result<bool, StoreError> {
         self.call(&KEEP_MARK, vec![key], arguments![found, fresh.to_string()]).await?.succeeded()
     }
 
-    /// Returns the key that a batch on this place is compared with.
-    pub(crate) fn schema_beside(&self, place: Place) -> Option<Vec<u8>> {
+    /// Returns the key of the schema number that a batch at this place is compared with.
+    pub(crate) fn schema_key_beside(&self, place: Place) -> Option<Vec<u8>> {
         match place {
             _ if !self.link.is_cluster() => Some(keys::schema()),
-            Place::Partition(partition) => Some(keys::schema_of(partition)),
+            Place::Partition(partition) => Some(keys::schema_in_partition(partition)),
             Place::Alone => None,
         }
     }
 
-    /// Returns the nodes with a heartbeat whose numbers, known and current, are not as required.
-    async fn nodes_that_lack(&self, is_right: impl Fn(u32, u32) -> bool) -> Result<Vec<NodeId>, StoreError> {
+    /// Returns the nodes with a heartbeat whose known and current numbers do not meet a condition.
+    async fn live_nodes_failing(&self, condition: impl Fn(u32, u32) -> bool) -> Result<Vec<NodeId>, StoreError> {
         let beats = self.heartbeat(false).await?;
-        let told =
+        let reported =
             self.read("the schemas of nodes", cmd("HGETALL").arg(keys::node_schemas())).await?.fields()?.pairs()?;
         let numbers = |node: NodeId| {
-            let (_, told) = told.iter().find(|(name, _)| NodeId::from_bytes(name) == Some(node))?;
-            let (knows, works_at) = std::str::from_utf8(told).ok()?.split_once(' ')?;
+            let (_, reported) = reported.iter().find(|(name, _)| NodeId::from_bytes(name) == Some(node))?;
+            let (knows, works_at) = std::str::from_utf8(reported).ok()?.split_once(' ')?;
             Some((knows.parse().ok()?, works_at.parse().ok()?))
         };
         let live = beats.into_iter().filter(|(_, beat)| beat != LEFT).map(|(node, _)| node);
-        Ok(live.filter(|node| !numbers(*node).is_some_and(|(knows, works_at)| is_right(knows, works_at))).collect())
+        Ok(live.filter(|node| !numbers(*node).is_some_and(|(knows, works_at)| condition(knows, works_at))).collect())
     }
 
-    /// Finishes the upgrade to this release's schema, as far as one call goes: [`FinishState::Walking`] asks for
-    /// another. Safe to repeat, also on another node and after this one was killed.
+    /// Continues the upgrade to this release's schema. [`FinishState::Walking`] asks for another call. The call is safe
+    /// to repeat, also on another node and after this one was killed.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Any error of the store.
     pub(crate) async fn finish_upgrade(&self, engine: &RedisEngine) -> Result<Finish, StoreError> {
         let mut walk = self.walk.lock().await;
         let number = self.level().schema.number();
-        let as_it_is =
+        let progress =
             |state, walk: &Walk| Finish { schema: number, state, looked_at: walk.looked_at, changed: walk.changed };
-        let found = self.check_schema().await?.ok_or_else(|| StoreError::unreadable(WHAT))?;
-        let (fresh, done) = (Standing { number, from: Some(number - 1) }, Standing { number, from: None });
-        if found == done {
-            return Ok(as_it_is(FinishState::Nothing, &Walk::default()));
+        let found = self.check_schema().await?.ok_or_else(|| StoreError::unreadable(REPLY_NAME))?;
+        let upgrading = StoredSchema { number, from: Some(number - 1) };
+        let finished = StoredSchema { number, from: None };
+        if found == finished {
+            return Ok(progress(FinishState::Nothing, &Walk::default()));
         }
         if found.number < number {
-            let behind = self.nodes_that_lack(|knows, _| knows >= number).await?;
+            let behind = self.live_nodes_failing(|knows, _| knows >= number).await?;
             if !behind.is_empty() {
-                return Ok(as_it_is(FinishState::Behind(behind), &Walk::default()));
+                return Ok(progress(FinishState::Behind(behind), &Walk::default()));
             }
             *walk = Walk::default();
-            self.replace_schema(keys::schema(), &found.to_string(), fresh).await?;
+            self.replace_schema(keys::schema(), &found.to_string(), upgrading).await?;
         }
         self.read_schema().await?;
-        self.copy_schema(done).await?;
-        let begun = Instant::now();
+        self.copy_schema(finished).await?;
+        let started = Instant::now();
         loop {
-            let behind = self.nodes_that_lack(|_, works_at| works_at == number).await?;
+            let behind = self.live_nodes_failing(|_, works_at| works_at == number).await?;
             if behind.is_empty() {
                 break;
             }
-            if begun.elapsed() > CHANGE_OVER {
-                return Ok(as_it_is(FinishState::Behind(behind), &walk));
+            if started.elapsed() > CHANGE_OVER_TIMEOUT {
+                return Ok(progress(FinishState::Behind(behind), &walk));
             }
-            sleep(LOOK_EVERY).await;
+            sleep(POLL_INTERVAL).await;
         }
-        if !self.walk_on(engine, &mut walk).await? {
-            return Ok(as_it_is(FinishState::Walking, &walk));
+        if !self.continue_walk(engine, &mut walk).await? {
+            return Ok(progress(FinishState::Walking, &walk));
         }
-        self.replace_schema(keys::schema(), &fresh.to_string(), done).await?;
-        let finish = as_it_is(FinishState::Finished, &walk);
+        self.replace_schema(keys::schema(), &upgrading.to_string(), finished).await?;
+        let outcome = progress(FinishState::Finished, &walk);
         *walk = Walk::default();
-        Ok(finish)
+        Ok(outcome)
     }
 
-    /// Writes the number beside the records of each partition of a cluster.
-    async fn copy_schema(&self, fresh: Standing) -> Result<(), StoreError> {
+    /// Writes the number beside the records of each partition, on a cluster.
+    async fn copy_schema(&self, fresh: StoredSchema) -> Result<(), StoreError> {
         let partitions = Partition::all().filter(|_| self.link.is_cluster());
-        for key in partitions.map(keys::schema_of) {
-            let found = self.read(WHAT, cmd("GET").arg(&key)).await?.text()?.unwrap_or_default();
+        for key in partitions.map(keys::schema_in_partition) {
+            let found = self.read(REPLY_NAME, cmd("GET").arg(&key)).await?.text()?.unwrap_or_default();
             if found != fresh.to_string() {
                 self.replace_schema(key, &found, fresh).await?;
             }
@@ -334,18 +342,18 @@ impl Shared {
         Ok(())
     }
 
-    /// Continues the last step from a position. Returns true at its end.
-    async fn walk_on(&self, engine: &RedisEngine, walk: &mut Walk) -> Result<bool, StoreError> {
+    /// Continues the migration step from a position. Returns true at the end of the step.
+    async fn continue_walk(&self, engine: &RedisEngine, walk: &mut Walk) -> Result<bool, StoreError> {
         let schema = self.level().schema;
         let rewrites = schema.steps_from(schema.number() - 1).iter().flat_map(|step| step.rewrites);
-        let begun = Instant::now();
+        let started = Instant::now();
         for (place, rewrite) in rewrites.enumerate().skip(walk.rewrite) {
             walk.rewrite = place;
             loop {
-                if begun.elapsed() > WALK {
+                if started.elapsed() > WALK_TIME_MAX {
                     return Ok(false);
                 }
-                let found = engine.scan(rewrite.table, walk.from.clone(), KEYS).await?;
+                let found = engine.scan(rewrite.table, walk.from.clone(), KEYS_PER_ROUND).await?;
                 walk.looked_at += found.keys.len() as u64;
                 walk.changed += self.rewrite(engine, rewrite, found.keys).await?;
                 walk.from = found.next.clone().unwrap_or_default();
@@ -357,7 +365,7 @@ impl Shared {
         Ok(true)
     }
 
-    /// Changes these records, each at the version that was read; one that has changed meanwhile is read again.
+    /// Rewrites these records, and returns how many. A record that has changed since it was read is read again.
     async fn rewrite(
         &self,
         engine: &RedisEngine,
@@ -375,12 +383,13 @@ impl Shared {
                     batches.push((Batch::new(vec![Guard::Version(key.clone(), record.version)], ops), key));
                 }
             }
-            let (batches, of): (Vec<_>, Vec<_>) = batches.into_iter().unzip();
+            let (batches, keys_of_batches): (Vec<_>, Vec<_>) = batches.into_iter().unzip();
             let applied = engine.commit(batches).await?;
             let is_done: Vec<bool> =
                 applied.iter().map(|applied| matches!(applied, crate::engine::Applied::Done { .. })).collect();
             changed += is_done.iter().filter(|is_done| **is_done).count() as u64;
-            keys = of.into_iter().zip(is_done).filter(|(_, is_done)| !is_done).map(|(key, _)| key).collect();
+            keys =
+                keys_of_batches.into_iter().zip(is_done).filter(|(_, is_done)| !is_done).map(|(key, _)| key).collect();
         }
         Ok(changed)
     }
@@ -391,11 +400,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_is_read_as_it_is_written() {
+    fn a_stored_number_parses_and_formats_unchanged() {
         for text in ["27", "28 from 27"] {
-            assert_eq!(text.parse::<Standing>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<StoredSchema>().unwrap().to_string(), text);
         }
-        assert!("".parse::<Standing>().is_err() && "27 from".parse::<Standing>().is_err());
+        assert!("".parse::<StoredSchema>().is_err() && "27 from".parse::<StoredSchema>().is_err());
     }
 
     #[test]
@@ -403,7 +412,7 @@ mod tests {
         let level = Level::default();
         let number = SCHEMA.number();
         let follow = |number, from| {
-            level.follow(Some(Standing { number, from }));
+            level.follow(Some(StoredSchema { number, from }));
             level.check().map(|()| level.number())
         };
         assert_eq!(level.number(), number, "before anything was read");

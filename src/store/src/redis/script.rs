@@ -1,7 +1,7 @@
-//! The scripts, on a cluster each on keys of one hash slot, each repeatable with the same arguments.
+//! The Lua scripts. Each works on keys of one hash slot, and is repeatable with the same arguments.
 //!
-//! A script that is repeated after its reply was lost recognises its earlier execution and replies the same: it finds
-//! the call, or the value, that it wrote.
+//! A script that is repeated after its reply was lost finds the call, or the value, that it wrote before, and sends the
+//! same reply.
 
 use std::fmt::Write;
 use std::sync::OnceLock;
@@ -13,11 +13,11 @@ use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 pub(crate) struct Script {
     /// Name in logs and metrics.
     pub(crate) name: &'static str,
-    /// Name of its reply in errors.
+    /// Name of the script's reply in errors.
     pub(crate) reply: &'static str,
     /// Source text.
     pub(crate) source: &'static str,
-    /// True if replicas must have its writes, or those it found, before its reply counts.
+    /// True if replicas must confirm the script's writes, or the data that it read, before its reply counts.
     pub(crate) is_confirmed: bool,
     sha: OnceLock<String>,
 }
@@ -27,7 +27,7 @@ impl Script {
         Self { name, reply, source, is_confirmed, sha: OnceLock::new() }
     }
 
-    /// Returns its SHA-1 in hexadecimal, by which the server caches it.
+    /// Returns the SHA-1 of the source in hexadecimal, by which the server caches the script.
     pub(crate) fn sha(&self) -> &str {
         self.sha.get_or_init(|| {
             let digest = digest(&SHA1_FOR_LEGACY_USE_ONLY, self.source.as_bytes());
@@ -74,6 +74,6 @@ scripts! {
     /// Applies batches that take little memory or free some.
     APPLY_ON_FULL = "apply", true, " flags=allow-oom", ["records"];
     READ = "read", false, " flags=no-writes", ["records"];
-    /// Reads, with a reply that counts once the replicas have the same data.
+    /// Reads data that replicas must confirm before the reply counts.
     CONFIRM_READ = "read", true, " flags=no-writes", ["records"];
 }

@@ -1,5 +1,5 @@
 //! Checks that the servers can hold the store. The scripts need Redis 7. A server that evicts keys when its memory is
-//! full would silently lose credits and unsent webhooks, and one without an append-only file loses them when it ends.
+//! full would silently lose credits and unsent webhooks. A server without an append-only file loses them when it ends.
 //! The same INFO feeds two gauges.
 
 use std::sync::atomic::Ordering;
@@ -10,11 +10,11 @@ use super::reply::Reply;
 use super::shared::Shared;
 use crate::error::StoreError;
 
-/// The oldest major version, the first whose scripts can declare flags.
-const MAJOR: u32 = 7;
+/// Minimum major version: the first whose scripts can declare flags.
+const MAJOR_MIN: u32 = 7;
 
-/// Share of the memory above which nothing new is begun: the rest is reserved for ending records.
-const NEARLY_FULL: f64 = 0.95;
+/// Share of the memory above which no new record is accepted. The rest lets existing records end.
+const NEARLY_FULL_RATIO: f64 = 0.95;
 
 impl Shared {
     /// Refuses servers that cannot hold the store.
@@ -28,16 +28,16 @@ impl Shared {
         for number in 1.. {
             let info_text = info.parsed::<String>()?;
             memory = memory.max(memory_ratio(&info_text));
-            writes &= writes_its_file(&info_text);
-            if let Some(why) = unsupported(&info_text, self.must_persist) {
-                return Err(StoreError::Unavailable(why));
+            writes &= file_is_written(&info_text);
+            if let Some(reason) = unsupported(&info_text, self.must_persist) {
+                return Err(StoreError::Unavailable(reason));
             }
             let Some(next) = self.link.ask_server(number, cmd("INFO")).await? else { break };
             info = Reply::new("the INFO of a server", next);
         }
         metrics::gauge!("sakshi_redis_memory_ratio").set(memory);
         metrics::gauge!("sakshi_redis_file_written").set(u8::from(writes));
-        let is_nearly_full = memory > NEARLY_FULL;
+        let is_nearly_full = memory > NEARLY_FULL_RATIO;
         if self.is_nearly_full.swap(is_nearly_full, Ordering::Relaxed) != is_nearly_full {
             if is_nearly_full {
                 tracing::error!(
@@ -59,25 +59,25 @@ fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
 /// Returns a server's used memory as a share of its `maxmemory`; 0 without one.
 fn memory_ratio(info: &str) -> f64 {
     let bytes = |name| field(info, name).and_then(|bytes| bytes.parse::<f64>().ok()).unwrap_or(0.0);
-    let most = bytes("maxmemory");
-    if most > 0.0 { bytes("used_memory") / most } else { 0.0 }
+    let maxmemory = bytes("maxmemory");
+    if maxmemory > 0.0 { bytes("used_memory") / maxmemory } else { 0.0 }
 }
 
 /// Returns true if a server has an append-only file, and its last write and its last rewrite succeeded.
-fn writes_its_file(info: &str) -> bool {
+fn file_is_written(info: &str) -> bool {
     let succeeded = |name| field(info, name).is_none_or(|status| status == "ok");
     field(info, "aof_enabled") == Some("1")
         && succeeded("aof_last_write_status")
         && succeeded("aof_last_bgrewrite_status")
 }
 
-/// Returns the reason why the server with this INFO cannot hold the store, if any.
+/// Returns the reason reason the server with this INFO cannot hold the store, if any.
 fn unsupported(info: &str, must_persist: bool) -> Option<String> {
     let field = |name| field(info, name);
     let version = field("redis_version").unwrap_or("of an unknown version");
     let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
-    if major.is_none_or(|major| major < MAJOR) {
-        return Some(format!("Redis {MAJOR} or later is needed, and the server is {version}"));
+    if major.is_none_or(|major| major < MAJOR_MIN) {
+        return Some(format!("Redis {MAJOR_MIN} or later is needed, and the server is {version}"));
     }
     let policy = field("maxmemory_policy").unwrap_or("noeviction");
     if policy != "noeviction" && field("maxmemory").is_some_and(|bytes| bytes != "0") {
@@ -90,19 +90,20 @@ fn unsupported(info: &str, must_persist: bool) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{memory_ratio, unsupported, writes_its_file};
+    use super::{file_is_written, memory_ratio, unsupported};
 
     #[test]
-    fn memory_is_a_share_of_the_bound_and_a_file_is_whole_after_writes_and_rewrites() {
-        let ratio =
-            |most: &str| memory_ratio(&format!("used_memory:750\r\nused_memory_peak:900\r\nmaxmemory:{most}\r\n"));
+    fn memory_is_a_share_of_maxmemory_and_a_failed_write_or_rewrite_shows() {
+        let ratio = |maxmemory: &str| {
+            memory_ratio(&format!("used_memory:750\r\nused_memory_peak:900\r\nmaxmemory:{maxmemory}\r\n"))
+        };
         assert!((ratio("1000") - 0.75).abs() < 1e-9);
         assert!(ratio("0") == 0.0 && memory_ratio("") == 0.0);
         let writes = |enabled: &str, write: &str, rewrite: &str| {
             let info = format!(
                 "aof_enabled:{enabled}\r\naof_last_bgrewrite_status:{rewrite}\r\naof_last_write_status:{write}\r\n"
             );
-            writes_its_file(&info)
+            file_is_written(&info)
         };
         assert!(writes("1", "ok", "ok"));
         assert!(!writes("0", "ok", "ok") && !writes("1", "err", "ok") && !writes("1", "ok", "err"));
@@ -110,24 +111,26 @@ mod tests {
 
     #[test]
     fn a_server_that_is_too_old_or_evicts_keys_is_refused() {
-        let says = |version: &str, memory: &str, policy: &str| {
+        let reason_to_refuse = |version: &str, memory: &str, policy: &str| {
             let info =
                 format!("# Server\r\nredis_version:{version}\r\nmaxmemory:{memory}\r\nmaxmemory_policy:{policy}\r\n");
             unsupported(&info, false)
         };
-        assert_eq!(says("7.0.15", "0", "noeviction"), None);
-        assert_eq!(says("8.2.1", "1048576", "noeviction"), None);
-        assert_eq!(says("7.2.4", "0", "allkeys-lru"), None, "without a bound nothing is evicted");
-        assert!(says("7.2.4", "1048576", "allkeys-lru").is_some_and(|why| why.contains("allkeys-lru")));
-        assert!(says("6.2.14", "0", "noeviction").is_some_and(|why| why.contains("6.2.14")));
+        assert_eq!(reason_to_refuse("7.0.15", "0", "noeviction"), None);
+        assert_eq!(reason_to_refuse("8.2.1", "1048576", "noeviction"), None);
+        assert_eq!(reason_to_refuse("7.2.4", "0", "allkeys-lru"), None, "without a bound nothing is evicted");
+        assert!(
+            reason_to_refuse("7.2.4", "1048576", "allkeys-lru").is_some_and(|reason| reason.contains("allkeys-lru"))
+        );
+        assert!(reason_to_refuse("6.2.14", "0", "noeviction").is_some_and(|reason| reason.contains("6.2.14")));
         assert!(unsupported("", false).is_some());
     }
 
     #[test]
-    fn a_server_without_an_append_only_file_is_refused_where_it_must_have_one() {
+    fn a_server_without_a_required_append_only_file_is_refused() {
         let without = "redis_version:7.0.15\r\naof_enabled:0\r\n";
         assert_eq!(unsupported(without, false), None);
-        assert!(unsupported(without, true).is_some_and(|why| why.contains("appendonly")));
+        assert!(unsupported(without, true).is_some_and(|reason| reason.contains("appendonly")));
         assert_eq!(unsupported("redis_version:7.0.15\r\naof_enabled:1\r\n", true), None);
     }
 }

@@ -31,22 +31,22 @@ pub(crate) struct Shared {
     pub(crate) ownership: Ownership,
     pub(crate) must_persist: bool,
     /// True if the latest health check succeeded.
-    pub(crate) is_fit: AtomicBool,
+    pub(crate) is_healthy: AtomicBool,
     /// True if the latest check of the servers found one with little memory left.
     pub(crate) is_nearly_full: AtomicBool,
     /// Number of health checks so far.
-    pub(crate) checks: AtomicU32,
+    pub(crate) health_checks: AtomicU32,
     pub(crate) clock: Option<Arc<dyn Clock>>,
     pub(crate) server_clock: Arc<ServerClock>,
     pub(crate) ended_elsewhere: broadcast::Sender<TxnId>,
-    /// The nodes that have a heartbeat, as of the last one of this node.
+    /// The nodes that had a heartbeat when this node sent its latest.
     pub(crate) members: Mutex<Vec<(NodeId, Timestamp)>>,
-    /// The progress of the steps to this schema.
+    /// The progress of the migration to this schema.
     pub(crate) walk: tokio::sync::Mutex<Walk>,
-    /// Asks the heartbeat thread to send the last heartbeat.
+    /// Channel that asks the heartbeat thread to send the last heartbeat.
     pub(crate) leaving: OnceLock<mpsc::WeakSender<Leave>>,
     #[cfg(feature = "fuzzing")]
-    pub(crate) given: Option<Arc<super::given::GivenReplies>>,
+    pub(crate) fake_replies: Option<Arc<super::fake_replies::FakeReplies>>,
     #[cfg(test)]
     pub(crate) faults: super::lost_replies::Faults,
 }
@@ -57,8 +57,8 @@ impl Shared {
         self.clock.clone().unwrap_or_else(|| self.server_clock.clone())
     }
 
-    /// Returns the arguments of a script: the time of a given clock, or empty for the server's, then its own.
-    pub(crate) fn timed(&self, args: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    /// Prefixes a script's arguments with the time of the clock of a test, or with an empty text for the server's.
+    pub(crate) fn with_time(&self, args: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
         let mut timed = Vec::with_capacity(args.len() + 1);
         timed.push(self.clock.as_ref().map(|clock| clock.now()).argument());
         timed.extend(args);
@@ -70,8 +70,8 @@ impl Shared {
     pub(crate) async fn confirm<T>(&self, answer: T) -> Result<T, StoreError> {
         self.compare().await?;
         if self.link.waits_for_replicas() {
-            self.link.call_each_server(&CHECK, &self.timed(arguments![PROBE_TTL])).await?;
-        } else if !self.is_fit.load(Ordering::Relaxed) {
+            self.link.call_each_server(&CHECK, &self.with_time(arguments![PROBE_TTL])).await?;
+        } else if !self.is_healthy.load(Ordering::Relaxed) {
             self.write_probe().await?;
         }
         Ok(answer)
@@ -84,10 +84,10 @@ impl Shared {
         keys: Vec<Vec<u8>>,
         args: Vec<Vec<u8>>,
     ) -> Result<Reply, StoreError> {
-        self.call_timed(script, keys, self.timed(args)).await
+        self.call_timed(script, keys, self.with_time(args)).await
     }
 
-    /// Calls a script whose arguments begin with the time, or with an empty one for the server's.
+    /// Calls a script whose arguments begin with the time, or with an empty text for the server's time.
     pub(crate) async fn call_timed(
         &self,
         script: &'static Script,
@@ -95,59 +95,59 @@ impl Shared {
         args: Vec<Vec<u8>>,
     ) -> Result<Reply, StoreError> {
         #[cfg(feature = "fuzzing")]
-        if let Some(given) = &self.given {
-            return given.next().map(|value| Reply::new(script.reply, value));
+        if let Some(fake) = &self.fake_replies {
+            return fake.next().map(|value| Reply::new(script.reply, value));
         }
         #[cfg(test)]
-        self.faults.lose_a_reply(&self.link, script, &keys, &args).await;
+        self.faults.lose_reply(&self.link, script, &keys, &args).await;
         self.link.call(script, keys, args).await.map(|value| Reply::new(script.reply, value))
     }
 
-    /// Calls a script without a time-out: for an outcome that must be known.
+    /// Calls a script without a time limit, for an outcome that must be known.
     pub(crate) async fn call_until_answered(
         &self,
         script: &'static Script,
         keys: Vec<Vec<u8>>,
         args: Vec<Vec<u8>>,
     ) -> Result<Reply, StoreError> {
-        let args = self.timed(args);
+        let args = self.with_time(args);
         #[cfg(feature = "fuzzing")]
-        if let Some(given) = &self.given {
-            return given.next().map(|value| Reply::new(script.reply, value));
+        if let Some(fake) = &self.fake_replies {
+            return fake.next().map(|value| Reply::new(script.reply, value));
         }
         #[cfg(test)]
-        self.faults.lose_a_reply(&self.link, script, &keys, &args).await;
+        self.faults.lose_reply(&self.link, script, &keys, &args).await;
         self.link.call_until_answered(script, keys, args).await.map(|value| Reply::new(script.reply, value))
     }
 
-    /// Reads with a command; `what` names the reply in errors.
-    pub(crate) async fn read(&self, what: &'static str, command: &Cmd) -> Result<Reply, StoreError> {
+    /// Sends a reading command; errors name its reply `reply`.
+    pub(crate) async fn read(&self, reply: &'static str, command: &Cmd) -> Result<Reply, StoreError> {
         #[cfg(feature = "fuzzing")]
-        if let Some(given) = &self.given {
-            return given.next().map(|value| Reply::new(what, value));
+        if let Some(fake) = &self.fake_replies {
+            return fake.next().map(|value| Reply::new(reply, value));
         }
-        self.link.read(command.clone()).await.map(|value| Reply::new(what, value))
+        self.link.read(command.clone()).await.map(|value| Reply::new(reply, value))
     }
 
-    /// Reads with several commands at once; the replies are in their order.
+    /// Sends several reading commands at once. Returns the replies in the order of the commands.
     pub(crate) async fn read_all(
         &self,
-        what: &'static str,
+        reply: &'static str,
         commands: impl Iterator<Item = Cmd>,
     ) -> Result<Vec<Reply>, StoreError> {
         #[cfg(feature = "fuzzing")]
-        if let Some(given) = &self.given {
-            return commands.map(|_| given.next().map(|value| Reply::new(what, value))).collect();
+        if let Some(fake) = &self.fake_replies {
+            return commands.map(|_| fake.next().map(|value| Reply::new(reply, value))).collect();
         }
         let values = self.link.read_all(commands.collect()).await?;
-        Ok(values.into_iter().map(|value| Reply::new(what, value)).collect())
+        Ok(values.into_iter().map(|value| Reply::new(reply, value)).collect())
     }
 
     /// Sends several repeatable commands at once, also while the store lacks data.
     pub(crate) async fn send_always(&self, commands: Vec<Cmd>) -> Result<Vec<Value>, StoreError> {
         #[cfg(feature = "fuzzing")]
-        if let Some(given) = &self.given {
-            return commands.iter().map(|_| given.next()).collect();
+        if let Some(fake) = &self.fake_replies {
+            return commands.iter().map(|_| fake.next()).collect();
         }
         self.link.read_all_always(commands).await
     }

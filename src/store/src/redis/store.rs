@@ -19,7 +19,7 @@ use crate::error::StoreError;
 use crate::operations::Store;
 
 /// Notices that a slow receiver may fall behind before it misses some.
-const NOTICES_HELD: usize = 4_096;
+const NOTICES_BUFFERED: usize = 4_096;
 
 /// The store in Redis. Clones share it.
 #[derive(Clone)]
@@ -36,17 +36,17 @@ impl RedisStore {
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] when it cannot be reached, is older than Redis 7, evicts keys when its memory is
-    /// full, or has no append-only file and must have one; [`StoreError::WrongKey`] when it was written under other
-    /// keys; [`StoreError::OtherInstallation`] when it belongs to another installation, [`StoreError::OtherSchema`]
-    /// when it is of another release.
+    /// full, or lacks a required append-only file; [`StoreError::WrongKey`] when it was written under other keys;
+    /// [`StoreError::OtherInstallation`] when it belongs to another installation; [`StoreError::OtherSchema`] when
+    /// another release has upgraded it.
     pub async fn open(options: RedisOptions) -> Result<Self, StoreError> {
         Self::open_with_heartbeats(options, HEARTBEAT_INTERVAL).await
     }
 
     /// Opens the store with another interval between two heartbeats.
-    pub(crate) async fn open_with_heartbeats(options: RedisOptions, every: Duration) -> Result<Self, StoreError> {
+    pub(crate) async fn open_with_heartbeats(options: RedisOptions, interval: Duration) -> Result<Self, StoreError> {
         let waits = options.waits_at_start;
-        let shared = unwatched(options);
+        let shared = without_tasks(options);
         match Box::pin(shared.join()).await {
             Err(StoreError::DataLost(_)) => {}
             Err(StoreError::Unavailable(reason)) if waits => {
@@ -54,15 +54,15 @@ impl RedisStore {
             }
             joined => joined?,
         }
-        let store = records(&shared);
-        let background = Arc::new(Background::start(&shared, &store, every)?);
+        let store = build_store(&shared);
+        let background = Arc::new(Background::start(&shared, &store, interval)?);
         Ok(Self { store, shared, _background: background })
     }
 
-    /// Returns a store that calls no server.
+    /// Returns a store without a node's tasks, for fake replies.
     #[cfg(feature = "fuzzing")]
-    pub(crate) fn without_tasks(shared: Arc<Shared>) -> Self {
-        Self { store: records(&shared), shared, _background: Arc::new(Background::none()) }
+    pub(crate) fn without_background(shared: Arc<Shared>) -> Self {
+        Self { store: build_store(&shared), shared, _background: Arc::new(Background::none()) }
     }
 
     /// Returns the clock of the server, which decides expiry.
@@ -84,7 +84,7 @@ impl RedisStore {
     }
 }
 
-fn records(shared: &Arc<Shared>) -> Store {
+fn build_store(shared: &Arc<Shared>) -> Store {
     let engine = Box::new(RedisEngine::new(Arc::clone(shared)));
     Store::new(engine, Arc::clone(&shared.vault), shared.retention, shared.node, Some(shared.ended_elsewhere.clone()))
 }
@@ -95,11 +95,11 @@ impl Shared {
         self.check_servers().await?;
         self.compare().await?;
         self.check_not_moving().await?;
-        // Checked before the keys and written after them: a refused node has written neither.
+        // The installation is checked before the keys and written after them, so a refused node writes neither.
         self.check_installation(&self.ownership).await?;
-        self.keep_schema().await?;
+        self.ensure_schema().await?;
         self.check_keys().await?;
-        self.keep_installation(&self.ownership).await?;
+        self.ensure_installation(&self.ownership).await?;
         // A node sends a heartbeat before it has any delivery.
         self.heartbeat(false).await?;
         self.count_start().await
@@ -107,7 +107,7 @@ impl Shared {
 }
 
 /// Returns the shared state of a store, without the tasks of a node.
-pub(crate) fn unwatched(options: RedisOptions) -> Arc<Shared> {
+pub(crate) fn without_tasks(options: RedisOptions) -> Arc<Shared> {
     let RedisOptions {
         servers,
         wait_replicas,
@@ -122,7 +122,7 @@ pub(crate) fn unwatched(options: RedisOptions) -> Arc<Shared> {
         ..
     } = options;
     let link = Link::new(LinkOptions { schema, max_waiting, wait_replicas, ..LinkOptions::new(servers) });
-    let (ended_elsewhere, _) = broadcast::channel(NOTICES_HELD);
+    let (ended_elsewhere, _) = broadcast::channel(NOTICES_BUFFERED);
     Arc::new(Shared {
         link,
         vault,
@@ -130,9 +130,9 @@ pub(crate) fn unwatched(options: RedisOptions) -> Arc<Shared> {
         retention,
         ownership,
         must_persist,
-        is_fit: AtomicBool::new(true),
+        is_healthy: AtomicBool::new(true),
         is_nearly_full: AtomicBool::new(false),
-        checks: AtomicU32::new(0),
+        health_checks: AtomicU32::new(0),
         clock,
         server_clock: Arc::default(),
         ended_elsewhere,
@@ -140,7 +140,7 @@ pub(crate) fn unwatched(options: RedisOptions) -> Arc<Shared> {
         walk: tokio::sync::Mutex::default(),
         leaving: OnceLock::new(),
         #[cfg(feature = "fuzzing")]
-        given: None,
+        fake_replies: None,
         #[cfg(test)]
         faults: super::lost_replies::Faults::default(),
     })

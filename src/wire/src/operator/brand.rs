@@ -14,40 +14,40 @@ use crate::json::Json;
 use crate::text::{Change, Label};
 
 body! { request
-    /// A change of a brand; null removes a part.
+    /// A change of a brand. Absent parts stay unchanged; null removes a part.
     #[derive(Clone, Default, PartialEq)]
     pub struct PatchBrandRequest {
-        /// The name that people read instead of the client's, or the organiser's.
+        /// The name shown to people instead of the name of the client or organiser.
         name: Change<Option<Label>>,
-        /// A PNG or SVG file of at most 16,384 bytes, in Base64. It is shown at 48 by 48 pixels.
+        /// The logo: a PNG or SVG file of at most 16,384 bytes, in Base64. Shown at 48 by 48 pixels.
         logo: Change<Option<LogoFile>>,
-        /// The picture that the pages of events show, as wide as the page and two fifths as high: a JPEG, PNG or SVG
-        /// file in Base64.
+        /// The picture on event pages, as wide as the page and two fifths as high: a JPEG, PNG or SVG file of at most
+        /// 24,576 bytes, in Base64.
         picture: Change<Option<PictureFile>>,
-        /// The colour of buttons and links, such as `#7a1f3d`. One that is too light to be read is refused; dark pages
+        /// The colour of buttons and links, such as `#7a1f3d`, with a contrast of at least 4.5 to the page. Dark pages
         /// lighten it.
         colour: Change<Option<Colour>>,
         /// The contact for people who need help: an e-mail address, a telephone number or an https URL.
         support: Change<Option<Contact>>,
-        /// The privacy notice.
+        /// The URL of the privacy notice.
         privacy_url: Change<Option<HttpUrl>>,
     }
 }
 
-body! { answer
-    /// A brand. Parts that are null are as without a brand; an event's brand overrides its client's, part by part.
+body! { response
+    /// A brand. A part that is null has its default. An event's brand overrides its client's, part by part.
     pub struct BrandResponse {
-        /// The name that people read.
+        /// The name shown to people.
         name: Option<String>,
         /// The path of the logo.
         logo_url: Option<String>,
-        /// The path of the picture that the pages of events show.
+        /// The path of the picture on event pages.
         picture_url: Option<String>,
         /// The colour of buttons and links.
         colour: Option<Colour>,
         /// The contact for people who need help.
         support: Option<Contact>,
-        /// The privacy notice.
+        /// The URL of the privacy notice.
         privacy_url: Option<HttpUrl>,
     }
 }
@@ -73,22 +73,22 @@ pub struct LogoFile(pub Icon);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PictureFile(pub Icon);
 
-/// Declares files in Base64, with the parser of their bytes, their kinds and their size limit.
+/// Declares files in Base64: the parser of their bytes, the accepted kinds and the largest size in bytes.
 macro_rules! files {
-    ($($file:ident: $of:expr, $kinds:literal, $most:expr;)+) => {
+    ($($file:ident: $parse:expr, $kinds:literal, $bytes_max:expr;)+) => {
         $(impl Field for $file {
             fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
                 place.parsed(value, |text| {
-                    let icon = STANDARD.decode(text).ok().and_then($of);
+                    let icon = STANDARD.decode(text).ok().and_then($parse);
                     icon.map(Self).ok_or_else(|| format!("must be a {} file of at most {} bytes in Base64", $kinds,
-                        $most))
+                        $bytes_max))
                 })
             }
         }
 
         impl Describe for $file {
             fn schema() -> Value {
-                json!({ "type": "string", "contentEncoding": "base64", "maxLength": $most.div_ceil(3) * 4 })
+                json!({ "type": "string", "contentEncoding": "base64", "maxLength": $bytes_max.div_ceil(3) * 4 })
             }
         }
 

@@ -1,18 +1,18 @@
-//! Accepting a clock that has jumped.
+//! The acceptance of a clock that has jumped.
 
 use sakshi_domain::time::Timestamp;
 
 use crate::body::body;
 
-body! { answer
-    /// The clock jump that was accepted, at the node that answers.
+body! { response
+    /// The accepted clock jump of the responding node.
     #[derive(Clone)]
     pub struct AcceptClockResponse {
-        /// False when the clock had not jumped; nothing has changed then.
+        /// False if the clock had not jumped. Nothing has changed then.
         accepted: bool,
-        /// Last time of the clock before the jump.
+        /// The last time of the clock before the jump; null without a jump.
         since: Option<Timestamp>,
-        /// Seconds by which the clock is ahead of where it would be without the jump; negative when it is behind.
+        /// Seconds by which the jump moved the clock ahead; negative if it moved back, null without a jump.
         ahead_s: Option<i64>,
     }
 }

@@ -1,5 +1,4 @@
-//! Movements of credits, and the audit of all ledgers. A client's balance and statement are those of
-//! [`crate::credits`].
+//! Movements of credits, and the audit of all ledgers. A client's balance and statement are in [`crate::credits`].
 
 use sakshi_domain::credits::{CreditMove, EntryKind};
 use sakshi_domain::grant_request::{GrantRequest, GrantState};
@@ -18,11 +17,11 @@ body! { request
     /// A movement of credits.
     #[derive(Clone, PartialEq)]
     pub struct MoveCreditsRequest {
-        /// `grant` adds, `adjust` corrects up or down. Default: `grant`.
+        /// `grant` adds credits, `adjust` corrects the balance up or down. Default: `grant`.
         kind: Option<MoveKind>,
-        /// The number of credits; negative for an adjustment only.
+        /// The number of credits; may be negative for `adjust` only.
         amount: Amount,
-        /// Unique per client and kind: the same movement again changes nothing.
+        /// The reference, unique per client and kind. A repeated movement changes nothing.
         reference: Words<CLIENT_REFERENCE_CHARS_MAX>,
     }
     check(fields) {
@@ -42,7 +41,7 @@ impl MoveCreditsRequest {
     }
 }
 
-/// A grant or an adjustment: the movements that the operator makes.
+/// The kind of a movement by the operator: a grant or an adjustment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct MoveKind(pub EntryKind);
@@ -55,7 +54,7 @@ impl Field for MoveKind {
 
 described! { MoveKind: { "type": "string", "enum": ["grant", "adjust"], "default": "grant" } }
 
-/// Credits that are moved at once, in either direction.
+/// The credits of one movement, in either direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Amount(pub i64);
@@ -69,57 +68,57 @@ impl Amount {
 impl Field for Amount {
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
         let amount = if let Json::Number(amount) = value { amount.as_i64() } else { None };
-        let good = amount.filter(|amount| (1..=CREDITS_PER_MOVE_MAX).contains(&amount.unsigned_abs()));
-        place.accept(good.map(Self).ok_or_else(Self::sentence))
+        let in_bounds = amount.filter(|amount| (1..=CREDITS_PER_MOVE_MAX).contains(&amount.unsigned_abs()));
+        place.accept(in_bounds.map(Self).ok_or_else(Self::sentence))
     }
 }
 
 described! { Amount: { "type": "integer", "format": "int64", "minimum": -CREDITS_PER_MOVE_MAX.cast_signed(),
 "maximum": CREDITS_PER_MOVE_MAX } }
 
-body! { answer
+body! { response
     /// The result of a movement.
     pub struct MoveCreditsResponse {
-        /// The balance of the client after it.
+        /// The balance of the client after the movement.
         balance: u64,
-        /// The movement in the client's ledger; null while a second person must confirm it.
+        /// The entry in the client's ledger; null while a second operator must confirm the movement.
         entry: Option<StatementEntry>,
-        /// The request that waits for a second person, if the movement is above `admin.second_person_above` of the
-        /// settings.
+        /// The request to a second operator; only if the movement is above the setting
+        /// `admin.second_person_above`.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         request: Option<GrantRequestResponse>,
     }
 }
 
-body! { answer
-    /// A movement of credits above the limit, which a second operator confirms.
+body! { response
+    /// A movement of credits above the limit, which a second operator must confirm.
     #[derive(Clone)]
     pub struct GrantRequestResponse {
         /// Identifies the request.
         grant_id: GrantId,
-        /// The client that gets the credits.
+        /// The client whose balance changes.
         client_id: ClientId,
         /// `grant` or `adjust`.
         kind: EntryKind,
-        /// Credits.
+        /// The number of credits; negative for `adjust` only.
         amount: i64,
         /// The reference, unique per client and kind.
         reference: String,
-        /// `pending` until somebody has decided.
+        /// `pending` until an operator decides, then `confirmed` or `refused`.
         state: GrantState,
-        /// The id of the operator who asked: `settings` for the token of the settings.
+        /// The id of the operator who made the request; `settings` for the token of the settings.
         asked_by: String,
-        /// The name of that operator.
+        /// The name of the operator who made the request.
         asked_by_name: String,
         /// The time of the request.
         asked_at: Timestamp,
-        /// The end of the request. Nothing is granted after it.
+        /// The time at which an undecided request expires.
         ends_at: Timestamp,
-        /// The id of the operator who has decided.
+        /// The id of the operator who decided, or null.
         decided_by: Option<String>,
-        /// The name of that operator.
+        /// The name of the operator who decided, or null.
         decided_by_name: Option<String>,
-        /// The time of the decision.
+        /// The time of the decision, or null.
         decided_at: Option<Timestamp>,
     }
 }
@@ -149,29 +148,29 @@ impl From<GrantRequest> for GrantRequestResponse {
 
 described! { GrantState: { "type": "string", "enum": ["pending", "confirmed", "refused"] } }
 
-body! { answer
-    /// The movements that wait for a second person, and those that were decided within their day.
+body! { response
+    /// The pending requests, and decided requests until they would have expired.
     pub struct GrantRequestsResponse {
-        /// Oldest first.
+        /// The requests, oldest first.
         requests: Vec<GrantRequestResponse>,
     }
 }
 
-body! { answer
+body! { response
     /// The result of the audit of all ledgers.
     pub struct AuditResponse {
-        /// True if every ledger adds up.
+        /// True if no ledger has a fault.
         clean: bool,
-        /// One entry for each client.
+        /// The result for each client.
         clients: Vec<AuditedClient>,
     }
 }
 
-body! { answer
+body! { response
     /// The result of the audit of one ledger.
     #[derive(Clone)]
     pub struct AuditedClient {
-        /// The client of the ledger.
+        /// The client that owns the ledger.
         client_id: ClientId,
         /// The stored balance.
         balance: u64,
@@ -179,9 +178,9 @@ body! { answer
         sum: i64,
         /// The number of entries.
         entries: u64,
-        /// Entries whose number, balance or sign does not follow from the one before.
+        /// The number of entries whose position, balance or sign does not follow from the previous entry.
         faults: u64,
-        /// True if it adds up.
+        /// True if the ledger has no fault and its sum is the stored balance.
         clean: bool,
     }
 }

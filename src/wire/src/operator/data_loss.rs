@@ -1,16 +1,16 @@
-//! Accepting that the store has lost data.
+//! The acceptance of data loss in the store.
 
 use sakshi_domain::time::Timestamp;
 
 use crate::body::body;
 
-body! { answer
-    /// The loss that was accepted.
+body! { response
+    /// The accepted loss of data.
     #[derive(Clone)]
     pub struct AcceptLossResponse {
-        /// There was a loss, and it is accepted.
+        /// False if there was no loss. Nothing has changed then.
         accepted: bool,
-        /// The time when a node last saw data that is missing now; null when nothing is missing.
+        /// The time at which a node last saw data that is missing now; null if nothing is missing.
         since: Option<Timestamp>,
     }
 }

@@ -1,4 +1,4 @@
-//! Erasure of personal data before its time.
+//! The erasure of personal data before its retention ends.
 
 use sakshi_domain::erasure::ErasureKind;
 
@@ -9,30 +9,30 @@ body! { request
     /// The data to erase.
     #[derive(Clone, PartialEq)]
     pub struct EraseRequest {
-        /// The kind of data: of one record, or of all of an app or client.
+        /// The kind of record: a single record, or all records of an app or client.
         kind: ErasureKind,
-        /// Its id.
+        /// The id of the record, app or client.
         id: Words<64>,
     }
 }
 
-body! { answer
-    /// The numbers of erased records. Records that were erased before are not counted again.
+body! { response
+    /// The numbers of erased records. A record that was erased before is not counted again.
     #[derive(Clone, PartialEq, Eq)]
     pub struct EraseResponse {
-        /// Transactions.
+        /// Erased transactions.
         transactions: u64,
-        /// Data of guests that events kept; their places stay taken.
+        /// Registered guests whose data was erased. Their places at the event stay taken.
         registrations: u64,
-        /// Events.
+        /// Erased events.
         events: u64,
-        /// Flows.
+        /// Erased flows.
         flows: u64,
-        /// Responses that were stored under idempotency keys.
+        /// Erased responses under idempotency keys.
         answers: u64,
-        /// Refused requests.
+        /// Erased records of refused requests.
         refusals: u64,
-        /// Users of the portal.
+        /// Erased users of the portal.
         users: u64,
     }
 }

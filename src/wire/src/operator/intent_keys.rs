@@ -1,4 +1,4 @@
-//! The keys that sign intents, and the choice of one.
+//! The keys that sign intents, and the choice of the signing key.
 
 use sakshi_domain::time::Timestamp;
 
@@ -6,40 +6,41 @@ use crate::body::body;
 use crate::text::Words;
 
 body! { request
-    /// The intent key that signs from now on.
+    /// The choice of the intent key that signs from now on.
     #[derive(Clone, PartialEq)]
     pub struct UseIntentKeyRequest {
-        /// Its id. Null or left out: the key that the settings choose.
+        /// The id of the key. Default, also for null: the key that the settings choose.
         kid: Option<Words<200>>,
     }
 }
 
-body! { answer
-    /// The intent keys of the node that answers. All of them are published.
+body! { response
+    /// The intent keys of the responding node. All of them are published in its JWKS.
     #[derive(Clone)]
     pub struct IntentKeysResponse {
-        /// In the order of the settings.
+        /// The keys in the order of the settings.
         keys: Vec<IntentKeyResponse>,
-        /// The key that operators have chosen, even if this node does not have it; null when the settings decide.
+        /// The id of the key that an operator chose, even if this node does not have it; null if the settings decide.
         chosen: Option<String>,
-        /// The time of that choice.
+        /// The time of the operator's choice; null if the settings decide.
         chosen_at: Option<Timestamp>,
     }
 }
 
-body! { answer
+body! { response
     /// An intent key.
     #[derive(Clone)]
     pub struct IntentKeyResponse {
-        /// Its id at the authority.
+        /// The id of the key at the authority.
         kid: String,
-        /// The JWS algorithm.
+        /// The JWS algorithm, such as `RS256`.
         algorithm: String,
-        /// The setting that names it.
+        /// The setting that configures the key.
         setting: String,
-        /// The time from which it signs by the settings; null for the first key, and for one that is only published.
+        /// The time from which the key signs by the settings; null for the first key, and for a published key that
+        /// never signs.
         signs_from: Option<Timestamp>,
-        /// True if it signs now.
+        /// True if the key signs now.
         signs: bool,
     }
 }

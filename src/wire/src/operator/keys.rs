@@ -14,149 +14,31 @@ use crate::fields::Place;
 use crate::json::Json;
 use crate::text::{Label, Whole};
 
-/// The longest overlap of two keys: a year, in seconds.
+/// The longest overlap of a key and its replacement: a year, in seconds.
 pub const OVERLAP_MAX_S: u64 = 366 * 24 * 3_600;
-/// The refusal of a list of networks that is empty or too long.
-const SOME_NETWORKS: &str = "must be an array of 1 to 64 addresses or networks; leave it out for all";
-/// The usual forms of an address or a network: IPv4, and IPv6 in whole or with one gap.
-const NETWORK_PATTERN: &str = "^(((25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])\\.){3}(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])(/([12]?[0-9]|3[0-2]))?\
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               \
-                               |(([0-9a-f]{1,4}:){7}[0-9a-f]{1,4}|([0-9a-f]{1,4}:){1,6}:|([0-9a-f]{1,4}:){1,4}(:[0-9a-f]{1,4}){1,3})\
-                               (/([1-9]?[0-9]|1[01][0-9]|12[0-8]))?)$";
-/// The refusal of a list of environments that names none.
-const SOME_ENVIRONMENTS: &str =
+/// The error for a list of networks that is empty or too long.
+const NETWORKS_RULE: &str = "must be an array of 1 to 64 addresses or networks; leave it out for all";
+/// Pattern of an address or a network: IPv4, or IPv6 with at most one `::`.
+const NETWORK_PATTERN: &str = "^((\
+    (25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])\\.){3}(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])\
+    (/([12]?[0-9]|3[0-2]))?|\
+    (([0-9a-f]{1,4}:){7}[0-9a-f]{1,4}|([0-9a-f]{1,4}:){1,6}:|([0-9a-f]{1,4}:){1,4}(:[0-9a-f]{1,4}){1,3})\
+    (/([1-9]?[0-9]|1[01][0-9]|12[0-8]))?)$";
+/// The error for a list of environments that is empty.
+const ENVIRONMENTS_RULE: &str =
     "must be an array that names some of sandbox, stage and production; leave it out for all";
 
 body! { request
-    /// A key to be issued.
+    /// The key to issue.
     #[derive(Clone, Default, PartialEq)]
     pub struct IssueKeyRequest {
-        /// The operator's name for it.
+        /// A description for operators, 1 to 100 characters. Default: empty.
         label: Option<Label>,
-        /// The environments in which it works. Default: all.
+        /// The environments in which the key is valid. Default: all.
         environments: Option<Environments>,
-        /// The addresses and networks from which it may be used. Default: all.
+        /// The addresses and networks from which the key may be used, at most 64. Default: all.
         networks: Option<KeyNetworks>,
-        /// The time of its expiry.
+        /// The time of expiry, in the future. Default: never.
         expires_at: Option<Timestamp>,
     }
     check(fields) {
@@ -168,8 +50,7 @@ body! { request
     }
 }
 
-/// Environments in which a key works. An empty list is refused: its reader could take it for all, and its writer for
-/// none.
+/// The environments in which a key is valid. An empty list is refused, because it could mean all or none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Environments(pub Vec<Profile>);
@@ -178,17 +59,17 @@ impl Field for Environments {
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
         let items = match value {
             Json::List(items) if !items.is_empty() => items,
-            _ => return place.refuse(SOME_ENVIRONMENTS),
+            _ => return place.refuse(ENVIRONMENTS_RULE),
         };
-        // An item that is not text is read as the empty one, which names no environment.
+        // An item that is not text is read as the empty text, which names no environment.
         let read = |place: &mut Place<'_>, item| {
-            place.accept(if let Json::Text(word) = item { word } else { String::new() }.parse())
+            place.accept(if let Json::Text(name) = item { name } else { String::new() }.parse())
         };
         place.items(items, read).map(Self)
     }
 }
 
-/// Networks from which a key may be used. An empty list is refused.
+/// The networks from which a key may be used. An empty list is refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyNetworks(pub Networks);
 
@@ -202,7 +83,7 @@ impl Field for KeyNetworks {
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
         let items = match value {
             Json::List(items) if (1..=Networks::MAX).contains(&items.len()) => items,
-            _ => return place.refuse(SOME_NETWORKS),
+            _ => return place.refuse(NETWORKS_RULE),
         };
         let read = |place: &mut Place<'_>, item| {
             place.accept(parse_network(if let Json::Text(text) = &item { text } else { "" }))
@@ -222,17 +103,17 @@ described! {
         Profile::Production.as_str()] }
 }
 
-body! { answer
+body! { response
     /// A key that was issued.
     pub struct IssueKeyResponse {
         /// Identifies the key.
         key_id: KeyId,
-        /// The key itself. It is shown only once.
+        /// The key itself. Store it: it is shown only once.
         api_key: KeyText,
     }
 }
 
-/// A key as its client sends it. Its `Debug` does not show it.
+/// The text of a key. `Debug` hides it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct KeyText(pub String);
@@ -249,55 +130,55 @@ body! { request
     /// The rotation of a key.
     #[derive(Clone, Default, PartialEq)]
     pub struct RotateKeyRequest {
-        /// Seconds for which the old key still works. Default: one day.
+        /// Seconds for which the old key stays valid. Default: 86400, one day.
         overlap_s: Option<Whole<0, OVERLAP_MAX_S>>,
     }
 }
 
-body! { answer
-    /// The successor of a key.
+body! { response
+    /// The replacement of a key.
     pub struct RotateKeyResponse {
-        /// Identifies the key.
+        /// Identifies the new key.
         key_id: KeyId,
-        /// The key itself. It is shown only once.
+        /// The new key itself. Store it: it is shown only once.
         api_key: KeyText,
-        /// The old key, which works until the overlap ends.
+        /// The old key, which is valid until the overlap ends.
         previous: KeyResponse,
     }
 }
 
-body! { answer
+body! { response
     /// The keys of a client.
     pub struct KeysResponse {
-        /// All of them, revoked ones included.
+        /// All keys, including revoked ones.
         keys: Vec<KeyResponse>,
     }
 }
 
-body! { answer
-    /// A key without its text.
+body! { response
+    /// A key, without its text.
     #[derive(Clone)]
     pub struct KeyResponse {
         /// Identifies the key.
         key_id: KeyId,
         /// The client that owns it.
         client_id: ClientId,
-        /// The operator's name for it.
+        /// The description for operators.
         label: String,
-        /// The environments in which it works; empty for all.
+        /// The environments in which the key is valid; empty means all.
         environments: Vec<Profile>,
-        /// The addresses and networks from which it may be used; empty for all.
+        /// The addresses and networks from which the key may be used; empty means all.
         networks: Vec<String>,
-        /// The time of its issue.
+        /// The time of issue.
         created_at: Timestamp,
-        /// The time of its expiry.
+        /// The time of expiry, or null for never.
         expires_at: Option<Timestamp>,
-        /// The time of its revocation.
+        /// The time of revocation, or null.
         revoked_at: Option<Timestamp>,
-        /// The last use, to within ten minutes; listed only.
+        /// The time of the last use, accurate to ten minutes; only in the list of keys.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         last_used_at: Option<Timestamp>,
-        /// The remaining steps after a revocation.
+        /// The steps that remain after a revocation; absent otherwise.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         note: Option<String>,
     }

@@ -1,4 +1,4 @@
-//! The level of a node's log, changed for a time.
+//! A temporary change of a node's log level.
 
 use sakshi_domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -15,54 +15,54 @@ pub const LOG_LEVEL_S_DEFAULT: u64 = 900;
 pub const LOG_LEVEL_S_MAX: u64 = 86_400;
 
 body! { request
-    /// A level for the log of the node that answers.
+    /// A temporary log level of the responding node.
     #[derive(Clone, PartialEq)]
     pub struct ChangeLogLevelRequest {
         /// `off`, `error`, `warn`, `info`, `debug` or `trace`, or a list of `target=level` such as
-        /// `sakshi_store=debug`. What it does not name stays as it is at the start of the node. `debug` and `trace` are
-        /// for targets that begin with `sakshi`; without a target they change those alone.
+        /// `sakshi_store=debug`. Other targets keep the level from the start of the node. `debug` and `trace` are only
+        /// for targets that begin with `sakshi`; without a target they apply to these.
         level: LogFilter,
         /// Seconds after which the node returns to its usual level. Default: 900.
         for_s: Option<Whole<1, LOG_LEVEL_S_MAX>>,
     }
 }
 
-body! { answer
-    /// The level of the log of the node that answers.
+body! { response
+    /// The log level of the responding node.
     #[derive(Clone)]
     pub struct LogLevelResponse {
         /// The level in effect.
         level: String,
-        /// The level at the start of the node, as its environment says.
+        /// The level at the start of the node, from its environment.
         usual: String,
-        /// The time at which the node returns to that; null when it is in effect.
+        /// The time at which the node returns to `usual`; null if `usual` is in effect.
         until: Option<Timestamp>,
     }
 }
 
 /// Prefix of the service's own targets.
-const OWN: &str = "sakshi";
+const OWN_TARGETS: &str = "sakshi";
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 const CHARS_MAX: usize = 500;
-const NO_LEVEL: &str =
+const LEVEL_RULE: &str =
     "must be off, error, warn, info, debug or trace, or a list of target=level such as sakshi_store=debug";
-const NOT_OWN: &str =
+const OWN_TARGETS_RULE: &str =
     "must have debug and trace for targets that begin with sakshi alone: libraries may log secrets there";
 /// The pattern of one level.
 const LEVEL: &str =
     "(off|error|warn|info|debug|trace|[A-Za-z0-9_:]+=(off|error|warn|info)|sakshi[A-Za-z0-9_:]*=(debug|trace))";
 
-/// Levels by target. Libraries may log at `debug` and `trace` what the service hides, so these two are for its own
-/// targets.
+/// Log levels by target. Libraries may log secrets at `debug` and `trace`, so these two levels are only for targets of
+/// the service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct LogFilter(String);
 
 impl LogFilter {
-    /// Accepts a text.
+    /// Accepts a filter.
     ///
     /// # Errors
-    /// The text that would be accepted.
+    /// A message that states the accepted form.
     pub fn new(text: &str) -> Result<Self, &'static str> {
         if text.len() > CHARS_MAX {
             return Err("must be 1 to 500 characters");
@@ -71,13 +71,13 @@ impl LogFilter {
         Ok(Self(text.to_owned()))
     }
 
-    /// Returns the text as it was given.
+    /// Returns the filter as it was requested.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Returns the directives of the filter.
+    /// Returns the directives for the logger. A bare `debug` or `trace` applies to the service's own targets only.
     #[must_use]
     pub fn directives(&self) -> String {
         let items: Vec<String> = self.0.split(',').filter_map(|item| directive(item.trim_matches(' ')).ok()).collect();
@@ -85,22 +85,23 @@ impl LogFilter {
     }
 }
 
+/// Converts an item of a filter to directives for the logger.
 fn directive(item: &str) -> Result<String, &'static str> {
     let (target, level) = item.split_once('=').map_or((None, item), |(target, level)| (Some(target), level));
     if !LEVELS.contains(&level) {
-        return Err(NO_LEVEL);
+        return Err(LEVEL_RULE);
     }
-    let is_of_own = matches!(level, "debug" | "trace");
+    let is_for_own_targets = matches!(level, "debug" | "trace");
     match target {
-        None if is_of_own => Ok(format!("info,{OWN}={level}")),
+        None if is_for_own_targets => Ok(format!("info,{OWN_TARGETS}={level}")),
         None => Ok(level.to_owned()),
         Some(target)
             if target.is_empty()
                 || !target.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_:".contains(&byte)) =>
         {
-            Err(NO_LEVEL)
+            Err(LEVEL_RULE)
         }
-        Some(target) if is_of_own && !target.starts_with(OWN) => Err(NOT_OWN),
+        Some(target) if is_for_own_targets && !target.starts_with(OWN_TARGETS) => Err(OWN_TARGETS_RULE),
         Some(_) => Ok(item.to_owned()),
     }
 }
@@ -123,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn debug_and_trace_are_for_the_targets_of_the_service_alone() {
+    fn debug_and_trace_are_only_for_targets_of_the_service() {
         for (level, directives) in [
             ("warn", "warn"),
             ("off", "off"),
@@ -143,10 +144,10 @@ mod tests {
             "sakshi=debug=trace",
             "[span]=debug",
         ] {
-            assert_eq!(LogFilter::new(level), Err(NO_LEVEL), "{level}");
+            assert_eq!(LogFilter::new(level), Err(LEVEL_RULE), "{level}");
         }
         for level in ["h2=debug", "info,hyper=trace", "redis=trace"] {
-            assert_eq!(LogFilter::new(level), Err(NOT_OWN), "{level}");
+            assert_eq!(LogFilter::new(level), Err(OWN_TARGETS_RULE), "{level}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The internal listener: bodies for the operator, for connectors and for probes.
+//! Bodies of the internal listener, for operators, connectors and probes.
 
 pub mod audit_log;
 pub mod brand;

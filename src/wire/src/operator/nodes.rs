@@ -1,5 +1,4 @@
-//! The nodes of an installation side by side: their actors, their webhook queues, and the figures of the last two
-//! minutes.
+//! The nodes of an installation: their actors, their webhook queues, and their figures of the last two minutes.
 
 use std::borrow::Cow;
 
@@ -9,84 +8,84 @@ use sakshi_domain::time::Timestamp;
 use super::views::TreeNode;
 use crate::body::body;
 
-body! { answer
+body! { response
     /// All nodes of the installation.
     pub struct NodesResponse {
-        /// The time by the clock of the node that answers.
+        /// The time by the clock of the responding node.
         now: Timestamp,
-        /// The nodes that have a heartbeat, oldest first.
+        /// The nodes with a recent heartbeat, oldest first.
         nodes: Vec<NodeState>,
     }
 }
 
-body! { answer
-    /// A node. Fields are null for another node that has not reported yet; it does so within three seconds.
+body! { response
+    /// A node. Fields of another node are null until it reports, within three seconds of its start.
     #[derive(Clone)]
     pub struct NodeState {
-        /// Identifies the process. Each start has a new id.
+        /// Identifies the process. Each start of a node has a new id.
         node: String,
-        /// This node answers.
+        /// True for the responding node.
         is_this: bool,
-        /// Version and commit of the program.
+        /// The version and commit of the program.
         version: Option<String>,
-        /// The time of its start.
+        /// The time at which the node started.
         started_at: Option<Timestamp>,
-        /// The last heartbeat.
+        /// The time of the last heartbeat.
         seen_at: Timestamp,
-        /// `live`, `draining` before it ends, or `silent` when its heartbeats stay away. A silent node is gone after
-        /// some seconds.
+        /// `live`, `draining` during a graceful shutdown, or `silent` if heartbeats are missing. A silent node leaves
+        /// the list after some seconds.
         state: Cow<'static, str>,
-        /// Transactions with an actor.
+        /// The number of transactions with an actor.
         live_transactions: Option<i64>,
-        /// Events with an actor.
+        /// The number of events with an actor.
         live_events: Option<i64>,
         /// The supervision tree.
         tree: Option<TreeNode>,
-        /// The longest queues of webhooks, 20 at most.
+        /// The longest webhook queues, at most 20.
         receivers: Vec<ReceiverQueue>,
-        /// Receivers with a queue.
+        /// The number of receivers with a queue.
         receivers_total: u64,
-        /// The last two minutes.
+        /// The figures of the last two minutes.
         figures: Option<NodeFigures>,
     }
 }
 
-body! { answer
-    /// The webhooks that wait for one receiver.
+body! { response
+    /// The webhook queue of a receiver.
     #[derive(Clone)]
     pub struct ReceiverQueue {
-        /// Scheme, host and port.
+        /// Scheme, host and port of the receiver.
         origin: String,
-        /// The client that it receives for.
+        /// The client that owns the webhooks.
         client_id: ClientId,
-        /// Webhooks that wait in memory. A queue of 1,000 may have more in the outbox.
+        /// Webhooks queued in memory, at most 1,000. Further ones may be in the outbox.
         waiting: u64,
         /// Attempts in flight.
         in_flight: u64,
-        /// Seconds that the first has waited here; absent when none waits.
+        /// Age of the oldest queued webhook in seconds; absent if none is queued.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         oldest_s: Option<u64>,
     }
 }
 
-body! { answer
-    /// Samples of a node, oldest first: 60 at most, one at the end of each interval.
+body! { response
+    /// Samples of a node, oldest first: at most 60, one per interval.
     #[derive(Clone)]
     pub struct NodeFigures {
-        /// Seconds between two samples.
+        /// The length of an interval in seconds.
         interval_s: u64,
-        /// Transactions opened in the interval.
+        /// Transactions opened per interval.
         inits: Vec<u64>,
-        /// Callbacks of the identity app answered in the interval.
+        /// Callbacks of the identity app answered per interval.
         callbacks: Vec<u64>,
-        /// Attempts of webhooks that ended in the interval.
+        /// Webhook attempts that ended per interval.
         webhooks: Vec<u64>,
-        /// The part of these attempts that did not deliver.
+        /// Webhook attempts that ended without delivery per interval.
         webhooks_failed: Vec<u64>,
-        /// Milliseconds within which 99 % of the interval's requests of clients and callbacks were answered, long polls
-        /// left out; 0 without requests.
+        /// The 99th percentile of the response time per interval, in milliseconds: requests of clients and callbacks,
+        /// without long polls; 0 without requests.
         p99_ms: Vec<f64>,
-        /// Processor time of the process in the interval; 100 is one core.
+        /// CPU time of the process per interval, in percent of one core.
         cpu_percent: Vec<f64>,
     }
 }

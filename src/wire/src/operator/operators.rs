@@ -1,4 +1,4 @@
-//! The people who operate the service.
+//! Operators of the service.
 
 use sakshi_domain::ids::OperatorId;
 use sakshi_domain::operator::{OperatorRecord, Role};
@@ -9,15 +9,15 @@ use crate::body::body;
 use crate::text::Label;
 
 body! { request
-    /// An operator to be added.
+    /// The operator to add.
     #[derive(Clone, PartialEq)]
     pub struct AddOperatorRequest {
-        /// The operator's name; the audit log shows it.
+        /// The operator's name, which the audit log shows.
         name: Label,
-        /// The role: `owner` may do everything, `support` may read, and change clients, apps and keys, `auditor` may
-        /// read.
+        /// `owner` may do everything. `support` may read everything, and change clients, apps and keys. `auditor` may
+        /// read everything.
         role: Role,
-        /// The time at which the token expires.
+        /// The time at which the token expires, in the future. Default: never.
         expires_at: Option<Timestamp>,
     }
     check(fields) {
@@ -30,39 +30,39 @@ body! { request
     }
 }
 
-body! { answer
+body! { response
     /// An operator that was added.
     pub struct AddOperatorResponse {
         /// Identifies the operator.
         operator_id: OperatorId,
-        /// The bearer token. It is shown only once.
+        /// The bearer token. Store it: it is shown only once.
         token: KeyText,
     }
 }
 
-body! { answer
+body! { response
     /// The operators.
     pub struct OperatorsResponse {
-        /// All of them, revoked ones included.
+        /// All operators, including revoked ones.
         operators: Vec<OperatorResponse>,
     }
 }
 
-body! { answer
-    /// An operator without its token.
+body! { response
+    /// An operator, without the token.
     #[derive(Clone)]
     pub struct OperatorResponse {
         /// Identifies the operator.
         operator_id: OperatorId,
         /// The operator's name.
         name: String,
-        /// The role.
+        /// The role: `owner`, `support` or `auditor`.
         role: Role,
-        /// The time at which it was added.
+        /// The time at which the operator was added.
         created_at: Timestamp,
-        /// The time at which its token expires.
+        /// The time at which the token expires, or null for never.
         expires_at: Option<Timestamp>,
-        /// The time of its revocation.
+        /// The time of revocation, or null.
         revoked_at: Option<Timestamp>,
     }
 }

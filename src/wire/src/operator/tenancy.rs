@@ -14,19 +14,19 @@ use crate::json::Json;
 use crate::text::{Change, Label, Whole};
 
 body! { request
-    /// A client to be created.
+    /// The client to create.
     #[derive(Clone, PartialEq)]
     pub struct CreateClientRequest {
-        /// The name, which people who are verified read as the requester.
+        /// The name, shown to people as the requester, 1 to 100 characters.
         name: Label,
     }
 }
 
-/// The highest limit of requests.
+/// The largest limit on requests per second.
 const RATE_MAX: u64 = 1_000_000;
-/// The highest limit of events.
+/// The largest limit on events per app.
 const EVENTS_MAX: u64 = 1_000_000;
-/// The highest threshold of credits: the largest integer that a JSON number holds without loss.
+/// The largest threshold of credits: the largest integer that a JSON number represents exactly.
 const CREDITS_MAX: u64 = (1 << 53) - 1;
 
 /// The maximum of `ovse.result_ttl_s`.
@@ -35,25 +35,25 @@ const RESULT_TTL_MAX: u64 = 366 * 86_400;
 const REGISTRATION_TTL_MAX: u64 = 3_660;
 
 body! { request
-    /// A change of a client; null removes a limit.
+    /// A change of a client. Absent fields stay unchanged; null removes a limit.
     #[derive(Clone, Default, PartialEq)]
     pub struct PatchClientRequest {
-        /// The name.
+        /// The new name, 1 to 100 characters.
         name: Change<Label>,
-        /// True if its keys are refused and its events take no guests.
+        /// `true` suspends the client: its keys are refused, and its events accept no guests. `false` resumes it.
         suspended: Change<bool>,
-        /// Requests to the API per second, of all its apps together, at each node.
+        /// The limit on API requests per second of all apps of the client together, at each node.
         requests_per_second: Change<Option<Whole<1, RATE_MAX>>>,
-        /// Events of each of its apps, including ended ones that are still kept.
+        /// The limit on events per app, including ended events until they are deleted.
         events_per_app: Change<Option<Whole<0, EVENTS_MAX>>>,
-        /// The number of credits below which its balance is low.
+        /// The number of credits below which the balance counts as low.
         low_credits: Change<Option<Whole<0, CREDITS_MAX>>>,
-        /// Seconds for which results are kept, at most as the settings say. Applies to what begins later.
+        /// The retention of results in seconds, at most that of the settings. Applies to later transactions and flows.
         result_ttl_s: Change<Option<Whole<1, RESULT_TTL_MAX>>>,
-        /// Days for which events are kept after their end, at most as the settings say. Applies to events created
+        /// The retention of events after their end in days, at most that of the settings. Applies to events created
         /// later.
         registration_ttl_days: Change<Option<Whole<1, REGISTRATION_TTL_MAX>>>,
-        /// True if its people may sign in to the portal with an API key.
+        /// `true` if users may sign in to the portal with an API key.
         portal_key_sign_in: Change<bool>,
     }
 }
@@ -63,23 +63,23 @@ impl PatchClientRequest {
     #[must_use]
     pub fn patch(self) -> ClientPatch {
         // The bounds of the fields are below those of these types.
-        let small = |Whole(most): Whole<0, EVENTS_MAX>| u32::try_from(most).unwrap_or(u32::MAX);
-        let positive = |most: u64| u32::try_from(most).ok().and_then(NonZeroU32::new);
+        let to_u32 = |Whole(most): Whole<0, EVENTS_MAX>| u32::try_from(most).unwrap_or(u32::MAX);
+        let to_positive = |most: u64| u32::try_from(most).ok().and_then(NonZeroU32::new);
         ClientPatch {
             name: self.name.0.map(|name| name.0.0),
             suspended: self.suspended.0,
-            requests_per_second: self.requests_per_second.0.map(|most| most.and_then(|most| positive(most.0))),
-            events_per_app: self.events_per_app.0.map(|most| most.map(small)),
+            requests_per_second: self.requests_per_second.0.map(|most| most.and_then(|most| to_positive(most.0))),
+            events_per_app: self.events_per_app.0.map(|most| most.map(to_u32)),
             low_credits: self.low_credits.0.map(|most| most.map(|most| most.0)),
-            result_ttl_s: self.result_ttl_s.0.map(|seconds| seconds.and_then(|seconds| positive(seconds.0))),
-            registration_ttl_days: self.registration_ttl_days.0.map(|days| days.and_then(|days| positive(days.0))),
+            result_ttl_s: self.result_ttl_s.0.map(|seconds| seconds.and_then(|seconds| to_positive(seconds.0))),
+            registration_ttl_days: self.registration_ttl_days.0.map(|days| days.and_then(|days| to_positive(days.0))),
             brand: BrandPatch::default(),
             portal_key_sign_in: self.portal_key_sign_in.0,
         }
     }
 }
 
-body! { answer
+body! { response
     /// A client that was created.
     pub struct CreateClientResponse {
         /// Identifies the client.
@@ -87,46 +87,46 @@ body! { answer
     }
 }
 
-body! { answer
+body! { response
     /// A page of clients.
     pub struct ClientsPage {
-        /// From 1.
+        /// The number of this page, from 1.
         page: u32,
-        /// Rows of a page.
+        /// Clients per page.
         page_size: u32,
-        /// Clients on all pages.
+        /// The number of clients on all pages.
         total: u64,
-        /// Oldest first.
+        /// The clients of this page, oldest first.
         clients: Vec<ClientResponse>,
-        /// Path and query of the next page; absent on the last.
+        /// Path and query of the next page; absent on the last page.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         next: Option<String>,
     }
 }
 
-body! { answer
+body! { response
     /// A client.
     #[derive(Clone)]
     pub struct ClientResponse {
         /// Identifies the client.
         client_id: ClientId,
-        /// The name.
+        /// The name, shown to people as the requester.
         name: String,
         /// The time of creation.
         created_at: Timestamp,
-        /// The time since which it is suspended: its keys are refused, and its events take no guests.
+        /// The time of suspension, or null. Keys of a suspended client are refused, and its events accept no guests.
         suspended_at: Option<Timestamp>,
-        /// Requests to the API per second, of all its apps together, at each node.
+        /// The limit on API requests per second of all apps of the client together, at each node.
         requests_per_second: Option<Whole<1, RATE_MAX>>,
-        /// Events of each of its apps, including ended ones that are still kept.
+        /// The limit on events per app, including ended events until they are deleted.
         events_per_app: Option<Whole<0, EVENTS_MAX>>,
-        /// The number of credits below which its balance is low.
+        /// The number of credits below which the balance counts as low.
         low_credits: Option<Whole<0, CREDITS_MAX>>,
-        /// Seconds for which results are kept, if fewer than the settings say.
+        /// The client's own retention of results in seconds, or null for that of the settings.
         result_ttl_s: Option<Whole<1, RESULT_TTL_MAX>>,
-        /// Days for which events are kept after their end, if fewer than the settings say.
+        /// The client's own retention of events after their end in days, or null for that of the settings.
         registration_ttl_days: Option<Whole<1, REGISTRATION_TTL_MAX>>,
-        /// True if its people may sign in to the portal with an API key.
+        /// `true` if users may sign in to the portal with an API key.
         portal_key_sign_in: bool,
     }
 }
@@ -150,15 +150,15 @@ impl From<Client> for ClientResponse {
 }
 
 body! { request
-    /// An app to be created.
+    /// The app to create.
     #[derive(Clone, PartialEq)]
     pub struct CreateAppRequest {
-        /// The operator's name for it.
+        /// The name of the app, 1 to 100 characters.
         name: Label,
     }
 }
 
-body! { answer
+body! { response
     /// An app that was created.
     pub struct CreateAppResponse {
         /// Identifies the app.
@@ -167,18 +167,18 @@ body! { answer
 }
 
 body! { request
-    /// A change of an app; null removes a URL.
+    /// A change of an app. Absent fields stay unchanged; null removes a URL.
     #[derive(Clone, Default, PartialEq)]
     pub struct PatchAppRequest {
-        /// The spelling of the keys in its payloads.
+        /// The spelling of the keys in `data` of results and webhooks: `snake_case` or `camelCase`.
         payload_spelling: Change<KeyCase>,
-        /// Keep evidence of each verification that `init` opens without saying otherwise.
+        /// The default of `evidence` in `init`: `true` stores evidence of each verification.
         evidence: Change<bool>,
-        /// Receives changes of wealth-data consents.
+        /// Receives webhooks of wealth-data consents.
         consent_webhook_url: Change<Option<HttpUrl>>,
-        /// Receives wealth data.
+        /// Receives webhooks of wealth data.
         data_webhook_url: Change<Option<HttpUrl>>,
-        /// Receives historical wealth data.
+        /// Receives webhooks of historical wealth data.
         historical_webhook_url: Change<Option<HttpUrl>>,
     }
 }
@@ -197,33 +197,33 @@ impl PatchAppRequest {
     }
 }
 
-body! { answer
+body! { response
     /// The apps of a client.
     pub struct AppsResponse {
-        /// All of them.
+        /// All apps of the client.
         apps: Vec<AppResponse>,
     }
 }
 
-body! { answer
+body! { response
     /// An app.
     #[derive(Clone)]
     pub struct AppResponse {
-        /// Identifies the app; its client sends it as `X-API-APP-ID`.
+        /// Identifies the app. Backends send it as `X-API-APP-ID`.
         app_id: AppId,
         /// The client that owns it.
         client_id: ClientId,
-        /// The operator's name for it.
+        /// The name of the app.
         name: String,
-        /// The spelling of the keys in its payloads.
+        /// The spelling of the keys in `data` of results and webhooks: `snake_case` or `camelCase`.
         payload_spelling: KeyCase,
-        /// True if evidence is kept of each verification that `init` opens without saying otherwise.
+        /// The default of `evidence` in `init`: `true` stores evidence of each verification.
         evidence: bool,
-        /// Receives changes of wealth-data consents.
+        /// Receives webhooks of wealth-data consents.
         consent_webhook_url: Option<HttpUrl>,
-        /// Receives wealth data.
+        /// Receives webhooks of wealth data.
         data_webhook_url: Option<HttpUrl>,
-        /// Receives historical wealth data.
+        /// Receives webhooks of historical wealth data.
         historical_webhook_url: Option<HttpUrl>,
         /// The time of creation.
         created_at: Timestamp,
@@ -247,7 +247,7 @@ impl From<App> for AppResponse {
 }
 
 impl AppResponse {
-    /// Returns it with each URL cut to its origin.
+    /// Cuts each URL to its origin.
     #[must_use]
     pub fn without_paths(self) -> Self {
         let origin =

@@ -1,4 +1,4 @@
-//! A client handed from one installation to another, in one form for export and import.
+//! A client transferred between installations; export and import have the same form.
 
 use std::fmt::Write as _;
 
@@ -18,78 +18,78 @@ use crate::json::Json;
 use crate::text::{Change, Label, OptionalList, Words};
 
 body! { request
-    /// A client with its apps and keys. It holds neither a key nor credits; URLs can hold secrets.
+    /// A client with its apps and keys. It has no credits and no texts of keys, but URLs may contain secrets.
     #[derive(Clone, PartialEq)]
     pub struct ExportedClient {
-        /// The client itself.
+        /// The client.
         client: ExportedClientRecord,
-        /// Its apps.
+        /// The apps of the client.
         apps: OptionalList<ExportedApp, TRANSFERRED_APPS_MAX>,
-        /// Its keys, revoked ones included.
+        /// The keys of the client, including revoked ones.
         keys: OptionalList<ExportedKey, TRANSFERRED_KEYS_MAX>,
     }
 }
 
 body! { request
-    /// A client without what belongs to it.
+    /// A client, without its apps and keys.
     #[derive(Clone, PartialEq)]
     pub struct ExportedClientRecord {
         /// Identifies the client at every installation.
         client_id: ClientId,
-        /// The name.
+        /// The name of the client, 1 to 100 characters.
         name: Label,
-        /// The time of creation at its first installation.
+        /// The time of creation at the first installation.
         created_at: Timestamp,
     }
 }
 
 body! { request
-    /// An app and its settings. A setting that is left out stays as it is; null removes a URL.
+    /// An app and its settings. Absent settings stay unchanged; null removes a URL.
     #[derive(Clone, PartialEq)]
     pub struct ExportedApp {
         /// Identifies the app at every installation.
         app_id: AppId,
-        /// The operator's name for it.
+        /// The name of the app, 1 to 100 characters.
         name: Label,
-        /// The spelling of the keys in its payloads.
+        /// The spelling of the keys in `data` of results and webhooks: `snake_case` or `camelCase`.
         payload_spelling: Change<KeyCase>,
-        /// Keep evidence of each verification that does not say otherwise.
+        /// The default of `evidence` in `init`: `true` stores evidence of each verification.
         evidence: Change<bool>,
-        /// Receives changes of wealth-data consents.
+        /// Receives webhooks of wealth-data consents.
         consent_webhook_url: Change<Option<HttpUrl>>,
-        /// Receives wealth data.
+        /// Receives webhooks of wealth data.
         data_webhook_url: Change<Option<HttpUrl>>,
-        /// Receives historical wealth data.
+        /// Receives webhooks of historical wealth data.
         historical_webhook_url: Change<Option<HttpUrl>>,
-        /// The time of creation at its first installation.
+        /// The time of creation at the first installation.
         created_at: Timestamp,
     }
 }
 
 body! { request
-    /// A key without its text.
+    /// A key, without its text.
     #[derive(Clone, PartialEq)]
     pub struct ExportedKey {
         /// Identifies the key to operators at every installation.
         key_id: KeyId,
-        /// SHA-256 of the key.
+        /// The SHA-256 of the key, 64 lower-case hexadecimal digits.
         digest: DigestText,
-        /// The operator's name for it.
+        /// The description for operators, 1 to 100 characters. Default: empty.
         label: Option<Label>,
-        /// The environments in which it works. Default: all.
+        /// The environments in which the key is valid. Default: all.
         environments: Option<Environments>,
-        /// The addresses and networks from which it may be used. Default: all.
+        /// The addresses and networks from which the key may be used, at most 64. Default: all.
         networks: Option<KeyNetworks>,
-        /// The time of its issue.
+        /// The time of issue.
         created_at: Timestamp,
-        /// The time of its expiry. Of two times the earlier one applies.
+        /// The time of expiry. An import never extends it. Default: never.
         expires_at: Option<Timestamp>,
-        /// The time of its revocation, which no import undoes.
+        /// The time of revocation. An import never undoes it. Default: not revoked.
         revoked_at: Option<Timestamp>,
     }
 }
 
-/// SHA-256 of a key, 64 lower-case hexadecimal digits.
+/// The SHA-256 of a key, 64 lower-case hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DigestText(pub KeyDigest);
 
@@ -104,8 +104,8 @@ impl Field for DigestText {
 fn parse_digest(text: &str) -> Option<[u8; 32]> {
     let is_digest = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
     let mut digest = [0; 32];
-    for (place, byte) in digest.iter_mut().enumerate().filter(|_| is_digest) {
-        *byte = u8::from_str_radix(text.get(2 * place..2 * place + 2)?, 16).ok()?;
+    for (index, byte) in digest.iter_mut().enumerate().filter(|_| is_digest) {
+        *byte = u8::from_str_radix(text.get(2 * index..2 * index + 2)?, 16).ok()?;
     }
     is_digest.then_some(digest)
 }
@@ -114,7 +114,7 @@ impl serde::Serialize for DigestText {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut text = String::with_capacity(64);
         for byte in self.0.0 {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(text, "{byte:02x}");
         }
         serializer.serialize_str(&text)
@@ -197,26 +197,26 @@ impl From<ExportedClient> for ClientTransfer {
     }
 }
 
-body! { answer
+body! { response
     /// The result of an import.
     pub struct ImportClientResponse {
         /// Identifies the client.
         client_id: ClientId,
-        /// The client, then its apps and keys in the order of the import.
+        /// The results for the client, then for its apps and keys in the order of the import.
         records: Vec<ImportedRecordResponse>,
     }
 }
 
-body! { answer
+body! { response
     /// The result of an import for one record.
     pub struct ImportedRecordResponse {
-        /// The kind of record: the client, an app or a key.
+        /// The kind of record: `client`, `app` or `key`.
         kind: RecordKind,
-        /// Its id.
+        /// The id of the record.
         id: String,
-        /// The outcome: new, changed or unchanged.
+        /// The outcome: `created`, `changed` or `unchanged`.
         outcome: ImportOutcome,
-        /// The fields that changed.
+        /// The names of the changed fields.
         changed: Vec<String>,
     }
 }

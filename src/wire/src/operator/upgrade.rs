@@ -1,21 +1,21 @@
-//! Finishing an upgrade of the store.
+//! The end of an upgrade of the store.
 
 use crate::body::body;
 
-body! { answer
+body! { response
     /// The state of the upgrade.
     #[derive(Clone)]
     pub struct FinishUpgradeResponse {
-        /// The schema of the release that answers.
+        /// The schema version of the responding release.
         schema: u32,
-        /// `finished`, or `nothing` if it was finished before; `walking` while records are left to change: ask again;
-        /// `behind` while nodes of an earlier release run, and nothing was changed.
+        /// `finished`; `nothing` if the upgrade was finished before; `walking` while records remain to be converted:
+        /// repeat the request; `behind` while nodes of an earlier release run: nothing was changed.
         state: String,
-        /// These nodes.
+        /// The nodes of an earlier release.
         behind: Vec<String>,
-        /// Records examined so far.
+        /// The number of records examined so far.
         looked_at: u64,
-        /// Records changed so far.
+        /// The number of records converted so far.
         changed: u64,
     }
 }

@@ -1,4 +1,4 @@
-//! The people of a client who use the portal.
+//! Users of a client in the portal.
 
 use sakshi_domain::ids::{ClientId, UserId};
 use sakshi_domain::time::Timestamp;
@@ -9,81 +9,81 @@ use crate::body::body;
 use crate::text::{Change, Label};
 
 body! { request
-    /// A user to be invited.
+    /// The user to invite.
     #[derive(Clone, PartialEq)]
     pub struct InviteUserRequest {
-        /// The name of the person.
+        /// The name of the person, 1 to 100 characters.
         name: Label,
-        /// The address with which the person signs in. No other user may have it.
+        /// The e-mail address with which the person signs in, unique among all users.
         email: Email,
-        /// The role: `view` reads, `organise` also verifies people and looks after events and webhooks, `admin` also
-        /// looks after keys and the team.
+        /// `view` may read. `organise` may also verify people, and manage events and webhooks. `admin` may also manage
+        /// keys and the team.
         role: UserRole,
     }
 }
 
-body! { answer
-    /// An invitation. The service sends no e-mail: send the link to the person.
+body! { response
+    /// An invitation. The service sends no e-mail: send the link to the person yourself.
     pub struct InviteUserResponse {
         /// Identifies the user.
         user_id: UserId,
-        /// The link with which the person chooses a password. It works once and is shown only once.
+        /// The link with which the person chooses a password. It can be used once, and is shown only once.
         invite_url: KeyText,
-        /// The end of the link.
+        /// The time at which the link expires.
         expires_at: Timestamp,
     }
 }
 
 body! { request
-    /// A change of a user.
+    /// A change of a user. Absent fields stay unchanged.
     #[derive(Clone, Default, PartialEq)]
     pub struct PatchUserRequest {
-        /// A new role.
+        /// The new role.
         role: Change<UserRole>,
-        /// True if the user may not sign in. Sessions of a disabled user end.
+        /// `true` disables the user and ends the user's sessions, `false` enables the user again.
         disabled: Change<bool>,
     }
 }
 
-body! { answer
+body! { response
     /// The users of a client.
     pub struct UsersResponse {
-        /// All of them, disabled ones included.
+        /// All users, including disabled ones.
         users: Vec<UserResponse>,
     }
 }
 
-body! { answer
+body! { response
     /// A user.
     #[derive(Clone)]
     pub struct UserResponse {
         /// Identifies the user.
         user_id: UserId,
-        /// The client that the person belongs to.
+        /// The client to which the person belongs.
         client_id: ClientId,
         /// The name of the person.
         name: String,
-        /// The address with which the person signs in.
+        /// The e-mail address with which the person signs in.
         email: String,
-        /// The role.
+        /// The role: `view`, `organise` or `admin`.
         role: UserRole,
         /// The time of the invitation.
         created_at: Timestamp,
-        /// The end of a link that has not been used.
+        /// The time at which an unused link expires, or null.
         invited_until: Option<Timestamp>,
-        /// The time at which the user chose a password.
+        /// The time at which the person chose a password, or null.
         accepted_at: Option<Timestamp>,
-        /// The last sign-in.
+        /// The time of the last sign-in, or null.
         signed_in_at: Option<Timestamp>,
-        /// The time since which the user is disabled.
+        /// The time at which the user was disabled, or null.
         disabled_at: Option<Timestamp>,
     }
 }
 
-body! { answer
+body! { response
     /// A user that was removed.
     pub struct RemovedUserResponse {
-        /// Identified the user.
+        /// The id of the removed user.
         user_id: UserId,
     }
 }

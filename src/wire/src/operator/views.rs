@@ -1,5 +1,5 @@
-//! Views for the operator: events, webhooks and their receivers, the supervision tree. Also the answers to connectors
-//! and probes.
+//! Views for operators: events, transactions, webhooks, the supervision tree. Also the responses to connectors and
+//! probes.
 
 use std::borrow::Cow;
 
@@ -15,40 +15,40 @@ use sakshi_domain::time::Timestamp;
 
 use crate::body::body;
 
-body! { answer
+body! { response
     /// A page of an app's events.
     pub struct AppEventsPage {
-        /// From 1.
+        /// The number of this page, from 1.
         page: u32,
-        /// Rows of a page.
+        /// Events per page.
         page_size: u32,
-        /// Events on all pages.
+        /// The number of events on all pages.
         total: u64,
-        /// Oldest first.
+        /// The events of this page, oldest first.
         events: Vec<AppEvent>,
-        /// Path and query of the next page; absent on the last.
+        /// Path and query of the next page; absent on the last page.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         next: Option<String>,
     }
 }
 
-body! { answer
-    /// An event and its numbers of guests.
+body! { response
+    /// An event and its counts.
     #[derive(Clone)]
     pub struct AppEvent {
         /// Identifies the event.
         event_id: EventId,
-        /// The label shown to guests.
+        /// The name shown to guests.
         name: EventText,
-        /// `active`, `disabled`, `expired` or `at_capacity`; the first that holds of disabled, expired, at capacity.
+        /// `active`, `disabled`, `expired` or `at_capacity`. If several apply: `disabled`, else `expired`.
         status: EventStatus,
-        /// Caps registrations, not scans.
+        /// The maximum number of registered guests.
         max_guests: MaxGuests,
-        /// Guests verified and registered.
+        /// The number of registered guests.
         registrations: u32,
-        /// Scans so far; each cost a credit.
+        /// The number of scans. Each cost one credit.
         scans: u64,
-        /// Scans whose window passed without an answer.
+        /// The number of scans that expired without an outcome.
         abandoned: u64,
         /// The time of creation.
         created_at: Timestamp,
@@ -75,112 +75,112 @@ impl AppEvent {
     }
 }
 
-body! { answer
+body! { response
     /// A transaction and its webhook, without any shared data.
     pub struct TransactionResponse {
         /// Identifies the transaction.
         txn_id: TxnId,
         /// `pending`, `completed` or `expired`.
         status: Cow<'static, str>,
-        /// The client that paid for it.
+        /// The client that paid for the transaction.
         client_id: ClientId,
-        /// The app that opened it.
+        /// The app that opened the transaction.
         app_id: AppId,
-        /// The event whose guest it is, if any.
+        /// The event whose guest is verified, or null.
         event_id: Option<EventId>,
-        /// The client's name.
+        /// The name of the client, or null if it is unknown.
         client_name: Option<String>,
-        /// The app's name.
+        /// The name of the app, or null if it is unknown.
         app_name: Option<String>,
-        /// The event's name.
+        /// The name of the event, or null.
         event_name: Option<String>,
-        /// The claims that the person was asked for.
+        /// The requested claims.
         claims: Vec<Cow<'static, str>>,
-        /// Scheme, host and port of the webhook's URL; the rest may hold a secret.
+        /// Scheme, host and port of the webhook URL, or null. The rest of the URL may contain a secret.
         webhook_origin: Option<String>,
         /// `web`, `qr`, `android` or `ios`.
         channel: Cow<'static, str>,
-        /// The correlation id of the request that opened it.
+        /// The correlation id of the request that opened the transaction.
         request_id: RequestId,
-        /// The trace in which it was opened, if that was recorded.
+        /// The id of the trace of that request, or null if it was not recorded.
         trace_id: Option<String>,
-        /// The time of its opening.
+        /// The time at which the transaction was opened.
         opened_at: Timestamp,
-        /// The end of its window.
+        /// The time of expiry.
         expires_at: Timestamp,
-        /// The time at which the answer that ended it was accepted.
+        /// The time at which the final callback was accepted, or null.
         verified_at: Option<Timestamp>,
-        /// True if the verification passed and, for a guest, was registered.
+        /// True if the verification passed and, for a guest, the guest was registered; null until then.
         verification_passed: Option<bool>,
-        /// Reason why a guest who passed was not registered.
+        /// The reason why a verified guest was not registered, or null.
         refused: Option<Cow<'static, str>>,
-        /// Its webhook, if it has one.
+        /// The webhook of the transaction, or null.
         delivery: Option<DeliveryResponse>,
     }
 }
 
-body! { answer
-    /// Refused requests with one id, newest first.
+body! { response
+    /// Refused requests with one request id.
     pub struct RefusedRequests {
-        /// The requests.
+        /// The requests, newest first.
         requests: Vec<RefusedRequestResponse>,
     }
 }
 
-body! { answer
-    /// A refused request, without any value that was sent.
+body! { response
+    /// A refused request, without the submitted values.
     pub struct RefusedRequestResponse {
         /// The time of the refusal.
         at: Timestamp,
-        /// The client that sent it.
+        /// The client that sent the request.
         client_id: ClientId,
-        /// The app that it was for.
+        /// The app named in the request.
         app_id: AppId,
-        /// Its HTTP method.
+        /// The HTTP method.
         method: String,
-        /// The pattern of its route, without ids.
+        /// The pattern of the route, without ids.
         route: String,
-        /// The HTTP status of the answer.
+        /// The HTTP status of the response.
         status: u16,
-        /// The code of the error.
+        /// The error code.
         code: String,
-        /// The fields that were invalid.
+        /// The paths of the invalid fields.
         fields: Vec<String>,
-        /// The `errorId` of the answer.
+        /// The `errorId` of the response.
         request_id: RequestId,
     }
 }
 
-body! { answer
+body! { response
     /// The webhook of a transaction.
     pub struct DeliveryResponse {
-        /// Its position in the outbox.
+        /// The position in the outbox.
         id: u64,
-        /// Scheme, host and port of the receiver; the rest of the URL may hold a secret.
+        /// Scheme, host and port of the receiver. The rest of the URL may contain a secret.
         origin: String,
-        /// The time at which it was queued.
+        /// The time at which the webhook was queued.
         queued_at: Timestamp,
-        /// The start of its one attempt.
+        /// The start of the attempt, or null before it. There is only one attempt.
         claimed_at: Option<Timestamp>,
-        /// The attempt; null until it has ended.
+        /// The result of the attempt; null until it ends.
         attempt: Option<DeliveryAttempt>,
     }
 }
 
-body! { answer
+body! { response
     /// The result of the attempt to deliver a webhook.
     pub struct DeliveryAttempt {
-        /// The outcome.
+        /// The outcome, such as `delivered`, `rejected` or `timed_out`.
         outcome: DeliveryOutcome,
-        /// The reason for the failure; null when the webhook was delivered.
+        /// The cause of the failure; null if the webhook was delivered.
         reason: Option<FailureReason>,
-        /// The part of the attempt that failed; null when it is not known.
+        /// The stage of the attempt that failed; null without a failure, or if the stage is unknown.
         part: Option<AttemptPart>,
-        /// `yes` when the receiver answered, `no` when no byte was sent, else `unknown`.
+        /// `yes` if the receiver responded, `no` if no byte was sent, else `unknown`.
         sent: Sent,
-        /// The receiver's HTTP status, if it answered.
+        /// The HTTP status of the receiver, or null if it did not respond.
         status: Option<u16>,
-        /// The duration in milliseconds.
+        /// The duration of the attempt in milliseconds.
         duration_ms: u32,
     }
 }
@@ -200,56 +200,56 @@ impl From<DeliveryRecord> for DeliveryResponse {
     }
 }
 
-body! { answer
-    /// The state of a flow and the results of its webhooks, without any reported data.
+body! { response
+    /// The state of a flow and its webhooks, without reported data.
     pub struct FlowResponse {
         /// Identifies the flow.
         flow_id: FlowId,
         /// `esign`, `doclocker`, `estamp` or `wealth`.
         kind: Cow<'static, str>,
-        /// The state, in the words of its kind.
+        /// The state, such as `Pending`; the values depend on the kind.
         state: Cow<'static, str>,
-        /// The app that it was opened for.
+        /// The app that opened the flow.
         app_id: AppId,
         /// The client that owns the app.
         client_id: ClientId,
-        /// The correlation id of the request that opened it.
+        /// The correlation id of the request that opened the flow.
         request_id: RequestId,
-        /// The time of its opening.
+        /// The time at which the flow was opened.
         opened_at: Timestamp,
-        /// The time until which it is kept.
+        /// The time at which the flow will be deleted.
         kept_until: Timestamp,
-        /// Its webhooks in the order in which they were queued.
+        /// The webhooks of the flow in the order of queueing.
         deliveries: Vec<FlowWebhook>,
     }
 }
 
-body! { answer
+body! { response
     /// The webhook of a flow.
     #[derive(Clone)]
     pub struct FlowWebhook {
-        /// Its position in the outbox.
+        /// The position in the outbox.
         id: u64,
-        /// The kind of report and its status, as `wealth-data RAW SUCCESS`; empty if an earlier version did not record
-        /// it.
+        /// The kind and status of the report, such as `wealth-data RAW SUCCESS`; empty if an earlier version queued the
+        /// webhook.
         tells: String,
         /// `waiting`, `under_way`, or the outcome of the attempt.
         state: Cow<'static, str>,
-        /// The reason for the failure; null until the attempt failed.
+        /// The cause of the failure; null without a failure.
         reason: Option<FailureReason>,
-        /// The part of the attempt that failed; null when it is not known.
+        /// The stage of the attempt that failed; null without a failure, or if the stage is unknown.
         part: Option<AttemptPart>,
-        /// `yes` when the receiver answered, `no` when no byte was sent, else `unknown`; null until the attempt ended.
+        /// `yes` if the receiver responded, `no` if no byte was sent, else `unknown`; null until the attempt ends.
         sent: Option<Sent>,
-        /// The receiver's HTTP status, if it answered.
+        /// The HTTP status of the receiver, or null if it did not respond.
         status: Option<u16>,
-        /// The duration of the attempt in milliseconds.
+        /// The duration of the attempt in milliseconds; null until it ends.
         duration_ms: Option<u32>,
-        /// Scheme, host and port of the receiver; the rest of the URL may hold a secret.
+        /// Scheme, host and port of the receiver. The rest of the URL may contain a secret.
         origin: String,
-        /// The time at which it was queued.
+        /// The time at which the webhook was queued.
         queued_at: Timestamp,
-        /// The start of its one attempt.
+        /// The start of the attempt, or null before it. There is only one attempt.
         claimed_at: Option<Timestamp>,
         /// Identifies the webhook within the flow.
         webhook: String,
@@ -281,79 +281,79 @@ impl From<FlowDelivery> for FlowWebhook {
     }
 }
 
-body! { answer
-    /// The receivers of the webhooks of an app's flows.
+body! { response
+    /// The receivers of webhooks of an app's flows.
     pub struct WebhookOrigins {
-        /// One entry for each API type that has a URL.
+        /// One entry per API type that has a URL.
         webhook_urls: Vec<WebhookOrigin>,
     }
 }
 
-body! { answer
-    /// The receiver of the webhooks of one API type.
+body! { response
+    /// The receiver of webhooks of one API type.
     #[derive(Clone)]
     pub struct WebhookOrigin {
-        /// The API whose webhooks are meant.
+        /// The API type whose webhooks the receiver gets.
         api_type as "apiType": ApiType,
-        /// Scheme, host and port of the receiver; the rest of the URL may hold a secret.
+        /// Scheme, host and port of the receiver. The rest of the URL may contain a secret.
         origin: String,
     }
 }
 
-body! { answer
+body! { response
     /// A node of the supervision tree.
     #[derive(Clone)]
     pub struct TreeNode {
-        /// Unique among its siblings.
+        /// The name, unique among siblings.
         name: String,
-        /// The kind of its actors.
+        /// The kind of actor.
         kind: Cow<'static, str>,
         /// `running` or `down`.
         state: Cow<'static, str>,
-        /// Live actors: 1 or 0 for a single actor, any number for a group.
+        /// The number of live actors: 0 or 1 for a single actor, any number for a group.
         live: i64,
-        /// Panics of its actors since the process began, and restarts of the shard.
+        /// Panics of the actors since the start of the process, plus restarts of the shard.
         restarts: u64,
-        /// The last failure, if there was one: `panicked`, or `given_up` when the actor was not restarted.
+        /// The last failure: `panicked`, or `given_up` if the actor was not restarted; null without a failure.
         last_exit: Option<Cow<'static, str>>,
-        /// The last panic of its actors, if there was one.
+        /// The last panic of the actors, or null.
         last_panic: Option<LastPanic>,
-        /// Seconds since it started or was last restarted; null when it is down. For a group, since its shard did.
+        /// Seconds since the last start of the actor, or for a group of its shard; null if it is down.
         age_s: Option<u64>,
-        /// Requests that were sent and not answered yet.
+        /// Requests that the actor has not answered yet.
         mailbox: u64,
-        /// The nodes below it.
+        /// The child nodes.
         children: Vec<TreeNode>,
     }
 }
 
-body! { answer
-    /// A panic of an actor. Its message may hold personal data and is not kept.
+body! { response
+    /// A panic of an actor. Its message may contain personal data and is not stored.
     #[derive(Clone)]
     pub struct LastPanic {
-        /// The time.
+        /// The time of the panic.
         at: Timestamp,
-        /// File and line in the source.
+        /// File and line of the source code.
         place: String,
-        /// The request that was being handled, if there was one.
+        /// The id of the request in progress, or null.
         request_id: Option<String>,
-        /// Panics in a row at this place.
+        /// The number of consecutive panics at this place.
         count: u64,
     }
 }
 
-body! { answer
-    /// The answer to a connector's accepted report.
+body! { response
+    /// The response to a connector's report that was accepted.
     pub struct ReportResponse {
         /// Always true.
         success: bool,
-        /// `accepted`, or `repeated` for a report that had come before.
+        /// `accepted`, or `repeated` if the same report was accepted before.
         result: Cow<'static, str>,
     }
 }
 
-body! { answer
-    /// The answer of a probe when all is well.
+body! { response
+    /// The response to a probe without a problem.
     pub struct ProbeResponse {
         /// Always `ok`.
         status: Cow<'static, str>,

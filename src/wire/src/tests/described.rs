@@ -20,7 +20,7 @@ fn schema<T: Describe>(name: &str) -> Value {
 }
 
 #[test]
-fn bounds_are_the_limits_and_what_a_request_must_have_is_required() {
+fn a_schema_has_the_limits_and_the_required_fields() {
     let event = schema::<CreateEventRequest>("CreateEventRequest");
     assert_eq!(event["required"], json!(["name", "claims", "max_guests", "expires_at"]));
     assert_eq!(event["properties"]["max_guests"]["maximum"], json!(GUESTS_MAX));
@@ -32,7 +32,7 @@ fn bounds_are_the_limits_and_what_a_request_must_have_is_required() {
 }
 
 #[test]
-fn parts_have_names_and_are_referred_to() {
+fn parts_of_a_body_are_named_schemas() {
     let request = schema::<EsignRequest>("EsignRequest");
     let document = json!({"$ref": "#/components/schemas/SourceDocument", "description": "The document.", "x-order": 0});
     assert_eq!(request["properties"]["documentInfo"], document);
@@ -42,18 +42,18 @@ fn parts_have_names_and_are_referred_to() {
 }
 
 #[test]
-fn a_request_has_no_other_fields_and_an_answer_may_have_more() {
+fn only_requests_forbid_further_fields() {
     assert_eq!(schema::<InitRequest>("InitRequest")["additionalProperties"], json!(false));
-    let waits = schema::<OvseResult>("OvsePendingData");
+    let pending = schema::<OvseResult>("OvsePendingData");
     assert_eq!(
-        (&waits["properties"]["pending"]["type"], &waits["additionalProperties"]),
+        (&pending["properties"]["pending"]["type"], &pending["additionalProperties"]),
         (&json!("boolean"), &json!(true))
     );
     assert!(schema::<OvseResult>("OvseOutcome").get("additionalProperties").is_none());
 }
 
 #[test]
-fn patterns_say_which_texts_are_read() {
+fn a_pattern_states_which_texts_are_accepted() {
     let name = &schema::<CreateEventRequest>("CreateEventRequest")["properties"]["name"];
     assert_eq!(
         name["pattern"],
@@ -62,16 +62,16 @@ fn patterns_say_which_texts_are_read() {
 }
 
 #[test]
-fn a_list_that_a_request_may_leave_out_is_always_there_in_an_answer() {
+fn an_optional_list_is_always_present_in_a_response() {
     let request = schema::<ExportedClient>("ExportedClient");
     assert_eq!((&request["required"], &request["properties"]["apps"]["type"]), (&json!(["client"]), &json!("array")));
-    let answer = schema::<WealthConsentChange>("WealthConsentChange");
-    assert_eq!(answer["properties"]["accounts"]["type"], json!("array"));
-    assert!(answer["required"].as_array().unwrap().contains(&json!("accounts")));
+    let response = schema::<WealthConsentChange>("WealthConsentChange");
+    assert_eq!(response["properties"]["accounts"]["type"], json!("array"));
+    assert!(response["required"].as_array().unwrap().contains(&json!("accounts")));
 }
 
 #[test]
-fn a_report_is_described_as_its_webhook_with_the_app_and_what_may_be_null_may_be_left_out() {
+fn a_report_schema_adds_the_app_and_makes_nullable_fields_optional() {
     let kinds = schema::<FlowReport>("FlowReport");
     assert_eq!(kinds["anyOf"].as_array().unwrap().len(), ReportKind::ALL.len());
     let report = schema::<FlowReport>("ReportedDocLockerOutcome");

@@ -1,4 +1,4 @@
-//! Requests that open flows: every problem by its path.
+//! Requests that open flows: their defaults, and every problem by its path.
 
 use sakshi_domain::flow::esign::EsignFlow;
 use sakshi_domain::flow::flow_id::FlowId;
@@ -21,7 +21,7 @@ fn document() -> Value {
 }
 
 #[test]
-fn a_document_is_read_with_its_signers_who_have_a_week_unless_it_says_otherwise() {
+fn an_invitation_of_a_signer_lasts_a_week_by_default() {
     let request: EsignRequest = read(&document().to_string());
     assert_eq!(request.signer_info[1].invitation_expire_time_stamp.0, at(NOW) + INVITATION_DEFAULT);
     let client = ClientId::generate();
@@ -48,8 +48,8 @@ fn a_document_is_read_with_its_signers_who_have_a_week_unless_it_says_otherwise(
 }
 
 #[test]
-fn every_problem_of_an_esign_request_is_told_by_its_path() {
-    assert_eq!(blamed::<EsignRequest>("{}"), ["documentInfo", "signerInfo"]);
+fn every_problem_of_an_esign_request_is_reported_by_its_path() {
+    assert_eq!(invalid_fields::<EsignRequest>("{}"), ["documentInfo", "signerInfo"]);
     let late = at(NOW) + INVITATION_MAX + std::time::Duration::from_millis(1);
     let body = json!({"documentInfo": {"name": " ", "content": "no Base64!"},
         "signerInfo": [{}, {"signerName": "A", "invitationExpireTimeStamp": NOW}, {"signerName": "B",
@@ -66,44 +66,44 @@ fn every_problem_of_an_esign_request_is_told_by_its_path() {
         "documentReferenceId",
         "responseUrl",
     ];
-    assert_eq!(blamed::<EsignRequest>(&body.to_string()), expected);
+    assert_eq!(invalid_fields::<EsignRequest>(&body.to_string()), expected);
     for signers in [0, SIGNERS_MAX + 1] {
         let mut body = document();
         body["signerInfo"] = vec![json!({"signerName": "A"}); signers].into();
         assert_eq!(
-            told::<EsignRequest>(&body.to_string()),
+            problems::<EsignRequest>(&body.to_string()),
             [("signerInfo".to_owned(), "must hold 1 to 20 entries".to_owned())]
         );
     }
 }
 
 #[test]
-fn a_file_of_ten_mebibytes_is_read_and_one_byte_more_is_not() {
+fn a_file_has_at_most_ten_mebibytes() {
     // Three bytes become four characters.
-    let with = |bytes: usize| {
+    let with_file = |bytes: usize| {
         let mut body = document();
         body["documentInfo"]["content"] =
             format!("{}{}", "QUFB".repeat(bytes / 3), ["", "QQ==", "QUE="][bytes % 3]).into();
         body.to_string()
     };
-    assert!(blamed::<EsignRequest>(&with(FILE_BYTES_MAX)).is_empty());
-    assert_eq!(blamed::<EsignRequest>(&with(FILE_BYTES_MAX + 1)), ["documentInfo.content"]);
+    assert!(invalid_fields::<EsignRequest>(&with_file(FILE_BYTES_MAX)).is_empty());
+    assert_eq!(invalid_fields::<EsignRequest>(&with_file(FILE_BYTES_MAX + 1)), ["documentInfo.content"]);
 }
 
 #[test]
-fn documents_are_fetched_with_consent_and_each_once() {
+fn a_locker_request_needs_consent_and_names_each_document_once() {
     let body =
         |docs: &[&str], consent: &str| json!({"docs": docs, "consent": consent, "consentText": "I agree."}).to_string();
     let request: DocLockerInitRequest = read(&body(&["driving_licence"], "Y"));
     assert_eq!((request.docs.0[0].as_str(), request.consent.0.text()), ("driving_licence", "I agree."));
-    assert_eq!(blamed::<DocLockerInitRequest>(r#"{"docs": ["driving_licence"]}"#), ["consent", "consent_text"]);
-    assert_eq!(blamed::<DocLockerInitRequest>(&body(&["a", "b", "a", " "], "Y")), ["docs[2]", "docs[3]"]);
-    assert_eq!(blamed::<DocLockerInitRequest>(&body(&[], "N")), ["docs", "consent"]);
-    assert_eq!(blamed::<DocLockerInitRequest>(&body(&["a"; 21], "Y")), ["docs"]);
+    assert_eq!(invalid_fields::<DocLockerInitRequest>(r#"{"docs": ["driving_licence"]}"#), ["consent", "consent_text"]);
+    assert_eq!(invalid_fields::<DocLockerInitRequest>(&body(&["a", "b", "a", " "], "Y")), ["docs[2]", "docs[3]"]);
+    assert_eq!(invalid_fields::<DocLockerInitRequest>(&body(&[], "N")), ["docs", "consent"]);
+    assert_eq!(invalid_fields::<DocLockerInitRequest>(&body(&["a"; 21], "Y")), ["docs"]);
 }
 
 #[test]
-fn an_e_stamp_is_of_the_registry_or_on_paper() {
+fn an_e_stamp_request_needs_a_kind_a_document_and_signatories() {
     let body = |api_type: &str| {
         json!({"apiType": api_type, "document": {"documentName": "lease.pdf", "base64FileData": "QUJD"},
             "signatoriesInfo": [{"name": "Asha Rao", "email_id": "asha@example.com", "signType": "electronic"}]})
@@ -118,9 +118,9 @@ fn an_e_stamp_is_of_the_registry_or_on_paper() {
     }
     for other in ["ESign", "registryestamp", ""] {
         let expected = [("apiType".to_owned(), "must be RegistryEStamp or PhysicalEStamp".to_owned())];
-        assert_eq!(told::<EStampInitRequest>(&body(other)), expected);
+        assert_eq!(problems::<EStampInitRequest>(&body(other)), expected);
     }
-    assert_eq!(blamed::<EStampInitRequest>("{}"), ["apiType", "document", "signatoriesInfo"]);
+    assert_eq!(invalid_fields::<EStampInitRequest>("{}"), ["apiType", "document", "signatoriesInfo"]);
     for address in ["nobody", "@example.com", "asha@", ""] {
         let empty = json!({"apiType": "RegistryEStamp", "document": {}, "signatoriesInfo": [{"emailID": address}]});
         let expected = [
@@ -130,15 +130,15 @@ fn an_e_stamp_is_of_the_registry_or_on_paper() {
             "signatoriesInfo[0].emailID",
             "signatoriesInfo[0].signType",
         ];
-        assert_eq!(blamed::<EStampInitRequest>(&empty.to_string()), expected, "{address}");
+        assert_eq!(invalid_fields::<EStampInitRequest>(&empty.to_string()), expected, "{address}");
     }
 }
 
 #[test]
-fn a_wealth_consent_is_asked_for_with_the_consent_fields() {
+fn a_wealth_consent_request_needs_the_consent_fields() {
     assert_eq!(
         read::<WealthConsentRequest>(r#"{"consent": "Y", "consentText": "I agree."}"#).consent.0.text(),
         "I agree."
     );
-    assert_eq!(blamed::<WealthConsentRequest>(r#"{"consent": "yes"}"#), ["consent", "consent_text"]);
+    assert_eq!(invalid_fields::<WealthConsentRequest>(r#"{"consent": "yes"}"#), ["consent", "consent_text"]);
 }

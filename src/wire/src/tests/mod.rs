@@ -10,7 +10,7 @@ use sakshi_domain::time::Timestamp;
 
 use crate::{Body, Context, Sent, UrlRules};
 
-/// Accepts https alone, and no webhook to an address of this machine.
+/// Accepts only https URLs, and no webhook to 127.0.0.1.
 struct Strict;
 
 impl UrlRules for Strict {
@@ -37,8 +37,8 @@ fn read<B: Body>(json: &str) -> B {
     Sent::read(json.as_bytes()).unwrap().request(context()).unwrap_or_else(|invalid| panic!("{json}: {invalid}"))
 }
 
-/// Returns every problem, as field and sentence.
-fn told<B: Body>(json: &str) -> Vec<(String, String)> {
+/// Returns every problem as field and message.
+fn problems<B: Body>(json: &str) -> Vec<(String, String)> {
     match Sent::read(json.as_bytes()).unwrap().request::<B>(context()) {
         Ok(_) => Vec::new(),
         Err(invalid) => {
@@ -47,7 +47,7 @@ fn told<B: Body>(json: &str) -> Vec<(String, String)> {
     }
 }
 
-/// Returns the fields that are invalid.
-fn blamed<B: Body>(json: &str) -> Vec<String> {
-    told::<B>(json).into_iter().map(|(field, _)| field).collect()
+/// Returns the paths of the invalid fields.
+fn invalid_fields<B: Body>(json: &str) -> Vec<String> {
+    problems::<B>(json).into_iter().map(|(field, _)| field).collect()
 }

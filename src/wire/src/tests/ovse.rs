@@ -1,4 +1,4 @@
-//! Responses to the client of a single verification.
+//! Responses and webhooks of a single verification.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ fn verified() -> Completed {
 }
 
 #[test]
-fn the_webhook_form_has_snake_case_data_keys() {
+fn the_default_spelling_has_snake_case_keys_in_data() {
     assert_eq!(
         serde_json::to_value(OvsePayload::new(&verified(), KeyCase::SnakeCase)).unwrap(),
         json!({"success": true, "statusCode": 200, "message": "Verification successful", "request_id": "req-1",
@@ -57,7 +57,7 @@ fn the_webhook_form_has_snake_case_data_keys() {
 }
 
 #[test]
-fn the_reference_form_has_camel_case_data_keys() {
+fn the_other_spelling_has_camel_case_keys_in_data() {
     let body = serde_json::to_value(OvsePayload::new(&verified(), KeyCase::CamelCase)).unwrap();
     let keys: Vec<&str> = body["data"].as_object().unwrap().keys().map(String::as_str).collect();
     let mut expected = ["txnId", "pending", "verificationPassed", "verifiedClaims", "verifiedAt", "clientReferenceId"];
@@ -68,7 +68,7 @@ fn the_reference_form_has_camel_case_data_keys() {
 }
 
 #[test]
-fn a_failure_tells_its_reason_twice_and_its_code_once() {
+fn a_failure_has_its_reason_twice_and_its_code_once() {
     let failed = completed(Outcome::NotVerified(Failure::new("User Reject", Some("301"))));
     let body = serde_json::to_value(OvsePayload::new(&failed, KeyCase::SnakeCase)).unwrap();
     assert_eq!((body["success"].clone(), body["statusCode"].clone()), (json!(false), json!(200)));
@@ -80,24 +80,28 @@ fn a_failure_tells_its_reason_twice_and_its_code_once() {
 }
 
 #[test]
-fn the_pending_stub_carries_both_ids() {
+fn a_pending_response_has_the_id_in_both_spellings() {
     let id: TxnId = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11".parse().unwrap();
-    let stub = serde_json::to_value(OvsePending::of(id)).unwrap();
-    assert_eq!(stub, json!({"success": true, "pending": true, "data": {"txnId": id, "txn_id": id, "pending": true}}));
+    let pending = serde_json::to_value(OvsePending::new(id)).unwrap();
+    assert_eq!(
+        pending,
+        json!({"success": true, "pending": true, "data": {"txnId": id, "txn_id": id, "pending": true}})
+    );
 }
 
 #[test]
-fn what_is_written_is_what_is_described() {
+fn every_payload_matches_the_described_result() {
     let failed = completed(Outcome::NotVerified(Failure::new("User Reject", Some("301"))));
     for (completed, case) in
         [(verified(), KeyCase::SnakeCase), (verified(), KeyCase::CamelCase), (failed, KeyCase::CamelCase)]
     {
         let written = serde_json::to_value(OvsePayload::new(&completed, case)).unwrap();
         let read: OvseResult = serde_json::from_value(written.clone()).unwrap();
-        assert_eq!(serde_json::to_value(&read).unwrap(), written, "nothing is added and nothing is lost");
+        assert_eq!(serde_json::to_value(&read).unwrap(), written, "no member is added or lost");
         let OvseResult::Outcome(outcome) = read else { panic!("{written}") };
         assert_eq!(matches!(outcome.data, OutcomeData::Snake(_)), case == KeyCase::SnakeCase);
     }
-    let stub = serde_json::to_value(OvsePending::of("3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11".parse().unwrap())).unwrap();
-    assert!(matches!(serde_json::from_value(stub).unwrap(), OvseResult::Pending(_)));
+    let pending =
+        serde_json::to_value(OvsePending::new("3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11".parse().unwrap())).unwrap();
+    assert!(matches!(serde_json::from_value(pending).unwrap(), OvseResult::Pending(_)));
 }

@@ -1,4 +1,4 @@
-//! Requests: spellings, paths, and every problem at once.
+//! Requests: spellings of fields, and all problems at once, by their paths.
 
 #![allow(unreachable_pub, reason = "body! declares structs that others use")]
 
@@ -44,7 +44,7 @@ body! { request
 }
 
 body! { request
-    /// Somebody.
+    /// A guest.
     #[derive(PartialEq)]
     pub struct Guest {
         /// The name.
@@ -55,7 +55,7 @@ body! { request
 }
 
 #[test]
-fn every_problem_is_told_under_the_name_that_was_sent_in_the_order_of_the_fields() {
+fn problems_are_reported_as_spelled_and_in_the_order_of_declaration() {
     for (body, expected) in [
         (
             r#"{"x": {}, "maxGuests": 0, "faceAuth": 1, "time_zone": "long", "y": 1}"#,
@@ -108,28 +108,28 @@ fn every_problem_is_told_under_the_name_that_was_sent_in_the_order_of_the_fields
     ] {
         let expected: Vec<_> =
             expected.into_iter().map(|(field, sentence)| (field.to_owned(), sentence.to_owned())).collect();
-        assert_eq!(told::<Probe>(body), expected, "{body}");
+        assert_eq!(problems::<Probe>(body), expected, "{body}");
     }
     let long = "n".repeat(1_000);
     let unknown = format!(r#"{{"guestName": "A", "{long}": 1}}"#);
-    assert_eq!(blamed::<Guest>(&unknown), ["n".repeat(128)]);
+    assert_eq!(invalid_fields::<Guest>(&unknown), ["n".repeat(128)]);
 }
 
 #[test]
-fn parts_are_read_in_either_spelling_on_every_level() {
+fn parts_are_read_in_either_spelling() {
     for body in [r#"{"guestName": "A", "guestRefId": "7"}"#, r#"{"guest_name": "A", "guest_ref_id": "7"}"#] {
         assert_eq!(read::<Guest>(body), Guest { guest_name: "A".to_owned(), guest_ref_id: Some("7".to_owned()) });
     }
 }
 
 #[test]
-fn of_very_many_problems_the_first_hundred_are_told() {
+fn at_most_a_hundred_problems_are_reported() {
     let many: Vec<String> = (0..1_000).map(|number| format!(r#""x{number}": 1"#)).collect();
-    assert_eq!(told::<Guest>(&format!("{{{}}}", many.join(","))).len(), 100);
+    assert_eq!(problems::<Guest>(&format!("{{{}}}", many.join(","))).len(), 100);
 }
 
 #[test]
-fn what_is_no_object_is_not_read_and_a_value_is_never_shown() {
+fn only_an_object_is_read_and_debug_output_hides_its_values() {
     for body in ["[]", "7", "null", "\"text\"", "[[1], 2]"] {
         assert_eq!(Sent::read(body.as_bytes()).unwrap_err(), NotRead::NoObject, "{body}");
     }
@@ -138,7 +138,7 @@ fn what_is_no_object_is_not_read_and_a_value_is_never_shown() {
 }
 
 #[test]
-fn a_large_text_is_moved_out_of_the_body_and_not_copied() {
+fn a_large_text_is_moved_out_of_the_body_without_a_copy() {
     let text = "A".repeat(1_000_000);
     let sent = Sent::read(format!(r#"{{"guestName": "{text}"}}"#).as_bytes()).unwrap();
     let Json::Text(content) = &sent.0[0].1 else { panic!() };
@@ -147,7 +147,7 @@ fn a_large_text_is_moved_out_of_the_body_and_not_copied() {
 }
 
 #[test]
-fn an_init_is_read_in_both_spellings_and_both_forms_of_a_language() {
+fn an_init_is_read_with_any_form_of_language_and_with_defaults() {
     for language in [r#""TAMIL""#, "20", r#""20""#] {
         let body = format!(r#"{{"claims":["name"],"channel":"qr","language":{language},"faceAuth":false}}"#);
         let terms = read::<InitRequest>(&body).terms(RequestId::mint(), false);
@@ -164,7 +164,7 @@ fn an_init_is_read_in_both_spellings_and_both_forms_of_a_language() {
 }
 
 #[test]
-fn what_an_init_says_beyond_the_usual_is_in_the_terms() {
+fn optional_fields_of_an_init_are_in_the_terms() {
     let body = r#"{"claims":["name"],"channel":"qr","name_hint":"Asha","client_reference_id":"order 7","redirect_url":"https://a.example/"}"#;
     let extras = *read::<InitRequest>(body).terms(RequestId::mint(), false).extras.unwrap();
     assert_eq!((extras.name_hint.as_deref(), extras.client_reference_id.as_deref()), (Some("Asha"), Some("order 7")));
@@ -172,7 +172,7 @@ fn what_an_init_says_beyond_the_usual_is_in_the_terms() {
 }
 
 #[test]
-fn an_init_that_is_written_is_read_back() {
+fn an_init_survives_writing_and_reading() {
     let signature = "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=";
     let android = json!({"claims": ["name", "dob"], "channel": "app", "app_id": "com.example.app",
         "app_signature": signature,
@@ -180,13 +180,13 @@ fn an_init_that_is_written_is_read_back() {
         "request_id": "req-1"});
     for body in [android, json!({"claims": ["name"], "channel": "web"})] {
         let request: InitRequest = read(&body.to_string());
-        assert_eq!(json!(request), body, "what says nothing is left out");
+        assert_eq!(json!(request), body, "absent fields are not written");
     }
     assert_eq!(read::<InitRequest>(r#"{"claims":["name"],"channel":"app"}"#).channel.0, Channel::Ios);
 }
 
 #[test]
-fn everything_that_is_wrong_with_a_channel_is_told_by_its_field() {
+fn every_problem_of_a_channel_is_reported_by_its_field() {
     for (body, expected) in [
         (r#"{"claims":["zz"],"channel":"fax","face_auth":"x"}"#, &["claims[0]", "channel", "face_auth"][..]),
         (r#"{"claims":["name"],"channel":"app","appId":"com.a.b"}"#, &["app_signature"]),
@@ -195,47 +195,47 @@ fn everything_that_is_wrong_with_a_channel_is_told_by_its_field() {
         (r#"{"claims":["name"],"channel":7}"#, &["channel"]),
         (r#"{"claims":["name"],"channel":"app","app_id":"","app_signature":"x"}"#, &["app_id", "app_signature"]),
     ] {
-        assert_eq!(blamed::<InitRequest>(body), expected, "{body}");
+        assert_eq!(invalid_fields::<InitRequest>(body), expected, "{body}");
     }
 }
 
 #[test]
-fn a_transaction_is_named_by_its_id_alone() {
+fn a_qr_intent_request_names_its_transaction() {
     let id = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
     for body in [json!({"txnId": id}), json!({"txn_id": id})] {
         assert_eq!(read::<QrIntentRequest>(&body.to_string()).txn_id.to_string(), id);
     }
-    assert_eq!(blamed::<QrIntentRequest>(r#"{"txnId": 7}"#), ["txnId"]);
+    assert_eq!(invalid_fields::<QrIntentRequest>(r#"{"txnId": 7}"#), ["txnId"]);
 }
 
 #[test]
-fn every_problem_of_an_event_is_told_at_once() {
+fn all_problems_of_an_event_are_reported_together() {
     let body = r#"{"name":"","claims":["shoe"],"language":"klingon","max_guests":0,"expires_at":"2020-01-01T00:00:00Z","webhook_url":"x"}"#;
     let expected = ["name", "claims[0]", "language", "max_guests", "expires_at", "webhook_url"];
-    assert_eq!(blamed::<CreateEventRequest>(body), expected);
-    assert_eq!(blamed::<CreateEventRequest>("{}"), ["name", "claims", "max_guests", "expires_at"]);
-    let good = json!({"name": "Fair", "claims": ["name"], "max_guests": 9, "expires_at": "2026-02-01T00:00:00.000Z"});
-    let event: CreateEventRequest = read(&good.to_string());
-    assert_eq!(json!(event), good);
+    assert_eq!(invalid_fields::<CreateEventRequest>(body), expected);
+    assert_eq!(invalid_fields::<CreateEventRequest>("{}"), ["name", "claims", "max_guests", "expires_at"]);
+    let valid = json!({"name": "Fair", "claims": ["name"], "max_guests": 9, "expires_at": "2026-02-01T00:00:00.000Z"});
+    let event: CreateEventRequest = read(&valid.to_string());
+    assert_eq!(json!(event), valid);
     assert_eq!(event.terms(TimeZone::INDIA).claims, ClaimSet::parse(&["name"]).unwrap());
 }
 
 #[test]
-fn absent_means_unchanged_and_null_removes_the_webhook_alone() {
+fn in_a_change_absent_means_unchanged_and_null_removes() {
     assert_eq!(read::<PatchEventRequest>("{}").patch(), EventPatch::default());
     assert_eq!(json!(PatchEventRequest::default()), json!({}));
     let removal: PatchEventRequest = read(r#"{"webhook_url":null}"#);
     assert_eq!((json!(removal), removal.patch().webhook_url), (json!({"webhook_url": null}), Some(None)));
     let nulls = r#"{"name":null,"max_guests":null,"is_active":null,"expires_at":null}"#;
-    assert_eq!(blamed::<PatchEventRequest>(nulls), ["is_active", "max_guests", "expires_at", "name"]);
+    assert_eq!(invalid_fields::<PatchEventRequest>(nulls), ["is_active", "max_guests", "expires_at", "name"]);
     let patch =
         read::<PatchEventRequest>(r#"{"maxGuests":12,"expiresAt":"2026-12-31T00:00:00Z","isActive":false}"#).patch();
     assert_eq!((patch.max_guests.unwrap().get(), patch.is_active), (12, Some(false)));
-    assert_eq!(blamed::<PatchEventRequest>(r#"{"cap":1}"#), ["cap"]);
+    assert_eq!(invalid_fields::<PatchEventRequest>(r#"{"cap":1}"#), ["cap"]);
 }
 
 #[test]
-fn a_later_problem_is_told_in_the_spelling_of_the_request() {
+fn a_later_problem_is_reported_in_the_spelling_of_the_request() {
     let sent = Sent::read(br#"{"maxGuests": 1, "name": "x"}"#).unwrap();
     let (_, spellings) = sent.spelled::<PatchEventRequest>(context()).unwrap();
     let later = sakshi_domain::invalid::Invalid::one("max_guests", "is too low");
@@ -243,7 +243,7 @@ fn a_later_problem_is_told_in_the_spelling_of_the_request() {
 }
 
 #[test]
-fn a_url_is_registered_or_removed_in_either_spelling() {
+fn a_webhook_url_is_registered_or_removed_in_either_spelling() {
     for (api, url) in [("apiType", "webhookUrl"), ("api_type", "webhook_url")] {
         let request: RegisterWebhookRequest =
             read(&json!({ api: "ESign", url: "https://client.example/hook" }).to_string());
@@ -275,15 +275,15 @@ fn a_url_is_registered_or_removed_in_either_spelling() {
     ] {
         let expected: Vec<_> =
             expected.into_iter().map(|(field, sentence)| (field.to_owned(), sentence.to_owned())).collect();
-        assert_eq!(told::<RegisterWebhookRequest>(&body.to_string()), expected, "{body}");
+        assert_eq!(problems::<RegisterWebhookRequest>(&body.to_string()), expected, "{body}");
     }
 }
 
 #[test]
-fn a_missing_consent_is_told_and_a_malformed_number_only_of_a_request_in_order() {
+fn a_malformed_number_is_reported_only_if_the_rest_is_valid() {
     let read =
         |check: &'static Check, body: &str| CheckRequest::read(check, Sent::read(body.as_bytes()).unwrap(), context());
-    let blamed = |check: &'static Check, body: &str| -> Vec<String> {
+    let invalid_fields = |check: &'static Check, body: &str| -> Vec<String> {
         read(check, body).unwrap_err().fields().iter().map(|problem| problem.field.to_string()).collect()
     };
     for check in CHECKS {
@@ -300,39 +300,39 @@ fn a_missing_consent_is_told_and_a_malformed_number_only_of_a_request_in_order()
         }
         let mut missing: Vec<&str> = check.numbers.iter().map(|form| form.field).collect();
         if check.needs_consent {
-            assert_eq!(blamed(check, &request("nonsense", "N")), ["consent"]);
+            assert_eq!(invalid_fields(check, &request("nonsense", "N")), ["consent"]);
             missing.extend(["consent", "consent_text"]);
         }
-        assert_eq!(blamed(check, "{}"), missing);
-        assert_eq!(blamed(check, &request("nonsense", "Y").replacen('{', r#"{"colour":1,"#, 1)), ["colour"]);
+        assert_eq!(invalid_fields(check, "{}"), missing);
+        assert_eq!(invalid_fields(check, &request("nonsense", "Y").replacen('{', r#"{"colour":1,"#, 1)), ["colour"]);
         assert!(!format!("{:?}", read(check, &request("secret", "Y"))).contains("secret"));
     }
     let pan = &CHECKS[0];
-    let named = r#"{"pan":"abcpe1234f","consent":"Y","consentText":"I agree.","date_of_birth":"1990-01-31"}"#;
-    let query = read(pan, named).unwrap().query().unwrap();
+    let with_birth = r#"{"pan":"abcpe1234f","consent":"Y","consentText":"I agree.","date_of_birth":"1990-01-31"}"#;
+    let query = read(pan, with_birth).unwrap().query().unwrap();
     assert_eq!(
         (query.numbers[0].as_str(), query.compared[1].as_ref().map(|day| day.as_str())),
         ("ABCPE1234F", Some("1990-01-31"))
     );
     assert_eq!(
-        blamed(pan, r#"{"name_as_per_pan":" ","dateOfBirth":7}"#),
+        invalid_fields(pan, r#"{"name_as_per_pan":" ","dateOfBirth":7}"#),
         ["pan", "consent", "consent_text", "name_as_per_pan", "dateOfBirth"]
     );
 }
 
 #[test]
-fn the_operators_requests_are_read_and_refused_by_their_fields() {
+fn every_problem_of_an_operators_request_is_reported_by_its_field() {
     assert_eq!(read::<CreateClientRequest>(r#"{"name": " Bank "}"#).name.0.0, "Bank");
-    assert_eq!(blamed::<CreateClientRequest>(r#"{"name": "  "}"#), ["name"]);
+    assert_eq!(invalid_fields::<CreateClientRequest>(r#"{"name": "  "}"#), ["name"]);
     let patch = read::<PatchAppRequest>(r#"{"payloadSpelling": "camelCase", "data_webhook_url": null}"#).patch();
     assert_eq!((patch.data_webhook_url, patch.consent_webhook_url), (Some(None), None));
-    let spelling = told::<PatchAppRequest>(r#"{"payload_spelling": 7}"#);
+    let spelling = problems::<PatchAppRequest>(r#"{"payload_spelling": 7}"#);
     assert_eq!(spelling[0].1, "must be snake_case or camelCase");
     let key = r#"{"label": "", "environments": ["stage", "moon", 7], "expires_at": "2025-12-31T00:00:00Z"}"#;
-    assert_eq!(blamed::<IssueKeyRequest>(key), ["label", "environments[1]", "environments[2]", "expires_at"]);
-    assert_eq!(blamed::<IssueKeyRequest>(r#"{"environments": []}"#), ["environments"]);
+    assert_eq!(invalid_fields::<IssueKeyRequest>(key), ["label", "environments[1]", "environments[2]", "expires_at"]);
+    assert_eq!(invalid_fields::<IssueKeyRequest>(r#"{"environments": []}"#), ["environments"]);
     assert_eq!(read::<IssueKeyRequest>(r#"{"environments": ["stage"]}"#).environments.unwrap().0.len(), 1);
-    assert_eq!(blamed::<RotateKeyRequest>(r#"{"overlap_s": -1}"#), ["overlap_s"]);
+    assert_eq!(invalid_fields::<RotateKeyRequest>(r#"{"overlap_s": -1}"#), ["overlap_s"]);
     for (body, expected) in [
         (json!({"amount": 5, "reference": "a"}), &[][..]),
         (json!({"kind": "adjust", "amount": -5, "reference": "a"}), &[]),
@@ -341,6 +341,6 @@ fn the_operators_requests_are_read_and_refused_by_their_fields() {
         (json!({"kind": "adjust", "amount": 0, "reference": "a"}), &["amount"]),
         (json!({"kind": "adjust", "amount": 1_000_000_000_001_u64, "reference": "a"}), &["amount"]),
     ] {
-        assert_eq!(blamed::<MoveCreditsRequest>(&body.to_string()), expected, "{body}");
+        assert_eq!(invalid_fields::<MoveCreditsRequest>(&body.to_string()), expected, "{body}");
     }
 }

@@ -1,5 +1,5 @@
-//! At most one webhook for each deduplication key, with random orders and repetitions of reports, compared
-//! with a model that knows only the specification's keys.
+//! At most one webhook per deduplication key: reports in random order and with repetitions, compared with a
+//! model that knows only the specification's keys.
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,25 +22,25 @@ use serde_json::{Value, json};
 
 use crate::fixtures::*;
 
-/// A report in short: its flow, kind and content.
+/// A report in short: its kind, status and content.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum ShortReport {
-    ESign { word: &'static str, content: u8 },
-    DocLocker { word: &'static str, content: u8 },
-    EStamp { word: &'static str, content: u8 },
+    ESign { status: &'static str, content: u8 },
+    DocLocker { status: &'static str, content: u8 },
+    EStamp { status: &'static str, content: u8 },
     Consent { status: &'static str, content: u8 },
     Data { txn: u8, data_type: &'static str, content: u8 },
     Historical { account: u8, from: u8, content: u8 },
 }
 use ShortReport::{Consent, Data, DocLocker, ESign, EStamp, Historical};
 
-fn told() -> impl Strategy<Value = ShortReport> {
+fn any_report() -> impl Strategy<Value = ShortReport> {
     let words = |words: &'static [&'static str]| (select(words), 0..2_u8);
     prop_oneof![
         words(&["Pending", "Half", "Completed", "Rejected", "Expired"])
-            .prop_map(|(word, content)| ESign { word, content }),
-        words(&["Pending", "Fetched", "Failed"]).prop_map(|(word, content)| DocLocker { word, content }),
-        words(&["Pending", "Completed", "Rejected"]).prop_map(|(word, content)| EStamp { word, content }),
+            .prop_map(|(status, content)| ESign { status, content }),
+        words(&["Pending", "Fetched", "Failed"]).prop_map(|(status, content)| DocLocker { status, content }),
+        words(&["Pending", "Completed", "Rejected"]).prop_map(|(status, content)| EStamp { status, content }),
         words(&["Accepted", "Rejected", "Revoked", "Expiring Soon", "Expired"])
             .prop_map(|(status, content)| Consent { status, content }),
         (0..3_u8, words(&["RAW", "ANALYSED"])).prop_map(|(txn, (data_type, content))| Data { txn, data_type, content }),
@@ -48,24 +48,26 @@ fn told() -> impl Strategy<Value = ShortReport> {
     ]
 }
 
-/// Returns the key of the webhook that is due in the model, given all earlier reports.
-fn due(told: ShortReport, sent: &mut HashSet<String>) -> Option<String> {
+/// Returns the key of the webhook that the model expects for a report, given the keys sent before.
+fn expected_webhook(report: ShortReport, sent: &mut HashSet<String>) -> Option<String> {
     let rank = |status: &str| {
         ["Accepted", "Expiring Soon", "Revoked Expired Rejected"].iter().position(|words| words.contains(status))
     };
-    let before: Vec<&str> = ["Accepted", "Expiring Soon", "Revoked", "Expired", "Rejected"]
+    let earlier: Vec<&str> = ["Accepted", "Expiring Soon", "Revoked", "Expired", "Rejected"]
         .into_iter()
-        .filter(|word| sent.contains(*word))
+        .filter(|status| sent.contains(*status))
         .collect();
-    let key = match told {
-        ESign { word: "Pending" | "Half", .. } | DocLocker { word: "Pending", .. } | EStamp { word: "Pending", .. } => {
+    let key = match report {
+        ESign { status: "Pending" | "Half", .. }
+        | DocLocker { status: "Pending", .. }
+        | EStamp { status: "Pending", .. } => {
             return None;
         }
         ESign { .. } => "esign".to_owned(),
         DocLocker { .. } => "doclocker".to_owned(),
         EStamp { .. } => "estamp".to_owned(),
-        Consent { status: "Rejected", .. } if !before.is_empty() => return None,
-        Consent { status, .. } if before.iter().any(|earlier| rank(earlier) >= rank(status)) => return None,
+        Consent { status: "Rejected", .. } if !earlier.is_empty() => return None,
+        Consent { status, .. } if earlier.iter().any(|earlier| rank(earlier) >= rank(status)) => return None,
         Consent { status, .. } => status.to_owned(),
         Data { txn, data_type, .. } => format!("{txn} {data_type}"),
         Historical { account, from, .. } => format!("{account} {from}"),
@@ -73,7 +75,7 @@ fn due(told: ShortReport, sent: &mut HashSet<String>) -> Option<String> {
     sent.insert(key.clone()).then_some(key)
 }
 
-/// Flows as a store would keep them, and the webhooks that it would queue.
+/// The flows and fetches that a store would hold, and the webhooks that it would queue.
 struct FlowStore {
     esign: EsignFlow,
     doclocker: DocLockerFlow,
@@ -84,9 +86,9 @@ struct FlowStore {
     queued: Vec<String>,
 }
 
-/// Stores the result of a transition; returns true if the report was a repetition.
-fn keep<S>(judged: Result<Transition<S>, ReportRefusal>, queued: &mut Vec<String>, store: impl FnOnce(S)) -> bool {
-    match judged {
+/// Stores the result of a transition. Returns true if the report was a repetition.
+fn apply<S>(transition: Result<Transition<S>, ReportRefusal>, queued: &mut Vec<String>, store: impl FnOnce(S)) -> bool {
+    match transition {
         Ok(Transition::Repeated) => return true,
         Ok(Transition::Progressed { next }) => store(next),
         Ok(Transition::WebhookDue { next, webhook }) => {
@@ -111,71 +113,77 @@ impl FlowStore {
         }
     }
 
-    fn hear(&mut self, told: ShortReport) -> bool {
-        let body = body(told);
+    /// Handles a report. Returns true if it was a repetition.
+    fn handle(&mut self, report: ShortReport) -> bool {
+        let body = body_of(report);
         let queued = &mut self.queued;
-        match told {
+        match report {
             ESign { .. } => {
-                let judged = self.esign.admit(read_report::<Report<EsignOutcome>>(&body).unwrap());
-                let judged = judged.and_then(|report| self.esign.report(&report, digest(&report), early()));
-                keep(judged, queued, |next| self.esign = next)
+                let admitted = self.esign.admit(read_report::<Report<EsignOutcome>>(&body).unwrap());
+                let transition =
+                    admitted.and_then(|report| self.esign.report(&report, digest(&report), before_expiry()));
+                apply(transition, queued, |next| self.esign = next)
             }
             DocLocker { .. } => {
                 let report = self.doclocker.admit(read_report::<Report<DocLockerOutcome>>(&body).unwrap()).unwrap();
-                keep(self.doclocker.report(&report, digest(&report), early()), queued, |next| self.doclocker = next)
+                apply(self.doclocker.report(&report, digest(&report), before_expiry()), queued, |next| {
+                    self.doclocker = next;
+                })
             }
             EStamp { .. } => {
                 let report = self.estamp.admit(read_report::<Report<EStampOutcome>>(&body).unwrap()).unwrap();
-                keep(self.estamp.report(&report, digest(&report), early()), queued, |next| self.estamp = next)
+                apply(self.estamp.report(&report, digest(&report), before_expiry()), queued, |next| self.estamp = next)
             }
             Consent { .. } => {
                 let report = self.consent.admit(read_report::<Report<WealthConsentChange>>(&body).unwrap()).unwrap();
-                keep(self.consent.report(&report, digest(&report), early()), queued, |next| self.consent = next)
+                apply(self.consent.report(&report, digest(&report), before_expiry()), queued, |next| {
+                    self.consent = next;
+                })
             }
             Data { txn, .. } => {
                 let fetch = self.data.entry(txn).or_default();
                 let report = self.consent.admit(read_report::<Report<WealthDataNotice>>(&body).unwrap()).unwrap();
-                keep(fetch.report(&self.consent, &report, digest(&report)), queued, |next| *fetch = next)
+                apply(fetch.report(&self.consent, &report, digest(&report)), queued, |next| *fetch = next)
             }
             Historical { account, from, .. } => {
                 let fetch = self.historical.entry((account, from)).or_default();
                 let report = self.consent.admit(read_report::<Report<WealthHistoricalNotice>>(&body).unwrap()).unwrap();
-                keep(fetch.report(&self.consent, &report, digest(&report)), queued, |next| *fetch = next)
+                apply(fetch.report(&self.consent, &report, digest(&report)), queued, |next| *fetch = next)
             }
         }
     }
 }
 
-fn body(told: ShortReport) -> Vec<u8> {
+fn body_of(short: ShortReport) -> Vec<u8> {
     let numbered = |content: u8| json!(format!("content {content}"));
-    match told {
-        ESign { word, content } => {
-            let golden = match word {
+    match short {
+        ESign { status, content } => {
+            let golden = match status {
                 "Rejected" => ESIGN_REJECTED,
                 "Expired" => ESIGN_EXPIRED,
                 _ => ESIGN_COMPLETED,
             };
             report(golden, |body: &mut Value| {
                 body["signerInfo"][1]["signerName"] = numbered(content);
-                match word {
+                match status {
                     "Pending" => unsigned(body),
                     "Half" => half_signed(body),
                     _ => {}
                 }
             })
         }
-        DocLocker { word, content } => {
-            report(if word == "Failed" { DOCLOCKER_FAILED } else { DOCLOCKER_FETCHED }, |body| {
+        DocLocker { status, content } => {
+            report(if status == "Failed" { DOCLOCKER_FAILED } else { DOCLOCKER_FETCHED }, |body| {
                 body["message"] = numbered(content);
-                if word == "Pending" {
+                if status == "Pending" {
                     body["data"]["docs"][1]["status"] = json!("Pending");
                 }
             })
         }
-        EStamp { word, content } => {
-            report(if word == "Rejected" { ESTAMP_REJECTED } else { ESTAMP_COMPLETED }, |body| {
+        EStamp { status, content } => {
+            report(if status == "Rejected" { ESTAMP_REJECTED } else { ESTAMP_COMPLETED }, |body| {
                 body["message"] = numbered(content);
-                body["data"]["workflowStatus"] = json!(word);
+                body["data"]["workflowStatus"] = json!(status);
             })
         }
         Consent { status, content } => report(CONSENT_ACCEPTED, |body| {
@@ -199,20 +207,20 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn there_is_one_webhook_for_each_key_that_is_due_and_never_a_second(story in prop::collection::vec(told(), 1..60)) {
-        let (mut kept, mut sent) = (FlowStore::new(), HashSet::new());
-        for told in story {
-            let before = kept.queued.len();
-            let repeated = kept.hear(told);
-            let queued = kept.queued.len() - before;
-            prop_assert_eq!(queued, usize::from(due(told, &mut sent).is_some()), "{:?}", told);
+    fn each_expected_webhook_is_queued_exactly_once(reports in prop::collection::vec(any_report(), 1..60)) {
+        let (mut store, mut sent) = (FlowStore::new(), HashSet::new());
+        for report in reports {
+            let before = store.queued.len();
+            let repeated = store.handle(report);
+            let queued = store.queued.len() - before;
+            prop_assert_eq!(queued, usize::from(expected_webhook(report, &mut sent).is_some()), "{:?}", report);
             prop_assert!(!(repeated && queued > 0));
             if queued > 0 {
-                prop_assert!(kept.hear(told), "the same once more is a repetition: {:?}", told);
+                prop_assert!(store.handle(report), "a second copy is a repetition: {:?}", report);
             }
         }
-        let keys: HashSet<&String> = kept.queued.iter().collect();
-        prop_assert_eq!(keys.len(), kept.queued.len());
+        let keys: HashSet<&String> = store.queued.iter().collect();
+        prop_assert_eq!(keys.len(), store.queued.len());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! One flow of each kind, all with the ids of the golden files, and reports made from those files.
+//! A flow of each kind with the ids of the golden files, and reports made from these files.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -37,11 +37,11 @@ pub(crate) fn at(text: &str) -> Timestamp {
 }
 
 /// Returns a time before any invitation of the golden files expires.
-pub(crate) fn early() -> Timestamp {
+pub(crate) fn before_expiry() -> Timestamp {
     at("2026-02-01T00:00:00Z")
 }
 
-pub(crate) fn opened() -> FlowHeader {
+pub(crate) fn header() -> FlowHeader {
     FlowHeader {
         id: FLOW.parse().unwrap(),
         client: "cl_1".parse().unwrap(),
@@ -57,11 +57,12 @@ pub(crate) fn esign() -> EsignFlow {
     let payload = read_report::<EsignOutcome>(&edited(ESIGN_REJECTED, unsigned)).unwrap();
     let reference = Some(Text::parse("loan-agreement-7").unwrap());
     EsignFlow::Pending(EsignPending::new(
-        EsignTerms { header: opened(), reference, response_url: None },
+        EsignTerms { header: header(), reference, response_url: None },
         payload.signers(),
     ))
 }
 
+/// Changes a body so that no signer has signed.
 pub(crate) fn unsigned(body: &mut Value) {
     body["documentStatus"] = json!("Pending");
     body["content"] = Value::Null;
@@ -72,7 +73,7 @@ pub(crate) fn unsigned(body: &mut Value) {
     }
 }
 
-/// Changes a body: the first signer has signed and the second has not.
+/// Changes a body so that the first signer has signed and the second has not.
 pub(crate) fn half_signed(body: &mut Value) {
     body["documentStatus"] = json!("Pending");
     body["content"] = Value::Null;
@@ -81,15 +82,15 @@ pub(crate) fn half_signed(body: &mut Value) {
 }
 
 pub(crate) fn doclocker() -> DocLockerFlow {
-    DocLockerFlow::new(opened())
+    DocLockerFlow::new(header())
 }
 
 pub(crate) fn estamp() -> EStampFlow {
-    EStampFlow::new(EStampTerms { header: opened(), kind: EStampKind::Registry })
+    EStampFlow::new(EStampTerms { header: header(), kind: EStampKind::Registry })
 }
 
 pub(crate) fn consent() -> WealthConsent {
-    WealthConsent::Asked(WealthTerms { header: opened(), consent_handle: "handle-1".parse().unwrap() })
+    WealthConsent::Asked(WealthTerms { header: header(), consent_handle: "handle-1".parse().unwrap() })
 }
 
 /// Returns a golden file with a change.
@@ -99,7 +100,7 @@ pub(crate) fn edited(golden: &str, edit: impl FnOnce(&mut Value)) -> Vec<u8> {
     serde_json::to_vec(&body).unwrap()
 }
 
-/// Returns a connector's body: a golden file with the app, and a change.
+/// Returns a golden file as a connector's body, with the app and a change.
 pub(crate) fn report(golden: &str, edit: impl FnOnce(&mut Value)) -> Vec<u8> {
     edited(golden, |body| {
         body["app_id"] = json!("app_1");
@@ -107,7 +108,7 @@ pub(crate) fn report(golden: &str, edit: impl FnOnce(&mut Value)) -> Vec<u8> {
     })
 }
 
-/// Replaces the SHA-256 of a payload.
+/// Returns a digest that stands in for the SHA-256 of a payload.
 pub(crate) fn digest<P: Serialize>(admitted: &Admitted<P>) -> ReportDigest {
     let mut hasher = DefaultHasher::new();
     serde_json::to_string(admitted).unwrap().hash(&mut hasher);
@@ -116,7 +117,7 @@ pub(crate) fn digest<P: Serialize>(admitted: &Admitted<P>) -> ReportDigest {
     ReportDigest(digest)
 }
 
-/// Returns a canonical form of equal documents.
+/// Returns the canonical text of a document; equal documents have the same.
 pub(crate) fn canonical(json: &str) -> String {
     serde_json::from_str::<Value>(json).unwrap().to_string()
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::fixtures::*;
 
-type Read = fn(&[u8]) -> Option<Invalid>;
+type Validate = fn(&[u8]) -> Option<Invalid>;
 
 fn esign_form(bytes: &[u8]) -> Option<Invalid> {
     read_report::<Report<EsignOutcome>>(bytes).err()
@@ -38,8 +38,8 @@ fn historical_form(bytes: &[u8]) -> Option<Invalid> {
     read_report::<Report<WealthHistoricalNotice>>(bytes).err()
 }
 
-/// Each kind in its successful form, with the members that may be absent or null even then.
-const KINDS: [(Read, &str, &[&str]); 8] = [
+/// Each kind of report: its validation, its golden file, and the members that may be absent or null.
+const KINDS: [(Validate, &str, &[&str]); 8] = [
     (esign_form, ESIGN_COMPLETED, &["documentReferenceId", "signerRefId", "rejectReason"]),
     (
         doclocker_form,
@@ -64,40 +64,41 @@ const KINDS: [(Read, &str, &[&str]); 8] = [
     (historical_form, HISTORICAL, &[]),
 ];
 
-/// Collects every member of a document: its path as refusals write it, and as a JSON pointer.
-fn members(value: &Value, path: &str, pointer: &str, found: &mut Vec<(String, String)>) {
+/// Collects every member of a document: its path as in errors, and as a JSON pointer.
+fn collect_members(value: &Value, path: &str, pointer: &str, found: &mut Vec<(String, String)>) {
     match value {
         Value::Object(object) => {
             for (name, value) in object {
                 let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
                 let pointer = format!("{pointer}/{name}");
-                members(value, &path, &pointer, found);
+                collect_members(value, &path, &pointer, found);
                 found.push((path, pointer));
             }
         }
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
-                members(item, &format!("{path}[{index}]"), &format!("{pointer}/{index}"), found);
+                collect_members(item, &format!("{path}[{index}]"), &format!("{pointer}/{index}"), found);
             }
         }
         _ => {}
     }
 }
 
-/// Returns every member of a report except the issuer's own inside `details`.
+/// Returns every member of a report except those inside `details`, which belong to the issuer.
 fn members_of(report: &Value) -> Vec<(String, String)> {
-    let mut found = Vec::new();
-    members(report, "", "", &mut found);
-    found.retain(|(path, _)| !path.contains(".details."));
-    assert!(found.len() > 8);
-    found
+    let mut members = Vec::new();
+    collect_members(report, "", "", &mut members);
+    members.retain(|(path, _)| !path.contains(".details."));
+    assert!(members.len() > 8);
+    members
 }
 
-fn broken(report: &Value, pointer: &str, with: Option<Value>) -> Vec<u8> {
+/// Replaces a member of a report, or removes it.
+fn with_member(report: &Value, pointer: &str, value: Option<Value>) -> Vec<u8> {
     let mut report = report.clone();
     let (parent, name) = pointer.rsplit_once('/').unwrap();
     let parent = report.pointer_mut(parent).unwrap();
-    match (parent, with) {
+    match (parent, value) {
         (Value::Object(object), Some(value)) => drop(object.insert(name.to_owned(), value)),
         (Value::Object(object), None) => drop(object.remove(name)),
         (other, _) => panic!("{other}"),
@@ -105,19 +106,19 @@ fn broken(report: &Value, pointer: &str, with: Option<Value>) -> Vec<u8> {
     serde_json::to_vec(&report).unwrap()
 }
 
-fn blames(invalid: Option<Invalid>, path: &str) -> bool {
+fn names_field(invalid: Option<Invalid>, path: &str) -> bool {
     invalid.is_some_and(|invalid| invalid.fields().iter().any(|problem| problem.field == path))
 }
 
 #[test]
-fn each_member_of_each_kind_is_required_unless_the_specification_lets_it_be_null() {
-    for (read, golden, nullable) in KINDS {
-        let whole: Value = serde_json::from_slice(&report(golden, |_| ())).unwrap();
-        for (path, pointer) in members_of(&whole) {
+fn every_member_that_is_not_nullable_is_required() {
+    for (validate, golden, nullable) in KINDS {
+        let valid: Value = serde_json::from_slice(&report(golden, |_| ())).unwrap();
+        for (path, pointer) in members_of(&valid) {
             let optional = nullable.iter().any(|name| path == *name || path.rsplit('.').next() == Some(name));
-            for with in [None, Some(Value::Null)] {
-                let refused = read(&broken(&whole, &pointer, with));
-                assert_eq!(blames(refused.clone(), &path), !optional, "{path}: {refused:?}");
+            for value in [None, Some(Value::Null)] {
+                let refused = validate(&with_member(&valid, &pointer, value));
+                assert_eq!(names_field(refused.clone(), &path), !optional, "{path}: {refused:?}");
             }
         }
     }
@@ -125,25 +126,25 @@ fn each_member_of_each_kind_is_required_unless_the_specification_lets_it_be_null
 
 #[test]
 fn a_member_of_another_type_is_refused_by_its_path() {
-    for (read, golden, _) in KINDS {
-        let whole: Value = serde_json::from_slice(&report(golden, |_| ())).unwrap();
-        for (path, pointer) in members_of(&whole) {
+    for (validate, golden, _) in KINDS {
+        let valid: Value = serde_json::from_slice(&report(golden, |_| ())).unwrap();
+        for (path, pointer) in members_of(&valid) {
             let wrong =
-                if whole.pointer(&pointer).unwrap().is_object() { json!("text") } else { json!({"an": "object"}) };
+                if valid.pointer(&pointer).unwrap().is_object() { json!("text") } else { json!({"an": "object"}) };
             let refused = if path.ends_with("details") || path.ends_with("issued") || path.ends_with("AuditInfo") {
-                read(&broken(&whole, &pointer, Some(json!("text"))))
+                validate(&with_member(&valid, &pointer, Some(json!("text"))))
             } else {
-                read(&broken(&whole, &pointer, Some(wrong)))
+                validate(&with_member(&valid, &pointer, Some(wrong)))
             };
-            assert!(blames(refused.clone(), &path), "{path}: {refused:?}");
+            assert!(names_field(refused.clone(), &path), "{path}: {refused:?}");
         }
     }
 }
 
 #[test]
-fn a_number_is_not_taken_for_a_string_and_a_string_not_for_a_boolean() {
-    for (read, golden, field, wrong) in [
-        (esign_form as Read, ESIGN_COMPLETED, "/signerInfo/0/nationalIdAuditInfo/yearOfBirth", json!(1990)),
+fn values_are_not_converted_to_the_type_of_a_member() {
+    for (validate, golden, field, wrong) in [
+        (esign_form as Validate, ESIGN_COMPLETED, "/signerInfo/0/nationalIdAuditInfo/yearOfBirth", json!(1990)),
         (doclocker_form, DOCLOCKER_FETCHED, "/data/docs/0/issued/size", json!(48_211)),
         (doclocker_form, DOCLOCKER_FETCHED, "/success", json!("true")),
         (doclocker_form, DOCLOCKER_FETCHED, "/statusCode", json!("200")),
@@ -155,33 +156,33 @@ fn a_number_is_not_taken_for_a_string_and_a_string_not_for_a_boolean() {
         (esign_form, ESIGN_COMPLETED, "/signerInfo/0/invitationExpireTimeStamp", json!("9999-12-31T23:59:59-00:01")),
         (esign_form, ESIGN_COMPLETED, "/signerInfo/0/invitationExpireTimeStamp", json!("2026-02-07T09:30:00")),
     ] {
-        let whole = serde_json::from_slice(&report(golden, |_| ())).unwrap();
-        let refused = read(&broken(&whole, field, Some(wrong)));
+        let valid = serde_json::from_slice(&report(golden, |_| ())).unwrap();
+        let refused = validate(&with_member(&valid, field, Some(wrong)));
         assert!(refused.is_some_and(|refused| !refused.to_string().contains("Base64!")), "{field}");
     }
 }
 
 #[test]
-fn an_unknown_member_is_refused_wherever_it_stands() {
-    for (read, golden, _) in KINDS {
-        let whole: Value = serde_json::from_slice(&report(golden, |_| ())).unwrap();
+fn an_unknown_member_is_refused_at_every_level() {
+    for (validate, golden, _) in KINDS {
+        let valid: Value = serde_json::from_slice(&report(golden, |_| ())).unwrap();
         let mut places = vec![(String::new(), String::new())];
         places.extend(
-            members_of(&whole)
+            members_of(&valid)
                 .into_iter()
-                .filter(|(path, pointer)| whole.pointer(pointer).unwrap().is_object() && !path.ends_with("details")),
+                .filter(|(path, pointer)| valid.pointer(pointer).unwrap().is_object() && !path.ends_with("details")),
         );
         for (path, pointer) in places {
             let expected = if path.is_empty() { "shoe_size".to_owned() } else { format!("{path}.shoe_size") };
-            let refused = read(&broken(&whole, &format!("{pointer}/shoe_size"), Some(json!(42))));
-            assert!(blames(refused.clone(), &expected), "{expected}: {refused:?}");
+            let refused = validate(&with_member(&valid, &format!("{pointer}/shoe_size"), Some(json!(42))));
+            assert!(names_field(refused.clone(), &expected), "{expected}: {refused:?}");
         }
     }
 }
 
 #[test]
-fn an_unknown_state_is_refused_with_the_accepted_ones() {
-    let cases: [(Read, &str, &str, &str); 9] = [
+fn an_unknown_status_is_refused_with_the_accepted_ones() {
+    let cases: [(Validate, &str, &str, &str); 9] = [
         (
             esign_form,
             ESIGN_COMPLETED,
@@ -228,16 +229,16 @@ fn an_unknown_state_is_refused_with_the_accepted_ones() {
                 HISTORICAL_DATA_FETCH_FAILED",
         ),
     ];
-    for (read, golden, pointer, expected) in cases {
-        let whole = serde_json::from_slice(&report(golden, |_| ())).unwrap();
-        let refused = read(&broken(&whole, pointer, Some(json!("Bogus")))).unwrap();
+    for (validate, golden, pointer, expected) in cases {
+        let valid = serde_json::from_slice(&report(golden, |_| ())).unwrap();
+        let refused = validate(&with_member(&valid, pointer, Some(json!("Bogus")))).unwrap();
         assert_eq!(refused.to_string(), expected);
     }
 }
 
 #[test]
-fn states_that_contradict_each_other_within_a_report_are_refused() {
-    let cases: [(Read, &str, &str, Value, &str); 8] = [
+fn members_that_contradict_each_other_are_refused() {
+    let cases: [(Validate, &str, &str, Value, &str); 8] = [
         (esign_form, ESIGN_COMPLETED, "/signerInfo/1/signerStatus", json!("Pending"), "documentStatus"),
         (esign_form, ESIGN_REJECTED, "/documentStatus", json!("Completed"), "documentStatus"),
         (esign_form, ESIGN_REJECTED, "/content", json!("QUJD"), "content"),
@@ -247,15 +248,15 @@ fn states_that_contradict_each_other_within_a_report_are_refused() {
         (consent_form, CONSENT_ACCEPTED, "/consentEndDate", json!("2026-01-31 09:29:59"), "consentEndDate"),
         (historical_form, HISTORICAL, "/toDate", json!("2020-03-31"), "toDate"),
     ];
-    for (read, golden, pointer, value, expected) in cases {
-        let whole = serde_json::from_slice(&report(golden, |_| ())).unwrap();
-        let refused = read(&broken(&whole, pointer, Some(value)));
-        assert!(blames(refused.clone(), expected), "{pointer}: {refused:?}");
+    for (validate, golden, pointer, value, expected) in cases {
+        let valid = serde_json::from_slice(&report(golden, |_| ())).unwrap();
+        let refused = validate(&with_member(&valid, pointer, Some(value)));
+        assert!(names_field(refused.clone(), expected), "{pointer}: {refused:?}");
     }
 }
 
 #[test]
-fn all_problems_are_told_at_once() {
+fn all_problems_are_reported_together() {
     let refused = consent_form(
         br#"{"status": "Odd", "accounts": [{"accountId": 7}], "x": 1, "x": 2, "consentId": "c", "consentId": "d"}"#,
     );
@@ -275,20 +276,20 @@ fn all_problems_are_told_at_once() {
 }
 
 #[test]
-fn what_is_missing_what_is_empty_and_what_is_given_twice_are_told_apart() {
-    let whole: Value = serde_json::from_slice(&report(CONSENT_ACCEPTED, |_| ())).unwrap();
+fn missing_empty_and_repeated_members_have_different_errors() {
+    let valid: Value = serde_json::from_slice(&report(CONSENT_ACCEPTED, |_| ())).unwrap();
     let too_few = format!("must hold 1 to {ACCOUNTS_MAX} objects");
     for (accounts, sentence) in [(None, "is required"), (Some(Value::Null), "is required"), (Some(json!([])), &too_few)]
     {
-        let refused = consent_form(&broken(&whole, "/accounts", accounts)).unwrap();
+        let refused = consent_form(&with_member(&valid, "/accounts", accounts)).unwrap();
         assert_eq!(refused.to_string(), format!("accounts: {sentence}"));
     }
-    let refused = consent_form(whole.to_string().replacen('{', r#"{"consentId": "c", "#, 1).as_bytes()).unwrap();
+    let refused = consent_form(valid.to_string().replacen('{', r#"{"consentId": "c", "#, 1).as_bytes()).unwrap();
     assert_eq!(refused.to_string(), "consentId: is given twice");
 }
 
 #[test]
-fn what_is_no_json_object_or_too_large_a_one_is_refused_without_being_repeated() {
+fn an_error_for_a_malformed_or_too_large_body_does_not_repeat_it() {
     let many = format!("[{}0]", "0,".repeat(REPORT_VALUES_MAX));
     let signers: Vec<Value> = (0..=SIGNERS_MAX).map(|_| json!({})).collect();
     let accounts: Vec<Value> = (0..=ACCOUNTS_MAX).map(|_| json!({})).collect();
@@ -311,31 +312,40 @@ fn what_is_no_json_object_or_too_large_a_one_is_refused_without_being_repeated()
     let mut largest = report(ESIGN_COMPLETED, |_| ());
     largest.resize(REPORT_BYTES_MAX, b' ');
     assert_eq!(esign_form(&largest), None);
-    assert!(blames(esign_form(&report(ESIGN_COMPLETED, |body| body["signerInfo"] = signers.into())), "signerInfo"));
-    assert!(blames(consent_form(&report(CONSENT_ACCEPTED, |body| body["accounts"] = accounts.into())), "accounts"));
+    assert!(names_field(
+        esign_form(&report(ESIGN_COMPLETED, |body| body["signerInfo"] = signers.into())),
+        "signerInfo"
+    ));
+    assert!(names_field(
+        consent_form(&report(CONSENT_ACCEPTED, |body| body["accounts"] = accounts.into())),
+        "accounts"
+    ));
     let members: serde_json::Map<String, Value> = (0..500).map(|number| (format!("x{number}"), Value::Null)).collect();
     let refused = esign_form(&serde_json::to_vec(&members).unwrap()).unwrap();
     assert_eq!(refused.fields().len(), REPORT_PROBLEMS_MAX);
 }
 
 #[test]
-fn the_details_of_a_document_are_free_but_neither_deep_nor_ambiguous() {
-    let with = |details: &str| {
+fn details_of_a_document_are_free_form_but_bounded_and_unambiguous() {
+    let validate_details = |details: &str| {
         let text =
             String::from_utf8(report(DOCLOCKER_FETCHED, |body| body["data"]["docs"][0]["details"] = json!("HERE")))
                 .unwrap();
         doclocker_form(text.replace("\"HERE\"", details).as_bytes())
     };
-    assert_eq!(with(r#"{"marks": [{"subject": "Maths", "score": 91.5, "passed": true, "note": null}]}"#), None);
+    assert_eq!(
+        validate_details(r#"{"marks": [{"subject": "Maths", "score": 91.5, "passed": true, "note": null}]}"#),
+        None
+    );
     let deep = format!("{}1{}", "{\"a\":".repeat(9), "}".repeat(9));
     for details in [&*deep, r#"{"a": 1, "a": 2}"#, "[]", "7"] {
-        assert!(blames(with(details), "data.docs[0].details"), "{details}");
+        assert!(names_field(validate_details(details), "data.docs[0].details"), "{details}");
     }
 }
 
 #[test]
-fn nothing_personal_is_shown_by_debug() {
-    let shown = [
+fn debug_output_hides_personal_data() {
+    let outputs = [
         format!("{:?}", esign().admit(read_report::<Report<EsignOutcome>>(&report(ESIGN_COMPLETED, |_| ())).unwrap())),
         format!(
             "{:?}",
@@ -350,7 +360,7 @@ fn nothing_personal_is_shown_by_debug() {
             consent().admit(read_report::<Report<WealthConsentChange>>(&report(CONSENT_ACCEPTED, |_| ())).unwrap())
         ),
     ];
-    for text in shown {
+    for text in outputs {
         for personal in ["Asha", "asha@", "1990", "JVBER", "XX1234", "XX5678", "560000"] {
             assert!(!text.contains(personal), "{personal} in {text}");
         }

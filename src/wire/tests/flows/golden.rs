@@ -1,4 +1,4 @@
-//! Written payloads, compared with files made from the specification's tables.
+//! Serialised payloads, compared with golden files made from the specification's tables.
 
 use std::fmt::Debug;
 
@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 
 use crate::fixtures::*;
 
-fn same(name: &str, golden: &str, sent: &impl Serialize) {
-    assert_eq!(serde_json::to_value(sent).unwrap().to_string(), canonical(golden), "{name}");
+fn assert_same(name: &str, golden: &str, payload: &impl Serialize) {
+    assert_eq!(serde_json::to_value(payload).unwrap().to_string(), canonical(golden), "{name}");
 }
 
 /// Returns the names of an object's members, in the order of a file.
@@ -28,34 +28,34 @@ fn names(json: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_kind_is_sent_as_the_specification_shows_it_and_without_the_app() {
+fn every_payload_is_sent_as_specified_and_without_the_app() {
     for golden in [ESIGN_COMPLETED, ESIGN_REJECTED, ESIGN_EXPIRED] {
         let sent = esign().admit(read_report::<Report<EsignOutcome>>(&report(golden, |_| ())).unwrap()).unwrap();
-        same("esign", golden, &sent);
+        assert_same("esign", golden, &sent);
     }
     for golden in [DOCLOCKER_FETCHED, DOCLOCKER_FAILED] {
-        same(
+        assert_same(
             "doclocker",
             golden,
             &doclocker().admit(read_report::<Report<DocLockerOutcome>>(&report(golden, |_| ())).unwrap()).unwrap(),
         );
     }
     for golden in [ESTAMP_COMPLETED, ESTAMP_REJECTED] {
-        same(
+        assert_same(
             "estamp",
             golden,
             &estamp().admit(read_report::<Report<EStampOutcome>>(&report(golden, |_| ())).unwrap()).unwrap(),
         );
     }
     for golden in [CONSENT_ACCEPTED, CONSENT_EXPIRING_SOON, CONSENT_REJECTED] {
-        same(
+        assert_same(
             "wealth-consent",
             golden,
             &consent().admit(read_report::<Report<WealthConsentChange>>(&report(golden, |_| ())).unwrap()).unwrap(),
         );
     }
     for golden in [DATA_RAW, DATA_ANALYSED, DATA_FAILED] {
-        same(
+        assert_same(
             "wealth-data",
             golden,
             &consent().admit(read_report::<Report<WealthDataNotice>>(&report(golden, |_| ())).unwrap()).unwrap(),
@@ -63,11 +63,11 @@ fn every_kind_is_sent_as_the_specification_shows_it_and_without_the_app() {
     }
     let sent =
         consent().admit(read_report::<Report<WealthHistoricalNotice>>(&report(HISTORICAL, |_| ())).unwrap()).unwrap();
-    same("wealth-historical", HISTORICAL, &sent);
+    assert_same("wealth-historical", HISTORICAL, &sent);
 }
 
 #[test]
-fn members_come_in_the_order_of_the_specification() {
+fn members_are_in_the_order_of_the_specification() {
     let sent = esign().admit(read_report::<Report<EsignOutcome>>(&report(ESIGN_COMPLETED, |_| ())).unwrap()).unwrap();
     assert_eq!(names(&serde_json::to_string_pretty(&sent).unwrap()), names(ESIGN_COMPLETED));
     let sent = doclocker()
@@ -79,7 +79,7 @@ fn members_come_in_the_order_of_the_specification() {
         )
         .unwrap();
     let (mut sent, mut golden) = (names(&serde_json::to_string_pretty(&sent).unwrap()), names(DOCLOCKER_FETCHED));
-    // The members inside `details` are the issuer's and have no order.
+    // The members inside `details` belong to the issuer and have no order.
     for list in [&mut sent, &mut golden] {
         list.retain(|name| !["dob", "name"].contains(&name.as_str()));
     }
@@ -87,12 +87,12 @@ fn members_come_in_the_order_of_the_specification() {
 }
 
 #[test]
-fn what_an_upstream_leaves_out_is_filled_in_from_the_flow() {
+fn fields_that_an_upstream_leaves_out_are_filled_in_from_the_flow() {
     let bare = report(DOCLOCKER_FETCHED, |body| {
         body.as_object_mut().unwrap().remove("request_id");
         body["data"]["docs"][1] = json!({"docType": "class_x_marksheet", "status": "Failed"});
     });
-    same(
+    assert_same(
         "doclocker",
         DOCLOCKER_FETCHED,
         &doclocker().admit(read_report::<Report<DocLockerOutcome>>(&bare).unwrap()).unwrap(),
@@ -102,7 +102,7 @@ fn what_an_upstream_leaves_out_is_filled_in_from_the_flow() {
         body.remove("documentReferenceId");
         body.remove("content");
     });
-    same("esign", ESIGN_REJECTED, &esign().admit(read_report::<Report<EsignOutcome>>(&bare).unwrap()).unwrap());
+    assert_same("esign", ESIGN_REJECTED, &esign().admit(read_report::<Report<EsignOutcome>>(&bare).unwrap()).unwrap());
 }
 
 #[test]
@@ -110,23 +110,27 @@ fn timestamps_with_an_offset_are_sent_in_utc() {
     let moved = report(ESIGN_COMPLETED, |body| {
         body["signerInfo"][0]["invitationExpireTimeStamp"] = json!("2026-02-07T15:00:00+05:30");
     });
-    same("esign", ESIGN_COMPLETED, &esign().admit(read_report::<Report<EsignOutcome>>(&moved).unwrap()).unwrap());
+    assert_same(
+        "esign",
+        ESIGN_COMPLETED,
+        &esign().admit(read_report::<Report<EsignOutcome>>(&moved).unwrap()).unwrap(),
+    );
 }
 
 #[test]
-fn polls_of_pending_flows_are_stubs_with_what_is_known_and_of_ended_ones_the_webhook() {
-    let half = read_report::<EsignOutcome>(&edited(ESIGN_COMPLETED, half_signed)).unwrap();
-    same("esign", include_str!("../golden/esign_poll_pending.json"), &EsignStatus::from(half));
+fn a_poll_returns_the_webhook_body_once_the_flow_has_ended() {
+    let half_signed = read_report::<EsignOutcome>(&edited(ESIGN_COMPLETED, half_signed)).unwrap();
+    assert_same("esign", include_str!("../golden/esign_poll_pending.json"), &EsignStatus::from(half_signed));
     let ended = read_report::<EsignOutcome>(ESIGN_COMPLETED.as_bytes()).unwrap();
-    same("esign", ESIGN_COMPLETED, &EsignStatus::from(ended));
+    assert_same("esign", ESIGN_COMPLETED, &EsignStatus::from(ended));
 
     let id = FLOW.parse().unwrap();
-    same("doclocker", include_str!("../golden/doclocker_poll_pending.json"), &DocLockerDetails::of(id, None));
+    assert_same("doclocker", include_str!("../golden/doclocker_poll_pending.json"), &DocLockerDetails::new(id, None));
     let ended = read_report::<DocLockerOutcome>(DOCLOCKER_FETCHED.as_bytes()).unwrap();
-    same("doclocker", DOCLOCKER_FETCHED, &DocLockerDetails::of(id, Some(ended)));
+    assert_same("doclocker", DOCLOCKER_FETCHED, &DocLockerDetails::new(id, Some(ended)));
     let waiting = edited(DOCLOCKER_FETCHED, |body| body["data"]["docs"][1]["status"] = json!("Pending"));
     let waiting = read_report::<DocLockerOutcome>(&waiting).unwrap();
-    let poll = serde_json::to_value(DocLockerDetails::of(id, Some(waiting))).unwrap();
+    let poll = serde_json::to_value(DocLockerDetails::new(id, Some(waiting))).unwrap();
     assert_eq!((&poll["pending"], &poll["data"]["pending"]), (&json!(true), &json!(true)));
     assert_eq!(poll["data"]["docs"][0]["status"], "Fetched");
     assert_eq!(poll["data"]["docs"].as_array().map(Vec::len), Some(2));
@@ -134,9 +138,9 @@ fn polls_of_pending_flows_are_stubs_with_what_is_known_and_of_ended_ones_the_web
 }
 
 #[test]
-fn a_pan_is_answered_in_the_form_of_the_webhooks() {
+fn a_pan_response_matches_its_golden_file() {
     let check = Check::named("pan").unwrap();
-    let word = |word| Some(DetailValue::Text(Text::parse(word).unwrap()));
+    let text = |text| Some(DetailValue::Text(Text::parse(text).unwrap()));
     let query = CheckQuery {
         check,
         numbers: vec![check.numbers[0].parse("ABCPE1234F").unwrap()],
@@ -144,12 +148,12 @@ fn a_pan_is_answered_in_the_form_of_the_webhooks() {
         compared: vec![None, None],
     };
     let mut result = query.with_status(CheckStatus::Valid);
-    result.details = vec![word("individual"), Some(DetailValue::Match(true)), None, word("y")];
-    same("pan", include_str!("../golden/pan_valid.json"), &CheckAnswer::new(opened().request_id, result));
+    result.details = vec![text("individual"), Some(DetailValue::Match(true)), None, text("y")];
+    assert_same("pan", include_str!("../golden/pan_valid.json"), &CheckAnswer::new(header().request_id, result));
 }
 
 #[test]
-fn what_was_written_is_read_back_the_same() {
+fn payloads_survive_writing_and_reading() {
     fn survives<P: Body + Serialize + PartialEq + Debug>(goldens: &[&str]) {
         for golden in goldens {
             let payload: P = read_report(golden.as_bytes()).unwrap();

@@ -1,4 +1,4 @@
-//! The eSign flow: several signers, expired invitations, and states that reports may not revert.
+//! The eSign flow: several signers, expired invitations, and statuses that reports may not revert.
 
 use std::time::Duration;
 
@@ -14,13 +14,14 @@ use serde_json::{Value, json};
 
 use crate::fixtures::*;
 
-fn judged(flow: &EsignFlow, body: &[u8], now: Timestamp) -> Result<Transition<EsignFlow>, ReportRefusal> {
+/// Admits a report to a flow, and returns the transition.
+fn report_to(flow: &EsignFlow, body: &[u8], now: Timestamp) -> Result<Transition<EsignFlow>, ReportRefusal> {
     let admitted = flow.admit(read_report::<Report<EsignOutcome>>(body).unwrap())?;
     flow.report(&admitted, digest(&admitted), now)
 }
 
 fn half_signed_flow() -> EsignFlow {
-    match judged(&esign(), &report(ESIGN_COMPLETED, half_signed), early()) {
+    match report_to(&esign(), &report(ESIGN_COMPLETED, half_signed), before_expiry()) {
         Ok(Transition::Progressed { next }) => next,
         other => panic!("{other:?}"),
     }
@@ -36,41 +37,47 @@ fn next_signer(flow: &EsignFlow) -> &str {
 }
 
 #[test]
-fn signers_sign_one_after_the_other_and_the_last_signature_sends_one_webhook() {
+fn the_last_signature_completes_the_document_with_one_webhook() {
     let flow = esign();
     assert_eq!(next_signer(&flow), "signer-1");
     let flow = half_signed_flow();
     assert_eq!(next_signer(&flow), "signer-2");
-    assert_eq!(judged(&flow, &report(ESIGN_COMPLETED, half_signed), early()), Ok(Transition::Repeated));
+    assert_eq!(report_to(&flow, &report(ESIGN_COMPLETED, half_signed), before_expiry()), Ok(Transition::Repeated));
 
-    let Ok(Transition::WebhookDue { next, webhook }) = judged(&flow, &report(ESIGN_COMPLETED, |_| ()), early()) else {
+    let Ok(Transition::WebhookDue { next, webhook }) =
+        report_to(&flow, &report(ESIGN_COMPLETED, |_| ()), before_expiry())
+    else {
         panic!()
     };
     assert_eq!(webhook.as_str(), format!("esign app_1 {FLOW}"));
     assert!(matches!(&next, EsignFlow::Ended(EsignEnded { end,
-            .. }) if end.how == SigningStatus::Completed && end.at == early()));
+            .. }) if end.how == SigningStatus::Completed && end.at == before_expiry()));
     for _ in 0..3 {
-        assert_eq!(judged(&next, &report(ESIGN_COMPLETED, |_| ()), early()), Ok(Transition::Repeated));
+        assert_eq!(report_to(&next, &report(ESIGN_COMPLETED, |_| ()), before_expiry()), Ok(Transition::Repeated));
     }
     let other_pdf = report(ESIGN_COMPLETED, |body| body["content"] = json!("QUJD"));
     for late in [other_pdf, report(ESIGN_REJECTED, |_| ()), report(ESIGN_COMPLETED, half_signed)] {
-        assert_eq!(judged(&next, &late, early()), Err(ReportRefusal::AlreadyEnded("Completed")));
+        assert_eq!(report_to(&next, &late, before_expiry()), Err(ReportRefusal::AlreadyEnded("Completed")));
     }
 }
 
 #[test]
-fn one_refusal_ends_the_document() {
-    let Ok(Transition::WebhookDue { next, .. }) = judged(&half_signed_flow(), &report(ESIGN_REJECTED, |_| ()), early())
+fn one_rejection_ends_the_document() {
+    let Ok(Transition::WebhookDue { next, .. }) =
+        report_to(&half_signed_flow(), &report(ESIGN_REJECTED, |_| ()), before_expiry())
     else {
         panic!()
     };
-    assert_eq!(judged(&next, &report(ESIGN_COMPLETED, |_| ()), early()), Err(ReportRefusal::AlreadyEnded("Rejected")));
+    assert_eq!(
+        report_to(&next, &report(ESIGN_COMPLETED, |_| ()), before_expiry()),
+        Err(ReportRefusal::AlreadyEnded("Rejected"))
+    );
 }
 
 #[test]
 fn a_report_of_other_signers_another_reference_or_another_app_is_refused() {
     let flow = esign();
-    let refused = |edit: fn(&mut Value)| judged(&flow, &report(ESIGN_COMPLETED, edit), early()).unwrap_err();
+    let refused = |edit: fn(&mut Value)| report_to(&flow, &report(ESIGN_COMPLETED, edit), before_expiry()).unwrap_err();
     assert_eq!(refused(|body| body["app_id"] = json!("app_2")), ReportRefusal::NotThisFlow);
     assert_eq!(
         refused(|body| body["documentId"] = json!("00000000-9a3e-4c55-8d2a-0b8c5e0e7f11")),
@@ -95,88 +102,93 @@ fn a_report_of_other_signers_another_reference_or_another_app_is_refused() {
 }
 
 #[test]
-fn a_signature_is_not_taken_back_by_an_older_report() {
+fn an_older_report_does_not_withdraw_a_signature() {
     assert_eq!(
-        judged(&half_signed_flow(), &report(ESIGN_COMPLETED, unsigned), early()),
+        report_to(&half_signed_flow(), &report(ESIGN_COMPLETED, unsigned), before_expiry()),
         Err(ReportRefusal::Contradicts("signerInfo"))
     );
 }
 
 #[test]
-fn the_deadline_is_the_end_of_the_first_open_invitation() {
+fn the_deadline_is_the_earliest_expiry_of_an_open_invitation() {
     assert_eq!(pending(&esign()).deadline(), at("2026-02-07T09:30:00Z"));
     assert_eq!(pending(&half_signed_flow()).deadline(), at("2026-02-14T09:30:00Z"));
 }
 
 #[test]
-fn a_flow_is_kept_beyond_its_deadline_and_after_its_end_for_the_time_of_results() {
+fn retention_counts_from_the_deadline_or_the_end_of_a_flow() {
     let ttl = Duration::from_secs(3_600);
-    let kept = |flow: EsignFlow, before| FlowState::ESign(flow).kept_until(before, early(), ttl);
+    let kept_until = |flow: EsignFlow, before| FlowState::ESign(flow).kept_until(before, before_expiry(), ttl);
     let (deadline, late) = (pending(&esign()).deadline(), at("2026-06-01T00:00:00Z"));
-    assert!(early() < deadline && deadline < late);
-    assert_eq!(kept(esign(), early()), deadline + ttl);
-    assert_eq!(kept(esign(), late), late, "never shorter than before");
+    assert!(before_expiry() < deadline && deadline < late);
+    assert_eq!(kept_until(esign(), before_expiry()), deadline + ttl);
+    assert_eq!(kept_until(esign(), late), late, "never shorter than before");
     let mut signed = pending(&esign()).clone();
     signed.signers.iter_mut().for_each(|signer| signer.status = SigningStatus::Completed);
-    assert_eq!(kept(EsignFlow::Pending(signed), early()), early() + ttl, "no invitation is open");
-    let Ok(Transition::WebhookDue { next, .. }) = judged(&esign(), &report(ESIGN_COMPLETED, |_| ()), early()) else {
+    assert_eq!(kept_until(EsignFlow::Pending(signed), before_expiry()), before_expiry() + ttl, "no invitation is open");
+    let Ok(Transition::WebhookDue { next, .. }) =
+        report_to(&esign(), &report(ESIGN_COMPLETED, |_| ()), before_expiry())
+    else {
         panic!()
     };
-    assert_eq!(kept(next, late), early() + ttl);
+    assert_eq!(kept_until(next, late), before_expiry() + ttl);
 }
 
 #[test]
-fn an_invitation_that_ends_expires_the_document_with_one_webhook() {
+fn an_expired_invitation_expires_the_document_with_one_webhook() {
     let flow = half_signed_flow();
     let latest = || read_report::<EsignOutcome>(&edited(ESIGN_COMPLETED, half_signed)).unwrap();
     let end = pending(&flow).deadline();
     assert!(flow.lapse(latest(), Timestamp::from_millis(end.millis() - 1)).is_none());
-    let of_another = edited(ESIGN_COMPLETED, |body| body["documentId"] = json!("00000000-0000-4000-8000-000000000000"));
+    let for_other_document =
+        edited(ESIGN_COMPLETED, |body| body["documentId"] = json!("00000000-0000-4000-8000-000000000000"));
     assert!(
-        flow.lapse(read_report::<EsignOutcome>(&of_another).unwrap(), end).is_none(),
-        "it is about another document"
+        flow.lapse(read_report::<EsignOutcome>(&for_other_document).unwrap(), end).is_none(),
+        "the payload is of another document"
     );
 
     let lapsed = flow.lapse(latest(), end).unwrap();
     assert_eq!(serde_json::to_value(&lapsed).unwrap().to_string(), canonical(ESIGN_EXPIRED));
     let Ok(Transition::WebhookDue { next, webhook }) = flow.report(&lapsed, digest(&lapsed), end) else { panic!() };
     assert_eq!(webhook.as_str(), format!("esign app_1 {FLOW}"));
-    assert!(next.lapse(latest(), end + Duration::from_secs(1)).is_none(), "it lapses once");
+    assert!(next.lapse(latest(), end + Duration::from_secs(1)).is_none(), "a flow lapses once");
     assert_eq!(
-        judged(&next, &report(ESIGN_EXPIRED, |_| ()), end),
+        report_to(&next, &report(ESIGN_EXPIRED, |_| ()), end),
         Ok(Transition::Repeated),
-        "the upstream says the same"
+        "the upstream reports the same outcome"
     );
-    assert_eq!(judged(&next, &report(ESIGN_COMPLETED, |_| ()), end), Err(ReportRefusal::AlreadyEnded("Expired")));
+    assert_eq!(report_to(&next, &report(ESIGN_COMPLETED, |_| ()), end), Err(ReportRefusal::AlreadyEnded("Expired")));
 }
 
 #[test]
-fn past_the_deadline_a_signature_still_counts_and_a_pending_report_does_not() {
+fn a_signature_after_the_deadline_counts_and_a_pending_report_is_refused() {
     let (flow, end) = (half_signed_flow(), at("2026-02-14T09:30:00Z"));
     let still = report(ESIGN_COMPLETED, |body| {
         half_signed(body);
         body["signerInfo"][1]["signerName"] = json!("V. Sample");
     });
-    assert_eq!(judged(&flow, &still, end), Err(ReportRefusal::InvitationExpired));
-    assert!(matches!(judged(&flow, &report(ESIGN_COMPLETED, |_| ()), end), Ok(Transition::WebhookDue { .. })));
+    assert_eq!(report_to(&flow, &still, end), Err(ReportRefusal::InvitationExpired));
+    assert!(matches!(report_to(&flow, &report(ESIGN_COMPLETED, |_| ()), end), Ok(Transition::WebhookDue { .. })));
     let extended = report(ESIGN_COMPLETED, |body| {
         half_signed(body);
         body["signerInfo"][1]["invitationExpireTimeStamp"] = json!("2026-03-01T00:00:00Z");
     });
     assert!(
-        matches!(judged(&flow, &extended, end), Ok(Transition::Progressed { .. })),
+        matches!(report_to(&flow, &extended, end), Ok(Transition::Progressed { .. })),
         "the upstream extended the invitation in time"
     );
 }
 
 #[test]
-fn a_flow_survives_being_stored() {
-    let Ok(Transition::WebhookDue { next, .. }) = judged(&esign(), &report(ESIGN_COMPLETED, |_| ()), early()) else {
+fn a_flow_survives_serialisation() {
+    let Ok(Transition::WebhookDue { next, .. }) =
+        report_to(&esign(), &report(ESIGN_COMPLETED, |_| ()), before_expiry())
+    else {
         panic!()
     };
     for flow in [esign(), half_signed_flow(), next] {
         let stored = serde_json::to_string(&flow).unwrap();
-        assert!(!stored.contains("Asha"), "who signs is in the payload alone");
+        assert!(!stored.contains("Asha"), "only the payload names the signers");
         assert_eq!(serde_json::from_str::<EsignFlow>(&stored).unwrap(), flow);
     }
 }

@@ -1,4 +1,4 @@
-//! Transitions of the other flows, and reports that are refused.
+//! Transitions of locker, e-stamp and wealth-data flows, and refused reports.
 
 use sakshi_domain::flow::doclocker::{DocLockerEnd, DocLockerFlow};
 use sakshi_domain::flow::estamp::EStampFlow;
@@ -18,71 +18,73 @@ use serde_json::{Value, json};
 
 use crate::fixtures::*;
 
-type Judged<S> = Result<Transition<S>, ReportRefusal>;
+type Transitioned<S> = Result<Transition<S>, ReportRefusal>;
 
-fn locker(flow: &DocLockerFlow, golden: &str, edit: impl FnOnce(&mut Value)) -> Judged<DocLockerFlow> {
+fn report_locker(flow: &DocLockerFlow, golden: &str, edit: impl FnOnce(&mut Value)) -> Transitioned<DocLockerFlow> {
     let admitted = flow.admit(read_report::<Report<DocLockerOutcome>>(&report(golden, edit)).unwrap())?;
-    flow.report(&admitted, digest(&admitted), early())
+    flow.report(&admitted, digest(&admitted), before_expiry())
 }
 
-fn stamp(flow: &EStampFlow, golden: &str, edit: impl FnOnce(&mut Value)) -> Judged<EStampFlow> {
+fn report_stamp(flow: &EStampFlow, golden: &str, edit: impl FnOnce(&mut Value)) -> Transitioned<EStampFlow> {
     let admitted = flow.admit(read_report::<Report<EStampOutcome>>(&report(golden, edit)).unwrap())?;
-    flow.report(&admitted, digest(&admitted), early())
+    flow.report(&admitted, digest(&admitted), before_expiry())
 }
 
-fn moved(flow: &WealthConsent, status: &str, edit: impl FnOnce(&mut Value)) -> Judged<WealthConsent> {
+fn report_consent(flow: &WealthConsent, status: &str, edit: impl FnOnce(&mut Value)) -> Transitioned<WealthConsent> {
     let body = report(CONSENT_ACCEPTED, |body| {
         body["status"] = json!(status);
         edit(body);
     });
     let admitted = flow.admit(read_report::<Report<WealthConsentChange>>(&body).unwrap())?;
-    flow.report(&admitted, digest(&admitted), early())
+    flow.report(&admitted, digest(&admitted), before_expiry())
 }
 
-fn data(fetch: DataFetch, golden: &str, edit: impl FnOnce(&mut Value)) -> Judged<DataFetch> {
+fn report_data(fetch: DataFetch, golden: &str, edit: impl FnOnce(&mut Value)) -> Transitioned<DataFetch> {
     let consent = consent();
     let admitted = consent.admit(read_report::<Report<WealthDataNotice>>(&report(golden, edit)).unwrap())?;
     fetch.report(&consent, &admitted, digest(&admitted))
 }
 
-fn reported<S: std::fmt::Debug>(judged: Judged<S>) -> (S, String) {
-    match judged {
+/// Returns the new state and the key of the due webhook.
+fn with_webhook<S: std::fmt::Debug>(transition: Transitioned<S>) -> (S, String) {
+    match transition {
         Ok(Transition::WebhookDue { next, webhook }) => (next, webhook.to_string()),
         other => panic!("{other:?}"),
     }
 }
 
-fn progressed<S: std::fmt::Debug>(judged: Judged<S>) -> S {
-    match judged {
+/// Returns the new state of a flow that continues without a webhook.
+fn without_webhook<S: std::fmt::Debug>(transition: Transitioned<S>) -> S {
+    match transition {
         Ok(Transition::Progressed { next }) => next,
         other => panic!("{other:?}"),
     }
 }
 
 #[test]
-fn a_locker_flow_ends_when_no_document_is_awaited_any_more() {
+fn a_locker_flow_ends_when_no_document_is_pending() {
     let waiting = |body: &mut Value| body["data"]["docs"][1]["status"] = json!("Pending");
-    let flow = progressed(locker(&doclocker(), DOCLOCKER_FETCHED, waiting));
-    assert_eq!(locker(&flow, DOCLOCKER_FETCHED, waiting), Ok(Transition::Repeated));
-    let (flow, key) = reported(locker(&flow, DOCLOCKER_FETCHED, |_| ()));
+    let flow = without_webhook(report_locker(&doclocker(), DOCLOCKER_FETCHED, waiting));
+    assert_eq!(report_locker(&flow, DOCLOCKER_FETCHED, waiting), Ok(Transition::Repeated));
+    let (flow, key) = with_webhook(report_locker(&flow, DOCLOCKER_FETCHED, |_| ()));
     assert_eq!(key, format!("doclocker app_1 {FLOW}"));
     assert!(matches!(&flow, DocLockerFlow::Ended { end, .. } if end.how == DocLockerEnd::Fetched));
     for _ in 0..3 {
-        assert_eq!(locker(&flow, DOCLOCKER_FETCHED, |_| ()), Ok(Transition::Repeated));
+        assert_eq!(report_locker(&flow, DOCLOCKER_FETCHED, |_| ()), Ok(Transition::Repeated));
     }
-    assert_eq!(locker(&flow, DOCLOCKER_FAILED, |_| ()), Err(ReportRefusal::AlreadyEnded("Fetched")));
-    assert_eq!(locker(&flow, DOCLOCKER_FETCHED, waiting), Err(ReportRefusal::AlreadyEnded("Fetched")));
+    assert_eq!(report_locker(&flow, DOCLOCKER_FAILED, |_| ()), Err(ReportRefusal::AlreadyEnded("Fetched")));
+    assert_eq!(report_locker(&flow, DOCLOCKER_FETCHED, waiting), Err(ReportRefusal::AlreadyEnded("Fetched")));
 }
 
 #[test]
-fn a_person_who_declines_ends_a_locker_flow_without_a_document() {
-    let (flow, _) = reported(locker(&doclocker(), DOCLOCKER_FAILED, |_| ()));
-    assert_eq!(locker(&flow, DOCLOCKER_FETCHED, |_| ()), Err(ReportRefusal::AlreadyEnded("Failed")));
+fn a_locker_flow_without_a_document_ends_as_failed() {
+    let (flow, _) = with_webhook(report_locker(&doclocker(), DOCLOCKER_FAILED, |_| ()));
+    assert_eq!(report_locker(&flow, DOCLOCKER_FETCHED, |_| ()), Err(ReportRefusal::AlreadyEnded("Failed")));
 }
 
 #[test]
-fn a_correlation_id_other_than_the_flows_is_refused() {
-    let refused = locker(&doclocker(), DOCLOCKER_FETCHED, |body| body["request_id"] = json!("req-2"));
+fn a_different_correlation_id_is_refused() {
+    let refused = report_locker(&doclocker(), DOCLOCKER_FETCHED, |body| body["request_id"] = json!("req-2"));
     assert_eq!(refused, Err(ReportRefusal::Contradicts("request_id")));
 }
 
@@ -92,28 +94,31 @@ fn an_e_stamp_ends_once() {
         body["success"] = json!(true);
         body["data"]["workflowStatus"] = json!("Pending");
     };
-    let flow = progressed(stamp(&estamp(), ESTAMP_REJECTED, pending));
-    assert_eq!(stamp(&flow, ESTAMP_REJECTED, pending), Ok(Transition::Repeated));
-    let (flow, key) = reported(stamp(&flow, ESTAMP_COMPLETED, |_| ()));
+    let flow = without_webhook(report_stamp(&estamp(), ESTAMP_REJECTED, pending));
+    assert_eq!(report_stamp(&flow, ESTAMP_REJECTED, pending), Ok(Transition::Repeated));
+    let (flow, key) = with_webhook(report_stamp(&flow, ESTAMP_COMPLETED, |_| ()));
     assert_eq!(key, format!("estamp app_1 {FLOW}"));
-    assert_eq!(stamp(&flow, ESTAMP_COMPLETED, |_| ()), Ok(Transition::Repeated));
-    assert_eq!(stamp(&flow, ESTAMP_REJECTED, |_| ()), Err(ReportRefusal::AlreadyEnded("Completed")));
-    assert_eq!(stamp(&flow, ESTAMP_COMPLETED, |body| body["app_id"] = json!("app_2")), Err(ReportRefusal::NotThisFlow));
+    assert_eq!(report_stamp(&flow, ESTAMP_COMPLETED, |_| ()), Ok(Transition::Repeated));
+    assert_eq!(report_stamp(&flow, ESTAMP_REJECTED, |_| ()), Err(ReportRefusal::AlreadyEnded("Completed")));
+    assert_eq!(
+        report_stamp(&flow, ESTAMP_COMPLETED, |body| body["app_id"] = json!("app_2")),
+        Err(ReportRefusal::NotThisFlow)
+    );
 }
 
 #[test]
 fn accepted_accepted_revoked_are_two_webhooks() {
-    let (flow, first) = reported(moved(&consent(), "Accepted", |_| ()));
-    assert_eq!(moved(&flow, "Accepted", |_| ()), Ok(Transition::Repeated));
-    let (flow, second) = reported(moved(&flow, "Revoked", |_| ()));
+    let (flow, first) = with_webhook(report_consent(&consent(), "Accepted", |_| ()));
+    assert_eq!(report_consent(&flow, "Accepted", |_| ()), Ok(Transition::Repeated));
+    let (flow, second) = with_webhook(report_consent(&flow, "Revoked", |_| ()));
     assert_eq!([first, second], ["wealth-consent app_1 consent-1 Accepted", "wealth-consent app_1 consent-1 Revoked"]);
-    assert_eq!(moved(&flow, "Accepted", |_| ()), Ok(Transition::Repeated), "an old report that comes again is known");
-    let refused = moved(&flow, "Accepted", |body| body["userSessionId"] = json!("session-9"));
+    assert_eq!(report_consent(&flow, "Accepted", |_| ()), Ok(Transition::Repeated), "an old report is a repetition");
+    let refused = report_consent(&flow, "Accepted", |body| body["userSessionId"] = json!("session-9"));
     assert_eq!(refused, Err(ReportRefusal::ReportedDifferently));
 }
 
 #[test]
-fn a_consent_moves_forward_only() {
+fn a_consent_only_moves_forward() {
     use ConsentStatus::{Accepted, Expired, ExpiringSoon, Rejected, Revoked};
     let follows = |from, to| match from {
         None => true,
@@ -122,9 +127,9 @@ fn a_consent_moves_forward_only() {
         Some(Rejected | Revoked | Expired) => false,
     };
     for from in [None].into_iter().chain(ConsentStatus::ALL.iter().copied().map(Some)) {
-        let flow = from.map_or_else(consent, |from| reported(moved(&consent(), from.as_str(), |_| ())).0);
+        let flow = from.map_or_else(consent, |from| with_webhook(report_consent(&consent(), from.as_str(), |_| ())).0);
         for to in ConsentStatus::ALL.iter().copied().filter(|to| Some(*to) != from) {
-            match (moved(&flow, to.as_str(), |_| ()), from) {
+            match (report_consent(&flow, to.as_str(), |_| ()), from) {
                 (Ok(Transition::WebhookDue { .. }), from) => assert!(follows(from, to), "{from:?} to {to}"),
                 (Err(refusal), Some(from)) => {
                     assert!(
@@ -139,13 +144,13 @@ fn a_consent_moves_forward_only() {
 }
 
 #[test]
-fn the_first_report_fixes_the_consent_and_the_handle_was_fixed_before() {
-    let other_handle = moved(&consent(), "Accepted", |body| body["consentHandle"] = json!("handle-2"));
+fn the_handle_and_the_first_reported_consent_id_are_fixed() {
+    let other_handle = report_consent(&consent(), "Accepted", |body| body["consentHandle"] = json!("handle-2"));
     assert_eq!(other_handle, Err(ReportRefusal::Contradicts("consentHandle")));
-    let (flow, _) = reported(moved(&consent(), "Accepted", |_| ()));
+    let (flow, _) = with_webhook(report_consent(&consent(), "Accepted", |_| ()));
     assert_eq!(flow.consent_id().unwrap().as_str(), "consent-1");
     assert_eq!(
-        moved(&flow, "Revoked", |body| body["consentId"] = json!("consent-2")),
+        report_consent(&flow, "Revoked", |body| body["consentId"] = json!("consent-2")),
         Err(ReportRefusal::Contradicts("consentId"))
     );
     let report =
@@ -156,13 +161,17 @@ fn the_first_report_fixes_the_consent_and_the_handle_was_fixed_before() {
 
 #[test]
 fn raw_then_analysed_then_raw_again_are_two_webhooks() {
-    let (fetch, first) = reported(data(DataFetch::Awaited, DATA_RAW, |_| ()));
-    let (fetch, second) = reported(data(fetch, DATA_ANALYSED, |_| ()));
-    assert_eq!(data(fetch, DATA_RAW, |_| ()), Ok(Transition::Repeated));
+    let (fetch, first) = with_webhook(report_data(DataFetch::Awaited, DATA_RAW, |_| ()));
+    let (fetch, second) = with_webhook(report_data(fetch, DATA_ANALYSED, |_| ()));
+    assert_eq!(report_data(fetch, DATA_RAW, |_| ()), Ok(Transition::Repeated));
     assert_eq!([first, second], ["wealth-data app_1 fetch-1 RAW", "wealth-data app_1 fetch-1 ANALYSED"]);
-    assert_eq!(data(fetch, DATA_FAILED, |_| ()), Err(ReportRefusal::ReportedDifferently), "raw data was ready before");
-    let (other_way, _) = reported(data(DataFetch::Awaited, DATA_ANALYSED, |_| ()));
-    assert_eq!(reported(data(other_way, DATA_RAW, |_| ())).0, fetch, "the order does not matter");
+    assert_eq!(
+        report_data(fetch, DATA_FAILED, |_| ()),
+        Err(ReportRefusal::ReportedDifferently),
+        "raw data was ready before"
+    );
+    let (analysed_first, _) = with_webhook(report_data(DataFetch::Awaited, DATA_ANALYSED, |_| ()));
+    assert_eq!(with_webhook(report_data(analysed_first, DATA_RAW, |_| ())).0, fetch, "the order does not matter");
 }
 
 #[test]
@@ -173,7 +182,7 @@ fn a_historical_fetch_is_reported_once_for_each_consent_account_and_span() {
             consent.admit(read_report::<Report<WealthHistoricalNotice>>(&report(HISTORICAL, edit)).unwrap())?;
         fetch.report(&consent, &admitted, digest(&admitted))
     };
-    let (fetch, key) = reported(judge(HistoricalFetch::Awaited, &|_| ()));
+    let (fetch, key) = with_webhook(judge(HistoricalFetch::Awaited, &|_| ()));
     assert_eq!(key, "wealth-historical app_1 consent-1 account-2 2020-04-01 2026-01-31");
     assert_eq!(judge(fetch, &|_| ()), Ok(Transition::Repeated));
     let failed = judge(fetch, &|body| body["status"] = json!("HISTORICAL_DATA_FETCH_FAILED"));
@@ -183,7 +192,7 @@ fn a_historical_fetch_is_reported_once_for_each_consent_account_and_span() {
 }
 
 #[test]
-fn each_fetch_is_known_by_what_identifies_it_and_a_flow_by_itself() {
+fn a_report_on_a_fetch_has_a_key_and_a_report_on_a_flow_has_none() {
     let key =
         |kind, golden, edit: &dyn Fn(&mut Value)| FlowReport::parse(kind, &report(golden, edit)).unwrap().fetch_key();
     let data = |edit: &dyn Fn(&mut Value)| key(ReportKind::WealthData, DATA_RAW, edit);
@@ -195,17 +204,27 @@ fn each_fetch_is_known_by_what_identifies_it_and_a_flow_by_itself() {
 }
 
 #[test]
-fn flows_survive_being_stored() {
-    let ended = reported(locker(&doclocker(), DOCLOCKER_FETCHED, |_| ())).0;
+fn flows_survive_serialisation() {
+    let ended = with_webhook(report_locker(&doclocker(), DOCLOCKER_FETCHED, |_| ())).0;
     let stored = serde_json::to_string(&ended).unwrap();
     assert_eq!(serde_json::from_str::<DocLockerFlow>(&stored).unwrap(), ended);
-    let ended = reported(stamp(&estamp(), ESTAMP_COMPLETED, |_| ())).0;
+    let ended = with_webhook(report_stamp(&estamp(), ESTAMP_COMPLETED, |_| ())).0;
     let stored = serde_json::to_string(&ended).unwrap();
     assert_eq!(serde_json::from_str::<EStampFlow>(&stored).unwrap(), ended);
-    let revoked = reported(moved(&reported(moved(&consent(), "Accepted", |_| ())).0, "Revoked", |_| ())).0;
+    let revoked = with_webhook(report_consent(
+        &with_webhook(report_consent(&consent(), "Accepted", |_| ())).0,
+        "Revoked",
+        |_| (),
+    ))
+    .0;
     let stored = serde_json::to_string(&revoked).unwrap();
     assert_eq!(serde_json::from_str::<WealthConsent>(&stored).unwrap(), revoked);
-    let both = reported(data(reported(data(DataFetch::Awaited, DATA_RAW, |_| ())).0, DATA_ANALYSED, |_| ())).0;
+    let both = with_webhook(report_data(
+        with_webhook(report_data(DataFetch::Awaited, DATA_RAW, |_| ())).0,
+        DATA_ANALYSED,
+        |_| (),
+    ))
+    .0;
     let stored = serde_json::to_string(&both).unwrap();
     assert_eq!(serde_json::from_str::<DataFetch>(&stored).unwrap(), both);
 }

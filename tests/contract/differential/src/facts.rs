@@ -1,8 +1,8 @@
-//! The facts about a credential: each rule that it may break, and each property that a library rejects or misreads.
+//! Facts about a credential: the rules that it breaks, and the properties that a library rejects or misreads.
 //!
-//! Each has a sentence and the rule that settles it. [`super::reading`] determines the facts that hold.
+//! Each fact has a sentence and the rule behind it. [`super::reading`] determines the facts of a credential.
 
-/// A verifier besides this service's.
+/// A third-party verifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Library {
     Python,
@@ -20,14 +20,14 @@ pub(crate) enum Difference {
     Claims,
 }
 
-/// The explanation that a fact gives.
+/// The difference between verifiers that a fact explains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Explains {
-    /// The rule is broken, so all should refuse; a library that accepts does not check it.
+    /// The credential breaks a rule; a library that accepts it does not check the rule.
     Lenient,
-    /// The rule is broken, and both libraries check it: a difference is unexpected.
+    /// The credential breaks a rule that both libraries check, so a difference is unexpected.
     Nothing,
-    /// A good credential that this library refuses or misreads.
+    /// The credential is valid, and this library refuses or misreads it.
     Mistaken(Library, Difference),
 }
 
@@ -41,7 +41,7 @@ impl Explains {
         match self {
             Self::Lenient => difference == Difference::OnlyTheyAccept,
             Self::Nothing => false,
-            Self::Mistaken(by, as_known) => by == library && as_known == difference,
+            Self::Mistaken(mistaken, known) => mistaken == library && known == difference,
         }
     }
 }
@@ -63,7 +63,7 @@ macro_rules! facts {
                 match self { $(Self::$variant => $sentence),+ }
             }
 
-            /// Returns the rule that settles it.
+            /// Returns the rule behind the fact.
             pub(crate) const fn rule(self) -> &'static str {
                 match self { $(Self::$variant => $rule),+ }
             }
@@ -144,7 +144,7 @@ facts! {
     BindingExpired Lenient, "`exp` of the KB-JWT is past, its `nbf` ahead by 5 minutes, or one is no number",
     "RFC 9901 section 7.3 step 5h, RFC 7519 sections 4.1.4 and 4.1.5; profile 8";
     BindingHash Lenient, "`sd_hash` is not of this presentation", "RFC 9901 section 7.3 step 5g; profile 8";
-    // Good credentials that a library refuses or misreads.
+    // Valid credentials that a library refuses or misreads.
     PayloadEncoding Mistaken(Python, OnlyWeAccept), "The header has `b64` without `crit`: to be ignored by who does \
         not know it, and `sd-jwt` knows it", "RFC 7515 section 4, RFC 7797 section 6";
     HolderKeyUse Mistaken(Python, OnlyWeAccept), "`cnf.jwk` says by `use` or `key_ops` that it verifies nothing: the \
@@ -162,7 +162,7 @@ facts! {
 
 impl Fact {
     /// Returns the first fact that explains a difference.
-    pub(crate) fn explaining(facts: &[Self], library: Library, difference: Difference) -> Option<Self> {
+    pub(crate) fn first_explaining(facts: &[Self], library: Library, difference: Difference) -> Option<Self> {
         facts.iter().copied().find(|fact| fact.explains().covers(library, difference))
     }
 }

@@ -1,5 +1,4 @@
-//! The issuer, the holder and the transaction of every credential here. Keys are new in each run; everything else comes
-//! from seeds.
+//! The issuer, the holder and the transaction of every credential. Keys are new in each run; seeds decide the rest.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::rand::SystemRandom;
@@ -71,8 +70,8 @@ pub(crate) fn sign(key: &EcdsaKeyPair, header: &[u8], payload: &[u8]) -> String 
     format!("{signed}.{}", encode(signature))
 }
 
-/// Returns the JWS with the other valid ECDSA signature, which anybody can compute: s becomes n - s.
-pub(crate) fn with_the_other_signature(jws: &str) -> Option<String> {
+/// Returns the JWS with the second valid ECDSA signature, which anybody can compute: s becomes n - s.
+pub(crate) fn with_second_signature(jws: &str) -> Option<String> {
     // The order of P-256 (FIPS 186-4, D.1.2.3).
     const ORDER: [u8; 32] = [
         0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xbc, 0xe6, 0xfa, 0xad,

@@ -11,8 +11,8 @@ use crate::issuer::{AUDIENCE, ISSUER, KID, Keys, NOW, sign, txn};
 use crate::libraries::Verdict;
 use crate::reading;
 
-/// This service's verifier under each setting.
-pub(crate) struct Ours {
+/// The verifier of this service, for each setting of key binding.
+pub(crate) struct ServiceVerifiers {
     verifiers: [(KeyBinding, Verifier); 3],
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Comparison {
     pub(crate) faults: Vec<String>,
 }
 
-impl Ours {
+impl ServiceVerifiers {
     pub(crate) fn new(keys: &Keys) -> Self {
         let jwks = Jwks::parse(keys.jwks().to_string().as_bytes()).expect("a key");
         let verifier = |policy| {
@@ -43,12 +43,13 @@ impl Ours {
         let requested: ClaimSet = Claim::ALL.into_iter().collect();
         let now = Timestamp::from_millis(NOW * 1_000);
         let expected = Expectation { nonce: txn(), audience: AUDIENCE, now, requested };
-        let (_, verifier) = self.verifiers.iter().find(|(of, _)| *of == policy).expect("each setting has a verifier");
+        let (_, verifier) =
+            self.verifiers.iter().find(|(setting, _)| *setting == policy).expect("each setting has a verifier");
         verifier.verify(credential, &expected).map_err(|refusal| refusal.code())
     }
 
-    /// Reads another library's payload as this service would, and normalises it: without digests, signed again.
-    fn read_processed(&self, mut payload: Map<String, Value>, keys: &Keys) -> Result<VerifiedCredential, &'static str> {
+    /// Verifies the payload that a library returned, signed again as a credential without disclosures.
+    fn verify_payload(&self, mut payload: Map<String, Value>, keys: &Keys) -> Result<VerifiedCredential, &'static str> {
         payload.remove("_sd_alg");
         let header = json!({"alg": "ES256", "typ": "vc+sd-jwt", "kid": KID});
         let jws = sign(&keys.issuer, header.to_string().as_bytes(), Value::Object(payload).to_string().as_bytes());
@@ -66,15 +67,15 @@ pub(crate) fn wants_binding(case: &Case) -> bool {
     }
 }
 
-/// Compares the verdicts.
-pub(crate) fn judge(case: Case, verdicts: [Verdict; 2], ours: &Ours, keys: &Keys) -> Comparison {
+/// Compares the verdicts about a credential.
+pub(crate) fn judge(case: Case, verdicts: [Verdict; 2], ours: &ServiceVerifiers, keys: &Keys) -> Comparison {
     let facts = reading::facts(&case.credential, case.policy, keys);
-    let broken: Vec<Fact> = facts.iter().copied().filter(|fact| fact.explains().is_refused()).collect();
+    let broken_rules: Vec<Fact> = facts.iter().copied().filter(|fact| fact.explains().is_refused()).collect();
     let verified = ours.verify(&case.credential, case.policy);
     let (mut explained, mut faults) = (Vec::new(), Vec::new());
     match &verified {
-        Ok(_) if !broken.is_empty() => faults.push(format!("sakshi accepts, although {broken:?}")),
-        Err(code) if broken.is_empty() => faults.push(format!("sakshi refuses ({code}), and no rule is broken")),
+        Ok(_) if !broken_rules.is_empty() => faults.push(format!("sakshi accepts, although {broken_rules:?}")),
+        Err(code) if broken_rules.is_empty() => faults.push(format!("sakshi refuses ({code}), and no rule is broken")),
         _ => {}
     }
     let accepted_by = [0, 1].map(|index| matches!(verdicts[index], Verdict::Accepted(_)));
@@ -82,13 +83,13 @@ pub(crate) fn judge(case: Case, verdicts: [Verdict; 2], ours: &Ours, keys: &Keys
         let (difference, detail) = match (&verified, verdict) {
             (Err(_), Verdict::Refused(_)) => continue,
             (Err(code), Verdict::Accepted(_)) => (Difference::OnlyTheyAccept, (*code).to_owned()),
-            (Ok(_), Verdict::Refused(why)) => (Difference::OnlyWeAccept, why),
+            (Ok(_), Verdict::Refused(reason)) => (Difference::OnlyWeAccept, reason),
             (Ok(verified), Verdict::Accepted(payload)) => match difference(verified, payload, ours, keys) {
                 None => continue,
                 Some(detail) => (Difference::Claims, detail),
             },
         };
-        match Fact::explaining(&facts, library, difference) {
+        match Fact::first_explaining(&facts, library, difference) {
             Some(fact) => explained.push((library, difference, fact)),
             None => faults.push(format!("{library:?}, {difference:?}: {detail}")),
         }
@@ -104,10 +105,15 @@ pub(crate) fn judge(case: Case, verdicts: [Verdict; 2], ours: &Ours, keys: &Keys
     }
 }
 
-/// Returns the difference between this service's claims and those in a library's payload.
-fn difference(verified: &VerifiedCredential, payload: Option<Value>, ours: &Ours, keys: &Keys) -> Option<String> {
+/// Returns the difference between the claims of this service and the claims in a library's payload.
+fn difference(
+    verified: &VerifiedCredential,
+    payload: Option<Value>,
+    ours: &ServiceVerifiers,
+    keys: &Keys,
+) -> Option<String> {
     let Some(Value::Object(payload)) = payload else { return Some("its payload is no JSON object".to_owned()) };
-    let theirs = match ours.read_processed(payload, keys) {
+    let theirs = match ours.verify_payload(payload, keys) {
         Ok(theirs) => theirs,
         Err(code) => return Some(format!("its payload is refused: {code}")),
     };

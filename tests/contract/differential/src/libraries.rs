@@ -1,4 +1,4 @@
-//! The two third-party verifiers: one process each, which answers each line with a line.
+//! The two third-party verifiers: a process each, which answers every request line with a line.
 
 use std::io::{BufRead as _, BufReader, BufWriter, Write as _};
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ pub(crate) fn root() -> PathBuf {
 pub(crate) fn install() {
     let installed =
         Command::new(root().join("tests/contract/setup.sh")).status().expect("tests/contract/setup.sh can be run");
-    assert!(installed.success(), "tests/contract/setup.sh failed: are python3, node and npm there?");
+    assert!(installed.success(), "tests/contract/setup.sh failed: are python3, node and npm installed?");
 }
 
 /// Starts PyPI `sd-jwt` and npm `@sd-jwt/core`.
@@ -39,13 +39,13 @@ pub(crate) fn start(keys: &Keys) -> [Process; 2] {
     python.arg(scripts.join("verify.py"));
     let mut node = Command::new("node");
     node.arg(scripts.join("verify.mjs"));
-    let known = json!({"issuer": ISSUER, "jwk": keys.jwk(), "aud": AUDIENCE, "nonce": txn().to_string(), "now": NOW,
+    let expected = json!({"issuer": ISSUER, "jwk": keys.jwk(), "aud": AUDIENCE, "nonce": txn().to_string(), "now": NOW,
         "skew": 60});
     [python, node].map(|mut command| {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the verifier can be run");
         let mut requests = BufWriter::new(child.stdin.take().expect("a pipe"));
         let answers = BufReader::new(child.stdout.take().expect("a pipe"));
-        writeln!(requests, "{known}").expect("the verifier reads");
+        writeln!(requests, "{expected}").expect("the verifier reads");
         Process { child, requests, answers }
     })
 }
@@ -65,7 +65,7 @@ impl Process {
         })
     }
 
-    /// Ends the process, which has nothing more to read.
+    /// Closes the pipes and waits for the end of the process.
     pub(crate) fn end(self) {
         let Self { mut child, requests, answers } = self;
         drop((requests, answers));
@@ -76,7 +76,7 @@ impl Process {
 fn verdict(line: &str) -> Verdict {
     match serde_json::from_str::<Value>(line) {
         Ok(mut answer) => match answer.get("refused").and_then(Value::as_str) {
-            Some(why) => Verdict::Refused(why.to_owned()),
+            Some(reason) => Verdict::Refused(reason.to_owned()),
             None => Verdict::Accepted(Some(answer["claims"].take())),
         },
         // The accepted payload is not JSON, for example because of an invalid number.

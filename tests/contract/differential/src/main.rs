@@ -1,8 +1,8 @@
-//! `sakshi-differential`: seeded mutations of credentials, judged by this service's verifier and two others. The run
-//! fails on a difference that no class of `facts` explains, and on a verdict of this service against the rules that
-//! `reading` finds broken.
+//! `sakshi-differential`: seeded mutations of credentials, judged by the verifier of this service and two libraries.
+//!
+//! A run fails on a difference that no fact explains, and on a verdict of this service that contradicts the rules.
 
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "what it finds is printed")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the results are printed")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "an error here ends the run")]
 
 mod changes;
@@ -24,19 +24,19 @@ use serde_json::{Value, json};
 
 use changes::{Case, case};
 use issuer::Keys;
-use judge::{Comparison, Ours, judge, wants_binding};
+use judge::{Comparison, ServiceVerifiers, judge, wants_binding};
 use report::Counts;
 
-/// Number of credentials made and judged at a time.
-const BATCH: u64 = 1_000;
+/// Number of credentials generated and judged at a time.
+const BATCH_SIZE: u64 = 1_000;
 
 /// Maximum number of failures printed.
-const SHOWN: u64 = 20;
+const PRINTED_FAILURES_MAX: u64 = 20;
 
 /// Compares three verifiers over mutated credentials.
 #[derive(Debug, Parser)]
 struct Options {
-    /// Seed of the first credential; each further one has the next.
+    /// Seed of the first credential; the next credential has the next seed.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Number of credentials.
@@ -64,21 +64,21 @@ fn main() -> ExitCode {
 fn run(seed: u64, count: u64, show: bool) -> Counts {
     libraries::install();
     let keys = Keys::generate();
-    let ours = Ours::new(&keys);
+    let ours = ServiceVerifiers::new(&keys);
     let [mut python, mut node] = libraries::start(&keys);
     let mut counts = Counts::default();
-    let seeds =
-        |from: u64| (from..(from + BATCH).min(seed + count)).map(|seed| case(seed, &keys)).collect::<Vec<Case>>();
-    let mut cases = seeds(seed);
+    let cases_from =
+        |from: u64| (from..(from + BATCH_SIZE).min(seed + count)).map(|seed| case(seed, &keys)).collect::<Vec<Case>>();
+    let mut cases = cases_from(seed);
     let mut from = seed;
     while !cases.is_empty() {
-        from += BATCH;
+        from += BATCH_SIZE;
         let requests: Vec<Value> =
             cases.iter().map(|case| json!({"credential": case.credential, "binding": wants_binding(case)})).collect();
         let (by_python, by_node, next) = thread::scope(|scope| {
             let by_python = scope.spawn(|| python.ask(&requests));
             let by_node = scope.spawn(|| node.ask(&requests));
-            let next = seeds(from);
+            let next = cases_from(from);
             (by_python.join().expect("verdicts"), by_node.join().expect("verdicts"), next)
         });
         assert!(by_python.len() == cases.len() && by_node.len() == cases.len(), "a verifier ended early");
@@ -88,8 +88,8 @@ fn run(seed: u64, count: u64, show: bool) -> Counts {
                 println!("{}", case.credential);
             }
             let judged = judge(case, [by_python, by_node], &ours, &keys);
-            if show || (!judged.faults.is_empty() && counts.unexplained < SHOWN) {
-                print_one(&judged);
+            if show || (!judged.faults.is_empty() && counts.unexplained < PRINTED_FAILURES_MAX) {
+                print_comparison(&judged);
             }
             counts.add(&judged);
         }
@@ -99,7 +99,7 @@ fn run(seed: u64, count: u64, show: bool) -> Counts {
     counts
 }
 
-fn print_one(judged: &Comparison) {
+fn print_comparison(judged: &Comparison) {
     let Comparison { seed, changes, facts, accepted, accepted_by: [python, node], faults, .. } = judged;
     println!("seed {seed}: {}", changes.join("; "));
     println!("  accepted by sakshi {accepted}, sd-jwt {python}, @sd-jwt/core {node}; facts {facts:?}");
@@ -113,13 +113,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn three_verifiers_agree_or_a_rule_says_who_is_right() {
+    fn three_verifiers_agree_or_a_rule_explains_the_difference() {
         let counts = run(1_000_000, 3_000, false);
         assert_eq!(
             counts.unexplained, 0,
-            "see above; `cargo run -p sakshi-differential -- --seed SEED --count 1 --show` shows one"
+            "see above; `cargo run -p sakshi-differential -- --seed SEED --count 1 --show` shows a case"
         );
-        assert!((40..=60).contains(&counts.percent_accepted()), "half of them are good");
-        assert!(counts.untried().is_empty(), "no credential had {:?}", counts.untried());
+        assert!((40..=60).contains(&counts.percent_accepted()), "about half of the credentials must be valid");
+        assert!(counts.missing_facts().is_empty(), "no credential had {:?}", counts.missing_facts());
     }
 }

@@ -27,8 +27,8 @@ impl Random {
         self.below(100) < percent
     }
 
-    pub(crate) fn pick<T: Clone>(&mut self, of: &[T]) -> T {
-        of[self.below(of.len())].clone()
+    pub(crate) fn pick<T: Clone>(&mut self, items: &[T]) -> T {
+        items[self.below(items.len())].clone()
     }
 
     /// Returns text of base64url characters.

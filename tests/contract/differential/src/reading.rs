@@ -1,4 +1,4 @@
-//! Reads a credential without the verifier, as tolerantly as possible, and finds the facts that hold.
+//! Reads a credential as tolerantly as possible, without the verifier, and determines its facts.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -12,6 +12,7 @@ use sakshi_wire::json::{Json, ValuesLeft, read};
 use crate::facts::Fact;
 use crate::issuer::{ISSUER, KID, Keys, NOW, encode};
 
+/// The facts found so far, and the number of JSON values read.
 pub(crate) struct Reading {
     facts: BTreeSet<Fact>,
     values: usize,
@@ -25,12 +26,12 @@ type Disclosed = (Option<String>, Json);
 /// Returns the facts of a credential, in the order of their declaration.
 pub(crate) fn facts(credential: &str, policy: KeyBinding, keys: &Keys) -> Vec<Fact> {
     let mut reading = Reading { facts: BTreeSet::new(), values: 0 };
-    reading.credential(credential, policy, keys);
+    reading.check_credential(credential, policy, keys);
     reading.facts.into_iter().collect()
 }
 
 fn member<'a>(members: &'a Members, name: &str) -> Option<&'a Json> {
-    // The last of equal names counts, as for most readers; a repeated name is a fact of its own.
+    // The last of equal names counts, as for most readers; a repeated name is a separate fact.
     members.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value)
 }
 
@@ -136,7 +137,7 @@ impl Reading {
         Some(Jws { header, payload, signed, signature })
     }
 
-    fn credential(&mut self, credential: &str, policy: KeyBinding, keys: &Keys) {
+    fn check_credential(&mut self, credential: &str, policy: KeyBinding, keys: &Keys) {
         self.note_if(credential.len() > 4 << 20, Fact::TooLarge);
         let Some((presented, binding)) = credential.rsplit_once('~') else { return self.note(Fact::NotAnSdJwt) };
         self.note_if(policy == KeyBinding::Off && !binding.is_empty(), Fact::BindingUnexpected);
@@ -147,24 +148,24 @@ impl Reading {
         self.note_if(jws.is_empty() || disclosures.iter().any(|text| text.is_empty()), Fact::NotAnSdJwt);
         self.note_if(disclosures.len() > 256, Fact::TooLarge);
         let Some(jws) = self.jws(jws) else { return };
-        self.issuer_header(&jws.header);
+        self.check_issuer_header(&jws.header);
         self.note_if(!is_signed(&jws, keys.issuer.public_key().as_ref()), Fact::Signature);
         let Some(payload) = self.bytes(jws.payload).and_then(|bytes| self.json(&bytes)) else { return };
         self.note_if(depth(&payload) > 16, Fact::TooDeep);
         self.values += values(&payload);
         let Json::Object(payload) = payload else { return self.note(Fact::NotAnObject) };
         self.note_if(text(&payload, "iss") != Some(ISSUER), Fact::Issuer);
-        let payload = self.processed(payload, &disclosures);
+        let payload = self.process(payload, &disclosures);
         self.note_if(text(&payload, "iss") != Some(ISSUER), Fact::Issuer);
         self.note_if(self.values > 8_192, Fact::TooManyValues);
-        self.times(&payload);
-        self.spellings(&payload);
+        self.check_times(&payload);
+        self.check_spellings(&payload);
         if policy != KeyBinding::Off && !binding.is_empty() {
-            self.binding(binding, &payload, &credential[..=presented.len()]);
+            self.check_binding(binding, &payload, &credential[..=presented.len()]);
         }
     }
 
-    fn issuer_header(&mut self, header: &Members) {
+    fn check_issuer_header(&mut self, header: &Members) {
         self.note_if(text(header, "alg") != Some("ES256"), Fact::Algorithm);
         self.note_if(member(header, "crit").is_some(), Fact::Critical);
         self.note_if(!matches!(text(header, "typ"), Some("vc+sd-jwt" | "dc+sd-jwt")), Fact::Type);
@@ -174,8 +175,8 @@ impl Reading {
         self.note_if(!matches!(member(header, "b64"), None | Some(Json::Flag(true))), Fact::PayloadEncoding);
     }
 
-    /// Returns the payload with its disclosures.
-    fn processed(&mut self, mut payload: Vec<(String, Json)>, disclosures: &[&str]) -> Vec<(String, Json)> {
+    /// Replaces the digests in a payload by their disclosures.
+    fn process(&mut self, mut payload: Vec<(String, Json)>, disclosures: &[&str]) -> Vec<(String, Json)> {
         match member(&payload, "_sd_alg") {
             None => {}
             Some(Json::Text(name)) if name == "sha-256" || name == "SHA-256" => {}
@@ -188,9 +189,9 @@ impl Reading {
             let twice = by_digest.insert(encode(digest(&SHA256, text.as_bytes())), (disclosure, false)).is_some();
             self.note_if(twice, Fact::DisclosureTwice);
         }
-        let mut places = Places { by_digest, seen: HashSet::new() };
-        let payload = self.object(payload, &mut places, 1);
-        self.note_if(places.by_digest.values().any(|(_, used)| !used), Fact::Unreferenced);
+        let mut index = DigestIndex { by_digest, seen: HashSet::new() };
+        let payload = self.process_object(payload, &mut index, 1);
+        self.note_if(index.by_digest.values().any(|(_, used)| !used), Fact::Unreferenced);
         payload
     }
 
@@ -223,10 +224,10 @@ impl Reading {
         Some((name, value))
     }
 
-    fn value(&mut self, value: Json, places: &mut Places, depth: usize) -> Json {
+    fn process_value(&mut self, value: Json, index: &mut DigestIndex, depth: usize) -> Json {
         match value {
-            Json::Object(members) => Json::Object(self.object(members, places, depth + 1)),
-            Json::List(items) => Json::List(self.list(items, places, depth + 1)),
+            Json::Object(members) => Json::Object(self.process_object(members, index, depth + 1)),
+            Json::List(items) => Json::List(self.process_list(items, index, depth + 1)),
             Json::Number(number) => {
                 let integer = number.as_i64().map(i64::unsigned_abs).or_else(|| number.as_u64());
                 let beyond = integer.is_some_and(|integer| integer > 1 << 53);
@@ -237,42 +238,47 @@ impl Reading {
         }
     }
 
-    fn object(&mut self, members: Vec<(String, Json)>, places: &mut Places, depth: usize) -> Vec<(String, Json)> {
+    fn process_object(
+        &mut self,
+        members: Vec<(String, Json)>,
+        index: &mut DigestIndex,
+        depth: usize,
+    ) -> Vec<(String, Json)> {
         self.note_if(depth > 16, Fact::TooDeep);
-        let (mut kept, mut digests) = (Vec::new(), Vec::new());
+        let (mut result, mut digests) = (Vec::new(), Vec::new());
         for (name, value) in members {
             match (name.as_str(), value) {
                 ("_sd_alg", _) => self.note(Fact::HashAlgorithmMisplaced),
                 ("...", _) => self.note(Fact::ArrayDigestMalformed),
                 ("_sd", Json::List(items)) => digests = items,
                 ("_sd", _) => self.note(Fact::DigestsMalformed),
-                (_, value) => kept.push((name, self.value(value, places, depth))),
+                (_, value) => result.push((name, self.process_value(value, index, depth))),
             }
         }
-        self.note_if(kept.iter().any(|(name, _)| name == "__proto__"), Fact::PrototypeName);
+        self.note_if(result.iter().any(|(name, _)| name == "__proto__"), Fact::PrototypeName);
         for item in digests {
             let Json::Text(item) = item else {
                 self.note(Fact::DigestsMalformed);
                 continue;
             };
-            match self.place(&item, places) {
+            match self.disclosure_of(&item, index) {
                 None => {}
                 Some((None, _)) => self.note(Fact::DisclosureMisplaced),
                 Some((Some(name), value)) => {
-                    self.note_if(kept.iter().any(|(known, _)| *known == name), Fact::NameTaken);
+                    self.note_if(result.iter().any(|(known, _)| *known == name), Fact::NameTaken);
                     self.note_if(name.is_empty(), Fact::EmptyName);
                     self.note_if(name == "__proto__", Fact::PrototypeName);
-                    let value = self.value(value, places, depth);
-                    kept.push((name, value));
+                    let value = self.process_value(value, index, depth);
+                    result.push((name, value));
                 }
             }
         }
-        kept
+        result
     }
 
-    fn list(&mut self, items: Vec<Json>, places: &mut Places, depth: usize) -> Vec<Json> {
+    fn process_list(&mut self, items: Vec<Json>, index: &mut DigestIndex, depth: usize) -> Vec<Json> {
         self.note_if(depth > 16, Fact::TooDeep);
-        let mut kept = Vec::new();
+        let mut result = Vec::new();
         for item in items {
             let item = match item {
                 Json::Object(members) if member(&members, "...").is_some() => match &*members {
@@ -280,7 +286,7 @@ impl Reading {
                         // Names that every JavaScript object has.
                         let odd = ["", "constructor", "toString", "__proto__"];
                         self.note_if(odd.contains(&digest.as_str()), Fact::OddArrayDigest);
-                        match self.place(digest, places) {
+                        match self.disclosure_of(digest, index) {
                             None => continue,
                             Some((None, value)) => value,
                             Some((Some(_), _)) => {
@@ -296,22 +302,22 @@ impl Reading {
                 },
                 plain => plain,
             };
-            kept.push(self.value(item, places, depth));
+            result.push(self.process_value(item, index, depth));
         }
-        kept
+        result
     }
 
-    fn place(&mut self, digest: &str, places: &mut Places) -> Option<Disclosed> {
-        if !places.seen.insert(digest.to_owned()) {
+    fn disclosure_of(&mut self, digest: &str, index: &mut DigestIndex) -> Option<Disclosed> {
+        if !index.seen.insert(digest.to_owned()) {
             self.note(Fact::DigestTwice);
             return None;
         }
-        let (disclosure, used) = places.by_digest.get_mut(digest)?;
+        let (disclosure, used) = index.by_digest.get_mut(digest)?;
         *used = true;
         disclosure.clone()
     }
 
-    fn times(&mut self, payload: &Members) {
+    fn check_times(&mut self, payload: &Members) {
         let time = |name: &str| match member(payload, name) {
             None => Ok(None),
             Some(Json::Number(number)) => Ok(number.as_f64()),
@@ -326,7 +332,7 @@ impl Reading {
     }
 
     /// Checks for two names of a claim that differ only in the case of their first letter.
-    fn spellings(&mut self, payload: &Members) {
+    fn check_spellings(&mut self, payload: &Members) {
         let mut seen = HashSet::new();
         for (name, _) in payload {
             let mut letters = name.chars();
@@ -341,15 +347,15 @@ impl Reading {
         }
     }
 
-    fn binding(&mut self, binding: &str, payload: &Members, presented: &str) {
-        let mut within = Self { facts: BTreeSet::new(), values: 0 };
-        let jws = within.jws(binding);
-        let claims = jws.as_ref().and_then(|jws| within.bytes(jws.payload)).and_then(|bytes| within.json(&bytes));
+    fn check_binding(&mut self, binding: &str, payload: &Members, presented: &str) {
+        let mut inner = Self { facts: BTreeSet::new(), values: 0 };
+        let jws = inner.jws(binding);
+        let claims = jws.as_ref().and_then(|jws| inner.bytes(jws.payload)).and_then(|bytes| inner.json(&bytes));
         let small =
             claims.as_ref().is_none_or(|claims| values(claims) <= 64 && depth(claims) <= 16) && binding.len() <= 16_384;
-        self.note_if(!within.facts.is_empty() || !small, Fact::BindingMalformed);
-        // Unreadable JSON is refused by all.
-        self.note_if(within.facts.contains(&Fact::NotJson), Fact::NotJson);
+        self.note_if(!inner.facts.is_empty() || !small, Fact::BindingMalformed);
+        // All verifiers refuse unreadable JSON.
+        self.note_if(inner.facts.contains(&Fact::NotJson), Fact::NotJson);
         let (Some(jws), Some(Json::Object(claims))) = (jws, claims) else { return self.note(Fact::BindingMalformed) };
         self.note_if(text(&jws.header, "alg") != Some("ES256"), Fact::BindingAlgorithm);
         self.note_if(member(&jws.header, "crit").is_some(), Fact::BindingCritical);
@@ -358,13 +364,13 @@ impl Reading {
             None => self.note(Fact::HolderKey),
             Some(key) => self.note_if(!is_signed(&jws, &key), Fact::BindingSignature),
         }
-        self.note_if(holder_key_is_for_else(payload), Fact::HolderKeyUse);
+        self.note_if(holder_key_has_another_use(payload), Fact::HolderKeyUse);
         self.note_if(text(&claims, "nonce") != Some(&*crate::issuer::txn().to_string()), Fact::BindingNonce);
         self.note_if(text(&claims, "aud") != Some(crate::issuer::AUDIENCE), Fact::BindingAudience);
         let near = |number: f64| (number - NOW as f64).abs() <= 300.0;
-        let made_now =
+        let is_current =
             matches!(member(&claims, "iat"), Some(Json::Number(number)) if number.as_f64().is_some_and(near));
-        self.note_if(!made_now, Fact::BindingTime);
+        self.note_if(!is_current, Fact::BindingTime);
         let time = |name: &str| match member(&claims, name) {
             None => Ok(None),
             Some(Json::Number(number)) => Ok(number.as_f64()),
@@ -377,8 +383,8 @@ impl Reading {
     }
 }
 
-/// Disclosures by their digests, each with a flag for its use, and the digests so far.
-struct Places {
+/// Disclosures by digest, with a flag for their use, and all digests seen so far.
+struct DigestIndex {
     by_digest: HashMap<String, (Option<Disclosed>, bool)>,
     seen: HashSet<String>,
 }
@@ -396,7 +402,7 @@ fn holder_key(payload: &Members) -> Option<Vec<u8>> {
 }
 
 /// Returns true if `cnf.jwk` names uses other than verifying signatures.
-fn holder_key_is_for_else(payload: &Members) -> bool {
+fn holder_key_has_another_use(payload: &Members) -> bool {
     let Some(Json::Object(cnf)) = member(payload, "cnf") else { return false };
     let Some(Json::Object(jwk)) = member(cnf, "jwk") else { return false };
     let verifies = |name: &Json| matches!(name, Json::Text(name) if name == "verify");

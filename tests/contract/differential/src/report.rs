@@ -49,8 +49,8 @@ impl Counts {
         }
     }
 
-    /// Returns the rules that no credential broke, and that are therefore untested.
-    pub(crate) fn untried(&self) -> Vec<Fact> {
+    /// Returns the facts that held for no credential, and are therefore untested.
+    pub(crate) fn missing_facts(&self) -> Vec<Fact> {
         Fact::ALL
             .iter()
             .copied()
@@ -84,7 +84,7 @@ impl Counts {
             self.accepted_by[1],
             self.unexplained,
         );
-        for fact in self.untried() {
+        for fact in self.missing_facts() {
             let _ = writeln!(text, "No credential of this run had: {}.\n", fact.sentence());
         }
         text.push_str(
@@ -99,7 +99,7 @@ impl Counts {
         self.rows(&mut text, |fact, row| fact.explains().is_refused() && row.python + row.node > 0);
         text.push_str("\nRules that all three check: no library accepted a credential that breaks only these.\n\n");
         text.push_str("| What is wrong with the credential | What settles it | Breaking it |\n|---|---|---|\n");
-        for (fact, row) in self.each().filter(|(fact, row)| fact.explains().is_refused() && row.python + row.node == 0)
+        for (fact, row) in self.facts().filter(|(fact, row)| fact.explains().is_refused() && row.python + row.node == 0)
         {
             let _ = writeln!(text, "| {} | {} | {} |", fact.sentence(), fact.rule(), row.holds);
         }
@@ -114,12 +114,12 @@ impl Counts {
         text
     }
 
-    fn each(&self) -> impl Iterator<Item = (Fact, Row)> {
+    fn facts(&self) -> impl Iterator<Item = (Fact, Row)> {
         Fact::ALL.iter().map(|fact| (*fact, self.rows.get(*fact as usize).copied().unwrap_or_default()))
     }
 
-    fn rows(&self, text: &mut String, shown: impl Fn(Fact, Row) -> bool) {
-        for (fact, row) in self.each().filter(|(fact, row)| shown(*fact, *row)) {
+    fn rows(&self, text: &mut String, is_listed: impl Fn(Fact, Row) -> bool) {
+        for (fact, row) in self.facts().filter(|(fact, row)| is_listed(*fact, *row)) {
             let _ = writeln!(
                 text,
                 "| {} | {} | {} | {} | {} |",
@@ -142,7 +142,7 @@ impl Counts {
     }
 }
 
-/// Returns the pinned version of a library.
+/// Returns the pinned version of a library, which follows the text `before`.
 fn version(file: &str, before: &str) -> String {
     let text = fs::read_to_string(root().join("tests/contract").join(file)).expect("a list of versions");
     let (_, rest) = text.split_once(before).expect("the library is in the list");

@@ -1,5 +1,5 @@
-//! Good credentials of many shapes, not yet signed: flat like the authority's, recursive, with arrays, decoys, many
-//! claims, big and deep values, and all kinds of text.
+//! Valid credentials of many shapes, not yet signed: flat like those of the authority, recursive, with arrays, decoys,
+//! many claims, large and deep values, and all kinds of text.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -16,7 +16,7 @@ use crate::tree::Tree;
 pub(crate) struct Draft {
     pub(crate) header: Tree,
     pub(crate) payload: Tree,
-    /// As presented, each as base64url.
+    /// The presented disclosures, as base64url.
     pub(crate) disclosures: Vec<String>,
     /// The header and the payload of the KB-JWT, without its `sd_hash`.
     pub(crate) binding: Option<(Tree, Tree)>,
@@ -25,8 +25,8 @@ pub(crate) struct Draft {
 /// Makes disclosures while a payload is built.
 pub(crate) struct Maker<'a> {
     pub(crate) random: &'a mut Random,
-    pub(crate) made: Vec<String>,
-    /// The disclosure to change before its digest is computed.
+    pub(crate) disclosures: Vec<String>,
+    /// The number of disclosures before the changed one, and its change.
     target: Option<(usize, Change)>,
 }
 
@@ -56,20 +56,20 @@ impl Maker<'_> {
         parts.extend(name.map(Tree::from));
         parts.push(value);
         let text = match self.target.take() {
-            Some((0, change)) => disclosures::changed(change, parts, self),
+            Some((0, change)) => disclosures::change_disclosure(change, parts, self),
             Some((left, change)) => {
                 self.target = Some((left - 1, change));
-                self.written(parts)
+                self.write(parts)
             }
-            None => self.written(parts),
+            None => self.write(parts),
         };
         let text = encode(text);
         let digest = digest_of(&text);
-        self.made.push(text);
+        self.disclosures.push(text);
         digest
     }
 
-    fn written(&mut self, parts: Vec<Tree>) -> Vec<u8> {
+    fn write(&mut self, parts: Vec<Tree>) -> Vec<u8> {
         let tree = Tree::List(parts);
         let text = match self.random.below(12) {
             0 => tree.spaced(),
@@ -110,11 +110,11 @@ impl Maker<'_> {
                 object.add(name, value);
             }
         }
-        self.finish(object, digests)
+        self.add_digests(object, digests)
     }
 
-    /// Puts digests and decoys into an object.
-    fn finish(&mut self, mut object: Tree, mut digests: Vec<Tree>) -> Tree {
+    /// Adds digests and decoys to an object.
+    fn add_digests(&mut self, mut object: Tree, mut digests: Vec<Tree>) -> Tree {
         if self.random.percent(30) {
             digests.extend((0..self.random.below(4)).map(|_| Tree::Text(self.random.decoy())).collect::<Vec<_>>());
         }
@@ -161,7 +161,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Returns a value of this depth, half of it in disclosures.
+    /// Returns a value with this number of levels, of which about half are disclosures.
     pub(crate) fn deep(&mut self, levels: usize) -> Tree {
         (0..levels).fold("the end".into(), |value, _| match self.random.below(4) {
             0 => Tree::object([("a", value)]),
@@ -170,15 +170,63 @@ impl Maker<'_> {
             _ => Tree::List(vec![Tree::object([("...", self.hide(None, value).into())])]),
         })
     }
+
+    /// Adds claims to a payload; returns the digests of the hidden claims.
+    fn add_claims(&mut self, shape: usize, payload: &mut Tree) -> Vec<Tree> {
+        let mut claims = Claim::ALL.to_vec();
+        self.random.shuffle(&mut claims);
+        let (count, depth) = match shape {
+            0..=3 => (1 + self.random.below(8), 0),
+            4 | 5 => (1 + self.random.below(6), 3),
+            6 => (30, 1),
+            7 => (1 + self.random.below(4), 5),
+            _ => (1 + self.random.below(10), 2),
+        };
+        let mut digests = Vec::new();
+        for claim in claims.into_iter().take(count) {
+            let value = match shape {
+                7 if self.random.percent(50) => {
+                    let levels = self.random.below(15);
+                    self.deep(levels)
+                }
+                _ => self.claim(claim, depth),
+            };
+            let name = credential_name(claim);
+            let name = if self.random.percent(10) {
+                format!("{}{}", name[..1].to_uppercase(), &name[1..])
+            } else {
+                name.to_owned()
+            };
+            if self.random.percent(85) {
+                digests.push(self.hide(Some(&name), value).into());
+            } else {
+                payload.add(&name, value);
+            }
+        }
+        for name in ["localVtc", "uid", "vid", "note"] {
+            if self.random.percent(10) {
+                let value = self.value(1);
+                digests.push(self.hide(Some(name), value).into());
+            }
+        }
+        if self.random.percent(1) {
+            digests.extend(
+                (0..180)
+                    .map(|index| Tree::Text(self.hide(Some(&format!("extra{index}")), "x".into())))
+                    .collect::<Vec<_>>(),
+            );
+        }
+        digests
+    }
 }
 
 impl Draft {
-    /// Makes a good draft, with one disclosure changed if `change` is given.
+    /// Makes a valid draft, or a draft with one changed disclosure.
     pub(crate) fn make(random: &mut Random, keys: &Keys, change: Option<Change>) -> Self {
         let shape = random.below(10);
-        let bound = random.percent(45);
+        let has_binding = random.percent(45);
         let target = change.map(|change| (random.below(6), change));
-        let mut maker = Maker { random, made: Vec::new(), target };
+        let mut maker = Maker { random, disclosures: Vec::new(), target };
         let header = header(maker.random);
         let mut payload = Tree::object([
             ("iss", ISSUER.into()),
@@ -192,71 +240,28 @@ impl Draft {
             1 => {}
             _ => payload.add("_sd_alg", "sha-256"),
         }
-        if bound || maker.random.percent(60) {
+        if has_binding || maker.random.percent(60) {
             payload.add("cnf", Tree::object([("jwk", jwk(&keys.holder))]));
         }
-        let mut claims = Claim::ALL.to_vec();
-        maker.random.shuffle(&mut claims);
-        let (count, depth) = match shape {
-            0..=3 => (1 + maker.random.below(8), 0),
-            4 | 5 => (1 + maker.random.below(6), 3),
-            6 => (30, 1),
-            7 => (1 + maker.random.below(4), 5),
-            _ => (1 + maker.random.below(10), 2),
-        };
-        let mut digests = Vec::new();
-        for claim in claims.into_iter().take(count) {
-            let value = match shape {
-                7 if maker.random.percent(50) => {
-                    let levels = maker.random.below(15);
-                    maker.deep(levels)
-                }
-                _ => maker.claim(claim, depth),
-            };
-            let name = credential_name(claim);
-            let name = if maker.random.percent(10) {
-                format!("{}{}", name[..1].to_uppercase(), &name[1..])
-            } else {
-                name.to_owned()
-            };
-            if maker.random.percent(85) {
-                digests.push(maker.hide(Some(&name), value).into());
-            } else {
-                payload.add(&name, value);
-            }
-        }
-        for name in ["localVtc", "uid", "vid", "note"] {
-            if maker.random.percent(10) {
-                let value = maker.value(1);
-                digests.push(maker.hide(Some(name), value).into());
-            }
-        }
-        if maker.random.percent(1) {
-            digests.extend(
-                (0..180)
-                    .map(|index| Tree::Text(maker.hide(Some(&format!("extra{index}")), "x".into())))
-                    .collect::<Vec<_>>(),
-            );
-        }
-        let payload = maker.finish(payload, digests);
-        let mut disclosures = maker.made;
+        let digests = maker.add_claims(shape, &mut payload);
+        let payload = maker.add_digests(payload, digests);
+        let mut disclosures = maker.disclosures;
         if change.is_some() {
             prune(&payload, &mut disclosures);
         }
-        let binding = bound.then(|| {
-            let header = Tree::object([("alg", "ES256".into()), ("typ", "kb+jwt".into())]);
-            let nonce = crate::issuer::txn().to_string();
-            (
-                header,
-                Tree::object([
-                    ("nonce", nonce.into()),
-                    ("aud", crate::issuer::AUDIENCE.into()),
-                    ("iat", Tree::number(NOW)),
-                ]),
-            )
-        });
-        Self { header, payload, disclosures, binding }
+        Self { header, payload, disclosures, binding: has_binding.then(binding) }
     }
+}
+
+/// Returns header and payload of a KB-JWT, without its `sd_hash`.
+fn binding() -> (Tree, Tree) {
+    let header = Tree::object([("alg", "ES256".into()), ("typ", "kb+jwt".into())]);
+    let payload = Tree::object([
+        ("nonce", crate::issuer::txn().to_string().into()),
+        ("aud", crate::issuer::AUDIENCE.into()),
+        ("iat", Tree::number(NOW)),
+    ]);
+    (header, payload)
 }
 
 fn header(random: &mut Random) -> Tree {
@@ -264,14 +269,14 @@ fn header(random: &mut Random) -> Tree {
     Tree::object([("alg", "ES256".into()), ("typ", typ.into()), ("kid", crate::issuer::KID.into())])
 }
 
-/// Returns the content of a disclosure with its digests as they are, also if it was written with escapes.
+/// Returns the content of a disclosure without escapes, so that its digests can be found.
 pub(crate) fn content(disclosure: &str) -> String {
     let content = URL_SAFE_NO_PAD.decode(disclosure).unwrap_or_default();
     let content = String::from_utf8_lossy(&content).into_owned();
     serde_json::from_str::<Value>(&content).map_or(content, |value| value.to_string())
 }
 
-/// Removes disclosures that a replaced value no longer references.
+/// Removes disclosures that nothing references, because a value was replaced.
 fn prune(payload: &Tree, disclosures: &mut Vec<String>) {
     loop {
         let texts: String = disclosures.iter().map(|text| content(text)).chain([payload.to_string()]).collect();

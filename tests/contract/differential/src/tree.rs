@@ -1,4 +1,4 @@
-//! JSON as an issuer might write it: with repeated names, numbers of any form, and invalid parts.
+//! JSON trees that may have repeated names, numbers of any form, and invalid parts.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 #[derive(Clone, Debug)]
 pub(crate) enum Tree {
-    /// Verbatim text: a number, a literal, or something that no reader should accept.
+    /// Verbatim text: a number, a literal, or invalid JSON.
     Raw(String),
     Text(String),
     List(Vec<Tree>),
@@ -26,14 +26,14 @@ impl Tree {
         Self::Raw(number.to_string())
     }
 
-    /// Returns the members; none unless it is an object.
+    /// Returns the members; turns any other value into an empty object.
     pub(crate) fn members(&mut self) -> &mut Vec<(String, Self)> {
         if !matches!(self, Self::Object(_)) {
             *self = Self::Object(Vec::new());
         }
         match self {
             Self::Object(members) => members,
-            _ => unreachable!("it is an object"),
+            _ => unreachable!("the value is an object"),
         }
     }
 
@@ -62,7 +62,7 @@ impl Tree {
         match self {
             Self::List(items) => format!("[ {}\n]", items.iter().map(Self::spaced).collect::<Vec<_>>().join(" ,\t")),
             Self::Object(members) => {
-                let member = |(name, value): &(String, Self)| format!("{} : {}", quoted(name), value.spaced());
+                let member = |(name, value): &(String, Self)| format!("{} : {}", quote(name), value.spaced());
                 format!("{{ {}\r\n}}", members.iter().map(member).collect::<Vec<_>>().join(",  "))
             }
             leaf => leaf.to_string(),
@@ -73,21 +73,21 @@ impl Tree {
     pub(crate) fn escaped(&self) -> String {
         match self {
             Self::Raw(text) => text.clone(),
-            Self::Text(text) => escapes(text),
+            Self::Text(text) => escape_all(text),
             Self::List(items) => format!("[{}]", items.iter().map(Self::escaped).collect::<Vec<_>>().join(",")),
             Self::Object(members) => {
-                let member = |(name, value): &(String, Self)| format!("{}:{}", escapes(name), value.escaped());
+                let member = |(name, value): &(String, Self)| format!("{}:{}", escape_all(name), value.escaped());
                 format!("{{{}}}", members.iter().map(member).collect::<Vec<_>>().join(","))
             }
         }
     }
 }
 
-fn quoted(text: &str) -> String {
+fn quote(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-fn escapes(text: &str) -> String {
+fn escape_all(text: &str) -> String {
     format!("\"{}\"", text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect::<String>())
 }
 
@@ -95,7 +95,7 @@ impl fmt::Display for Tree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Raw(text) => f.write_str(text),
-            Self::Text(text) => f.write_str(&quoted(text)),
+            Self::Text(text) => f.write_str(&quote(text)),
             Self::List(items) => {
                 f.write_str("[")?;
                 for (index, item) in items.iter().enumerate() {
@@ -106,7 +106,7 @@ impl fmt::Display for Tree {
             Self::Object(members) => {
                 f.write_str("{")?;
                 for (index, (name, value)) in members.iter().enumerate() {
-                    write!(f, "{}{}:{value}", if index == 0 { "" } else { "," }, quoted(name))?;
+                    write!(f, "{}{}:{value}", if index == 0 { "" } else { "," }, quote(name))?;
                 }
                 f.write_str("}")
             }

@@ -27,7 +27,7 @@ impl Sentinels {
         let follow = format!("replicaof 127.0.0.1 {}", master.port());
         let mut servers = vec![master];
         servers.extend((0..replicas).map(|_| RedisServer::start(&[lines.as_slice(), &[&follow]].concat())));
-        eventually("replication", TIMEOUT, || servers[1..].iter().all(in_step).then_some(()));
+        eventually("replication", TIMEOUT, || servers[1..].iter().all(is_in_sync).then_some(()));
 
         let name = Self::SERVICE;
         let watch = [
@@ -106,27 +106,27 @@ pub struct RedisCluster {
 impl RedisCluster {
     /// Starts three masters with lines of `redis.conf`; every slot is served on return.
     pub fn start(replicas: usize, lines: &[&str]) -> Self {
-        Self::of(3, replicas, lines)
+        Self::with_masters(3, replicas, lines)
     }
 
     /// As [`RedisCluster::start`], with at least three masters.
-    pub fn of(masters: usize, replicas: usize, lines: &[&str]) -> Self {
+    pub fn with_masters(masters: usize, replicas: usize, lines: &[&str]) -> Self {
         let own = ["cluster-enabled yes", "cluster-node-timeout 1000", "cluster-config-file nodes.conf"];
         let lines = [lines, REPLICATION, &own].concat();
         let nodes: Vec<_> = (0..masters * (1 + replicas)).map(|_| RedisServer::start(&lines)).collect();
         let mut command = Command::new("redis-cli");
         command.args(["--cluster", "create"]).args(nodes.iter().map(RedisServer::address));
-        let made = command
+        let output = command
             .args(["--cluster-replicas", &replicas.to_string(), "--cluster-yes"])
             .output()
             .expect("redis-cli is installed");
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stdout));
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
         let cluster = Self { nodes };
-        eventually("a cluster of one mind", TIMEOUT, || cluster.is_complete(replicas).then_some(()));
+        eventually("a complete cluster", TIMEOUT, || cluster.is_complete(replicas).then_some(()));
         cluster
     }
 
-    /// Returns the URLs for a client: all nodes.
+    /// Returns the URLs of all nodes.
     pub fn urls(&self) -> Vec<String> {
         self.nodes.iter().map(RedisServer::url).collect()
     }
@@ -178,9 +178,9 @@ impl RedisCluster {
     /// Waits until another node serves the slot and all agree.
     pub fn await_failover(&self, slot: u16, old: u16) -> &RedisServer {
         eventually("a promotion", TIMEOUT, || {
-            let seen: Vec<_> = self.running().map(|node| master_port_of(node, slot)).collect();
-            let new = seen.first().copied().flatten().filter(|&port| port != old)?;
-            let agreed = seen.iter().all(|&port| port == Some(new)) && self.running().all(is_ok);
+            let masters: Vec<_> = self.running().map(|node| master_port_of(node, slot)).collect();
+            let new = masters.first().copied().flatten().filter(|&port| port != old)?;
+            let agreed = masters.iter().all(|&port| port == Some(new)) && self.running().all(is_ok);
             agreed.then(|| self.nodes.iter().find(|node| node.port() == new)).flatten()
         })
     }
@@ -195,7 +195,7 @@ impl RedisCluster {
             let ranges = slots.members();
             (!ranges.is_empty() && ranges.iter().all(|range| range.members().len() == 3 + replicas)).then_some(())
         };
-        let replicating = |node: &RedisServer| is_master(node) || in_step(node);
+        let replicating = |node: &RedisServer| is_master(node) || is_in_sync(node);
         self.nodes.iter().all(|node| is_ok(node) && members(node).is_some() && replicating(node))
     }
 }
@@ -204,8 +204,8 @@ fn is_master(node: &RedisServer) -> bool {
     node.info("role").is_some_and(|role| role == "master")
 }
 
-/// Returns true if a replica has everything from its master.
-fn in_step(replica: &RedisServer) -> bool {
+/// Returns true if a replica's link to its master is up.
+fn is_in_sync(replica: &RedisServer) -> bool {
     replica.info("master_link_status").is_some_and(|status| status == "up")
 }
 

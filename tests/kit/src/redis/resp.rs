@@ -56,7 +56,7 @@ impl Reply {
     }
 }
 
-/// Sends one command on a connection of its own and waits for the answer.
+/// Sends a command on a new connection and waits for the answer.
 pub fn ask(port: u16, command: &[impl AsRef<[u8]>]) -> io::Result<Reply> {
     let mut stream = TcpStream::connect_timeout(&SocketAddr::from(([127, 0, 0, 1], port)), PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;

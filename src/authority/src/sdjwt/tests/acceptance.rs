@@ -1,16 +1,16 @@
-//! Accepted credentials, and the claims that are kept.
+//! Accepted credentials, and the claims selected from them.
 
 use sakshi_domain::claims::Claim;
 use sakshi_domain::transaction::Answer;
 use serde_json::json;
 
-use super::fixture::good_disclosures;
+use super::fixture::valid_disclosures;
 use super::{Fixture, digest_of, disclosure};
 
 #[test]
-fn a_credential_in_the_profile_is_accepted_and_normalised() {
+fn a_valid_credential_is_accepted_and_normalised() {
     let fixture = Fixture::new();
-    let verified = fixture.verify(&fixture.good()).unwrap();
+    let verified = fixture.verify(&fixture.credential()).unwrap();
     let expected = json!({"residentName": "Asha Rao", "dob": "1990-02-28", "gender": "F"});
     assert_eq!(json!(verified.claims.as_map()), expected);
     assert!(verified.missing.is_empty() && !verified.holder_bound);
@@ -18,9 +18,9 @@ fn a_credential_in_the_profile_is_accepted_and_normalised() {
 }
 
 #[test]
-fn the_other_type_and_the_other_spellings_of_the_hash_algorithm_are_accepted() {
+fn both_types_and_both_spellings_of_the_hash_algorithm_are_accepted() {
     let fixture = Fixture::new();
-    let disclosures = good_disclosures();
+    let disclosures = valid_disclosures();
     for (typ, algorithm) in [("vc+sd-jwt", Some("sha-256")), ("dc+sd-jwt", Some("SHA-256")), ("dc+sd-jwt", None)] {
         let (mut header, mut payload) = (fixture.header(), fixture.payload(&disclosures));
         header["typ"] = typ.into();
@@ -33,9 +33,9 @@ fn the_other_type_and_the_other_spellings_of_the_hash_algorithm_are_accepted() {
 }
 
 #[test]
-fn a_requested_claim_that_is_not_disclosed_is_missing_and_no_refusal() {
+fn an_undisclosed_requested_claim_is_missing_but_no_refusal() {
     let fixture = Fixture::new();
-    let disclosures = good_disclosures();
+    let disclosures = valid_disclosures();
     let credential = fixture.issue_payload(&fixture.payload(&disclosures), &disclosures[..1]);
     let verified = fixture.verify(&credential).unwrap();
     assert_eq!(verified.missing, [Claim::Dob, Claim::Gender].into_iter().collect());
@@ -44,16 +44,16 @@ fn a_requested_claim_that_is_not_disclosed_is_missing_and_no_refusal() {
 }
 
 #[test]
-fn what_was_not_asked_for_is_not_kept() {
+fn claims_that_were_not_requested_are_dropped() {
     let mut fixture = Fixture::new();
     fixture.requested = [Claim::Gender].into_iter().collect();
-    let disclosures = [good_disclosures(), vec![disclosure(&json!(["s", "UID", "999941057058"]))]].concat();
+    let disclosures = [valid_disclosures(), vec![disclosure(&json!(["s", "UID", "999941057058"]))]].concat();
     let verified = fixture.verify(&fixture.issue_payload(&fixture.payload(&disclosures), &disclosures)).unwrap();
     assert_eq!(json!(verified.claims.as_map()), json!({"gender": "F"}));
 }
 
 #[test]
-fn disclosures_may_come_in_any_order_and_nest() {
+fn disclosures_may_be_nested_and_in_any_order() {
     let mut fixture = Fixture::new();
     fixture.requested = [Claim::Address, Claim::Name].into_iter().collect();
     let house = disclosure(&json!(["s1", "house", "7"]));
@@ -69,7 +69,7 @@ fn disclosures_may_come_in_any_order_and_nest() {
 }
 
 #[test]
-fn claims_in_the_clear_count_like_disclosed_ones() {
+fn claims_in_plain_text_count_like_disclosed_ones() {
     let fixture = Fixture::new();
     let mut payload = fixture.payload(&[]);
     payload["ResidentName"] = "Asha".into();
@@ -80,9 +80,9 @@ fn claims_in_the_clear_count_like_disclosed_ones() {
 }
 
 #[test]
-fn the_same_answer_is_recognised_whatever_its_key_binding_and_a_different_presentation_is_another_answer() {
+fn the_digest_depends_on_the_presentation_but_not_on_the_key_binding() {
     let fixture = Fixture::new();
-    let disclosures = good_disclosures();
+    let disclosures = valid_disclosures();
     let payload = fixture.payload(&disclosures);
     let presented = fixture.issue_payload(&payload, &disclosures);
     let digest = |credential: &str| fixture.verify(credential).unwrap().digest;
@@ -92,5 +92,5 @@ fn the_same_answer_is_recognised_whatever_its_key_binding_and_a_different_presen
     assert_eq!(digest(&bound()), digest(&bound()));
     let fewer = presented.strip_suffix(&format!("{}~", disclosures[2])).unwrap();
     assert_ne!(digest(fewer), digest(&presented));
-    assert_ne!(digest(&fixture.good()), digest(&presented));
+    assert_ne!(digest(&fixture.credential()), digest(&presented));
 }

@@ -4,20 +4,22 @@ use sakshi_domain::limits::KEY_BINDING_CHARS_MAX;
 use serde_json::{Value, json};
 
 use super::Fixture;
-use super::fixture::{NOW, good_disclosures, jwk, sign};
+use super::fixture::{NOW, jwk, sign, valid_disclosures};
 use crate::sdjwt::{CredentialRefusal, KeyBinding};
 
+/// Returns the refusal of a credential with a changed key binding; `None` if it is accepted.
 fn with_binding(change: impl FnOnce(&mut Value, &mut Value)) -> Option<CredentialRefusal> {
     let fixture = Fixture::new();
-    let presented = fixture.good();
+    let presented = fixture.credential();
     let (mut header, mut payload) = (fixture.binding_header(), fixture.binding_payload(&presented));
     change(&mut header, &mut payload);
     fixture.verify(&fixture.bind(&presented, &header, &payload)).err()
 }
 
+/// Returns the refusal of a credential with a changed payload and a valid key binding.
 fn with_holder_key(change: impl FnOnce(&mut Value)) -> CredentialRefusal {
     let fixture = Fixture::new();
-    let disclosures = good_disclosures();
+    let disclosures = valid_disclosures();
     let mut payload = fixture.payload(&disclosures);
     change(&mut payload);
     let presented = fixture.issue_payload(&payload, &disclosures);
@@ -27,28 +29,28 @@ fn with_holder_key(change: impl FnOnce(&mut Value)) -> CredentialRefusal {
 #[test]
 fn a_key_binding_for_this_transaction_is_accepted() {
     let fixture = Fixture::new();
-    assert!(fixture.verify(&fixture.good_bound()).unwrap().holder_bound);
+    assert!(fixture.verify(&fixture.bound_credential()).unwrap().holder_bound);
 }
 
 #[test]
-fn the_policy_decides_about_presence() {
+fn the_policy_forbids_allows_or_requires_a_key_binding() {
     let mut fixture = Fixture::new();
-    let (bare, bound) = (fixture.good(), fixture.good_bound());
-    for (policy, of_bare, of_bound) in [
+    let (bare, bound) = (fixture.credential(), fixture.bound_credential());
+    for (policy, bare_refusal, bound_refusal) in [
         (KeyBinding::Off, None, Some(CredentialRefusal::KeyBindingUnexpected)),
         (KeyBinding::WhenPresent, None, None),
         (KeyBinding::Required, Some(CredentialRefusal::KeyBindingMissing), None),
     ] {
         fixture.policy = policy;
-        assert_eq!(fixture.verify(&bare).err(), of_bare, "{policy:?}");
-        assert_eq!(fixture.verify(&bound).err(), of_bound, "{policy:?}");
+        assert_eq!(fixture.verify(&bare).err(), bare_refusal, "{policy:?}");
+        assert_eq!(fixture.verify(&bound).err(), bound_refusal, "{policy:?}");
     }
 }
 
 #[test]
-fn a_key_binding_that_is_no_jws_is_refused() {
+fn a_key_binding_that_is_not_a_jws_is_refused() {
     let fixture = Fixture::new();
-    let presented = fixture.good();
+    let presented = fixture.credential();
     let not_json = sign(&fixture.holder, b"{}", b"[]");
     for text in ["x", "a.b", "a.b.c.d", "..", "e30=.e30.e30", &not_json] {
         assert_eq!(fixture.refusal(&format!("{presented}{text}")), CredentialRefusal::KeyBindingMalformed, "{text}");
@@ -56,14 +58,14 @@ fn a_key_binding_that_is_no_jws_is_refused() {
 }
 
 #[test]
-fn a_key_binding_has_a_largest_length() {
+fn a_key_binding_has_a_maximum_length() {
     let fixture = Fixture::new();
-    let presented = fixture.good();
-    let of_length = |length: usize| {
-        // Base64 has no text of every length, so the header is tried with some, too.
-        let candidates = (0..4).map(|more| {
+    let presented = fixture.credential();
+    let with_length = |length: usize| {
+        // Base64 does not have texts of every length, so the header is padded, too.
+        let candidates = (0..4).map(|padding| {
             let (mut header, mut payload) = (fixture.binding_header(), fixture.binding_payload(&presented));
-            header["pad"] = "x".repeat(more).into();
+            header["pad"] = "x".repeat(padding).into();
             payload["pad"] = "".into();
             let rest = fixture.bind("", &header, &payload).len();
             payload["pad"] = "x".repeat((length - rest) * 3 / 4).into();
@@ -71,13 +73,13 @@ fn a_key_binding_has_a_largest_length() {
         });
         candidates.into_iter().find(|bound| bound.len() == presented.len() + length).unwrap()
     };
-    assert!(fixture.verify(&of_length(KEY_BINDING_CHARS_MAX)).is_ok());
-    assert_eq!(fixture.refusal(&of_length(KEY_BINDING_CHARS_MAX + 1)), CredentialRefusal::KeyBindingMalformed);
-    assert_eq!(fixture.refusal(&of_length(KEY_BINDING_CHARS_MAX + 100)), CredentialRefusal::KeyBindingMalformed);
+    assert!(fixture.verify(&with_length(KEY_BINDING_CHARS_MAX)).is_ok());
+    assert_eq!(fixture.refusal(&with_length(KEY_BINDING_CHARS_MAX + 1)), CredentialRefusal::KeyBindingMalformed);
+    assert_eq!(fixture.refusal(&with_length(KEY_BINDING_CHARS_MAX + 100)), CredentialRefusal::KeyBindingMalformed);
 }
 
 #[test]
-fn its_header_must_say_es256_and_kb_jwt_and_nothing_critical() {
+fn the_header_must_have_es256_and_kb_jwt_and_no_crit() {
     for algorithm in [json!("none"), json!("HS256"), json!("ES384"), json!(null)] {
         assert_eq!(with_binding(|header, _| header["alg"] = algorithm), Some(CredentialRefusal::KeyBindingAlgorithm));
     }
@@ -88,9 +90,9 @@ fn its_header_must_say_es256_and_kb_jwt_and_nothing_critical() {
 }
 
 #[test]
-fn its_key_is_the_one_that_the_issuer_confirmed() {
+fn only_the_holder_key_in_the_credential_verifies_the_key_binding() {
     let fixture = Fixture::new();
-    let presented = fixture.good();
+    let presented = fixture.credential();
     let payload = fixture.binding_payload(&presented);
     let mut header = fixture.binding_header();
     header["jwk"] = jwk(&fixture.issuer);
@@ -99,7 +101,7 @@ fn its_key_is_the_one_that_the_issuer_confirmed() {
 }
 
 #[test]
-fn a_missing_and_an_unusable_holder_key_are_told_apart() {
+fn a_missing_and_an_unusable_holder_key_have_different_refusals() {
     assert_eq!(with_holder_key(|payload| payload["cnf"] = json!({})), CredentialRefusal::HolderKeyMissing);
     assert_eq!(
         with_holder_key(|payload| drop(payload.as_object_mut().unwrap().remove("cnf"))),
@@ -118,7 +120,7 @@ fn a_missing_and_an_unusable_holder_key_are_told_apart() {
 }
 
 #[test]
-fn it_must_be_for_this_transaction_and_audience() {
+fn nonce_and_audience_must_match() {
     for nonce in [json!("3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11"), json!(""), json!(null)] {
         assert_eq!(with_binding(|_, payload| payload["nonce"] = nonce), Some(CredentialRefusal::KeyBindingNonce));
     }
@@ -128,8 +130,8 @@ fn it_must_be_for_this_transaction_and_audience() {
 }
 
 #[test]
-fn it_must_have_been_made_within_five_minutes() {
-    for (made_at, accepted) in [
+fn iat_must_be_within_five_minutes() {
+    for (issued_at, accepted) in [
         (json!(NOW - 300), true),
         (json!(NOW + 300), true),
         (json!(NOW as f64 - 0.5), true),
@@ -142,12 +144,12 @@ fn it_must_have_been_made_within_five_minutes() {
         (json!(null), false),
     ] {
         let expected = if accepted { None } else { Some(CredentialRefusal::KeyBindingTime) };
-        assert_eq!(with_binding(|_, payload| payload["iat"] = made_at.clone()), expected, "{made_at}");
+        assert_eq!(with_binding(|_, payload| payload["iat"] = issued_at.clone()), expected, "{issued_at}");
     }
 }
 
 #[test]
-fn an_expiry_and_a_start_of_its_own_count() {
+fn exp_and_nbf_must_allow_the_current_time() {
     for (name, time, accepted) in [
         ("exp", json!(NOW + 1), true),
         ("exp", json!(NOW as f64 + 0.5), true),
@@ -165,11 +167,11 @@ fn an_expiry_and_a_start_of_its_own_count() {
 }
 
 #[test]
-fn it_must_cover_exactly_what_is_presented() {
+fn sd_hash_must_cover_exactly_the_presented_disclosures() {
     let fixture = Fixture::new();
     assert_eq!(with_binding(|_, payload| payload["sd_hash"] = json!("x")), Some(CredentialRefusal::KeyBindingHash));
-    let bound = fixture.good_bound();
+    let bound = fixture.bound_credential();
     let (presented, binding) = bound.split_at(bound.rfind('~').unwrap() + 1);
-    let fewer = presented.strip_suffix(&format!("{}~", good_disclosures()[2])).unwrap();
+    let fewer = presented.strip_suffix(&format!("{}~", valid_disclosures()[2])).unwrap();
     assert_eq!(fixture.refusal(&format!("{fewer}{binding}")), CredentialRefusal::KeyBindingHash);
 }

@@ -2,14 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::fixture::good_disclosures;
+use super::fixture::valid_disclosures;
 use super::{Fixture, digest_of, disclosure};
 use crate::encoding::base64url;
 use crate::sdjwt::CredentialRefusal;
 
+/// Returns the refusal of a credential with a changed payload.
 fn with_payload(change: impl FnOnce(&mut Value)) -> CredentialRefusal {
     let fixture = Fixture::new();
-    let disclosures = good_disclosures();
+    let disclosures = valid_disclosures();
     let mut payload = fixture.payload(&disclosures);
     change(&mut payload);
     fixture.refusal(&fixture.issue_payload(&payload, &disclosures))
@@ -18,11 +19,12 @@ fn with_payload(change: impl FnOnce(&mut Value)) -> CredentialRefusal {
 /// Returns the refusal of a credential that references and presents this disclosure.
 fn with_disclosure(text: String) -> CredentialRefusal {
     let fixture = Fixture::new();
-    let disclosures = [good_disclosures(), vec![text]].concat();
+    let disclosures = [valid_disclosures(), vec![text]].concat();
     fixture.refusal(&fixture.issue_payload(&fixture.payload(&disclosures), &disclosures))
 }
 
-fn disclosed(content: &Value) -> CredentialRefusal {
+/// Returns the refusal of a credential with a disclosure of this content.
+fn with_disclosed(content: &Value) -> CredentialRefusal {
     with_disclosure(disclosure(content))
 }
 
@@ -45,14 +47,14 @@ fn a_hash_algorithm_nested_or_disclosed_is_refused() {
         with_payload(|payload| payload["x"] = json!([{"_sd_alg": "sha-256"}])),
         CredentialRefusal::HashAlgorithmMisplaced
     );
-    assert_eq!(disclosed(&json!(["s", "_sd_alg", "sha-256"])), CredentialRefusal::HashAlgorithmMisplaced);
-    assert_eq!(disclosed(&json!(["s", "x", {"_sd_alg": "sha-256"}])), CredentialRefusal::HashAlgorithmMisplaced);
+    assert_eq!(with_disclosed(&json!(["s", "_sd_alg", "sha-256"])), CredentialRefusal::HashAlgorithmMisplaced);
+    assert_eq!(with_disclosed(&json!(["s", "x", {"_sd_alg": "sha-256"}])), CredentialRefusal::HashAlgorithmMisplaced);
 }
 
 #[test]
-fn a_disclosure_that_is_not_an_array_of_two_or_three_is_refused() {
+fn a_disclosure_must_be_an_array_of_two_or_three_elements() {
     for content in [json!({}), json!("text"), json!([]), json!(["s"]), json!(["s", "n", "v", "more"]), json!(null)] {
-        assert_eq!(disclosed(&content), CredentialRefusal::DisclosureMalformed);
+        assert_eq!(with_disclosed(&content), CredentialRefusal::DisclosureMalformed);
     }
     assert_eq!(with_disclosure(base64url(b"[\"s\",\"n\"")), CredentialRefusal::DisclosureMalformed);
     assert_eq!(with_disclosure(base64url(b"[\"s\",\"n\",\"\xff\"]")), CredentialRefusal::DisclosureMalformed);
@@ -60,8 +62,8 @@ fn a_disclosure_that_is_not_an_array_of_two_or_three_is_refused() {
 }
 
 #[test]
-fn a_disclosure_in_the_place_of_the_other_kind_is_refused() {
-    assert_eq!(disclosed(&json!(["s", "element"])), CredentialRefusal::DisclosureMisplaced);
+fn a_disclosure_must_fit_the_place_of_its_digest() {
+    assert_eq!(with_disclosed(&json!(["s", "element"])), CredentialRefusal::DisclosureMisplaced);
     let fixture = Fixture::new();
     let member = disclosure(&json!(["s", "name", "value"]));
     let mut payload = fixture.payload(&[]);
@@ -72,24 +74,24 @@ fn a_disclosure_in_the_place_of_the_other_kind_is_refused() {
 #[test]
 fn salts_and_names_must_be_strings() {
     for content in [json!([1, "n", "v"]), json!([null, "n", "v"]), json!([["s"], "v"])] {
-        assert_eq!(disclosed(&content), CredentialRefusal::SaltNotAString);
+        assert_eq!(with_disclosed(&content), CredentialRefusal::SaltNotAString);
     }
     for content in [json!(["s", 1, "v"]), json!(["s", null, "v"]), json!(["s", {}, "v"])] {
-        assert_eq!(disclosed(&content), CredentialRefusal::NameNotAString);
+        assert_eq!(with_disclosed(&content), CredentialRefusal::NameNotAString);
     }
 }
 
 #[test]
 fn reserved_names_cannot_be_disclosed() {
     for name in ["_sd", "..."] {
-        assert_eq!(disclosed(&json!(["s", name, ["x"]])), CredentialRefusal::NameReserved);
+        assert_eq!(with_disclosed(&json!(["s", name, ["x"]])), CredentialRefusal::NameReserved);
     }
 }
 
 #[test]
-fn a_name_that_is_already_there_cannot_be_disclosed() {
+fn a_name_that_is_already_present_cannot_be_disclosed() {
     for name in ["exp", "iss", "residentName"] {
-        assert_eq!(disclosed(&json!(["other salt", name, 1])), CredentialRefusal::NameTaken, "{name}");
+        assert_eq!(with_disclosed(&json!(["other salt", name, 1])), CredentialRefusal::NameTaken, "{name}");
     }
 }
 
@@ -104,7 +106,7 @@ fn digests_must_be_an_array_of_strings() {
 }
 
 #[test]
-fn an_array_elements_digest_must_be_alone_and_a_string_and_in_an_array() {
+fn the_digest_of_an_array_element_must_be_a_string_and_the_only_member() {
     let digest = digest_of("x");
     for value in [
         json!([{"...": digest, "more": 1}]),
@@ -115,15 +117,15 @@ fn an_array_elements_digest_must_be_alone_and_a_string_and_in_an_array() {
     ] {
         assert_eq!(with_payload(|payload| payload["x"] = value), CredentialRefusal::ArrayDigestMalformed);
     }
-    assert_eq!(disclosed(&json!(["s", "x", {"...": "d"}])), CredentialRefusal::ArrayDigestMalformed);
+    assert_eq!(with_disclosed(&json!(["s", "x", {"...": "d"}])), CredentialRefusal::ArrayDigestMalformed);
 }
 
 #[test]
-fn a_digest_may_occur_once_anywhere_decoys_too() {
+fn every_digest_including_decoys_may_occur_only_once() {
     let decoy = digest_of("decoy");
-    for digest in [decoy.clone(), digest_of(&good_disclosures()[0])] {
+    for digest in [decoy.clone(), digest_of(&valid_disclosures()[0])] {
         assert_eq!(with_payload(|payload| payload["x"] = json!({"_sd": [digest]})), CredentialRefusal::DigestRepeated);
-        assert_eq!(disclosed(&json!(["s", "x", {"_sd": [digest]}])), CredentialRefusal::DigestRepeated);
+        assert_eq!(with_disclosed(&json!(["s", "x", {"_sd": [digest]}])), CredentialRefusal::DigestRepeated);
     }
     assert_eq!(with_payload(|payload| payload["x"] = json!([{"...": decoy}])), CredentialRefusal::DigestRepeated);
     assert_eq!(
@@ -137,9 +139,9 @@ fn a_digest_may_occur_once_anywhere_decoys_too() {
 }
 
 #[test]
-fn the_same_disclosure_twice_is_refused() {
+fn a_repeated_disclosure_is_refused() {
     let fixture = Fixture::new();
-    let disclosures = good_disclosures();
+    let disclosures = valid_disclosures();
     let twice = [disclosures.clone(), vec![disclosures[1].clone()]].concat();
     assert_eq!(
         fixture.refusal(&fixture.issue_payload(&fixture.payload(&disclosures), &twice)),
@@ -150,7 +152,7 @@ fn the_same_disclosure_twice_is_refused() {
 #[test]
 fn a_disclosure_that_no_digest_references_is_refused() {
     let fixture = Fixture::new();
-    let disclosures = good_disclosures();
+    let disclosures = valid_disclosures();
     let stranger = disclosure(&json!(["s", "email", "x@example.org"]));
     let more = [disclosures.clone(), vec![stranger]].concat();
     assert_eq!(
@@ -164,7 +166,7 @@ fn a_disclosure_that_no_digest_references_is_refused() {
 }
 
 #[test]
-fn digests_are_over_the_received_text_and_not_over_what_it_means() {
+fn digests_cover_the_text_as_received() {
     let fixture = Fixture::new();
     let (plain, spaced) = (base64url(br#"["s","gender","F"]"#), base64url(br#"["s", "gender", "F"]"#));
     let payload = fixture.payload(std::slice::from_ref(&spaced));

@@ -3,14 +3,15 @@
 use sakshi_domain::limits::{CREDENTIAL_BYTES_MAX, JOSE_HEADER_CHARS_MAX, JOSE_SIGNATURE_CHARS_MAX};
 use serde_json::{Value, json};
 
-use super::fixture::{KID, good_disclosures, jwk, sign, with_disclosures};
+use super::fixture::{KID, jwk, sign, valid_disclosures, with_disclosures};
 use super::{Fixture, digest_of, disclosure};
 use crate::encoding::base64url;
 use crate::sdjwt::CredentialRefusal;
 
+/// Returns the refusal of a credential with a changed header.
 fn with_header(change: impl FnOnce(&mut Value)) -> CredentialRefusal {
     let fixture = Fixture::new();
-    let disclosures = good_disclosures();
+    let disclosures = valid_disclosures();
     let mut header = fixture.header();
     change(&mut header);
     fixture.refusal(&fixture.issue(&header, &fixture.payload(&disclosures), &disclosures))
@@ -21,9 +22,9 @@ fn without(header: &mut Value, name: &str) {
 }
 
 #[test]
-fn a_text_that_is_not_a_jws_and_tildes_is_refused() {
+fn a_text_that_is_not_a_jws_with_disclosures_is_refused() {
     let fixture = Fixture::new();
-    let good = fixture.good();
+    let good = fixture.credential();
     let jws = good.split('~').next().unwrap().to_owned();
     for text in [
         "",
@@ -40,7 +41,7 @@ fn a_text_that_is_not_a_jws_and_tildes_is_refused() {
 }
 
 #[test]
-fn a_jws_must_have_three_segments_none_of_them_empty() {
+fn a_jws_must_have_three_segments_that_are_not_empty() {
     let fixture = Fixture::new();
     for text in ["a~", "a.b~", "a.b.c.d~"] {
         assert_eq!(fixture.refusal(text), CredentialRefusal::SegmentCount, "{text}");
@@ -53,7 +54,7 @@ fn a_jws_must_have_three_segments_none_of_them_empty() {
 #[test]
 fn padding_other_alphabets_and_stray_bits_are_refused() {
     let fixture = Fixture::new();
-    let good = fixture.good();
+    let good = fixture.credential();
     let (jws, rest) = good.split_once('~').unwrap();
     let (signed, _) = jws.rsplit_once('.').unwrap();
     for (bad, reason) in [
@@ -72,33 +73,33 @@ fn padding_other_alphabets_and_stray_bits_are_refused() {
 }
 
 #[test]
-fn an_oversized_credential_is_refused_unread() {
+fn an_oversized_credential_is_refused_before_parsing() {
     let fixture = Fixture::new();
     assert_eq!(fixture.refusal(&"~".repeat(CREDENTIAL_BYTES_MAX)), CredentialRefusal::NotAnSdJwt);
     assert_eq!(fixture.refusal(&"~".repeat(CREDENTIAL_BYTES_MAX + 1)), CredentialRefusal::TooLarge);
 }
 
 #[test]
-fn header_and_signature_have_a_largest_length() {
+fn header_and_signature_have_a_maximum_length() {
     let fixture = Fixture::new();
-    let with_header_of = |bytes: usize| {
+    let with_header_bytes = |bytes: usize| {
         let mut header = fixture.header();
         header["pad"] = "".into();
         header["pad"] = "x".repeat(bytes - header.to_string().len()).into();
         fixture.verify(&fixture.issue(&header, &fixture.payload(&[]), &[])).err()
     };
     // Three bytes are four characters.
-    assert_eq!(with_header_of(JOSE_HEADER_CHARS_MAX / 4 * 3), None);
-    assert_eq!(with_header_of(JOSE_HEADER_CHARS_MAX / 4 * 3 + 1), Some(CredentialRefusal::TooLarge));
+    assert_eq!(with_header_bytes(JOSE_HEADER_CHARS_MAX / 4 * 3), None);
+    assert_eq!(with_header_bytes(JOSE_HEADER_CHARS_MAX / 4 * 3 + 1), Some(CredentialRefusal::TooLarge));
     let good = fixture.issue_payload(&fixture.payload(&[]), &[]);
     let signed = good.rsplit_once('.').unwrap().0;
-    let with_signature_of = |bytes: usize| fixture.refusal(&format!("{signed}.{}~", base64url(&vec![1; bytes])));
-    assert_eq!(with_signature_of(JOSE_SIGNATURE_CHARS_MAX / 4 * 3), CredentialRefusal::SignatureInvalid);
-    assert_eq!(with_signature_of(JOSE_SIGNATURE_CHARS_MAX / 4 * 3 + 1), CredentialRefusal::TooLarge);
+    let with_signature_bytes = |bytes: usize| fixture.refusal(&format!("{signed}.{}~", base64url(&vec![1; bytes])));
+    assert_eq!(with_signature_bytes(JOSE_SIGNATURE_CHARS_MAX / 4 * 3), CredentialRefusal::SignatureInvalid);
+    assert_eq!(with_signature_bytes(JOSE_SIGNATURE_CHARS_MAX / 4 * 3 + 1), CredentialRefusal::TooLarge);
 }
 
 #[test]
-fn a_257th_disclosure_is_refused_and_a_256th_is_not() {
+fn a_credential_has_at_most_256_disclosures() {
     let fixture = Fixture::new();
     let disclosures: Vec<String> = (0..257).map(|n| disclosure(&json!(["s", format!("x{n}"), n]))).collect();
     let payload = fixture.payload(&disclosures);
@@ -107,7 +108,7 @@ fn a_257th_disclosure_is_refused_and_a_256th_is_not() {
 }
 
 #[test]
-fn nesting_beyond_16_is_refused_in_payload_disclosure_and_their_sum() {
+fn nesting_beyond_16_levels_is_refused_also_across_disclosures() {
     let fixture = Fixture::new();
     let arrays = |levels: usize, innermost: Value| (0..levels).fold(innermost, |inner, _| json!([inner]));
     let objects = |levels: usize, innermost: Value| (0..levels).fold(innermost, |inner, _| json!({"a": inner}));
@@ -130,8 +131,8 @@ fn nesting_beyond_16_is_refused_in_payload_disclosure_and_their_sum() {
             (inner(arrays(within, json!(1))), arrays as fn(usize, Value) -> Value),
             (inner(objects(within, json!(1))), objects),
         ];
-        for (inner, wrapped) in kinds {
-            let outer = disclosure(&json!(["s", "x", wrapped(above, json!({"_sd": [digest_of(&inner)]}))]));
+        for (inner, wrap) in kinds {
+            let outer = disclosure(&json!(["s", "x", wrap(above, json!({"_sd": [digest_of(&inner)]}))]));
             let payload = fixture.payload(std::slice::from_ref(&outer));
             assert_eq!(refusal(&payload, &[outer, inner]), expected, "{above} {within}");
         }
@@ -155,7 +156,7 @@ fn header_and_payload_must_be_json_objects_without_repeated_names() {
 }
 
 #[test]
-fn any_algorithm_but_es256_is_refused() {
+fn only_es256_is_accepted() {
     for algorithm in [
         json!("none"),
         json!("None"),
@@ -174,7 +175,7 @@ fn any_algorithm_but_es256_is_refused() {
 #[test]
 fn a_mac_with_the_public_key_is_no_signature() {
     let fixture = Fixture::new();
-    let disclosures = good_disclosures();
+    let disclosures = valid_disclosures();
     for algorithm in ["HS256", "ES256"] {
         let mut header = fixture.header();
         header["alg"] = algorithm.into();
@@ -210,7 +211,7 @@ fn an_unknown_or_missing_type_is_refused() {
 }
 
 #[test]
-fn a_key_offered_in_the_token_is_refused() {
+fn a_key_in_the_header_is_refused() {
     for name in ["jwk", "x5c", "jku", "x5u"] {
         assert_eq!(
             with_header(|header| header[name] = json!("https://evil.example")),
@@ -221,7 +222,7 @@ fn a_key_offered_in_the_token_is_refused() {
 }
 
 #[test]
-fn a_missing_and_an_unknown_key_id_are_told_apart() {
+fn a_missing_and_an_unknown_key_id_have_different_refusals() {
     assert_eq!(with_header(|header| without(header, "kid")), CredentialRefusal::KeyIdMissing);
     assert_eq!(with_header(|header| header["kid"] = json!(7)), CredentialRefusal::KeyIdMissing);
     assert_eq!(with_header(|header| header["kid"] = json!(format!("{KID} "))), CredentialRefusal::KeyIdUnknown);
@@ -230,11 +231,11 @@ fn a_missing_and_an_unknown_key_id_are_told_apart() {
 #[test]
 fn a_signature_of_another_key_or_over_other_content_is_refused() {
     let fixture = Fixture::new();
-    let disclosures = good_disclosures();
+    let disclosures = valid_disclosures();
     let (header, payload) = (fixture.header().to_string(), fixture.payload(&disclosures).to_string());
     let forged = with_disclosures(&sign(&fixture.holder, header.as_bytes(), payload.as_bytes()), &disclosures);
     assert_eq!(fixture.refusal(&forged), CredentialRefusal::SignatureInvalid);
-    let (other, good) = (fixture.good(), fixture.issue_payload(&fixture.payload(&[]), &[]));
+    let (other, good) = (fixture.credential(), fixture.issue_payload(&fixture.payload(&[]), &[]));
     let (signed, _) = good.split_once('~').unwrap().0.rsplit_once('.').unwrap();
     let signature = other.split('~').next().unwrap().rsplit('.').next().unwrap();
     assert_eq!(fixture.refusal(&format!("{signed}.{signature}~")), CredentialRefusal::SignatureInvalid);
@@ -247,9 +248,9 @@ fn a_signature_of_another_key_or_over_other_content_is_refused() {
 }
 
 #[test]
-fn every_reason_has_a_word_of_its_own_and_a_sentence() {
+fn a_refusal_has_a_code_and_a_sentence() {
     let reasons = [CredentialRefusal::NotAnSdJwt, CredentialRefusal::KeyBindingHash, CredentialRefusal::Expired];
-    let words = reasons.map(CredentialRefusal::code);
-    assert_eq!(words, ["not_an_sd_jwt", "key_binding_hash", "expired"]);
+    let codes = reasons.map(CredentialRefusal::code);
+    assert_eq!(codes, ["not_an_sd_jwt", "key_binding_hash", "expired"]);
     assert_eq!(CredentialRefusal::Expired.to_string(), "the credential has expired");
 }

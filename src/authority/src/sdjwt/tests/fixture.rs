@@ -56,6 +56,7 @@ impl Fixture {
         Verifier::new(vec![trusted], self.policy).verify(credential, &self.expectation())
     }
 
+    /// Returns the refusal of a credential, which must not be accepted.
     pub(super) fn refusal(&self, credential: &str) -> CredentialRefusal {
         self.verify(credential).expect_err("the credential was accepted")
     }
@@ -85,9 +86,9 @@ impl Fixture {
         self.issue(&self.header(), payload, disclosures)
     }
 
-    /// Issues a good credential for name, date of birth and gender.
-    pub(super) fn good(&self) -> String {
-        let disclosures = good_disclosures();
+    /// Issues a valid credential for name, date of birth and gender.
+    pub(super) fn credential(&self) -> String {
+        let disclosures = valid_disclosures();
         self.issue_payload(&self.payload(&disclosures), &disclosures)
     }
 
@@ -103,13 +104,14 @@ impl Fixture {
         format!("{presented}{}", sign(&self.holder, header.to_string().as_bytes(), payload.to_string().as_bytes()))
     }
 
-    pub(super) fn good_bound(&self) -> String {
-        let presented = self.good();
+    /// Issues a valid credential with a key binding.
+    pub(super) fn bound_credential(&self) -> String {
+        let presented = self.credential();
         self.bind(&presented, &self.binding_header(), &self.binding_payload(&presented))
     }
 }
 
-pub(super) fn good_disclosures() -> Vec<String> {
+pub(super) fn valid_disclosures() -> Vec<String> {
     [("residentName", "Asha Rao"), ("dob", "28/02/1990"), ("gender", "Female")]
         .map(|(name, value)| disclosure(&json!([format!("salt-{name}"), name, value])))
         .to_vec()
@@ -139,8 +141,8 @@ pub(super) fn jwk(key: &EcdsaKeyPair) -> Value {
     json!({ "kty": "EC", "crv": "P-256", "x": base64url(&point[1..33]), "y": base64url(&point[33..]) })
 }
 
-/// Returns the JWS with the other valid ECDSA signature, which anybody can compute: s becomes n - s.
-pub(super) fn with_the_other_signature(jws: &str) -> String {
+/// Returns the JWS with its second valid ECDSA signature, which anyone can compute: s becomes n - s.
+pub(super) fn with_alternative_signature(jws: &str) -> String {
     // The order of P-256 (FIPS 186-4, D.1.2.3).
     const ORDER: [u8; 32] = [
         0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xbc, 0xe6, 0xfa, 0xad,

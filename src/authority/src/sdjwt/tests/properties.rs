@@ -1,12 +1,12 @@
-//! No input panics, and no changed credential is accepted.
+//! No input makes the verifier panic, and no changed credential is accepted.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::fixture::{good_disclosures, with_disclosures, with_the_other_signature};
+use super::fixture::{valid_disclosures, with_alternative_signature, with_disclosures};
 use super::{Fixture, disclosure};
 
-/// Generates JSON with many of the names that have a meaning in SD-JWTs.
+/// Generates JSON with many names that have a meaning in SD-JWTs.
 fn hostile_json() -> impl Strategy<Value = Value> {
     let name = prop::sample::select(vec!["_sd", "...", "_sd_alg", "cnf", "jwk", "iss", "exp", "dob", "x"]);
     let leaf = prop_oneof![
@@ -15,7 +15,7 @@ fn hostile_json() -> impl Strategy<Value = Value> {
         any::<i64>().prop_map(Value::from),
         any::<f64>().prop_map(Value::from),
         "[a-z]{0,3}".prop_map(Value::from),
-        Just(json!(super::digest_of(&good_disclosures()[0]))),
+        Just(json!(super::digest_of(&valid_disclosures()[0]))),
     ];
     leaf.prop_recursive(5, 40, 5, move |inner| {
         prop_oneof![
@@ -29,17 +29,18 @@ fn hostile_json() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn no_text_panics(text in ".{0,300}", tokens in "(~|\\.|[A-Za-z0-9_-]{1,12}|=|e30|W10|bnVsbA){0,40}") {
+    fn no_text_makes_the_verifier_panic(text in ".{0,300}",
+        tokens in "(~|\\.|[A-Za-z0-9_-]{1,12}|=|e30|W10|bnVsbA){0,40}") {
         let fixture = Fixture::new();
         prop_assert!(fixture.verify(&text).is_err());
         prop_assert!(fixture.verify(&tokens).is_err());
     }
 
     #[test]
-    fn no_changed_byte_is_accepted(bound in any::<bool>(), at in any::<prop::sample::Index>(),
+    fn a_credential_with_a_changed_byte_is_refused(bound in any::<bool>(), at in any::<prop::sample::Index>(),
         to in prop::sample::select(b"Aa0-_.~=\x00 ".to_vec())) {
         let fixture = Fixture::new();
-        let good = if bound { fixture.good_bound() } else { fixture.good() };
+        let good = if bound { fixture.bound_credential() } else { fixture.credential() };
         let mut bytes = good.clone().into_bytes();
         let at = at.index(bytes.len());
         bytes[at] = to;
@@ -51,7 +52,7 @@ proptest! {
     fn a_cut_credential_is_accepted_only_as_a_shorter_presentation(bound in any::<bool>(),
         at in any::<prop::sample::Index>()) {
         let fixture = Fixture::new();
-        let good = if bound { fixture.good_bound() } else { fixture.good() };
+        let good = if bound { fixture.bound_credential() } else { fixture.credential() };
         let cut = &good[..at.index(good.len())];
         if fixture.verify(cut).is_ok() {
             prop_assert!(cut.ends_with('~'));
@@ -59,10 +60,10 @@ proptest! {
     }
 
     #[test]
-    fn re_ordered_and_repeated_segments_never_panic(bound in any::<bool>(), order in prop::collection::vec(0_usize..6,
+    fn reordered_and_repeated_segments_never_panic(bound in any::<bool>(), order in prop::collection::vec(0_usize..6,
         0..8)) {
         let fixture = Fixture::new();
-        let good = if bound { fixture.good_bound() } else { fixture.good() };
+        let good = if bound { fixture.bound_credential() } else { fixture.credential() };
         let parts: Vec<&str> = good.split('~').collect();
         let mixed: Vec<&str> = order.iter().map(|index| parts[index % parts.len()]).collect();
         let repeated = mixed.iter().enumerate().any(|(index, part)| !part.is_empty() && mixed[..index].contains(part));
@@ -71,15 +72,15 @@ proptest! {
     }
 
     #[test]
-    fn every_presentation_of_a_credential_has_one_identity(
+    fn all_presentations_of_a_credential_have_one_identity(
         order in Just(vec![0_usize, 1, 2]).prop_shuffle(), shown in 0_usize..=3, flipped in any::<bool>(),
         bound in any::<bool>(),
     ) {
         let fixture = Fixture::new();
-        let disclosures = good_disclosures();
+        let disclosures = valid_disclosures();
         let good = fixture.issue_payload(&fixture.payload(&disclosures), &disclosures);
         let jws = good.split('~').next().unwrap();
-        let jws = if flipped { with_the_other_signature(jws) } else { jws.to_owned() };
+        let jws = if flipped { with_alternative_signature(jws) } else { jws.to_owned() };
         let shown: Vec<String> = order[..shown].iter().map(|index| disclosures[*index].clone()).collect();
         let mut presented = with_disclosures(&jws, &shown);
         if bound {
@@ -95,10 +96,10 @@ proptest! {
     }
 
     #[test]
-    fn nothing_that_the_issuer_signs_panics(mut members in hostile_json(),
+    fn no_payload_of_the_issuer_makes_the_verifier_panic(mut members in hostile_json(),
         disclosed in prop::collection::vec(hostile_json(), 0..4), presented in any::<u8>()) {
         let fixture = Fixture::new();
-        let mut disclosures = good_disclosures();
+        let mut disclosures = valid_disclosures();
         for (index, content) in disclosed.iter().enumerate() {
             disclosures.push(disclosure(content));
             disclosures.push(disclosure(&json!([format!("salt-{index}"), format!("name-{index}"), content])));

@@ -1,4 +1,4 @@
-//! Status references and answers, without a network; `tests/api/credential_status.rs` has every refusal.
+//! Status references and answers, without a network. `tests/api/credential_status.rs` tests every refusal.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ fn now() -> Timestamp {
 }
 
 #[test]
-fn a_reference_is_a_url_or_an_index_into_a_list_and_anything_else_is_malformed() {
+fn a_status_is_a_url_or_an_index_into_a_list() {
     assert_eq!(reference(URL.into()).url.as_str(), URL);
     assert_eq!(reference(json!({"status_list": {"idx": 7, "uri": URL}})).url.as_str(), URL);
     let list = |list: Value| json!({ "status_list": list });
@@ -72,7 +72,7 @@ fn a_reference_is_a_url_or_an_index_into_a_list_and_anything_else_is_malformed()
 }
 
 #[test]
-fn an_answer_may_be_used_until_its_end_or_for_its_time_to_live_whichever_is_sooner() {
+fn an_answer_may_be_used_until_exp_or_ttl_whichever_is_sooner() {
     let (fixture, reference) = (Fixture::new(), reference(URL.into()));
     let lifetime = |exp: Value, ttl: Value| {
         let mut payload = json!({"sub": ID, "status": "valid", "iat": NOW});
@@ -103,7 +103,7 @@ fn an_answer_may_be_used_until_its_end_or_for_its_time_to_live_whichever_is_soon
 }
 
 #[test]
-fn a_credential_is_never_an_answer_about_itself() {
+fn a_credential_is_not_accepted_as_a_status_answer() {
     let (fixture, reference) = (Fixture::new(), reference(URL.into()));
     let payload = json!({"id": ID, "status": "valid", "iat": NOW});
     for typ in ["vc+sd-jwt", "dc+sd-jwt", "kb+jwt"] {
@@ -115,7 +115,7 @@ fn a_credential_is_never_an_answer_about_itself() {
 }
 
 #[test]
-fn the_key_of_an_answer_is_named_before_it_is_verified() {
+fn the_key_id_of_an_unverified_answer_is_read() {
     let fixture = Fixture::new();
     let token = signed(&fixture, "JWT", &json!({}));
     let wrapped = json!({"status": String::from_utf8(token.clone()).unwrap()}).to_string();
@@ -128,7 +128,7 @@ fn the_key_of_an_answer_is_named_before_it_is_verified() {
 
 proptest! {
     #[test]
-    fn no_answer_panics_a_reader(body in prop::collection::vec(any::<u8>(), 0..300), text in ".{0,200}",
+    fn no_answer_makes_the_reader_panic(body in prop::collection::vec(any::<u8>(), 0..300), text in ".{0,200}",
         bits in any::<u8>(), index in any::<u64>()) {
         let fixture = Fixture::new();
         let verifier = verifier(&fixture);

@@ -1,14 +1,15 @@
-//! Rule 7 and the keys of issuers.
+//! Rule 7: issuer and times. Also the keys of issuers.
 
 use serde_json::{Value, json};
 
-use super::fixture::{ISSUER, KID, NOW, good_disclosures, jwk};
+use super::fixture::{ISSUER, KID, NOW, jwk, valid_disclosures};
 use super::{Fixture, disclosure};
 use crate::sdjwt::{CredentialRefusal, Jwks, JwksError, KeyBinding, OddKey, TrustedIssuer, Verifier};
 
+/// Returns the refusal of a credential with a changed payload; `None` if it is accepted.
 fn with_payload(change: impl FnOnce(&mut Value)) -> Option<CredentialRefusal> {
     let fixture = Fixture::new();
-    let disclosures = good_disclosures();
+    let disclosures = valid_disclosures();
     let mut payload = fixture.payload(&disclosures);
     change(&mut payload);
     fixture.verify(&fixture.issue_payload(&payload, &disclosures)).err()
@@ -19,7 +20,7 @@ fn without(payload: &mut Value, name: &str) {
 }
 
 #[test]
-fn a_wrong_or_missing_issuer_is_refused_and_a_disclosed_one_does_not_help() {
+fn the_issuer_must_be_trusted_and_in_plain_text() {
     for issuer in [json!("https://issuer.example/"), json!("https://other.example"), json!(null), json!([ISSUER])] {
         assert_eq!(with_payload(|payload| payload["iss"] = issuer), Some(CredentialRefusal::IssuerNotTrusted));
     }
@@ -31,37 +32,40 @@ fn a_wrong_or_missing_issuer_is_refused_and_a_disclosed_one_does_not_help() {
 }
 
 #[test]
-fn one_issuers_key_cannot_sign_for_another_issuer() {
+fn the_key_of_an_issuer_cannot_sign_for_another_issuer() {
     let (one, other) = (Fixture::new(), Fixture::new());
     let trusted = vec![
         TrustedIssuer { issuer: "https://first.example".into(), jwks: one.jwks() },
         TrustedIssuer { issuer: ISSUER.into(), jwks: other.jwks() },
     ];
     let verifier = Verifier::new(trusted, one.policy);
-    assert_eq!(verifier.verify(&one.good(), &one.expectation()).unwrap_err(), CredentialRefusal::SignatureInvalid);
-    assert!(verifier.verify(&other.good(), &other.expectation()).is_ok());
+    assert_eq!(
+        verifier.verify(&one.credential(), &one.expectation()).unwrap_err(),
+        CredentialRefusal::SignatureInvalid
+    );
+    assert!(verifier.verify(&other.credential(), &other.expectation()).is_ok());
     let nobody = Verifier::new(Vec::new(), one.policy);
-    assert_eq!(nobody.verify(&one.good(), &one.expectation()).unwrap_err(), CredentialRefusal::IssuerNotTrusted);
+    assert_eq!(nobody.verify(&one.credential(), &one.expectation()).unwrap_err(), CredentialRefusal::IssuerNotTrusted);
 }
 
 #[test]
-fn replaced_keys_of_an_issuer_count_at_once_and_for_it_alone() {
+fn replaced_keys_apply_immediately_and_only_to_their_issuer() {
     let (old, new) = (Fixture::new(), Fixture::new());
     let verifier = Verifier::new(vec![TrustedIssuer { issuer: ISSUER.into(), jwks: old.jwks() }], old.policy);
     verifier.replace_keys("https://other.example", &new.jwks());
     assert!(
-        verifier.verify(&old.good(), &old.expectation()).is_ok()
-            && verifier.verify(&new.good(), &new.expectation()).is_err()
+        verifier.verify(&old.credential(), &old.expectation()).is_ok()
+            && verifier.verify(&new.credential(), &new.expectation()).is_err()
     );
     verifier.replace_keys(ISSUER, &new.jwks());
     assert!(
-        verifier.verify(&old.good(), &old.expectation()).is_err()
-            && verifier.verify(&new.good(), &new.expectation()).is_ok()
+        verifier.verify(&old.credential(), &old.expectation()).is_err()
+            && verifier.verify(&new.credential(), &new.expectation()).is_ok()
     );
 }
 
 #[test]
-fn an_expiry_is_required_and_ends_the_credential_at_its_second() {
+fn exp_is_required_and_must_be_in_the_future() {
     assert_eq!(with_payload(|payload| without(payload, "exp")), Some(CredentialRefusal::ExpiryMissing));
     for expiry in [json!("2099-01-01"), json!(null), json!("9999999999"), json!([9_999_999_999_u64])] {
         assert_eq!(with_payload(|payload| payload["exp"] = expiry), Some(CredentialRefusal::TimeNotANumber));
@@ -80,7 +84,7 @@ fn an_expiry_is_required_and_ends_the_credential_at_its_second() {
 }
 
 #[test]
-fn start_and_issue_may_be_60_seconds_ahead_and_no_more() {
+fn nbf_and_iat_may_be_at_most_60_seconds_ahead() {
     for (name, refusal) in [("nbf", CredentialRefusal::NotYetValid), ("iat", CredentialRefusal::IssuedInFuture)] {
         assert_eq!(with_payload(|payload| payload[name] = json!(NOW + 60)), None);
         assert_eq!(with_payload(|payload| payload[name] = json!(NOW + 61)), Some(refusal));
@@ -90,7 +94,7 @@ fn start_and_issue_may_be_60_seconds_ahead_and_no_more() {
 }
 
 #[test]
-fn times_may_be_disclosed_and_are_judged_after_processing() {
+fn times_may_be_disclosed_and_are_checked_after_processing() {
     let fixture = Fixture::new();
     for (expiry, refusal) in [(NOW - 1, Some(CredentialRefusal::Expired)), (NOW + 9, None)] {
         let disclosures = vec![disclosure(&json!(["s", "exp", expiry]))];
@@ -106,7 +110,7 @@ fn jwks(keys: &Value) -> Result<Jwks, JwksError> {
 }
 
 #[test]
-fn a_jwks_offers_its_p256_signing_keys_and_others_are_passed_over() {
+fn keys_of_a_jwks_that_are_not_p256_signing_keys_are_ignored() {
     let fixture = Fixture::new();
     let mut key = jwk(&fixture.issuer);
     key["kid"] = KID.into();
@@ -122,7 +126,7 @@ fn a_jwks_offers_its_p256_signing_keys_and_others_are_passed_over() {
 }
 
 #[test]
-fn odd_keys_of_a_jwks_do_not_take_the_good_ones_away() {
+fn unusable_keys_of_a_jwks_do_not_invalidate_the_others() {
     let fixture = Fixture::new();
     let mut good = jwk(&fixture.issuer);
     let no_id = good.clone();
@@ -145,7 +149,7 @@ fn odd_keys_of_a_jwks_do_not_take_the_good_ones_away() {
 }
 
 #[test]
-fn credentials_of_two_keys_with_one_key_id_are_verified() {
+fn credentials_of_two_keys_with_the_same_key_id_are_accepted() {
     let (one, two) = (Fixture::new(), Fixture::new());
     let keys = [&one, &two].map(|fixture| {
         let mut key = jwk(&fixture.issuer);
@@ -156,17 +160,17 @@ fn credentials_of_two_keys_with_one_key_id_are_verified() {
     assert_eq!(set.odd(), [OddKey::KeyIdRepeated]);
     let verifier = Verifier::new(vec![TrustedIssuer { issuer: ISSUER.into(), jwks: set }], KeyBinding::Off);
     for fixture in [&one, &two] {
-        assert!(verifier.verify(&fixture.good(), &fixture.expectation()).is_ok());
+        assert!(verifier.verify(&fixture.credential(), &fixture.expectation()).is_ok());
     }
     let stranger = Fixture::new();
     assert_eq!(
-        verifier.verify(&stranger.good(), &stranger.expectation()).err(),
+        verifier.verify(&stranger.credential(), &stranger.expectation()).err(),
         Some(CredentialRefusal::SignatureInvalid)
     );
 }
 
 #[test]
-fn an_unusable_jwks_is_refused_by_its_reason() {
+fn each_kind_of_unusable_jwks_has_its_error() {
     let mut private = jwk(&Fixture::new().issuer);
     private["kid"] = KID.into();
     private["d"] = "AA".into();
@@ -178,7 +182,7 @@ fn an_unusable_jwks_is_refused_by_its_reason() {
 }
 
 #[test]
-fn a_jwks_in_which_a_name_occurs_twice_is_refused() {
+fn a_jwks_with_a_repeated_name_is_refused() {
     let mut key = jwk(&Fixture::new().issuer);
     key["kid"] = KID.into();
     let good = json!({ "keys": [key] }).to_string();

@@ -1,6 +1,6 @@
-//! A run with two doors, and one planted fault after the other.
+//! A run with two doors, and runs with one planted fault each.
 
-use super::guests::listed;
+use super::guests::registered;
 use super::*;
 use crate::judge::doors::{DoorGuest, DoorView};
 use crate::judge::guests::RegisteredGuest;
@@ -10,14 +10,14 @@ const TRIED: &str = "each door lists the registered guests and takes their codes
 const ONCE: &str = "each guest is checked in exactly once";
 const AGREE: &str = "doors and registrations agree on the time and gate of each check-in";
 const COUNTS: &str = "the counts of check-ins agree";
-/// 10:00 in Delhi.
+/// 10:00 in India, in milliseconds since the Unix epoch.
 const MORNING: i64 = 1_767_241_800_000;
 
-/// Eight guests are checked in, a minute apart, at two gates in turn. The first is scanned at both gates, and again
-/// later by the one that had no network.
+/// A run in which eight guests are checked in, a minute apart, alternately at two gates. The first guest is also
+/// scanned at the second gate, which sends the scan later.
 fn checked_in() -> Evidence {
-    let mut evidence = honest();
-    let mut guests = listed(&evidence);
+    let mut evidence = faultless();
+    let mut guests = registered(&evidence);
     for (guest, number) in guests.iter_mut().zip(0_i64..) {
         let (at, gate) = (MORNING + number * 60_000, format!("Gate {}", 1 + number % 2));
         (guest.checked_in_at, guest.gate) = (Some(Timestamp::from_millis(at)), Some(gate.clone()));
@@ -33,10 +33,10 @@ fn checked_in() -> Evidence {
         kept: true,
         answer: again,
     });
-    let seen =
+    let listed =
         |guest: &RegisteredGuest| DoorGuest { code: guest.code.clone(), name: guest.name.clone(), is_inside: true };
-    let seen: Vec<DoorGuest> = guests.iter().map(seen).collect();
-    let door = |gate: &str| DoorView { gate: gate.to_owned(), registered: 8, inside: 8, guests: seen.clone() };
+    let listed: Vec<DoorGuest> = guests.iter().map(listed).collect();
+    let door = |gate: &str| DoorView { gate: gate.to_owned(), registered: 8, inside: 8, guests: listed.clone() };
     evidence.doors = vec![door("Gate 1"), door("Gate 2")];
     event(&mut evidence).0.checked_in_count = 8;
     evidence.guests = Some(guests);
@@ -47,7 +47,8 @@ fn guest(evidence: &mut Evidence, number: usize) -> &mut RegisteredGuest {
     &mut evidence.guests.as_mut().unwrap()[number]
 }
 
-fn with_plants(rule: &str, plants: impl IntoIterator<Item = Plant>) {
+/// Checks that each plant breaks the rule.
+fn assert_each_breaks(rule: &str, plants: impl IntoIterator<Item = Plant>) {
     for (number, plant) in plants.into_iter().enumerate() {
         let rules = broken_in(checked_in(), plant);
         assert!(rules.contains(&rule), "{number}: {rule} instead of {rules:?}");
@@ -55,27 +56,27 @@ fn with_plants(rule: &str, plants: impl IntoIterator<Item = Plant>) {
 }
 
 #[test]
-fn an_honest_run_with_doors_breaks_no_rule() {
+fn a_faultless_run_with_doors_breaks_no_rule() {
     let findings = judge(&checked_in());
     assert_eq!(findings.iter().filter(|finding| !finding.held).collect::<Vec<_>>(), Vec::<&Finding>::new());
-    assert_eq!(findings.len(), RULES_OF_AN_EVENT + 6);
+    assert_eq!(findings.len(), EVENT_RULES + 6);
 }
 
 #[test]
-fn a_check_in_whose_answer_was_lost_was_done_or_not() {
+fn a_check_in_with_a_lost_response_may_or_may_not_count() {
     let lost =
         |number: usize| broken_in(checked_in(), |evidence| evidence.journal.scans[number].answer = CheckInAnswer::Lost);
-    assert_eq!(lost(0), Vec::<&str>::new(), "the registration says that it was");
-    assert_eq!(lost(8), Vec::<&str>::new(), "another scan was");
+    assert_eq!(lost(0), Vec::<&str>::new(), "the registration shows the check-in");
+    assert_eq!(lost(8), Vec::<&str>::new(), "another scan is the check-in");
     let moved = broken_in(checked_in(), |evidence| {
         evidence.journal.scans[3].answer = CheckInAnswer::Lost;
         guest(evidence, 3).gate = Some("Gate 1".to_owned());
     });
-    assert_eq!(moved, [ONCE], "nobody was scanned there");
+    assert_eq!(moved, [ONCE], "the guest was not scanned at that gate");
 }
 
 #[test]
-fn a_guest_who_is_checked_in_twice_or_never_is_seen() {
+fn a_guest_who_is_checked_in_twice_or_never_is_detected() {
     let twice = broken_in(checked_in(), |evidence| {
         evidence.journal.scans[8].answer = CheckInAnswer::In { when: "09:59, Gate 2".to_owned() };
     });
@@ -86,11 +87,11 @@ fn a_guest_who_is_checked_in_twice_or_never_is_seen() {
         |evidence| (guest(evidence, 3).checked_in_at, guest(evidence, 3).gate) = (None, None),
         |evidence| drop(evidence.journal.scans.remove(3)),
     ];
-    with_plants(ONCE, plants);
+    assert_each_breaks(ONCE, plants);
 }
 
 #[test]
-fn another_time_or_gate_of_a_check_in_is_seen() {
+fn a_wrong_time_or_gate_of_a_check_in_is_detected() {
     let plants: [Plant; 6] = [
         |evidence| evidence.journal.scans[8].answer = CheckInAnswer::Already { when: "10:00, Gate 2".to_owned() },
         |evidence| evidence.journal.scans[8].answer = CheckInAnswer::Already { when: "09:59, Gate 1".to_owned() },
@@ -99,11 +100,11 @@ fn another_time_or_gate_of_a_check_in_is_seen() {
         |evidence| guest(evidence, 3).checked_in_at = Some(Timestamp::from_millis(MORNING + 3 * 60_000 + 1)),
         |evidence| guest(evidence, 3).checked_in_at = Some(Timestamp::from_millis(MORNING + 2 * 60_000)),
     ];
-    with_plants(AGREE, plants);
+    assert_each_breaks(AGREE, plants);
 }
 
 #[test]
-fn a_guest_whom_a_door_does_not_list_or_take_is_seen() {
+fn a_guest_whom_a_door_does_not_list_or_accept_is_detected() {
     let plants: [Plant; 7] = [
         |evidence| drop(evidence.doors[1].guests.pop()),
         |evidence| evidence.doors[1].guests[3].name = "Guest 99".to_owned(),
@@ -113,11 +114,11 @@ fn a_guest_whom_a_door_does_not_list_or_take_is_seen() {
         |evidence| drop(evidence.journal.scans.remove(3)),
         |evidence| guest(evidence, 3).code = guest(evidence, 4).code.clone(),
     ];
-    with_plants(TRIED, plants);
+    assert_each_breaks(TRIED, plants);
 }
 
 #[test]
-fn a_wrong_count_of_check_ins_is_seen() {
+fn a_wrong_count_of_check_ins_is_detected() {
     let plants: [Plant; 5] = [
         |evidence| event(evidence).0.checked_in_count = 9,
         |evidence| evidence.doors[1].inside = 7,
@@ -125,7 +126,7 @@ fn a_wrong_count_of_check_ins_is_seen() {
         |evidence| evidence.doors[1].guests[3].is_inside = false,
         |evidence| drop(evidence.journal.scans.remove(3)),
     ];
-    with_plants(COUNTS, plants);
+    assert_each_breaks(COUNTS, plants);
     let alone = broken_in(checked_in(), |evidence| event(evidence).0.checked_in_count = 9);
     assert_eq!(alone, [COUNTS]);
 }

@@ -1,4 +1,4 @@
-//! Runs in which people register twice, and one planted fault after the other.
+//! Runs in which people register twice, and runs with one planted fault each.
 
 use sakshi_domain::event::OnDuplicate;
 
@@ -8,9 +8,9 @@ use crate::judge::guests::RegisteredGuest;
 const MARKED: &str = "every duplicate is marked where the event flags, and nobody else";
 const REFUSED: &str = "every duplicate is refused where the event refuses, and nobody else";
 
-/// Returns the registered guests of the honest run, without marks.
-pub(super) fn listed(evidence: &Evidence) -> Vec<RegisteredGuest> {
-    let of = |txn: &String| RegisteredGuest {
+/// Returns the registered guests of the faultless run, without marks.
+pub(super) fn registered(evidence: &Evidence) -> Vec<RegisteredGuest> {
+    let guest = |txn: &String| RegisteredGuest {
         txn: txn.clone(),
         code: format!("CODE{}", &txn[4..]),
         name: format!("Guest {}", &txn[4..]),
@@ -18,33 +18,34 @@ pub(super) fn listed(evidence: &Evidence) -> Vec<RegisteredGuest> {
         checked_in_at: None,
         gate: None,
     };
-    evidence.event.as_ref().unwrap().1.iter().map(of).collect()
+    evidence.event.as_ref().unwrap().1.iter().map(guest).collect()
 }
 
 fn guest<'a>(evidence: &'a mut Evidence, txn: &str) -> &'a mut RegisteredGuest {
     evidence.guests.as_mut().unwrap().iter_mut().find(|guest| guest.txn == txn).unwrap()
 }
 
-fn mark(evidence: &mut Evidence, txn: &str, of: Option<&str>) {
-    guest(evidence, txn).possible_duplicate_of = of.map(str::to_owned);
+fn mark(evidence: &mut Evidence, txn: &str, original: Option<&str>) {
+    guest(evidence, txn).possible_duplicate_of = original.map(str::to_owned);
 }
 
-/// The person of guest 3 comes again as guests 5 and 7, that of guest 6 as guest 8. Guest 9 is guest 2, who left.
+/// A run with `flag`: guests 5 and 7 are the person of guest 3, guest 8 is that of guest 6, guest 9 that of guest 2,
+/// who left.
 fn flagged() -> Evidence {
-    let mut evidence = honest();
-    evidence.guests = Some(listed(&evidence));
+    let mut evidence = faultless();
+    evidence.guests = Some(registered(&evidence));
     evidence.journal.comes_again = [(5, 3), (7, 3), (8, 6), (9, 2)].into();
-    for (txn, of) in [("txn-05", "txn-03"), ("txn-07", "txn-05"), ("txn-08", "txn-06")] {
-        mark(&mut evidence, txn, Some(of));
+    for (txn, original) in [("txn-05", "txn-03"), ("txn-07", "txn-05"), ("txn-08", "txn-06")] {
+        mark(&mut evidence, txn, Some(original));
     }
     event(&mut evidence).0.duplicate_count = 3;
     evidence
 }
 
-/// Guest 10 is the person of guest 3, and is refused.
+/// A run with `refuse`: guest 10 is the person of guest 3, and is refused.
 fn refusing() -> Evidence {
-    let mut evidence = honest();
-    evidence.guests = Some(listed(&evidence));
+    let mut evidence = faultless();
+    evidence.guests = Some(registered(&evidence));
     evidence.journal.comes_again = [(10, 3)].into();
     event(&mut evidence).0.on_duplicate = OnDuplicate::Refuse;
     let entry = evidence.journal.entries.get_mut("txn-10").unwrap();
@@ -54,29 +55,29 @@ fn refusing() -> Evidence {
 }
 
 #[test]
-fn honest_runs_with_people_who_come_again_break_no_rule() {
+fn faultless_runs_with_duplicates_break_no_rule() {
     for evidence in [flagged(), refusing()] {
         let findings = judge(&evidence);
         assert_eq!(findings.iter().filter(|finding| !finding.held).collect::<Vec<_>>(), Vec::<&Finding>::new());
-        assert_eq!(findings.len(), RULES_OF_AN_EVENT + 2);
+        assert_eq!(findings.len(), EVENT_RULES + 2);
     }
     let allowing = broken_in(flagged(), |evidence| {
         (event(evidence).0.on_duplicate, event(evidence).0.duplicate_count) = (OnDuplicate::Allow, 0);
-        evidence.guests = Some(listed(evidence));
+        evidence.guests = Some(registered(evidence));
     });
     assert_eq!(allowing, Vec::<&str>::new());
 }
 
 #[test]
-fn of_guests_who_race_the_list_says_who_was_first() {
+fn the_order_of_the_list_decides_which_guest_is_the_duplicate() {
     let race = |marks: [(&str, Option<&str>); 2]| {
         broken_in(flagged(), |evidence| {
             // Guest 8 was faster than guest 6.
             let guests = evidence.guests.as_mut().unwrap();
             let places = ["txn-06", "txn-08"].map(|txn| guests.iter().position(|guest| guest.txn == txn).unwrap());
             guests.swap(places[0], places[1]);
-            for (txn, of) in marks {
-                mark(evidence, txn, of);
+            for (txn, original) in marks {
+                mark(evidence, txn, original);
             }
         })
     };
@@ -85,7 +86,7 @@ fn of_guests_who_race_the_list_says_who_was_first() {
 }
 
 #[test]
-fn wrong_marks_and_counts_of_duplicates_are_seen() {
+fn wrong_marks_and_counts_of_duplicates_are_detected() {
     let plants: [Plant; 8] = [
         |evidence| mark(evidence, "txn-08", None),
         |evidence| mark(evidence, "txn-08", Some("txn-03")),
@@ -105,7 +106,7 @@ fn wrong_marks_and_counts_of_duplicates_are_seen() {
 }
 
 #[test]
-fn a_person_who_is_registered_twice_or_refused_for_nothing_is_seen() {
+fn a_person_registered_twice_or_refused_without_reason_is_detected() {
     let plants: [Plant; 5] = [
         |evidence| evidence.journal.comes_again.extend([(5, 3)]),
         |evidence| evidence.journal.comes_again.clear(),
@@ -124,7 +125,7 @@ fn a_person_who_is_registered_twice_or_refused_for_nothing_is_seen() {
 }
 
 #[test]
-fn a_person_who_is_refused_before_they_could_be_registered_is_seen() {
+fn a_refusal_before_the_first_registration_is_detected() {
     let rules = broken_in(refusing(), |evidence| {
         let first = evidence.journal.entries.get_mut("txn-03").unwrap().answered.as_mut().unwrap();
         (first.sent, first.replied) = (at(60_000), at(60_001));

@@ -56,26 +56,27 @@ pub(super) fn show(
     signer: &str,
     now: Timestamp,
 ) -> Result<HttpResponse, PageError> {
-    let signer = esign.signers.iter().find(|known| known.id.as_str() == signer);
+    let signer = esign.signers.iter().find(|entry| entry.id.as_str() == signer);
     let signer = signer.ok_or_else(|| location.problem(FlowError::NoSuchSigner))?;
-    let next = esign.next().filter(|_| order.open);
+    let next = esign.next_signer().filter(|_| order.open);
     Ok(page(StatusCode::OK, &SignerPage { location, order, esign, signer, next, people: people(now) }))
 }
 
-/// Serves the document as it was ordered. It is a client's file and is never displayed inline.
+/// Serves the document as ordered. A client's file is never displayed inline.
 pub(in crate::upstreams) async fn document(
     request: HttpRequest,
     requested: RequestedOrder,
 ) -> Result<HttpResponse, PageError> {
     let progress = requested.entry.progress().await;
     let content = match &progress.details {
-        Details::ESign(esign) if esign.signers.iter().any(|known| known.id.as_str() == requested.signer) => {
+        Details::ESign(esign) if esign.signers.iter().any(|signer| signer.id.as_str() == requested.signer) => {
             esign.content()
         }
         _ => None,
     };
     let Some(content) = content.and_then(|content| STANDARD.decode(content.as_str()).ok()) else {
-        return Err(PageLocation::below(&request).problem(FlowError::NotNow("The document is not held any more.")));
+        return Err(PageLocation::from_request_below_page(&request)
+            .problem(FlowError::NotNow("The document is no longer kept.")));
     };
     Ok(HttpResponse::Ok()
         .content_type("application/octet-stream")

@@ -1,4 +1,4 @@
-//! The index: the orders of every upstream, newest first, open ones before ended ones.
+//! The index: the orders of every upstream, newest first, open orders before ended orders.
 
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
@@ -12,8 +12,8 @@ use crate::page::page;
 use crate::upstreams::entry::{Details, OrderEntry, Upstream};
 use crate::upstreams::state::SandboxUpstreams;
 
-/// Ended orders that are listed for each upstream.
-const OVER_MAX: usize = 20;
+/// Most ended orders that are listed for an upstream.
+const ENDED_MAX: usize = 20;
 
 #[derive(Template)]
 #[template(path = "flows/index.html")]
@@ -27,7 +27,7 @@ struct Section {
     /// Route by which a client opens an order.
     route: &'static str,
     open: Vec<Row>,
-    over: Vec<Row>,
+    ended: Vec<Row>,
 }
 
 struct Row {
@@ -48,13 +48,13 @@ pub(in crate::upstreams) async fn show(request: HttpRequest, state: Data<Sandbox
     let now = state.clock.now();
     let sections = Upstream::ALL.map(|upstream| {
         let rows = state.orders.newest(upstream).into_iter().map(|entry| row(&entry, now));
-        let (open, mut over): (Vec<_>, Vec<_>) = rows.partition(|(open, _)| *open);
-        over.truncate(OVER_MAX);
-        let plain = |rows: Vec<(bool, Row)>| rows.into_iter().map(|(_, row)| row).collect();
+        let (open, mut ended): (Vec<_>, Vec<_>) = rows.partition(|(open, _)| *open);
+        ended.truncate(ENDED_MAX);
+        let rows_only = |rows: Vec<(bool, Row)>| rows.into_iter().map(|(_, row)| row).collect();
         let (title, route) = heading(upstream);
-        Section { title, route, open: plain(open), over: plain(over) }
+        Section { title, route, open: rows_only(open), ended: rows_only(ended) }
     });
-    page(StatusCode::OK, &IndexPage { location: PageLocation::of(&request), sections: sections.into() })
+    page(StatusCode::OK, &IndexPage { location: PageLocation::from_request(&request), sections: sections.into() })
 }
 
 const fn heading(upstream: Upstream) -> (&'static str, &'static str) {
@@ -68,9 +68,9 @@ const fn heading(upstream: Upstream) -> (&'static str, &'static str) {
 
 /// Returns the row of an order, and true if the order is open.
 fn row(entry: &OrderEntry, now: Timestamp) -> (bool, Row) {
-    let (id, word) = (entry.order.id.to_string(), entry.upstream.name());
-    let link = |text: &str| vec![Link { href: format!("{word}/{id}"), text: text.to_owned() }];
-    let at = entry.order.taken_at;
+    let (id, folder) = (entry.order.id.to_string(), entry.upstream.name());
+    let link = |text: &str| vec![Link { href: format!("{folder}/{id}"), text: text.to_owned() }];
+    let at = entry.order.arrived_at;
     let Some(progress) = entry.try_progress() else {
         // The links to signers are in the details, which are locked.
         let links = if entry.upstream == Upstream::ESign { Vec::new() } else { link("Open") };
@@ -81,10 +81,10 @@ fn row(entry: &OrderEntry, now: Timestamp) -> (bool, Row) {
         Details::ESign(esign) => {
             let segment = |id: &str| url::form_urlencoded::byte_serialize(id.as_bytes()).collect::<String>();
             let signer = |name: &Text, signer: &str| Link {
-                href: format!("{word}/{id}/{}", segment(signer)),
+                href: format!("{folder}/{id}/{}", segment(signer)),
                 text: name.as_str().to_owned(),
             };
-            let signers = esign.signers.iter().map(|known| signer(&known.name, known.id.as_str()));
+            let signers = esign.signers.iter().map(|entry| signer(&entry.name, entry.id.as_str()));
             (esign.document_name.as_str().to_owned(), signers.collect())
         }
         Details::DocLocker(locker) => {

@@ -1,4 +1,4 @@
-//! The sources of the verifications that are answered at once.
+//! The sources of the synchronous checks.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -8,24 +8,24 @@ use sakshi_domain::checks::{CHECKS, Check, CheckStatus, DetailForm};
 use sakshi_domain::flow::text::Text;
 use serde_json::{Map, Value, json};
 
-use super::scene::{Scene, json_of, with};
+use super::scene::{Scene, read_json, with};
 
-async fn ask(scene: &Scene, source: &str, question: Value) -> (u16, Value) {
-    scene.order(source, &with(json!({"consent_text": "I agree."}), &question)).await
+async fn query(scene: &Scene, source: &str, query: Value) -> (u16, Value) {
+    scene.order(source, &with(json!({"consent_text": "I agree."}), &query)).await
 }
 
-/// Builds the question about a known number.
-fn about(check: &Check, known: &Value) -> Value {
+/// Builds the query for a known number.
+fn query_for(check: &Check, known: &Value) -> Value {
     Value::Object(Map::from_iter(check.numbers.iter().map(|form| (form.field.to_owned(), known[form.field].clone()))))
 }
 
 #[actix_rt::test]
-async fn the_known_numbers_of_every_kind_show_all_that_its_source_can_say() {
+async fn the_known_numbers_of_every_check_cover_all_its_answers() {
     let scene = Scene::new().await;
-    let (status, known) = json_of(scene.call(TestRequest::get().uri("/sandbox/checks")).await).await;
+    let (status, known) = read_json(scene.call(TestRequest::get().uri("/sandbox/checks")).await).await;
     assert_eq!((status, known.as_object().unwrap().len()), (200, CHECKS.len()));
     for check in CHECKS {
-        let mut said = BTreeSet::new();
+        let mut answers = BTreeSet::new();
         let mut behaviours = BTreeSet::new();
         for known in known[check.name].as_array().unwrap() {
             for form in check.numbers {
@@ -40,9 +40,9 @@ async fn the_known_numbers_of_every_kind_show_all_that_its_source_can_say() {
                 behaviours.insert(behaviour.to_owned());
                 continue;
             }
-            let (status, answer) = ask(&scene, check.name, about(check, known)).await;
+            let (status, answer) = query(&scene, check.name, query_for(check, known)).await;
             assert_eq!(status, 200);
-            said.extend(
+            answers.extend(
                 answer
                     .as_object()
                     .unwrap()
@@ -51,22 +51,22 @@ async fn the_known_numbers_of_every_kind_show_all_that_its_source_can_say() {
             );
         }
         assert_eq!(behaviours, BTreeSet::from(["fail".to_owned(), "time_out".to_owned()]), "{}", check.name);
-        let mut left: BTreeSet<(String, String)> =
+        let mut expected: BTreeSet<(String, String)> =
             CheckStatus::ALL.iter().map(|word| ("status".to_owned(), word.to_string())).collect();
         for field in check.details {
             match field.form {
                 DetailForm::Word(words) => {
-                    left.extend(words.iter().map(|word| (field.source_field.to_owned(), (*word).to_owned())));
+                    expected.extend(words.iter().map(|word| (field.source_field.to_owned(), (*word).to_owned())));
                 }
                 DetailForm::Text => {
-                    let of_field = said
+                    let of_field = answers
                         .extract_if(.., |(name, text)| *name == field.source_field && Text::not_blank(text).is_ok());
                     assert!(of_field.count() > 0, "{} {}", check.name, field.field);
                 }
                 DetailForm::Match(_) => {}
             }
         }
-        assert_eq!(said, left, "{}", check.name);
+        assert_eq!(answers, expected, "{}", check.name);
     }
 }
 
@@ -78,31 +78,31 @@ async fn names_and_dates_are_compared_when_both_are_known() {
         (json!({"name": "Asha Roy", "date_of_birth": "1990-02-15"}), json!(false), json!(false)),
         (json!({"name": "Asha Rao"}), json!(true), Value::Null),
     ];
-    for (question, name, date) in cases {
-        let (_, answer) = ask(&scene, "pan", with(json!({"pan": "abcpe1234f"}), &question)).await;
+    for (members, name, date) in cases {
+        let (_, answer) = query(&scene, "pan", with(json!({"pan": "abcpe1234f"}), &members)).await;
         assert_eq!(
             (&answer["status"], &answer["name_match"], &answer["date_of_birth_match"]),
             (&json!("valid"), &name, &date)
         );
     }
-    let (_, answer) = ask(&scene, "pan", json!({"pan": "DEFPM4567J", "date_of_birth": "1983-06-30"})).await;
+    let (_, answer) = query(&scene, "pan", json!({"pan": "DEFPM4567J", "date_of_birth": "1983-06-30"})).await;
     assert!(answer.get("date_of_birth_match").is_none(), "none is on record");
     let account = json!({"account_number": "123456789012", "ifsc": "exmp0001234", "name": "Asha Rao"});
-    assert_eq!(ask(&scene, "bank_account", account.clone()).await.1, json!({"status": "valid", "name_match": true}));
+    assert_eq!(query(&scene, "bank_account", account.clone()).await.1, json!({"status": "valid", "name_match": true}));
     let elsewhere = with(account, &json!({"ifsc": "EXMP0005678"}));
     assert_eq!(
-        ask(&scene, "bank_account", elsewhere).await.1,
+        query(&scene, "bank_account", elsewhere).await.1,
         json!({"status": "not_found"}),
-        "an account is one of a branch"
+        "an account belongs to one branch"
     );
 }
 
 #[actix_rt::test]
-async fn an_unknown_number_is_not_found_one_fails_and_one_is_never_answered() {
+async fn sources_do_not_find_unknown_numbers_and_can_fail_or_stay_silent() {
     let scene = Scene::new().await;
-    assert_eq!(ask(&scene, "pan", json!({"pan": "QQQPQ9999Q"})).await, (200, json!({"status": "not_found"})));
-    let (status, answer) = ask(&scene, "gst", json!({"gstin": "27ZZZPF0502F1ZS"})).await;
+    assert_eq!(query(&scene, "pan", json!({"pan": "QQQPQ9999Q"})).await, (200, json!({"status": "not_found"})));
+    let (status, answer) = query(&scene, "gst", json!({"gstin": "27ZZZPF0502F1ZS"})).await;
     assert_eq!((status, &answer["code"]), (500, &json!("source_failed")));
-    let silent = ask(&scene, "ifsc", json!({"ifsc": "EXMP0000504"}));
+    let silent = query(&scene, "ifsc", json!({"ifsc": "EXMP0000504"}));
     assert!(tokio::time::timeout(Duration::from_millis(100), silent).await.is_err());
 }

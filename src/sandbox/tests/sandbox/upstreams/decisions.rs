@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::scene::{PDF, Scene};
 
 #[actix_rt::test]
-async fn signers_sign_in_order_and_one_out_of_turn_is_told_who_is_before() {
+async fn signers_sign_in_order_and_another_signer_is_refused_with_the_next_name() {
     let scene = Scene::new().await;
     let (id, signers) = scene.esign(&["Asha Rao", "Vikram <Namuna>"], PDF).await;
     let page = |index: usize| format!("/sandbox/esign/{id}/{}", signers[index]);
@@ -53,11 +53,11 @@ async fn a_rejection_carries_its_reason_and_ends_the_document_for_everybody() {
 }
 
 #[actix_rt::test]
-async fn an_invitation_that_has_lapsed_shows_as_expired_and_nothing_is_reported() {
+async fn a_lapsed_invitation_shows_as_expired_and_is_not_reported() {
     let scene = Scene::new().await;
     let (id, signers) = scene.esign(&["Asha Rao"], PDF).await;
     let page = format!("/sandbox/esign/{id}/{}", signers[0]);
-    scene.pass(7);
+    scene.advance_days(7);
     let (status, html) = scene.page(&page).await;
     assert_eq!((status, html.contains("an invitation to sign has expired")), (200, true));
     assert_eq!(scene.submit(&page, &[("action", "sign"), ("resident", "asha")]).await.0, 409);
@@ -65,7 +65,7 @@ async fn an_invitation_that_has_lapsed_shows_as_expired_and_nothing_is_reported(
 }
 
 #[actix_rt::test]
-async fn a_minor_and_a_stranger_do_not_sign() {
+async fn a_minor_and_an_unknown_resident_cannot_sign() {
     let scene = Scene::new().await;
     let (id, signers) = scene.esign(&["Asha Rao"], PDF).await;
     for resident in ["kabir", "nobody", ""] {
@@ -96,7 +96,7 @@ async fn the_document_can_be_fetched_as_a_file_while_it_can_be_signed() {
 }
 
 #[actix_rt::test]
-async fn the_holder_of_a_locker_is_the_one_who_was_chosen() {
+async fn the_chosen_resident_is_the_holder_of_the_locker() {
     let scene = Scene::new().await;
     let id = scene.doclocker(&["driving_licence", "<b>"]).await;
     let page = format!("/sandbox/doclocker/{id}");
@@ -133,7 +133,7 @@ async fn the_desk_refuses_with_its_remarks() {
 }
 
 #[actix_rt::test]
-async fn data_is_sent_of_the_account_that_was_chosen_while_the_consent_holds() {
+async fn data_of_the_chosen_account_is_sent_while_the_consent_is_active() {
     let scene = Scene::new().await;
     let id = scene.wealth().await;
     let page = format!("/sandbox/wealth/{id}");
@@ -150,10 +150,10 @@ async fn data_is_sent_of_the_account_that_was_chosen_while_the_consent_holds() {
     assert!(html.contains("the consent was revoked") && !html.contains("Send data"));
     assert_eq!(scene.submit(&page, &[("action", "raw"), ("account", "0")]).await.0, 409);
     let arrived = scene.service.arrived();
-    let told =
+    let report =
         |index: usize| (&arrived[index].body["accountId"], &arrived[index].body["dataType"], arrived[index].status);
-    assert_eq!(told(1), (&json!("account-2"), &json!("RAW"), 200));
-    assert_eq!(told(2), (&json!("account-2"), &json!("ANALYSED"), 200));
-    assert_eq!(told(3), (&json!("account-1"), &json!("ANALYSED"), 200));
+    assert_eq!(report(1), (&json!("account-2"), &json!("RAW"), 200));
+    assert_eq!(report(2), (&json!("account-2"), &json!("ANALYSED"), 200));
+    assert_eq!(report(3), (&json!("account-1"), &json!("ANALYSED"), 200));
     assert_eq!((arrived.len(), &arrived[4].body["status"]), (5, &json!("Revoked")));
 }

@@ -1,5 +1,5 @@
-//! The sandbox upstreams as the service, a browser and a script use them. The flows of the domain check
-//! their reports, as in the service.
+//! The sandbox upstreams, used by the service, a browser and a script. The flows of the domain check the reports, as in
+//! the service.
 
 mod checks;
 mod decisions;

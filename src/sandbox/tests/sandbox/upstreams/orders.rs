@@ -8,29 +8,29 @@ use sakshi_domain::limits::FILE_BYTES_MAX;
 use sakshi_sandbox::upstreams::{SandboxUpstreams, SetupError};
 use serde_json::{Value, json};
 
-use super::scene::{PDF, Scene, TOKEN, json_of, options, with};
+use super::scene::{PDF, Scene, TOKEN, options, read_json, with};
 
 const UPSTREAMS: [&str; 9] =
     ["esign", "doclocker", "estamp", "wealth", "pan", "gst", "bank_account", "ifsc", "voter_id"];
 
 #[actix_rt::test]
-async fn an_order_without_the_upstreams_token_is_a_401_whatever_it_says() {
+async fn an_order_without_the_upstream_token_gets_401() {
     let scene = Scene::new().await;
     let longer = format!("Bearer {TOKEN}x");
-    for given in [None, Some("Bearer "), Some("Bearer wrong"), Some(longer.as_str()), Some(TOKEN), Some("Basic x")] {
+    for header in [None, Some("Bearer "), Some("Bearer wrong"), Some(longer.as_str()), Some(TOKEN), Some("Basic x")] {
         for upstream in UPSTREAMS {
             let mut request = TestRequest::post().uri(&format!("/sandbox/upstreams/{upstream}")).set_payload("{");
-            if let Some(given) = given {
-                request = request.insert_header((AUTHORIZATION, given));
+            if let Some(header) = header {
+                request = request.insert_header((AUTHORIZATION, header));
             }
-            let (status, body) = json_of(scene.call(request).await).await;
-            assert_eq!((status, &body["code"]), (401, &json!("unauthorized")), "{upstream} {given:?}");
+            let (status, body) = read_json(scene.call(request).await).await;
+            assert_eq!((status, &body["code"]), (401, &json!("unauthorized")), "{upstream} {header:?}");
         }
     }
 }
 
 #[actix_rt::test]
-async fn every_problem_of_an_order_is_told_with_its_path() {
+async fn every_problem_of_an_order_is_reported_with_its_path() {
     let scene = Scene::new().await;
     let cases: [(&str, Value, &[&str]); 7] = [
         (
@@ -92,7 +92,7 @@ async fn every_problem_of_an_order_is_told_with_its_path() {
 #[actix_rt::test]
 async fn two_signers_with_one_id_are_refused() {
     let scene = Scene::new().await;
-    let opened = scene.opened();
+    let opened = scene.open_flow();
     let signer =
         json!({"signerId": "s", "signerName": "Asha", "invitationExpireTimeStamp": "2026-02-07T09:30:00.000Z"});
     let order = json!({"documentId": opened.id, "app_id": scene.app, "request_id": "r", "documentReferenceId": null,
@@ -102,9 +102,9 @@ async fn two_signers_with_one_id_are_refused() {
 }
 
 #[actix_rt::test]
-async fn the_same_order_again_is_answered_alike_and_another_under_its_id_is_refused() {
+async fn a_repeated_order_gets_the_same_answer_and_a_conflicting_order_gets_409() {
     let scene = Scene::new().await;
-    let order = json!({"uniqueIdentifier": scene.opened().id, "app_id": scene.app, "request_id": "r",
+    let order = json!({"uniqueIdentifier": scene.open_flow().id, "app_id": scene.app, "request_id": "r",
         "consent_text": "I agree.",
         "a_member_of_later_days": 1});
     let first = scene.order("wealth", &order).await;
@@ -112,19 +112,19 @@ async fn the_same_order_again_is_answered_alike_and_another_under_its_id_is_refu
     assert_eq!(scene.order("wealth", &order).await, first);
     let (status, body) = scene.order("wealth", &with(order.clone(), &json!({"request_id": "other"}))).await;
     assert_eq!((status, &body["code"]), (409, &json!("ordered_otherwise")));
-    let locker = with(order, &json!({"transactionId": scene.opened().id, "docs": ["a"]}));
+    let locker = with(order, &json!({"transactionId": scene.open_flow().id, "docs": ["a"]}));
     assert_eq!(scene.order("doclocker", &locker).await.0, 400, "an order names one flow");
 }
 
 #[actix_rt::test]
-async fn the_oldest_order_is_given_up_for_the_newest_and_says_so() {
+async fn the_oldest_order_is_evicted_and_its_page_says_so() {
     let scene = Scene::new().await;
     let first = scene.doclocker(&["a"]).await;
     let second = scene.doclocker(&["a"]).await;
     let order =
         |id| json!({"uniqueIdentifier": id, "app_id": scene.app, "request_id": "r", "consent_text": "I agree."});
     for _ in 0..499 {
-        assert_eq!(scene.order("wealth", &order(scene.opened().id)).await.0, 200);
+        assert_eq!(scene.order("wealth", &order(scene.open_flow().id)).await.0, 200);
     }
     let (status, html) = scene.page(&format!("/sandbox/doclocker/{first}")).await;
     assert_eq!((status, html.contains("dropped to make room")), (410, true));
@@ -133,7 +133,7 @@ async fn the_oldest_order_is_given_up_for_the_newest_and_says_so() {
 }
 
 #[actix_rt::test]
-async fn documents_of_the_largest_size_are_held_until_there_is_no_room_for_another() {
+async fn the_oldest_documents_are_evicted_beyond_the_memory_limit() {
     let scene = Scene::new().await;
     let mut large = PDF.to_vec();
     large.resize(FILE_BYTES_MAX, b' ');
@@ -145,7 +145,7 @@ async fn documents_of_the_largest_size_are_held_until_there_is_no_room_for_anoth
     let page = |index: usize| format!("/sandbox/esign/{}/{}", flows[index].0, flows[index].1[0]);
     assert_eq!(scene.page(&page(0)).await.0, 410);
     assert_eq!(scene.page(&page(1)).await.0, 200);
-    assert_eq!(scene.page(&format!("/sandbox/doclocker/{small}")).await.0, 200, "it holds no document");
+    assert_eq!(scene.page(&format!("/sandbox/doclocker/{small}")).await.0, 200, "the order has no document");
     // A document of this size cannot grow by a signature; its memory is free once it is reported.
     let (status, answer) = scene.play("esign", flows[1].0, "completed").await;
     assert_eq!((status, &answer["reported"][0]["status"]), (200, &json!(200)));
@@ -158,7 +158,7 @@ async fn documents_of_the_largest_size_are_held_until_there_is_no_room_for_anoth
 }
 
 #[actix_rt::test]
-async fn bases_that_are_no_http_urls_are_refused_at_the_start() {
+async fn bases_other_than_http_urls_are_refused_at_the_start() {
     let scene = Scene::new().await;
     for base in ["", "svc.example", "ftp://svc.example"] {
         let internal = options(base, &scene.clock);
@@ -166,7 +166,7 @@ async fn bases_that_are_no_http_urls_are_refused_at_the_start() {
     }
     let mut public = options(&scene.service.base, &scene.clock);
     public.public_base = "mailto:x".to_owned();
-    let refused = SandboxUpstreams::new(public);
-    assert!(matches!(refused, Err(SetupError::Base("public"))));
+    let result = SandboxUpstreams::new(public);
+    assert!(matches!(result, Err(SetupError::Base("public"))));
     assert!(!format!("{:?}", options("", &scene.clock)).contains(TOKEN));
 }

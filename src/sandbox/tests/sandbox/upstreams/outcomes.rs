@@ -1,4 +1,4 @@
-//! Every outcome that a script can ask for, judged by the flows of the domain.
+//! Every outcome that a script can choose, checked by the flows of the domain.
 
 use std::collections::HashSet;
 
@@ -14,18 +14,19 @@ use serde_json::{Value, json};
 
 use super::scene::{PDF, Scene};
 
-/// Returns the kinds and statuses of the reports, as the script reads them.
-fn reported(answer: &Value) -> Vec<(String, u64)> {
+/// Returns the kinds and statuses of the reports in an answer to a script.
+fn reports_in(answer: &Value) -> Vec<(String, u64)> {
     let line = |line: &Value| (line["kind"].as_str().unwrap().to_owned(), line["status"].as_u64().unwrap());
     answer["reported"].as_array().unwrap_or_else(|| panic!("{answer}")).iter().map(line).collect()
 }
 
-fn taken(kinds: &[&str]) -> Vec<(String, u64)> {
+/// Returns reports of these kinds, all accepted.
+fn accepted(kinds: &[&str]) -> Vec<(String, u64)> {
     kinds.iter().map(|kind| ((*kind).to_owned(), 200)).collect()
 }
 
 #[actix_rt::test]
-async fn every_outcome_of_esign_ends_the_document_as_its_word_says() {
+async fn every_esign_outcome_ends_the_document_as_its_name_says() {
     let cases = [
         ("completed", 2, Some(SigningStatus::Completed)),
         ("rejected", 1, Some(SigningStatus::Rejected)),
@@ -36,19 +37,19 @@ async fn every_outcome_of_esign_ends_the_document_as_its_word_says() {
         let scene = Scene::new().await;
         let (id, _) = scene.esign(&["Asha Rao", "Vikram"], PDF).await;
         let (status, answer) = scene.play("esign", id, outcome).await;
-        assert_eq!((status, reported(&answer)), (200, taken(&vec!["esign"; reports])), "{outcome}: {answer}");
-        let FlowState::ESign(flow) = scene.service.standing(id) else { panic!("{outcome}") };
-        let found = if let EsignFlow::Ended(ended) = &flow { Some(ended.end.how) } else { None };
-        assert_eq!(found, end, "{outcome}");
+        assert_eq!((status, reports_in(&answer)), (200, accepted(&vec!["esign"; reports])), "{outcome}: {answer}");
+        let FlowState::ESign(flow) = scene.service.flow_state(id) else { panic!("{outcome}") };
+        let actual = if let EsignFlow::Ended(ended) = &flow { Some(ended.end.how) } else { None };
+        assert_eq!(actual, end, "{outcome}");
     }
 }
 
 #[actix_rt::test]
-async fn a_completed_document_was_signed_in_order_by_residents_and_names_them() {
+async fn a_completed_document_names_its_signers_who_signed_in_order() {
     let scene = Scene::new().await;
     let (id, _) = scene.esign(&["Asha Rao", "Vikram", "Meena"], PDF).await;
-    assert_eq!(reported(&scene.play("esign", id, "signed-once").await.1).len(), 1);
-    assert_eq!(reported(&scene.play("esign", id, "completed").await.1).len(), 2);
+    assert_eq!(reports_in(&scene.play("esign", id, "signed-once").await.1).len(), 1);
+    assert_eq!(reports_in(&scene.play("esign", id, "completed").await.1).len(), 2);
     let bodies: Vec<Value> = scene.service.arrived().into_iter().map(|arrived| arrived.body).collect();
     let statuses = |body: &Value| {
         body["signerInfo"]
@@ -68,19 +69,19 @@ async fn a_completed_document_was_signed_in_order_by_residents_and_names_them() 
     let signed = STANDARD.decode(bodies[2]["content"].as_str().unwrap()).unwrap();
     assert!(signed.starts_with(PDF));
     let added = String::from_utf8(signed[PDF.len()..].to_vec()).unwrap();
-    for said in [
+    for comment in [
         "no legal signature",
         "% Asha Rao signed at",
         "% Vikram signed at",
         "% Meena signed at",
         "startxref\n30\n%%EOF",
     ] {
-        assert!(added.contains(said), "{said}: {added}");
+        assert!(added.contains(comment), "{comment}: {added}");
     }
 }
 
 #[actix_rt::test]
-async fn what_is_no_pdf_comes_back_as_it_was() {
+async fn a_file_that_is_not_a_pdf_is_returned_unchanged() {
     let scene = Scene::new().await;
     let (id, _) = scene.esign(&["Asha Rao"], b"plain text").await;
     scene.play("esign", id, "completed").await;
@@ -88,7 +89,7 @@ async fn what_is_no_pdf_comes_back_as_it_was() {
 }
 
 #[actix_rt::test]
-async fn every_outcome_of_the_locker_is_taken_and_a_document_is_a_pdf() {
+async fn every_locker_outcome_is_accepted_and_a_document_is_a_pdf() {
     let cases = [
         ("fetched", Some(DocLockerEnd::Fetched)),
         ("partly", Some(DocLockerEnd::Fetched)),
@@ -99,10 +100,10 @@ async fn every_outcome_of_the_locker_is_taken_and_a_document_is_a_pdf() {
         let scene = Scene::new().await;
         let id = scene.doclocker(&["driving_licence", "class_x_marksheet"]).await;
         let (status, answer) = scene.play("doclocker", id, outcome).await;
-        assert_eq!((status, reported(&answer)), (200, taken(&["doclocker"])), "{outcome}: {answer}");
-        let FlowState::DocLocker(flow) = scene.service.standing(id) else { panic!("{outcome}") };
-        let found = if let DocLockerFlow::Ended { end, .. } = &flow { Some(end.how) } else { None };
-        assert_eq!(found, end, "{outcome}");
+        assert_eq!((status, reports_in(&answer)), (200, accepted(&["doclocker"])), "{outcome}: {answer}");
+        let FlowState::DocLocker(flow) = scene.service.flow_state(id) else { panic!("{outcome}") };
+        let actual = if let DocLockerFlow::Ended { end, .. } = &flow { Some(end.how) } else { None };
+        assert_eq!(actual, end, "{outcome}");
         let data = &scene.service.arrived()[0].body["data"];
         let docs: Vec<&str> =
             data["docs"].as_array().unwrap().iter().map(|doc| doc["status"].as_str().unwrap()).collect();
@@ -127,11 +128,11 @@ async fn every_outcome_of_the_locker_is_taken_and_a_document_is_a_pdf() {
 }
 
 #[actix_rt::test]
-async fn documents_that_come_later_end_the_flow_and_one_document_cannot_come_partly() {
+async fn later_documents_end_the_flow_and_a_single_document_is_never_partial() {
     let scene = Scene::new().await;
     let id = scene.doclocker(&["a", "b"]).await;
     for outcome in ["pending", "pending", "fetched"] {
-        assert_eq!(reported(&scene.play("doclocker", id, outcome).await.1), taken(&["doclocker"]));
+        assert_eq!(reports_in(&scene.play("doclocker", id, outcome).await.1), accepted(&["doclocker"]));
     }
     let single = scene.doclocker(&["a"]).await;
     let (status, answer) = scene.play("doclocker", single, "partly").await;
@@ -139,7 +140,7 @@ async fn documents_that_come_later_end_the_flow_and_one_document_cannot_come_par
 }
 
 #[actix_rt::test]
-async fn every_outcome_of_an_estamp_is_taken() {
+async fn every_estamp_outcome_is_accepted() {
     let cases = [
         ("completed", Some(WorkflowStatus::Completed)),
         ("rejected", Some(WorkflowStatus::Rejected)),
@@ -150,10 +151,10 @@ async fn every_outcome_of_an_estamp_is_taken() {
         let scene = Scene::new().await;
         let id = scene.estamp(PDF).await;
         let (status, answer) = scene.play("estamp", id, outcome).await;
-        assert_eq!((status, reported(&answer)), (200, taken(&["estamp"])), "{outcome}: {answer}");
-        let FlowState::EStamp(flow) = scene.service.standing(id) else { panic!("{outcome}") };
-        let found = if let EStampFlow::Ended { end, .. } = &flow { Some(end.how) } else { None };
-        assert_eq!(found, end, "{outcome}");
+        assert_eq!((status, reports_in(&answer)), (200, accepted(&["estamp"])), "{outcome}: {answer}");
+        let FlowState::EStamp(flow) = scene.service.flow_state(id) else { panic!("{outcome}") };
+        let actual = if let EStampFlow::Ended { end, .. } = &flow { Some(end.how) } else { None };
+        assert_eq!(actual, end, "{outcome}");
         let data = &scene.service.arrived()[0].body["data"];
         let first = &data["signatoriesInfo"][0];
         match outcome {
@@ -179,7 +180,7 @@ async fn every_outcome_of_an_estamp_is_taken() {
 }
 
 #[actix_rt::test]
-async fn every_outcome_of_wealth_data_is_taken() {
+async fn every_wealth_data_outcome_is_accepted() {
     use ConsentStatus::{Accepted, Expired, ExpiringSoon, Rejected, Revoked};
     let consent = "wealth-consent";
     let cases: [(&str, &[&str], Option<ConsentStatus>); 12] = [
@@ -200,15 +201,15 @@ async fn every_outcome_of_wealth_data_is_taken() {
         let scene = Scene::new().await;
         let id = scene.wealth().await;
         let (code, answer) = scene.play("wealth", id, outcome).await;
-        assert_eq!((code, reported(&answer)), (200, taken(kinds)), "{outcome}: {answer}");
-        let FlowState::Wealth(flow) = scene.service.standing(id) else { panic!("{outcome}") };
-        let found = if let WealthConsent::Moved(moved) = &flow { Some(moved.status()) } else { None };
-        assert_eq!(found, status, "{outcome}");
+        assert_eq!((code, reports_in(&answer)), (200, accepted(kinds)), "{outcome}: {answer}");
+        let FlowState::Wealth(flow) = scene.service.flow_state(id) else { panic!("{outcome}") };
+        let actual = if let WealthConsent::Moved(moved) = &flow { Some(moved.status()) } else { None };
+        assert_eq!(actual, status, "{outcome}");
     }
 }
 
 #[actix_rt::test]
-async fn a_consent_and_everything_under_it_say_the_same_ids() {
+async fn a_consent_and_its_data_have_the_same_ids() {
     let scene = Scene::new().await;
     let id = scene.wealth().await;
     let outcomes = [
@@ -237,20 +238,20 @@ async fn a_consent_and_everything_under_it_say_the_same_ids() {
     assert_eq!(fetches.len(), 3, "the raw and the analysed data have a txnId each, as has the fetch that failed");
     assert_eq!((&bodies[3]["fiDataStatus"], &bodies[3]["errStage"]), (&json!("FAILED"), &json!("FI_REQUEST")));
     assert_eq!((&bodies[4]["fromDate"], &bodies[4]["toDate"]), (&json!("2025-01-31"), &json!("2026-01-31")));
-    // The same data is a repetition, even on another day.
-    let (again, scene) = (scene.wealth().await, scene);
-    scene.play("wealth", again, "raw").await;
-    scene.pass(2);
+    // Identical data counts as repeated, even on another day.
+    let (second, scene) = (scene.wealth().await, scene);
+    scene.play("wealth", second, "raw").await;
+    scene.advance_days(2);
     for outcome in ["raw", "historical", "historical"] {
-        scene.play("wealth", again, outcome).await;
-        scene.pass(2);
+        scene.play("wealth", second, outcome).await;
+        scene.advance_days(2);
     }
     let statuses: Vec<u16> = scene.service.arrived().iter().map(|arrived| arrived.status).collect();
     assert!(statuses.iter().all(|status| *status == 200), "{statuses:?}");
 }
 
 #[actix_rt::test]
-async fn what_is_over_stays_as_it_ended_and_unknown_words_are_told_the_known_ones() {
+async fn an_ended_order_does_not_change_and_unknown_outcomes_are_refused() {
     let scene = Scene::new().await;
     let (document, _) = scene.esign(&["Asha Rao"], PDF).await;
     let (locker, stamp, wealth) = (scene.doclocker(&["a"]).await, scene.estamp(PDF).await, scene.wealth().await);

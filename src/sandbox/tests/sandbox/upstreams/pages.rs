@@ -2,10 +2,10 @@
 
 use actix_web::test::TestRequest;
 
-use super::scene::{PDF, Scene, text_of};
+use super::scene::{PDF, Scene, read_text};
 
 #[actix_rt::test]
-async fn pages_need_no_script_load_nothing_from_elsewhere_and_come_with_a_strict_policy() {
+async fn pages_need_no_script_load_only_local_files_and_have_a_strict_policy() {
     let scene = Scene::new().await;
     let (document, signers) = scene.esign(&["Asha <script>", "Vikram"], PDF).await;
     let (locker, stamp, wealth) = (scene.doclocker(&["<script>"]).await, scene.estamp(PDF).await, scene.wealth().await);
@@ -26,7 +26,7 @@ async fn pages_need_no_script_load_nothing_from_elsewhere_and_come_with_a_strict
         let policy = response.headers().get("content-security-policy").unwrap().to_str().unwrap();
         assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"));
         assert_eq!(response.headers().get("cache-control").unwrap(), "no-store");
-        let html = text_of(response).await;
+        let html = read_text(response).await;
         let inline =
             |word: &str| word.starts_with("<script") || word.starts_with("<style") || word.starts_with("style=");
         let handler = |word: &str| word.starts_with("on") && word.contains('=');
@@ -40,7 +40,7 @@ async fn pages_need_no_script_load_nothing_from_elsewhere_and_come_with_a_strict
 }
 
 #[actix_rt::test]
-async fn the_index_lists_open_orders_newest_first_and_those_that_are_over_apart() {
+async fn the_index_lists_open_orders_newest_first_and_ended_orders_apart() {
     let scene = Scene::new().await;
     let (_, html) = scene.page("/sandbox/flows").await;
     assert_eq!(html.matches("No open order").count(), 4);
@@ -59,7 +59,7 @@ async fn the_index_lists_open_orders_newest_first_and_those_that_are_over_apart(
 }
 
 #[actix_rt::test]
-async fn a_form_that_cannot_be_read_is_told_on_a_page_and_a_body_as_json() {
+async fn a_malformed_form_gets_a_page_and_a_malformed_body_gets_json() {
     let scene = Scene::new().await;
     let locker = scene.doclocker(&["a"]).await;
     for fields in [&[("nothing", "x")][..], &[("action", "nonsense"), ("resident", "asha")]] {
@@ -70,5 +70,5 @@ async fn a_form_that_cannot_be_read_is_told_on_a_page_and_a_body_as_json() {
     let request = TestRequest::post().uri(&format!("/sandbox/flows/doclocker/{locker}")).set_payload("{");
     let response = scene.call(request.insert_header(("content-type", "application/json"))).await;
     assert_eq!(response.status(), 400);
-    assert!(text_of(response).await.contains("malformed_body"));
+    assert!(read_text(response).await.contains("malformed_body"));
 }

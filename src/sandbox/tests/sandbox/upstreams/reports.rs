@@ -6,7 +6,7 @@ use super::scene::{CONNECTOR_TOKEN, PDF, Scene};
 use super::service::Reply;
 
 #[actix_rt::test]
-async fn a_report_carries_the_connectors_token_and_the_app_it_is_for() {
+async fn a_report_carries_the_connector_token_and_its_app() {
     let scene = Scene::new().await;
     let id = scene.wealth().await;
     scene.play("wealth", id, "all").await;
@@ -22,10 +22,10 @@ async fn a_report_carries_the_connectors_token_and_the_app_it_is_for() {
 }
 
 #[actix_rt::test]
-async fn a_report_that_meets_no_room_is_sent_again_as_it_was() {
+async fn a_report_refused_for_overload_is_retried_unchanged() {
     let scene = Scene::new().await;
     let id = scene.doclocker(&["a"]).await;
-    scene.service.tell([Reply::NoRoom]);
+    scene.service.queue_replies([Reply::Overloaded]);
     let (status, answer) = scene.play("doclocker", id, "fetched").await;
     let line = json!({"kind": "doclocker", "status": 200, "attempts": 2, "result": "accepted"});
     assert_eq!((status, &answer["reported"]), (200, &json!([line])));
@@ -35,10 +35,10 @@ async fn a_report_that_meets_no_room_is_sent_again_as_it_was() {
 }
 
 #[actix_rt::test]
-async fn a_report_that_nobody_takes_is_kept_and_sent_before_anything_else() {
+async fn an_unaccepted_report_is_kept_and_sent_before_later_reports() {
     let scene = Scene::new().await;
     let (id, signers) = scene.esign(&["Asha Rao", "Vikram"], PDF).await;
-    scene.service.tell([Reply::NoRoom; 4]);
+    scene.service.queue_replies([Reply::Overloaded; 4]);
     let (status, answer) = scene.play("esign", id, "completed").await;
     assert_eq!((status, answer["reported"].as_array().unwrap().len()), (200, 1), "the second waits behind the first");
     assert_eq!((&answer["reported"][0]["status"], &answer["reported"][0]["attempts"]), (&json!(503), &json!(4)));
@@ -58,28 +58,28 @@ async fn a_report_that_nobody_takes_is_kept_and_sent_before_anything_else() {
 }
 
 #[actix_rt::test]
-async fn a_refusal_is_shown_and_not_repeated() {
+async fn a_refused_report_is_shown_and_not_retried() {
     let scene = Scene::new().await;
     let id = scene.estamp(PDF).await;
-    scene.service.tell([Reply::Status(409)]);
+    scene.service.queue_replies([Reply::Status(409)]);
     let (status, answer) = scene.play("estamp", id, "expired").await;
-    let line = json!({"kind": "estamp", "status": 409, "attempts": 1, "message": "as told"});
+    let line = json!({"kind": "estamp", "status": 409, "attempts": 1, "message": "as configured"});
     assert_eq!((status, &answer["reported"]), (200, &json!([line])));
     let (_, html) = scene.page(&format!("/sandbox/estamp/{id}")).await;
-    assert!(html.contains("class=\"refused\">409 as told") && !html.contains("Report again"));
+    assert!(html.contains("class=\"refused\">409 as configured") && !html.contains("Report again"));
 }
 
 #[actix_rt::test]
-async fn a_wrong_token_or_a_flow_that_is_not_open_yet_can_be_reported_later() {
+async fn a_report_refused_with_401_or_404_is_sent_again_later() {
     for status in [401, 404] {
         let scene = Scene::new().await;
         let id = scene.wealth().await;
-        scene.service.tell([Reply::Status(status)]);
+        scene.service.queue_replies([Reply::Status(status)]);
         let (_, answer) = scene.play("wealth", id, "accepted").await;
         assert_eq!(
             (&answer["reported"][0]["status"], scene.service.arrived().len()),
             (&json!(status), 1),
-            "once is enough to know"
+            "such a report is not retried"
         );
         let (_, answer) = scene.play("wealth", id, "raw").await;
         let kinds: Vec<&str> =
@@ -89,11 +89,11 @@ async fn a_wrong_token_or_a_flow_that_is_not_open_yet_can_be_reported_later() {
 }
 
 #[actix_rt::test]
-async fn a_service_that_is_away_is_tried_several_times_and_then_told_as_such() {
+async fn an_unreachable_service_is_retried_and_then_shown_as_unreachable() {
     let scene = Scene::new().await;
     let id = scene.wealth().await;
     // An HTTP client may retry a closed connection by itself.
-    scene.service.tell([Reply::HangUp; 12]);
+    scene.service.queue_replies([Reply::HangUp; 12]);
     let (status, answer) = scene.play("wealth", id, "rejected").await;
     assert_eq!((status, &answer["code"]), (502, &json!("service_unreachable")));
     assert_eq!(answer["reported"], json!([{"kind": "wealth-consent", "status": null, "attempts": 4}]));

@@ -1,4 +1,4 @@
-//! The upstreams together with a service that sends orders and receives reports.
+//! The upstreams, and a service that sends orders and receives reports.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,7 +51,7 @@ impl Scene {
         Self { service, clock, state, app: AppId::generate(), client: ClientId::generate() }
     }
 
-    pub(crate) fn opened(&self) -> FlowHeader {
+    pub(crate) fn open_flow(&self) -> FlowHeader {
         FlowHeader {
             id: FlowId::generate(self.client.partition(), 7),
             client: self.client.clone(),
@@ -76,24 +76,24 @@ impl Scene {
         let request = TestRequest::post().uri(&format!("/sandbox/upstreams/{upstream}"));
         let response =
             self.call(request.insert_header((AUTHORIZATION, format!("Bearer {TOKEN}"))).set_json(order)).await;
-        json_of(response).await
+        read_json(response).await
     }
 
     pub(crate) async fn play(&self, upstream: &str, id: FlowId, outcome: &str) -> (u16, Value) {
         let request = TestRequest::post().uri(&format!("/sandbox/flows/{upstream}/{id}"));
-        json_of(self.call(request.set_json(json!({"outcome": outcome}))).await).await
+        read_json(self.call(request.set_json(json!({"outcome": outcome}))).await).await
     }
 
     pub(crate) async fn page(&self, path: &str) -> (u16, String) {
         let response = self.call(TestRequest::get().uri(path)).await;
-        (response.status().as_u16(), text_of(response).await)
+        (response.status().as_u16(), read_text(response).await)
     }
 
-    /// Posts a form; a redirect is followed, as a browser does.
+    /// Posts a form and follows a redirect, like a browser.
     pub(crate) async fn submit(&self, path: &str, fields: &[(&str, &str)]) -> (u16, String) {
         let response = self.call(TestRequest::post().uri(path).set_form(fields)).await;
         if response.status() != 303 {
-            return (response.status().as_u16(), text_of(response).await);
+            return (response.status().as_u16(), read_text(response).await);
         }
         let location = response.headers().get("location").unwrap().to_str().unwrap().to_owned();
         let base = url::Url::parse(&format!("https://svc.example{path}")).unwrap();
@@ -102,18 +102,18 @@ impl Scene {
 
     /// Orders and opens a document for these signers.
     pub(crate) async fn esign(&self, signers: &[&str], document: &[u8]) -> (FlowId, Vec<String>) {
-        let invited = |_: &&str| SignerState {
+        let invite = |_: &&str| SignerState {
             signer: ForeignId::mint(),
             status: SigningStatus::Pending,
             invited_until: self.clock.now() + INVITATION_DEFAULT,
         };
-        let known: Vec<SignerState> = signers.iter().map(invited).collect();
+        let invited: Vec<SignerState> = signers.iter().map(invite).collect();
         let document = json!({"name": "loan <agreement>.pdf", "content": STANDARD.encode(document)});
-        let opened = self.opened();
+        let opened = self.open_flow();
         let (id, request_id) = (opened.id, opened.request_id.clone());
-        let opened = EsignTerms { header: opened, reference: Some(Text::parse("loan-7").unwrap()), response_url: None };
-        let flow = EsignFlow::Pending(EsignPending::new(opened, known.clone()));
-        let signer_info: Vec<Value> = known
+        let terms = EsignTerms { header: opened, reference: Some(Text::parse("loan-7").unwrap()), response_url: None };
+        let flow = EsignFlow::Pending(EsignPending::new(terms, invited.clone()));
+        let signer_info: Vec<Value> = invited
             .iter()
             .zip(signers)
             .map(|(signer, name)| {
@@ -124,7 +124,7 @@ impl Scene {
         let order = json!({"documentId": id, "app_id": self.app, "request_id": request_id,
             "documentReferenceId": "loan-7",
             "document": document, "signerInfo": signer_info});
-        let ids: Vec<String> = known.iter().map(|signer| signer.signer.to_string()).collect();
+        let ids: Vec<String> = invited.iter().map(|signer| signer.signer.to_string()).collect();
         self.service.open(FlowState::ESign(flow));
         let (status, answer) = self.order("esign", &order).await;
         let url = |id: &str| {
@@ -137,8 +137,8 @@ impl Scene {
     }
 
     pub(crate) async fn doclocker(&self, docs: &[&str]) -> FlowId {
-        let opened = self.opened();
-        let (id, order) = (opened.id, self.envelope("transactionId", &opened));
+        let opened = self.open_flow();
+        let (id, order) = (opened.id, self.common_members("transactionId", &opened));
         self.service.open(FlowState::DocLocker(DocLockerFlow::new(opened)));
         let (status, answer) =
             self.order("doclocker", &with(order, &json!({"docs": docs, "consent_text": "I <agree>."}))).await;
@@ -147,23 +147,23 @@ impl Scene {
     }
 
     pub(crate) async fn estamp(&self, document: &[u8]) -> FlowId {
-        let matter = json!({
+        let members = json!({
             "apiType": "PhysicalEStamp",
             "document": {"documentName": "lease.pdf", "base64FileData": STANDARD.encode(document)},
             "signatoriesInfo": [{"name": "Asha <Rao>", "emailID": "asha@mail.example", "signType": "electronic"},
                 {"name": "Vikram", "emailID": "vikram@mail.example", "signType": "electronic"}],
         });
-        let opened = self.opened();
-        let (id, order) = (opened.id, self.envelope("eStampId", &opened));
+        let opened = self.open_flow();
+        let (id, order) = (opened.id, self.common_members("eStampId", &opened));
         self.service
             .open(FlowState::EStamp(EStampFlow::new(EStampTerms { header: opened, kind: EStampKind::Physical })));
-        assert_eq!(self.order("estamp", &with(order, &matter)).await, (200, json!({})));
+        assert_eq!(self.order("estamp", &with(order, &members)).await, (200, json!({})));
         id
     }
 
     pub(crate) async fn wealth(&self) -> FlowId {
-        let opened = self.opened();
-        let (id, order) = (opened.id, self.envelope("uniqueIdentifier", &opened));
+        let opened = self.open_flow();
+        let (id, order) = (opened.id, self.common_members("uniqueIdentifier", &opened));
         let (status, answer) = self.order("wealth", &with(order, &json!({"consent_text": "I <agree>."}))).await;
         assert_eq!((status, answer["requestUrl"].clone()), (200, json!(format!("{PUBLIC_BASE}/sandbox/wealth/{id}"))));
         let consent_handle = answer["consentHandle"].as_str().unwrap().parse().unwrap();
@@ -171,11 +171,11 @@ impl Scene {
         id
     }
 
-    fn envelope(&self, id: &str, opened: &FlowHeader) -> Value {
+    fn common_members(&self, id: &str, opened: &FlowHeader) -> Value {
         json!({id: opened.id, "app_id": self.app, "request_id": opened.request_id})
     }
 
-    pub(crate) fn pass(&self, days: u64) {
+    pub(crate) fn advance_days(&self, days: u64) {
         self.clock.advance(Duration::from_secs(days * 24 * 3_600));
     }
 }
@@ -190,21 +190,21 @@ pub(crate) fn options(internal_base: &str, clock: &Arc<ManualClock>) -> SandboxU
     }
 }
 
-/// Returns an object with the members of another added.
+/// Adds the members of `more` to an object.
 pub(crate) fn with(mut object: Value, more: &Value) -> Value {
     object.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     object
 }
 
-pub(crate) async fn text_of(response: ServiceResponse) -> String {
+pub(crate) async fn read_text(response: ServiceResponse) -> String {
     String::from_utf8(to_bytes(response.into_body()).await.unwrap_or_default().to_vec()).unwrap()
 }
 
-pub(crate) async fn json_of(response: ServiceResponse) -> (u16, Value) {
+pub(crate) async fn read_json(response: ServiceResponse) -> (u16, Value) {
     let status = response.status().as_u16();
-    let text = text_of(response).await;
+    let text = read_text(response).await;
     (status, serde_json::from_str(&text).unwrap_or_else(|_| panic!("{status}: {text}")))
 }
 
-/// A file that begins and ends as a PDF does.
+/// A file that begins and ends like a PDF.
 pub(crate) const PDF: &[u8] = b"%PDF-1.4\n1 0 obj\n<< >>\nendobj\nxref\n0 0\ntrailer\n<< >>\nstartxref\n30\n%%EOF\n";

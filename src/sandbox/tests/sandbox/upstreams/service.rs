@@ -1,5 +1,5 @@
-//! A test double of the service's internal listener. It answers as configured, or else checks a report
-//! against its flow.
+//! A test double of the service's internal listener. It gives a configured reply, or else checks a report against its
+//! flow.
 
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
@@ -26,28 +26,28 @@ use tokio::task::AbortHandle;
 
 /// A received report and its answer.
 #[derive(Clone, Debug)]
-pub(crate) struct Arrived {
+pub(crate) struct ArrivedReport {
     pub(crate) kind: ReportKind,
     pub(crate) authorization: String,
     pub(crate) body: Value,
     pub(crate) status: u16,
 }
 
-/// An answer that replaces the check.
+/// A configured reply, without a check of the report.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Reply {
     Status(u16),
     /// 503 with `Retry-After: 0`.
-    NoRoom,
-    /// The connection is closed.
+    Overloaded,
+    /// Closes the connection.
     HangUp,
 }
 
 #[derive(Default)]
 struct State {
     flows: HashMap<FlowId, (FlowState, HashMap<String, FetchState>)>,
-    arrived: Vec<Arrived>,
-    told: VecDeque<Reply>,
+    arrived: Vec<ArrivedReport>,
+    replies: VecDeque<Reply>,
 }
 
 /// A running listener.
@@ -77,15 +77,15 @@ impl Service {
         self.state.lock().unwrap().flows.insert(flow.header().id, (flow, HashMap::new()));
     }
 
-    pub(crate) fn tell(&self, told: impl IntoIterator<Item = Reply>) {
-        self.state.lock().unwrap().told.extend(told);
+    pub(crate) fn queue_replies(&self, replies: impl IntoIterator<Item = Reply>) {
+        self.state.lock().unwrap().replies.extend(replies);
     }
 
-    pub(crate) fn arrived(&self) -> Vec<Arrived> {
+    pub(crate) fn arrived(&self) -> Vec<ArrivedReport> {
         self.state.lock().unwrap().arrived.clone()
     }
 
-    pub(crate) fn standing(&self, id: FlowId) -> FlowState {
+    pub(crate) fn flow_state(&self, id: FlowId) -> FlowState {
         self.state.lock().unwrap().flows[&id].0.clone()
     }
 }
@@ -101,14 +101,14 @@ async fn answer(request: Request<Incoming>, state: Arc<Mutex<State>>) -> Result<
     let body = body.collect().await.unwrap().to_bytes();
     let kind: ReportKind = head.uri.path().strip_prefix("/internal/v1/flows/").unwrap().parse().unwrap();
     let mut state = state.lock().unwrap();
-    let (status, answer) = match state.told.pop_front() {
-        None => judge(&mut state, kind, &body),
-        Some(Reply::Status(status)) => (status, json!({"success": false, "message": "as told"})),
-        Some(Reply::NoRoom) => (503, json!({"success": false, "message": "no room"})),
+    let (status, answer) = match state.replies.pop_front() {
+        None => check_report(&mut state, kind, &body),
+        Some(Reply::Status(status)) => (status, json!({"success": false, "message": "as configured"})),
+        Some(Reply::Overloaded) => (503, json!({"success": false, "message": "overloaded"})),
         Some(Reply::HangUp) => return Err(HungUp),
     };
     let authorization = head.headers.get(AUTHORIZATION).unwrap().to_str().unwrap().to_owned();
-    state.arrived.push(Arrived { kind, authorization, body: serde_json::from_slice(&body).unwrap(), status });
+    state.arrived.push(ArrivedReport { kind, authorization, body: serde_json::from_slice(&body).unwrap(), status });
     let response = Response::builder().status(status).header(RETRY_AFTER, "0");
     Ok(response.body(Full::from(answer.to_string())).unwrap())
 }
@@ -123,7 +123,7 @@ impl From<Infallible> for HungUp {
     }
 }
 
-fn judge(state: &mut State, kind: ReportKind, body: &[u8]) -> (u16, Value) {
+fn check_report(state: &mut State, kind: ReportKind, body: &[u8]) -> (u16, Value) {
     let report = match FlowReport::parse(kind, body) {
         Ok(report) => report,
         Err(invalid) => return (400, json!({"success": false, "message": invalid.to_string()})),
@@ -133,12 +133,12 @@ fn judge(state: &mut State, kind: ReportKind, body: &[u8]) -> (u16, Value) {
         return (404, json!({"message": "no such flow"}));
     };
     let fetch = report.fetch_key();
-    let judged = report.admit(flow).and_then(|admitted| {
+    let transition = report.admit(flow).and_then(|admitted| {
         let payload = serde_json::to_vec(&admitted).unwrap();
         let digest = ReportDigest(digest(&SHA256, &payload).as_ref().try_into().unwrap());
         admitted.transition(flow, fetch.as_ref().and_then(|fetch| fetches.get(fetch).copied()), digest, now)
     });
-    match judged {
+    match transition {
         Err(refusal) => (409, json!({"success": false, "code": "report_refused", "message": refusal.to_string()})),
         Ok(Transition::Repeated) => (200, json!({"success": true, "result": "repeated"})),
         Ok(Transition::Progressed { next } | Transition::WebhookDue { next, .. }) => {

@@ -1,11 +1,11 @@
-//! Applying batches.
+//! Application of batches to the tables of SQLite.
 
 use rusqlite::types::{Null, ToSqlOutput};
 use rusqlite::{ToSql, params, params_from_iter};
 use sakshi_domain::time::Timestamp;
 
 use super::statements::{Condition, End, Statement, can_end, text};
-use super::{bound, id, read};
+use super::{id, read, sql_integer};
 use crate::embedded::database::statements::Database;
 use crate::engine::batch::next_number;
 use crate::engine::{Applied, Batch, ColumnKind, Guard, Key, Op, Operand, Record, Value};
@@ -57,7 +57,7 @@ struct Work<'a> {
 /// Applies a batch inside the current transaction.
 pub(super) fn apply(db: &Database, batch: &Batch, now: Timestamp) -> rusqlite::Result<Applied> {
     let mut work = Work { db, now, batch, seen: Vec::with_capacity(4), results: Vec::with_capacity(batch.ops.len()) };
-    if !work.has_begun()? {
+    if !work.apply_first_with_guards()? {
         for (guard, condition) in batch.guards.iter().enumerate() {
             if !work.holds(condition)? {
                 let was_read = work.seen.iter().any(|(key, _)| *key == condition.key());
@@ -73,13 +73,13 @@ pub(super) fn apply(db: &Database, batch: &Batch, now: Timestamp) -> rusqlite::R
     Ok(Applied::Done { results: work.results, now })
 }
 
-/// Returns the guard as a condition on its record, with its parameter. Only values of the same type are compared.
+/// Converts a guard to a condition on its record, with its parameter; `None` if only [`Guard::holds`] can decide it.
 fn condition(guard: &Guard) -> Option<(Condition, Option<Parameter>)> {
     let is_integer =
         |field: &&str| guard.key().table.column(field).is_some_and(|column| column.kind == ColumnKind::Integer);
-    let bound = |bound: i64| Some(Parameter(Some(Value::Integer(bound))));
+    let integer = |number: i64| Some(Parameter(Some(Value::Integer(number))));
     Some(match guard {
-        Guard::Version(_, version) => (Condition::Version, bound(*version)),
+        Guard::Version(_, version) => (Condition::Version, integer(*version)),
         Guard::Unset(_, field) => (Condition::Is(field), Some(Parameter(None))),
         Guard::Equal(key, field, value) => {
             let is_same = matches!(
@@ -94,16 +94,16 @@ fn condition(guard: &Guard) -> Option<(Condition, Option<Parameter>)> {
         Guard::Below(_, field, limit) if is_integer(field) && is_integer(limit) => {
             (Condition::Below(field, limit), None)
         }
-        Guard::AtLeast(_, field, least) if is_integer(field) => (Condition::AtLeast(field), bound(*least)),
-        Guard::AtMost(_, field, most) if is_integer(field) => (Condition::AtMost(field), bound(*most)),
+        Guard::AtLeast(_, field, least) if is_integer(field) => (Condition::AtLeast(field), integer(*least)),
+        Guard::AtMost(_, field, most) if is_integer(field) => (Condition::AtMost(field), integer(*most)),
         _ => return None,
     })
 }
 
 impl<'a> Work<'a> {
-    /// Applies the first operation if it changes a record, in one statement with the guards on it: the usual case. If a
-    /// guard fails, nothing is changed, and the guards are checked one after the other.
-    fn has_begun(&mut self) -> rusqlite::Result<bool> {
+    /// Applies the first operation and the guards on its record in one statement. This is possible in the usual case,
+    /// and returns true then. Otherwise nothing is changed, and the caller checks the guards one after the other.
+    fn apply_first_with_guards(&mut self) -> rusqlite::Result<bool> {
         let Some(op @ (Op::Set(key, _) | Op::Add(key, ..))) = self.batch.ops.first() else { return Ok(false) };
         let mut conditions = Vec::with_capacity(self.batch.guards.len());
         for guard in &self.batch.guards {
@@ -129,25 +129,33 @@ impl<'a> Work<'a> {
         let (db, key) = (self.db, guard.key());
         match guard {
             Guard::Length(_, length) => {
-                Ok(if read::is_there(db, key, self.now)? { read::length(db, key)? } else { 0 } == *length)
+                Ok(if read::record_or_owner_exists(db, key, self.now)? { read::length(db, key)? } else { 0 } == *length)
             }
-            Guard::Fewer(_, limit) if read::is_there(db, key, self.now)? => read::has_fewer(db, key, *limit),
+            Guard::Fewer(_, limit) if read::record_or_owner_exists(db, key, self.now)? => {
+                read::has_fewer(db, key, *limit)
+            }
             Guard::Fewer(_, limit) => Ok(*limit > 0),
-            Guard::Free(_, score) => Ok(!read::is_there(db, key, self.now)? || read::is_free(db, key, *score)?),
+            Guard::Free(_, score) => {
+                Ok(!read::record_or_owner_exists(db, key, self.now)? || read::is_free(db, key, *score)?)
+            }
             Guard::Entry(_, 0, _) => Ok(false),
             Guard::Entry(_, number, values) => {
-                let found = if read::is_there(db, key, self.now)? { read::entry(db, key, *number)? } else { None };
+                let found = if read::record_or_owner_exists(db, key, self.now)? {
+                    read::entry(db, key, *number)?
+                } else {
+                    None
+                };
                 Ok(found.as_ref() == Some(values))
             }
-            about_record => {
-                // Guards of one record are one read.
+            on_record => {
+                // All guards on a record share one read.
                 if !self.seen.iter().any(|(known, _)| *known == key) {
                     let names: Vec<_> =
                         self.batch.guards.iter().filter(|guard| guard.key() == key).flat_map(Guard::fields).collect();
                     self.seen.push((key, read::fields(db, key, &names, self.now)?));
                 }
                 let known = self.seen.iter().find(|(known, _)| *known == key).and_then(|(_, record)| record.as_ref());
-                Ok(about_record.holds(known, self.now))
+                Ok(on_record.holds(known, self.now))
             }
         }
     }
@@ -163,15 +171,15 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Returns true unless the key belongs to a missing record.
-    fn is_held(&self, key: &Key) -> rusqlite::Result<bool> {
+    /// Returns true unless the record that owns the list or index is missing.
+    fn owner_exists(&self, key: &Key) -> rusqlite::Result<bool> {
         match key.parent() {
-            Some(parent) if !self.is_known(&parent) => read::is_there(self.db, key, self.now),
+            Some(parent) if !self.is_known(&parent) => read::record_or_owner_exists(self.db, key, self.now),
             _ => Ok(true),
         }
     }
 
-    /// Removes an expired record, before another takes its place.
+    /// Removes an expired record with its lists and indexes, before a new record replaces it.
     fn purge(&self, key: &Key) -> rusqlite::Result<()> {
         if can_end(key.table)
             && !self.is_known(key)
@@ -196,27 +204,30 @@ impl<'a> Work<'a> {
                 Ok(0)
             }
             Op::Append(key, ..) | Op::Rewrite(key, ..) | Op::Index(key, ..) | Op::Sweep(key, ..)
-                if !self.is_held(key)? =>
+                if !self.owner_exists(key)? =>
             {
                 Ok(0)
             }
-            Op::Unindex(key, _) if !self.is_held(key)? => Ok(-1),
+            Op::Unindex(key, _) if !self.owner_exists(key)? => Ok(-1),
             Op::Append(..) | Op::Rewrite(..) => self.change_list(op),
             Op::Index(..) | Op::Unindex(..) | Op::Sweep(..) => self.change_index(op),
-            // A kind that stays has no end.
+            // Records of this kind have no end.
             Op::ExpireAt(key, _) | Op::ExpireLater(key, _) | Op::Keep(key) if !can_end(key.table) => Ok(0),
-            Op::ExpireAt(..) | Op::Keep(_) if self.end_with(self.results.len().wrapping_sub(1)) != End::Same => Ok(0),
+            Op::ExpireAt(..) | Op::Keep(_) if self.end_set_after(self.results.len().wrapping_sub(1)) != End::Same => {
+                Ok(0)
+            }
             _ => self.change_record(op),
         }
     }
 
-    /// Returns the end that the next operation gives to the record written by this one: both are then one statement.
-    fn end_with(&self, op: usize) -> End {
+    /// Returns the end that the next operation sets on the record written by operation `op`. One statement then does
+    /// both.
+    fn end_set_after(&self, op: usize) -> End {
         let [written, next, ..] = self.batch.ops.get(op..).unwrap_or_default() else { return End::Same };
         match (written, next) {
             _ if written.key() != next.key() || !can_end(next.key().table) => End::Same,
-            (Op::Set(key, given), Op::ExpireAt(_, Operand::Field(name))) => {
-                let is_set = given.iter().any(|(field, _)| field == name);
+            (Op::Set(key, fields), Op::ExpireAt(_, Operand::Field(name))) => {
+                let is_set = fields.iter().any(|(field, _)| field == name);
                 let is_integer = key.table.column(name).is_some_and(|column| column.kind == ColumnKind::Integer);
                 if is_integer && !is_set { End::Field(name) } else { End::Same }
             }
@@ -227,19 +238,19 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Returns the end that the statement of this operation has as a parameter.
-    fn given_end(&self) -> Option<i64> {
+    /// Returns the end that the statement of the current operation takes as a parameter.
+    fn end_parameter(&self) -> Option<i64> {
         let at = self.results.len();
         match self.batch.ops.get(at + 1) {
-            Some(Op::ExpireAt(_, end)) if self.end_with(at) == End::Given => {
+            Some(Op::ExpireAt(_, end)) if self.end_set_after(at) == End::Given => {
                 Some(end.integer(self.now, &self.results, &|_| None))
             }
             _ => None,
         }
     }
 
-    /// Returns the fields of the record itself that an operation names.
-    fn own(&self, op: &Op) -> rusqlite::Result<Record> {
+    /// Reads the fields of the changed record that the operands of an operation name.
+    fn own_fields(&self, op: &Op) -> rusqlite::Result<Record> {
         let named = |operand: &Operand| if let Operand::Field(name) = operand { Some(*name) } else { None };
         let names: Vec<&'static str> = operands(op).into_iter().filter_map(named).collect();
         let own = if names.is_empty() { None } else { read::fields(self.db, op.key(), &names, self.now)? };
@@ -247,21 +258,22 @@ impl<'a> Work<'a> {
     }
 
     fn change_record(&self, op: &Op) -> rusqlite::Result<i64> {
-        let (db, key, own) = (self.db, op.key(), self.own(op)?);
+        let (db, key, own) = (self.db, op.key(), self.own_fields(op)?);
         let own = |name: &'static str| own.fields.get(name).cloned();
         let parameter = |operand: &Operand| Parameter(operand.resolve(self.now, &self.results, &own));
         let sql = |statement| text(key.table, statement);
         let (id, at) = (id(key), self.now.millis());
         let first = || [Parameter(Some(Value::Bytes(id.clone()))), Parameter(Some(Value::Integer(at)))].into_iter();
         match op {
-            Op::Put(_, given) => {
+            Op::Put(_, fields) => {
                 if !key.table.children().is_empty() {
                     self.purge(key)?;
                 }
-                let end = can_end(key.table).then(|| Parameter(self.given_end().map(Value::Integer)));
-                let of_field = |name: &str| given.iter().find(|(field, _)| *field == name).map(|(_, operand)| operand);
+                let end = can_end(key.table).then(|| Parameter(self.end_parameter().map(Value::Integer)));
+                let operand_for =
+                    |name: &str| fields.iter().find(|(field, _)| *field == name).map(|(_, operand)| operand);
                 let values =
-                    key.table.fields.iter().map(|column| of_field(column.name).map_or(Parameter(None), parameter));
+                    key.table.fields.iter().map(|column| operand_for(column.name).map_or(Parameter(None), parameter));
                 db.change(&sql(Statement::Put), params_from_iter(first().chain(end).chain(values)))?;
             }
             Op::Set(..) | Op::Add(..) => return Ok(self.update(op, vec![])?.unwrap_or_default()),
@@ -282,9 +294,9 @@ impl<'a> Work<'a> {
         Ok(0)
     }
 
-    /// Sets fields of a record, or adds to one; `None` if it is missing, or a condition does not hold.
+    /// Sets fields of a record, or adds to a field. Returns `None` if the record is missing or a condition fails.
     fn update(&self, op: &Op, conditions: Vec<(Condition, Option<Parameter>)>) -> rusqlite::Result<Option<i64>> {
-        let (db, key, own) = (self.db, op.key(), self.own(op)?);
+        let (db, key, own) = (self.db, op.key(), self.own_fields(op)?);
         let own = |name: &'static str| own.fields.get(name).cloned();
         let (conditions, compared): (Vec<_>, Vec<_>) = conditions.into_iter().unzip();
         let integer = |number| Parameter(Some(Value::Integer(number)));
@@ -297,15 +309,16 @@ impl<'a> Work<'a> {
                     row.get(0)
                 })
             }
-            Op::Set(_, given) => {
+            Op::Set(_, fields) => {
                 let statement = Statement::Set(
-                    given.iter().map(|(field, _)| *field).collect(),
-                    self.end_with(self.results.len()),
+                    fields.iter().map(|(field, _)| *field).collect(),
+                    self.end_set_after(self.results.len()),
                     conditions,
                 );
-                parameters
-                    .extend(given.iter().map(|(_, operand)| Parameter(operand.resolve(self.now, &self.results, &own))));
-                parameters.extend(self.given_end().map(integer));
+                parameters.extend(
+                    fields.iter().map(|(_, operand)| Parameter(operand.resolve(self.now, &self.results, &own))),
+                );
+                parameters.extend(self.end_parameter().map(integer));
                 parameters.extend(compared.into_iter().flatten());
                 Ok((db.change(&text(key.table, statement), params_from_iter(parameters))? > 0).then_some(0))
             }
@@ -344,7 +357,7 @@ impl<'a> Work<'a> {
                 Ok(if removed == 0 { -1 } else { 0 })
             }
             Op::Sweep(_, above, until) => {
-                db.change(&sql(Statement::Sweep), params![id(key), above, integer(until)]).map(bound)
+                db.change(&sql(Statement::Sweep), params![id(key), above, integer(until)]).map(sql_integer)
             }
             _ => Ok(0),
         }

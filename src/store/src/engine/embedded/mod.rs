@@ -1,8 +1,8 @@
-//! Records in SQLite: a table for each kind, its columns those of the kind. A key is the number of its place, a byte,
-//! and its id.
+//! Records in SQLite: a table for each kind, with a column for each field. A key is stored as the number of its place,
+//! one byte, followed by its id.
 //!
-//! Batches are applied on the thread that writes, inside its transaction, so that a group of them is durable with one
-//! commit. No response is lost in the process, so the calls of batches are not stored.
+//! The writer thread applies batches inside its transaction, so one commit makes a group of batches durable. No
+//! response is lost within the process, so the calls of batches are not stored.
 
 mod apply;
 mod read;
@@ -29,7 +29,7 @@ pub(crate) struct EmbeddedEngine {
 }
 
 impl EmbeddedEngine {
-    /// Returns the records of a file that has the tables of these kinds.
+    /// Returns the engine of a file that has the tables of these kinds.
     #[must_use]
     pub(crate) const fn new(store: Sqlite, tables: &'static [&'static Table]) -> Self {
         Self { store, tables }
@@ -41,12 +41,13 @@ fn id(key: &Key) -> Vec<u8> {
     [&[key.place.number()][..], &key.id].concat()
 }
 
-/// Returns a number of SQLite; larger ones become the largest 63-bit number.
-fn bound(number: impl TryInto<i64>) -> i64 {
+/// Returns a number as an integer of SQLite; larger numbers become `i64::MAX`.
+fn sql_integer(number: impl TryInto<i64>) -> i64 {
     number.try_into().unwrap_or(i64::MAX)
 }
 
-/// Returns some keys of a kind. Those of indexes are all in the first step: they have no rows to resume from.
+/// Returns the keys of a kind from a position on. The first step returns all keys of an index kind, because its table
+/// has no row numbers to resume from.
 fn scan(
     db: &Database,
     table: &'static Table,
@@ -57,7 +58,7 @@ fn scan(
     let rows: Vec<(Vec<u8>, u64)> = match table.form {
         Form::Index => db.all(&text(table, Statement::Scan), [], |row| Ok((row.get(0)?, 0)))?,
         Form::Record | Form::List => {
-            let limits = params![bound(from.number), bound(limit)];
+            let limits = params![sql_integer(from.number), sql_integer(limit)];
             db.all(&text(table, Statement::Scan), limits, |row| {
                 Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs()))
             })?
@@ -69,7 +70,7 @@ fn scan(
         let Some((place, id)) = stored.split_first() else { continue };
         let Some(place) = Place::from_number(*place) else { continue };
         let key = Key { table, place, id: id.to_vec() };
-        if read::is_there(db, &key, now)? {
+        if read::record_or_owner_exists(db, &key, now)? {
             keys.push(key);
         }
     }

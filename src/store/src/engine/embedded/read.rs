@@ -1,17 +1,17 @@
-//! Reading records, and answering queries.
+//! Reads of records, and answers to queries.
 
 use rusqlite::{Row, params};
 use sakshi_domain::time::Timestamp;
 
 use super::statements::{Statement, can_end, text};
-use super::{bound, id};
+use super::{id, sql_integer};
 use crate::embedded::database::statements::Database;
 use crate::engine::{Answer, ColumnKind, Form, Key, Operand, Query, Record, Value};
 
 /// Returns the record, if it exists and has not expired.
 pub(super) fn record(db: &Database, key: &Key, now: Timestamp) -> rusqlite::Result<Option<Record>> {
     let all = key.table.fields.iter().map(|column| (column.name, column.kind));
-    selected(db, key, Statement::Read, all, now)
+    select_record(db, key, Statement::Read, all, now)
 }
 
 /// Returns the record with these fields alone.
@@ -24,10 +24,10 @@ pub(super) fn fields(
     let columns: Vec<_> =
         names.iter().filter_map(|name| key.table.column(name)).map(|column| (column.name, column.kind)).collect();
     let statement = Statement::Fields(columns.iter().map(|(name, _)| *name).collect());
-    selected(db, key, statement, columns.into_iter(), now)
+    select_record(db, key, statement, columns.into_iter(), now)
 }
 
-fn selected(
+fn select_record(
     db: &Database,
     key: &Key,
     statement: Statement,
@@ -36,8 +36,8 @@ fn selected(
 ) -> rusqlite::Result<Option<Record>> {
     db.first(&text(key.table, statement), params![id(key), now.millis()], |row| {
         let mut record = Record { version: row.get(0)?, ..Record::default() };
-        for (place, (name, kind)) in columns.enumerate() {
-            if let Some(value) = value(row, place + 1, kind)? {
+        for (index, (name, kind)) in columns.enumerate() {
+            if let Some(value) = value(row, index + 1, kind)? {
                 record.fields.insert(name, value);
             }
         }
@@ -45,24 +45,24 @@ fn selected(
     })
 }
 
-fn value(row: &Row<'_>, place: usize, kind: ColumnKind) -> rusqlite::Result<Option<Value>> {
+fn value(row: &Row<'_>, index: usize, kind: ColumnKind) -> rusqlite::Result<Option<Value>> {
     Ok(match kind {
-        ColumnKind::Integer => row.get::<_, Option<i64>>(place)?.map(Value::Integer),
-        ColumnKind::Text => row.get::<_, Option<String>>(place)?.map(Value::Text),
-        ColumnKind::Bytes | ColumnKind::Sealed(_) => row.get::<_, Option<Vec<u8>>>(place)?.map(Value::Bytes),
+        ColumnKind::Integer => row.get::<_, Option<i64>>(index)?.map(Value::Integer),
+        ColumnKind::Text => row.get::<_, Option<String>>(index)?.map(Value::Text),
+        ColumnKind::Bytes | ColumnKind::Sealed(_) => row.get::<_, Option<Vec<u8>>>(index)?.map(Value::Bytes),
     })
 }
 
 /// Returns true if the record exists, or the record that owns the list or index.
-pub(super) fn is_there(db: &Database, key: &Key, now: Timestamp) -> rusqlite::Result<bool> {
-    let of = match key.table.form {
+pub(super) fn record_or_owner_exists(db: &Database, key: &Key, now: Timestamp) -> rusqlite::Result<bool> {
+    let required = match key.table.form {
         Form::Record => Some(key.clone()),
         Form::List | Form::Index => key.parent(),
     };
-    of.map_or(Ok(true), |of| db.any(&text(of.table, Statement::Exists), params![id(&of), now.millis()]))
+    required.map_or(Ok(true), |key| db.any(&text(key.table, Statement::Exists), params![id(&key), now.millis()]))
 }
 
-/// Returns the entries of a list from this number on. Stops at `limit` entries, or once their last fields hold
+/// Returns the entries of a list from number `first` on. Stops at `limit` entries, or once their last fields hold
 /// `max_bytes` bytes.
 pub(super) fn entries(
     db: &Database,
@@ -72,12 +72,12 @@ pub(super) fn entries(
     max_bytes: usize,
 ) -> rusqlite::Result<Vec<Vec<Value>>> {
     let mut statement = db.statement(&text(list.table, Statement::Entries))?;
-    let mut rows = statement.query(params![id(list), bound(first), bound(limit)])?;
+    let mut rows = statement.query(params![id(list), sql_integer(first), sql_integer(limit)])?;
     let (mut entries, mut bytes) = (Vec::new(), 0);
     while bytes < max_bytes.max(1)
         && let Some(row) = rows.next()?
     {
-        let values = list.table.fields.iter().enumerate().map(|(place, column)| value(row, place + 1, column.kind));
+        let values = list.table.fields.iter().enumerate().map(|(index, column)| value(row, index + 1, column.kind));
         let entry: Vec<Value> = values.filter_map(Result::transpose).collect::<Result<_, _>>()?;
         bytes += entry.last().map_or(0, Value::size).max(1);
         entries.push(entry);
@@ -85,7 +85,7 @@ pub(super) fn entries(
     Ok(entries)
 }
 
-/// Returns the entry with this number, if there is one.
+/// Returns the entry with this number, if the list has one.
 pub(super) fn entry(db: &Database, list: &Key, number: u64) -> rusqlite::Result<Option<Vec<Value>>> {
     // A list has no gaps: the first entry from a number on has that number.
     Ok(entries(db, list, number, 1, usize::MAX)?.pop())
@@ -93,12 +93,12 @@ pub(super) fn entry(db: &Database, list: &Key, number: u64) -> rusqlite::Result<
 
 /// Returns the number of entries of a list.
 pub(super) fn length(db: &Database, list: &Key) -> rusqlite::Result<u64> {
-    number(db, list, Statement::Length, None)
+    query_number(db, list, Statement::Length, None)
 }
 
-/// Returns true if an index has fewer members than this.
+/// Returns true if an index has fewer than `limit` members.
 pub(super) fn has_fewer(db: &Database, index: &Key, limit: u64) -> rusqlite::Result<bool> {
-    Ok(number(db, index, Statement::Fewer, Some(bound(limit)))? < limit)
+    Ok(query_number(db, index, Statement::Fewer, Some(sql_integer(limit)))? < limit)
 }
 
 /// Returns true if an index has no member with this score.
@@ -106,7 +106,7 @@ pub(super) fn is_free(db: &Database, index: &Key, score: i64) -> rusqlite::Resul
     Ok(!db.any(&text(index.table, Statement::Scored), params![id(index), score])?)
 }
 
-fn number(db: &Database, key: &Key, statement: Statement, parameter: Option<i64>) -> rusqlite::Result<u64> {
+fn query_number(db: &Database, key: &Key, statement: Statement, parameter: Option<i64>) -> rusqlite::Result<u64> {
     let (sql, id) = (text(key.table, statement), id(key));
     let found = match parameter {
         Some(parameter) => db.first(&sql, params![id, parameter], |row| row.get::<_, i64>(0))?,
@@ -121,8 +121,8 @@ fn member(row: &Row<'_>) -> rusqlite::Result<(Vec<u8>, i64)> {
 
 /// Returns the answer to a query.
 pub(super) fn answer(db: &Database, query: &Query, now: Timestamp) -> rusqlite::Result<Answer> {
-    let at = |operand: &Operand| operand.integer(now, &[], &|_| None);
-    let is_there = |key: &Key| is_there(db, key, now);
+    let bound = |operand: &Operand| operand.integer(now, &[], &|_| None);
+    let record_or_owner_exists = |key: &Key| record_or_owner_exists(db, key, now);
     Ok(match query {
         Query::Record(key) => Answer::Record(record(db, key, now)?),
         Query::Fields(key, names) => Answer::Record(fields(db, key, names, now)?),
@@ -132,21 +132,23 @@ pub(super) fn answer(db: &Database, query: &Query, now: Timestamp) -> rusqlite::
             Answer::Number(end.and_then(|end| u64::try_from(end).ok()).unwrap_or_default())
         }
         Query::End(_) => Answer::Number(0),
-        Query::Entries { list, first, limit, max_bytes } if is_there(list)? => {
+        Query::Entries { list, first, limit, max_bytes } if record_or_owner_exists(list)? => {
             Answer::Entries(entries(db, list, *first, *limit, *max_bytes)?)
         }
         Query::Entries { .. } => Answer::Entries(vec![]),
-        Query::Length(list) => Answer::Number(if is_there(list)? { length(db, list)? } else { 0 }),
-        Query::Members { index, above, until, offset, limit } if is_there(index)? => {
-            let parameters = params![id(index), above, at(until), bound(*limit), bound(*offset)];
+        Query::Length(list) => Answer::Number(if record_or_owner_exists(list)? { length(db, list)? } else { 0 }),
+        Query::Members { index, above, until, offset, limit } if record_or_owner_exists(index)? => {
+            let parameters = params![id(index), above, bound(until), sql_integer(*limit), sql_integer(*offset)];
             Answer::Members(db.all(&text(index.table, Statement::Members), parameters, member)?)
         }
-        Query::Last(index) if is_there(index)? => {
+        Query::Last(index) if record_or_owner_exists(index)? => {
             Answer::Members(db.all(&text(index.table, Statement::Last), [id(index)], member)?)
         }
         Query::Members { .. } | Query::Last(_) => Answer::Members(vec![]),
-        Query::Count(index, until) => {
-            Answer::Number(if is_there(index)? { number(db, index, Statement::Count, Some(at(until)))? } else { 0 })
-        }
+        Query::Count(index, until) => Answer::Number(if record_or_owner_exists(index)? {
+            query_number(db, index, Statement::Count, Some(bound(until)))?
+        } else {
+            0
+        }),
     })
 }

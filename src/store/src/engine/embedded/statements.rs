@@ -17,15 +17,15 @@ pub(crate) enum Statement {
     Read,
     /// The version and these fields.
     Fields(Vec<&'static str>),
-    /// 1 if the record exists.
+    /// Selects 1 if the record exists.
     Exists,
     /// The end of a record.
     End,
     /// Removes an expired record.
     Purge,
-    /// Writes a record. The third parameter is the end, of a kind that can have one.
+    /// Writes a record. The third parameter is the end, if records of the kind can have one.
     Put,
-    /// Sets fields of a record. The parameters of the conditions come last.
+    /// Sets fields of a record, and its end, if the conditions hold. The parameters of the conditions come last.
     Set(Vec<&'static str>, End, Vec<Condition>),
     Add(&'static str, Vec<Condition>),
     Number(&'static str),
@@ -46,7 +46,7 @@ pub(crate) enum Statement {
     Count,
     /// The number of members of an index, counted up to a limit.
     Fewer,
-    /// 1 if an index has a member with a score.
+    /// Selects 1 if an index has a member with a score.
     Scored,
     /// Keys in the order of their rows.
     Scan,
@@ -61,7 +61,7 @@ pub(crate) enum Statement {
 pub(crate) enum Condition {
     /// The first field is less than the second.
     Below(&'static str, &'static str),
-    /// The time is before that of the field.
+    /// The time is before the time in the field.
     Before(&'static str),
     AtLeast(&'static str),
     AtMost(&'static str),
@@ -70,21 +70,21 @@ pub(crate) enum Condition {
     Version,
 }
 
-/// The end that a statement gives a record while it sets its fields.
+/// The change of a record's end while its fields are set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum End {
-    /// Unchanged.
+    /// The end is unchanged.
     Same,
-    /// The last parameter.
+    /// The end is a parameter, before the parameters of the conditions.
     Given,
-    /// The value of a field that is not set.
+    /// The end is the value of a field that is not set.
     Field(&'static str),
-    /// None.
+    /// The end is cleared.
     Never,
 }
 
 thread_local! {
-    /// The text of each statement: building one takes as long as executing it.
+    /// The text of each statement, stored because building it takes as long as executing it.
     static TEXTS: RefCell<HashMap<(&'static str, Statement), Rc<str>>> = RefCell::default();
 }
 
@@ -96,9 +96,9 @@ pub(crate) fn text(table: &'static Table, statement: Statement) -> Rc<str> {
             return Rc::clone(text);
         }
         let text: Rc<str> = match table.form {
-            Form::Record => of_record(table, &key.1),
-            Form::List => of_list(table, &key.1),
-            Form::Index => of_index(table, &key.1),
+            Form::Record => record_sql(table, &key.1),
+            Form::List => list_sql(table, &key.1),
+            Form::Index => index_sql(table, &key.1),
         }
         .into();
         texts.insert(key, Rc::clone(&text));
@@ -127,14 +127,14 @@ fn name(table: &Table) -> String {
     format!("{}_{form}", table.name)
 }
 
-/// Returns the fields, each in the form of `write`.
-fn each(table: &Table, write: impl Fn(usize, &Column) -> String) -> String {
-    table.fields.iter().enumerate().map(|(place, column)| write(place, column)).collect()
+/// Concatenates the SQL that `write` returns for each field.
+fn map_fields(table: &Table, write: impl Fn(usize, &Column) -> String) -> String {
+    table.fields.iter().enumerate().map(|(index, column)| write(index, column)).collect()
 }
 
 /// Returns the names of the fields, each after a comma.
 fn columns(table: &Table) -> String {
-    each(table, |_, Column { name, .. }| format!(", \"{name}\""))
+    map_fields(table, |_, Column { name, .. }| format!(", \"{name}\""))
 }
 
 /// Returns the type of a column.
@@ -154,7 +154,7 @@ pub(crate) fn columns_of(table: &Table) -> (String, Vec<(&'static str, &'static 
 /// Returns the statements that create the table of a kind.
 pub(crate) fn schema(table: &Table) -> String {
     let name = name(table);
-    let fields = each(table, |_, Column { name, kind, .. }| format!(", \"{name}\" {}", type_of(*kind)));
+    let fields = map_fields(table, |_, Column { name, kind, .. }| format!(", \"{name}\" {}", type_of(*kind)));
     match table.form {
         Form::Record => {
             let end = if can_end(table) { ", _end INTEGER" } else { "" };
@@ -181,18 +181,19 @@ pub(crate) fn schema(table: &Table) -> String {
     }
 }
 
-fn of_record(table: &Table, statement: &Statement) -> String {
+fn record_sql(table: &Table, statement: &Statement) -> String {
     let name = name(table);
-    // Each statement has its second parameter, used or not.
-    let there = if can_end(table) { "_id = ?1 AND (_end IS NULL OR _end > ?2)" } else { "_id = ?1 AND ?2 IS NOT NULL" };
+    // Every statement uses its second parameter, so that all statements start with the same two parameters.
+    let is_current =
+        if can_end(table) { "_id = ?1 AND (_end IS NULL OR _end > ?2)" } else { "_id = ?1 AND ?2 IS NOT NULL" };
     match statement {
-        Statement::Read => format!("SELECT _version{} FROM {name} WHERE {there}", columns(table)),
+        Statement::Read => format!("SELECT _version{} FROM {name} WHERE {is_current}", columns(table)),
         Statement::Fields(fields) => {
             let fields: String = fields.iter().map(|field| format!(", \"{field}\"")).collect();
-            format!("SELECT _version{fields} FROM {name} WHERE {there}")
+            format!("SELECT _version{fields} FROM {name} WHERE {is_current}")
         }
-        Statement::Exists => format!("SELECT 1 FROM {name} WHERE {there}"),
-        Statement::End => format!("SELECT _end FROM {name} WHERE {there} AND _end IS NOT NULL"),
+        Statement::Exists => format!("SELECT 1 FROM {name} WHERE {is_current}"),
+        Statement::End => format!("SELECT _end FROM {name} WHERE {is_current} AND _end IS NOT NULL"),
         Statement::Purge => format!("DELETE FROM {name} WHERE _id = ?1 AND _end <= ?2"),
         Statement::Put => {
             let (version, end) = if can_end(table) {
@@ -201,11 +202,11 @@ fn of_record(table: &Table, statement: &Statement) -> String {
                 ("_version + (?2 IS NOT NULL)", [""; 3])
             };
             let first = if can_end(table) { 4 } else { 3 };
-            let values = each(table, |place, _| format!(", ?{}", place + first));
-            let assigned = each(table, |_, Column { name, .. }| format!(", \"{name}\" = excluded.\"{name}\""));
+            let values = map_fields(table, |index, _| format!(", ?{}", index + first));
+            let assignments = map_fields(table, |_, Column { name, .. }| format!(", \"{name}\" = excluded.\"{name}\""));
             format!(
                 "INSERT INTO {name} (_id, _version{}{}) VALUES (?1, 1{}{values}) \
-                 ON CONFLICT (_id) DO UPDATE SET _version = {version}{}{assigned}",
+                 ON CONFLICT (_id) DO UPDATE SET _version = {version}{}{assignments}",
                 end[0],
                 columns(table),
                 end[1],
@@ -213,21 +214,21 @@ fn of_record(table: &Table, statement: &Statement) -> String {
             )
         }
         Statement::Set(fields, end, conditions) => {
-            let assigned: String =
-                fields.iter().enumerate().map(|(place, field)| format!(", \"{field}\" = ?{}", place + 3)).collect();
-            let holds = all(conditions, fields.len() + 3 + usize::from(*end == End::Given));
+            let assignments: String =
+                fields.iter().enumerate().map(|(index, field)| format!(", \"{field}\" = ?{}", index + 3)).collect();
+            let holds = conditions_sql(conditions, fields.len() + 3 + usize::from(*end == End::Given));
             let end = match end {
                 End::Same => String::new(),
                 End::Given => format!(", _end = ?{}", fields.len() + 3),
                 End::Field(field) => format!(", _end = coalesce(\"{field}\", 0)"),
                 End::Never => ", _end = NULL".into(),
             };
-            format!("UPDATE {name} SET _version = _version + 1{assigned}{end} WHERE {there}{holds}")
+            format!("UPDATE {name} SET _version = _version + 1{assignments}{end} WHERE {is_current}{holds}")
         }
         Statement::Add(field, conditions) => {
-            let holds = all(conditions, 4);
+            let holds = conditions_sql(conditions, 4);
             format!(
-                "UPDATE {name} SET \"{field}\" = coalesce(\"{field}\", 0) + ?3 WHERE {there}{holds} \
+                "UPDATE {name} SET \"{field}\" = coalesce(\"{field}\", 0) + ?3 WHERE {is_current}{holds} \
                     RETURNING \"{field}\""
             )
         }
@@ -235,17 +236,19 @@ fn of_record(table: &Table, statement: &Statement) -> String {
             "INSERT INTO {name} (_id, _version, \"{field}\") VALUES (?1, 1, ?2) \
              ON CONFLICT (_id) DO UPDATE SET \"{field}\" = max(coalesce(\"{field}\", 0) + 1, ?2) RETURNING \"{field}\""
         ),
-        Statement::ExpireAt => format!("UPDATE {name} SET _end = ?3 WHERE {there}"),
-        Statement::ExpireLater => format!("UPDATE {name} SET _end = max(_end, ?3) WHERE {there} AND _end IS NOT NULL"),
-        Statement::Keep => format!("UPDATE {name} SET _end = NULL WHERE {there}"),
+        Statement::ExpireAt => format!("UPDATE {name} SET _end = ?3 WHERE {is_current}"),
+        Statement::ExpireLater => {
+            format!("UPDATE {name} SET _end = max(_end, ?3) WHERE {is_current} AND _end IS NOT NULL")
+        }
+        Statement::Keep => format!("UPDATE {name} SET _end = NULL WHERE {is_current}"),
         Statement::Scan => format!("SELECT _id, _row FROM {name} WHERE _row > ?1 ORDER BY _row LIMIT ?2"),
         Statement::Ended => format!("SELECT _id FROM {name} WHERE _end <= ?1 ORDER BY _end LIMIT ?2"),
         _ => format!("DELETE FROM {name} WHERE _id = ?1"),
     }
 }
 
-/// Returns the conditions, with parameters numbered from `parameter`.
-fn all(conditions: &[Condition], mut parameter: usize) -> String {
+/// Returns the conditions as SQL, with parameters numbered from `parameter`.
+fn conditions_sql(conditions: &[Condition], mut parameter: usize) -> String {
     let mut text = String::new();
     for condition in conditions {
         // Writing to a string does not fail.
@@ -262,19 +265,19 @@ fn all(conditions: &[Condition], mut parameter: usize) -> String {
     text
 }
 
-fn of_list(table: &Table, statement: &Statement) -> String {
+fn list_sql(table: &Table, statement: &Statement) -> String {
     let (name, columns) = (name(table), columns(table));
     match statement {
         Statement::Append => {
-            let values = each(table, |place, _| format!(", ?{}", place + 2));
+            let values = map_fields(table, |index, _| format!(", ?{}", index + 2));
             format!(
                 "INSERT INTO {name} (_id, _entry{columns}) \
                  VALUES (?1, 1 + coalesce((SELECT max(_entry) FROM {name} WHERE _id = ?1), 0){values}) RETURNING _entry"
             )
         }
         Statement::Rewrite => {
-            let assigned = each(table, |place, Column { name, .. }| format!(", \"{name}\" = ?{}", place + 3));
-            format!("UPDATE {name} SET _entry = ?2{assigned} WHERE _id = ?1 AND _entry = ?2")
+            let assignments = map_fields(table, |index, Column { name, .. }| format!(", \"{name}\" = ?{}", index + 3));
+            format!("UPDATE {name} SET _entry = ?2{assignments} WHERE _id = ?1 AND _entry = ?2")
         }
         Statement::Entries => {
             format!("SELECT _entry{columns} FROM {name} WHERE _id = ?1 AND _entry >= ?2 ORDER BY _entry LIMIT ?3")
@@ -294,7 +297,7 @@ fn of_list(table: &Table, statement: &Statement) -> String {
     }
 }
 
-fn of_index(table: &Table, statement: &Statement) -> String {
+fn index_sql(table: &Table, statement: &Statement) -> String {
     let name = name(table);
     match statement {
         Statement::Index => {

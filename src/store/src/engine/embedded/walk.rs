@@ -11,10 +11,10 @@ use crate::error::StoreError;
 use crate::schema::Rewrite;
 use crate::vault::Vault;
 
-/// Records read at once.
-const ROWS: usize = 1_000;
-/// A time before every end: expired records that are not swept yet are changed as well.
-const BEFORE: Timestamp = Timestamp::from_millis(0);
+/// Number of records read at once.
+const RECORDS_PER_STEP: usize = 1_000;
+/// A time before every end, so that expired records that are not swept yet are rewritten as well.
+const BEFORE_EVERY_END: Timestamp = Timestamp::from_millis(0);
 
 /// Creates the tables and the columns that the file lacks.
 pub(crate) fn add_missing(connection: &Connection, tables: &[&'static Table]) -> rusqlite::Result<()> {
@@ -35,21 +35,21 @@ pub(crate) fn add_missing(connection: &Connection, tables: &[&'static Table]) ->
     Ok(())
 }
 
-/// Changes every record of a kind. Returns the number of changed records.
+/// Rewrites every record of a kind that needs it. Returns the number of rewritten records.
 ///
 /// # Errors
-/// A record cannot be read or changed.
+/// Any error of reading or changing a record.
 pub(crate) fn rewrite(db: &Database, vault: &Vault, rewrite: &Rewrite) -> Result<u64, StoreError> {
     let (mut next, mut changed) = (Some(ScanFrom::default()), 0);
     while let Some(from) = next {
-        let found = scan(db, rewrite.table, &from, ROWS, BEFORE)?;
+        let found = scan(db, rewrite.table, &from, RECORDS_PER_STEP, BEFORE_EVERY_END)?;
         next = found.next;
         for key in found.keys {
-            let Some(record) = read::record(db, &key, BEFORE)? else { continue };
+            let Some(record) = read::record(db, &key, BEFORE_EVERY_END)? else { continue };
             let ops = (rewrite.change)(vault, &key, &record)?;
             if !ops.is_empty() {
                 changed += 1;
-                apply::apply(db, &Batch::new(vec![], ops), BEFORE)?;
+                apply::apply(db, &Batch::new(vec![], ops), BEFORE_EVERY_END)?;
             }
         }
     }

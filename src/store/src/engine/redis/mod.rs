@@ -2,8 +2,8 @@
 //! batches, and one answers queries.
 //!
 //! The keys of a partition are in one slot, and a key outside partitions has its own. On a cluster, a script uses one
-//! slot. The call of a batch is stored as a field of a hash that no kind has. Lists and indexes have the same time to
-//! live as their record.
+//! slot. The call of a batch is stored in the hash of a record, in a field that no kind declares. Lists and indexes
+//! have the same time to live as their record.
 
 mod pack;
 mod unpack;
@@ -18,8 +18,8 @@ use redis::cmd;
 use sakshi_domain::time::Timestamp;
 use tracing::Instrument as _;
 
-use self::pack::{Packer, Teller};
-use self::unpack::{answer, applied};
+use self::pack::{NoticeSender, Packer};
+use self::unpack::{parse_answer, parse_applied};
 use super::slots::{by_slot, first_key, in_order};
 use super::{Answer, Answers, Applied, Batch, Engine, Form, Key, Op, Place, Query, ScanFrom, Scanned, Table};
 use crate::error::{StoreError, StoreFuture};
@@ -35,13 +35,13 @@ use crate::redis::{Finish, NodeId, data_loss};
 pub(crate) struct RedisEngine(Arc<Shared>);
 
 impl RedisEngine {
-    /// Returns the records of a store.
+    /// Returns the engine of a store.
     #[must_use]
     pub(crate) const fn new(shared: Arc<Shared>) -> Self {
         Self(shared)
     }
 
-    /// Runs an operation of an opened store.
+    /// Runs an operation, unless the store is not open yet.
     fn run<T, F>(&self, operation: impl FnOnce(Arc<Shared>) -> F) -> StoreFuture<T>
     where
         T: Send + 'static,
@@ -55,8 +55,8 @@ impl RedisEngine {
         }
     }
 
-    /// Runs an operation in its own task from the first poll of its future. An operation may hold a connection that is
-    /// being opened and that others wait for. An actor polls no other future while it waits for one.
+    /// Runs an operation in its own task from the first poll of its future. The task goes on even if the caller stops
+    /// polling, because other callers may wait for a connection that the operation opens.
     fn run_always<T, F>(&self, operation: impl FnOnce(Arc<Shared>) -> F) -> StoreFuture<T>
     where
         T: Send + 'static,
@@ -71,30 +71,32 @@ impl RedisEngine {
         })
     }
 
-    fn read_by(&self, queries: Vec<Query>, script: &'static Script) -> StoreFuture<Answers> {
+    /// Answers queries by a script, with a call for each slot on a cluster.
+    fn read_with(&self, queries: Vec<Query>, script: &'static Script) -> StoreFuture<Answers> {
         self.run(move |store| async move {
             let slots = match queries.len() {
                 0 => vec![],
                 number if !store.link.is_cluster() => vec![(0..number).collect()],
                 _ => by_slot(&queries, |query| Some(query.key())),
             };
-            let answers = try_join_all(slots.iter().map(|places| store.read_slot(script, &queries, places))).await?;
+            let answers = try_join_all(slots.iter().map(|indexes| store.read_slot(script, &queries, indexes))).await?;
             let now = answers.first().map_or_else(|| store.clock().now(), |(now, _)| *now);
             let answers = answers.into_iter().map(|(_, answers)| answers).collect();
             Ok(Answers { now, found: in_order(queries.len(), &slots, answers).into() })
         })
     }
 
+    /// Applies batches with a call for each slot. With `until_answered`, calls have no time limit.
     fn commit_as(&self, batches: Vec<Batch>, until_answered: bool) -> StoreFuture<Vec<Applied>> {
         self.run(move |store| async move {
             let slots = by_slot(&batches, first_key);
-            let calls = slots.iter().map(|places| store.commit_slot(&batches, places, until_answered));
+            let calls = slots.iter().map(|indexes| store.commit_slot(&batches, indexes, until_answered));
             Ok(in_order(batches.len(), &slots, try_join_all(calls).await?))
         })
     }
 }
 
-/// Returns the name of a key: in the slot of its partition, or in its own.
+/// Returns the name of a key in Redis: in the slot of its partition, or in its own.
 pub(crate) fn name(key: &Key) -> Vec<u8> {
     let (kind, id) = (key.table.name.as_bytes(), &key.id[..]);
     match key.place {
@@ -107,8 +109,8 @@ pub(crate) fn name(key: &Key) -> Vec<u8> {
     }
 }
 
-/// Returns the key of a kind with this name; `None` for a name of another kind.
-pub(crate) fn named(table: &'static Table, name: &[u8]) -> Option<Key> {
+/// Parses the name of a key of a kind; `None` for a name of another kind.
+pub(crate) fn parse_name(table: &'static Table, name: &[u8]) -> Option<Key> {
     let (place, rest) = match name {
         [b'{', b'p', tens, ones, b'}', rest @ ..] => {
             let number = tens.checked_sub(b'0')?.checked_mul(10)?.checked_add(ones.checked_sub(b'0')?)?;
@@ -120,24 +122,24 @@ pub(crate) fn named(table: &'static Table, name: &[u8]) -> Option<Key> {
     Some(Key { table, place, id: id.to_vec() })
 }
 
-/// Returns the key of one of these kinds with this name; `None` for any other.
-pub(crate) fn named_in(tables: &[&'static Table], name: &[u8]) -> Option<Key> {
-    tables.iter().find_map(|table| named(table, name))
+/// Parses the name of a key of these kinds; `None` for a name of any other kind.
+pub(crate) fn parse_name_in(tables: &[&'static Table], name: &[u8]) -> Option<Key> {
+    tables.iter().find_map(|table| parse_name(table, name))
 }
 
 impl Shared {
-    /// Applies the batches at these places, whose first keys share one slot.
+    /// Applies the batches at these indexes, whose first keys share one slot.
     async fn commit_slot(
         &self,
         batches: &[Batch],
-        places: &[usize],
+        indexes: &[usize],
         until_answered: bool,
     ) -> Result<Vec<Applied>, StoreError> {
-        let of_slot = || places.iter().map(|place| &batches[*place]);
-        let script = if of_slot().all(|batch| batch.on_full) { &APPLY_ON_FULL } else { &APPLY };
+        let in_slot = || indexes.iter().map(|index| &batches[*index]);
+        let script = if in_slot().all(|batch| batch.on_full) { &APPLY_ON_FULL } else { &APPLY };
         let mut replies = loop {
             let number = self.level().number();
-            let (keys, args) = self.packed(of_slot(), number);
+            let (keys, args) = self.pack(in_slot(), number);
             let reply = if until_answered {
                 self.call_until_answered(script, keys, args).await?
             } else {
@@ -155,29 +157,25 @@ impl Shared {
             }
         };
         let now = replies.time()?;
-        let answers = parse_all(of_slot(), replies.rest(), |batch, reply| applied(batch, reply, now))?;
-        of_slot().zip(&answers).for_each(|(batch, applied)| self.remember_lengths(batch, applied));
+        let answers = parse_all(in_slot(), replies.remaining(), |batch, reply| parse_applied(batch, reply, now))?;
+        in_slot().zip(&answers).for_each(|(batch, applied)| self.remember_lengths(batch, applied));
         Ok(answers)
     }
 
-    /// Packs the keys and arguments of batches, as written by a node that works at this number.
-    fn packed<'a>(
-        &self,
-        batches: impl ExactSizeIterator<Item = &'a Batch>,
-        number: u32,
-    ) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
-        let teller = Teller { node: self.node, is_cluster: self.link.is_cluster() };
-        let fitted: Vec<_> = batches.map(|batch| self.level().schema().at(number, batch)).collect();
-        let (mut keys, mut args) = Packer::batches(fitted.iter().map(|batch| &**batch), teller).finish();
-        let place = fitted.first().and_then(|batch| first_key(batch)).map_or(Place::Alone, |key| key.place);
-        if let Some(beside) = self.schema_beside(place) {
-            keys.push(beside);
+    /// Packs the keys and arguments of batches, in the form of this schema number.
+    fn pack<'a>(&self, batches: impl ExactSizeIterator<Item = &'a Batch>, number: u32) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+        let notice_sender = NoticeSender { node: self.node, is_cluster: self.link.is_cluster() };
+        let converted: Vec<_> = batches.map(|batch| self.level().schema().convert_batch(number, batch)).collect();
+        let (mut keys, mut args) = Packer::batches(converted.iter().map(|batch| &**batch), notice_sender).finish();
+        let place = converted.first().and_then(|batch| first_key(batch)).map_or(Place::Alone, |key| key.place);
+        if let Some(schema_key) = self.schema_key_beside(place) {
+            keys.push(schema_key);
             args.push(number.to_string().into_bytes());
         }
         (keys, args)
     }
 
-    /// Remembers the lengths of append-only lists.
+    /// Reports the new lengths of append-only lists to the loss guard.
     fn remember_lengths(&self, batch: &Batch, applied: &Applied) {
         let Applied::Done { results, .. } = applied else { return };
         for (op, length) in batch.ops.iter().zip(results) {
@@ -191,19 +189,20 @@ impl Shared {
         }
     }
 
-    /// Answers the queries at these places, which on a cluster share one slot.
+    /// Answers the queries at these indexes, which on a cluster share one slot.
     async fn read_slot(
         &self,
         script: &'static Script,
         queries: &[Query],
-        places: &[usize],
+        indexes: &[usize],
     ) -> Result<(Timestamp, Vec<Answer>), StoreError> {
-        let of_slot = || places.iter().map(|place| &queries[*place]);
-        let (keys, args) = Packer::queries(of_slot());
+        let in_slot = || indexes.iter().map(|index| &queries[*index]);
+        let (keys, args) = Packer::queries(in_slot());
         let mut replies = self.call(script, keys, args).await?.fields()?;
-        Ok((replies.time()?, parse_all(of_slot(), replies.rest(), answer)?))
+        Ok((replies.time()?, parse_all(in_slot(), replies.remaining(), parse_answer)?))
     }
 
+    /// Scans a server from a position on, until some keys of these kinds are found or the server is at its end.
     async fn scan_records(
         &self,
         tables: &[&'static Table],
@@ -225,36 +224,38 @@ impl Shared {
             let Some(answer) = self.link.ask_server(part, command).await? else { return Ok(Scanned::default()) };
             let mut answer = Reply::new("a scan", answer).fields()?;
             number = answer.parsed()?;
-            keys.extend(answer.value()?.fields()?.all(Some)?.iter().filter_map(|name| named_in(tables, name)));
+            keys.extend(
+                answer.value()?.fields()?.parse_all(Some)?.iter().filter_map(|name| parse_name_in(tables, name)),
+            );
             if number == 0 {
                 break;
             }
         }
         let next = if number == 0 { ScanFrom { part: part + 1, number } } else { ScanFrom { part, number } };
-        Ok(Scanned { keys: self.not_ended(keys).await?, next: Some(next) })
+        Ok(Scanned { keys: self.unexpired(keys).await?, next: Some(next) })
     }
 
-    /// Leaves out keys that have expired by a given clock. Lists and indexes end with their record.
-    async fn not_ended(&self, keys: Vec<Key>) -> Result<Vec<Key>, StoreError> {
+    /// Drops the keys that have expired by the clock of a test. Lists and indexes end with their record.
+    async fn unexpired(&self, keys: Vec<Key>) -> Result<Vec<Key>, StoreError> {
         let Some(clock) = &self.clock else { return Ok(keys) };
         let now = clock.now().millis();
         let ends = self.read_all("an end", keys.iter().map(|key| cmd("PEXPIRETIME").arg(name(key)).to_owned())).await?;
-        let mut left = Vec::with_capacity(keys.len());
+        let mut unexpired = Vec::with_capacity(keys.len());
         for (key, end) in keys.into_iter().zip(ends) {
             // -1 is no end, and -2 no key.
             let end: i64 = end.parsed()?;
             if end == -1 || end > now {
-                left.push(key);
+                unexpired.push(key);
             }
         }
-        Ok(left)
+        Ok(unexpired)
     }
 }
 
 /// Parses the reply to each request.
 ///
 /// # Errors
-/// A reply is missing or cannot be parsed.
+/// [`StoreError::Corrupt`] when a reply is missing or cannot be parsed.
 fn parse_all<'a, Q: 'a, T>(
     requests: impl ExactSizeIterator<Item = &'a Q>,
     replies: impl ExactSizeIterator<Item = Reply>,
@@ -272,11 +273,11 @@ impl Engine for RedisEngine {
     }
 
     fn read(&self, queries: Vec<Query>) -> StoreFuture<Answers> {
-        self.read_by(queries, &READ)
+        self.read_with(queries, &READ)
     }
 
     fn read_confirmed(&self, queries: Vec<Query>) -> StoreFuture<Answers> {
-        self.read_by(queries, if self.may_be_ahead() { &CONFIRM_READ } else { &READ })
+        self.read_with(queries, if self.may_be_ahead() { &CONFIRM_READ } else { &READ })
     }
 
     fn may_be_ahead(&self) -> bool {
@@ -336,8 +337,8 @@ impl Engine for RedisEngine {
     fn accept_loss(&self) -> StoreFuture<Option<Timestamp>> {
         self.run_always(|store| async move {
             let since = store.accept_loss().await?;
-            store.check_all().await?;
-            store.is_fit.store(true, Ordering::Relaxed);
+            store.check_untimed().await?;
+            store.is_healthy.store(true, Ordering::Relaxed);
             Ok(since)
         })
     }

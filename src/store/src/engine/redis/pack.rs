@@ -1,6 +1,6 @@
-//! Batches and queries as arguments of the scripts (MessagePack).
+//! Packing of batches and queries as arguments of the scripts (MessagePack).
 //!
-//! Integers are sent as texts: numbers of Lua have 53 bits.
+//! Integers are sent as text, because Lua represents only 53 bits exactly.
 
 use sakshi_domain::ids::TxnId;
 
@@ -14,17 +14,17 @@ const EXACT: u64 = 1 << 53;
 
 /// Sender of the notices that a transaction or event has ended.
 #[derive(Clone, Copy)]
-pub(super) struct Teller {
+pub(super) struct NoticeSender {
     pub(super) node: NodeId,
     /// True if there is a channel for each partition.
     pub(super) is_cluster: bool,
 }
 
-/// The knowledge that guards have about a record.
+/// The existence of a record, where guards imply it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Presence {
     Absent,
-    There,
+    Present,
 }
 
 /// The keys of a script, and its packed arguments.
@@ -32,7 +32,7 @@ enum Presence {
 pub(super) struct Packer {
     keys: Vec<Vec<u8>>,
     packed: Vec<u8>,
-    /// The number of a record's key, and those of its lists and indexes.
+    /// For each record, the number of its key and the numbers of its lists and indexes.
     families: Vec<Vec<usize>>,
 }
 
@@ -44,7 +44,7 @@ impl Packer {
             families.array(self.families.len());
             for family in &self.families {
                 families.array(family.len());
-                family.iter().for_each(|number| families.place(*number));
+                family.iter().for_each(|number| families.key_number(*number));
             }
         }
         (self.keys, vec![self.packed, families.packed])
@@ -81,27 +81,27 @@ impl Packer {
     }
 
     /// Packs an integer that Lua represents exactly.
-    fn small(&mut self, number: i64) {
+    fn exact_integer(&mut self, number: i64) {
         self.packed.push(0xd3);
         self.packed.extend(number.to_be_bytes());
     }
 
-    fn flag(&mut self, is: bool) {
-        self.packed.push(if is { 0xc3 } else { 0xc2 });
+    fn flag(&mut self, flag: bool) {
+        self.packed.push(if flag { 0xc3 } else { 0xc2 });
     }
 
-    /// Packs a number that may be larger.
+    /// Packs a number, cut off at 2^53.
     fn bounded(&mut self, number: u64) {
-        self.small(i64::try_from(number.min(EXACT)).unwrap_or(i64::MAX));
+        self.exact_integer(i64::try_from(number.min(EXACT)).unwrap_or(i64::MAX));
     }
 
     /// Packs the number of a key.
-    fn place(&mut self, number: usize) {
+    fn key_number(&mut self, number: usize) {
         self.packed.push(0xce);
         self.packed.extend(u32::try_from(number).unwrap_or(u32::MAX).to_be_bytes());
     }
 
-    /// Returns the number of a key among the script's, from 1. Adds its lists and indexes to them as well.
+    /// Returns the number of a key among the keys of the script, from 1. Adds a new key with its lists and indexes.
     fn number_of(&mut self, key: &Key) -> usize {
         let name = name(key);
         if let Some(known) = self.keys.iter().position(|known| *known == name) {
@@ -122,7 +122,7 @@ impl Packer {
 
     fn key(&mut self, key: &Key) {
         let number = self.number_of(key);
-        self.place(number);
+        self.key_number(number);
     }
 
     fn value(&mut self, value: &Value) {
@@ -150,7 +150,7 @@ impl Packer {
     fn tagged(&mut self, kind: &str, numbers: &[i64]) {
         self.array(1 + numbers.len());
         self.text(kind.as_bytes());
-        numbers.iter().for_each(|number| self.small(*number));
+        numbers.iter().for_each(|number| self.exact_integer(*number));
     }
 
     /// Packs the beginning of a guard, an operation or a query with `parts` parts after its key.
@@ -160,18 +160,18 @@ impl Packer {
         self.key(key);
     }
 
-    /// Packs the fields that guards compare, by key; and the version of each of these records, for the operation that
-    /// raises it.
-    fn reads(&mut self, Batch { call, guards, .. }: &Batch) {
-        let mut reads: Vec<(&Key, Vec<&'static str>)> = Vec::new();
+    /// Packs the names of the fields that guards compare, by key. The version of each record is among them, for the
+    /// operation that raises it.
+    fn compared_fields(&mut self, Batch { call, guards, .. }: &Batch) {
+        let mut compared_fields: Vec<(&Key, Vec<&'static str>)> = Vec::new();
         let mut add = |key, fields: &[&'static str]| {
-            let known = reads.iter().position(|(known, _)| *known == key).unwrap_or(reads.len());
-            if known == reads.len() {
-                reads.push((key, vec![]));
+            let known = compared_fields.iter().position(|(known, _)| *known == key).unwrap_or(compared_fields.len());
+            if known == compared_fields.len() {
+                compared_fields.push((key, vec![]));
             }
             for field in fields {
-                if !reads[known].1.contains(field) {
-                    reads[known].1.push(field);
+                if !compared_fields[known].1.contains(field) {
+                    compared_fields[known].1.push(field);
                 }
             }
         };
@@ -182,8 +182,8 @@ impl Packer {
         if let Some((_, keeper)) = call {
             add(keeper, &["@call"]);
         }
-        self.array(reads.len());
-        for (key, fields) in reads {
+        self.array(compared_fields.len());
+        for (key, fields) in compared_fields {
             self.array(1 + fields.len());
             self.key(key);
             self.texts(&fields);
@@ -250,10 +250,10 @@ impl Packer {
         }
     }
 
-    /// Packs an operation on a record; guards may know whether it exists.
-    fn op(&mut self, op: &Op, known: Option<Presence>, teller: Teller) {
+    /// Packs an operation. `known` is the existence of its record, if guards imply it.
+    fn op(&mut self, op: &Op, known: Option<Presence>, notice_sender: NoticeSender) {
         let is_new = known == Some(Presence::Absent);
-        // Operations that are a single command.
+        // An operation on such a key is a single command.
         let is_single = op.key().table.children().is_empty() && !matches!(op.key().table.life, Life::With(_));
         match op {
             Op::Put(key, fields) if is_new && fields.iter().all(|(_, value)| matches!(value, Operand::Value(_))) => {
@@ -273,7 +273,7 @@ impl Packer {
                 let kind = match op {
                     Op::Put(..) if is_new => "new",
                     Op::Put(..) => "put",
-                    _ if known == Some(Presence::There) => "change",
+                    _ if known == Some(Presence::Present) => "change",
                     _ => "set",
                 };
                 self.begin(kind, key, 2 * fields.len());
@@ -287,7 +287,7 @@ impl Packer {
             Op::Number(key, field) => {
                 self.begin("number", key, 2);
                 self.texts(&[field]);
-                self.small(1 << NUMBER_BITS);
+                self.exact_integer(1 << NUMBER_BITS);
             }
             Op::Append(key, values) => {
                 self.begin("append", key, values.len());
@@ -305,7 +305,7 @@ impl Packer {
             }
             Op::Keep(key) => self.begin("keep", key, 0),
             Op::Remove(key) => self.begin("remove", key, 0),
-            Op::Tell(key, field) => self.tell(key, field, teller),
+            Op::Tell(key, field) => self.tell(key, field, notice_sender),
         }
     }
 
@@ -333,38 +333,38 @@ impl Packer {
         self.text(if above == i64::MIN { "-inf".to_owned() } else { format!("({above}") }.as_bytes());
     }
 
-    /// Packs a notice: each node listens to its own channel.
-    fn tell(&mut self, key: &Key, field: &str, teller: Teller) {
+    /// Packs a notice of the end of a record. Each node listens to its own channel.
+    fn tell(&mut self, key: &Key, field: &str, notice_sender: NoticeSender) {
         let sharded =
-            if let Place::Partition(partition) = key.place { Some(keys::notices_of(partition)) } else { None };
-        let (publish, channel) = match sharded.filter(|_| teller.is_cluster) {
+            if let Place::Partition(partition) = key.place { Some(keys::partition_notices(partition)) } else { None };
+        let (publish, channel) = match sharded.filter(|_| notice_sender.is_cluster) {
             Some(channel) => ("SPUBLISH", channel),
             None => ("PUBLISH", keys::NOTICES.to_owned()),
         };
         let id = <[u8; 16]>::try_from(&key.id[..]).map(|id| TxnId::from_bytes(id).to_string()).unwrap_or_default();
         self.begin("tell", key, 5);
-        self.texts(&[field, &teller.node.to_string(), publish, &channel, &format!("t{id}")]);
+        self.texts(&[field, &notice_sender.node.to_string(), publish, &channel, &format!("t{id}")]);
     }
 
     /// Packs batches whose keys are in one slot.
-    pub(super) fn batches<'a>(batches: impl ExactSizeIterator<Item = &'a Batch>, teller: Teller) -> Self {
+    pub(super) fn batches<'a>(batches: impl ExactSizeIterator<Item = &'a Batch>, notice_sender: NoticeSender) -> Self {
         let mut packer = Self::default();
         packer.array(batches.len());
         for batch in batches {
             let Batch { call, guards, ops, .. } = batch;
             packer.array(if call.is_some() { 5 } else { 3 });
-            packer.reads(batch);
+            packer.compared_fields(batch);
             packer.array(guards.len());
             guards.iter().for_each(|guard| packer.guard(guard));
             packer.array(ops.len());
-            for (place, op) in ops.iter().enumerate() {
-                let is_first = !ops.iter().take(place).any(|before| before.key() == op.key());
-                let mut of_record = guards.iter().filter(|guard| is_first && guard.key() == op.key());
-                let known = of_record.find_map(|guard| match guard {
+            for (index, op) in ops.iter().enumerate() {
+                let is_first = !ops.iter().take(index).any(|before| before.key() == op.key());
+                let mut guards_on_record = guards.iter().filter(|guard| is_first && guard.key() == op.key());
+                let known = guards_on_record.find_map(|guard| match guard {
                     Guard::Absent(_) => Some(Presence::Absent),
-                    guard => guard.compares().then_some(Presence::There),
+                    guard => guard.compares().then_some(Presence::Present),
                 });
-                packer.op(op, known, teller);
+                packer.op(op, known, notice_sender);
             }
             if let Some((call, key)) = call {
                 packer.key(key);
@@ -378,8 +378,8 @@ impl Packer {
     pub(super) fn queries<'a>(
         queries: impl ExactSizeIterator<Item = &'a Query> + Clone,
     ) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
-        let mut few = queries.clone();
-        match (few.next(), few.next()) {
+        let mut first_two = queries.clone();
+        match (first_two.next(), first_two.next()) {
             (Some(Query::Record(key)), None) => (vec![name(key)], vec![vec![]; 2]),
             (Some(Query::Fields(key, fields)), None) => {
                 let names = ["version"].iter().chain(*fields).map(|name| name.as_bytes().to_vec());

@@ -1,4 +1,4 @@
-//! Replies of the scripts.
+//! Parsing of the scripts' replies.
 
 use sakshi_domain::time::Timestamp;
 
@@ -6,28 +6,28 @@ use crate::engine::{Answer, Applied, Batch, ColumnKind, Query, Record, Table, Va
 use crate::error::StoreError;
 use crate::redis::reply::{Fields, Reply};
 
-/// Returns the record of a hash, which is missing when it has no field.
+/// Parses the fields of a hash; `None` for a missing record.
 fn record(table: &'static Table, fields: Fields) -> Result<Option<Record>, StoreError> {
-    let (mut record, mut parts) = (Record::default(), fields.rest());
+    let (mut record, mut parts) = (Record::default(), fields.remaining());
     while let (Some(name), Some(part)) = (parts.next(), parts.next()) {
-        take(&mut record, table, &name.text()?.unwrap_or_default(), part)?;
+        add_field(&mut record, table, &name.text()?.unwrap_or_default(), part)?;
     }
     Ok((record.version > 0).then_some(record))
 }
 
-/// Returns the record from the values of these fields, the version first.
+/// Parses the version and the values of these fields; `None` for a missing record.
 fn fields(table: &'static Table, names: &[&str], values: Fields) -> Result<Option<Record>, StoreError> {
     let mut record = Record::default();
-    for (name, value) in std::iter::once(&"version").chain(names).zip(values.rest()) {
+    for (name, value) in std::iter::once(&"version").chain(names).zip(values.remaining()) {
         if !value.is_nil() {
-            take(&mut record, table, name, value)?;
+            add_field(&mut record, table, name, value)?;
         }
     }
     Ok((record.version > 0).then_some(record))
 }
 
 /// Adds a field of a hash to a record. Fields that the kind does not have are ignored.
-fn take(record: &mut Record, table: &'static Table, name: &str, part: Reply) -> Result<(), StoreError> {
+fn add_field(record: &mut Record, table: &'static Table, name: &str, part: Reply) -> Result<(), StoreError> {
     if name == "version" {
         record.version = part.parsed()?;
     } else if let Some(column) = table.column(name) {
@@ -48,13 +48,13 @@ fn value(kind: ColumnKind, bytes: Vec<u8>) -> Result<Value, StoreError> {
     })
 }
 
-/// Returns the answer to a batch that was applied at this time.
-pub(super) fn applied(batch: &Batch, reply: Reply, now: Timestamp) -> Result<Applied, StoreError> {
+/// Parses the reply to a batch that was applied at this time.
+pub(super) fn parse_applied(batch: &Batch, reply: Reply, now: Timestamp) -> Result<Applied, StoreError> {
     let mut reply = reply.fields()?;
     match reply.parsed::<usize>()? {
         0 => {
-            let results = reply.value()?.fields()?.rest().map(Reply::parsed).collect::<Result<_, _>>()?;
-            let first = reply.rest().next().map(Reply::parsed).transpose()?;
+            let results = reply.value()?.fields()?.remaining().map(Reply::parsed).collect::<Result<_, _>>()?;
+            let first = reply.remaining().next().map(Reply::parsed).transpose()?;
             Ok(Applied::Done { results, now: first.map_or(now, Timestamp::from_millis) })
         }
         guard => {
@@ -65,15 +65,15 @@ pub(super) fn applied(batch: &Batch, reply: Reply, now: Timestamp) -> Result<App
     }
 }
 
-/// Returns the answer to a query.
-pub(super) fn answer(query: &Query, reply: Reply) -> Result<Answer, StoreError> {
+/// Parses the reply to a query.
+pub(super) fn parse_answer(query: &Query, reply: Reply) -> Result<Answer, StoreError> {
     Ok(match query {
         Query::Record(key) => Answer::Record(record(key.table, reply.fields()?)?),
         Query::Fields(key, names) => Answer::Record(fields(key.table, names, reply.fields()?)?),
-        Query::Entries { list, .. } => Answer::Entries(reply.fields()?.all(|packed| entry(list.table, &packed))?),
+        Query::Entries { list, .. } => Answer::Entries(reply.fields()?.parse_all(|packed| entry(list.table, &packed))?),
         Query::End(_) | Query::Length(_) | Query::Count(..) => Answer::Number(reply.parsed()?),
         Query::Members { .. } | Query::Last(_) => {
-            let (mut members, mut parts) = (Vec::new(), reply.fields()?.rest());
+            let (mut members, mut parts) = (Vec::new(), reply.fields()?.remaining());
             while let (Some(member), Some(score)) = (parts.next(), parts.next()) {
                 members.push((member.bytes()?.unwrap_or_default(), score.parsed()?));
             }
@@ -82,7 +82,7 @@ pub(super) fn answer(query: &Query, reply: Reply) -> Result<Answer, StoreError> 
     })
 }
 
-/// Returns an entry as the script packs it: an array of texts (MessagePack).
+/// Parses an entry in the form of the scripts: a MessagePack array of texts.
 fn entry(table: &Table, packed: &[u8]) -> Option<Vec<Value>> {
     let (length, mut rest) = match packed.split_first()? {
         (first @ 0x90..=0x9f, rest) => (usize::from(first & 0x0f), rest),

@@ -1,5 +1,5 @@
-//! The invariants of each kind of record. A record that keeps all of them is made from the rules, and then changed to
-//! break one.
+//! The invariants of each kind of record. A sample record that keeps all rules is made from the rules, and then changed
+//! to break one rule.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use sakshi_domain::ids::{ClientId, Partition, TxnId};
 
 use crate::engine::{Batch, ColumnKind, Fields, Guard, Key, Op, Operand, Place, Record, Table, Value};
 use crate::invariants::form;
-use crate::invariants::rule::{Change, Compiled, Home, Need, Rule, compiled};
+use crate::invariants::rule::{Change, CompiledRules, Home, Need, Rule, compiled_rules};
 use crate::invariants::view::{Condition, Test, View, WIDTH};
 use crate::records::ALL;
 use crate::vault::SEALED_MIN;
@@ -15,42 +15,42 @@ use crate::vault::SEALED_MIN;
 /// Words that are valid in some field.
 const WORDS: &[&str] = &["cl_1", "grant", "pending", "delivered", "dns", "name", "view", "stage", "production", ""];
 
-/// Returns the places of the fields that a record must have if it has these.
-fn closed(table: &Table, rules: &Compiled, fields: &[usize]) -> BTreeSet<usize> {
-    let mut closed: BTreeSet<usize> =
+/// Returns the places of all fields that a record with these fields must have.
+fn required_places(table: &Table, rules: &CompiledRules, fields: &[usize]) -> BTreeSet<usize> {
+    let mut places: BTreeSet<usize> =
         fields.iter().copied().chain((0..table.fields.len()).filter(|place| rules.needed >> place & 1 == 1)).collect();
     loop {
         let with = |condition: &Condition| match condition.test {
-            Test::With(field, other) if closed.contains(&field) => Some(other),
+            Test::With(field, other) if places.contains(&field) => Some(other),
             _ => None,
         };
         let further: Vec<usize> =
-            rules.conditions.iter().filter_map(with).filter(|other| !closed.contains(other)).collect();
+            rules.conditions.iter().filter_map(with).filter(|other| !places.contains(other)).collect();
         if further.is_empty() {
-            return closed;
+            return places;
         }
-        closed.extend(further);
+        places.extend(further);
     }
 }
 
-/// Returns a value that the rules on a field alone allow.
-fn value(rules: &Compiled, place: usize, kind: ColumnKind) -> Value {
+/// Returns a value that the rules on this single field allow.
+fn value(rules: &CompiledRules, place: usize, kind: ColumnKind) -> Value {
     let tests = || rules.conditions.iter().map(|condition| condition.test);
     let length = tests().find_map(|test| match test {
-        Test::Sized(of, least, _) if of == place => Some(least),
+        Test::Sized(field, least, _) if field == place => Some(least),
         _ => None,
     });
     match kind {
         ColumnKind::Integer => Value::Integer(
             tests()
-                .find_map(
-                    |test| if let Test::Within(of, least, _) = test { (of == place).then_some(least) } else { None },
-                )
+                .find_map(|test| {
+                    if let Test::Within(field, least, _) = test { (field == place).then_some(least) } else { None }
+                })
                 .unwrap_or(5),
         ),
         ColumnKind::Text => {
             let is_word = |text: &str| {
-                tests().all(|test| !matches!(test, Test::Word(of, is_word) if of == place && !is_word(text)))
+                tests().all(|test| !matches!(test, Test::Word(field, is_word) if field == place && !is_word(text)))
             };
             let text = WORDS.iter().find(|word| is_word(word)).unwrap_or_else(|| panic!("a word for {place}"));
             Value::Text(length.map_or_else(|| (*text).to_owned(), |length| "0".repeat(length)))
@@ -60,9 +60,9 @@ fn value(rules: &Compiled, place: usize, kind: ColumnKind) -> Value {
     }
 }
 
-/// Returns a record with these fields and those that they require, which keeps every rule.
-fn sample(table: &Table, rules: &Compiled, fields: &[usize]) -> Record {
-    let places = closed(table, rules, fields);
+/// Returns a record with these fields and the fields that they require. The record keeps every rule.
+fn sample(table: &Table, rules: &CompiledRules, fields: &[usize]) -> Record {
+    let places = required_places(table, rules, fields);
     let mut values: Vec<Option<Value>> = (0..table.fields.len())
         .map(|place| places.contains(&place).then(|| value(rules, place, table.fields[place].kind)))
         .collect();
@@ -97,15 +97,15 @@ fn record(table: &Table, values: &[Option<Value>]) -> Record {
     Record { version: 1, fields }
 }
 
-fn all_broken(table: &Table, rules: &Compiled, record: &Record) -> Vec<&'static str> {
-    View::of_record(rules, table, record, None).all_broken(rules).collect()
+fn broken_conditions(table: &Table, rules: &CompiledRules, record: &Record) -> Vec<&'static str> {
+    View::from_record(rules, table, record, None).all_broken(rules).collect()
 }
 
 /// Fields by their places, with their new values.
 type FieldChanges = Vec<(usize, Option<Value>)>;
 
-/// Returns the fields of a condition, and records that break it, made of one that keeps it.
-fn broken_records(table: &'static Table, rules: &Compiled, test: Test) -> (Vec<usize>, Vec<Record>) {
+/// Returns the fields of a condition, and changed samples that break the condition.
+fn broken_records(table: &'static Table, rules: &CompiledRules, test: Test) -> (Vec<usize>, Vec<Record>) {
     let name = |place: usize| table.fields[place].name;
     let (fields, changes): (Vec<usize>, Vec<FieldChanges>) = match test {
         Test::Kind(place, ColumnKind::Integer) => (vec![place], vec![vec![(place, Some("5".into()))]]),
@@ -124,14 +124,14 @@ fn broken_records(table: &'static Table, rules: &Compiled, test: Test) -> (Vec<u
             (vec![place], beyond.map(|number| vec![(place, Some(number.into()))]).collect())
         }
         Test::Sized(place, least, most) => {
-            let of = |length: usize| match table.fields[place].kind {
+            let value_of_length = |length: usize| match table.fields[place].kind {
                 ColumnKind::Text => Value::Text("0".repeat(length)),
                 _ => Value::Bytes(vec![0; length]),
             };
             let beyond = [least.checked_sub(1), Some(most).filter(|most| *most < 1_000).map(|most| most + 1)]
                 .into_iter()
                 .flatten();
-            (vec![place], beyond.map(|length| vec![(place, Some(of(length)))]).collect())
+            (vec![place], beyond.map(|length| vec![(place, Some(value_of_length(length)))]).collect())
         }
         Test::Word(place, _) => (vec![place], vec![vec![(place, Some("?".into()))]]),
         Test::NotAbove(place, other) => {
@@ -158,17 +158,17 @@ fn broken_records(table: &'static Table, rules: &Compiled, test: Test) -> (Vec<u
 }
 
 #[test]
-fn each_condition_on_a_record_holds_for_a_whole_one_and_is_broken_by_one_change() {
+fn each_record_condition_holds_for_a_sample_and_breaks_after_one_change() {
     let mut conditions = 0;
     for table in ALL {
-        let rules = compiled(table).unwrap();
-        assert_eq!(all_broken(table, rules, &sample(table, rules, &[])), Vec::<&str>::new(), "{table:?}");
+        let rules = compiled_rules(table).unwrap();
+        assert_eq!(broken_conditions(table, rules, &sample(table, rules, &[])), Vec::<&str>::new(), "{table:?}");
         for Condition { name, test, .. } in &rules.conditions {
             let (fields, records) = broken_records(table, rules, *test);
-            assert_eq!(all_broken(table, rules, &sample(table, rules, &fields)), Vec::<&str>::new(), "{name}");
+            assert_eq!(broken_conditions(table, rules, &sample(table, rules, &fields)), Vec::<&str>::new(), "{name}");
             assert!(!records.is_empty(), "{name} cannot be broken");
             for record in records {
-                let found = all_broken(table, rules, &record);
+                let found = broken_conditions(table, rules, &record);
                 assert!(found.contains(name), "{name}: {record:?} breaks {found:?}");
             }
             conditions += 1;
@@ -178,12 +178,13 @@ fn each_condition_on_a_record_holds_for_a_whole_one_and_is_broken_by_one_change(
 }
 
 #[test]
-fn what_was_not_asked_for_breaks_nothing_and_what_was_is_looked_at() {
+fn only_requested_fields_are_checked() {
     let (table, rules) =
-        (&crate::records::transaction::TRANSACTION, compiled(&crate::records::transaction::TRANSACTION).unwrap());
+        (&crate::records::transaction::TRANSACTION, compiled_rules(&crate::records::transaction::TRANSACTION).unwrap());
     let record = Record { version: 1, fields: Fields::from([("verified_at", Value::Integer(5))]) };
-    let broken =
-        |asked: &[&str]| View::of_record(rules, table, &record, Some(asked)).all_broken(rules).collect::<Vec<_>>();
+    let broken = |requested: &[&str]| {
+        View::from_record(rules, table, &record, Some(requested)).all_broken(rules).collect::<Vec<_>>()
+    };
     assert_eq!(broken(&["verified_at"]), Vec::<&str>::new());
     assert_eq!(broken(&["verified_at", "until"]), ["txn: verified_at comes with until"]);
 }
@@ -232,13 +233,13 @@ fn guard(key: &Key, field: &'static str, change: Change) -> Guard {
 }
 
 #[test]
-fn each_change_that_needs_a_guard_is_broken_without_it_alone() {
+fn each_guarded_change_breaks_its_rule_only_without_the_guard() {
     let mut changes = 0;
     for table in ALL {
-        let rules = compiled(table).unwrap();
+        let rules = compiled_rules(table).unwrap();
         let all = table.fields.iter().zip(&rules.changes);
         for (field, of_field, (name, change)) in
-            all.flat_map(|(column, all)| all.iter().map(move |one| (column.name, all, one)))
+            all.flat_map(|(column, all)| all.iter().map(move |rule| (column.name, all, rule)))
         {
             let key = Key { table, place: Place::Alone, id: vec![1] };
             let kind = table.column(field).unwrap().kind;
@@ -260,7 +261,7 @@ fn each_change_that_needs_a_guard_is_broken_without_it_alone() {
 }
 
 #[test]
-fn a_sum_that_falls_or_leaves_its_bound_needs_a_guard() {
+fn a_sum_that_may_leave_its_bound_needs_a_guard() {
     let client: ClientId = "cl_1".parse().unwrap();
     let event = Key { table: &crate::records::event::EVENT, place: Place::Alone, id: vec![1] };
     let broken = |key: &Key, field: &'static str, more: i64, guards: Vec<Guard>| {
@@ -288,9 +289,9 @@ fn a_sum_that_falls_or_leaves_its_bound_needs_a_guard() {
 }
 
 #[test]
-fn a_record_that_replaces_none_is_written_only_where_there_is_none() {
+fn a_new_record_is_written_only_where_none_exists() {
     for table in ALL {
-        let rules = compiled(table).unwrap();
+        let rules = compiled_rules(table).unwrap();
         let Some(name) = rules.new else { continue };
         let key = Key { table, place: Place::Alone, id: vec![1] };
         let put = Op::Put(
@@ -303,14 +304,14 @@ fn a_record_that_replaces_none_is_written_only_where_there_is_none() {
 }
 
 #[test]
-fn a_record_elsewhere_is_not_in_its_place() {
+fn a_record_at_another_place_breaks_its_home_rule() {
     let client = ClientId::generate();
     let of_client = Place::Partition(client.partition());
     let (first, second) = (Partition::all().next().unwrap(), Partition::all().nth(1).unwrap());
     let mut id = [0; 32];
     id[..16].copy_from_slice(TxnId::generate(second, 1).as_bytes());
     for table in ALL {
-        let (name, home) = compiled(table).unwrap().home.unwrap_or_else(|| panic!("{table:?} has no place"));
+        let (name, home) = compiled_rules(table).unwrap().home.unwrap_or_else(|| panic!("{table:?} has no place"));
         let name_of_client = || client.as_str().as_bytes().to_vec();
         let (place, id, wrong): (Place, Vec<u8>, Vec<u8>) = match home {
             Home::Alone(length) => (Place::Alone, vec![0; length], vec![0; length + 1]),
@@ -324,7 +325,7 @@ fn a_record_elsewhere_is_not_in_its_place() {
             Home::OfNode => (Place::Partition(second), vec![b'0'; 32], b"node".to_vec()),
             Home::OfPartitionApp => (Place::Partition(second), b"app_1".to_vec(), b"no id".to_vec()),
         };
-        let is_of = |place: Place, id: &[u8]| home.is_of(&Key { table, place, id: id.to_vec() });
+        let is_of = |place: Place, id: &[u8]| home.contains(&Key { table, place, id: id.to_vec() });
         let elsewhere = match place {
             Place::Alone => Place::Partition(second),
             Place::Partition(_) => Place::Alone,
@@ -342,10 +343,9 @@ fn a_record_elsewhere_is_not_in_its_place() {
     }
 }
 
-/// Unknown values break nothing.
 #[test]
-fn a_result_or_a_time_is_present_and_of_no_known_value() {
-    let rules = compiled(&crate::records::client::REFERENCE).unwrap();
+fn a_result_or_a_time_counts_as_present_with_an_unknown_value() {
+    let rules = compiled_rules(&crate::records::client::REFERENCE).unwrap();
     let mut view = View::unknown();
     view.note(rules.place("number").unwrap(), &Operand::Result(0));
     view.close();

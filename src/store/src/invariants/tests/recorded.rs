@@ -1,5 +1,5 @@
-//! The invariants of batches: kept by all batches that the properties of a store make, and broken by a small change of
-//! one.
+//! The invariants of batches: all batches that the conformance tests make keep them, and a small change of a batch
+//! breaks each of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -23,20 +23,20 @@ use crate::vault::test_vault;
 use crate::{Store, conformance};
 
 /// Batches by form; one of each is enough.
-type Recorded = Arc<Mutex<BTreeMap<String, Batch>>>;
+type RecordedBatches = Arc<Mutex<BTreeMap<String, Batch>>>;
 
 /// A memory engine that remembers batches, one of each form.
 struct Recorder {
     engine: MemoryEngine,
-    recorded: Recorded,
+    recorded: RecordedBatches,
 }
 
-fn lock(recorded: &Recorded) -> MutexGuard<'_, BTreeMap<String, Batch>> {
+fn lock(recorded: &RecordedBatches) -> MutexGuard<'_, BTreeMap<String, Batch>> {
     recorded.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the kinds and fields of a batch.
-fn form(batch: &Batch) -> String {
+fn batch_form(batch: &Batch) -> String {
     let of = |op: &Op| {
         let fields = match op {
             Op::Put(_, fields) | Op::Set(_, fields) => {
@@ -66,7 +66,9 @@ impl Engine for Recorder {
     }
 
     fn commit(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
-        batches.iter().for_each(|batch| _ = lock(&self.recorded).entry(form(batch)).or_insert_with(|| batch.clone()));
+        batches
+            .iter()
+            .for_each(|batch| _ = lock(&self.recorded).entry(batch_form(batch)).or_insert_with(|| batch.clone()));
         self.engine.commit(batches)
     }
 
@@ -95,7 +97,7 @@ impl fmt::Debug for Recorder {
 }
 
 thread_local! {
-    static RECORDED: Recorded = Recorded::default();
+    static RECORDED: RecordedBatches = RecordedBatches::default();
 }
 
 fn test_store() -> ClockedStore<Box<Store>> {
@@ -114,7 +116,7 @@ fn test_store() -> ClockedStore<Box<Store>> {
 }
 
 /// Returns one batch of each form that the operations of a store make.
-fn recorded() -> Vec<Batch> {
+fn recorded_batches() -> Vec<Batch> {
     conformance::run(async {
         use conformance::{
             audit_log, client_log, completion, consents, console, credits, erasure, events, flows, guests, lists,
@@ -154,13 +156,13 @@ fn recorded() -> Vec<Batch> {
         flows::raw_then_analysed_then_raw_again_queues_two(&test_store()).await;
         flows::the_attempt_of_a_flow_is_recorded_as_that_of_a_transaction(&test_store()).await;
         flows::a_document_lapses_by_the_clock_of_the_store_and_is_reported_once(&test_store()).await;
-        taken_over().await;
+        take_over_webhooks().await;
     });
     RECORDED.with(|recorded| lock(recorded).values().cloned().collect())
 }
 
-/// Queues webhooks of a transaction and of a report, and another node takes them over.
-async fn taken_over() {
+/// Queues webhooks of a transaction and of a report, and lets another node take them over.
+async fn take_over_webhooks() {
     use conformance::{fixture, flow_fixture};
     let clock = Arc::new(ManualClock::starting_at(Timestamp::from_millis(1_900_000_000_000)));
     let engine = MemoryEngine::new(clock.clone());
@@ -182,7 +184,7 @@ async fn taken_over() {
 }
 
 /// Returns variants of a value with small changes.
-fn changed(operand: &Operand) -> Vec<Operand> {
+fn changed_operands(operand: &Operand) -> Vec<Operand> {
     match operand {
         Operand::Value(Value::Integer(number)) => [number.wrapping_add(1), number.wrapping_sub(1), 0, 1, -1]
             .into_iter()
@@ -208,7 +210,7 @@ fn changed_values(op: &Op) -> Vec<Op> {
             let with = move |other| {
                 values.iter().enumerate().map(|(at, known)| if at == place { other } else { known }.clone()).collect()
             };
-            changed(&values[place]).iter().map(with).collect::<Vec<_>>()
+            changed_operands(&values[place]).iter().map(with).collect::<Vec<_>>()
         };
         (0..values.len()).flat_map(at).collect()
     };
@@ -228,22 +230,24 @@ fn changed_values(op: &Op) -> Vec<Op> {
     };
     let key = op.key().clone();
     match op {
-        Op::Put(_, given) => fields(given, &|fields| Op::Put(key.clone(), fields)),
-        Op::Set(_, given) => fields(given, &|fields| Op::Set(key.clone(), fields)),
+        Op::Put(_, operand_for) => fields(operand_for, &|fields| Op::Put(key.clone(), fields)),
+        Op::Set(_, operand_for) => fields(operand_for, &|fields| Op::Set(key.clone(), fields)),
         Op::Append(_, values) => each(values).into_iter().map(|values| Op::Append(key.clone(), values)).collect(),
         Op::Rewrite(_, number, values) => {
             each(values).into_iter().map(|values| Op::Rewrite(key.clone(), *number, values)).collect()
         }
-        Op::Add(_, field, more) => changed(more).into_iter().map(|more| Op::Add(key.clone(), field, more)).collect(),
+        Op::Add(_, field, more) => {
+            changed_operands(more).into_iter().map(|more| Op::Add(key.clone(), field, more)).collect()
+        }
         Op::Index(_, member, score) => {
-            let scores = changed(score).into_iter().map(|score| Op::Index(key.clone(), member.clone(), score));
+            let scores = changed_operands(score).into_iter().map(|score| Op::Index(key.clone(), member.clone(), score));
             scores.chain([Op::Index(key.clone(), vec![1], score.clone())]).collect()
         }
         _ => vec![],
     }
 }
 
-/// Returns a guard that is slightly weaker or different.
+/// Returns guards that are slightly weaker or different.
 fn changed_guard(guard: &Guard) -> Vec<Guard> {
     match guard {
         Guard::Length(key, length) => vec![Guard::Length(key.clone(), length + 1)],
@@ -258,7 +262,7 @@ fn changed_guard(guard: &Guard) -> Vec<Guard> {
     }
 }
 
-/// Returns every batch that differs in one place.
+/// Returns batches that differ from this one in one guard or operation.
 fn neighbours(batch: &Batch) -> Vec<Batch> {
     let mut all = Vec::new();
     for place in 0..batch.guards.len() {
@@ -278,7 +282,7 @@ fn neighbours(batch: &Batch) -> Vec<Batch> {
             other
         };
         all.extend(changed_values(&batch.ops[place]).into_iter().map(with));
-        // The others keep their numbers.
+        // The other operations keep their numbers.
         let nothing = Op::Tell(batch.ops[place].key().clone(), "");
         let mut twice = batch.clone();
         twice.ops.push(batch.ops[place].clone());
@@ -292,8 +296,8 @@ fn all_rules() -> impl Iterator<Item = &'static StepRule> {
 }
 
 #[test]
-fn each_invariant_of_batches_is_kept_by_all_of_them_and_broken_by_a_small_change() {
-    let batches = recorded();
+fn each_batch_invariant_holds_for_recorded_batches_and_breaks_after_a_change() {
+    let batches = recorded_batches();
     for batch in &batches {
         assert_eq!(step::broken(batch), None, "{batch:?}");
     }

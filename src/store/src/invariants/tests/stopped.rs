@@ -1,4 +1,4 @@
-//! A step whose invariant is broken ends with an error, and nothing is lost.
+//! A step that breaks an invariant ends with an error, and loses nothing.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::records::transaction::transaction;
 const DEBIT: &str = "client: balance changes under a guard: balance has a least value";
 
 #[test]
-fn what_breaks_an_invariant_is_neither_committed_nor_served() {
+fn batches_and_records_that_break_an_invariant_are_refused() {
     run(async {
         let engine = MemoryEngine::new(Arc::new(ManualClock::starting_at(Timestamp::from_millis(1_000))));
         let checked = CheckedEngine::new(Box::new(engine.clone()));

@@ -1,4 +1,4 @@
-//! The invariants of the form of batches and of answers, each broken by a case of its own.
+//! The invariants of the form of batches and of answers. Each is broken by its own case.
 
 use std::collections::BTreeSet;
 
@@ -23,47 +23,56 @@ fn owner() -> ClientId {
 }
 
 #[test]
-fn the_form_of_a_batch_is_broken_in_each_way() {
+fn each_form_invariant_of_a_batch_can_be_broken() {
     let (account, list, index) = (client(&owner()), ledger(&owner()), clients());
     let alone = Key { table: &USER_EMAIL, place: Place::Alone, id: vec![0; 32] };
     let email = |fields| Op::Set(alone.clone(), fields);
-    let of = |ops: Vec<Op>| Batch::new(vec![], ops);
+    let batch_of = |ops: Vec<Op>| Batch::new(vec![], ops);
     let word = || Operand::from("usr_1");
     let cases: Vec<(&str, Batch)> = vec![
-        ("a batch is about one place", of(vec![Op::Remove(account.clone()), Op::Remove(alone.clone())])),
-        ("a call is kept by a record that its batch changes", of(vec![]).called([1; 16], account.clone())),
-        ("a guard is one of the form of its kind", Batch::new(vec![Guard::Length(account.clone(), 1)], vec![])),
-        ("a field is one of its kind", Batch::new(vec![Guard::Unset(account.clone(), "colour")], vec![])),
+        (
+            "all keys of a batch are in one place",
+            batch_of(vec![Op::Remove(account.clone()), Op::Remove(alone.clone())]),
+        ),
+        ("a call is stored in a record that its batch changes", batch_of(vec![]).called([1; 16], account.clone())),
+        ("a guard fits the form of its kind", Batch::new(vec![Guard::Length(account.clone(), 1)], vec![])),
+        ("a field belongs to its kind of record", Batch::new(vec![Guard::Unset(account.clone(), "colour")], vec![])),
         (
             "a value has the type of its field",
             Batch::new(vec![Guard::Equal(account.clone(), "name", 1.into())], vec![]),
         ),
-        ("an operation is one of the form of its kind", of(vec![Op::Append(account.clone(), vec![])])),
-        ("a result is of an earlier operation", of(vec![Op::Add(account.clone(), "balance", Operand::Result(0))])),
-        ("only engines set the version", of(vec![email(vec![("version", 1.into())])])),
-        ("a field is one of its kind", of(vec![email(vec![("colour", 1.into())])])),
-        ("a value has the type of its field", of(vec![email(vec![("user", 1.into())])])),
-        ("a value has the type of its field", of(vec![email(vec![("user", Operand::Now(0))])])),
-        ("a field gets one value in an operation", of(vec![email(vec![("user", word()), ("user", word())])])),
-        ("an entry has a value for each field", of(vec![Op::Append(list.clone(), vec!["grant".into()])])),
-        ("an entry has a value for each field", of(vec![Op::Append(list, (0..5).map(|_| Operand::Nothing).collect())])),
-        ("a score fits into its bits", of(vec![Op::Index(index.clone(), vec![1], ((1_i64 << 53) + 1).into())])),
-        ("a score fits into its bits", of(vec![Op::Index(index, vec![1], Operand::Nothing)])),
+        ("an operation fits the form of its kind", batch_of(vec![Op::Append(account.clone(), vec![])])),
+        (
+            "a result operand names an earlier operation",
+            batch_of(vec![Op::Add(account.clone(), "balance", Operand::Result(0))]),
+        ),
+        ("only engines set the version", batch_of(vec![email(vec![("version", 1.into())])])),
+        ("a field belongs to its kind of record", batch_of(vec![email(vec![("colour", 1.into())])])),
+        ("a value has the type of its field", batch_of(vec![email(vec![("user", 1.into())])])),
+        ("a value has the type of its field", batch_of(vec![email(vec![("user", Operand::Now(0))])])),
+        ("an operation sets a field once", batch_of(vec![email(vec![("user", word()), ("user", word())])])),
+        ("an entry has a value for each field", batch_of(vec![Op::Append(list.clone(), vec!["grant".into()])])),
+        (
+            "an entry has a value for each field",
+            batch_of(vec![Op::Append(list, (0..5).map(|_| Operand::Nothing).collect())]),
+        ),
+        ("a score has at most 53 bits", batch_of(vec![Op::Index(index.clone(), vec![1], ((1_i64 << 53) + 1).into())])),
+        ("a score has at most 53 bits", batch_of(vec![Op::Index(index, vec![1], Operand::Nothing)])),
         ("a record that ends is written with its end, or waits for its delivery", {
             let memory = Key { table: &CREDENTIAL, place: Place::Alone, id: vec![0; 32] };
             let bytes = || Operand::from(vec![0; 16]);
-            of(vec![Op::Put(
+            batch_of(vec![Op::Put(
                 memory,
                 vec![("txn", bytes()), ("call", bytes()), ("under", 0.into()), ("until", 5.into())],
             )])
         }),
     ];
     assert_all_named(form::NAMES, &cases, |batch| form::broken(batch, false));
-    let two = of(vec![Op::Add(account, "balance", 0.into()), Op::Remove(alone)]);
-    assert_eq!(form::broken(&two, true), None, "where places can be joined");
+    let two = batch_of(vec![Op::Add(account, "balance", 0.into()), Op::Remove(alone)]);
+    assert_eq!(form::broken(&two, true), None, "where a batch may have several places");
 }
 
-/// Checks that each case breaks the invariant that it names, and that there is one for each name.
+/// Checks that each case breaks the invariant that it names, and that each name has a case.
 fn assert_all_named<C: std::fmt::Debug>(
     names: &[&'static str],
     cases: &[(&str, C)],
@@ -72,8 +81,8 @@ fn assert_all_named<C: std::fmt::Debug>(
     for (name, case) in cases {
         assert_eq!(broken(case), Some(*name), "{case:?}");
     }
-    let known: BTreeSet<&str> = names.iter().copied().collect();
-    assert_eq!(known, cases.iter().map(|(name, _)| *name).collect());
+    let expected: BTreeSet<&str> = names.iter().copied().collect();
+    assert_eq!(expected, cases.iter().map(|(name, _)| *name).collect());
 }
 
 fn done(results: Vec<i64>) -> Vec<Applied> {
@@ -84,7 +93,7 @@ fn refused(guard: usize, seen: Option<Record>) -> Vec<Applied> {
     vec![Applied::Refused { guard, seen, now: NOW }]
 }
 
-fn found(answers: Vec<Answer>) -> Answers {
+fn answers_of(answers: Vec<Answer>) -> Answers {
     Answers { now: NOW, found: answers.into() }
 }
 
@@ -93,14 +102,14 @@ fn entry(kind: &str, amount: i64, after: i64) -> Vec<Value> {
 }
 
 /// Returns the reference of a grant, as read.
-fn known(version: i64, fields: &[(&'static str, i64)]) -> Answer {
+fn reference_answer(version: i64, fields: &[(&'static str, i64)]) -> Answer {
     let usual = [("number", 1), ("amount", 5), ("balance_after", 5), ("at", 5)];
     let fields: Fields = usual.iter().chain(fields).map(|(name, value)| (*name, Value::Integer(*value))).collect();
     Answer::Record(Some(Record { version, fields }))
 }
 
 #[test]
-fn the_answer_to_a_batch_is_broken_in_each_way() {
+fn each_invariant_of_batch_answers_can_be_broken() {
     let account = client(&owner());
     let waiting = Key { table: &WAITING, place: account.place, id: vec![0; 12] };
     let guests = Key { table: &GUESTS, ..waiting.clone() };
@@ -110,100 +119,105 @@ fn the_answer_to_a_batch_is_broken_in_each_way() {
         ("a batch or a query has one answer", (Batch::default(), vec![])),
         ("an operation has one result", (Batch::default(), done(vec![0]))),
         ("a refusal names a guard of its batch", (Batch::default(), refused(0, None))),
-        ("a guard that refused does not hold for the record that it saw", (with(remove(), 0).0, refused(0, None))),
+        ("a failed guard does not hold for the record that it saw", (with(remove(), 0).0, refused(0, None))),
         ("a sum is within the range of its field", with(Op::Add(account.clone(), "balance", 1.into()), -1)),
         ("an appended entry has a number", with(Op::Append(ledger(&owner()), vec![]), 0)),
-        ("a member was removed or was not there", with(Op::Unindex(waiting.clone(), vec![]), 1)),
-        ("members were swept or were not there", with(Op::Sweep(waiting, 0, 1.into()), -1)),
-        ("members were swept or were not there", with(Op::Append(guests, vec![]), -1)),
+        ("a member was removed or was missing", with(Op::Unindex(waiting.clone(), vec![]), 1)),
+        ("members were swept or were missing", with(Op::Sweep(waiting, 0, 1.into()), -1)),
+        ("members were swept or were missing", with(Op::Append(guests, vec![]), -1)),
         ("a drawn number is positive", with(Op::Number(numbers(owner().partition()), "last"), 0)),
         ("an operation without a result has none", with(remove(), 1)),
     ];
     for (name, (batch, applied)) in &cases {
-        assert_eq!(answers::of_batches(&[Expected::of(batch)], applied), Some(*name), "{batch:?} {applied:?}");
+        assert_eq!(answers::check_batches(&[Expected::new(batch)], applied), Some(*name), "{batch:?} {applied:?}");
     }
-    let absent = Expected::of(&with(remove(), 0).0);
+    let absent = Expected::new(&with(remove(), 0).0);
     let seen = Record {
         version: 1,
         fields: Fields::from([("name", "A".into()), ("created_at", 5.into()), ("balance", 1.into())]),
     };
-    assert_eq!(answers::of_batches(&[absent], &refused(0, Some(seen.clone()))), None);
+    assert_eq!(answers::check_batches(&[absent], &refused(0, Some(seen.clone()))), None);
     let damaged = Record { fields: Fields::from([("balance", (-1).into())]), ..seen };
-    let absent = Expected::of(&with(remove(), 0).0);
+    let absent = Expected::new(&with(remove(), 0).0);
     assert!(
-        answers::of_batches(&[absent], &refused(0, Some(damaged))).is_some(),
-        "the record that a guard saw is looked at"
+        answers::check_batches(&[absent], &refused(0, Some(damaged))).is_some(),
+        "the record that a guard saw is checked"
     );
-    let queries = the_answers_to_queries();
-    let named = cases.iter().map(|(name, _)| *name).chain(queries.iter().map(|(name, _)| *name));
-    assert_eq!(answers::NAMES.iter().copied().collect::<BTreeSet<_>>(), named.collect(), "a case for each");
+    let queries = query_cases();
+    let tested = cases.iter().map(|(name, _)| *name).chain(queries.iter().map(|(name, _)| *name));
+    assert_eq!(answers::NAMES.iter().copied().collect::<BTreeSet<_>>(), tested.collect(), "a case for each");
 }
 
 type AnswerCase = (&'static str, (Query, Answer));
 
-fn the_answers_to_queries() -> Vec<AnswerCase> {
+fn query_cases() -> Vec<AnswerCase> {
     let key = reference(&owner(), EntryKind::Grant, "r");
-    let list = |list: Key, first, found: Vec<Vec<Value>>| (Query::entries(list, first, 3), Answer::Entries(found));
+    let list = |list: Key, first, entries: Vec<Vec<Value>>| (Query::entries(list, first, 3), Answer::Entries(entries));
     let audit = |number: i64, previous: u8, hash: u8| -> Vec<Value> {
         vec![number.into(), vec![previous; 32].into(), vec![hash; 32].into(), vec![0; 44].into()]
     };
-    let page = |found: &[(u8, i64)]| {
+    let page = |members: &[(u8, i64)]| {
         let query = Query::Members { index: clients(), above: 10, until: 20.into(), offset: 0, limit: 2 };
-        (query, Answer::Members(found.iter().map(|(member, score)| (vec![*member], *score)).collect()))
+        (query, Answer::Members(members.iter().map(|(member, score)| (vec![*member], *score)).collect()))
     };
-    let last = |found: &[(u8, i64)]| (Query::Last(clients()), page(found).1);
+    let last = |members: &[(u8, i64)]| (Query::Last(clients()), page(members).1);
     vec![
-        ("an answer is of the form of its query", (Query::Record(key.clone()), Answer::Number(1))),
-        ("a record has the fields that were asked for alone", (Query::Fields(key.clone(), &["number"]), known(1, &[]))),
-        ("a record has a version from one", (Query::Record(key.clone()), known(0, &[]))),
+        ("an answer has the form of its query", (Query::Record(key.clone()), Answer::Number(1))),
+        ("a record has only the requested fields", (Query::Fields(key.clone(), &["number"]), reference_answer(1, &[]))),
+        ("a record has a version from one", (Query::Record(key.clone()), reference_answer(0, &[]))),
         ("an entry that is read has a value for each field", list(ledger(&owner()), 1, vec![vec!["grant".into()]])),
-        ("no more entries are answered than were asked for", list(ledger(&owner()), 1, vec![entry("grant", 1, 1); 4])),
-        ("no more members are answered than were asked for", page(&[(1, 11), (2, 12), (3, 13)])),
+        ("no more entries are returned than requested", list(ledger(&owner()), 1, vec![entry("grant", 1, 1); 4])),
+        ("no more members are returned than requested", page(&[(1, 11), (2, 12), (3, 13)])),
         ("members are in the order of their scores", page(&[(1, 12), (2, 11)])),
         ("members are in the order of their scores", page(&[(1, 12), (1, 12)])),
-        ("members have the scores that were asked for", page(&[(1, 10)])),
-        ("members have the scores that were asked for", page(&[(1, 21)])),
-        ("scores that are read fit into their bits", last(&[(1, i64::MAX)])),
+        ("members have scores within the requested range", page(&[(1, 10)])),
+        ("members have scores within the requested range", page(&[(1, 21)])),
+        ("scores that are read have at most 53 bits", last(&[(1, i64::MAX)])),
         ("an index has one last member", last(&[(1, 1), (2, 2)])),
         (
-            "a balance is the one before it and the amount of its entry",
+            "a balance is the previous balance plus the amount of its entry",
             list(ledger(&owner()), 1, vec![entry("grant", 5, 4)]),
         ),
         (
-            "a balance is the one before it and the amount of its entry",
+            "a balance is the previous balance plus the amount of its entry",
             list(ledger(&owner()), 7, vec![entry("grant", 5, 9), entry("debit", 1, 9)]),
         ),
-        ("entries of the audit log have their own numbers", list(audit_log(), 2, vec![audit(3, 0, 1)])),
+        ("entries of the audit log have consecutive numbers", list(audit_log(), 2, vec![audit(3, 0, 1)])),
         (
-            "an entry of the audit log has the hash of the one before it",
+            "an entry of the audit log has the hash of the previous entry",
             list(audit_log(), 2, vec![audit(2, 0, 1), audit(3, 2, 3)]),
         ),
     ]
 }
 
 #[test]
-fn the_answer_to_a_query_is_broken_in_each_way() {
-    for (name, (query, answer)) in the_answers_to_queries() {
-        let broken = answers::of_queries(std::slice::from_ref(&query), &found(vec![answer.clone()]));
+fn each_invariant_of_query_answers_can_be_broken() {
+    for (name, (query, answer)) in query_cases() {
+        let broken = answers::check_queries(std::slice::from_ref(&query), &answers_of(vec![answer.clone()]));
         assert_eq!(broken, Some(name), "{query:?} {answer:?}");
     }
-    assert!(answers::of_queries(&[Query::count(clients())], &found(vec![])).is_some());
+    assert!(answers::check_queries(&[Query::count(clients())], &answers_of(vec![])).is_some());
     let key = reference(&owner(), EntryKind::Grant, "r");
-    let read = |key: Key, answer: Answer| answers::of_queries(&[Query::Record(key)], &found(vec![answer]));
-    assert_eq!(read(key.clone(), known(1, &[])), None);
-    assert_eq!(read(key.clone(), known(1, &[("number", 0)])), Some("credit_reference: number is within its range"));
+    let read = |key: Key, answer: Answer| answers::check_queries(&[Query::Record(key)], &answers_of(vec![answer]));
+    assert_eq!(read(key.clone(), reference_answer(1, &[])), None);
     assert_eq!(
-        read(Key { place: Place::Alone, ..key }, known(1, &[])),
+        read(key.clone(), reference_answer(1, &[("number", 0)])),
+        Some("credit_reference: number is within its range")
+    );
+    assert_eq!(
+        read(Key { place: Place::Alone, ..key }, reference_answer(1, &[])),
         Some("credit_reference: a record is in its place")
     );
     let entries = [entry("grant", 5, 9), entry("debit", 1, 8), entry("adjust", -3, 5)];
-    let right =
-        answers::of_queries(&[Query::entries(ledger(&owner()), 7, 3)], &found(vec![Answer::Entries(entries.into())]));
+    let right = answers::check_queries(
+        &[Query::entries(ledger(&owner()), 7, 3)],
+        &answers_of(vec![Answer::Entries(entries.into())]),
+    );
     assert_eq!(right, None);
 }
 
 #[test]
-fn names_are_many_and_none_is_given_twice() {
+fn invariant_names_are_many_and_unique() {
     let names: Vec<_> = invariants().collect();
     let distinct: BTreeSet<_> = names.iter().map(|(_, name)| *name).collect();
     assert!(names.len() > 700 && names.len() == distinct.len(), "{} {}", names.len(), distinct.len());

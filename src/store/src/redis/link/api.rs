@@ -13,7 +13,7 @@ use super::calls::Calls;
 use super::connect::Connector;
 use super::counters::{Counters, LinkFigures};
 use super::directory::Directory;
-use super::request::{Request, Wait, marked_in};
+use super::request::{Request, Wait, mark_key};
 use super::retry::Until;
 use super::topology::RedisServers;
 use crate::error::StoreError;
@@ -77,7 +77,7 @@ impl Link {
             response_timeout,
             call_timeout,
         } = options;
-        let connector = Arc::new(Connector::new(servers, LossGuard::of(schema), connect_timeout, response_timeout));
+        let connector = Arc::new(Connector::new(servers, LossGuard::new(schema), connect_timeout, response_timeout));
         let milliseconds = u64::try_from(wait_timeout.as_millis()).unwrap_or(u64::MAX).max(1);
         Self {
             calls: Arc::new(Calls {
@@ -102,8 +102,9 @@ impl Link {
     /// script gets its source.
     ///
     /// # Errors
-    /// [`StoreError::Overloaded`] at once, [`StoreError::Full`], [`StoreError::Corrupt`] when the
-    /// script is refused, [`StoreError::Unavailable`] within the time limit of a call.
+    /// [`StoreError::Overloaded`] at the limit of calls in flight, [`StoreError::Full`] when a server has no memory
+    /// left, [`StoreError::Corrupt`] when the script is refused, [`StoreError::Unavailable`] when the time limit of a
+    /// call is reached.
     pub(crate) async fn call(
         &self,
         script: &'static Script,
@@ -112,14 +113,14 @@ impl Link {
     ) -> Result<Value, StoreError> {
         let _permit = self.calls.acquire()?;
         let request = Request::script(script, &keys, &args, self.calls.wait);
-        self.calls.run(&request, Until::Timeout).instrument(step(script.name)).await
+        self.calls.run(&request, Until::Timeout).instrument(call_span(script.name)).await
     }
 
-    /// Calls as [`Link::call`] does, without a time limit and never refused: for outcomes that must be known. Its
-    /// callers limit their number themselves.
+    /// Calls as [`Link::call`] does, without a time limit and never refused, for outcomes that must be known. Callers
+    /// limit the number of such calls themselves.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] when the script is refused, which no repetition would change.
+    /// [`StoreError::Corrupt`] when the script is refused, which no retry would change.
     pub(crate) async fn call_until_answered(
         &self,
         script: &'static Script,
@@ -128,7 +129,7 @@ impl Link {
     ) -> Result<Value, StoreError> {
         let _permit = self.calls.call_limit.acquire_beyond_limit();
         let request = Request::script(script, &keys, &args, self.calls.wait);
-        self.calls.run(&request, Until::Answered).instrument(step(script.name)).await
+        self.calls.run(&request, Until::Answered).instrument(call_span(script.name)).await
     }
 
     /// Sends a repeatable command to the node that has its key.
@@ -137,7 +138,7 @@ impl Link {
     /// As [`Link::call`].
     pub(crate) async fn read(&self, command: Cmd) -> Result<Value, StoreError> {
         let _permit = self.calls.acquire()?;
-        self.calls.run(&Request::read(command), Until::Timeout).instrument(step("read")).await
+        self.calls.run(&Request::read(command), Until::Timeout).instrument(call_span("read")).await
     }
 
     /// Sends repeatable commands, each to the node that has its key, in one round trip for each node. The answers are
@@ -147,7 +148,7 @@ impl Link {
     /// As [`Link::call`]; the result has all answers or none.
     pub(crate) async fn read_all(&self, commands: Vec<Cmd>) -> Result<Vec<Value>, StoreError> {
         let _permit = self.calls.acquire()?;
-        self.calls.read_all(commands.into_iter().map(Request::read).collect()).instrument(step("read_all")).await
+        self.calls.read_all(commands.into_iter().map(Request::read).collect()).instrument(call_span("read_all")).await
     }
 
     /// Reads as [`Link::read_all`] does, also while the store lacks data.
@@ -155,8 +156,8 @@ impl Link {
     /// # Errors
     /// As [`Link::call`].
     pub(crate) async fn read_all_always(&self, commands: Vec<Cmd>) -> Result<Vec<Value>, StoreError> {
-        let requests = commands.into_iter().map(|command| Request::read(command).always()).collect();
-        self.calls.read_all(requests).instrument(step("read_all")).await
+        let requests = commands.into_iter().map(|command| Request::read(command).always_sent()).collect();
+        self.calls.read_all(requests).instrument(call_span("read_all")).await
     }
 
     /// Calls as [`Link::call`] does, also while the store lacks data.
@@ -169,11 +170,11 @@ impl Link {
         keys: Vec<Vec<u8>>,
         args: Vec<Vec<u8>>,
     ) -> Result<Value, StoreError> {
-        let request = Request::script(script, &keys, &args, self.calls.wait).always();
-        self.calls.run(&request, Until::Timeout).instrument(step(script.name)).await
+        let request = Request::script(script, &keys, &args, self.calls.wait).always_sent();
+        self.calls.run(&request, Until::Timeout).instrument(call_span(script.name)).await
     }
 
-    /// Returns the guard that notices missing data.
+    /// Returns the guard that detects missing data.
     pub(crate) fn loss_guard(&self) -> &LossGuard {
         &self.calls.connector.loss_guard
     }
@@ -187,7 +188,11 @@ impl Link {
             return Ok(None);
         };
         let _permit = self.calls.acquire()?;
-        self.calls.run(&Request::of_server(command, slot), Until::Timeout).instrument(step("read")).await.map(Some)
+        self.calls
+            .run(&Request::for_server(command, slot), Until::Timeout)
+            .instrument(call_span("read"))
+            .await
+            .map(Some)
     }
 
     /// Runs a script on a key of each server. Fails on a replaced server, because no replica follows it any more.
@@ -196,7 +201,7 @@ impl Link {
     /// As [`Link::call`].
     pub(crate) async fn call_each_server(&self, script: &'static Script, args: &[Vec<u8>]) -> Result<(), StoreError> {
         let slots = self.calls.directory.slots_of_owners();
-        let keys = slots.into_iter().map(|slot| vec![marked_in(slot).as_bytes().to_vec()]);
+        let keys = slots.into_iter().map(|slot| vec![mark_key(slot).as_bytes().to_vec()]);
         try_join_all(keys.map(|keys| self.call(script, keys, args.to_vec()))).await.map(drop)
     }
 
@@ -206,7 +211,8 @@ impl Link {
     }
 }
 
-fn step(name: &'static str) -> Span {
+/// Creates the span of a call.
+fn call_span(name: &'static str) -> Span {
     sakshi_trace::store("redis", name)
 }
 

@@ -50,14 +50,14 @@ struct CallState {
 
 /// A failed attempt.
 #[derive(Debug)]
-struct AttemptFailed {
+struct FailedAttempt {
     failure: Failure,
     /// True if another attempt would be useless.
-    last: bool,
+    is_last: bool,
 }
 
 impl CallState {
-    /// Decides the form of the next attempt.
+    /// Chooses the form and the target of the next attempt.
     fn adapt(&mut self, failure: &Failure, node_at: impl FnOnce(&Address) -> Arc<Node>) {
         match failure {
             Failure::NoScript => {
@@ -75,7 +75,7 @@ impl CallState {
     }
 
     /// Returns the error for the caller after the last attempt.
-    fn end(&mut self) -> StoreError {
+    fn final_error(&mut self) -> StoreError {
         match self.failure.take() {
             // This attempt was refused, but an earlier one may have been executed.
             Some(Failure::Full) if self.maybe_executed => {
@@ -89,43 +89,50 @@ impl CallState {
 
 impl Calls {
     pub(super) fn acquire(&self) -> Result<CallPermit<'_>, StoreError> {
-        self.call_limit.acquire().inspect_err(|_| self.counters.refused())
+        self.call_limit.acquire().inspect_err(|_| self.counters.count_refusal())
     }
 
-    /// Attempts the call until there is an answer, another attempt would be useless, or its time is up.
+    /// Attempts the call until it has an answer, a retry would be useless, or its time is up.
     pub(super) async fn run(&self, request: &Request, until: Until) -> Result<Value, StoreError> {
         let started = Instant::now();
         let mut state = CallState::default();
         let outcome = match until {
             Until::Timeout => {
-                let attempts = timeout_at(started + self.call_timeout, self.attempts(request, until, &mut state)).await;
-                attempts.unwrap_or_else(|_| Err(state.end()))
+                let attempts =
+                    timeout_at(started + self.call_timeout, self.attempt_repeatedly(request, until, &mut state)).await;
+                attempts.unwrap_or_else(|_| Err(state.final_error()))
             }
-            Until::Answered => self.attempts(request, until, &mut state).await,
+            Until::Answered => self.attempt_repeatedly(request, until, &mut state).await,
         };
-        self.counters.ended(request.name(), started.elapsed(), outcome.is_err());
+        self.counters.count_call(request.name(), started.elapsed(), outcome.is_err());
         outcome
     }
 
-    async fn attempts(&self, request: &Request, until: Until, state: &mut CallState) -> Result<Value, StoreError> {
+    /// Attempts the call until it has an answer or another attempt would be useless.
+    async fn attempt_repeatedly(
+        &self,
+        request: &Request,
+        until: Until,
+        state: &mut CallState,
+    ) -> Result<Value, StoreError> {
         loop {
-            let last = match self.attempt(request, state).await {
+            let is_last = match self.attempt(request, state).await {
                 Ok(value) => return Ok(value),
-                Err(AttemptFailed { failure, last }) => {
+                Err(FailedAttempt { failure, is_last }) => {
                     state.maybe_executed |= failure.maybe_executed();
                     state.failure = Some(failure);
-                    last
+                    is_last
                 }
             };
-            let futile = match &state.failure {
+            let is_final = match &state.failure {
                 Some(Failure::Rejected(_) | Failure::OtherSchema(_)) => true,
                 Some(Failure::Full | Failure::DataLost(_)) => until == Until::Timeout,
-                _ => until == Until::Timeout && last,
+                _ => until == Until::Timeout && is_last,
             };
-            if futile {
-                return Err(state.end());
+            if is_final {
+                return Err(state.final_error());
             }
-            self.counters.repeated();
+            self.counters.count_repeat();
             if !std::mem::take(&mut state.without_pause) {
                 sleep(state.backoff.pause()).await;
             }
@@ -133,10 +140,10 @@ impl Calls {
     }
 
     /// Makes one attempt.
-    async fn attempt(&self, request: &Request, state: &mut CallState) -> Result<Value, AttemptFailed> {
+    async fn attempt(&self, request: &Request, state: &mut CallState) -> Result<Value, FailedAttempt> {
         let Some(located) = self.locate(request.slot).await else {
-            let last = !matches!(self.directory.health.availability(self.call_timeout), Availability::Up);
-            return Err(AttemptFailed { failure: self.directory.unknown_owner(), last });
+            let is_last = !matches!(self.directory.health.availability(self.call_timeout), Availability::Up);
+            return Err(FailedAttempt { failure: self.directory.unknown_owner_failure(), is_last });
         };
         let asking = state.asking.take();
         let node = asking.as_ref().unwrap_or(&located.node);
@@ -146,22 +153,25 @@ impl Calls {
             waits.then(|| node.replication.availability(self.call_timeout)),
         ];
         if availabilities.iter().flatten().any(|availability| matches!(availability, Availability::Down)) {
-            return Err(AttemptFailed { failure: Failure::Unreachable("it has not answered for a while"), last: true });
+            return Err(FailedAttempt {
+                failure: Failure::Unreachable("it has not answered for a while"),
+                is_last: true,
+            });
         }
-        let probe = availabilities.iter().flatten().any(|availability| matches!(availability, Availability::Probe(_)));
+        let probes = availabilities.iter().flatten().any(|availability| matches!(availability, Availability::Probe(_)));
 
         let outcome = self.exchange(node, request, state.form, asking.is_some()).await;
-        self.learn(node, outcome.as_ref().err());
+        self.record_health(node, outcome.as_ref().err());
         let failure = match outcome {
             Ok(value) => return Ok(value),
             Err(failure) => failure,
         };
         state.adapt(&failure, |address| self.directory.node_at(address));
-        self.reconsider(&located, &failure).await;
-        Err(AttemptFailed { last: probe && failure != Failure::NoScript, failure })
+        self.refresh_owners(&located, &failure).await;
+        Err(FailedAttempt { is_last: probes && failure != Failure::NoScript, failure })
     }
 
-    /// Returns the node that owns a slot. Asks the servers if it is unknown.
+    /// Returns the node that owns a slot. Asks the servers if the owner is unknown.
     pub(super) async fn locate(&self, slot: u16) -> Option<Located> {
         if let Some(located) = self.directory.locate(slot) {
             return Some(located);
@@ -170,8 +180,8 @@ impl Calls {
         self.directory.locate(slot)
     }
 
-    /// Asks for the owners of the slots after a failure that suggests a change.
-    pub(super) async fn reconsider(&self, located: &Located, failure: &Failure) {
+    /// Asks the servers for the owners of the slots, after a failure that suggests a change.
+    pub(super) async fn refresh_owners(&self, located: &Located, failure: &Failure) {
         if failure.suggests_new_topology() {
             let hint = match failure {
                 Failure::NotOwner(Some(to)) => to.parse().ok(),
@@ -182,17 +192,18 @@ impl Calls {
     }
 
     /// Records the health of a node after an attempt.
-    pub(super) fn learn(&self, node: &Node, failure: Option<&Failure>) {
+    pub(super) fn record_health(&self, node: &Node, failure: Option<&Failure>) {
         match failure {
-            Some(failure) if failure.is_outage() => node.health.failed(),
+            Some(failure) if failure.is_outage() => node.health.record_failure(),
             Some(Failure::NotReplicated) => {
-                node.health.answered();
-                node.replication.failed();
+                node.health.record_answer();
+                node.replication.record_failure();
             }
-            Some(_) | None => node.health.answered(),
+            Some(_) | None => node.health.record_answer(),
         }
     }
 
+    /// Sends a request to a node, and returns the answer. A write also waits for replicas, if required.
     async fn exchange(&self, node: &Node, request: &Request, form: Form, asking: bool) -> Result<Value, Failure> {
         let pooled = node.connection(request.traffic).ok_or(Failure::Unreachable("it has no connection"))?;
         let opened = pooled.get(&self.connector, &node.address).await?;
@@ -201,36 +212,36 @@ impl Calls {
         }
         let mut connection = opened.connection.clone();
         let wait = self.wait.filter(|_| request.traffic == Traffic::Waiting);
-        let bound = if wait.is_some() { self.response_timeout + self.wait_timeout } else { self.response_timeout };
-        let by_itself = wait.is_none() && !asking;
-        let answer = timeout(bound, async {
+        let time_limit = if wait.is_some() { self.response_timeout + self.wait_timeout } else { self.response_timeout };
+        let is_single = wait.is_none() && !asking;
+        let answer = timeout(time_limit, async {
             match form {
-                Form::Digest if by_itself => {
+                Form::Digest if is_single => {
                     connection.send_packed_command(request.by_digest()).await.map(|value| (value, None))
                 }
-                Form::Text if by_itself => {
+                Form::Text if is_single => {
                     connection.send_packed_command(&request.command(form)).await.map(|value| (value, None))
                 }
                 _ => {
                     let pipeline = request.pipeline_with(form, asking, wait);
                     let answers = connection.send_packed_commands(&pipeline, 0, pipeline.len()).await?;
-                    let confirmations = wait.and(answers.last().cloned()).filter(|_| is_marked(&answers));
+                    let confirmations = wait.and(answers.last().cloned()).filter(|_| mark_was_written(&answers));
                     Ok((answers.into_iter().nth(usize::from(asking)).unwrap_or_default(), confirmations))
                 }
             }
         });
         let outcome = match answer.await {
-            Ok(Ok((value, confirmations))) => Failure::or_value(value).and_then(|value| {
+            Ok(Ok((value, confirmations))) => Failure::check_reply(value).and_then(|value| {
                 let Some(Wait { replicas, .. }) = wait else { return Ok(value) };
                 match confirmations {
                     Some(Value::Int(count)) if count >= i64::from(replicas) => {
-                        node.replication.answered();
+                        node.replication.record_answer();
                         Ok(value)
                     }
                     _ => Err(Failure::NotReplicated),
                 }
             }),
-            Ok(Err(error)) => Err(Failure::of(&error)),
+            Ok(Err(error)) => Err(Failure::from_error(&error)),
             Err(_) => Err(Failure::Lost("it did not answer in time")),
         };
         if outcome.as_ref().is_err_and(Failure::ends_connection) {
@@ -240,8 +251,8 @@ impl Calls {
     }
 }
 
-/// Returns true if the key before WAIT was written. Otherwise its answer shows nothing.
-const fn is_marked(answers: &[Value]) -> bool {
+/// Returns true if the key before WAIT was written. Without it the answer of WAIT proves nothing.
+const fn mark_was_written(answers: &[Value]) -> bool {
     matches!(answers, [.., Value::Okay, _])
 }
 
@@ -251,64 +262,69 @@ mod tests {
     use crate::redis::link::health::Health;
     use crate::redis::link::{Link, LinkOptions, RedisServers, RedisTopology};
 
-    fn adapted(state: &mut CallState, failure: &Failure) -> bool {
+    fn retries_at_once(state: &mut CallState, failure: &Failure) -> bool {
         state.adapt(failure, |address| Arc::new(Node::new(address.clone())));
         std::mem::take(&mut state.without_pause)
     }
 
     #[test]
-    fn without_the_key_that_is_written_before_no_number_of_replicas_counts() {
-        let of = |mark| is_marked(&[Value::Int(7), mark, Value::Int(3)]);
-        assert!(of(Value::Okay) && !of(Value::Nil) && !of(Value::Int(1)) && !is_marked(&[]));
+    fn confirmations_count_only_after_the_mark_was_written() {
+        let was_written = |mark| mark_was_written(&[Value::Int(7), mark, Value::Int(3)]);
+        assert!(
+            was_written(Value::Okay)
+                && !was_written(Value::Nil)
+                && !was_written(Value::Int(1))
+                && !mark_was_written(&[])
+        );
     }
 
     #[test]
-    fn a_redirection_is_followed_at_once_and_the_next_one_after_a_pause() {
+    fn the_first_redirection_is_followed_at_once_and_later_ones_after_a_pause() {
         let mut state = CallState { maybe_executed: true, form: Form::Text, ..CallState::default() };
         let redirected = Failure::NotOwner(Some("127.0.0.1:6379".to_owned()));
-        assert_eq!([(); 3].map(|()| adapted(&mut state, &redirected)), [true, false, false]);
-        assert!(!adapted(&mut CallState::default(), &Failure::NotOwner(None)));
+        assert_eq!([(); 3].map(|()| retries_at_once(&mut state, &redirected)), [true, false, false]);
+        assert!(!retries_at_once(&mut CallState::default(), &Failure::NotOwner(None)));
     }
 
     #[test]
-    fn a_script_that_is_not_known_is_sent_at_once_as_text_and_that_once() {
+    fn an_unknown_script_is_sent_as_text_at_once_and_only_once() {
         let mut state = CallState::default();
-        assert!(adapted(&mut state, &Failure::NoScript));
+        assert!(retries_at_once(&mut state, &Failure::NoScript));
         assert_eq!(state.form, Form::Text);
-        assert!(!adapted(&mut state, &Failure::NoScript));
+        assert!(!retries_at_once(&mut state, &Failure::NoScript));
         assert_eq!(state.form, Form::Text);
     }
 
     #[test]
-    fn a_server_that_refuses_a_command_is_there_and_one_that_does_not_answer_is_not() {
+    fn a_server_that_refuses_a_command_is_up_and_a_silent_one_is_down() {
         let servers = RedisServers::new(&["redis://127.0.0.1:1"], RedisTopology::Standalone).unwrap();
         let link = Link::new(LinkOptions::new(servers));
         let node = link.calls.directory.locate(0).unwrap().node;
         // The time of a failure is in whole milliseconds.
         let is_up = |health: &Health| {
-            let asked = Instant::now();
-            while asked.elapsed() < Duration::from_millis(3) {
+            let started = Instant::now();
+            while started.elapsed() < Duration::from_millis(3) {
                 std::thread::yield_now();
             }
             matches!(health.availability(Duration::ZERO), Availability::Up)
         };
         for outcome in [None, Some(Failure::Full), Some(Failure::Rejected("wrong")), Some(Failure::NotReplicated)] {
-            node.health.failed();
+            node.health.record_failure();
             assert!(!is_up(&node.health));
-            link.calls.learn(&node, outcome.as_ref());
+            link.calls.record_health(&node, outcome.as_ref());
             assert!(is_up(&node.health), "{outcome:?}");
         }
         assert!(!is_up(&node.replication));
-        link.calls.learn(&node, Some(&Failure::Lost("the connection was lost")));
+        link.calls.record_health(&node, Some(&Failure::Lost("the connection was lost")));
         assert!(!is_up(&node.health));
     }
 
     #[test]
-    fn a_slot_that_migrates_is_asked_for_at_once_where_it_goes_to() {
+    fn a_migrating_slot_is_requested_at_once_from_its_target() {
         let mut state = CallState::default();
-        assert!(adapted(&mut state, &Failure::Migrating("127.0.0.1:6379".to_owned())));
+        assert!(retries_at_once(&mut state, &Failure::Migrating("127.0.0.1:6379".to_owned())));
         assert_eq!(state.asking.as_ref().map(|node| node.address.to_string()).as_deref(), Some("127.0.0.1:6379"));
-        assert!(!adapted(&mut state, &Failure::Migrating("nowhere".to_owned())));
+        assert!(!retries_at_once(&mut state, &Failure::Migrating("nowhere".to_owned())));
         assert!(state.asking.is_none());
     }
 }

@@ -12,7 +12,7 @@ use super::failure::Failure;
 use super::topology::{Address, RedisServers, RedisTopology};
 use crate::redis::data_loss::LossGuard;
 
-/// Opens connections to the servers of one setting.
+/// Opens connections to the configured servers.
 pub(super) struct Connector {
     pub(super) servers: RedisServers,
     pub(super) loss_guard: LossGuard,
@@ -30,8 +30,8 @@ impl Connector {
         Self { servers, loss_guard, connect_timeout, response_timeout }
     }
 
-    /// Opens a connection to a server that takes writes, and compares the server's content with the earlier one. The
-    /// caller's runtime drives it.
+    /// Opens a connection to a server that takes writes, and checks that the server has not lost data. The caller's
+    /// runtime drives the connection.
     pub(super) async fn open(&self, address: &Address) -> Result<MultiplexedConnection, Failure> {
         let opened = self.connect(self.servers.login_at(address), AsyncConnectionConfig::new()).await?;
         // A returning master that was replaced during an outage is a master for a moment. A node of a cluster refuses
@@ -47,7 +47,7 @@ impl Connector {
         Ok(opened)
     }
 
-    /// Compares this server's content with the store's earlier content.
+    /// Compares this server's content with this node's knowledge of the store.
     async fn compare(&self, connection: &MultiplexedConnection) -> Result<(), Failure> {
         let comparison = self.loss_guard.comparison();
         let mut pipeline = Pipeline::new();
@@ -58,10 +58,10 @@ impl Connector {
         let answers =
             match timeout(self.response_timeout, connection.send_packed_commands(&pipeline, 0, pipeline.len())).await {
                 Ok(Ok(answers)) => answers,
-                Ok(Err(error)) => return Err(Failure::of(&error)),
+                Ok(Err(error)) => return Err(Failure::from_error(&error)),
                 Err(_) => return Err(Failure::Lost("it did not answer in time")),
             };
-        let answers = answers.into_iter().map(|answer| match Failure::or_value(answer) {
+        let answers = answers.into_iter().map(|answer| match Failure::check_reply(answer) {
             Ok(value) => Ok(Some(value)),
             // Another node of the cluster has the key.
             Err(Failure::NotOwner(Some(_)) | Failure::Migrating(_)) => Ok(None),
@@ -72,7 +72,7 @@ impl Connector {
         conclusion.map_err(|_| Failure::Rejected("the marks of the store cannot be read"))
     }
 
-    /// Opens a connection for a query of the topology.
+    /// Opens a connection to query the topology.
     pub(super) async fn open_seed(&self, address: &Address) -> Result<MultiplexedConnection, Failure> {
         let opened = self.connect(self.servers.login_at(address), AsyncConnectionConfig::new()).await;
         match (opened, &self.servers.topology) {
@@ -90,7 +90,7 @@ impl Connector {
         config: AsyncConnectionConfig,
     ) -> Result<MultiplexedConnection, Failure> {
         if self.servers.is_encrypted() {
-            // It fails if a provider is installed already, which can only be this one.
+            // It fails if a provider is installed already; that can only be this one.
             let _ = tokio_rustls::rustls::crypto::aws_lc_rs::default_provider().install_default();
         }
         let client = Client::open(info).map_err(|_| Failure::Unreachable("its address is invalid"))?;
@@ -98,7 +98,7 @@ impl Connector {
         let config = config.set_connection_timeout(None).set_response_timeout(None).set_dns_resolver(Resolver);
         match timeout(self.connect_timeout, client.get_multiplexed_async_connection_with_config(&config)).await {
             Ok(Ok(connection)) => Ok(connection),
-            Ok(Err(error)) => Err(Failure::of_connecting(&error)),
+            Ok(Err(error)) => Err(Failure::from_connect_error(&error)),
             Err(_) if self.servers.is_encrypted() => {
                 Err(Failure::Unreachable("it could not be connected to in time: it may not speak TLS"))
             }
@@ -110,8 +110,8 @@ impl Connector {
     pub(super) async fn ask(&self, connection: &MultiplexedConnection, question: &Cmd) -> Result<Value, Failure> {
         let mut connection = connection.clone();
         match timeout(self.response_timeout, connection.send_packed_command(question)).await {
-            Ok(Ok(answer)) => Failure::or_value(answer),
-            Ok(Err(error)) => Err(Failure::of(&error)),
+            Ok(Ok(answer)) => Failure::check_reply(answer),
+            Ok(Err(error)) => Err(Failure::from_error(&error)),
             Err(_) => Err(Failure::Lost("it did not answer in time")),
         }
     }

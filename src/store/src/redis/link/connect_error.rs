@@ -1,5 +1,5 @@
-//! Reasons why a connection could not be opened, in words for an operator. Sorted by kinds of errors, never by their
-//! text.
+//! Reasons why a connection could not be opened, in words for an operator. They depend on the kinds of errors, never on
+//! their text.
 
 use std::error::Error;
 use std::io;
@@ -39,9 +39,9 @@ impl AsyncDNSResolver for Resolver {
 }
 
 impl Failure {
-    /// Returns the kind of an error on opening a connection.
-    pub(super) fn of_connecting(error: &RedisError) -> Self {
-        match Self::of(error) {
+    /// Classifies an error of opening a connection.
+    pub(super) fn from_connect_error(error: &RedisError) -> Self {
+        match Self::from_error(error) {
             Self::TryLater(reason) => Self::TryLater(reason),
             _ => Self::Unreachable(io_error(error).map_or("it could not be connected to", reason)),
         }
@@ -108,8 +108,8 @@ mod tests {
     use crate::redis::link::connect::Connector;
     use crate::redis::link::{RedisServers, RedisTopology};
 
-    /// Returns the failure to connect to a server at this URL.
-    async fn said_of(url: &str) -> Failure {
+    /// Tries to connect to a server at this URL, and returns the failure.
+    async fn connect_failure(url: &str) -> Failure {
         let servers = RedisServers::new(&[url], RedisTopology::Standalone).unwrap();
         let (info, patience) = (servers.login_at(&servers.seeds[0]), Duration::from_secs(20));
         let opened = Connector::new(servers, crate::redis::data_loss::LossGuard::default(), patience, patience)
@@ -122,10 +122,10 @@ mod tests {
     async fn an_address_without_a_listener_and_a_name_without_an_address_are_told_apart() {
         let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
         assert_eq!(
-            said_of(&format!("redis://{free}")).await,
+            connect_failure(&format!("redis://{free}")).await,
             Failure::Unreachable("it refuses connections: nothing listens at its address")
         );
-        assert_eq!(said_of("redis://redis.invalid").await, Failure::Unreachable("its name does not resolve"));
+        assert_eq!(connect_failure("redis://redis.invalid").await, Failure::Unreachable("its name does not resolve"));
     }
 
     #[tokio::test]
@@ -139,15 +139,18 @@ mod tests {
             answered.write_all(b"-ERR this is no TLS\r\n").await.unwrap();
             std::future::pending::<()>().await;
         });
-        assert!(matches!(said_of(&format!("redis://{address}")).await,
+        assert!(matches!(connect_failure(&format!("redis://{address}")).await,
                 Failure::Unreachable(reason) if reason.starts_with("it closed")));
-        assert_eq!(said_of(&format!("rediss://{address}")).await, Failure::Unreachable("it does not speak TLS"));
+        assert_eq!(
+            connect_failure(&format!("rediss://{address}")).await,
+            Failure::Unreachable("it does not speak TLS")
+        );
     }
 
     #[test]
-    fn certificates_that_are_missing_or_not_good_are_told_apart() {
+    fn missing_and_invalid_certificates_are_told_apart() {
         use rustls::Error::{AlertReceived, InvalidCertificate};
-        let of = |tls: rustls::Error| match Failure::of_connecting(
+        let reason_of = |tls: rustls::Error| match Failure::from_connect_error(
             &io::Error::new(io::ErrorKind::InvalidData, tls).into(),
         ) {
             Failure::Unreachable(reason) => reason,
@@ -160,7 +163,7 @@ mod tests {
             (AlertReceived(AlertDescription::CertificateRequired), "wants a client certificate"),
             (AlertReceived(AlertDescription::HandshakeFailure), "may want a client certificate"),
         ] {
-            assert!(of(error.clone()).contains(word), "{error}");
+            assert!(reason_of(error.clone()).contains(word), "{error}");
         }
     }
 }

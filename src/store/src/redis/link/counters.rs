@@ -47,16 +47,16 @@ pub struct CallFigures {
 }
 
 impl Counters {
-    pub(super) fn repeated(&self) {
+    pub(super) fn count_repeat(&self) {
         self.repeats.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn refused(&self) {
+    pub(super) fn count_refusal(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn ended(&self, name: &'static str, took: Duration, failed: bool) {
-        let counters = self.of(name);
+    pub(super) fn count_call(&self, name: &'static str, took: Duration, failed: bool) {
+        let counters = self.counters_of(name);
         counters.calls.fetch_add(1, Ordering::Relaxed);
         counters.failures.fetch_add(u64::from(failed), Ordering::Relaxed);
         counters.microseconds.fetch_add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
@@ -74,7 +74,7 @@ impl Counters {
         LinkFigures { in_flight, repeats, refused, calls: calls.collect() }
     }
 
-    fn of(&self, name: &'static str) -> Arc<CallCounters> {
+    fn counters_of(&self, name: &'static str) -> Arc<CallCounters> {
         if let Some(counters) = self.by_name.read().unwrap_or_else(PoisonError::into_inner).get(name) {
             return Arc::clone(counters);
         }

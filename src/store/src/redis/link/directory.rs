@@ -2,7 +2,7 @@
 //!
 //! One server, the master that the sentinels name, or the masters of a cluster: each is a list of slot ranges with a
 //! node; callers of this file see nothing else. A node keeps its connections when the list changes. One caller
-//! refreshes the list for all that failed with the same version, at most once every [`REFRESH_INTERVAL`].
+//! refreshes the list on behalf of all that failed with the same version, at most once every [`REFRESH_INTERVAL`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -18,7 +18,7 @@ use super::node::Node;
 use super::slot_ranges::{self, SLOTS, SlotRange};
 use super::topology::{Address, RedisTopology};
 
-/// Maximum age of an answer of the sentinels: a replaced master accepts writes for some more seconds.
+/// Maximum age of the sentinels' answer. It is short, because a replaced master accepts writes for some more seconds.
 const MAX_AGE: Duration = Duration::from_secs(1);
 
 /// Minimum interval between two refreshes of the list.
@@ -33,16 +33,16 @@ pub(super) struct Directory {
     connector: Arc<Connector>,
     /// The health of the servers that know the topology.
     pub(super) health: Health,
-    map: RwLock<Arc<Map>>,
+    map: RwLock<Arc<OwnerList>>,
     refresh: Mutex<Refresh>,
     epoch: Instant,
     /// Milliseconds from the epoch to the latest query of the sentinels.
-    refreshed: AtomicU64,
+    queried_at: AtomicU64,
 }
 
 /// One version of the list.
 #[derive(Debug)]
-struct Map {
+struct OwnerList {
     version: u64,
     ranges: Vec<NodeRange>,
 }
@@ -78,14 +78,14 @@ impl Directory {
             }
             _ => Vec::new(),
         };
-        let map = RwLock::new(Arc::new(Map { version: 0, ranges }));
+        let map = RwLock::new(Arc::new(OwnerList { version: 0, ranges }));
         Self {
             connector,
             health: Health::new(),
             map,
             refresh: Mutex::new(Refresh::default()),
             epoch: Instant::now(),
-            refreshed: AtomicU64::new(0),
+            queried_at: AtomicU64::new(0),
         }
     }
 
@@ -123,8 +123,8 @@ impl Directory {
         (0..map.ranges.len()).filter(|&index| is_first(index)).map(|index| map.ranges[index].first).collect()
     }
 
-    /// Returns the servers that may know the topology: the owners of slots, then those from the settings.
-    fn known(&self) -> Vec<Address> {
+    /// Returns the servers that may know the topology: the owners of slots, then the servers from the settings.
+    fn known_servers(&self) -> Vec<Address> {
         let mut known = self.owners();
         for address in &self.connector.servers.seeds {
             if !known.contains(address) {
@@ -139,8 +139,8 @@ impl Directory {
         self.current().version
     }
 
-    /// Asks for the owners, unless the list has changed since version `seen`. `hint` is asked first; `suspect`, which
-    /// may hang, last.
+    /// Asks the servers for the owners, unless the list has changed since version `seen`. Asks `hint` first, and last
+    /// `suspect`, which may hang.
     pub(super) async fn refresh(&self, seen: u64, hint: Option<Address>, suspect: Option<&Address>) {
         if self.connector.servers.topology == RedisTopology::Standalone {
             return;
@@ -154,7 +154,7 @@ impl Directory {
         refresh.turn = refresh.turn.wrapping_add(1);
         let mut candidates = match self.connector.servers.topology {
             RedisTopology::Sentinel { .. } => self.connector.servers.seeds.clone(),
-            _ => self.known(),
+            _ => self.known_servers(),
         };
         let turn = refresh.turn % candidates.len().max(1);
         candidates.rotate_left(turn);
@@ -164,14 +164,14 @@ impl Directory {
             match timeout(QUESTION_TIMEOUT, self.ask(&candidate)).await {
                 Ok(Ok(ranges)) => {
                     refresh.is_logged = false;
-                    self.health.answered();
+                    self.health.record_answer();
                     return self.adopt(&ranges);
                 }
                 Ok(Err(failure)) => failures.push((candidate, failure.reason())),
                 Err(_) => failures.push((candidate, "it did not answer in time")),
             }
         }
-        self.health.failed();
+        self.health.record_failure();
         if !std::mem::replace(&mut refresh.is_logged, true) {
             for (server, reason) in failures {
                 tracing::warn!(redis.server = %server, reason, "this server could not be asked for the owners of the \
@@ -181,27 +181,28 @@ impl Directory {
     }
 
     /// Returns the failure of a call whose slot has no known owner.
-    pub(super) fn unknown_owner(&self) -> Failure {
+    pub(super) fn unknown_owner_failure(&self) -> Failure {
         Failure::Unreachable(match self.connector.servers.topology {
             RedisTopology::Sentinel { .. } => "no sentinel can be asked for the master, or none knows it",
             _ => "no server can be asked for the owner of the slot, or none knows it",
         })
     }
 
-    /// Asks the sentinels again when their answer is too old. Calls go on meanwhile.
+    /// Starts a refresh when the answer of the sentinels is too old. Calls go on meanwhile.
     fn refresh_if_stale(self: &Arc<Self>) {
         if !matches!(self.connector.servers.topology, RedisTopology::Sentinel { .. }) {
             return;
         }
         let now = u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let refreshed = self.refreshed.load(Ordering::Relaxed);
-        let due = Duration::from_millis(now.saturating_sub(refreshed)) >= MAX_AGE;
-        if due && self.refreshed.compare_exchange(refreshed, now, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+        let queried_at = self.queried_at.load(Ordering::Relaxed);
+        let due = Duration::from_millis(now.saturating_sub(queried_at)) >= MAX_AGE;
+        if due && self.queried_at.compare_exchange(queried_at, now, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
             let directory = Arc::clone(self);
             tokio::spawn(async move { directory.refresh(directory.version(), None, None).await });
         }
     }
 
+    /// Asks a server for the owners of the slots.
     async fn ask(&self, candidate: &Address) -> Result<Vec<SlotRange>, Failure> {
         let topology = &self.connector.servers.topology;
         let connection = self.connector.open_seed(candidate).await?;
@@ -209,13 +210,14 @@ impl Directory {
         slot_ranges::read(topology, &answer, candidate).ok_or(Failure::TryLater("it does not know the topology"))
     }
 
+    /// Replaces the list, if the owners have changed. Known nodes keep their connections.
     fn adopt(&self, ranges: &[SlotRange]) {
         let mut map = self.map.write().unwrap_or_else(PoisonError::into_inner);
         let old = map.ranges.iter().map(|range| (range.first, range.last, &range.node.address));
         if old.eq(ranges.iter().map(|range| (range.first, range.last, &range.address))) {
             return;
         }
-        let mut next = Map { version: map.version + 1, ranges: Vec::new() };
+        let mut next = OwnerList { version: map.version + 1, ranges: Vec::new() };
         for SlotRange { first, last, address } in ranges {
             let known = next.ranges.iter().chain(&map.ranges).find(|range| range.node.address == *address);
             let node = known.map_or_else(|| Arc::new(Node::new(address.clone())), |range| Arc::clone(&range.node));
@@ -225,12 +227,12 @@ impl Directory {
         *map = Arc::new(next);
     }
 
-    fn current(&self) -> Arc<Map> {
+    fn current(&self) -> Arc<OwnerList> {
         Arc::clone(&self.map.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Map {
+impl OwnerList {
     fn node_at(&self, address: &Address) -> Arc<Node> {
         let known = self.ranges.iter().find(|range| range.node.address == *address);
         known.map_or_else(|| Arc::new(Node::new(address.clone())), |range| Arc::clone(&range.node))
@@ -254,15 +256,15 @@ mod tests {
         )
     }
 
-    /// Returns the number of requests for the owners that a server got.
-    fn asked(server: &RedisServer) -> u64 {
-        let told = server.answer(&["INFO", "commandstats"]).text().unwrap();
+    /// Returns the number of CLUSTER SLOTS commands that a server has received.
+    fn slots_queries(server: &RedisServer) -> u64 {
+        let info = server.answer(&["INFO", "commandstats"]).text().unwrap();
         let calls = |line: &str| line.strip_prefix("cmdstat_cluster|slots:calls=")?.split(',').next()?.parse().ok();
-        told.lines().find_map(calls).unwrap_or(0)
+        info.lines().find_map(calls).unwrap_or(0)
     }
 
     #[test]
-    fn a_slot_is_found_at_its_owner_and_each_owner_is_named_once() {
+    fn a_slot_is_located_at_its_owner_and_each_owner_is_listed_once() {
         let directory = directory("redis://127.0.0.1:1");
         assert!(
             directory.locate(0).is_none() && directory.owners().is_empty() && directory.slots_of_owners().is_empty()
@@ -278,7 +280,7 @@ mod tests {
         assert_eq!([30, 39, 50, SLOTS - 1].map(found), [None; 4]);
         assert_eq!(directory.owners(), [7, 8, 9].map(at));
         assert_eq!(directory.slots_of_owners(), [0, 10, 40]);
-        assert_eq!(directory.known(), [7, 8, 9, 1].map(at));
+        assert_eq!(directory.known_servers(), [7, 8, 9, 1].map(at));
 
         let node = directory.node_at(&at(8));
         assert!(Arc::ptr_eq(&node, &directory.locate(10).unwrap().node));
@@ -291,25 +293,25 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_that_is_suspected_is_not_asked_for_the_owners_while_another_one_answers() {
+    async fn a_suspect_server_is_not_asked_while_another_one_answers() {
         let cluster = RedisCluster::start(0, &[]);
         let link = Link::new(LinkOptions::new(RedisServers::new(&cluster.urls(), RedisTopology::Cluster).unwrap()));
         let directory = &link.calls.directory;
         let [suspect, hint, _] = cluster.nodes() else { panic!("three masters") };
-        let (of_suspect, address) = (asked(suspect), at(suspect.port()));
+        let (of_suspect, address) = (slots_queries(suspect), at(suspect.port()));
         for _ in 0..6 {
             tokio::time::sleep(REFRESH_INTERVAL).await;
             directory.refresh(directory.version(), None, Some(&address)).await;
         }
-        assert_eq!((asked(suspect), directory.owners().len()), (of_suspect, 3));
-        let of_hint = asked(hint);
+        assert_eq!((slots_queries(suspect), directory.owners().len()), (of_suspect, 3));
+        let of_hint = slots_queries(hint);
         tokio::time::sleep(REFRESH_INTERVAL).await;
         directory.refresh(directory.version(), Some(at(hint.port())), None).await;
-        assert_eq!((asked(suspect), asked(hint)), (of_suspect, of_hint + 1));
+        assert_eq!((slots_queries(suspect), slots_queries(hint)), (of_suspect, of_hint + 1));
     }
 
     #[tokio::test]
-    async fn subscriptions_take_the_owners_in_turn() {
+    async fn subscriptions_use_the_owners_in_turn() {
         let link =
             Link::new(LinkOptions::new(RedisServers::new(&["redis://127.0.0.1:1"], RedisTopology::Cluster).unwrap()));
         let range = |first, port| SlotRange { first, last: first + 9, address: at(port) };
@@ -320,23 +322,23 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_owners_are_asked_for_once_for_all_that_saw_the_same_list_and_not_twice_within_the_interval() {
+    async fn callers_with_the_same_list_share_one_refresh_per_interval() {
         let server = RedisServer::start(&[]);
         let directory = directory(&server.url());
-        let asked = || asked(&server);
+        let queries = || slots_queries(&server);
         directory.refresh(1, None, None).await;
-        assert_eq!(asked(), 0, "the list has changed since");
+        assert_eq!(queries(), 0, "the list has changed since");
         // A busy machine may take longer than the interval.
         for _ in 0..100 {
             tokio::time::sleep(REFRESH_INTERVAL).await;
-            let (before, begun) = (asked(), Instant::now());
+            let (before, started) = (queries(), Instant::now());
             for _ in 0..3 {
                 directory.refresh(0, None, None).await;
             }
-            if begun.elapsed() < REFRESH_INTERVAL {
-                return assert_eq!(asked(), before + 1);
+            if started.elapsed() < REFRESH_INTERVAL {
+                return assert_eq!(queries(), before + 1);
             }
         }
-        panic!("three questions never took less than the interval");
+        panic!("three refreshes never took less than the interval");
     }
 }

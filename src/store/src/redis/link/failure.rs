@@ -1,8 +1,7 @@
-//! Failures of one attempt at a command, and the next step after each.
+//! Failures of one attempt at a command.
 //!
-//! Errors of the client library and of the server are sorted into a few kinds here, by their code and
-//! never by their text. Their text does not leave this file: it could contain a password, a key or a
-//! value.
+//! Errors of the client library and of the server are classified here by their code, never by their text. The text does
+//! not leave this file, because it could contain a password, a key or a value.
 
 use redis::{ErrorKind, RedisError, Value};
 
@@ -13,17 +12,17 @@ use crate::error::StoreError;
 /// A failed attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// Executed or not; the connection cannot be used any more.
+    /// Maybe executed; the connection cannot be used any more.
     Lost(&'static str),
     /// Executed, but confirmed by fewer replicas than required.
     NotReplicated,
     /// Not executed, because there is no connection.
     Unreachable(&'static str),
-    /// Not executed, because another node owns the slot; its address if it was named.
+    /// Not executed, because another node owns the slot; with its address, if the server named it.
     NotOwner(Option<String>),
     /// Not executed, because the slot is migrating to the node at this address.
     Migrating(String),
-    /// Not executed; the server may do so later.
+    /// Not executed; the server may accept it later.
     TryLater(&'static str),
     /// Not executed, because the server does not know the script.
     NoScript,
@@ -33,16 +32,16 @@ pub(crate) enum Failure {
     DataLost(Timestamp),
     /// Not sent: the store has the schema of another release, for this reason.
     OtherSchema(String),
-    /// The command is wrong, or the data that it met; repeating it is useless.
+    /// Not executed, because the command or the stored data is wrong; a retry is useless.
     Rejected(&'static str),
 }
 
 impl Failure {
-    /// Returns the kind of an error of the connection or of a reply.
-    pub(super) fn of(error: &RedisError) -> Self {
+    /// Classifies an error of the connection or of a reply.
+    pub(super) fn from_error(error: &RedisError) -> Self {
         match error.kind() {
             ErrorKind::Server(_) | ErrorKind::Extension => {
-                Self::of_code(error.code().unwrap_or_default(), error.detail())
+                Self::from_code(error.code().unwrap_or_default(), error.detail())
             }
             ErrorKind::AuthenticationFailed => Self::TryLater("it does not accept the credentials"),
             ErrorKind::Io if error.is_timeout() => Self::Lost("it did not answer in time"),
@@ -52,23 +51,24 @@ impl Failure {
         }
     }
 
-    /// Returns the reply, unless it is an error.
-    pub(super) fn or_value(answer: Value) -> Result<Value, Self> {
+    /// Returns the reply, or the failure that an error reply reports.
+    pub(super) fn check_reply(answer: Value) -> Result<Value, Self> {
         match answer {
-            Value::ServerError(error) => Err(Self::of_code(error.code(), error.details())),
+            Value::ServerError(error) => Err(Self::from_code(error.code(), error.details())),
             answer => Ok(answer),
         }
     }
 
-    fn of_code(code: &str, detail: Option<&str>) -> Self {
+    /// Classifies an error reply by its code.
+    fn from_code(code: &str, detail: Option<&str>) -> Self {
         // "MOVED 3999 127.0.0.1:6381": the slot, then its owner.
-        let named = || detail.and_then(|detail| detail.split_ascii_whitespace().nth(1)).map(str::to_owned);
+        let owner = || detail.and_then(|detail| detail.split_ascii_whitespace().nth(1)).map(str::to_owned);
         match code {
             "OOM" | "MISCONF" => Self::Full,
             "NOSCRIPT" => Self::NoScript,
-            "MOVED" => Self::NotOwner(named()),
+            "MOVED" => Self::NotOwner(owner()),
             "READONLY" => Self::NotOwner(None),
-            "ASK" => named().map_or(Self::NotOwner(None), Self::Migrating),
+            "ASK" => owner().map_or(Self::NotOwner(None), Self::Migrating),
             "LOADING" => Self::TryLater("it is loading its data"),
             "TRYAGAIN" => Self::TryLater("the slot is being moved"),
             "CLUSTERDOWN" => Self::TryLater("the cluster is down"),
@@ -133,21 +133,24 @@ mod tests {
 
     use super::*;
 
-    /// Returns the failure for an error line of a server.
-    fn answered(line: &str) -> Failure {
+    /// Parses an error line of a server.
+    fn parse_failure(line: &str) -> Failure {
         let Ok(Value::ServerError(error)) = redis::parse_redis_value(format!("-{line}\r\n").as_bytes()) else {
             panic!("{line}")
         };
-        assert_eq!(Failure::or_value(Value::ServerError(error.clone())), Err(Failure::of(&error.clone().into())));
-        Failure::of(&error.into())
+        assert_eq!(
+            Failure::check_reply(Value::ServerError(error.clone())),
+            Err(Failure::from_error(&error.clone().into()))
+        );
+        Failure::from_error(&error.into())
     }
 
     #[test]
-    fn what_a_server_answers_is_sorted_by_its_code() {
+    fn error_replies_are_classified_by_their_code() {
         let later =
             ["LOADING", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "BUSY", "NOREPLICAS", "NOAUTH", "WRONGPASS", "NOPERM"];
         for code in later {
-            let failure = answered(&format!("{code} some text"));
+            let failure = parse_failure(&format!("{code} some text"));
             assert!(
                 matches!(failure, Failure::TryLater(_)) && failure.is_outage() && failure.suggests_new_topology(),
                 "{code}: {failure:?}"
@@ -158,34 +161,37 @@ mod tests {
         for (code, reason) in
             [("WRONGTYPE", "another kind of value"), ("CROSSSLOT", "several nodes"), ("ERR", "refused")]
         {
-            let failure = answered(&format!("{code} some text"));
+            let failure = parse_failure(&format!("{code} some text"));
             assert!(!failure.is_outage() && !failure.suggests_new_topology(), "{code}");
-            assert!(matches!(failure.into_error(), StoreError::Corrupt(told) if told.contains(reason)), "{code}");
+            assert!(matches!(failure.into_error(), StoreError::Corrupt(text) if text.contains(reason)), "{code}");
         }
-        assert_eq!((answered("OOM some text"), answered("MISCONF some text")), (Failure::Full, Failure::Full));
-        assert_eq!(answered("NOSCRIPT some text"), Failure::NoScript);
-        assert_eq!(answered("READONLY some text"), Failure::NotOwner(None));
-        assert_eq!(answered("MOVED 3999 127.0.0.1:6381"), Failure::NotOwner(Some("127.0.0.1:6381".to_owned())));
-        assert_eq!(answered("ASK 3999 127.0.0.1:6381"), Failure::Migrating("127.0.0.1:6381".to_owned()));
-        assert_eq!(answered("ASK"), Failure::NotOwner(None));
+        assert_eq!(
+            (parse_failure("OOM some text"), parse_failure("MISCONF some text")),
+            (Failure::Full, Failure::Full)
+        );
+        assert_eq!(parse_failure("NOSCRIPT some text"), Failure::NoScript);
+        assert_eq!(parse_failure("READONLY some text"), Failure::NotOwner(None));
+        assert_eq!(parse_failure("MOVED 3999 127.0.0.1:6381"), Failure::NotOwner(Some("127.0.0.1:6381".to_owned())));
+        assert_eq!(parse_failure("ASK 3999 127.0.0.1:6381"), Failure::Migrating("127.0.0.1:6381".to_owned()));
+        assert_eq!(parse_failure("ASK"), Failure::NotOwner(None));
         assert_eq!(Failure::Full.into_error(), StoreError::Full);
     }
 
     #[test]
-    fn a_connection_that_fails_leaves_open_whether_the_command_was_executed() {
-        let of = |error: RedisError| {
-            let failure = Failure::of(&error);
+    fn a_failed_connection_leaves_the_outcome_of_a_command_open() {
+        let reason_of = |error: RedisError| {
+            let failure = Failure::from_error(&error);
             assert!(failure.maybe_executed() && failure.ends_connection() && failure.is_outage(), "{failure:?}");
             match failure.into_error() {
                 StoreError::Unavailable(reason) => reason,
                 other => panic!("{other:?}"),
             }
         };
-        assert!(of(io::Error::from(io::ErrorKind::TimedOut).into()).contains("in time"));
-        assert!(of(io::Error::from(io::ErrorKind::BrokenPipe).into()).contains("connection was lost"));
-        assert!(of((ErrorKind::Parse, "not the protocol").into()).contains("not the Redis protocol"));
-        assert!(of((ErrorKind::Client, "the client").into()).contains("the client failed"));
-        let refused = Failure::of(&(ErrorKind::AuthenticationFailed, "a password").into());
+        assert!(reason_of(io::Error::from(io::ErrorKind::TimedOut).into()).contains("in time"));
+        assert!(reason_of(io::Error::from(io::ErrorKind::BrokenPipe).into()).contains("connection was lost"));
+        assert!(reason_of((ErrorKind::Parse, "not the protocol").into()).contains("not the Redis protocol"));
+        assert!(reason_of((ErrorKind::Client, "the client").into()).contains("the client failed"));
+        let refused = Failure::from_error(&(ErrorKind::AuthenticationFailed, "a password").into());
         assert!(matches!(refused, Failure::TryLater(reason) if reason.contains("credentials")));
     }
 }

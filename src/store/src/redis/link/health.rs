@@ -1,7 +1,7 @@
-//! The health of a server, so that calls do not pile up in front of one that is down.
+//! The health of a server, by which calls do not pile up in front of a server that is down.
 //!
-//! Calls try for as long as the time limit of a call, because most outages are shorter. After that they are refused at
-//! once, except for one at a time, which probes the server.
+//! Calls retry for as long as the time limit of a call, because most outages are shorter. After that they are refused
+//! at once, except for one at a time, which probes the server.
 
 use std::time::{Duration, Instant};
 
@@ -13,27 +13,27 @@ pub(super) struct Health {
     epoch: Instant,
     /// Milliseconds after the epoch of the first failure since the last answer; 0 without one.
     failing_since: AtomicU64,
-    probed: AtomicBool,
+    is_probed: AtomicBool,
 }
 
-/// Permission of a call for a server.
+/// Permission of a call to use a server.
 #[derive(Debug)]
 pub(super) enum Availability<'a> {
-    /// Try, and try again.
+    /// Try, and retry.
     Up,
-    /// Try once: this call probes the server for all others.
+    /// Try once: this call probes the server on behalf of all others.
     Probe(#[allow(dead_code, reason = "it ends the probe when it is dropped")] Probe<'a>),
     /// Do not try.
     Down,
 }
 
-/// The one call that probes a server.
+/// The permit of the only call that probes a server.
 #[derive(Debug)]
 pub(super) struct Probe<'a>(&'a AtomicBool);
 
 impl Health {
     pub(super) fn new() -> Self {
-        Self { epoch: Instant::now(), failing_since: AtomicU64::new(0), probed: AtomicBool::new(false) }
+        Self { epoch: Instant::now(), failing_since: AtomicU64::new(0), is_probed: AtomicBool::new(false) }
     }
 
     /// Returns the permission of a call with this time limit.
@@ -42,21 +42,21 @@ impl Health {
         if since == 0 || self.epoch.elapsed() < Duration::from_millis(since) + call_timeout {
             return Availability::Up;
         }
-        match self.probed.swap(true, Ordering::AcqRel) {
-            false => Availability::Probe(Probe(&self.probed)),
+        match self.is_probed.swap(true, Ordering::AcqRel) {
+            false => Availability::Probe(Probe(&self.is_probed)),
             true => Availability::Down,
         }
     }
 
     /// Records an answer.
-    pub(super) fn answered(&self) {
+    pub(super) fn record_answer(&self) {
         if self.failing_since.load(Ordering::Relaxed) != 0 {
             self.failing_since.store(0, Ordering::Relaxed);
         }
     }
 
     /// Records a failure.
-    pub(super) fn failed(&self) {
+    pub(super) fn record_failure(&self) {
         let now = u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX).max(1);
         // Only the first failure counts.
         let _ = self.failing_since.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
@@ -88,29 +88,29 @@ mod tests {
     fn one_call_at_a_time_probes_a_server_that_has_failed_for_long() {
         let health = Health::new();
         assert!(matches!(health.availability(Duration::ZERO), Availability::Up));
-        health.failed();
+        health.record_failure();
         assert!(matches!(health.availability(Duration::from_secs(60)), Availability::Up), "not for that long");
         let probe = availability(&health);
         assert!(matches!(probe, Availability::Probe(_)));
         assert!(matches!(availability(&health), Availability::Down));
         drop(probe);
         assert!(matches!(availability(&health), Availability::Probe(_)));
-        health.answered();
+        health.record_answer();
         assert!(matches!(health.availability(Duration::ZERO), Availability::Up));
     }
 
     #[test]
     fn only_the_first_failure_counts() {
         let health = Health::new();
-        health.failed();
+        health.record_failure();
         let first = health.failing_since.load(Ordering::Relaxed);
         while health.epoch.elapsed() < Duration::from_millis(first + 2) {
             std::thread::yield_now();
         }
-        health.failed();
+        health.record_failure();
         assert_eq!(health.failing_since.load(Ordering::Relaxed), first);
-        health.answered();
-        health.failed();
+        health.record_answer();
+        health.record_failure();
         assert!(health.failing_since.load(Ordering::Relaxed) > first);
     }
 }
@@ -122,7 +122,7 @@ mod interleavings {
     use crate::sync::atomic::AtomicUsize;
 
     #[test]
-    fn in_no_interleaving_do_two_calls_probe_a_server_that_is_down_and_a_probe_that_ended_leaves_room_for_the_next() {
+    fn no_interleaving_lets_two_calls_probe_at_once_or_blocks_the_next_probe() {
         let explored = || {
             let (health, probing) = (Arc::new(Health::new()), Arc::new(AtomicUsize::new(0)));
             // It has failed for as long as a call may take.
@@ -137,9 +137,9 @@ mod interleavings {
                         Availability::Probe(probe) => {
                             assert_eq!(probing.fetch_add(1, Ordering::SeqCst), 0);
                             if number == 0 {
-                                health.answered()
+                                health.record_answer()
                             } else {
-                                health.failed()
+                                health.record_failure()
                             }
                             probing.fetch_sub(1, Ordering::SeqCst);
                             drop(probe);

@@ -40,12 +40,12 @@ impl Link {
     /// Returns the known owners of the slots of these channels.
     pub(crate) async fn shards_of(&self, channels: &[String]) -> Vec<Shard> {
         let mut shards: Vec<Shard> = Vec::new();
-        let mut asked = false;
+        let mut has_refreshed = false;
         for channel in channels {
             let slot = slot_of(channel.as_bytes());
             let located = match self.calls.directory.locate(slot) {
-                // Only one request is made, because it may take its time limit.
-                None if !std::mem::replace(&mut asked, true) => self.calls.locate(slot).await,
+                // Only one refresh is made, because it may take as long as its time limit.
+                None if !std::mem::replace(&mut has_refreshed, true) => self.calls.locate(slot).await,
                 located => located,
             };
             let Some(located) = located else { continue };
@@ -111,7 +111,7 @@ impl Link {
         match channels {
             Channels::Anywhere(channel) => drop(connector.ask(&connection, cmd("SUBSCRIBE").arg(channel)).await?),
             Channels::Sharded(channels) => {
-                // One after the other: each has an answer of its own.
+                // One after the other, because each subscription has its own answer.
                 for channel in *channels {
                     connector.ask(&connection, cmd("SSUBSCRIBE").arg(channel)).await?;
                 }

@@ -1,9 +1,8 @@
 //! One Redis server and the connections to it.
 //!
-//! Each calling thread has connections of its own, opened on its own runtime: an answer then wakes no
-//! other thread, which doubles the throughput under load and more on a busy machine. There are few,
-//! because a server that syncs each write does so once for all its connections. A connection whose
-//! thread has ended is lost like any other, and replaced at its next use.
+//! Each calling thread has its own connections, opened on its own runtime. An answer then wakes no other thread, which
+//! at least doubles the throughput under load. There are few connections, because a server that syncs each write does
+//! so once for all connections. When a thread has ended, its connections are lost and replaced at their next use.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,13 +15,13 @@ use super::failure::Failure;
 use super::health::Health;
 use super::topology::Address;
 
-/// Threads that have connections of their own; further threads share them.
+/// Number of threads that have their own connections; further threads share these.
 const THREADS: usize = 16;
 
-/// Connections of one thread for commands that do not wait for replicas. Two are as fast as four.
+/// Number of connections of one thread for commands that do not wait for replicas. Two are as fast as four.
 const PLAIN_CONNECTIONS: usize = 2;
 
-/// Connections of one thread for commands that wait for replicas, one command at a time on each.
+/// Number of connections of one thread for commands that wait for replicas, one command at a time on each.
 const WAITING_CONNECTIONS: usize = 6;
 
 /// Minimum interval between two attempts to open the same connection.
@@ -31,9 +30,9 @@ const REOPEN_INTERVAL: Duration = Duration::from_millis(50);
 /// Effect of a command on its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Traffic {
-    /// It does not block the connection.
+    /// The command does not block the connection.
     Plain,
-    /// It blocks the connection until replicas have confirmed.
+    /// The command blocks the connection until replicas have confirmed.
     Waiting,
 }
 
@@ -49,18 +48,18 @@ pub(super) struct Node {
     turn: AtomicUsize,
 }
 
-/// One connection, when it is open.
+/// A connection of the pool, opened at its first use.
 #[derive(Debug)]
 pub(super) struct PooledConnection {
-    open: Mutex<Option<Opened>>,
+    open: Mutex<Option<OpenConnection>>,
     opening: tokio::sync::Mutex<Option<(Instant, Failure)>>,
 }
 
 /// An open connection.
 #[derive(Clone, Debug)]
-pub(super) struct Opened {
+pub(super) struct OpenConnection {
     pub(super) connection: MultiplexedConnection,
-    at: Instant,
+    opened_at: Instant,
 }
 
 impl Node {
@@ -93,25 +92,25 @@ fn thread_index() -> usize {
 }
 
 impl PooledConnection {
-    /// Returns the connection, and opens it if needed. A failure to open it fails all that wait for it.
-    pub(super) async fn get(&self, connector: &Connector, address: &Address) -> Result<Opened, Failure> {
+    /// Returns the connection, and opens it if needed. A failure to open it fails all waiting callers.
+    pub(super) async fn get(&self, connector: &Connector, address: &Address) -> Result<OpenConnection, Failure> {
         if let Some(opened) = self.current() {
             return Ok(opened);
         }
-        let asked = Instant::now();
+        let requested_at = Instant::now();
         let mut failed = self.opening.lock().await;
         if let Some(opened) = self.current() {
             return Ok(opened);
         }
         if let Some((at, failure)) = &*failed
-            && (*at >= asked || at.elapsed() < REOPEN_INTERVAL)
+            && (*at >= requested_at || at.elapsed() < REOPEN_INTERVAL)
         {
             return Err(failure.clone());
         }
         match connector.open(address).await {
             Ok(connection) => {
                 *failed = None;
-                let opened = Opened { connection, at: Instant::now() };
+                let opened = OpenConnection { connection, opened_at: Instant::now() };
                 *self.lock() = Some(opened.clone());
                 Ok(opened)
             }
@@ -123,15 +122,15 @@ impl PooledConnection {
     }
 
     /// Takes a connection out of use, unless another one has replaced it. Replies in flight on it still arrive.
-    pub(super) fn retire(&self, opened: &Opened) {
-        self.lock().take_if(|current| current.at == opened.at);
+    pub(super) fn retire(&self, opened: &OpenConnection) {
+        self.lock().take_if(|current| current.opened_at == opened.opened_at);
     }
 
-    fn current(&self) -> Option<Opened> {
+    fn current(&self) -> Option<OpenConnection> {
         self.lock().clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Opened>> {
+    fn lock(&self) -> MutexGuard<'_, Option<OpenConnection>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -148,17 +147,17 @@ mod tests {
     use crate::redis::link::{RedisServers, RedisTopology};
 
     #[test]
-    fn each_thread_has_connections_of_its_own_and_those_that_wait_are_others() {
+    fn each_thread_has_its_own_connections_and_separate_ones_for_waiting_commands() {
         let node = Node::new(Address { host: "127.0.0.1".to_owned(), port: 1 });
-        let used = |traffic| -> BTreeSet<usize> {
-            let place = |used| node.connections.iter().position(|one| std::ptr::eq(one, used));
-            (0..100).filter_map(|_| place(node.connection(traffic)?)).collect()
+        let indexes_for = |traffic| -> BTreeSet<usize> {
+            let index_of = |pooled| node.connections.iter().position(|other| std::ptr::eq(other, pooled));
+            (0..100).filter_map(|_| index_of(node.connection(traffic)?)).collect()
         };
         let check = || {
             let first = thread_index() * (PLAIN_CONNECTIONS + WAITING_CONNECTIONS);
             let waiting = first + PLAIN_CONNECTIONS;
-            assert_eq!(used(Traffic::Plain), (first..waiting).collect());
-            assert_eq!(used(Traffic::Waiting), (waiting..waiting + WAITING_CONNECTIONS).collect());
+            assert_eq!(indexes_for(Traffic::Plain), (first..waiting).collect());
+            assert_eq!(indexes_for(Traffic::Waiting), (waiting..waiting + WAITING_CONNECTIONS).collect());
             thread_index()
         };
         // One after the other, because threads take turns.
@@ -169,7 +168,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_that_could_not_be_opened_is_not_tried_again_within_the_interval() {
+    async fn a_failed_connection_is_not_retried_within_the_interval() {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = Address { host: "127.0.0.1".to_owned(), port: server.local_addr().unwrap().port() };
         let servers = RedisServers::new(&[format!("redis://{address}")], RedisTopology::Standalone).unwrap();
@@ -186,12 +185,12 @@ mod tests {
         // A busy machine may take longer than the interval.
         for _ in 0..100 {
             tokio::time::sleep(REOPEN_INTERVAL).await;
-            let (before, begun) = (tried.load(Ordering::SeqCst), Instant::now());
+            let (before, started) = (tried.load(Ordering::SeqCst), Instant::now());
             for _ in 0..3 {
                 assert!(pooled.get(&connector, &address).await.is_err());
             }
             assert!(tried.load(Ordering::SeqCst) > before, "it is tried again after the interval");
-            if begun.elapsed() < REOPEN_INTERVAL {
+            if started.elapsed() < REOPEN_INTERVAL {
                 return assert_eq!(tried.load(Ordering::SeqCst), before + 1);
             }
         }

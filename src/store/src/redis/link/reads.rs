@@ -15,98 +15,103 @@ use super::request::{Form, Request};
 use super::retry::Backoff;
 use crate::error::StoreError;
 
-/// Commands in one round trip. More commands take more round trips, so that each stays within its time limit.
-const CHUNK: usize = 256;
+/// Maximum number of commands in one round trip, so that each round trip stays within its time limit.
+const COMMANDS_PER_ROUND_TRIP: usize = 256;
 
 /// The answer to the command with this index, or its failure.
-type Answered = (usize, Result<Value, Failure>);
+type IndexedOutcome = (usize, Result<Value, Failure>);
 
 impl Calls {
-    /// Reads all, and retries those without an answer, until all have one or the time is up.
+    /// Sends all requests, and repeats the unanswered ones until all have an answer or the time is up.
     pub(super) async fn read_all(&self, requests: Vec<Request>) -> Result<Vec<Value>, StoreError> {
         let started = Instant::now();
-        let given_up = || Err(StoreError::Unavailable("it did not answer in time".to_owned()));
-        let outcome =
-            timeout_at(started + self.call_timeout, self.rounds(&requests)).await.unwrap_or_else(|_| given_up());
-        self.counters.ended("read_all", started.elapsed(), outcome.is_err());
+        let timed_out = || Err(StoreError::Unavailable("it did not answer in time".to_owned()));
+        let outcome = timeout_at(started + self.call_timeout, self.read_in_rounds(&requests))
+            .await
+            .unwrap_or_else(|_| timed_out());
+        self.counters.count_call("read_all", started.elapsed(), outcome.is_err());
         outcome
     }
 
-    async fn rounds(&self, requests: &[Request]) -> Result<Vec<Value>, StoreError> {
+    /// Sends the unanswered requests in rounds until all have an answer.
+    async fn read_in_rounds(&self, requests: &[Request]) -> Result<Vec<Value>, StoreError> {
         let mut answers: Vec<Option<Value>> = requests.iter().map(|_| None).collect();
         let mut missing: Vec<usize> = (0..requests.len()).collect();
         let mut backoff = Backoff::default();
         while !missing.is_empty() {
-            let round = self.round(requests, &missing).await?;
+            let round = self.read_round(requests, &missing).await?;
             missing.clear();
-            for (place, outcome) in round {
-                match (outcome, answers.get_mut(place)) {
+            for (index, outcome) in round {
+                match (outcome, answers.get_mut(index)) {
                     (Ok(value), Some(answer)) => *answer = Some(value),
                     (Err(failure @ (Failure::Rejected(_) | Failure::Full | Failure::DataLost(_))), _) => {
                         return Err(failure.into_error());
                     }
-                    _ => missing.push(place),
+                    _ => missing.push(index),
                 }
             }
             if !missing.is_empty() {
-                self.counters.repeated();
+                self.counters.count_repeat();
                 sleep(backoff.pause()).await;
             }
         }
         Ok(answers.into_iter().map(Option::unwrap_or_default).collect())
     }
 
-    async fn round(&self, requests: &[Request], missing: &[usize]) -> Result<Vec<Answered>, StoreError> {
+    /// Sends the missing requests once, grouped by node. Returns the outcome of each.
+    async fn read_round(&self, requests: &[Request], missing: &[usize]) -> Result<Vec<IndexedOutcome>, StoreError> {
         let mut by_node: BTreeMap<String, (Located, Vec<usize>)> = BTreeMap::new();
-        for &place in missing {
-            let Some(request) = requests.get(place) else { continue };
+        for &index in missing {
+            let Some(request) = requests.get(index) else { continue };
             let Some(located) = self.locate(request.slot).await else {
-                return Err(self.directory.unknown_owner().into_error());
+                return Err(self.directory.unknown_owner_failure().into_error());
             };
-            by_node.entry(located.node.address.to_string()).or_insert_with(|| (located, Vec::new())).1.push(place);
+            by_node.entry(located.node.address.to_string()).or_insert_with(|| (located, Vec::new())).1.push(index);
         }
-        let chunks =
-            by_node.values().flat_map(|(located, places)| places.chunks(CHUNK).map(move |chunk| (located, chunk)));
-        let rounds = join_all(chunks.map(|(located, places)| self.chunk(requests, located, places))).await;
+        let chunks = by_node
+            .values()
+            .flat_map(|(located, indexes)| indexes.chunks(COMMANDS_PER_ROUND_TRIP).map(move |chunk| (located, chunk)));
+        let rounds = join_all(chunks.map(|(located, indexes)| self.read_chunk(requests, located, indexes))).await;
         rounds.into_iter().collect::<Result<Vec<_>, _>>().map(|rounds| rounds.into_iter().flatten().collect())
     }
 
-    async fn chunk(
+    /// Sends requests to one node in one round trip.
+    async fn read_chunk(
         &self,
         requests: &[Request],
         located: &Located,
-        places: &[usize],
-    ) -> Result<Vec<Answered>, StoreError> {
+        indexes: &[usize],
+    ) -> Result<Vec<IndexedOutcome>, StoreError> {
         let availability = located.node.health.availability(self.call_timeout);
         if matches!(availability, Availability::Down) {
             return Err(StoreError::Unavailable("it has not answered for a while".to_owned()));
         }
-        let mut pipeline = Pipeline::with_capacity(places.len());
+        let mut pipeline = Pipeline::with_capacity(indexes.len());
         let mut are_always_sent = true;
-        for request in places.iter().filter_map(|&place| requests.get(place)) {
+        for request in indexes.iter().filter_map(|&index| requests.get(index)) {
             are_always_sent &= request.is_always_sent;
             pipeline.add_command(request.command(Form::Digest));
         }
         let outcomes = match self.exchange_all(located, &pipeline, are_always_sent).await {
             Ok(values) => {
-                self.learn(&located.node, None);
-                values.into_iter().map(Failure::or_value).collect()
+                self.record_health(&located.node, None);
+                values.into_iter().map(Failure::check_reply).collect()
             }
             Err(failure) => {
-                self.learn(&located.node, Some(&failure));
+                self.record_health(&located.node, Some(&failure));
                 if matches!(availability, Availability::Probe(_)) {
-                    self.reconsider(located, &failure).await;
+                    self.refresh_owners(located, &failure).await;
                     return Err(failure.into_error());
                 }
-                vec![Err(failure); places.len()]
+                vec![Err(failure); indexes.len()]
             }
         };
         if let Some(Err(failure)) =
             outcomes.iter().find(|outcome| outcome.as_ref().is_err_and(Failure::suggests_new_topology))
         {
-            self.reconsider(located, failure).await;
+            self.refresh_owners(located, failure).await;
         }
-        Ok(places.iter().copied().zip(outcomes).collect())
+        Ok(indexes.iter().copied().zip(outcomes).collect())
     }
 
     async fn exchange_all(
@@ -123,7 +128,7 @@ impl Calls {
         let mut connection = opened.connection.clone();
         let outcome =
             match timeout(self.response_timeout, connection.send_packed_commands(pipeline, 0, pipeline.len())).await {
-                Ok(answers) => answers.map_err(|error| Failure::of(&error)),
+                Ok(answers) => answers.map_err(|error| Failure::from_error(&error)),
                 Err(_) => Err(Failure::Lost("it did not answer in time")),
             };
         if outcome.as_ref().is_err_and(Failure::ends_connection) {

@@ -15,7 +15,7 @@ pub(super) struct Request {
     script: Option<&'static Script>,
     pub(super) slot: u16,
     pub(super) traffic: Traffic,
-    /// True if it is sent although the store lacks data.
+    /// True if the command is sent although the store lacks data.
     pub(super) is_always_sent: bool,
 }
 
@@ -35,15 +35,15 @@ pub(super) enum Form {
 /// Writes a short-lived key, also on a server whose memory is full.
 const MARK: &str = "#!lua flags=allow-oom\nreturn redis.call('SET', KEYS[1], '1', 'PX', '60000')";
 
-/// Returns the key that is written in a slot.
-pub(super) fn marked_in(slot: u16) -> &'static str {
+/// Returns the key that is written before WAIT in a slot.
+pub(super) fn mark_key(slot: u16) -> &'static str {
     static NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
         let (mut names, mut missing) = (vec![String::new(); usize::from(SLOTS)], SLOTS);
         for number in 0_u64.. {
             let name = format!("waited:{number}");
-            let of_slot = &mut names[usize::from(slot_of(name.as_bytes()))];
-            if of_slot.is_empty() {
-                *of_slot = name;
+            let name_in_slot = &mut names[usize::from(slot_of(name.as_bytes()))];
+            if name_in_slot.is_empty() {
+                *name_in_slot = name;
                 missing -= 1;
             }
             if missing == 0 {
@@ -55,7 +55,7 @@ pub(super) fn marked_in(slot: u16) -> &'static str {
     &NAMES[usize::from(slot)]
 }
 
-/// Acknowledgements that a write waits for.
+/// The confirmations that a write waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wait {
     pub(super) replicas: u32,
@@ -79,20 +79,20 @@ impl Request {
 
     pub(super) fn read(command: Cmd) -> Self {
         let slot = key_of(&command).map_or(0, slot_of);
-        Self::of_server(command, slot)
+        Self::for_server(command, slot)
     }
 
     /// Returns a command without a key, for the server that owns a slot.
-    pub(super) fn of_server(command: Cmd, slot: u16) -> Self {
+    pub(super) fn for_server(command: Cmd, slot: u16) -> Self {
         Self { command, script: None, slot, traffic: Traffic::Plain, is_always_sent: false }
     }
 
-    /// Returns the same command, sent also while the store lacks data.
-    pub(super) fn always(self) -> Self {
+    /// Marks the command to be sent even while the store lacks data.
+    pub(super) fn always_sent(self) -> Self {
         Self { is_always_sent: true, ..self }
     }
 
-    /// Returns the name under which it is counted.
+    /// Returns the name under which the counters count it.
     pub(super) fn name(&self) -> &'static str {
         self.script.map_or("read", |script| script.name)
     }
@@ -114,13 +114,13 @@ impl Request {
         }
     }
 
-    /// Returns the command by its digest, to be sent by itself.
+    /// Returns the command with the script's digest, to be sent alone.
     pub(super) const fn by_digest(&self) -> &Cmd {
         &self.command
     }
 
-    /// Returns the command with ASKING before it as needed, and the commands that wait for the replicas after it on the
-    /// same connection.
+    /// Builds the pipeline of the command: ASKING before it as needed, and after it the commands that wait for
+    /// replicas.
     ///
     /// Since Redis 7.2 WAIT answers at once on a connection that has written nothing, and a retry finds everything
     /// written. So a key is written before it: once the key is replicated, all earlier writes are.
@@ -134,7 +134,7 @@ impl Request {
             if asking {
                 pipeline.cmd("ASKING");
             }
-            pipeline.cmd("EVAL").arg(MARK).arg(1).arg(marked_in(self.slot));
+            pipeline.cmd("EVAL").arg(MARK).arg(1).arg(mark_key(self.slot));
             pipeline.cmd("WAIT").arg(replicas).arg(milliseconds);
         }
         pipeline
@@ -169,11 +169,11 @@ fn key_of(command: &Cmd) -> Option<&[u8]> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Request, SLOTS, Traffic, Wait, key_of, marked_in, slot_of};
+    use super::{Request, SLOTS, Traffic, Wait, key_of, mark_key, slot_of};
     use crate::redis::script::Script;
 
     #[test]
-    fn keys_of_one_hash_tag_share_a_slot_and_the_slots_are_those_of_the_cluster_specification() {
+    fn keys_with_one_hash_tag_share_the_slot_of_the_cluster_specification() {
         assert_eq!(slot_of(b"123456789"), 0x31C3);
         assert_eq!(slot_of(b"{p00}:a"), slot_of(b"{p00}:b"));
         assert_eq!(slot_of(b"x{p00}y{z}"), slot_of(b"p00"));
@@ -181,37 +181,40 @@ mod tests {
     }
 
     #[test]
-    fn replicas_are_waited_for_behind_a_key_that_is_written_on_the_same_connection() {
+    fn a_pipeline_writes_the_mark_before_it_waits_for_replicas() {
         static CONFIRMED: Script = Script::new("confirmed", "the reply", "#!lua\nreturn 1", true);
         let request = Request::script(&CONFIRMED, &[b"{p05}a".to_vec()], &[], None);
         let pipeline = request.pipeline_with(super::Form::Digest, false, Some(Wait { replicas: 1, milliseconds: 100 }));
         let sent = String::from_utf8(pipeline.get_packed_pipeline()).unwrap();
-        let places = ["EVALSHA", marked_in(request.slot), "WAIT"].map(|word| sent.find(word).unwrap());
+        let places = ["EVALSHA", mark_key(request.slot), "WAIT"].map(|word| sent.find(word).unwrap());
         assert!(places.is_sorted(), "{sent}");
     }
 
     #[test]
-    fn each_slot_has_a_key_that_is_written_before_replicas_are_waited_for() {
-        assert!((0..SLOTS).all(|slot| slot_of(marked_in(slot).as_bytes()) == slot));
+    fn each_slot_has_a_mark_key() {
+        assert!((0..SLOTS).all(|slot| slot_of(mark_key(slot).as_bytes()) == slot));
     }
 
     #[test]
     fn a_command_is_routed_by_its_first_key() {
-        let of = |words: &[&str]| {
+        let routing_key = |words: &[&str]| {
             let mut command = redis::cmd(words[0]);
             command.arg(&words[1..]);
             key_of(&command).map(|key| String::from_utf8(key.to_vec()).unwrap())
         };
-        assert_eq!(of(&["GET", "a"]).as_deref(), Some("a"));
-        assert_eq!(of(&["XREADGROUP", "GROUP", "g", "c", "COUNT", "1", "STREAMS", "s", ">"]).as_deref(), Some("s"));
-        assert_eq!(of(&["XINFO", "STREAM", "s"]).as_deref(), Some("s"));
-        assert_eq!(of(&["EVALSHA", "sha", "1", "k"]).as_deref(), Some("k"));
-        assert_eq!(of(&["PING"]), None);
-        assert_eq!(of(&["INFO", "memory"]), None);
+        assert_eq!(routing_key(&["GET", "a"]).as_deref(), Some("a"));
+        assert_eq!(
+            routing_key(&["XREADGROUP", "GROUP", "g", "c", "COUNT", "1", "STREAMS", "s", ">"]).as_deref(),
+            Some("s")
+        );
+        assert_eq!(routing_key(&["XINFO", "STREAM", "s"]).as_deref(), Some("s"));
+        assert_eq!(routing_key(&["EVALSHA", "sha", "1", "k"]).as_deref(), Some("k"));
+        assert_eq!(routing_key(&["PING"]), None);
+        assert_eq!(routing_key(&["INFO", "memory"]), None);
     }
 
     #[test]
-    fn a_script_whose_effect_is_confirmed_waits_where_there_are_replicas() {
+    fn a_confirmed_script_waits_only_where_replicas_are_required() {
         static CONFIRMED: Script = Script::new("confirmed", "the reply", "#!lua\nreturn 1", true);
         static OTHER: Script = Script::new("other", "the reply", "#!lua\nreturn 1", false);
         let wait = Some(Wait { replicas: 1, milliseconds: 100 });

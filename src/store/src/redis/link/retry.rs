@@ -4,17 +4,17 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
 /// Pause before the second attempt.
-const FIRST: Duration = Duration::from_millis(10);
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
 
-/// The longest pause; a recovered server is noticed within it.
-const LONGEST: Duration = Duration::from_millis(200);
+/// Maximum pause: a recovered server is noticed within this time.
+const PAUSE_MAX: Duration = Duration::from_millis(200);
 
 /// Condition under which a call gives up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Until {
-    /// Its time is up.
+    /// The time of the call is up.
     Timeout,
-    /// It has its answer, or is dropped.
+    /// The call has its answer, or is dropped.
     Answered,
 }
 
@@ -27,15 +27,15 @@ pub(crate) struct Backoff {
 
 impl Default for Backoff {
     fn default() -> Self {
-        Self { next: FIRST, random: RandomState::new() }
+        Self { next: FIRST_PAUSE, random: RandomState::new() }
     }
 }
 
 impl Backoff {
-    /// Returns the next pause: between half of its step and the whole step.
+    /// Returns the next pause: between half of the current step and the whole step.
     pub(crate) fn pause(&mut self) -> Duration {
         let step = self.next;
-        self.next = (step * 2).min(LONGEST);
+        self.next = (step * 2).min(PAUSE_MAX);
         let thousandths = u32::try_from(self.random.hash_one(step) % 500).unwrap_or(0);
         step * (1_000 - thousandths) / 1_000
     }
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_grow_to_a_bound_and_are_not_those_of_others() {
+    fn pauses_grow_to_a_maximum_and_differ_between_calls() {
         let mut first = BTreeSet::new();
         for _ in 0..100 {
             let mut backoff = Backoff::default();

@@ -4,7 +4,7 @@ use redis::{Cmd, Value, cmd};
 
 use super::topology::{Address, RedisTopology};
 
-/// Slots of a Redis Cluster; other topologies have one range of them.
+/// Number of slots of a Redis Cluster; other topologies have one range of all slots.
 pub(super) const SLOTS: u16 = 16_384;
 
 /// A range of slots and the server that owns it.
@@ -17,12 +17,12 @@ pub(super) struct SlotRange {
 
 impl SlotRange {
     /// Returns all slots, owned by one server.
-    pub(super) const fn of_all(address: Address) -> Self {
+    pub(super) const fn all_slots(address: Address) -> Self {
         Self { first: 0, last: SLOTS - 1, address }
     }
 }
 
-/// Returns the command that asks for the owners.
+/// Returns the command that queries the owners of the slots.
 pub(super) fn question(topology: &RedisTopology) -> Cmd {
     let mut question;
     match topology {
@@ -39,38 +39,41 @@ pub(super) fn question(topology: &RedisTopology) -> Cmd {
     question
 }
 
-/// Parses the answer, in the order of the slots.
-pub(super) fn read(topology: &RedisTopology, answer: &Value, asked: &Address) -> Option<Vec<SlotRange>> {
+/// Parses the answer into ranges, in the order of the slots.
+pub(super) fn read(topology: &RedisTopology, answer: &Value, asked_server: &Address) -> Option<Vec<SlotRange>> {
     match topology {
-        RedisTopology::Standalone => Some(vec![SlotRange::of_all(asked.clone())]),
+        RedisTopology::Standalone => Some(vec![SlotRange::all_slots(asked_server.clone())]),
         RedisTopology::Sentinel { .. } => read_master(answer),
-        RedisTopology::Cluster => read_slots(answer, asked),
+        RedisTopology::Cluster => read_slots(answer, asked_server),
     }
 }
 
 /// Returns the result of [`read`] for an answer, for the fuzzer.
 #[cfg(feature = "fuzzing")]
 pub(crate) fn masters(topology: &RedisTopology, answer: &Value) -> Option<Vec<(u16, u16, String, u16)>> {
-    let asked = Address { host: "asked".to_owned(), port: 1 };
-    let read = read(topology, answer, &asked)?.into_iter();
+    let asked_server = Address { host: "asked".to_owned(), port: 1 };
+    let read = read(topology, answer, &asked_server)?.into_iter();
     Some(read.map(|SlotRange { first, last, address: Address { host, port } }| (first, last, host, port)).collect())
 }
 
 /// Parses `[host, port]`, or nil for a name that the sentinel does not know.
 fn read_master(answer: &Value) -> Option<Vec<SlotRange>> {
     match answer.as_sequence()? {
-        [host, port] => Some(vec![SlotRange::of_all(Address { host: text(host)?, port: text(port)?.parse().ok()? })]),
+        [host, port] => {
+            Some(vec![SlotRange::all_slots(Address { host: text(host)?, port: text(port)?.parse().ok()? })])
+        }
         _ => None,
     }
 }
 
-/// Parses `[[first, last, [host, port, id, …], replica, …], …]`; an empty or unknown host is the one that was asked.
-fn read_slots(answer: &Value, asked: &Address) -> Option<Vec<SlotRange>> {
+/// Parses `[[first, last, [host, port, id, …], replica, …], …]`; an empty or unknown host is the asked server itself.
+fn read_slots(answer: &Value, asked_server: &Address) -> Option<Vec<SlotRange>> {
     let mut ranges = Vec::new();
     for range in answer.as_sequence()? {
         let [first, last, master, ..] = range.as_sequence()? else { return None };
         let [host, port, ..] = master.as_sequence()? else { return None };
-        let host = text(host).filter(|host| !host.is_empty() && host != "?").unwrap_or_else(|| asked.host.clone());
+        let host =
+            text(host).filter(|host| !host.is_empty() && host != "?").unwrap_or_else(|| asked_server.host.clone());
         ranges.push(SlotRange {
             first: number(first)?,
             last: number(last)?,
@@ -100,7 +103,7 @@ fn number(value: &Value) -> Option<u16> {
 mod tests {
     use super::*;
 
-    fn asked() -> Address {
+    fn asked_server() -> Address {
         Address { host: "asked".to_owned(), port: 1 }
     }
 
@@ -110,17 +113,17 @@ mod tests {
         Value::Array(vec![Value::Int(first), Value::Int(last), master, Value::Array(Vec::new())])
     }
 
-    fn read_of(topology: &RedisTopology, answer: &Value) -> Option<Vec<(u16, u16, String)>> {
-        let ranges = read(topology, answer, &asked())?;
+    fn read_ranges(topology: &RedisTopology, answer: &Value) -> Option<Vec<(u16, u16, String)>> {
+        let ranges = read(topology, answer, &asked_server())?;
         Some(ranges.into_iter().map(|range| (range.first, range.last, range.address.to_string())).collect())
     }
 
     #[test]
-    fn ranges_of_a_cluster_come_in_order_and_a_host_that_is_not_named_is_the_one_that_was_asked() {
-        let read = |answer: &Value| read_of(&RedisTopology::Cluster, answer);
-        let told = Value::Array(vec![range(200, 299, "b"), range(0, 99, ""), range(100, 199, "?")]);
+    fn cluster_ranges_are_sorted_and_an_unnamed_host_is_the_asked_server() {
+        let read = |answer: &Value| read_ranges(&RedisTopology::Cluster, answer);
+        let answer = Value::Array(vec![range(200, 299, "b"), range(0, 99, ""), range(100, 199, "?")]);
         let expected = [(0, 99, "asked:6379"), (100, 199, "asked:6379"), (200, 299, "b:6379")];
-        assert_eq!(read(&told).unwrap(), expected.map(|(first, last, address)| (first, last, address.to_owned())));
+        assert_eq!(read(&answer).unwrap(), expected.map(|(first, last, address)| (first, last, address.to_owned())));
         let wrong = [
             Value::Nil,
             Value::Array(Vec::new()),
@@ -133,14 +136,17 @@ mod tests {
     }
 
     #[test]
-    fn the_master_that_sentinels_name_has_all_slots() {
+    fn the_master_named_by_a_sentinel_owns_all_slots() {
         let sentinel = RedisTopology::Sentinel { service: "main".to_owned() };
-        let read = |words: &[Value]| read_of(&sentinel, &Value::Array(words.to_vec()));
+        let read = |words: &[Value]| read_ranges(&sentinel, &Value::Array(words.to_vec()));
         let (host, port) = (Value::SimpleString("a".to_owned()), Value::BulkString(b"6380".to_vec()));
         assert_eq!(read(&[host.clone(), port.clone()]), Some(vec![(0, 16_383, "a:6380".to_owned())]));
         assert_eq!(read(&[host.clone(), Value::BulkString(b"no number".to_vec())]), None);
         assert_eq!(read(&[host, port, Value::Nil]), None);
-        assert_eq!(read_of(&sentinel, &Value::Nil), None, "it knows no such name");
-        assert_eq!(read_of(&RedisTopology::Standalone, &Value::Okay), Some(vec![(0, 16_383, "asked:1".to_owned())]));
+        assert_eq!(read_ranges(&sentinel, &Value::Nil), None, "it knows no such name");
+        assert_eq!(
+            read_ranges(&RedisTopology::Standalone, &Value::Okay),
+            Some(vec![(0, 16_383, "asked:1".to_owned())])
+        );
     }
 }

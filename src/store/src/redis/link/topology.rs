@@ -1,8 +1,7 @@
 //! The organisation and addresses of the Redis servers: one server, a master watched by sentinels, or a cluster.
 //!
 //! A `rediss://` URL means TLS, with the certificate authorities of the system or of `SSL_CERT_FILE`.
-//! The credentials in a URL are those of the servers; they are tried with a sentinel too, and omitted
-//! if it needs none.
+//! The credentials in a URL are for the servers. They are tried with a sentinel too, and omitted if it refuses them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -43,7 +42,7 @@ pub(crate) struct Address {
     pub(super) port: u16,
 }
 
-/// A URL is invalid. The error does not repeat it, because it may contain a password.
+/// A URL is invalid. The error does not quote the URL, because it may contain a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a redis:// or rediss:// URL")]
 pub struct BadRedisUrl;
@@ -68,8 +67,8 @@ impl RedisServers {
         Ok(Self { topology, seeds, login })
     }
 
-    /// Does the same with certificates for encrypted connections, as PEM: of the authorities trusted instead of the
-    /// system's, and of this installation with its private key.
+    /// Adds certificates for encrypted connections, as PEM. `authorities` replace the system's; `identity` is this
+    /// installation's certificate and its private key.
     ///
     /// # Errors
     /// [`BadCertificates`] when they are invalid, or the URLs are not `rediss://`.
@@ -148,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_that_is_named_by_another_is_spoken_to_as_the_one_of_the_settings() {
+    fn a_server_named_by_another_gets_the_login_of_the_settings() {
         for (url, is_encrypted) in [("redis://user:geheim@seed/3", false), ("rediss://user:geheim@seed/3", true)] {
             let servers = RedisServers::new(&[url], RedisTopology::Standalone).unwrap();
             assert_eq!(servers.is_encrypted(), is_encrypted);

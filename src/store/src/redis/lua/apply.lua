@@ -118,7 +118,7 @@ local function raise(key, field, least)
   return exact(redis.call('HINCRBY', key, field, 1), key, field)
 end
 
--- Each named node has its own channel.
+-- Publishes a notice to the channel of each node that the field names.
 local function tell(n, op)
   local node, publish, channel, message = unpack(op, 4)
   for watcher in string.gmatch(redis.call('HGET', KEYS[n], op[3]) or '', string.rep('%x', 32)) do
@@ -152,7 +152,7 @@ local function operate(n, op)
   if op[3] > 0 and op[3] <= redis.call('LLEN', key) then redis.call('LSET', key, text(op[3] - 1), entry(op, 4)) end
 end
 
--- Redis expires keys by its own clock; a given time is checked here.
+-- Deletes a key that has expired by the time of a test. Redis expires keys only by its own clock.
 local function let_end(n)
   if alive(KEYS[n]) then return end
   for _, child in ipairs(children[n] or {}) do redis.call('DEL', child) end

@@ -11,13 +11,13 @@ local function text(number)
   return string.format('%.0f', number)
 end
 
--- Returns true if a key exists. The server expires keys by its own clock; for a given time it is checked here.
+-- Returns true if a key exists, and has not expired by the time of a test. The server expires keys only by its own clock.
 local function seen(key)
   local ends = redis.call('PEXPIRETIME', key)
   return ends ~= -2 and (not given or ends == -1 or ends > now)
 end
 
--- Does the same for scripts that write: deletes an expired key.
+-- Returns true if a key exists, and deletes it if it has expired by the time of a test. For scripts that write.
 local function alive(key)
   if seen(key) then return true end
   if given then redis.call('DEL', key) end

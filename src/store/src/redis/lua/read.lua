@@ -40,7 +40,7 @@ local nothing = {ending = '0', length = 0, count = 0}
 local replies = {text(now)}
 for _, q in ipairs(cmsgpack.unpack(ARGV[2])) do
   local kind, key = q[1], KEYS[q[2]]
-  -- Redis expires keys by its own clock.
+  -- Redis expires keys by its own clock; the time of a test is checked here.
   local there = owner_exists(q[2]) and (not given or seen(key))
   replies[#replies + 1] = there and answer(kind, key, q) or nothing[kind] or {}
 end

@@ -12,8 +12,8 @@ use crate::error::StoreError;
 use crate::operations::Store;
 use crate::redis::shared::Shared;
 
-/// The thread, which ends with the last clone of the store. If the store did not leave before, the other nodes treat
-/// this one as dead.
+/// Handle of the thread, which ends with the last clone of the store. If the store did not leave before, the other
+/// nodes treat this one as dead.
 #[derive(Debug)]
 pub(crate) struct Background {
     leaving: Option<mpsc::Sender<membership::Leave>>,
@@ -22,26 +22,26 @@ pub(crate) struct Background {
 
 impl Background {
     /// Starts the thread.
-    pub(crate) fn start(shared: &Arc<Shared>, store: &Store, every: Duration) -> Result<Self, StoreError> {
-        let failed = |error: io::Error| StoreError::Unavailable(format!("no thread for heartbeats: {error}"));
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
-        let (leaving, asked) = mpsc::channel(1);
-        // It is set once.
+    pub(crate) fn start(shared: &Arc<Shared>, store: &Store, interval: Duration) -> Result<Self, StoreError> {
+        let thread_error = |error: io::Error| StoreError::Unavailable(format!("no thread for heartbeats: {error}"));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(thread_error)?;
+        let (leaving, requests) = mpsc::channel(1);
+        // A store starts one thread, so nothing was set before.
         let _ = shared.leaving.set(leaving.downgrade());
         let (shared, store) = (Arc::clone(shared), store.clone());
         let run = move || {
             runtime.block_on(async {
                 let notices =
                     tokio::spawn(notices::follow(shared.link.clone(), shared.node, shared.ended_elsewhere.clone()));
-                membership::run(shared, store, every, asked).await;
+                membership::run(shared, store, interval, requests).await;
                 notices.abort();
             });
         };
-        let thread = Builder::new().name("store-presence".to_owned()).spawn(run).map_err(failed)?;
+        let thread = Builder::new().name("store-presence".to_owned()).spawn(run).map_err(thread_error)?;
         Ok(Self { leaving: Some(leaving), thread: Mutex::new(Some(thread)) })
     }
 
-    /// Returns no thread, for a store without a server.
+    /// Returns the handle of no thread, for a store without a server.
     #[cfg(feature = "fuzzing")]
     pub(crate) const fn none() -> Self {
         Self { leaving: None, thread: Mutex::new(None) }
@@ -49,7 +49,7 @@ impl Background {
 }
 
 impl Shared {
-    /// Leaves: other nodes take over at once. This node sends no further heartbeat.
+    /// Sends the last heartbeat, so that other nodes take over at once.
     pub(crate) async fn leave(&self) -> Result<(), StoreError> {
         let closed = || StoreError::Unavailable("the store is closed".to_owned());
         let leaving = self.leaving.get().and_then(mpsc::WeakSender::upgrade).ok_or_else(closed)?;

@@ -1,5 +1,5 @@
-//! Detection of dead nodes. No time is measured here: the heartbeats of the others are compared with the number of our
-//! own that reached Redis, so neither an outage of Redis nor a pause of this node makes another one look dead.
+//! Detection of dead nodes. No time is measured here: a node is dead when its heartbeat stays the same over several of
+//! our own that reached Redis. So neither an outage of Redis nor a pause of this node makes another node look dead.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,7 +8,7 @@ use crate::redis::options::NodeId;
 /// A node is dead when its heartbeat has not changed in this many rounds.
 const MISSED_MAX: u32 = 5;
 
-/// The heartbeat of a node that has left.
+/// The last heartbeat, which a node sends when it leaves.
 pub(crate) const LEFT: &str = "0";
 
 /// The heartbeats seen so far.
@@ -34,7 +34,7 @@ pub(crate) struct DeadNode {
 }
 
 impl Heartbeats {
-    /// Records a round: the heartbeats of all nodes when one of ours reached Redis. Returns the nodes that have left or
+    /// Records a round: the heartbeats of all nodes at the time of one of ours. Returns the nodes that have left or
     /// have missed too many rounds.
     pub(crate) fn record(&mut self, us: NodeId, round: Vec<(NodeId, String)>) -> Vec<DeadNode> {
         let mut dead = Vec::new();
@@ -53,8 +53,8 @@ impl Heartbeats {
         dead
     }
 
-    /// Records a check of the nodes that hold deliveries. Returns those without a heartbeat at this check and at the
-    /// one before: a live node sends one between two checks.
+    /// Records a check of the nodes that hold deliveries. Returns the nodes without a heartbeat at this check and
+    /// at the previous one: a live node sends a heartbeat between two checks.
     pub(crate) fn record_holders(&mut self, us: NodeId, holders: impl IntoIterator<Item = NodeId>) -> Vec<DeadNode> {
         let now: HashSet<NodeId> =
             holders.into_iter().filter(|node| *node != us && !self.latest.contains_key(node)).collect();
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_is_dead_when_it_missed_five_rounds_and_not_before() {
+    fn a_node_is_dead_after_five_missed_rounds_and_not_before() {
         let (us, other) = (NodeId::generate(), NodeId::generate());
         let mut heartbeats = Heartbeats::default();
         for beat in 1..=5 {
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_has_left_is_dead_at_once_and_we_never_are() {
+    fn a_node_that_left_is_dead_at_once_and_this_node_never_is() {
         let (us, other) = (NodeId::generate(), NodeId::generate());
         let mut heartbeats = Heartbeats::default();
         assert_eq!(

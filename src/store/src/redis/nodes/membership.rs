@@ -1,4 +1,4 @@
-//! Heartbeats of this node, and taking over from nodes that are dead.
+//! Heartbeats of this node, and taking over from dead nodes.
 //!
 //! Every node writes its heartbeats into one sorted set, by the server's clock, and reads those of all
 //! nodes in the same step. This guarantees:
@@ -26,7 +26,7 @@ use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_domain::time::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::MissedTickBehavior;
 
 use super::heartbeats::{DeadNode, Heartbeats, LEFT};
 use crate::error::StoreError;
@@ -41,29 +41,29 @@ use crate::redis::shared::Shared;
 /// Interval between two heartbeats of a node.
 pub(crate) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Heartbeats between two checks for nodes that have deliveries and no heartbeat.
-const CHECK_EVERY: u32 = 5;
+/// Number of heartbeats between two searches for nodes that have deliveries and no heartbeat.
+const HEARTBEATS_PER_CHECK: u32 = 5;
 
-/// Lifetime of the set of heartbeats after the last one.
-const KEEP: Duration = Duration::from_secs(24 * 3600);
+/// Lifetime of the set of heartbeats after the last heartbeat of any node.
+const HEARTBEATS_TTL: Duration = Duration::from_secs(24 * 3600);
 
 /// A request to leave, with the channel of its answer.
 pub(crate) type Leave = oneshot::Sender<Result<(), StoreError>>;
 
 impl Shared {
-    /// Sends a heartbeat, or the last one, and returns those of all nodes. Adjusts this node's clock to the server's by
-    /// them.
+    /// Sends a heartbeat, the last one if the node leaves, and returns the heartbeats of all nodes. Corrects this
+    /// node's clock by the server's time in its own.
     pub(crate) async fn heartbeat(&self, leaves: bool) -> Result<Vec<(NodeId, String)>, StoreError> {
         // Heartbeats go by the server's clock, whichever clock decides expiry.
-        let args = arguments!["", self.node.to_string(), leaves, KEEP, self.level().told()];
-        let (asked, began) = (SystemClock.now(), Instant::now());
+        let args = arguments!["", self.node.to_string(), leaves, HEARTBEATS_TTL, self.level().known_and_current()];
+        let (sent_at, started) = (SystemClock.now(), Instant::now());
         let heartbeats =
             self.call_timed(&BEAT, vec![keys::beats(), keys::node_schemas()], args).await?.fields()?.pairs()?;
         let read = |(node, at): (Vec<u8>, Vec<u8>)| Some((NodeId::from_bytes(&node)?, String::from_utf8(at).ok()?));
         let heartbeats: Vec<_> = heartbeats.into_iter().filter_map(read).collect();
         let own = heartbeats.iter().find(|(node, _)| *node == self.node && !leaves);
-        if let Some(server) = own.and_then(|(_, at)| at.parse().ok()) {
-            self.server_clock.correct(asked, server, began.elapsed());
+        if let Some(server_ms) = own.and_then(|(_, at)| at.parse().ok()) {
+            self.server_clock.correct(sent_at, server_ms, started.elapsed());
         }
         let seen = |(node, at): &(NodeId, String)| Some((*node, Timestamp::from_millis(at.parse().ok()?)));
         let members = heartbeats.iter().filter(|(_, at)| at != LEFT).filter_map(seen).collect();
@@ -71,6 +71,7 @@ impl Shared {
         Ok(heartbeats)
     }
 
+    /// Removes a dead node's heartbeat, unless the node has sent another.
     async fn forget(&self, dead: &DeadNode) -> Result<(), StoreError> {
         let Some(heartbeat) = &dead.heartbeat else { return Ok(()) };
         let keys = vec![keys::beats(), keys::node_schemas()];
@@ -78,7 +79,7 @@ impl Shared {
     }
 
     /// Takes over from a dead node, then forgets it.
-    pub(crate) async fn replace(&self, store: &Store, dead: &DeadNode) -> Result<(), StoreError> {
+    pub(crate) async fn take_over_from(&self, store: &Store, dead: &DeadNode) -> Result<(), StoreError> {
         let (waiting, unknown) = store.take_over(dead.node).await?;
         self.forget(dead).await?;
         count_unknown(unknown);
@@ -90,40 +91,40 @@ impl Shared {
 }
 
 /// Sends heartbeats until this node leaves or its store is dropped.
-pub(crate) async fn run(shared: Arc<Shared>, store: Store, every: Duration, mut leaving: mpsc::Receiver<Leave>) {
-    let mut ticks = interval(every);
+pub(crate) async fn run(shared: Arc<Shared>, store: Store, interval: Duration, mut leaving: mpsc::Receiver<Leave>) {
+    let mut ticks = tokio::time::interval(interval);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut monitor = Monitor {
         shared: Arc::clone(&shared),
         store,
         heartbeats: Heartbeats::default(),
-        until_check: CHECK_EVERY,
+        heartbeats_until_check: HEARTBEATS_PER_CHECK,
         takeovers: JoinSet::new(),
-        under_way: HashSet::new(),
+        taking_over: HashSet::new(),
     };
     let left = loop {
         tokio::select! {
             _ = ticks.tick() => {}
-            asked = leaving.recv() => break asked,
+            request = leaving.recv() => break request,
         }
         let mut tick = pin!(monitor.tick());
         tokio::select! {
             () = &mut tick => {}
-            asked = leaving.recv() => {
+            request = leaving.recv() => {
                 // A heartbeat in flight must not arrive after the last one.
-                if asked.is_some() {
+                if request.is_some() {
                     tick.await;
                 }
-                break asked;
+                break request;
             }
         }
     };
-    let mut asked = left;
-    while let Some(reply) = asked {
+    let mut request = left;
+    while let Some(reply) = request {
         let outcome = shared.heartbeat(true).await.map(drop);
         // The caller may have stopped waiting; leaving again changes nothing.
         let _ = reply.send(outcome);
-        asked = leaving.recv().await;
+        request = leaving.recv().await;
     }
 }
 
@@ -132,44 +133,44 @@ struct Monitor {
     shared: Arc<Shared>,
     store: Store,
     heartbeats: Heartbeats,
-    until_check: u32,
+    heartbeats_until_check: u32,
     takeovers: JoinSet<NodeId>,
-    under_way: HashSet<NodeId>,
+    taking_over: HashSet<NodeId>,
 }
 
 impl Monitor {
-    /// Sends a heartbeat and takes over from nodes that are dead by it. A failed heartbeat shows nothing.
+    /// Sends a heartbeat and takes over from the nodes that have died. A failed heartbeat proves no death.
     async fn tick(&mut self) {
         while let Some(ended) = self.takeovers.try_join_next() {
             match ended {
                 Ok(node) => {
-                    self.under_way.remove(&node);
+                    self.taking_over.remove(&node);
                 }
                 // A task that panicked does not name its node, so all are tried again.
-                Err(_) => self.under_way.clear(),
+                Err(_) => self.taking_over.clear(),
             }
         }
         let us = self.shared.node;
         if !self.shared.link.loss_guard().has_joined() {
             return;
         }
-        // It reports the number at which this node works.
+        // The heartbeat reports the schema number at which this node works.
         let Ok(_) = self.shared.read_schema().await else { return };
         let Ok(round) = self.shared.heartbeat(false).await else { return };
         let mut dead = self.heartbeats.record(us, round);
-        self.until_check -= 1;
-        if self.until_check == 0 {
-            self.until_check = CHECK_EVERY;
+        self.heartbeats_until_check -= 1;
+        if self.heartbeats_until_check == 0 {
+            self.heartbeats_until_check = HEARTBEATS_PER_CHECK;
             if let Ok(holders) = self.store.holders().await {
                 dead.extend(self.heartbeats.record_holders(us, holders.into_iter().map(|(_, node)| node)));
             }
         }
         for dead in dead {
             // In its own task: this node must not stop its heartbeats meanwhile.
-            if self.under_way.insert(dead.node) {
+            if self.taking_over.insert(dead.node) {
                 let (shared, store) = (Arc::clone(&self.shared), self.store.clone());
                 self.takeovers.spawn(async move {
-                    if let Err(error) = shared.replace(&store, &dead).await {
+                    if let Err(error) = shared.take_over_from(&store, &dead).await {
                         tracing::warn!(store.node = %dead.node, %error, "the deliveries of a dead node are not taken \
                             over yet");
                     }

@@ -22,7 +22,7 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) async fn follow(link: Link, node: NodeId, ended: Sender<TxnId>) {
     if link.is_cluster() {
         let channels: Vec<String> =
-            Partition::all().map(|partition| format!("{}:{node}", keys::notices_of(partition))).collect();
+            Partition::all().map(|partition| format!("{}:{node}", keys::partition_notices(partition))).collect();
         return follow_shards(&link, &channels, &ended).await;
     }
     let channel = format!("{}:{node}", keys::NOTICES);

@@ -11,32 +11,32 @@ use std::time::{Duration, Instant};
 use sakshi_domain::ids::{ClientId, TxnId};
 use sakshi_kit::random::Random;
 
-use super::flips::values_of;
+use super::flips::value_bytes;
 use super::server::{RedisServer, TIMEOUT};
-use super::{RedisTestStore, names, options, standalone, test_store_on};
+use super::{RedisTestStore, key_names, options, standalone, test_store_with_config};
 use crate::conformance::business::{Business, Witness};
 use crate::conformance::fixture::{RETENTION, client_with, opening_with_hook};
 use crate::conformance::reading::Reading;
 use crate::conformance::{TestStore as _, run};
-use crate::engine::redis::named_in;
+use crate::engine::redis::parse_name_in;
 use crate::records::ALL;
 use crate::records::audit::AUDIT_LOG;
 use crate::records::client::LEDGER;
 use crate::redis::RedisStore;
 use crate::{OpenOutcome, StoreError};
 
-/// The verdict of a node on a Redis that restarted with these files.
+/// The verdict of a node about a Redis that restarted with damaged files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Verdict {
     /// Redis does not start.
     NoStart,
-    /// The node refuses everything: the store has lost data.
+    /// The node refuses every call: the store has lost data.
     DataLost,
     /// The node does not open the store, or refuses a read, with another message.
     Refused,
-    /// Everything answered is stored.
+    /// Every answered step is stored.
     Whole,
-    /// An earlier state, which the node takes for the present one.
+    /// An earlier state, which the node takes for the latest.
     Earlier,
     /// The node takes the server for a new one.
     New,
@@ -46,7 +46,7 @@ enum Verdict {
 
 type Verdicts = BTreeMap<String, BTreeMap<Verdict, usize>>;
 
-/// A store that has worked, its files, and its content after each answer.
+/// A store in use, its files, and its content after each answer.
 struct Past {
     test: RedisTestStore,
     business: Business,
@@ -56,28 +56,28 @@ struct Past {
     entries: i64,
 }
 
-/// Size of the file when a step was answered, and a digest of all records.
+/// The state at the answer to a step: the size of the file, and a digest of all records.
 struct State {
     bytes: u64,
     records: u64,
 }
 
-struct Watch<'a> {
+struct StateRecorder<'a> {
     server: &'a RedisServer,
     states: Vec<State>,
 }
 
-fn shipped() -> RedisTestStore {
+fn store_with_shipped_settings() -> RedisTestStore {
     let lines = RedisServer::shipped_persistence();
-    test_store_on(&lines.iter().map(String::as_str).collect::<Vec<_>>(), RETENTION)
+    test_store_with_config(&lines.iter().map(String::as_str).collect::<Vec<_>>(), RETENTION)
 }
 
-fn current(server: &RedisServer) -> PathBuf {
+fn files_of(server: &RedisServer) -> PathBuf {
     server.directory().join("appendonlydir")
 }
 
 /// Returns the newest file to which Redis appends.
-fn appended(directory: &Path) -> PathBuf {
+fn appended_file(directory: &Path) -> PathBuf {
     let mut files: Vec<PathBuf> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.to_string_lossy().ends_with(".incr.aof"));
     files.sort();
@@ -86,70 +86,75 @@ fn appended(directory: &Path) -> PathBuf {
 
 /// Returns a digest of all records, without other keys.
 fn digest(server: &RedisServer) -> u64 {
-    let mut names: Vec<_> = names(server).into_iter().filter_map(|name| Some((named_in(ALL, &name)?, name))).collect();
+    let mut names: Vec<_> =
+        key_names(server).into_iter().filter_map(|name| Some((parse_name_in(ALL, &name)?, name))).collect();
     names.sort_by(|one, other| one.1.cmp(&other.1));
     let mut hasher = DefaultHasher::new();
     for (key, name) in names {
-        let mut values = values_of(server, &key, &name);
+        let mut values = value_bytes(server, &key, &name);
         values.sort();
         (name, values).hash(&mut hasher);
     }
     hasher.finish()
 }
 
-impl Witness for Watch<'_> {
+impl Witness for StateRecorder<'_> {
     async fn answered(&mut self, _: &'static str) {
-        let bytes = appended(&current(self.server)).metadata().unwrap().len();
+        let bytes = appended_file(&files_of(self.server)).metadata().unwrap().len();
         self.states.push(State { bytes, records: digest(self.server) });
     }
 }
 
 /// Returns the number of entries of the append-only lists.
-fn entries(server: &RedisServer) -> i64 {
-    let grows = |name: &Vec<u8>| named_in(&[&LEDGER, &AUDIT_LOG], name).is_some();
-    names(server).into_iter().filter(grows).map(|name| server.answer(&[b"LLEN", &name[..]]).integer().unwrap()).sum()
+fn count_entries(server: &RedisServer) -> i64 {
+    let grows = |name: &Vec<u8>| parse_name_in(&[&LEDGER, &AUDIT_LOG], name).is_some();
+    key_names(server)
+        .into_iter()
+        .filter(grows)
+        .map(|name| server.answer(&[b"LLEN", &name[..]]).integer().unwrap())
+        .sum()
 }
 
 fn rewrite(server: &RedisServer) {
     server.answer(&["BGREWRITEAOF"]);
     sakshi_kit::redis::eventually("a rewritten file", TIMEOUT, || {
-        let is = |field: &str| server.info(field).is_some_and(|value| value == "0");
-        (is("aof_rewrite_in_progress") && is("aof_rewrite_scheduled")).then_some(())
+        let is_off = |field: &str| server.info(field).is_some_and(|value| value == "0");
+        (is_off("aof_rewrite_in_progress") && is_off("aof_rewrite_scheduled")).then_some(())
     });
 }
 
 impl Past {
-    /// Makes a business whose file was rewritten after its first round, and kills Redis.
+    /// Runs two rounds of business with a rewrite of the file between them, and kills Redis.
     async fn make() -> Self {
-        let test = shipped();
+        let test = store_with_shipped_settings();
         let mut business = Business::found(&test, &mut ()).await;
         business.work(&test, &mut ()).await;
         rewrite(&test.server);
-        let mut watch = Watch { server: &test.server, states: vec![] };
-        watch.answered("the rewriting").await;
-        business.work(&test, &mut watch).await;
-        let states = watch.states;
+        let mut recorder = StateRecorder { server: &test.server, states: vec![] };
+        recorder.answered("the rewriting").await;
+        business.work(&test, &mut recorder).await;
+        let states = recorder.states;
         assert_eq!(test.store.check().await, Ok(()));
-        let entries = entries(&test.server);
+        let entries = count_entries(&test.server);
         test.server.kill9();
         let files = test.server.directory().join("kept");
-        copy(&current(&test.server), &files);
+        copy(&files_of(&test.server), &files);
         Self { test, business, files, states, entries }
     }
 
-    /// Starts Redis with these files after one change. Returns the verdicts of the node that has worked, and of a new
-    /// one.
+    /// Starts Redis with the files after a change. Returns the verdicts of the node that was running, and of a new
+    /// node.
     async fn judge(&self, change: impl FnOnce(&Path)) -> [Verdict; 2] {
         let server = &self.test.server;
         server.kill9();
-        let directory = current(server);
+        let directory = files_of(server);
         copy(&self.files, &directory);
         change(&directory);
         if !server.try_restart() {
             return [Verdict::NoStart; 2];
         }
-        // The new node is asked first: the other one records a loss that it notices.
-        let (found, is_short) = (digest(server), entries(server) < self.entries);
+        // The new node is asked first, because the other one records a loss that it detects.
+        let (found, is_short) = (digest(server), count_entries(server) < self.entries);
         let fresh =
             match RedisStore::open(options(standalone(&server.url()), Arc::clone(&self.test.clock), RETENTION)).await {
                 Ok(fresh) => {
@@ -180,8 +185,8 @@ impl Past {
             }
             Ok(()) => {}
         }
-        let place = self.states.iter().rposition(|state| state.records == found);
-        match place {
+        let index = self.states.iter().rposition(|state| state.records == found);
+        match index {
             Some(last) if last + 1 == self.states.len() => Verdict::Whole,
             Some(_) => Verdict::Earlier,
             None if self.test.server.answer(&["EXISTS", "{p00}clients:"]).integer() == Some(0) => Verdict::New,
@@ -193,10 +198,10 @@ impl Past {
 
 /// Checks a store once it has reached Redis again.
 async fn check(store: &RedisStore) -> Result<(), StoreError> {
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         match store.check().await {
-            Err(StoreError::Unavailable(_)) if begun.elapsed() < TIMEOUT => {
+            Err(StoreError::Unavailable(_)) if started.elapsed() < TIMEOUT => {
                 std::thread::park_timeout(Duration::from_millis(2));
             }
             checked => return checked,
@@ -220,15 +225,15 @@ fn cases(short: usize, long: usize) -> usize {
     set.unwrap_or(if is_long { long } else { short })
 }
 
-fn count(verdicts: &mut Verdicts, what: &str, [old, fresh]: [Verdict; 2]) {
+fn count(verdicts: &mut Verdicts, case: &str, [old, fresh]: [Verdict; 2]) {
     for (node, verdict) in [("a node that worked", old), ("a node that starts", fresh)] {
-        *verdicts.entry(format!("{what}, {node}")).or_default().entry(verdict).or_default() += 1;
+        *verdicts.entry(format!("{case}, {node}")).or_default().entry(verdict).or_default() += 1;
     }
 }
 
 fn show(verdicts: &Verdicts) {
-    for (what, verdicts) in verdicts {
-        eprintln!("{what}: {verdicts:?}");
+    for (case, verdicts) in verdicts {
+        eprintln!("{case}: {verdicts:?}");
     }
 }
 
@@ -237,7 +242,7 @@ fn below(random: &mut Random, bound: u64) -> u64 {
 }
 
 #[test]
-fn a_file_that_was_cut_is_an_earlier_state_and_a_node_that_saw_more_says_so() {
+fn a_cut_file_is_an_earlier_state_and_a_node_that_saw_more_reports_it() {
     run(async {
         let past = Past::make().await;
         let (_, mut random) = Random::of_this_run();
@@ -247,7 +252,7 @@ fn a_file_that_was_cut_is_an_earlier_state_and_a_node_that_saw_more_says_so() {
             let length = first + below(&mut random, last - first);
             let found = past
                 .judge(|files| {
-                    fs::OpenOptions::new().write(true).open(appended(files)).unwrap().set_len(length).unwrap();
+                    fs::OpenOptions::new().write(true).open(appended_file(files)).unwrap().set_len(length).unwrap();
                 })
                 .await;
             for verdict in found {
@@ -262,29 +267,29 @@ fn a_file_that_was_cut_is_an_earlier_state_and_a_node_that_saw_more_says_so() {
 }
 
 #[test]
-fn a_bit_of_the_file_that_flips_is_noticed_by_redis_or_by_what_it_changes() {
+fn a_flipped_bit_of_a_rewritten_file_keeps_redis_from_starting() {
     run(async {
         let past = Past::make().await;
         let (_, mut random) = Random::of_this_run();
         let mut verdicts = Verdicts::default();
         for number in 0..cases(5, 200) {
-            let mut place = "appended";
+            let mut file = "appended";
             let change = |files: &Path| {
                 let base = fs::read_dir(files)
                     .unwrap()
                     .map(|entry| entry.unwrap().path())
                     .find(|path| path.to_string_lossy().contains(".base."));
-                let path = if number.is_multiple_of(4) { base.unwrap() } else { appended(files) };
-                place = if number.is_multiple_of(4) { "base" } else { "appended" };
+                let path = if number.is_multiple_of(4) { base.unwrap() } else { appended_file(files) };
+                file = if number.is_multiple_of(4) { "base" } else { "appended" };
                 let mut bytes = fs::read(&path).unwrap();
                 let byte = usize::try_from(below(&mut random, bytes.len() as u64)).unwrap();
                 bytes[byte] ^= 1 << below(&mut random, 8);
                 fs::write(path, bytes).unwrap();
             };
             let found = past.judge(change).await;
-            // A file rewritten by Redis has a checksum.
-            assert!(place != "base" || found == [Verdict::NoStart; 2], "{found:?}");
-            count(&mut verdicts, place, found);
+            // The base file, which Redis rewrites, has a checksum.
+            assert!(file != "base" || found == [Verdict::NoStart; 2], "{found:?}");
+            count(&mut verdicts, file, found);
         }
         show(&verdicts);
     });
@@ -292,7 +297,7 @@ fn a_bit_of_the_file_that_flips_is_noticed_by_redis_or_by_what_it_changes() {
 
 type Damage = fn(&Path);
 
-/// Damages, each to the files of a killed Redis.
+/// Damages to the files of a killed Redis, with their descriptions.
 const DAMAGES: [(&str, Damage); 6] = [
     ("the manifest is gone", |files| fs::remove_file(manifest(files)).unwrap()),
     ("the manifest is empty", |files| fs::write(manifest(files), "").unwrap()),
@@ -302,10 +307,10 @@ const DAMAGES: [(&str, Damage); 6] = [
     }),
     ("the manifest lacks the appended file", |files| {
         let text = fs::read_to_string(manifest(files)).unwrap();
-        let kept: Vec<&str> = text.lines().filter(|line| !line.contains(".incr.")).collect();
-        fs::write(manifest(files), kept.join("\n") + "\n").unwrap();
+        let remaining: Vec<&str> = text.lines().filter(|line| !line.contains(".incr.")).collect();
+        fs::write(manifest(files), remaining.join("\n") + "\n").unwrap();
     }),
-    ("the appended file is gone", |files| fs::remove_file(appended(files)).unwrap()),
+    ("the appended file is gone", |files| fs::remove_file(appended_file(files)).unwrap()),
     ("all files are gone", |files| {
         fs::remove_dir_all(files).unwrap();
     }),
@@ -316,19 +321,19 @@ fn manifest(files: &Path) -> PathBuf {
 }
 
 #[test]
-fn without_its_manifest_redis_does_not_start_or_nodes_say_what_is_missing() {
+fn damaged_files_keep_redis_from_starting_or_are_reported_as_data_loss() {
     run(async {
         let past = Past::make().await;
-        for (what, damage) in DAMAGES {
+        for (description, damage) in DAMAGES {
             let [old, fresh] = past.judge(damage).await;
-            eprintln!("{what}: a node that worked {old:?}, a node that starts {fresh:?}");
-            assert!(matches!(old, Verdict::NoStart | Verdict::DataLost), "{what}: {old:?}");
+            eprintln!("{description}: a node that worked {old:?}, a node that starts {fresh:?}");
+            assert!(matches!(old, Verdict::NoStart | Verdict::DataLost), "{description}: {old:?}");
         }
         assert_eq!(past.judge(|_| {}).await, [Verdict::Whole; 2]);
     });
 }
 
-/// Opens transactions until Redis is down. Collects the answered ones.
+/// Opens transactions until Redis is down. Collects the ids of the answered calls.
 async fn open_until_killed(test: &RedisTestStore, client: &ClientId, answered: &mut BTreeSet<TxnId>) {
     loop {
         let open = opening_with_hook(test, client, None);
@@ -341,10 +346,10 @@ async fn open_until_killed(test: &RedisTestStore, client: &ClientId, answered: &
     }
 }
 
-/// Kills Redis repeatedly while it rewrites its file. Returns the kills, those during a rewrite, the answered steps and
-/// the lost ones among them, and true if a node reported the loss.
+/// Kills Redis repeatedly while it rewrites its file. Returns the number of kills during a rewrite, of answered steps
+/// and of lost ones among them, and true if a node reported the loss.
 async fn kill_rewriting(settings: &[&str], kills: usize, random: &mut Random) -> (usize, usize, usize, bool) {
-    let test = test_store_on(settings, RETENTION);
+    let test = test_store_with_config(settings, RETENTION);
     let client = client_with(&test, 1_000_000).await;
     let (mut answered, mut during) = (BTreeSet::new(), 0);
     for _ in 0..kills {
@@ -358,17 +363,17 @@ async fn kill_rewriting(settings: &[&str], kills: usize, random: &mut Random) ->
         test.server.restart();
         match check(&test.store).await {
             Ok(()) => {}
-            Err(StoreError::DataLost(_)) => return (during, answered.len(), lost(&test, &answered).await, true),
+            Err(StoreError::DataLost(_)) => return (during, answered.len(), count_lost(&test, &answered).await, true),
             Err(error) => panic!("{error}"),
         }
     }
-    let lost = lost(&test, &answered).await;
+    let lost = count_lost(&test, &answered).await;
     let audits = test.store.audit().await.unwrap();
     assert!(audits.iter().all(crate::Audit::is_clean), "{audits:?}");
     (during, answered.len(), lost, false)
 }
 
-async fn lost(test: &RedisTestStore, answered: &BTreeSet<TxnId>) -> usize {
+async fn count_lost(test: &RedisTestStore, answered: &BTreeSet<TxnId>) -> usize {
     let _ = test.store.accept_loss().await;
     let mut lost = 0;
     for id in answered {
@@ -378,7 +383,7 @@ async fn lost(test: &RedisTestStore, answered: &BTreeSet<TxnId>) -> usize {
 }
 
 #[test]
-fn nothing_answered_is_lost_when_redis_is_killed_while_it_rewrites_its_file() {
+fn kills_during_a_rewrite_of_the_file_lose_no_answered_step() {
     let (_, mut random) = Random::of_this_run();
     let kills = cases(5, 200);
     run(async {

@@ -17,7 +17,7 @@ use crate::conformance::fixture::{RETENTION, app, client_with, completing, event
 use crate::conformance::flow_fixture::{ShortReport, locker, party, told};
 use crate::redis::{RedisOptions, RedisStore};
 
-fn with_keys(server: &RedisServer, keys: &[u8]) -> RedisOptions {
+fn options_with_keys(server: &RedisServer, keys: &[u8]) -> RedisOptions {
     let clock =
         Arc::new(sakshi_domain::clock::ManualClock::starting_at(sakshi_domain::time::Timestamp::from_millis(0)));
     let keys: Vec<_> = keys.iter().map(|byte| Zeroizing::new(vec![*byte; 32])).collect();
@@ -31,33 +31,37 @@ fn a_node_without_the_key_is_refused_and_writes_nothing() {
         let client = client_with(&test, 5).await;
         opened(&test, &client).await;
         let before = test.server.answer(&["DBSIZE"]);
-        assert_eq!(RedisStore::open(with_keys(&test.server, &[9])).await.err(), Some(StoreError::WrongKey));
+        assert_eq!(RedisStore::open(options_with_keys(&test.server, &[9])).await.err(), Some(StoreError::WrongKey));
         assert_eq!(test.server.answer(&["DBSIZE"]), before);
         assert!(
-            RedisStore::open(with_keys(&test.server, &[9, 7])).await.is_ok(),
+            RedisStore::open(options_with_keys(&test.server, &[9, 7])).await.is_ok(),
             "the old key is among the previous ones"
         );
         assert_eq!(
-            RedisStore::open(with_keys(&test.server, &[7])).await.err(),
+            RedisStore::open(options_with_keys(&test.server, &[7])).await.err(),
             Some(StoreError::WrongKey),
-            "since then the store is written under the new one"
+            "the store is now written under the new key"
         );
         assert_eq!(test.store().balance(client).await, Ok(Some(4)));
     });
 }
 
 #[test]
-fn of_nodes_with_different_keys_that_start_at_once_on_an_empty_server_one_kind_gets_in() {
+fn only_one_of_two_keys_starting_concurrently_opens_an_empty_server() {
     let server = RedisServer::start(&[]);
     crate::conformance::run(async {
-        let opened = join_all((0..12).map(|number| RedisStore::open(with_keys(&server, &[1 + number % 2])))).await;
-        let kinds = [0, 1].map(|kind| opened.iter().skip(kind).step_by(2).map(Result::is_ok).collect::<Vec<_>>());
-        assert!(kinds == [vec![true; 6], vec![false; 6]] || kinds == [vec![false; 6], vec![true; 6]], "{kinds:?}");
+        let opened =
+            join_all((0..12).map(|number| RedisStore::open(options_with_keys(&server, &[1 + number % 2])))).await;
+        let admitted = [0, 1].map(|first| opened.iter().skip(first).step_by(2).map(Result::is_ok).collect::<Vec<_>>());
+        assert!(
+            admitted == [vec![true; 6], vec![false; 6]] || admitted == [vec![false; 6], vec![true; 6]],
+            "{admitted:?}"
+        );
     });
 }
 
 #[test]
-fn a_server_that_was_emptied_is_not_fit_and_says_of_nothing_that_it_is_not_there() {
+fn an_emptied_server_is_unhealthy_and_reports_nothing_as_missing() {
     let test = test_store();
     crate::conformance::run(async {
         assert_eq!(test.store.check().await, Ok(()));
@@ -65,23 +69,24 @@ fn a_server_that_was_emptied_is_not_fit_and_says_of_nothing_that_it_is_not_there
         let (app, party) = (app(&test, &client), party(&test).await);
         assert!(test.store.create_app(app.clone()).await.unwrap());
         let unknown = TxnId::generate(client.partition(), 0);
-        let nobody = test.store.find_key(KeyDigest([1; 32]), app.app_id.clone()).await;
+        let unknown_key = test.store.find_key(KeyDigest([1; 32]), app.app_id.clone()).await;
         assert!(
-            nobody == Ok(None) && test.store.load_transaction(unknown).await == Ok(None),
-            "a key that is unknown is just that"
+            unknown_key == Ok(None) && test.store.load_transaction(unknown).await == Ok(None),
+            "an unknown key is reported as unknown"
         );
         test.server.answer(&["FLUSHALL"]);
-        let lost = |error: Option<StoreError>| assert!(matches!(error, Some(StoreError::DataLost(_))), "{error:?}");
+        let assert_lost =
+            |error: Option<StoreError>| assert!(matches!(error, Some(StoreError::DataLost(_))), "{error:?}");
         let (store, event) = (&test.store, event(&test, &client, 1));
-        lost(store.check().await.err());
-        lost(store.find_key(KeyDigest([1; 32]), app.app_id.clone()).await.err());
-        lost(store.load_transaction(unknown).await.err());
-        lost(store.open_transaction(opening(&test, &client)).await.err());
-        lost(store.complete_transaction(completing(unknown, 1)).await.err());
-        lost(store.load_event(event.id).await.err());
-        lost(store.open_flow(locker(&test, &party).opening(&test)).await.err());
-        lost(store.report_flow(told(&locker(&test, &party), ShortReport::Locker("Fetched", 1))).await.err());
-        lost(store.webhook_urls(app.app_id.clone()).await.err());
-        lost(store.set_webhook_url(app.app_id, ApiType::ESign, None).await.err());
+        assert_lost(store.check().await.err());
+        assert_lost(store.find_key(KeyDigest([1; 32]), app.app_id.clone()).await.err());
+        assert_lost(store.load_transaction(unknown).await.err());
+        assert_lost(store.open_transaction(opening(&test, &client)).await.err());
+        assert_lost(store.complete_transaction(completing(unknown, 1)).await.err());
+        assert_lost(store.load_event(event.id).await.err());
+        assert_lost(store.open_flow(locker(&test, &party).opening(&test)).await.err());
+        assert_lost(store.report_flow(told(&locker(&test, &party), ShortReport::Locker("Fetched", 1))).await.err());
+        assert_lost(store.webhook_urls(app.app_id.clone()).await.err());
+        assert_lost(store.set_webhook_url(app.app_id, ApiType::ESign, None).await.err());
     });
 }

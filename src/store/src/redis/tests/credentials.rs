@@ -1,4 +1,4 @@
-//! Credentials in races: an accepted one is remembered under any concurrency.
+//! Credentials in races: an accepted credential is remembered under any concurrency.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,7 +13,8 @@ use crate::conformance::fixture::{WINDOW, client_with, completing, opened, openi
 use crate::conformance::{TestStore, run};
 use crate::{CompleteOutcome, CompleteTransaction, OpenOutcome, PresentedCredential};
 
-/// One of several answers under one of several transactions; the last has expired.
+/// The presentation of a credential with one of several answers, under one of four transactions. The last transaction
+/// has expired.
 #[derive(Clone, Copy, Debug)]
 struct Presentation {
     transaction: usize,
@@ -34,7 +35,7 @@ fn presenting(id: TxnId, answer: u8, holder_bound: bool, credential: u8) -> Comp
     CompleteTransaction { credential: Some(credential), ..completing(id, answer) }
 }
 
-async fn expired(test: &RedisTestStore, client: &sakshi_domain::ids::ClientId) -> TxnId {
+async fn open_expired(test: &RedisTestStore, client: &sakshi_domain::ids::ClientId) -> TxnId {
     let mut open = opening(test, client);
     Arc::make_mut(&mut open.pending).expires_at = test.now() - WINDOW;
     let id = open.pending.id;
@@ -42,37 +43,38 @@ async fn expired(test: &RedisTestStore, client: &sakshi_domain::ids::ClientId) -
     id
 }
 
-/// Presents one credential many times at once. Then checks the answer to a stranger who presents it.
+/// Presents one credential many times at once. Then checks the outcome when another transaction presents it.
 async fn race(test: &RedisTestStore, credential: u8, presentations: &[Presentation]) {
     let client = client_with(test, 10).await;
     let mut ids = Vec::new();
     for _ in 0..3 {
         ids.push(opened(test, &client).await.id);
     }
-    ids.push(expired(test, &client).await);
-    let calls =
-        presentations.iter().map(|one| presenting(ids[one.transaction], one.answer, one.holder_bound, credential));
+    ids.push(open_expired(test, &client).await);
+    let calls = presentations.iter().map(|presentation| {
+        presenting(ids[presentation.transaction], presentation.answer, presentation.holder_bound, credential)
+    });
     let outcomes = join_all(calls.map(|complete| test.store().complete_transaction(complete))).await;
-    let (mut plain, mut any) = (Vec::new(), false);
-    for (one, outcome) in presentations.iter().zip(outcomes) {
+    let (mut unbound, mut is_accepted) = (Vec::new(), false);
+    for (presentation, outcome) in presentations.iter().zip(outcomes) {
         match outcome.unwrap() {
             CompleteOutcome::Completed { repeated: false, .. } => {
-                any = true;
-                plain.extend((!one.holder_bound).then_some(one.transaction));
+                is_accepted = true;
+                unbound.extend((!presentation.holder_bound).then_some(presentation.transaction));
             }
-            CompleteOutcome::Expired => assert_eq!(one.transaction, 3),
+            CompleteOutcome::Expired => assert_eq!(presentation.transaction, 3),
             CompleteOutcome::Completed { repeated: true, .. }
             | CompleteOutcome::AlreadyCompleted(_)
             | CompleteOutcome::CredentialReplayed => {}
             CompleteOutcome::NotFound => panic!("it was opened"),
         }
     }
-    assert!(plain.len() <= 1, "one credential, accepted without its holder under {plain:?}");
+    assert!(unbound.len() <= 1, "one credential, accepted without holder binding under {unbound:?}");
     let stranger = opened(test, &client).await.id;
     match test.store().complete_transaction(presenting(stranger, 9, false, credential)).await.unwrap() {
-        // A credential without a race is released.
-        CompleteOutcome::CredentialReplayed => assert!(any || presentations.len() > 1, "it was never accepted"),
-        CompleteOutcome::Completed { .. } => assert!(!any, "it was accepted before"),
+        // Without a race, the credential of a refused answer is released.
+        CompleteOutcome::CredentialReplayed => assert!(is_accepted || presentations.len() > 1, "it was never accepted"),
+        CompleteOutcome::Completed { .. } => assert!(!is_accepted, "it was accepted before"),
         other => panic!("{other:?}"),
     }
 }
@@ -81,7 +83,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_credential_that_was_accepted_is_remembered_and_one_that_was_not_is_given_back(
+    fn an_accepted_credential_is_remembered_and_a_refused_one_is_released(
         races in prop::collection::vec(prop::collection::vec(presentation(), 1..12), 1..20),
         replies_are_lost in any::<bool>(),
     ) {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use sakshi_domain::ids::ClientId;
 
 use super::server::{DURABLE, RedisServer};
-use super::{RedisTestStore, connected, options, standalone, test_store_on};
+use super::{RedisTestStore, connect_store, options, standalone, test_store_with_config};
 use crate::StoreError;
 use crate::conformance::fixture::{RETENTION, client_with, opened, opening};
 use crate::conformance::{TestStore, run};
@@ -17,17 +17,17 @@ use crate::redis::{RedisOptions, RedisStore, RedisTopology};
 const AUDIT_LOG: &str = "{p00}audit:";
 
 /// Returns a store on a server that persists its answers.
-fn durable() -> RedisTestStore {
-    test_store_on(DURABLE, RETENTION)
+fn durable_store() -> RedisTestStore {
+    test_store_with_config(DURABLE, RETENTION)
 }
 
 fn copy(from: &Path, to: &Path) {
-    let copied = Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap();
-    assert!(copied.success());
+    let status = Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap();
+    assert!(status.success());
 }
 
-/// Saves the server's file in its present state.
-fn keep_file(server: &RedisServer, name: &str) {
+/// Saves the server's file in its current state.
+fn save_file(server: &RedisServer, name: &str) {
     copy(&server.directory().join("appendonlydir"), &server.directory().join(name));
 }
 
@@ -40,7 +40,7 @@ fn restart_with_file(server: &RedisServer, name: &str) {
     server.restart();
 }
 
-async fn is_refused(store: &RedisStore, client: &ClientId) {
+async fn assert_refused(store: &RedisStore, client: &ClientId) {
     let is_lost = |error: &StoreError| matches!(error, StoreError::DataLost(_));
     assert!(store.check().await.is_err_and(|error| is_lost(&error)));
     assert!(store.balance(client.clone()).await.is_err_and(|error| is_lost(&error)), "reads");
@@ -48,11 +48,11 @@ async fn is_refused(store: &RedisStore, client: &ClientId) {
 }
 
 #[test]
-fn a_loss_that_was_noticed_before_its_acceptance_is_not_noted_after_it() {
+fn a_loss_detected_before_its_acceptance_is_not_recorded_after_it() {
     run(async {
-        let test = durable();
+        let test = durable_store();
         test.server.answer(&["DEL", "{canary}steps"]);
-        let Err(StoreError::DataLost(since)) = test.store.check().await else { panic!("the loss is noticed") };
+        let Err(StoreError::DataLost(since)) = test.store.check().await else { panic!("the loss was not detected") };
         test.store.accept_loss().await.unwrap();
         test.store.shared.note_loss(0, since).await.unwrap();
         test.store.check().await.unwrap();
@@ -62,29 +62,30 @@ fn a_loss_that_was_noticed_before_its_acceptance_is_not_noted_after_it() {
 }
 
 #[test]
-fn an_older_file_is_noticed_and_nothing_is_written_until_an_operator_accepts() {
+fn an_older_file_stops_all_writes_until_an_operator_accepts_the_loss() {
     run(async {
-        let test = durable();
+        let test = durable_store();
         let client = client_with(&test, 5).await;
         let (other, server) = (test.another_node().await, &test.server);
-        keep_file(server, "older");
+        save_file(server, "older");
         opened(&test, &client).await;
         restart_with_file(server, "older");
-        // The first call on a new connection notices; the other node has seen no missing data, and learns of it.
+        // The first call on a new connection detects the loss. The other node has seen no missing data, and is
+        // informed.
         assert!(matches!(test.store.balance(client.clone()).await, Err(StoreError::DataLost(_))));
-        is_refused(&test.store, &client).await;
-        is_refused(&other, &client).await;
+        assert_refused(&test.store, &client).await;
+        assert_refused(&other, &client).await;
         let entries = server.answer(&["LLEN", AUDIT_LOG]);
         // A new node has seen nothing at all.
         let fresh = test.another_node().await;
-        is_refused(&fresh, &client).await;
+        assert_refused(&fresh, &client).await;
         assert_eq!(server.answer(&["LLEN", AUDIT_LOG]), entries);
 
         let since = other.accept_loss().await.unwrap();
         assert!(since.is_some());
         for store in [&test.store, &other, &fresh] {
             assert_eq!(store.check().await, Ok(()));
-            assert_eq!(store.balance(client.clone()).await, Ok(Some(5)), "the debit is gone with its transaction");
+            assert_eq!(store.balance(client.clone()).await, Ok(Some(5)), "the debit is lost with its transaction");
         }
         assert_eq!(other.accept_loss().await, Ok(None), "nothing is missing any more");
         assert!(matches!(
@@ -95,16 +96,16 @@ fn an_older_file_is_noticed_and_nothing_is_written_until_an_operator_accepts() {
 }
 
 #[test]
-fn a_store_whose_data_is_back_is_used_again_without_an_operator() {
+fn a_store_works_again_once_its_data_is_back() {
     run(async {
-        let test = durable();
+        let test = durable_store();
         let (server, first) = (&test.server, client_with(&test, 5).await);
-        keep_file(server, "older");
+        save_file(server, "older");
         let second = client_with(&test, 7).await;
         test.store.append_audit("entry".into()).await.unwrap();
-        keep_file(server, "newest");
+        save_file(server, "newest");
         restart_with_file(server, "older");
-        is_refused(&test.store, &first).await;
+        assert_refused(&test.store, &first).await;
         restart_with_file(server, "newest");
         assert_eq!(test.store.check().await, Ok(()));
         assert_eq!(test.store.balance(second).await, Ok(Some(7)));
@@ -112,41 +113,41 @@ fn a_store_whose_data_is_back_is_used_again_without_an_operator() {
 }
 
 #[test]
-fn of_the_audit_log_alone_a_missing_entry_is_noticed() {
+fn a_missing_entry_of_the_audit_log_alone_is_detected() {
     run(async {
-        let test = durable();
+        let test = durable_store();
         let client = client_with(&test, 1).await;
-        keep_file(&test.server, "older");
+        save_file(&test.server, "older");
         test.store.append_audit("entry".into()).await.unwrap();
         restart_with_file(&test.server, "older");
-        is_refused(&test.store, &client).await;
+        assert_refused(&test.store, &client).await;
     });
 }
 
-/// Users as once shipped: with a `default` without permissions, Redis drops every step of several commands when it
+/// Users as once shipped. With a `default` user without permissions, Redis drops every step of several commands when it
 /// reads its file.
-const FORGETFUL: &str = "user default off\nuser sakshi on nopass ~* &* +@all\n";
+const FORGETFUL_USERS: &str = "user default off\nuser sakshi on nopass ~* &* +@all\n";
 
 #[test]
-fn a_redis_that_drops_steps_of_several_commands_is_noticed_by_a_new_node() {
+fn a_new_node_detects_a_redis_that_drops_steps_of_several_commands() {
     run(async {
         let users = tempfile::NamedTempFile::new().unwrap();
-        fs::write(users.path(), FORGETFUL).unwrap();
+        fs::write(users.path(), FORGETFUL_USERS).unwrap();
         let line = format!("aclfile {}", users.path().display());
         let server = RedisServer::start(&[DURABLE, &[&line]].concat());
         let url = format!("redis://sakshi:any@{}/", server.address());
-        let test = connected(server, standalone(&url), RETENTION);
+        let test = connect_store(server, standalone(&url), RETENTION);
         let client = client_with(&test, 5).await;
         test.server.stop();
         test.server.restart();
         let fresh = RedisStore::open(options(standalone(&url), Arc::clone(&test.clock), RETENTION)).await.unwrap();
-        is_refused(&fresh, &client).await;
-        is_refused(&test.store, &client).await;
+        assert_refused(&fresh, &client).await;
+        assert_refused(&test.store, &client).await;
         fresh.accept_loss().await.unwrap().unwrap();
         assert_eq!(
             fresh.balance(client.clone()).await,
             Ok(Some(0)),
-            "a client is made by one command, and a grant by several"
+            "a client is created by one command, and a grant by several"
         );
         assert_eq!(test.store.check().await, Ok(()));
         client_with(&test, 2).await;
@@ -154,18 +155,18 @@ fn a_redis_that_drops_steps_of_several_commands_is_noticed_by_a_new_node() {
 }
 
 #[test]
-fn a_loss_on_one_master_of_a_cluster_stops_all_of_them() {
+fn a_loss_on_one_master_of_a_cluster_stops_all_masters() {
     use super::server::groups::RedisCluster;
     use crate::redis::RedisServers;
 
     run(async {
         let cluster = RedisCluster::start(0, DURABLE);
         let servers = RedisServers::new(&cluster.urls(), RedisTopology::Cluster).unwrap();
-        let test = connected(cluster, servers, RETENTION);
+        let test = connect_store(cluster, servers, RETENTION);
         let client = client_with(&test, 5).await;
         let partition = client.partition().number();
         let master = test.server.master_of(test.server.slot_of(&format!("{{p{partition:02}}}x")));
-        keep_file(master, "older");
+        save_file(master, "older");
         opened(&test, &client).await;
         restart_with_file(master, "older");
         let lost = loop {
@@ -177,7 +178,7 @@ fn a_loss_on_one_master_of_a_cluster_stops_all_of_them() {
         assert!(matches!(lost, Err(StoreError::DataLost(_))), "{lost:?}");
         let others: Vec<ClientId> = (0..8).map(|_| ClientId::generate()).collect();
         for other in &others {
-            is_refused(&test.store, other).await;
+            assert_refused(&test.store, other).await;
         }
         test.store.accept_loss().await.unwrap().unwrap();
         assert_eq!(test.store.balance(client).await, Ok(Some(5)));
@@ -185,7 +186,7 @@ fn a_loss_on_one_master_of_a_cluster_stops_all_of_them() {
 }
 
 #[test]
-fn a_server_without_an_append_only_file_is_refused_at_start_and_noticed_later() {
+fn a_server_that_may_lose_data_is_refused_at_start_and_by_health_checks() {
     run(async {
         let server = RedisServer::start(DURABLE);
         let must_persist = || RedisOptions {
@@ -193,24 +194,26 @@ fn a_server_without_an_append_only_file_is_refused_at_start_and_noticed_later() 
             ..options(standalone(&server.url()), super::test_clock(), RETENTION)
         };
         let store = RedisStore::open(must_persist()).await.unwrap();
-        for (setting, unfit, fit) in [("appendonly", "no", "yes"), ("maxmemory-policy", "allkeys-lru", "noeviction")] {
+        for (setting, unsafe_value, safe_value) in
+            [("appendonly", "no", "yes"), ("maxmemory-policy", "allkeys-lru", "noeviction")]
+        {
             server.answer(&["CONFIG", "SET", "maxmemory", "100mb"]);
-            server.answer(&["CONFIG", "SET", setting, unfit]);
+            server.answer(&["CONFIG", "SET", setting, unsafe_value]);
             assert!(RedisStore::open(must_persist()).await.is_err(), "{setting}");
-            let noticed = loop {
+            let detected = loop {
                 if let Err(error) = store.check().await {
                     break error;
                 }
             };
-            assert!(noticed.to_string().contains(setting), "{noticed}");
-            server.answer(&["CONFIG", "SET", setting, fit]);
+            assert!(detected.to_string().contains(setting), "{detected}");
+            server.answer(&["CONFIG", "SET", setting, safe_value]);
             assert_eq!(store.check().await, Ok(()), "{setting}");
         }
     });
 }
 
 #[test]
-fn a_node_that_waits_at_start_refuses_everything_until_the_server_is_there() {
+fn a_node_that_waits_at_start_refuses_calls_until_the_server_is_up() {
     run(async {
         let server = RedisServer::start(DURABLE);
         server.kill9();
@@ -222,30 +225,30 @@ fn a_node_that_waits_at_start_refuses_everything_until_the_server_is_there() {
         let client = ClientId::generate();
         assert!(matches!(store.balance(client.clone()).await, Err(StoreError::Unavailable(_))));
         assert!(store.check().await.is_err());
-        let impatient = RedisOptions { waits_at_start: false, ..options() };
-        assert!(RedisStore::open(impatient).await.is_err());
+        let without_waiting = RedisOptions { waits_at_start: false, ..options() };
+        assert!(RedisStore::open(without_waiting).await.is_err());
         server.restart();
         while store.check().await.is_err() {}
         assert_eq!(store.balance(client).await, Ok(None));
-        assert_eq!(server.answer(&["ZCARD", "{nodes}beats"]).integer(), Some(1), "it has joined the other nodes");
+        assert_eq!(server.answer(&["ZCARD", "{nodes}beats"]).integer(), Some(1), "the node sends heartbeats");
     });
 }
 
 #[test]
-fn an_unfit_node_gives_no_final_answer_from_what_it_can_read() {
+fn an_unhealthy_node_gives_no_final_answer_from_its_reads() {
     run(async {
-        let test = durable();
+        let test = durable_store();
         let client = client_with(&test, 1).await;
         let pending = opened(&test, &client).await;
         assert_eq!(test.store.check().await, Ok(()));
-        // It only becomes read-only, like a master that was replaced.
+        // The server becomes read-only, like a master that was replaced.
         test.server.answer(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
         assert!(test.store.check().await.is_err());
         let unknown = sakshi_domain::ids::TxnId::generate(client.partition(), 0);
         assert!(test.store.load_transaction(unknown).await.is_err(), "not found");
         assert!(
             test.store.load_transaction(pending.id).await.unwrap().is_some(),
-            "what it has seen is no final answer"
+            "a pending transaction is no final answer"
         );
         test.advance(crate::conformance::fixture::WINDOW);
         assert!(test.store.load_transaction(pending.id).await.is_err(), "expired");

@@ -1,4 +1,4 @@
-//! On the server's own clock records expire by themselves.
+//! Expiry by the server's own clock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use sakshi_domain::time::Timestamp;
 use zeroize::Zeroizing;
 
 use super::server::{RedisServer, TIMEOUT};
-use super::{names, standalone, test_store};
+use super::{key_names, standalone, test_store};
 use crate::Store;
 use crate::Vault;
 use crate::conformance::fixture::{client_with, completing, created, event, opening, registered};
 use crate::conformance::guests::ALL;
 use crate::conformance::{TestStore, run};
-use crate::engine::redis::{RedisEngine, named};
+use crate::engine::redis::{RedisEngine, parse_name};
 use crate::engine::{Batch, Engine as _, Op};
 use crate::installation::test_ownership;
 use crate::records::transaction::{TRANSACTION, transaction};
@@ -25,10 +25,10 @@ use crate::{CompleteOutcome, CompleteTransaction, Erased, OpenOutcome, Retention
 
 const SHORT: Duration = Duration::from_millis(300);
 
-struct Short(RedisStore);
+struct ShortLivedStore(RedisStore);
 
-impl Short {
-    async fn on(server: &RedisServer) -> Self {
+impl ShortLivedStore {
+    async fn open(server: &RedisServer) -> Self {
         let options = RedisOptions {
             servers: standalone(&server.url()),
             wait_replicas: 0,
@@ -46,7 +46,7 @@ impl Short {
     }
 }
 
-impl TestStore for Short {
+impl TestStore for ShortLivedStore {
     fn store(&self) -> &Store {
         &self.0
     }
@@ -56,13 +56,13 @@ impl TestStore for Short {
     }
 
     fn advance(&self, _: Duration) {
-        unreachable!("the server's clock is not moved");
+        unreachable!("the server's clock cannot be advanced");
     }
 }
 
-async fn until<F: Future<Output = bool>>(holds: impl Fn() -> F) {
+async fn await_condition<F: Future<Output = bool>>(condition: impl Fn() -> F) {
     let waiting = async {
-        while !holds().await {
+        while !condition().await {
             tokio::task::yield_now().await;
         }
     };
@@ -70,10 +70,10 @@ async fn until<F: Future<Output = bool>>(holds: impl Fn() -> F) {
 }
 
 #[test]
-fn a_transaction_is_expired_and_then_gone_without_anybody_doing_anything() {
+fn a_transaction_expires_and_disappears_by_itself() {
     run(async {
         let server = RedisServer::start(&[]);
-        let test = &Short::on(&server).await;
+        let test = &ShortLivedStore::open(&server).await;
         let client = client_with(test, 2).await;
         let mut open = opening(test, &client);
         Arc::make_mut(&mut open.pending).expires_at = test.now() + SHORT;
@@ -85,19 +85,19 @@ fn a_transaction_is_expired_and_then_gone_without_anybody_doing_anything() {
         assert!(matches!(test.store().open_transaction(short).await, Ok(OpenOutcome::Opened { .. })));
         let complete = CompleteTransaction { result_ttl: SHORT, ..completing(answered, 1) };
         assert!(matches!(test.store().complete_transaction(complete).await, Ok(CompleteOutcome::Completed { .. })));
-        until(|| async { test.store().load_transaction(id).await == Ok(None) }).await;
+        await_condition(|| async { test.store().load_transaction(id).await == Ok(None) }).await;
         assert_eq!(test.store().complete_transaction(completing(id, 1)).await, Ok(CompleteOutcome::NotFound));
-        until(|| async { test.store().load_transaction(answered).await == Ok(None) }).await;
-        let is_transaction = |name: &Vec<u8>| named(&TRANSACTION, name).is_some();
-        assert!(!names(&server).iter().any(is_transaction));
+        await_condition(|| async { test.store().load_transaction(answered).await == Ok(None) }).await;
+        let is_transaction = |name: &Vec<u8>| parse_name(&TRANSACTION, name).is_some();
+        assert!(!key_names(&server).iter().any(is_transaction));
     });
 }
 
 #[test]
-fn an_event_goes_with_everything_of_it_and_leaves_the_list_of_its_app() {
+fn an_expired_event_disappears_with_its_records_and_leaves_its_list() {
     run(async {
         let server = RedisServer::start(&[]);
-        let test = &Short::on(&server).await;
+        let test = &ShortLivedStore::open(&server).await;
         let client = client_with(test, 5).await;
         let mut ending = event(test, &client, 5);
         ending.terms.expires_at = test.now() + SHORT * 4;
@@ -110,30 +110,30 @@ fn an_event_goes_with_everything_of_it_and_leaves_the_list_of_its_app() {
         let mut open = crate::conformance::fixture::scan(test, &ending);
         Arc::make_mut(&mut open.pending).expires_at = test.now() + SHORT;
         assert!(matches!(test.store().open_transaction(open).await, Ok(OpenOutcome::Opened { .. })));
-        until(|| async { test.store().load_event(ending.id).await == Ok(None) }).await;
-        until(|| async { test.store().list_events(ending.app.clone(), ALL).await.unwrap().total == 1 }).await;
+        await_condition(|| async { test.store().load_event(ending.id).await == Ok(None) }).await;
+        await_condition(|| async { test.store().list_events(ending.app.clone(), ALL).await.unwrap().total == 1 }).await;
         registered(test, &lasting).await;
-        let is_of = |event: EventId, name: &Vec<u8>| name.ends_with(event.as_bytes());
-        let [left, kept] =
-            [ending.id, lasting.id].map(|id| names(&server).iter().filter(|name| is_of(id, name)).count());
+        let belongs_to = |event: EventId, name: &Vec<u8>| name.ends_with(event.as_bytes());
+        let [ended_keys, lasting_keys] =
+            [ending.id, lasting.id].map(|id| key_names(&server).iter().filter(|name| belongs_to(id, name)).count());
         assert_eq!(
-            (left, kept),
+            (ended_keys, lasting_keys),
             (0, 4),
-            "the event that lasts has itself and a guest with what was shared and a trait"
+            "the lasting event has four keys: itself, a guest, the shared claims and a trait"
         );
     });
 }
 
 #[test]
-fn a_guest_is_erased_although_the_transaction_went_before() {
+fn a_guest_is_erased_even_after_the_transaction_has_disappeared() {
     run(async {
         let test = &test_store();
         let client = client_with(test, 5).await;
         let event = created(test, event(test, &client, 5)).await;
         let guest = registered(test, &event).await;
         registered(test, &event).await;
-        let gone = Batch::new(vec![], vec![Op::Remove(transaction(guest))]);
-        RedisEngine::new(Arc::clone(&test.store.shared)).commit(vec![gone]).await.unwrap();
+        let removal = Batch::new(vec![], vec![Op::Remove(transaction(guest))]);
+        RedisEngine::new(Arc::clone(&test.store.shared)).commit(vec![removal]).await.unwrap();
         let erased = test.store().erase(ErasureSubject::Transaction(guest)).await;
         assert_eq!(erased, Ok(Erased { registrations: 1, ..Erased::default() }));
     });

@@ -1,5 +1,5 @@
-//! The memory engine matches real servers, also while they fail: an answer equals that of memory, and after an
-//! unanswered call exactly one of its possible effects is stored.
+//! The memory engine matches real servers, even while they fail. Answers are the same, and after an unanswered call the
+//! servers have one of its possible effects.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use sakshi_kit::random::Random;
 use sakshi_kit::redis::groups::{RedisCluster, Sentinels};
 use sakshi_kit::redis::{RedisServer, TIMEOUT, eventually};
 
-use super::engines::Maker;
+use super::batches::BatchMaker;
 use super::{options, standalone, test_clock};
 use crate::conformance::fixture::RETENTION;
 use crate::conformance::run;
@@ -26,21 +26,21 @@ use crate::redis::{RedisOptions, RedisServers, RedisStore, RedisTopology};
 /// Settings of a server that persists its answers over a restart.
 const DURABLE: &[&str] = &["appendonly yes", "appendfsync always"];
 /// Time limit for moving a slot, in milliseconds.
-const MOVED_MS: u64 = 1_000;
+const SLOT_MOVE_MS_MAX: u64 = 1_000;
 /// Number of failures of a test; the environment can override it.
 const FAILURES: usize = 4;
 
-/// The contents that the servers may have.
-struct Possible(Vec<MemoryEngine>);
+/// Every content that the servers may have.
+struct PossibleContents(Vec<MemoryEngine>);
 
-impl Possible {
+impl PossibleContents {
     fn add(all: &mut Vec<MemoryEngine>, content: &MemoryEngine) {
         if !all.iter().any(|known| known.has_content_of(content)) {
             all.push(content.replica());
         }
     }
 
-    /// Follows a call that was sent at most `sent` times and got this answer, or none.
+    /// Applies a call that was sent at most `sent` times and got this answer, or no answer.
     async fn follow(&mut self, batches: &[Batch], sent: u64, answer: Option<&[Applied]>, context: &str) {
         let mut after = Vec::new();
         for before in &self.0 {
@@ -59,43 +59,43 @@ impl Possible {
         self.0 = after;
     }
 
-    /// Keeps the contents that match the servers' answers.
-    async fn compare(&mut self, maker: &mut Maker, engine: &RedisEngine, context: &str) -> Result<(), StoreError> {
+    /// Keeps only the contents that match the servers' answers.
+    async fn compare(&mut self, maker: &mut BatchMaker, engine: &RedisEngine, context: &str) -> Result<(), StoreError> {
         let queries = maker.queries();
         let found = engine.read_confirmed(queries.clone()).await?;
         let mut differences = Vec::new();
-        let mut left = Vec::new();
+        let mut matching = Vec::new();
         for content in self.0.drain(..) {
             let expected: VecDeque<Answer> = content.read(queries.clone()).await.unwrap().found;
             match queries
                 .iter()
                 .zip(&expected)
                 .zip(&found.found)
-                .find(|((query, expected), found)| !is_like(query, expected, found))
+                .find(|((query, expected), found)| !is_match(query, expected, found))
             {
-                None => left.push(content),
+                None => matching.push(content),
                 Some(((query, expected), found)) => {
                     differences.push(format!("{query:?}: {expected:?}, found {found:?}"));
                 }
             }
         }
         assert!(
-            !left.is_empty(),
-            "{context}: none of {} contents is there\n{}",
+            !matching.is_empty(),
+            "{context}: none of {} contents matches\n{}",
             differences.len(),
             differences.join("\n")
         );
-        self.0 = left;
+        self.0 = matching;
         Ok(())
     }
 }
 
-/// Returns true for the same answer. A key that was moved to another server may expire later by the duration of the
+/// Returns true if two answers match. A key that was moved to another server may expire later by the duration of the
 /// move.
-fn is_like(query: &Query, expected: &Answer, found: &Answer) -> bool {
+fn is_match(query: &Query, expected: &Answer, found: &Answer) -> bool {
     match (query, expected, found) {
         (Query::End(_), Answer::Number(expected), Answer::Number(found)) if *expected > 0 => {
-            (0..MOVED_MS).contains(&(found.wrapping_sub(*expected)))
+            (0..SLOT_MOVE_MS_MAX).contains(&(found.wrapping_sub(*expected)))
         }
         _ => expected == found,
     }
@@ -110,30 +110,30 @@ impl Progress {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Waits until `more` further ones were made.
+    /// Waits until `more` further calls or queries were made.
     fn wait(&self, more: u64) {
         let until = self.0.load(Ordering::Relaxed) + usize::try_from(more).unwrap();
         eventually("calls", 4 * TIMEOUT, || (self.0.load(Ordering::Relaxed) >= until).then_some(()));
     }
 }
 
-/// Failures of servers, on a thread of its own.
+/// Servers that can be made to fail, on a separate thread.
 trait Failing: Send + Sync {
-    /// Makes something fail while calls are made, of four kinds in turn. The failure is over on return, except the
-    /// servers' recovery.
+    /// Causes a failure while calls are made: one of four kinds, chosen by `number`. On return the failure is over, but
+    /// the servers may still be recovering.
     fn fail(&self, number: usize, random: &mut Random, progress: &Progress, key: &Key);
 
-    /// Returns true if keys are moved to other servers, which may expire them later. The clock is then stopped.
+    /// Returns true if keys are moved to other servers, which may expire them later. The test then stops its clock.
     fn moves_slots(&self) -> bool {
         false
     }
 }
 
 /// Forgets the scripts of a server, or its connections.
-fn forget(server: &RedisServer, random: &mut Random) {
+fn forget_scripts_or_connections(server: &RedisServer, random: &mut Random) {
     let command: &[&str] =
         if random.below(2) == 0 { &["SCRIPT", "FLUSH"] } else { &["CLIENT", "KILL", "TYPE", "normal"] };
-    // It may be down.
+    // The server may be down.
     let _ = server.ask(command);
 }
 
@@ -149,7 +149,7 @@ impl Failing for RedisServer {
                 self.kill9();
                 self.restart();
             }
-            _ => forget(self, random),
+            _ => forget_scripts_or_connections(self, random),
         }
     }
 }
@@ -170,7 +170,7 @@ impl Failing for Sentinels {
                 self.await_failover(old.port());
                 old.restart();
             }
-            _ => forget(self.master(), random),
+            _ => forget_scripts_or_connections(self.master(), random),
         }
     }
 }
@@ -189,21 +189,22 @@ impl Failing for RedisCluster {
                 self.await_failover(slot, old);
                 self.nodes().iter().find(|node| node.port() == old).unwrap().restart();
             }
-            _ => forget(self.master_of(slot), random),
+            _ => forget_scripts_or_connections(self.master_of(slot), random),
         }
     }
 }
 
 /// Opens a store whose answers wait for a replica, if there is one.
-async fn opened(servers: RedisServers, wait_replicas: u32, clock: &Arc<ManualClock>) -> RedisStore {
+async fn open_store(servers: RedisServers, wait_replicas: u32, clock: &Arc<ManualClock>) -> RedisStore {
     RedisStore::open(RedisOptions { wait_replicas, ..options(servers, Arc::clone(clock), RETENTION) }).await.unwrap()
 }
 
-/// Compares until all failures are over. Returns the number of calls, and of those without an answer.
+/// Makes calls and compares contents until all failures are over. Returns the number of calls, and of calls without an
+/// answer.
 fn compare(servers: RedisServers, wait_replicas: u32, failing: &dyn Failing, seed: u64) -> [usize; 2] {
     let failures = std::env::var("SAKSHI_FAILURES").ok().and_then(|number| number.parse().ok()).unwrap_or(FAILURES);
     let clock = test_clock();
-    let mut maker = Maker::new(seed, clock.now().millis());
+    let mut maker = BatchMaker::new(seed, clock.now().millis());
     let (key, progress, is_over) = (maker.record(), Progress::default(), AtomicBool::new(false));
     thread::scope(|threads| {
         threads.spawn(|| {
@@ -216,16 +217,16 @@ fn compare(servers: RedisServers, wait_replicas: u32, failing: &dyn Failing, see
             is_over.store(true, Ordering::Relaxed);
         });
         run(async {
-            let store = opened(servers, wait_replicas, &clock).await;
+            let store = open_store(servers, wait_replicas, &clock).await;
             let engine = RedisEngine::new(Arc::clone(&store.shared));
-            let mut possible = Possible(vec![MemoryEngine::new(clock.clone())]);
+            let mut possible = PossibleContents(vec![MemoryEngine::new(clock.clone())]);
             let mut calls = [0; 2];
             while !is_over.load(Ordering::Relaxed) || calls[0] < failures * 10 {
                 maker.now = clock.now().millis();
                 let group: Vec<Batch> = (0..=maker.random.below(3)).map(|_| maker.batch()).collect();
                 let context = format!("seed {seed} after {} calls", calls[0]);
-                for places in by_slot(&group, first_key) {
-                    let batches: Vec<Batch> = places.iter().map(|place| group[*place].clone()).collect();
+                for indexes in by_slot(&group, first_key) {
+                    let batches: Vec<Batch> = indexes.iter().map(|index| group[*index].clone()).collect();
                     let repeats = || store.shared.link.figures().repeats;
                     let before = repeats();
                     let answer = engine.commit(batches.clone()).await.ok();
@@ -235,42 +236,48 @@ fn compare(servers: RedisServers, wait_replicas: u32, failing: &dyn Failing, see
                     progress.note();
                     calls[1] += usize::from(answer.is_none());
                     if answer.is_none() || sent > 1 {
-                        settle(&mut possible, &mut maker, &engine, &progress, &context).await;
+                        await_match(&mut possible, &mut maker, &engine, &progress, &context).await;
                     }
                 }
                 if maker.random.below(10) == 0 {
-                    // They may be down.
+                    // The servers may be down.
                     let _ = possible.compare(&mut maker, &engine, &context).await;
                     if !failing.moves_slots() {
                         clock.advance(Duration::from_millis(maker.random.below(3_000)));
                     }
                 }
             }
-            settle(&mut possible, &mut maker, &engine, &progress, "at the end").await;
+            await_match(&mut possible, &mut maker, &engine, &progress, "at the end").await;
             calls
         })
     })
 }
 
-/// Waits until the servers can be read again, which shows the effect of an unanswered call.
-async fn settle(possible: &mut Possible, maker: &mut Maker, engine: &RedisEngine, progress: &Progress, context: &str) {
-    let begun = Instant::now();
+/// Waits until the servers can be read, and compares. This shows the effect of an unanswered call.
+async fn await_match(
+    possible: &mut PossibleContents,
+    maker: &mut BatchMaker,
+    engine: &RedisEngine,
+    progress: &Progress,
+    context: &str,
+) {
+    let started = Instant::now();
     while let Err(error) = possible.compare(maker, engine, context).await {
         progress.note();
-        assert!(begun.elapsed() < 4 * TIMEOUT, "{context}: {error}");
+        assert!(started.elapsed() < 4 * TIMEOUT, "{context}: {error}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
 #[test]
-fn a_server_that_stops_dies_or_forgets_scripts_means_what_memory_means() {
+fn a_server_that_fails_has_the_same_content_as_memory() {
     let server = RedisServer::start(DURABLE);
     let [calls, unanswered] = compare(standalone(&server.url()), 0, &server, 11);
     eprintln!("{calls} calls, {unanswered} without an answer");
 }
 
 #[test]
-fn a_replica_that_takes_over_has_what_memory_has() {
+fn a_promoted_replica_has_the_same_content_as_memory() {
     let group = Sentinels::start(1, DURABLE);
     let servers =
         RedisServers::new(&group.urls(), RedisTopology::Sentinel { service: Sentinels::SERVICE.to_owned() }).unwrap();
@@ -279,7 +286,7 @@ fn a_replica_that_takes_over_has_what_memory_has() {
 }
 
 #[test]
-fn slots_that_move_while_batches_are_applied_mean_what_memory_means() {
+fn a_cluster_with_moving_slots_has_the_same_content_as_memory() {
     let cluster = RedisCluster::start(1, DURABLE);
     let servers = RedisServers::new(&cluster.urls(), RedisTopology::Cluster).unwrap();
     let [calls, unanswered] = compare(servers, 1, &cluster, 13);

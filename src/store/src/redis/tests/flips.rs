@@ -4,12 +4,12 @@ use sakshi_kit::random::Random;
 
 use super::server::RedisServer;
 use super::server::resp::Reply;
-use super::{names, test_store};
+use super::{key_names, test_store};
 use crate::conformance::business::Business;
 use crate::conformance::flips::{Effect, Effects, flipped};
 use crate::conformance::reading::Reading;
 use crate::conformance::{TestStore as _, run};
-use crate::engine::redis::named_in;
+use crate::engine::redis::parse_name_in;
 use crate::engine::{Form, Key};
 use crate::records::ALL;
 
@@ -23,7 +23,7 @@ struct Dump {
 /// A value in which a bit can flip.
 struct Value {
     name: Vec<u8>,
-    place: String,
+    location: String,
     kind: Kind,
 }
 
@@ -48,21 +48,21 @@ fn restore(server: &RedisServer, dump: &Dump) {
 /// Returns the values of a key.
 fn values(server: &RedisServer, key: &Key, name: &[u8]) -> Vec<Value> {
     let bytes = |reply: &Reply| reply.bytes().unwrap().to_vec();
-    let ask = |command: &[&[u8]]| server.answer(command).members().iter().map(bytes).collect::<Vec<_>>();
-    let value = |what: &str, kind| Value { name: name.to_vec(), place: format!("{}.{what}", key.table.name), kind };
+    let reply_to = |command: &[&[u8]]| server.answer(command).members().iter().map(bytes).collect::<Vec<_>>();
+    let value = |part: &str, kind| Value { name: name.to_vec(), location: format!("{}.{part}", key.table.name), kind };
     match key.table.form {
         Form::Record => {
-            let pairs = ask(&[b"HGETALL", name]);
+            let pairs = reply_to(&[b"HGETALL", name]);
             pairs
                 .chunks(2)
                 .map(|pair| value(&String::from_utf8_lossy(&pair[0]), Kind::Field(pair[0].clone(), pair[1].clone())))
                 .collect()
         }
         Form::List => {
-            let entries = ask(&[b"LRANGE", name, b"0", b"-1"]).into_iter().enumerate();
+            let entries = reply_to(&[b"LRANGE", name, b"0", b"-1"]).into_iter().enumerate();
             entries.map(|(number, entry)| value("values", Kind::Entry(number, entry))).collect()
         }
-        Form::Index => ask(&[b"ZRANGE", name, b"0", b"-1", b"WITHSCORES"])
+        Form::Index => reply_to(&[b"ZRANGE", name, b"0", b"-1", b"WITHSCORES"])
             .chunks(2)
             .flat_map(|pair| {
                 let (member, score) = (pair[0].clone(), String::from_utf8_lossy(&pair[1]).into_owned());
@@ -75,17 +75,17 @@ fn values(server: &RedisServer, key: &Key, name: &[u8]) -> Vec<Value> {
     }
 }
 
-/// Returns the same as bytes, for comparison.
-pub(super) fn values_of(server: &RedisServer, key: &Key, name: &[u8]) -> Vec<Vec<u8>> {
+/// Returns the values of a key as bytes, for comparison.
+pub(super) fn value_bytes(server: &RedisServer, key: &Key, name: &[u8]) -> Vec<Vec<u8>> {
     let bytes = |value: Value| match value.kind {
-        Kind::Field(one, other) | Kind::Member(one, other) => [one, b"=".to_vec(), other].concat(),
+        Kind::Field(first, second) | Kind::Member(first, second) => [first, b"=".to_vec(), second].concat(),
         Kind::Entry(number, entry) => [&number.to_be_bytes(), &entry[..]].concat(),
         Kind::Score(..) => vec![],
     };
     values(server, key, name).into_iter().map(bytes).collect()
 }
 
-/// Flips a bit of a value; `None` where no value would be left.
+/// Flips a bit of a value; `None` if no valid value would be left.
 fn flip(server: &RedisServer, value: &Value, random: &mut Random) -> Option<()> {
     let name = &value.name[..];
     match &value.kind {
@@ -106,15 +106,15 @@ fn flip(server: &RedisServer, value: &Value, random: &mut Random) -> Option<()> 
     Some(())
 }
 
-/// Returns the number of values whose bits flip.
-fn count() -> usize {
+/// Returns the number of bits to flip.
+fn flips() -> usize {
     let is_long = std::env::var("SAKSHI_STORAGE").is_ok_and(|form| form == "long");
     let set = std::env::var("SAKSHI_REDIS_FLIPS").ok().and_then(|number| number.parse().ok());
     set.unwrap_or(if is_long { 10_000 } else { 60 })
 }
 
 #[test]
-fn a_bit_that_flips_in_redis_is_noticed_or_harmless_or_of_a_field_that_is_written_down() {
+fn a_flipped_bit_in_redis_is_detected_or_harmless_or_in_a_listed_field() {
     let test = test_store();
     let (_, mut random) = Random::of_this_run();
     run(async {
@@ -125,17 +125,17 @@ fn a_bit_that_flips_in_redis_is_noticed_or_harmless_or_of_a_field_that_is_writte
         let reference = Reading::of(test.store(), &business, now).await;
         assert_eq!(reference.refusals().count(), 0);
         let records: Vec<(Key, Vec<u8>)> =
-            names(server).into_iter().filter_map(|name| Some((named_in(ALL, &name)?, name))).collect();
+            key_names(server).into_iter().filter_map(|name| Some((parse_name_in(ALL, &name)?, name))).collect();
         let dumps: Vec<Dump> = records.iter().map(|(_, name)| dump(server, name.clone())).collect();
         let all: Vec<Value> = records.iter().flat_map(|(key, name)| values(server, key, name)).collect();
         let mut effects = Effects::default();
-        for _ in 0..count() {
+        for _ in 0..flips() {
             let value = &all[usize::try_from(random.below(all.len() as u64)).unwrap()];
             if flip(server, value, &mut random).is_none() {
                 continue;
             }
             let (effect, differences) = Effect::on(&reference, &Reading::of(test.store(), &business, now).await);
-            effects.count(&value.place, effect, &differences);
+            effects.count(&value.location, effect, &differences);
             if effect == Effect::None {
                 restore(server, dumps.iter().find(|dump| dump.name == value.name).unwrap());
             } else {
@@ -143,7 +143,10 @@ fn a_bit_that_flips_in_redis_is_noticed_or_harmless_or_of_a_field_that_is_writte
                 dumps.iter().for_each(|dump| restore(server, dump));
             }
         }
-        assert!(reference.differences(&Reading::of(test.store(), &business, now).await).is_empty(), "all is restored");
+        assert!(
+            reference.differences(&Reading::of(test.store(), &business, now).await).is_empty(),
+            "all values are restored"
+        );
         eprintln!("{} values: {effects}", all.len());
         effects.hold();
     });

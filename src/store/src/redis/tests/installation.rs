@@ -14,31 +14,31 @@ use crate::redis::{RedisOptions, RedisStore};
 use crate::vault::test_vault;
 use crate::{OpenError, Ownership, StoreError};
 
-fn of(text: &str) -> Ownership {
+fn ownership(text: &str) -> Ownership {
     Ownership { owner: text.parse().unwrap(), takes_over: None }
 }
 
-fn of_node(server: &RedisServer, ownership: &Ownership) -> RedisOptions {
+fn node_options(server: &RedisServer, ownership: &Ownership) -> RedisOptions {
     let clock = Arc::new(ManualClock::starting_at(Timestamp::from_millis(0)));
     RedisOptions { ownership: ownership.clone(), ..options(standalone(&server.url()), clock, RETENTION) }
 }
 
 async fn open(server: &RedisServer, ownership: &Ownership) -> Result<RedisStore, StoreError> {
-    RedisStore::open(of_node(server, ownership)).await
+    RedisStore::open(node_options(server, ownership)).await
 }
 
 async fn may_open(server: &RedisServer, ownership: &Ownership) -> Result<(), OpenError> {
-    crate::redis::may_open(of_node(server, ownership)).await
+    crate::redis::may_open(node_options(server, ownership)).await
 }
 
-/// Checks that opening and inspecting it are refused in the same words.
-async fn is_refused(server: &RedisServer, ownership: &Ownership) {
+/// Checks that opening a store and `may_open` refuse in the same words.
+async fn assert_refused(server: &RedisServer, ownership: &Ownership) {
     let refusal = open(server, ownership).await.err().unwrap();
     assert!(matches!(refusal, StoreError::OtherInstallation { .. }), "{refusal}");
     assert_eq!(may_open(server, ownership).await, Err(OpenError::Refused(refusal)));
 }
 
-fn contents(server: &RedisServer) -> [Option<String>; 3] {
+fn marks(server: &RedisServer) -> [Option<String>; 3] {
     let text = |key| server.answer(&["GET", key]).text();
     [text("canary"), text("installation"), server.answer(&["ZCARD", "{nodes}beats"]).text()]
 }
@@ -47,59 +47,62 @@ fn contents(server: &RedisServer) -> [Option<String>; 3] {
 fn a_node_of_another_profile_or_authority_is_refused_and_writes_nothing() {
     let server = RedisServer::start(&[]);
     run(async {
-        let stage = of("stage https://one.example");
+        let stage = ownership("stage https://one.example");
         assert_eq!(may_open(&server, &stage).await, Ok(()), "there is no store yet");
         assert_eq!(server.answer(&["DBSIZE"]).text().as_deref(), Some("0"), "nothing is written");
         open(&server, &stage).await.unwrap();
-        let before = contents(&server);
-        is_refused(&server, &of("production https://one.example")).await;
-        is_refused(&server, &of("stage https://other.example")).await;
-        assert_eq!(contents(&server), before);
+        let before = marks(&server);
+        assert_refused(&server, &ownership("production https://one.example")).await;
+        assert_refused(&server, &ownership("stage https://other.example")).await;
+        assert_eq!(marks(&server), before);
         open(&server, &stage).await.unwrap();
     });
 }
 
 #[test]
-fn a_store_from_before_belongs_to_the_first_that_opens_it() {
+fn a_store_without_an_installation_belongs_to_the_first_that_opens_it() {
     let server = RedisServer::start(&[]);
     run(async {
-        open(&server, &of("production https://one.example")).await.unwrap();
+        open(&server, &ownership("production https://one.example")).await.unwrap();
         server.answer(&["DEL", "installation"]);
-        open(&server, &of("stage https://one.example")).await.unwrap();
-        is_refused(&server, &of("production https://one.example")).await;
+        open(&server, &ownership("stage https://one.example")).await.unwrap();
+        assert_refused(&server, &ownership("production https://one.example")).await;
     });
 }
 
 #[test]
-fn of_nodes_of_two_installations_that_start_at_once_one_kind_gets_in() {
+fn only_one_of_two_installations_starting_concurrently_opens_the_store() {
     let server = RedisServer::start(&[]);
     run(async {
-        let kinds = ["stage https://one.example", "production https://two.example"].map(of);
-        let opened = join_all((0..12).map(|number| open(&server, &kinds[number % 2]))).await;
-        let kinds = [0, 1].map(|kind| opened.iter().skip(kind).step_by(2).map(Result::is_ok).collect::<Vec<_>>());
-        assert!(kinds == [vec![true; 6], vec![false; 6]] || kinds == [vec![false; 6], vec![true; 6]], "{kinds:?}");
+        let installations = ["stage https://one.example", "production https://two.example"].map(ownership);
+        let opened = join_all((0..12).map(|number| open(&server, &installations[number % 2]))).await;
+        let admitted = [0, 1].map(|first| opened.iter().skip(first).step_by(2).map(Result::is_ok).collect::<Vec<_>>());
+        assert!(
+            admitted == [vec![true; 6], vec![false; 6]] || admitted == [vec![false; 6], vec![true; 6]],
+            "{admitted:?}"
+        );
     });
 }
 
 #[test]
-fn a_store_is_moved_to_the_installation_that_takes_it_over_and_not_back() {
+fn a_store_is_taken_over_by_another_installation_and_not_given_back() {
     let server = RedisServer::start(&[]);
     run(async {
-        let before = of("stage https://one.example");
+        let before = ownership("stage https://one.example");
         open(&server, &before).await.unwrap();
-        let moving = Ownership { takes_over: Some(before.owner.clone()), ..of("stage https://two.example") };
-        for ownership in [&moving, &moving, &of("stage https://two.example")] {
+        let moving = Ownership { takes_over: Some(before.owner.clone()), ..ownership("stage https://two.example") };
+        for ownership in [&moving, &moving, &ownership("stage https://two.example")] {
             assert_eq!(may_open(&server, ownership).await, Ok(()));
             open(&server, ownership).await.unwrap();
         }
-        is_refused(&server, &before).await;
+        assert_refused(&server, &before).await;
     });
 }
 
 #[test]
-fn a_server_that_does_not_answer_is_no_refusal() {
+fn a_silent_server_is_no_refusal() {
     let server = RedisServer::start(&[]);
-    let options = of_node(&server, &of("stage https://one.example"));
+    let options = node_options(&server, &ownership("stage https://one.example"));
     server.kill9();
     run(async {
         let checked = crate::redis::may_open(options).await;
@@ -108,12 +111,12 @@ fn a_server_that_does_not_answer_is_no_refusal() {
 }
 
 #[test]
-fn other_keys_a_mark_of_a_move_and_eviction_are_refused_as_by_opening() {
+fn may_open_refuses_wrong_keys_moves_and_eviction_as_opening_does() {
     let server = RedisServer::start(&[]);
     run(async {
-        let stage = of("stage https://one.example");
+        let stage = ownership("stage https://one.example");
         open(&server, &stage).await.unwrap();
-        let other = || RedisOptions { vault: Arc::new(test_vault(&[9])), ..of_node(&server, &stage) };
+        let other = || RedisOptions { vault: Arc::new(test_vault(&[9])), ..node_options(&server, &stage) };
         assert_eq!(crate::redis::may_open(other()).await, Err(OpenError::Refused(StoreError::WrongKey)));
         assert_eq!(RedisStore::open(other()).await.err(), Some(StoreError::WrongKey));
         for commands in [

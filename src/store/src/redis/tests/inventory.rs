@@ -1,4 +1,4 @@
-//! Server content after every operation: every key is in the table and has its time to live, and no personal data is
+//! Server content after every operation: every key is in the key table and has its expiry, and no personal data is
 //! readable.
 
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use sakshi_domain::erasure::ErasureSubject;
 use sakshi_domain::event::{EventPatch, EventText};
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::icon::Icon;
-use sakshi_domain::ids::{AppId, KeyId};
+use sakshi_domain::ids::{AppId, ClientId, KeyId};
 use sakshi_domain::network::Networks;
 use sakshi_domain::tenancy::{ApiKeyRecord, AppPatch, ClientPatch, KeyDigest};
 use sakshi_domain::time::Timestamp;
@@ -21,7 +21,7 @@ use sakshi_domain::transaction::{CredentialIdentity, Outcome};
 use sakshi_domain::user::User;
 use uuid::Uuid;
 
-use super::{RedisTestStore, names, options, standalone, test_store, test_store_on};
+use super::{RedisTestStore, key_names, options, standalone, test_store, test_store_with_config};
 use crate::LapseFlowOutcome;
 use crate::conformance::client_log::entry;
 use crate::conformance::console;
@@ -36,11 +36,11 @@ use crate::conformance::reseal::pass;
 use crate::conformance::sessions::session;
 use crate::conformance::users::{joined, user};
 use crate::conformance::{TestStore, run};
-use crate::engine::redis::{RedisEngine, name, named};
+use crate::engine::redis::{RedisEngine, name, parse_name};
 use crate::engine::{Column, ColumnKind, Engine as _, Fields, Form, Query, ScanFrom, Scanned, Table, Value};
 use crate::moving::MOVED_AWAY;
 use crate::records;
-use crate::redis::key_table::{self, Ends, KeyKind};
+use crate::redis::key_table::{self, Expiry, KeyKind};
 use crate::redis::nodes::heartbeats::DeadNode;
 use crate::redis::reply::Reply;
 use crate::redis::script::{self, Script};
@@ -59,9 +59,22 @@ fn presenting(complete: CompleteTransaction, credential: u8) -> CompleteTransact
     CompleteTransaction { credential: Some(credential), ..complete }
 }
 
-/// Does everything that a store can do, so that every kind of key exists in every state. Returns the flows that it
-/// opens.
-pub(super) async fn used_for_everything(test: &impl TestStore) -> Vec<(FlowId, AppId)> {
+/// Calls every operation of a store, so that every kind of key exists in every state. Returns the flows that it opens.
+pub(super) async fn use_every_operation(test: &impl TestStore) -> Vec<(FlowId, AppId)> {
+    let store = test.store();
+    let client = use_tenancy(test).await;
+    use_operators_and_logs(test, &client).await;
+    use_transactions(test, &client).await;
+    let flows = use_flows_in_every_state(test).await;
+    use_events(test, &client).await;
+    store.publish_snapshot(b"planted-snapshot".to_vec()).await.unwrap();
+    store.audit().await.unwrap();
+    store.check().await.unwrap();
+    flows
+}
+
+/// Creates a client with credits, an app, keys, users, sessions and a refused request.
+async fn use_tenancy(test: &impl TestStore) -> ClientId {
     let store = test.store();
     let client = client_with(test, 50).await;
     let less = CreditMove { kind: EntryKind::Adjust, amount: -1, reference: "less".into() };
@@ -93,12 +106,17 @@ pub(super) async fn used_for_everything(test: &impl TestStore) -> Vec<(FlowId, A
     let person = joined(test, &client, "planted-one@example.com", 1).await;
     let invited = user(test, &client, "planted-two@example.com");
     store.invite_user(invited, InviteDigest([2; 32]), test.now() + WINDOW).await.unwrap();
-    sessions_of_every_standing(test, &app.app_id, &person).await;
+    use_sessions_in_every_state(test, &app.app_id, &person).await;
     store.keep_refusal(app.app_id.clone(), refused(test, 1)).await.unwrap();
     assert_eq!(store.refusals(app.app_id.clone()).await.unwrap().len(), 1);
     let figures = DayFigures { opened: 1, ..DayFigures::default() };
     store.add_day_figures(app.app_id.clone(), Day::of(test.now()), figures, [1; 16]).await.unwrap();
+    client
+}
 
+/// Adds and revokes an operator, chooses an intent key, and appends to the logs.
+async fn use_operators_and_logs(test: &impl TestStore, client: &ClientId) {
+    let store = test.store();
     let operator = operator(test, "Planted Operator");
     store.add_operator(operator.clone(), KeyDigest([6; 32])).await.unwrap();
     store.revoke_operator(operator.operator_id, test.now()).await.unwrap().unwrap();
@@ -108,17 +126,21 @@ pub(super) async fn used_for_everything(test: &impl TestStore) -> Vec<(FlowId, A
     store.append_audit("planted-entry".into()).await.unwrap();
     assert_eq!(store.audit_log(0, 10).await.unwrap().len(), 1);
     assert_eq!(store.take_audit_push(WINDOW, 10).await.unwrap().waiting, 1);
+}
 
-    let mut open = opening(test, &client);
-    open.idempotency = Some(kept(test, &client, 1, 1));
+/// Opens transactions of a client, and brings them and their deliveries into every state.
+async fn use_transactions(test: &impl TestStore, client: &ClientId) {
+    let store = test.store();
+    let mut open = opening(test, client);
+    open.idempotency = Some(kept(test, client, 1, 1));
     let pending = open.pending.clone();
     assert!(matches!(store.open_transaction(open).await, Ok(OpenOutcome::Opened { .. })));
-    assert!(store.load_idempotent_answer(kept(test, &client, 1, 1).scope).await.unwrap().is_some());
-    let resealed = opened(test, &client).await.id;
+    assert!(store.load_idempotent_answer(kept(test, client, 1, 1).scope).await.unwrap().is_some());
+    let resealed = opened(test, client).await.id;
     let outcome = test_vault(&[6]).seal(resealed.as_bytes(), b"{}");
     store.complete_transaction(CompleteTransaction { outcome, ..completing(resealed, 1) }).await.unwrap();
     assert_eq!(pass(store).await.resealed, 1);
-    // Queued, in flight, ended, abandoned.
+    // Deliveries: queued, in flight, ended, abandoned.
     let evidence = Some(test_vault(&[7]).seal(pending.id.as_bytes(), b"planted-proof"));
     store
         .complete_transaction(CompleteTransaction { evidence, ..presenting(completing(pending.id, 1), 1) })
@@ -126,30 +148,33 @@ pub(super) async fn used_for_everything(test: &impl TestStore) -> Vec<(FlowId, A
         .unwrap();
     assert!(store.load_evidence(pending.id).await.unwrap().is_some());
     let (from, to, after) = (Timestamp::from_millis(0), test.now() + WINDOW, ConsentPlace::default());
-    let asked = AskedConsents { client: client.clone(), from, to, after, limit: 10 };
-    assert!(!store.consents(asked).await.unwrap().entries.is_empty());
-    let (under_way, id) = completed(test, &client).await;
-    assert!(store.claim_delivery(id, under_way.id.into()).await.unwrap());
+    let query = AskedConsents { client: client.clone(), from, to, after, limit: 10 };
+    assert!(!store.consents(query).await.unwrap().entries.is_empty());
+    let (in_flight, id) = completed(test, client).await;
+    assert!(store.claim_delivery(id, in_flight.id.into()).await.unwrap());
     assert_eq!(store.abandon_attempts().await, Ok(1));
-    let (ended, id) = completed(test, &client).await;
+    let (ended, id) = completed(test, client).await;
     assert!(store.claim_delivery(id, ended.id.into()).await.unwrap());
     let attempt = Attempt::answered(200, 1);
     store.settle_delivery(id, ended.id.into(), attempt).await.unwrap();
-    let (claimed, id) = completed(test, &client).await;
+    let (claimed, id) = completed(test, client).await;
     assert!(store.claim_delivery(id, claimed.id.into()).await.unwrap());
-    opened(test, &client).await;
-    // A released credential, and one that is not.
-    let late = opened(test, &client).await;
+    opened(test, client).await;
+    // One credential is released, the other remembered.
+    let late = opened(test, client).await;
     assert!(store.watch_transaction(late.id).await.unwrap().is_some());
     store.note_page(late.id).await.unwrap();
     store.note_poll(ended.id).await.unwrap();
-    let cut_short = opened(test, &client).await;
+    let cut_short = opened(test, client).await;
     assert!(matches!(store.expire_transaction(cut_short.id).await, Ok(ExpireOutcome::Expired(_))));
     test.advance(WINDOW);
     assert_eq!(store.complete_transaction(presenting(completing(late.id, 1), 2)).await, Ok(CompleteOutcome::Expired));
+}
 
-    let flows = flows_of_every_standing(test).await;
-    let event = created(test, event(test, &client, 10)).await;
+/// Creates an event of a client, with guests and a scan.
+async fn use_events(test: &impl TestStore, client: &ClientId) {
+    let store = test.store();
+    let event = created(test, event(test, client, 10)).await;
     registered(test, &event).await;
     scanned(test, &event).await;
     let name = EventText::parse("Planted name of a party").unwrap();
@@ -160,14 +185,10 @@ pub(super) async fn used_for_everything(test: &impl TestStore) -> Vec<(FlowId, A
     assert!(matches!(store.complete_transaction(completing(guest, 1)).await, Ok(CompleteOutcome::Completed { .. })));
     assert!(store.load_delivery(guest.into()).await.unwrap().is_some());
     assert!(!store.due_deliveries(None, None, 10).await.unwrap().is_empty());
-    store.publish_snapshot(b"planted-snapshot".to_vec()).await.unwrap();
-    store.audit().await.unwrap();
-    store.check().await.unwrap();
-    flows
 }
 
 /// Takes leases on orders and sets a watcher's mark, which only nodes of a shared store need.
-pub(super) async fn leases(test: &impl TestStore) {
+pub(super) async fn use_leases(test: &impl TestStore) {
     let (store, client) = (test.store(), client_with(test, 0).await);
     store.watch_nodes().await.unwrap();
     assert_eq!(store.is_watched().await, Ok(true));
@@ -181,7 +202,7 @@ pub(super) async fn leases(test: &impl TestStore) {
             (Ok(true), Ok(false))
         );
         store.end_order_lease(other).await.unwrap();
-        assert_eq!(store.take_order_lease(other, WINDOW).await, Ok(false), "only its holder ends it");
+        assert_eq!(store.take_order_lease(other, WINDOW).await, Ok(false), "only the holder ends a lease");
         if holder == 2 {
             store.end_order_lease(lease).await.unwrap();
             assert_eq!(store.take_order_lease(other, WINDOW).await, Ok(true));
@@ -189,8 +210,8 @@ pub(super) async fn leases(test: &impl TestStore) {
     }
 }
 
-/// Opens a used session, and an ended one.
-async fn sessions_of_every_standing(test: &impl TestStore, app: &AppId, person: &User) {
+/// Opens sessions of the portal and of the console, and ends one of each.
+async fn use_sessions_in_every_state(test: &impl TestStore, app: &AppId, person: &User) {
     let store = test.store();
     let (idle_until, ends_at) = (test.now() + WINDOW, test.now() + WINDOW * 10);
     for number in [1, 2] {
@@ -210,8 +231,8 @@ async fn sessions_of_every_standing(test: &impl TestStore, app: &AppId, person: 
     assert!(store.provider_sessions_ended("https://login.example".into(), "asha".into()).await.unwrap().is_some());
 }
 
-/// Opens flows that wait, lapse, are queued, in flight and ended, and one that has expired.
-async fn flows_of_every_standing(test: &impl TestStore) -> Vec<(FlowId, AppId)> {
+/// Opens flows whose reports and deliveries are pending, queued, in flight and ended, and a document that can lapse.
+async fn use_flows_in_every_state(test: &impl TestStore) -> Vec<(FlowId, AppId)> {
     let store = test.store();
     let party = party(test).await;
     flow_fixture::registered(test, &party).await;
@@ -225,8 +246,8 @@ async fn flows_of_every_standing(test: &impl TestStore) -> Vec<(FlowId, AppId)> 
     store.settle_delivery(delivery.id, delivery.subject, attempt).await.unwrap();
     let consent = flow_fixture::opened(test, wealth(test, &party)).await;
     accepted(test, &consent, ShortReport::Consent("Accepted", 1)).await.unwrap();
-    let under_way = accepted(test, &consent, ShortReport::Data(1, "RAW", 1)).await.unwrap();
-    assert!(store.claim_delivery(under_way.id, under_way.subject).await.unwrap());
+    let in_flight = accepted(test, &consent, ShortReport::Data(1, "RAW", 1)).await.unwrap();
+    assert!(store.claim_delivery(in_flight.id, in_flight.subject).await.unwrap());
     assert!(loaded(test, &ended).await.unwrap().latest.is_some());
     assert_eq!(store.flow_deliveries(consent.id).await.unwrap().unwrap().deliveries.len(), 2);
     store.lapsed_flows(10).await.unwrap();
@@ -235,16 +256,16 @@ async fn flows_of_every_standing(test: &impl TestStore) -> Vec<(FlowId, AppId)> 
     [pending, ended, consent].map(|flow| (flow.id, flow.app)).into()
 }
 
-/// Loses the steps that counted starts, and accepts the loss.
-async fn lose_and_accept(test: &RedisTestStore) {
+/// Deletes the count of steps, as a loss of data would, and accepts the loss.
+async fn lose_data_and_accept(test: &RedisTestStore) {
     test.server.answer(&["DEL", "{canary}steps"]);
     assert!(matches!(test.store().check().await, Err(crate::StoreError::DataLost(_))));
     assert!(test.store().accept_loss().await.unwrap().is_some());
     test.store.shared.count_start().await.unwrap();
 }
 
-/// Makes the marks of an unaccepted loss, and of moves in both directions.
-async fn losing_and_moving(test: &RedisTestStore) {
+/// Sets the marks of an unaccepted loss and of a move.
+async fn set_loss_and_move_marks(test: &RedisTestStore) {
     test.server.answer(&["SET", "moving", MOVED_AWAY]);
     test.server.answer(&["SET", "{canary}lost", "1"]);
 }
@@ -253,7 +274,7 @@ fn engine(test: &RedisTestStore) -> RedisEngine {
     RedisEngine::new(Arc::clone(&test.store.shared))
 }
 
-/// Sends a command about a key and returns its reply as text.
+/// Sends a command on a key, and returns the reply as text.
 async fn reply_to(test: &RedisTestStore, command: &str, key: &[u8], field: Option<&str>) -> String {
     let mut command = redis::cmd(command);
     command.arg(key).arg(field);
@@ -261,26 +282,26 @@ async fn reply_to(test: &RedisTestStore, command: &str, key: &[u8], field: Optio
     Reply::new("an answer", answers[0].clone()).text().unwrap().unwrap()
 }
 
-/// Compares a key with the table's entry for its kind.
-async fn is_as_its_kind_says(test: &RedisTestStore, kind: KeyKind, key: &[u8]) {
+/// Checks the type, the slot and the expiry of a key against its kind.
+async fn assert_matches_kind(test: &RedisTestStore, kind: KeyKind, key: &[u8]) {
     let context = String::from_utf8_lossy(key);
-    assert_eq!(reply_to(test, "TYPE", key, None).await, kind.of_type, "{context}");
+    assert_eq!(reply_to(test, "TYPE", key, None).await, kind.redis_type, "{context}");
     if kind.table.is_some() {
-        assert_eq!(key.starts_with(b"{p"), !kind.is_alone(), "{context}");
+        assert_eq!(key.starts_with(b"{p"), !kind.has_own_slot(), "{context}");
     }
     let end: i64 = reply_to(test, "PEXPIRETIME", key, None).await.parse().unwrap();
-    let ends = match kind.ends {
-        Ends::Never => false,
-        Ends::Always => true,
-        Ends::AfterDelivery => {
+    let ends = match kind.expiry {
+        Expiry::Never => false,
+        Expiry::Always => true,
+        Expiry::AfterDelivery => {
             let [queued, ended] = [
                 reply_to(test, "HEXISTS", key, Some("delivery")).await,
                 reply_to(test, "HEXISTS", key, Some("attempt")).await,
             ];
             queued == "0" || ended == "1"
         }
-        Ends::With(record) => {
-            let record = name(&named(kind.table.unwrap(), key).unwrap().of(record));
+        Expiry::WithRecord(record) => {
+            let record = name(&parse_name(kind.table.unwrap(), key).unwrap().of(record));
             assert_eq!(reply_to(test, "PEXPIRETIME", &record, None).await, end.to_string(), "{context}");
             true
         }
@@ -289,19 +310,19 @@ async fn is_as_its_kind_says(test: &RedisTestStore, kind: KeyKind, key: &[u8]) {
 }
 
 #[test]
-fn every_key_is_of_the_table_and_goes_when_the_table_says() {
+fn every_key_matches_its_kind_in_the_key_table() {
     let test = test_store();
     let mut seen = BTreeSet::new();
     run(async {
-        used_for_everything(&test).await;
-        leases(&test).await;
-        lose_and_accept(&test).await;
-        losing_and_moving(&test).await;
-        for key in names(&test.server) {
-            let kinds: Vec<_> = key_table::kinds().filter(|kind| kind.has(&key)).collect();
+        use_every_operation(&test).await;
+        use_leases(&test).await;
+        lose_data_and_accept(&test).await;
+        set_loss_and_move_marks(&test).await;
+        for key in key_names(&test.server) {
+            let kinds: Vec<_> = key_table::kinds().filter(|kind| kind.includes(&key)).collect();
             let [kind] = kinds[..] else { panic!("{} is of the kinds {kinds:?}", String::from_utf8_lossy(&key)) };
             seen.insert(kind.name);
-            is_as_its_kind_says(&test, kind, &key).await;
+            assert_matches_kind(&test, kind, &key).await;
         }
     });
     // A row without a key would not be checked.
@@ -309,10 +330,10 @@ fn every_key_is_of_the_table_and_goes_when_the_table_says() {
     assert_eq!(seen, all, "{:?}", all.symmetric_difference(&seen).collect::<Vec<_>>());
 }
 
-/// Does everything that a store and its nodes can do, by a node with these servers and another one.
-async fn used_by_two_nodes(test: &RedisTestStore, servers: RedisServers) {
-    used_for_everything(test).await;
-    leases(test).await;
+/// Calls every operation of a store and of its nodes, on this node and on another one with these servers.
+async fn use_with_two_nodes(test: &RedisTestStore, servers: RedisServers) {
+    use_every_operation(test).await;
+    use_leases(test).await;
     let (store, other) =
         (test.store(), RedisStore::open(options(servers, Arc::clone(&test.clock), RETENTION)).await.unwrap());
     assert!(!store.list_clients(ALL).await.unwrap().items.is_empty());
@@ -321,7 +342,7 @@ async fn used_by_two_nodes(test: &RedisTestStore, servers: RedisServers) {
     store.patch_client(client.clone(), patch, test.now()).await.unwrap();
     let event = created(test, event(test, &client, 2)).await;
     let guest = registered(test, &event).await;
-    // The other node is notified of an end, and abandons this one's attempts.
+    // The other node is notified of the end of a transaction, and takes over from this one.
     let pending = opened(test, &client).await;
     assert!(other.watch_transaction(pending.id).await.unwrap().is_some());
     assert!(matches!(
@@ -330,53 +351,54 @@ async fn used_by_two_nodes(test: &RedisTestStore, servers: RedisServers) {
     ));
     assert!(store.backlog().await.unwrap().deliveries > 0);
     let nobody = DeadNode { node: NodeId::generate(), heartbeat: Some("1".into()) };
-    test.store.shared.replace(&test.store, &nobody).await.unwrap();
+    test.store.shared.take_over_from(&test.store, &nobody).await.unwrap();
     let dead = DeadNode { node: test.store.shared.node, heartbeat: Some("0".into()) };
     store.leave().await.unwrap();
-    other.shared.replace(&other, &dead).await.unwrap();
+    other.shared.take_over_from(&other, &dead).await.unwrap();
     assert!(other.holders().await.unwrap().iter().all(|(_, node)| *node == other.shared.node));
     other.erase(ErasureSubject::Transaction(guest)).await.unwrap();
     other.erase(ErasureSubject::Event(event.id)).await.unwrap();
     other.leave().await.unwrap();
-    lose_and_accept(test).await;
+    lose_data_and_accept(test).await;
 }
 
 #[test]
-fn the_user_that_the_deployment_gives_the_service_may_do_all_of_it() {
+fn the_deployed_redis_user_may_run_every_operation() {
     let users = include_str!("../../../../../deploy/redis/users.acl");
     let user = users.lines().find(|line| line.starts_with("user sakshi ")).unwrap();
     let digest = user.split(' ').find(|word| word.starts_with('#')).unwrap();
     let server = super::server::RedisServer::start(&[&user.replace(digest, ">known-here")]);
     let servers = standalone(&format!("redis://sakshi:known-here@{}/", server.address()));
-    let test = super::connected(server, servers.clone(), RETENTION);
-    run(used_by_two_nodes(&test, servers));
+    let test = super::connect_store(server, servers.clone(), RETENTION);
+    run(use_with_two_nodes(&test, servers));
 }
 
-/// Returns the commands that scripts call; the other words in capitals are options.
+/// Returns the names of the commands that scripts call. Other words in capitals are options.
 fn commands_of_scripts() -> BTreeSet<String> {
     let is_command = |word: &&str| word.len() > 2 && word.bytes().all(|byte| byte.is_ascii_uppercase());
-    let of_script = |script: &&'static Script| script.source.split('\'').filter(is_command).map(str::to_lowercase);
-    let words = script::ALL.iter().flat_map(of_script).chain(["publish".to_owned()]);
+    let commands_in = |script: &&'static Script| script.source.split('\'').filter(is_command).map(str::to_lowercase);
+    let words = script::ALL.iter().flat_map(commands_in).chain(["publish".to_owned()]);
     words.filter(|word| !["withscores", "byscore", "limit"].contains(&&**word)).collect()
 }
 
 #[test]
-fn a_used_store_has_run_every_script_and_every_command_of_them() {
+fn the_operations_run_every_script_and_every_command() {
     let test = test_store();
-    run(used_by_two_nodes(&test, standalone(&test.server.url())));
+    run(use_with_two_nodes(&test, standalone(&test.server.url())));
     let called = test.store.shared.faults.called.lock().unwrap().clone();
-    // They are called while every other call is refused, and have separate tests.
-    let others = ["accept_loss", "note_loss"];
-    let all: BTreeSet<_> = script::ALL.iter().map(|script| script.name).filter(|name| !others.contains(name)).collect();
+    // These scripts run while every other call is refused, and have separate tests.
+    let tested_elsewhere = ["accept_loss", "note_loss"];
+    let all: BTreeSet<_> =
+        script::ALL.iter().map(|script| script.name).filter(|name| !tested_elsewhere.contains(name)).collect();
     assert!(called.is_superset(&all), "{:?}", all.difference(&called).collect::<Vec<_>>());
     let is_run = |command: &String| test.server.info(&format!("cmdstat_{command}")).is_some();
     let (run, unrun): (Vec<_>, Vec<_>) = commands_of_scripts().into_iter().partition(is_run);
     assert!(run.len() >= 30 && unrun.is_empty(), "{unrun:?}");
 }
 
-/// Returns the sealed fields with values in the records of a kind: every value begins with the id of an encryption key.
+/// Returns the sealed fields that have values in records of a kind. Checks that each value begins with the id of a key.
 async fn sealed_fields(test: &RedisTestStore, table: &'static Table) -> BTreeSet<(&'static str, &'static str)> {
-    // The last one is that of values made by fixtures.
+    // The last id is that of values which fixtures build.
     let keys = [7, 6].map(|key| test_vault(&[key]).sealing_key().0).into_iter().chain([[1; 4]]).collect::<Vec<_>>();
     let (engine, mut from, mut seen) = (engine(test), Some(ScanFrom::default()), BTreeSet::new());
     while let Some(at) = from {
@@ -405,10 +427,10 @@ async fn sealed_fields(test: &RedisTestStore, table: &'static Table) -> BTreeSet
 }
 
 #[test]
-fn every_field_that_the_table_calls_sealed_is_sealed() {
+fn every_field_declared_as_sealed_is_sealed() {
     let test = test_store();
     run(async {
-        used_for_everything(&test).await;
+        use_every_operation(&test).await;
         let is_sealed = |column: &&Column| matches!(column.kind, ColumnKind::Sealed(_));
         for table in records::ALL.iter().filter(|table| table.form != Form::Index) {
             let all = table.fields.iter().filter(is_sealed).map(|column| (table.name, column.name)).collect();
@@ -418,12 +440,12 @@ fn every_field_that_the_table_calls_sealed_is_sealed() {
 }
 
 #[test]
-fn nothing_personal_or_secret_is_readable_in_redis() {
+fn personal_and_secret_data_is_not_readable_in_redis() {
     // An uncompressed disk file equals the memory content.
-    let test = test_store_on(&["rdbcompression no"], RETENTION);
+    let test = test_store_with_config(&["rdbcompression no"], RETENTION);
     let vault = Arc::clone(&test.store.shared.vault);
     run(async {
-        used_for_everything(&test).await;
+        use_every_operation(&test).await;
         let client = client_with(&test, 1).await;
         let pending = opened(&test, &client).await;
         let claims = serde_json::json!({"residentName": "Planted Resident"});
@@ -439,7 +461,7 @@ fn nothing_personal_or_secret_is_readable_in_redis() {
     let directory = test.server.answer(&["CONFIG", "GET", "dir"]).field("dir").unwrap();
     let file = std::fs::read(std::path::Path::new(&directory).join("dump.rdb")).unwrap();
     let has = |planted: &str| file.windows(planted.len()).any(|window| window == planted.as_bytes());
-    // Readable text is found, so a missing text is really not stored.
+    // These texts are stored readably and found, so a text that is not found is not stored.
     for clear in ["a reference in the clear", "https://hooks.example"] {
         assert!(has(clear), "{clear}");
     }

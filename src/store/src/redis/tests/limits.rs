@@ -1,4 +1,4 @@
-//! Numbers at their edges, and records at the edges of their time.
+//! Numbers at their limits, long lists, and records at the end of their retention.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use sakshi_domain::credits::{CreditMove, EntryKind};
 use sakshi_domain::event::EventPatch;
 
-use super::{test_store, test_store_keeping};
+use super::{test_store, test_store_with_retention};
 use crate::conformance::fixture::{
     EVENT_DURATION, RETENTION, WINDOW, audited_balance, client_with, completing, counts, created, declining, event,
     grant, opened, opening, patched, scan, scanned,
@@ -17,18 +17,18 @@ use crate::engine::redis::RedisEngine;
 use crate::engine::{Batch, Engine as _, Op};
 use crate::records::client::ledger;
 use crate::redis::RedisOptions;
-use crate::redis::store::unwatched;
+use crate::redis::store::without_tasks;
 use crate::{Audit, CompleteOutcome, CreditOutcome, OpenOutcome, PageRequest, Retention, StoreError};
 
 #[test]
-fn what_the_settings_say_of_replicas_and_of_calls_under_way_is_kept_to() {
+fn the_settings_for_replicas_and_calls_in_flight_are_applied() {
     run(async {
         let test = &test_store();
         let settings = super::options(super::standalone(&test.server.url()), Arc::clone(&test.clock), RETENTION);
-        let link = &unwatched(RedisOptions { wait_replicas: 1, max_waiting: 3, ..settings }).link;
+        let link = &without_tasks(RedisOptions { wait_replicas: 1, max_waiting: 3, ..settings }).link;
         assert!(link.waits_for_replicas() && !test.store.shared.link.waits_for_replicas());
-        let asked = join_all((0..5).map(|_| link.read(redis::cmd("PING")))).await;
-        assert_eq!(asked.iter().filter(|answer| **answer == Err(StoreError::Overloaded)).count(), 2);
+        let outcomes = join_all((0..5).map(|_| link.read(redis::cmd("PING")))).await;
+        assert_eq!(outcomes.iter().filter(|answer| **answer == Err(StoreError::Overloaded)).count(), 2);
     });
 }
 
@@ -37,7 +37,7 @@ fn adjust(amount: i64, reference: &str) -> CreditMove {
 }
 
 #[test]
-fn a_balance_is_exact_to_its_last_credit_beyond_what_lua_counts() {
+fn a_balance_is_exact_beyond_the_integers_of_lua() {
     run(async {
         let test = &test_store();
         let client = client_with(test, 0).await;
@@ -91,7 +91,7 @@ fn a_cost_of_any_size_is_paid_exactly_or_not_at_all() {
 }
 
 #[test]
-fn a_ledger_longer_than_a_slice_is_audited_to_its_end_and_damage_is_found() {
+fn a_long_ledger_is_audited_to_its_end_and_its_damage_is_found() {
     run(async {
         let test = &test_store();
         let client = client_with(test, 5_000).await;
@@ -112,14 +112,14 @@ fn a_ledger_longer_than_a_slice_is_audited_to_its_end_and_damage_is_found() {
 }
 
 #[test]
-fn an_event_that_is_kept_for_no_time_still_outlives_its_scans() {
+fn an_event_without_retention_still_outlives_its_scans() {
     run(async {
-        let test = &test_store_keeping(Retention { events: Duration::ZERO, ..RETENTION });
+        let test = &test_store_with_retention(Retention { events: Duration::ZERO, ..RETENTION });
         let client = client_with(test, 9).await;
         let event = created(test, event(test, &client, 9)).await;
         test.advance(EVENT_DURATION - Duration::from_secs(1));
         let (late, other) = (scanned(test, &event).await, scanned(test, &event).await);
-        // A new end that is before the scans' end does not remove the event before them.
+        // A new end before the end of the scans does not remove the event earlier than the scans.
         let nearer = Some(test.now() + Duration::from_millis(1));
         patched(test, &event, EventPatch { expires_at: nearer, ..EventPatch::default() }).await;
         test.advance(WINDOW - Duration::from_millis(1));
@@ -138,7 +138,7 @@ fn an_event_that_is_kept_for_no_time_still_outlives_its_scans() {
 }
 
 #[test]
-fn every_client_is_audited_however_many_there_are() {
+fn an_audit_covers_more_than_a_thousand_clients() {
     run(async {
         let test = &test_store();
         let clients = join_all((0..1_001).map(|_| client_with(test, 0))).await;

@@ -15,10 +15,10 @@ use crate::redis::{NodeId, RedisServers};
 use crate::vault::test_vault;
 use crate::{CompleteOutcome, StoreError};
 
-const FAST: Duration = Duration::from_millis(100);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(100);
 
-/// An interval longer than any test.
-const ONCE: Duration = Duration::from_secs(3_600);
+/// An interval longer than any test: the node sends one heartbeat when it starts.
+const NEVER: Duration = Duration::from_secs(3_600);
 
 fn servers(server: &RedisServer) -> RedisServers {
     standalone(&server.url())
@@ -26,7 +26,7 @@ fn servers(server: &RedisServer) -> RedisServers {
 
 const DELIVERED: Attempt = Attempt::answered(200, 1);
 
-async fn becomes_due(node: &Node, count: usize) {
+async fn await_due(node: &Node, count: usize) {
     let deadline = tokio::time::Instant::now() + TIMEOUT;
     while node.due().await.len() != count {
         assert!(tokio::time::Instant::now() < deadline, "{:?} are due", node.due().await);
@@ -35,19 +35,22 @@ async fn becomes_due(node: &Node, count: usize) {
 }
 
 #[tokio::test]
-async fn a_survivor_takes_what_waits_for_a_dead_node_and_records_its_attempts_as_unknown() {
+async fn a_survivor_takes_over_deliveries_and_records_open_attempts_as_unknown() {
     let server = RedisServer::start(&[]);
-    let (dying, survivor) = (Node::start(servers(&server), FAST).await, Node::start(servers(&server), FAST).await);
+    let (dying, survivor) = (
+        Node::start(servers(&server), HEARTBEAT_INTERVAL).await,
+        Node::start(servers(&server), HEARTBEAT_INTERVAL).await,
+    );
     let client = dying.client().await;
-    let (waiting, under_way) = (dying.queue(&client).await, dying.queue(&client).await);
-    assert_eq!(dying.store.claim_delivery(under_way.1, under_way.0.id.into()).await, Ok(true));
-    assert_eq!((dying.due().await, survivor.due().await), (vec![waiting.1, under_way.1], vec![]));
+    let (waiting, in_flight) = (dying.queue(&client).await, dying.queue(&client).await);
+    assert_eq!(dying.store.claim_delivery(in_flight.1, in_flight.0.id.into()).await, Ok(true));
+    assert_eq!((dying.due().await, survivor.due().await), (vec![waiting.1, in_flight.1], vec![]));
 
     let id = dying.id.to_string();
     drop(dying);
-    becomes_due(&survivor, 1).await;
+    await_due(&survivor, 1).await;
     assert_eq!(survivor.due().await, [waiting.1]);
-    let record = survivor.store.load_delivery(under_way.0.id.into()).await.unwrap().unwrap();
+    let record = survivor.store.load_delivery(in_flight.0.id.into()).await.unwrap().unwrap();
     assert_eq!(record.attempt.map(|attempt| attempt.outcome), Some(DeliveryOutcome::Unknown));
     assert_eq!(survivor.store.claim_delivery(waiting.1, waiting.0.id.into()).await, Ok(true));
     let forgotten = || server.answer(&["ZSCORE", "{nodes}beats", &id]).text().is_none();
@@ -55,110 +58,118 @@ async fn a_survivor_takes_what_waits_for_a_dead_node_and_records_its_attempts_as
 }
 
 #[tokio::test]
-async fn who_leaves_begins_no_attempt_and_others_need_not_wait_for_its_silence() {
+async fn a_leaving_node_starts_no_attempt_and_is_replaced_at_once() {
     let server = RedisServer::start(&[]);
-    // Its heartbeat would look new for an hour.
-    let (leaving, survivor) = (Node::start(servers(&server), ONCE).await, Node::start(servers(&server), FAST).await);
+    // The heartbeat of the leaving node would look new for an hour.
+    let (leaving, survivor) =
+        (Node::start(servers(&server), NEVER).await, Node::start(servers(&server), HEARTBEAT_INTERVAL).await);
     let client = leaving.client().await;
     let (pending, delivery) = leaving.queue(&client).await;
     assert_eq!(leaving.store.leave().await, Ok(()));
     assert_eq!(leaving.store.leave().await, Ok(()));
     assert_eq!(leaving.due().await, []);
     assert_eq!(leaving.store.claim_delivery(delivery, pending.id.into()).await, Ok(false));
-    becomes_due(&survivor, 1).await;
+    await_due(&survivor, 1).await;
 
-    // A transaction that it ends after leaving is not stranded either.
+    // A delivery that it queues after leaving is taken over as well.
     leaving.queue(&client).await;
-    becomes_due(&survivor, 2).await;
+    await_due(&survivor, 2).await;
 }
 
 #[tokio::test]
-async fn nodes_see_each_others_snapshots_while_somebody_watches_until_one_is_gone() {
+async fn a_watching_node_sees_the_snapshots_of_others_until_they_leave() {
     let server = RedisServer::start(&[]);
-    let (watching, watched) = (Node::start(servers(&server), FAST).await, Node::start(servers(&server), FAST).await);
+    let (watching, watched) = (
+        Node::start(servers(&server), HEARTBEAT_INTERVAL).await,
+        Node::start(servers(&server), HEARTBEAT_INTERVAL).await,
+    );
     assert_eq!(watched.store.is_watched().await, Ok(false));
-    watching.await_beats(&server, 2);
+    watching.await_heartbeats(&server, 2);
     let others = || async { watching.store.watch_nodes().await.unwrap() };
-    let [other] = &others().await[..] else { panic!("one other node") };
+    let [other] = &others().await[..] else { panic!("not one other node") };
     assert_eq!((other.node, &other.snapshot), (watched.id, &None));
     assert_eq!(watched.store.is_watched().await, Ok(true));
-    for told in [b"one", b"two"] {
-        watched.store.publish_snapshot(told.to_vec()).await.unwrap();
-        assert_eq!(others().await[0].snapshot.as_deref(), Some(&told[..]));
+    for snapshot in [b"one", b"two"] {
+        watched.store.publish_snapshot(snapshot.to_vec()).await.unwrap();
+        assert_eq!(others().await[0].snapshot.as_deref(), Some(&snapshot[..]));
     }
     watched.store.leave().await.unwrap();
     let deadline = tokio::time::Instant::now() + TIMEOUT;
     while !others().await.is_empty() {
-        assert!(tokio::time::Instant::now() < deadline, "it has left");
+        assert!(tokio::time::Instant::now() < deadline, "the other node has left");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
 #[tokio::test]
-async fn while_redis_is_away_nobody_dies() {
+async fn no_node_counts_as_dead_during_an_outage_of_redis() {
     let server = RedisServer::start(DURABLE);
-    let (one, other) = (Node::start(servers(&server), FAST).await, Node::start(servers(&server), FAST).await);
-    let client = one.client().await;
-    let (_, delivery) = one.queue(&client).await;
+    let (first, second) = (
+        Node::start(servers(&server), HEARTBEAT_INTERVAL).await,
+        Node::start(servers(&server), HEARTBEAT_INTERVAL).await,
+    );
+    let client = first.client().await;
+    let (_, delivery) = first.queue(&client).await;
     server.kill9();
-    for node in [&one, &other] {
+    for node in [&first, &second] {
         assert!(matches!(node.store.check().await, Err(StoreError::Unavailable(_))));
     }
     server.restart();
-    other.await_beats(&server, 12);
-    assert_eq!((one.due().await, other.due().await), (vec![delivery], vec![]));
+    second.await_heartbeats(&server, 12);
+    assert_eq!((first.due().await, second.due().await), (vec![delivery], vec![]));
 }
 
 #[tokio::test]
-async fn a_node_that_was_given_up_by_mistake_comes_back_and_nothing_is_attempted_twice() {
+async fn a_node_declared_dead_by_mistake_returns_without_duplicate_attempts() {
     let server = RedisServer::start(&[]);
-    // It sends a heartbeat when it opens, and then none, as if it were paused.
-    let (stopped, survivor) = (Node::start(servers(&server), ONCE).await, Node::start(servers(&server), FAST).await);
+    // The node sends a heartbeat when it starts, and then none, as if it were paused.
+    let (stopped, survivor) =
+        (Node::start(servers(&server), NEVER).await, Node::start(servers(&server), HEARTBEAT_INTERVAL).await);
     let client = stopped.client().await;
-    let (waiting, under_way) = (stopped.queue(&client).await, stopped.queue(&client).await);
-    assert_eq!(stopped.store.claim_delivery(under_way.1, under_way.0.id.into()).await, Ok(true));
-    becomes_due(&survivor, 1).await;
+    let (waiting, in_flight) = (stopped.queue(&client).await, stopped.queue(&client).await);
+    assert_eq!(stopped.store.claim_delivery(in_flight.1, in_flight.0.id.into()).await, Ok(true));
+    await_due(&survivor, 1).await;
     assert_eq!(stopped.due().await, []);
 
     assert_eq!(survivor.store.claim_delivery(waiting.1, waiting.0.id.into()).await, Ok(true));
     assert_eq!(stopped.store.claim_delivery(waiting.1, waiting.0.id.into()).await, Ok(false));
     survivor.store.settle_delivery(waiting.1, waiting.0.id.into(), DELIVERED).await.unwrap();
-    stopped.store.settle_delivery(under_way.1, under_way.0.id.into(), DELIVERED).await.unwrap();
-    let record = survivor.store.load_delivery(under_way.0.id.into()).await.unwrap().unwrap();
+    stopped.store.settle_delivery(in_flight.1, in_flight.0.id.into(), DELIVERED).await.unwrap();
+    let record = survivor.store.load_delivery(in_flight.0.id.into()).await.unwrap().unwrap();
     assert_eq!(record.attempt, Some(DELIVERED));
 
     stopped.store.shared.heartbeat(false).await.unwrap();
-    assert!(stopped.beat(&server).is_some());
+    assert!(stopped.heartbeat(&server).is_some());
     let (_, new) = stopped.queue(&client).await;
     let deadline = tokio::time::Instant::now() + TIMEOUT;
     while [stopped.due().await, survivor.due().await].concat() != [new] {
-        assert!(tokio::time::Instant::now() < deadline, "the new delivery waits for nobody");
+        assert!(tokio::time::Instant::now() < deadline, "the new delivery has no holder");
     }
 }
 
 #[tokio::test]
-async fn what_a_node_without_a_beat_has_left_is_found_in_the_partitions() {
+async fn deliveries_of_a_node_without_a_heartbeat_are_found_in_the_partitions() {
     let server = RedisServer::start(&[]);
-    let stray = Node::start(servers(&server), ONCE).await;
+    let stray = Node::start(servers(&server), NEVER).await;
     let client = stray.client().await;
-    let (waiting, under_way) = (stray.queue(&client).await, stray.queue(&client).await);
-    assert_eq!(stray.store.claim_delivery(under_way.1, under_way.0.id.into()).await, Ok(true));
+    let (waiting, in_flight) = (stray.queue(&client).await, stray.queue(&client).await);
+    assert_eq!(stray.store.claim_delivery(in_flight.1, in_flight.0.id.into()).await, Ok(true));
     drop(stray);
     server.answer(&["DEL", "{nodes}beats"]);
 
-    let survivor = Node::start(servers(&server), FAST).await;
-    becomes_due(&survivor, 1).await;
+    let survivor = Node::start(servers(&server), HEARTBEAT_INTERVAL).await;
+    await_due(&survivor, 1).await;
     assert_eq!(survivor.due().await, [waiting.1]);
-    let record = survivor.store.load_delivery(under_way.0.id.into()).await.unwrap().unwrap();
+    let record = survivor.store.load_delivery(in_flight.0.id.into()).await.unwrap().unwrap();
     assert_eq!(record.attempt.map(|attempt| attempt.outcome), Some(DeliveryOutcome::Unknown));
 }
 
 #[tokio::test]
-async fn what_waited_for_a_node_of_a_store_that_was_moved_here_is_taken_over() {
+async fn deliveries_of_a_store_that_was_moved_here_are_taken_over() {
     let server = RedisServer::start(&[]);
-    let survivor = Node::start(servers(&server), FAST).await;
+    let survivor = Node::start(servers(&server), HEARTBEAT_INTERVAL).await;
     let client = survivor.client().await;
-    // In a single-node store that node has a name which no node has here.
+    // The only node of a store in a file has an id that no node has here.
     let engine = Box::new(RedisEngine::new(Arc::clone(&survivor.store.shared)));
     let moved = Store::new(engine, Arc::new(test_vault(&[7])), RETENTION, NodeId::ALONE, None);
     let mut queued = Vec::new();
@@ -170,7 +181,7 @@ async fn what_waited_for_a_node_of_a_store_that_was_moved_here_is_taken_over() {
         }
     }
     assert_eq!(moved.claim_delivery(queued[0].id, queued[0].subject).await, Ok(true));
-    becomes_due(&survivor, 1).await;
+    await_due(&survivor, 1).await;
     assert_eq!(survivor.store.due_deliveries(None, None, 10).await, Ok(vec![queued[1].clone()]));
     let record = survivor.store.load_delivery(queued[0].subject).await.unwrap().unwrap();
     assert_eq!(record.attempt.map(|attempt| attempt.outcome), Some(DeliveryOutcome::Unknown));

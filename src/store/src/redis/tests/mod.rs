@@ -1,12 +1,14 @@
-//! The Redis store: the properties of every store, and the guarantees of its keys and scripts, each on a real server of
-//! its own.
+//! The Redis store: the conformance suite of all stores, and the guarantees of its keys and scripts. Each test has its
+//! own real server.
 
 mod appended;
+mod batches;
 mod canary;
 mod cluster;
 mod credentials;
 mod data_loss;
 mod engines;
+mod equality;
 mod expiry;
 mod failures;
 mod flips;
@@ -47,38 +49,38 @@ use crate::{Retention, SCHEMA, Store};
 
 pub(super) use sakshi_kit::redis as server;
 
-/// A store on servers of its own, with a clock that the test moves. Its connections are opened on a
-/// thread of their own, as in a process with many arbiters.
+/// A store on its own servers, with a clock that the test advances. The connections are opened on a separate thread, as
+/// in a process with many arbiters.
 struct RedisTestStore<S = RedisServer> {
     store: RedisStore,
     clock: Arc<ManualClock>,
     server: S,
-    // Ends the thread of the connections.
+    // Ends the thread with the connections.
     end: Option<oneshot::Sender<()>>,
     connections: Option<JoinHandle<()>>,
 }
 
 fn test_store() -> RedisTestStore {
-    test_store_keeping(RETENTION)
+    test_store_with_retention(RETENTION)
 }
 
-fn test_store_keeping(retention: Retention) -> RedisTestStore {
-    test_store_on(&[], retention)
+fn test_store_with_retention(retention: Retention) -> RedisTestStore {
+    test_store_with_config(&[], retention)
 }
 
 /// Returns a store on a server with these lines in its `redis.conf`.
-fn test_store_on(lines: &[&str], retention: Retention) -> RedisTestStore {
+fn test_store_with_config(lines: &[&str], retention: Retention) -> RedisTestStore {
     let server = RedisServer::start(lines);
     let servers = standalone(&server.url());
-    connected(server, servers, retention)
+    connect_store(server, servers, retention)
 }
 
-/// Returns the one server at a URL.
+/// Returns the settings of a single server at a URL.
 pub(crate) fn standalone(url: &str) -> RedisServers {
     RedisServers::new(&[url], RedisTopology::Standalone).unwrap()
 }
 
-/// Returns options with a sealing key and one before it.
+/// Returns options with a sealing key and an old key.
 fn options(servers: RedisServers, clock: Arc<ManualClock>, retention: Retention) -> RedisOptions {
     RedisOptions {
         servers,
@@ -95,12 +97,12 @@ fn options(servers: RedisServers, clock: Arc<ManualClock>, retention: Retention)
     }
 }
 
-/// Returns a clock that starts at a whole second which the server has not reached, so the server expires nothing.
+/// Returns a clock that starts at a whole second in the future, so that the server expires nothing by its own clock.
 fn test_clock() -> Arc<ManualClock> {
     Arc::new(ManualClock::starting_at(Timestamp::from_millis((SystemClock.now().seconds() + 3_600) * 1_000)))
 }
 
-fn connected<S>(server: S, servers: RedisServers, retention: Retention) -> RedisTestStore<S> {
+fn connect_store<S>(server: S, servers: RedisServers, retention: Retention) -> RedisTestStore<S> {
     let clock = test_clock();
     let options = options(servers, Arc::clone(&clock), retention);
     let (opened, store) = std::sync::mpsc::channel();
@@ -120,8 +122,8 @@ fn connected<S>(server: S, servers: RedisServers, retention: Retention) -> Redis
     }
 }
 
-/// Returns the names of all keys of a server; the ids in them are any bytes.
-fn names(server: &RedisServer) -> Vec<Vec<u8>> {
+/// Returns the names of all keys of a server. Ids in names may be any bytes.
+fn key_names(server: &RedisServer) -> Vec<Vec<u8>> {
     let name = |reply: &Reply| if let Reply::Bulk(Some(name)) = reply { Some(name.clone()) } else { None };
     server.answer(&["KEYS", "*"]).members().iter().filter_map(name).collect()
 }
@@ -154,7 +156,7 @@ impl<S> TestStore for RedisTestStore<S> {
 }
 
 impl RedisTestStore {
-    /// Returns the store as another node has it, on the same server and clock.
+    /// Opens the store as another node, on the same server and clock.
     async fn another_node(&self) -> RedisStore {
         let shared = &self.store.shared;
         let options = options(standalone(&self.server.url()), Arc::clone(&self.clock), shared.retention);

@@ -1,4 +1,4 @@
-//! A store that was moved back from Redis to a file answers as before.
+//! Moves from Redis back to a file: the store gives the same answers.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,10 +6,11 @@ use std::sync::Arc;
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome, Subject};
 use sakshi_domain::erasure::ErasureSubject;
 
-use super::inventory::used_for_everything;
-use super::moving::{ALL, assert_equal, embedded, events_of_one_millisecond, reply_to, waiting};
+use super::equality::assert_equal;
+use super::inventory::use_every_operation;
+use super::moving::{ALL, create_events_in_one_millisecond, open_embedded, pending_deliveries, reply_to};
 use super::server::RedisServer;
-use super::{RedisTestStore, connected, options, standalone, test_store};
+use super::{RedisTestStore, connect_store, options, standalone, test_store};
 use crate::conformance::fixture::{
     RETENTION, WINDOW, client_with, completed, counts, created, event, opened, registered, scanned,
 };
@@ -31,27 +32,27 @@ impl RedisTestStore {
     }
 
     /// Reopens the store, as if it had not been moved away.
-    async fn reopened(&self) -> RedisStore {
+    async fn reopen(&self) -> RedisStore {
         self.server.answer(&["DEL", "moving"]);
         RedisStore::open(self.options()).await.unwrap()
     }
 }
 
 #[test]
-fn a_store_that_went_back_answers_as_before() {
+fn a_store_that_was_moved_back_gives_the_same_answers() {
     run(async {
         let test = test_store();
-        let flows = used_for_everything(&test).await;
+        let flows = use_every_operation(&test).await;
         let client = client_with(&test, 50).await;
-        let of_two = [created(&test, event(&test, &client, 10)).await, created(&test, event(&test, &client, 10)).await];
-        let app = events_of_one_millisecond(&test, &client).await;
-        for event in &of_two {
+        let events = [created(&test, event(&test, &client, 10)).await, created(&test, event(&test, &client, 10)).await];
+        let app = create_events_in_one_millisecond(&test, &client).await;
+        for event in &events {
             registered(&test, event).await;
             scanned(&test, event).await;
             registered(&test, event).await;
         }
-        test.store().erase(ErasureSubject::Event(of_two[0].id)).await.unwrap();
-        let waiting = waiting(test.store()).await;
+        test.store().erase(ErasureSubject::Event(events[0].id)).await.unwrap();
+        let waiting = pending_deliveries(test.store()).await;
         assert!(waiting.len() > 2);
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("store");
@@ -60,7 +61,7 @@ fn a_store_that_went_back_answers_as_before() {
 
         let refused = RedisStore::open(test.options()).await.unwrap_err();
         assert!(refused.to_string().contains("moved into a file"), "{refused}");
-        let (redis, file) = (test.reopened().await, embedded(&path, &test.clock));
+        let (redis, file) = (test.reopen().await, open_embedded(&path, &test.clock));
         // As at the start of a node: attempts with an unknown outcome are not repeated.
         redis.abandon(test.store.shared.node).await.unwrap();
         redis.take_over(test.store.shared.node).await.unwrap();
@@ -72,10 +73,10 @@ fn a_store_that_went_back_answers_as_before() {
         for delivery in due {
             assert_eq!(file.claim_delivery(delivery.id, delivery.subject).await, Ok(true));
         }
-        // It continues where it was.
+        // The file continues where the servers ended.
         let test = ClockedStore { store: file, clock: Arc::clone(&test.clock) };
         completed(&test, &client).await;
-        let (event, before) = (&of_two[1], counts(&test, &of_two[1]).await);
+        let (event, before) = (&events[1], counts(&test, &events[1]).await);
         let guest = registered(&test, event).await;
         assert_eq!(counts(&test, event).await.registrations, before.registrations + 1);
         assert_eq!(test.store.erase(ErasureSubject::Transaction(guest)).await.unwrap().registrations, 1);
@@ -86,26 +87,26 @@ fn a_store_that_went_back_answers_as_before() {
 }
 
 #[test]
-fn a_scan_whose_transaction_is_gone_counts_as_abandoned() {
+fn a_scan_without_its_transaction_counts_as_abandoned() {
     run(async {
         let test = test_store();
         let client = client_with(&test, 10).await;
         let event = created(&test, event(&test, &client, 10)).await;
-        let (gone, waits) = (scanned(&test, &event).await, scanned(&test, &event).await);
+        let (removed, expired) = (scanned(&test, &event).await, scanned(&test, &event).await);
         test.clock.advance(WINDOW);
-        assert_eq!(reply_to(&test.store, "DEL", &name(&transaction::transaction(gone))).await, "1");
+        assert_eq!(reply_to(&test.store, "DEL", &name(&transaction::transaction(removed))).await, "1");
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("store");
         test.move_to(&path).await.unwrap();
-        let file = embedded(&path, &test.clock);
+        let file = open_embedded(&path, &test.clock);
         let test = ClockedStore { store: file, clock: Arc::clone(&test.clock) };
         let counted = counts(&test, &event).await;
-        assert_eq!((counted.scans, counted.abandoned), (2, 2), "{waits} has ended as well");
+        assert_eq!((counted.scans, counted.abandoned), (2, 2), "{expired} has ended as well");
     });
 }
 
 #[test]
-fn what_is_there_and_says_nothing_is_not_left_behind() {
+fn records_without_content_do_not_block_a_move() {
     run(async {
         let test = test_store();
         let client = client_with(&test, 10).await;
@@ -117,24 +118,24 @@ fn what_is_there_and_says_nothing_is_not_left_behind() {
         assert_eq!(
             reply_to(&test.store, "EXISTS", &name(&delivery::holders(client.partition()))).await,
             "1",
-            "who had deliveries"
+            "the node had deliveries"
         );
         assert_eq!(
             reply_to(&test.store, "EXISTS", &name(&installation::intent_key())).await,
             "0",
-            "the settings decide"
+            "the settings choose the intent key"
         );
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("store");
         assert!(test.move_to(&path).await.unwrap().is_finished);
-        let file = embedded(&path, &test.clock);
+        let file = open_embedded(&path, &test.clock);
         assert_eq!(file.load_delivery(txn.id.into()).await.unwrap().unwrap().attempt, Some(ended));
         assert_eq!(file.chosen_intent_key().await, Ok(None));
     });
 }
 
 #[test]
-fn what_cannot_be_moved_back_is_refused_and_changes_nothing() {
+fn a_refused_move_changes_nothing() {
     run(async {
         let test = test_store();
         let client = client_with(&test, 5).await;
@@ -145,7 +146,7 @@ fn what_cannot_be_moved_back_is_refused_and_changes_nothing() {
             let path = path.to_owned();
             async move { move_to_directory(options, &path, |_, _| {}).await.unwrap_err() }
         };
-        // A serving node is noticed behind others that have died.
+        // A running node is detected behind others that have died.
         let beats = test.server.answer(&["ZRANGE", "{nodes}beats", "0", "0", "WITHSCORES"]);
         let latest: i64 = beats.members()[1].text().unwrap().parse().unwrap();
         let dead = ["0", "1"].map(|digit| digit.repeat(32));
@@ -161,41 +162,41 @@ fn what_cannot_be_moved_back_is_refused_and_changes_nothing() {
         let wrong = RedisOptions { vault: Arc::new(test_vault(&[9])), ..test.options() };
         assert_eq!(move_to(wrong, &path).await, StoreError::WrongKey);
         let other = directory.path().join("other");
-        embedded(&other, &test.clock).close();
+        open_embedded(&other, &test.clock).close();
         let full = move_to(test.options(), &other).await;
         assert!(full.to_string().contains("holds a store"), "{full}");
         let nothing = RedisServer::start(&[]);
         let nothing = move_to(options(standalone(&nothing.url()), Arc::clone(&test.clock), RETENTION), &path).await;
         assert!(nothing.to_string().contains("there is no store"), "{nothing}");
 
-        // A key that is in no table is not carried, and that is reported.
+        // A key that no store has is reported.
         test.server.answer(&["SET", "stranger", "1"]);
         let stranger = move_to(test.options(), &path).await;
         assert!(stranger.to_string().contains("stranger") && !crate::embedded::exists(&path), "{stranger}");
         test.server.answer(&["DEL", "stranger"]);
         test.move_to(&path).await.unwrap();
-        assert!(embedded(&path, &test.clock).audit().await.unwrap().iter().all(crate::Audit::is_clean));
+        assert!(open_embedded(&path, &test.clock).audit().await.unwrap().iter().all(crate::Audit::is_clean));
     });
 }
 
 #[test]
-fn servers_that_somebody_else_changes_meanwhile_are_not_moved_away_from() {
+fn a_move_away_from_changing_servers_is_refused() {
     run(async {
         let server = Arc::new(RedisServer::start(&[]));
-        let test = connected(Arc::clone(&server), standalone(&server.url()), RETENTION);
+        let test = connect_store(Arc::clone(&server), standalone(&server.url()), RETENTION);
         let client = client_with(&test, 5).await;
         test.store.leave().await.unwrap();
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("store");
         let name = String::from_utf8(name(&client::client(&client))).unwrap();
-        let meddle = move |what: &str, seen: u64| {
+        let change = move |pass: &str, seen: u64| {
             assert!(seen > 0);
-            if what == "copied" {
+            if pass == "copied" {
                 server.answer(&["HSET", &name, "balance", "99"]);
             }
         };
         let options = options(standalone(&test.server.url()), Arc::clone(&test.clock), RETENTION);
-        let refused = move_to_directory(options, &path, meddle).await.unwrap_err().to_string();
+        let refused = move_to_directory(options, &path, change).await.unwrap_err().to_string();
         assert!(
             refused.ends_with("the target differs from the source: client: 1") && !crate::embedded::exists(&path),
             "{refused}"
@@ -204,38 +205,38 @@ fn servers_that_somebody_else_changes_meanwhile_are_not_moved_away_from() {
 }
 
 #[test]
-fn the_node_of_the_file_sends_what_waited_for_any_node_once_and_nothing_of_what_had_begun() {
+fn a_moved_store_sends_the_pending_webhooks_of_all_nodes_once() {
     run(async {
         let test = test_store();
         let client = client_with(&test, 50).await;
         let other = test.another_node().await;
-        let (begun, id) = completed(&test, &client).await;
-        assert!(test.store().claim_delivery(id, begun.id.into()).await.unwrap());
+        let (claimed, id) = completed(&test, &client).await;
+        assert!(test.store().claim_delivery(id, claimed.id.into()).await.unwrap());
         let mut waiting = vec![Subject::from(completed(&test, &client).await.0.id)];
         let of_other = ClockedStore { store: other.clone(), clock: Arc::clone(&test.clock) };
         waiting.push(completed(&of_other, &client).await.0.id.into());
-        let (begun_there, id) = completed(&of_other, &client).await;
-        assert!(other.claim_delivery(id, begun_there.id.into()).await.unwrap());
+        let (claimed_there, id) = completed(&of_other, &client).await;
+        assert!(other.claim_delivery(id, claimed_there.id.into()).await.unwrap());
         waiting.push(completed(&test, &client).await.0.id.into());
         other.leave().await.unwrap();
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("store");
         test.move_to(&path).await.unwrap();
 
-        let file = embedded(&path, &test.clock);
+        let file = open_embedded(&path, &test.clock);
         assert_eq!(file.abandon_attempts().await, Ok(2));
         let due = file.due_deliveries(None, None, 10).await.unwrap();
         assert_eq!(
             due.iter().map(|due| due.subject).collect::<Vec<_>>(),
             waiting,
-            "in the order in which it was queued"
+            "in the order in which they were queued"
         );
         for due in due {
             assert_eq!(file.claim_delivery(due.id, due.subject).await, Ok(true));
             assert_eq!(file.claim_delivery(due.id, due.subject).await, Ok(false));
         }
-        for begun in [begun, begun_there] {
-            let attempt = file.load_delivery(begun.id.into()).await.unwrap().unwrap().attempt;
+        for transaction in [claimed, claimed_there] {
+            let attempt = file.load_delivery(transaction.id.into()).await.unwrap().unwrap().attempt;
             assert_eq!(attempt.map(|attempt| attempt.outcome), Some(DeliveryOutcome::Unknown));
         }
         assert_eq!(file.abandon_attempts().await, Ok(waiting.len() as u64));

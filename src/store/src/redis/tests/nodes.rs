@@ -1,4 +1,4 @@
-//! Several nodes on one Redis, each with a store of its own, on the server's clock.
+//! Several nodes on one Redis. Each has its own store, on the server's clock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::conformance::fixture::{RETENTION, client_with, completed};
 use crate::installation::test_ownership;
 use crate::redis::{NodeId, RedisOptions, RedisServers, RedisStore};
 
-/// One node.
+/// A node.
 pub(super) struct Node {
     pub(super) store: RedisStore,
     pub(super) id: NodeId,
@@ -26,7 +26,7 @@ pub(super) struct Node {
 
 impl Node {
     /// Starts a node with this interval between heartbeats.
-    pub(super) async fn start(servers: RedisServers, every: Duration) -> Self {
+    pub(super) async fn start(servers: RedisServers, interval: Duration) -> Self {
         let id = NodeId::generate();
         let options = RedisOptions {
             servers,
@@ -41,7 +41,7 @@ impl Node {
             schema: &crate::SCHEMA,
             clock: None,
         };
-        Self { store: RedisStore::open_with_heartbeats(options, every).await.unwrap(), id }
+        Self { store: RedisStore::open_with_heartbeats(options, interval).await.unwrap(), id }
     }
 
     /// Queues a delivery for this node.
@@ -49,7 +49,7 @@ impl Node {
         completed(self, client).await
     }
 
-    /// Returns its waiting deliveries.
+    /// Returns the pending deliveries of this node.
     pub(super) async fn due(&self) -> Vec<DeliveryId> {
         self.store.due_deliveries(None, None, 100).await.unwrap().into_iter().map(|delivery| delivery.id).collect()
     }
@@ -58,16 +58,16 @@ impl Node {
         client_with(self, 100).await
     }
 
-    /// Its latest heartbeat, if it has one.
-    pub(super) fn beat(&self, server: &RedisServer) -> Option<String> {
+    /// Returns the latest heartbeat of this node, if it has one.
+    pub(super) fn heartbeat(&self, server: &RedisServer) -> Option<String> {
         server.answer(&["ZSCORE", "{nodes}beats", &self.id.to_string()]).text()
     }
 
-    /// Waits until it has sent `times` more heartbeats.
-    pub(super) fn await_beats(&self, server: &RedisServer, times: usize) {
+    /// Waits until this node has sent `times` more heartbeats.
+    pub(super) fn await_heartbeats(&self, server: &RedisServer, times: usize) {
         for _ in 0..times {
-            let before = self.beat(server);
-            eventually("a beat", TIMEOUT, || (self.beat(server) != before).then_some(()));
+            let before = self.heartbeat(server);
+            eventually("a heartbeat", TIMEOUT, || (self.heartbeat(server) != before).then_some(()));
         }
     }
 }
@@ -82,6 +82,6 @@ impl TestStore for Node {
     }
 
     fn advance(&self, _: Duration) {
-        unreachable!("the server's clock is not moved");
+        unreachable!("the server's clock cannot be advanced");
     }
 }

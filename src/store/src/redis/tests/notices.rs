@@ -1,4 +1,4 @@
-//! A node receives notices of transactions that it has a copy of, and of no others.
+//! Notices between nodes: a node receives notices of the transactions of which it has copies, and of no others.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use super::standalone;
 use crate::conformance::fixture::{completing, opened, opening};
 use crate::redis::{RedisServers, RedisTopology};
 
-const BEAT: Duration = Duration::from_millis(50);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(50);
 
 fn await_listeners(servers: &[&RedisServer], count: usize) {
     eventually("listeners", TIMEOUT, || {
@@ -24,63 +24,68 @@ fn await_listeners(servers: &[&RedisServer], count: usize) {
     });
 }
 
-/// Ends transactions of one node that another keeps copies of: by an answer, and before their time. Checks the notices.
-async fn is_heard(receiver: &mut Receiver<TxnId>, on: &Node, watching: &Node, client: &ClientId) {
+/// Ends two transactions of which another node has copies: by an answer, and by expiry. Checks the notices.
+async fn assert_notices(receiver: &mut Receiver<TxnId>, on: &Node, watching: &Node, client: &ClientId) {
     let (answered, cut_short) = (opened(on, client).await.id, opened(on, client).await.id);
     for id in [answered, cut_short] {
         assert!(watching.store.watch_transaction(id).await.unwrap().is_some());
     }
     on.store.complete_transaction(completing(answered, 1)).await.unwrap();
-    assert_eq!(next(receiver).await, answered);
+    assert_eq!(next_notice(receiver).await, answered);
     on.store.expire_transaction(cut_short).await.unwrap();
-    assert_eq!(next(receiver).await, cut_short);
+    assert_eq!(next_notice(receiver).await, cut_short);
 }
 
-async fn next(receiver: &mut Receiver<TxnId>) -> TxnId {
-    timeout(TIMEOUT, receiver.recv()).await.expect("it is heard").expect("it listens")
+async fn next_notice(receiver: &mut Receiver<TxnId>) -> TxnId {
+    timeout(TIMEOUT, receiver.recv()).await.expect("a notice arrives").expect("the node listens")
 }
 
 #[tokio::test]
-async fn what_one_node_changes_is_heard_by_another_also_after_redis_was_killed() {
+async fn notices_reach_other_nodes_even_after_redis_was_killed() {
     let server = RedisServer::start(DURABLE);
     let servers = || standalone(&server.url());
-    let (one, other) = (Node::start(servers(), BEAT).await, Node::start(servers(), BEAT).await);
-    let client = one.client().await;
-    let mut changes = other.store.ended_elsewhere().unwrap();
+    let (first, second) =
+        (Node::start(servers(), HEARTBEAT_INTERVAL).await, Node::start(servers(), HEARTBEAT_INTERVAL).await);
+    let client = first.client().await;
+    let mut changes = second.store.ended_elsewhere().unwrap();
     for _ in 0..2 {
         await_listeners(&[&server], 2);
-        is_heard(&mut changes, &one, &other, &client).await;
+        assert_notices(&mut changes, &first, &second, &client).await;
         server.restart();
     }
 }
 
 #[tokio::test]
-async fn only_nodes_that_have_a_copy_are_told_that_a_transaction_has_ended_and_who_ended_it_is_not() {
+async fn only_other_nodes_with_a_copy_get_the_notice_of_an_end() {
     let server = RedisServer::start(DURABLE);
-    let start = || Node::start(standalone(&server.url()), BEAT);
-    let (opener, ender, looker) = (start().await, start().await, start().await);
+    let start = || Node::start(standalone(&server.url()), HEARTBEAT_INTERVAL);
+    let (opener, ender, watcher) = (start().await, start().await, start().await);
     let client = opener.client().await;
     await_listeners(&[&server], 3);
-    let mut heard = [&opener, &ender, &looker].map(|node| node.store.ended_elsewhere().unwrap());
+    let mut notices = [&opener, &ender, &watcher].map(|node| node.store.ended_elsewhere().unwrap());
     let (first, last) = (opened(&opener, &client).await.id, opened(&opener, &client).await.id);
-    for node in [&looker, &ender, &looker] {
+    for node in [&watcher, &ender, &watcher] {
         node.store.load_transaction(first).await.unwrap();
         node.store.watch_transaction(last).await.unwrap();
     }
     for id in [first, last] {
         ender.store.complete_transaction(completing(id, 1)).await.unwrap();
     }
-    assert_eq!([next(&mut heard[0]).await, next(&mut heard[0]).await], [first, last]);
-    assert_eq!(next(&mut heard[2]).await, last, "of the first it had no copy");
+    assert_eq!([next_notice(&mut notices[0]).await, next_notice(&mut notices[0]).await], [first, last]);
+    assert_eq!(next_notice(&mut notices[2]).await, last, "it had no copy of the first");
     let again = opened(&opener, &client).await.id;
-    looker.store.watch_transaction(again).await.unwrap();
+    watcher.store.watch_transaction(again).await.unwrap();
     ender.store.complete_transaction(completing(again, 1)).await.unwrap();
-    assert_eq!([next(&mut heard[0]).await, next(&mut heard[2]).await], [again; 2], "nothing in between");
-    assert!(heard[1].is_empty(), "who ended them is told nothing");
+    assert_eq!(
+        [next_notice(&mut notices[0]).await, next_notice(&mut notices[2]).await],
+        [again; 2],
+        "no other notice in between"
+    );
+    assert!(notices[1].is_empty(), "the node that ended them gets no notice");
 }
 
 /// Waits until two nodes listen to every partition.
-fn await_shards(cluster: &RedisCluster) {
+fn await_shard_listeners(cluster: &RedisCluster) {
     eventually("listeners", TIMEOUT, || {
         let on = |server: &RedisServer| Some(server.ask(&["PUBSUB", "SHARDCHANNELS"]).ok()?.members().len());
         (cluster.nodes().iter().filter_map(on).sum::<usize>() == 2 * usize::from(PARTITIONS)).then_some(())
@@ -88,55 +93,58 @@ fn await_shards(cluster: &RedisCluster) {
 }
 
 #[tokio::test]
-async fn on_a_cluster_changes_of_every_partition_are_heard() {
+async fn notices_of_every_partition_arrive_on_a_cluster() {
     let cluster = RedisCluster::start(0, &[]);
     let servers = || RedisServers::new(&cluster.urls(), RedisTopology::Cluster).unwrap();
-    let (one, other) = (Node::start(servers(), BEAT).await, Node::start(servers(), BEAT).await);
-    await_shards(&cluster);
-    let mut changes = other.store.ended_elsewhere().unwrap();
+    let (first, second) =
+        (Node::start(servers(), HEARTBEAT_INTERVAL).await, Node::start(servers(), HEARTBEAT_INTERVAL).await);
+    await_shard_listeners(&cluster);
+    let mut changes = second.store.ended_elsewhere().unwrap();
     for _ in 0..8 {
-        let client = one.client().await;
-        is_heard(&mut changes, &one, &other, &client).await;
+        let client = first.client().await;
+        assert_notices(&mut changes, &first, &second, &client).await;
     }
 }
 
 #[tokio::test]
-async fn on_a_cluster_changes_are_heard_again_when_a_replica_has_taken_over() {
+async fn notices_arrive_on_a_cluster_after_a_failover() {
     let cluster = RedisCluster::start(1, &[]);
     let servers = || RedisServers::new(&cluster.urls(), RedisTopology::Cluster).unwrap();
-    let (one, other) = (Node::start(servers(), BEAT).await, Node::start(servers(), BEAT).await);
-    let client = one.client().await;
-    await_shards(&cluster);
+    let (first, second) =
+        (Node::start(servers(), HEARTBEAT_INTERVAL).await, Node::start(servers(), HEARTBEAT_INTERVAL).await);
+    let client = first.client().await;
+    await_shard_listeners(&cluster);
     let slot = cluster.slot_of(&format!("{{p{:02}}}", client.partition().number()));
     let old = cluster.kill_master_of(slot);
     cluster.await_failover(slot, old);
-    until_heard(&one, &other, &client).await;
+    await_notice(&first, &second, &client).await;
 }
 
 #[tokio::test]
-async fn on_a_cluster_changes_are_heard_when_their_slot_has_moved_to_a_master_that_is_listened_to_already() {
+async fn notices_arrive_on_a_cluster_after_their_slot_has_moved() {
     let cluster = RedisCluster::start(0, &[]);
     let servers = || RedisServers::new(&cluster.urls(), RedisTopology::Cluster).unwrap();
-    let (one, other) = (Node::start(servers(), BEAT).await, Node::start(servers(), BEAT).await);
-    let client = one.client().await;
-    await_shards(&cluster);
+    let (first, second) =
+        (Node::start(servers(), HEARTBEAT_INTERVAL).await, Node::start(servers(), HEARTBEAT_INTERVAL).await);
+    let client = first.client().await;
+    await_shard_listeners(&cluster);
     cluster.move_slot(cluster.slot_of(&format!("{{p{:02}}}", client.partition().number())), async {}).await;
-    until_heard(&one, &other, &client).await;
+    await_notice(&first, &second, &client).await;
 }
 
-/// Waits until the other node receives a notice of a transaction that the first one ends.
-async fn until_heard(one: &Node, other: &Node, client: &ClientId) {
-    let mut ended = other.store.ended_elsewhere().unwrap();
-    let began = Instant::now();
+/// Waits until the second node receives a notice of a transaction that the first one ends.
+async fn await_notice(first: &Node, second: &Node, client: &ClientId) {
+    let mut ended = second.store.ended_elsewhere().unwrap();
+    let started = Instant::now();
     loop {
-        assert!(began.elapsed() < TIMEOUT, "nothing was heard of any");
-        let opening = opening(one, client);
+        assert!(started.elapsed() < TIMEOUT, "no notice arrived");
+        let opening = opening(first, client);
         let id = opening.pending.id;
-        let ends = one.store.open_transaction(opening).await.is_ok()
-            && other.store.watch_transaction(id).await.is_ok()
-            && one.store.complete_transaction(completing(id, 1)).await.is_ok();
-        // The listener may be on its way to the new master.
-        if ends && timeout(BEAT, ended.recv()).await.is_ok_and(|heard| heard == Ok(id)) {
+        let ends = first.store.open_transaction(opening).await.is_ok()
+            && second.store.watch_transaction(id).await.is_ok()
+            && first.store.complete_transaction(completing(id, 1)).await.is_ok();
+        // The listener may not have reached the new master yet.
+        if ends && timeout(HEARTBEAT_INTERVAL, ended.recv()).await.is_ok_and(|notice| notice == Ok(id)) {
             break;
         }
     }

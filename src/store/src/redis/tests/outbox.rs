@@ -19,26 +19,26 @@ use crate::records::delivery::numbers;
 use crate::redis::RedisStore;
 use crate::transitions::delivery::number;
 
-async fn of_many_clients(test: &RedisTestStore, count: usize) -> Vec<ClientId> {
+async fn create_clients(test: &RedisTestStore, count: usize) -> Vec<ClientId> {
     join_all((0..count).map(|_| client_with(test, 1_000))).await
 }
 
-/// Takes over from a dead node. Returns the number of deliveries taken over and of attempts now unknown.
-async fn replaced(heir: &RedisStore, dead: &RedisStore) -> (u64, u64) {
+/// Takes over from a dead node. Returns the numbers of deliveries taken over and of attempts recorded as unknown.
+async fn take_over_from(heir: &RedisStore, dead: &RedisStore) -> (u64, u64) {
     heir.take_over(dead.shared.node).await.unwrap()
 }
 
-/// Changes records without the store's knowledge.
-async fn change(test: &RedisTestStore, op: Op) {
+/// Changes a record behind the store's back.
+async fn apply_op(test: &RedisTestStore, op: Op) {
     RedisEngine::new(test.store.shared.clone()).commit(vec![Batch::new(vec![], vec![op])]).await.unwrap();
 }
 
-async fn due(store: &Store, after: Option<DeliveryId>, of: Option<Receiver>, limit: usize) -> Vec<DeliveryId> {
-    let due = store.due_deliveries(after, of, limit).await.unwrap();
+async fn due(store: &Store, after: Option<DeliveryId>, receiver: Option<Receiver>, limit: usize) -> Vec<DeliveryId> {
+    let due = store.due_deliveries(after, receiver, limit).await.unwrap();
     due.into_iter().map(|delivery| delivery.id).collect()
 }
 
-async fn queued(test: &RedisTestStore, client: &ClientId, hook: &str) -> (TxnId, DeliveryId) {
+async fn queue_delivery(test: &RedisTestStore, client: &ClientId, hook: &str) -> (TxnId, DeliveryId) {
     let open = opening_with_hook(test, client, Some(hook));
     let id = open.pending.id;
     test.store().open_transaction(open).await.unwrap();
@@ -52,37 +52,40 @@ async fn queued(test: &RedisTestStore, client: &ClientId, hook: &str) -> (TxnId,
 fn pages_over_all_partitions_have_every_delivery_once_and_in_order() {
     run(async {
         let test = &test_store();
-        let clients = of_many_clients(test, 40).await;
+        let clients = create_clients(test, 40).await;
         let mut all = Vec::new();
         for round in 0..6 {
             for (number, client) in clients.iter().enumerate() {
-                let (_, id) = queued(test, client, &format!("https://host{}.example/", round % 2)).await;
+                let (_, id) = queue_delivery(test, client, &format!("https://host{}.example/", round % 2)).await;
                 all.push((id, (number, round % 2)));
             }
-            // Several rounds happen at the same time.
+            // Two rounds happen at the same time.
             if round % 2 == 0 {
                 test.advance(std::time::Duration::from_millis(1));
             }
         }
         all.sort_unstable();
         for limit in [1, 7, 100, 1_000] {
-            for of in [None, Some((0, 0)), Some((2, 1))] {
-                let expected: Vec<_> =
-                    all.iter().filter(|(_, its)| of.is_none_or(|of| *its == of)).map(|(id, _)| *id).collect();
-                let of = of.map(|(client, origin)| Receiver {
+            for selected in [None, Some((0, 0)), Some((2, 1))] {
+                let expected: Vec<_> = all
+                    .iter()
+                    .filter(|(_, receiver)| selected.is_none_or(|selected| *receiver == selected))
+                    .map(|(id, _)| *id)
+                    .collect();
+                let receiver = selected.map(|(client, origin)| Receiver {
                     client: clients[client].clone(),
                     origin: format!("https://host{origin}.example"),
                 });
                 let mut read = Vec::new();
                 loop {
-                    let page = due(&test.store, read.last().copied(), of.clone(), limit).await;
+                    let page = due(&test.store, read.last().copied(), receiver.clone(), limit).await;
                     assert!(page.len() <= limit);
                     read.extend(page.iter().copied());
                     if page.len() < limit || (limit == 1 && read.len() == 20) {
                         break;
                     }
                 }
-                assert_eq!(read, expected[..read.len()], "{limit} {of:?}");
+                assert_eq!(read, expected[..read.len()], "{limit} {receiver:?}");
                 assert!(limit == 1 || read.len() == expected.len());
             }
         }
@@ -91,57 +94,59 @@ fn pages_over_all_partitions_have_every_delivery_once_and_in_order() {
 }
 
 #[test]
-fn a_delivery_waits_for_the_node_that_completed_its_transaction_alone() {
+fn a_delivery_waits_only_for_the_node_that_completed_its_transaction() {
     run(async {
         let test = &test_store();
         let other = test.another_node().await;
         let client = client_with(test, 10).await;
-        let (_, ours) = completed(test, &client).await;
-        let theirs = opened(test, &client).await.id;
-        let outcome = other.complete_transaction(completing(theirs, 1)).await.unwrap();
+        let (_, own) = completed(test, &client).await;
+        let other_txn = opened(test, &client).await.id;
+        let outcome = other.complete_transaction(completing(other_txn, 1)).await.unwrap();
         let CompleteOutcome::Completed { queued: Some(delivery), .. } = outcome else { panic!("{outcome:?}") };
-        assert_eq!(due(&test.store, None, None, 10).await, [ours]);
+        assert_eq!(due(&test.store, None, None, 10).await, [own]);
         assert_eq!(due(&other, None, None, 10).await, [delivery.id]);
-        // Nodes may race for it.
-        let claims =
-            [test.store.claim_delivery(delivery.id, theirs.into()), other.claim_delivery(delivery.id, theirs.into())];
+        // Nodes may race for the delivery.
+        let claims = [
+            test.store.claim_delivery(delivery.id, other_txn.into()),
+            other.claim_delivery(delivery.id, other_txn.into()),
+        ];
         let claims = join_all(claims).await;
         assert_eq!(claims.iter().filter(|claimed| **claimed == Ok(true)).count(), 1);
     });
 }
 
 #[test]
-fn what_a_dead_node_had_waiting_is_taken_over_and_what_it_had_under_way_is_unknown() {
+fn deliveries_of_a_dead_node_are_taken_over_and_its_open_attempts_unknown() {
     run(async {
         let test = &test_store();
         let (dead, heir) = (test.another_node().await, test.another_node().await);
-        let clients = of_many_clients(test, 12).await;
-        let (mut waiting, mut under_way) = (Vec::new(), Vec::new());
+        let clients = create_clients(test, 12).await;
+        let (mut waiting, mut in_flight) = (Vec::new(), Vec::new());
         for number in 0..240 {
             let id = opened(test, &clients[number % 12]).await.id;
             let outcome = dead.complete_transaction(completing(id, 1)).await.unwrap();
             let CompleteOutcome::Completed { queued: Some(delivery), .. } = outcome else { panic!("{outcome:?}") };
             if number % 20 == 0 {
                 assert!(dead.claim_delivery(delivery.id, id.into()).await.unwrap());
-                under_way.push((delivery.id, id));
+                in_flight.push((delivery.id, id));
             } else {
                 waiting.push(delivery.id);
             }
         }
-        let (mine, _) = queued(test, &clients[0], "https://other.example/").await;
+        let (mine, _) = queue_delivery(test, &clients[0], "https://other.example/").await;
         waiting.sort_unstable();
-        assert_eq!(replaced(&heir, &dead).await, (228, 12));
+        assert_eq!(take_over_from(&heir, &dead).await, (228, 12));
         assert_eq!(due(&heir, None, None, 1_000).await, waiting);
         assert_eq!(due(&dead, None, None, 1_000).await, []);
-        assert_eq!(due(&test.store, None, None, 1_000).await.len(), 1, "the living keep theirs");
-        for (id, txn) in &under_way {
+        assert_eq!(due(&test.store, None, None, 1_000).await.len(), 1, "live nodes keep their deliveries");
+        for (id, txn) in &in_flight {
             let attempt = heir.load_delivery((*txn).into()).await.unwrap().unwrap().attempt.unwrap();
             assert_eq!(attempt.outcome, DeliveryOutcome::Unknown);
             assert_eq!(heir.claim_delivery(*id, (*txn).into()).await, Ok(false));
         }
-        assert_eq!(replaced(&heir, &dead).await, (0, 0));
-        // It was not dead after all, and records the outcome of one of its attempts.
-        let (id, txn) = under_way[0];
+        assert_eq!(take_over_from(&heir, &dead).await, (0, 0));
+        // The node was not dead after all, and records the outcome of one of its attempts.
+        let (id, txn) = in_flight[0];
         let delivered = Attempt::answered(200, 9);
         dead.settle_delivery(id, txn.into(), delivered).await.unwrap();
         assert_eq!(heir.load_delivery(txn.into()).await.unwrap().unwrap().attempt, Some(delivered));
@@ -150,7 +155,7 @@ fn what_a_dead_node_had_waiting_is_taken_over_and_what_it_had_under_way_is_unkno
 }
 
 #[test]
-fn the_webhooks_of_flows_of_a_dead_node_are_taken_over_as_those_of_transactions() {
+fn flow_webhooks_of_a_dead_node_are_taken_over_too() {
     run(async {
         let test = &test_store();
         let (dead, heir) = (test.another_node().await, test.another_node().await);
@@ -162,7 +167,7 @@ fn the_webhooks_of_flows_of_a_dead_node_are_taken_over_as_those_of_transactions(
             queued.push(delivery);
         }
         assert!(dead.claim_delivery(queued[0].id, queued[0].subject).await.unwrap());
-        assert_eq!(replaced(&heir, &dead).await, (1, 1));
+        assert_eq!(take_over_from(&heir, &dead).await, (1, 1));
         assert_eq!(heir.due_deliveries(None, None, 10).await, Ok(vec![queued[1].clone()]));
         let record = heir.load_delivery(queued[0].subject).await.unwrap().unwrap();
         assert_eq!(record.attempt.unwrap().outcome, DeliveryOutcome::Unknown);
@@ -172,7 +177,7 @@ fn the_webhooks_of_flows_of_a_dead_node_are_taken_over_as_those_of_transactions(
 }
 
 #[test]
-fn a_take_over_whose_replies_are_lost_moves_everything_once() {
+fn a_takeover_with_lost_replies_moves_every_delivery_once() {
     run(async {
         let test = &test_store();
         let (dead, heir) = (test.another_node().await, test.another_node().await);
@@ -185,31 +190,31 @@ fn a_take_over_whose_replies_are_lost_moves_everything_once() {
             waiting.push(delivery.id);
         }
         heir.shared.faults.replies_are_lost.store(true, Ordering::SeqCst);
-        replaced(&heir, &dead).await;
+        take_over_from(&heir, &dead).await;
         assert_eq!(due(&heir, None, None, 1_000).await, waiting);
         assert_eq!(due(&dead, None, None, 1_000).await, []);
     });
 }
 
 #[test]
-fn positions_rise_when_the_clock_is_set_back_and_when_a_millisecond_is_full() {
+fn delivery_numbers_rise_despite_clock_steps_and_full_milliseconds() {
     run(async {
         let test = &test_store();
         let client = client_with(test, 100).await;
-        let last = |moment: i64, count: i64| {
-            Op::Put(numbers(client.partition()), vec![("last", (moment * 2_048 + count).into())])
+        let set_last = |millisecond: i64, count: i64| {
+            Op::Put(numbers(client.partition()), vec![("last", (millisecond * 2_048 + count).into())])
         };
         let (_, first) = completed(test, &client).await;
-        // The last number of a later millisecond is taken.
+        // The last number of a later millisecond is used.
         let later = test.now().millis() + 5_000;
-        change(test, last(later, 2_047)).await;
+        apply_op(test, set_last(later, 2_047)).await;
         let (_, second) = completed(test, &client).await;
-        change(test, last(later + 1_000, 7)).await;
+        apply_op(test, set_last(later + 1_000, 7)).await;
         let (_, third) = completed(test, &client).await;
         assert_eq!([second, third].map(number), [(later + 1) * 2_048, (later + 1_000) * 2_048 + 8]);
         assert!(first < second && second < third);
-        // The clock reaches a full millisecond.
-        change(test, last(later + 10_000, 2_047)).await;
+        // The clock reaches a millisecond whose numbers are all used.
+        apply_op(test, set_last(later + 10_000, 2_047)).await;
         test.advance(std::time::Duration::from_millis(15_000));
         assert_eq!(test.now().millis(), later + 10_000);
         let (txn, fourth) = completed(test, &client).await;
@@ -226,7 +231,7 @@ fn eight_nodes_racing_for_each_delivery_make_one_attempt() {
         let client = client_with(test, 50).await;
         for _ in 0..50 {
             let (pending, id) = completed(test, &client).await;
-            // Each takes the holding node for dead.
+            // Each node takes the holder for dead.
             let holder = test.store.shared.node;
             let claims = join_all(nodes.iter().map(|node| async move {
                 node.take_over(holder).await.unwrap();

@@ -1,4 +1,4 @@
-//! A server that takes no writes: full, or a replica.
+//! Servers that refuse writes, because they are full or a replica.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use sakshi_domain::delivery::Attempt;
 use sakshi_domain::transaction::CredentialIdentity;
 
 use super::server::{RedisServer, TIMEOUT};
-use super::{options, standalone, test_store, test_store_on};
+use super::{options, standalone, test_store, test_store_with_config};
 use crate::StoreError;
 use crate::conformance::fixture::{RETENTION, audited_balance, client_with, completed, completing, opened, opening};
 use crate::conformance::{TestStore, run};
@@ -16,9 +16,9 @@ use crate::redis::RedisStore;
 use crate::{CompleteOutcome, CompleteTransaction, OpenOutcome, PresentedCredential};
 
 #[test]
-fn a_full_server_refuses_what_adds_to_it_whole_and_lets_deliveries_end() {
+fn a_full_server_refuses_new_records_and_lets_deliveries_end() {
     run(async {
-        let test = &test_store_on(&["maxmemory-policy noeviction"], RETENTION);
+        let test = &test_store_with_config(&["maxmemory-policy noeviction"], RETENTION);
         let client = client_with(test, 10).await;
         let pending = opened(test, &client).await;
         let (delivered, id) = completed(test, &client).await;
@@ -44,13 +44,13 @@ fn a_full_server_refuses_what_adds_to_it_whole_and_lets_deliveries_end() {
 }
 
 #[test]
-fn a_server_that_is_nearly_full_begins_nothing_and_lets_transactions_end() {
+fn a_nearly_full_server_opens_no_transaction_and_lets_others_end() {
     run(async {
-        let test = &test_store_on(&["maxmemory-policy noeviction", "maxmemory 64mb"], RETENTION);
+        let test = &test_store_with_config(&["maxmemory-policy noeviction", "maxmemory 64mb"], RETENTION);
         let client = client_with(test, 10).await;
         let pending = opened(test, &client).await;
-        let room = |megabytes: &str| test.server.answer(&["CONFIG", "SET", "maxmemory", megabytes]);
-        // A fiftieth of this is more than buffers of connections come and go with.
+        let set_maxmemory = |bytes: &str| test.server.answer(&["CONFIG", "SET", "maxmemory", bytes]);
+        // A fiftieth of this is more than the buffers of connections vary by.
         test.server.answer(&["SETRANGE", "ballast", "30000000", "x"]);
         let used: u64 = {
             let info = test.server.answer(&["INFO", "memory"]);
@@ -63,25 +63,25 @@ fn a_server_that_is_nearly_full_begins_nothing_and_lets_transactions_end() {
                 .parse()
                 .unwrap()
         };
-        // A fiftieth is left.
-        room(&(used + used / 49).to_string());
-        // The servers are checked once in some health checks.
+        // A fiftieth of the memory is left.
+        set_maxmemory(&(used + used / 49).to_string());
+        // Only one of several health checks reads the memory of the servers.
         for _ in 0..25 {
             assert_eq!(test.store().check().await, Ok(()));
         }
         assert_eq!(test.store().open_transaction(opening(test, &client)).await, Err(StoreError::Full));
         let outcome = test.store().complete_transaction(completing(pending.id, 1)).await.unwrap();
         assert!(matches!(outcome, CompleteOutcome::Completed { repeated: false, .. }), "{outcome:?}");
-        room("64mb");
+        set_maxmemory("64mb");
         assert_eq!(test.store().check().await, Ok(()));
         opened(test, &client).await;
     });
 }
 
 #[test]
-fn a_server_that_fills_up_under_load_charges_for_what_it_opened_and_for_nothing_else() {
+fn a_server_that_fills_up_charges_only_for_opened_transactions() {
     run(async {
-        let test = &test_store_on(&["maxmemory-policy noeviction", "maxmemory 6mb"], RETENTION);
+        let test = &test_store_with_config(&["maxmemory-policy noeviction", "maxmemory 6mb"], RETENTION);
         let client = client_with(test, 100_000).await;
         let (mut opened, mut full) = (0, 0);
         while full < 200 {
@@ -100,7 +100,7 @@ fn a_server_that_fills_up_under_load_charges_for_what_it_opened_and_for_nothing_
 }
 
 #[test]
-fn a_server_that_became_a_replica_is_unavailable_and_not_written_to() {
+fn a_server_that_became_a_replica_is_unavailable() {
     run(async {
         let test = &test_store();
         let client = client_with(test, 3).await;
@@ -121,11 +121,14 @@ fn a_server_that_became_a_replica_is_unavailable_and_not_written_to() {
 }
 
 #[test]
-fn a_server_that_evicts_is_refused_when_the_store_is_opened() {
+fn a_server_that_evicts_keys_is_refused_at_opening() {
     run(async {
         let server = RedisServer::start(&["maxmemory 64mb", "maxmemory-policy allkeys-lru"]);
         let clock = Arc::new(ManualClock::starting_at(SystemClock.now()));
         let refused = RedisStore::open(options(standalone(&server.url()), clock, RETENTION)).await.map(drop);
-        assert!(matches!(&refused, Err(StoreError::Unavailable(why)) if why.contains("noeviction")), "{refused:?}");
+        assert!(
+            matches!(&refused, Err(StoreError::Unavailable(reason)) if reason.contains("noeviction")),
+            "{refused:?}"
+        );
     });
 }

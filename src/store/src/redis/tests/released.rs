@@ -16,9 +16,9 @@ use rusqlite::Connection;
 use sakshi_domain::clock::{Clock as _, ManualClock};
 use sakshi_domain::time::Timestamp;
 
-use super::inventory::{leases, used_for_everything};
+use super::inventory::{use_every_operation, use_leases};
 use super::server::RedisServer;
-use super::{names, options, standalone, test_clock, test_store};
+use super::{key_names, options, standalone, test_clock, test_store};
 use crate::conformance::fixture::RETENTION;
 use crate::conformance::reseal::pass;
 use crate::conformance::{ClockedStore, TestStore, run};
@@ -28,16 +28,16 @@ use crate::engine::redis::RedisEngine;
 use crate::engine::{Engine, Form, Query, ScanFrom};
 use crate::installation::test_ownership;
 use crate::redis::reply::Reply;
-use crate::redis::{FinishState, RedisOptions, RedisStore, unwatched};
+use crate::redis::{FinishState, RedisOptions, RedisStore, without_tasks};
 use crate::vault::test_vault;
 use crate::{AuditHash, FIRST, SCHEMA, Store, Upgrading};
 
 /// Environment variable that writes the stores of this release.
-const WRITE: &str = "SAKSHI_WRITE_FIXTURES";
-/// A distant end: a server expires keys by its own clock, and scripts go by the clock of the test.
-const LATER: i64 = 100 * 365 * 86_400_000;
-/// Marks and leases that belong to running nodes.
-const OF_NODES: [&str; 5] = ["{nodes}beats", "{nodes}schemas", "probe", "moving", "{canary}lost"];
+const WRITE_VARIABLE: &str = "SAKSHI_WRITE_FIXTURES";
+/// Postponement of ends: a server expires keys by its own clock, but scripts use the clock of the test.
+const LATER_MS: i64 = 100 * 365 * 86_400_000;
+/// Marks and use_leases that belong to running nodes.
+const NODE_KEYS: [&str; 5] = ["{nodes}beats", "{nodes}schemas", "probe", "moving", "{canary}lost"];
 
 fn fixtures(number: u32) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(number.to_string())
@@ -60,13 +60,13 @@ fn write(name: &str, bytes: &[u8]) {
     fs::write(directory.join(name), encoder.finish().unwrap()).unwrap();
 }
 
-/// Returns the clock at the store's creation, when nothing in it had expired.
+/// Returns a clock at the time of the store's creation, when no record had expired.
 fn clock(number: u32, name: &str) -> Arc<ManualClock> {
     let text = String::from_utf8(read(number, name)).unwrap();
     Arc::new(ManualClock::starting_at(Timestamp::from_millis(text.parse().unwrap())))
 }
 
-fn in_file(directory: &Path, clock: Arc<ManualClock>, at_start: bool) -> EmbeddedOptions {
+fn file_options(directory: &Path, clock: Arc<ManualClock>, at_start: bool) -> EmbeddedOptions {
     EmbeddedOptions {
         directory: directory.to_owned(),
         clock,
@@ -78,57 +78,57 @@ fn in_file(directory: &Path, clock: Arc<ManualClock>, at_start: bool) -> Embedde
     }
 }
 
-async fn written_file() {
+async fn write_file_fixture() {
     let (directory, clock) = (tempfile::tempdir().unwrap(), test_clock());
-    let store = EmbeddedStore::open(in_file(directory.path(), Arc::clone(&clock), true)).unwrap();
-    let (test, begun) = (ClockedStore { store, clock: Arc::clone(&clock) }, clock.now());
-    used_for_everything(&test).await;
+    let store = EmbeddedStore::open(file_options(directory.path(), Arc::clone(&clock), true)).unwrap();
+    let (test, start) = (ClockedStore { store, clock: Arc::clone(&clock) }, clock.now());
+    use_every_operation(&test).await;
     test.store.close();
     Connection::open(directory.path().join("sakshi.db"))
         .unwrap()
         .execute_batch("PRAGMA journal_mode = DELETE; VACUUM")
         .unwrap();
     write("sakshi.db.gz", &fs::read(directory.path().join("sakshi.db")).unwrap());
-    write("sakshi.db.clock.gz", begun.millis().to_string().as_bytes());
+    write("sakshi.db.clock.gz", start.millis().to_string().as_bytes());
 }
 
-async fn written_servers() {
+async fn write_servers_fixture() {
     let test = test_store();
-    let begun = test.now();
-    used_for_everything(&test).await;
-    leases(&test).await;
+    let start = test.now();
+    use_every_operation(&test).await;
+    use_leases(&test).await;
     let mut commands = Vec::new();
     let shared = &test.store.shared;
-    for key in names(&test.server).into_iter().filter(|key| OF_NODES.iter().all(|other| other.as_bytes() != key)) {
-        let asked = |name: &str, more: &[&str]| cmd(name).arg(&key).arg(more).to_owned();
-        let kind = shared.read("a type", &asked("TYPE", &[])).await.unwrap().text().unwrap().unwrap();
+    for key in key_names(&test.server).into_iter().filter(|key| NODE_KEYS.iter().all(|other| other.as_bytes() != key)) {
+        let command_on = |name: &str, more: &[&str]| cmd(name).arg(&key).arg(more).to_owned();
+        let kind = shared.read("a type", &command_on("TYPE", &[])).await.unwrap().text().unwrap().unwrap();
         let (content, writer) = match &*kind {
-            "hash" => (asked("HGETALL", &[]), "HSET"),
-            "list" => (asked("LRANGE", &["0", "-1"]), "RPUSH"),
-            "zset" => (asked("ZRANGE", &["0", "-1", "WITHSCORES"]), "ZADD"),
-            _ => (asked("GET", &[]), "SET"),
+            "hash" => (command_on("HGETALL", &[]), "HSET"),
+            "list" => (command_on("LRANGE", &["0", "-1"]), "RPUSH"),
+            "zset" => (command_on("ZRANGE", &["0", "-1", "WITHSCORES"]), "ZADD"),
+            _ => (command_on("GET", &[]), "SET"),
         };
         let found = shared.read("a key", &content).await.unwrap();
         let values: Vec<Vec<u8>> = match writer {
             "SET" => vec![found.bytes().unwrap().unwrap()],
-            _ => found.fields().unwrap().rest().map(|value| value.bytes().unwrap().unwrap_or_default()).collect(),
+            _ => found.fields().unwrap().remaining().map(|value| value.bytes().unwrap().unwrap_or_default()).collect(),
         };
         let mut command = cmd(writer);
         command.arg(&key);
-        // A member follows its score.
+        // ZADD takes the score before the member.
         let pairs = values.chunks(2).flat_map(|pair| pair.iter().rev());
         let ordered: Vec<&Vec<u8>> = if writer == "ZADD" { pairs.collect() } else { values.iter().collect() };
         ordered.into_iter().for_each(|value| {
             command.arg(value);
         });
         commands.push(command);
-        let end: i64 = shared.read("an end", &asked("PEXPIRETIME", &[])).await.unwrap().parsed().unwrap();
+        let end: i64 = shared.read("an end", &command_on("PEXPIRETIME", &[])).await.unwrap().parsed().unwrap();
         if end >= 0 {
-            commands.push(cmd("PEXPIREAT").arg(&key).arg(end + LATER).to_owned());
+            commands.push(cmd("PEXPIREAT").arg(&key).arg(end + LATER_MS).to_owned());
         }
     }
     write("redis.gz", &commands.iter().flat_map(Cmd::get_packed_command).collect::<Vec<u8>>());
-    write("redis.clock.gz", begun.millis().to_string().as_bytes());
+    write("redis.clock.gz", start.millis().to_string().as_bytes());
 }
 
 /// Parses the commands of an append-only file.
@@ -176,8 +176,9 @@ async fn read_all(engine: &dyn Engine) -> BTreeSet<&'static str> {
     seen
 }
 
-/// Checks the content of a store. `resealing`, a store of the same records with a new key, opens all sealed values.
-async fn is_whole(store: &Store, engine: &dyn Engine, resealing: &Store, absent: &[&str]) {
+/// Checks the content of a store. `resealing` is a store on the same records with a new key, which opens all sealed
+/// values.
+async fn assert_whole(store: &Store, engine: &dyn Engine, resealing: &Store, absent: &[&str]) {
     let all: BTreeSet<_> = SCHEMA.tables.iter().map(|table| table.name).filter(|name| !absent.contains(name)).collect();
     let seen = read_all(engine).await;
     assert!(seen.is_superset(&all), "{:?}", all.difference(&seen).collect::<Vec<_>>());
@@ -189,13 +190,13 @@ async fn is_whole(store: &Store, engine: &dyn Engine, resealing: &Store, absent:
         assert_eq!((record.previous, record.hash), (previous, previous.followed_by(&record.entry)));
         previous = record.hash;
     }
-    let told = pass(resealing).await;
-    // The outcomes that the fixtures make are under a key that no node has.
-    assert!(told.left.keys().all(|key| key.to_string() == "01010101"), "{:?}", told.left);
-    assert!(told.resealed > 10, "{told:?}");
+    let resealed = pass(resealing).await;
+    // Outcomes that fixtures build are sealed with a key that no node has.
+    assert!(resealed.left.keys().all(|key| key.to_string() == "01010101"), "{:?}", resealed.left);
+    assert!(resealed.resealed > 10, "{resealed:?}");
 }
 
-/// Returns the columns of all tables, which a new file has as well.
+/// Returns the columns of all tables of a file.
 fn columns(file: &Path) -> Vec<(String, String, String)> {
     let connection = Connection::open(file).unwrap();
     let sql = "SELECT m.name, c.name, c.type FROM sqlite_schema m, pragma_table_info(m.name) c ORDER BY m.name, c.name";
@@ -207,12 +208,12 @@ fn columns(file: &Path) -> Vec<(String, String, String)> {
         .unwrap()
 }
 
-async fn file_of(number: u32) {
+async fn check_file(number: u32) {
     let directory = tempfile::tempdir().unwrap();
     let [path, new] = ["store", "new"].map(|name| directory.path().join(name));
     fs::create_dir(&path).unwrap();
     fs::write(path.join("sakshi.db"), read(number, "sakshi.db.gz")).unwrap();
-    let options = in_file(&path, clock(number, "sakshi.db.clock.gz"), number < SCHEMA.number());
+    let options = file_options(&path, clock(number, "sakshi.db.clock.gz"), number < SCHEMA.number());
     let store = EmbeddedStore::open(options.clone()).unwrap();
     let engine = EmbeddedEngine::new(store.sqlite().clone(), SCHEMA.tables);
     let again = Store::new(
@@ -222,7 +223,7 @@ async fn file_of(number: u32) {
         crate::redis::NodeId::ALONE,
         None,
     );
-    is_whole(&store, &engine, &again, &["watch", "order_lease"]).await;
+    assert_whole(&store, &engine, &again, &["watch", "order_lease"]).await;
     store.close();
     EmbeddedStore::open(EmbeddedOptions { directory: new.clone(), ..options }).unwrap().close();
     assert_eq!(
@@ -232,17 +233,17 @@ async fn file_of(number: u32) {
     );
 }
 
-async fn servers_of(number: u32) {
+async fn check_servers(number: u32) {
     let server = RedisServer::start(&[]);
     let as_node = |keys: &[u8]| RedisOptions {
         vault: Arc::new(test_vault(keys)),
         ..options(standalone(&server.url()), clock(number, "redis.clock.gz"), RETENTION)
     };
     let written = commands(&read(number, "redis.gz"));
-    let asked = written.len();
-    let answers = unwatched(as_node(&[7, 6])).send_always(written).await.unwrap();
-    assert!(answers.len() == asked && answers.into_iter().all(|answer| !Reply::new("an answer", answer).is_nil()));
-    // A release follows the one before it: their steps stand in for those between.
+    let sent = written.len();
+    let answers = without_tasks(as_node(&[7, 6])).send_always(written).await.unwrap();
+    assert!(answers.len() == sent && answers.into_iter().all(|answer| !Reply::new("an answer", answer).is_nil()));
+    // Releases cannot be skipped: the steps of each release between are run.
     for next in number..SCHEMA.number() {
         let schema = Box::leak(Box::new(crate::Schema {
             tables: SCHEMA.tables,
@@ -255,19 +256,19 @@ async fn servers_of(number: u32) {
     let store = RedisStore::open(as_node(&[7, 6])).await.unwrap();
     let engine = RedisEngine::new(Arc::clone(&store.shared));
     let resealing = RedisStore::open(as_node(&[8, 7, 6])).await.unwrap();
-    is_whole(&store, &engine, &resealing, &["swept"]).await;
+    assert_whole(&store, &engine, &resealing, &["swept"]).await;
 }
 
 #[test]
-fn a_store_of_each_released_schema_is_walked_up_and_read_back() {
+fn a_store_of_each_released_schema_is_migrated_and_read_back() {
     run(async {
-        if std::env::var_os(WRITE).is_some() {
-            written_file().await;
-            written_servers().await;
+        if std::env::var_os(WRITE_VARIABLE).is_some() {
+            write_file_fixture().await;
+            write_servers_fixture().await;
         }
         for number in FIRST..=SCHEMA.number() {
-            file_of(number).await;
-            servers_of(number).await;
+            check_file(number).await;
+            check_servers(number).await;
         }
     });
 }

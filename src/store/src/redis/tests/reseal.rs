@@ -1,4 +1,4 @@
-//! Resealing: no value stays under the old key, none is forgotten, and no key lives longer for it.
+//! Resealing: every value is resealed under the new key, and the expiry of records does not change.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use sakshi_domain::time::Timestamp;
 
-use super::{RedisTestStore, options, standalone, test_store, test_store_on};
+use super::{RedisTestStore, options, standalone, test_store, test_store_with_config};
 use crate::Vault;
 use crate::conformance::fixture::{RETENTION, client_with, opened};
 use crate::conformance::reseal::{filled, pass, read};
@@ -19,7 +19,7 @@ use crate::records::{ALL, transaction};
 use crate::redis::{RedisOptions, RedisStore};
 use crate::vault::test_vault;
 
-/// Returns another node with these keys; the first seals. It has taken over the waiting deliveries of the one before.
+/// Opens another node with these keys, of which the first seals. It takes over the deliveries of the node before.
 async fn successor(test: &RedisTestStore, before: &RedisStore, keys: &[u8]) -> (RedisStore, Arc<Vault>) {
     let vault = Arc::new(test_vault(keys));
     let options = options(standalone(&test.server.url()), Arc::clone(&test.clock), RETENTION);
@@ -40,7 +40,7 @@ fn has_sealed_values(table: &Table) -> bool {
 }
 
 /// Returns the ends of all records on the servers.
-async fn ends(test: &RedisTestStore) -> BTreeMap<(&'static str, u8, Vec<u8>), u64> {
+async fn read_ends(test: &RedisTestStore) -> BTreeMap<(&'static str, u8, Vec<u8>), u64> {
     let engine = RedisEngine::new(Arc::clone(&test.store.shared));
     let mut ends = BTreeMap::new();
     for table in ALL {
@@ -58,8 +58,8 @@ async fn ends(test: &RedisTestStore) -> BTreeMap<(&'static str, u8, Vec<u8>), u6
 }
 
 #[test]
-fn after_a_pass_everything_is_read_with_the_new_key_alone() {
-    let test = test_store_on(&["rdbcompression no"], RETENTION);
+fn after_a_pass_the_new_key_alone_opens_every_value() {
+    let test = test_store_with_config(&["rdbcompression no"], RETENTION);
     let old = test_vault(&[7]);
     let has_old = || dump(&test).windows(4).any(|window| window == old.sealing_key().0);
     run(async {
@@ -68,15 +68,15 @@ fn after_a_pass_everything_is_read_with_the_new_key_alone() {
         let before = read(test.store(), &old, &filled).await;
         assert!(has_old());
         let (store, both) = successor(&test, &test.store, &[8, 7]).await;
-        let ends_before = ends(&test).await;
+        let ends_before = read_ends(&test).await;
         for table in ALL.iter().filter(|table| has_sealed_values(table)) {
-            assert!(ends_before.keys().any(|(kind, ..)| *kind == table.name), "{table:?} is met nowhere");
+            assert!(ends_before.keys().any(|(kind, ..)| *kind == table.name), "{table:?} has no record");
         }
         assert_eq!(read(&store, &both, &filled).await, before);
         let first = pass(&store).await;
         assert!(first.resealed > 0 && first.left.is_empty(), "{first:?}");
         assert!(!has_old());
-        assert_eq!(ends(&test).await, ends_before);
+        assert_eq!(read_ends(&test).await, ends_before);
         let second = pass(&store).await;
         assert!(second.resealed == 0 && second.left.is_empty() && second.looked_at > 60, "{second:?}");
         let (store, new) = successor(&test, &store, &[8]).await;
@@ -85,7 +85,7 @@ fn after_a_pass_everything_is_read_with_the_new_key_alone() {
 }
 
 #[test]
-fn a_pass_whose_replies_are_lost_seals_everything_and_leaves_nothing() {
+fn a_pass_with_lost_replies_reseals_every_value() {
     let test = test_store();
     run(async {
         let old = test_vault(&[7]);
@@ -101,11 +101,11 @@ fn a_pass_whose_replies_are_lost_seals_everything_and_leaves_nothing() {
     });
 }
 
-/// Engine that changes records, as another node, right before the first batch on a transaction.
+/// An engine that applies a batch, as another node might, right before the first batch on a transaction.
 #[derive(Debug)]
-struct Changing(RedisEngine, std::sync::Mutex<Option<Batch>>);
+struct ChangingEngine(RedisEngine, std::sync::Mutex<Option<Batch>>);
 
-impl Engine for Changing {
+impl Engine for ChangingEngine {
     fn system(&self) -> &'static str {
         self.0.system()
     }
@@ -115,9 +115,10 @@ impl Engine for Changing {
     }
 
     fn commit(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
-        let is_meant =
+        let concerns_transaction =
             batches.iter().flat_map(|batch| &batch.ops).any(|op| op.key().table.name == transaction::TRANSACTION.name);
-        let (engine, change) = (self.0.clone(), if is_meant { self.1.lock().unwrap().take() } else { None });
+        let (engine, change) =
+            (self.0.clone(), if concerns_transaction { self.1.lock().unwrap().take() } else { None });
         Box::pin(async move {
             if let Some(change) = change {
                 engine.commit(vec![change]).await?;
@@ -140,7 +141,7 @@ impl Engine for Changing {
 }
 
 #[test]
-fn a_value_that_changed_meanwhile_stays_and_one_that_no_key_opens_is_told_of() {
+fn a_changed_value_is_not_overwritten_and_an_unopenable_one_is_reported() {
     let test = test_store();
     run(async {
         let client = client_with(&test, 5).await;
@@ -156,27 +157,27 @@ fn a_value_that_changed_meanwhile_stays_and_one_that_no_key_opens_is_told_of() {
                 .unwrap();
             record.unwrap().bytes("terms").to_vec()
         };
-        let changed_to = |value: Vec<u8>| {
+        let store_that_changes_to = |value: Vec<u8>| {
             let change = Batch::new(vec![], vec![Op::Set(key.clone(), vec![("terms", value.into())])]);
-            let engine = Box::new(Changing(RedisEngine::new(Arc::clone(shared)), Some(change).into()));
+            let engine = Box::new(ChangingEngine(RedisEngine::new(Arc::clone(shared)), Some(change).into()));
             Store::new(engine, Arc::new(test_vault(&[8, 7])), RETENTION, shared.node, None)
         };
-        // Another node has written it under the old key: it is reported, and resealed by the next pass.
+        // Another node has written the value under the old key. It is reported, and resealed by the next pass.
         let old = test_vault(&[7]);
         let again = old.seal(
             pending.id.as_bytes(),
             &old.open(pending.id.as_bytes(), &crate::Sealed::from_bytes(terms().await).unwrap()).unwrap(),
         );
-        let told = pass(&changed_to(again.as_bytes().to_vec())).await;
+        let result = pass(&store_that_changes_to(again.as_bytes().to_vec())).await;
         assert_eq!(terms().await, again.as_bytes());
-        assert_eq!(told.left.into_iter().collect::<Vec<_>>(), [(old.sealing_key(), 1)]);
-        let store = changed_to(b"four bytes and some more".to_vec());
+        assert_eq!(result.left.into_iter().collect::<Vec<_>>(), [(old.sealing_key(), 1)]);
+        let store = store_that_changes_to(b"four bytes and some more".to_vec());
         for _ in 0..2 {
             pass(&store).await;
             assert_eq!(terms().await, b"four bytes and some more");
         }
-        let told = pass(&store).await;
-        let left: Vec<_> = told.left.into_iter().map(|(key, values)| (key.to_string(), values)).collect();
+        let result = pass(&store).await;
+        let left: Vec<_> = result.left.into_iter().map(|(key, values)| (key.to_string(), values)).collect();
         assert_eq!(left, [("666f7572".to_owned(), 1)]);
         assert!(store.load_transaction(pending.id).await.is_err());
     });

@@ -7,7 +7,7 @@ use std::time::Duration;
 use sakshi_domain::ids::ClientId;
 
 use super::server::groups::RedisCluster;
-use super::{RedisTestStore, connected, options, standalone, test_store};
+use super::{RedisTestStore, connect_store, options, standalone, test_store};
 use crate::conformance::fixture::{RETENTION, app, client_with, completed, grant};
 use crate::conformance::next_schema::{self, is_walked_up, kinds, of, records};
 use crate::conformance::{TestStore, run};
@@ -16,26 +16,29 @@ use crate::engine::{Applied, Batch, Engine as _, Guard, Op, Query, Value};
 use crate::records::client;
 use crate::redis::nodes::membership::HEARTBEAT_INTERVAL;
 use crate::redis::shared::Shared;
-use crate::redis::{FinishState, RedisOptions, RedisServers, RedisStore, RedisTopology, unwatched};
+use crate::redis::{FinishState, RedisOptions, RedisServers, RedisStore, RedisTopology, without_tasks};
 use crate::{FIRST, OpenError, SCHEMA, Schema, StoreError};
 
-fn as_node<S>(test: &RedisTestStore<S>, servers: RedisServers, schema: &'static Schema) -> RedisOptions {
+fn options_with_schema<S>(test: &RedisTestStore<S>, servers: RedisServers, schema: &'static Schema) -> RedisOptions {
     RedisOptions { schema, ..options(servers, Arc::clone(&test.clock), RETENTION) }
 }
 
-fn on(test: &RedisTestStore, schema: &'static Schema) -> RedisOptions {
-    as_node(test, standalone(&test.server.url()), schema)
+fn node_options(test: &RedisTestStore, schema: &'static Schema) -> RedisOptions {
+    options_with_schema(test, standalone(&test.server.url()), schema)
 }
 
 fn engine(store: &RedisStore) -> RedisEngine {
     RedisEngine::new(Arc::clone(&store.shared))
 }
 
-/// Starts a node of this release, and one of the next, that both know the number and then send no heartbeat.
-async fn frozen(servers: impl Fn(&'static Schema) -> RedisOptions, forget: impl Fn(&[&str])) -> [Arc<Shared>; 2] {
+/// Starts a node of this release and one of the next. Both have read the number, and send no heartbeat any more.
+async fn start_frozen_nodes(
+    servers: impl Fn(&'static Schema) -> RedisOptions,
+    forget: impl Fn(&[&str]),
+) -> [Arc<Shared>; 2] {
     let mut nodes = Vec::new();
     for schema in [&SCHEMA, next_schema::next()] {
-        let node = unwatched(servers(schema));
+        let node = without_tasks(servers(schema));
         node.join().await.unwrap();
         forget(&["ZREM", "{nodes}beats", &node.node.to_string()]);
         nodes.push(node);
@@ -44,7 +47,7 @@ async fn frozen(servers: impl Fn(&'static Schema) -> RedisOptions, forget: impl 
 }
 
 /// Returns a batch as written by a node of the next release: a new field, and a record of a new kind.
-fn newer(client: &ClientId, words: &str) -> Batch {
+fn next_release_batch(client: &ClientId, words: &str) -> Batch {
     let key = of(&client::client(client), kinds().client);
     let put = Op::Put(of(&key, kinds().motto), vec![("words", words.into())]);
     Batch::new(
@@ -54,7 +57,7 @@ fn newer(client: &ClientId, words: &str) -> Batch {
 }
 
 /// Returns the fields that the next release adds, as it reads them.
-async fn seen(store: &RedisStore, client: &ClientId) -> [Option<Value>; 3] {
+async fn next_release_fields(store: &RedisStore, client: &ClientId) -> [Option<Value>; 3] {
     let key = of(&client::client(client), kinds().client);
     let mut found =
         engine(store).read(vec![Query::Record(key.clone()), Query::Record(of(&key, kinds().motto))]).await.unwrap();
@@ -63,17 +66,17 @@ async fn seen(store: &RedisStore, client: &ClientId) -> [Option<Value>; 3] {
     [field("tier"), field("name"), motto.and_then(|motto| motto.fields.get("words").cloned())]
 }
 
-async fn refusal(test: &RedisTestStore, schema: &'static Schema) -> String {
+async fn refusal_to_open(test: &RedisTestStore, schema: &'static Schema) -> String {
     let before = test.server.answer(&["DBSIZE"]).text();
-    let refused = RedisStore::open(on(test, schema)).await.err().unwrap();
+    let refused = RedisStore::open(node_options(test, schema)).await.err().unwrap();
     assert!(matches!(refused, StoreError::OtherSchema(_)), "{refused}");
-    assert_eq!(crate::redis::may_open(on(test, schema)).await, Err(OpenError::Refused(refused.clone())));
+    assert_eq!(crate::redis::may_open(node_options(test, schema)).await, Err(OpenError::Refused(refused.clone())));
     assert_eq!(test.server.answer(&["DBSIZE"]).text(), before, "nothing is written");
     refused.to_string()
 }
 
 #[test]
-fn servers_of_no_release_or_of_a_newer_one_are_refused_in_a_sentence() {
+fn servers_of_unknown_or_newer_releases_are_refused_with_a_reason() {
     let test = test_store();
     run(async {
         test.store.leave().await.unwrap();
@@ -87,17 +90,17 @@ fn servers_of_no_release_or_of_a_newer_one_are_refused_in_a_sentence() {
             (&(FIRST - 1).to_string(), "before the first"),
         ] {
             test.server.answer(&["SET", "{canary}schema", found]);
-            let refused = refusal(&test, &SCHEMA).await;
+            let refused = refusal_to_open(&test, &SCHEMA).await;
             assert!(refused.contains(sentence), "{refused}");
         }
         test.server.answer(&["DEL", "{canary}schema"]);
-        assert!(refusal(&test, &SCHEMA).await.contains("before the first release"));
+        assert!(refusal_to_open(&test, &SCHEMA).await.contains("before the first release"));
         test.server.answer(&["SET", "{canary}schema", &number]);
-        RedisStore::open(on(&test, &SCHEMA)).await.unwrap();
+        RedisStore::open(node_options(&test, &SCHEMA)).await.unwrap();
         // A release does not skip the one between.
-        assert!(refusal(&test, next_schema::after_next()).await.contains("upgrade to that one first"));
+        assert!(refusal_to_open(&test, next_schema::after_next()).await.contains("upgrade to that one first"));
         test.server.answer(&["SET", "{canary}schema", &walking]);
-        assert!(refusal(&test, next_schema::after_next()).await.contains("finish-upgrade"));
+        assert!(refusal_to_open(&test, next_schema::after_next()).await.contains("finish-upgrade"));
     });
 }
 
@@ -107,9 +110,13 @@ fn two_releases_work_side_by_side_until_the_upgrade_is_finished() {
     run(async {
         let client = client_with(&test, 9).await;
         assert!(test.store().create_app(app(&test, &client)).await.unwrap());
-        let next = RedisStore::open(on(&test, next_schema::next())).await.unwrap();
-        engine(&next).commit(vec![newer(&client, "early")]).await.unwrap();
-        assert_eq!(seen(&next, &client).await, [None, Some("early".into()), None], "what is newer is left out");
+        let next = RedisStore::open(node_options(&test, next_schema::next())).await.unwrap();
+        engine(&next).commit(vec![next_release_batch(&client, "early")]).await.unwrap();
+        assert_eq!(
+            next_release_fields(&next, &client).await,
+            [None, Some("early".into()), None],
+            "newer fields and kinds are left out"
+        );
         next.move_credits(client.clone(), grant(1, "by the next release")).await.unwrap();
         completed(&test, &client).await;
         assert_eq!(
@@ -117,14 +124,14 @@ fn two_releases_work_side_by_side_until_the_upgrade_is_finished() {
             (Ok(Some(9)), Ok(Some(9)))
         );
 
-        let this = test.store.shared.node;
-        assert_eq!(next.finish_upgrade().await.unwrap().state, FinishState::Behind(vec![this]));
-        let mine = test.store().finish_upgrade().await.unwrap();
-        assert_eq!((mine.state, mine.schema), (FinishState::Nothing, SCHEMA.number()));
+        let this_node = test.store.shared.node;
+        assert_eq!(next.finish_upgrade().await.unwrap().state, FinishState::Behind(vec![this_node]));
+        let own = test.store().finish_upgrade().await.unwrap();
+        assert_eq!((own.state, own.schema), (FinishState::Nothing, SCHEMA.number()));
         // A rollback means starting this release again.
         next.leave().await.unwrap();
-        let back = RedisStore::open(on(&test, &SCHEMA)).await.unwrap();
-        let next = RedisStore::open(on(&test, next_schema::next())).await.unwrap();
+        let back = RedisStore::open(node_options(&test, &SCHEMA)).await.unwrap();
+        let next = RedisStore::open(node_options(&test, next_schema::next())).await.unwrap();
         back.leave().await.unwrap();
         test.store().leave().await.unwrap();
 
@@ -132,18 +139,18 @@ fn two_releases_work_side_by_side_until_the_upgrade_is_finished() {
         assert_eq!((finished.state, finished.changed), (FinishState::Finished, 2));
         is_walked_up(&engine(&next), &client).await;
         assert_eq!(next.finish_upgrade().await.unwrap().state, FinishState::Nothing);
-        engine(&next).commit(vec![newer(&client, "late")]).await.unwrap();
-        assert_eq!(seen(&next, &client).await, ["late"; 3].map(|text| Some(text.into())));
-        assert!(refusal(&test, &SCHEMA).await.contains("of a newer release"));
+        engine(&next).commit(vec![next_release_batch(&client, "late")]).await.unwrap();
+        assert_eq!(next_release_fields(&next, &client).await, ["late"; 3].map(|text| Some(text.into())));
+        assert!(refusal_to_open(&test, &SCHEMA).await.contains("of a newer release"));
         assert_eq!(next.balance(client).await, Ok(Some(9)));
     });
 }
 
-/// Checks the race on these servers: nodes that were frozen while the upgrade was finished resume and write.
-async fn wake_up<S>(test: &RedisTestStore<S>, servers: impl Fn() -> RedisServers, forget: impl Fn(&[&str])) {
+/// Checks the race on these servers: nodes that were frozen during the upgrade resume and write.
+async fn check_frozen_nodes<S>(test: &RedisTestStore<S>, servers: impl Fn() -> RedisServers, forget: impl Fn(&[&str])) {
     let client = client_with(test, 9).await;
-    let nodes = |schema| as_node(test, servers(), schema);
-    let [this, next] = frozen(nodes, &forget).await;
+    let nodes = |schema| options_with_schema(test, servers(), schema);
+    let [this, next] = start_frozen_nodes(nodes, &forget).await;
     test.store().leave().await.unwrap();
     let finisher = RedisStore::open(nodes(next_schema::next())).await.unwrap();
     assert_eq!(finisher.finish_upgrade().await.unwrap().state, FinishState::Finished);
@@ -154,37 +161,40 @@ async fn wake_up<S>(test: &RedisTestStore<S>, servers: impl Fn() -> RedisServers
             .commit(vec![Batch::new(vec![], vec![Op::Set(key, vec![("name", "an old name".into())])])])
     };
     let refused = rename(&this).await;
-    assert!(matches!(&refused, Err(StoreError::OtherSchema(why)) if why.contains("newer release")), "{refused:?}");
+    assert!(
+        matches!(&refused, Err(StoreError::OtherSchema(reason)) if reason.contains("newer release")),
+        "{refused:?}"
+    );
     is_walked_up(&engine(&finisher), &client).await;
-    // From then on it sends nothing, not even a heartbeat.
-    let asked = RedisEngine::new(Arc::clone(&this)).read(vec![Query::Record(client::client(&client))]).await;
-    assert!(matches!(asked, Err(StoreError::OtherSchema(_))));
+    // From then on the node sends nothing, not even a heartbeat.
+    let read = RedisEngine::new(Arc::clone(&this)).read(vec![Query::Record(client::client(&client))]).await;
+    assert!(matches!(read, Err(StoreError::OtherSchema(_))));
     assert!(matches!(this.check().await, Err(StoreError::OtherSchema(_))));
     assert!(this.heartbeat(false).await.is_err());
 
-    let applied = RedisEngine::new(next).commit(vec![newer(&client, "awake")]).await.unwrap();
+    let applied = RedisEngine::new(next).commit(vec![next_release_batch(&client, "awake")]).await.unwrap();
     assert!(matches!(applied[..], [Applied::Done { .. }]));
-    assert_eq!(seen(&finisher, &client).await, ["awake"; 3].map(|text| Some(text.into())));
+    assert_eq!(next_release_fields(&finisher, &client).await, ["awake"; 3].map(|text| Some(text.into())));
 }
 
 #[test]
-fn a_node_that_was_frozen_while_the_upgrade_was_finished_writes_nothing_old() {
+fn a_node_frozen_during_the_upgrade_writes_no_old_record() {
     let test = test_store();
-    run(wake_up(&test, || standalone(&test.server.url()), |command| drop(test.server.answer(command))));
+    run(check_frozen_nodes(&test, || standalone(&test.server.url()), |command| drop(test.server.answer(command))));
 }
 
 #[test]
-fn the_same_on_a_cluster_for_what_is_in_a_partition() {
+fn a_node_frozen_during_the_upgrade_of_a_cluster_writes_no_old_record() {
     let cluster = RedisCluster::start(0, &[]);
     let servers = || RedisServers::new(&cluster.urls(), RedisTopology::Cluster).unwrap();
-    let test = connected((), servers(), RETENTION);
-    // The others answer that it is not theirs.
+    let test = connect_store((), servers(), RETENTION);
+    // The other nodes answer that the slot is not theirs.
     let forget = |command: &[&str]| cluster.nodes().iter().for_each(|node| drop(node.ask(command)));
-    run(wake_up(&test, servers, forget));
+    run(check_frozen_nodes(&test, servers, forget));
 }
 
 #[test]
-fn a_walk_that_was_cut_off_is_walked_to_its_end_by_another_node() {
+fn another_node_finishes_an_interrupted_upgrade() {
     let test = test_store();
     run(async {
         let mut clients = Vec::new();
@@ -195,7 +205,7 @@ fn a_walk_that_was_cut_off_is_walked_to_its_end_by_another_node() {
         // A node has raised the number, has changed half of the clients, and was killed.
         let number = SCHEMA.number();
         test.server.answer(&["SET", "{canary}schema", &format!("{} from {number}", number + 1)]);
-        let next = RedisStore::open(on(&test, next_schema::next())).await.unwrap();
+        let next = RedisStore::open(node_options(&test, next_schema::next())).await.unwrap();
         let step = next_schema::next().steps_from(number)[0].rewrites[0];
         for (key, record) in records(&engine(&next), kinds().client).await.into_iter().take(10) {
             let ops = (step.change)(&next.shared.vault, &key, &record).unwrap();
@@ -210,29 +220,29 @@ fn a_walk_that_was_cut_off_is_walked_to_its_end_by_another_node() {
 }
 
 #[test]
-fn a_record_that_changes_while_it_is_walked_is_changed_all_the_same() {
+fn a_record_that_changes_during_the_upgrade_is_rewritten_too() {
     let test = test_store();
     run(async {
         let client = client_with(&test, 500).await;
         test.store().leave().await.unwrap();
-        let [one, other] = [(); 2].map(|()| RedisStore::open(on(&test, next_schema::next())));
-        let (one, other) = (one.await.unwrap(), other.await.unwrap());
+        let [first, second] = [(); 2].map(|()| RedisStore::open(node_options(&test, next_schema::next())));
+        let (first, second) = (first.await.unwrap(), second.await.unwrap());
         let moves = async {
             for number in 0..50 {
-                other.move_credits(client.clone(), grant(1, &format!("grant {number}"))).await.unwrap();
-                engine(&other).commit(vec![newer(&client, "busy")]).await.unwrap();
+                second.move_credits(client.clone(), grant(1, &format!("grant {number}"))).await.unwrap();
+                engine(&second).commit(vec![next_release_batch(&client, "busy")]).await.unwrap();
             }
         };
-        let (finished, ()) = tokio::join!(one.finish_upgrade(), moves);
+        let (finished, ()) = tokio::join!(first.finish_upgrade(), moves);
         assert_eq!(finished.unwrap().state, FinishState::Finished);
-        assert!(seen(&one, &client).await[0].is_some());
-        assert_eq!(one.balance(client).await, Ok(Some(550)));
-        assert!(one.audit().await.unwrap().iter().all(crate::Audit::is_clean));
+        assert!(next_release_fields(&first, &client).await[0].is_some());
+        assert_eq!(first.balance(client).await, Ok(Some(550)));
+        assert!(first.audit().await.unwrap().iter().all(crate::Audit::is_clean));
     });
 }
 
 #[test]
-fn this_release_reads_past_what_it_does_not_know_and_keeps_it() {
+fn unknown_fields_are_ignored_and_preserved() {
     let test = test_store();
     run(async {
         let client = client_with(&test, 5).await;
@@ -242,7 +252,7 @@ fn this_release_reads_past_what_it_does_not_know_and_keeps_it() {
         test.store().move_credits(client.clone(), grant(3, "more")).await.unwrap();
         assert_eq!(test.store().balance(client.clone()).await, Ok(Some(7)));
         assert_eq!(test.server.answer(&["HGET", &hash, "tier"]).text().as_deref(), Some("first"));
-        // An entry with a value more.
+        // An entry with one more value.
         let ledger = String::from_utf8(name(&client::client(&client).of(&client::LEDGER))).unwrap();
         let add = "local e = cmsgpack.unpack(redis.call('LINDEX', KEYS[1], 0)) e[#e + 1] = 'more' redis.call('LSET', \
             KEYS[1], 0, cmsgpack.pack(e))";
@@ -254,15 +264,15 @@ fn this_release_reads_past_what_it_does_not_know_and_keeps_it() {
 }
 
 #[test]
-fn nodes_notice_with_their_heartbeats_that_the_number_was_raised() {
+fn nodes_adopt_a_raised_number_with_their_heartbeats() {
     let test = test_store();
     run(async {
-        let other = RedisStore::open(on(&test, next_schema::next())).await.unwrap();
+        let other = RedisStore::open(node_options(&test, next_schema::next())).await.unwrap();
         let number = SCHEMA.number();
         test.server.answer(&["SET", "{canary}schema", &(number + 1).to_string()]);
-        let begun = std::time::Instant::now();
+        let started = std::time::Instant::now();
         while other.shared.level().number() == number || test.store.shared.level().check().is_ok() {
-            assert!(begun.elapsed() < HEARTBEAT_INTERVAL * 10);
+            assert!(started.elapsed() < HEARTBEAT_INTERVAL * 10);
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         test.server.answer(&["SET", "{canary}schema", &number.to_string()]);
@@ -271,21 +281,20 @@ fn nodes_notice_with_their_heartbeats_that_the_number_was_raised() {
     });
 }
 
-/// Servers that lost everything get the number with the acceptance.
 #[test]
-fn a_store_whose_loss_is_accepted_has_a_number_again() {
+fn accepting_a_loss_restores_the_schema_number() {
     let test = test_store();
     run(async {
         test.server.answer(&["FLUSHALL"]);
         assert!(matches!(test.store().check().await, Err(StoreError::DataLost(_))));
         test.store().accept_loss().await.unwrap();
         assert_eq!(test.server.answer(&["GET", "{canary}schema"]).text(), Some(SCHEMA.number().to_string()));
-        RedisStore::open(on(&test, &SCHEMA)).await.unwrap();
+        RedisStore::open(node_options(&test, &SCHEMA)).await.unwrap();
     });
 }
 
 #[test]
-fn a_store_in_the_middle_of_an_upgrade_is_not_moved() {
+fn a_store_is_not_moved_during_an_upgrade() {
     let test = test_store();
     run(async {
         client_with(&test, 1).await;
@@ -295,8 +304,12 @@ fn a_store_in_the_middle_of_an_upgrade_is_not_moved() {
         for found in [number.to_string(), format!("{} from {number}", number + 1)] {
             test.server.answer(&["SET", "{canary}schema", &found]);
             let moved =
-                crate::move_to_directory(on(&test, next_schema::next()), &to.path().join("store"), |_, _| ()).await;
-            assert!(matches!(&moved, Err(StoreError::OtherSchema(why)) if why.contains("finish-upgrade")), "{moved:?}");
+                crate::move_to_directory(node_options(&test, next_schema::next()), &to.path().join("store"), |_, _| ())
+                    .await;
+            assert!(
+                matches!(&moved, Err(StoreError::OtherSchema(reason)) if reason.contains("finish-upgrade")),
+                "{moved:?}"
+            );
         }
     });
 }

@@ -9,13 +9,13 @@ use super::test_store;
 use crate::conformance::{TestStore, run};
 
 #[test]
-fn a_future_that_is_not_polled_blocks_no_other() {
+fn an_unpolled_future_blocks_no_other() {
     run(async {
         let test = test_store();
-        // The first call of a thread opens its connections, and is not polled during that.
+        // The first call of a thread opens connections, and is not polled meanwhile.
         let mut first = test.store().balance(ClientId::generate());
         let waits = poll_fn(|task| Poll::Ready(first.as_mut().poll(task).is_pending())).await;
-        assert!(waits, "it needs a server's answer");
+        assert!(waits, "the future needs a reply of the server");
         for _ in 0..4 {
             assert_eq!(test.store().balance(ClientId::generate()).await, Ok(None));
         }

@@ -7,7 +7,7 @@ use crate::issuer::{AUDIENCE, Keys, NOW, digest_of, txn};
 use crate::random::Random;
 use crate::tree::Tree;
 
-/// Changes header, payload or signer, and returns what it did.
+/// Changes header, payload or signer; returns a description.
 pub(crate) fn change<'a>(
     header: &mut Tree,
     payload: &mut Tree,
@@ -68,5 +68,5 @@ pub(crate) fn change<'a>(
             _ => payload.add("many", Tree::Raw(format!("[{}0]", "0,".repeat(50 + random.below(20))))),
         },
     }
-    format!("way {chosen}")
+    format!("change {chosen}")
 }

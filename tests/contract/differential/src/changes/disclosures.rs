@@ -2,9 +2,11 @@
 
 use super::break_json;
 use crate::issuer::digest_of;
+use crate::random::Random;
 use crate::shapes::Maker;
 use crate::tree::Tree;
 
+/// A change of one disclosure.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Change {
     Empty,
@@ -79,55 +81,79 @@ pub(crate) const ALL: [Change; 33] = [
 ];
 
 /// Returns the text of a disclosure with this change.
-pub(crate) fn changed(change: Change, mut parts: Vec<Tree>, maker: &mut Maker<'_>) -> Vec<u8> {
-    let named = parts.len() == 3;
-    let random = &mut *maker.random;
-    let known = maker.made.last().map_or_else(|| digest_of("nothing"), |text| digest_of(text));
-    let rename = |parts: &mut Vec<Tree>, name: Tree| {
-        if named {
-            parts[1] = name;
+pub(crate) fn change_disclosure(change: Change, mut parts: Vec<Tree>, maker: &mut Maker<'_>) -> Vec<u8> {
+    match change {
+        Change::AnObject => {
+            let object = Tree::object([("0", parts.remove(0)), ("1", "name".into()), ("2", "value".into())]);
+            return object.to_string().into_bytes();
         }
-    };
-    let mut value = None;
+        Change::AText => {
+            return maker.random.pick(&["\"abc\"", "\"ab\"", "12", "null", "true", "{}"]).as_bytes().to_vec();
+        }
+        Change::NotJson => {
+            let mut text = Tree::List(parts).to_string().into_bytes();
+            break_json(&mut text, maker.random);
+            return text;
+        }
+        _ => {}
+    }
+    change_parts(change, &mut parts, maker.random);
+    if let (Some(name), 3) = (changed_name(change, maker.random), parts.len()) {
+        parts[1] = name;
+    }
+    let value = digest_value(change, maker).or_else(|| plain_value(change, maker));
+    if let (Some(value), Some(last)) = (value, parts.last_mut()) {
+        *last = value;
+    }
+    Tree::List(parts).to_string().into_bytes()
+}
+
+/// Changes the number of parts, or the salt.
+fn change_parts(change: Change, parts: &mut Vec<Tree>, random: &mut Random) {
     match change {
         Change::Empty => parts.clear(),
         Change::OnePart => parts.truncate(1),
         Change::FourParts => parts.push("one more".into()),
-        Change::AnObject => {
-            return Tree::object([("0", parts.remove(0)), ("1", "name".into()), ("2", "value".into())])
-                .to_string()
-                .into_bytes();
-        }
-        Change::AText => return random.pick(&["\"abc\"", "\"ab\"", "12", "null", "true", "{}"]).as_bytes().to_vec(),
+        Change::NameIsMissing if parts.len() == 3 => drop(parts.remove(1)),
+        Change::NameTooMany if parts.len() == 2 => parts.insert(1, "name".into()),
         Change::SaltIsANumber => parts[0] = Tree::number(5),
         Change::SaltIsNull => parts[0] = random.pick(&[Tree::raw("null"), Tree::raw("{}"), Tree::raw("[]")]),
-        Change::NameIsANumber => rename(&mut parts, Tree::number(5)),
-        Change::NameIsNull => rename(&mut parts, random.pick(&[Tree::raw("null"), Tree::raw("[]"), Tree::raw("true")])),
-        Change::NameIsReserved => rename(&mut parts, random.pick(&["_sd", "..."]).into()),
-        Change::NameIsHashAlgorithm => rename(&mut parts, "_sd_alg".into()),
-        Change::NameIsMissing if named => drop(parts.remove(1)),
-        Change::NameTooMany if !named => parts.insert(1, "name".into()),
-        Change::NameIsMissing | Change::NameTooMany => {}
-        Change::NameIsPresent => rename(&mut parts, random.pick(&["iss", "exp", "iat", "id", "cnf", "house"]).into()),
+        _ => {}
+    }
+}
+
+/// Returns the name for a change of the name of a disclosed member.
+fn changed_name(change: Change, random: &mut Random) -> Option<Tree> {
+    Some(match change {
+        Change::NameIsANumber => Tree::number(5),
+        Change::NameIsNull => random.pick(&[Tree::raw("null"), Tree::raw("[]"), Tree::raw("true")]),
+        Change::NameIsReserved => random.pick(&["_sd", "..."]).into(),
+        Change::NameIsHashAlgorithm => "_sd_alg".into(),
+        Change::NameIsPresent => random.pick(&["iss", "exp", "iat", "id", "cnf", "house"]).into(),
+        Change::NameInTwoSpellings => random.pick(&["ResidentName", "residentName", "Dob", "LocalVtc"]).into(),
+        Change::ValueHasATime => random.pick(&["nbf", "nbf", "exp", "iat"]).into(),
+        _ => return None,
+    })
+}
+
+/// Returns the value of a change that concerns nested disclosures, digests or the hash algorithm.
+fn digest_value(change: Change, maker: &mut Maker<'_>) -> Option<Tree> {
+    let known = maker.disclosures.last().map_or_else(|| digest_of("nothing"), |text| digest_of(text));
+    Some(match change {
         Change::NameIsRepeated => {
             let digest = maker.hide(Some("house"), "twice".into());
             let again = maker.hide(Some("house"), "once more".into());
-            value = Some(digests(vec![digest, again]));
+            digests(vec![digest, again])
         }
-        Change::NameInTwoSpellings => {
-            rename(&mut parts, random.pick(&["ResidentName", "residentName", "Dob", "LocalVtc"]).into());
-        }
-        Change::NameIsEmpty => value = Some(digests(vec![maker.hide(Some(""), "kept".into())])),
+        Change::NameIsEmpty => digests(vec![maker.hide(Some(""), "kept".into())]),
         Change::NameIsOfJavaScript => {
-            let name = random.pick(&["__proto__", "constructor", "toString", "hasOwnProperty"]);
-            value = Some(digests(vec![maker.hide(Some(name), Tree::object([("a", "b".into())]))]));
+            let name = maker.random.pick(&["__proto__", "constructor", "toString", "hasOwnProperty"]);
+            digests(vec![maker.hide(Some(name), Tree::object([("a", "b".into())]))])
         }
-        Change::ValueNamesHashAlgorithm => {
-            value = Some(Tree::object([("_sd_alg", "sha-256".into()), ("a", "b".into())]));
-        }
+        Change::ValueNamesHashAlgorithm => Tree::object([("_sd_alg", "sha-256".into()), ("a", "b".into())]),
         Change::ValueHasMalformedDigests => {
             let lists = ["\"x\"", "\"\"", "[1]", "[null]", "[[]]", "{}", "null", "5", "[\"x\", {}]", "false"];
-            value = Some(Tree::object([("_sd", Tree::raw(random.pick(&lists)))]));
+            Tree::object([("_sd", Tree::raw(maker.random.pick(&lists)))])
         }
         Change::ValueHasMalformedArrayDigest => {
             let lists = [
@@ -138,26 +164,38 @@ pub(crate) fn changed(change: Change, mut parts: Vec<Tree>, maker: &mut Maker<'_
                 "[{\"...\":[]}]",
                 "[[{\"...\":{}}]]",
             ];
-            value = Some(Tree::raw(random.pick(&lists)));
+            Tree::raw(maker.random.pick(&lists))
         }
-        Change::ValueRepeatsADigest => value = Some(digests(vec![known])),
+        Change::ValueRepeatsADigest => digests(vec![known]),
         Change::ValueRepeatsADigestInAnArray => {
-            let digest = if random.percent(50) { known } else { random.decoy() };
+            let digest = if maker.random.percent(50) { known } else { maker.random.decoy() };
             let item = Tree::object([("...", digest.into())]);
-            value = Some(Tree::List(vec![item.clone(), item]));
+            Tree::List(vec![item.clone(), item])
         }
         Change::ValueRefersToItself => {
             let inner = maker.hide(Some("a"), "b".into());
             let mut outer = digests(vec![inner.clone()]);
             outer.add("x", digests(vec![inner]));
-            value = Some(outer);
+            outer
         }
+        Change::ValueHasOddDigests => {
+            let digest = maker.random.pick(&["", "x", "constructor", "toString", "__proto__", "é"]);
+            let item = Tree::object([("...", digest.into())]);
+            if maker.random.percent(50) { Tree::List(vec![item]) } else { digests(vec![digest.to_owned()]) }
+        }
+        _ => return None,
+    })
+}
+
+/// Returns the value of a change that concerns neither disclosures nor digests.
+fn plain_value(change: Change, maker: &mut Maker<'_>) -> Option<Tree> {
+    let random = &mut *maker.random;
+    Some(match change {
         Change::ValueRepeatsAName => {
-            value =
-                Some(Tree::Object(vec![("a".into(), "1".into()), ("b".into(), "2".into()), ("a".into(), "3".into())]));
+            Tree::Object(vec![("a".into(), "1".into()), ("b".into(), "2".into()), ("a".into(), "3".into())])
         }
         Change::ValueIsNoNumber => {
-            value = Some(Tree::raw(random.pick(&["NaN", "Infinity", "-Infinity", "01", "1.", "+1", ".5", "0x1"])));
+            Tree::raw(random.pick(&["NaN", "Infinity", "-Infinity", "01", "1.", "+1", ".5", "0x1"]))
         }
         Change::ValueIsALargeNumber => {
             let numbers = [
@@ -170,41 +208,19 @@ pub(crate) fn changed(change: Change, mut parts: Vec<Tree>, maker: &mut Maker<'_
                 "-0",
                 "123456789012345678901234567890",
             ];
-            value = Some(Tree::raw(random.pick(&numbers)));
+            Tree::raw(random.pick(&numbers))
         }
-        Change::ValueHasALoneSurrogate => {
-            value = Some(Tree::raw(random.pick(&["\"\\ud800\"", "\"a\\udc00b\"", "{\"\\ud83d\":1}"])));
-        }
+        Change::ValueHasALoneSurrogate => Tree::raw(random.pick(&["\"\\ud800\"", "\"a\\udc00b\"", "{\"\\ud83d\":1}"])),
         Change::ValueIsDeep => {
             let levels = 12 + random.below(7);
-            value = Some(if random.percent(50) {
-                maker.deep(levels)
-            } else {
-                Tree::Raw("[".repeat(levels) + &"]".repeat(levels))
-            });
+            if random.percent(50) { maker.deep(levels) } else { Tree::Raw("[".repeat(levels) + &"]".repeat(levels)) }
         }
-        Change::ValueHasManyValues => {
-            value = Some(Tree::Raw(format!("[{}0]", "0,".repeat(7_000 + random.below(3_000)))));
-        }
-        Change::ValueHasOddDigests => {
-            let digest = random.pick(&["", "x", "constructor", "toString", "__proto__", "é"]);
-            let item = Tree::object([("...", digest.into())]);
-            value = Some(if random.percent(50) { Tree::List(vec![item]) } else { digests(vec![digest.to_owned()]) });
-        }
+        Change::ValueHasManyValues => Tree::Raw(format!("[{}0]", "0,".repeat(7_000 + random.below(3_000)))),
         Change::ValueHasATime => {
-            rename(&mut parts, random.pick(&["nbf", "nbf", "exp", "iat"]).into());
-            value = Some(Tree::raw(random.pick(&["1", "1800000061", "1800000060", "1900000000", "\"x\"", "null"])));
+            Tree::raw(random.pick(&["1", "1800000061", "1800000060", "1900000000", "\"x\"", "null"]))
         }
-        Change::NotJson => {
-            let mut text = Tree::List(parts).to_string().into_bytes();
-            break_json(&mut text, random);
-            return text;
-        }
-    }
-    if let (Some(value), Some(last)) = (value, parts.last_mut()) {
-        *last = value;
-    }
-    Tree::List(parts).to_string().into_bytes()
+        _ => return None,
+    })
 }
 
 /// Returns an object with these digests.

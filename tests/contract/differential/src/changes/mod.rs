@@ -1,5 +1,5 @@
-//! Changes to a good credential: to a disclosure before its digest, to header and payload before signing, to the key
-//! binding, and to the text afterwards. Some are harmless, most break a rule.
+//! Changes to a valid credential: to a disclosure before its digest, to header and payload before signing, to the key
+//! binding, and to the signed text. Some are harmless; most break a rule.
 
 pub(crate) mod binding;
 pub(crate) mod disclosures;
@@ -19,17 +19,17 @@ pub(crate) struct Case {
     pub(crate) seed: u64,
     pub(crate) credential: String,
     pub(crate) policy: KeyBinding,
-    /// The changes, for the reader of a failure.
+    /// Descriptions of the changes, for the report of a failure.
     pub(crate) changes: Vec<String>,
 }
 
-/// Returns the case of a seed. Every second one has harmless changes only.
+/// Returns the case of a seed; about half of the cases have harmless changes only.
 pub(crate) fn case(seed: u64, keys: &Keys) -> Case {
     let mut random = Random::new(seed);
     let random = &mut random;
     let mut changes = Vec::new();
     let harmful = random.percent(50);
-    // Places where a rule is broken: one, and sometimes a second.
+    // One place, sometimes two, where a rule is broken.
     let mut places = [false; 5];
     if harmful {
         places[random.below(5)] = true;
@@ -48,11 +48,11 @@ pub(crate) fn case(seed: u64, keys: &Keys) -> Case {
         changes.push(format!("header: {}", signed::change_header(&mut draft, keys, random)));
     }
     if random.percent(30) {
-        changes.push(format!("harmless: {}", signed::change_nothing(&mut draft, random)));
+        changes.push(format!("harmless: {}", signed::change_harmlessly(&mut draft, random)));
     }
-    omit(&mut draft, random, &mut changes);
+    omit_disclosures(&mut draft, random, &mut changes);
     let jws =
-        sign_tree(&keys.issuer, &draft.header, &draft.payload, in_signed && random.percent(8), random, &mut changes);
+        sign_trees(&keys.issuer, &draft.header, &draft.payload, in_signed && random.percent(8), random, &mut changes);
     if random.percent(30) {
         random.shuffle(&mut draft.disclosures);
     }
@@ -75,7 +75,7 @@ pub(crate) fn case(seed: u64, keys: &Keys) -> Case {
                 binding::change(&mut header, &mut payload, &mut signer, keys, random)
             ));
         }
-        sign_tree(signer, &header, &payload, in_binding && random.percent(8), random, &mut changes)
+        sign_trees(signer, &header, &payload, in_binding && random.percent(8), random, &mut changes)
     });
     if key_binding.is_none() && in_binding {
         let text = random.pick(&["x", "a.b.c", "..", "{}", " "]);
@@ -90,15 +90,15 @@ pub(crate) fn case(seed: u64, keys: &Keys) -> Case {
 }
 
 /// Signs header and payload as a JWS, sometimes with other spellings of the same JSON, or with invalid JSON.
-fn sign_tree(
+fn sign_trees(
     key: &EcdsaKeyPair,
     header: &Tree,
     payload: &Tree,
-    broken: bool,
+    is_broken: bool,
     random: &mut Random,
     changes: &mut Vec<String>,
 ) -> String {
-    let mut spelled = |tree: &Tree| {
+    let mut spell = |tree: &Tree| {
         let text = match random.below(15) {
             0 => tree.spaced(),
             1 => tree.escaped(),
@@ -106,26 +106,26 @@ fn sign_tree(
         };
         text.into_bytes()
     };
-    let (mut header, mut payload) = (spelled(header), spelled(payload));
-    if broken {
+    let (mut header, mut payload) = (spell(header), spell(payload));
+    if is_broken {
         let text = if random.percent(30) { &mut header } else { &mut payload };
         changes.push(format!("JSON: {}", break_json(text, random)));
     }
     sign(key, &header, &payload)
 }
 
-/// Removes disclosures with everything below them, as a holder may.
-fn omit(draft: &mut Draft, random: &mut Random, changes: &mut Vec<String>) {
+/// Removes a disclosure with everything below it, as a holder may.
+fn omit_disclosures(draft: &mut Draft, random: &mut Random, changes: &mut Vec<String>) {
     if draft.disclosures.is_empty() || !random.percent(35) {
         return;
     }
-    let mut left = vec![draft.disclosures.remove(random.below(draft.disclosures.len()))];
-    while let Some(parent) = left.pop() {
+    let mut removed = vec![draft.disclosures.remove(random.below(draft.disclosures.len()))];
+    while let Some(parent) = removed.pop() {
         let content = content(&parent);
-        let (below, kept): (Vec<String>, Vec<String>) =
+        let (below, remaining): (Vec<String>, Vec<String>) =
             draft.disclosures.drain(..).partition(|text| content.contains(&digest_of(text)));
-        draft.disclosures = kept;
-        left.extend(below);
+        draft.disclosures = remaining;
+        removed.extend(below);
     }
     changes.push("harmless: a disclosure is left out".to_owned());
 }

@@ -1,4 +1,4 @@
-//! Changes of header and payload, made before they are signed. Each function returns what it did.
+//! Changes of header and payload before signing. Each function returns a description.
 
 use crate::issuer::{ISSUER, Keys, NOW, jwk};
 use crate::random::Random;
@@ -19,23 +19,23 @@ pub(crate) fn change_payload(draft: &mut Draft, keys: &Keys, random: &mut Random
     }
 }
 
-/// Returns the places of a list `_sd`: the payload and every plain object in it.
+/// Returns the lists `_sd` of the payload and of every plain object in it.
 fn lists_of_digests(tree: &mut Tree) -> Vec<&mut Vec<Tree>> {
-    let mut found = Vec::new();
+    let mut lists = Vec::new();
     match tree {
         Tree::Object(members) => {
             for (name, value) in members {
                 if name.as_str() != "_sd" {
-                    found.extend(lists_of_digests(value));
+                    lists.extend(lists_of_digests(value));
                 } else if let Tree::List(digests) = value {
-                    found.push(digests);
+                    lists.push(digests);
                 }
             }
         }
-        Tree::List(items) => found.extend(items.iter_mut().flat_map(lists_of_digests)),
+        Tree::List(items) => lists.extend(items.iter_mut().flat_map(lists_of_digests)),
         Tree::Raw(_) | Tree::Text(_) => {}
     }
-    found
+    lists
 }
 
 fn change_digests(draft: &mut Draft, random: &mut Random) -> String {
@@ -45,19 +45,19 @@ fn change_digests(draft: &mut Draft, random: &mut Random) -> String {
         let at = random.below(lists.len());
         let known = lists[at].clone();
         let digests = &mut lists[at];
-        let Some(one) = (!known.is_empty()).then(|| random.pick(&known)) else { return "nothing".to_owned() };
+        let Some(digest) = (!known.is_empty()).then(|| random.pick(&known)) else { return "nothing".to_owned() };
         match chosen {
             0 => {
                 let position = random.below(digests.len());
-                digests.insert(position, one);
+                digests.insert(position, digest);
                 return "a digest twice in one list".to_owned();
             }
             1 => {
-                draft.payload.add("inner", Tree::object([("_sd", Tree::List(vec![one]))]));
+                draft.payload.add("inner", Tree::object([("_sd", Tree::List(vec![digest]))]));
                 return "a digest twice in two lists".to_owned();
             }
             2 => {
-                draft.payload.add("items", Tree::List(vec![Tree::object([("...", one)])]));
+                draft.payload.add("items", Tree::List(vec![Tree::object([("...", digest)])]));
                 return "a digest of a list in an array too".to_owned();
             }
             3 => {
@@ -78,14 +78,14 @@ fn change_digests(draft: &mut Draft, random: &mut Random) -> String {
             }
             _ => {
                 digests.clear();
-                draft.payload.add("moved", Tree::object([("_sd", Tree::List(vec![one]))]));
+                draft.payload.add("moved", Tree::object([("_sd", Tree::List(vec![digest]))]));
                 return "a digest moved".to_owned();
             }
         }
     }
     if chosen == 7 {
         draft.payload.set("_sd", random.pick(&["\"x\"", "\"\"", "{}", "null", "5", "false", "0"]).parse_raw());
-        return "the list of digests is none".to_owned();
+        return "the digests are not a list".to_owned();
     }
     let texts = [
         "[{\"...\":\"x\",\"y\":1}]",
@@ -172,7 +172,7 @@ fn change_issuer(draft: &mut Draft, random: &mut Random) -> String {
         2 => draft.payload.set("iss", Tree::List(vec![ISSUER.into()])),
         _ => draft.payload.set("iss", random.pick(&NOT_TEXTS).parse_raw()),
     }
-    format!("iss, way {chosen}")
+    format!("iss, change {chosen}")
 }
 
 fn change_holder(draft: &mut Draft, keys: &Keys, random: &mut Random) -> String {
@@ -214,7 +214,7 @@ fn change_holder(draft: &mut Draft, keys: &Keys, random: &mut Random) -> String 
         12 => key = jwk(&keys.stranger),
         _ => key.set("d", "AAAA"),
     }
-    let text = format!("cnf.jwk, way {chosen}");
+    let text = format!("cnf.jwk, change {chosen}");
     draft.payload.set("cnf", Tree::object([("jwk", key)]));
     text
 }
@@ -234,7 +234,7 @@ fn change_members(draft: &mut Draft, random: &mut Random) -> String {
         }
         _ => draft.payload.add("many", Tree::Raw(format!("[{}0]", "0,".repeat(7_500 + random.below(1_500))))),
     }
-    format!("members, way {chosen}")
+    format!("members, change {chosen}")
 }
 
 /// Changes the header.
@@ -275,11 +275,11 @@ pub(crate) fn change_header(draft: &mut Draft, keys: &Keys, random: &mut Random)
             random.pick(&["null", "\"https://x.example\"", "[\"AAAA\"]"]).parse_raw(),
         ),
     }
-    format!("way {chosen}")
+    format!("change {chosen}")
 }
 
 /// Makes a change that breaks no rule.
-pub(crate) fn change_nothing(draft: &mut Draft, random: &mut Random) -> String {
+pub(crate) fn change_harmlessly(draft: &mut Draft, random: &mut Random) -> String {
     let chosen = random.below(8);
     match chosen {
         0 => draft.header.set("cty", "x"),
@@ -294,7 +294,7 @@ pub(crate) fn change_nothing(draft: &mut Draft, random: &mut Random) -> String {
         6 => draft.payload.add("more", Tree::raw("{\"numbers\":[0.1,1e-7,-0.0,12345678],\"empty\":{}}")),
         _ => draft.payload.remove("iat"),
     }
-    format!("way {chosen}")
+    format!("change {chosen}")
 }
 
 /// Reads a JSON text verbatim.

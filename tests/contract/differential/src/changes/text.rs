@@ -1,17 +1,17 @@
-//! Changes to the text of a credential, made after signing, as anybody can.
+//! Changes to the text of a signed credential, which anybody can make.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 
-use crate::issuer::with_the_other_signature;
+use crate::issuer::with_second_signature;
 use crate::random::Random;
 
-/// Changes the text and returns what it did.
+/// Changes the text; returns a description.
 pub(crate) fn change(credential: &mut String, random: &mut Random) -> String {
     let Some((parts, binding)) = credential.rsplit_once('~') else { return "nothing".to_owned() };
     let mut parts: Vec<String> = parts.split('~').map(str::to_owned).collect();
     let mut binding = binding.to_owned();
-    let described = match random.below(10) {
+    let description = match random.below(10) {
         0 | 1 => change_list(&mut parts, random),
         2 | 3 if parts.len() > 1 => {
             let at = 1 + random.below(parts.len() - 1);
@@ -19,13 +19,13 @@ pub(crate) fn change(credential: &mut String, random: &mut Random) -> String {
         }
         4 if !binding.is_empty() => format!("KB-JWT: {}", change_jws(&mut binding, random)),
         5 => {
-            *credential = change_whole(credential, random);
+            *credential = change_everywhere(credential, random);
             return "the whole".to_owned();
         }
         _ => format!("JWS: {}", change_jws(&mut parts[0], random)),
     };
     *credential = format!("{}~{binding}", parts.join("~"));
-    described
+    description
 }
 
 /// Changes the set of disclosures.
@@ -50,7 +50,7 @@ fn change_list(parts: &mut Vec<String>, random: &mut Random) -> String {
     if parts.is_empty() {
         parts.push(String::new());
     }
-    format!("disclosures, way {chosen}")
+    format!("disclosures, change {chosen}")
 }
 
 /// Changes one segment of base64url.
@@ -71,14 +71,14 @@ fn change_segment(segment: &mut String, random: &mut Random) -> String {
         4 => *segment = segment.replace('-', "+").replace('_', "/"),
         5 => segment.truncate(random.below(length)),
         6 => segment.clear(),
-        7 => flip(segment, length.saturating_sub(1), random),
-        _ => flip(segment, random.below(length), random),
+        7 => replace_character(segment, length.saturating_sub(1), random),
+        _ => replace_character(segment, random.below(length), random),
     }
-    format!("segment, way {chosen}")
+    format!("segment, change {chosen}")
 }
 
-/// Replaces a character by another one of base64url.
-fn flip(segment: &mut String, at: usize, random: &mut Random) {
+/// Replaces a character by a random character of base64url.
+fn replace_character(segment: &mut String, at: usize, random: &mut Random) {
     if segment.is_char_boundary(at) && segment.is_char_boundary(at + 1) && at < segment.len() {
         let other = random.salt(1);
         segment.replace_range(at..=at, &other);
@@ -88,7 +88,7 @@ fn flip(segment: &mut String, at: usize, random: &mut Random) {
 fn change_jws(jws: &mut String, random: &mut Random) -> String {
     let mut segments: Vec<String> = jws.split('.').map(str::to_owned).collect();
     let chosen = random.below(8);
-    let described = match chosen {
+    let description = match chosen {
         0 => {
             segments.pop();
             "a segment less".to_owned()
@@ -98,10 +98,10 @@ fn change_jws(jws: &mut String, random: &mut Random) -> String {
             "a segment more".to_owned()
         }
         2 => {
-            if let Some(other) = with_the_other_signature(jws) {
+            if let Some(other) = with_second_signature(jws) {
                 *jws = other;
             }
-            return "the other signature".to_owned();
+            return "the second valid signature".to_owned();
         }
         3 => {
             segments[0] = URL_SAFE_NO_PAD.encode(random.pick(&["{\"alg\":\"none\"}", "{}", "[]", "\"x\"", "null"]));
@@ -113,10 +113,10 @@ fn change_jws(jws: &mut String, random: &mut Random) -> String {
         }
     };
     *jws = segments.join(".");
-    described
+    description
 }
 
-fn change_whole(credential: &str, random: &mut Random) -> String {
+fn change_everywhere(credential: &str, random: &mut Random) -> String {
     match random.below(9) {
         0 => credential.trim_end_matches('~').to_owned(),
         1 => format!("~{credential}"),

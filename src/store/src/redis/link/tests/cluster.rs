@@ -6,39 +6,39 @@ use redis::cmd;
 
 use super::harness::TIMEOUT;
 use super::harness::groups::RedisCluster;
-use super::{Noting, count, number, options_of, recovers, together};
+use super::{NoteWriter, await_recovery, call_concurrently, count, number, with_short_limits};
 use crate::redis::link::{Link, RedisServers, RedisTopology};
 
 fn link(cluster: &RedisCluster) -> Link {
-    Link::new(options_of(RedisServers::new(&cluster.urls(), RedisTopology::Cluster).unwrap()))
+    Link::new(with_short_limits(RedisServers::new(&cluster.urls(), RedisTopology::Cluster).unwrap()))
 }
 
 #[tokio::test]
-async fn calls_reach_the_master_of_their_slot_also_after_another_was_promoted() {
+async fn calls_reach_the_master_of_their_slot_even_after_a_failover() {
     let cluster = RedisCluster::start(1, &[]);
     let link = link(&cluster);
-    let key = |place: usize| format!("{{p{:02}}}:a", place % 64);
-    let (outcomes, _) = together(&link, 128, key).await;
+    let key = |index: usize| format!("{{p{:02}}}:a", index % 64);
+    let (outcomes, _) = call_concurrently(&link, 128, key).await;
     assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
-    let gets: Vec<_> = (0..64).map(|place| cmd("GET").arg(key(place)).to_owned()).collect();
+    let gets: Vec<_> = (0..64).map(|index| cmd("GET").arg(key(index)).to_owned()).collect();
     let values = link.read_all(gets.clone()).await.unwrap();
     assert!(values.iter().all(|value| number(value) == 2), "{values:?}");
 
-    let noting = Noting::start(&link, 16, |worker| format!("{{p{worker:02}}}:noted"));
+    let note_writer = NoteWriter::start(&link, 16, |worker| format!("{{p{worker:02}}}:noted"));
     let slot = cluster.slot_of("{p00}:a");
     let old = cluster.kill_master_of(slot);
-    let took = recovers(&link, "{p00}:a", TIMEOUT).await;
+    let took = await_recovery(&link, "{p00}:a", TIMEOUT).await;
     println!("answered {took:?} after a master of the cluster was killed");
     cluster.await_failover(slot, old);
-    for place in 0..64 {
-        recovers(&link, &key(place), Duration::from_secs(5)).await;
+    for index in 0..64 {
+        await_recovery(&link, &key(index), Duration::from_secs(5)).await;
     }
-    assert!(noting.stop().len() > 100);
+    assert!(note_writer.stop().len() > 100);
     assert!(link.read_all(gets).await.unwrap().iter().all(|value| number(value) >= 2));
 }
 
 #[tokio::test]
-async fn a_slot_that_moves_to_another_master_is_followed() {
+async fn calls_follow_a_slot_to_another_master() {
     let cluster = RedisCluster::start(0, &[]);
     let link = link(&cluster);
     let key = "{moving}:a";
@@ -53,9 +53,9 @@ async fn a_slot_that_moves_to_another_master_is_followed() {
 }
 
 #[tokio::test]
-async fn the_owners_of_channels_are_asked_for_when_they_are_not_known() {
+async fn unknown_owners_of_channels_are_queried() {
     let cluster = RedisCluster::start(0, &[]);
-    let channels: Vec<String> = (0..64).map(|place| format!("{{p{place:02}}}ended")).collect();
+    let channels: Vec<String> = (0..64).map(|index| format!("{{p{index:02}}}ended")).collect();
     let shards = link(&cluster).shards_of(&channels).await;
     assert_eq!(shards.len(), 3);
     for (address, channels) in &shards {

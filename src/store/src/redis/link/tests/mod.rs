@@ -20,10 +20,10 @@ use crate::StoreError;
 use crate::redis::script::Script;
 use crate::redis::tests::{server as harness, standalone};
 
-/// Counts, and returns the count.
+/// Increments a counter, and returns the count.
 static COUNT: Script = Script::new("count", "the reply", "#!lua\nreturn redis.call('INCRBY', KEYS[1], ARGV[1])", true);
 
-/// Records an id once, and reports a repetition.
+/// Adds an id to a set, and counts the ids that were new.
 static NOTE: Script = Script::new(
     "note",
     "the reply",
@@ -32,12 +32,12 @@ static NOTE: Script = Script::new(
     true,
 );
 
-/// Returns the options of a link with short limits, so that a test of an outage is short too.
 fn options(url: &str) -> LinkOptions {
-    options_of(standalone(url))
+    with_short_limits(standalone(url))
 }
 
-fn options_of(servers: RedisServers) -> LinkOptions {
+/// Returns the options of a link with short time limits, so that tests of outages are short too.
+fn with_short_limits(servers: RedisServers) -> LinkOptions {
     LinkOptions { call_timeout: Duration::from_secs(1), ..LinkOptions::new(servers) }
 }
 
@@ -45,7 +45,7 @@ fn link(url: &str) -> Link {
     Link::new(options(url))
 }
 
-/// Tolerance of tests beyond the limit that they check: the machine is shared.
+/// Tolerance beyond the time limits that tests check, because the machine may be busy.
 const SLACK: Duration = Duration::from_secs(1);
 
 async fn count(link: &Link, key: &str) -> Result<i64, StoreError> {
@@ -60,22 +60,22 @@ fn number(value: &Value) -> i64 {
     }
 }
 
-/// Makes calls together. Returns their results, and the duration of the longest.
-async fn together(
+/// Makes calls concurrently. Returns their results, and the time until the last one has ended.
+async fn call_concurrently(
     link: &Link,
     calls: usize,
     key: impl Fn(usize) -> String,
 ) -> (Vec<Result<i64, StoreError>>, Duration) {
     let started = Instant::now();
-    let outcomes = join_all((0..calls).map(|place| {
-        let (link, key) = (link.clone(), key(place));
+    let outcomes = join_all((0..calls).map(|index| {
+        let (link, key) = (link.clone(), key(index));
         async move { count(&link, &key).await }
     }));
     (outcomes.await, started.elapsed())
 }
 
-/// Calls until one is answered. Returns the time that this took.
-async fn recovers(link: &Link, key: &str, bound: Duration) -> Duration {
+/// Repeats a call until it is answered. Returns the time that this took.
+async fn await_recovery(link: &Link, key: &str, bound: Duration) -> Duration {
     let started = Instant::now();
     loop {
         match count(link, key).await {
@@ -86,21 +86,21 @@ async fn recovers(link: &Link, key: &str, bound: Duration) -> Duration {
     }
 }
 
-/// Notes ids one after another, each of `workers` tasks under its own key, on a thread of its own until stopped.
-/// Reports the answered ones, by key.
-struct Noting {
+/// A thread on which `workers` tasks note ids until it is stopped, each task under its own key. Returns the answered
+/// ids with their keys.
+struct NoteWriter {
     stop: Arc<AtomicBool>,
     thread: thread::JoinHandle<Vec<(String, String)>>,
 }
 
-impl Noting {
+impl NoteWriter {
     fn start(link: &Link, workers: usize, key: impl Fn(usize) -> String + Send + 'static) -> Self {
         let (link, stop) = (link.clone(), Arc::new(AtomicBool::new(false)));
-        let told = Arc::clone(&stop);
+        let is_stopped = Arc::clone(&stop);
         let thread = thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             let all = runtime.block_on(join_all(
-                (0..workers).map(|worker| note(link.clone(), worker, key(worker), Arc::clone(&told))),
+                (0..workers).map(|worker| note(link.clone(), worker, key(worker), Arc::clone(&is_stopped))),
             ));
             all.into_iter().flatten().collect()
         });

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::harness::{DURABLE, RedisServer, TIMEOUT, eventually};
-use super::{COUNT, Noting, SLACK, count, link, number, options, options_of, recovers, together};
+use super::{
+    COUNT, NoteWriter, SLACK, await_recovery, call_concurrently, count, link, number, options, with_short_limits,
+};
 use crate::StoreError;
 use crate::redis::link::{Link, LinkOptions, RedisServers, RedisTopology};
 use crate::redis::script::Script;
@@ -16,53 +18,54 @@ fn is_unavailable(outcome: &Result<i64, StoreError>) -> bool {
 }
 
 #[tokio::test]
-async fn nothing_that_was_answered_is_lost_and_nothing_is_done_twice_when_the_server_is_killed_under_load() {
+async fn kills_under_load_lose_no_answered_call_and_execute_none_twice() {
     let server = RedisServer::start(DURABLE);
     let link = link(&server.url());
-    let noting = Noting::start(&link, 16, |worker| format!("n{worker}"));
+    let note_writer = NoteWriter::start(&link, 16, |worker| format!("n{worker}"));
     for round in 1..=5 {
-        recovers(&link, "round", SLACK * 5).await;
+        await_recovery(&link, "round", SLACK * 5).await;
         let noted = || server.answer(&["SCARD", "n0"]).integer().filter(|&noted| noted >= round * 20);
         eventually("work between the kills", TIMEOUT, noted);
         server.restart();
     }
-    let answered = noting.stop();
+    let answered = note_writer.stop();
     assert!(answered.len() > 100, "{}", answered.len());
     for worker in 0..16 {
         let key = format!("n{worker}");
         let members = server.answer(&["SMEMBERS", &key]);
-        let kept: BTreeSet<String> = members.members().iter().filter_map(super::harness::resp::Reply::text).collect();
+        let noted_ids: BTreeSet<String> =
+            members.members().iter().filter_map(super::harness::resp::Reply::text).collect();
         let counted = server.answer(&["GET", &format!("{key}:noted")]).text().unwrap();
-        assert_eq!(counted, kept.len().to_string(), "noted twice");
-        for (_, id) in answered.iter().filter(|(of, _)| *of == key) {
-            assert!(kept.contains(id), "{key} {id} was answered and is lost");
+        assert_eq!(counted, noted_ids.len().to_string(), "noted twice");
+        for (_, id) in answered.iter().filter(|(of_key, _)| *of_key == key) {
+            assert!(noted_ids.contains(id), "{key} {id} was answered and lost");
         }
     }
 }
 
 #[tokio::test]
-async fn a_server_that_is_down_costs_a_call_its_time_limit_and_later_calls_nothing() {
+async fn calls_to_a_down_server_wait_for_their_time_limit_and_later_ones_do_not() {
     let server = RedisServer::start(&[]);
     let link = link(&server.url());
     assert_eq!(count(&link, "a").await, Ok(1));
     server.kill9();
-    let (outcomes, took) = together(&link, 200, |place| place.to_string()).await;
+    let (outcomes, took) = call_concurrently(&link, 200, |index| index.to_string()).await;
     assert!(outcomes.iter().all(is_unavailable), "{outcomes:?}");
-    assert_within(took, Duration::from_secs(1) + SLACK, "calls to a server that is away");
+    assert_within(took, Duration::from_secs(1) + SLACK, "calls to a server that is down");
     // The pauses between attempts grow.
     let repeats = link.figures().repeats;
     assert!((200..200 * 20).contains(&repeats), "{repeats}");
-    let (outcomes, took) = together(&link, 200, |place| place.to_string()).await;
+    let (outcomes, took) = call_concurrently(&link, 200, |index| index.to_string()).await;
     assert!(outcomes.iter().all(is_unavailable), "{outcomes:?}");
-    assert_within(took, Duration::from_millis(500), "calls to a server that is known to be away");
+    assert_within(took, Duration::from_millis(500), "calls to a server that is known to be down");
     assert_eq!(link.figures().in_flight, 0);
     server.restart();
-    let took = recovers(&link, "a", Duration::from_secs(1) + SLACK).await;
+    let took = await_recovery(&link, "a", Duration::from_secs(1) + SLACK).await;
     println!("answered {took:?} after the server was ready again");
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_is_waited_for_within_the_limits_of_time_and_of_calls() {
+async fn calls_to_a_hanging_server_keep_the_limits_of_time_and_number() {
     let server = RedisServer::start(&[]);
     let mut options = options(&server.url());
     options.max_waiting = 50;
@@ -71,25 +74,25 @@ async fn a_server_that_hangs_is_waited_for_within_the_limits_of_time_and_of_call
     server.pause();
     let started = Instant::now();
     while started.elapsed() < Duration::from_secs(2) {
-        let (outcomes, took) = together(&link, 80, |place| place.to_string()).await;
-        assert_within(took, Duration::from_secs(1) + SLACK, "calls to a server that is away");
+        let (outcomes, took) = call_concurrently(&link, 80, |index| index.to_string()).await;
+        assert_within(took, Duration::from_secs(1) + SLACK, "calls to a server that is down");
         let waited = outcomes.iter().filter(|outcome| is_unavailable(outcome)).count();
-        let turned_away = outcomes.iter().filter(|outcome| **outcome == Err(StoreError::Overloaded)).count();
-        assert_eq!(waited + turned_away, 80, "{outcomes:?}");
+        let refused = outcomes.iter().filter(|outcome| **outcome == Err(StoreError::Overloaded)).count();
+        assert_eq!(waited + refused, 80, "{outcomes:?}");
         assert!(waited <= 80 && link.figures().in_flight == 0);
     }
     server.resume();
-    let took = recovers(&link, "b", Duration::from_secs(1) + SLACK).await;
+    let took = await_recovery(&link, "b", Duration::from_secs(1) + SLACK).await;
     println!("answered {took:?} after the server went on");
 }
 
 #[tokio::test]
-async fn an_outcome_that_must_be_known_is_asked_for_without_a_time_limit() {
+async fn a_call_until_answered_has_no_time_limit() {
     let server = Arc::new(RedisServer::start(DURABLE));
     let link = link(&server.url());
     assert_eq!(count(&link, "a").await, Ok(1));
     server.kill9();
-    let (outcome, long_gone) =
+    let (outcome, restarted) =
         (link.call_until_answered(&COUNT, vec![b"a".to_vec()], vec![b"1".to_vec()]), server.clone());
     let others = async {
         let started = Instant::now();
@@ -97,55 +100,54 @@ async fn an_outcome_that_must_be_known_is_asked_for_without_a_time_limit() {
             assert!(is_unavailable(&count(&link, "a").await));
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        tokio::task::spawn_blocking(move || long_gone.restart()).await.unwrap();
+        tokio::task::spawn_blocking(move || restarted.restart()).await.unwrap();
     };
     let (outcome, ()) = tokio::join!(outcome, others);
     assert_eq!(outcome.map(|value| number(&value)), Ok(2));
 }
 
 #[tokio::test]
-async fn a_call_that_may_have_been_executed_before_the_server_was_full_has_no_known_outcome() {
+async fn a_call_maybe_executed_before_the_server_was_full_has_no_known_outcome() {
     let server = RedisServer::start(&["maxmemory 2mb", "maxmemory-policy noeviction"]);
-    let bounds = (Duration::from_millis(400), Duration::from_secs(20));
-    let link = Link::new(LinkOptions { response_timeout: bounds.0, call_timeout: bounds.1, ..options(&server.url()) });
+    let (response_timeout, call_timeout) = (Duration::from_millis(400), Duration::from_secs(20));
+    let link = Link::new(LinkOptions { response_timeout, call_timeout, ..options(&server.url()) });
     static FILL: Script =
         Script::new("fill", "the reply", "#!lua\nreturn redis.call('SET', KEYS[1], string.rep('x', ARGV[1]))", true);
     let fill = |bytes: &str| link.call(&FILL, vec![b"a".to_vec()], vec![bytes.as_bytes().to_vec()]);
-    // Opens all connections and loads the script in advance.
+    // Opens all connections, and loads the script.
     for _ in 0..16 {
         fill("1").await.unwrap();
     }
     server.pause();
-    let goes_on = async {
-        // The first reply is no longer awaited.
-        tokio::time::sleep(bounds.0 * 3).await;
+    let resume_late = async {
+        // By then the first reply is no longer awaited.
+        tokio::time::sleep(response_timeout * 3).await;
         server.resume();
     };
-    let (filled, ()) = tokio::join!(fill("4000000"), goes_on);
+    let (filled, ()) = tokio::join!(fill("4000000"), resume_late);
     assert_eq!(filled, Err(StoreError::Unavailable("its memory or its disk is full".to_owned())));
     assert_eq!(server.answer(&["STRLEN", "a"]).integer(), Some(4_000_000));
     assert_eq!(count(&link, "b").await, Err(StoreError::Full));
 }
 
 #[tokio::test]
-async fn a_server_that_was_never_there_is_used_when_it_comes() {
+async fn a_server_that_starts_late_is_used_once_it_is_up() {
     let server = RedisServer::start(&[]);
     server.kill9();
     let link = link(&server.url());
     assert!(is_unavailable(&count(&link, "a").await));
     server.restart();
-    recovers(&link, "a", Duration::from_secs(1) + SLACK).await;
+    await_recovery(&link, "a", Duration::from_secs(1) + SLACK).await;
 }
 
 #[tokio::test]
-async fn servers_that_cannot_say_who_owns_the_slots_are_asked_again_until_the_time_is_up_and_later_once_for_each_call()
-{
+async fn unknown_slot_owners_are_queried_until_the_time_limit_and_later_once() {
     let server = RedisServer::start(&[]);
     server.kill9();
-    let link = Link::new(options_of(RedisServers::new(&[server.url()], RedisTopology::Cluster).unwrap()));
+    let link = Link::new(with_short_limits(RedisServers::new(&[server.url()], RedisTopology::Cluster).unwrap()));
     assert!(is_unavailable(&count(&link, "a").await));
     assert!(link.figures().repeats > 0);
-    // By the end of the second call they have been down for longer than a call may take.
+    // By the end of the second call, the server has been down for longer than a call may take.
     assert!(is_unavailable(&count(&link, "a").await));
     let before = link.figures().repeats;
     assert!(is_unavailable(&count(&link, "a").await));

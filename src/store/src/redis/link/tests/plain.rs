@@ -3,19 +3,19 @@
 use redis::{Value, cmd};
 
 use super::harness::{RedisServer, TIMEOUT};
-use super::{COUNT, count, link, number, options, options_of, together};
+use super::{COUNT, call_concurrently, count, link, number, options, with_short_limits};
 use crate::StoreError;
 use crate::redis::link::{Link, LinkOptions, RedisServers, RedisTopology};
 use crate::redis::script::Script;
 use sakshi_kit::tls::Authority;
 
-/// Returns a link that does not retry slow calls of a busy machine.
+/// Returns a link with long time limits, which does not retry slow calls on a busy machine.
 fn patient(url: &str) -> Link {
     Link::new(LinkOptions { response_timeout: TIMEOUT, call_timeout: TIMEOUT * 2, ..options(url) })
 }
 
 #[tokio::test]
-async fn a_script_is_run_by_a_server_that_does_not_know_it_and_by_one_that_has_forgotten_it() {
+async fn a_server_runs_an_unknown_and_a_forgotten_script() {
     let server = RedisServer::start(&[]);
     let link = link(&server.url());
     assert_eq!(count(&link, "a").await, Ok(1));
@@ -29,14 +29,14 @@ async fn a_script_is_run_by_a_server_that_does_not_know_it_and_by_one_that_has_f
 }
 
 #[tokio::test]
-async fn reads_come_back_in_the_order_of_the_commands() {
+async fn replies_come_in_the_order_of_the_commands() {
     let server = RedisServer::start(&[]);
     let link = link(&server.url());
     let mut commands = Vec::new();
-    for place in 0..1_000 {
-        server_set(&link, place).await;
+    for index in 0..1_000 {
+        server_set(&link, index).await;
         let mut get = cmd("GET");
-        get.arg(format!("k{place}"));
+        get.arg(format!("k{index}"));
         commands.push(get);
     }
     let values = link.read_all(commands.clone()).await.unwrap();
@@ -46,7 +46,7 @@ async fn reads_come_back_in_the_order_of_the_commands() {
 }
 
 #[tokio::test]
-async fn a_read_that_is_refused_fails_all_and_nothing_is_repeated() {
+async fn a_refused_read_fails_all_reads_and_is_not_retried() {
     let server = RedisServer::start(&[]);
     let link = patient(&server.url());
     let read = |key: &str| link.read_all(vec![cmd("GET").arg("none").to_owned(), cmd("GET").arg(key).to_owned()]);
@@ -60,32 +60,32 @@ async fn a_read_that_is_refused_fails_all_and_nothing_is_repeated() {
 async fn a_thread_keeps_its_connections() {
     let server = RedisServer::start(&[]);
     let link = patient(&server.url());
-    let opened = || {
-        let told = server.answer(&["INFO", "stats"]).text().unwrap();
+    let connections_opened = || {
+        let info = server.answer(&["INFO", "stats"]).text().unwrap();
         let count = |line: &str| line.strip_prefix("total_connections_received:")?.trim().parse::<u64>().ok();
-        told.lines().find_map(count).unwrap()
+        info.lines().find_map(count).unwrap()
     };
-    let before = opened();
+    let before = connections_opened();
     for _ in 0..100 {
         count(&link, "a").await.unwrap();
     }
-    // One thread has few connections, and one is that of the query.
-    assert!(opened() - before < 10);
+    // A thread has few connections, and one is the connection of this query.
+    assert!(connections_opened() - before < 10);
 }
 
-async fn server_set(link: &Link, place: i64) {
-    let value = place.to_string().into_bytes();
-    link.call(&COUNT, vec![format!("k{place}").into_bytes()], vec![value]).await.unwrap();
+async fn server_set(link: &Link, index: i64) {
+    let value = index.to_string().into_bytes();
+    link.call(&COUNT, vec![format!("k{index}").into_bytes()], vec![value]).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_full_server_is_full_and_can_still_be_read() {
+async fn a_full_server_refuses_writes_and_can_still_be_read() {
     let server = RedisServer::start(&["maxmemory 2mb", "maxmemory-policy noeviction"]);
     let link = link(&server.url());
     static FILL: Script = Script::new("fill", "the reply", "#!lua\nreturn redis.call('SET', KEYS[1], ARGV[1])", true);
     let filled = async {
-        for place in 0..100 {
-            link.call(&FILL, vec![format!("f{place}").into_bytes()], vec![vec![b'x'; 100_000]]).await?;
+        for index in 0..100 {
+            link.call(&FILL, vec![format!("f{index}").into_bytes()], vec![vec![b'x'; 100_000]]).await?;
         }
         Ok(())
     };
@@ -96,7 +96,7 @@ async fn a_full_server_is_full_and_can_still_be_read() {
 }
 
 #[tokio::test]
-async fn a_refused_script_is_not_repeated() {
+async fn a_refused_script_is_not_retried() {
     let server = RedisServer::start(&[]);
     let link = link(&server.url());
     static WRONG: Script = Script::new(
@@ -108,8 +108,8 @@ async fn a_refused_script_is_not_repeated() {
     count(&link, "number").await.unwrap();
     assert!(matches!(link.call(&WRONG, vec![b"number".to_vec()], Vec::new()).await, Err(StoreError::Corrupt(_))));
     assert_eq!(server.answer(&["GET", "tries"]).text().as_deref(), Some("1"));
-    let forever = link.call_until_answered(&WRONG, vec![b"number".to_vec()], Vec::new()).await;
-    assert!(matches!(forever, Err(StoreError::Corrupt(_))));
+    let unlimited = link.call_until_answered(&WRONG, vec![b"number".to_vec()], Vec::new()).await;
+    assert!(matches!(unlimited, Err(StoreError::Corrupt(_))));
 }
 
 #[tokio::test]
@@ -119,7 +119,7 @@ async fn calls_beyond_the_limit_are_refused_at_once_and_no_permit_is_lost() {
     options.max_waiting = 10;
     let link = Link::new(options);
     for _ in 0..3 {
-        let (outcomes, _) = together(&link, 50, |place| place.to_string()).await;
+        let (outcomes, _) = call_concurrently(&link, 50, |index| index.to_string()).await;
         assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 10);
         assert_eq!(outcomes.iter().filter(|outcome| **outcome == Err(StoreError::Overloaded)).count(), 40);
     }
@@ -132,7 +132,7 @@ async fn calls_beyond_the_limit_are_refused_at_once_and_no_permit_is_lost() {
 }
 
 #[tokio::test]
-async fn every_thread_has_connections_that_survive_the_end_of_another_one() {
+async fn connections_of_a_thread_survive_the_end_of_another_thread() {
     let server = RedisServer::start(&[]);
     let link = link(&server.url());
     for round in 1..=20 {
@@ -164,7 +164,7 @@ async fn a_password_is_used_and_never_shown() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_speak_tls_is_not_spoken_to_without() {
+async fn a_server_without_tls_is_never_used_unencrypted() {
     let server = RedisServer::start(&[]);
     for login in [":geheim@", ""] {
         let link = link(&format!("rediss://{login}{}/", server.address()));
@@ -174,7 +174,7 @@ async fn a_server_that_does_not_speak_tls_is_not_spoken_to_without() {
 }
 
 #[tokio::test]
-async fn a_server_that_asks_for_certificates_gets_ours_and_is_trusted_by_its_own_authority() {
+async fn client_certificates_and_a_private_authority_are_used() {
     let (authority, directory) = (Authority::create(), tempfile::tempdir().unwrap());
     let server = authority.issue(&["127.0.0.1"]);
     let path = |name: &str| directory.path().join(name).display().to_string();
@@ -194,11 +194,11 @@ async fn a_server_that_asks_for_certificates_gets_ours_and_is_trusted_by_its_own
     let ours = authority.issue(&["sakshi"]);
     let pem = |text: &str| text.as_bytes().to_vec();
     let identity = || Some((pem(&ours.certificate), pem(&ours.key)));
-    let reached = async |servers: RedisServers| count(&Link::new(options_of(servers)), "a").await;
-    assert_eq!(reached(servers().with_certificates(Some(pem(&authority.pem)), identity()).unwrap()).await, Ok(1));
+    let call = async |servers: RedisServers| count(&Link::new(with_short_limits(servers)), "a").await;
+    assert_eq!(call(servers().with_certificates(Some(pem(&authority.pem)), identity()).unwrap()).await, Ok(1));
     let other = Authority::create();
     for (authorities, identity) in [(Some(pem(&authority.pem)), None), (Some(pem(&other.pem)), identity())] {
-        let refused = reached(servers().with_certificates(authorities, identity).unwrap()).await;
+        let refused = call(servers().with_certificates(authorities, identity).unwrap()).await;
         assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
     }
     assert!(

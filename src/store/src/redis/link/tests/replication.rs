@@ -7,12 +7,12 @@ use futures_util::future::join_all;
 use redis::cmd;
 
 use super::harness::groups::Sentinels;
-use super::{SLACK, count, options, recovers};
+use super::{SLACK, await_recovery, count, options};
 use crate::StoreError;
 use crate::redis::link::Link;
 
 #[tokio::test]
-async fn a_write_counts_when_the_replica_has_it_and_not_before() {
+async fn a_write_succeeds_only_once_the_replica_has_it() {
     let group = Sentinels::start(1, &[]);
     let mut options = options(&group.master().url());
     options.wait_replicas = 1;
@@ -36,19 +36,19 @@ async fn a_write_counts_when_the_replica_has_it_and_not_before() {
     };
     tokio::join!(reading, count(&link, "c")).1.unwrap_err();
 
-    // Also after writes have waited in vain for so long that no more of them are tried.
+    // Reads also work after writes have failed for so long that further ones are refused at once.
     count(&link, "c").await.unwrap_err();
     let reads = join_all((0..5).map(|_| link.read(cmd("GET").arg("a").to_owned())));
     let (reads, written) = tokio::join!(reads, count(&link, "e"));
     assert!(reads.iter().all(Result::is_ok) && written.is_err(), "{reads:?} {written:?}");
     replica.resume();
-    recovers(&link, "d", Duration::from_secs(5)).await;
+    await_recovery(&link, "d", Duration::from_secs(5)).await;
 }
 
-/// A retry finds the write done and writes nothing itself. It must wait for it all the same, also on another
-/// connection.
+/// A retry finds the earlier write and writes nothing itself. It must wait for the replica nevertheless, even on
+/// another connection.
 #[tokio::test]
-async fn a_repetition_that_writes_nothing_waits_for_what_was_written_before() {
+async fn a_retry_that_writes_nothing_waits_for_the_earlier_write() {
     let group = Sentinels::start(1, &[]);
     let mut options = options(&group.master().url());
     options.wait_replicas = 1;
@@ -63,5 +63,5 @@ async fn a_repetition_that_writes_nothing_waits_for_what_was_written_before() {
         assert!(note(Link::new(options.clone())).await.is_err());
     }
     replica.resume();
-    recovers(&Link::new(options), "d", Duration::from_secs(5)).await;
+    await_recovery(&Link::new(options), "d", Duration::from_secs(5)).await;
 }

@@ -5,36 +5,36 @@ use std::time::{Duration, Instant};
 
 use super::harness::groups::Sentinels;
 use super::harness::{RedisServer, TIMEOUT};
-use super::{count, options_of, recovers};
+use super::{await_recovery, count, with_short_limits};
 use crate::StoreError;
 use crate::redis::link::{Link, RedisServers, RedisTopology};
 
 fn link(sentinels: &[String]) -> Link {
     let topology = RedisTopology::Sentinel { service: Sentinels::SERVICE.to_owned() };
-    Link::new(options_of(RedisServers::new(sentinels, topology).unwrap()))
+    Link::new(with_short_limits(RedisServers::new(sentinels, topology).unwrap()))
 }
 
 #[tokio::test]
-async fn the_link_follows_the_sentinels_when_the_master_is_demoted_and_when_it_dies() {
+async fn the_link_follows_a_demotion_and_a_failover() {
     let group = Sentinels::start(2, &[]);
     let link = link(&group.urls());
     assert_eq!(count(&link, "a").await, Ok(1));
 
-    // The old master is not notified for seconds, and takes writes that are lost until the link asks.
+    // The old master is notified only after seconds. Until the link asks the sentinels, it takes writes that are lost.
     let old = group.master().port();
     let new = group.demote_master();
     assert_ne!(old, new.port());
-    let took = follows(&link, new).await;
+    let took = await_following(&link, new).await;
     println!("followed {took:?} after the sentinels agreed on a demotion");
 
     new.kill9();
-    let took = recovers(&link, "a", TIMEOUT).await;
+    let took = await_recovery(&link, "a", TIMEOUT).await;
     println!("answered {took:?} after the master was killed");
-    follows(&link, group.await_failover(new.port())).await;
+    await_following(&link, group.await_failover(new.port())).await;
 }
 
 #[tokio::test]
-async fn the_credentials_are_for_the_servers_and_a_sentinel_may_do_without() {
+async fn a_sentinel_may_require_the_credentials_or_none() {
     let master = RedisServer::start(&["requirepass geheim"]);
     let monitor = format!("sentinel monitor {} 127.0.0.1 {} 1", Sentinels::SERVICE, master.port());
     let auth = format!("sentinel auth-pass {} geheim", Sentinels::SERVICE);
@@ -42,21 +42,21 @@ async fn the_credentials_are_for_the_servers_and_a_sentinel_may_do_without() {
         let lines: Vec<&str> = [monitor.as_str(), auth.as_str()].into_iter().chain(own).collect();
         let sentinel = RedisServer::start_as(&["--sentinel"], &lines);
         let link = link(&[format!("redis://:geheim@{}/", sentinel.address())]);
-        recovers(&link, "a", TIMEOUT).await;
+        await_recovery(&link, "a", TIMEOUT).await;
     }
 }
 
 #[tokio::test]
-async fn without_a_sentinel_that_answers_the_error_speaks_of_sentinels() {
+async fn without_a_reachable_sentinel_the_error_mentions_sentinels() {
     let master = RedisServer::start(&[]);
-    for nobody in ["redis://127.0.0.1:1".to_owned(), master.url()] {
-        let refused = count(&link(&[nobody]), "a").await.unwrap_err();
+    for no_sentinel in ["redis://127.0.0.1:1".to_owned(), master.url()] {
+        let refused = count(&link(&[no_sentinel]), "a").await.unwrap_err();
         assert!(matches!(&refused, StoreError::Unavailable(reason) if reason.contains("no sentinel")), "{refused}");
     }
 }
 
-/// Waits until the link's writes arrive at this server. Returns the time that this took.
-async fn follows(link: &Link, master: &RedisServer) -> Duration {
+/// Waits until the writes of the link arrive at this server. Returns the time that this took.
+async fn await_following(link: &Link, master: &RedisServer) -> Duration {
     let started = Instant::now();
     loop {
         let answered = count(link, "a").await.ok();

@@ -31,6 +31,8 @@ public final class Sakshi {
     private static final int POLL_S = 25;
     /** How often a request is sent at most, where repeating it is safe. */
     private static final int ATTEMPTS = 5;
+    /** Retries that a client may save up, in tenths. Each request adds one tenth. They bound the load of an outage. */
+    private static final int TENTHS_MAX = 500;
     /** What one attempt may take, beside what the service is asked to wait. */
     private static final Duration TIMEOUT = Duration.ofSeconds(30);
 
@@ -61,6 +63,7 @@ public final class Sakshi {
     private final String base;
     private final String key;
     private final String app;
+    private int tenths = TENTHS_MAX;
     // It follows no redirect: the key goes nowhere else.
     private final HttpClient http = HttpClient.newBuilder().connectTimeout(Duration.ofSeconds(10)).build();
 
@@ -199,6 +202,13 @@ public final class Sakshi {
         }
     }
 
+    /** Changes the retries left. Returns false, and changes nothing, if there are too few. */
+    private synchronized boolean addTenths(int number) {
+        if (tenths + number < 0) return false;
+        tenths = Math.min(tenths + number, TENTHS_MAX);
+        return true;
+    }
+
     /** A POST without an idempotency key is sent once, unless it changes nothing. */
     private <T> T call(String method, String path, Object body, Class<T> answer, Manner manner) {
         var mayRepeat = !method.equals("POST") || manner.isSafe || manner.idempotencyKey != null;
@@ -208,6 +218,7 @@ public final class Sakshi {
                 .header("X-API-KEY", key).header("X-API-APP-ID", app);
             if (body != null) request.header("Content-Type", "application/json");
             if (manner.idempotencyKey != null) request.header("Idempotency-Key", manner.idempotencyKey);
+            addTenths(1);
             for (int attempt = 1;; attempt++) {
                 var status = 0;
                 var retryAfter = "";
@@ -221,7 +232,7 @@ public final class Sakshi {
                     read = JSON.createObjectNode().put("message", none.toString());
                 }
                 if (status >= 200 && status < 300) return JSON.treeToValue(read, answer);
-                if (!mayRepeat || attempt >= ATTEMPTS || !REPEATABLE.contains(status)) throw new SakshiException(status, read);
+                if (!mayRepeat || attempt >= ATTEMPTS || !REPEATABLE.contains(status) || !addTenths(-10)) throw new SakshiException(status, read);
                 // Clients that were refused at the same moment come back at different ones.
                 var jitter = ThreadLocalRandom.current().nextDouble(1000, 1500);
                 Thread.sleep((long) (jitter * (retryAfter.matches("\\d{1,5}") ? Integer.parseInt(retryAfter) : 1 << (attempt - 1))));

@@ -1,4 +1,4 @@
-//! A person who answers by themselves: `"name_hint": "sandbox:approve"` in a request, for tests that call nothing else.
+//! Automatic answers, for tests that call only the API: `"name_hint": "sandbox:approve"` in the request.
 
 use actix_web::rt;
 use actix_web::web::Data;
@@ -11,15 +11,15 @@ use super::state::SandboxApp;
 use super::status::StatusService;
 use crate::residents::Resident;
 
-/// The beginning of such a hint.
-const MARK: &str = "sandbox:";
+/// Prefix of a hint that requests an automatic answer.
+const HINT_PREFIX: &str = "sandbox:";
 
-/// Checks a hint that begins as one for the sandbox's person.
+/// Checks a hint. A hint without [`HINT_PREFIX`] is valid.
 ///
 /// # Errors
-/// A sentence about the field.
+/// The problem, as a sentence about the field, when the hint names no known action or resident.
 pub fn check_hint(hint: &str) -> Result<(), String> {
-    if !hint.starts_with(MARK) || decided(hint).is_some() {
+    if !hint.starts_with(HINT_PREFIX) || parse_hint(hint).is_some() {
         return Ok(());
     }
     let actions = Action::NAMES.map(|(name, _)| name).join(", ");
@@ -30,9 +30,9 @@ pub fn check_hint(hint: &str) -> Result<(), String> {
     ))
 }
 
-/// Answers the intent if the hint says so: `sandbox:ACTION`, or `sandbox:ACTION:RESIDENT`. Runs on the current worker.
-pub fn answer_unasked(app: &Data<SandboxApp>, intent: &str, hint: &str) {
-    let Some((action, resident)) = decided(hint) else { return };
+/// Answers the intent if the hint is `sandbox:ACTION` or `sandbox:ACTION:RESIDENT`. Runs on the current worker.
+pub fn answer_by_hint(app: &Data<SandboxApp>, intent: &str, hint: &str) {
+    let Some((action, resident)) = parse_hint(hint) else { return };
     let (app, intent) = (app.clone(), intent.to_owned());
     rt::spawn(async move {
         let Ok(intent) = Intent::read(&intent, &app.public_base) else { return };
@@ -49,8 +49,8 @@ pub fn answer_unasked(app: &Data<SandboxApp>, intent: &str, hint: &str) {
     });
 }
 
-fn decided(hint: &str) -> Option<(Action, &'static Resident)> {
-    let words = hint.strip_prefix(MARK)?;
+fn parse_hint(hint: &str) -> Option<(Action, &'static Resident)> {
+    let words = hint.strip_prefix(HINT_PREFIX)?;
     let (action, resident) = words.split_once(':').unwrap_or((words, DEFAULT_RESIDENT));
     Some((Action::from_name(action)?, Resident::find(resident)?))
 }
@@ -60,13 +60,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hint_names_an_action_and_perhaps_a_resident() {
-        let read = |hint| decided(hint).map(|(action, resident)| (action, resident.id));
-        assert_eq!(read("sandbox:approve"), Some((Action::Approve, "asha")));
-        assert_eq!(read("sandbox:decline:kabir"), Some((Action::Decline, "kabir")));
+    fn a_hint_names_an_action_and_optionally_a_resident() {
+        let parse = |hint| parse_hint(hint).map(|(action, resident)| (action, resident.id));
+        assert_eq!(parse("sandbox:approve"), Some((Action::Approve, "asha")));
+        assert_eq!(parse("sandbox:decline:kabir"), Some((Action::Decline, "kabir")));
         for hint in ["Asha Rao", "sandbox:", "sandbox:dance", "sandbox:approve:nobody", "approve"] {
-            assert_eq!(read(hint), None, "{hint}");
-            assert_eq!(check_hint(hint).is_err(), hint.starts_with(MARK), "{hint}");
+            assert_eq!(parse(hint), None, "{hint}");
+            assert_eq!(check_hint(hint).is_err(), hint.starts_with(HINT_PREFIX), "{hint}");
         }
     }
 }

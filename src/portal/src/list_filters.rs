@@ -1,4 +1,4 @@
-//! The filters of the verifications' list: read from the address, shown as chips, and written into further addresses.
+//! The filters of the list of verifications: read from the query, shown as chips, and written into links.
 
 use sakshi_domain::delivery::WebhookState;
 use sakshi_domain::event::Event;
@@ -15,7 +15,7 @@ use super::trial::Choice;
 use super::when::input;
 use super::why::why;
 
-/// Statuses: in the address, for people, and as values.
+/// Statuses: in the query, for people, and as values.
 pub(super) const STATUSES: [(&str, &str, TransactionStatus); 4] = [
     ("waiting", "Waiting", TransactionStatus::Pending),
     ("verified", "Verified", TransactionStatus::Passed),
@@ -48,14 +48,14 @@ pub(super) struct ListFilters {
     before: Option<u64>,
 }
 
-/// An active filter: its words, and the address without it.
+/// An active filter: its words, and the query without the filter.
 pub(super) struct Chip {
     pub(super) words: String,
-    pub(super) without: String,
+    pub(super) query_without: String,
 }
 
 impl ListFilters {
-    pub(super) fn of(query: &str) -> Self {
+    pub(super) fn from_query(query: &str) -> Self {
         let mut query = Query::of(query);
         let before = query.number(&["before"], 0..=u64::MAX, 0);
         Self {
@@ -66,16 +66,16 @@ impl ListFilters {
 
     /// Returns the value of a filter; empty if it is off.
     pub(super) fn get(&self, name: &str) -> &str {
-        FIELDS.iter().position(|(known, _)| *known == name).map_or("", |place| &self.values[place])
+        FIELDS.iter().position(|(known, _)| *known == name).map_or("", |index| &self.values[index])
     }
 
-    /// Returns the value of a moment, formatted for an input of a form.
-    pub(super) fn moment(&self, name: &str) -> String {
-        moment(self.get(name)).map(input).unwrap_or_default()
+    /// Returns the value of a time filter, formatted for an input of a form.
+    pub(super) fn time_input(&self, name: &str) -> String {
+        parse_time(self.get(name)).map(input).unwrap_or_default()
     }
 
-    /// Returns true unless this is the start of the list.
-    pub(super) const fn is_further(&self) -> bool {
+    /// Returns true for a page of older entries, below the start of the list.
+    pub(super) const fn is_older_page(&self) -> bool {
         self.before.is_some()
     }
 
@@ -86,12 +86,12 @@ impl ListFilters {
 
     /// Returns the choices of a filter.
     pub(super) fn choices<const N: usize>(&self, name: &str, known: [(&'static str, &'static str); N]) -> Vec<Choice> {
-        let asked = self.get(name);
-        known.map(|(value, label)| Choice { value, label: label.to_owned(), chosen: value == asked }).into()
+        let current = self.get(name);
+        known.map(|(value, label)| Choice { value, label: label.to_owned(), chosen: value == current }).into()
     }
 
-    /// Returns the query of the same filters with these changes; an empty value removes one.
-    pub(super) fn address(&self, changes: &[(&str, &str)]) -> String {
+    /// Returns the query of the filters with changes; an empty value removes a filter.
+    pub(super) fn query_with(&self, changes: &[(&str, &str)]) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         for ((name, _), value) in FIELDS.iter().zip(&self.values) {
             let value = changes.iter().find(|(changed, _)| changed == name).map_or(value.as_str(), |(_, value)| value);
@@ -105,15 +105,15 @@ impl ListFilters {
         format!("?{}", query.finish())
     }
 
-    /// Returns the query of the same filters.
-    pub(super) fn same(&self) -> String {
-        self.address(&[])
+    /// Returns the query of the filters.
+    pub(super) fn query(&self) -> String {
+        self.query_with(&[])
     }
 
     /// Returns the active filters.
     pub(super) fn chips(&self, events: &[(String, String, bool)]) -> Vec<Chip> {
-        let words = |name: &str, value: &str| {
-            let known: Option<&str> = match name {
+        let value_label = |name: &str, value: &str| {
+            let label: Option<&str> = match name {
                 "status" => STATUSES.iter().find(|(known, ..)| *known == value).map(|(_, label, _)| *label),
                 "why" => Some(why(Some(value))),
                 "webhook" => WEBHOOKS.iter().find(|(known, _)| known.as_str() == value).map(|(_, label)| *label),
@@ -121,58 +121,59 @@ impl ListFilters {
                 "event" => events.iter().find(|(id, ..)| id == value).map(|(_, name, _)| name.as_str()),
                 _ => None,
             };
-            known.unwrap_or(value).to_owned()
+            label.unwrap_or(value).to_owned()
         };
-        let on = FIELDS.iter().zip(&self.values).filter(|(_, value)| !value.is_empty());
-        on.map(|((name, label), value)| Chip {
-            words: format!("{label}: {}", words(name, value)),
-            without: self.address(&[(name, "")]),
-        })
-        .collect()
+        let active = FIELDS.iter().zip(&self.values).filter(|(_, value)| !value.is_empty());
+        active
+            .map(|((name, label), value)| Chip {
+                words: format!("{label}: {}", value_label(name, value)),
+                query_without: self.query_with(&[(name, "")]),
+            })
+            .collect()
     }
 
-    /// Returns the filter, and the number of the ledger's entry before which the list begins.
+    /// Returns the filter, and the number of the ledger entry before which the list begins.
     ///
     /// # Errors
-    /// The store's.
+    /// Any error of the store.
     pub(super) async fn filter(
         &self,
         service: &Service,
         caller: &Caller,
         events: &[Event],
     ) -> Result<(Filter, Option<u64>), ServiceError> {
-        let set = |name| Some(self.get(name)).filter(|value| !value.is_empty());
-        let find = set("find");
-        let named = |text: &str| {
+        let active = |name| Some(self.get(name)).filter(|value| !value.is_empty());
+        let find = active("find");
+        let events_named = |text: &str| {
             let text = text.to_lowercase();
-            let has_it = move |event: &&Event| event.terms.name.as_str().to_lowercase().contains(&text);
-            events.iter().filter(has_it).map(|event| event.id).collect()
+            let contains_text = move |event: &&Event| event.terms.name.as_str().to_lowercase().contains(&text);
+            events.iter().filter(contains_text).map(|event| event.id).collect()
         };
         let mut before = self.before;
-        if let Some(to) = set("to").and_then(moment) {
+        if let Some(to) = active("to").and_then(parse_time) {
             let end = entries_before(&service.store, &caller.client, to).await? + 1;
             before = Some(before.map_or(end, |before| before.min(end)));
         }
         let filter = Filter {
-            status: set("status")
+            status: active("status")
                 .and_then(|name| STATUSES.iter().find(|(known, ..)| *known == name))
                 .map(|(.., status)| *status),
-            channel: set("channel").map(str::to_owned),
-            // An id of an event may also be searched for.
-            event: set("event").or(find).and_then(|id| id.parse().ok()),
-            code: set("why").map(str::to_owned),
-            webhook: set("webhook").and_then(|state| state.parse().ok()),
+            channel: active("channel").map(str::to_owned),
+            // People also search for an event's id.
+            event: active("event").or(find).and_then(|id| id.parse().ok()),
+            code: active("why").map(str::to_owned),
+            webhook: active("webhook").and_then(|state| state.parse().ok()),
             text: find.filter(|text| text.parse::<sakshi_domain::ids::EventId>().is_err()).map(str::to_owned),
-            events: find.map(named).unwrap_or_default(),
+            events: find.map(events_named).unwrap_or_default(),
             exact_reference: None,
-            from: set("from").and_then(moment),
+            from: active("from").and_then(parse_time),
         };
         Ok((filter, before))
     }
 }
 
-/// Parses a moment as browsers send it: with its zone, or in UTC without one.
-fn moment(text: &str) -> Option<Timestamp> {
+/// Parses a time as browsers send it: with a zone, or in UTC without a zone.
+fn parse_time(text: &str) -> Option<Timestamp> {
     Timestamp::parse_iso8601(text).or_else(|| Timestamp::parse_iso8601(&format!("{text}:00Z")))
 }
 
@@ -181,17 +182,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_address_of_older_ones_asks_the_same() {
-        let asked = ListFilters::of("status=verified&find=order+7%265&channel=&before=x");
-        assert_eq!(asked.address(&[("before", "41")]), "?find=order+7%265&status=verified&before=41");
-        assert_eq!(ListFilters::of(&asked.address(&[("before", "41")])[1..]).before, Some(41));
-        assert!(asked.is_filtered() && !ListFilters::of("before=41").is_filtered());
+    fn the_query_of_older_entries_keeps_the_filters() {
+        let filters = ListFilters::from_query("status=verified&find=order+7%265&channel=&before=x");
+        assert_eq!(filters.query_with(&[("before", "41")]), "?find=order+7%265&status=verified&before=41");
+        assert_eq!(ListFilters::from_query(&filters.query_with(&[("before", "41")])[1..]).before, Some(41));
+        assert!(filters.is_filtered() && !ListFilters::from_query("before=41").is_filtered());
     }
 
     #[test]
-    fn a_chip_tells_its_filter_and_takes_it_off() {
-        let asked = ListFilters::of("status=not_verified&why=301&webhook=lost");
-        let chips: Vec<_> = asked.chips(&[]).into_iter().map(|chip| (chip.words, chip.without)).collect();
+    fn a_chip_names_its_filter_and_links_to_the_list_without_it() {
+        let filters = ListFilters::from_query("status=not_verified&why=301&webhook=lost");
+        let chips: Vec<_> = filters.chips(&[]).into_iter().map(|chip| (chip.words, chip.query_without)).collect();
         let chip = |words: &str, without: &str| (words.to_owned(), without.to_owned());
         assert_eq!(
             chips,
@@ -204,8 +205,11 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_has_its_zone_or_is_in_utc() {
+    fn a_time_has_its_zone_or_is_in_utc() {
         let at = Timestamp::parse_iso8601("2026-03-01T10:00:00Z");
-        assert_eq!([moment("2026-03-01T10:00"), moment("2026-03-01T10:00:00.000Z"), moment("soon")], [at, at, None]);
+        assert_eq!(
+            [parse_time("2026-03-01T10:00"), parse_time("2026-03-01T10:00:00.000Z"), parse_time("soon")],
+            [at, at, None]
+        );
     }
 }

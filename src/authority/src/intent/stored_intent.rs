@@ -1,23 +1,23 @@
-//! The parts of a signed intent that make it again without another signature: its time, its id, its key's id, and the
-//! signature. Everything else follows from the transaction and the settings.
+//! The parts of a signed intent from which it can be rebuilt without another signature: time, id, key id and signature.
+//! Everything else follows from the transaction and the settings.
 
 use sakshi_domain::time::Timestamp;
 use uuid::Uuid;
 
-/// The parts of a signed intent that are kept.
+/// The stored parts of a signed intent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct KeptIntent<'a> {
+pub(super) struct StoredIntent<'a> {
     /// The time of the signature.
     pub(super) at: Timestamp,
-    /// Its `jti`.
+    /// The `jti`.
     pub(super) jti: Uuid,
-    /// The id of its key.
+    /// The id of the signing key.
     pub(super) kid: &'a str,
-    /// Its signature.
+    /// The signature.
     pub(super) signature: &'a [u8],
 }
 
-impl<'a> KeptIntent<'a> {
+impl<'a> StoredIntent<'a> {
     /// Encodes the parts; `None` for a key id that is too long.
     pub(super) fn to_bytes(&self) -> Option<Vec<u8>> {
         let length = u8::try_from(self.kid.len()).ok()?;
@@ -27,8 +27,8 @@ impl<'a> KeptIntent<'a> {
         )
     }
 
-    /// Decodes the parts; `None` for other bytes.
-    pub(super) fn of_bytes(bytes: &'a [u8]) -> Option<Self> {
+    /// Decodes the parts; `None` if the bytes are malformed.
+    pub(super) fn from_bytes(bytes: &'a [u8]) -> Option<Self> {
         let (at, rest) = bytes.split_first_chunk()?;
         let (jti, rest) = rest.split_first_chunk()?;
         let (length, rest) = rest.split_first()?;
@@ -43,18 +43,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_is_read_as_it_was_written_and_anything_else_is_nothing() {
-        let kept = KeptIntent {
+    fn stored_parts_survive_encoding_and_malformed_bytes_are_refused() {
+        let parts = StoredIntent {
             at: Timestamp::from_millis(1_800_000_000_123),
             jti: Uuid::from_bytes([7; 16]),
             kid: "key-1",
             signature: &[9; 256],
         };
-        let bytes = kept.to_bytes().unwrap();
-        assert_eq!(KeptIntent::of_bytes(&bytes), Some(kept.clone()));
+        let bytes = parts.to_bytes().unwrap();
+        assert_eq!(StoredIntent::from_bytes(&bytes), Some(parts.clone()));
         for length in 0..30 {
-            assert_eq!(KeptIntent::of_bytes(&bytes[..length]), None, "{length}");
+            assert_eq!(StoredIntent::from_bytes(&bytes[..length]), None, "{length}");
         }
-        assert_eq!(KeptIntent { kid: &"k".repeat(256), ..kept }.to_bytes(), None);
+        assert_eq!(StoredIntent { kid: &"k".repeat(256), ..parts }.to_bytes(), None);
     }
 }

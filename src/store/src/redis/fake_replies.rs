@@ -1,4 +1,4 @@
-//! A Redis with answers from the fuzzer, and parsers of other server messages.
+//! A Redis whose replies the fuzzer chooses, and parsers of other server messages.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,16 +8,16 @@ use sakshi_domain::ids::TxnId;
 
 use super::link::RedisTopology;
 use super::options::RedisOptions;
-use super::store::{RedisStore, unwatched};
+use super::store::{RedisStore, without_tasks};
 use crate::error::StoreError;
 
 /// Replies to the next calls, in order. After the last one the store is unavailable.
 #[derive(Debug, Default)]
-pub struct GivenReplies(Mutex<VecDeque<Value>>);
+pub struct FakeReplies(Mutex<VecDeque<Value>>);
 
-impl GivenReplies {
+impl FakeReplies {
     /// Replaces the remaining replies.
-    pub fn give(&self, replies: impl IntoIterator<Item = Value>) {
+    pub fn set(&self, replies: impl IntoIterator<Item = Value>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = replies.into_iter().collect();
     }
 
@@ -28,15 +28,15 @@ impl GivenReplies {
 }
 
 impl RedisStore {
-    /// Returns a store that calls no server.
+    /// Returns a store that takes its replies from here and calls no server.
     #[must_use]
-    pub fn answered_by(options: RedisOptions, replies: &Arc<GivenReplies>) -> Self {
-        let mut shared = unwatched(options);
+    pub fn with_fake_replies(options: RedisOptions, replies: &Arc<FakeReplies>) -> Self {
+        let mut shared = without_tasks(options);
         if let Some(shared) = Arc::get_mut(&mut shared) {
-            shared.given = Some(Arc::clone(replies));
+            shared.fake_replies = Some(Arc::clone(replies));
         }
         shared.link.loss_guard().join();
-        Self::without_tasks(shared)
+        Self::without_background(shared)
     }
 }
 
