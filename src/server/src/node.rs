@@ -145,7 +145,8 @@ impl Node {
         let addresses =
             Addresses { public_base, internal: internal_at, reports: connector_addr.map_or(internal_at, reachable) };
 
-        let (parts, service, stand_ins, escalations) = Parts::start(settings, fds, egress, keys, addresses).await?;
+        let (parts, service, stand_ins, escalations) =
+            Box::pin(Parts::start(settings, fds, egress, keys, addresses)).await?;
 
         // The listeners.
         let shared = public::Shared {
