@@ -16,7 +16,7 @@ use sakshi_domain::time::Timestamp;
 use sakshi_kit::node::intent_key;
 use sakshi_kit::records;
 use sakshi_operator::{
-    ConnectorTokens, CreditDesk, FailedLogins, FlowDesk, Health, InternalDeps, LogLevel, LongestKept,
+    ConnectorTokens, CreditDesk, FailedLogins, FlowDesk, Health, InternalDeps, LogLevel, RetentionMax,
 };
 use sakshi_service::api_key::ApiKey;
 use sakshi_service::budget::MemoryBudgets;
@@ -125,7 +125,7 @@ impl StoreFixture {
 
     pub(crate) fn internal(&self) -> InternalDeps {
         InternalDeps {
-            longest: LongestKept {
+            retention_max: RetentionMax {
                 result_ttl: Duration::from_secs(24 * 3_600),
                 registration_ttl: Duration::from_secs(90 * 24 * 3_600),
             },

@@ -1,19 +1,19 @@
-//! The verifications that are answered at once (specification, "What the service does" 2): one handler for the table of
-//! kinds.
+//! Verifications with a synchronous answer (specification, "What the service does" 2). One handler serves all kinds of
+//! the table.
 //!
-//! Nothing is opened, stored or debited. Numbers and names are personal: they go to the source and into no log.
+//! Nothing is opened, stored or debited. Numbers and names are personal data: only the source gets them, no log does.
 
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 use sakshi_domain::checks::CHECKS;
-use sakshi_service::checks::verify as ask;
+use sakshi_service::checks::verify as run_check;
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::authenticated::AuthenticatedBody;
 use sakshi_web::edge::adopt_request_id;
 use sakshi_web::error::ApiError;
 use sakshi_web::rate_limit::RateLimits;
 
-/// Verifies a number of the kind that has this path.
+/// Verifies a number. The path of the request selects the kind of number.
 ///
 /// # Errors
 /// 400 for an invalid field or a missing consent; 422 for a number of the wrong form in a request that is valid
@@ -28,6 +28,6 @@ pub(crate) async fn verify(
     rates.orders.count(&request, &caller.client)?;
     let pattern = request.match_pattern();
     let check = CHECKS.iter().find(|check| pattern.as_deref() == Some(check.path)).ok_or(ServiceError::NotOffered)?;
-    let answer = ask(&service, &caller, check, body.sent, |named| adopt_request_id(&request, named)).await?;
+    let answer = run_check(&service, &caller, check, body.sent, |id| adopt_request_id(&request, id)).await?;
     Ok(HttpResponse::Ok().json(answer))
 }

@@ -1,6 +1,6 @@
 //! `GET /api/v1/credits` and `/api/v1/credits/statement`: a client reads its own ledger.
 //!
-//! The operator gets the same rows in the same bodies.
+//! The admin API returns the same rows and bodies to the operator.
 
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
@@ -10,7 +10,7 @@ use sakshi_web::error::ApiError;
 use sakshi_web::query::{Query, next_page};
 use sakshi_wire::credits::{Balance, Statement};
 
-/// Returns the client's balance; all its apps draw on it.
+/// Returns the balance of the client, which all its apps share.
 ///
 /// # Errors
 /// 401 and 503 of the error table.
@@ -53,9 +53,9 @@ pub(crate) async fn statement(
     let mut query = Query::parse(request.query_string());
     let (page, from, to) = (query.page(), query.time("from"), query.time("to"));
     query.finish()?;
-    let found = sakshi_service::statement::statement(&service.store, &caller.client, page, from, to).await?;
+    let list = sakshi_service::statement::statement(&service.store, &caller.client, page, from, to).await?;
     let times = [("from", from), ("to", to)];
     let times: String = times.into_iter().filter_map(|(name, time)| Some(format!("&{name}={}", time?))).collect();
-    let next = next_page(request.path(), page, found.total).map(|next| next + &times);
-    Ok(HttpResponse::Ok().json(Statement::new(page.page, page.page_size, found.total, found.items, next)))
+    let next = next_page(request.path(), page, list.total).map(|next| next + &times);
+    Ok(HttpResponse::Ok().json(Statement::new(page.page, page.page_size, list.total, list.items, next)))
 }

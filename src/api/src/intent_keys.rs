@@ -6,8 +6,8 @@ use actix_web::web::Data;
 use sakshi_service::Service;
 use serde_json::json;
 
-/// Time for which the response may be cached: a new key must be known soon.
-const CACHED: &str = "public, max-age=300";
+/// `Cache-Control` of the response. Clients must learn a new key soon.
+const CACHING: &str = "public, max-age=300";
 
 /// Lists the public halves of the keys that sign intents, as a JWK set (RFC 7517). The `kid` in the header of an intent
 /// names its key.
@@ -20,5 +20,5 @@ const CACHED: &str = "public, max-age=300";
 )]
 pub(crate) async fn list(service: Data<Service>) -> HttpResponse {
     let keys = service.authority.signer.public_jwks();
-    HttpResponse::Ok().insert_header((CACHE_CONTROL, CACHED)).json(json!({ "keys": keys }))
+    HttpResponse::Ok().insert_header((CACHE_CONTROL, CACHING)).json(json!({ "keys": keys }))
 }

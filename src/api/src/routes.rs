@@ -11,21 +11,21 @@ use super::{checks, credits, events, intent_keys, openapi, ovse, ping, status, w
 const EVENTS: &str = "/api/v1/nationalid-ovse/events";
 const EVENT: &str = "/api/v1/nationalid-ovse/events/{eventId}";
 
-/// Every route of the API; each kind of verification that is answered at once has one.
+/// All routes of the API, with a route for each kind of synchronous verification.
 pub const ROUTES: &[Row] = &{
-    let mut all = [OWN[0]; OWN.len() + CHECKS.len()];
-    let mut at = 1;
-    while at < all.len() {
-        all[at] = match at.checked_sub(OWN.len()) {
-            None => OWN[at],
-            Some(kind) => row("POST", CHECKS[kind].path, Audience::Clients, || web::to(checks::verify)),
+    let mut routes = [FIXED_ROUTES[0]; FIXED_ROUTES.len() + CHECKS.len()];
+    let mut index = 1;
+    while index < routes.len() {
+        routes[index] = match index.checked_sub(FIXED_ROUTES.len()) {
+            None => FIXED_ROUTES[index],
+            Some(check) => row("POST", CHECKS[check].path, Audience::Clients, || web::to(checks::verify)),
         };
-        at += 1;
+        index += 1;
     }
-    all
+    routes
 };
 
-const OWN: &[Row] = &[
+const FIXED_ROUTES: &[Row] = &[
     row("GET", "/api/ping", Audience::Anybody, || web::to(ping::ping)),
     row("POST", "/api/v1/nationalid-ovse/init", Audience::Clients, || web::to(ovse::init)),
     row("POST", "/api/v1/nationalid-ovse/qr-intent", Audience::Clients, || web::to(ovse::qr_intent)),

@@ -18,10 +18,10 @@ use sakshi_wire::status::{AuthorityStatus, ServiceStatus, UpstreamStatus, Webhoo
 /// 401, 429 and 503 of the error table.
 #[utoipa::path(
     get, path = "/api/v1/status", tag = "Service", operation_id = "getStatus",
-    summary = "See how things are",
-    description = "The authority and the upstreams as the answering node has seen them in the last half hour, and \
-        what became of the application's newest webhooks.",
-    responses((status = 200, body = ServiceStatus, description = "How things are."))
+    summary = "Get the status",
+    description = "The answers of the authority and the upstreams to this node in the last half hour, and the delivery \
+        counts of the application's newest webhooks.",
+    responses((status = 200, body = ServiceStatus, description = "The status."))
 )]
 pub(crate) async fn show(
     Authenticated(caller): Authenticated,

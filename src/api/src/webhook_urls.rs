@@ -12,7 +12,7 @@ use sakshi_web::query::Query;
 use sakshi_wire::Always;
 use sakshi_wire::webhook_urls::{RegisterWebhookRequest, RegisterWebhookResponse, WebhookSetting, WebhookSettings};
 
-/// Registers the receiver of an API type's webhooks for the calling app; `null` removes the URL. It applies from the
+/// Sets the URL for the webhooks of an API type of the calling app; `null` removes the URL. The change applies from the
 /// next report on, also to flows in flight. Queued webhooks keep their receiver.
 ///
 /// # Errors
@@ -23,7 +23,7 @@ use sakshi_wire::webhook_urls::{RegisterWebhookRequest, RegisterWebhookResponse,
     summary = "Set a webhook URL",
     description = "Applies from the next report on, also to flows in progress. `null` removes the URL. The URL for \
         verifications is a field of `openTransaction`.",
-    responses((status = 200, body = RegisterWebhookResponse, description = "The URL as it is set now."))
+    responses((status = 200, body = RegisterWebhookResponse, description = "The current URL."))
 )]
 pub(crate) async fn register(
     AuthenticatedBody { caller, body }: AuthenticatedBody,

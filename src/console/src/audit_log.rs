@@ -1,4 +1,4 @@
-//! `/console/audit-log`: the changes by operators, newest first, and the check of the chain of entries.
+//! `/console/audit-log`: changes by operators, newest first, and the verification of the chain of entries.
 
 use actix_web::{HttpRequest, HttpResponse};
 use sakshi_store::{AuditHead, AuditRecord};
@@ -15,18 +15,18 @@ use crate::view::{Cell, FormView, Part, Table, View};
 
 /// Number of entries on one page.
 const ROWS: usize = 25;
-/// Largest number of entries that one page reads.
-const READ_MAX: u64 = 1_000;
+/// Maximum number of entries that one page reads.
+const ENTRIES_READ_MAX: u64 = 1_000;
 /// Number of entries read at once.
-const STEP: u32 = 100;
-/// Number of entries that one request checks.
-const CHECKED_MAX: u64 = 5_000;
+const BATCH_SIZE: u32 = 100;
+/// Maximum number of entries that one request verifies.
+const ENTRIES_VERIFIED_MAX: u64 = 5_000;
 
 /// Filters of entries, with their labels.
 const FILTERS: [(&str, &str); 3] = [
     ("operator", "Operator: name or id"),
     ("operation", "Operation, such as grantCredits"),
-    ("id", "Id of what was changed"),
+    ("id", "Id of the changed record"),
 ];
 
 /// The requested filters.
@@ -39,22 +39,23 @@ struct AuditFilters {
 }
 
 impl AuditFilters {
-    fn of(query: &str) -> Result<Self, ApiError> {
-        let mut query = Query::parse(query);
+    fn parse(query: &str) -> Result<Self, ApiError> {
+        let mut query = Query::of(query);
         let mut text = |name| query.text(name).unwrap_or_default();
         let (operator, operation, id) = (text("operator"), text("operation"), text("id"));
         let before = query.number(&["before"], 0..=u64::MAX, 0);
         query.finish().map(|()| Self { operator, operation, id, before })
     }
 
-    fn admits(&self, entry: &Map<String, Value>) -> bool {
-        let is = |name: &str, asked: &String| {
-            entry.get(name).and_then(Value::as_str).is_some_and(|value| value.eq_ignore_ascii_case(asked))
+    fn matches(&self, entry: &Map<String, Value>) -> bool {
+        let equals = |name: &str, wanted: &String| {
+            entry.get(name).and_then(Value::as_str).is_some_and(|value| value.eq_ignore_ascii_case(wanted))
         };
-        let names = |asked: &String| ["operator", "operator_id", "subject"].iter().any(|name| is(name, asked));
+        let is_operator =
+            |wanted: &String| ["operator", "operator_id", "subject"].iter().any(|name| equals(name, wanted));
         let ids = entry.get("ids").and_then(Value::as_object);
-        (self.operator.is_empty() || names(&self.operator))
-            && (self.operation.is_empty() || is("operation", &self.operation))
+        (self.operator.is_empty() || is_operator(&self.operator))
+            && (self.operation.is_empty() || equals("operation", &self.operation))
             && (self.id.is_empty() || ids.is_some_and(|ids| ids.values().any(|id| id.as_str() == Some(&self.id))))
     }
 
@@ -62,8 +63,8 @@ impl AuditFilters {
         [&self.operator, &self.operation, &self.id]
     }
 
-    /// Returns the address of the same query, further back.
-    fn at(&self, before: u64) -> String {
+    /// Returns the address of the entries before an entry, with the same filters.
+    fn path_before(&self, before: u64) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         for ((name, _), value) in FILTERS.iter().zip(self.values()).filter(|(_, value)| !value.is_empty()) {
             query.append_pair(name, value);
@@ -72,24 +73,24 @@ impl AuditFilters {
     }
 }
 
-/// Shows a part of the log.
+/// Shows a page of the log.
 ///
 /// # Errors
-/// Nobody has signed in, or the store is unavailable.
+/// [`ConsoleError::SignIn`] without a session; any error of the store.
 pub(crate) async fn show(staff: Staff, request: HttpRequest) -> Result<HttpResponse, ConsoleError> {
-    let asked = AuditFilters::of(request.query_string())?;
+    let filters = AuditFilters::parse(request.query_string())?;
     let head = staff.api.store.audit_head().await?;
-    let mut before = if asked.before == 0 { head.number + 1 } else { asked.before.min(head.number + 1) };
-    let end = before.saturating_sub(READ_MAX).max(1);
+    let mut before = if filters.before == 0 { head.number + 1 } else { filters.before.min(head.number + 1) };
+    let end = before.saturating_sub(ENTRIES_READ_MAX).max(1);
     let mut rows = Vec::new();
     while before > end && rows.len() < ROWS {
-        let after = before.saturating_sub(1 + u64::from(STEP)).max(end - 1);
-        let limit = u32::try_from(before - 1 - after).unwrap_or(STEP);
+        let after = before.saturating_sub(1 + u64::from(BATCH_SIZE)).max(end - 1);
+        let limit = u32::try_from(before - 1 - after).unwrap_or(BATCH_SIZE);
         let entries = staff.api.store.audit_log(after, limit).await?;
         for record in entries.iter().rev() {
             before = record.number;
             let entry = members(record)?;
-            if asked.admits(&entry) {
+            if filters.matches(&entry) {
                 rows.push(row(record.number, &entry));
                 if rows.len() == ROWS {
                     break;
@@ -101,23 +102,23 @@ pub(crate) async fn show(staff: Staff, request: HttpRequest) -> Result<HttpRespo
         }
     }
     let mut search = FormView::query("/console/audit-log", "Filter");
-    for ((name, label), value) in FILTERS.into_iter().zip(asked.values()) {
+    for ((name, label), value) in FILTERS.into_iter().zip(filters.values()) {
         search = search.field(Field::new(name, label, "search", value.clone(), None));
     }
     let columns = &["No.", "At", "Operator", "Operation", "Stage", "On", "From", "Values"];
-    let table = Table { caption: "Entries, the newest first", columns, rows };
+    let table = Table { caption: "Entries, newest first", columns, rows };
     let words =
-        "Each change has an entry before it (asked) and one with what came of it (answered). Entries name no secret.";
+        "Each change has an entry before it (asked) and one with its outcome (answered). Entries contain no secrets.";
     let chain = Part::new("chain", "The chain")
-        .words("Each entry holds the hash of the one before, so one that was changed or left out shows.")
+        .words("Each entry contains the hash of the previous entry, so a changed or missing entry is detected.")
         .fact("Entries", Cell::number(head.number))
         .fact("Newest hash", Cell::code(head.hash))
         .link("/console/audit-log/verify", "Verify the whole log");
     let view = View::new(&staff, Some(Section::AuditLog), "Audit log")
         .part(Part::new("filter", "Filter").form(search))
-        .part(Part::new("entries", "Entries").words(words).table(table, "No entry here is of this kind."))
+        .part(Part::new("entries", "Entries").words(words).table(table, "No entry matches the filter."))
         .part(chain)
-        .page((before > 1).then(|| asked.at(before)), "Older");
+        .page((before > 1).then(|| filters.path_before(before)), "Older");
     Ok(view.ok())
 }
 
@@ -164,10 +165,10 @@ fn row(number: u64, entry: &Map<String, Value>) -> Vec<Cell> {
     ]
 }
 
-/// Checks a part of the chain, as `sakshi admin audit-log --verify` does, and links the next part.
+/// Verifies a part of the chain, as `sakshi admin audit-log --verify` does, and links to the next part.
 ///
 /// # Errors
-/// Nobody has signed in, or the store is unavailable.
+/// [`ConsoleError::SignIn`] without a session; any error of the store.
 pub(crate) async fn verify(staff: Staff, request: HttpRequest) -> Result<HttpResponse, ConsoleError> {
     let mut query = Query::parse(request.query_string());
     let number = query.number(&["after"], 0..=u64::MAX, 0);
@@ -175,35 +176,35 @@ pub(crate) async fn verify(staff: Staff, request: HttpRequest) -> Result<HttpRes
     query.finish()?;
     let first = AuditHead { number, hash: hash.unwrap_or(AuditHead::NONE.hash) };
     let head = staff.api.store.audit_head().await?;
-    let (mut checked, mut fault) = (first, None);
-    while fault.is_none() && checked.number < head.number && checked.number - first.number < CHECKED_MAX {
-        let entries = staff.api.store.audit_log(checked.number, STEP).await?;
+    let (mut verified, mut fault) = (first, None);
+    while fault.is_none() && verified.number < head.number && verified.number - first.number < ENTRIES_VERIFIED_MAX {
+        let entries = staff.api.store.audit_log(verified.number, BATCH_SIZE).await?;
         if entries.is_empty() {
-            fault = Some(format!("entry {} is missing", checked.number + 1));
+            fault = Some(format!("entry {} is missing", verified.number + 1));
         }
         for record in &entries {
-            match checked.followed(record) {
-                Ok(next) => checked = next,
-                Err(found) => {
-                    fault = Some(found);
+            match verified.followed(record) {
+                Ok(next) => verified = next,
+                Err(error) => {
+                    fault = Some(error);
                     break;
                 }
             }
         }
     }
     let part = Part::new("chain", "The chain")
-        .fact("Checked", Cell::text(format!("entries {} to {} of {}", first.number + 1, checked.number, head.number)))
-        .fact("Hash there", Cell::code(checked.hash));
-    let part = match (&fault, checked.number < head.number) {
+        .fact("Checked", Cell::text(format!("entries {} to {} of {}", first.number + 1, verified.number, head.number)))
+        .fact("Last hash checked", Cell::code(verified.hash));
+    let part = match (&fault, verified.number < head.number) {
         (Some(fault), _) => part.fact("Found", Cell::tag("bad", format!("not as it was written: {fault}"))),
-        (None, true) => part.fact("Found", Cell::tag("good", "as it was written, so far")).link(
-            format!("/console/audit-log/verify?after={}&hash={}", checked.number, checked.hash),
+        (None, true) => part.fact("Found", Cell::tag("good", "unchanged so far")).link(
+            format!("/console/audit-log/verify?after={}&hash={}", verified.number, verified.hash),
             "Check the next part",
         ),
         (None, false) => part.fact("Found", Cell::tag("good", "every entry follows from the one before")),
     };
-    let words = "Who can write the store could cut its end off. Keep number and hash elsewhere, and look whether they \
-        are still here later.";
+    let words = "Anyone who can write to the store could cut off the end of the log. Save number and hash elsewhere, \
+        and check later that they are still in the log.";
     let view = View::new(&staff, Some(Section::AuditLog), "Audit log verified").back("/console/audit-log", "Audit log");
     Ok(view.part(part.words(words)).ok())
 }
@@ -215,23 +216,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_address_of_older_entries_asks_the_same() {
-        let asked = AuditFilters::of("operator=Asha+Rao&operation=&id=cl_1&before=").unwrap_err();
-        assert!(asked.message().contains("not valid"), "{asked:?}");
-        let asked = AuditFilters::of("operator=Asha+Rao&operation=&id=cl_1").unwrap();
-        assert_eq!(asked.at(41), "/console/audit-log?operator=Asha+Rao&id=cl_1&before=41");
+    fn the_link_to_older_entries_keeps_the_filters() {
+        let filters = AuditFilters::parse("operator=Asha+Rao&operation=&id=cl_1&before=").unwrap_err();
+        assert!(filters.message().contains("not valid"), "{filters:?}");
+        let filters = AuditFilters::parse("operator=Asha+Rao&operation=&id=cl_1").unwrap();
+        assert_eq!(filters.path_before(41), "/console/audit-log?operator=Asha+Rao&id=cl_1&before=41");
     }
 
     #[test]
-    fn a_filter_admits_by_operator_operation_and_id() {
+    fn filters_match_by_operator_operation_and_id() {
         let entry = json!({"operator": "Asha Rao", "operator_id": "op_1", "operation": "grantCredits",
             "ids": {"client_id": "cl_1"}});
-        let admits = |query: &str| AuditFilters::of(query).unwrap().admits(entry.as_object().unwrap());
+        let is_match = |query: &str| AuditFilters::parse(query).unwrap().matches(entry.as_object().unwrap());
         for query in ["", "operator=asha+rao", "operator=op_1", "operation=grantcredits&id=cl_1"] {
-            assert!(admits(query), "{query}");
+            assert!(is_match(query), "{query}");
         }
         for query in ["operator=Ravi", "operation=erase", "id=cl_2", "operator=op_1&id=cl_2"] {
-            assert!(!admits(query), "{query}");
+            assert!(!is_match(query), "{query}");
         }
     }
 }

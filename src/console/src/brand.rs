@@ -15,9 +15,9 @@ use sakshi_wire::json::Json;
 
 use crate::error::ConsoleError;
 use crate::layout::Section;
-use crate::records::client_of;
+use crate::records::find_client;
 use crate::staff::Staff;
-use crate::submitted::{Form, Submitted};
+use crate::submitted::{Form, SubmittedForm};
 use crate::view::{Cell, Choices, FormView, Part, View};
 
 /// The files of a brand, with their labels.
@@ -42,11 +42,11 @@ pub(crate) async fn show(staff: Staff, path: Path<String>) -> Result<HttpRespons
 }
 
 async fn page(staff: &Staff, id: ClientId, form: Option<&Form>) -> Result<View, ConsoleError> {
-    let client = client_of(staff, &id).await?;
+    let client = find_client(staff, &id).await?;
     let brand = client.brand;
-    let file = |set: bool| if set { Cell::tag("good", "set") } else { Cell::text("none") };
+    let file = |is_set: bool| if is_set { Cell::tag("good", "set") } else { Cell::text("none") };
     let about = Part::new("about", "Brand")
-        .words("Pages name the client so, and look like this. An event’s own brand stands before it.")
+        .words("Pages show this brand. The brand of an event takes precedence.")
         .fact("Logo", file(brand.logo.is_some()))
         .fact("Picture of its events", file(brand.picture.is_some()));
     let mut view = View::new(staff, Some(Section::Clients), format!("Brand of {}", client.name))
@@ -56,7 +56,7 @@ async fn page(staff: &Staff, id: ClientId, form: Option<&Form>) -> Result<View, 
     if staff.may("changeClientBrand") {
         view = view.part(
             Part::new("change", "Change")
-                .words("An empty field removes its part.")
+                .words("An empty field removes that part of the brand.")
                 .form(fields(staff, &id, &brand, form)),
         );
     }
@@ -64,16 +64,16 @@ async fn page(staff: &Staff, id: ClientId, form: Option<&Form>) -> Result<View, 
 }
 
 fn fields(staff: &Staff, id: &ClientId, brand: &Brand, form: Option<&Form>) -> FormView {
-    let set = |name: &str| match name {
+    let stored = |name: &str| match name {
         "name" => brand.name.clone(),
         "colour" => brand.colour.map(String::from),
         "support" => brand.support.as_ref().map(|contact| contact.as_str().to_owned()),
         _ => brand.privacy_url.as_ref().map(|url| url.as_str().to_owned()),
     };
-    let value = |name: &str| form.map_or_else(|| set(name).unwrap_or_default(), |form| form.value(name).to_owned());
+    let value = |name: &str| form.map_or_else(|| stored(name).unwrap_or_default(), |form| form.value(name).to_owned());
     let text = |name: &'static str, label: &'static str| Field::new(name, label, "text", value(name), None);
-    let mut view = FormView::of(staff, format!("/console/clients/{id}/brand"), "Change the brand")
-        .field(text("name", "Name that people read"))
+    let mut view = FormView::new(staff, format!("/console/clients/{id}/brand"), "Change the brand")
+        .field(text("name", "Name on pages"))
         .field(text("colour", "Colour of buttons and links, such as #7a1f3d"))
         .field(text("support", "Contact: e-mail address, telephone number or https URL"))
         .field(text("privacy_url", "URL of the privacy notice"))
@@ -81,40 +81,43 @@ fn fields(staff: &Staff, id: &ClientId, brand: &Brand, form: Option<&Form>) -> F
     for (name, label) in FILES {
         view = view.field(Field::new(name, label, "file", "", None));
     }
-    let keep =
-        [("", "Keep the files that I do not choose"), ("logo", "Remove the logo"), ("picture", "Remove the picture")];
+    let keep = [
+        ("", "Keep current files, except those replaced above"),
+        ("logo", "Remove the logo"),
+        ("picture", "Remove the picture"),
+    ];
     let options = keep.map(|(value, label)| (value.to_owned(), label.to_owned())).into();
     view.choices(Choices { name: "remove", label: "Files", options, chosen: String::new() })
 }
 
-/// Builds the body of the request. A file that was not chosen stays, unless it is to be removed.
-fn asked(form: &mut Form) -> Sent {
+/// Builds the body of the request. A file that was not chosen stays, unless its removal was chosen.
+fn request_body(form: &mut Form) -> Sent {
     let remove = form.take("remove");
-    let mut sent = form.sent(SHAPE);
+    let mut body = form.request_body(SHAPE);
     for (name, _) in FILES {
-        let file = form.files.iter().find(|(known, bytes)| known == name && !bytes.is_empty());
+        let file = form.files.iter().find(|(field, bytes)| field == name && !bytes.is_empty());
         match file {
-            Some((_, bytes)) => sent.0.push((name.to_owned(), Json::Text(STANDARD.encode(bytes)))),
-            None if remove == name => sent.0.push((name.to_owned(), Json::Null)),
+            Some((_, bytes)) => body.0.push((name.to_owned(), Json::Text(STANDARD.encode(bytes)))),
+            None if remove == name => body.0.push((name.to_owned(), Json::Null)),
             None => {}
         }
     }
-    sent
+    body
 }
 
 /// Changes the brand.
 ///
 /// # Errors
-/// As for every form.
-pub(crate) async fn change(mut submitted: Submitted, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
+/// Any error that the form cannot show.
+pub(crate) async fn change(mut submitted: SubmittedForm, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
     let id: ClientId = path.parse().map_err(|_| ServiceError::NotFound("client"))?;
-    let asked = asked(&mut submitted.form);
-    match submitted.carry_out("changeClientBrand", Some(asked)).await {
+    let request_body = request_body(&mut submitted.form);
+    match submitted.carry_out("changeClientBrand", Some(request_body)).await {
         Ok(_) => Ok(redirect(&format!("/console/clients/{id}/brand?done=brand"))),
         Err(error) => {
-            let Submitted { staff, form } = submitted;
-            let (status, form) = form.refused(error)?;
-            Ok(page(&staff, id, Some(&form)).await?.answer(status))
+            let SubmittedForm { staff, form } = submitted;
+            let (status, form) = form.with_error(error)?;
+            Ok(page(&staff, id, Some(&form)).await?.respond(status))
         }
     }
 }

@@ -1,5 +1,5 @@
-//! A value as pages show it.
-#![allow(unused_qualifications, reason = "the code that is derived for an enum names it in full")]
+//! A value in a table or a list of facts, as pages show it.
+#![allow(unused_qualifications, reason = "the code derived for an enum uses its full path")]
 
 use std::fmt::Display;
 

@@ -1,4 +1,4 @@
-//! `/console/clients`: the clients, and one of them with its apps, limits and events.
+//! `/console/clients`: the list of clients, and a client with its apps, limits and events.
 
 use actix_web::web::Path;
 use actix_web::{HttpRequest, HttpResponse};
@@ -16,50 +16,53 @@ use sakshi_wire::operator::tenancy::AppResponse;
 
 use crate::error::ConsoleError;
 use crate::layout::Section;
-use crate::records::{AT_ONCE, Funds, app_cell, client_cell, client_of, funds_of};
+use crate::records::{BATCH_SIZE, ClientBalance, app_cell, client_cell, find_client, load_balances};
 use crate::staff::Staff;
-use crate::submitted::{Form, Submitted};
+use crate::submitted::{Form, SubmittedForm};
 use crate::view::{Cell, FormView, Part, Table, View};
-use crate::webhooks::lost_of;
+use crate::webhooks::webhooks_of_newest;
 
-/// Number of a client's verifications whose webhooks the list examines.
-const LOOKED_AT: usize = 20;
+/// Number of newest verifications examined for lost webhooks, and of newest refused requests shown.
+const NEWEST_MAX: usize = 20;
 /// Number of events of an app on its client's page.
-const EVENTS_SHOWN: u32 = 20;
+const EVENTS_MAX: u32 = 20;
 
 /// Shows a page of all clients, newest first.
 ///
 /// # Errors
-/// Nobody has signed in, or the store is unavailable.
+/// [`ConsoleError::SignIn`] without a session; any error of the store.
 pub(crate) async fn list(staff: Staff, request: HttpRequest) -> Result<HttpResponse, ConsoleError> {
     let mut query = Query::parse(request.query_string());
     let number = query.number(&["page"], 1..=u32::MAX, 1);
     query.finish()?;
-    let found = newest(number, |page| staff.api.store.list_clients(page)).await?;
-    let pages = found.pages;
-    let funds = funds_of(&staff, found.items).await?;
-    let mut lost = Vec::new();
-    for some in funds.chunks(AT_ONCE) {
-        lost.extend(try_join_all(some.iter().map(|funds| lost_of(&staff, &funds.client.client_id, LOOKED_AT))).await?);
+    let list = newest(number, |page| staff.api.store.list_clients(page)).await?;
+    let pages = list.pages;
+    let balances = load_balances(&staff, list.items).await?;
+    let mut webhooks = Vec::new();
+    for batch in balances.chunks(BATCH_SIZE) {
+        webhooks.extend(
+            try_join_all(batch.iter().map(|balance| webhooks_of_newest(&staff, &balance.client.client_id, NEWEST_MAX)))
+                .await?,
+        );
     }
-    let rows = funds.into_iter().zip(lost).map(|(funds, lost)| row(funds, lost.lost.len()));
+    let rows = balances.into_iter().zip(webhooks).map(|(balance, webhooks)| row(balance, webhooks.lost.len()));
     let table = Table {
-        caption: "Clients, the newest first",
-        columns: &["Client", "Id", "State", "Credits", "Webhooks lost", "Limits"],
+        caption: "Clients, newest first",
+        columns: &["Client", "Id", "State", "Credits", "Lost webhooks", "Limits"],
         rows: rows.collect(),
     };
-    let words = format!("Webhooks lost are those of the newest {LOOKED_AT} verifications.");
+    let words = format!("Lost webhooks are counted over the newest {NEWEST_MAX} verifications.");
     let at = |page: Option<u32>| page.map(|page| format!("/console/clients?page={page}"));
-    let view = View::new(&staff, Some(Section::Clients), "Clients").lead("Who pays for verifications.");
+    let view = View::new(&staff, Some(Section::Clients), "Clients").lead("Clients pay for verifications.");
     let view = view.part(
         Part::new("list", "All clients")
             .words(words)
-            .table(table, "There is no client yet: sakshi admin clients create."),
+            .table(table, "There is no client yet. Create one with sakshi admin clients create."),
     );
     Ok(view.page(at(pages.before()), "Newer").page(at(pages.after()), "Older").ok())
 }
 
-fn row(Funds { client, balance, is_low }: Funds, lost: usize) -> Vec<Cell> {
+fn row(ClientBalance { client, balance, is_low }: ClientBalance, lost: usize) -> Vec<Cell> {
     let id = client.client_id.clone();
     let credits = Cell::number(balance);
     vec![
@@ -85,9 +88,9 @@ fn state(client: &Client) -> Cell {
 fn limits(client: &Client) -> Option<String> {
     let limits = &client.limits;
     let words = [
-        limits.requests_per_second.map(|most| format!("{most} requests a second")),
-        limits.events_per_app.map(|most| format!("{most} events of an app")),
-        limits.low_credits.map(|most| format!("low below {most} credits")),
+        limits.requests_per_second.map(|max| format!("{max} requests a second")),
+        limits.events_per_app.map(|max| format!("{max} events of an app")),
+        limits.low_credits.map(|limit| format!("low below {limit} credits")),
         limits.retention.result_ttl_s.map(|seconds| format!("results for {seconds} s")),
         limits.retention.registration_ttl_days.map(|days| format!("events for {days} days")),
     ];
@@ -98,18 +101,18 @@ fn limits(client: &Client) -> Option<String> {
 /// Shows a client.
 ///
 /// # Errors
-/// 404 for an unknown one.
+/// 404 for an unknown client.
 pub(crate) async fn show(staff: Staff, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
     let id = path.parse().map_err(|_| ServiceError::NotFound("client"))?;
     Ok(page(&staff, id, &Form::default()).await?.ok())
 }
 
 async fn page(staff: &Staff, id: ClientId, form: &Form) -> Result<View, ConsoleError> {
-    let client = client_of(staff, &id).await?;
+    let client = find_client(staff, &id).await?;
     let apps = staff.api.store.list_apps(id.clone()).await?;
     let imported = staff.api.store.imported_at(id.clone()).await?;
-    let Funds { balance, is_low, .. } =
-        funds_of(staff, vec![client.clone()]).await?.pop().ok_or(ServiceError::NotFound("client"))?;
+    let ClientBalance { balance, is_low, .. } =
+        load_balances(staff, vec![client.clone()]).await?.pop().ok_or(ServiceError::NotFound("client"))?;
     let folder = format!("/console/clients/{id}");
     let credits = Cell::Link { href: format!("{folder}/credits"), text: balance.to_string() };
     let credits = if is_low { Cell::Many(vec![credits, Cell::tag("low", "low")]) } else { credits };
@@ -119,10 +122,10 @@ async fn page(staff: &Staff, id: ClientId, form: &Form) -> Result<View, ConsoleE
         .fact("Imported", Cell::or_none(imported, Cell::at))
         .fact("Suspended", Cell::or_none(client.suspended_at, Cell::at))
         .fact("Credits", credits)
-        .fact("Limits", limits(&client).map_or(Cell::text("none of its own"), Cell::Text))
+        .fact("Limits", limits(&client).map_or(Cell::text("the defaults"), Cell::Text))
         .link(format!("{folder}/credits"), "Credits: statement and grants")
         .link(format!("{folder}/keys"), "API keys")
-        .link(format!("{folder}/verifications"), "Verifications, found by the client’s own reference")
+        .link(format!("{folder}/verifications"), "Verifications, by the client’s own reference")
         .link(format!("{folder}/webhooks"), "Lost webhooks")
         .link(format!("{folder}/consents"), "Register of consents")
         .link(format!("{folder}/brand"), "Brand");
@@ -145,19 +148,19 @@ fn apps_part(apps: Vec<App>) -> Part {
         vec![
             Cell::Link { href: format!("/console/apps/{id}"), text: app.name },
             Cell::code(id),
-            Cell::text(if app.evidence { "kept" } else { "not kept" }),
+            Cell::text(if app.evidence { "stored" } else { "on request" }),
             Cell::at(app.created_at),
         ]
     };
     let rows = apps.into_iter().map(row).collect();
     let table = Table { caption: "Apps", columns: &["App", "Id", "Evidence", "Created"], rows };
-    Part::new("apps", "Apps").table(table, "It has no app yet.")
+    Part::new("apps", "Apps").table(table, "The client has no apps yet.")
 }
 
 async fn events_part(staff: &Staff, apps: &[App]) -> Result<Part, ConsoleError> {
     let (mut rows, now) = (Vec::new(), staff.api.clock.now());
     for app in apps {
-        let page = PageRequest { page: 1, page_size: EVENTS_SHOWN };
+        let page = PageRequest { page: 1, page_size: EVENTS_MAX };
         for event in staff.api.store.list_events(app.app_id.clone(), page).await?.items {
             rows.push(vec![
                 Cell::Link {
@@ -173,37 +176,37 @@ async fn events_part(staff: &Staff, apps: &[App]) -> Result<Part, ConsoleError> 
     }
     let table = Table { caption: "Events", columns: &["Event", "Id", "Status", "Guests", "Ends"], rows };
     Ok(Part::new("events", "Events")
-        .words(format!("The first {EVENTS_SHOWN} of each app."))
-        .table(table, "It has no event."))
+        .words(format!("The first {EVENTS_MAX} events of each app."))
+        .table(table, "There are no events."))
 }
 
 fn state_part(staff: &Staff, client: &Client) -> Part {
     let action = format!("/console/clients/{}/state", client.client_id);
     if client.suspended_at.is_some() {
-        let form = FormView::of(staff, action, "Resume").hidden("suspended", "false");
+        let form = FormView::new(staff, action, "Resume").hidden("suspended", "false");
         return Part::new("state", "Resume")
-            .words("Its keys work again within a second, and its events take guests.")
+            .words("Its keys are valid again within a second, and its events accept guests.")
             .form(form);
     }
-    let words = "Every node refuses its keys with 401 within a second, and its events take no further guests. What \
-        its residents have begun is carried to its end.";
-    let form = FormView::of(staff, action, "Suspend").hidden("suspended", "true").dangerous();
+    let words = "Every node refuses its keys with 401 within a second, and its events accept no further guests. \
+        Verifications in progress continue.";
+    let form = FormView::new(staff, action, "Suspend").hidden("suspended", "true").dangerous();
     Part::new("state", "Suspend").words(words).form(form)
 }
 
 /// Suspends or resumes a client.
 ///
 /// # Errors
-/// As for every form.
-pub(crate) async fn change_state(submitted: Submitted, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
+/// Any error that the form cannot show.
+pub(crate) async fn change_state(submitted: SubmittedForm, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
     let id: ClientId = path.parse().map_err(|_| ServiceError::NotFound("client"))?;
     let done = if submitted.form.value("suspended") == "true" { "suspended" } else { "resumed" };
-    match submitted.carry_out("updateClient", Some(submitted.form.sent(&[("suspended", Kind::Flag)]))).await {
+    match submitted.carry_out("updateClient", Some(submitted.form.request_body(&[("suspended", Kind::Flag)]))).await {
         Ok(_) => Ok(redirect(&format!("/console/clients/{id}?done={done}"))),
         Err(error) => {
-            let Submitted { staff, form } = submitted;
-            let (status, form) = form.refused(error)?;
-            Ok(page(&staff, id, &form).await?.answer(status))
+            let SubmittedForm { staff, form } = submitted;
+            let (status, form) = form.with_error(error)?;
+            Ok(page(&staff, id, &form).await?.respond(status))
         }
     }
 }
@@ -211,14 +214,14 @@ pub(crate) async fn change_state(submitted: Submitted, path: Path<String>) -> Re
 /// Shows an app.
 ///
 /// # Errors
-/// 404 for an unknown one.
+/// 404 for an unknown app.
 pub(crate) async fn app(staff: Staff, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
     let id: AppId = path.parse().map_err(|_| ServiceError::NotFound("app"))?;
     let app = staff.api.store.load_app(id.clone()).await?.ok_or(ServiceError::NotFound("app"))?;
     let client = client_cell(&staff, &app.client_id).await?;
-    // Paths and queries of URLs often hold secrets.
-    let shown = AppResponse::from(app.clone());
-    let shown = if staff.is_owner() { shown } else { shown.without_paths() };
+    // Paths and queries of URLs often contain secrets.
+    let visible_app = AppResponse::from(app.clone());
+    let visible_app = if staff.is_owner() { visible_app } else { visible_app.without_paths() };
     let url = |url: Option<HttpUrl>| Cell::or_none(url, |url| Cell::code(url.as_str()));
     let spelling = serde_json::to_value(app.payload_spelling).ok().and_then(|word| word.as_str().map(str::to_owned));
     let about = Part::new("about", "App")
@@ -229,20 +232,20 @@ pub(crate) async fn app(staff: Staff, path: Path<String>) -> Result<HttpResponse
         .fact(
             "Evidence",
             Cell::text(if app.evidence {
-                "kept unless a request says otherwise"
+                "stored, unless a request says otherwise"
             } else {
-                "kept when a request says so"
+                "stored only if a request asks for it"
             }),
         )
-        .fact("Wealth consents go to", url(shown.consent_webhook_url))
-        .fact("Wealth data go to", url(shown.data_webhook_url))
-        .fact("Historical wealth data go to", url(shown.historical_webhook_url));
+        .fact("Wealth consents go to", url(visible_app.consent_webhook_url))
+        .fact("Wealth data go to", url(visible_app.data_webhook_url))
+        .fact("Historical wealth data go to", url(visible_app.historical_webhook_url));
     let urls = staff.api.store.webhook_urls(id.clone()).await?.ok_or(ServiceError::NotFound("app"))?;
     let rows =
         urls.iter().map(|(api_type, url)| vec![Cell::code(api_type.as_str()), Cell::code(url.origin())]).collect();
     let origins = Table { caption: "Receivers of webhooks", columns: &["Type", "Origin"], rows };
     let refused = staff.api.store.refusals(id).await?;
-    let refused = refused.into_iter().take(LOOKED_AT).map(|refused| {
+    let refused = refused.into_iter().take(NEWEST_MAX).map(|refused| {
         vec![
             Cell::link("requests", refused.request_id.as_str()),
             Cell::at(refused.at),
@@ -259,12 +262,12 @@ pub(crate) async fn app(staff: Staff, path: Path<String>) -> Result<HttpResponse
     let view = View::new(&staff, Some(Section::Clients), app.name.clone())
         .back(format!("/console/clients/{}", app.client_id), "Client")
         .part(about)
-        .part(Part::new("receivers", "Receivers").table(origins, "It has registered no URL."))
+        .part(Part::new("receivers", "Receivers").table(origins, "The app has registered no URL."))
         .part(events_part(&staff, &[app]).await?)
         .part(
             Part::new("refused", "Refused requests")
-                .words(format!("The newest {LOOKED_AT} of a day."))
-                .table(refused, "None was refused."),
+                .words(format!("The newest {NEWEST_MAX} of the last day."))
+                .table(refused, "No request was refused."),
         );
     Ok(view.ok())
 }
@@ -272,7 +275,7 @@ pub(crate) async fn app(staff: Staff, path: Path<String>) -> Result<HttpResponse
 /// Shows an event with its counts.
 ///
 /// # Errors
-/// 404 for an unknown one.
+/// 404 for an unknown event.
 pub(crate) async fn event(staff: Staff, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
     let id = path.parse().map_err(|_| ServiceError::NotFound("event"))?;
     let event = staff.api.store.load_event(id).await?.ok_or(ServiceError::NotFound("event"))?;
@@ -288,9 +291,9 @@ pub(crate) async fn event(staff: Staff, path: Path<String>) -> Result<HttpRespon
         .fact("Credits that guests may spend", Cell::or_none(terms.credit_budget, |budget| Cell::number(budget.get())));
     let guests = Part::new("guests", "Guests")
         .fact("Registered", Cell::text(format!("{} of {}", counts.registrations, terms.max_guests.get())))
-        .fact("Scans, each of one credit", Cell::number(counts.scans))
-        .fact("Without an answer in time", Cell::number(counts.abandoned))
-        .fact("Wait for an answer", Cell::number(counts.pending))
+        .fact("Scans, one credit each", Cell::number(counts.scans))
+        .fact("Expired without an answer", Cell::number(counts.abandoned))
+        .fact("Waiting for an answer", Cell::number(counts.pending))
         .fact("Checked in", Cell::number(counts.checked_in))
         .fact("Possible duplicates", Cell::number(counts.duplicates));
     let view = View::new(&staff, Some(Section::Clients), terms.name.as_str())

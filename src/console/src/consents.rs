@@ -1,4 +1,4 @@
-//! `/console/clients/{client_id}/consents`: the questions to people for a client, and their answers.
+//! `/console/clients/{client_id}/consents`: what people were asked on behalf of a client, and their answers.
 
 use std::time::Duration;
 
@@ -13,16 +13,16 @@ use sakshi_web::query::Query;
 
 use crate::error::ConsoleError;
 use crate::layout::Section;
-use crate::records::client_of;
+use crate::records::find_client;
 use crate::staff::Staff;
 use crate::view::{Cell, Part, Table, View};
 
 /// Number of entries on one page.
 const ROWS: u32 = 25;
-/// Largest time by which the clock of a node may be ahead.
-const AHEAD: Duration = Duration::from_secs(24 * 3_600);
+/// Tolerance for differences between the nodes' clocks.
+const CLOCK_TOLERANCE: Duration = Duration::from_secs(24 * 3_600);
 
-/// Shows a part of the register, oldest week first.
+/// Shows a page of the register, oldest week first.
 ///
 /// # Errors
 /// 404 for an unknown client.
@@ -32,27 +32,28 @@ pub(crate) async fn show(staff: Staff, path: Path<String>, request: HttpRequest)
     let week = query.number(&["week"], 0..=i64::from(u32::MAX), 0);
     let number = query.number(&["number"], 0..=i64::MAX.cast_unsigned(), 0);
     query.finish()?;
-    let client = client_of(&staff, &id).await?;
-    let asked = AskedConsents {
+    let client = find_client(&staff, &id).await?;
+    let query = AskedConsents {
         client: id.clone(),
         from: Timestamp::from_millis(0),
-        to: staff.api.clock.now() + AHEAD,
+        to: staff.api.clock.now() + CLOCK_TOLERANCE,
         after: ConsentPlace { week, number },
         limit: ROWS,
     };
-    let page = staff.api.store.consents(asked).await?;
+    let page = staff.api.store.consents(query).await?;
     let table = Table {
         caption: "Register of consents",
         columns: &["Of", "Kind", "Asked", "Purpose", "At", "Answer", "Answered", "Code"],
-        rows: page.entries.into_iter().map(|(_, kept)| row(kept)).collect(),
+        rows: page.entries.into_iter().map(|(_, consent)| row(consent)).collect(),
     };
     let folder = format!("/console/clients/{id}/consents");
     let next = page.next.map(|place| format!("{folder}?week={}&number={}", place.week, place.number));
-    let part = Part::new("register", "Register").words("It holds no value of a detail. An erasure leaves it as it is.");
+    let part = Part::new("register", "Register")
+        .words("The register contains no values of details. An erasure does not change it.");
     let view = View::new(&staff, Some(Section::Clients), format!("Consents of {}", client.name));
     Ok(view
         .back(format!("/console/clients/{id}"), client.name)
-        .part(part.table(table, "No entry here."))
+        .part(part.table(table, "No entries."))
         .page(next, "Later")
         .ok())
 }

@@ -14,9 +14,9 @@ use sakshi_wire::operator::credits::MoveCreditsResponse;
 
 use crate::error::ConsoleError;
 use crate::layout::Section;
-use crate::records::client_of;
+use crate::records::find_client;
 use crate::staff::Staff;
-use crate::submitted::{Form, Submitted};
+use crate::submitted::{Form, SubmittedForm};
 use crate::view::{Cell, Choices, FormView, Part, Table, View};
 
 const SHAPE: &[(&str, Kind)] = &[("amount", Kind::Whole)];
@@ -35,12 +35,12 @@ pub(crate) async fn show(staff: Staff, path: Path<String>, request: HttpRequest)
 }
 
 async fn page(staff: &Staff, id: ClientId, number: u32, form: &Form) -> Result<View, ConsoleError> {
-    let client = client_of(staff, &id).await?;
+    let client = find_client(staff, &id).await?;
     let balance = staff.api.store.balance(id.clone()).await?.unwrap_or_default();
-    let found = newest(number, |page| staff.api.store.statement(id.clone(), page)).await?;
-    let rows = found.items.into_iter().map(row).collect();
+    let list = newest(number, |page| staff.api.store.statement(id.clone(), page)).await?;
+    let rows = list.items.into_iter().map(row).collect();
     let columns = &["No.", "At", "Kind", "Credits", "Balance after", "Reference"];
-    let table = Table { caption: "Movements, the newest first", columns, rows };
+    let table = Table { caption: "Movements, newest first", columns, rows };
     let folder = format!("/console/clients/{id}");
     let mut view = View::new(staff, Some(Section::Clients), format!("Credits of {}", client.name))
         .back(folder.clone(), client.name)
@@ -50,7 +50,7 @@ async fn page(staff: &Staff, id: ClientId, number: u32, form: &Form) -> Result<V
         view = view.part(grant(staff, &folder, form));
     }
     let at = |page: Option<u32>| page.map(|page| format!("{folder}/credits?page={page}"));
-    let pages = found.pages;
+    let pages = list.pages;
     let statement = Part::new("statement", "Statement").table(table, "There are no entries yet.");
     Ok(view.part(statement).page(at(pages.before()), "Newer").page(at(pages.after()), "Older"))
 }
@@ -79,35 +79,36 @@ fn grant(staff: &Staff, folder: &str, form: &Form) -> Part {
         options: vec![kind(EntryKind::Grant, "Grant"), kind(EntryKind::Adjust, "Correction, up or down")],
         chosen: value("kind"),
     };
-    let form = FormView::of(staff, format!("{folder}/credits"), "Grant credits")
+    let form = FormView::new(staff, format!("{folder}/credits"), "Grant credits")
         .field(Field::new("amount", "Credits", "text", value("amount"), None).required())
         .field(
             Field::new("reference", "Your reference, such as an invoice number", "text", value("reference"), None)
                 .required(),
         )
         .choices(kinds);
-    let limit =
-        staff.api.second_person_above.map(|most| format!(" More than {most} credits wait for a second operator."));
-    let words = format!("The same movement under the same reference changes nothing.{}", limit.unwrap_or_default());
+    let limit_note =
+        staff.api.second_person_above.map(|limit| format!(" A grant above {limit} credits needs a second operator."));
+    let words =
+        format!("The same movement under the same reference changes nothing.{}", limit_note.unwrap_or_default());
     Part::new("grant", "Grant credits").words(words).form(form)
 }
 
-/// Grants credits, or asks a second operator to confirm.
+/// Grants credits, or stores a request that a second operator must confirm.
 ///
 /// # Errors
-/// As for every form.
-pub(crate) async fn change(submitted: Submitted, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
+/// Any error that the form cannot show.
+pub(crate) async fn change(submitted: SubmittedForm, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
     let id: ClientId = path.parse().map_err(|_| ServiceError::NotFound("client"))?;
-    match submitted.carry_out("grantCredits", Some(submitted.form.sent(SHAPE))).await {
+    match submitted.carry_out("grantCredits", Some(submitted.form.request_body(SHAPE))).await {
         Ok(moved) => {
             let moved: Option<MoveCreditsResponse> = serde_json::from_value(moved).ok();
             let done = if moved.is_some_and(|moved| moved.entry.is_some()) { "granted" } else { "asked" };
             Ok(redirect(&format!("/console/clients/{id}/credits?done={done}")))
         }
         Err(error) => {
-            let Submitted { staff, form } = submitted;
-            let (status, form) = form.refused(error)?;
-            Ok(page(&staff, id, 1, &form).await?.answer(status))
+            let SubmittedForm { staff, form } = submitted;
+            let (status, form) = form.with_error(error)?;
+            Ok(page(&staff, id, 1, &form).await?.respond(status))
         }
     }
 }

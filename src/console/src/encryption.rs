@@ -1,4 +1,4 @@
-//! `/console/encryption`: the keys that seal and sign, and the number of values still sealed under earlier ones.
+//! `/console/encryption`: the keys that encrypt and sign, and the number of values still under earlier keys.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use sakshi_wire::operator::reseal::ResealResponse;
 use crate::error::ConsoleError;
 use crate::layout::Section;
 use crate::staff::Staff;
-use crate::submitted::{Form, Submitted};
+use crate::submitted::{Form, SubmittedForm};
 use crate::view::{Cell, FormView, Part, Table, View};
 
 /// Shows the keys.
 ///
 /// # Errors
-/// Nobody has signed in, or the store is unavailable.
+/// [`ConsoleError::SignIn`] without a session; any error of the store.
 pub(crate) async fn show(staff: Staff) -> Result<HttpResponse, ConsoleError> {
     Ok(page(&staff, None, &[]).await?.ok())
 }
@@ -42,43 +42,43 @@ async fn page(staff: &Staff, step: Option<Part>, problems: &[String]) -> Result<
     };
     let chosen = keys
         .chosen
-        .map_or_else(|| "The settings say which key signs.".to_owned(), |kid| format!("An operator chose {kid}."));
+        .map_or_else(|| "The settings decide which key signs.".to_owned(), |kid| format!("An operator chose {kid}."));
     let seal =
         Part::new("sealing", "Encryption at rest").fact("Key in use", Cell::code(staff.api.store.sealing_key())).words(
-            "A key is named by the first four bytes of its SHA-256. What older keys have sealed is counted by a \
-            pass over the store.",
+            "A key id is the first four bytes of the key's SHA-256. A pass over the store counts the values under \
+            older keys.",
         );
     let seal = match step {
         Some(_) => seal,
-        None if staff.may("reseal") => seal.form(FormView::of(staff, "/console/encryption", "Begin a pass")),
+        None if staff.may("reseal") => seal.form(FormView::new(staff, "/console/encryption", "Begin a pass")),
         None => seal.words("An owner can begin a pass."),
     };
     let view = View::new(staff, Some(Section::Encryption), "Encryption").problems_if(problems).part(seal);
     let view = step.into_iter().fold(view, View::part);
-    Ok(view.part(Part::new("intents", "Intent keys").words(chosen).table(table, "This node has none.")))
+    Ok(view.part(Part::new("intents", "Intent keys").words(chosen).table(table, "This node has no intent keys.")))
 }
 
-/// Makes one step of a pass: values under an old key are sealed anew.
+/// Runs one step of a pass: re-encrypts values under an old key.
 ///
 /// # Errors
-/// As for every form.
-pub(crate) async fn step(mut submitted: Submitted) -> Result<HttpResponse, ConsoleError> {
-    let so_far = Pass::of(&mut submitted.form);
-    match submitted.carry_out("reseal", Some(submitted.form.sent(&[("from", Kind::Text)]))).await {
-        Ok(made) => {
-            let made: ResealResponse = serde_json::from_value(made).map_err(ApiError::internal)?;
-            let part = so_far.and(&made).part(&submitted.staff, made.next);
+/// Any error that the form cannot show.
+pub(crate) async fn step(mut submitted: SubmittedForm) -> Result<HttpResponse, ConsoleError> {
+    let pass = Pass::from_form(&mut submitted.form);
+    match submitted.carry_out("reseal", Some(submitted.form.request_body(&[("from", Kind::Text)]))).await {
+        Ok(step) => {
+            let step: ResealResponse = serde_json::from_value(step).map_err(ApiError::internal)?;
+            let part = pass.with_step(&step).part(&submitted.staff, step.next);
             Ok(page(&submitted.staff, Some(part), &[]).await?.ok())
         }
         Err(error) => {
-            let Submitted { staff, form } = submitted;
-            let (status, form) = form.refused(error)?;
-            Ok(page(&staff, None, form.problems()).await?.answer(status))
+            let SubmittedForm { staff, form } = submitted;
+            let (status, form) = form.with_error(error)?;
+            Ok(page(&staff, None, form.problems()).await?.respond(status))
         }
     }
 }
 
-/// The steps of a pass so far, which the form carries.
+/// Counts of the steps of a pass so far, which the form carries.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Pass {
     looked_at: u64,
@@ -87,7 +87,7 @@ struct Pass {
 }
 
 impl Pass {
-    fn of(form: &mut Form) -> Self {
+    fn from_form(form: &mut Form) -> Self {
         let mut number = |name| form.take(name).parse().unwrap_or(0);
         let (looked_at, resealed) = (number("looked_at"), number("resealed"));
         let left = form.take("left");
@@ -98,10 +98,10 @@ impl Pass {
         Self { looked_at, resealed, left: left.collect() }
     }
 
-    fn and(mut self, made: &ResealResponse) -> Self {
-        self.looked_at += made.looked_at;
-        self.resealed += made.resealed;
-        for left in &made.left {
+    fn with_step(mut self, step: &ResealResponse) -> Self {
+        self.looked_at += step.looked_at;
+        self.resealed += step.resealed;
+        for left in &step.left {
             *self.left.entry(left.key_id.clone()).or_default() += left.values;
         }
         self
@@ -112,23 +112,23 @@ impl Pass {
         let state = if next.is_some() { Cell::tag("pending", "under way") } else { Cell::tag("good", "whole") };
         let part = Part::new("pass", "This pass")
             .fact("State", state)
-            .fact("Values looked at", Cell::number(self.looked_at))
-            .fact("Sealed anew", Cell::number(self.resealed));
+            .fact("Values read", Cell::number(self.looked_at))
+            .fact("Re-encrypted", Cell::number(self.resealed));
         let rows = self.left.iter().map(|(key, count)| vec![Cell::code(key), Cell::number(*count)]).collect();
         let part = part.table(
-            Table { caption: "Left under other keys", columns: &["Key", "Values left"], rows },
-            "Nothing that was met stays under another key.",
+            Table { caption: "Values under other keys", columns: &["Key", "Values left"], rows },
+            "No value read so far stays under another key.",
         );
         match next {
             Some(next) => part.form(
-                FormView::of(staff, "/console/encryption", "Go on")
+                FormView::new(staff, "/console/encryption", "Go on")
                     .hidden("from", next)
                     .hidden("looked_at", self.looked_at.to_string())
                     .hidden("resealed", self.resealed.to_string())
                     .hidden("left", left.join(",")),
             ),
             None => part.words(
-                "An old key can leave the settings when a whole pass has sealed nothing anew and nothing is left.",
+                "An old key can leave the settings after a complete pass that re-encrypted nothing and left nothing.",
             ),
         }
     }

@@ -14,17 +14,17 @@ use sakshi_web::html::{form_page, redirect};
 
 use crate::layout::Layout;
 
-/// Reason why there is no page.
+/// Error of a page of the console.
 #[derive(Debug)]
 pub(crate) enum ConsoleError {
-    /// Nobody has signed in, or the session has ended.
+    /// There is no session, or it has ended.
     SignIn {
         /// True if there was a session.
         ended: bool,
     },
-    /// A form that no page of this session has.
+    /// A form that does not come from a page of this session.
     ForeignForm,
-    /// A refusal of the error table.
+    /// Any other error, with its page.
     Refused(ApiError),
 }
 
@@ -34,7 +34,7 @@ struct Problem {
     layout: Layout,
     heading: &'static str,
     words: String,
-    /// Id of the request, to be quoted.
+    /// Id of the request, to quote in a report.
     reference: Option<String>,
 }
 
@@ -57,16 +57,16 @@ impl ResponseError for ConsoleError {
         }
     }
 
-    /// Builds a page without the request, which [`error_page`] has.
+    /// Builds a page without the details that need the request; [`error_page`] replaces it.
     fn error_response(&self) -> HttpResponse {
         match self {
             Self::SignIn { ended } => redirect(if *ended { "/console/sign-in?ended=1" } else { "/console/sign-in" }),
-            Self::ForeignForm => foreign_form(Layout::bare()),
+            Self::ForeignForm => foreign_form(Layout::without_request()),
             Self::Refused(error) => {
                 if let Some(detail) = error.detail() {
-                    tracing::error!(error.detail = &*detail, "a page of the console could not be made");
+                    tracing::error!(error.detail = &*detail, "a page of the console could not be rendered");
                 }
-                problem(error, Layout::bare(), None)
+                problem(error, Layout::without_request(), None)
             }
         }
     }
@@ -74,7 +74,7 @@ impl ResponseError for ConsoleError {
 
 fn foreign_form(layout: Layout) -> HttpResponse {
     let words =
-        "It did not come from a page of this session, so nothing was done. Open the page again and send it from there.";
+        "It did not come from a page of this session, so nothing was changed. Open the page again and submit it there.";
     let page = Problem { layout, heading: "This form was not accepted", words: words.to_owned(), reference: None };
     form_page(StatusCode::FORBIDDEN, &page)
 }
@@ -84,9 +84,9 @@ fn problem(error: &ApiError, layout: Layout, reference: Option<String>) -> HttpR
     let (heading, words) = match status.as_u16() {
         404 => ("There is nothing here", error.message()),
         405 => ("There is nothing here", "This address is not a page.".to_owned()),
-        403 => ("Not for your role", format!("{} The audit log has this attempt.", error.message())),
+        403 => ("Not for your role", format!("{} This attempt is in the audit log.", error.message())),
         429 | 503 => ("Please wait a moment", error.message()),
-        500.. => ("Something went wrong", "The page could not be made.".to_owned()),
+        500.. => ("Something went wrong", "The page could not be rendered.".to_owned()),
         _ => ("This cannot be done", error.message()),
     };
     let reference = reference.filter(|_| status.is_server_error());
@@ -100,7 +100,7 @@ fn problem(error: &ApiError, layout: Layout, reference: Option<String>) -> HttpR
 /// Builds the error page for a browser; `None` outside the console.
 #[must_use]
 pub fn error_page(request: &HttpRequest, source: Option<&Error>, error: Option<&ApiError>) -> Option<HttpResponse> {
-    let (layout, reference) = (Layout::of(request, None), Some(request_id(request).as_str().to_owned()));
+    let (layout, reference) = (Layout::new(request, None), Some(request_id(request).as_str().to_owned()));
     match source.and_then(|source| source.as_error::<ConsoleError>()) {
         Some(ConsoleError::SignIn { .. }) => return None,
         Some(ConsoleError::Refused(error)) if *error != ApiError::CrossSite => {
@@ -109,8 +109,8 @@ pub fn error_page(request: &HttpRequest, source: Option<&Error>, error: Option<&
         Some(_) => return Some(foreign_form(layout)),
         None => {}
     }
-    let is_ours = request.path() == "/console" || request.path().starts_with("/console/");
-    Some(problem(error.filter(|_| is_ours)?, layout, reference))
+    let is_console = request.path() == "/console" || request.path().starts_with("/console/");
+    Some(problem(error.filter(|_| is_console)?, layout, reference))
 }
 
 impl From<ApiError> for ConsoleError {

@@ -1,4 +1,4 @@
-//! `/console/find`: one box for every id.
+//! `/console/find`: the search box for ids of any kind.
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse};
@@ -17,24 +17,24 @@ use crate::view::{Part, View};
 /// Redirects to the page of an id.
 ///
 /// # Errors
-/// Nobody has signed in, or the store is unavailable.
+/// [`ConsoleError::SignIn`] without a session; any error of the store.
 pub(crate) async fn find(staff: Staff, request: HttpRequest) -> Result<HttpResponse, ConsoleError> {
     let mut query = Query::parse(request.query_string());
     let id = query.text("id").unwrap_or_default();
     query.finish()?;
-    if let Some(path) = page_of(&staff, &id).await? {
+    if let Some(path) = find_page(&staff, &id).await? {
         return Ok(redirect(&path));
     }
-    let words = "It may be mistyped, erased, or no longer kept: a transaction goes with its result, a refused request \
-        after a day. An errorId of an accepted request is in the log alone. A client’s own reference is found on the \
-        page of the client’s verifications.";
-    let view = View::new(&staff, Some(Section::Front), "Nothing found").finding(&id);
-    Ok(view.part(Part::new("nothing", "No page has this id").words(words)).answer(StatusCode::NOT_FOUND))
+    let words = "It may be mistyped, erased, or deleted: a transaction is deleted with its result, a refused request \
+        after a day. The errorId of an accepted request is only in the log. A client’s own reference can be searched \
+        on the page of the client’s verifications.";
+    let view = View::new(&staff, Some(Section::Front), "Nothing found").search_text(&id);
+    Ok(view.part(Part::new("nothing", "No page has this id").words(words)).respond(StatusCode::NOT_FOUND))
 }
 
-/// Returns the path of an id's page. Another installation may have given an id of any form, so its prefix decides
-/// nothing.
-async fn page_of(staff: &Staff, id: &str) -> Result<Option<String>, ConsoleError> {
+/// Returns the path of the page for an id. The prefix of an id decides nothing, because other installations may use
+/// other forms.
+async fn find_page(staff: &Staff, id: &str) -> Result<Option<String>, ConsoleError> {
     let store = &staff.api.store;
     let at = |folder: &str| Ok(Some(format!("/console/{folder}/{id}")));
     if let Ok(txn) = id.parse::<TxnId>()

@@ -16,19 +16,19 @@ use crate::view::{Cell, Part, Table, View};
 /// Shows a flow.
 ///
 /// # Errors
-/// 404 when the flow does not exist, or no longer.
+/// 404 if the flow does not exist or is deleted.
 pub(crate) async fn show(staff: Staff, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
     let id: FlowId = path.parse().map_err(|_| ServiceError::NotFound("flow"))?;
-    let found = staff.api.store.flow_deliveries(id).await?.ok_or(ServiceError::NotFound("flow"))?;
-    let opened = found.state.header();
+    let flow = staff.api.store.flow_deliveries(id).await?.ok_or(ServiceError::NotFound("flow"))?;
+    let opened = flow.state.header();
     let about = Part::new("about", "Flow")
         .fact("Id", Cell::code(id))
-        .fact("Kind", Cell::text(found.state.kind()))
+        .fact("Kind", Cell::text(flow.state.kind()))
         .fact("Client", client_cell(&staff, &opened.client).await?)
         .fact("App", app_cell(&staff, &opened.app).await?)
         .fact("Opened", Cell::at(opened.opened_at))
         .fact("Request", Cell::link("requests", opened.request_id.as_str()))
-        .fact("Kept until", Cell::at(found.kept_until));
+        .fact("Stored until", Cell::at(flow.kept_until));
     let row = |FlowDelivery { tells, delivery, .. }: FlowDelivery| {
         let line = DeliveryLine::of(&delivery);
         let class = if line.is_lost { "lost" } else { "" };
@@ -41,12 +41,13 @@ pub(crate) async fn show(staff: Staff, path: Path<String>) -> Result<HttpRespons
             Cell::text(line.words),
         ]
     };
-    let columns = &["Tells", "Outcome", "Receiver", "Attempt", "In words"];
-    let table = Table { caption: "Webhooks", columns, rows: found.deliveries.into_iter().map(row).collect() };
-    let webhooks = Part::new("webhooks", "Webhooks").words("Each is sent once. The client polls for what was lost.");
-    let view = View::new(&staff, Some(Section::Clients), format!("Flow: {}", found.state.kind()))
-        .tag(Cell::tag("", found.state.status()))
+    let columns = &["Reports", "Outcome", "Receiver", "Attempt", "Details"];
+    let table = Table { caption: "Webhooks", columns, rows: flow.deliveries.into_iter().map(row).collect() };
+    let webhooks =
+        Part::new("webhooks", "Webhooks").words("Each webhook is sent once. The client polls for lost outcomes.");
+    let view = View::new(&staff, Some(Section::Clients), format!("Flow: {}", flow.state.kind()))
+        .tag(Cell::tag("", flow.state.status()))
         .part(about)
-        .part(webhooks.table(table, "None was queued yet."));
+        .part(webhooks.table(table, "No webhook was queued yet."));
     Ok(view.ok())
 }

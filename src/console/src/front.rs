@@ -1,5 +1,5 @@
-//! `/console`: open work: grants that wait for a second operator, clients that are low on credits, and the node's
-//! health.
+//! `/console`: the overview of open work: grants that wait for a second operator, clients low on credits, and the
+//! node's health.
 
 use actix_web::HttpResponse;
 use sakshi_domain::grant_request::{GrantRequest, GrantState};
@@ -9,46 +9,50 @@ use sakshi_web::html::redirect;
 
 use crate::error::ConsoleError;
 use crate::layout::Section;
-use crate::records::{Funds, funds_of};
+use crate::records::{ClientBalance, load_balances};
 use crate::staff::Staff;
-use crate::submitted::Submitted;
+use crate::submitted::SubmittedForm;
 use crate::view::{Cell, FormView, Part, Table, View};
 
-/// Number of clients examined for low balances.
-const CLIENTS_LOOKED_AT: u32 = 100;
+/// Maximum number of clients checked for low balances.
+const CLIENTS_CHECKED_MAX: u32 = 100;
 
 /// Shows the overview.
 ///
 /// # Errors
-/// Nobody has signed in, or the store is unavailable.
+/// [`ConsoleError::SignIn`] without a session; any error of the store.
 pub(crate) async fn show(staff: Staff) -> Result<HttpResponse, ConsoleError> {
     page(&staff, &[]).await.map(|view| view.ok())
 }
 
 async fn page(staff: &Staff, problems: &[String]) -> Result<View, ConsoleError> {
     let grants = staff.api.store.grant_requests().await?;
-    let view = View::new(staff, Some(Section::Front), "Overview")
-        .lead("What needs somebody now. Find anything by its id above.");
-    Ok(view.problems_if(problems).part(waiting(staff, &grants)).part(low(staff).await?).part(node(staff)))
+    let view =
+        View::new(staff, Some(Section::Front), "Overview").lead("Open work. To find a record, enter its id above.");
+    Ok(view
+        .problems_if(problems)
+        .part(grants_part(staff, &grants))
+        .part(low_credits_part(staff).await?)
+        .part(node_part(staff)))
 }
 
-fn waiting(staff: &Staff, grants: &[GrantRequest]) -> Part {
+fn grants_part(staff: &Staff, grants: &[GrantRequest]) -> Part {
     let row = |grant: &GrantRequest| {
-        let (class, may) = match grant.state {
+        let (class, may_decide) = match grant.state {
             GrantState::Pending => ("pending", staff.may("confirmGrant")),
             GrantState::Confirmed => ("good", false),
             GrantState::Refused => ("bad", false),
         };
-        let own = grant.asked_by.is(&staff.who.signatory());
-        let act = |word: &str, button: &str| {
-            FormView::of(staff, format!("/console/grants/{}/{word}", grant.id), button).cell()
+        let is_own = grant.asked_by.is(&staff.caller.signatory());
+        let button = |action: &str, label: &str| {
+            FormView::new(staff, format!("/console/grants/{}/{action}", grant.id), label).cell()
         };
         let decision = match &grant.decided {
             Some((by, at)) => Cell::Many(vec![Cell::text(by.name.clone()), Cell::at(*at)]),
-            None if may && own => {
-                Cell::Many(vec![Cell::text("Another operator must confirm it."), act("refuse", "Withdraw")])
+            None if may_decide && is_own => {
+                Cell::Many(vec![Cell::text("Another operator must confirm it."), button("refuse", "Withdraw")])
             }
-            None if may => Cell::Many(vec![act("confirm", "Confirm"), act("refuse", "Refuse")]),
+            None if may_decide => Cell::Many(vec![button("confirm", "Confirm"), button("refuse", "Refuse")]),
             None => Cell::text("An owner decides."),
         };
         vec![
@@ -63,90 +67,90 @@ fn waiting(staff: &Staff, grants: &[GrantRequest]) -> Part {
     };
     let limit = staff.api.second_person_above;
     let words = limit.map_or_else(
-        || "No grant waits here: the setting admin.second_person_above is off.".to_owned(),
-        |most| format!("A grant of more than {most} credits needs a second operator within a day."),
+        || "No grant needs a second operator: the setting admin.second_person_above is off.".to_owned(),
+        |limit| format!("A grant of more than {limit} credits needs a second operator within a day."),
     );
     let table = Table {
         caption: "Grants that wait for a second operator",
         columns: &["Client", "Credits", "Reference", "Asked by", "Ends", "State", "Decision"],
         rows: grants.iter().rev().map(row).collect(),
     };
-    let part = Part::new("grants", "Grants for two").words(words);
-    if limit.is_some() || !grants.is_empty() { part.table(table, "Nothing waits.") } else { part }
+    let part = Part::new("grants", "Grants").words(words);
+    if limit.is_some() || !grants.is_empty() { part.table(table, "No grants wait.") } else { part }
 }
 
-async fn low(staff: &Staff) -> Result<Part, ConsoleError> {
-    let newest = PageRequest { page: 1, page_size: CLIENTS_LOOKED_AT };
-    let clients = staff.api.store.list_clients(newest).await?;
-    let looked_at = clients.items.len() as u64;
-    let funds = funds_of(staff, clients.items).await?;
-    let rows = funds.into_iter().filter(|funds| funds.is_low && funds.client.suspended_at.is_none());
-    let rows = rows.map(|Funds { client, balance, .. }| {
+async fn low_credits_part(staff: &Staff) -> Result<Part, ConsoleError> {
+    let oldest = PageRequest { page: 1, page_size: CLIENTS_CHECKED_MAX };
+    let clients = staff.api.store.list_clients(oldest).await?;
+    let checked = clients.items.len() as u64;
+    let balances = load_balances(staff, clients.items).await?;
+    let rows = balances.into_iter().filter(|balance| balance.is_low && balance.client.suspended_at.is_none());
+    let rows = rows.map(|ClientBalance { client, balance, .. }| {
         let name = Cell::Link { href: format!("/console/clients/{}", client.client_id), text: client.name };
         vec![name, Cell::code(client.client_id), Cell::number(balance)]
     });
     let table =
         Table { caption: "Clients low on credits", columns: &["Client", "Id", "Credits"], rows: rows.collect() };
     let part = Part::new("low", "Low on credits");
-    let part = if looked_at < clients.total {
-        part.words(format!("Of the oldest {looked_at} of {} clients; the list of clients has all.", clients.total))
+    let part = if checked < clients.total {
+        part.words(format!("Of the oldest {checked} of {} clients. The list of clients shows all.", clients.total))
     } else {
         part
     };
-    Ok(part.table(table, "No client is."))
+    Ok(part.table(table, "No client is low on credits."))
 }
 
-fn node(staff: &Staff) -> Part {
+fn node_part(staff: &Staff) -> Part {
     let state = |health: Result<(), String>| match health {
-        Ok(()) => Cell::tag("good", "as it should be"),
-        Err(why) => Cell::tag("bad", why),
+        Ok(()) => Cell::tag("good", "yes"),
+        Err(reason) => Cell::tag("bad", reason),
     };
     let health = &staff.api.health;
     let words = "A node that reports a loss of data writes nothing until sakshi admin accept-loss; after a jump of \
         its clock it deletes nothing until sakshi admin accept-clock.";
     Part::new("node", "This node")
-        .fact("It works", state(health.livez()))
-        .fact("It takes requests", state(health.readyz()))
+        .fact("Alive", state(health.livez()))
+        .fact("Ready for requests", state(health.readyz()))
         .fact("Encryption key in use", Cell::code(staff.api.store.sealing_key()))
         .words(words)
 }
 
-/// Redirects `GET /console/`.
-pub(crate) async fn back(_: Staff) -> HttpResponse {
+/// Redirects `/console/` to `/console`.
+pub(crate) async fn redirect_to_overview(_: Staff) -> HttpResponse {
     redirect("/console")
 }
 
-/// Answers for an address without a page, to people who have signed in.
+/// Responds to an address without a page.
 ///
 /// # Errors
 /// 404, always.
-pub(crate) async fn lost(_: Staff) -> Result<HttpResponse, ConsoleError> {
+pub(crate) async fn unknown_page(_: Staff) -> Result<HttpResponse, ConsoleError> {
     Err(ServiceError::NotFound("page").into())
 }
 
 /// Confirms a grant.
 ///
 /// # Errors
-/// As for every form.
-pub(crate) async fn confirm(submitted: Submitted) -> Result<HttpResponse, ConsoleError> {
+/// Any error that the form cannot show.
+pub(crate) async fn confirm(submitted: SubmittedForm) -> Result<HttpResponse, ConsoleError> {
     decide(submitted, "confirmGrant", "confirmed").await
 }
 
 /// Refuses or withdraws a grant.
 ///
 /// # Errors
-/// As for every form.
-pub(crate) async fn refuse(submitted: Submitted) -> Result<HttpResponse, ConsoleError> {
+/// Any error that the form cannot show.
+pub(crate) async fn refuse(submitted: SubmittedForm) -> Result<HttpResponse, ConsoleError> {
     decide(submitted, "refuseGrant", "refused").await
 }
 
-async fn decide(submitted: Submitted, operation: &'static str, done: &str) -> Result<HttpResponse, ConsoleError> {
+async fn decide(submitted: SubmittedForm, operation: &'static str, done: &str) -> Result<HttpResponse, ConsoleError> {
     match submitted.carry_out(operation, None).await {
         Ok(_) => Ok(redirect(&format!("/console?done={done}"))),
         Err(error) => {
-            let Submitted { staff, form } = submitted;
-            let (status, form) = form.refused(error)?;
-            Ok(page(&staff, form.problems()).await?.answer(status))
+            let SubmittedForm { staff, form } = submitted;
+            let (status, form) = form.with_error(error)?;
+            Ok(page(&staff, form.problems()).await?.respond(status))
         }
     }
 }

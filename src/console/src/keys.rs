@@ -17,14 +17,14 @@ use serde_json::Value;
 
 use crate::error::ConsoleError;
 use crate::layout::{Layout, Section};
-use crate::records::{client_cell, client_of};
+use crate::records::{client_cell, find_client};
 use crate::staff::Staff;
-use crate::submitted::{Form, Submitted};
+use crate::submitted::{Form, SubmittedForm};
 use crate::view::{Cell, Choices, FormView, Part, Table, View};
 
 const SHAPE: &[(&str, Kind)] =
     &[("environments", Kind::Words), ("expires_at", Kind::Moment), ("overlap_s", Kind::Whole)];
-/// Times for which an old key still works after a rotation: in seconds, and in words.
+/// Times for which an old key stays valid after a rotation, in seconds and in words.
 const OVERLAPS: [(&str, &str); 4] =
     [("86400", "one day"), ("3600", "one hour"), ("604800", "one week"), ("0", "not at all")];
 
@@ -38,7 +38,7 @@ pub(crate) async fn list(staff: Staff, path: Path<String>) -> Result<HttpRespons
 }
 
 async fn page(staff: &Staff, id: ClientId, form: &Form) -> Result<View, ConsoleError> {
-    let client = client_of(staff, &id).await?;
+    let client = find_client(staff, &id).await?;
     let keys = staff.api.store.list_keys(id.clone()).await?;
     let rows = keys.iter().rev().map(|key| row(staff, key)).collect();
     let table =
@@ -46,7 +46,7 @@ async fn page(staff: &Staff, id: ClientId, form: &Form) -> Result<View, ConsoleE
     let mut view = View::new(staff, Some(Section::Clients), format!("Keys of {}", client.name))
         .back(format!("/console/clients/{id}"), client.name)
         .problems_if(form.problems())
-        .part(Part::new("keys", "API keys").table(table, "It has no key yet."));
+        .part(Part::new("keys", "API keys").table(table, "The client has no keys yet."));
     if staff.may("issueKey") {
         view = view.part(issue_part(staff, &id, form));
     }
@@ -62,12 +62,12 @@ fn state(staff: &Staff, key: &ApiKeyRecord) -> Cell {
     }
 }
 
-fn words_of(texts: &[String], all: &str) -> Cell {
-    if texts.is_empty() { Cell::text(all) } else { Cell::text(texts.join(", ")) }
+fn list_or(texts: &[String], default: &str) -> Cell {
+    if texts.is_empty() { Cell::text(default) } else { Cell::text(texts.join(", ")) }
 }
 
 fn environments(key: &ApiKeyRecord) -> Cell {
-    words_of(&key.environments.iter().map(|profile| profile.as_str().to_owned()).collect::<Vec<_>>(), "everywhere")
+    list_or(&key.environments.iter().map(|profile| profile.as_str().to_owned()).collect::<Vec<_>>(), "everywhere")
 }
 
 fn row(staff: &Staff, key: &ApiKeyRecord) -> Vec<Cell> {
@@ -76,7 +76,7 @@ fn row(staff: &Staff, key: &ApiKeyRecord) -> Vec<Cell> {
         Cell::text(key.label.clone()),
         state(staff, key),
         environments(key),
-        words_of(&key.networks.texts().collect::<Vec<_>>(), "any address"),
+        list_or(&key.networks.texts().collect::<Vec<_>>(), "any address"),
         Cell::at(key.created_at),
         Cell::or_none(key.revoked_at.or(key.expires_at), Cell::at),
     ]
@@ -85,28 +85,28 @@ fn row(staff: &Staff, key: &ApiKeyRecord) -> Vec<Cell> {
 fn issue_part(staff: &Staff, id: &ClientId, form: &Form) -> Part {
     let value = |name: &str| form.value(name).to_owned();
     let everywhere = (String::new(), "everywhere".to_owned());
-    let some = [Profile::Sandbox, Profile::Stage, Profile::Production]
+    let profiles = [Profile::Sandbox, Profile::Stage, Profile::Production]
         .map(|profile| (profile.as_str().to_owned(), profile.as_str().to_owned()));
     let environments = Choices {
         name: "environments",
         label: "Works in",
-        options: [everywhere].into_iter().chain(some).collect(),
+        options: [everywhere].into_iter().chain(profiles).collect(),
         chosen: value("environments"),
     };
-    let form = FormView::of(staff, format!("/console/clients/{id}/keys"), "Issue a key")
+    let form = FormView::new(staff, format!("/console/clients/{id}/keys"), "Issue a key")
         .field(Field::new("label", "Label, such as the system that uses it", "text", value("label"), None))
-        .field(Field::new("networks", "Only from these networks, with commas between", "text", value("networks"), None))
-        .field(Field::new("expires_at", "Ends, in UTC", "datetime-local", value("expires_at"), None))
+        .field(Field::new("networks", "Only from these networks, separated by commas", "text", value("networks"), None))
+        .field(Field::new("expires_at", "Expires, in UTC", "datetime-local", value("expires_at"), None))
         .choices(environments);
     Part::new("issue", "Issue a key")
-        .words("Its text is shown once, on the next page. Hand it over where nobody else reads.")
+        .words("The text of the key is shown once, on the next page. Hand it over by a private channel.")
         .form(form)
 }
 
-/// Builds the body of a request for a key. Networks stand in one field.
-fn terms(form: &Form) -> Sent {
-    let mut sent = form.sent(SHAPE);
-    for (name, value) in &mut sent.0 {
+/// Builds the body of a request for a key. The networks are in one field of the form.
+fn issue_body(form: &Form) -> Sent {
+    let mut body = form.request_body(SHAPE);
+    for (name, value) in &mut body.0 {
         if let ("networks", Json::Text(text)) = (name.as_str(), &*value) {
             *value = Json::List(
                 text.split([',', ' '])
@@ -116,21 +116,21 @@ fn terms(form: &Form) -> Sent {
             );
         }
     }
-    sent
+    body
 }
 
 /// Issues a key, and shows its text.
 ///
 /// # Errors
-/// As for every form.
-pub(crate) async fn issue(submitted: Submitted, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
+/// Any error that the form cannot show.
+pub(crate) async fn issue(submitted: SubmittedForm, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
     let id: ClientId = path.parse().map_err(|_| ServiceError::NotFound("client"))?;
-    match submitted.carry_out("issueKey", Some(terms(&submitted.form))).await {
-        Ok(issued) => Ok(text_of(&submitted.staff, &issued, &id)),
+    match submitted.carry_out("issueKey", Some(issue_body(&submitted.form))).await {
+        Ok(issued) => Ok(key_text_page(&submitted.staff, &issued, &id)),
         Err(error) => {
-            let Submitted { staff, form } = submitted;
-            let (status, form) = form.refused(error)?;
-            Ok(page(&staff, id, &form).await?.answer(status))
+            let SubmittedForm { staff, form } = submitted;
+            let (status, form) = form.with_error(error)?;
+            Ok(page(&staff, id, &form).await?.respond(status))
         }
     }
 }
@@ -144,10 +144,10 @@ struct KeyText<'a> {
     client: String,
 }
 
-/// Builds the only page with the text of a key.
-fn text_of(staff: &Staff, issued: &Value, client: &ClientId) -> HttpResponse {
+/// Builds the page with the text of a new key; no other page shows it.
+fn key_text_page(staff: &Staff, issued: &Value, client: &ClientId) -> HttpResponse {
     let text = |name: &str| issued[name].as_str().unwrap_or_default();
-    let layout = Layout::of(&staff.request, Some(Section::Clients));
+    let layout = Layout::new(&staff.request, Some(Section::Clients));
     let page = KeyText { layout, key_id: text("key_id"), text: text("api_key"), client: client.to_string() };
     form_page(actix_web::http::StatusCode::OK, &page)
 }
@@ -155,14 +155,14 @@ fn text_of(staff: &Staff, issued: &Value, client: &ClientId) -> HttpResponse {
 /// Shows a key.
 ///
 /// # Errors
-/// 404 for an unknown one.
+/// 404 for an unknown key.
 pub(crate) async fn show(staff: Staff, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
     let id = path.parse().map_err(|_| ServiceError::NotFound("key"))?;
-    let key = key_of(&staff, id).await?;
+    let key = find_key(&staff, id).await?;
     Ok(key_page(&staff, key, &Form::default()).await?.ok())
 }
 
-async fn key_of(staff: &Staff, id: KeyId) -> Result<ApiKeyRecord, ConsoleError> {
+async fn find_key(staff: &Staff, id: KeyId) -> Result<ApiKeyRecord, ConsoleError> {
     // Without a time the key is only read.
     Ok(staff.api.store.retire_key(id, None, None).await?.ok_or(ServiceError::NotFound("key"))?)
 }
@@ -174,71 +174,71 @@ async fn key_page(staff: &Staff, key: ApiKeyRecord, form: &Form) -> Result<View,
         .fact("Id", Cell::code(&id))
         .fact("Client", client_cell(staff, &client).await?)
         .fact("Works in", environments(&key))
-        .fact("From", words_of(&key.networks.texts().collect::<Vec<_>>(), "any address"))
+        .fact("From", list_or(&key.networks.texts().collect::<Vec<_>>(), "any address"))
         .fact("Issued", Cell::at(key.created_at))
-        .fact("Ends by itself", Cell::or_none(key.expires_at, Cell::at))
+        .fact("Expires", Cell::or_none(key.expires_at, Cell::at))
         .fact("Revoked", Cell::or_none(key.revoked_at, Cell::at));
-    let works = key.revoked_at.is_none() && key.expires_at.is_none_or(|end| end > staff.api.clock.now());
+    let is_valid = key.revoked_at.is_none() && key.expires_at.is_none_or(|end| end > staff.api.clock.now());
     let title = if key.label.is_empty() { id.to_string() } else { key.label.clone() };
     let mut view = View::new(staff, Some(Section::Clients), title)
         .back(format!("/console/clients/{client}/keys"), "Keys of the client")
         .tag(state(staff, &key))
         .problems_if(form.problems())
         .part(about);
-    if works && staff.may("rotateKey") {
+    if is_valid && staff.may("rotateKey") {
         let options = OVERLAPS.map(|(seconds, words)| (seconds.to_owned(), words.to_owned())).into();
         let overlap = Choices {
             name: "overlap_s",
-            label: "The old key works on for",
+            label: "The old key stays valid for",
             options,
             chosen: form.value("overlap_s").to_owned(),
         };
-        let rotate = FormView::of(staff, format!("/console/keys/{id}/rotate"), "Issue a successor").choices(overlap);
-        let words = "The successor has the same label, environments and networks, and its text is shown once.";
+        let rotate = FormView::new(staff, format!("/console/keys/{id}/rotate"), "Issue a replacement").choices(overlap);
+        let words = "The replacement has the same label, environments and networks. Its text is shown once.";
         view = view.part(Part::new("rotate", "Rotate").words(words).form(rotate));
     }
     if key.revoked_at.is_none() && staff.may("revokeKey") {
-        let revoke = FormView::of(staff, format!("/console/keys/{id}/revoke"), "Revoke it now").dangerous();
-        let words = "Every node refuses it within a second. It cannot be taken back.";
+        let revoke = FormView::new(staff, format!("/console/keys/{id}/revoke"), "Revoke it now").dangerous();
+        let words = "Every node refuses the key within a second. A revocation cannot be undone.";
         view = view.part(Part::new("revoke", "Revoke").words(words).form(revoke));
     }
     Ok(view)
 }
 
-/// Issues the successor of a key, and shows its text.
+/// Issues a replacement for a key, and shows its text.
 ///
 /// # Errors
-/// As for every form.
-pub(crate) async fn rotate(submitted: Submitted, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
+/// Any error that the form cannot show.
+pub(crate) async fn rotate(submitted: SubmittedForm, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
     let id: KeyId = path.parse().map_err(|_| ServiceError::NotFound("key"))?;
-    match submitted.carry_out("rotateKey", Some(submitted.form.sent(SHAPE))).await {
+    match submitted.carry_out("rotateKey", Some(submitted.form.request_body(SHAPE))).await {
         Ok(issued) => {
-            let old = key_of(&submitted.staff, id).await?;
-            Ok(text_of(&submitted.staff, &issued, &old.client_id))
+            let old = find_key(&submitted.staff, id).await?;
+            Ok(key_text_page(&submitted.staff, &issued, &old.client_id))
         }
-        Err(error) => refused(submitted, id, error).await,
+        Err(error) => error_page(submitted, id, error).await,
     }
 }
 
 /// Revokes a key.
 ///
 /// # Errors
-/// As for every form.
-pub(crate) async fn revoke(submitted: Submitted, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
+/// Any error that the form cannot show.
+pub(crate) async fn revoke(submitted: SubmittedForm, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
     let id: KeyId = path.parse().map_err(|_| ServiceError::NotFound("key"))?;
     match submitted.carry_out("revokeKey", None).await {
         Ok(_) => Ok(redirect(&format!("/console/keys/{id}?done=revoked"))),
-        Err(error) => refused(submitted, id, error).await,
+        Err(error) => error_page(submitted, id, error).await,
     }
 }
 
-async fn refused(
-    submitted: Submitted,
+async fn error_page(
+    submitted: SubmittedForm,
     id: KeyId,
     error: sakshi_web::error::ApiError,
 ) -> Result<HttpResponse, ConsoleError> {
-    let Submitted { staff, form } = submitted;
-    let (status, form) = form.refused(error)?;
-    let key = key_of(&staff, id).await?;
-    Ok(key_page(&staff, key, &form).await?.answer(status))
+    let SubmittedForm { staff, form } = submitted;
+    let (status, form) = form.with_error(error)?;
+    let key = find_key(&staff, id).await?;
+    Ok(key_page(&staff, key, &form).await?.respond(status))
 }

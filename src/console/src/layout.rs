@@ -20,7 +20,7 @@ pub(crate) static SCRIPT: LazyLock<StaticFile> =
 /// Icon of the console.
 pub(crate) static OWN_ICON: &LazyLock<StaticFile> = &ICON;
 
-/// The sections, which the header links.
+/// Sections of the console, which the header links to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Section {
     Front,
@@ -44,7 +44,7 @@ impl Section {
     ];
 }
 
-/// The operator who has signed in, and the page's section. The extractor stores it with the request, for an error page.
+/// The signed-in operator and the page's section. The extractor stores it in the request, for error pages.
 #[derive(Clone, Debug)]
 pub(crate) struct LayoutUser {
     pub(crate) name: String,
@@ -59,8 +59,8 @@ pub(crate) struct Layout {
     pub(crate) sandbox: bool,
     pub(crate) installation: String,
     pub(crate) user: Option<LayoutUser>,
-    /// Words in the find box.
-    pub(crate) find: String,
+    /// Text in the search box.
+    pub(crate) search_text: String,
 }
 
 /// A link of the header.
@@ -71,24 +71,24 @@ pub(crate) struct SectionLink {
 }
 
 impl Layout {
-    /// Builds the layout of this request's page, for the person who has signed in.
-    pub(crate) fn of(request: &HttpRequest, section: Option<Section>) -> Self {
+    /// Builds the layout of the page for this request, with its signed-in operator.
+    pub(crate) fn new(request: &HttpRequest, section: Option<Section>) -> Self {
         let console = request.app_data::<Data<Console>>();
         let user = request.extensions().get::<LayoutUser>().cloned().map(|user| LayoutUser { section, ..user });
         Self {
             sandbox: console.is_some_and(|console| console.sandbox),
             installation: console.map(|console| console.installation.to_string()).unwrap_or_default(),
             user,
-            find: String::new(),
+            search_text: String::new(),
         }
     }
 
-    /// Builds the layout of a page without its request.
-    pub(crate) const fn bare() -> Self {
-        Self { sandbox: false, installation: String::new(), user: None, find: String::new() }
+    /// Builds a layout for pages rendered without a request at hand (no operator, no search).
+    pub(crate) const fn without_request() -> Self {
+        Self { sandbox: false, installation: String::new(), user: None, search_text: String::new() }
     }
 
-    /// Returns the links of the header; none for people who have not signed in.
+    /// Returns the links of the header; none without a signed-in operator.
     pub(crate) fn links(&self) -> Vec<SectionLink> {
         let current = self.user.as_ref().and_then(|user| user.section);
         let link = |(section, path, label)| SectionLink { path, label, is_current: current == Some(section) };

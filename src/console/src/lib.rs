@@ -1,8 +1,8 @@
 //! The operators' console at `/console` of the internal listener, for support, finance and security.
 //!
-//! It signs in with an operator's token and checks that again at every use. Pages read the store; changes go through
+//! Operators sign in with their token, which is checked again at every use. Pages read the store; changes go through
 //! the admin API's handlers, with its roles and audit entries. Begin with `routes.rs`; `staff.rs` authenticates,
-//! `view.rs` has the parts of most pages. No page shows what a person has shared, and every page works without
+//! `view.rs` has the parts of most pages. No page shows data that a person has shared, and every page works without
 //! JavaScript.
 
 mod audit_log;
@@ -48,21 +48,21 @@ pub use self::error::error_page;
 pub use self::oidc::{Provider, ProviderSettings};
 pub use self::routes::ROUTES;
 
-/// Largest number of streams of the tree at one time; one session has half of them at most.
+/// Maximum number of concurrent streams of the tree; a session can use half of them.
 pub const STREAMS_MAX: usize = 16;
 
-/// The console's needs besides the admin API.
+/// Configuration and dependencies of the console, besides the admin API.
 #[derive(Clone, Debug)]
 pub struct Console {
     /// True if the internal listener speaks TLS.
     pub is_https: bool,
     /// True in the sandbox.
     pub sandbox: bool,
-    /// Number of credits below which a client is marked, unless it has a limit of its own.
+    /// Balance below which a client is marked as low, unless it has its own limit.
     pub low_credits: u64,
     /// Time for which a transaction and its result are stored.
     pub kept: Duration,
-    /// Name of this installation, its public URL.
+    /// Name of this installation: its public URL.
     pub installation: Arc<str>,
     /// Identity provider, if operators may sign in there.
     pub provider: Option<Provider>,

@@ -1,6 +1,6 @@
-//! `multipart/form-data` (RFC 7578), as a browser sends a form with files. The whole body is in memory, and small.
+//! Parses `multipart/form-data` (RFC 7578), as browsers send forms with files. The whole body is in memory.
 
-/// A field of a form: its name, its bytes, and true for a file.
+/// A field or a file of a form.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Field<'a> {
     pub(crate) name: String,
@@ -8,36 +8,36 @@ pub(crate) struct Field<'a> {
     pub(crate) bytes: &'a [u8],
 }
 
-/// Returns the boundary of a media type that is `multipart/form-data`.
+/// Returns the boundary if the media type is `multipart/form-data`.
 pub(crate) fn boundary(media_type: &str) -> Option<&str> {
     let (essence, parameters) = media_type.split_once(';')?;
     if !essence.trim().eq_ignore_ascii_case("multipart/form-data") {
         return None;
     }
-    let named = parameters.split(';').filter_map(|parameter| parameter.trim().split_once('='));
-    let (_, value) = named.into_iter().find(|(name, _)| name.eq_ignore_ascii_case("boundary"))?;
+    let pairs = parameters.split(';').filter_map(|parameter| parameter.trim().split_once('='));
+    let (_, value) = pairs.into_iter().find(|(name, _)| name.eq_ignore_ascii_case("boundary"))?;
     let value = value.trim_matches('"');
     (1..=70).contains(&value.len()).then_some(value)
 }
 
-/// Returns the fields of a body; `None` for one that no browser sends.
+/// Parses the fields of a body; `None` if it is malformed.
 pub(crate) fn fields<'a>(boundary: &str, body: &'a [u8]) -> Option<Vec<Field<'a>>> {
-    let between = [b"\r\n--", boundary.as_bytes()].concat();
-    let mut rest = body.strip_prefix(&between[2..])?;
-    let mut found = Vec::new();
+    let delimiter = [b"\r\n--", boundary.as_bytes()].concat();
+    let mut remaining = body.strip_prefix(&delimiter[2..])?;
+    let mut fields = Vec::new();
     loop {
-        if rest.starts_with(b"--") {
-            return Some(found);
+        if remaining.starts_with(b"--") {
+            return Some(fields);
         }
-        rest = rest.strip_prefix(b"\r\n")?;
-        let (head, after) = cut(rest, b"\r\n\r\n")?;
-        let (bytes, next) = cut(after, &between)?;
-        found.push(field(std::str::from_utf8(head).ok()?, bytes)?);
-        rest = next;
+        remaining = remaining.strip_prefix(b"\r\n")?;
+        let (head, after) = split_at_mark(remaining, b"\r\n\r\n")?;
+        let (bytes, next) = split_at_mark(after, &delimiter)?;
+        fields.push(field(std::str::from_utf8(head).ok()?, bytes)?);
+        remaining = next;
     }
 }
 
-fn cut<'a>(bytes: &'a [u8], mark: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
+fn split_at_mark<'a>(bytes: &'a [u8], mark: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     let at = bytes.windows(mark.len()).position(|window| window == mark)?;
     Some((&bytes[..at], &bytes[at + mark.len()..]))
 }
@@ -45,12 +45,12 @@ fn cut<'a>(bytes: &'a [u8], mark: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
 fn field<'a>(head: &str, bytes: &'a [u8]) -> Option<Field<'a>> {
     let headers = head.split("\r\n").filter_map(|line| line.split_once(':'));
     let (_, disposition) = headers.into_iter().find(|(name, _)| name.eq_ignore_ascii_case("content-disposition"))?;
-    // The names of our fields have no semicolon or quote; those of files do not matter.
-    let named = |wanted: &str| {
+    // The names of our fields contain no semicolon or quote; the names of files do not matter.
+    let parameter = |wanted: &str| {
         disposition.split(';').filter_map(|part| part.trim().split_once('=')).find(|(name, _)| *name == wanted)
     };
-    let (_, name) = named("name")?;
-    Some(Field { name: name.trim_matches('"').to_owned(), is_file: named("filename").is_some(), bytes })
+    let (_, name) = parameter("name")?;
+    Some(Field { name: name.trim_matches('"').to_owned(), is_file: parameter("filename").is_some(), bytes })
 }
 
 #[cfg(test)]
@@ -62,7 +62,7 @@ mod tests {
         image/png\r\n\r\n\x89PNG\r\n\r\n--y\r\n--x--\r\n";
 
     #[test]
-    fn fields_and_files_are_read_as_a_browser_sends_them() {
+    fn fields_and_files_of_a_browsers_form_are_parsed() {
         assert_eq!(boundary("multipart/form-data; boundary=\"x\""), Some("x"));
         assert_eq!((boundary("multipart/form-data"), boundary("text/plain; boundary=x")), (None, None));
         let [name, logo] = <[Field<'_>; 2]>::try_from(fields("x", BODY).unwrap()).unwrap();
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_or_malformed_is_refused_whole() {
+    fn a_truncated_or_malformed_body_is_refused() {
         for end in 0..BODY.len() - 4 {
             assert_eq!(fields("x", &BODY[..end]), None, "{end}");
         }

@@ -1,8 +1,8 @@
 //! Signing in at an identity provider (OpenID Connect Core 1.0): the authorization code flow with PKCE (RFC 7636),
 //! state and nonce.
 //!
-//! State, nonce and verifier follow from one random number that only the browser holds, in a cookie of ten minutes. So
-//! nothing is stored for people who begin. Only the ID token identifies a person: subject, name and groups.
+//! State, nonce and verifier are derived from a random number in a cookie of ten minutes, so nothing is stored for a
+//! sign-in in progress. Only the ID token identifies a person: subject, name and groups.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use sakshi_domain::limits::JWKS_BYTES_MAX;
 use sakshi_domain::operator::ProviderAccount;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::unseen::is_unseen;
-use sakshi_operator::inside::sessions_ended;
+use sakshi_operator::inside::logout_keys;
 use sakshi_outbound::document::{DocumentClient, DocumentError};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
@@ -22,32 +22,33 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 use url::{Url, form_urlencoded};
 
-/// Largest number of bytes of a discovery document, and of the response with a token.
-const ANSWER_BYTES_MAX: usize = 128 * 1_024;
-/// Time for which a discovered document is used.
-const DISCOVERED_FOR: Duration = Duration::from_secs(600);
-/// Least time between two discoveries, even for an unknown key.
-const DISCOVERY_SPACING: Duration = Duration::from_secs(10);
-/// Largest number of characters of a name, and of a subject (OpenID Connect Core, section 2).
+/// Maximum number of bytes of a discovery document, and of the response with a token.
+const RESPONSE_BYTES_MAX: usize = 128 * 1_024;
+/// Time for which the discovery document is cached.
+const DISCOVERY_LIFETIME: Duration = Duration::from_secs(600);
+/// Minimum time between two discoveries, even for an unknown key.
+const DISCOVERY_INTERVAL_MIN: Duration = Duration::from_secs(10);
+/// Maximum number of characters of a name.
 const NAME_CHARS_MAX: usize = 100;
+/// Maximum number of characters of a subject (OpenID Connect Core, section 2).
 const SUBJECT_CHARS_MAX: usize = 255;
-/// Largest number of a person's groups that are examined.
+/// Maximum number of a person's groups that are examined.
 const GROUPS_MAX: usize = 1_000;
 
 /// The settings of the provider.
 #[derive(Clone, Debug)]
 pub struct ProviderSettings {
-    /// Its `iss`, and the address below which it is discovered.
+    /// `iss` of the provider, and the address under which its configuration is discovered.
     pub issuer: String,
     /// Client id of this service at the provider.
     pub client_id: String,
-    /// Secret of that client.
+    /// Secret of the client id.
     pub client_secret: SecretString,
     /// Scopes that are requested.
     pub scopes: String,
     /// Claim with the groups.
     pub groups_claim: String,
-    /// True if sessions end with the ID token, when that is earlier.
+    /// True if sessions end with the ID token, if that ends earlier.
     pub ends_with_token: bool,
     /// Origin of the console, as browsers know it.
     pub base_url: String,
@@ -58,29 +59,29 @@ pub struct ProviderSettings {
 pub struct Provider {
     pub(crate) settings: Arc<ProviderSettings>,
     documents: DocumentClient,
-    discovered: Arc<Mutex<Option<Seen>>>,
+    configuration: Arc<Mutex<Option<CachedConfiguration>>>,
 }
 
-/// The discovered document, and the time of its discovery.
-type Seen = (Instant, Arc<Discovered>);
+/// The provider's configuration, and the time of its discovery.
+type CachedConfiguration = (Instant, Arc<ProviderConfiguration>);
 
-/// The provider's description of itself.
+/// Endpoints and keys from the discovery document.
 #[derive(Debug)]
-struct Discovered {
+struct ProviderConfiguration {
     authorization: Url,
     token: Url,
     keys: ProviderKeys,
-    /// True if the secret is sent in the HTTP header, not in the form.
-    by_header: bool,
+    /// True if the client secret is sent in the `Authorization` header, not in the form.
+    uses_basic_auth: bool,
 }
 
-/// Reason why nobody was signed in.
+/// Error of a sign-in or logout at the provider.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProviderError {
     /// A document could not be fetched.
     #[error("the identity provider's {0}: {1}")]
     Document(&'static str, DocumentError),
-    /// A document cannot be used; holds the name of the unusable part.
+    /// A document cannot be used; contains the name of the unusable part.
     #[error("the identity provider's document: {0}")]
     Unusable(&'static str),
     /// The token was refused.
@@ -88,7 +89,7 @@ pub(crate) enum ProviderError {
     Token(#[from] TokenRefusal),
 }
 
-/// The values that are sent to the provider with a browser, and that its return is checked against.
+/// Values that the browser takes to the provider, and against which its return is checked.
 pub(crate) struct Attempt {
     pub(crate) state: String,
     pub(crate) nonce: String,
@@ -96,10 +97,10 @@ pub(crate) struct Attempt {
 }
 
 impl Provider {
-    /// Builds a provider that is called over this client.
+    /// Builds a provider that is called with this HTTP client.
     #[must_use]
     pub fn new(settings: ProviderSettings, documents: DocumentClient) -> Self {
-        Self { settings: Arc::new(settings), documents, discovered: Arc::default() }
+        Self { settings: Arc::new(settings), documents, configuration: Arc::default() }
     }
 
     /// Returns the host of the provider, as people read it.
@@ -114,7 +115,7 @@ impl Provider {
     /// Returns the address that a browser is sent to. `challenge` is the SHA-256 of the attempt's verifier, in
     /// Base64url.
     pub(crate) async fn authorization_url(&self, attempt: &Attempt, challenge: &str) -> Result<Url, ProviderError> {
-        let mut url = self.discover(DISCOVERED_FOR).await?.authorization.clone();
+        let mut url = self.discover(DISCOVERY_LIFETIME).await?.authorization.clone();
         url.query_pairs_mut()
             .append_pair("response_type", "code")
             .append_pair("client_id", &self.settings.client_id)
@@ -127,42 +128,44 @@ impl Provider {
         Ok(url)
     }
 
-    /// Exchanges a code for the account of the person, and the end of the ID token.
+    /// Exchanges a code for the account of the person, and the expiry of the ID token.
     pub(crate) async fn account(
         &self,
         code: &str,
         attempt: &Attempt,
         now: Timestamp,
     ) -> Result<(ProviderAccount, Timestamp), ProviderError> {
-        let discovered = self.discover(DISCOVERED_FOR).await?;
-        let token = self.exchange(&discovered, code, attempt).await?;
-        let claims = match discovered.keys.id_token(&token, self.expected(now), &attempt.nonce) {
+        let configuration = self.discover(DISCOVERY_LIFETIME).await?;
+        let token = self.exchange(&configuration, code, attempt).await?;
+        let claims = match configuration.keys.id_token(&token, self.expected(now), &attempt.nonce) {
             // The provider may sign with a new key.
-            Err(TokenRefusal::UnknownKey) => {
-                self.discover(DISCOVERY_SPACING).await?.keys.id_token(&token, self.expected(now), &attempt.nonce)?
-            }
-            checked => checked?,
+            Err(TokenRefusal::UnknownKey) => self.discover(DISCOVERY_INTERVAL_MIN).await?.keys.id_token(
+                &token,
+                self.expected(now),
+                &attempt.nonce,
+            )?,
+            result => result?,
         };
         let end = claims.seconds("exp").map_or(now, |seconds| Timestamp::from_millis(seconds.saturating_mul(1_000)));
-        Ok((self.account_of(&claims, now)?, end))
+        Ok((self.account_from(&claims, now)?, end))
     }
 
-    /// Returns the names of the sessions that a logout token ends.
-    pub(crate) async fn logged_out(&self, token: &str, now: Timestamp) -> Result<Vec<String>, ProviderError> {
-        let claims = match self.discover(DISCOVERED_FOR).await?.keys.logout_token(token, self.expected(now)) {
+    /// Checks a logout token, and returns the keys of the sessions that it ends.
+    pub(crate) async fn check_logout(&self, token: &str, now: Timestamp) -> Result<Vec<String>, ProviderError> {
+        let claims = match self.discover(DISCOVERY_LIFETIME).await?.keys.logout_token(token, self.expected(now)) {
             Err(TokenRefusal::UnknownKey) => {
-                self.discover(DISCOVERY_SPACING).await?.keys.logout_token(token, self.expected(now))?
+                self.discover(DISCOVERY_INTERVAL_MIN).await?.keys.logout_token(token, self.expected(now))?
             }
-            checked => checked?,
+            result => result?,
         };
-        Ok(sessions_ended(claims.text("sub"), claims.text("sid")))
+        Ok(logout_keys(claims.text("sub"), claims.text("sid")))
     }
 
     fn expected(&self, now: Timestamp) -> Expected<'_> {
         Expected { issuer: &self.settings.issuer, client_id: &self.settings.client_id, now }
     }
 
-    fn account_of(&self, claims: &TokenClaims, now: Timestamp) -> Result<ProviderAccount, ProviderError> {
+    fn account_from(&self, claims: &TokenClaims, now: Timestamp) -> Result<ProviderAccount, ProviderError> {
         let subject =
             claims.text("sub").filter(|subject| subject.len() <= SUBJECT_CHARS_MAX).ok_or(TokenRefusal::Subject)?;
         let name =
@@ -178,35 +181,35 @@ impl Provider {
         })
     }
 
-    /// Fetches the provider's document, unless the known one is younger than `age`.
-    async fn discover(&self, age: Duration) -> Result<Arc<Discovered>, ProviderError> {
-        let mut known = self.discovered.lock().await;
-        if let Some((at, discovered)) = &*known
-            && at.elapsed() < age
+    /// Fetches the provider's configuration, unless the cached one is younger than `age_max`.
+    async fn discover(&self, age_max: Duration) -> Result<Arc<ProviderConfiguration>, ProviderError> {
+        let mut cached = self.configuration.lock().await;
+        if let Some((at, configuration)) = &*cached
+            && at.elapsed() < age_max
         {
-            return Ok(Arc::clone(discovered));
+            return Ok(Arc::clone(configuration));
         }
-        let discovered = Arc::new(self.fetch().await?);
-        *known = Some((Instant::now(), Arc::clone(&discovered)));
-        Ok(discovered)
+        let configuration = Arc::new(self.fetch().await?);
+        *cached = Some((Instant::now(), Arc::clone(&configuration)));
+        Ok(configuration)
     }
 
-    async fn fetch(&self) -> Result<Discovered, ProviderError> {
+    async fn fetch(&self) -> Result<ProviderConfiguration, ProviderError> {
         let issuer = &self.settings.issuer;
         let address = format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'));
         let address = Url::parse(&address).map_err(|_| ProviderError::Unusable("issuer"))?;
-        let document = self.documents.fetch(&address, "application/json", ANSWER_BYTES_MAX).await;
+        let document = self.documents.fetch(&address, "application/json", RESPONSE_BYTES_MAX).await;
         let document = document.map_err(|error| ProviderError::Document("configuration", error))?;
         let document: Value =
             serde_json::from_slice(&document).map_err(|_| ProviderError::Unusable("configuration"))?;
         if document["issuer"].as_str() != Some(issuer) {
             return Err(ProviderError::Unusable("issuer"));
         }
-        // A document fetched in the clear may name endpoints in the clear.
-        let is_open = address.scheme() == "http";
+        // A document fetched over http may name http endpoints.
+        let is_unencrypted = address.scheme() == "http";
         let endpoint = |name: &'static str| {
             let url = document[name].as_str().and_then(|url| Url::parse(url).ok());
-            url.filter(|url| url.scheme() == "https" || (is_open && url.scheme() == "http"))
+            url.filter(|url| url.scheme() == "https" || (is_unencrypted && url.scheme() == "http"))
                 .ok_or(ProviderError::Unusable(name))
         };
         let keys = self
@@ -215,35 +218,41 @@ impl Provider {
             .await;
         let keys = keys.map_err(|error| ProviderError::Document("keys", error))?;
         let methods = document["token_endpoint_auth_methods_supported"].as_array();
-        Ok(Discovered {
+        Ok(ProviderConfiguration {
             authorization: endpoint("authorization_endpoint")?,
             token: endpoint("token_endpoint")?,
             keys: ProviderKeys::parse(&keys).ok_or(ProviderError::Unusable("jwks_uri"))?,
-            by_header: methods.is_none_or(|methods| methods.iter().any(|method| method == "client_secret_basic")),
+            uses_basic_auth: methods.is_none_or(|methods| methods.iter().any(|method| method == "client_secret_basic")),
         })
     }
 
     /// Exchanges a code for the ID token.
-    async fn exchange(&self, discovered: &Discovered, code: &str, attempt: &Attempt) -> Result<String, ProviderError> {
+    async fn exchange(
+        &self,
+        configuration: &ProviderConfiguration,
+        code: &str,
+        attempt: &Attempt,
+    ) -> Result<String, ProviderError> {
         let (id, secret) = (&self.settings.client_id, self.settings.client_secret.expose_secret());
         let mut form = form_urlencoded::Serializer::new(String::new());
         form.append_pair("grant_type", "authorization_code")
             .append_pair("code", code)
             .append_pair("redirect_uri", &self.redirect_uri())
             .append_pair("code_verifier", &attempt.verifier);
-        let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
-        let header = discovered
-            .by_header
-            .then(|| format!("Basic {}", STANDARD.encode(format!("{}:{}", encoded(id), encoded(secret)))));
+        let encode = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+        let header = configuration
+            .uses_basic_auth
+            .then(|| format!("Basic {}", STANDARD.encode(format!("{}:{}", encode(id), encode(secret)))));
         if header.is_none() {
             form.append_pair("client_id", id).append_pair("client_secret", secret);
         }
-        let answer = self
+        let response = self
             .documents
-            .post_form(&discovered.token, form.finish(), header.map(SecretString::from), ANSWER_BYTES_MAX)
+            .post_form(&configuration.token, form.finish(), header.map(SecretString::from), RESPONSE_BYTES_MAX)
             .await;
-        let answer = answer.map_err(|error| ProviderError::Document("token", error))?;
-        let answer: Value = serde_json::from_slice(&answer).map_err(|_| ProviderError::Unusable("token_endpoint"))?;
-        answer["id_token"].as_str().map(str::to_owned).ok_or(ProviderError::Unusable("id_token"))
+        let response = response.map_err(|error| ProviderError::Document("token", error))?;
+        let response: Value =
+            serde_json::from_slice(&response).map_err(|_| ProviderError::Unusable("token_endpoint"))?;
+        response["id_token"].as_str().map(str::to_owned).ok_or(ProviderError::Unusable("id_token"))
     }
 }

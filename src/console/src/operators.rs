@@ -11,7 +11,7 @@ use crate::view::{Cell, Part, Table, View};
 /// Shows the operators, newest first.
 ///
 /// # Errors
-/// Nobody has signed in, or the store is unavailable.
+/// [`ConsoleError::SignIn`] without a session; any error of the store.
 pub(crate) async fn show(staff: Staff) -> Result<HttpResponse, ConsoleError> {
     let (operators, now) = (staff.api.store.operators().await?, staff.api.clock.now());
     let row = |operator: &OperatorRecord| {
@@ -32,12 +32,11 @@ pub(crate) async fn show(staff: Staff) -> Result<HttpResponse, ConsoleError> {
         ]
     };
     let columns = &["Name", "Role", "Token", "Id", "Added", "Ends", "Audit log"];
-    let table =
-        Table { caption: "Operators, the newest first", columns, rows: operators.iter().rev().map(row).collect() };
-    let words = "An owner adds one with sakshi admin operators add, and revokes one with sakshi admin operators \
-        revoke: sessions here end at once.";
+    let table = Table { caption: "Operators, newest first", columns, rows: operators.iter().rev().map(row).collect() };
+    let words = "An owner adds an operator with sakshi admin operators add, and revokes an operator with sakshi admin \
+        operators revoke. The sessions of a revoked operator end at once.";
     let part = Part::new("operators", "Operators")
         .words(words)
-        .table(table, "There is none yet: everybody uses the token of the settings.");
+        .table(table, "There are no operators yet: everybody uses the token of the settings.");
     Ok(View::new(&staff, Some(Section::Operators), "Operators").part(part).ok())
 }

@@ -1,4 +1,4 @@
-//! `/console/oidc/…`: the redirect to the identity provider and back, and its logouts.
+//! `/console/oidc/…`: sign-in at the identity provider, and its logouts.
 
 use std::time::Duration;
 
@@ -19,11 +19,11 @@ use crate::error::ConsoleError;
 use crate::layout::Layout;
 use crate::oidc::{Attempt, Provider, ProviderError};
 use crate::sign_in::{self, is_secure};
-use crate::submitted::Posted;
+use crate::submitted::PublicForm;
 
-/// Cookie of a browser that has begun. It comes back with a link of the provider, which `SameSite=Strict` would not
+/// Cookie of a sign-in in progress. The browser returns by a link of the provider, which `SameSite=Strict` would not
 /// allow.
-static BEGUN: SessionCookie = SessionCookie {
+static ATTEMPT_COOKIE: SessionCookie = SessionCookie {
     name: "sakshi_console_begun",
     path: "/console/oidc",
     site: "console begun",
@@ -31,12 +31,8 @@ static BEGUN: SessionCookie = SessionCookie {
 };
 
 impl Attempt {
-    fn of(id: &SessionId) -> Self {
-        Self {
-            state: id.derive_secret("state"),
-            nonce: id.derive_secret("nonce"),
-            verifier: id.derive_secret("verifier"),
-        }
+    fn from_session(id: &SessionId) -> Self {
+        Self { state: id.derived("state"), nonce: id.derived("nonce"), verifier: id.derived("verifier") }
     }
 }
 
@@ -50,34 +46,34 @@ fn provider(console: &Console) -> Result<&Provider, ConsoleError> {
 /// There is no provider.
 pub(crate) async fn start(request: HttpRequest, console: Data<Console>) -> Result<HttpResponse, ConsoleError> {
     let provider = provider(&console)?;
-    let id = BEGUN.mint().ok_or_else(|| ApiError::internal("the system has no randomness"))?;
-    let attempt = Attempt::of(&id);
+    let id = ATTEMPT_COOKIE.mint().ok_or_else(|| ApiError::internal("the system has no randomness"))?;
+    let attempt = Attempt::from_session(&id);
     let challenge = sakshi_web::session::sha256_base64url(&attempt.verifier);
     match provider.authorization_url(&attempt, &challenge).await {
         Ok(url) => Ok(with_cookie(redirect(url.as_str()), &id.cookie(is_secure(&request, &console)))),
-        Err(error) => Ok(failed(&request, &error)),
+        Err(error) => Ok(provider_error_page(&request, &error)),
     }
 }
 
-/// Builds the sign-in page for a provider that is unavailable or misused.
-fn failed(request: &HttpRequest, error: &ProviderError) -> HttpResponse {
+/// Logs an error of the provider, and builds the sign-in page with a notice.
+fn provider_error_page(request: &HttpRequest, error: &ProviderError) -> HttpResponse {
     tracing::warn!(%error, "nobody was signed in at the identity provider");
-    sign_in::refused(
+    sign_in::error_page(
         request,
         StatusCode::BAD_GATEWAY,
-        "The identity provider cannot be used now. The log says why.".to_owned(),
+        "The identity provider cannot be used now. The reason is in the log.".to_owned(),
     )
 }
 
-/// The page after the sign-in. The browser continues from here by itself, because the session's cookie does not follow
-/// a link of the provider.
+/// The page after the sign-in. It continues to the console by itself, because a browser does not send the session's
+/// cookie when it follows a link of the provider.
 #[derive(Template)]
 #[template(path = "signed_in.html")]
 struct SignedIn {
     layout: Layout,
 }
 
-/// Completes the sign-in when the browser comes back.
+/// Completes the sign-in when the browser returns from the provider.
 ///
 /// # Errors
 /// There is no provider, or the store is unavailable.
@@ -90,25 +86,27 @@ pub(crate) async fn back(
     let mut query = Query::parse(request.query_string());
     let (code, state, issuer, error) =
         (query.text("code"), query.text("state"), query.text("iss"), query.text("error"));
-    let id = BEGUN.session_id(&request);
-    let attempt = id.as_ref().map(Attempt::of).filter(|attempt| state.as_deref() == Some(&attempt.state));
-    // A provider that names itself (RFC 9207) must be the one that was asked.
+    let id = ATTEMPT_COOKIE.of(&request);
+    let attempt = id.as_ref().map(Attempt::from_session).filter(|attempt| state.as_deref() == Some(&attempt.state));
+    // A provider that names itself (RFC 9207) must be the configured provider.
     let is_issuer = issuer.is_none_or(|issuer| issuer == provider.settings.issuer);
     let answer = match (code, attempt.filter(|_| is_issuer)) {
-        (Some(code), Some(attempt)) => enter(&request, &api, &console, provider, &code, &attempt).await?,
-        (None, Some(_)) if error.is_some() => {
-            sign_in::refused(&request, StatusCode::FORBIDDEN, "The identity provider did not sign you in.".to_owned())
-        }
-        _ => sign_in::refused(
+        (Some(code), Some(attempt)) => complete(&request, &api, &console, provider, &code, &attempt).await?,
+        (None, Some(_)) if error.is_some() => sign_in::error_page(
+            &request,
+            StatusCode::FORBIDDEN,
+            "The identity provider did not sign you in.".to_owned(),
+        ),
+        _ => sign_in::error_page(
             &request,
             StatusCode::BAD_REQUEST,
             "This sign-in was not begun here, or too long ago. Begin again.".to_owned(),
         ),
     };
-    Ok(with_cookie(answer, &BEGUN.removal(is_secure(&request, &console))))
+    Ok(with_cookie(answer, &ATTEMPT_COOKIE.none(is_secure(&request, &console))))
 }
 
-async fn enter(
+async fn complete(
     request: &HttpRequest,
     api: &Data<InternalDeps>,
     console: &Console,
@@ -123,20 +121,20 @@ async fn enter(
             tracing::warn!(error = %refusal, "a token of the identity provider was refused");
             return refuse(request, api, "The identity provider’s answer was not accepted.");
         }
-        Err(error) => return Ok(failed(request, &error)),
+        Err(error) => return Ok(provider_error_page(request, &error)),
     };
-    let Some(sign_in) = inside::sign_in_elsewhere(request, api, account).await? else {
+    let Some(sign_in) = inside::sign_in_at_provider(request, api, account).await? else {
         return refuse(request, api, "Your account has no role here. Ask for a group that has one.");
     };
     let lifetime = if provider.settings.ends_with_token { end.since(now).min(LIFETIME) } else { LIFETIME };
-    let cookie = sign_in::open(request, api, console, sign_in, lifetime.max(Duration::from_secs(1))).await?;
-    Ok(with_cookie(form_page(StatusCode::OK, &SignedIn { layout: Layout::of(request, None) }), &cookie))
+    let cookie = sign_in::open_session(request, api, console, sign_in, lifetime.max(Duration::from_secs(1))).await?;
+    Ok(with_cookie(form_page(StatusCode::OK, &SignedIn { layout: Layout::new(request, None) }), &cookie))
 }
 
-/// Counts a failed sign-in as one with a wrong token.
+/// Records a failed sign-in like a wrong token, and builds the sign-in page with a notice.
 fn refuse(request: &HttpRequest, api: &Data<InternalDeps>, words: &str) -> Result<HttpResponse, ConsoleError> {
     match inside::refuse_sign_in(request, api) {
-        ApiError::BearerUnauthorized => Ok(sign_in::refused(request, StatusCode::FORBIDDEN, words.to_owned())),
+        ApiError::BearerUnauthorized => Ok(sign_in::error_page(request, StatusCode::FORBIDDEN, words.to_owned())),
         error => Err(error.into()),
     }
 }
@@ -146,16 +144,16 @@ fn refuse(request: &HttpRequest, api: &Data<InternalDeps>, words: &str) -> Resul
 /// # Errors
 /// There is no provider, or the store is unavailable.
 pub(crate) async fn logout(
-    posted: Posted,
+    posted: PublicForm,
     api: Data<InternalDeps>,
     console: Data<Console>,
 ) -> Result<HttpResponse, ConsoleError> {
-    let Posted(mut form) = posted;
+    let PublicForm(mut form) = posted;
     let provider = provider(&console)?;
-    match provider.logged_out(&form.take("logout_token"), api.clock.now()).await {
-        Ok(ended) => {
-            for name in ended {
-                api.store.end_provider_sessions(provider.settings.issuer.clone(), name, api.clock.now()).await?;
+    match provider.check_logout(&form.take("logout_token"), api.clock.now()).await {
+        Ok(keys) => {
+            for key in keys {
+                api.store.end_provider_sessions(provider.settings.issuer.clone(), key, api.clock.now()).await?;
             }
             Ok(private(StatusCode::OK).finish())
         }

@@ -1,4 +1,4 @@
-//! `/console/requests/{request_id}`: the refused requests under an `errorId`, as the admin API finds them.
+//! `/console/requests/{request_id}`: the refused requests with an `errorId`.
 
 use actix_web::HttpResponse;
 use actix_web::web::Path;
@@ -20,18 +20,18 @@ use crate::view::{Cell, Part, View};
 /// The store is unavailable.
 pub(crate) async fn show(staff: Staff, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
     let id = RequestId::parse(&path).map_err(|_| ServiceError::NotFound("request"))?;
-    let found = match carry_out(&staff.request, "findRefusedRequest", None).await {
-        Ok(found) => serde_json::from_value::<RefusedRequests>(found).map_err(ApiError::internal)?.requests,
+    let requests = match carry_out(&staff.request, "findRefusedRequest", None).await {
+        Ok(requests) => serde_json::from_value::<RefusedRequests>(requests).map_err(ApiError::internal)?.requests,
         Err(ApiError::Service(ServiceError::NotFound(_))) => Vec::new(),
         Err(error) => return Err(error.into()),
     };
     let mut view = View::new(&staff, Some(Section::Front), format!("Request {id}"));
-    if found.is_empty() {
-        let words = "No refused request with this errorId is kept. Of each app the newest 200 of a day are; an \
-            accepted request, and one that nobody was authenticated for, is in the log alone: search it for this id.";
-        view = view.part(Part::new("none", "Nothing is kept").words(words));
+    if requests.is_empty() {
+        let words = "No refused request with this errorId is stored. The newest 200 of each app are stored for a day. \
+            Accepted and unauthenticated requests are only in the log: search it for this id.";
+        view = view.part(Part::new("none", "Nothing is stored").words(words));
     }
-    for (number, refused) in found.into_iter().enumerate() {
+    for (number, refused) in requests.into_iter().enumerate() {
         let id = ["first", "second", "third"].get(number).copied().unwrap_or("further");
         let fields = if refused.fields.is_empty() { Cell::None } else { Cell::code(refused.fields.join(", ")) };
         let part = Part::new(id, format!("{} {}", refused.method, refused.route))

@@ -1,5 +1,5 @@
-//! The routes of the console. Ids in paths have the admin API's names, by which its handlers and the audit log read
-//! them.
+//! The routes of the console. Ids in paths have the same names as in the admin API, because its handlers and the audit
+//! log read them.
 
 use actix_web::web;
 use sakshi_web::routing::{Audience, Row, row};
@@ -13,7 +13,7 @@ use super::{
 /// Every route of the console.
 pub const ROUTES: &[Row] = &[
     row("GET", "/console", Audience::Operators, || web::to(front::show)),
-    row("GET", "/console/", Audience::Operators, || web::to(front::back)),
+    row("GET", "/console/", Audience::Operators, || web::to(front::redirect_to_overview)),
     row("GET", "/console/sign-in", Audience::Operators, || web::to(sign_in::show)),
     row("POST", "/console/sign-in", Audience::Operators, || web::to(sign_in::enter)),
     row("POST", "/console/sign-out", Audience::Operators, || web::to(sign_in::leave)),
@@ -55,5 +55,5 @@ pub const ROUTES: &[Row] = &[
     row("GET", "/console/assets/console.css", Audience::Operators, || STYLE.route()),
     row("GET", "/console/assets/tree.js", Audience::Operators, || SCRIPT.route()),
     row("GET", "/console/assets/icon.svg", Audience::Operators, || OWN_ICON.route()),
-    row("GET", "/console/{page:.*}", Audience::Operators, || web::to(front::lost)),
+    row("GET", "/console/{page:.*}", Audience::Operators, || web::to(front::unknown_page)),
 ];

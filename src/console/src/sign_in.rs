@@ -1,4 +1,4 @@
-//! `/console/sign-in` and `/console/sign-out`: from an operator's token to a session, and back.
+//! `/console/sign-in` and `/console/sign-out`: opens and ends sessions.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::error::ConsoleError;
 use crate::layout::Layout;
 use crate::oidc::Provider;
 use crate::staff::COOKIE;
-use crate::submitted::{Posted, Submitted};
+use crate::submitted::{PublicForm, SubmittedForm};
 
 #[derive(Template)]
 #[template(path = "sign_in.html")]
@@ -27,45 +27,45 @@ struct Page {
     layout: Layout,
     /// Notice above the form.
     notice: Option<&'static str>,
-    trouble: Option<String>,
+    problem: Option<String>,
     token: Field<'static>,
     /// Host of the identity provider, if there is one.
     provider: Option<String>,
 }
 
 impl Page {
-    /// Builds the form. The token is never shown again.
-    fn new(request: &HttpRequest, notice: Option<&'static str>, trouble: Option<String>) -> Self {
+    /// Builds the page. The token field is always empty.
+    fn new(request: &HttpRequest, notice: Option<&'static str>, problem: Option<String>) -> Self {
         let token = Field::new("token", "Operator’s token", "password", "", None)
-            .hint("It begins with so_, and is not kept here.")
+            .hint("It begins with so_. The console does not store it.")
             .required();
         let provider =
             request.app_data::<Data<Console>>().and_then(|console| console.provider.as_ref()).map(Provider::host);
-        Self { layout: Layout::of(request, None), notice, trouble, token, provider }
+        Self { layout: Layout::new(request, None), notice, problem, token, provider }
     }
 }
 
 /// Shows the form.
 pub(crate) async fn show(request: HttpRequest) -> HttpResponse {
     let notice = match request.query_string() {
-        "ended=1" => Some("Your session has ended. Sign in again to go on."),
+        "ended=1" => Some("Your session has ended. Sign in again to continue."),
         "out=1" => Some("You are signed out."),
         _ => None,
     };
     form_page(StatusCode::OK, &Page::new(&request, notice, None))
 }
 
-/// Signs in. Every failure gets the same answer.
+/// Signs in. All failures get the same response.
 pub(crate) async fn enter(
-    posted: Posted,
+    posted: PublicForm,
     request: HttpRequest,
     api: Data<InternalDeps>,
     console: Data<Console>,
 ) -> Result<HttpResponse, ConsoleError> {
-    let Posted(mut form) = posted;
+    let PublicForm(mut form) = posted;
     match inside::sign_in(&request, &api, form.take("token").trim()).await {
         Ok(sign_in) => {
-            let cookie = open(&request, &api, &console, sign_in, LIFETIME).await?;
+            let cookie = open_session(&request, &api, &console, sign_in, LIFETIME).await?;
             Ok(with_cookie(redirect("/console"), &cookie))
         }
         Err(error @ (ApiError::BearerUnauthorized | ApiError::RateLimited { .. })) => {
@@ -73,27 +73,27 @@ pub(crate) async fn enter(
                 Some(seconds) => format!("Too many attempts. Try again in {seconds} seconds."),
                 None => "This token is wrong, revoked or expired.".to_owned(),
             };
-            Ok(refused(&request, error.status_code(), words))
+            Ok(error_page(&request, error.status_code(), words))
         }
         Err(error) => Err(error.into()),
     }
 }
 
-/// Builds the form again, with the problem.
-pub(crate) fn refused(request: &HttpRequest, status: StatusCode, words: String) -> HttpResponse {
+/// Builds the sign-in page with a problem.
+pub(crate) fn error_page(request: &HttpRequest, status: StatusCode, words: String) -> HttpResponse {
     form_page(status, &Page::new(request, None, Some(words)))
 }
 
-/// Opens a session under a new id and ends the browser's earlier one; returns the cookie.
-pub(crate) async fn open(
+/// Opens a session with a new id, ends the browser's earlier session, and returns the cookie.
+pub(crate) async fn open_session(
     request: &HttpRequest,
     api: &InternalDeps,
     console: &Console,
     sign_in: SignIn,
     lifetime: Duration,
 ) -> Result<String, ConsoleError> {
-    if let Some(before) = COOKIE.session_id(request) {
-        api.store.end_console_session(before.digest()).await?;
+    if let Some(previous) = COOKIE.of(request) {
+        api.store.end_console_session(previous.digest()).await?;
     }
     let id = COOKIE.mint().ok_or_else(|| ApiError::internal("the system has no randomness"))?;
     let now = api.clock.now();
@@ -104,8 +104,8 @@ pub(crate) async fn open(
 }
 
 /// Signs out.
-pub(crate) async fn leave(submitted: Submitted) -> Result<HttpResponse, ConsoleError> {
-    let Submitted { staff, .. } = submitted;
+pub(crate) async fn leave(submitted: SubmittedForm) -> Result<HttpResponse, ConsoleError> {
+    let SubmittedForm { staff, .. } = submitted;
     staff.api.store.end_console_session(staff.session.digest).await?;
     tracing::info!("console session ended");
     Ok(with_cookie(redirect("/console/sign-in?out=1"), &COOKIE.removal(is_secure(&staff.request, &staff.console))))

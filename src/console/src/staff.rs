@@ -1,14 +1,14 @@
 //! Authentication in the console: a session whose operator is still valid.
 //!
-//! A [`Staff`] can only be had as an extractor, so a page cannot forget to authenticate. The operator is looked up at
-//! every use, so revoking one ends the sessions at once on every node.
+//! Pages get a [`Staff`] only by extraction, so they cannot forget to authenticate. The operator is looked up at every
+//! use, so revoking an operator ends the sessions at once on every node.
 
 use actix_web::dev::Payload;
 use actix_web::web::Data;
 use actix_web::{FromRequest, HttpMessage as _, HttpRequest};
 use futures_util::future::LocalBoxFuture;
 use sakshi_domain::operator::Role;
-use sakshi_operator::{InternalDeps, Who, inside};
+use sakshi_operator::{Caller, InternalDeps, inside};
 use sakshi_store::ConsoleSession;
 use sakshi_web::error::ApiError;
 use sakshi_web::session::{CsrfToken, IDLE, PROLONG_INTERVAL, SameSite, SessionCookie};
@@ -21,13 +21,13 @@ use crate::layout::LayoutUser;
 pub(crate) static COOKIE: SessionCookie =
     SessionCookie { name: "sakshi_console", path: "/console", site: "console", same_site: SameSite::Strict };
 
-/// An operator who has signed in.
+/// A signed-in operator.
 pub(crate) struct Staff {
     /// The operator.
-    pub(crate) who: Who,
-    /// Token that their forms must carry.
+    pub(crate) caller: Caller,
+    /// CSRF token that the operator's forms must carry.
     pub(crate) csrf_token: CsrfToken,
-    /// Their session.
+    /// Session of the operator.
     pub(crate) session: ConsoleSession,
     /// Dependencies of the admin API.
     pub(crate) api: Data<InternalDeps>,
@@ -38,29 +38,29 @@ pub(crate) struct Staff {
 }
 
 impl Staff {
-    /// Authenticates a request.
-    pub(crate) async fn of(request: &HttpRequest) -> Result<Self, ConsoleError> {
+    /// Authenticates a request by its session.
+    pub(crate) async fn authenticate(request: &HttpRequest) -> Result<Self, ConsoleError> {
         let missing = || ApiError::internal("the console is not configured");
         let api = request.app_data::<Data<InternalDeps>>().cloned().ok_or_else(missing)?;
         let console = request.app_data::<Data<Console>>().cloned().ok_or_else(missing)?;
         let id = COOKIE.session_id(request).ok_or(ConsoleError::SignIn { ended: false })?;
         let session = api.store.load_console_session(id.digest()).await?.ok_or(ConsoleError::SignIn { ended: true })?;
-        let Some(who) = inside::recognise(request, &api, &session.sign_in).await? else {
+        let Some(caller) = inside::recognise(request, &api, &session.sign_in).await? else {
             api.store.end_console_session(id.digest()).await?;
             return Err(ConsoleError::SignIn { ended: true });
         };
         let csrf_token = id.csrf_token();
         let user = LayoutUser {
-            name: who.name.clone(),
-            role: who.role,
+            name: caller.name.clone(),
+            role: caller.role,
             csrf_token: csrf_token.as_str().to_owned(),
             section: None,
         };
         request.extensions_mut().insert(user);
-        Ok(Self { who, csrf_token, session, api, console, request: request.clone() })
+        Ok(Self { caller, csrf_token, session, api, console, request: request.clone() })
     }
 
-    /// Moves the end of the session, which comes when nobody uses it.
+    /// Postpones the end of the idle session.
     async fn prolong(&self) -> Result<(), ConsoleError> {
         let until = self.api.clock.now() + IDLE;
         if until.since(self.session.idle_until) >= PROLONG_INTERVAL && self.session.idle_until < self.session.ends_at {
@@ -83,16 +83,16 @@ impl Staff {
 
     /// Returns true if the role includes an operation of the admin API.
     pub(crate) fn may(&self, operation: &str) -> bool {
-        inside::may(self.who.role, operation)
+        inside::is_allowed(self.caller.role, operation)
     }
 
-    /// Returns true for an owner, who sees whole URLs.
+    /// Returns true if the operator is an owner.
     pub(crate) fn is_owner(&self) -> bool {
-        self.who.role == Role::Owner
+        self.caller.role == Role::Owner
     }
 }
 
-/// An operator who has signed in, in a script's request for an event stream. It does not prolong the session.
+/// A signed-in operator of a script's event stream. The request does not prolong the session.
 pub(crate) struct StreamStaff(pub(crate) Staff);
 
 impl FromRequest for StreamStaff {
@@ -101,7 +101,7 @@ impl FromRequest for StreamStaff {
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         let request = request.clone();
-        Box::pin(async move { Staff::of(&request).await.map(Self) })
+        Box::pin(async move { Staff::authenticate(&request).await.map(Self) })
     }
 }
 
@@ -112,7 +112,7 @@ impl FromRequest for Staff {
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         let request = request.clone();
         Box::pin(async move {
-            let staff = Self::of(&request).await?;
+            let staff = Self::authenticate(&request).await?;
             staff.prolong().await?;
             Ok(staff)
         })

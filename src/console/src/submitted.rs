@@ -1,4 +1,4 @@
-//! Forms: their fields, and the admin API's responses to them.
+//! Submitted forms: their fields, and errors of the admin API about them.
 
 use actix_web::dev::Payload;
 use actix_web::http::StatusCode;
@@ -18,8 +18,9 @@ use crate::error::ConsoleError;
 use crate::multipart;
 use crate::staff::Staff;
 
-/// Largest number of bytes of a form, and of one with files.
+/// Maximum number of bytes of a form without files.
 const FORM_BYTES_MAX: usize = 16 * 1_024;
+/// Maximum number of bytes of a form with files.
 const FILES_BYTES_MAX: usize = 64 * 1_024;
 
 /// The values of a form, and their problems.
@@ -32,20 +33,20 @@ pub(crate) struct Form {
 }
 
 impl Form {
-    /// Returns the value of a field; empty if it has none.
+    /// Returns the value of a field; empty if it is missing.
     pub(crate) fn value(&self, name: &str) -> &str {
-        self.pairs.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value.as_str())
+        self.pairs.iter().find(|(field, _)| field == name).map_or("", |(_, value)| value.as_str())
     }
 
-    /// Takes out the value that was sent under a name.
+    /// Removes a field and returns its value; empty if it is missing.
     pub(crate) fn take(&mut self, name: &str) -> String {
-        let mut taken = self.pairs.extract_if(.., |(known, _)| known == name).map(|(_, value)| value);
-        taken.next().unwrap_or_default()
+        let mut values = self.pairs.extract_if(.., |(field, _)| field == name).map(|(_, value)| value);
+        values.next().unwrap_or_default()
     }
 
-    /// Builds the fields of a request.
-    pub(crate) fn sent(&self, shape: &[(&str, Kind)]) -> Sent {
-        form::request_fields(self.pairs.iter(), shape)
+    /// Builds the body of a request from the fields.
+    pub(crate) fn request_body(&self, shape: &[(&str, Kind)]) -> Sent {
+        form::sent(self.pairs.iter(), shape)
     }
 
     /// Returns the problems, in sentences.
@@ -53,13 +54,13 @@ impl Form {
         &self.problems
     }
 
-    /// Returns the form again with a problem.
+    /// Returns the form with a problem.
     pub(crate) fn with_problem(self, problem: impl Into<String>) -> Self {
         Self { problems: vec![problem.into()], ..self }
     }
 
-    /// Returns the form again with its problems; a refusal that does not concern it is passed on.
-    pub(crate) fn refused(self, error: ApiError) -> Result<(StatusCode, Self), ConsoleError> {
+    /// Returns the form with the problems of an error, or the error if it does not concern the form.
+    pub(crate) fn with_error(self, error: ApiError) -> Result<(StatusCode, Self), ConsoleError> {
         let status = error.status_code();
         let problems = match &error {
             ApiError::Service(ServiceError::Invalid(invalid)) => {
@@ -73,43 +74,43 @@ impl Form {
     }
 }
 
-/// A form that a page of this session has sent.
-pub(crate) struct Submitted {
-    /// The operator who has sent it.
+/// A form from a page of this session.
+pub(crate) struct SubmittedForm {
+    /// The operator who submitted the form.
     pub(crate) staff: Staff,
     /// The values of the form.
     pub(crate) form: Form,
 }
 
-impl Submitted {
-    /// Carries out an operation of the admin API, with the ids of the path.
+impl SubmittedForm {
+    /// Performs an operation of the admin API, with the ids of the path.
     pub(crate) async fn carry_out(&self, operation: &'static str, sent: Option<Sent>) -> Result<Value, ApiError> {
         inside::carry_out(&self.staff.request, operation, sent).await
     }
 }
 
-/// A form from a browser that has not signed in.
-pub(crate) struct Posted(pub(crate) Form);
+/// A form from a browser without a session.
+pub(crate) struct PublicForm(pub(crate) Form);
 
-/// Reads a form of a page at this host.
+/// Reads a form, which must come from a page at this host.
 fn read(request: &HttpRequest, payload: &mut Payload) -> impl Future<Output = Result<Form, ApiError>> + use<> {
     let media_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let boundary = media_type.and_then(multipart::boundary).map(str::to_owned);
     let is_form = if boundary.is_some() { Ok(()) } else { check_media_type(request.headers()) };
-    let ours = refuse_other_host(request).and(is_form);
+    let check = refuse_other_host(request).and(is_form);
     let body = read_bounded(request, payload, if boundary.is_some() { FILES_BYTES_MAX } else { FORM_BYTES_MAX });
     async move {
-        ours?;
+        check?;
         let body = body.await?;
         match boundary {
-            Some(boundary) => with_files(&boundary, &body)
+            Some(boundary) => parse_multipart(&boundary, &body)
                 .ok_or_else(|| ApiError::MalformedBody("The form cannot be read.".to_owned())),
             None => Ok(Form { pairs: form::parse(&body), ..Form::default() }),
         }
     }
 }
 
-fn with_files(boundary: &str, body: &[u8]) -> Option<Form> {
+fn parse_multipart(boundary: &str, body: &[u8]) -> Option<Form> {
     let mut form = Form::default();
     for field in multipart::fields(boundary, body)? {
         if field.is_file {
@@ -121,7 +122,7 @@ fn with_files(boundary: &str, body: &[u8]) -> Option<Form> {
     Some(form)
 }
 
-impl FromRequest for Posted {
+impl FromRequest for PublicForm {
     type Error = ConsoleError;
     type Future = LocalBoxFuture<'static, Result<Self, ConsoleError>>;
 
@@ -131,7 +132,7 @@ impl FromRequest for Posted {
     }
 }
 
-impl FromRequest for Submitted {
+impl FromRequest for SubmittedForm {
     type Error = ConsoleError;
     type Future = LocalBoxFuture<'static, Result<Self, ConsoleError>>;
 
@@ -140,7 +141,7 @@ impl FromRequest for Submitted {
         let request = request.clone();
         Box::pin(async move {
             let form = form.await;
-            // The session is read after the body, whose last byte may have been withheld for long.
+            // The session is read after the body, because a client can delay the end of the body.
             let staff = Staff::extract(&request).await?;
             let mut form = form?;
             let token = form.take(CSRF_FIELD);

@@ -24,20 +24,20 @@ use crate::records::{app_cell, client_cell};
 use crate::staff::Staff;
 use crate::view::Cell;
 
-/// A step of the story.
+/// A step of a transaction.
 #[derive(Debug)]
 pub(crate) struct Step {
-    /// `good`, `bad`, `waiting`, or nothing.
+    /// CSS class: `good`, `bad`, `waiting`, or empty.
     pub(crate) class: &'static str,
     pub(crate) at: Option<When>,
-    pub(crate) what: String,
-    /// More about the step, and what to do.
+    pub(crate) title: String,
+    /// Details of the step, and what to do.
     pub(crate) more: Vec<String>,
 }
 
 impl Step {
-    fn new(class: &'static str, at: impl Into<Option<Timestamp>>, what: impl Into<String>) -> Self {
-        Self { class, at: at.into().map(When::second), what: what.into(), more: Vec::new() }
+    fn new(class: &'static str, at: impl Into<Option<Timestamp>>, title: impl Into<String>) -> Self {
+        Self { class, at: at.into().map(When::second), title: title.into(), more: Vec::new() }
     }
 
     fn more(mut self, words: impl Into<String>) -> Self {
@@ -59,7 +59,7 @@ struct Page {
 /// Shows a transaction.
 ///
 /// # Errors
-/// 404 when the transaction does not exist, or no longer.
+/// 404 if the transaction does not exist or is deleted.
 pub(crate) async fn show(staff: Staff, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
     let id: TxnId = path.parse().map_err(|_| ServiceError::TransactionNotFound)?;
     let record = staff.api.store.load_transaction(id).await?.ok_or(ServiceError::TransactionNotFound)?;
@@ -71,14 +71,14 @@ pub(crate) async fn show(staff: Staff, path: Path<String>) -> Result<HttpRespons
         .pop()
         .flatten()
         .ok_or(ServiceError::TransactionNotFound)?;
-    let (tag, mut steps) = (state(&record), vec![opening(&summary.opened), seen(&summary)]);
-    steps.push(answer(&record, summary.code.as_deref()));
+    let (tag, mut steps) = (state(&record), vec![opened_step(&summary.opened), page_step(&summary)]);
+    steps.push(answer_step(&record, summary.code.as_deref()));
     if let TransactionRecord::Completed(completed) = &record {
-        steps.extend(webhook(summary.delivery.as_ref(), &fetching(&staff, completed)));
-        steps.push(fetched(&summary));
+        steps.extend(webhook_steps(summary.delivery.as_ref(), &fetch_hint(&staff, completed)));
+        steps.push(poll_step(&summary));
     }
     let facts = facts(&staff, &summary.opened).await?;
-    let layout = Layout::of(&staff.request, Some(Section::Clients));
+    let layout = Layout::new(&staff.request, Some(Section::Clients));
     Ok(form_page(StatusCode::OK, &Page { layout, id, tag, steps, facts }))
 }
 
@@ -91,47 +91,60 @@ fn state(record: &TransactionRecord) -> Cell {
     }
 }
 
-fn opening(opened: &Pending) -> Step {
-    let asked: Vec<&str> = opened.terms.claims.iter().map(sakshi_domain::claims::Claim::name).collect();
+fn opened_step(opened: &Pending) -> Step {
+    let claims: Vec<&str> = opened.terms.claims.iter().map(sakshi_domain::claims::Claim::name).collect();
     let channel = opened.terms.channel.name();
-    let whose = if opened.event.is_some() { "A guest of an event began it" } else { "The app opened it" };
-    let step =
-        Step::new("good", opened.opened_at, format!("{whose}, for the channel {channel}, and one credit was debited."));
-    step.more(format!("It asks for {}.", asked.join(", "))).more(format!(
+    let beginning = if opened.event.is_some() {
+        "A guest of an event began the transaction"
+    } else {
+        "The app opened the transaction"
+    };
+    let step = Step::new(
+        "good",
+        opened.opened_at,
+        format!("{beginning}, for the channel {channel}, and one credit was debited."),
+    );
+    step.more(format!("Requested claims: {}.", claims.join(", "))).more(format!(
         "Webhook: {}.",
         match &opened.terms.webhook_url {
             Some(url) => format!("to {}", url.origin()),
             None if opened.event.is_some() => "to the URL of the event, if it has one".to_owned(),
-            None => "none, for the request named no URL".to_owned(),
+            None => "none, because the request named no URL".to_owned(),
         }
     ))
 }
 
-/// Describes the first view of its page, or the first request of the identity app.
-fn seen(summary: &TransactionSummary) -> Step {
+/// Describes the first view of the transaction's page, or the first request of the identity app.
+fn page_step(summary: &TransactionSummary) -> Step {
     match summary.page_seen_at {
-        Some(at) => Step::new("good", at, "The person opened its page, or the identity app asked for it."),
-        None => Step::new("waiting", None, "Nobody has opened its page, and the identity app has not asked for it.")
-            .more(
-                "The link or code may not have reached the person. A native app that fires the intent itself asks \
-                for no page.",
-            ),
+        Some(at) => Step::new("good", at, "The person opened its page, or the identity app fetched the request."),
+        None => Step::new(
+            "waiting",
+            None,
+            "Nobody has opened its page, and the identity app has not fetched the request.",
+        )
+        .more(
+            "The link or code may not have reached the person. A native app that starts the identity app itself \
+                opens no page.",
+        ),
     }
 }
 
-/// Describes the first time that the client fetched the outcome.
-fn fetched(summary: &TransactionSummary) -> Step {
+/// Describes the client's first poll that returned the outcome.
+fn poll_step(summary: &TransactionSummary) -> Step {
     match summary.polled_at {
         Some(at) => Step::new("good", at, "The client fetched the outcome."),
         None => Step::new("waiting", None, "The client has not fetched the outcome."),
     }
 }
 
-fn answer(record: &TransactionRecord, code: Option<&str>) -> Step {
+fn answer_step(record: &TransactionRecord, code: Option<&str>) -> Step {
     match record {
         TransactionRecord::Pending(opened) => {
-            Step::new("waiting", None, "No answer of the identity app has arrived yet.")
-                .more(format!("It can come until {}. Polls are answered with pending.", in_words(opened.expires_at)))
+            Step::new("waiting", None, "No answer of the identity app has arrived yet.").more(format!(
+                "The window ends at {}. Until then polls return pending.",
+                format_time(opened.expires_at)
+            ))
         }
         TransactionRecord::Expired(opened) => Step::new(
             "bad",
@@ -140,7 +153,7 @@ fn answer(record: &TransactionRecord, code: Option<&str>) -> Step {
             transaction expired.",
         )
         .more(
-            "Polls are answered with 410, no webhook is sent, and the credit stays spent. The client opens \
+            "Polls return 410, no webhook is sent, and the credit stays spent. The client opens \
                 another transaction.",
         ),
         TransactionRecord::Completed(record) => {
@@ -158,65 +171,65 @@ fn answer(record: &TransactionRecord, code: Option<&str>) -> Step {
                         Some(code) => step.more(format!("{}, code {code}.", why(Some(code)))),
                         None => step,
                     };
-                    step.more("The result says it to the client.")
+                    step.more("The client gets this in the result.")
                 }
             }
         }
     }
 }
 
-/// Formats a time within a sentence.
-fn in_words(at: Timestamp) -> String {
+/// Formats a time for a sentence.
+fn format_time(at: Timestamp) -> String {
     format!("{} UTC", at.to_string().get(..16).unwrap_or_default().replace('T', " "))
 }
 
-/// Describes the way in which the client learns the outcome without a webhook.
-fn fetching(staff: &Staff, completed: &CompletedRecord) -> String {
+/// Describes how the client gets the outcome without a webhook.
+fn fetch_hint(staff: &Staff, completed: &CompletedRecord) -> String {
     let own = completed.opened.terms.retention().result_ttl_s.map(|seconds| Duration::from_secs(seconds.get().into()));
-    let longest = staff.api.longest.result_ttl;
-    let until = completed.verified_at + own.map_or(longest, |own| own.min(longest));
+    let maximum = staff.api.retention_max.result_ttl;
+    let until = completed.verified_at + own.map_or(maximum, |own| own.min(maximum));
     format!(
         "The client fetches the result with GET /api/v1/nationalid-ovse/result/{} until {}.",
         completed.opened.id,
-        in_words(until)
+        format_time(until)
     )
 }
 
-fn webhook(delivery: Option<&DeliveryRecord>, fetching: &str) -> Vec<Step> {
+fn webhook_steps(delivery: Option<&DeliveryRecord>, fetch_hint: &str) -> Vec<Step> {
     let Some(delivery) = delivery else {
-        return vec![Step::new("waiting", None, "No webhook was sent, because no URL was known.").more(fetching)];
+        return vec![Step::new("waiting", None, "No webhook was sent, because no URL was known.").more(fetch_hint)];
     };
     let queued = Step::new("", delivery.queued_at, format!("Its webhook was queued for {}.", delivery.origin));
     let outcome = match (delivery.attempt, delivery.claimed_at) {
-        (Some(attempt), at) => attempted(at, attempt, fetching),
+        (Some(attempt), at) => attempt_step(at, attempt, fetch_hint),
         (None, Some(at)) => Step::new("waiting", at, "The webhook is being sent."),
         (None, None) => Step::new(
             "waiting",
             None,
-            "The webhook waits for its turn: others of this receiver go first, or its name does not resolve.",
+            "The webhook is queued behind others of this receiver, or the receiver's name does not resolve.",
         ),
     };
     vec![queued, outcome]
 }
 
-fn attempted(at: Option<Timestamp>, attempt: Attempt, fetching: &str) -> Step {
+fn attempt_step(at: Option<Timestamp>, attempt: Attempt, fetch_hint: &str) -> Step {
     let took = format!("{} ms", attempt.duration_ms);
     if attempt.outcome == DeliveryOutcome::Delivered {
         let status = attempt.status.map(|status| format!(" with {status}")).unwrap_or_default();
         return Step::new("good", at, format!("The receiver took the webhook{status}, in {took}."));
     }
-    let has_it = match attempt.outcome.sent() {
+    let receipt = match attempt.outcome.sent() {
         Sent::Yes => "The receiver has seen it and did not take it",
         Sent::No => "The receiver does not have it",
         Sent::Unknown => "Nobody knows if the receiver has it",
     };
     let status = attempt.status.map(|status| format!(", status {status}")).unwrap_or_default();
     let step =
-        Step::new("bad", at, format!("The webhook was lost: {}{status}, after {took}. {has_it}.", attempt.outcome));
+        Step::new("bad", at, format!("The webhook was lost: {}{status}, after {took}. {receipt}.", attempt.outcome));
     let why = attempt.failure.map(|failure| format!("Why: {} ({}).", advice(failure), failure.reason));
     let step = why.into_iter().fold(step, Step::more);
     step.more("A webhook is sent once and never repeated.")
-        .more(format!("What to do: {fetching} Then the receiver is put right."))
+        .more(format!("What to do: {fetch_hint} Then the receiver must be repaired."))
 }
 
 async fn facts(staff: &Staff, opened: &Pending) -> Result<Vec<(&'static str, Cell)>, ConsoleError> {
@@ -240,36 +253,36 @@ mod tests {
 
     use super::*;
 
-    fn told(attempt: Option<Attempt>) -> Step {
+    fn last_step(attempt: Option<Attempt>) -> Step {
         let at = Timestamp::from_millis(1_700_000_000_000);
         let origin = "https://client.example".to_owned();
         let delivery =
             DeliveryRecord { id: DeliveryId(1), origin, queued_at: at, claimed_at: attempt.map(|_| at), attempt };
-        webhook(Some(&delivery), "The client polls.").pop().unwrap()
+        webhook_steps(Some(&delivery), "The client polls.").pop().unwrap()
     }
 
     #[test]
-    fn a_lost_webhook_says_why_who_has_it_and_what_to_do() {
+    fn a_lost_webhook_shows_the_cause_the_receipt_and_what_to_do() {
         let expired =
             Attempt::unanswered(DeliveryOutcome::Unreachable, FailureReason::TlsExpired, Some(AttemptPart::Tls), 12);
-        let step = told(Some(expired));
+        let step = last_step(Some(expired));
         assert_eq!(
-            (step.class, &*step.what),
+            (step.class, &*step.title),
             ("bad", "The webhook was lost: unreachable, after 12 ms. The receiver does not have it.")
         );
         assert_eq!(step.more[0], "Why: the receiver's certificate is not valid now (tls_expired).");
         assert!(step.more[2].starts_with("What to do: The client polls."), "{step:?}");
         assert!(
-            told(Some(Attempt::answered(500, 3)))
-                .what
+            last_step(Some(Attempt::answered(500, 3)))
+                .title
                 .contains("rejected, status 500, after 3 ms. The receiver has seen it")
         );
-        assert!(told(Some(Attempt::unknown())).what.contains("Nobody knows"));
+        assert!(last_step(Some(Attempt::unknown())).title.contains("Nobody knows"));
     }
 
     #[test]
-    fn a_webhook_that_arrived_or_waits_is_no_loss() {
-        assert_eq!((told(Some(Attempt::answered(204, 3))).class, told(None).class), ("good", "waiting"));
-        assert!(webhook(None, "The client polls.")[0].what.contains("no URL was known"));
+    fn a_delivered_or_waiting_webhook_is_not_lost() {
+        assert_eq!((last_step(Some(Attempt::answered(204, 3))).class, last_step(None).class), ("good", "waiting"));
+        assert!(webhook_steps(None, "The client polls.")[0].title.contains("no URL was known"));
     }
 }

@@ -1,5 +1,5 @@
-//! `/console/tree`: the supervision tree of every node, live. The server draws it; with a script a stream renews the
-//! page.
+//! `/console/tree`: the supervision tree of every node, live. The server renders the page; with JavaScript a stream
+//! updates it.
 
 use std::time::Duration;
 
@@ -20,43 +20,42 @@ use crate::error::ConsoleError;
 use crate::layout::{Layout, SCRIPT, Section};
 use crate::staff::{Staff, StreamStaff};
 
-/// Pause between two reads.
-const LOOK: Duration = Duration::from_millis(1_000);
+/// Interval between two reads of the nodes.
+const READ_INTERVAL: Duration = Duration::from_millis(1_000);
 
 /// The kinds of actors: name, thread, and duties in plain words.
 const KINDS: [(&str, &str, &str); 9] = [
     (
         "root",
         "no thread",
-        "starts the actors below it, and starts an actor again that has failed; if one keeps failing, the process \
-            ends and the init system starts it anew.",
+        "starts the actors below it and restarts failed actors; if an actor keeps failing, the process ends and the \
+            init system restarts it.",
     ),
-    ("credit_ledger", "effects", "moves the credits of each client in their order, so that no balance is spent twice."),
+    ("credit_ledger", "effects", "moves the credits of each client in order, so that no credit is spent twice."),
     (
         "webhook_dispatcher",
         "dispatch",
-        "sends each webhook once to its receiver, with a queue for each receiver, so that a slow one holds up nobody \
-            else.",
+        "sends each webhook once, with a queue for each receiver, so that a slow receiver does not delay others.",
     ),
-    ("reaper", "effects", "removes records whose time is over."),
+    ("reaper", "effects", "deletes expired records."),
     (
         "event_registry",
         "HTTP worker",
-        "is a shard: it keeps one small actor for each event that is asked about, which knows how many guests it has.",
+        "is a shard: it has a small actor for each event in use, which knows the number of guests.",
     ),
     (
         "transaction_registry",
         "HTTP worker",
-        "is a shard: it keeps one small actor for each verification that waits for a person, with its deadline and \
-            who waits for its end.",
+        "is a shard: it has a small actor for each pending verification, with its deadline and the requests that wait \
+            for its outcome.",
     ),
     (
         "change_listener",
         "effects",
-        "hears from other nodes that a verification has ended there, and wakes who waits for it here.",
+        "learns from other nodes that a verification has ended, and wakes the requests on this node that wait for it.",
     ),
-    ("figures", "effects", "adds what was counted of each app today to the store, every two seconds."),
-    ("flow_sweeper", "effects", "finds documents whose invitation to sign has ended, and ends them."),
+    ("figures", "effects", "adds today's counts of each app to the store, every two seconds."),
+    ("flow_sweeper", "effects", "ends documents whose invitation to sign has expired."),
 ];
 
 /// An actor or a shard, with what is below it.
@@ -64,7 +63,7 @@ const KINDS: [(&str, &str, &str); 9] = [
 #[template(path = "branch.html")]
 struct Branch {
     node: TreeNode,
-    /// True if it is down and nothing is wrong.
+    /// True if the actor is down because it is not needed.
     not_needed: bool,
     panicked_at: Option<When>,
     /// The longest queues, at the dispatcher.
@@ -76,26 +75,26 @@ struct Branch {
 impl HtmlSafe for Branch {}
 
 impl Branch {
-    fn of(mut node: TreeNode, seen: &NodeState, is_shared: bool) -> Self {
+    fn new(mut node: TreeNode, node_state: &NodeState, is_shared: bool) -> Self {
         let children = std::mem::take(&mut node.children);
-        let sends = node.kind == "webhook_dispatcher";
+        let is_dispatcher = node.kind == "webhook_dispatcher";
         Self {
             not_needed: node.kind == "change_listener" && node.state == "down" && !is_shared,
             panicked_at: node.last_panic.as_ref().map(|panic| When::second(panic.at)),
-            queues: if sends { seen.receivers.clone() } else { Vec::new() },
-            queues_total: if sends { seen.receivers_total } else { 0 },
-            children: children.into_iter().map(|child| Self::of(child, seen, is_shared)).collect(),
+            queues: if is_dispatcher { node_state.receivers.clone() } else { Vec::new() },
+            queues_total: if is_dispatcher { node_state.receivers_total } else { 0 },
+            children: children.into_iter().map(|child| Self::new(child, node_state, is_shared)).collect(),
             node,
         }
     }
 
-    /// Returns true if somebody should look at it.
-    fn is_wrong(&self) -> bool {
+    /// Returns true if the actor needs attention.
+    fn has_problem(&self) -> bool {
         (self.node.state != "running" && !self.not_needed) || self.node.restarts > 0 || self.node.last_panic.is_some()
     }
 
-    fn wrong(&self) -> u64 {
-        u64::from(self.is_wrong()) + self.children.iter().map(Self::wrong).sum::<u64>()
+    fn problem_count(&self) -> u64 {
+        u64::from(self.has_problem()) + self.children.iter().map(Self::problem_count).sum::<u64>()
     }
 
     fn state(&self) -> &str {
@@ -122,15 +121,15 @@ fn age(seconds: u64) -> String {
 }
 
 /// A small chart of the last two minutes.
-struct Line {
+struct Chart {
     label: &'static str,
-    /// The newest value, in words.
+    /// The newest value, with its unit.
     now: String,
-    /// The highest value, in words.
-    most: String,
-    /// The path of an SVG 120 wide and 24 high.
+    /// The highest value, with its unit.
+    maximum: String,
+    /// SVG path, 120 wide and 24 high.
     path: String,
-    /// The same for the part that failed.
+    /// SVG path of the failures.
     failed: Option<String>,
     is_bad: bool,
 }
@@ -139,36 +138,38 @@ struct Line {
 const WIDTH: f64 = 120.0;
 const HEIGHT: f64 = 22.0;
 
-fn path(values: &[f64], most: f64) -> String {
+fn chart_path(values: &[f64], maximum: f64) -> String {
     let step = WIDTH / 59.0;
     let first = 60_usize.saturating_sub(values.len());
-    let points = values.iter().enumerate().map(|(place, value)| {
+    let points = values.iter().enumerate().map(|(index, value)| {
         // There are 60 samples at most.
         #[allow(clippy::cast_precision_loss)]
-        let x = (first + place) as f64 * step;
-        format!("{x:.1} {:.1}", 23.0 - value / most.max(f64::MIN_POSITIVE) * HEIGHT)
+        let x = (first + index) as f64 * step;
+        format!("{x:.1} {:.1}", 23.0 - value / maximum.max(f64::MIN_POSITIVE) * HEIGHT)
     });
     let points: Vec<String> = points.collect();
     if points.is_empty() { String::new() } else { format!("M{}", points.join("L")) }
 }
 
-fn line(label: &'static str, values: &[f64], unit: &str, failed: Option<&[f64]>) -> Line {
-    let most = values.iter().copied().fold(0.0, f64::max);
-    let words = |value: f64| {
+fn chart(label: &'static str, values: &[f64], unit: &str, failed: Option<&[f64]>) -> Chart {
+    let maximum = values.iter().copied().fold(0.0, f64::max);
+    let with_unit = |value: f64| {
         if value > 0.0 && value < 10.0 { format!("{value:.1} {unit}") } else { format!("{value:.0} {unit}") }
     };
-    let failing = failed.and_then(|failed| failed.last()).is_some_and(|failed| *failed > 0.0);
-    Line {
+    let is_failing = failed.and_then(|failed| failed.last()).is_some_and(|failed| *failed > 0.0);
+    Chart {
         label,
-        now: words(values.last().copied().unwrap_or_default()),
-        most: words(most),
-        path: path(values, most),
-        failed: failed.filter(|failed| failed.iter().any(|value| *value > 0.0)).map(|failed| path(failed, most)),
-        is_bad: failing,
+        now: with_unit(values.last().copied().unwrap_or_default()),
+        maximum: with_unit(maximum),
+        path: chart_path(values, maximum),
+        failed: failed
+            .filter(|failed| failed.iter().any(|value| *value > 0.0))
+            .map(|failed| chart_path(failed, maximum)),
+        is_bad: is_failing,
     }
 }
 
-fn lines(figures: &NodeFigures) -> Vec<Line> {
+fn charts(figures: &NodeFigures) -> Vec<Chart> {
     // Counts of two seconds are far below what a float holds exactly.
     #[allow(clippy::cast_precision_loss)]
     let rate = |counts: &[u64]| {
@@ -176,11 +177,11 @@ fn lines(figures: &NodeFigures) -> Vec<Line> {
     };
     let failed = rate(&figures.webhooks_failed);
     vec![
-        line("inits", &rate(&figures.inits), "a second", None),
-        line("callbacks", &rate(&figures.callbacks), "a second", None),
-        line("webhooks", &rate(&figures.webhooks), "a second", Some(&failed)),
-        line("p99", &figures.p99_ms, "ms", None),
-        line("processor", &figures.cpu_percent, "% of a core", None),
+        chart("inits", &rate(&figures.inits), "a second", None),
+        chart("callbacks", &rate(&figures.callbacks), "a second", None),
+        chart("webhooks", &rate(&figures.webhooks), "a second", Some(&failed)),
+        chart("p99", &figures.p99_ms, "ms", None),
+        chart("processor", &figures.cpu_percent, "% of a core", None),
     ]
 }
 
@@ -189,23 +190,23 @@ struct NodeRow {
     state: NodeState,
     started_at: Option<When>,
     root: Option<Branch>,
-    wrong: u64,
-    lines: Vec<Line>,
+    problem_count: u64,
+    charts: Vec<Chart>,
 }
 
 impl NodeRow {
-    fn of(mut state: NodeState, is_shared: bool) -> Self {
-        let root = state.tree.take().map(|tree| Branch::of(tree, &state, is_shared));
+    fn new(mut state: NodeState, is_shared: bool) -> Self {
+        let root = state.tree.take().map(|tree| Branch::new(tree, &state, is_shared));
         Self {
             started_at: state.started_at.map(When::second),
-            wrong: root.as_ref().map_or(0, Branch::wrong),
+            problem_count: root.as_ref().map_or(0, Branch::problem_count),
             root,
-            lines: state.figures.as_ref().map(lines).unwrap_or_default(),
+            charts: state.figures.as_ref().map(charts).unwrap_or_default(),
             state,
         }
     }
 
-    /// Returns the beginning of its id, which tells it from others; the only node of an embedded store has none.
+    /// Returns the beginning of the node's id; empty for the only node of an embedded store.
     fn short(&self) -> &str {
         let short = self.state.node.get(..8).unwrap_or(&self.state.node);
         if short.bytes().all(|byte| byte == b'0') { "" } else { short }
@@ -220,7 +221,7 @@ impl NodeRow {
     }
 }
 
-/// The nodes, side by side: the part of the page that is renewed.
+/// The nodes, side by side: the part of the page that the stream updates.
 #[derive(Template)]
 #[template(path = "nodes.html")]
 struct Nodes {
@@ -230,12 +231,12 @@ struct Nodes {
 impl HtmlSafe for Nodes {}
 
 impl Nodes {
-    fn of(response: NodesResponse, is_shared: bool) -> Self {
-        Self { nodes: response.nodes.into_iter().map(|state| NodeRow::of(state, is_shared)).collect() }
+    fn new(response: NodesResponse, is_shared: bool) -> Self {
+        Self { nodes: response.nodes.into_iter().map(|state| NodeRow::new(state, is_shared)).collect() }
     }
 
-    fn wrong(&self) -> u64 {
-        self.nodes.iter().map(|node| node.wrong).sum()
+    fn problem_count(&self) -> u64 {
+        self.nodes.iter().map(|node| node.problem_count).sum()
     }
 }
 
@@ -256,10 +257,10 @@ impl Page {
 /// Shows the nodes.
 ///
 /// # Errors
-/// Nobody has signed in, or the store is unavailable.
+/// [`ConsoleError::SignIn`] without a session; any error of the store.
 pub(crate) async fn show(staff: Staff) -> Result<HttpResponse, ConsoleError> {
-    let nodes = Nodes::of(staff.api.nodes().await, staff.api.store.is_shared());
-    let layout = Layout::of(&staff.request, Some(Section::Tree));
+    let nodes = Nodes::new(staff.api.nodes().await, staff.api.store.is_shared());
+    let layout = Layout::new(&staff.request, Some(Section::Tree));
     Ok(form_page(StatusCode::OK, &Page { layout, nodes, kinds: &KINDS }))
 }
 
@@ -272,7 +273,7 @@ struct State {
 /// Sends the nodes whenever they have changed, until the session ends.
 ///
 /// # Errors
-/// Nobody has signed in, or there are too many readers.
+/// [`ConsoleError::SignIn`] without a session; [`ServiceError::Overloaded`] if there are too many streams.
 pub(crate) async fn live(staff: StreamStaff) -> Result<HttpResponse, ConsoleError> {
     let StreamStaff(staff) = staff;
     if staff.request.method() == Method::HEAD {
@@ -280,26 +281,26 @@ pub(crate) async fn live(staff: StreamStaff) -> Result<HttpResponse, ConsoleErro
     }
     let place = staff.console.streams.enter(&staff.session.digest).ok_or(ServiceError::Overloaded)?;
     let is_shared = staff.api.store.is_shared();
-    let mut shown = State { html: drawn(&staff, is_shared).await };
-    let (first, drain) = (Next::State(shown.clone()), staff.console.drain.clone());
-    Ok(stream_response(&drain, place, &first, async move || {
+    let mut last_sent = State { html: render_nodes(&staff, is_shared).await };
+    let (first, drain) = (Next::State(last_sent.clone()), staff.console.drain.clone());
+    Ok(stream_of(&drain, place, &first, async move || {
         let repeat = Instant::now() + STATE_INTERVAL;
         loop {
-            sleep(LOOK).await;
+            sleep(READ_INTERVAL).await;
             if !staff.is_still_valid().await {
                 return Next::End;
             }
-            let state = State { html: drawn(&staff, is_shared).await };
-            if state != shown || Instant::now() >= repeat {
-                shown = state.clone();
+            let state = State { html: render_nodes(&staff, is_shared).await };
+            if state != last_sent || Instant::now() >= repeat {
+                last_sent = state.clone();
                 return Next::State(state);
             }
         }
     }))
 }
 
-async fn drawn(staff: &Staff, is_shared: bool) -> String {
-    Nodes::of(staff.api.nodes().await, is_shared).render().unwrap_or_default()
+async fn render_nodes(staff: &Staff, is_shared: bool) -> String {
+    Nodes::new(staff.api.nodes().await, is_shared).render().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -322,17 +323,18 @@ mod tests {
     }
 
     fn branch(node: TreeNode, is_shared: bool) -> Branch {
-        let seen: NodeState = serde_json::from_value(serde_json::json!({"node": "n", "is_this": true, "version": null,
+        let node_state: NodeState =
+            serde_json::from_value(serde_json::json!({"node": "n", "is_this": true, "version": null,
             "started_at": null,
             "seen_at": "2026-01-15T10:00:00.000Z", "state": "live", "live_transactions": null, "live_events": null,
             "tree": null,
             "receivers": [], "receivers_total": 0, "figures": null}))
-        .unwrap();
-        Branch::of(node, &seen, is_shared)
+            .unwrap();
+        Branch::new(node, &node_state, is_shared)
     }
 
     #[test]
-    fn what_is_down_or_was_restarted_is_wrong_and_what_is_not_needed_is_not() {
+    fn a_down_or_restarted_actor_is_a_problem_unless_it_is_not_needed() {
         let tree = || {
             node(
                 "root",
@@ -342,18 +344,18 @@ mod tests {
             )
         };
         let embedded = branch(tree(), false);
-        assert_eq!((embedded.wrong(), embedded.children[1].state()), (1, "not needed with the embedded store"));
-        assert_eq!(branch(tree(), true).wrong(), 2);
-        let drawn = embedded.to_string();
-        assert_eq!((drawn.matches("class=\"wrong\"").count(), drawn.contains("2 h")), (1, true), "{drawn}");
+        assert_eq!((embedded.problem_count(), embedded.children[1].state()), (1, "not needed with the embedded store"));
+        assert_eq!(branch(tree(), true).problem_count(), 2);
+        let html = embedded.to_string();
+        assert_eq!((html.matches("class=\"wrong\"").count(), html.contains("2 h")), (1, true), "{html}");
     }
 
     #[test]
-    fn a_line_ends_at_the_right_and_its_highest_value_reaches_the_top() {
-        let drawn = line("inits", &[0.0, 5.0, 10.0], "a second", None);
-        assert_eq!((&*drawn.path, &*drawn.now), ("M115.9 23.0L118.0 12.0L120.0 1.0", "10 a second"));
-        assert!(drawn.failed.is_none() && line("x", &[], "", None).path.is_empty());
-        let failing = line("webhooks", &[2.0], "a second", Some(&[1.5]));
+    fn a_chart_is_aligned_right_and_scaled_to_its_maximum() {
+        let rising = chart("inits", &[0.0, 5.0, 10.0], "a second", None);
+        assert_eq!((&*rising.path, &*rising.now), ("M115.9 23.0L118.0 12.0L120.0 1.0", "10 a second"));
+        assert!(rising.failed.is_none() && chart("x", &[], "", None).path.is_empty());
+        let failing = chart("webhooks", &[2.0], "a second", Some(&[1.5]));
         assert!(failing.is_bad && failing.failed.is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! The parts of most pages: facts, tables and forms.
+//! Building blocks of most pages: facts, tables and forms.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -27,11 +27,11 @@ pub(crate) struct FormView {
     pub(crate) hidden: Vec<(&'static str, String)>,
     pub(crate) button: String,
     pub(crate) csrf_token: String,
-    /// True if it cannot be undone.
+    /// True if the action cannot be undone.
     pub(crate) is_dangerous: bool,
-    /// True if it only reads.
+    /// True if the form only reads.
     pub(crate) is_query: bool,
-    /// True if it has a file.
+    /// True if the form has a file.
     pub(crate) has_file: bool,
 }
 
@@ -45,8 +45,8 @@ pub(crate) struct Choices {
 }
 
 impl FormView {
-    /// Builds a form of a page of this session.
-    pub(crate) fn of(staff: &Staff, action: impl Into<String>, button: impl Into<String>) -> Self {
+    /// Builds a form that changes something, with the session's CSRF token.
+    pub(crate) fn new(staff: &Staff, action: impl Into<String>, button: impl Into<String>) -> Self {
         Self {
             action: action.into(),
             button: button.into(),
@@ -55,7 +55,7 @@ impl FormView {
         }
     }
 
-    /// Builds a form that asks for another part of a list.
+    /// Builds a form that filters a list.
     pub(crate) fn query(action: impl Into<String>, button: impl Into<String>) -> Self {
         Self { action: action.into(), button: button.into(), is_query: true, ..Self::default() }
     }
@@ -116,7 +116,7 @@ impl Part {
         self
     }
 
-    /// Adds a table, or these words when it has no row.
+    /// Adds a table, or the words `none` if it has no rows.
     pub(crate) fn table(mut self, table: Table, none: &str) -> Self {
         if table.rows.is_empty() {
             return self.words(none);
@@ -142,28 +142,28 @@ impl Part {
 pub(crate) struct View {
     layout: Layout,
     title: String,
-    /// Page above this one, with its address.
+    /// Address and title of the parent page.
     back: Option<(String, String)>,
     lead: String,
     tags: Vec<Cell>,
-    /// The action that was done.
+    /// Message about the completed action.
     done: Option<String>,
     /// Problems of a form.
     problems: Vec<String>,
     parts: Vec<Part>,
-    /// Addresses of other parts of the list.
+    /// Addresses and labels of the neighbouring pages of the list.
     pages: Vec<(String, String)>,
 }
 
 impl View {
     pub(crate) fn new(staff: &Staff, section: Option<Section>, title: impl Into<String>) -> Self {
         Self {
-            layout: Layout::of(&staff.request, section),
+            layout: Layout::new(&staff.request, section),
             title: title.into(),
             back: None,
             lead: String::new(),
             tags: Vec::new(),
-            done: done(staff.request.query_string()).map(str::to_owned),
+            done: done_message(staff.request.query_string()).map(str::to_owned),
             problems: Vec::new(),
             parts: Vec::new(),
             pages: Vec::new(),
@@ -183,8 +183,8 @@ impl View {
         self
     }
 
-    pub(crate) fn finding(mut self, id: &str) -> Self {
-        id.clone_into(&mut self.layout.find);
+    pub(crate) fn search_text(mut self, text: &str) -> Self {
+        text.clone_into(&mut self.layout.search_text);
         self
     }
 
@@ -204,18 +204,18 @@ impl View {
     }
 
     /// Builds the response.
-    pub(crate) fn answer(&self, status: StatusCode) -> HttpResponse {
+    pub(crate) fn respond(&self, status: StatusCode) -> HttpResponse {
         form_page(status, self)
     }
 
     /// Builds the response with status 200.
     pub(crate) fn ok(&self) -> HttpResponse {
-        self.answer(StatusCode::OK)
+        self.respond(StatusCode::OK)
     }
 }
 
-/// Returns the action before this page, from the query of a redirect.
-fn done(query: &str) -> Option<&'static str> {
+/// Returns the message about a completed action, from the query of a redirect.
+fn done_message(query: &str) -> Option<&'static str> {
     let word = query.split('&').find_map(|pair| pair.strip_prefix("done="))?;
     Some(match word {
         "granted" => "The credits were granted.",

@@ -1,5 +1,5 @@
-//! Lost webhooks of a client, by receiver and reason, with the transactions. Also the client's verifications, found by
-//! its own reference.
+//! Lost webhooks of a client, by receiver and reason. Also the list of a client's verifications, with a search by the
+//! client's own reference.
 
 use std::collections::BTreeMap;
 
@@ -20,69 +20,79 @@ use url::form_urlencoded;
 
 use crate::error::ConsoleError;
 use crate::layout::Section;
-use crate::records::{client_of, lost};
+use crate::records::{find_client, lost_attempt};
 use crate::staff::Staff;
 use crate::view::{Cell, FormView, Part, Table, View};
 
-/// Number of a client's verifications that are examined for lost webhooks.
-const LOOKED_AT: usize = 1_000;
+/// Maximum number of a client's verifications that are examined for lost webhooks.
+const VERIFICATIONS_MAX: usize = 1_000;
 
-/// A webhook that did not reach its receiver, as far as is known.
+/// A webhook that is not known to have reached its receiver.
 pub(crate) struct LostWebhook {
-    /// Folder of the page of the verification or order that it reports.
+    /// Folder of the page of the verification or order that the webhook reports.
     folder: &'static str,
     id: String,
     delivery: DeliveryRecord,
     attempt: Attempt,
 }
 
-/// The webhooks of a client's newest verifications.
-pub(crate) struct Lost {
+/// State of the webhooks of a client's newest verifications.
+pub(crate) struct WebhookSummary {
     pub(crate) lost: Vec<LostWebhook>,
     delivered: u64,
     waiting: u64,
-    looked_at: usize,
+    verifications: usize,
 }
 
 /// Examines the webhooks of a client's newest verifications.
-pub(crate) async fn lost_of(staff: &Staff, client: &ClientId, most: usize) -> Result<Lost, ConsoleError> {
-    let listing = list_of_client(&staff.api.store, client, kept_since(staff), &Filter::default(), None, most).await?;
-    let mut found = Lost { lost: Vec::new(), delivered: 0, waiting: 0, looked_at: listing.verifications.len() };
+pub(crate) async fn webhooks_of_newest(
+    staff: &Staff,
+    client: &ClientId,
+    max: usize,
+) -> Result<WebhookSummary, ConsoleError> {
+    let listing = list_of_client(&staff.api.store, client, stored_since(staff), &Filter::default(), None, max).await?;
+    let mut webhooks =
+        WebhookSummary { lost: Vec::new(), delivered: 0, waiting: 0, verifications: listing.verifications.len() };
     for TransactionSummary { opened, delivery, .. } in listing.verifications {
         let Some(delivery) = delivery else { continue };
-        match (lost(&delivery), delivery.attempt) {
+        match (lost_attempt(&delivery), delivery.attempt) {
             (Some(attempt), _) => {
-                found.lost.push(LostWebhook { folder: "transactions", id: opened.id.to_string(), delivery, attempt });
+                webhooks.lost.push(LostWebhook {
+                    folder: "transactions",
+                    id: opened.id.to_string(),
+                    delivery,
+                    attempt,
+                });
             }
-            (None, Some(_)) => found.delivered += 1,
-            (None, None) => found.waiting += 1,
+            (None, Some(_)) => webhooks.delivered += 1,
+            (None, None) => webhooks.waiting += 1,
         }
     }
-    Ok(found)
+    Ok(webhooks)
 }
 
 /// Adds the webhooks of the client's newest orders.
-async fn add_orders(staff: &Staff, client: &ClientId, found: &mut Lost) -> Result<(), ConsoleError> {
+async fn add_orders(staff: &Staff, client: &ClientId, webhooks: &mut WebhookSummary) -> Result<(), ConsoleError> {
     for app in staff.api.store.list_apps(client.clone()).await? {
         for order in staff.api.store.list_flows(client.clone(), app.app_id, ORDERS_MAX).await? {
             let id = order.state.header().id.to_string();
             for FlowDelivery { delivery, .. } in order.deliveries {
-                match (lost(&delivery), delivery.attempt) {
+                match (lost_attempt(&delivery), delivery.attempt) {
                     (Some(attempt), _) => {
-                        found.lost.push(LostWebhook { folder: "flows", id: id.clone(), delivery, attempt });
+                        webhooks.lost.push(LostWebhook { folder: "flows", id: id.clone(), delivery, attempt });
                     }
-                    (None, Some(_)) => found.delivered += 1,
-                    (None, None) => found.waiting += 1,
+                    (None, Some(_)) => webhooks.delivered += 1,
+                    (None, None) => webhooks.waiting += 1,
                 }
             }
         }
     }
-    found.lost.sort_by_key(|lost| std::cmp::Reverse(lost.delivery.queued_at));
+    webhooks.lost.sort_by_key(|lost| std::cmp::Reverse(lost.delivery.queued_at));
     Ok(())
 }
 
-/// Returns the time since which transactions are stored; an earlier one may be gone.
-fn kept_since(staff: &Staff) -> Timestamp {
+/// Returns the time since which all transactions are stored; earlier transactions may be deleted.
+fn stored_since(staff: &Staff) -> Timestamp {
     staff.api.clock.now() - staff.console.kept
 }
 
@@ -92,29 +102,29 @@ fn kept_since(staff: &Staff) -> Timestamp {
 /// 404 for an unknown client.
 pub(crate) async fn show(staff: Staff, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
     let id: ClientId = path.parse().map_err(|_| ServiceError::NotFound("client"))?;
-    let client = client_of(&staff, &id).await?;
-    let mut found = lost_of(&staff, &id, LOOKED_AT).await?;
-    add_orders(&staff, &id, &mut found).await?;
+    let client = find_client(&staff, &id).await?;
+    let mut webhooks = webhooks_of_newest(&staff, &id, VERIFICATIONS_MAX).await?;
+    add_orders(&staff, &id, &mut webhooks).await?;
     let counts = Part::new("counts", "Webhooks")
         .words(format!(
-            "Of the newest {} verifications that are kept, and the newest {ORDERS_MAX} orders of each app. Each \
-                webhook is sent once; the client fetches a lost result.",
-            found.looked_at
+            "Of the newest {} stored verifications, and the newest {ORDERS_MAX} orders of each app. Each webhook is \
+                sent once; the client polls for a lost result.",
+            webhooks.verifications
         ))
-        .fact("Delivered", Cell::number(found.delivered))
-        .fact("Lost", Cell::number(found.lost.len() as u64))
-        .fact("Waiting or under way", Cell::number(found.waiting));
+        .fact("Delivered", Cell::number(webhooks.delivered))
+        .fact("Lost", Cell::number(webhooks.lost.len() as u64))
+        .fact("Waiting or in flight", Cell::number(webhooks.waiting));
     let view = View::new(&staff, Some(Section::Clients), format!("Lost webhooks of {}", client.name))
         .back(format!("/console/clients/{id}"), client.name)
         .part(counts)
-        .part(by_receiver(&found.lost))
-        .part(each(&found.lost));
+        .part(receivers_part(&webhooks.lost))
+        .part(list_part(&webhooks.lost));
     Ok(view.ok())
 }
 
-fn by_receiver(found: &[LostWebhook]) -> Part {
+fn receivers_part(webhooks: &[LostWebhook]) -> Part {
     let mut groups: BTreeMap<(&str, &str), (u64, &LostWebhook)> = BTreeMap::new();
-    for lost in found {
+    for lost in webhooks {
         let reason = lost.attempt.failure.map_or(lost.attempt.outcome.as_str(), |failure| failure.reason.as_str());
         groups.entry((&lost.delivery.origin, reason)).or_insert((0, lost)).0 += 1;
     }
@@ -129,12 +139,12 @@ fn by_receiver(found: &[LostWebhook]) -> Part {
         ]
     };
     let rows = groups.into_iter().map(row).collect();
-    let columns = &["Receiver", "Reason", "Lost", "What is wrong there", "The newest"];
+    let columns = &["Receiver", "Reason", "Lost", "Problem", "Newest"];
     let table = Table { caption: "Lost webhooks by receiver and reason", columns, rows };
-    Part::new("receivers", "By receiver and reason").table(table, "None was lost.")
+    Part::new("receivers", "By receiver and reason").table(table, "No webhook was lost.")
 }
 
-fn each(found: &[LostWebhook]) -> Part {
+fn list_part(webhooks: &[LostWebhook]) -> Part {
     let row = |lost: &LostWebhook| {
         vec![
             Cell::link(lost.folder, &lost.id),
@@ -145,11 +155,11 @@ fn each(found: &[LostWebhook]) -> Part {
         ]
     };
     let columns = &["Verification or order", "Attempt", "Receiver", "Outcome", "Status"];
-    let table = Table { caption: "Lost webhooks, the newest first", columns, rows: found.iter().map(row).collect() };
-    Part::new("each", "Each of them").table(table, "None was lost.")
+    let table = Table { caption: "Lost webhooks, newest first", columns, rows: webhooks.iter().map(row).collect() };
+    Part::new("each", "All lost webhooks").table(table, "No webhook was lost.")
 }
 
-/// Shows the verifications of a client, newest first, or those with a reference of the client's own.
+/// Shows the verifications of a client, newest first, optionally only those with a reference of the client.
 ///
 /// # Errors
 /// 404 for an unknown client.
@@ -162,30 +172,30 @@ pub(crate) async fn verifications(
     let mut query = Query::parse(request.query_string());
     let (reference, before) = (query.text("reference"), query.number(&["before"], 0..=u64::MAX, 0));
     query.finish()?;
-    let client = client_of(&staff, &id).await?;
+    let client = find_client(&staff, &id).await?;
     let filter = Filter { text: reference.clone(), ..Filter::default() };
     let before = (before > 0).then_some(before);
-    let listing = list_of_client(&staff.api.store, &id, kept_since(&staff), &filter, before, LISTED_MAX).await?;
-    let row = |found: TransactionSummary| {
-        let (class, label) = match found.status {
+    let listing = list_of_client(&staff.api.store, &id, stored_since(&staff), &filter, before, LISTED).await?;
+    let row = |summary: TransactionSummary| {
+        let (class, label) = match summary.status {
             TransactionStatus::Pending => ("pending", "waiting"),
             TransactionStatus::Passed => ("good", "verified"),
             TransactionStatus::Failed => ("bad", "not verified"),
             TransactionStatus::Expired => ("", "expired"),
         };
         vec![
-            Cell::link("transactions", found.opened.id),
-            Cell::at(found.opened.opened_at),
+            Cell::link("transactions", summary.opened.id),
+            Cell::at(summary.opened.opened_at),
             Cell::tag(class, label),
-            Cell::text(found.code.as_deref().unwrap_or_default()),
-            Cell::text(found.opened.terms.channel.name()),
-            Cell::or_none(own_reference(&found.opened).map(str::to_owned), Cell::Text),
-            Cell::or_none(found.opened.event, |event| Cell::link("events", event)),
+            Cell::text(summary.code.as_deref().unwrap_or_default()),
+            Cell::text(summary.opened.terms.channel.name()),
+            Cell::or_none(own_reference(&summary.opened).map(str::to_owned), Cell::Text),
+            Cell::or_none(summary.opened.event, |event| Cell::link("events", event)),
         ]
     };
     let columns = &["Transaction", "Opened", "State", "Code", "Channel", "Client’s reference", "Event"];
     let table = Table {
-        caption: "Verifications, the newest first",
+        caption: "Verifications, newest first",
         columns,
         rows: listing.verifications.into_iter().map(row).collect(),
     };
@@ -197,7 +207,7 @@ pub(crate) async fn verifications(
         reference.clone().unwrap_or_default(),
         None,
     ));
-    let words = listing.read_back_to.map(|at| format!("Looked back to {at}.")).unwrap_or_default();
+    let words = listing.read_back_to.map(|at| format!("Searched back to {at}.")).unwrap_or_default();
     let older = listing.older.map(|before| {
         let mut query = form_urlencoded::Serializer::new(String::new());
         if let Some(reference) = &reference {

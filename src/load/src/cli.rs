@@ -1,5 +1,4 @@
-//! The command line. `workload` decides what the options mean together; `target` decides whether the target may be
-//! tested at all.
+//! The command line. `workload` checks the options together; `target` checks that the target may be tested.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -9,12 +8,12 @@ use sakshi_domain::event::OnDuplicate;
 use secrecy::SecretString;
 use url::Url;
 
-use crate::process::Watched;
+use crate::process::NamedProcess;
 
 /// Sends guests through a running sakshi and checks that it keeps its promises.
 ///
-/// Exits with 0 when every invariant held, 1 when one did not, 2 when the run could not be made or the tester itself
-/// was wrong.
+/// Exits with 0 if every invariant held, with 1 if an invariant was broken, and with 2 if the run was not possible or
+/// the tester itself was wrong.
 #[derive(Clone, Debug, Parser)]
 #[command(
     name = "sakshi-load",
@@ -25,7 +24,7 @@ pub(crate) struct Options {
     /// Scenario to run.
     #[arg(value_enum)]
     pub(crate) scenario: Scenario,
-    /// Public listener of a node, or of a balancer before several. Can be repeated; guests take the listeners in turn.
+    /// Public listener of a node or of a load balancer. Can be repeated; guests use the listeners in turn.
     #[arg(long, default_value = "http://127.0.0.1:8080")]
     pub(crate) base: Vec<Url>,
     /// Internal listener of any node.
@@ -42,19 +41,19 @@ pub(crate) struct Options {
     /// Private key of the sandbox issuer, which signs the guests' credentials.
     #[arg(long, default_value = "var/sakshi/sandbox-keys/issuer.p8")]
     pub(crate) issuer_key: PathBuf,
-    /// `iss` of those credentials.
+    /// `iss` of the guests' credentials.
     #[arg(long, default_value = "https://issuer.sandbox.invalid")]
     pub(crate) issuer: String,
     /// Number of guests (api: of inits).
     #[arg(long)]
     pub(crate) guests: Option<u64>,
-    /// Minutes over which the guests come.
+    /// Minutes over which the guests arrive.
     #[arg(long)]
     pub(crate) minutes: Option<f64>,
-    /// Arrivals per second; in the open model: on average.
+    /// Arrivals per second; an average in the open model.
     #[arg(long)]
     pub(crate) rate: Option<f64>,
-    /// Closed model: guests present at a time; the next one starts when one has finished.
+    /// Number of guests at a time (closed model). When a guest has finished, the next guest starts.
     #[arg(long)]
     pub(crate) users: Option<u32>,
     /// Share of guests who leave before they answer.
@@ -63,38 +62,38 @@ pub(crate) struct Options {
     /// Share of guests who decline.
     #[arg(long, default_value_t = 0.05)]
     pub(crate) decline: f64,
-    /// Share of guests who have come before: the same name, date of birth and device key, a new credential.
+    /// Share of guests who come again, with the same name, date of birth and device key, and a new credential.
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
     pub(crate) duplicates: f64,
     /// The event's handling of a person who registers again: allow, flag or refuse.
     #[arg(long, value_name = "HANDLING", default_value_t = OnDuplicate::Flag)]
     pub(crate) on_duplicate: OnDuplicate,
-    /// Doors of the event, which check in the guests while others still come.
+    /// Number of doors of the event. Doors check in guests while other guests still arrive.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) doors: u32,
-    /// Share of guests who are scanned at two doors at the same time.
+    /// Share of guests whose tickets are scanned at two doors at the same time.
     #[arg(long, value_name = "SHARE", default_value_t = 0.1)]
     pub(crate) twice: f64,
-    /// Seconds without a network at the first door, from a quarter of the run on. It keeps its scans and sends them
-    /// afterwards.
+    /// Seconds for which the first door has no network, from a quarter of the run on. The door queues its scans and
+    /// sends them afterwards.
     #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
     pub(crate) door_offline: f64,
-    /// Places of the event. Default: one for each guest.
+    /// Number of places of the event. Default: the number of guests.
     #[arg(long)]
     pub(crate) max_guests: Option<u64>,
-    /// Mean time that a guest thinks before each step, in seconds.
+    /// Mean time for which a guest waits before each step, in seconds.
     #[arg(long, default_value_t = 0.0)]
     pub(crate) think_time: f64,
-    /// Share of guests who come with a desktop; the others have phones.
+    /// Share of guests with a desktop. The others have phones.
     #[arg(long, default_value_t = 0.0)]
     pub(crate) desktops: f64,
-    /// Seed of all random choices: the same seed makes the same guests come at the same intended moments.
+    /// Seed of all random choices. The same seed produces the same guests at the same intended times.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Timeout of a request in seconds; without an answer by then, it counts as lost.
+    /// Timeout of a request, in seconds. A request without a response by then counts as lost.
     #[arg(long, default_value_t = 30.0)]
     pub(crate) timeout: f64,
-    /// Seconds after the answer to its callback from which a webhook counts as late.
+    /// Seconds between the response to a callback and its webhook, above which the webhook counts as late.
     #[arg(long, default_value_t = 5.0)]
     pub(crate) late: f64,
     /// Seconds within which the last webhooks must arrive.
@@ -103,13 +102,13 @@ pub(crate) struct Options {
     /// Waits until the guests who left have expired, and checks their count exactly.
     #[arg(long)]
     pub(crate) until_expired: bool,
-    /// Address of this machine to which the service sends its webhooks.
+    /// Address of this machine for webhooks.
     #[arg(long, default_value = "127.0.0.1")]
     pub(crate) webhook_host: IpAddr,
-    /// Process of the service on this machine, whose memory and processor time are read. Can be repeated, as
+    /// Process of the service on this machine, for its memory and processor time. Can be repeated, with names such as
     /// `redis=1234`.
     #[arg(long, value_name = "[NAME=]PID")]
-    pub(crate) pid: Vec<Watched>,
+    pub(crate) pid: Vec<NamedProcess>,
     /// Writes the report as one HTML file.
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
@@ -124,12 +123,12 @@ pub(crate) struct Options {
 /// The kinds of load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Scenario {
-    /// Guests scan one event's code: page, start, verify page, intent, callback.
+    /// Guests scan the code of an event: page, start, verify page, intent, callback.
     Kiosk,
     /// Client backends: init, poll, callback, poll.
     Api,
-    /// As kiosk, everybody within one minute.
+    /// As kiosk, with all guests within one minute.
     Storm,
-    /// As kiosk, few guests for long.
+    /// As kiosk, with few guests over a long time.
     Soak,
 }

@@ -1,4 +1,4 @@
-//! Browsers of the guests, by which the service chooses the content of a page.
+//! Browsers of the guests. The service selects the content of a page by the browser.
 
 const ANDROID: &str = "Mozilla/5.0 (Linux; Android 14; Pixel 8) AppleWebKit/537.36 (KHTML, like Gecko) \
     Chrome/126.0.0.0 Mobile Safari/537.36";
@@ -6,16 +6,16 @@ const IPHONE: &str = "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) App
     Version/17.5 Mobile/15E148 Safari/604.1";
 const DESKTOP: &str =
     "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0 Safari/537.36";
-/// One phone in this many is an iPhone, about as in India.
-const IPHONES: u64 = 20;
+/// Number of phones per iPhone, about as in India.
+const PHONES_PER_IPHONE: u64 = 20;
 /// Golden ratio: its multiples, modulo one, are spread evenly.
-const GOLDEN: f64 = 0.618_033_988_749_894_9;
+const GOLDEN_RATIO: f64 = 0.618_033_988_749_894_9;
 
 /// Returns the `User-Agent` of a guest, for this share of desktops.
 pub(crate) fn user_agent(guest: u64, desktops: f64) -> &'static str {
-    if (guest as f64 * GOLDEN).fract() < desktops {
+    if (guest as f64 * GOLDEN_RATIO).fract() < desktops {
         DESKTOP
-    } else if guest % IPHONES == 7 {
+    } else if guest % PHONES_PER_IPHONE == 7 {
         IPHONE
     } else {
         ANDROID
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_share_of_desktops_is_as_asked_and_the_others_are_phones() {
+    fn the_share_of_desktops_is_as_requested() {
         for (desktops, expected) in [(0.0, 0), (0.3, 300), (1.0, 1_000)] {
             let count = (0..1_000).filter(|guest| user_agent(*guest, desktops) == DESKTOP).count();
             assert!(count.abs_diff(expected) <= 2, "{desktops}: {count}");

@@ -1,4 +1,4 @@
-//! One door as a browser has it open: its PIN, its list of guests and its check-ins.
+//! A door, as an open page in a browser: its PIN, its list of guests and its check-ins.
 
 use std::time::Duration;
 
@@ -20,12 +20,12 @@ use crate::transport::{Exchange, exchange};
 use crate::visit::{HTML, Site};
 
 const FORM: &str = "application/x-www-form-urlencoded";
-/// Timeout of a request of the page.
-const PATIENCE: Duration = Duration::from_secs(6);
-/// A number above that of an event's doors.
-const DOORS: i64 = 64;
+/// Timeout of a request of a door's page.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(6);
+/// A number above the maximum number of doors of an event.
+const DOORS_BOUND: i64 = 64;
 
-/// The reason why a door cannot be used, in words.
+/// The reason why a door cannot be used, as text.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub(crate) struct DoorError(pub(crate) String);
@@ -37,19 +37,19 @@ pub(crate) struct Door {
     number: u64,
     path: String,
     cookie: String,
-    /// Lead of the service's clock over this machine's, in milliseconds.
-    ahead: i64,
+    /// Offset of the service's clock from this machine's clock, in milliseconds.
+    clock_offset: i64,
 }
 
-/// The guests after a position, and the state of all.
+/// The guests after a position of the list, and the state of all guests.
 #[derive(Debug, Deserialize)]
 pub(crate) struct GuestList {
     registered: u64,
     inside: u64,
     /// Codes and names of guests.
     pub(crate) guests: Vec<(String, String)>,
-    /// A bit for each guest from the first, set for one who is checked in; base64. Absent until the last guest was
-    /// listed.
+    /// One bit for each guest from the first, set if the guest is checked in, as base64. Absent until the last guest
+    /// was listed.
     checked_in: Option<String>,
 }
 
@@ -61,8 +61,8 @@ struct CheckInState {
 }
 
 impl GuestList {
-    /// Returns true if no guests follow.
-    pub(crate) const fn is_whole(&self) -> bool {
+    /// Returns true if the list is complete.
+    pub(crate) const fn is_complete(&self) -> bool {
         self.checked_in.is_some()
     }
 }
@@ -71,41 +71,41 @@ impl Door {
     /// Opens a door of an event and enters its PIN.
     ///
     /// # Errors
-    /// The failed request, in words.
+    /// [`DoorError`] with the failed request.
     pub(crate) async fn open(site: &Site, event: &str, number: u64) -> Result<Self, DoorError> {
         let gate = format!("Gate {number}");
-        let wrong = |what: String| DoorError(format!("{gate}: {what}"));
+        let error = |problem: String| DoorError(format!("{gate}: {problem}"));
         let opened = site.backend.api.send(public::create_door(event, &json!({ "name": gate }))).await;
-        let opened = opened.map_err(|error| wrong(error.to_string()))?;
-        let url = Url::parse(&opened.door_url).map_err(|_| wrong("its address is not a URL".to_owned()))?;
+        let opened = opened.map_err(|failed| error(failed.to_string()))?;
+        let url = Url::parse(&opened.door_url).map_err(|_| error("its address is not a URL".to_owned()))?;
         let mut door =
-            Self { path: url.path().to_owned(), cookie: String::new(), ahead: 0, gate: gate.clone(), number };
-        door.page(site).await.map_err(wrong)?;
-        let entering = door.request(site, Method::POST, "").header(ACCEPT, HTML).header(CONTENT_TYPE, FORM);
-        let entered = exchange(entering.body(format!("pin={}", opened.pin))).await;
-        let set = entered
+            Self { path: url.path().to_owned(), cookie: String::new(), clock_offset: 0, gate: gate.clone(), number };
+        door.fetch_page(site).await.map_err(error)?;
+        let pin_request = door.request(site, Method::POST, "").header(ACCEPT, HTML).header(CONTENT_TYPE, FORM);
+        let pin_exchange = exchange(pin_request.body(format!("pin={}", opened.pin))).await;
+        let cookie = pin_exchange
             .answer
             .as_ref()
             .and_then(|answer| answer.header(SET_COOKIE.as_str()))
-            .and_then(|set| set.split(';').next());
-        match (entered.outcome, set) {
+            .and_then(|set_cookie| set_cookie.split(';').next());
+        match (pin_exchange.outcome, cookie) {
             (Outcome::Status(303), Some(cookie)) => cookie.clone_into(&mut door.cookie),
-            (outcome, _) => return Err(wrong(format!("its PIN was answered with {outcome}"))),
+            (outcome, _) => return Err(error(format!("its PIN was answered with {outcome}"))),
         }
-        let page = door.page(site).await.map_err(wrong)?;
+        let page = door.fetch_page(site).await.map_err(error)?;
         let now = page
             .split("data-now=\"")
             .nth(1)
             .and_then(|rest| rest.split('"').next())
             .and_then(|now| now.parse::<i64>().ok());
-        door.ahead = now.ok_or_else(|| wrong("its page has no time".to_owned()))? - SystemClock.now().millis();
+        door.clock_offset = now.ok_or_else(|| error("its page has no time".to_owned()))? - SystemClock.now().millis();
         Ok(door)
     }
 
     /// Fetches the page of the door.
-    async fn page(&self, site: &Site) -> Result<String, String> {
-        let shown = exchange(self.request(site, Method::GET, "").header(ACCEPT, HTML)).await;
-        match (shown.outcome, shown.answer) {
+    async fn fetch_page(&self, site: &Site) -> Result<String, String> {
+        let page = exchange(self.request(site, Method::GET, "").header(ACCEPT, HTML)).await;
+        match (page.outcome, page.answer) {
             (Outcome::Status(200), Some(answer)) => Ok(String::from_utf8_lossy(&answer.body).into_owned()),
             (outcome, _) => Err(format!("its page was answered with {outcome}")),
         }
@@ -118,42 +118,44 @@ impl Door {
 
     /// Returns the time by the service's clock, in milliseconds since 1970.
     pub(crate) fn now(&self) -> i64 {
-        SystemClock.now().millis() + self.ahead
+        SystemClock.now().millis() + self.clock_offset
     }
 
-    /// Reads the guests who follow the first `after`.
+    /// Reads the guests after the first `after` guests.
     ///
     /// # Errors
-    /// The answer has no list.
+    /// [`DoorError`] if the answer has no list.
     pub(crate) async fn list(&self, site: &Site, after: u64) -> Result<GuestList, DoorError> {
-        let asking =
+        let request =
             self.request(site, Method::GET, &format!("/guests?after={after}")).header(ACCEPT, "application/json");
-        let read = site.transport.exchange(Step::Guests, Due::Every(None), asking.timeout(PATIENCE)).await;
-        let list = read
+        let exchange = site.transport.exchange(Step::Guests, Due::Every(None), request.timeout(REQUEST_TIMEOUT)).await;
+        let list = exchange
             .answer
             .as_ref()
             .filter(|answer| answer.status == 200)
             .and_then(|answer| serde_json::from_slice(&answer.body).ok());
-        list.ok_or_else(|| DoorError(format!("{}: its list of guests was answered with {}", self.gate, read.outcome)))
+        list.ok_or_else(|| {
+            DoorError(format!("{}: its list of guests was answered with {}", self.gate, exchange.outcome))
+        })
     }
 
-    /// Checks in a guest who was scanned at this time; door and time identify the scan. Returns `None` without a final
-    /// answer.
+    /// Checks in a guest whose ticket was scanned at this time. Door and time identify the scan. Returns `None` without
+    /// a final answer.
     pub(crate) async fn check_in(&self, site: &Site, due: Due, code: &str, at: i64) -> Option<CheckInAnswer> {
         let request = self
             .request(site, Method::POST, "/check-ins")
             .header(ACCEPT, "application/json")
             .header(CONTENT_TYPE, FORM);
-        let id = at * DOORS + i64::try_from(self.number).unwrap_or(0);
-        let request = request.body(format!("code={code}&at={at}&id={id}")).timeout(PATIENCE);
-        answer_in(site.transport.exchange(Step::CheckIn, due, request).await)
+        let id = at * DOORS_BOUND + i64::try_from(self.number).unwrap_or(0);
+        let request = request.body(format!("code={code}&at={at}&id={id}")).timeout(REQUEST_TIMEOUT);
+        check_in_answer(site.transport.exchange(Step::CheckIn, due, request).await)
     }
 
-    /// Reads the whole list as the door shows it.
+    /// Reads the whole list of the door.
     ///
     /// # Errors
-    /// An answer has no list.
-    pub(crate) async fn view(&self, site: &Site) -> Result<DoorView, DoorError> {
+    /// [`DoorError`] if an answer has no list.
+    pub(crate) async fn read_view(&self, site: &Site) -> Result<DoorView, DoorError> {
         let mut guests = Vec::new();
         loop {
             let list = self.list(site, guests.len() as u64).await?;
@@ -165,8 +167,8 @@ impl Door {
                         .decode(bits)
                         .map_err(|_| DoorError(format!("{}: its check-ins cannot be read", self.gate)))?;
                     let is_inside =
-                        |place: usize| bits.get(place / 8).is_some_and(|byte| byte & (0x80 >> (place % 8)) != 0);
-                    let guest = |(place, (code, name))| DoorGuest { code, name, is_inside: is_inside(place) };
+                        |index: usize| bits.get(index / 8).is_some_and(|byte| byte & (0x80 >> (index % 8)) != 0);
+                    let guest = |(index, (code, name))| DoorGuest { code, name, is_inside: is_inside(index) };
                     let guests = guests.into_iter().enumerate().map(guest).collect();
                     return Ok(DoorView {
                         gate: self.gate.clone(),
@@ -182,9 +184,9 @@ impl Door {
     }
 }
 
-/// Returns the answer to a check-in as the page's script reads it: without an answer, and after a 5xx, the scan is sent
-/// again.
-fn answer_in(exchange: Exchange) -> Option<CheckInAnswer> {
+/// Returns the answer to a check-in, interpreted as by the page's script. Returns `None` without an answer and after a
+/// 5xx: then the scan is sent again.
+fn check_in_answer(exchange: Exchange) -> Option<CheckInAnswer> {
     let answer = exchange.answer.filter(|answer| answer.status < 500)?;
     let state = (answer.status == 200).then(|| serde_json::from_slice::<CheckInState>(&answer.body).ok()).flatten();
     Some(match state {

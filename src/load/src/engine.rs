@@ -1,4 +1,4 @@
-//! Starts the guests: at intended moments whatever the service does (open model), or one after the other for each user
+//! Starts the guests: at intended times, independent of the service (open model), or one after the other for each user
 //! (closed model).
 
 use std::sync::Arc;
@@ -10,49 +10,49 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-use crate::people::person_of;
+use crate::people::person_number;
 use crate::record::Due;
 use crate::schedule::{Arrivals, Guest};
 use crate::visit::{Progress, Site};
 use crate::workload::{Model, Workload};
 
-/// Rounds after which a user's mean counts as its cadence.
-const ROUNDS: u32 = 3;
+/// Number of rounds after which the mean duration of a user's rounds is used as its cadence.
+const ROUNDS_MIN: u32 = 3;
 /// Interval at which the thread that starts guests checks for a stop.
-const CHECK: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Starts all guests and waits until the last one has finished.
 pub(crate) async fn run(workload: &Workload, site: &Arc<Site>) {
     match workload.model {
-        Model::Open { rate } => open(workload, rate, site).await,
-        Model::Closed { users, interval } => closed(workload, users, interval, site).await,
+        Model::Open { rate } => run_open(workload, rate, site).await,
+        Model::Closed { users, interval } => run_closed(workload, users, interval, site).await,
     }
 }
 
-fn draw(workload: &Workload, number: u64) -> Guest {
-    let person = person_of(workload.seed, number, workload.duplicates);
+fn draw_guest(workload: &Workload, number: u64) -> Guest {
+    let person = person_number(workload.seed, number, workload.duplicates);
     Guest::draw(workload.seed, number, workload.abandon, workload.decline).with_person(person)
 }
 
-async fn open(workload: &Workload, rate: f64, site: &Arc<Site>) {
-    let (call, mut called) = mpsc::unbounded_channel();
-    let (arrivals, guests, origin) = (Arrivals::new(rate, workload.seed), workload.guests, site.origin.into_std());
-    let watched = Arc::clone(site);
-    // A thread of its own keeps the moments: the runtime's timers are accurate to a millisecond only.
+async fn run_open(workload: &Workload, rate: f64, site: &Arc<Site>) {
+    let (sender, mut arrivals) = mpsc::unbounded_channel();
+    let (schedule, guests, origin) = (Arrivals::new(rate, workload.seed), workload.guests, site.origin.into_std());
+    let pacer_site = Arc::clone(site);
+    // A separate thread waits for the arrivals: timers of the runtime are accurate to a millisecond only.
     let pace = move || {
-        for (number, at) in (0..guests).zip(arrivals) {
+        for (number, at) in (0..guests).zip(schedule) {
             let due = origin + at;
             loop {
                 let left = due.saturating_duration_since(std::time::Instant::now());
                 if left.is_zero() {
                     break;
                 }
-                thread::park_timeout(left.min(CHECK));
-                if watched.progress.stopped.load(Ordering::Relaxed) {
+                thread::park_timeout(left.min(CHECK_INTERVAL));
+                if pacer_site.progress.stopped.load(Ordering::Relaxed) {
                     return;
                 }
             }
-            if call.send((number, due)).is_err() {
+            if sender.send((number, due)).is_err() {
                 return;
             }
         }
@@ -62,50 +62,50 @@ async fn open(workload: &Workload, rate: f64, site: &Arc<Site>) {
         return;
     };
     let mut guests = JoinSet::new();
-    while let Some((number, due)) = called.recv().await {
-        let (due, guest) = (Instant::from_std(due), draw(workload, number));
+    while let Some((number, due)) = arrivals.recv().await {
+        let (due, guest) = (Instant::from_std(due), draw_guest(workload, number));
         site.progress.started.fetch_add(1, Ordering::Relaxed);
         let site = Arc::clone(site);
         guests.spawn(async move {
             site.progress.lag.add(due.elapsed());
             Box::pin(site.visit(guest, Due::At(due))).await
         });
-        // Finished guests need not be kept.
+        // Removes finished guests.
         while guests.try_join_next().is_some() {}
     }
     while guests.join_next().await.is_some() {}
 }
 
-async fn closed(workload: &Workload, users: u32, interval: Option<Duration>, site: &Arc<Site>) {
-    let mut going = JoinSet::new();
+async fn run_closed(workload: &Workload, users: u32, interval: Option<Duration>, site: &Arc<Site>) {
+    let mut tasks = JoinSet::new();
     for user in 0..users {
         let (workload, site) = (workload.clone(), Arc::clone(site));
-        going.spawn(async move {
+        tasks.spawn(async move {
             // Users start spread over one interval, not all at once.
             let first = site.origin + interval.unwrap_or_default().mul_f64(f64::from(user) / f64::from(users));
             sleep_until(first).await;
             let (mut rounds, mut spent) = (0_u32, Duration::ZERO);
-            while let Some(number) = next(&workload, &site.progress) {
-                let began = Instant::now();
-                let cadence = interval.or_else(|| (rounds >= ROUNDS).then(|| spent / rounds));
-                Box::pin(Arc::clone(&site).visit(draw(&workload, number), Due::Every(cadence))).await;
+            while let Some(number) = next_guest(&workload, &site.progress) {
+                let started_at = Instant::now();
+                let cadence = interval.or_else(|| (rounds >= ROUNDS_MIN).then(|| spent / rounds));
+                Box::pin(Arc::clone(&site).visit(draw_guest(&workload, number), Due::Every(cadence))).await;
                 rounds += 1;
-                spent += began.elapsed();
+                spent += started_at.elapsed();
                 if let Some(interval) = interval {
-                    sleep_until(began + interval).await;
+                    sleep_until(started_at + interval).await;
                 }
             }
         });
     }
-    while going.join_next().await.is_some() {}
+    while tasks.join_next().await.is_some() {}
 }
 
-fn next(workload: &Workload, progress: &Progress) -> Option<u64> {
+fn next_guest(workload: &Workload, progress: &Progress) -> Option<u64> {
     if progress.stopped.load(Ordering::Relaxed) {
         return None;
     }
-    let taken = progress
+    let previous = progress
         .started
         .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |number| (number < workload.guests).then_some(number + 1));
-    taken.ok()
+    previous.ok()
 }

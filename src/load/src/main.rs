@@ -1,8 +1,8 @@
 //! The kiosk load tester: sends guests through a running service and checks that the service keeps its promises.
 //!
-//! It knows the service from outside only: HTTP, the authority's protocol and the sandbox issuer's key. Every run ends
-//! with a comparison. The service's ledger, registrations and counts, and the webhooks that arrived, are compared with
-//! a journal of its answers. [`capacity`] makes no run: it computes machines from measured costs.
+//! The tester uses only HTTP, the authority's protocol and the sandbox issuer's key. At the end of a run it compares
+//! the service's ledger, registrations, counts and webhooks with a journal of the service's answers. [`capacity`]
+//! computes machines from measured costs, without a run.
 
 mod capacity;
 mod cli;
@@ -34,15 +34,15 @@ use clap::Parser as _;
 use sakshi_client::judge::Verdict;
 
 use crate::capacity::cli::PlanOptions;
-use crate::capacity::document::{fill, printed};
+use crate::capacity::document::{command_output, update_document};
 use crate::cli::Options;
 use crate::report::{Summary, html, table};
 use crate::run::run;
 
-/// There was no run, or the tester's records contradict each other.
-const UNABLE: u8 = 2;
-/// A promise was broken.
-const BROKEN: u8 = 1;
+/// Exit code if there was no run, or the tester's records contradict each other.
+const EXIT_NO_RUN: u8 = 2;
+/// Exit code if an invariant was broken.
+const EXIT_BROKEN: u8 = 1;
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -50,27 +50,27 @@ async fn main() -> ExitCode {
         return plan(&PlanOptions::parse_from(std::env::args().skip(1)));
     }
     let options = Options::parse();
-    // Each guest inside takes a descriptor, and so does each webhook; missing ones show as failed requests.
+    // Each present guest and each webhook needs a descriptor. Without a descriptor, a request fails.
     let _ = rlimit::increase_nofile_limit(u64::MAX);
     let summary = match Box::pin(run(&options)).await {
         Ok(summary) => summary,
-        Err(error) => return unable(&error.to_string()),
+        Err(error) => return exit_with_error(&error.to_string()),
     };
-    // If stdout is closed, nobody wants the table; the exit code still tells.
-    let _ = write!(std::io::stdout(), "{}", table::write(&summary));
-    if let Err(error) = write(&options, &summary) {
-        return unable(&format!("the report could not be written: {error}"));
+    // The table is not needed if stdout is closed: the exit code shows the verdict.
+    let _ = write!(std::io::stdout(), "{}", table::to_text(&summary));
+    if let Err(error) = write_files(&options, &summary) {
+        return exit_with_error(&format!("the report could not be written: {error}"));
     }
     match summary.verdict {
         Verdict::Held => ExitCode::SUCCESS,
-        Verdict::Broken => ExitCode::from(BROKEN),
-        Verdict::Tester => ExitCode::from(UNABLE),
+        Verdict::Broken => ExitCode::from(EXIT_BROKEN),
+        Verdict::Tester => ExitCode::from(EXIT_NO_RUN),
     }
 }
 
-fn write(options: &Options, summary: &Summary) -> Result<(), Box<dyn std::error::Error>> {
+fn write_files(options: &Options, summary: &Summary) -> Result<(), Box<dyn std::error::Error>> {
     if let Some(path) = &options.report {
-        fs::write(path, html::write(summary)?)?;
+        fs::write(path, html::to_html(summary)?)?;
     }
     if let Some(path) = &options.json {
         fs::write(path, serde_json::to_vec_pretty(summary)?)?;
@@ -78,19 +78,19 @@ fn write(options: &Options, summary: &Summary) -> Result<(), Box<dyn std::error:
     Ok(())
 }
 
-/// Computes a plan instead of running.
+/// Computes a plan, without a run.
 fn plan(options: &PlanOptions) -> ExitCode {
-    let done = match &options.document {
+    let result = match &options.document {
         Some(path) => fs::read_to_string(path)
             .map_err(Into::into)
-            .and_then(|text| fill(&text))
+            .and_then(|text| update_document(&text))
             .and_then(|text| Ok(fs::write(path, text)?)),
-        None => printed(options).map(|text| drop(write!(std::io::stdout(), "{text}"))),
+        None => command_output(options).map(|text| drop(write!(std::io::stdout(), "{text}"))),
     };
-    done.map_or_else(|error| unable(&error.to_string()), |()| ExitCode::SUCCESS)
+    result.map_or_else(|error| exit_with_error(&error.to_string()), |()| ExitCode::SUCCESS)
 }
 
-fn unable(why: &str) -> ExitCode {
-    let _ = writeln!(std::io::stderr(), "sakshi-load: {why}");
-    ExitCode::from(UNABLE)
+fn exit_with_error(reason: &str) -> ExitCode {
+    let _ = writeln!(std::io::stderr(), "sakshi-load: {reason}");
+    ExitCode::from(EXIT_NO_RUN)
 }

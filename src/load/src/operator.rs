@@ -1,5 +1,5 @@
-//! The operator and the client backend of a run. They create a client for the run, and read the service's records
-//! afterwards.
+//! The operator and the client backend of a run. They create a client before the run, and read the service's records
+//! after it.
 
 use std::time::Duration;
 
@@ -34,8 +34,8 @@ impl Operator {
         Self { api: Client::new(http.clone(), internal, Credentials::Bearer(token.clone())), http }
     }
 
-    /// Creates a client with these credits. It calls the listener at `base`.
-    pub(crate) async fn backend(&self, base: &Url, credits: i64) -> Result<Backend, Error> {
+    /// Creates a client with these credits. The client calls the listener at `base`.
+    pub(crate) async fn create_backend(&self, base: &Url, credits: i64) -> Result<Backend, Error> {
         let client = self.api.send(internal::create_client("Load test")).await?.client_id.to_string();
         let app = self.api.send(internal::create_app(&client, "Load test")).await?.app_id.to_string();
         let key = self.api.send(internal::issue_key(&client, &json!({ "label": "load" }))).await?.api_key.0.into();
@@ -43,15 +43,15 @@ impl Operator {
         Ok(Backend { client, api: Client::new(self.http.clone(), base.clone(), Credentials::Client { key, app }) })
     }
 
-    /// Describes the service's record of a transaction's webhook.
-    pub(crate) async fn delivery(&self, txn: &str) -> String {
+    /// Describes the service's record of the webhook of a transaction.
+    pub(crate) async fn describe_delivery(&self, txn: &str) -> String {
         match self.api.send(internal::delivery(txn)).await {
             Ok(record) => format!("the service's record of its webhook: {}", json!(record.attempt)),
             Err(_) => "the service has no record of a webhook".to_owned(),
         }
     }
 
-    /// Returns the resident bytes that `/metrics` names, if it names them.
+    /// Returns the resident bytes from `/metrics`, if the service reports them.
     pub(crate) async fn resident_bytes(&self) -> Option<u64> {
         let answer = exchange(self.api.plain(Method::GET, "/metrics")).await.answer?;
         let text = String::from_utf8_lossy(&answer.body).into_owned();
@@ -66,18 +66,18 @@ impl Operator {
 }
 
 impl Backend {
-    /// Creates an event of this duration.
+    /// Creates an event that ends after this duration.
     pub(crate) async fn create_event(
         &self,
         places: u64,
-        lasting: Duration,
+        duration: Duration,
         webhook: &str,
         on_duplicate: OnDuplicate,
     ) -> Result<String, Error> {
-        let end = (SystemClock.now() + lasting).to_string();
-        let terms = json!({ "name": "Load test", "claims": CLAIMS, "max_guests": places, "expires_at": end,
+        let end = (SystemClock.now() + duration).to_string();
+        let event = json!({ "name": "Load test", "claims": CLAIMS, "max_guests": places, "expires_at": end,
             "webhook_url": webhook,
             "on_duplicate": on_duplicate });
-        Ok(self.api.send(public::create_event(&terms)).await?.event_id.to_string())
+        Ok(self.api.send(public::create_event(&event)).await?.event_id.to_string())
     }
 }

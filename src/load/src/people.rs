@@ -1,5 +1,5 @@
-//! The people whom guests are. Most guests are a new person. A share of them has come before, with the same name, date
-//! of birth and device key, and a new credential.
+//! The people behind the guests. Most guests are new people. The others come again, with the same name, date of birth
+//! and device key, and a new credential.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,9 +10,10 @@ use sakshi_sandbox::issuer::HolderKey;
 use sakshi_sandbox::keys::KeyError;
 use sakshi_sandbox::residents::Resident;
 
-/// Half of those who come again do so within this many guests, so that both answer at about the same time.
-const SOON: u64 = 4;
-/// Separates these choices from others made with the same seed.
+/// Half of the returning people come again within this number of guests, so that both guests answer at about the same
+/// time.
+const SOON_GAP_MAX: u64 = 4;
+/// Makes these random choices independent of others with the same seed.
 const SALT: u64 = 0x7065_6f70_6c65;
 
 /// A person with a phone.
@@ -23,31 +24,32 @@ pub(crate) struct Person {
 }
 
 impl Person {
-    /// Creates a person like this resident, with a name and a device key of their own.
+    /// Creates a person with the data of this resident, but with a new name and device key.
     ///
     /// # Errors
-    /// The cryptographic library failed.
-    pub(crate) fn like(resident: &Resident, number: u64) -> Result<Self, KeyError> {
+    /// [`KeyError`] if the cryptographic library fails.
+    pub(crate) fn from_resident(resident: &Resident, number: u64) -> Result<Self, KeyError> {
         Ok(Self { resident: resident.named(format!("Guest {number}")), holder: HolderKey::generate()? })
     }
 }
 
-/// Returns the number of the first guest who is the same person, when this share of guests has come before.
-pub(crate) fn person_of(seed: u64, guest: u64, duplicates: f64) -> u64 {
+/// Returns the number of the first guest who is the same person as `guest`, if `duplicates` is the share of returning
+/// people.
+pub(crate) fn person_number(seed: u64, guest: u64, duplicates: f64) -> u64 {
     let mut person = guest;
-    // Each round leads to an earlier guest, who may have come before, too.
+    // Each round leads to an earlier guest, who may also be a returning person.
     while person > 0 {
         let mut dice = SmallRng::seed_from_u64((seed ^ SALT).rotate_left(32) ^ person);
         if dice.random::<f64>() >= duplicates {
             break;
         }
-        let reach = if dice.random::<bool>() { person.min(SOON) } else { person };
+        let reach = if dice.random::<bool>() { person.min(SOON_GAP_MAX) } else { person };
         person -= dice.random_range(1..=reach);
     }
     person
 }
 
-/// The people who have shown a credential, by number.
+/// The people who have presented a credential, by number.
 #[derive(Debug, Default)]
 pub(crate) struct KnownPeople(Mutex<HashMap<u64, Arc<Person>>>);
 
@@ -56,7 +58,7 @@ impl KnownPeople {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&number).cloned()
     }
 
-    /// Returns the person with this number: the new one, unless another guest was faster.
+    /// Returns the person with this number, and inserts `new` if the number is unknown.
     pub(crate) fn get_or_insert(&self, number: u64, new: Arc<Person>) -> Arc<Person> {
         Arc::clone(self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(number).or_insert(new))
     }
@@ -67,26 +69,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_share_of_guests_who_come_again_is_as_asked() {
+    fn the_share_of_returning_people_is_as_requested() {
         const GUESTS: u64 = 20_000;
-        let again =
-            |share| (0..GUESTS).filter(|guest| person_of(7, *guest, share) != *guest).count() as f64 / GUESTS as f64;
+        let again = |share| {
+            (0..GUESTS).filter(|guest| person_number(7, *guest, share) != *guest).count() as f64 / GUESTS as f64
+        };
         assert!((again(0.1) - 0.1).abs() < 0.01);
         assert!(again(0.0).total_cmp(&0.0).is_eq());
     }
 
     #[test]
-    fn who_comes_again_is_somebody_who_came_first() {
-        let people: Vec<u64> = (0..2_000).map(|guest| person_of(7, guest, 0.3)).collect();
+    fn a_returning_person_was_an_earlier_guest() {
+        let people: Vec<u64> = (0..2_000).map(|guest| person_number(7, guest, 0.3)).collect();
         assert!(
-            people.iter().zip(0..).all(|(person, guest)| *person <= guest && person_of(7, *person, 0.3) == *person)
+            people.iter().zip(0..).all(|(person, guest)| *person <= guest && person_number(7, *person, 0.3) == *person)
         );
         let again: Vec<u64> = (0..)
             .zip(&people)
             .filter(|(guest, person)| *guest != **person)
             .map(|(guest, person)| guest - person)
             .collect();
-        let soon = again.iter().filter(|gap| **gap <= SOON).count();
+        let soon = again.iter().filter(|gap| **gap <= SOON_GAP_MAX).count();
         assert!(soon * 3 > again.len() && soon < again.len(), "{soon} of {}", again.len());
     }
 }

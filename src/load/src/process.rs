@@ -6,31 +6,31 @@ use std::time::Duration;
 
 /// A process of the service on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Watched {
-    /// Its name in the report.
+pub(crate) struct NamedProcess {
+    /// Name in the report.
     pub(crate) name: String,
     pub(crate) pid: u32,
 }
 
-impl FromStr for Watched {
+impl FromStr for NamedProcess {
     type Err = ParseIntError;
 
-    /// Reads `name=pid`, or a number alone.
+    /// Parses `name=pid`, or a number alone.
     fn from_str(text: &str) -> Result<Self, ParseIntError> {
         let (name, pid) = text.split_once('=').unwrap_or(("service", text));
         Ok(Self { name: name.to_owned(), pid: pid.parse()? })
     }
 }
 
-/// Returns the processor time that this process has used so far, where the system reports it.
+/// Returns the processor time that the tester has used so far, where the system reports it.
 pub(crate) fn processor_time() -> Option<Duration> {
     processor_time_of(std::process::id())
 }
 
-/// Returns the same for another process.
+/// Returns the processor time that a process has used so far, where the system reports it.
 pub(crate) fn processor_time_of(pid: u32) -> Option<Duration> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // Fields 14 and 15 after the command's name, which may hold spaces; in hundredths of a second.
+    // Fields 14 and 15, in hundredths of a second. The name of the command, which may contain spaces, comes before.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let ticks = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
     Some(Duration::from_millis(ticks * 10))
@@ -49,13 +49,13 @@ mod tests {
 
     #[test]
     fn a_process_may_have_a_name() {
-        assert_eq!("redis=12".parse(), Ok(Watched { name: "redis".into(), pid: 12 }));
-        assert_eq!("12".parse(), Ok(Watched { name: "service".into(), pid: 12 }));
-        assert!(["redis", "redis=", "=x", "-1"].iter().all(|text| text.parse::<Watched>().is_err()));
+        assert_eq!("redis=12".parse(), Ok(NamedProcess { name: "redis".into(), pid: 12 }));
+        assert_eq!("12".parse(), Ok(NamedProcess { name: "service".into(), pid: 12 }));
+        assert!(["redis", "redis=", "=x", "-1"].iter().all(|text| text.parse::<NamedProcess>().is_err()));
     }
 
     #[test]
-    fn the_system_tells_what_a_process_uses() {
+    fn the_system_reports_the_usage_of_a_process() {
         if std::path::Path::new("/proc/self/stat").exists() {
             assert!(processor_time().is_some());
             assert!(resident_bytes(std::process::id()).unwrap() > 100_000);

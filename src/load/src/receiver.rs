@@ -1,4 +1,4 @@
-//! The client's webhook receiver: answers 200 at once and counts what arrives, by transaction.
+//! The client's webhook receiver. It answers 200 at once and counts the webhooks by transaction.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -16,15 +16,15 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-/// Maximum bytes of a body; a longer one counts as unreadable.
+/// Maximum size of a body. A larger body counts as unreadable.
 const BODY_BYTES_MAX: usize = 4 * 1_024 * 1_024;
 
-/// A listening receiver; it ends when it is dropped.
+/// A listening receiver. It stops when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Receiver {
     arrivals: Arc<Mutex<Arrivals>>,
     url: String,
-    listening: JoinHandle<()>,
+    task: JoinHandle<()>,
 }
 
 impl Receiver {
@@ -33,8 +33,8 @@ impl Receiver {
         let listener = TcpListener::bind((host, 0)).await?;
         let url = format!("http://{}/hook", listener.local_addr()?);
         let arrivals = Arc::new(Mutex::new(Arrivals::default()));
-        let listening = tokio::spawn(listen(listener, Arc::clone(&arrivals), origin));
-        Ok(Self { arrivals, url, listening })
+        let task = tokio::spawn(listen(listener, Arc::clone(&arrivals), origin));
+        Ok(Self { arrivals, url, task })
     }
 
     /// Returns the URL for webhooks.
@@ -43,14 +43,14 @@ impl Receiver {
     }
 
     /// Reads the arrivals so far.
-    pub(crate) fn with<T>(&self, look: impl FnOnce(&Arrivals) -> T) -> T {
-        look(&lock(&self.arrivals))
+    pub(crate) fn with<T>(&self, read: impl FnOnce(&Arrivals) -> T) -> T {
+        read(&lock(&self.arrivals))
     }
 }
 
 impl Drop for Receiver {
     fn drop(&mut self) {
-        self.listening.abort();
+        self.task.abort();
     }
 }
 
@@ -60,21 +60,21 @@ fn lock(arrivals: &Mutex<Arrivals>) -> MutexGuard<'_, Arrivals> {
 
 async fn listen(listener: TcpListener, arrivals: Arc<Mutex<Arrivals>>, origin: Instant) {
     loop {
-        // Without a free descriptor, the only option is to try again.
+        // Accepting fails if no descriptor is free. The receiver tries again.
         let Ok((stream, _)) = listener.accept().await else {
             tokio::task::yield_now().await;
             continue;
         };
         let arrivals = Arc::clone(&arrivals);
         tokio::spawn(async move {
-            let service = service_fn(|request| take(request, &arrivals, origin));
-            // A broken connection is no arrival; the judge sees that the webhook is missing.
+            let service = service_fn(|request| receive(request, &arrivals, origin));
+            // A webhook on a broken connection does not count as arrived. The judge finds it missing.
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
         });
     }
 }
 
-async fn take(
+async fn receive(
     request: Request<Incoming>,
     arrivals: &Mutex<Arrivals>,
     origin: Instant,
@@ -82,7 +82,7 @@ async fn take(
     let body =
         Limited::new(request.into_body(), BODY_BYTES_MAX).collect().await.map(http_body_util::Collected::to_bytes);
     let at = Instant::now() - origin;
-    // An unreadable body is counted as such.
+    // An unreadable body counts as empty, which is unreadable.
     lock(arrivals).add(&body.unwrap_or_default(), at);
     Ok(Response::default())
 }
@@ -106,9 +106,9 @@ mod tests {
         for body in bodies {
             assert_eq!(http.post(receiver.url()).body(body).send().await.unwrap().status(), 200);
         }
-        let seen = receiver.with(Clone::clone);
-        assert_eq!((seen.by_txn["a"].count, seen.by_txn["a"].passed), (2, true));
-        assert_eq!((seen.by_txn["b"].count, seen.by_txn["b"].passed), (1, false));
-        assert_eq!(seen.unreadable, 1);
+        let arrivals = receiver.with(Clone::clone);
+        assert_eq!((arrivals.by_txn["a"].count, arrivals.by_txn["a"].passed), (2, true));
+        assert_eq!((arrivals.by_txn["b"].count, arrivals.by_txn["b"].passed), (1, false));
+        assert_eq!(arrivals.unreadable, 1);
     }
 }

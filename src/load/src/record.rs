@@ -1,8 +1,8 @@
 //! Latencies and outcomes of every step, over the whole run and over time.
 //!
-//! Each step has two histograms. `sent` counts from the moment at which the request was sent. `due` corrects for
-//! coordinated omission, and so shows every stall. It counts from the intended moment. The closed model has no such
-//! moment: there it adds the samples that a stalled user did not send.
+//! Each step has two histograms. `sent` counts from the sending of the request. `due` counts from the intended time: it
+//! corrects for coordinated omission, and so shows every stall. The closed model has no intended times. There, `due`
+//! contains additional samples for the requests that a stalled user did not send.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,8 +14,8 @@ use tokio::time::Instant;
 /// Latencies in microseconds.
 pub(crate) type Latencies = Histogram<u32>;
 
-/// An hour, in microseconds; longer times are recorded as an hour.
-const HIGHEST_US: u64 = 3_600_000_000;
+/// Longest recorded time, in microseconds: an hour.
+const TIME_MAX_US: u64 = 3_600_000_000;
 
 /// A request that guests or backends make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,7 +33,7 @@ pub(crate) enum Step {
 }
 
 impl Step {
-    /// Returns its request, as a title.
+    /// Returns the request of the step, as a title.
     pub(crate) const fn title(self) -> &'static str {
         match self {
             Self::Page => "GET /e/{id}",
@@ -50,11 +50,12 @@ impl Step {
     }
 }
 
-/// Moment from which a latency counts.
+/// The start of a latency.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Due {
+    /// The intended time of the request.
     At(Instant),
-    /// The moment of sending. A user makes the same request at this interval.
+    /// The sending of the request. The user sends such a request at this interval.
     Every(Option<Duration>),
 }
 
@@ -81,11 +82,11 @@ impl std::fmt::Display for Outcome {
 /// Records of a step.
 #[derive(Clone, Debug)]
 pub(crate) struct StepRecord {
-    /// Latencies from the moment of sending.
+    /// Latencies from the sending of the request.
     pub(crate) sent: Latencies,
-    /// Latencies from the due moment.
+    /// Latencies from the intended time.
     pub(crate) due: Latencies,
-    /// The latter, for each slice of time.
+    /// Latencies from the intended time, for each slice of time.
     pub(crate) slices: Vec<Latencies>,
     pub(crate) outcomes: BTreeMap<Outcome, u64>,
 }
@@ -98,10 +99,10 @@ pub(crate) struct Recorder {
     steps: Mutex<BTreeMap<Step, StepRecord>>,
 }
 
-/// Creates an empty histogram that keeps this many digits, 5 at most.
+/// Creates an empty histogram with this number of digits.
 ///
 /// # Panics
-/// With more digits.
+/// If there are more than 5 digits.
 #[allow(clippy::expect_used)]
 pub(crate) fn latencies(digits: u8) -> Latencies {
     Histogram::new(digits).expect("a histogram keeps up to 5 digits")
@@ -129,14 +130,14 @@ impl SharedLatencies {
 
 /// Records a time, rounded to microseconds.
 pub(crate) fn add(histogram: &mut Latencies, time: Duration) {
-    // It grows to the highest time; if it cannot, the highest that it can hold is counted.
+    // The histogram grows to the highest time. If it cannot grow, its highest possible value is counted.
     if histogram.record(micros(time)).is_err() {
         histogram.saturating_record(micros(time));
     }
 }
 
 fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(HIGHEST_US).clamp(1, HIGHEST_US)
+    u64::try_from(time.as_micros()).unwrap_or(TIME_MAX_US).clamp(1, TIME_MAX_US)
 }
 
 impl Recorder {
@@ -166,7 +167,7 @@ impl Recorder {
         }
         for histogram in [Some(&mut record.due), record.slices.get_mut(slice)].into_iter().flatten() {
             match due {
-                Due::Every(Some(cadence)) => histogram_correct(histogram, done - sent, cadence),
+                Due::Every(Some(cadence)) => add_corrected(histogram, done - sent, cadence),
                 Due::At(_) | Due::Every(None) => add(histogram, done - from),
             }
         }
@@ -191,9 +192,9 @@ impl Recorder {
     }
 }
 
-/// Adds a time, and the times that the same user would have measured meanwhile at its cadence: the time less one
+/// Adds a time, and the times of the requests that the user would have sent meanwhile at its cadence: the time less one
 /// cadence, less two, and so on.
-fn histogram_correct(histogram: &mut Latencies, time: Duration, cadence: Duration) {
+fn add_corrected(histogram: &mut Latencies, time: Duration, cadence: Duration) {
     add(histogram, time);
     let cadence = cadence.max(Duration::from_millis(1));
     let mut missing = time.saturating_sub(cadence);
@@ -212,11 +213,11 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_was_sent_late_counts_from_when_it_was_due() {
+    fn the_latency_of_a_late_request_counts_from_its_intended_time() {
         let origin = Instant::now();
         let recorder = Recorder::new(origin, Duration::from_secs(1));
         for number in 0..100 {
-            // Due every 10 ms; the tester was held up for a second and sent all of them then.
+            // Due every 10 ms. The tester stalled for a second and then sent all requests.
             let (due, sent) = (origin + Duration::from_millis(10 * number), origin + Duration::from_secs(1));
             recorder.record(Step::Page, Due::At(due), sent, sent + Duration::from_millis(1), Outcome::Status(200));
         }
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_of_a_closed_user_is_filled_with_what_it_did_not_send() {
+    fn a_stall_of_a_closed_user_adds_samples_for_unsent_requests() {
         let origin = Instant::now();
         let recorder = Recorder::new(origin, Duration::from_secs(60));
         let cadence = Due::Every(Some(Duration::from_millis(10)));
@@ -237,12 +238,12 @@ mod tests {
         recorder.record(Step::Start, cadence, origin, origin + Duration::from_secs(1), Outcome::Status(303));
         let record = &recorder.snapshot()[&Step::Start];
         assert!(percentile_ms(&record.sent, 98.0) < 1.1, "one in a hundred hides the stall");
-        assert!(percentile_ms(&record.due, 75.0) > 450.0, "the stall took as long as all the rest together");
-        assert_eq!(record.outcomes[&Outcome::Status(303)], 100, "what was filled in is no request");
+        assert!(percentile_ms(&record.due, 75.0) > 450.0, "the stall took as long as all other requests together");
+        assert_eq!(record.outcomes[&Outcome::Status(303)], 100, "an added sample is not a request");
     }
 
     #[test]
-    fn slices_follow_the_moment_at_which_requests_were_due() {
+    fn a_request_belongs_to_the_slice_of_its_intended_time() {
         let origin = Instant::now();
         let recorder = Recorder::new(origin, Duration::from_secs(1));
         for second in [0, 0, 2] {

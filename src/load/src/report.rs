@@ -1,4 +1,4 @@
-//! Summary of a run: figures that can be written as a table, as one HTML file and as JSON.
+//! The summary of a run: figures for a table, an HTML file and JSON.
 
 use std::time::Duration;
 
@@ -11,15 +11,15 @@ pub(crate) mod html;
 mod plot;
 pub(crate) mod table;
 
-/// Everything that is reported.
+/// All reported figures.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Summary {
     pub(crate) scenario: String,
-    /// Number and arrivals of guests, in words.
+    /// Description of the number and arrivals of guests.
     pub(crate) model: String,
-    /// Correction of the latencies, in words.
+    /// Description of the correction of the latencies.
     pub(crate) correction: String,
-    /// Beginning of the run, RFC 3339.
+    /// Start of the run, in RFC 3339.
     pub(crate) began: String,
     /// Seconds until the last guest had finished.
     pub(crate) seconds: f64,
@@ -28,19 +28,19 @@ pub(crate) struct Summary {
     pub(crate) findings: Vec<Finding>,
     pub(crate) steps: Vec<StepSummary>,
     pub(crate) webhooks: WebhookCounts,
-    /// Credits spent, and the least and most that may have been spent.
+    /// Spent credits, with the expected minimum and maximum.
     pub(crate) credits: Credits,
-    /// The event's places with its registrations.
+    /// The places of the event, with its registrations.
     pub(crate) places: Option<Places>,
     /// Check-ins at the doors of the event.
     pub(crate) doors: Option<Doors>,
     /// Measurements of the tester itself.
     pub(crate) tester: Tester,
-    /// Seconds and resident bytes of the service.
+    /// Resident bytes of the service, with the seconds since the start.
     pub(crate) memory: Vec<(f64, u64)>,
-    /// The service's processes on this machine, if any were named.
+    /// The processes of the service on this machine that `--pid` names.
     pub(crate) processes: Vec<Process>,
-    /// The first problems, in words.
+    /// Descriptions of the first problems.
     pub(crate) problems: Vec<String>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct Guests {
     pub(crate) declined: u64,
     pub(crate) left: u64,
     pub(crate) turned_away: u64,
-    /// Refused, because the person is registered.
+    /// Guests who were refused because the person is already registered.
     pub(crate) already_registered: u64,
     pub(crate) failed: u64,
 }
@@ -83,18 +83,18 @@ pub(crate) struct Doors {
     pub(crate) doors: u64,
     /// Guests who were checked in.
     pub(crate) checked_in: u64,
-    /// Guests who were scanned at two doors.
+    /// Guests whose tickets were scanned at two doors.
     pub(crate) at_two_doors: u64,
-    /// Scans that were kept without a network.
+    /// Scans that were queued without a network.
     pub(crate) sent_later: u64,
 }
 
 /// Measurements that show if the tester itself was the limit.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Tester {
-    /// Delays of guests' starts, p99 and highest in ms; in the open model also part of the latencies.
+    /// Delays of guests' starts, p99 and maximum in ms. In the open model they are part of the latencies.
     pub(crate) lag_ms: (f64, f64),
-    /// Waits of guests for a credential, p99 and highest in ms.
+    /// Times for which guests waited for a credential, p99 and maximum in ms.
     pub(crate) wait_ms: (f64, f64),
     /// Share of all processors that the tester used, where the system reports it.
     pub(crate) busy: Option<f64>,
@@ -117,9 +117,9 @@ pub(crate) struct StepSummary {
     pub(crate) title: &'static str,
     pub(crate) count: u64,
     pub(crate) per_second: f64,
-    /// Latencies from the moment of sending.
+    /// Latencies from the sending of the request.
     pub(crate) sent: Percentiles,
-    /// Latencies from the due moment.
+    /// Latencies from the intended time.
     pub(crate) due: Percentiles,
     pub(crate) outcomes: Vec<(String, u64)>,
     pub(crate) over_time: Vec<Slice>,
@@ -135,45 +135,46 @@ pub(crate) struct Slice {
     pub(crate) p99: f64,
 }
 
-/// Points of a curve: half as far from 1 each.
-const CURVE: [f64; 14] = [0.0, 50.0, 75.0, 87.5, 90.0, 95.0, 97.5, 99.0, 99.5, 99.75, 99.9, 99.95, 99.99, 99.999];
+/// Percentiles of a curve's points.
+const CURVE_PERCENTILES: [f64; 14] =
+    [0.0, 50.0, 75.0, 87.5, 90.0, 95.0, 97.5, 99.0, 99.5, 99.75, 99.9, 99.95, 99.99, 99.999];
 
 /// Returns the value at a percentile, in ms.
-pub(crate) fn at(latencies: &Latencies, percentile: f64) -> f64 {
+pub(crate) fn value_ms(latencies: &Latencies, percentile: f64) -> f64 {
     latencies.value_at_percentile(percentile) as f64 / 1_000.0
 }
 
 impl Percentiles {
-    pub(crate) fn of(latencies: &Latencies) -> Self {
+    pub(crate) fn new(latencies: &Latencies) -> Self {
         Self {
-            p50: at(latencies, 50.0),
-            p90: at(latencies, 90.0),
-            p99: at(latencies, 99.0),
-            p999: at(latencies, 99.9),
+            p50: value_ms(latencies, 50.0),
+            p90: value_ms(latencies, 90.0),
+            p99: value_ms(latencies, 99.0),
+            p999: value_ms(latencies, 99.9),
             max: latencies.max() as f64 / 1_000.0,
         }
     }
 }
 
-/// Delay of a guest's start, or wait for a credential, above which the tester was the cause; in ms at the 99th
-/// percentile.
-const LAG_MS: f64 = 10.0;
-/// Share of all processors above which the tester may be the limit.
-const BUSY: f64 = 0.6;
+/// Largest p99, in ms, of the delays of starts and of the waits for credentials. With a larger p99 the tester was the
+/// limit.
+const LAG_MS_MAX: f64 = 10.0;
+/// Largest share of all processors that the tester may use. With a larger share the tester may be the limit.
+const BUSY_MAX: f64 = 0.6;
 
 impl Tester {
     /// Evaluates the delays of starts, the waits for credentials, and the share of all processors used.
-    pub(crate) fn of(lag: &Latencies, waits: &Latencies, busy: Option<f64>) -> Self {
-        let ms = |latencies: &Latencies| (at(latencies, 99.0), latencies.max() as f64 / 1_000.0);
+    pub(crate) fn evaluate(lag: &Latencies, waits: &Latencies, busy: Option<f64>) -> Self {
+        let ms = |latencies: &Latencies| (value_ms(latencies, 99.0), latencies.max() as f64 / 1_000.0);
         let (lag_ms, wait_ms) = (ms(lag), ms(waits));
         let mut signs = Vec::new();
-        if lag_ms.0 > LAG_MS {
+        if lag_ms.0 > LAG_MS_MAX {
             signs.push(format!("guests started {:.1} ms late at p99", lag_ms.0));
         }
-        if wait_ms.0 > LAG_MS {
+        if wait_ms.0 > LAG_MS_MAX {
             signs.push(format!("guests waited {:.1} ms at p99 for the tester to sign", wait_ms.0));
         }
-        if let Some(busy) = busy.filter(|busy| *busy > BUSY) {
+        if let Some(busy) = busy.filter(|busy| *busy > BUSY_MAX) {
             signs.push(format!("the tester used {:.0} % of the machine's processors", busy * 100.0));
         }
         Self { lag_ms, wait_ms, busy, signs }
@@ -181,24 +182,27 @@ impl Tester {
 }
 
 impl StepSummary {
-    pub(crate) fn of(step: Step, record: &StepRecord, slice: Duration, seconds: f64) -> Self {
+    pub(crate) fn new(step: Step, record: &StepRecord, slice: Duration, seconds: f64) -> Self {
         let count = record.outcomes.values().sum();
         let over_time = record.slices.iter().enumerate().filter(|(_, latencies)| !latencies.is_empty());
         let over_time = over_time.map(|(number, latencies)| Slice {
             from_s: number as f64 * slice.as_secs_f64(),
             per_second: latencies.len() as f64 / slice.as_secs_f64(),
-            p50: at(latencies, 50.0),
-            p99: at(latencies, 99.0),
+            p50: value_ms(latencies, 50.0),
+            p99: value_ms(latencies, 99.0),
         });
         Self {
             title: step.title(),
             count,
             per_second: count as f64 / seconds.max(f64::EPSILON),
-            sent: Percentiles::of(&record.sent),
-            due: Percentiles::of(&record.due),
+            sent: Percentiles::new(&record.sent),
+            due: Percentiles::new(&record.due),
             outcomes: record.outcomes.iter().map(|(outcome, count)| (outcome.to_string(), *count)).collect(),
             over_time: over_time.collect(),
-            curve: CURVE.iter().map(|percentile| (*percentile, at(&record.due, *percentile))).collect(),
+            curve: CURVE_PERCENTILES
+                .iter()
+                .map(|percentile| (*percentile, value_ms(&record.due, *percentile)))
+                .collect(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A whole run: rehearse, start the guests, wait for the webhooks, ask the service for its records, judge.
+//! A whole run: rehearse, start the guests, wait for the webhooks, read the service's records, and judge.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,54 +19,54 @@ use crate::door::DoorError;
 use crate::doors::Doors;
 use crate::engine;
 use crate::operator::Operator;
-use crate::process::{Watched, processor_time, processor_time_of};
+use crate::process::{NamedProcess, processor_time, processor_time_of};
 use crate::receiver::Receiver;
 use crate::record::{Due, Recorder};
 use crate::report::{Process, Summary, Tester};
 use crate::schedule::Guest;
 use crate::signer::{CredentialSigner, SignerError};
 use crate::summary::{Course, summarise};
-use crate::target::{TargetRefusal, admit};
+use crate::target::{TargetRefusal, check_target};
 use crate::transport::Transport;
 use crate::visit::{Place, Progress, Site};
 use crate::watch::Watch;
 use crate::workload::{Workload, WorkloadError};
 
-/// Interval at which the last webhooks are checked for.
-const CHECK: Duration = Duration::from_millis(20);
-/// Time within which a second webhook for the same subject would arrive.
-const AFTERMATH: Duration = Duration::from_millis(500);
-/// Margin beyond the intended length, so that the event outlives a slow run.
+/// Interval at which the run checks for the last webhooks.
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
+/// Time within which a repeated webhook would arrive.
+const REPEAT_WAIT: Duration = Duration::from_millis(500);
+/// Time beyond the intended length of the run, so that the event does not end during a slow run.
 const EVENT_MARGIN: Duration = Duration::from_secs(24 * 3_600);
-/// Seconds beyond the last intent's end, so that the service's clock has passed it too.
+/// Seconds after the end of the last intent, so that the intent has ended by the service's clock too.
 const EXPIRY_MARGIN: i64 = 15;
 
-/// The error when a run cannot be made.
+/// The reason why a run is not possible.
 #[derive(Debug, Error)]
-pub(crate) enum Unable {
+pub(crate) enum RunError {
     #[error(transparent)]
     Target(#[from] TargetRefusal),
     #[error(transparent)]
     Workload(#[from] WorkloadError),
-    #[error("the service could not be prepared or asked: {0}")]
+    #[error("a request to prepare or to read the service failed: {0}")]
     Service(#[from] sakshi_client::Error),
     #[error("a door could not be opened or read: {0}")]
     Door(#[from] DoorError),
     #[error(transparent)]
     Signer(#[from] SignerError),
-    #[error("a rehearsal with one guest failed, so nothing would be proved: {0}")]
+    #[error("a rehearsal with one guest failed, so a run would prove nothing: {0}")]
     Rehearsal(String),
     #[error("no HTTP client: {0}")]
     Client(#[from] reqwest::Error),
-    #[error("the system refused: {0}")]
+    #[error("the operating system failed: {0}")]
     System(#[from] std::io::Error),
 }
 
-/// Makes the run that the options describe.
-pub(crate) async fn run(options: &Options) -> Result<Summary, Unable> {
-    let workload = Workload::of(options)?;
+/// Runs the workload of the options.
+pub(crate) async fn run(options: &Options) -> Result<Summary, RunError> {
+    let workload = Workload::from_options(options)?;
     for target in options.base.iter().chain([&options.internal]) {
-        admit(target, options.i_own_this_target)?;
+        check_target(target, options.i_own_this_target)?;
     }
     let http = sakshi_client::http(Duration::from_secs_f64(options.timeout), true)?;
     let operator = Operator::new(http.clone(), options.internal.clone(), &options.admin_token);
@@ -74,78 +74,79 @@ pub(crate) async fn run(options: &Options) -> Result<Summary, Unable> {
         rehearse(options, &workload, &http, &operator, base).await?;
     }
 
-    let began = SystemClock.now();
+    let started_at = SystemClock.now();
     let (site, receiver) = prepare(options, &workload, &http, &operator, &options.base).await?;
     let doors = match &site.place {
         Place::Event(event) => Doors::open(&site, event, &workload).await?,
         Place::Api(_) => None,
     };
-    let doors = doors.map(|doors| doors.work(&site));
-    let used = processor_time();
-    let used_by = spent(&options.pid);
+    let doors = doors.map(|doors| doors.start(&site));
+    let tester_time = processor_time();
+    let times_before = processor_times(&options.pid);
     let watching = Watch { workload: &workload, site: &site, receiver: &receiver };
-    let (memory, took) = watching.during(engine::run(&workload, &site), &operator, &options.pid).await;
-    let busy = share(used, took);
+    let (memory, duration) = watching.during(engine::run(&workload, &site), &operator, &options.pid).await;
+    let busy = processor_share(tester_time, duration);
     let guests = site.progress.started.load(Ordering::Relaxed).max(1) as f64;
-    let of_guest = |after: Duration, before: Duration| after.saturating_sub(before).as_secs_f64() * 1e3 / guests;
-    let processes =
-        options.pid.iter().zip(spent(&options.pid)).zip(used_by).filter_map(|((process, after), before)| {
-            Some(Process { name: process.name.clone(), ms_per_guest: of_guest(after?, before?) })
-        });
+    let ms_per_guest = |after: Duration, before: Duration| after.saturating_sub(before).as_secs_f64() * 1e3 / guests;
+    let processes = options.pid.iter().zip(processor_times(&options.pid)).zip(times_before).filter_map(
+        |((process, after), before)| {
+            Some(Process { name: process.name.clone(), ms_per_guest: ms_per_guest(after?, before?) })
+        },
+    );
     let processes = processes.collect();
 
-    settle(options, &workload, &site, &receiver).await;
-    // By now every registration is done, even that of a guest whose answer was lost.
+    await_webhooks(options, &workload, &site, &receiver).await;
+    // All registrations are complete, even of guests whose answers were lost.
     let views = match doors {
         Some(doors) => doors.end(&site).await?,
         None => Vec::new(),
     };
-    read_refused(&site).await;
-    let evidence = Evidence { doors: views, ..gather(options, &workload, &operator, &site, &receiver).await? };
+    read_refused_results(&site).await;
+    let evidence = Evidence { doors: views, ..read_evidence(options, &workload, &operator, &site, &receiver).await? };
     let mut findings = judge(&evidence);
-    explain(&mut findings, &evidence, &operator).await;
-    let tester = Tester::of(&site.progress.lag.snapshot(), &site.signer.waits.snapshot(), busy);
+    add_deliveries(&mut findings, &evidence, &operator).await;
+    let tester = Tester::evaluate(&site.progress.lag.snapshot(), &site.signer.waits.snapshot(), busy);
     let steps = site.transport.recorder.snapshot();
-    Ok(summarise(&workload, &evidence, findings, Course { began, took, steps, tester, memory, processes }))
+    Ok(summarise(&workload, &evidence, findings, Course { started_at, duration, steps, tester, memory, processes }))
 }
 
-/// Returns credits for every guest and one more.
-fn granted(workload: &Workload) -> i64 {
+/// Returns the credits of the run's client: one for each guest, and one more.
+fn credits_to_grant(workload: &Workload) -> i64 {
     i64::try_from(workload.guests).unwrap_or(i64::MAX).saturating_add(1)
 }
 
-/// Sends one guest alone to a listener, as another client's. A failure here means a wrong target, key or tester, not
-/// load.
+/// Sends a single guest of a separate client to a listener. A failure means a wrong target or key, or a faulty tester,
+/// not load.
 async fn rehearse(
     options: &Options,
     workload: &Workload,
     http: &reqwest::Client,
     operator: &Operator,
     base: &Url,
-) -> Result<(), Unable> {
-    let alone = Workload { guests: 0, max_guests: 1, think: Duration::ZERO, ..workload.clone() };
-    let (site, _receiver) = prepare(options, &alone, http, operator, std::slice::from_ref(base)).await?;
+) -> Result<(), RunError> {
+    let single = Workload { guests: 0, max_guests: 1, think: Duration::ZERO, ..workload.clone() };
+    let (site, _receiver) = prepare(options, &single, http, operator, std::slice::from_ref(base)).await?;
     let visit = Box::pin(Arc::clone(&site).visit(Guest::draw(workload.seed, 0, 0.0, 0.0), Due::Every(None))).await;
     if visit == Visit::Done {
         return Ok(());
     }
-    Err(Unable::Rehearsal(
+    Err(RunError::Rehearsal(
         site.journal
             .with(|records| records.problems.first().cloned())
             .unwrap_or_else(|| "the only guest was turned away".to_owned()),
     ))
 }
 
-/// Creates a client with its credits, a receiver of its webhooks and an event, unless client backends come.
+/// Creates a client with credits, a receiver for its webhooks and, unless the scenario is `api`, an event.
 async fn prepare(
     options: &Options,
     workload: &Workload,
     http: &reqwest::Client,
     operator: &Operator,
     bases: &[Url],
-) -> Result<(Arc<Site>, Receiver), Unable> {
+) -> Result<(Arc<Site>, Receiver), RunError> {
     let base = bases.first().ok_or(TargetRefusal::Foreign("nothing".to_owned()))?;
-    let backend = operator.backend(base, granted(workload)).await?;
+    let backend = operator.create_backend(base, credits_to_grant(workload)).await?;
     let origin = Instant::now();
     let receiver = Receiver::start(options.webhook_host, origin).await?;
     let place = if workload.has_event() {
@@ -176,44 +177,46 @@ async fn prepare(
     Ok((Arc::new(site), receiver))
 }
 
-/// Returns the processor time of each so far, where the system reports it.
-fn spent(processes: &[Watched]) -> Vec<Option<Duration>> {
+/// Returns the processor time of each process so far, where the system reports it.
+fn processor_times(processes: &[NamedProcess]) -> Vec<Option<Duration>> {
     processes.iter().map(|process| processor_time_of(process.pid)).collect()
 }
 
-/// Returns the share of all processors that was used since `before`.
-fn share(before: Option<Duration>, took: Duration) -> Option<f64> {
+/// Returns the share of all processors that the tester has used since `before`.
+fn processor_share(before: Option<Duration>, duration: Duration) -> Option<f64> {
     let used = processor_time()?.checked_sub(before?)?;
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    Some(used.as_secs_f64() / took.as_secs_f64().max(0.01) / processors as f64)
+    Some(used.as_secs_f64() / duration.as_secs_f64().max(0.01) / processors as f64)
 }
 
 /// Waits for the expected webhooks, then for unexpected ones, then until the guests who left have expired.
-async fn settle(options: &Options, workload: &Workload, site: &Site, receiver: &Receiver) {
-    let owed = site.journal.with(|records| owed(records, workload.has_event()));
+async fn await_webhooks(options: &Options, workload: &Workload, site: &Site, receiver: &Receiver) {
+    let expected = site.journal.with(|records| owed(records, workload.has_event()));
     let end = Instant::now() + Duration::from_secs_f64(options.patience);
-    while Instant::now() < end && !receiver.with(|seen| owed.iter().all(|txn| seen.by_txn.contains_key(txn))) {
-        sleep(CHECK).await;
+    while Instant::now() < end
+        && !receiver.with(|arrivals| expected.iter().all(|txn| arrivals.by_txn.contains_key(txn)))
+    {
+        sleep(CHECK_INTERVAL).await;
     }
-    sleep(AFTERMATH).await;
+    sleep(REPEAT_WAIT).await;
     let Place::Event(event) = &site.place else { return };
-    let left = |records: &Records| {
-        let gone = records.entries.values().filter(|entry| entry.answered.is_none());
-        (gone.clone().count() as u64, gone.filter_map(|entry| entry.expires).max())
+    let unanswered = |records: &Records| {
+        let entries = records.entries.values().filter(|entry| entry.answered.is_none());
+        (entries.clone().count() as u64, entries.filter_map(|entry| entry.expires).max())
     };
-    if let (true, (left, Some(last))) = (options.until_expired, site.journal.with(left)) {
-        // The count may be right before the last second of the margin; if it stays wrong, the judge reports it.
+    if let (true, (left, Some(last))) = (options.until_expired, site.journal.with(unanswered)) {
+        // The count may be correct before the end of the margin. If it stays wrong, the judge reports it.
         while SystemClock.now().seconds() < last + EXPIRY_MARGIN {
             if site.backend.api.send(public::event(event)).await.is_ok_and(|event| event.abandoned_count >= left) {
                 break;
             }
-            sleep(CHECK).await;
+            sleep(CHECK_INTERVAL).await;
         }
     }
 }
 
-/// Reads the results of guests who were refused because they are registered already.
-async fn read_refused(site: &Site) {
+/// Reads the results of guests who were refused because they are already registered.
+async fn read_refused_results(site: &Site) {
     let refused: Vec<String> =
         site.journal.with(|records| records.replied(Posted::Consent, Reply::Duplicate).map(str::to_owned).collect());
     for txn in refused {
@@ -225,14 +228,14 @@ async fn read_refused(site: &Site) {
     }
 }
 
-/// Reads the service's ledger, counts and registrations.
-async fn gather(
+/// Reads the ledger, counts and registrations of the service.
+async fn read_evidence(
     options: &Options,
     workload: &Workload,
     operator: &Operator,
     site: &Site,
     receiver: &Receiver,
-) -> Result<Evidence, Unable> {
+) -> Result<Evidence, RunError> {
     let read_at = SystemClock.now().seconds();
     let (mut event, mut guests) = (None, None);
     if let Place::Event(id) = &site.place {
@@ -252,7 +255,7 @@ async fn gather(
         guests,
         doors: Vec::new(),
         deliveries: None,
-        granted: granted(workload),
+        granted: credits_to_grant(workload),
         polled: !workload.has_event(),
         max_guests: Some(workload.max_guests),
         read_at,
@@ -261,14 +264,14 @@ async fn gather(
     })
 }
 
-/// Adds the service's record of the attempt to the examples of lost and repeated webhooks.
-async fn explain(findings: &mut [Finding], evidence: &Evidence, operator: &Operator) {
-    let of_webhooks = findings.iter_mut().filter(|finding| !finding.held && finding.rule.contains("webhook"));
-    for example in of_webhooks.flat_map(|finding| &mut finding.examples) {
+/// Adds the service's record of the delivery to the examples of lost and repeated webhooks.
+async fn add_deliveries(findings: &mut [Finding], evidence: &Evidence, operator: &Operator) {
+    let webhook_findings = findings.iter_mut().filter(|finding| !finding.held && finding.rule.contains("webhook"));
+    for example in webhook_findings.flat_map(|finding| &mut finding.examples) {
         let txn = evidence.journal.entries.keys().find(|txn| example.contains(txn.as_str()));
         if let Some(txn) = txn {
-            let kept = operator.delivery(txn).await;
-            *example = format!("{example}; {kept}");
+            let delivery = operator.describe_delivery(txn).await;
+            *example = format!("{example}; {delivery}");
         }
     }
 }

@@ -1,14 +1,14 @@
-//! Arrivals and choices of guests: drawn from one seed, whatever the service answers.
+//! Arrivals and choices of guests. They are drawn from one seed, independent of the service's answers.
 
 use std::time::Duration;
 
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
 
-/// The intended moments of a Poisson process, as times since its beginning.
+/// The arrival times of a Poisson process, since its beginning.
 #[derive(Debug)]
 pub(crate) struct Arrivals {
-    dice: SmallRng,
+    rng: SmallRng,
     rate: f64,
     at: f64,
 }
@@ -16,7 +16,7 @@ pub(crate) struct Arrivals {
 impl Arrivals {
     /// Creates a process with this many arrivals per second on average.
     pub(crate) fn new(rate: f64, seed: u64) -> Self {
-        Self { dice: SmallRng::seed_from_u64(seed), rate, at: 0.0 }
+        Self { rng: SmallRng::seed_from_u64(seed), rate, at: 0.0 }
     }
 }
 
@@ -25,51 +25,51 @@ impl Iterator for Arrivals {
 
     fn next(&mut self) -> Option<Duration> {
         // Inverse transform of the exponential distribution; 1 - u is never 0.
-        self.at -= (1.0 - self.dice.random::<f64>()).ln() / self.rate;
+        self.at -= (1.0 - self.rng.random::<f64>()).ln() / self.rate;
         Some(Duration::from_secs_f64(self.at))
     }
 }
 
-/// A guest's course of action.
+/// The action of a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
-    Abandons,
-    Declines,
-    Completes,
+pub(crate) enum Choice {
+    Abandon,
+    Decline,
+    Complete,
 }
 
-/// One guest's own choices.
+/// A guest with its random choices.
 #[derive(Debug)]
 pub(crate) struct Guest {
     /// Number of the guest, from 0.
     pub(crate) number: u64,
-    /// Number of the first guest who is the same person; their own number if they come for the first time.
+    /// Number of the first guest who is the same person. For a new person, the number of this guest.
     pub(crate) person: u64,
-    pub(crate) fate: Fate,
-    dice: SmallRng,
+    pub(crate) choice: Choice,
+    rng: SmallRng,
 }
 
 impl Guest {
-    /// Draws a guest who is a new person; the same seed and number give the same guest.
+    /// Draws a guest who is a new person. The same seed and number give the same guest.
     pub(crate) fn draw(seed: u64, number: u64, abandon: f64, decline: f64) -> Self {
-        let mut dice = SmallRng::seed_from_u64(seed.rotate_left(32) ^ number);
-        let drawn = dice.random::<f64>();
-        let fate = match drawn {
-            _ if drawn < abandon => Fate::Abandons,
-            _ if drawn < abandon + decline => Fate::Declines,
-            _ => Fate::Completes,
+        let mut rng = SmallRng::seed_from_u64(seed.rotate_left(32) ^ number);
+        let drawn = rng.random::<f64>();
+        let choice = match drawn {
+            _ if drawn < abandon => Choice::Abandon,
+            _ if drawn < abandon + decline => Choice::Decline,
+            _ => Choice::Complete,
         };
-        Self { number, person: number, fate, dice }
+        Self { number, person: number, choice, rng }
     }
 
-    /// Returns the guest as this person.
+    /// Sets the person of the guest.
     pub(crate) const fn with_person(self, person: u64) -> Self {
         Self { person, ..self }
     }
 
     /// Draws a pause between 0.5 and 1.5 times the mean.
-    pub(crate) fn think(&mut self, mean: Duration) -> Duration {
-        mean.mul_f64(0.5 + self.dice.random::<f64>())
+    pub(crate) fn draw_pause(&mut self, mean: Duration) -> Duration {
+        mean.mul_f64(0.5 + self.rng.random::<f64>())
     }
 }
 
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gaps_have_the_mean_and_the_spread_of_a_poisson_process() {
+    fn arrivals_have_the_mean_and_spread_of_a_poisson_process() {
         let (rate, count) = (200.0, 100_000_usize);
         let moments: Vec<f64> = Arrivals::new(rate, 7).take(count).map(|moment| moment.as_secs_f64()).collect();
         let gaps: Vec<f64> = moments.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -90,21 +90,21 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_makes_the_same_run_and_another_another() {
+    fn the_same_seed_gives_the_same_run_and_another_seed_another_run() {
         let moments = |seed| Arrivals::new(10.0, seed).take(50).collect::<Vec<_>>();
         assert_eq!(moments(3), moments(3));
         assert_ne!(moments(3), moments(4));
-        let fates = |seed| (0..200).map(|number| Guest::draw(seed, number, 0.3, 0.3).fate).collect::<Vec<_>>();
-        assert_eq!(fates(3), fates(3));
-        assert_ne!(fates(3), fates(4));
+        let choices = |seed| (0..200).map(|number| Guest::draw(seed, number, 0.3, 0.3).choice).collect::<Vec<_>>();
+        assert_eq!(choices(3), choices(3));
+        assert_ne!(choices(3), choices(4));
     }
 
     #[test]
-    fn guests_abandon_and_decline_in_the_shares_asked_for() {
-        let fates: Vec<Fate> = (0..50_000).map(|number| Guest::draw(11, number, 0.1, 0.05).fate).collect();
-        let share = |fate| fates.iter().filter(|drawn| **drawn == fate).count() as f64 / fates.len() as f64;
-        assert!((share(Fate::Abandons) - 0.1).abs() < 0.01);
-        assert!((share(Fate::Declines) - 0.05).abs() < 0.007);
-        assert!((0..100).all(|number| Guest::draw(1, number, 0.0, 0.0).fate == Fate::Completes));
+    fn guests_abandon_and_decline_in_the_requested_shares() {
+        let choices: Vec<Choice> = (0..50_000).map(|number| Guest::draw(11, number, 0.1, 0.05).choice).collect();
+        let share = |choice| choices.iter().filter(|drawn| **drawn == choice).count() as f64 / choices.len() as f64;
+        assert!((share(Choice::Abandon) - 0.1).abs() < 0.01);
+        assert!((share(Choice::Decline) - 0.05).abs() < 0.007);
+        assert!((0..100).all(|number| Guest::draw(1, number, 0.0, 0.0).choice == Choice::Complete));
     }
 }

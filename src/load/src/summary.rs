@@ -1,4 +1,4 @@
-//! Builds the reported figures from the evidence, findings and latencies of a run.
+//! Builds the figures of the report from the evidence, findings and latencies of a run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use sakshi_client::judge::{Evidence, Finding, Verdict, webhooks};
 use sakshi_domain::credits::EntryKind;
 use sakshi_domain::time::Timestamp;
 
-use crate::doors::figures;
+use crate::doors::count_scans;
 use crate::record::{Step, StepRecord};
 use crate::report::{Credits, Doors, Guests, Places, Process, StepSummary, Summary, Tester};
 use crate::workload::{Model, Workload};
@@ -16,8 +16,8 @@ use crate::workload::{Model, Workload};
 /// The course of a run, besides its evidence.
 #[derive(Debug)]
 pub(crate) struct Course {
-    pub(crate) began: Timestamp,
-    pub(crate) took: Duration,
+    pub(crate) started_at: Timestamp,
+    pub(crate) duration: Duration,
     pub(crate) steps: BTreeMap<Step, StepRecord>,
     pub(crate) tester: Tester,
     pub(crate) memory: Vec<(f64, u64)>,
@@ -25,10 +25,10 @@ pub(crate) struct Course {
 }
 
 pub(crate) fn summarise(workload: &Workload, evidence: &Evidence, findings: Vec<Finding>, course: Course) -> Summary {
-    let (model, correction) = in_words(workload);
-    let seconds = course.took.as_secs_f64();
+    let (model, correction) = describe_model(workload);
+    let seconds = course.duration.as_secs_f64();
     let journal = &evidence.journal;
-    let known = journal.entries.len() as u64;
+    let opened = journal.entries.len() as u64;
     let count = |posted, reply| journal.replied(posted, reply).count() as u64;
     let spent = evidence.ledger.iter().filter(|line| line.kind == EntryKind::Debit).map(|line| line.amount).sum();
     let guests = Guests {
@@ -44,22 +44,22 @@ pub(crate) fn summarise(workload: &Workload, evidence: &Evidence, findings: Vec<
         scenario: format!("{:?}", workload.scenario).to_lowercase(),
         model,
         correction: correction.to_owned(),
-        began: course.began.to_string(),
+        began: course.started_at.to_string(),
         seconds,
         verdict: Verdict::of(&findings),
         guests,
         steps: course
             .steps
             .iter()
-            .map(|(step, record)| StepSummary::of(*step, record, workload.slice, seconds))
+            .map(|(step, record)| StepSummary::new(*step, record, workload.slice, seconds))
             .collect(),
         webhooks: webhooks(evidence),
-        credits: Credits { spent, least: known, most: known + journal.unknown_openings },
+        credits: Credits { spent, least: opened, most: opened + journal.unknown_openings },
         places: evidence.event.as_ref().map(|(event, _)| Places {
             registered: event.registration_count.into(),
             max_guests: event.max_guests.get().into(),
         }),
-        doors: doors(evidence),
+        doors: door_figures(evidence),
         tester: course.tester,
         memory: course.memory,
         processes: course.processes,
@@ -68,22 +68,21 @@ pub(crate) fn summarise(workload: &Workload, evidence: &Evidence, findings: Vec<
     }
 }
 
-fn doors(evidence: &Evidence) -> Option<Doors> {
-    let (checked_in, at_two_doors, sent_later) = figures(&evidence.journal.scans);
+fn door_figures(evidence: &Evidence) -> Option<Doors> {
+    let (checked_in, at_two_doors, sent_later) = count_scans(&evidence.journal.scans);
     let doors = evidence.doors.len() as u64;
     (doors > 0).then_some(Doors { doors, checked_in, at_two_doors, sent_later })
 }
 
-/// Describes the model and its correction in words.
-fn in_words(workload: &Workload) -> (String, &'static str) {
+/// Describes the model, and the correction of the latencies.
+fn describe_model(workload: &Workload) -> (String, &'static str) {
     match workload.model {
         Model::Open { rate } => (
             format!(
                 "open model, {} guests at {rate:.1}/s on average (Poisson, seed {})",
                 workload.guests, workload.seed
             ),
-            "Latencies count from the moment at which a request was intended, so every request that a stall delays \
-                shows it.",
+            "Latencies count from the intended time of a request, so a stall shows in every request that it delays.",
         ),
         Model::Closed { users, interval } => (
             match interval {

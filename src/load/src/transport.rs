@@ -1,4 +1,4 @@
-//! Requests as a guest, a phone or a backend makes them: timed, recorded, with the outcome as a value.
+//! Requests of guests, phones and backends: timed and recorded, with the outcome as a value.
 
 use bytes::Bytes;
 use reqwest::header::HeaderMap;
@@ -15,7 +15,7 @@ pub(crate) struct Transport {
     pub(crate) recorder: Recorder,
 }
 
-/// An answer as received.
+/// A received response.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -27,7 +27,7 @@ pub(crate) struct Answer {
 #[derive(Clone, Debug)]
 pub(crate) struct Exchange {
     pub(crate) sent: Instant,
-    /// Time at which its end was known.
+    /// Time at which the exchange ended.
     pub(crate) done: Instant,
     pub(crate) outcome: Outcome,
     pub(crate) answer: Option<Answer>,
@@ -38,14 +38,14 @@ impl Transport {
         Self { http, bases, recorder }
     }
 
-    /// Builds a request to the listener whose turn it is for this guest.
+    /// Builds a request to the listener of this guest. Guests use the listeners in turn.
     pub(crate) fn request(&self, guest: u64, method: Method, path: &str) -> RequestBuilder {
-        let turn = usize::try_from(guest).unwrap_or_default() % self.bases.len().max(1);
-        let base = self.bases.get(turn).map_or("", Url::as_str);
+        let index = usize::try_from(guest).unwrap_or_default() % self.bases.len().max(1);
+        let base = self.bases.get(index).map_or("", Url::as_str);
         self.http.request(method, format!("{}{path}", base.trim_end_matches('/')))
     }
 
-    /// Sends it and reads the answer to its end.
+    /// Sends a request, reads the whole response, and records the exchange.
     pub(crate) async fn exchange(&self, step: Step, due: Due, request: RequestBuilder) -> Exchange {
         let exchange = exchange(request).await;
         self.recorder.record(step, due, exchange.sent, exchange.done, exchange.outcome);
@@ -56,21 +56,21 @@ impl Transport {
 /// Sends a request without recording it.
 pub(crate) async fn exchange(request: RequestBuilder) -> Exchange {
     let sent = Instant::now();
-    let answered = answer(request).await;
+    let answer = read_answer(request).await;
     let done = Instant::now();
-    match answered {
+    match answer {
         Ok(answer) => Exchange { sent, done, outcome: Outcome::Status(answer.status), answer: Some(answer) },
-        Err(error) => Exchange { sent, done, outcome: of(&error), answer: None },
+        Err(error) => Exchange { sent, done, outcome: outcome_of(&error), answer: None },
     }
 }
 
-async fn answer(request: RequestBuilder) -> reqwest::Result<Answer> {
+async fn read_answer(request: RequestBuilder) -> reqwest::Result<Answer> {
     let mut response = request.send().await?;
     let (status, headers) = (response.status().as_u16(), std::mem::take(response.headers_mut()));
     Ok(Answer { status, headers, body: response.bytes().await? })
 }
 
-fn of(error: &reqwest::Error) -> Outcome {
+fn outcome_of(error: &reqwest::Error) -> Outcome {
     match error {
         _ if error.is_timeout() => Outcome::TimedOut,
         _ if error.is_connect() => Outcome::Unreachable,

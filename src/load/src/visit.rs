@@ -1,7 +1,7 @@
-//! One guest: at an event through the pages, or of a client backend through the API.
+//! The visit of a guest: to an event through the pages, or for a client backend through the API.
 //!
-//! Each request is due when the person would have made it: the first at the intended arrival, the others after the
-//! previous answer and the time to think.
+//! Each request has an intended time: for the first request it is the intended arrival, for the others it is the
+//! previous answer plus the time to think.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -20,30 +20,30 @@ use tokio::time::{Instant, sleep, sleep_until};
 use crate::device::user_agent;
 use crate::operator::Backend;
 use crate::record::{Due, Outcome, SharedLatencies, Step};
-use crate::schedule::{Fate, Guest};
+use crate::schedule::{Choice, Guest};
 use crate::signer::{CLAIMS, CredentialSigner, REDELIVERIES};
 use crate::transport::{Exchange, Transport};
 
 pub(crate) const HTML: &str = "text/html,application/xhtml+xml,*/*;q=0.8";
 const INTENT: &str = "application/jwt";
-/// Polls for a finished result before it counts as missing.
-const POLLS: u32 = 20;
+/// Number of polls for a finished result before it counts as missing.
+const POLLS_MAX: u32 = 20;
 const POLL_GAP: Duration = Duration::from_millis(100);
 
-/// State shared by all visits.
+/// The state shared by all visits.
 #[derive(Debug)]
 pub(crate) struct Site {
     pub(crate) transport: Transport,
     pub(crate) signer: CredentialSigner,
     /// Record of the run, for the comparison at the end.
     pub(crate) journal: Journal,
-    /// The client whose guests come.
+    /// The client of the guests.
     pub(crate) backend: Backend,
     /// The event, or the URL for the API's webhooks.
     pub(crate) place: Place,
     /// Share of guests with a desktop.
     pub(crate) desktops: f64,
-    /// Mean time before a step.
+    /// Mean pause before a step.
     pub(crate) think: Duration,
     /// The beginning of the run.
     pub(crate) origin: Instant,
@@ -55,42 +55,42 @@ pub(crate) struct Site {
 pub(crate) struct Progress {
     /// Guests who have started.
     pub(crate) started: AtomicU64,
-    /// True if no further guest starts.
+    /// True if no further guest may start.
     pub(crate) stopped: AtomicBool,
     /// Delays of guests' starts, in the open model.
     pub(crate) lag: SharedLatencies,
 }
 
-/// Origin of the guests.
+/// The destination of the guests.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
-    /// They scan this event's code.
+    /// Guests scan the code of this event.
     Event(String),
-    /// A backend opens a transaction for each; its webhook goes to this URL.
+    /// A backend opens a transaction for each guest. Webhooks go to this URL.
     Api(String),
 }
 
-/// A visit that cannot go on, with the reason in words.
+/// The reason why a visit cannot continue.
 struct Stuck(String);
 
 impl Site {
     /// Makes a whole visit.
     pub(crate) async fn visit(self: Arc<Self>, mut guest: Guest, due: Due) -> Visit {
-        let gone = match &self.place {
-            Place::Event(event) => self.scan(&mut guest, due, event).await,
-            Place::Api(webhook) => self.ask(&mut guest, due, webhook).await,
+        let result = match &self.place {
+            Place::Event(event) => self.visit_event(&mut guest, due, event).await,
+            Place::Api(webhook) => self.use_api(&mut guest, due, webhook).await,
         };
-        let visit = gone.unwrap_or_else(|Stuck(why)| {
-            self.journal.problem(format!("guest {}: {why}", guest.number));
+        let visit = result.unwrap_or_else(|Stuck(reason)| {
+            self.journal.problem(format!("guest {}: {reason}", guest.number));
             Visit::Failed
         });
         self.journal.ended(visit);
         visit
     }
 
-    async fn scan(&self, guest: &mut Guest, due: Due, event: &str) -> Result<Visit, Stuck> {
+    async fn visit_event(&self, guest: &mut Guest, due: Due, event: &str) -> Result<Visit, Stuck> {
         let path = format!("/e/{event}");
-        let page = self.browse(guest, Method::GET, &path);
+        let page = self.browser_request(guest, Method::GET, &path);
         let page = self.transport.exchange(Step::Page, due, page).await;
         match page.outcome {
             Outcome::Status(200) => {}
@@ -98,70 +98,72 @@ impl Site {
             _ => return Err(stuck(Step::Page, &page)),
         }
         let due = self.think(guest, due).await;
-        let button = self.browse(guest, Method::POST, &format!("{path}/start")).header("sec-fetch-site", "same-origin");
+        let button =
+            self.browser_request(guest, Method::POST, &format!("{path}/start")).header("sec-fetch-site", "same-origin");
         let started = self.transport.exchange(Step::Start, due, button).await;
         let txn = match started.outcome {
-            Outcome::Status(303) => self.redirected_to(guest, &started)?,
+            Outcome::Status(303) => self.record_redirect(guest, &started)?,
             Outcome::Status(409) => return Ok(self.turn_away(&started)),
-            outcome => return Err(self.not_opened(Step::Start, outcome, &started)),
+            outcome => return Err(self.opening_error(Step::Start, outcome, &started)),
         };
         let cookie = started
             .answer
             .as_ref()
             .and_then(|answer| answer.header(SET_COOKIE.as_str()))
             .and_then(|set| set.split(';').next());
-        let verify = self.browse(guest, Method::GET, &format!("/v/{txn}")).header(COOKIE, cookie.unwrap_or_default());
-        let shown = self.transport.exchange(Step::Verify, soon(due), verify).await;
-        if shown.outcome != Outcome::Status(200) {
-            return Err(stuck(Step::Verify, &shown));
+        let verify =
+            self.browser_request(guest, Method::GET, &format!("/v/{txn}")).header(COOKIE, cookie.unwrap_or_default());
+        let verify_page = self.transport.exchange(Step::Verify, due_now(due), verify).await;
+        if verify_page.outcome != Outcome::Status(200) {
+            return Err(stuck(Step::Verify, &verify_page));
         }
         let due = self.think(guest, due).await;
-        let asking = self.transport.request(guest.number, Method::GET, &format!("/v/{txn}")).header(ACCEPT, INTENT);
-        let asked = self.transport.exchange(Step::Intent, due, asking).await;
-        let jwt = match (&asked.outcome, &asked.answer) {
+        let request = self.transport.request(guest.number, Method::GET, &format!("/v/{txn}")).header(ACCEPT, INTENT);
+        let exchange = self.transport.exchange(Step::Intent, due, request).await;
+        let jwt = match (&exchange.outcome, &exchange.answer) {
             (Outcome::Status(200), Some(answer)) => String::from_utf8_lossy(&answer.body).into_owned(),
-            _ => return Err(stuck(Step::Intent, &asked)),
+            _ => return Err(stuck(Step::Intent, &exchange)),
         };
-        let intent = self.intent(&txn, &jwt)?;
-        self.answer(guest, due, &intent).await
+        let intent = self.decode_intent(&txn, &jwt)?;
+        self.answer_intent(guest, due, &intent).await
     }
 
-    /// Signs a request as the client's backend.
-    fn sign(&self, request: RequestBuilder) -> RequestBuilder {
+    /// Adds the credentials of the client's backend to a request.
+    fn authorize(&self, request: RequestBuilder) -> RequestBuilder {
         self.backend.api.credentials().sign(request)
     }
 
     /// Builds a request of the guest's browser.
-    fn browse(&self, guest: &Guest, method: Method, path: &str) -> RequestBuilder {
+    fn browser_request(&self, guest: &Guest, method: Method, path: &str) -> RequestBuilder {
         let agent = user_agent(guest.number, self.desktops);
         self.transport.request(guest.number, method, path).header(ACCEPT, HTML).header(USER_AGENT, agent)
     }
 
-    async fn ask(&self, guest: &mut Guest, due: Due, webhook: &str) -> Result<Visit, Stuck> {
+    async fn use_api(&self, guest: &mut Guest, due: Due, webhook: &str) -> Result<Visit, Stuck> {
         let terms = json!({ "claims": CLAIMS, "channel": "qr", "webhook_url": webhook });
-        let init = self.sign(self.transport.request(guest.number, Method::POST, INIT).json(&terms));
+        let init = self.authorize(self.transport.request(guest.number, Method::POST, INIT).json(&terms));
         let init = self.transport.exchange(Step::Init, due, init).await;
         let opened = match (&init.outcome, &init.answer) {
             (Outcome::Status(200), Some(answer)) => serde_json::from_slice::<InitResponse>(&answer.body),
-            (outcome, _) => return Err(self.not_opened(Step::Init, *outcome, &init)),
+            (outcome, _) => return Err(self.opening_error(Step::Init, *outcome, &init)),
         };
         let InitResponse { txn_id, intent_jwt: jwt, .. } =
             &opened.map_err(|error| Stuck(format!("the answer to init: {error}")))?;
         let txn = &txn_id.to_string();
-        self.open(guest, txn, &init);
-        let intent = self.intent(txn, jwt)?;
+        self.record_opening(guest, txn, &init);
+        let intent = self.decode_intent(txn, jwt)?;
         let due = self.think(guest, due).await;
         let polled = self.poll(guest, Step::Pending, due, txn).await;
         if polled != Ok(Polled::Pending) {
             return Err(Stuck(format!("the result of an open transaction was {polled:?}")));
         }
         let due = self.think(guest, due).await;
-        let visit = self.answer(guest, due, &intent).await?;
-        if guest.fate == Fate::Abandons {
+        let visit = self.answer_intent(guest, due, &intent).await?;
+        if guest.choice == Choice::Abandon {
             return Ok(visit);
         }
-        for _ in 0..POLLS {
-            match self.poll(guest, Step::Result, soon(due), txn).await {
+        for _ in 0..POLLS_MAX {
+            match self.poll(guest, Step::Result, due_now(due), txn).await {
                 Ok(Polled::Pending) => sleep(POLL_GAP).await,
                 Ok(polled) => {
                     self.journal.polled(txn, polled);
@@ -173,9 +175,9 @@ impl Site {
         Err(Stuck("the result stayed pending after the answer was accepted".to_owned()))
     }
 
-    /// Polls the transaction's result.
+    /// Polls the result of a transaction.
     async fn poll(&self, guest: &Guest, step: Step, due: Due, txn: &str) -> Result<Polled, String> {
-        let request = self.sign(self.transport.request(guest.number, Method::GET, &result_path(txn)));
+        let request = self.authorize(self.transport.request(guest.number, Method::GET, &result_path(txn)));
         let polled = self.transport.exchange(step, due, request).await;
         let (Outcome::Status(200), Some(answer)) = (polled.outcome, &polled.answer) else {
             return Err(polled.outcome.to_string());
@@ -184,14 +186,14 @@ impl Site {
         Ok(Polled::read(&body))
     }
 
-    /// Carries out the person's action on the intent.
-    async fn answer(&self, guest: &mut Guest, due: Due, intent: &IntentClaims) -> Result<Visit, Stuck> {
-        let (posted, body) = match guest.fate {
-            Fate::Abandons => return Ok(Visit::Done),
-            Fate::Declines => {
+    /// Answers the intent as the guest has chosen.
+    async fn answer_intent(&self, guest: &mut Guest, due: Due, intent: &IntentClaims) -> Result<Visit, Stuck> {
+        let (posted, body) = match guest.choice {
+            Choice::Abandon => return Ok(Visit::Done),
+            Choice::Decline => {
                 (Posted::Refusal, json!({ "txn": intent.txn, "errCode": REJECTED, "errInfo": "User Reject" }))
             }
-            Fate::Completes => {
+            Choice::Complete => {
                 let signed =
                     self.signer.credential(guest.person, intent).await.map_err(|error| Stuck(error.to_string()))?;
                 (Posted::Consent, json!({ "txn": intent.txn, "response": signed }))
@@ -202,22 +204,22 @@ impl Site {
         let body = bytes::Bytes::from(body.to_string());
         let sent = Instant::now();
         let mut due = due;
-        let mut later = REDELIVERIES.iter();
+        let mut pauses = REDELIVERIES.iter();
         let exchange = loop {
             let request =
                 self.transport.request(guest.number, Method::POST, &path).header(CONTENT_TYPE, "application/json");
             let exchange = self.transport.exchange(Step::Callback, due, request.body(body.clone())).await;
-            // The identity app repeats a delivery that has no final answer.
-            match (again(exchange.outcome), later.next()) {
+            // The identity app retries a delivery without a final answer.
+            match (is_retryable(exchange.outcome), pauses.next()) {
                 (true, Some(pause)) => sleep(*pause).await,
                 _ => break exchange,
             }
-            due = soon(due);
+            due = due_now(due);
         };
         let reply = match exchange.outcome {
             Outcome::Status(200) => Reply::Accepted,
-            Outcome::Status(409) => conflict(&exchange),
-            outcome if again(outcome) => Reply::Unknown,
+            Outcome::Status(409) => conflict_reply(&exchange),
+            outcome if is_retryable(outcome) => Reply::Unknown,
             Outcome::Status(status) => Reply::Refused(status),
             Outcome::TimedOut | Outcome::Unreachable | Outcome::Broken => Reply::Unknown,
         };
@@ -230,16 +232,16 @@ impl Site {
         }
     }
 
-    /// Returns the transaction of the page to which the start button redirects.
-    fn redirected_to(&self, guest: &Guest, started: &Exchange) -> Result<String, Stuck> {
+    /// Records the transaction of the page to which the start button redirects, and returns its id.
+    fn record_redirect(&self, guest: &Guest, started: &Exchange) -> Result<String, Stuck> {
         let location = started.answer.as_ref().and_then(|answer| answer.header(LOCATION.as_str()));
         let txn = location.and_then(|location| location.rsplit_once("/v/")).map(|(_, txn)| txn.to_owned());
         let txn = txn.ok_or_else(|| Stuck("the start button redirects to no verify page".to_owned()))?;
-        self.open(guest, &txn, started);
+        self.record_opening(guest, &txn, started);
         Ok(txn)
     }
 
-    fn open(&self, guest: &Guest, txn: &str, exchange: &Exchange) {
+    fn record_opening(&self, guest: &Guest, txn: &str, exchange: &Exchange) {
         let (asked, opened) = (exchange.sent - self.origin, exchange.done - self.origin);
         if guest.person != guest.number {
             self.journal.came_again(guest.number, guest.person);
@@ -248,7 +250,7 @@ impl Site {
             .opened(txn, Entry { guest: guest.number, asked, opened, expires: None, answered: None, polled: None });
     }
 
-    fn not_opened(&self, step: Step, outcome: Outcome, exchange: &Exchange) -> Stuck {
+    fn opening_error(&self, step: Step, outcome: Outcome, exchange: &Exchange) -> Stuck {
         // A refusal debits nothing. After a 5xx or without an answer, the tester cannot know.
         if !matches!(outcome, Outcome::Status(status) if status < 500) && outcome != Outcome::Unreachable {
             self.journal.opening_unknown();
@@ -256,7 +258,7 @@ impl Site {
         stuck(step, exchange)
     }
 
-    fn intent(&self, txn: &str, jwt: &str) -> Result<IntentClaims, Stuck> {
+    fn decode_intent(&self, txn: &str, jwt: &str) -> Result<IntentClaims, Stuck> {
         let intent = decode_unverified(jwt.trim()).map_err(|error| Stuck(error.to_string()))?;
         if intent.txn != txn {
             return Err(Stuck(format!("the intent of {txn} names {}", intent.txn)));
@@ -270,9 +272,9 @@ impl Site {
         Visit::TurnedAway
     }
 
-    /// Lets the person think; the next request is due afterwards.
+    /// Waits while the person thinks. Returns the intended time of the next request.
     async fn think(&self, guest: &mut Guest, due: Due) -> Due {
-        let moment = Instant::now() + guest.think(self.think);
+        let moment = Instant::now() + guest.draw_pause(self.think);
         if !self.think.is_zero() {
             sleep_until(moment).await;
         }
@@ -284,22 +286,22 @@ impl Site {
     }
 }
 
-/// Returns the due moment of a request right after the previous answer.
-fn soon(due: Due) -> Due {
+/// Returns the intended time of a request right after the previous answer.
+fn due_now(due: Due) -> Due {
     match due {
         Due::At(_) => Due::At(Instant::now()),
         Due::Every(cadence) => Due::Every(cadence),
     }
 }
 
-/// Returns the reply in a 409 to a callback.
-fn conflict(exchange: &Exchange) -> Reply {
+/// Returns the reply for a 409 to a callback.
+fn conflict_reply(exchange: &Exchange) -> Reply {
     let body = exchange.answer.as_ref().and_then(|answer| serde_json::from_slice::<Value>(&answer.body).ok());
     let is_duplicate = body.is_some_and(|body| body["responseMsg"] == EventRefusal::Duplicate.message());
     if is_duplicate { Reply::Duplicate } else { Reply::Full }
 }
 
-const fn again(outcome: Outcome) -> bool {
+const fn is_retryable(outcome: Outcome) -> bool {
     !matches!(outcome, Outcome::Status(status) if status < 500)
 }
 
@@ -313,8 +315,8 @@ fn stuck(step: Step, exchange: &Exchange) -> Stuck {
     Stuck(format!("{}: {} {code}", step.title(), exchange.outcome).trim_end().to_owned())
 }
 
-/// Returns the callback's path. It is requested from the tested address, whatever host name the service uses for
-/// itself.
+/// Returns the path of the callback. The request goes to the tested address, not to the host name that the service uses
+/// for itself.
 fn callback_path(cb: &str) -> Result<String, Stuck> {
     let url = url::Url::parse(cb).map_err(|_| Stuck("the intent's callback is not a URL".to_owned()))?;
     Ok(url.path().to_owned())

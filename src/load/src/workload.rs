@@ -1,4 +1,4 @@
-//! The intended run, settled before anything is sent.
+//! The intended run. It is determined before the first request.
 
 use std::time::Duration;
 
@@ -24,30 +24,30 @@ pub(crate) struct Workload {
     pub(crate) think: Duration,
     /// Seed of every random choice.
     pub(crate) seed: u64,
-    /// Share of guests who have come before.
+    /// Share of returning guests.
     pub(crate) duplicates: f64,
-    /// The event's handling of them.
+    /// The event's handling of returning guests.
     pub(crate) on_duplicate: OnDuplicate,
     /// Doors of the event.
     pub(crate) doors: u32,
-    /// Share of guests who are scanned at two doors.
+    /// Share of guests whose tickets are scanned at two doors.
     pub(crate) twice: f64,
     /// Time for which the first door has no network.
     pub(crate) door_offline: Duration,
-    /// Width of the report's points in time.
+    /// Time between two points of the report.
     pub(crate) slice: Duration,
 }
 
 /// Arrival model of the guests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Model {
-    /// Arrivals at times independent of the service: a Poisson process with this many per second.
+    /// Arrivals independent of the service: a Poisson process with this rate per second.
     Open { rate: f64 },
-    /// Arrivals after one of these users has finished, at the earliest an interval after its previous start.
+    /// Users who start again after they have finished, at the earliest an interval after their previous start.
     Closed { users: u32, interval: Option<Duration> },
 }
 
-/// The error when the options describe no run.
+/// The reason why options are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum WorkloadError {
     #[error("--{0} must be a number {1}")]
@@ -58,9 +58,9 @@ pub(crate) enum WorkloadError {
     Overdetermined,
     #[error("--duplicates, --doors and --door-offline need guests of an event, and --door-offline needs --doors")]
     Doors,
-    #[error("--doors takes events with at most {LISTED_MAX} guests: a door lists no more")]
-    Listed,
-    #[error("a storm comes within one minute: choose --guests only")]
+    #[error("--doors needs an event with at most {LISTED_MAX} guests: a door lists no more")]
+    TooManyForDoors,
+    #[error("a storm lasts one minute: choose --guests only")]
     StormLength,
 }
 
@@ -68,64 +68,34 @@ pub(crate) enum WorkloadError {
 const PLACES_MAX: u64 = 1_000_000;
 /// Maximum guests of an event whose doors keep a list (the service's limit).
 const LISTED_MAX: u64 = 20_000;
-/// Points of a plot.
-const SLICES: u32 = 120;
+/// Number of points of a plot.
+const SLICE_COUNT: u32 = 120;
 /// Minutes of the longest planned run: a week.
 const MINUTES_MAX: f64 = 10_080.0;
 
 impl Workload {
-    /// Builds the run that the options describe.
+    /// Determines the run from the options.
     ///
     /// # Errors
-    /// The options contradict each other or describe none.
-    pub(crate) fn of(options: &Options) -> Result<Self, WorkloadError> {
-        let share = |value: f64| (0.0..=1.0).contains(&value);
-        let at_least_0 = |value: f64| (0.0..1e6).contains(&value);
-        let checks = [
-            (share(options.abandon), "abandon", "from 0 to 1"),
-            (share(options.decline), "decline", "from 0 to 1"),
-            (share(options.desktops), "desktops", "from 0 to 1"),
-            (share(options.duplicates), "duplicates", "from 0 to 1"),
-            (share(options.twice), "twice", "from 0 to 1"),
-            (options.doors as usize <= DOORS_MAX, "doors", "from 0 to 50"),
-            (at_least_0(options.door_offline), "door-offline", "from 0"),
-            (options.rate.is_none_or(|rate| rate > 0.0 && rate < 1e6), "rate", "above 0"),
-            (
-                options.minutes.is_none_or(|minutes| minutes > 0.0 && minutes <= MINUTES_MAX),
-                "minutes",
-                "above 0, at most a week",
-            ),
-            (options.guests.is_none_or(|guests| guests > 0), "guests", "above 0"),
-            (options.users.is_none_or(|users| users > 0), "users", "above 0"),
-            (
-                options.max_guests.is_none_or(|places| (1..=PLACES_MAX).contains(&places)),
-                "max-guests",
-                "from 1 to 1000000",
-            ),
-            (at_least_0(options.think_time), "think-time", "from 0"),
-            (at_least_0(options.late), "late", "from 0"),
-            (at_least_0(options.patience), "patience", "from 0"),
-            (options.timeout > 0.0 && options.timeout < 1e6, "timeout", "above 0"),
-        ];
-        if let Some((_, name, range)) = checks.into_iter().find(|(good, ..)| !good) {
-            return Err(WorkloadError::Range(name, range));
-        }
+    /// [`WorkloadError`] if an option is out of range, or options contradict each other.
+    pub(crate) fn from_options(options: &Options) -> Result<Self, WorkloadError> {
+        check_ranges(options)?;
         if options.abandon + options.decline > 1.0 {
             return Err(WorkloadError::Shares);
         }
-        let (guests, seconds) = amount(options)?;
+        let (guests, seconds) = guests_and_seconds(options)?;
         check_doors(options, guests)?;
         let rate = guests as f64 / seconds;
         let model = match options.users {
             None => Model::Open { rate },
             Some(users) => {
-                let paced = options.rate.is_some() || options.minutes.is_some();
-                Model::Closed { users, interval: paced.then(|| Duration::from_secs_f64(f64::from(users) / rate)) }
+                let is_paced = options.rate.is_some() || options.minutes.is_some();
+                Model::Closed { users, interval: is_paced.then(|| Duration::from_secs_f64(f64::from(users) / rate)) }
             }
         };
         let slice = match options.scenario {
             Scenario::Soak => Duration::from_secs(60),
-            _ => Duration::from_secs_f64((seconds / f64::from(SLICES)).ceil().max(1.0)),
+            _ => Duration::from_secs_f64((seconds / f64::from(SLICE_COUNT)).ceil().max(1.0)),
         };
         Ok(Self {
             scenario: options.scenario,
@@ -154,10 +124,41 @@ impl Workload {
         }
     }
 
-    /// Returns true if guests of an event come, false if client backends do.
+    /// Returns true if the guests visit an event, false if client backends open the transactions.
     pub(crate) const fn has_event(&self) -> bool {
         !matches!(self.scenario, Scenario::Api)
     }
+}
+
+fn check_ranges(options: &Options) -> Result<(), WorkloadError> {
+    let is_share = |value: f64| (0.0..=1.0).contains(&value);
+    let at_least_0 = |value: f64| (0.0..1e6).contains(&value);
+    let checks = [
+        (is_share(options.abandon), "abandon", "from 0 to 1"),
+        (is_share(options.decline), "decline", "from 0 to 1"),
+        (is_share(options.desktops), "desktops", "from 0 to 1"),
+        (is_share(options.duplicates), "duplicates", "from 0 to 1"),
+        (is_share(options.twice), "twice", "from 0 to 1"),
+        (options.doors as usize <= DOORS_MAX, "doors", "from 0 to 50"),
+        (at_least_0(options.door_offline), "door-offline", "from 0"),
+        (options.rate.is_none_or(|rate| rate > 0.0 && rate < 1e6), "rate", "above 0"),
+        (
+            options.minutes.is_none_or(|minutes| minutes > 0.0 && minutes <= MINUTES_MAX),
+            "minutes",
+            "above 0, at most a week",
+        ),
+        (options.guests.is_none_or(|guests| guests > 0), "guests", "above 0"),
+        (options.users.is_none_or(|users| users > 0), "users", "above 0"),
+        (options.max_guests.is_none_or(|places| (1..=PLACES_MAX).contains(&places)), "max-guests", "from 1 to 1000000"),
+        (at_least_0(options.think_time), "think-time", "from 0"),
+        (at_least_0(options.late), "late", "from 0"),
+        (at_least_0(options.patience), "patience", "from 0"),
+        (options.timeout > 0.0 && options.timeout < 1e6, "timeout", "above 0"),
+    ];
+    if let Some((_, name, range)) = checks.into_iter().find(|(is_valid, ..)| !is_valid) {
+        return Err(WorkloadError::Range(name, range));
+    }
+    Ok(())
 }
 
 fn check_doors(options: &Options, guests: u64) -> Result<(), WorkloadError> {
@@ -166,13 +167,13 @@ fn check_doors(options: &Options, guests: u64) -> Result<(), WorkloadError> {
         return Err(WorkloadError::Doors);
     }
     if options.doors > 0 && guests.min(options.max_guests.unwrap_or(guests)) > LISTED_MAX {
-        return Err(WorkloadError::Listed);
+        return Err(WorkloadError::TooManyForDoors);
     }
     Ok(())
 }
 
-/// Returns the number of guests and the seconds over which they come.
-fn amount(options: &Options) -> Result<(u64, f64), WorkloadError> {
+/// Returns the number of guests, and the seconds over which they arrive.
+fn guests_and_seconds(options: &Options) -> Result<(u64, f64), WorkloadError> {
     let (guests, minutes, rate) = (options.guests, options.minutes, options.rate);
     if options.scenario == Scenario::Storm {
         return if minutes.is_some() || rate.is_some() {
@@ -181,16 +182,16 @@ fn amount(options: &Options) -> Result<(u64, f64), WorkloadError> {
             Ok((guests.unwrap_or(5_000), 60.0))
         };
     }
-    let (usual_minutes, usual_rate) = match options.scenario {
+    let (default_minutes, default_rate) = match options.scenario {
         Scenario::Soak => (30.0, 5.0),
         _ => (1.0, 50.0),
     };
-    let within = |minutes: f64, rate: f64| ((minutes * 60.0 * rate).round().max(1.0) as u64, minutes * 60.0);
+    let at_rate = |minutes: f64, rate: f64| ((minutes * 60.0 * rate).round().max(1.0) as u64, minutes * 60.0);
     match (guests, minutes, rate) {
         (Some(_), Some(_), Some(_)) => Err(WorkloadError::Overdetermined),
         (Some(guests), Some(minutes), None) => Ok((guests, minutes * 60.0)),
-        (Some(guests), None, rate) => Ok((guests, guests as f64 / rate.unwrap_or(usual_rate))),
-        (None, minutes, rate) => Ok(within(minutes.unwrap_or(usual_minutes), rate.unwrap_or(usual_rate))),
+        (Some(guests), None, rate) => Ok((guests, guests as f64 / rate.unwrap_or(default_rate))),
+        (None, minutes, rate) => Ok(at_rate(minutes.unwrap_or(default_minutes), rate.unwrap_or(default_rate))),
     }
 }
 
@@ -201,37 +202,41 @@ mod tests {
     use super::*;
 
     fn workload(line: &str) -> Result<Workload, WorkloadError> {
-        Workload::of(&Options::try_parse_from(line.split(' ')).unwrap())
+        Workload::from_options(&Options::try_parse_from(line.split(' ')).unwrap())
     }
 
     #[test]
     fn guests_minutes_and_rate_determine_each_other() {
-        let of =
+        let parse =
             |line: &str| workload(line).map(|workload| (workload.guests, workload.length.as_secs(), workload.model));
-        assert_eq!(of("x kiosk --guests 20000 --minutes 4"), Ok((20_000, 240, Model::Open { rate: 20_000.0 / 240.0 })));
-        assert_eq!(of("x api --rate 100 --minutes 2"), Ok((12_000, 120, Model::Open { rate: 100.0 })));
-        assert_eq!(of("x kiosk --guests 100 --rate 10"), Ok((100, 10, Model::Open { rate: 10.0 })));
-        assert_eq!(of("x storm --guests 600"), Ok((600, 60, Model::Open { rate: 10.0 })));
-        assert_eq!(of("x soak"), Ok((9_000, 1_800, Model::Open { rate: 5.0 })));
+        assert_eq!(
+            parse("x kiosk --guests 20000 --minutes 4"),
+            Ok((20_000, 240, Model::Open { rate: 20_000.0 / 240.0 }))
+        );
+        assert_eq!(parse("x api --rate 100 --minutes 2"), Ok((12_000, 120, Model::Open { rate: 100.0 })));
+        assert_eq!(parse("x kiosk --guests 100 --rate 10"), Ok((100, 10, Model::Open { rate: 10.0 })));
+        assert_eq!(parse("x storm --guests 600"), Ok((600, 60, Model::Open { rate: 10.0 })));
+        assert_eq!(parse("x soak"), Ok((9_000, 1_800, Model::Open { rate: 5.0 })));
         let paced = Model::Closed { users: 20, interval: Some(Duration::from_secs(2)) };
-        assert_eq!(of("x kiosk --users 20 --guests 100 --rate 10"), Ok((100, 10, paced)));
-        assert_eq!(of("x kiosk --users 20 --guests 100").unwrap().2, Model::Closed { users: 20, interval: None });
+        assert_eq!(parse("x kiosk --users 20 --guests 100 --rate 10"), Ok((100, 10, paced)));
+        assert_eq!(parse("x kiosk --users 20 --guests 100").unwrap().2, Model::Closed { users: 20, interval: None });
     }
 
     #[test]
-    fn doors_and_duplicates_need_an_event_whose_guests_a_door_lists() {
-        let of = |line: &str| workload(line).map(|workload| (workload.doors, workload.on_duplicate, workload.rate()));
+    fn doors_and_duplicates_need_an_event_of_limited_size() {
+        let parse =
+            |line: &str| workload(line).map(|workload| (workload.doors, workload.on_duplicate, workload.rate()));
         let line = "x kiosk --guests 90 --minutes 1 --doors 3 --door-offline 20 --duplicates 0.1 --on-duplicate refuse";
-        assert_eq!(of(line), Ok((3, OnDuplicate::Refuse, Some(1.5))));
-        assert_eq!(of("x kiosk --doors 3 --users 4 --rate 10"), Ok((3, OnDuplicate::Flag, Some(10.0))));
-        assert_eq!(of("x kiosk --users 4"), Ok((0, OnDuplicate::Flag, None)));
+        assert_eq!(parse(line), Ok((3, OnDuplicate::Refuse, Some(1.5))));
+        assert_eq!(parse("x kiosk --doors 3 --users 4 --rate 10"), Ok((3, OnDuplicate::Flag, Some(10.0))));
+        assert_eq!(parse("x kiosk --users 4"), Ok((0, OnDuplicate::Flag, None)));
         for line in ["x api --doors 1", "x api --duplicates 0.1", "x kiosk --door-offline 5"] {
-            assert_eq!(of(line), Err(WorkloadError::Doors), "{line}");
+            assert_eq!(parse(line), Err(WorkloadError::Doors), "{line}");
         }
-        assert_eq!(of("x kiosk --guests 20001 --doors 1"), Err(WorkloadError::Listed));
-        assert_eq!(of("x kiosk --guests 20001 --max-guests 20000 --doors 1").map(|it| it.0), Ok(1));
-        assert_eq!(of("x kiosk --doors 51"), Err(WorkloadError::Range("doors", "from 0 to 50")));
-        assert_eq!(of("x kiosk --twice 2"), Err(WorkloadError::Range("twice", "from 0 to 1")));
+        assert_eq!(parse("x kiosk --guests 20001 --doors 1"), Err(WorkloadError::TooManyForDoors));
+        assert_eq!(parse("x kiosk --guests 20001 --max-guests 20000 --doors 1").map(|parsed| parsed.0), Ok(1));
+        assert_eq!(parse("x kiosk --doors 51"), Err(WorkloadError::Range("doors", "from 0 to 50")));
+        assert_eq!(parse("x kiosk --twice 2"), Err(WorkloadError::Range("twice", "from 0 to 1")));
     }
 
     #[test]

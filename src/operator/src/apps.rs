@@ -15,12 +15,12 @@ use super::credits::balance_of;
 pub(super) async fn create(
     Operator(deps): Operator,
     Id(client_id): Id<ClientId>,
-    RequestBody(asked): RequestBody<CreateAppRequest>,
+    RequestBody(body): RequestBody<CreateAppRequest>,
 ) -> Result<Json<CreateAppResponse>, ApiError> {
     let app = App {
         app_id: AppId::generate(),
         client_id,
-        name: asked.name.0.0,
+        name: body.name.0.0,
         payload_spelling: KeyCase::default(),
         evidence: false,
         consent_webhook_url: None,
@@ -43,7 +43,7 @@ pub(super) async fn list(
 ) -> Result<Json<AppsResponse>, ApiError> {
     balance_of(&deps.store, &client).await?;
     let apps = deps.store.list_apps(client).await?;
-    Ok(Json(AppsResponse { apps: apps.into_iter().map(|app| shown(app, &request)).collect() }))
+    Ok(Json(AppsResponse { apps: apps.into_iter().map(|app| visible_to_caller(app, &request)).collect() }))
 }
 
 pub(super) async fn show(
@@ -52,11 +52,11 @@ pub(super) async fn show(
     Id(app): Id<AppId>,
 ) -> Result<Json<AppResponse>, ApiError> {
     let app = deps.store.load_app(app).await?;
-    Ok(Json(shown(app.ok_or(ServiceError::NotFound("app"))?, &request)))
+    Ok(Json(visible_to_caller(app.ok_or(ServiceError::NotFound("app"))?, &request)))
 }
 
-/// Returns the app with the fields that this operator may see: paths and queries of URLs often hold secrets.
-fn shown(app: App, request: &HttpRequest) -> AppResponse {
+/// Returns the fields of an app that the caller may see. Paths and queries of URLs often contain secrets.
+fn visible_to_caller(app: App, request: &HttpRequest) -> AppResponse {
     let app = AppResponse::from(app);
     if is_owner(request) { app } else { app.without_paths() }
 }
@@ -64,9 +64,9 @@ fn shown(app: App, request: &HttpRequest) -> AppResponse {
 pub(super) async fn patch(
     Operator(deps): Operator,
     Id(id): Id<AppId>,
-    RequestBody(asked): RequestBody<PatchAppRequest>,
+    RequestBody(body): RequestBody<PatchAppRequest>,
 ) -> Result<Json<AppResponse>, ApiError> {
-    let app = deps.store.patch_app(id, asked.patch()).await?.ok_or(ServiceError::NotFound("app"))?;
+    let app = deps.store.patch_app(id, body.patch()).await?.ok_or(ServiceError::NotFound("app"))?;
     tracing::info!(app.id = %app.app_id, "app changed");
     Ok(Json(app.into()))
 }

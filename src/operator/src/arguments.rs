@@ -1,4 +1,4 @@
-//! The arguments of this listener's handlers: the id in the path, the page and the body.
+//! Extractors of this listener's handlers: the id in the path, the page of a list, and the body.
 
 use std::future::{Ready, ready};
 use std::str::FromStr;
@@ -23,15 +23,15 @@ use super::InternalDeps;
 /// The resource that an id in a path identifies.
 pub(super) trait Identifies: FromStr + Describe + 'static {
     /// Noun in the message of a 404, and in the document.
-    const WHAT: &'static str;
+    const NOUN: &'static str;
     /// Example for the document.
     const EXAMPLE: &'static str;
 }
 
 macro_rules! identifies {
-    ($($id:ty: $what:literal, $example:literal;)+) => {
+    ($($id:ty: $noun:literal, $example:literal;)+) => {
         $(impl Identifies for $id {
-            const WHAT: &'static str = $what;
+            const NOUN: &'static str = $noun;
             const EXAMPLE: &'static str = $example;
         })+
     };
@@ -61,11 +61,11 @@ impl<T: Identifies> FromRequest for Id<T> {
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let text = Path::<String>::from_request(request, payload).into_inner().ok();
-        ready(text.and_then(|text| text.parse().ok()).map(Self).ok_or(ServiceError::NotFound(T::WHAT).into()))
+        ready(text.and_then(|text| text.parse().ok()).map(Self).ok_or(ServiceError::NotFound(T::NOUN).into()))
     }
 }
 
-/// The page that the query names, and the path of the list.
+/// The requested page of a list, and the path of the list.
 #[derive(Debug)]
 pub(super) struct Paged {
     pub(super) page: PageRequest,
@@ -92,8 +92,8 @@ impl FromRequest for Paged {
 #[derive(Debug)]
 pub(super) struct RequestBody<T>(pub(super) T);
 
-/// The body of an operation that a page carries out, in the extensions of its request.
-pub(super) struct SentByPage(pub(super) Option<Sent>);
+/// The body of an operation that a page of the console performs, in the extensions of the page's request.
+pub(super) struct PageBody(pub(super) Option<Sent>);
 
 impl<T: Body> FromRequest for RequestBody<T> {
     type Error = ApiError;
@@ -101,11 +101,11 @@ impl<T: Body> FromRequest for RequestBody<T> {
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let deps = deps(request);
-        let by_page = request.extensions_mut().get_mut::<SentByPage>().and_then(|sent| sent.0.take());
+        let page_body = request.extensions_mut().get_mut::<PageBody>().and_then(|body| body.0.take());
         let body = body::Body::from_request(request, payload);
         Box::pin(async move {
             let deps = deps?;
-            let sent = match by_page {
+            let sent = match page_body {
                 Some(sent) => sent,
                 None => body.await?.sent,
             };

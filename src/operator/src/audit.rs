@@ -1,8 +1,8 @@
 //! The audit log of every operation that changes something: an entry before the change and another with its outcome.
 //!
-//! Without the first entry there is no change. The second is written even after the caller has disconnected, because
-//! the change completes by itself. An entry has the values of known names only, so that a new name cannot leak a
-//! secret.
+//! Without the first entry there is no change. The second entry is written even after the caller has disconnected,
+//! because the change completes in any case. An entry contains only members with known names, so that a new member
+//! cannot leak a secret.
 
 use std::collections::BTreeMap;
 
@@ -24,11 +24,11 @@ use tracing::Instrument as _;
 
 use super::InternalDeps;
 use super::arguments::deps;
-use super::bearer::Who;
+use super::bearer::Caller;
 use super::operation::Answer;
 
-/// Names whose values are logged. Of a `…_webhook_url` the origin is logged.
-const TOLD: &[&str] = &[
+/// Names whose values are logged. The value of a `…_webhook_url` is logged as its origin.
+const LOGGED_NAMES: &[&str] = &[
     "accepted",
     "accepted_at",
     "ahead_s",
@@ -110,94 +110,105 @@ const TOLD: &[&str] = &[
     "values",
 ];
 
-/// The place of an operation's entries in the audit log.
+/// Order of an operation's change and its audit entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Logging {
-    /// One entry before and one after.
-    Around,
-    /// One entry after, because the store accepts none before.
-    Afterwards,
+    /// One entry before the change and one after it.
+    BeforeAndAfter,
+    /// One entry after the change, because the store accepts none before it.
+    After,
 }
 
-/// Carries out an operator's request, between its two entries.
-pub(super) async fn logged<T: Answer + 'static, F: Future<Output = T> + 'static>(
+/// Performs an operator's request, between its two entries.
+pub(super) async fn perform_logged<T: Answer + 'static, F: Future<Output = T> + 'static>(
     request: HttpRequest,
-    who: Who,
+    caller: Caller,
     (operation, logging): (&'static str, Logging),
-    asked: Value,
+    body: Value,
     work: impl FnOnce() -> F + 'static,
 ) -> Result<T, ApiError> {
     let deps = deps(&request)?;
     let in_path = request.match_info().iter().map(|(name, id)| (name, id.to_owned()));
-    // An erasure names its subject in the body, and so does a choice of the intent key.
-    let in_body = ["id", "kid"].into_iter().filter_map(|name| Some((name, asked[name].as_str()?.to_owned())));
+    // An erasure and the choice of an intent key name their subject in the body.
+    let in_body = ["id", "kid"].into_iter().filter_map(|name| Some((name, body[name].as_str()?.to_owned())));
     let ids: BTreeMap<&str, String> = in_path.chain(in_body).collect();
-    let before = standing(&deps, &request).await?;
-    let entry = entry(&deps, &request, &who, operation, &ids);
-    let first =
-        with(&entry, deps.clock.now(), &json!({ "stage": "asked", "asked": told(asked), "before": told(before) }));
+    let before = load_target(&deps, &request).await?;
+    let entry = entry(&deps, &request, &caller, operation, &ids);
+    let first = entry_text(
+        &entry,
+        deps.clock.now(),
+        &json!({ "stage": "asked", "asked": loggable(body), "before": loggable(before) }),
+    );
     let asked_number = match logging {
-        Logging::Around => Some(deps.store.append_audit(first).await?.number),
-        Logging::Afterwards => None,
+        Logging::BeforeAndAfter => Some(deps.store.append_audit(first).await?.number),
+        Logging::After => None,
     };
-    let carried_out = async move {
+    let change = async move {
         let answer = work().await;
         let Outcome { status, code, after } = answer.outcome();
-        let said = json!({ "stage": "answered", "asked_number": asked_number, "status": status, "code": code,
-            "after": told(after) });
-        let second = with(&entry, deps.clock.now(), &said);
+        let members = json!({ "stage": "answered", "asked_number": asked_number, "status": status, "code": code,
+            "after": loggable(after) });
+        let second = entry_text(&entry, deps.clock.now(), &members);
         if let Err(error) = deps.store.append_audit(second).await {
             metrics::counter!("sakshi_audit_log_unanswered_total").increment(1);
             tracing::error!(%error, audit.number = asked_number, "the audit log does not say what came of a change");
         }
         answer
     };
-    rt::spawn(carried_out.in_current_span()).await.map_err(ApiError::internal)
+    rt::spawn(change.in_current_span()).await.map_err(ApiError::internal)
 }
 
-/// Logs an operator's action that is no operation of the API.
-pub(super) async fn note(
+/// Logs an action of an operator that is not an operation of the API.
+pub(super) async fn log_action(
     request: &HttpRequest,
     deps: &InternalDeps,
-    who: &Who,
+    caller: &Caller,
     operation: &str,
 ) -> Result<(), ApiError> {
-    let entry = entry(deps, request, who, operation, &BTreeMap::new());
+    let entry = entry(deps, request, caller, operation, &BTreeMap::new());
     deps.store
-        .append_audit(with(&entry, deps.clock.now(), &json!({ "stage": "answered", "status": 200, "code": null })))
+        .append_audit(entry_text(
+            &entry,
+            deps.clock.now(),
+            &json!({ "stage": "answered", "status": 200, "code": null }),
+        ))
         .await?;
     Ok(())
 }
 
-/// Logs the refusal of an operator by role.
-pub(super) async fn refused(request: &HttpRequest, who: &Who, operation: &'static str) -> Result<(), ApiError> {
+/// Logs that an operator was refused because of the role.
+pub(super) async fn log_refusal(
+    request: &HttpRequest,
+    caller: &Caller,
+    operation: &'static str,
+) -> Result<(), ApiError> {
     let deps = deps(request)?;
     let ids = request.match_info().iter().map(|(name, id)| (name, id.to_owned())).collect();
-    let entry = entry(&deps, request, who, operation, &ids);
+    let entry = entry(&deps, request, caller, operation, &ids);
     let code = ApiError::Forbidden.code();
     deps.store
-        .append_audit(with(&entry, deps.clock.now(), &json!({ "stage": "refused", "status": 403, "code": code })))
+        .append_audit(entry_text(&entry, deps.clock.now(), &json!({ "stage": "refused", "status": 403, "code": code })))
         .await?;
     Ok(())
 }
 
-/// Builds the members of every entry.
+/// Builds the members that all entries have.
 fn entry(
     deps: &InternalDeps,
     request: &HttpRequest,
-    who: &Who,
+    caller: &Caller,
     operation: &str,
     ids: &BTreeMap<&str, String>,
 ) -> Value {
     let mut entry = json!({
-        "operator_id": who.id,
-        "operator": who.name,
+        "operator_id": caller.id,
+        "operator": caller.name,
         "operation": operation,
         "ids": ids,
         "from": host(request, &deps.trusted_proxies),
         "request_id": request_id(request),
     });
-    if let Some(subject) = &who.subject {
+    if let Some(subject) = &caller.subject {
         entry["subject"] = json!(subject);
     }
     entry
@@ -210,16 +221,16 @@ pub(super) struct Outcome {
     pub(super) after: Value,
 }
 
-/// Builds the text of an entry. Members are sorted by name, as in every object here.
-fn with(entry: &Value, at: Timestamp, more: &Value) -> String {
+/// Builds the text of an entry. Its members are sorted by name.
+fn entry_text(entry: &Value, at: Timestamp, more: &Value) -> String {
     let mut all = entry.as_object().cloned().unwrap_or_default();
     all.insert("at".to_owned(), json!(at));
     all.extend(more.as_object().cloned().unwrap_or_default());
     Value::Object(all).to_string()
 }
 
-/// Returns the record that the path names, before the change.
-async fn standing(deps: &InternalDeps, request: &HttpRequest) -> Result<Value, ApiError> {
+/// Loads the record that the path names, before the change.
+async fn load_target(deps: &InternalDeps, request: &HttpRequest) -> Result<Value, ApiError> {
     let id = |name| request.match_info().get(name);
     if let Some(Ok(app)) = id("app_id").map(str::parse) {
         return Ok(json!(deps.store.load_app(app).await?.map(AppResponse::from)));
@@ -229,15 +240,15 @@ async fn standing(deps: &InternalDeps, request: &HttpRequest) -> Result<Value, A
         return Ok(json!(deps.store.retire_key(key, None, None).await?.map(KeyResponse::from)));
     }
     if let Some(grant) = id("grant_id") {
-        let found = deps.store.grant_requests().await?.into_iter().find(|known| known.id.as_str() == grant);
-        return Ok(json!(found.map(GrantRequestResponse::from)));
+        let request = deps.store.grant_requests().await?.into_iter().find(|request| request.id.as_str() == grant);
+        return Ok(json!(request.map(GrantRequestResponse::from)));
     }
     if let Some(Ok(user)) = id("user_id").map(str::parse) {
         return Ok(json!(deps.store.load_user(user).await?.map(UserResponse::from)));
     }
     if let Some(operator) = id("operator_id") {
-        let found = deps.store.operators().await?.into_iter().find(|known| known.operator_id.as_str() == operator);
-        return Ok(json!(found.map(OperatorResponse::from)));
+        let record = deps.store.operators().await?.into_iter().find(|record| record.operator_id.as_str() == operator);
+        return Ok(json!(record.map(OperatorResponse::from)));
     }
     if let Some(Ok(event)) = id("event_id").map(str::parse::<EventId>) {
         return Ok(json!(deps.store.load_event(event).await?.map(|event| BrandResponse::from(event.terms.brand))));
@@ -255,21 +266,21 @@ async fn standing(deps: &InternalDeps, request: &HttpRequest) -> Result<Value, A
 }
 
 /// Returns the part of a value that may be logged.
-fn told(value: Value) -> Value {
+fn loggable(value: Value) -> Value {
     match value {
         Value::Object(members) => {
-            // A name beside an e-mail address is that of a user, who may be erased; this log keeps its entries.
-            let is_of_user = members.contains_key("email");
-            let members = members.into_iter().filter(|(name, _)| !is_of_user || name != "name");
-            let members = members.filter_map(|(name, value)| told_of(&name, value).map(|value| (name, value)));
+            // A name beside an e-mail address is that of a user, who may be erased; the entries of this log stay.
+            let is_user = members.contains_key("email");
+            let members = members.into_iter().filter(|(name, _)| !is_user || name != "name");
+            let members = members.filter_map(|(name, value)| loggable_member(&name, value).map(|value| (name, value)));
             Value::Object(members.collect())
         }
-        Value::Array(items) => items.into_iter().map(told).collect(),
+        Value::Array(items) => items.into_iter().map(loggable).collect(),
         plain => plain,
     }
 }
 
-fn told_of(name: &str, value: Value) -> Option<Value> {
+fn loggable_member(name: &str, value: Value) -> Option<Value> {
     if name.ends_with("_webhook_url") {
         return Some(
             value
@@ -279,7 +290,7 @@ fn told_of(name: &str, value: Value) -> Option<Value> {
                 .into(),
         );
     }
-    TOLD.contains(&name).then(|| told(value))
+    LOGGED_NAMES.contains(&name).then(|| loggable(value))
 }
 
 #[cfg(test)]
@@ -287,7 +298,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_tells_known_names_and_the_origins_of_urls() {
+    fn an_entry_has_only_known_names_and_the_origins_of_urls() {
         let url = "https://client.example/hooks/planted-secret?key=planted";
         let value = json!({
             "api_key": "planted", "previous": { "key_id": "key_1", "digest": "planted" }, "keys": [{ "label": "kiosk",
@@ -301,6 +312,6 @@ mod tests {
             "consent_webhook_url": "https://client.example", "data_webhook_url": null, "name": "Acme",
             "users": [{ "role": "view" }],
         });
-        assert_eq!(told(value), expected);
+        assert_eq!(loggable(value), expected);
     }
 }

@@ -28,12 +28,12 @@ impl FromRequest for Range {
     type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        ready(range(request.query_string()))
+        ready(parse_range(request.query_string()))
     }
 }
 
-fn range(query: &str) -> Result<Range, ApiError> {
-    let mut query = Query::parse(query);
+fn parse_range(query: &str) -> Result<Range, ApiError> {
+    let mut query = Query::of(query);
     let after = query.number(&["after"], 0..=i64::MAX.cast_unsigned(), 0);
     let limit = query.number(&["limit"], 1..=PAGE_SIZE_MAX, PAGE_SIZE_DEFAULT);
     let since = query.time("since");
@@ -43,11 +43,11 @@ fn range(query: &str) -> Result<Range, ApiError> {
 pub(super) async fn read(Operator(deps): Operator, range: Range) -> Result<Json<AuditLogPage>, ApiError> {
     let head = deps.store.audit_head().await?;
     let from = match range.since {
-        Some(since) => before(&deps.store, head, since).await?.max(range.after),
+        Some(since) => number_before(&deps.store, head, since).await?.max(range.after),
         None => range.after,
     };
     let entries = deps.store.audit_log(from, range.limit).await?;
-    let entries = entries.iter().map(entry).collect::<Result<_, _>>()?;
+    let entries = entries.iter().map(entry_response).collect::<Result<_, _>>()?;
     Ok(Json(AuditLogPage { entries, head: AuditLogHead { number: head.number, hash: head.hash.to_string() } }))
 }
 
@@ -56,7 +56,7 @@ fn members(text: &str) -> Result<Map<String, Value>, ApiError> {
         .map_err(|_| StoreError::Corrupt("an entry of the audit log cannot be read".to_owned()).into())
 }
 
-fn entry(record: &AuditRecord) -> Result<AuditLogEntry, ApiError> {
+fn entry_response(record: &AuditRecord) -> Result<AuditLogEntry, ApiError> {
     let entry = members(&record.entry)?.into_iter().collect();
     Ok(AuditLogEntry {
         number: record.number,
@@ -68,7 +68,7 @@ fn entry(record: &AuditRecord) -> Result<AuditLogEntry, ApiError> {
 
 /// Returns the number before the first entry at or after `since`. Entries are in order of time, except for clock
 /// differences between nodes.
-async fn before(store: &Store, head: AuditHead, since: Timestamp) -> Result<u64, ApiError> {
+async fn number_before(store: &Store, head: AuditHead, since: Timestamp) -> Result<u64, ApiError> {
     let (mut before, mut end) = (0, head.number);
     while before < end {
         let middle = before + (end - before) / 2;

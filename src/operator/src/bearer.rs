@@ -1,5 +1,5 @@
-//! Authentication on the internal listener. Operators have tokens of their own or the admin token of the settings;
-//! connectors have theirs. Neither kind is valid for the other's routes.
+//! Authentication on the internal listener. Operators use a personal token or the admin token of the settings.
+//! Connectors use connector tokens. No token is valid for both kinds of routes.
 
 use std::collections::BTreeMap;
 use std::future::{Ready, ready};
@@ -24,33 +24,33 @@ use super::arguments::deps;
 use super::audit;
 use super::failed_logins::{Login, refuse};
 
-/// Proof that a request was admitted as an operator's, with its handler's dependencies.
+/// Proof that an operator was authenticated, with the dependencies of the handler.
 #[derive(Debug)]
 pub struct Operator(pub(super) web::Data<InternalDeps>);
 
-/// Proof that a request carries a connector's token, with its handler's dependencies.
+/// Proof that a request has a connector's token, with the dependencies of the handler.
 #[derive(Debug)]
 pub struct Connector(pub(super) web::Data<InternalDeps>);
 
-/// Proof that a request carries the token of an operator of any role, or of a connector.
+/// Proof that a request has the token of an operator of any role, or of a connector.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Insider;
 
-/// The operator who calls, in the extensions of an admitted request.
+/// The authenticated operator, in the extensions of the request.
 #[derive(Clone, Debug)]
-pub struct Who {
-    /// Id; `None` for the token of the settings, and for accounts of the identity provider.
+pub struct Caller {
+    /// Id of the operator; `None` for the admin token and for accounts of the identity provider.
     pub(super) id: Option<OperatorId>,
     /// Subject at the identity provider.
     pub(super) subject: Option<String>,
-    /// The name.
+    /// Name of the operator.
     pub name: String,
-    /// The role.
+    /// Role of the operator.
     pub role: Role,
 }
 
-impl Who {
-    /// Returns the operator's name for records. A subject of the provider cannot look like an id of this service.
+impl Caller {
+    /// Returns the operator as stored in records. A prefix distinguishes the provider's subjects from operator ids.
     #[must_use]
     pub fn signatory(&self) -> Signatory {
         let subject = || self.subject.as_ref().map(|subject| format!("sub:{subject}"));
@@ -59,85 +59,85 @@ impl Who {
     }
 }
 
-/// Authenticates the caller before anything else of the request is read, and checks the role.
-pub(super) async fn admit(request: &HttpRequest, operation: &'static str, roles: &[Role]) -> Result<Who, ApiError> {
-    let who = identify(request).await?;
-    allow(request, &who, operation, roles).await?;
-    Ok(who)
+/// Authenticates the caller and checks the role, before anything else of the request is read.
+pub(super) async fn admit(request: &HttpRequest, operation: &'static str, roles: &[Role]) -> Result<Caller, ApiError> {
+    let caller = identify(request).await?;
+    require_role(request, &caller, operation, roles).await?;
+    Ok(caller)
 }
 
-/// Refuses a caller without one of the roles. Each refusal of an operator is in the audit log.
-pub(super) async fn allow(
+/// Refuses a caller whose role is not one of `roles`, and writes the refusal to the audit log.
+pub(super) async fn require_role(
     request: &HttpRequest,
-    who: &Who,
+    caller: &Caller,
     operation: &'static str,
     roles: &[Role],
 ) -> Result<(), ApiError> {
-    if !roles.contains(&who.role) {
+    if !roles.contains(&caller.role) {
         tracing::warn!(
-            operator.id = who.id.as_ref().map(OperatorId::as_str),
-            operator.role = who.role.as_str(),
+            operator.id = caller.id.as_ref().map(OperatorId::as_str),
+            operator.role = caller.role.as_str(),
             "refused by role"
         );
-        audit::refused(request, who, operation).await?;
+        audit::log_refusal(request, caller, operation).await?;
         return Err(ApiError::Forbidden);
     }
     Ok(())
 }
 
-/// Returns the caller, after the admission.
-pub(super) fn who(request: &HttpRequest) -> Result<Who, ApiError> {
-    request.extensions().get::<Who>().cloned().ok_or(ApiError::BearerUnauthorized)
+/// Returns the authenticated caller.
+pub(super) fn caller(request: &HttpRequest) -> Result<Caller, ApiError> {
+    request.extensions().get::<Caller>().cloned().ok_or(ApiError::BearerUnauthorized)
 }
 
-/// Returns the id of the calling operator; `None` for the token of the settings.
+/// Returns the id of the caller; `None` for the admin token of the settings.
 pub(super) fn operator_id(request: &HttpRequest) -> Option<OperatorId> {
-    request.extensions().get::<Who>().and_then(|who| who.id.clone())
+    request.extensions().get::<Caller>().and_then(|caller| caller.id.clone())
 }
 
 /// Returns true if the caller is an owner.
 pub(super) fn is_owner(request: &HttpRequest) -> bool {
-    who(request).is_ok_and(|who| who.role == Role::Owner)
+    caller(request).is_ok_and(|caller| caller.role == Role::Owner)
 }
 
-/// Authenticates the caller. A revocation takes effect at once: nothing is cached here.
-async fn identify(request: &HttpRequest) -> Result<Who, ApiError> {
+/// Authenticates the caller. Nothing is cached, so a revocation is effective at once.
+async fn identify(request: &HttpRequest) -> Result<Caller, ApiError> {
     let deps = deps(request)?;
-    let token = bearer(request).ok_or(ApiError::BearerUnauthorized)?;
-    let who = by_token(&deps, token).await?.ok_or_else(|| refuse(&deps, request, Login::Operator))?;
-    note_operator(request, who.id.as_ref().map_or(SETTINGS, OperatorId::as_str));
-    request.extensions_mut().insert(who.clone());
-    Ok(who)
+    let token = bearer_token(request).ok_or(ApiError::BearerUnauthorized)?;
+    let caller = find_by_token(&deps, token).await?.ok_or_else(|| refuse(&deps, request, Login::Operator))?;
+    note_operator(request, caller.id.as_ref().map_or(SETTINGS, OperatorId::as_str));
+    request.extensions_mut().insert(caller.clone());
+    Ok(caller)
 }
 
 /// Returns the operator with this token, if it is valid.
-pub(super) async fn by_token(deps: &InternalDeps, token: &str) -> Result<Option<Who>, ApiError> {
-    if is(token, &deps.admin_token) {
-        return Ok(Some(of_settings()));
+pub(super) async fn find_by_token(deps: &InternalDeps, token: &str) -> Result<Option<Caller>, ApiError> {
+    if matches_secret(token, &deps.admin_token) {
+        return Ok(Some(settings_caller()));
     }
     match OperatorToken::parse(token) {
-        Some(token) => with_digest(deps, token.digest()).await,
+        Some(token) => find_operator(deps, token.digest()).await,
         None => Ok(None),
     }
 }
 
-/// Does the same by the digest of the token.
-pub(super) async fn by_digest(deps: &InternalDeps, token: [u8; 32]) -> Result<Option<Who>, ApiError> {
+/// Returns the operator whose token has this digest, if it is valid.
+pub(super) async fn find_by_digest(deps: &InternalDeps, token: [u8; 32]) -> Result<Option<Caller>, ApiError> {
     let expected = deps.admin_token.expose_secret();
-    let is_of_settings: bool = digest(&SHA256, expected.as_bytes()).as_ref().ct_eq(&token).into();
-    if is_of_settings && !expected.is_empty() {
-        return Ok(Some(of_settings()));
+    let is_admin_token: bool = digest(&SHA256, expected.as_bytes()).as_ref().ct_eq(&token).into();
+    if is_admin_token && !expected.is_empty() {
+        return Ok(Some(settings_caller()));
     }
-    with_digest(deps, KeyDigest(token)).await
+    find_operator(deps, KeyDigest(token)).await
 }
 
-fn of_settings() -> Who {
-    Who { id: None, subject: None, name: SETTINGS.to_owned(), role: Role::Owner }
+fn settings_caller() -> Caller {
+    Caller { id: None, subject: None, name: SETTINGS.to_owned(), role: Role::Owner }
 }
 
-async fn with_digest(deps: &InternalDeps, digest: KeyDigest) -> Result<Option<Who>, ApiError> {
-    let found = deps.store.find_operator(digest).await?.filter(|operator| operator.is_valid(deps.clock.now()));
-    Ok(found.map(|OperatorRecord { operator_id, name, role, .. }| Who {
+async fn find_operator(deps: &InternalDeps, digest: KeyDigest) -> Result<Option<Caller>, ApiError> {
+    let record = deps.store.find_operator(digest).await?.filter(|operator| operator.is_valid(deps.clock.now()));
+    Ok(record.map(|OperatorRecord { operator_id, name, role, .. }| Caller {
         id: Some(operator_id),
         subject: None,
         name,
@@ -150,7 +150,7 @@ impl FromRequest for Operator {
     type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        let is_admitted = request.extensions().contains::<Who>();
+        let is_admitted = request.extensions().contains::<Caller>();
         ready(if is_admitted { deps(request).map(Self) } else { Err(ApiError::BearerUnauthorized) })
     }
 }
@@ -161,7 +161,7 @@ impl FromRequest for Connector {
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         let kind = request.match_info().get("kind").and_then(|kind| kind.parse().ok());
-        let authorized = deps(request).and_then(|deps| match bearer(request) {
+        let authorized = deps(request).and_then(|deps| match bearer_token(request) {
             Some(token) if deps.connector_tokens.admit(token, kind) => Ok(Self(deps)),
             Some(_) => Err(refuse(&deps, request, Login::Connector)),
             None => Err(ApiError::BearerUnauthorized),
@@ -178,7 +178,7 @@ impl FromRequest for Insider {
         let request = request.clone();
         Box::pin(async move {
             let connectors = &deps(&request)?.connector_tokens;
-            if !bearer(&request).is_some_and(|token| connectors.admit(token, None)) {
+            if !bearer_token(&request).is_some_and(|token| connectors.admit(token, None)) {
                 identify(&request).await?;
             }
             Ok(Self)
@@ -189,9 +189,9 @@ impl FromRequest for Insider {
 /// The tokens of connectors.
 #[derive(Clone, Debug, Default)]
 pub struct ConnectorTokens {
-    /// Token for the kinds of report without one of their own.
+    /// Token for the kinds of report without their own token.
     pub shared: SecretString,
-    /// Tokens by kind of report; each is the only one that is valid for its kind.
+    /// Tokens by kind of report. For these kinds, the shared token is not valid.
     pub own: BTreeMap<ReportKind, SecretString>,
 }
 
@@ -202,29 +202,29 @@ impl ConnectorTokens {
         self.own.get(&kind).unwrap_or(&self.shared)
     }
 
-    /// Returns true if a token is valid for a kind of report. For an unknown kind, any of the tokens is.
+    /// Returns true if a token is valid for a kind of report. For an unknown kind, any connector token is valid.
     fn admit(&self, token: &str, kind: Option<ReportKind>) -> bool {
         match kind {
-            Some(kind) => is(token, self.of(kind)),
-            None => ReportKind::ALL.iter().any(|kind| is(token, self.of(*kind))),
+            Some(kind) => matches_secret(token, self.of(kind)),
+            None => ReportKind::ALL.iter().any(|kind| matches_secret(token, self.of(*kind))),
         }
     }
 }
 
-fn bearer(request: &HttpRequest) -> Option<&str> {
+fn bearer_token(request: &HttpRequest) -> Option<&str> {
     let (scheme, token) = request.headers().get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// Returns true if this is a token of the settings; without one, no token matches.
-fn is(token: &str, expected: &SecretString) -> bool {
+/// Returns true if a token equals a secret of the settings. An empty secret matches no token.
+fn matches_secret(token: &str, expected: &SecretString) -> bool {
     let expected = expected.expose_secret();
-    !expected.is_empty() && same(token, expected)
+    !expected.is_empty() && equal_in_constant_time(token, expected)
 }
 
 /// Compares digests in constant time, so that neither length nor content can be measured.
-fn same(given: &str, expected: &str) -> bool {
-    let given = digest(&SHA256, given.as_bytes());
+fn equal_in_constant_time(token: &str, expected: &str) -> bool {
+    let token = digest(&SHA256, token.as_bytes());
     let expected = digest(&SHA256, expected.as_bytes());
-    given.as_ref().ct_eq(expected.as_ref()).into()
+    token.as_ref().ct_eq(expected.as_ref()).into()
 }

@@ -19,16 +19,16 @@ use super::bearer::Operator;
 
 /// An owner of a brand.
 pub(super) trait Branded {
-    /// Returns its brand.
+    /// Returns the brand.
     ///
     /// # Errors
-    /// 404 when it is unknown.
+    /// 404 if the owner does not exist.
     async fn brand(&self, store: &Store) -> Result<Brand, ApiError>;
 
-    /// Changes its brand and returns the new one.
+    /// Changes the brand and returns the new brand.
     ///
     /// # Errors
-    /// 404 when it is unknown.
+    /// 404 if the owner does not exist.
     async fn change(&self, deps: &InternalDeps, patch: BrandPatch) -> Result<Brand, ApiError>;
 }
 
@@ -75,22 +75,22 @@ pub(super) async fn show<T: Branded>(
     Ok(Json(owner.brand(&deps.store).await?.into()))
 }
 
-/// Changes the brand. A file is stored before pages name it; pages may name a replaced one for some seconds more.
+/// Changes the brand. A file is stored before pages refer to it. Pages may refer to a replaced file for some seconds.
 pub(super) async fn patch<T: Branded>(
     Operator(deps): Operator,
     Id(owner): Id<T>,
-    RequestBody(asked): RequestBody<PatchBrandRequest>,
+    RequestBody(body): RequestBody<PatchBrandRequest>,
 ) -> Result<Json<BrandResponse>, ApiError> {
     let before = owner.brand(&deps.store).await?;
-    let logo = kept(&deps.store, asked.logo.0.map(|file| file.map(|file| file.0))).await?;
-    let picture = kept(&deps.store, asked.picture.0.map(|file| file.map(|file| file.0))).await?;
+    let logo = store_file(&deps.store, body.logo.0.map(|file| file.map(|file| file.0))).await?;
+    let picture = store_file(&deps.store, body.picture.0.map(|file| file.map(|file| file.0))).await?;
     let patch = BrandPatch {
-        name: asked.name.0.map(|name| name.map(|name| name.0.0)),
+        name: body.name.0.map(|name| name.map(|name| name.0.0)),
         logo,
         picture,
-        colour: asked.colour.0,
-        support: asked.support.0,
-        privacy_url: asked.privacy_url.0,
+        colour: body.colour.0,
+        support: body.support.0,
+        privacy_url: body.privacy_url.0,
     };
     let after = owner.change(&deps, patch).await?;
     for replaced in before.files().filter(|file| after.files().all(|other| other != *file)) {
@@ -100,15 +100,15 @@ pub(super) async fn patch<T: Branded>(
 }
 
 /// Stores a file, if there is one.
-async fn kept(store: &Store, file: Option<Option<Icon>>) -> Result<Option<Option<LogoId>>, ApiError> {
+async fn store_file(store: &Store, file: Option<Option<Icon>>) -> Result<Option<Option<LogoId>>, ApiError> {
     let Some(Some(file)) = file else { return Ok(file.map(|_| None)) };
-    let id = new_logo()?;
+    let id = generate_logo_id()?;
     store.keep_logo(id, file).await?;
     Ok(Some(Some(id)))
 }
 
-/// Generates an id for one upload, so that another upload never removes it.
-fn new_logo() -> Result<LogoId, ApiError> {
+/// Generates an id for each upload, so that no other upload removes the file.
+fn generate_logo_id() -> Result<LogoId, ApiError> {
     let mut id = [0; 16];
     rand::fill(&mut id).map_err(|_| ApiError::internal("no randomness"))?;
     Ok(LogoId(id))

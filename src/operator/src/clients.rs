@@ -21,20 +21,20 @@ const DAY: u64 = 24 * 3_600;
 
 pub(super) async fn create(
     Operator(deps): Operator,
-    RequestBody(asked): RequestBody<CreateClientRequest>,
+    RequestBody(body): RequestBody<CreateClientRequest>,
 ) -> Result<Json<CreateClientResponse>, ApiError> {
     let client_id = ClientId::generate();
-    let client = Client::new(client_id.clone(), asked.name.0.0, deps.clock.now());
+    let client = Client::new(client_id.clone(), body.name.0.0, deps.clock.now());
     deps.store.create_client(client).await?;
     tracing::info!(client.id = %client_id, "client created");
     Ok(Json(CreateClientResponse { client_id }))
 }
 
 pub(super) async fn list(Operator(deps): Operator, paged: Paged) -> Result<Json<ClientsPage>, ApiError> {
-    let found = deps.store.list_clients(paged.page).await?;
-    let clients = found.items.into_iter().map(Into::into).collect();
+    let list = deps.store.list_clients(paged.page).await?;
+    let clients = list.items.into_iter().map(Into::into).collect();
     let PageRequest { page, page_size } = paged.page;
-    Ok(Json(ClientsPage { page, page_size, total: found.total, clients, next: paged.next(found.total) }))
+    Ok(Json(ClientsPage { page, page_size, total: list.total, clients, next: paged.next(list.total) }))
 }
 
 pub(super) async fn show(Operator(deps): Operator, Id(id): Id<ClientId>) -> Result<Json<ClientResponse>, ApiError> {
@@ -46,16 +46,16 @@ pub(super) async fn patch(
     Operator(deps): Operator,
     Id(id): Id<ClientId>,
     request: HttpRequest,
-    RequestBody(asked): RequestBody<PatchClientRequest>,
+    RequestBody(body): RequestBody<PatchClientRequest>,
 ) -> Result<Json<ClientResponse>, ApiError> {
-    let patch = asked.patch();
+    let patch = body.patch();
     let mut invalid = Invalid::none();
-    for (field, asked, most) in [
-        ("result_ttl_s", patch.result_ttl_s, deps.longest.result_ttl.as_secs()),
-        ("registration_ttl_days", patch.registration_ttl_days, deps.longest.registration_ttl.as_secs() / DAY),
+    for (field, value, max) in [
+        ("result_ttl_s", patch.result_ttl_s, deps.retention_max.result_ttl.as_secs()),
+        ("registration_ttl_days", patch.registration_ttl_days, deps.retention_max.registration_ttl.as_secs() / DAY),
     ] {
-        if asked.flatten().is_some_and(|asked| u64::from(asked.get()) > most) {
-            invalid.add(field, format!("must be at most {most}, as the settings say"));
+        if value.flatten().is_some_and(|value| u64::from(value.get()) > max) {
+            invalid.add(field, format!("must be at most {max}, as the settings say"));
         }
     }
     invalid.or_ok()?;

@@ -19,8 +19,8 @@ use sakshi_wire::operator::consents::{ConsentEntry, ConsentsPage};
 use super::arguments::Id;
 use super::bearer::Operator;
 
-/// Clock tolerance: no search goes further than this after now, whatever the nodes' clocks say.
-const AHEAD: Duration = Duration::from_secs(24 * 3_600);
+/// Tolerance for differences between the nodes' clocks: a search ends this long after the current time.
+const CLOCK_TOLERANCE: Duration = Duration::from_secs(24 * 3_600);
 
 /// A range of the register.
 #[derive(Debug)]
@@ -39,14 +39,14 @@ impl FromRequest for Period {
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         let mut query = Query::parse(request.query_string());
         let (from, to) = (query.time("from"), query.time("to"));
-        let after = query.parse_with("after", place, "must be from the `next` of an answer");
+        let after = query.parsed("after", parse_place, "must be from the `next` of an answer");
         let limit = query.number(&["limit"], 1..=PAGE_SIZE_MAX, PAGE_SIZE_DEFAULT);
         let after = after.unwrap_or_default();
         ready(query.finish().map(|()| Self { path: request.path().to_owned(), from, to, after, limit }))
     }
 }
 
-fn place(text: &str) -> Option<ConsentPlace> {
+fn parse_place(text: &str) -> Option<ConsentPlace> {
     let (week, number) = text.split_once('.')?;
     Some(ConsentPlace {
         week: week.parse().ok()?,
@@ -55,7 +55,7 @@ fn place(text: &str) -> Option<ConsentPlace> {
 }
 
 impl Period {
-    /// Returns path and query of the part that begins after a place.
+    /// Returns path and query of the entries after a place.
     fn next(&self, ConsentPlace { week, number }: ConsentPlace) -> String {
         let time = |name: &str, at: Option<Timestamp>| at.map(|at| format!("{name}={at}&")).unwrap_or_default();
         let (from, to) = (time("from", self.from), time("to", self.to));
@@ -69,16 +69,16 @@ pub(super) async fn list(
     period: Period,
 ) -> Result<Json<ConsentsPage>, ApiError> {
     deps.store.load_client(client.clone()).await?.ok_or(ServiceError::NotFound("client"))?;
-    let latest = deps.clock.now() + AHEAD;
-    let asked = AskedConsents {
+    let latest = deps.clock.now() + CLOCK_TOLERANCE;
+    let query = AskedConsents {
         client: client.clone(),
         from: period.from.unwrap_or(Timestamp::from_millis(0)).max(Timestamp::from_millis(0)),
         to: period.to.unwrap_or(latest).min(latest),
         after: period.after,
         limit: period.limit,
     };
-    let page = deps.store.consents(asked).await?;
-    let consents = page.entries.into_iter().map(|(_, kept)| entry(client.clone(), kept)).collect();
+    let page = deps.store.consents(query).await?;
+    let consents = page.entries.into_iter().map(|(_, consent)| entry(client.clone(), consent)).collect();
     Ok(Json(ConsentsPage { consents, next: page.next.map(|place| period.next(place)) }))
 }
 
@@ -107,9 +107,9 @@ mod tests {
 
     #[test]
     fn a_place_is_a_week_and_a_number() {
-        assert_eq!(place("2970.17"), Some(ConsentPlace { week: 2_970, number: 17 }));
+        assert_eq!(parse_place("2970.17"), Some(ConsentPlace { week: 2_970, number: 17 }));
         for text in ["", "2970", "2970.", ".17", "2970.-1", "x.1", "1.18446744073709551615", "1.9223372036854775807"] {
-            assert_eq!(place(text), None, "{text}");
+            assert_eq!(parse_place(text), None, "{text}");
         }
     }
 }

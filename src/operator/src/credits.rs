@@ -27,11 +27,11 @@ pub(super) async fn change(
     Operator(deps): Operator,
     request: HttpRequest,
     Id(client): Id<ClientId>,
-    RequestBody(asked): RequestBody<MoveCreditsRequest>,
+    RequestBody(body): RequestBody<MoveCreditsRequest>,
 ) -> Result<Json<MoveCreditsResponse>, ApiError> {
-    let movement = asked.movement();
-    if grants::must_wait(&deps, &client, &movement).await? {
-        return grants::ask(&deps, &request, client, movement).await;
+    let movement = body.movement();
+    if grants::needs_second_person(&deps, &client, &movement).await? {
+        return grants::request_movement(&deps, &request, client, movement).await;
     }
     move_credits(&deps, client, movement).await
 }
@@ -70,9 +70,9 @@ pub(super) async fn statement(
     paged: Paged,
 ) -> Result<Json<Statement>, ApiError> {
     balance_of(&deps.store, &client).await?;
-    let found = deps.store.statement(client, paged.page).await?;
-    let (PageRequest { page, page_size }, next) = (paged.page, paged.next(found.total));
-    Ok(Json(Statement::new(page, page_size, found.total, found.items, next)))
+    let entries = deps.store.statement(client, paged.page).await?;
+    let (PageRequest { page, page_size }, next) = (paged.page, paged.next(entries.total));
+    Ok(Json(Statement::new(page, page_size, entries.total, entries.items, next)))
 }
 
 pub(super) async fn audit(Operator(deps): Operator) -> Result<Json<AuditResponse>, ApiError> {

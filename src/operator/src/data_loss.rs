@@ -1,4 +1,4 @@
-//! `POST /admin/v1/store/accept-loss`: resuming a store that has lost data.
+//! `POST /admin/v1/store/accept-loss`: resumes a store that has lost data.
 
 use actix_web::web::Json;
 use sakshi_web::error::ApiError;

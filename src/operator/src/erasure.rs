@@ -12,9 +12,9 @@ use super::bearer::Operator;
 
 pub(super) async fn erase(
     Operator(deps): Operator,
-    RequestBody(asked): RequestBody<EraseRequest>,
+    RequestBody(body): RequestBody<EraseRequest>,
 ) -> Result<Json<EraseResponse>, ApiError> {
-    let EraseRequest { kind, id } = asked;
+    let EraseRequest { kind, id } = body;
     let subject = ErasureSubject::parse(kind, &id.0)
         .ok_or_else(|| Invalid::one("id", format!("must be an id of the given kind, {kind}")))?;
     let Erased { transactions, registrations, events, flows, answers, refusals, users } =

@@ -1,11 +1,11 @@
-//! Examples of requests and responses in the document. A test checks each of them against its schema.
+//! Examples of requests and responses in the document. A test validates each example against its schema.
 
 use serde_json::{Value, json};
 
 const CLIENT: &str = "cl_5f0c1d2e3b4a49788695a4b3c2d1e0f9";
 const APP: &str = "app_0c1d2e3b4a5f49788695a4b3c2d1e0f9";
 const KEY: &str = "key_2e3b4a5f0c1d49788695a4b3c2d1e0f9";
-/// A key that was never issued.
+/// Placeholder for the text of a key.
 const KEY_TEXT: &str = "sk_…";
 const USER: &str = "usr_5f0c1d2e3b4a49788695a4b3c2d1e0f9";
 const OPERATOR: &str = "op_4a5f0c1d2e3b49788695a4b3c2d1e0f9";
@@ -15,12 +15,15 @@ const LATER: &str = "2026-01-15T10:15:00.000Z";
 
 /// Adds examples to the bodies of an operation.
 pub(super) fn attach(operation: &mut Value) {
-    let (request, answer) = of(operation["operationId"].as_str().unwrap_or_default());
+    let id = operation["operationId"].as_str().unwrap_or_default();
+    let example = client_example(id).or_else(|| app_example(id)).or_else(|| user_example(id));
+    let example = example.or_else(|| credit_example(id)).or_else(|| service_example(id)).or_else(|| node_example(id));
+    let Some((request, response)) = example else { return };
     if !request.is_null() {
         operation["requestBody"]["content"]["application/json"]["example"] = request;
     }
-    if !answer.is_null() {
-        operation["responses"]["200"]["content"]["application/json"]["example"] = answer;
+    if !response.is_null() {
+        operation["responses"]["200"]["content"]["application/json"]["example"] = response;
     }
 }
 
@@ -31,16 +34,18 @@ fn brand() -> Value {
         "support": "help@bank.example", "privacy_url": "https://bank.example/privacy" })
 }
 
-/// Returns request and response of an operation; null where there is none.
-fn of(id: &str) -> (Value, Value) {
+/// Request and response of an operation; null without a body.
+type Example = (Value, Value);
+
+/// Returns the example of an operation on clients and their brands.
+fn client_example(id: &str) -> Option<Example> {
     let name = |name: &str| json!({ "name": name });
-    let url = "https://client.example/hooks/consent";
-    match id {
+    Some(match id {
         "listClients" => (Value::Null, json!({ "page": 1, "page_size": 20, "total": 1, "clients": [client(None)] })),
         "getClient" => (Value::Null, client(None)),
         "updateClient" => (json!({ "suspended": true, "requests_per_second": 50 }), client(Some(LATER))),
         "createClient" => (name("Example Bank"), json!({ "client_id": CLIENT })),
-        "exportClient" => (Value::Null, exported()),
+        "exportClient" => (Value::Null, export()),
         "importClient" => {
             let record = |kind, id, outcome, changed: Value| {
                 json!({ "kind": kind, "id": id, "outcome": outcome,
@@ -51,24 +56,21 @@ fn of(id: &str) -> (Value, Value) {
                 record("app", APP, "changed", json!(["payload_spelling"])),
                 record("key", KEY, "created", json!([])),
             ]);
-            (exported(), json!({ "client_id": CLIENT, "records": records }))
+            (export(), json!({ "client_id": CLIENT, "records": records }))
         }
         "getClientBrand" | "getEventBrand" => (Value::Null, brand()),
         "changeClientBrand" | "changeEventBrand" => {
             (json!({ "colour": "#7a1f3d", "support": "help@bank.example" }), brand())
         }
-        "acceptLoss" => (Value::Null, json!({ "accepted": true, "since": CREATED })),
-        "finishUpgrade" => {
-            let finished =
-                json!({ "schema": 27, "state": "finished", "behind": [], "looked_at": 5_120, "changed": 5_117 });
-            (Value::Null, finished)
-        }
-        "acceptClock" => (Value::Null, json!({ "accepted": true, "since": CREATED, "ahead_s": 172_800 })),
-        "getLogLevel" => (Value::Null, log_level("sakshi_store=debug", Some(LATER))),
-        "changeLogLevel" => {
-            (json!({ "level": "sakshi_store=debug", "for_s": 600 }), log_level("sakshi_store=debug", Some(LATER)))
-        }
-        "resetLogLevel" => (Value::Null, log_level(USUAL_LEVEL, None)),
+        _ => return None,
+    })
+}
+
+/// Returns the example of an operation on apps and keys.
+fn app_example(id: &str) -> Option<Example> {
+    let name = |name: &str| json!({ "name": name });
+    let url = "https://client.example/hooks/consent";
+    Some(match id {
         "createApp" => (name("Kiosk"), json!({ "app_id": APP })),
         "listApps" => (Value::Null, json!({ "apps": [app(None)] })),
         "getApp" => (Value::Null, app(None)),
@@ -96,6 +98,13 @@ fn of(id: &str) -> (Value, Value) {
                 json!({ "key_id": successor, "api_key": KEY_TEXT, "previous": key(Some(LATER), None) }),
             )
         }
+        _ => return None,
+    })
+}
+
+/// Returns the example of an operation on users and operators.
+fn user_example(id: &str) -> Option<Example> {
+    Some(match id {
         "inviteUser" => (
             json!({ "name": "Asha Rao", "email": "asha@bank.example", "role": "organise" }),
             json!({ "user_id": USER, "invite_url": "https://verify.example/portal/invite/…", "expires_at": LATER }),
@@ -107,6 +116,19 @@ fn of(id: &str) -> (Value, Value) {
         "listUsers" => (Value::Null, json!({ "users": [user(None)] })),
         "updateUser" => (json!({ "disabled": true }), user(Some(LATER))),
         "removeUser" => (Value::Null, json!({ "user_id": USER })),
+        "addOperator" => (
+            json!({ "name": "Asha Rao", "role": "support", "expires_at": "2027-01-15T10:00:00.000Z" }),
+            json!({ "operator_id": OPERATOR, "token": "so_…" }),
+        ),
+        "listOperators" => (Value::Null, json!({ "operators": [operator(None)] })),
+        "revokeOperator" => (Value::Null, operator(Some(LATER))),
+        _ => return None,
+    })
+}
+
+/// Returns the example of an operation on credits.
+fn credit_example(id: &str) -> Option<Example> {
+    Some(match id {
         "getClientCredits" => (Value::Null, json!({ "balance": 999 })),
         "grantCredits" => (
             json!({ "kind": "grant", "amount": 1_000, "reference": "invoice-7" }),
@@ -127,12 +149,13 @@ fn of(id: &str) -> (Value, Value) {
                 json!({ "client_id": CLIENT, "balance": 999, "sum": 999, "entries": 2, "faults": 0, "clean": true });
             (Value::Null, json!({ "clean": true, "clients": [client] }))
         }
-        "addOperator" => (
-            json!({ "name": "Asha Rao", "role": "support", "expires_at": "2027-01-15T10:00:00.000Z" }),
-            json!({ "operator_id": OPERATOR, "token": "so_…" }),
-        ),
-        "listOperators" => (Value::Null, json!({ "operators": [operator(None)] })),
-        "revokeOperator" => (Value::Null, operator(Some(LATER))),
+        _ => return None,
+    })
+}
+
+/// Returns the example of an operation on encryption, erasure, logs, look-ups and reports.
+fn service_example(id: &str) -> Option<Example> {
+    Some(match id {
         "reseal" => (
             json!({ "from": "6.4096." }),
             json!({ "sealing_key": "5f0c1d2e", "next": null, "looked_at": 120_400, "resealed": 120_399,
@@ -157,17 +180,36 @@ fn of(id: &str) -> (Value, Value) {
         "getTransactionDelivery" => (Value::Null, delivery()),
         "listFlowDeliveries" => (Value::Null, flow()),
         "reportFlow" => (report(), json!({ "success": true, "result": "accepted" })),
+        _ => return None,
+    })
+}
+
+/// Returns the example of an operation on nodes and the store.
+fn node_example(id: &str) -> Option<Example> {
+    Some(match id {
+        "acceptLoss" => (Value::Null, json!({ "accepted": true, "since": CREATED })),
+        "finishUpgrade" => {
+            let finished =
+                json!({ "schema": 27, "state": "finished", "behind": [], "looked_at": 5_120, "changed": 5_117 });
+            (Value::Null, finished)
+        }
+        "acceptClock" => (Value::Null, json!({ "accepted": true, "since": CREATED, "ahead_s": 172_800 })),
+        "getLogLevel" => (Value::Null, log_level("sakshi_store=debug", Some(LATER))),
+        "changeLogLevel" => {
+            (json!({ "level": "sakshi_store=debug", "for_s": 600 }), log_level("sakshi_store=debug", Some(LATER)))
+        }
+        "resetLogLevel" => (Value::Null, log_level(DEFAULT_LEVEL, None)),
         "getSupervisionTree" => (Value::Null, node("root", "root", &[node("reaper", "reaper", &[])])),
         "listNodes" => (Value::Null, nodes()),
         "getLiveness" | "getReadiness" => (Value::Null, json!({ "status": "ok" })),
-        _ => (Value::Null, Value::Null),
-    }
+        _ => return None,
+    })
 }
 
-const USUAL_LEVEL: &str = "info,actix_server=warn";
+const DEFAULT_LEVEL: &str = "info,actix_server=warn";
 
 fn log_level(level: &str, until: Option<&str>) -> Value {
-    json!({ "level": level, "usual": USUAL_LEVEL, "until": until })
+    json!({ "level": level, "usual": DEFAULT_LEVEL, "until": until })
 }
 
 fn intent_keys(chosen: Option<&str>) -> Value {
@@ -190,7 +232,7 @@ fn consents() -> Value {
     json!({ "consents": [entry], "next": format!("/admin/v1/clients/{CLIENT}/consents?after=2971.100&limit=100") })
 }
 
-fn exported() -> Value {
+fn export() -> Value {
     json!({
         "client": { "client_id": CLIENT, "name": "Example Bank", "created_at": CREATED },
         "apps": [{ "app_id": APP, "name": "Kiosk", "payload_spelling": "snake_case", "created_at": CREATED }],

@@ -1,9 +1,9 @@
-//! Failed logins: refused, limited by address, logged, counted, and put into the audit log.
+//! Failed logins: refused, limited by address, logged, counted, and written to the audit log.
 //!
 //! A valid token is never refused because of failures from its address: a proxy or a forgotten script would lock
-//! operators and connectors out, and nobody guesses 32 characters. The audit log keeps its entries for ever. So it gets
-//! the first failure of an address at once, and the number of further ones once a minute. Beyond [`ADDRESSES_MAX`]
-//! addresses, all others share one entry.
+//! operators and connectors out, and nobody guesses 32 characters. The audit log keeps its entries for ever, so it gets
+//! the first failure of an address at once, and then one entry a minute with the number of failures. Beyond
+//! [`ADDRESSES_MAX`] addresses, all others share one entry.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -21,10 +21,10 @@ use super::InternalDeps;
 
 /// Interval between two entries of one address.
 const INTERVAL: Duration = Duration::from_secs(60);
-/// Number of addresses with entries of their own at a time.
+/// Maximum number of addresses with separate entries at one time.
 const ADDRESSES_MAX: usize = 10;
 
-/// The kind of token that was expected.
+/// The expected kind of token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Login {
     Operator,
@@ -35,11 +35,11 @@ pub(super) enum Login {
 #[derive(Clone)]
 pub struct FailedLogins {
     limit: RateLimit<IpAddr>,
-    /// Failures not yet in the audit log, by each address with an entry within the interval.
+    /// Failures not yet in the audit log, by source. A source is forgotten after an interval without failures.
     pending: Arc<Mutex<BTreeMap<Source, u64>>>,
 }
 
-/// The origin of failures; without an address, all those beyond [`ADDRESSES_MAX`].
+/// Source of failures. Addresses beyond [`ADDRESSES_MAX`] share the source without an address.
 type Source = (Login, Option<IpAddr>);
 
 impl Login {
@@ -52,7 +52,7 @@ impl Login {
 }
 
 impl FailedLogins {
-    /// Responds with 401 to `per_minute` failures of one address, with 429 to further ones; 0 for no limit.
+    /// Limits the failures of an address: after `per_minute` responses with 401 it gets 429. 0 means no limit.
     #[must_use]
     pub fn per_minute(per_minute: u32) -> Self {
         Self { limit: RateLimit::per_minute("sign_ins", per_minute), pending: Arc::default() }
@@ -62,11 +62,12 @@ impl FailedLogins {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a failure. Returns its source if no entry of it was written within the interval.
+    /// Counts a failure. Returns its source if the source has no entry within the interval.
     fn add(&self, login: Login, address: IpAddr) -> Option<Source> {
         let mut pending = self.pending();
-        let own = (login, Some(address));
-        let source = if pending.contains_key(&own) || pending.len() < ADDRESSES_MAX { own } else { (login, None) };
+        let separate = (login, Some(address));
+        let source =
+            if pending.contains_key(&separate) || pending.len() < ADDRESSES_MAX { separate } else { (login, None) };
         let is_new = !pending.contains_key(&source);
         *pending.entry(source).or_default() += 1;
         is_new.then_some(source)
@@ -98,7 +99,7 @@ pub(super) fn refuse(deps: &Data<InternalDeps>, request: &HttpRequest, login: Lo
     ApiError::BearerUnauthorized
 }
 
-/// Writes an entry of a source now and each interval, while failures continue.
+/// Writes an entry for a source now, and one per interval while failures continue.
 async fn write_entries(deps: Data<InternalDeps>, source: Source) {
     let (login, address) = source;
     while let Some(count) = deps.failed_logins.take(&source) {
@@ -111,7 +112,7 @@ async fn write_entries(deps: Data<InternalDeps>, source: Source) {
             "count": count,
         });
         if let Err(error) = deps.store.append_audit(entry.to_string()).await {
-            tracing::warn!(%error, count, "failed logins could not be put into the audit log; they are tried again");
+            tracing::warn!(%error, count, "failed logins could not be written to the audit log; the write is retried");
             *deps.failed_logins.pending().entry(source).or_default() += count;
         }
         sleep(INTERVAL).await;
@@ -123,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_has_one_entry_an_interval_and_many_addresses_share_one() {
+    fn an_address_has_one_entry_per_interval_and_further_addresses_share_one() {
         let failed = FailedLogins::per_minute(0);
         let address = |last: u8| IpAddr::from([192, 0, 2, last]);
         let first = (Login::Operator, Some(address(0)));
@@ -134,9 +135,9 @@ mod tests {
         assert_eq!((failed.take(&first), failed.take(&first)), (Some(1), None));
         assert_eq!(failed.add(Login::Operator, address(0)), Some(first), "after an interval without a failure");
 
-        let own = (1..100).filter_map(|last| failed.add(Login::Connector, address(last))).collect::<Vec<_>>();
-        assert_eq!(own.len(), ADDRESSES_MAX, "nine with an address, and all others");
-        assert_eq!(own.last(), Some(&(Login::Connector, None)));
+        let sources = (1..100).filter_map(|last| failed.add(Login::Connector, address(last))).collect::<Vec<_>>();
+        assert_eq!(sources.len(), ADDRESSES_MAX, "nine with an address, and all others");
+        assert_eq!(sources.last(), Some(&(Login::Connector, None)));
         assert_eq!(failed.take(&(Login::Connector, None)), Some(90));
     }
 }

@@ -1,4 +1,4 @@
-//! `/admin/v1/credits/requests`: movements of credits above a limit, which a second operator confirms.
+//! `/admin/v1/credits/requests`: movements of credits above a limit, which a second operator must confirm.
 
 use actix_web::HttpRequest;
 use actix_web::web::Json;
@@ -13,7 +13,7 @@ use sakshi_wire::operator::credits::{GrantRequestResponse, GrantRequestsResponse
 
 use super::InternalDeps;
 use super::arguments::Id;
-use super::bearer::{Operator, who};
+use super::bearer::{Operator, caller};
 use super::credits::{REFERENCE_REUSED, balance_of, move_credits};
 
 pub(super) const SECOND_PERSON: ServiceError =
@@ -21,34 +21,38 @@ pub(super) const SECOND_PERSON: ServiceError =
 pub(super) const DECIDED: ServiceError =
     ServiceError::Conflict { code: "already_decided", message: "This request was confirmed or refused before." };
 
-/// Returns true if a movement must wait for a second person. One that was already carried out need not wait.
-pub(super) async fn must_wait(deps: &InternalDeps, client: &ClientId, movement: &CreditMove) -> Result<bool, ApiError> {
+/// Returns true if a movement needs a second person. A movement that was carried out before does not.
+pub(super) async fn needs_second_person(
+    deps: &InternalDeps,
+    client: &ClientId,
+    movement: &CreditMove,
+) -> Result<bool, ApiError> {
     let is_above =
-        deps.second_person_above.is_some_and(|most| i64::try_from(most).is_ok_and(|most| movement.amount > most));
+        deps.second_person_above.is_some_and(|limit| i64::try_from(limit).is_ok_and(|limit| movement.amount > limit));
     Ok(is_above && !deps.store.has_moved(client.clone(), movement.kind, movement.reference.clone()).await?)
 }
 
-/// Stores a movement until a second person decides. The same movement under the same reference is the same request.
-pub(super) async fn ask(
+/// Stores a movement until a second person decides. The same movement and reference give the same request.
+pub(super) async fn request_movement(
     deps: &InternalDeps,
     request: &HttpRequest,
     client: ClientId,
     movement: CreditMove,
 ) -> Result<Json<MoveCreditsResponse>, ApiError> {
     let balance = balance_of(&deps.store, &client).await?;
-    let by = who(request)?.signatory();
-    let asked = AskGrant { id: id_of(&client, &movement)?, client, movement, by };
-    match deps.store.ask_grant(asked).await? {
-        AskGrantOutcome::Kept(kept) => {
-            tracing::info!(client.id = %kept.client, grant.id = %kept.id, "credits wait for a second operator");
-            Ok(Json(MoveCreditsResponse { balance, entry: None, request: Some(kept.into()) }))
+    let by = caller(request)?.signatory();
+    let grant = AskGrant { id: derive_id(&client, &movement)?, client, movement, by };
+    match deps.store.ask_grant(grant).await? {
+        AskGrantOutcome::Kept(pending) => {
+            tracing::info!(client.id = %pending.client, grant.id = %pending.id, "credits wait for a second operator");
+            Ok(Json(MoveCreditsResponse { balance, entry: None, request: Some(pending.into()) }))
         }
         AskGrantOutcome::ReferenceReused => Err(REFERENCE_REUSED.into()),
     }
 }
 
 /// Derives the id of a request from client, kind and reference.
-fn id_of(client: &ClientId, CreditMove { kind, reference, .. }: &CreditMove) -> Result<GrantId, ApiError> {
+fn derive_id(client: &ClientId, CreditMove { kind, reference, .. }: &CreditMove) -> Result<GrantId, ApiError> {
     let digest = sha256(&[client.as_str().as_bytes(), b" ", kind.as_str().as_bytes(), b" ", reference.as_bytes()]);
     let digits: String = digest[..16].iter().map(|byte| format!("{byte:02x}")).collect();
     format!("gr_{digits}").parse().map_err(ApiError::internal)
@@ -85,7 +89,7 @@ async fn decide(
     id: GrantId,
     decision: GrantState,
 ) -> Result<GrantRequestResponse, ApiError> {
-    let by = who(request)?.signatory();
+    let by = caller(request)?.signatory();
     match deps.store.decide_grant(DecideGrant { id, by, decision }).await? {
         DecideGrantOutcome::Decided(decided) => {
             tracing::info!(client.id = %decided.client, grant.id = %decided.id, grant.state = decision.as_str(),

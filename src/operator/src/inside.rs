@@ -1,7 +1,7 @@
-//! The operator's API for the pages of this listener: the same check of tokens, roles and audit entries, without HTTP
-//! between.
+//! The operator's API for the console's pages: calls the API's handlers directly, with the same checks and audit
+//! entries.
 //!
-//! A page's route has the names of the API's ids in its path, so that the same handlers and the audit log read them.
+//! The ids in a page's path have the same names as in the API's paths, so that handlers and audit log can read them.
 
 use actix_web::web::Data;
 use actix_web::{HttpMessage as _, HttpRequest};
@@ -13,38 +13,38 @@ use sakshi_wire::Sent;
 use serde_json::{Value, json};
 
 use super::InternalDeps;
-use super::arguments::{SentByPage, deps};
+use super::arguments::{PageBody, deps};
 use super::audit;
-use super::bearer::{Who, allow, by_digest, by_token, who};
+use super::bearer::{Caller, caller, find_by_digest, find_by_token, require_role};
 use super::failed_logins::{Login, refuse};
 use super::routes::operations;
 pub use super::views::find_refused;
 
-/// Checks the token of a sign-in and returns the means to check it again.
+/// Signs in with a token, and returns what is needed to check the sign-in again.
 ///
 /// # Errors
 /// The token is invalid, or there were too many failures.
 pub async fn sign_in(request: &HttpRequest, deps: &Data<InternalDeps>, token: &str) -> Result<SignIn, ApiError> {
-    let found = by_token(deps, token).await?.ok_or_else(|| refuse(deps, request, Login::Operator))?;
+    let caller = find_by_token(deps, token).await?.ok_or_else(|| refuse(deps, request, Login::Operator))?;
     let sign_in = SignIn::Token(sha256(&[token.as_bytes()]));
-    note_sign_in(request, deps, found).await?;
+    log_sign_in(request, deps, caller).await?;
     Ok(sign_in)
 }
 
-/// Signs in an account of the identity provider and returns the means to check it again. `None` for an account without
-/// a role.
+/// Signs in an account of the identity provider, and returns what is needed to check the sign-in again. Returns `None`
+/// for an account without a role.
 ///
 /// # Errors
 /// The audit log cannot be written.
-pub async fn sign_in_elsewhere(
+pub async fn sign_in_at_provider(
     request: &HttpRequest,
     deps: &InternalDeps,
     account: ProviderAccount,
 ) -> Result<Option<SignIn>, ApiError> {
     let sign_in = SignIn::Provider(account);
-    match find(deps, &sign_in).await? {
-        Some(who) => {
-            note_sign_in(request, deps, who).await?;
+    match find_caller(deps, &sign_in).await? {
+        Some(caller) => {
+            log_sign_in(request, deps, caller).await?;
             Ok(Some(sign_in))
         }
         None => Ok(None),
@@ -56,18 +56,18 @@ pub fn refuse_sign_in(request: &HttpRequest, deps: &Data<InternalDeps>) -> ApiEr
     refuse(deps, request, Login::Operator)
 }
 
-/// Returns the keys of a logout at the provider: of one session, of all of a person, or of any of a person.
+/// Returns the keys under which a logout at the provider is stored: for one session, or for all sessions of a person.
 #[must_use]
-pub fn sessions_ended(subject: Option<&str>, session: Option<&str>) -> Vec<String> {
-    let of_session = session.map(|session| format!("session {session}"));
-    let of_all = subject.filter(|_| session.is_none()).map(|subject| format!("all {subject}"));
-    // Covers a session here that does not know its session at the provider.
-    let of_any = subject.map(|subject| format!("any {subject}"));
-    [of_session, of_all, of_any].into_iter().flatten().collect()
+pub fn logout_keys(subject: Option<&str>, session: Option<&str>) -> Vec<String> {
+    let one_session = session.map(|session| format!("session {session}"));
+    let all_sessions = subject.filter(|_| session.is_none()).map(|subject| format!("all {subject}"));
+    // Ends sessions of this service for which the provider named no session.
+    let unnamed_sessions = subject.map(|subject| format!("any {subject}"));
+    [one_session, all_sessions, unnamed_sessions].into_iter().flatten().collect()
 }
 
 /// Returns the keys of logouts that end a session of this account.
-fn sessions_of(ProviderAccount { subject, session, .. }: &ProviderAccount) -> Vec<String> {
+fn keys_of_account(ProviderAccount { subject, session, .. }: &ProviderAccount) -> Vec<String> {
     match session {
         Some(session) => vec![format!("session {session}"), format!("all {subject}")],
         None => vec![format!("any {subject}")],
@@ -77,7 +77,7 @@ fn sessions_of(ProviderAccount { subject, session, .. }: &ProviderAccount) -> Ve
 /// The roles of accounts of the identity provider.
 #[derive(Clone, Debug)]
 pub struct ProviderRoles {
-    /// The provider; accounts of others have no role.
+    /// The provider; accounts of other providers have no role.
     pub issuer: String,
     /// Groups and their roles.
     pub groups: Vec<(String, Role)>,
@@ -85,16 +85,16 @@ pub struct ProviderRoles {
 
 impl ProviderRoles {
     /// Returns the most powerful role of the account's groups.
-    fn of(&self, account: &ProviderAccount) -> Option<Role> {
-        let mine = self.groups.iter().filter(|(group, _)| account.groups.contains(group)).map(|(_, role)| *role);
+    fn role_of(&self, account: &ProviderAccount) -> Option<Role> {
+        let roles = self.groups.iter().filter(|(group, _)| account.groups.contains(group)).map(|(_, role)| *role);
         // Roles are ordered from the most powerful.
-        mine.min().filter(|_| account.issuer == self.issuer)
+        roles.min().filter(|_| account.issuer == self.issuer)
     }
 }
 
-async fn note_sign_in(request: &HttpRequest, deps: &InternalDeps, who: Who) -> Result<(), ApiError> {
-    audit::note(request, deps, &who, "signIn").await?;
-    admit(request, who);
+async fn log_sign_in(request: &HttpRequest, deps: &InternalDeps, caller: Caller) -> Result<(), ApiError> {
+    audit::log_action(request, deps, &caller, "signIn").await?;
+    set_caller(request, caller);
     Ok(())
 }
 
@@ -102,53 +102,59 @@ async fn note_sign_in(request: &HttpRequest, deps: &InternalDeps, who: Who) -> R
 ///
 /// # Errors
 /// The store is unavailable.
-pub async fn recognise(request: &HttpRequest, deps: &InternalDeps, sign_in: &SignIn) -> Result<Option<Who>, ApiError> {
-    let found = find(deps, sign_in).await?;
-    if let Some(who) = &found {
-        admit(request, who.clone());
+pub async fn recognise(
+    request: &HttpRequest,
+    deps: &InternalDeps,
+    sign_in: &SignIn,
+) -> Result<Option<Caller>, ApiError> {
+    let caller = find_caller(deps, sign_in).await?;
+    if let Some(caller) = &caller {
+        set_caller(request, caller.clone());
     }
-    Ok(found)
+    Ok(caller)
 }
 
-async fn find(deps: &InternalDeps, sign_in: &SignIn) -> Result<Option<Who>, ApiError> {
+async fn find_caller(deps: &InternalDeps, sign_in: &SignIn) -> Result<Option<Caller>, ApiError> {
     match sign_in {
-        SignIn::Token(digest) => by_digest(deps, *digest).await,
+        SignIn::Token(digest) => find_by_digest(deps, *digest).await,
         SignIn::Provider(account) => {
-            let Some(role) = deps.provider_roles.as_ref().and_then(|roles| roles.of(account)) else { return Ok(None) };
-            for name in sessions_of(account) {
+            let Some(role) = deps.provider_roles.as_ref().and_then(|roles| roles.role_of(account)) else {
+                return Ok(None);
+            };
+            for name in keys_of_account(account) {
                 let ended_at = deps.store.provider_sessions_ended(account.issuer.clone(), name).await?;
                 if ended_at.is_some_and(|at| at >= account.signed_in_at) {
                     return Ok(None);
                 }
             }
-            Ok(Some(Who { id: None, subject: Some(account.subject.clone()), name: account.name.clone(), role }))
+            Ok(Some(Caller { id: None, subject: Some(account.subject.clone()), name: account.name.clone(), role }))
         }
     }
 }
 
-fn admit(request: &HttpRequest, who: Who) {
-    note_operator(request, &who.signatory().id);
-    request.extensions_mut().insert(who);
+fn set_caller(request: &HttpRequest, caller: Caller) {
+    note_operator(request, &caller.signatory().id);
+    request.extensions_mut().insert(caller);
 }
 
-/// Returns true if an operator with this role may do an operation.
+/// Returns true if an operator with this role may perform an operation.
 #[must_use]
-pub fn may(role: Role, operation: &str) -> bool {
-    operations().iter().any(|known| known.id == operation && known.roles.contains(&role))
+pub fn is_allowed(role: Role, operation: &str) -> bool {
+    operations().iter().any(|row| row.id == operation && row.roles.contains(&role))
 }
 
-/// Carries out an operation for the operator found by [`recognise`], with the ids of the request's path and this body.
+/// Performs an operation for the operator found by [`recognise`], with the ids in the request's path and this body.
 ///
 /// # Errors
-/// The refusal that the API would answer with.
+/// The error that the API would respond with.
 pub async fn carry_out(request: &HttpRequest, operation: &'static str, sent: Option<Sent>) -> Result<Value, ApiError> {
-    let known = operations().into_iter().find(|known| known.id == operation);
-    let known = known.ok_or_else(|| ApiError::internal(json!({ "unknown": operation })))?;
-    let who = who(request)?;
-    allow(request, &who, operation, known.roles).await?;
+    let row = operations().into_iter().find(|row| row.id == operation);
+    let row = row.ok_or_else(|| ApiError::internal(json!({ "unknown": operation })))?;
+    let caller = caller(request)?;
+    require_role(request, &caller, operation, row.roles).await?;
     deps(request)?;
-    request.extensions_mut().insert(SentByPage(sent));
-    (known.perform)(request.clone(), who, known.logging).await
+    request.extensions_mut().insert(PageBody(sent));
+    (row.perform)(request.clone(), caller, row.logging).await
 }
 
 #[cfg(test)]
@@ -169,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_groups_the_role_counts_that_may_do_most_and_other_issuers_have_none() {
+    fn an_account_has_the_most_powerful_role_of_its_groups() {
         let groups = [("revision", Role::Auditor), ("desk", Role::Support), ("owners", Role::Owner)];
         let groups = groups.map(|(group, role)| (group.to_owned(), role)).into();
         let roles = ProviderRoles { issuer: "https://login.example".to_owned(), groups };
@@ -179,24 +185,29 @@ mod tests {
             (&["staff"], None),
             (&[], None),
         ] {
-            assert_eq!(roles.of(&account(groups, None)), role, "{groups:?}");
+            assert_eq!(roles.role_of(&account(groups, None)), role, "{groups:?}");
         }
-        let elsewhere = ProviderAccount { issuer: "https://login.example/".to_owned(), ..account(&["owners"], None) };
-        assert_eq!(roles.of(&elsewhere), None);
+        let other_issuer =
+            ProviderAccount { issuer: "https://login.example/".to_owned(), ..account(&["owners"], None) };
+        assert_eq!(roles.role_of(&other_issuer), None);
     }
 
     #[test]
-    fn a_logout_ends_the_session_that_it_names_or_all_of_a_person() {
-        let ends = |subject, session, of: &ProviderAccount| {
-            let ended = sessions_ended(subject, session);
-            sessions_of(of).iter().any(|name| ended.contains(name))
+    fn a_logout_ends_the_named_session_or_all_sessions_of_a_person() {
+        let ends = |subject, session, account: &ProviderAccount| {
+            let keys = logout_keys(subject, session);
+            keys_of_account(account).iter().any(|key| keys.contains(key))
         };
-        let (one, unnamed) = (account(&[], Some("s1")), account(&[], None));
-        assert!(ends(Some("asha"), Some("s1"), &one) && ends(None, Some("s1"), &one) && ends(Some("asha"), None, &one));
+        let (named, unnamed) = (account(&[], Some("s1")), account(&[], None));
+        assert!(
+            ends(Some("asha"), Some("s1"), &named)
+                && ends(None, Some("s1"), &named)
+                && ends(Some("asha"), None, &named)
+        );
         assert!(ends(Some("asha"), Some("s2"), &unnamed) && ends(Some("asha"), None, &unnamed));
         assert!(
-            !ends(Some("asha"), Some("s2"), &one)
-                && !ends(Some("ravi"), None, &one)
+            !ends(Some("asha"), Some("s2"), &named)
+                && !ends(Some("ravi"), None, &named)
                 && !ends(None, Some("asha"), &unnamed)
         );
     }

@@ -17,9 +17,9 @@ pub(super) async fn list(Operator(deps): Operator) -> Result<Json<IntentKeysResp
 
 pub(super) async fn choose(
     Operator(deps): Operator,
-    RequestBody(asked): RequestBody<UseIntentKeyRequest>,
+    RequestBody(body): RequestBody<UseIntentKeyRequest>,
 ) -> Result<Json<IntentKeysResponse>, ApiError> {
-    let chosen = asked.kid.map(|kid| ChosenIntentKey { kid: kid.0, since: deps.clock.now() });
+    let chosen = body.kid.map(|kid| ChosenIntentKey { kid: kid.0, since: deps.clock.now() });
     if chosen.as_ref().is_some_and(|chosen| !deps.signer.has(&chosen.kid)) {
         return Err(Invalid::one("kid", "must be the id of an intent key that this node has").into());
     }

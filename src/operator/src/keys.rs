@@ -16,7 +16,7 @@ use super::bearer::Operator;
 use super::credits::balance_of;
 use super::users::log;
 
-/// Note after the revocation of an imported client's key.
+/// Note in the response when a key of an imported client is revoked.
 const REVOKE_THERE_TOO: &str =
     "The client came from another installation: revoke the key there too, where it still works.";
 
@@ -24,9 +24,9 @@ pub(super) async fn issue(
     Operator(deps): Operator,
     Id(client): Id<ClientId>,
     request: HttpRequest,
-    RequestBody(asked): RequestBody<IssueKeyRequest>,
+    RequestBody(body): RequestBody<IssueKeyRequest>,
 ) -> Result<Json<IssueKeyResponse>, ApiError> {
-    let issued = keys::issue(&deps.store, &*deps.clock, client.clone(), asked).await?;
+    let issued = keys::issue(&deps.store, &*deps.clock, client.clone(), body).await?;
     log(&deps, &request, client, Action::KeyIssued, Some(Subject::Key(issued.key_id.clone()))).await?;
     Ok(Json(IssueKeyResponse { key_id: issued.key_id, api_key: KeyText(issued.key.reveal().to_owned()) }))
 }
@@ -53,9 +53,9 @@ pub(super) async fn rotate(
     Operator(deps): Operator,
     Id(id): Id<KeyId>,
     request: HttpRequest,
-    RequestBody(asked): RequestBody<RotateKeyRequest>,
+    RequestBody(body): RequestBody<RotateKeyRequest>,
 ) -> Result<Json<RotateKeyResponse>, ApiError> {
-    let (issued, old) = keys::rotate(&deps.store, &*deps.clock, id, asked.overlap_s.map(|overlap| overlap.0)).await?;
+    let (issued, old) = keys::rotate(&deps.store, &*deps.clock, id, body.overlap_s.map(|overlap| overlap.0)).await?;
     log(&deps, &request, old.client_id.clone(), Action::KeyRotated, Some(Subject::Key(old.key_id.clone()))).await?;
     Ok(Json(RotateKeyResponse {
         key_id: issued.key_id,

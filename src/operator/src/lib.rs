@@ -1,9 +1,9 @@
 //! The internal listener: the operator's API, probes and metrics.
 //!
-//! `/admin/v1` requires an operator's bearer token, reports require a connector's. Probes and metrics require none: the
-//! listener is not reachable from outside. Live state (actors, tree, health) comes through small traits, so this module
-//! knows no actors. `routes.rs` is the table that defines routes and OpenAPI document. Connectors may have a separate
-//! listener, which takes only their reports.
+//! `/admin/v1` requires an operator's bearer token; reports require a connector's token. Probes and metrics require no
+//! token: the listener is not reachable from outside. Live state (actors, tree, health) comes through small traits.
+//! `routes.rs` is the table that defines routes and OpenAPI document. Connectors may have a separate listener, which
+//! accepts only their reports.
 
 mod apps;
 mod arguments;
@@ -59,7 +59,7 @@ use sakshi_wire::operator::views::TreeNode;
 use sakshi_wire::reports::FlowReport;
 use secrecy::SecretString;
 
-pub use bearer::{Connector, ConnectorTokens, Operator, Who};
+pub use bearer::{Caller, Connector, ConnectorTokens, Operator};
 pub use failed_logins::FailedLogins;
 pub use log_level::LogLevel;
 pub use operation::Operation;
@@ -68,27 +68,27 @@ pub use routes::operations;
 use self::inside::ProviderRoles;
 use self::routes::Part;
 
-/// Moves credits: the ledger actor, which keeps the order per client.
+/// Moves credits, in order per client.
 pub trait CreditDesk: Send + Sync + 'static {
     /// Grants or adjusts credits. Idempotent by kind and reference.
     fn move_credits(&self, client: ClientId, movement: CreditMove) -> StoreFuture<CreditOutcome>;
 }
 
-/// Takes the reports of upstreams.
+/// Accepts the reports of upstreams.
 pub trait FlowDesk: Send + Sync + 'static {
     /// Records a report. Idempotent by its content.
     fn report(&self, report: FlowReport) -> LocalBoxFuture<'static, Result<ReportFlowOutcome, ApiError>>;
 }
 
-/// The health of the process, for probes. Must return at once: a probe does not wait.
+/// The health of the process, for probes. Its methods must return quickly.
 pub trait Health: Send + Sync + 'static {
     /// Checks that the process still makes progress.
     ///
     /// # Errors
-    /// One sentence about the hanging part; the init system then restarts the process.
+    /// A sentence that names the hanging part. The init system then restarts the process.
     fn livez(&self) -> Result<(), String>;
 
-    /// Updates the readiness, unless it was updated just now.
+    /// Updates the readiness, unless the last update is recent.
     fn look(&self) -> LocalBoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
@@ -96,17 +96,17 @@ pub trait Health: Send + Sync + 'static {
     /// Returns the readiness as of the last update.
     ///
     /// # Errors
-    /// One sentence about the missing part.
+    /// A sentence that names the cause.
     fn readyz(&self) -> Result<(), String>;
 }
 
 /// The live supervision tree.
 pub type TreeView = Arc<dyn Fn() -> TreeNode + Send + Sync>;
 
-/// Returns all nodes of the installation, as seen by this one.
+/// Returns all nodes of the installation, as this node sees them.
 pub type NodesView = Arc<dyn Fn() -> LocalBoxFuture<'static, NodesResponse> + Send + Sync>;
 
-/// Accepts the node's clock after a jump; returns the jump.
+/// Accepts the node's clock after a jump, and returns the jump.
 pub type AcceptClock = Arc<dyn Fn() -> Option<ClockJump> + Send + Sync>;
 
 /// The dependencies of the internal listener.
@@ -122,7 +122,7 @@ pub struct InternalDeps {
     pub log_level: LogLevel,
     /// Moves credits.
     pub credits: Arc<dyn CreditDesk>,
-    /// Takes the reports of upstreams.
+    /// Accepts the reports of upstreams.
     pub flows: Arc<dyn FlowDesk>,
     /// Signs intents.
     pub signer: Arc<IntentSigner>,
@@ -142,7 +142,7 @@ pub struct InternalDeps {
     pub connector_tokens: ConnectorTokens,
     /// Counter of failed logins.
     pub failed_logins: FailedLogins,
-    /// True if connectors report on a listener of their own.
+    /// True if connectors have a separate listener.
     pub connectors_apart: bool,
     /// Proxies whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: TrustedProxies,
@@ -154,15 +154,15 @@ pub struct InternalDeps {
     pub provider_roles: Option<ProviderRoles>,
     /// Credits above which a grant waits for a second operator.
     pub second_person_above: Option<u64>,
-    /// Largest JSON body in bytes.
+    /// Maximum number of bytes of a JSON body.
     pub body_bytes: usize,
-    /// Longest retention of the settings.
-    pub longest: LongestKept,
+    /// Maximum retention, from the settings.
+    pub retention_max: RetentionMax,
 }
 
-/// The longest retention of shared data in the settings; a client may have shorter times.
+/// The maximum retention of shared data, from the settings. A client may have shorter times.
 #[derive(Clone, Copy, Debug)]
-pub struct LongestKept {
+pub struct RetentionMax {
     /// Retention of results.
     pub result_ttl: Duration,
     /// Retention of events with their guests, after their end.
@@ -189,7 +189,7 @@ pub fn configure(cfg: &mut ServiceConfig, deps: InternalDeps) {
     declare(cfg, deps, part);
 }
 
-/// Declares the routes of the connectors' own listener: their reports, and the document of those.
+/// Declares the routes of the connectors' listener: their reports, and the document of this listener.
 pub fn configure_reports(cfg: &mut ServiceConfig, deps: InternalDeps) {
     declare(cfg, deps, Part::Reports);
 }
@@ -199,7 +199,7 @@ fn declare(cfg: &mut ServiceConfig, deps: InternalDeps, part: Part) {
         .app_data(BodyLimit(deps.body_bytes))
         .app_data(web::Data::new(deps.memory.clone()));
     cfg.app_data(deps.docs.clone()).app_data(Audience::Operators).app_data(deps.trusted_proxies.clone());
-    cfg.app_data(web::Data::new(deps)).app_data(web::Data::new(openapi::document_of(part)));
+    cfg.app_data(web::Data::new(deps)).app_data(web::Data::new(openapi::lazy_document(part)));
     let mut table = part.operations().map(|(_, operation)| operation).peekable();
     while let Some(Operation { method, path, roles, logging, route, body_bytes, .. }) = table.next() {
         let mut routes = vec![(method, route(roles, logging))];

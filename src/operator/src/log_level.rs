@@ -1,7 +1,7 @@
 //! `/admin/v1/log-level`: the level of this node's log, changed for a time.
 //!
-//! At `debug` and `trace` libraries may log data that the service hides. So these two apply only to the service's own
-//! targets.
+//! At `debug` and `trace` libraries may log data that the service hides. So these levels apply only to the service's
+//! own targets.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -23,32 +23,32 @@ use super::bearer::Operator;
 pub struct LogLevel(Arc<Shared>);
 
 struct Shared {
-    usual: String,
+    default: String,
     /// Puts a filter into effect.
     apply: Box<dyn Fn(&str) + Send + Sync>,
-    changed: watch::Sender<Option<Changed>>,
+    temporary: watch::Sender<Option<TemporaryLevel>>,
 }
 
 /// A temporary level.
 #[derive(Clone, Debug)]
-struct Changed {
+struct TemporaryLevel {
     level: String,
     until: Timestamp,
     ends: Instant,
 }
 
 impl LogLevel {
-    /// Starts with the `usual` filter; `apply` activates another one.
-    pub fn new(usual: String, apply: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(Shared { usual, apply: Box::new(apply), changed: watch::Sender::new(None) }))
+    /// Starts with the filter `default`; `apply` activates another filter.
+    pub fn new(default: String, apply: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(Shared { default, apply: Box::new(apply), temporary: watch::Sender::new(None) }))
     }
 
-    /// Restores the usual level at the end of each temporary one, on the current arbiter.
+    /// Restores the default level when a temporary level ends, on the current arbiter.
     pub fn watch(&self) {
-        let (level, mut changes) = (self.clone(), self.0.changed.subscribe());
+        let (level, mut changes) = (self.clone(), self.0.temporary.subscribe());
         rt::spawn(async move {
             loop {
-                let ends = changes.borrow_and_update().as_ref().map(|changed| changed.ends);
+                let ends = changes.borrow_and_update().as_ref().map(|temporary| temporary.ends);
                 let ended = async {
                     match ends {
                         Some(ends) => sleep_until(ends).await,
@@ -57,39 +57,46 @@ impl LogLevel {
                 };
                 tokio::select! {
                     changed = changes.changed() => if changed.is_err() { return },
-                    () = ended => level.reset(|changed| Some(changed.ends) == ends),
+                    () = ended => level.reset(|temporary| Some(temporary.ends) == ends),
                 }
             }
         });
     }
 
     fn change(&self, level: &LogFilter, now: Timestamp, time: Duration) {
-        self.0.changed.send_modify(|changed| {
-            (self.0.apply)(&format!("{},{}", self.0.usual, level.directives()));
-            *changed =
-                Some(Changed { level: level.as_str().to_owned(), until: now + time, ends: Instant::now() + time });
+        self.0.temporary.send_modify(|temporary| {
+            (self.0.apply)(&format!("{},{}", self.0.default, level.directives()));
+            *temporary = Some(TemporaryLevel {
+                level: level.as_str().to_owned(),
+                until: now + time,
+                ends: Instant::now() + time,
+            });
         });
     }
 
-    /// Restores the usual level if `holds` is true for the current one.
-    fn reset(&self, holds: impl Fn(&Changed) -> bool) {
-        let is_reset = self.0.changed.send_if_modified(|changed| {
-            let is_reset = changed.as_ref().is_some_and(holds);
+    /// Restores the default level if `matches` returns true for the temporary level.
+    fn reset(&self, matches: impl Fn(&TemporaryLevel) -> bool) {
+        let is_reset = self.0.temporary.send_if_modified(|temporary| {
+            let is_reset = temporary.as_ref().is_some_and(matches);
             if is_reset {
-                (self.0.apply)(&self.0.usual);
-                *changed = None;
+                (self.0.apply)(&self.0.default);
+                *temporary = None;
             }
             is_reset
         });
         if is_reset {
-            tracing::info!(log.level = self.0.usual, "the log has its usual level again");
+            tracing::info!(log.level = self.0.default, "the log has its usual level again");
         }
     }
 
     fn view(&self) -> LogLevelResponse {
         let (level, until) =
-            self.0.changed.borrow().as_ref().map(|changed| (changed.level.clone(), changed.until)).unzip();
-        LogLevelResponse { level: level.unwrap_or_else(|| self.0.usual.clone()), usual: self.0.usual.clone(), until }
+            self.0.temporary.borrow().as_ref().map(|temporary| (temporary.level.clone(), temporary.until)).unzip();
+        LogLevelResponse {
+            level: level.unwrap_or_else(|| self.0.default.clone()),
+            usual: self.0.default.clone(),
+            until,
+        }
     }
 }
 
@@ -106,10 +113,10 @@ pub(super) async fn show(Operator(deps): Operator) -> Json<LogLevelResponse> {
 
 pub(super) async fn change(
     Operator(deps): Operator,
-    RequestBody(asked): RequestBody<ChangeLogLevelRequest>,
+    RequestBody(body): RequestBody<ChangeLogLevelRequest>,
 ) -> Result<Json<LogLevelResponse>, ApiError> {
-    let time = Duration::from_secs(asked.for_s.map_or(LOG_LEVEL_S_DEFAULT, |seconds| seconds.0));
-    deps.log_level.change(&asked.level, deps.clock.now(), time);
+    let time = Duration::from_secs(body.for_s.map_or(LOG_LEVEL_S_DEFAULT, |seconds| seconds.0));
+    deps.log_level.change(&body.level, deps.clock.now(), time);
     let state = deps.log_level.view();
     tracing::warn!(
         log.level = state.level,

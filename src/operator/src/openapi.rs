@@ -17,42 +17,42 @@ use super::examples;
 use super::routes::{GROUPS, Part};
 
 const DESCRIPTION: &str = "\
-The internal listener, which is not to be reached from outside: what the operator does, what connectors report, \
-probes and metrics. The API of client backends has a document of its own at `/openapi.json` of the public listener.
+The internal listener: operations of operators, reports of connectors, probes and metrics. It must not be reachable \
+from outside. The API of client backends has its own document, at `/openapi.json` of the public listener.
 
-Request fields of more than one word are read in `snake_case` and in `camelCase`; a field in both spellings, or one \
-that is not listed, is a 400. Times are RFC 3339 in UTC with milliseconds. Every answer that is neither 2xx nor 3xx \
-has the body `Error`, unknown paths and malformed JSON included.";
+Request fields of more than one word are read in `snake_case` and in `camelCase`. A field in both spellings, or an \
+unknown field, is a 400. Times are RFC 3339 in UTC with milliseconds. Every response that is neither 2xx nor 3xx has \
+the body `Error`, also for unknown paths and malformed JSON.";
 
 const CONNECTOR_TOKEN: &str = "\
-The connectors' token: that of the flow that is reported (`admin.connector_token_esign` and so on of the settings), \
-or `admin.connector_token` for the flows without one of their own. It is good for reports alone.";
+A token of connectors: that of the reported flow (`admin.connector_token_esign` and so on of the settings), or \
+`admin.connector_token` for flows without their own token. It is valid for reports only.";
 
 /// Error responses that operations share beyond those of every edge.
 const SHARED: [SharedRefusal; 3] = [
     SharedRefusal {
         status: "401",
         name: "Unauthorized",
-        description: "The Authorization header has no token, or one that is not good for this operation.",
-        applies_to: is_secured,
+        description: "The Authorization header has no token, or a token that is not valid for this operation.",
+        meets: is_secured,
     },
     SharedRefusal {
         status: "403",
         name: "Forbidden",
         description: "The role of the operator is not one of `x-roles`.",
-        applies_to: is_for_some,
+        meets: has_restricted_roles,
     },
     SharedRefusal {
         status: "429",
         name: "TooManyLogins",
-        description: "The token is not good, and too many from this address were not within a minute. Retry after \
-            `Retry-After` seconds.",
-        applies_to: is_secured,
+        description: "The token is invalid, and too many requests from this address had invalid tokens within a \
+            minute. Retry after `Retry-After` seconds.",
+        meets: is_secured,
     },
 ];
 
-/// Returns true if the operation is closed to some operators.
-fn is_for_some(operation: &Value) -> bool {
+/// Returns true if some roles may not call the operation.
+fn has_restricted_roles(operation: &Value) -> bool {
     operation["x-roles"].as_array().is_some_and(|roles| roles.len() < Role::ALL.len())
 }
 
@@ -60,8 +60,8 @@ pub(super) async fn document(_: Insider, document: Data<ApiDocument>) -> ApiDocu
     ApiDocument::clone(&document)
 }
 
-/// Returns the document of a listener.
-pub(super) fn document_of(part: Part) -> ApiDocument {
+/// Returns the document of a listener, which is built when it is first requested.
+pub(super) fn lazy_document(part: Part) -> ApiDocument {
     ApiDocument::new(move || describe(part))
 }
 
@@ -70,15 +70,15 @@ fn describe(part: Part) -> Value {
     let (mut schemas, mut paths, mut tags) = (Schemas::new(), json!({}), BTreeSet::new());
     Error::collect(&mut schemas);
     for (tag, mut operation) in part.operations() {
-        let mut described = operation.described();
+        let mut description = operation.build_description();
         tags.insert(tag);
-        described.operation["tags"] = json!([tag]);
-        if operation.is_of_operators {
-            described.operation["x-roles"] = json!(operation.roles);
+        description.operation["tags"] = json!([tag]);
+        if operation.needs_operator {
+            description.operation["x-roles"] = json!(operation.roles);
         }
-        examples::attach(&mut described.operation);
-        paths[operation.path][operation.method.as_str().to_lowercase()] = described.operation;
-        schemas.extend(described.schemas);
+        examples::attach(&mut description.operation);
+        paths[operation.path][operation.method.as_str().to_lowercase()] = description.operation;
+        schemas.extend(description.schemas);
     }
     let token = |about: &str| json!({ "type": "http", "scheme": "bearer", "description": about });
     let groups = GROUPS.iter().filter(|group| tags.contains(group.tag));
@@ -98,8 +98,8 @@ fn describe(part: Part) -> Value {
         "components": {
             "schemas": schemas,
             "securitySchemes": {
-                "admin_token": token("An operator's token, or `admin.token` of the settings, which is an owner's. \
-                    `x-roles` says who may do what."),
+                "admin_token": token("An operator's token, or `admin.token` of the settings, which has the role \
+                    `owner`. `x-roles` lists the roles that may call an operation."),
                 "connector_token": token(CONNECTOR_TOKEN),
             },
         },

@@ -1,5 +1,5 @@
-//! One operation: its route and its description in the document. Arguments and responses are read off the handler's
-//! types, so the document cannot diverge.
+//! An operation: its route and its description in the document. Arguments and responses are derived from the handler's
+//! types, so the document cannot diverge from the code.
 
 use actix_web::http::Method;
 use actix_web::web::{self, Data, Json, Payload};
@@ -19,14 +19,14 @@ use super::InternalDeps;
 use super::arguments::{Id, Identifies, Paged, RequestBody};
 use super::audit::{self, Logging, Outcome};
 use super::audit_log::Range;
-use super::bearer::{Connector, Insider, Operator, Who, admit};
+use super::bearer::{Caller, Connector, Insider, Operator, admit};
 use super::consents::Period;
 use super::probes::MetricsPage;
 
-/// Part of an operation's description.
-type Describing = Box<dyn FnOnce(&mut Described)>;
-/// An operation without a route.
-type Perform = Box<dyn FnOnce(HttpRequest, Who, Logging) -> LocalBoxFuture<'static, Result<Value, ApiError>>>;
+/// A step that adds to an operation's description.
+type DescribeStep = Box<dyn FnOnce(&mut Description)>;
+/// Performs an operation without its route.
+type Perform = Box<dyn FnOnce(HttpRequest, Caller, Logging) -> LocalBoxFuture<'static, Result<Value, ApiError>>>;
 
 /// A row of the table: one method of one path.
 pub struct Operation {
@@ -36,17 +36,17 @@ pub struct Operation {
     pub path: &'static str,
     /// Name in the document and in the audit log.
     pub(super) id: &'static str,
-    /// Steps that describe it, run when the document is first requested.
-    describe: Vec<Describing>,
-    /// True if it requires an operator's token.
-    pub(super) is_of_operators: bool,
-    /// Roles that may do it.
+    /// Steps that describe the operation, run when the document is first requested.
+    describe: Vec<DescribeStep>,
+    /// True if the operation requires an operator's token.
+    pub(super) needs_operator: bool,
+    /// Roles that may call the operation.
     pub(super) roles: &'static [Role],
     pub(super) logging: Logging,
     pub(super) route: Box<dyn FnOnce(&'static [Role], Logging) -> Route>,
-    /// Carries it out for an admitted operator, without a route of its own.
+    /// Performs the operation for an authenticated operator, for pages of the console.
     pub(super) perform: Perform,
-    /// Largest JSON body in bytes, if not that of the settings.
+    /// Maximum number of bytes of a JSON body, unless that of the settings applies.
     pub(super) body_bytes: Option<usize>,
 }
 
@@ -63,153 +63,154 @@ impl Operation {
         H: Handler<A, Output: Answer + 'static>,
         A: Argument + FromRequest + 'static,
     {
-        let describe = move |to: &mut Described| {
-            to.operation["operationId"] = json!(id);
+        let describe = move |target: &mut Description| {
+            target.operation["operationId"] = json!(id);
             // The first sentence is the summary.
             let (summary, description) = text.split_once(". ").unwrap_or((text.trim_end_matches('.'), text));
-            to.operation["summary"] = json!(summary);
-            to.operation["description"] = json!(description);
-            A::describe(to);
-            H::Output::describe(to);
+            target.operation["summary"] = json!(summary);
+            target.operation["description"] = json!(description);
+            A::describe(target);
+            H::Output::describe(target);
         };
-        let (is_of_operators, is_read) = (A::IS_OF_OPERATORS, method == Method::GET);
-        let inside = handler.clone();
-        let perform = move |request: HttpRequest,
-                            who: Who,
-                            logging|
-              -> LocalBoxFuture<'static, Result<Value, ApiError>> {
-            Box::pin(async move {
-                let arguments = A::from_request(&request, &mut dev::Payload::None)
-                    .await
-                    .map_err(|error| refusal_of(&error.into()))?;
-                if is_read {
-                    return inside.call(arguments).await.into_value();
-                }
-                let asked = arguments.asked();
-                audit::logged(request, who, (id, logging), asked, move || inside.call(arguments)).await?.into_value()
-            })
-        };
+        let (needs_operator, is_read) = (A::NEEDS_OPERATOR, method == Method::GET);
+        let page_handler = handler.clone();
+        let perform =
+            move |request: HttpRequest, caller: Caller, logging| -> LocalBoxFuture<'static, Result<Value, ApiError>> {
+                Box::pin(async move {
+                    let arguments = A::from_request(&request, &mut dev::Payload::None)
+                        .await
+                        .map_err(|error| to_api_error(&error.into()))?;
+                    if is_read {
+                        return page_handler.call(arguments).await.into_value();
+                    }
+                    let body = arguments.body();
+                    audit::perform_logged(request, caller, (id, logging), body, move || page_handler.call(arguments))
+                        .await?
+                        .into_value()
+                })
+            };
         let route = move |roles, logging| {
-            if !is_of_operators {
+            if !needs_operator {
                 return web::to(handler);
             }
             web::to(move |request: HttpRequest, payload: Payload| {
                 let handler = handler.clone();
                 async move {
-                    let who = admit(&request, id, roles).await?;
+                    let caller = admit(&request, id, roles).await?;
                     let arguments = A::from_request(&request, &mut payload.into_inner()).await.map_err(Into::into)?;
                     if is_read {
                         return Ok::<_, Error>(handler.call(arguments).await);
                     }
-                    let asked = arguments.asked();
-                    Ok(audit::logged(request, who, (id, logging), asked, move || handler.call(arguments)).await?)
+                    let body = arguments.body();
+                    Ok(audit::perform_logged(request, caller, (id, logging), body, move || handler.call(arguments))
+                        .await?)
                 }
             })
         };
-        // Changes are for owners, unless the table says otherwise.
+        // Only owners may change anything, unless the table says otherwise.
         let roles = if is_read { Role::ALL } else { &[Role::Owner] };
-        let (describe, route, perform) = (vec![Box::new(describe) as Describing], Box::new(route), Box::new(perform));
+        let (describe, route, perform) = (vec![Box::new(describe) as DescribeStep], Box::new(route), Box::new(perform));
         Self {
             method,
             path,
             id,
             describe,
-            is_of_operators,
+            needs_operator,
             roles,
-            logging: Logging::Around,
+            logging: Logging::BeforeAndAfter,
             route,
             perform,
             body_bytes: None,
         }
     }
 
-    /// Restricts it to owners, though it changes nothing.
-    pub(super) fn by_owners(self) -> Self {
+    /// Restricts a read to owners.
+    pub(super) fn owners_only(self) -> Self {
         Self { roles: &[Role::Owner], ..self }
     }
 
-    /// Permits it to support too.
-    pub(super) fn by_support(self) -> Self {
+    /// Also permits the role support.
+    pub(super) fn allow_support(self) -> Self {
         Self { roles: &[Role::Owner, Role::Support], ..self }
     }
 
-    /// Moves its audit entry after the change, because none can be written before.
-    pub(super) fn logged_afterwards(self) -> Self {
-        Self { logging: Logging::Afterwards, ..self }
+    /// Writes only the audit entry after the change, because none can be written before it.
+    pub(super) fn log_after(self) -> Self {
+        Self { logging: Logging::After, ..self }
     }
 
-    /// Declares an error response of its own, such as this one.
-    pub(super) fn refuses(mut self, example: impl Into<ApiError> + 'static, when: &'static str) -> Self {
-        self.describe.push(Box::new(move |to| to.refuses(&example.into(), when)));
+    /// Declares an error response, with an example.
+    pub(super) fn with_refusal(mut self, example: impl Into<ApiError> + 'static, when: &'static str) -> Self {
+        self.describe.push(Box::new(move |description| description.add_refusal(&example.into(), when)));
         self
     }
 
-    /// Declares a body that the handler reads by itself.
-    pub(super) fn takes<T: Describe + 'static>(mut self) -> Self {
-        self.describe.push(Box::new(Described::takes::<T>));
+    /// Declares a body that the handler itself reads.
+    pub(super) fn with_body<T: Describe + 'static>(mut self) -> Self {
+        self.describe.push(Box::new(Description::add_body::<T>));
         self
     }
 
-    /// Sets the largest body in bytes.
-    pub(super) fn up_to(self, body_bytes: usize) -> Self {
+    /// Sets the maximum number of bytes of the body.
+    pub(super) fn with_body_limit(self, body_bytes: usize) -> Self {
         Self { body_bytes: Some(body_bytes), ..self }
     }
 
-    /// Builds its description in the document.
-    pub(super) fn described(&mut self) -> Described {
+    /// Builds the description of the operation.
+    pub(super) fn build_description(&mut self) -> Description {
         let operation = json!({ "security": [], "parameters": [] });
-        let mut described = Described { path: self.path, operation, schemas: Schemas::new() };
-        self.describe.drain(..).for_each(|describe| describe(&mut described));
-        described
+        let mut description = Description { path: self.path, operation, schemas: Schemas::new() };
+        self.describe.drain(..).for_each(|describe| describe(&mut description));
+        description
     }
 }
 
-/// Returns the error of an extractor.
-fn refusal_of(error: &Error) -> ApiError {
+/// Converts the error of an extractor.
+fn to_api_error(error: &Error) -> ApiError {
     error.as_error::<ApiError>().cloned().unwrap_or_else(|| ApiError::internal("an argument could not be read"))
 }
 
 /// The description of an operation, with the schemas that it refers to.
 #[derive(Debug)]
-pub(super) struct Described {
+pub(super) struct Description {
     path: &'static str,
     pub(super) operation: Value,
     pub(super) schemas: Schemas,
 }
 
-impl Described {
-    fn refuses(&mut self, example: &ApiError, when: &str) {
+impl Description {
+    fn add_refusal(&mut self, example: &ApiError, when: &str) {
         let status = example.status_code();
         self.operation["responses"][status.as_str()] = refusal(status.as_str(), when, example);
     }
 
-    fn parameter(&mut self, parameter: Value) {
+    fn add_parameter(&mut self, parameter: Value) {
         if let Some(parameters) = self.operation["parameters"].as_array_mut() {
             parameters.push(parameter);
         }
     }
 
-    fn takes<T: Describe>(&mut self) {
+    fn add_body<T: Describe>(&mut self) {
         T::collect(&mut self.schemas);
         self.operation["requestBody"] =
             json!({ "required": true, "content": { "application/json": { "schema": T::schema() } } });
     }
 
-    fn answers(&mut self, media_type: &str, schema: &Value, description: &str) {
+    fn add_response(&mut self, media_type: &str, schema: &Value, description: &str) {
         let content = json!({ media_type: { "schema": schema } });
         self.operation["responses"]["200"] = json!({ "description": description, "content": content });
     }
 }
 
-/// The contribution of one argument, or of all, to an operation's description.
+/// An argument of a handler, or all its arguments, as part of an operation's description.
 pub(super) trait Argument {
-    /// True if it is an operator's token.
-    const IS_OF_OPERATORS: bool = false;
+    /// True if the argument requires an operator's token.
+    const NEEDS_OPERATOR: bool = false;
 
-    fn describe(_: &mut Described) {}
+    fn describe(_: &mut Description) {}
 
     /// Returns the request in the body, for the audit log.
-    fn asked(&self) -> Value {
+    fn body(&self) -> Value {
         Value::Null
     }
 }
@@ -220,48 +221,48 @@ impl Argument for Data<InternalDeps> {}
 impl Argument for Data<ApiDocument> {}
 
 impl Argument for Operator {
-    const IS_OF_OPERATORS: bool = true;
+    const NEEDS_OPERATOR: bool = true;
 
-    fn describe(to: &mut Described) {
-        to.operation["security"] = json!([{ "admin_token": [] }]);
+    fn describe(description: &mut Description) {
+        description.operation["security"] = json!([{ "admin_token": [] }]);
     }
 }
 
 impl Argument for Connector {
-    fn describe(to: &mut Described) {
-        to.operation["security"] = json!([{ "connector_token": [] }]);
+    fn describe(description: &mut Description) {
+        description.operation["security"] = json!([{ "connector_token": [] }]);
     }
 }
 
 impl Argument for Insider {
-    fn describe(to: &mut Described) {
-        to.operation["security"] = json!([{ "admin_token": [] }, { "connector_token": [] }]);
+    fn describe(description: &mut Description) {
+        description.operation["security"] = json!([{ "admin_token": [] }, { "connector_token": [] }]);
     }
 }
 
 impl<T: Identifies> Argument for Id<T> {
-    fn describe(to: &mut Described) {
-        let name = to.path.split(['{', '}']).nth(1);
-        let about = format!("Identifies the {}.", T::WHAT);
-        to.parameter(
+    fn describe(description: &mut Description) {
+        let name = description.path.split(['{', '}']).nth(1);
+        let about = format!("Identifies the {}.", T::NOUN);
+        description.add_parameter(
             json!({ "name": name, "in": "path", "required": true, "description": about, "schema": T::schema(),
                 "example": T::EXAMPLE }),
         );
-        let unknown = ApiError::from(ServiceError::NotFound(T::WHAT));
-        to.refuses(&unknown, &unknown.message());
+        let unknown = ApiError::from(ServiceError::NotFound(T::NOUN));
+        description.add_refusal(&unknown, &unknown.message());
     }
 }
 
 impl Argument for Paged {
-    fn describe(to: &mut Described) {
+    fn describe(description: &mut Description) {
         let bounds = [
-            ("page", PAGE_MAX, 1, "Which page, from 1."),
-            ("page_size", PAGE_SIZE_MAX, PAGE_SIZE_DEFAULT, "Rows of a page."),
+            ("page", PAGE_MAX, 1, "Page number, from 1."),
+            ("page_size", PAGE_SIZE_MAX, PAGE_SIZE_DEFAULT, "Rows per page."),
         ];
-        for (name, most, default, about) in bounds {
+        for (name, max, default, about) in bounds {
             let schema =
-                json!({ "type": "integer", "format": "int32", "minimum": 1, "maximum": most, "default": default });
-            to.parameter(
+                json!({ "type": "integer", "format": "int32", "minimum": 1, "maximum": max, "default": default });
+            description.add_parameter(
                 json!({ "name": name, "in": "query", "required": false, "description": about, "schema": schema }),
             );
         }
@@ -269,7 +270,7 @@ impl Argument for Paged {
 }
 
 impl Argument for Range {
-    fn describe(to: &mut Described) {
+    fn describe(description: &mut Description) {
         let limit = json!({ "type": "integer", "format": "int32", "minimum": 1, "maximum": PAGE_SIZE_MAX,
             "default": PAGE_SIZE_DEFAULT });
         for (name, schema, about) in [
@@ -278,10 +279,10 @@ impl Argument for Range {
                 json!({ "type": "integer", "format": "int64", "minimum": 0, "default": 0 }),
                 "Entries with a higher number.",
             ),
-            ("limit", limit, "At most so many entries."),
-            ("since", json!({ "type": "string", "format": "date-time" }), "Entries of this time and later."),
+            ("limit", limit, "Maximum number of entries."),
+            ("since", json!({ "type": "string", "format": "date-time" }), "Entries at or after this time."),
         ] {
-            to.parameter(
+            description.add_parameter(
                 json!({ "name": name, "in": "query", "required": false, "description": about, "schema": schema }),
             );
         }
@@ -289,21 +290,21 @@ impl Argument for Range {
 }
 
 impl Argument for Period {
-    fn describe(to: &mut Described) {
+    fn describe(description: &mut Description) {
         let limit = json!({ "type": "integer", "format": "int32", "minimum": 1, "maximum": PAGE_SIZE_MAX,
             "default": PAGE_SIZE_DEFAULT });
         let time = json!({ "type": "string", "format": "date-time" });
         for (name, schema, about) in [
-            ("from", time.clone(), "People who were asked at this time or later."),
-            ("to", time, "People who were asked before this time."),
+            ("from", time.clone(), "People asked at or after this time."),
+            ("to", time, "People asked before this time."),
             (
                 "after",
                 json!({ "type": "string", "pattern": "^[0-9]{1,6}[.][0-9]{1,18}$" }),
-                "A place, from the `next` of an answer.",
+                "Position, from the `next` of a response.",
             ),
-            ("limit", limit, "At most so many entries."),
+            ("limit", limit, "Maximum number of entries."),
         ] {
-            to.parameter(
+            description.add_parameter(
                 json!({ "name": name, "in": "query", "required": false, "description": about, "schema": schema }),
             );
         }
@@ -311,11 +312,11 @@ impl Argument for Period {
 }
 
 impl<T: Body + Describe + Serialize> Argument for RequestBody<T> {
-    fn describe(to: &mut Described) {
-        to.takes::<T>();
+    fn describe(description: &mut Description) {
+        description.add_body::<T>();
     }
 
-    fn asked(&self) -> Value {
+    fn body(&self) -> Value {
         json!(self.0)
     }
 }
@@ -323,16 +324,16 @@ impl<T: Body + Describe + Serialize> Argument for RequestBody<T> {
 macro_rules! arguments {
     ($($($argument:ident)+;)+) => {
         $(impl<$($argument: Argument),+> Argument for ($($argument,)+) {
-            const IS_OF_OPERATORS: bool = $($argument::IS_OF_OPERATORS)||+;
+            const NEEDS_OPERATOR: bool = $($argument::NEEDS_OPERATOR)||+;
 
-            fn describe(to: &mut Described) {
-                $($argument::describe(to);)+
+            fn describe(description: &mut Description) {
+                $($argument::describe(description);)+
             }
 
-            #[allow(non_snake_case)] // The names of the types name the values too.
-            fn asked(&self) -> Value {
+            #[allow(non_snake_case)] // The type parameters also name the values.
+            fn body(&self) -> Value {
                 let ($($argument,)+) = self;
-                [$($argument.asked()),+].into_iter().find(|asked| !asked.is_null()).unwrap_or_default()
+                [$($argument.body()),+].into_iter().find(|body| !body.is_null()).unwrap_or_default()
             }
         })+
     };
@@ -347,7 +348,7 @@ arguments! {
 
 /// The response of a handler.
 pub(super) trait Answer: Responder {
-    fn describe(to: &mut Described);
+    fn describe(description: &mut Description);
 
     /// Returns the outcome of the operation, for the audit log.
     fn outcome(&self) -> Outcome {
@@ -364,8 +365,8 @@ pub(super) trait Answer: Responder {
 }
 
 impl<T: Answer> Answer for Result<T, ApiError> {
-    fn describe(to: &mut Described) {
-        T::describe(to);
+    fn describe(description: &mut Description) {
+        T::describe(description);
     }
 
     fn outcome(&self) -> Outcome {
@@ -383,13 +384,17 @@ impl<T: Answer> Answer for Result<T, ApiError> {
 }
 
 impl<T: Describe + Serialize> Answer for Json<T> {
-    fn describe(to: &mut Described) {
-        T::collect(&mut to.schemas);
+    fn describe(description: &mut Description) {
+        T::collect(&mut description.schemas);
         let schema = T::schema();
         let name = schema["$ref"].as_str().and_then(|reference| reference.rsplit('/').next()).unwrap_or_default();
-        let about =
-            to.schemas.get(name).and_then(|schema| schema["description"].as_str()).unwrap_or_default().to_owned();
-        to.answers("application/json", &schema, &about);
+        let about = description
+            .schemas
+            .get(name)
+            .and_then(|schema| schema["description"].as_str())
+            .unwrap_or_default()
+            .to_owned();
+        description.add_response("application/json", &schema, &about);
     }
 
     fn outcome(&self) -> Outcome {
@@ -398,8 +403,8 @@ impl<T: Describe + Serialize> Answer for Json<T> {
 }
 
 impl Answer for MetricsPage {
-    fn describe(to: &mut Described) {
-        to.answers(
+    fn describe(description: &mut Description) {
+        description.add_response(
             "text/plain",
             &json!({ "type": "string" }),
             "The metrics of this process in the text format of Prometheus.",
@@ -408,7 +413,11 @@ impl Answer for MetricsPage {
 }
 
 impl Answer for ApiDocument {
-    fn describe(to: &mut Described) {
-        to.answers("application/json", &json!({ "type": "object", "additionalProperties": true }), "This document.");
+    fn describe(description: &mut Description) {
+        description.add_response(
+            "application/json",
+            &json!({ "type": "object", "additionalProperties": true }),
+            "This document.",
+        );
     }
 }

@@ -14,17 +14,17 @@ use super::bearer::Operator;
 
 pub(super) async fn add(
     Operator(deps): Operator,
-    RequestBody(asked): RequestBody<AddOperatorRequest>,
+    RequestBody(body): RequestBody<AddOperatorRequest>,
 ) -> Result<Json<AddOperatorResponse>, ApiError> {
-    let token =
-        OperatorToken::issue().ok_or_else(|| ServiceError::Internal("the system gives no random bytes".to_owned()))?;
+    let token = OperatorToken::issue()
+        .ok_or_else(|| ServiceError::Internal("the system provides no random bytes".to_owned()))?;
     let operator_id = OperatorId::generate();
     let operator = OperatorRecord {
         operator_id: operator_id.clone(),
-        name: asked.name.0.0,
-        role: asked.role,
+        name: body.name.0.0,
+        role: body.role,
         created_at: deps.clock.now(),
-        expires_at: asked.expires_at,
+        expires_at: body.expires_at,
         revoked_at: None,
     };
     deps.store.add_operator(operator, token.digest()).await?;

@@ -9,15 +9,15 @@ use sakshi_wire::operator::views::ProbeResponse;
 use super::InternalDeps;
 
 pub(super) async fn livez(deps: Data<InternalDeps>) -> Result<Json<ProbeResponse>, ApiError> {
-    answer(deps.health.livez())
+    probe_response(deps.health.livez())
 }
 
 pub(super) async fn readyz(deps: Data<InternalDeps>) -> Result<Json<ProbeResponse>, ApiError> {
     deps.health.look().await;
-    answer(deps.health.readyz())
+    probe_response(deps.health.readyz())
 }
 
-fn answer(health: Result<(), String>) -> Result<Json<ProbeResponse>, ApiError> {
+fn probe_response(health: Result<(), String>) -> Result<Json<ProbeResponse>, ApiError> {
     health.map(|()| Json(ProbeResponse { status: "ok".into() })).map_err(ApiError::Unhealthy)
 }
 
@@ -25,7 +25,7 @@ pub(super) async fn metrics(deps: Data<InternalDeps>) -> MetricsPage {
     MetricsPage((deps.metrics)())
 }
 
-/// The text for Prometheus.
+/// The metrics in Prometheus' text format.
 pub(super) struct MetricsPage(String);
 
 impl Responder for MetricsPage {

@@ -1,7 +1,7 @@
 //! `POST /internal/v1/flows/{kind}`: the reports of upstreams, by their connectors.
 //!
-//! A body can hold a file of ten megabytes, so its memory is budgeted. Unless it is small, it is parsed off the thread
-//! that serves the probes. Neither responses nor logs repeat any of it.
+//! A body can contain a file of ten megabytes, so its memory is budgeted. A large body is parsed off the thread that
+//! serves the probes. Neither responses nor logs contain any part of it.
 
 use actix_web::HttpRequest;
 use actix_web::web::{self, Json, Payload};
@@ -26,17 +26,17 @@ pub(super) async fn receive(
     request: HttpRequest,
     body: Payload,
 ) -> Result<Json<ReportResponse>, ApiError> {
-    let taken = take_in(&connector.0, kind, &request, body).await;
-    let result = match &taken {
+    let outcome = process(&connector.0, kind, &request, body).await;
+    let result = match &outcome {
         Ok(result) => result,
         Err(refusal) => refusal.code(),
     };
     metrics::counter!("sakshi_connector_reports_total", "kind" => kind.as_str(), "result" => result).increment(1);
     tracing::info!(report.kind = kind.as_str(), report.result = result, "report answered");
-    taken.map(|result| Json(ReportResponse { success: true, result: result.into() }))
+    outcome.map(|result| Json(ReportResponse { success: true, result: result.into() }))
 }
 
-async fn take_in(
+async fn process(
     deps: &InternalDeps,
     kind: ReportKind,
     request: &HttpRequest,
@@ -51,8 +51,8 @@ async fn take_in(
     // The permit is held until the report is stored: parsing and storing take up to three times its bytes.
     permit.pin()?;
     let is_small = bytes.len() <= PAYLOAD_INLINE_BYTES_MAX;
-    let understood = move || FlowReport::parse(kind, &bytes);
-    let report = if is_small { understood() } else { web::block(understood).await.map_err(ApiError::internal)? };
+    let parse = move || FlowReport::parse(kind, &bytes);
+    let report = if is_small { parse() } else { web::block(parse).await.map_err(ApiError::internal)? };
     match deps.flows.report(report?).await? {
         ReportFlowOutcome::Accepted { .. } => Ok("accepted"),
         ReportFlowOutcome::Repeated => Ok("repeated"),

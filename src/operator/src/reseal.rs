@@ -1,7 +1,7 @@
-//! `POST /admin/v1/reseal`: one step of resealing all records with the current key.
+//! `POST /admin/v1/reseal`: one step of re-encrypting all records with the current key.
 //!
-//! A step lasts about [`STEP`], in small parts that yield to others. The caller begins the next one, so nothing runs
-//! unattended.
+//! A step lasts about [`STEP_TIME`], in small parts that yield to other work. The caller starts the next step, so
+//! nothing runs unattended.
 
 use std::time::{Duration, Instant};
 
@@ -14,23 +14,24 @@ use sakshi_wire::operator::reseal::{LeftUnderKey, ResealRequest, ResealResponse}
 use super::arguments::RequestBody;
 use super::bearer::Operator;
 
-/// Length of a step: long enough for few entries in the audit log, and short enough for a waiting caller.
-const STEP: Duration = Duration::from_secs(2);
-/// Records of a part.
-const RECORDS: usize = 256;
+/// Duration of a step: long enough for few audit entries, and short enough for a waiting caller.
+const STEP_TIME: Duration = Duration::from_secs(2);
+/// Number of records in a part of a step.
+const RECORDS_PER_PART: usize = 256;
 
 pub(super) async fn step(
     Operator(deps): Operator,
-    RequestBody(asked): RequestBody<ResealRequest>,
+    RequestBody(body): RequestBody<ResealRequest>,
 ) -> Result<Json<ResealResponse>, ApiError> {
-    let from = asked.from.map(|from| from.0.parse()).transpose().map_err(|wrong: &str| Invalid::one("from", wrong))?;
-    let begun = Instant::now();
+    let from =
+        body.from.map(|from| from.0.parse()).transpose().map_err(|problem: &str| Invalid::one("from", problem))?;
+    let started = Instant::now();
     let mut step = Resealed { next: Some(from.unwrap_or_default()), ..Resealed::default() };
-    while let Some(from) = step.next.take_if(|_: &mut ResealCursor| begun.elapsed() < STEP) {
-        step.add(deps.store.reseal(from, RECORDS).await?);
+    while let Some(from) = step.next.take_if(|_: &mut ResealCursor| started.elapsed() < STEP_TIME) {
+        step.add(deps.store.reseal(from, RECORDS_PER_PART).await?);
     }
     let Resealed { next, looked_at, resealed, left } = step;
-    tracing::info!(looked_at, resealed, is_over = next.is_none(), "a step of sealing anew");
+    tracing::info!(looked_at, resealed, is_over = next.is_none(), "a part of the store was re-encrypted");
     let left = left.into_iter().map(|(key, values)| LeftUnderKey { key_id: key.to_string(), values }).collect();
     let sealing_key = deps.store.sealing_key().to_string();
     Ok(Json(ResealResponse { sealing_key, next: next.map(|next| next.to_string()), looked_at, resealed, left }))

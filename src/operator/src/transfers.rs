@@ -19,7 +19,7 @@ pub(super) const TOO_LARGE: ServiceError = ServiceError::Conflict {
 
 pub(super) async fn export(Operator(deps): Operator, Id(id): Id<ClientId>) -> Result<Json<ExportedClient>, ApiError> {
     let transfer = deps.store.export_client(id).await?.ok_or(ServiceError::NotFound("client"))?;
-    // Every import would refuse it.
+    // Every import would refuse such an export.
     if transfer.apps.len() > TRANSFERRED_APPS_MAX || transfer.keys.len() > TRANSFERRED_KEYS_MAX {
         return Err(TOO_LARGE.into());
     }
@@ -29,9 +29,9 @@ pub(super) async fn export(Operator(deps): Operator, Id(id): Id<ClientId>) -> Re
 
 pub(super) async fn import(
     Operator(deps): Operator,
-    RequestBody(asked): RequestBody<ExportedClient>,
+    RequestBody(body): RequestBody<ExportedClient>,
 ) -> Result<Json<ImportClientResponse>, ApiError> {
-    let transfer = ClientTransfer::from(asked);
+    let transfer = ClientTransfer::from(body);
     transfer.check()?;
     let client_id = transfer.client.client_id.clone();
     let records = deps.store.import_client(transfer, deps.clock.now()).await??;

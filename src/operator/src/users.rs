@@ -34,7 +34,7 @@ pub(super) async fn log(
     Ok(deps.store.append_client_log(client, entry).await?)
 }
 
-fn answer(Invitation { user_id, url, until }: Invitation) -> Json<InviteUserResponse> {
+fn invitation_response(Invitation { user_id, url, until }: Invitation) -> Json<InviteUserResponse> {
     Json(InviteUserResponse { user_id, invite_url: KeyText(url), expires_at: until })
 }
 
@@ -42,15 +42,15 @@ pub(super) async fn invite(
     Operator(deps): Operator,
     Id(client): Id<ClientId>,
     request: HttpRequest,
-    RequestBody(asked): RequestBody<InviteUserRequest>,
+    RequestBody(body): RequestBody<InviteUserRequest>,
 ) -> Result<Json<InviteUserResponse>, ApiError> {
-    let InviteUserRequest { name, email, role } = asked;
+    let InviteUserRequest { name, email, role } = body;
     let name = name.0.0.parse().map_err(|problem: &str| Invalid::one("name", problem))?;
-    let invited =
+    let invitation =
         users::invite(&deps.store, &*deps.clock, &deps.docs.0, NewUser { client: client.clone(), name, email, role })
             .await?;
-    log(&deps, &request, client, Action::UserInvited, Some(Subject::User(invited.user_id.clone()))).await?;
-    Ok(answer(invited))
+    log(&deps, &request, client, Action::UserInvited, Some(Subject::User(invitation.user_id.clone()))).await?;
+    Ok(invitation_response(invitation))
 }
 
 pub(super) async fn list(Operator(deps): Operator, Id(client): Id<ClientId>) -> Result<Json<UsersResponse>, ApiError> {
@@ -63,9 +63,9 @@ pub(super) async fn patch(
     Operator(deps): Operator,
     Id(id): Id<UserId>,
     request: HttpRequest,
-    RequestBody(asked): RequestBody<PatchUserRequest>,
+    RequestBody(body): RequestBody<PatchUserRequest>,
 ) -> Result<Json<UserResponse>, ApiError> {
-    let patch = UserPatch { role: asked.role.0, disabled: asked.disabled.0 };
+    let patch = UserPatch { role: body.role.0, disabled: body.disabled.0 };
     let before = load(&deps, id.clone()).await?;
     let user = deps.store.patch_user(id, patch, deps.clock.now()).await?.ok_or(ServiceError::NotFound("user"))?;
     for action in users::logged_changes(&before, &user) {
@@ -84,7 +84,7 @@ pub(super) async fn reset(
     let user = load(&deps, id).await?;
     let link = users::reset(&deps.store, &*deps.clock, &deps.docs.0, user.user_id.clone()).await?;
     log(&deps, &request, user.client_id, Action::UserReset, Some(Subject::User(user.user_id))).await?;
-    Ok(answer(link))
+    Ok(invitation_response(link))
 }
 
 pub(super) async fn remove(

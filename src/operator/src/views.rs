@@ -28,7 +28,7 @@ pub(super) async fn nodes(Operator(deps): Operator) -> Json<NodesResponse> {
     Json(deps.nodes().await)
 }
 
-/// Returns the state of a transaction. Shared data is sealed, and stays so.
+/// Returns the state of a transaction. Shared data stays encrypted.
 pub(super) async fn transaction(
     Operator(deps): Operator,
     Id(txn_id): Id<TxnId>,
@@ -93,9 +93,9 @@ pub async fn find_refused(store: &Store, id: &RequestId) -> Result<Vec<RefusedRe
         let page = store.list_clients(PageRequest { page: number, page_size: PAGE_SIZE_MAX }).await?;
         for client in &page.items {
             for app in store.list_apps(client.client_id.clone()).await? {
-                let kept = store.refusals(app.app_id.clone()).await?;
-                let found = kept.into_iter().filter(|refused| refused.request_id == *id);
-                requests.extend(found.map(|refused| row(&app, refused)));
+                let refusals = store.refusals(app.app_id.clone()).await?;
+                let matching = refusals.into_iter().filter(|refused| refused.request_id == *id);
+                requests.extend(matching.map(|refused| row(&app, refused)));
             }
         }
         if page.items.len() < PAGE_SIZE_MAX as usize {
@@ -121,8 +121,8 @@ pub(super) async fn deliveries(
     Operator(deps): Operator,
     Id(flow_id): Id<FlowId>,
 ) -> Result<Json<FlowResponse>, ApiError> {
-    let found = deps.store.flow_deliveries(flow_id).await?.ok_or(ServiceError::NotFound("flow"))?;
-    let FlowDeliveries { state, kept_until, deliveries } = found;
+    let flow = deps.store.flow_deliveries(flow_id).await?.ok_or(ServiceError::NotFound("flow"))?;
+    let FlowDeliveries { state, kept_until, deliveries } = flow;
     let opened = state.header();
     Ok(Json(FlowResponse {
         flow_id,
@@ -137,7 +137,7 @@ pub(super) async fn deliveries(
     }))
 }
 
-/// Returns scheme, host and port only: the rest of a URL may hold a secret of the client's.
+/// Returns scheme, host and port of the URLs only: paths and queries may contain secrets of the client.
 pub(super) async fn webhook_urls(
     Operator(deps): Operator,
     Id(app): Id<AppId>,
@@ -153,9 +153,9 @@ pub(super) async fn events(
     paged: Paged,
 ) -> Result<Json<AppEventsPage>, ApiError> {
     deps.store.load_app(app.clone()).await?.ok_or(ServiceError::NotFound("app"))?;
-    let found = deps.store.list_events(app, paged.page).await?;
+    let list = deps.store.list_events(app, paged.page).await?;
     let now = deps.clock.now();
-    let events = found.items.iter().map(|event| AppEvent::new(event, now)).collect();
+    let events = list.items.iter().map(|event| AppEvent::new(event, now)).collect();
     let PageRequest { page, page_size } = paged.page;
-    Ok(Json(AppEventsPage { page, page_size, total: found.total, events, next: paged.next(found.total) }))
+    Ok(Json(AppEventsPage { page, page_size, total: list.total, events, next: paged.next(list.total) }))
 }

@@ -11,7 +11,7 @@ const PURGE_DELAY: mi_option_t = 15;
 /// allocator's default of one second doubles memory use under an attack.
 const DELAY_MS: c_long = 10;
 
-/// Returns freed memory soon, so that memory use under an attack matches what the process counts.
+/// Returns freed memory soon, so that memory use under an attack stays close to the process's own accounting.
 /// `MIMALLOC_PURGE_DELAY`, in milliseconds, overrides it. Call it before a second thread starts, in a program that
 /// allocates with mimalloc.
 pub fn give_memory_back_soon() {
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_option_is_the_delay_of_a_second_that_the_allocators_manual_lists() {
+    fn the_option_number_is_that_of_the_purge_delay() {
         #[allow(unsafe_code, reason = "as above")]
         // SAFETY: it reads a number out of a table of the allocator.
         let delay = || unsafe { mi_option_get(PURGE_DELAY) };

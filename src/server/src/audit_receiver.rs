@@ -1,4 +1,4 @@
-//! The receiver of the operators' audit log that `[audit_log]` names.
+//! The receiver of the operators' audit log, configured in `[audit_log]`.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_are_read_as_the_exporter_of_traces_reads_them() {
+    fn headers_are_parsed_like_those_of_the_trace_exporter() {
         let read = headers("Authorization=Bearer%20planted, x-tenant = seven,broken,=none,bad name=1");
         assert_eq!(
             (read.len(), &read["authorization"], &read["x-tenant"]),

@@ -20,7 +20,7 @@ const ASK_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time for which an expired transaction answers 410 before it is forgotten.
 const EXPIRED_GRACE: Duration = Duration::from_secs(24 * 3_600);
 
-/// Returns the number of HTTP workers, each with one shard of each kind of actor: as set, or one per core.
+/// Returns the number of HTTP workers: as configured, or one per core. Each worker has one shard of each actor kind.
 pub(crate) fn workers(settings: &Settings) -> usize {
     match settings.server.workers {
         0 => std::thread::available_parallelism().map_or(1, usize::from).min(WORKERS_MAX.into()),
@@ -28,7 +28,7 @@ pub(crate) fn workers(settings: &Settings) -> usize {
     }
 }
 
-/// Returns the processors that the node may use: one per HTTP worker, at most those of the machine or its quota.
+/// Returns the number of processors that the node may use: one per HTTP worker, within the machine's or its quota.
 pub(crate) fn processors(settings: &Settings) -> usize {
     workers(settings).min(std::thread::available_parallelism().map_or(1, usize::from))
 }

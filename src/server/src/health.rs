@@ -15,12 +15,12 @@ use tokio::time::{sleep, timeout};
 
 /// Interval between checks that the store accepts writes.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Timeout of such a check.
-const PATIENCE: Duration = Duration::from_secs(3);
-/// The same for a shared store, because a balancer can send requests to other nodes. A probe also checks a shared
-/// store, unless that happened within [`MOMENT`].
-const PATIENCE_SHARED: Duration = Duration::from_millis(750);
-const MOMENT: Duration = Duration::from_millis(200);
+/// Timeout of a check of a store that one node uses.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(3);
+/// Timeout of a check of a shared store. It is short, because a load balancer can use other nodes.
+const SHARED_CHECK_TIMEOUT: Duration = Duration::from_millis(750);
+/// Age up to which a probe reuses the last check of a shared store.
+const CHECK_AGE_MAX: Duration = Duration::from_millis(200);
 
 /// The health of the process.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ pub(crate) struct Health {
 }
 
 impl Health {
-    /// Watches the store on the current arbiter from now on.
+    /// Starts checking the store periodically, on the current arbiter.
     #[must_use]
     pub(crate) fn watch(
         tree: Tree,
@@ -46,21 +46,21 @@ impl Health {
             store,
             drain: drain.clone(),
             last: Mutex::new(Ok(())),
-            looked: AsyncMutex::new(None),
+            checked_at: AsyncMutex::new(None),
         });
-        let (seen, watched) = (Arc::clone(&state), tree.clone());
+        let (store, actors) = (Arc::clone(&state), tree.clone());
         actix_rt::spawn(async move {
-            let mut hung = None;
-            // A draining node is unready in any case, and then closes its store.
-            while !seen.drain.is_announced() {
-                seen.look(Duration::ZERO).await;
-                let hangs = watched.hung_arbiter();
-                match (&hung, &hangs) {
+            let mut reported = None;
+            // A draining node is unready in any case, and it closes its store.
+            while !store.drain.is_announced() {
+                store.check(Duration::ZERO).await;
+                let hung = actors.hung_arbiter();
+                match (&reported, &hung) {
                     (None, Some(name)) => tracing::error!(arbiter.name = name, "a thread hangs"),
-                    (Some(name), None) => tracing::info!(arbiter.name = name, "the thread goes on"),
+                    (Some(name), None) => tracing::info!(arbiter.name = name, "the thread runs again"),
                     _ => {}
                 }
-                hung = hangs;
+                reported = hung;
                 sleep(INTERVAL).await;
             }
         });
@@ -68,29 +68,29 @@ impl Health {
     }
 }
 
-/// A watch on the store's readiness for writes.
+/// Checks that the store accepts writes, and keeps the last result.
 #[derive(Debug)]
 struct StoreHealth {
     store: Store,
     drain: Drain,
     last: Mutex<Result<(), StoreError>>,
     /// End of the last check; locked while one is in flight.
-    looked: AsyncMutex<Option<Instant>>,
+    checked_at: AsyncMutex<Option<Instant>>,
 }
 
 impl StoreHealth {
-    /// Checks the store, unless the last check is younger than `age`.
-    async fn look(&self, age: Duration) {
-        let mut looked = self.looked.lock().await;
-        if looked.is_some_and(|at| at.elapsed() < age) || self.drain.is_announced() {
+    /// Checks the store, unless the last check is younger than `age_max`.
+    async fn check(&self, age_max: Duration) {
+        let mut checked_at = self.checked_at.lock().await;
+        if checked_at.is_some_and(|at| at.elapsed() < age_max) || self.drain.is_announced() {
             return;
         }
-        let patience = if self.store.is_shared() { PATIENCE_SHARED } else { PATIENCE };
-        let unanswered = |_| Err(StoreError::Unavailable("it does not answer".into()));
-        let state = timeout(patience, self.store.check()).await.unwrap_or_else(unanswered);
-        *looked = Some(Instant::now());
-        let before = std::mem::replace(&mut *self.last.lock().unwrap_or_else(PoisonError::into_inner), state.clone());
-        match (&before, &state) {
+        let limit = if self.store.is_shared() { SHARED_CHECK_TIMEOUT } else { CHECK_TIMEOUT };
+        let timed_out = |_| Err(StoreError::Unavailable("it does not answer".into()));
+        let state = timeout(limit, self.store.check()).await.unwrap_or_else(timed_out);
+        *checked_at = Some(Instant::now());
+        let previous = std::mem::replace(&mut *self.last.lock().unwrap_or_else(PoisonError::into_inner), state.clone());
+        match (&previous, &state) {
             _ if self.drain.is_announced() => {}
             (Ok(()), Err(error)) => tracing::error!(%error, "the store takes no writes"),
             (Err(_), Ok(())) => tracing::info!("the store takes writes again"),
@@ -103,7 +103,7 @@ impl sakshi_operator::Health for Health {
     fn look(&self) -> LocalBoxFuture<'_, ()> {
         Box::pin(async {
             if self.store.store.is_shared() {
-                self.store.look(MOMENT).await;
+                self.store.check(CHECK_AGE_MAX).await;
             }
         })
     }

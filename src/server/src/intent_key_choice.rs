@@ -1,6 +1,5 @@
-//! Follows the operators' choice of the intent key: each node reads it from the store and switches within a second. A
-//! node never stops signing: without the chosen key it follows its settings, and while the store is unavailable it
-//! keeps its key.
+//! Applies the operators' choice of the intent key: each node reads it from the store and switches within a second. A
+//! node that lacks the chosen key follows its settings. While the store is unavailable, a node keeps its key.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,37 +12,37 @@ use tokio::time::sleep;
 /// Interval between reads of the choice.
 const INTERVAL: Duration = Duration::from_millis(800);
 
-/// The choice that a node follows.
+/// The operators' choice, as this node last read it.
 struct Choice {
     store: Store,
     signer: Arc<IntentSigner>,
     kid: Option<String>,
 }
 
-/// Follows the choice: once before the node serves, then on the current arbiter.
+/// Applies the choice before the node serves, and then periodically on the current arbiter.
 pub(crate) async fn follow(store: Store, signer: Arc<IntentSigner>) {
     let mut choice = Choice { store, signer, kid: None };
     gauge!("sakshi_intent_key_missing").set(0);
-    choice.read().await;
+    choice.refresh().await;
     actix_rt::spawn(async move {
         loop {
             sleep(INTERVAL).await;
-            choice.read().await;
+            choice.refresh().await;
         }
     });
 }
 
 impl Choice {
-    async fn read(&mut self) {
+    async fn refresh(&mut self) {
         let Ok(chosen) = self.store.chosen_intent_key().await else { return };
         let kid = chosen.map(|chosen| chosen.kid);
-        // The node that took the request has already changed its signer, so it is set again even if nothing changed.
-        let has_it = self.signer.choose(kid.as_deref());
+        // On the node that took the operator's request the signer has changed already; setting it again is harmless.
+        let is_known = self.signer.choose(kid.as_deref());
         if kid == self.kid {
             return;
         }
-        gauge!("sakshi_intent_key_missing").set(u8::from(!has_it));
-        if has_it {
+        gauge!("sakshi_intent_key_missing").set(u8::from(!is_known));
+        if is_known {
             tracing::info!(intent.kid = kid, "operators have chosen the intent key");
         } else {
             tracing::error!(

@@ -52,7 +52,7 @@ pub(crate) fn app(
     })
 }
 
-/// Builds the app of the connectors' own listener, which also has one worker.
+/// Builds the app of the connectors' listener, which also has a single worker.
 pub(crate) fn connectors(
     deps: InternalDeps,
 ) -> App<
@@ -117,7 +117,7 @@ pub(crate) fn metrics_page(
     })
 }
 
-/// Publishes the number of questions that wait for actors, by kind of actor.
+/// Publishes the number of messages that wait for actors, by kind of actor.
 fn publish_mailboxes(view: &NodeView) {
     let mut waiting = BTreeMap::new();
     let mut nodes = vec![view];
@@ -131,7 +131,7 @@ fn publish_mailboxes(view: &NodeView) {
     }
 }
 
-/// Credit ledger for the operator's API.
+/// Gives the operator's API access to the credit ledger.
 pub(crate) struct LedgerDesk(pub(crate) Tree);
 
 impl CreditDesk for LedgerDesk {
@@ -140,7 +140,7 @@ impl CreditDesk for LedgerDesk {
     }
 }
 
-/// Flows for connectors' reports.
+/// Gives the reports of connectors access to the flows.
 pub(crate) struct Reports(pub(crate) Flows);
 
 impl FlowDesk for Reports {

@@ -1,8 +1,8 @@
 //! Keeps the issuer's keys up to date while the node serves.
 //!
 //! The file is read again when it changes and on SIGHUP. With a URL, keys are fetched at the start, periodically and on
-//! SIGHUP, and the file keeps the last good set. An unknown key triggers one more read. An unreadable or invalid set
-//! changes nothing; odd keys in a set are skipped.
+//! SIGHUP, and the file stores the last valid set. A credential with an unknown key triggers another read. An invalid
+//! set is ignored; unusual keys in a set are skipped.
 
 use std::fs;
 use std::io::Write as _;
@@ -25,9 +25,9 @@ use crate::settings::Settings;
 use crate::tls_files::stamp;
 
 /// Interval between checks of the file.
-const LOOK: Duration = Duration::from_secs(5);
-/// Timeout of a fetch; shorter than a callback waits for it.
-const FETCH: Duration = Duration::from_secs(4);
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
+/// Timeout of a fetch; it is shorter than the time that a callback waits for keys.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Error of a read of the keys.
 #[derive(Debug, thiserror::Error)]
@@ -62,10 +62,10 @@ struct Source {
 
 impl Source {
     /// Returns the source, or `None` when no issuer is set.
-    fn of(settings: &Settings, egress: &Egress) -> Option<Self> {
+    fn from_settings(settings: &Settings, egress: &Egress) -> Option<Self> {
         let authority = &settings.authority;
         let (issuer, path) = (authority.issuer.clone()?, authority.jwks_path.clone()?);
-        let remote = authority.jwks_url.clone().map(|url| (url, DocumentClient::new(FETCH, egress)));
+        let remote = authority.jwks_url.clone().map(|url| (url, DocumentClient::new(FETCH_TIMEOUT, egress)));
         let (bytes, seen) = (fs::read(&path).unwrap_or_default(), stamp(&path));
         Some(Self { issuer, path, remote, refresh: authority.jwks_refresh, bytes, seen })
     }
@@ -111,28 +111,28 @@ fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 /// Fetches the keys before the node reads them, if there is a URL.
 ///
 /// # Errors
-/// The fetch failed and there is no earlier copy.
+/// The fetch failed, and there is no copy of an earlier fetch.
 pub(crate) async fn prepare(settings: &Settings, egress: &Egress) -> Result<(), ReadError> {
-    let Some(mut source) = Source::of(settings, egress) else { return Ok(()) };
+    let Some(mut source) = Source::from_settings(settings, egress) else { return Ok(()) };
     if source.remote.is_none() {
         return Ok(());
     }
     match source.read().await {
         Err(error) if source.bytes.is_empty() => Err(error),
         Err(error) => {
-            tracing::warn!(%error, "the issuer's keys could not be fetched; those of the last time are used");
+            tracing::warn!(%error, "the issuer's keys could not be fetched; the last fetched keys are used");
             Ok(())
         }
         Ok(_) => Ok(()),
     }
 }
 
-/// Keeps the keys of `authority` up to date from now on, on the current arbiter.
+/// Starts keeping the keys of `authority` up to date, on the current arbiter.
 ///
 /// # Errors
 /// The signal handler cannot be installed.
 pub(crate) fn watch(settings: &Settings, egress: &Egress, authority: Arc<AuthorityContext>) -> std::io::Result<()> {
-    let source = Source::of(settings, egress);
+    let source = Source::from_settings(settings, egress);
     let mut hangups = signal(SignalKind::hangup())?;
     if source.is_some() {
         authority.issuer_keys.set_has_reader();
@@ -144,10 +144,10 @@ pub(crate) fn watch(settings: &Settings, egress: &Egress, authority: Arc<Authori
             return;
         };
         let mut fetched = Instant::now();
-        let mut look = interval(LOOK);
+        let mut checks = interval(CHECK_INTERVAL);
         loop {
             tokio::select! {
-                _ = look.tick() => {
+                _ = checks.tick() => {
                     if !source.has_changed() && (source.remote.is_none() || fetched.elapsed() < source.refresh) {
                         continue;
                     }
@@ -157,7 +157,7 @@ pub(crate) fn watch(settings: &Settings, egress: &Egress, authority: Arc<Authori
             }
             fetched = Instant::now();
             authority.issuer_keys.begin();
-            let changed = replace(&mut source, &authority).await;
+            let changed = refresh(&mut source, &authority).await;
             authority.issuer_keys.finish(changed);
         }
     });
@@ -165,18 +165,18 @@ pub(crate) fn watch(settings: &Settings, egress: &Egress, authority: Arc<Authori
 }
 
 /// Reads the keys and replaces those in use. Returns true if they have changed.
-async fn replace(source: &mut Source, authority: &AuthorityContext) -> bool {
+async fn refresh(source: &mut Source, authority: &AuthorityContext) -> bool {
     let read = source.read().await;
     let result = match &read {
         Ok(Some(jwks)) => {
             authority.verifier.replace_keys(&source.issuer, jwks);
-            report_odd(jwks);
+            report_odd_keys(jwks);
             tracing::info!(issuer.keys = ?jwks, "the issuer's keys were replaced");
             "changed"
         }
         Ok(None) => "same",
         Err(error) => {
-            tracing::error!(%error, "the issuer's keys could not be read again; the old ones stay");
+            tracing::error!(%error, "the issuer's keys could not be read again; the current keys stay");
             "failed"
         }
     };
@@ -184,13 +184,13 @@ async fn replace(source: &mut Source, authority: &AuthorityContext) -> bool {
     matches!(read, Ok(Some(_)))
 }
 
-/// Logs and counts the odd keys of a set.
-pub(crate) fn report_odd(jwks: &Jwks) {
+/// Logs and counts the unusual keys of a set.
+pub(crate) fn report_odd_keys(jwks: &Jwks) {
     for reason in OddKey::ALL {
         let count = jwks.odd().iter().filter(|odd| **odd == reason).count();
         gauge!("sakshi_issuer_keys_odd", "reason" => reason.code()).set(count as f64);
         if count > 0 {
-            tracing::warn!(reason = reason.code(), count, "odd keys in the issuer's key set: {reason}");
+            tracing::warn!(reason = reason.code(), count, "unusual keys in the issuer's key set: {reason}");
         }
     }
 }

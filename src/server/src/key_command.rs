@@ -1,5 +1,5 @@
-//! Reads encryption keys from an operator's command, such as a key vault's client. It prints Base64, one key a line,
-//! the sealing key first.
+//! Reads encryption keys from an operator's command, such as a key vault's client. The command prints one key a line in
+//! Base64; the first key encrypts.
 
 use std::io::Read as _;
 use std::process::{Command, Stdio};
@@ -12,9 +12,9 @@ use zeroize::Zeroizing;
 use crate::settings::SecretKey;
 
 /// Timeout of the command.
-const TIME: Duration = Duration::from_secs(30);
-/// Most bytes read from its output.
-const BYTES: u64 = 64 * 1_024;
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// Maximum number of bytes read from the command's output.
+const OUTPUT_BYTES_MAX: u64 = 64 * 1_024;
 
 /// Error of a key command. Its output is not shown.
 #[derive(Debug, thiserror::Error)]
@@ -23,7 +23,7 @@ pub enum KeyCommandError {
     #[error("cannot be run: {0}")]
     Unrunnable(#[from] std::io::Error),
     /// The command timed out.
-    #[error("has not ended after {} seconds", TIME.as_secs())]
+    #[error("has not ended after {} seconds", TIMEOUT.as_secs())]
     TooLong,
     /// The command failed.
     #[error("ended with {0}")]
@@ -41,14 +41,14 @@ pub(crate) fn run(command: &[String]) -> Result<Vec<SecretKey>, KeyCommandError>
     let (program, arguments) = command.split_first().ok_or(KeyCommandError::NoKeys("is missing"))?;
     let mut child = Command::new(program).args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
     let stdout = child.stdout.take();
-    let (done, printed) = channel();
+    let (sender, output) = channel();
     // The command may never close its output.
     thread::spawn(move || {
         let mut text = Zeroizing::new(String::new());
-        let read = stdout.map_or(Ok(0), |stdout| stdout.take(BYTES).read_to_string(&mut text));
-        let _ = done.send(read.map(|_| text));
+        let read = stdout.map_or(Ok(0), |stdout| stdout.take(OUTPUT_BYTES_MAX).read_to_string(&mut text));
+        let _ = sender.send(read.map(|_| text));
     });
-    let Ok(text) = printed.recv_timeout(TIME) else {
+    let Ok(text) = output.recv_timeout(TIMEOUT) else {
         // The result does not matter.
         drop(child.kill().and_then(|()| child.wait()));
         return Err(KeyCommandError::TooLong);
@@ -77,14 +77,14 @@ mod tests {
     }
 
     #[test]
-    fn what_it_printed_is_never_shown() {
-        for (script, said) in [
+    fn an_error_never_contains_the_output_of_the_command() {
+        for (script, message) in [
             ("echo secret", "printed no keys: each line must be 32 random bytes in Base64"),
             ("true", "printed no keys: each line must be 32 random bytes in Base64"),
             ("echo secret; exit 3", "ended with exit status: 3"),
             ("printf '\\377'", "cannot be run: stream did not contain valid UTF-8"),
         ] {
-            assert_eq!(shell(script).unwrap_err().to_string(), said, "{script}");
+            assert_eq!(shell(script).unwrap_err().to_string(), message, "{script}");
         }
         assert!(run(&["/no/such/program".to_owned()]).unwrap_err().to_string().starts_with("cannot be run: "));
     }

@@ -1,5 +1,5 @@
-//! Keys and trusted issuers, read before anything starts. Files that the settings name are read; a sandbox generates
-//! missing keys once, under the store's directory.
+//! Keys and trusted issuers, read before anything else starts. A sandbox generates missing keys once, under the store's
+//! directory.
 
 use std::fs::{DirBuilder, File};
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -24,16 +24,16 @@ use crate::sandbox;
 use crate::settings::{FurtherKey, KeyPlace, KeySource, Outbound, Settings};
 use crate::tls_files::{Listeners, TlsFileError};
 
-/// File of the key that a sandbox generates.
-const ENCRYPTION_KEY: &str = "encryption.key";
+/// File name of the encryption key that a sandbox generates.
+const ENCRYPTION_KEY_FILE: &str = "encryption.key";
 
 /// Keys and trusted issuers.
 #[derive(Debug)]
 pub struct KeyMaterial {
     /// Encrypts personal data.
     pub vault: Arc<Vault>,
-    /// Make callback addresses unguessable; the same on every node with the same encryption keys. Addresses made with
-    /// previous keys are still accepted.
+    /// Secrets in callback addresses, derived from the encryption keys. The first makes new addresses; addresses of
+    /// all secrets are accepted.
     pub callback_secrets: Vec<Zeroizing<Vec<u8>>>,
     /// Signs intents.
     pub intent_key: IntentKey,
@@ -68,7 +68,8 @@ pub enum KeyError {
     },
     /// The sandbox's store exists, but its key is missing.
     #[error(
-        "store.encryption_key: {0} is gone, and the store beside it was sealed with it; put it back, or set the key"
+        "store.encryption_key: {0} is missing, and the store beside it is encrypted with it; restore the file, or set \
+            the key"
     )]
     KeyLost(PathBuf),
     /// An intent key cannot be read.
@@ -121,7 +122,7 @@ pub enum KeyError {
 /// # Errors
 /// A key is missing, unreadable or invalid.
 pub fn read_all(settings: &Settings) -> Result<KeyMaterial, KeyError> {
-    let sandbox_keys = SandboxKeys::of(settings, true);
+    let sandbox_keys = SandboxKeys::from_settings(settings, true);
     let keys = encryption_keys(settings, sandbox_keys.as_ref())?.ok_or(KeyError::Missing("store.encryption_key"))?;
     let callback_secrets = keys.iter().map(|key| derive(key, b"sakshi callback capability 1")).collect();
     let vault = Arc::new(Vault::new(&keys)?);
@@ -142,19 +143,19 @@ pub fn read_all(settings: &Settings) -> Result<KeyMaterial, KeyError> {
 /// # Errors
 /// The key is missing, unreadable or invalid.
 pub(crate) fn vault(settings: &Settings) -> Result<Vault, KeyError> {
-    let sandbox_keys = SandboxKeys::of(settings, false);
+    let sandbox_keys = SandboxKeys::from_settings(settings, false);
     let keys = encryption_keys(settings, sandbox_keys.as_ref())?.ok_or(KeyError::Missing("store.encryption_key"))?;
     Ok(Vault::new(&keys)?)
 }
 
-/// Returns every problem that [`read_all`] would have, and writes nothing. Keys that the sandbox would generate are no
-/// problem.
+/// Returns every error that [`read_all`] would find, and writes nothing. Keys that the sandbox would generate may be
+/// missing.
 #[must_use]
 pub fn check_all(settings: &Settings) -> Vec<KeyError> {
-    let sandbox_keys = SandboxKeys::of(settings, false);
+    let sandbox_keys = SandboxKeys::from_settings(settings, false);
     let vault = encryption_keys(settings, sandbox_keys.as_ref())
         .and_then(|keys| Ok(keys.map(|keys| Vault::new(&keys)).transpose()?));
-    let found = [
+    let errors = [
         vault.err(),
         intent_key(settings, sandbox_keys.as_ref(), TokenUse::Check).err(),
         further_intent_keys(settings, TokenUse::Check).err(),
@@ -163,17 +164,18 @@ pub fn check_all(settings: &Settings) -> Vec<KeyError> {
         trusted_issuer(settings).err(),
         sandbox_issuer(sandbox_keys.as_ref()).err(),
     ];
-    found.into_iter().flatten().collect()
+    errors.into_iter().flatten().collect()
 }
 
-/// Returns the key that encrypts new records, then those that decrypt older ones; `None` when there is none yet.
+/// Returns the key that encrypts new records, then the keys that decrypt older records. Returns `None` if there is no
+/// key yet.
 fn encryption_keys(
     settings: &Settings,
     sandbox_keys: Option<&SandboxKeys>,
 ) -> Result<Option<Vec<Zeroizing<Vec<u8>>>>, KeyError> {
     let store = &settings.store;
     let mut keys = match (&store.encryption_key, sandbox_keys) {
-        (Some(KeySource::Given(key)), _) => vec![key.bytes().clone()],
+        (Some(KeySource::Inline(key)), _) => vec![key.bytes().clone()],
         (Some(KeySource::Command(command)), _) => {
             key_command::run(command)?.iter().map(|key| key.bytes().clone()).collect()
         }
@@ -182,11 +184,11 @@ fn encryption_keys(
             unwrapped.map_err(|error| KeyError::Token { key: "store.encryption_key_wrapped", error })?
         }
         (None, Some(sandbox_keys)) => {
-            let path = sandbox_keys.path(ENCRYPTION_KEY);
+            let path = sandbox_keys.path(ENCRYPTION_KEY_FILE);
             if !path.exists() && embedded::exists(&store.path) {
                 return Err(KeyError::KeyLost(path));
             }
-            match sandbox_keys.read_or_generate(ENCRYPTION_KEY, random_key)? {
+            match sandbox_keys.read_or_generate(ENCRYPTION_KEY_FILE, random_key)? {
                 Some(key) => vec![key],
                 None => return Ok(None),
             }
@@ -200,64 +202,67 @@ fn encryption_keys(
 fn intent_key(
     settings: &Settings,
     sandbox_keys: Option<&SandboxKeys>,
-    use_of: TokenUse,
+    token_use: TokenUse,
 ) -> Result<Option<IntentKey>, KeyError> {
     const SETTING: &str = "authority.intent_key";
     match (&settings.authority.intent_key, sandbox_keys) {
-        (Some(place), _) => key_at(settings, SETTING, place, use_of),
+        (Some(place), _) => read_intent_key(settings, SETTING, place, token_use),
         (None, Some(sandbox_keys)) => {
-            let pem = sandbox_keys.read_or_generate("intent.pem", || Ok(new_intent_key()?.into_bytes()))?;
-            pem.map(|pem| IntentKey::from_pem(&String::from_utf8_lossy(&pem)).map_err(|error| unusable(SETTING, error)))
-                .transpose()
+            let pem = sandbox_keys.read_or_generate("intent.pem", || Ok(generate_intent_key()?.into_bytes()))?;
+            pem.map(|pem| {
+                IntentKey::from_pem(&String::from_utf8_lossy(&pem)).map_err(|error| intent_key_error(SETTING, error))
+            })
+            .transpose()
         }
         (None, None) => Ok(None),
     }
 }
 
-fn new_intent_key() -> Result<String, KeyError> {
-    IntentKey::generate_rs256().map(|(_, pem)| pem).map_err(|error| unusable("authority.intent_key", error))
+fn generate_intent_key() -> Result<String, KeyError> {
+    IntentKey::generate_rs256().map(|(_, pem)| pem).map_err(|error| intent_key_error("authority.intent_key", error))
 }
 
-/// Use of a key on a token.
+/// Purpose for which a key on a token is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TokenUse {
-    /// Opened for signatures.
+    /// Signs intents from now on.
     Sign,
     /// Signs once, to check the settings.
     Check,
 }
 
-/// Returns a private key for intents; `None` for a token's key that was only checked.
-fn key_at(
+/// Reads a private key for intents. Returns `None` for a key on a token that was only checked.
+fn read_intent_key(
     settings: &Settings,
     setting: &'static str,
     place: &KeyPlace,
-    use_of: TokenUse,
+    token_use: TokenUse,
 ) -> Result<Option<IntentKey>, KeyError> {
     match place {
         KeyPlace::File(path) => {
             let pem = read(setting, path)?;
-            let key = IntentKey::from_pem(&String::from_utf8_lossy(&pem)).map_err(|error| unusable(setting, error))?;
+            let key = IntentKey::from_pem(&String::from_utf8_lossy(&pem))
+                .map_err(|error| intent_key_error(setting, error))?;
             let is_readable = key.algorithm() == "RS256" || settings.profile == Profile::Sandbox;
             if is_readable { Ok(Some(key)) } else { Err(KeyError::IntentKeyAlgorithm { key: setting }) }
         }
         KeyPlace::Token(uri) => {
-            let opened = match use_of {
+            let key = match token_use {
                 TokenUse::Sign => TokenKey::open(uri).map(Some),
                 TokenUse::Check => pkcs11::check(uri).map(|()| None),
             };
-            opened.map_err(|error| KeyError::Token { key: setting, error })
+            key.map_err(|error| KeyError::Token { key: setting, error })
         }
     }
 }
 
-fn unusable(key: &'static str, error: IntentKeyError) -> KeyError {
+fn intent_key_error(key: &'static str, error: IntentKeyError) -> KeyError {
     KeyError::IntentKey { key, error }
 }
 
-fn further_intent_keys(settings: &Settings, use_of: TokenUse) -> Result<Vec<FurtherIntentKey>, KeyError> {
+fn further_intent_keys(settings: &Settings, token_use: TokenUse) -> Result<Vec<FurtherIntentKey>, KeyError> {
     let read = |FurtherKey { kid, place, not_before }: &FurtherKey| {
-        let key = key_at(settings, "authority.further_intent_keys", place, use_of)?;
+        let key = read_intent_key(settings, "authority.further_intent_keys", place, token_use)?;
         Ok(key.map(|key| FurtherIntentKey { kid: kid.clone(), key, not_before: *not_before }))
     };
     settings.authority.further_intent_keys.iter().filter_map(|key| read(key).transpose()).collect()
@@ -285,7 +290,7 @@ fn trusted_issuer(settings: &Settings) -> Result<Option<TrustedIssuer>, KeyError
         return Ok(None);
     };
     if settings.authority.jwks_url.is_some() && !path.exists() {
-        // It is fetched at the start.
+        // The node fetches it at the start.
         return Ok(None);
     }
     let jwks = Jwks::parse(&read("authority.jwks_path", path)?)?;
@@ -310,12 +315,12 @@ fn derive(key: &[u8], purpose: &[u8]) -> Zeroizing<Vec<u8>> {
 
 fn random_key() -> Result<Vec<u8>, KeyError> {
     let mut bytes = vec![0; 32];
-    let failed = |_| KeyError::Unreadable {
+    let no_random_bytes = |_| KeyError::Unreadable {
         key: "store.encryption_key",
         path: "/dev/urandom".into(),
         error: ErrorKind::Other.into(),
     };
-    rand::fill(&mut bytes).map_err(failed)?;
+    rand::fill(&mut bytes).map_err(no_random_bytes)?;
     Ok(bytes)
 }
 
@@ -334,7 +339,7 @@ struct SandboxKeys {
 }
 
 impl SandboxKeys {
-    fn of(settings: &Settings, generate: bool) -> Option<Self> {
+    fn from_settings(settings: &Settings, generate: bool) -> Option<Self> {
         (settings.profile == Profile::Sandbox)
             .then(|| Self { directory: settings.store.path.join("sandbox-keys"), generate })
     }
@@ -343,7 +348,7 @@ impl SandboxKeys {
         self.directory.join(name)
     }
 
-    /// Returns the file's bytes. A missing file is generated, readable by its owner only, or skipped.
+    /// Returns the bytes of a file. A missing file is generated, if `generate` is set, readable by its owner only.
     fn read_or_generate(
         &self,
         name: &str,

@@ -1,9 +1,9 @@
 //! The process around the service: settings, keys, wiring, telemetry, graceful shutdown, and the command line. The
-//! rules of the service live in the domain, and the actors apply them.
+//! rules of the service are in the domain crate, and the actors apply them.
 
 // Clippy enables all features at once.
 #[cfg(all(feature = "rehearsal", feature = "shipped", not(clippy)))]
-compile_error!("`rehearsal` is a pretended next release and must not be shipped");
+compile_error!("`rehearsal` imitates a future release and must not be shipped");
 
 /// Commit of the sources, with `-dirty` after local changes; `unknown` for an archive of them.
 pub const COMMIT: &str = env!("SAKSHI_COMMIT");

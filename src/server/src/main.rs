@@ -16,6 +16,6 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let (mut out, mut err) = (io::stdout(), io::stderr());
     let code = actix_rt::System::new().block_on(cli::run(&cli, &mut out, &mut err));
-    pkcs11::end();
+    pkcs11::finalize_libraries();
     code
 }

@@ -1,5 +1,5 @@
-//! The nodes of the installation, seen from this one. Nodes on a shared store publish one snapshot a second, only while
-//! somebody watches. This node is read without the store and the actors, so the view works while something hangs.
+//! The nodes of the installation. Nodes on a shared store publish a snapshot each second while somebody watches. This
+//! node is read without the store and the actors, so the view works even when they hang.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,16 +18,16 @@ use crate::telemetry::figures::Figures;
 
 /// Interval between two snapshots.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Interval between checks for watchers, while nobody watches.
+/// Interval between checks for watchers while there are none.
 const IDLE: Duration = Duration::from_secs(2);
 /// Time without a heartbeat after which a node is silent.
 const SILENT_AFTER: Duration = Duration::from_secs(3);
 /// Timeout of reading the other nodes from the store.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// Most receivers listed.
-const RECEIVERS_SHOWN: usize = 20;
+const READ_TIMEOUT: Duration = Duration::from_secs(2);
+/// Maximum number of receivers listed per node.
+const RECEIVERS_MAX: usize = 20;
 
-/// Snapshots of this node and of the others.
+/// Reads and publishes snapshots of the nodes.
 #[derive(Clone, Debug)]
 pub(crate) struct Nodes {
     store: Store,
@@ -39,15 +39,15 @@ pub(crate) struct Nodes {
 }
 
 impl Nodes {
-    /// Publishes from now on, on the current arbiter, whenever somebody watches.
+    /// Starts publishing snapshots on the current arbiter, while somebody watches.
     pub(crate) fn watch(store: Store, tree: Tree, drain: Drain, figures: Figures, clock: Arc<dyn Clock>) -> Self {
         let started_at = clock.now();
         let nodes = Self { store, tree, drain, figures, clock, started_at };
         if nodes.store.is_shared() {
-            let told = nodes.clone();
+            let publisher = nodes.clone();
             actix_rt::spawn(async move {
                 loop {
-                    let is_watched = told.publish().await;
+                    let is_watched = publisher.publish().await;
                     sleep(if is_watched { INTERVAL } else { IDLE }).await;
                 }
             });
@@ -55,22 +55,23 @@ impl Nodes {
         nodes
     }
 
-    /// Publishes a snapshot if somebody watches. Returns true if somebody does.
+    /// Publishes a snapshot if somebody watches, and returns true then.
     async fn publish(&self) -> bool {
-        // While the store is unavailable nobody could read it; that is logged elsewhere.
+        // While the store is unavailable nobody could read the snapshot. The failure is logged elsewhere.
         let is_watched = self.store.is_watched().await == Ok(true);
-        if let (true, Ok(told)) = (is_watched, serde_json::to_vec(&self.this())) {
-            let _ = self.store.publish_snapshot(told).await;
+        if let (true, Ok(snapshot)) = (is_watched, serde_json::to_vec(&self.own_state())) {
+            let _ = self.store.publish_snapshot(snapshot).await;
         }
         is_watched
     }
 
     /// Returns all nodes, oldest first.
     pub(crate) async fn all(&self) -> NodesResponse {
-        let others = timeout(PATIENCE, self.store.watch_nodes()).await.ok().and_then(Result::ok).unwrap_or_default();
+        let others =
+            timeout(READ_TIMEOUT, self.store.watch_nodes()).await.ok().and_then(Result::ok).unwrap_or_default();
         let now = self.clock.now();
-        let mut nodes: Vec<_> = others.into_iter().map(|other| of_other(other, now)).collect();
-        nodes.push(NodeState { is_this: true, ..self.this() });
+        let mut nodes: Vec<_> = others.into_iter().map(|other| other_state(other, now)).collect();
+        nodes.push(NodeState { is_this: true, ..self.own_state() });
         nodes.sort_by(|one, other| {
             (one.started_at.is_none(), one.started_at, &one.node).cmp(&(
                 other.started_at.is_none(),
@@ -81,8 +82,8 @@ impl Nodes {
         NodesResponse { now, nodes }
     }
 
-    fn this(&self) -> NodeState {
-        let (receivers, total) = self.tree.receivers(RECEIVERS_SHOWN);
+    fn own_state(&self) -> NodeState {
+        let (receivers, total) = self.tree.receivers(RECEIVERS_MAX);
         NodeState {
             node: self.store.node_id().to_string(),
             is_this: false,
@@ -95,7 +96,7 @@ impl Nodes {
             tree: Some(tree_node(self.tree.view())),
             receivers: receivers.into_iter().map(receiver_queue).collect(),
             receivers_total: total as u64,
-            figures: Some(self.figures.shown()),
+            figures: Some(self.figures.series()),
         }
     }
 }
@@ -105,13 +106,13 @@ fn receiver_queue(view: ReceiverView) -> ReceiverQueue {
     ReceiverQueue { origin, client_id: client, waiting: waiting as u64, in_flight: in_flight as u64, oldest_s }
 }
 
-/// Builds another node's state from its snapshot and last heartbeat. An unreadable snapshot, such as one of another
+/// Builds the state of another node from its snapshot and last heartbeat. An unreadable snapshot, perhaps of another
 /// release, counts as missing.
-fn of_other(other: OtherNode, now: Timestamp) -> NodeState {
+fn other_state(other: OtherNode, now: Timestamp) -> NodeState {
     let OtherNode { node, seen_at, snapshot } = other;
-    let told: Option<NodeState> = snapshot.and_then(|told| serde_json::from_slice(&told).ok());
+    let published: Option<NodeState> = snapshot.and_then(|snapshot| serde_json::from_slice(&snapshot).ok());
     let is_silent = now.since(seen_at) > SILENT_AFTER;
-    let untold = || NodeState {
+    let unpublished = || NodeState {
         node: node.to_string(),
         is_this: false,
         version: None,
@@ -125,8 +126,8 @@ fn of_other(other: OtherNode, now: Timestamp) -> NodeState {
         receivers_total: 0,
         figures: None,
     };
-    let told = told.unwrap_or_else(untold);
-    NodeState { seen_at, state: if is_silent { "silent".into() } else { told.state.clone() }, ..told }
+    let state = published.unwrap_or_else(unpublished);
+    NodeState { seen_at, state: if is_silent { "silent".into() } else { state.state.clone() }, ..state }
 }
 
 #[cfg(test)]
@@ -136,20 +137,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_whose_heartbeats_stay_away_is_silent_whatever_it_has_told() {
+    fn a_node_without_heartbeats_is_silent_whatever_its_snapshot_says() {
         let node = NodeId::generate();
         let at = |seconds: i64| Timestamp::from_millis(1_000 * seconds);
-        let seen = |told: Option<&str>, now| {
-            of_other(OtherNode { node, seen_at: at(10), snapshot: told.map(|told| told.as_bytes().to_vec()) }, at(now))
+        let state_at = |snapshot: Option<&str>, now| {
+            other_state(
+                OtherNode { node, seen_at: at(10), snapshot: snapshot.map(|text| text.as_bytes().to_vec()) },
+                at(now),
+            )
         };
-        let untold = seen(None, 13);
-        assert_eq!((&*untold.state, untold.version, untold.node), ("live", None, node.to_string()));
-        let mut told = serde_json::to_value(seen(None, 13)).unwrap();
-        told["state"] = "draining".into();
-        told["version"] = "9".into();
-        let told = told.to_string();
-        let (draining, silent) = (seen(Some(&told), 13), seen(Some(&told), 14));
+        let unpublished = state_at(None, 13);
+        assert_eq!((&*unpublished.state, unpublished.version, unpublished.node), ("live", None, node.to_string()));
+        let mut snapshot = serde_json::to_value(state_at(None, 13)).unwrap();
+        snapshot["state"] = "draining".into();
+        snapshot["version"] = "9".into();
+        let snapshot = snapshot.to_string();
+        let (draining, silent) = (state_at(Some(&snapshot), 13), state_at(Some(&snapshot), 14));
         assert_eq!((&*draining.state, &*silent.state, silent.version.as_deref()), ("draining", "silent", Some("9")));
-        assert_eq!(seen(Some("{\"node\":7}"), 13).version, None, "another release tells something else");
+        assert_eq!(state_at(Some("{\"node\":7}"), 13).version, None, "a snapshot of another release");
     }
 }

@@ -33,15 +33,15 @@ pub const ROUTES: [&[Row]; 3] = [sakshi_api::ROUTES, sakshi_pages::ROUTES, saksh
 /// State shared by all workers.
 #[derive(Clone)]
 pub struct Shared {
-    /// The service; each worker replaces the handles with its own.
+    /// The service; each worker replaces its handles with those of its shard.
     pub service: Service,
     /// The tree in which each worker starts its shard.
     pub tree: Tree,
     /// Rate limits, counted over all workers.
     pub rates: RateLimits,
-    /// Decides which API keys are valid.
+    /// Profile; API keys are valid in the profiles of their environments.
     pub profile: Profile,
-    /// Most bytes of a JSON body.
+    /// Maximum number of bytes of a JSON body.
     pub body_bytes: usize,
     /// The pages of the documentation.
     pub docs: DocsPages,
@@ -98,14 +98,14 @@ pub fn app(
             }
         })
         .default_service(web::to(unknown_path))
-        .wrap(from_fn(count))
+        .wrap(from_fn(count_in_flight))
         .wrap(from_fn(edge))
 }
 
 /// Counts requests in flight, and closes connections once a shutdown is announced.
-async fn count<B: MessageBody>(request: ServiceRequest, next: Next<B>) -> Result<ServiceResponse<B>, Error> {
+async fn count_in_flight<B: MessageBody>(request: ServiceRequest, next: Next<B>) -> Result<ServiceResponse<B>, Error> {
     let drain = request.app_data::<Data<Service>>().map(|service| service.drain.clone());
-    let _under_way = drain.as_ref().map(sakshi_service::drain::Drain::enter);
+    let _in_flight = drain.as_ref().map(sakshi_service::drain::Drain::enter);
     let mut response = next.call(request).await?;
     if drain.is_some_and(|drain| drain.is_announced()) {
         response.response_mut().head_mut().set_connection_type(ConnectionType::Close);

@@ -14,12 +14,12 @@ use crate::telemetry::{self, PrometheusRecorder};
 use crate::tls_files::url;
 
 /// Exit code after the supervision tree gave up (`EX_SOFTWARE` of sysexits.h); the init system should restart the node.
-const GAVE_UP: u8 = 70;
+const EXIT_GAVE_UP: u8 = 70;
 
 /// Runs a node and returns its exit code.
 pub(crate) async fn run(loaded: &Loaded, out: &mut dyn Write, err: &mut dyn Write) -> ExitCode {
-    match begin(loaded, out, err).await {
-        Ok((_log, node, signals)) => until_stopped(node, signals).await,
+    match start(loaded, out, err).await {
+        Ok((_log, node, signals)) => serve_until_stopped(node, signals).await,
         Err(error) => {
             // If stderr is closed, the error cannot be reported.
             let _ = writeln!(err, "error: {error}");
@@ -28,8 +28,8 @@ pub(crate) async fn run(loaded: &Loaded, out: &mut dyn Write, err: &mut dyn Writ
     }
 }
 
-/// Starts the log, the signal handlers, a node and the sandbox's first client, and announces the addresses.
-async fn begin(
+/// Starts the log, the signal handlers and a node, creates the sandbox's first client, and prints the addresses.
+async fn start(
     loaded: &Loaded,
     out: &mut dyn Write,
     err: &mut dyn Write,
@@ -46,8 +46,8 @@ async fn begin(
     if settings.profile == Profile::Sandbox {
         sandbox::announce_first_client(&node.store, &node.public_base, err).await?;
     }
-    if let Err(error) = announce(&node, out) {
-        tracing::warn!(%error, "the line on stdout could not be written");
+    if let Err(error) = print_addresses(&node, out) {
+        tracing::warn!(%error, "the addresses could not be printed on stdout");
     }
     Ok((log, node, signals))
 }
@@ -78,7 +78,7 @@ pub fn recorder() -> Result<PrometheusRecorder, metrics::SetRecorderError<Promet
 }
 
 /// Prints one line on stdout with the addresses of the listeners.
-fn announce(node: &Node, out: &mut dyn Write) -> std::io::Result<()> {
+fn print_addresses(node: &Node, out: &mut dyn Write) -> std::io::Result<()> {
     let mut line = json!({
         "event": "listening",
         "public": url(&node.tls.public, node.public_addr),
@@ -100,7 +100,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Listens from now on.
+    /// Installs the signal handlers.
     ///
     /// # Errors
     /// The signal handlers cannot be installed.
@@ -114,19 +114,19 @@ impl Signals {
     }
 }
 
-/// Serves until a signal or an escalation, then drains; a second signal cuts the drain short.
-pub(crate) async fn until_stopped(mut node: Node, mut signals: Signals) -> ExitCode {
+/// Serves until a signal or an escalation, then drains. A second signal ends the drain at once.
+pub(crate) async fn serve_until_stopped(mut node: Node, mut signals: Signals) -> ExitCode {
     let code = tokio::select! {
         () = signals.next() => ExitCode::SUCCESS,
         failure = node.escalations.recv() => {
             let actor = failure.map_or_else(|| "root".to_owned(), |failure| failure.actor);
             tracing::error!(actor.name = %actor, "the supervision tree gave up");
-            ExitCode::from(GAVE_UP)
+            ExitCode::from(EXIT_GAVE_UP)
         }
     };
     tokio::select! {
         () = node.stop() => {}
-        () = signals.next() => tracing::warn!("a second signal: the drain is cut short"),
+        () = signals.next() => tracing::warn!("a second signal ended the drain early"),
     }
     code
 }

@@ -1,5 +1,5 @@
-//! The store that the settings name, opened first and closed last, and its clock. A single node uses its own clock;
-//! nodes that share a store use the store's, so that a transaction expires on all of them at once.
+//! The store of the settings, opened first and closed last, and its clock. A single node uses its own clock. Nodes that
+//! share a store use the clock of the store, so that a transaction expires on all nodes at once.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -24,7 +24,7 @@ use crate::settings::{RedisSettings, Settings, StoreKind};
 use crate::tls_files::stamp;
 use crate::{bounds, keys, sandbox};
 
-/// Offset above which differing clocks are reported at the start.
+/// Clock offset from which a warning is logged at the start.
 const CLOCK_OFFSET_REPORTED: Duration = Duration::from_secs(30);
 
 /// An open store.
@@ -57,8 +57,8 @@ impl Storage {
                 let embedded = EmbeddedStore::open(options)?;
                 if let Some(Migrated { from, to, backup }) = embedded.migrated() {
                     let backup = backup.display();
-                    tracing::warn!(schema.from = from, schema.to = to, %backup, "the store was upgraded; the backup \
-                        is from before");
+                    tracing::warn!(schema.from = from, schema.to = to, %backup, "the store was upgraded after this \
+                        backup");
                 }
                 Ok(Self {
                     store: (*embedded).clone(),
@@ -84,9 +84,9 @@ impl Storage {
     #[must_use]
     pub(crate) fn figures(&self) -> Arc<dyn Fn() + Send + Sync> {
         match self.kind.clone() {
-            Kind::Embedded(_, directory) => Arc::new(move || show_directory(&directory)),
+            Kind::Embedded(_, directory) => Arc::new(move || publish_directory(&directory)),
             Kind::Redis(store) => Arc::new(move || {
-                show(&store.figures());
+                publish_link(&store.figures());
                 // Gauges are floats by their format.
                 #[allow(clippy::cast_precision_loss)]
                 gauge!("sakshi_store_clock_offset_seconds").set(store.clock_ahead_ms() as f64 / 1_000.0);
@@ -97,13 +97,13 @@ impl Storage {
     /// Leaves the other nodes and closes the store.
     pub(crate) async fn close(self) {
         if let Err(error) = self.store.leave().await {
-            tracing::warn!(%error, "the other nodes could not be told that this one has left; they will find out");
+            tracing::warn!(%error, "the other nodes were not notified; they will notice the missing heartbeats");
         }
         if let Kind::Embedded(store, _) = self.kind
             // Closing waits for the last commit, which must not block the arbiter that the store answers on.
             && web::block(move || store.close()).await.is_err()
         {
-            tracing::error!("the store could not be closed in good order");
+            tracing::error!("the store could not be closed cleanly");
         }
     }
 }
@@ -152,7 +152,7 @@ pub(crate) fn backup_mark(directory: &Path) -> PathBuf {
 }
 
 /// Updates the metrics of an embedded store's directory.
-fn show_directory(directory: &Path) {
+fn publish_directory(directory: &Path) {
     gauge!("sakshi_store_size_bytes").set(size_of_files(directory));
     if let Some((at, _)) = stamp(&backup_mark(directory)) {
         gauge!("sakshi_store_backup_timestamp_seconds")
@@ -178,9 +178,9 @@ fn size_of_files(directory: &Path) -> f64 {
 }
 
 /// Updates the metrics of the connection to Redis.
-fn show(figures: &LinkFigures) {
-    let under_way = u32::try_from(figures.in_flight).unwrap_or(u32::MAX);
-    gauge!("sakshi_redis_calls_in_flight").set(under_way);
+fn publish_link(figures: &LinkFigures) {
+    let in_flight = u32::try_from(figures.in_flight).unwrap_or(u32::MAX);
+    gauge!("sakshi_redis_calls_in_flight").set(in_flight);
     counter!("sakshi_redis_retries_total").absolute(figures.repeats);
     counter!("sakshi_redis_refused_total").absolute(figures.refused);
     for CallFigures { name, calls, failures, took } in &figures.calls {
@@ -193,7 +193,7 @@ fn show(figures: &LinkFigures) {
 
 fn servers(redis: &RedisSettings) -> Result<RedisServers, StoreError> {
     let addresses: Vec<&str> = redis.addresses.iter().map(ExposeSecret::expose_secret).collect();
-    // The settings have checked the URLs; only details of their paths can be refused here.
+    // The settings have validated the URLs; only details of their paths can be refused here.
     let unusable = |error: &dyn std::fmt::Display| StoreError::Unavailable(error.to_string());
     let servers = RedisServers::new(&addresses, redis.topology.clone()).map_err(|error| unusable(&error))?;
     let RedisSettings { ca_file, client_cert, client_key, .. } = redis;
@@ -226,7 +226,7 @@ fn upgrading(settings: &Settings) -> Upgrading {
     Upgrading { schema: &SCHEMA, at_start: settings.store.upgrade_at_start }
 }
 
-/// Checks, without writing, that a node of these settings could open or create its store.
+/// Checks, without writing, that a node with these settings could open or create its store.
 ///
 /// # Errors
 /// [`OpenError::Refused`] with the error that `serve` would end with, [`OpenError::Unreadable`] when the store cannot
@@ -246,8 +246,8 @@ pub(crate) async fn may_open(settings: &Settings) -> Result<(), OpenError> {
     }
 }
 
-/// Creates the directory that `store.path` names, readable by its owner only, and tries to write into it. A problem is
-/// thus reported for the setting, not for the first file.
+/// Creates the directory of `store.path`, readable by its owner only, and tries to write into it. An error then names
+/// the setting, not the first file.
 ///
 /// # Errors
 /// The directory cannot be created or written to.
@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_new_directory_is_its_owners_alone_and_nothing_is_left_in_it() {
+    fn a_new_directory_is_private_and_empty() {
         let parent = tempfile::tempdir().unwrap();
         let path = parent.path().join("var").join("sakshi");
         prepare_directory(&path).unwrap();
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_no_directory_can_be_at_is_refused() {
+    fn a_path_that_cannot_be_a_directory_is_refused() {
         let file = tempfile::NamedTempFile::new().unwrap();
         for path in [file.path(), &file.path().join("store"), Path::new("/proc/nothing/store")] {
             assert!(prepare_directory(path).is_err(), "{}", path.display());

@@ -29,7 +29,7 @@ pub use self::prometheus::PrometheusRecorder;
 use crate::settings::{LogFormat, Telemetry};
 pub use sakshi_operator::LogLevel;
 
-/// On drop, writes the last lines and sends the last spans, within a few seconds.
+/// Keeps the log and the spans running. Drop writes the last lines and sends the last spans, within a few seconds.
 #[must_use]
 pub struct Guard {
     level: LogLevel,
@@ -47,7 +47,7 @@ impl Guard {
 
 /// Starts logging to stderr at the level of `SAKSHI_LOG`, else of `RUST_LOG`, else `info`.
 ///
-/// The level is a word (`warn`) or a list of words by target (`info,sakshi_store=debug`). A thread of its own writes
+/// The level is a word (`warn`) or a list of words by target (`info,sakshi_store=debug`). A dedicated thread writes
 /// the lines. Spans are sent to the collector, if one is set. A second call changes nothing.
 ///
 /// # Errors
@@ -61,14 +61,14 @@ pub fn start(settings: &Telemetry) -> io::Result<Guard> {
     start_at(settings.log_format, spans, "info,actix_server=warn")
 }
 
-/// Like [`start`], with another default level.
+/// Starts logging like [`start`], with another default level.
 ///
 /// # Errors
 /// The thread cannot be started.
 pub fn start_at(format: LogFormat, spans: Option<Spans>, default: &str) -> io::Result<Guard> {
-    let asked =
+    let requested =
         ["SAKSHI_LOG", "RUST_LOG"].iter().filter_map(|name| std::env::var(name).ok()).find(|level| !level.is_empty());
-    let (usual, refused) = usual(asked.as_deref(), default);
+    let (levels, parse_error) = choose_levels(requested.as_deref(), default);
     let (lines, guard) = BufferedLog::start(io::stderr())?;
     let layer = fmt::layer().with_writer(lines).with_target(true);
     let layer = match format {
@@ -78,57 +78,59 @@ pub fn start_at(format: LogFormat, spans: Option<Spans>, default: &str) -> io::R
     // Without a collector there is one filter for all, which is the cheapest.
     let (started, level) = match &spans {
         None => {
-            let (filter, handle) = reload::Layer::new(filter(&usual));
-            (registry().with(layer).with(filter).try_init(), level(usual, handle))
+            let (filter, handle) = reload::Layer::new(filter(&levels));
+            (registry().with(layer).with(filter).try_init(), replaceable_level(levels, handle))
         }
         Some(spans) => {
-            let (filter, handle) = reload::Layer::new(filter(&usual));
-            (registry().with(layer.with_filter(filter)).with(spans.layer()).try_init(), level(usual, handle))
+            let (filter, handle) = reload::Layer::new(filter(&levels));
+            (
+                registry().with(layer.with_filter(filter)).with(spans.layer()).try_init(),
+                replaceable_level(levels, handle),
+            )
         }
     };
     if started.is_ok() {
-        set_hook(Box::new(report));
+        set_hook(Box::new(log_panic));
     }
-    if let Some(error) = refused {
-        tracing::warn!(%error, "the level that the environment asks for is not understood, so the usual one is in \
-            effect");
+    if let Some(error) = parse_error {
+        tracing::warn!(%error, "the log level of the environment cannot be parsed; the default is used");
     }
     Ok(Guard { level, _spans: spans, _log: guard })
 }
 
-/// Target of an error that the library logs for a peer without HTTP; the peer gets an empty 400.
+/// Log target of the library's errors about peers that do not speak HTTP; they get an empty 400.
 const NO_HTTP: &str = "actix_http::h1::dispatcher";
 
 /// Returns the requested levels, or the default ones with the parse error.
-fn usual(asked: Option<&str>, default: &str) -> (String, Option<ParseError>) {
-    match asked.map(|asked| (asked, asked.parse::<Targets>())) {
+fn choose_levels(requested: Option<&str>, default: &str) -> (String, Option<ParseError>) {
+    match requested.map(|requested| (requested, requested.parse::<Targets>())) {
         None => (default.to_owned(), None),
-        Some((asked, Ok(_))) => (asked.to_owned(), None),
+        Some((requested, Ok(_))) => (requested.to_owned(), None),
         Some((_, Err(error))) => (default.to_owned(), Some(error)),
     }
 }
 
-/// Returns the filter of these levels. It excludes spans and peers without HTTP.
+/// Builds the filter for these levels. It excludes spans and errors about peers that do not speak HTTP.
 fn filter(levels: &str) -> Targets {
     let targets = levels.parse().unwrap_or_else(|_| Targets::new().with_default(Level::INFO));
     targets.with_target(NO_HTTP, LevelFilter::OFF).with_target(sakshi_trace::TARGET, LevelFilter::OFF)
 }
 
-/// Returns the level of a log whose filter can be replaced.
-fn level<S: 'static>(usual: String, handle: reload::Handle<Targets, S>) -> LogLevel {
-    LogLevel::new(usual, move |levels| {
-        // It fails for a log that did not start because one exists.
+/// Builds a log level that replaces the filter behind `handle` when it changes.
+fn replaceable_level<S: 'static>(default: String, handle: reload::Handle<Targets, S>) -> LogLevel {
+    LogLevel::new(default, move |levels| {
+        // It fails if another log had been started before.
         let _ = handle.reload(filter(levels));
     })
 }
 
-fn report(panic: &PanicHookInfo<'_>) {
+fn log_panic(panic: &PanicHookInfo<'_>) {
     let place = panic.location().map(ToString::to_string);
     note_panic(panic.location(), sakshi_trace::request_id().map(|id| id.to_string()));
     tracing::error!(panic.place = place, panic.message = message(panic.payload()), "a panic");
 }
 
-/// Returns a message that is a literal in the source; a formatted one may contain personal data.
+/// Returns the message if it is a literal in the source; a formatted message may contain personal data.
 fn message(payload: &(dyn std::any::Any + Send)) -> &'static str {
     payload.downcast_ref::<&'static str>().copied().unwrap_or("[put together at run time, not shown]")
 }
@@ -138,17 +140,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_level_that_is_not_understood_leaves_the_usual_one() {
-        let read = |asked| {
-            let (levels, refused) = usual(Some(asked), "info,actix_server=warn");
-            (filter(&levels), refused)
+    fn an_unreadable_level_is_replaced_by_the_default() {
+        let read = |requested| {
+            let (levels, parse_error) = choose_levels(Some(requested), "info,actix_server=warn");
+            (filter(&levels), parse_error)
         };
-        let (levels, refused) = read("sakshi=loud");
-        assert!(refused.is_some());
+        let (levels, parse_error) = read("sakshi=loud");
+        assert!(parse_error.is_some());
         assert!(levels.would_enable("sakshi", &Level::INFO) && !levels.would_enable("actix_server", &Level::INFO));
-        let (levels, refused) = read("warn,sakshi_store=debug");
+        let (levels, parse_error) = read("warn,sakshi_store=debug");
         assert!(
-            refused.is_none()
+            parse_error.is_none()
                 && levels.would_enable("sakshi_store::redis", &Level::DEBUG)
                 && !levels.would_enable("sakshi", &Level::INFO)
         );
@@ -159,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn no_level_shows_spans_or_the_odd_bytes_of_a_peer() {
+    fn no_level_shows_spans_or_errors_about_peers_without_http() {
         let levels = filter("info,sakshi=trace,sakshi_trace=trace,actix_http::h1::dispatcher=trace");
         assert!(levels.would_enable("sakshi_store::redis", &Level::TRACE));
         assert!(
@@ -168,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_message_is_shown_only_when_it_stands_in_the_source() {
+    fn a_panic_message_is_logged_only_if_it_is_a_literal() {
         assert_eq!(message(&"the ledger is out of balance"), "the ledger is out of balance");
         assert_eq!(message(&String::from("Asha Rao")), "[put together at run time, not shown]");
     }

@@ -1,5 +1,5 @@
-//! TLS files of the listeners, read at the start, when they change and on SIGHUP. Unusable files are refused at the
-//! start; later, the earlier ones stay.
+//! TLS files of the listeners, read at the start, when they change and on SIGHUP. Unusable files are an error at the
+//! start; later, the current certificates stay in use.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 use crate::settings::{ListenerFiles, Server};
 
 /// Interval between checks of the files.
-const LOOK: Duration = Duration::from_secs(5);
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Error of a listener's TLS files.
 #[derive(Debug, thiserror::Error)]
@@ -61,7 +61,7 @@ impl Listeners {
         })
     }
 
-    /// Follows changes of the files from now on, on the current arbiter.
+    /// Starts watching the files for changes, on the current arbiter.
     ///
     /// # Errors
     /// The signal handler cannot be installed.
@@ -71,21 +71,23 @@ impl Listeners {
             (&self.internal, &server.internal_tls),
             (&self.connectors, &server.connector_tls),
         ];
-        let mut followed: Vec<_> =
-            pairs.into_iter().filter_map(|(tls, files)| Some(Followed::new(tls.clone()?, files.clone()?))).collect();
-        if followed.is_empty() {
+        let mut watched: Vec<_> = pairs
+            .into_iter()
+            .filter_map(|(tls, files)| Some(WatchedListener::new(tls.clone()?, files.clone()?)))
+            .collect();
+        if watched.is_empty() {
             return Ok(());
         }
         let mut hangups = signal(SignalKind::hangup())?;
         actix_rt::spawn(async move {
-            let mut look = interval(LOOK);
+            let mut checks = interval(CHECK_INTERVAL);
             loop {
-                let is_asked = tokio::select! {
-                    _ = look.tick() => false,
+                let is_forced = tokio::select! {
+                    _ = checks.tick() => false,
                     _ = hangups.recv() => true,
                 };
-                for listener in &mut followed {
-                    listener.follow(is_asked);
+                for listener in &mut watched {
+                    listener.reload_if_changed(is_forced);
                 }
             }
         });
@@ -102,30 +104,30 @@ pub(crate) fn url(tls: &Option<ListenerTls>, address: SocketAddr) -> String {
 type Stamps = Vec<Option<(SystemTime, u64)>>;
 
 /// A listener whose files are watched.
-struct Followed {
+struct WatchedListener {
     tls: ListenerTls,
     files: ListenerFiles,
     seen: Stamps,
 }
 
-impl Followed {
+impl WatchedListener {
     fn new(tls: ListenerTls, files: ListenerFiles) -> Self {
         Self { tls, seen: stamps(&files), files }
     }
 
-    fn follow(&mut self, is_asked: bool) {
-        let found = stamps(&self.files);
-        if found == self.seen && !is_asked {
+    fn reload_if_changed(&mut self, is_forced: bool) {
+        let stamps = stamps(&self.files);
+        if stamps == self.seen && !is_forced {
             return;
         }
-        self.seen = found;
+        self.seen = stamps;
         let result = match load(&self.files, |pem| self.tls.replace(pem)) {
             Ok(()) => {
                 tracing::info!(listener.files = ?self.files, "the certificate of a listener was read again");
                 "replaced"
             }
             Err(error) => {
-                tracing::error!(%error, "the certificate of a listener could not be read again; the earlier one stays");
+                tracing::error!(%error, "a listener's certificate could not be reloaded; the current one stays in use");
                 "failed"
             }
         };
@@ -135,7 +137,7 @@ impl Followed {
 
 fn load<T>(
     files: &ListenerFiles,
-    make: impl FnOnce(ListenerPem<'_>) -> Result<T, ListenerTlsError>,
+    build: impl FnOnce(ListenerPem<'_>) -> Result<T, ListenerTlsError>,
 ) -> Result<T, TlsFileError> {
     let read = |path: &PathBuf| fs::read(path).map_err(|error| TlsFileError::Unreadable { path: path.clone(), error });
     let (certificate, key) = (read(&files.certificate)?, Zeroizing::new(read(&files.key)?));
@@ -146,14 +148,15 @@ fn load<T>(
         client_authorities: authorities.as_deref(),
         probes_without_certificate: files.has_probes,
     };
-    let made = make(pem).map_err(|error| TlsFileError::Unusable { listener: files.listener, error })?;
-    show_expiry(files.listener, &certificate);
-    Ok(made)
+    let built = build(pem).map_err(|error| TlsFileError::Unusable { listener: files.listener, error })?;
+    publish_expiry(files.listener, &certificate);
+    Ok(built)
 }
 
-/// Sets the metric of a certificate's expiry. The prefix of its settings names the listener; the public one's is empty.
-fn show_expiry(keys: &'static str, certificate: &[u8]) {
-    let listener = keys.strip_suffix('_').unwrap_or("public");
+/// Sets the metric of a certificate's expiry. `prefix` is the prefix of the listener's settings, empty for the public
+/// listener.
+fn publish_expiry(prefix: &'static str, certificate: &[u8]) {
+    let listener = prefix.strip_suffix('_').unwrap_or("public");
     if let Some(at) = ListenerTls::expires_at(certificate) {
         // Gauges are floats by their format.
         #[allow(clippy::cast_precision_loss)]
@@ -171,6 +174,6 @@ fn stamps(files: &ListenerFiles) -> Stamps {
 
 /// Returns the modification time and length of a file; `None` when there is none.
 pub(crate) fn stamp(path: &Path) -> Option<(SystemTime, u64)> {
-    let about = fs::metadata(path).ok()?;
-    Some((about.modified().ok()?, about.len()))
+    let metadata = fs::metadata(path).ok()?;
+    Some((metadata.modified().ok()?, metadata.len()))
 }

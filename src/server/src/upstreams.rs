@@ -1,4 +1,4 @@
-//! The upstream of each flow: the one in the settings, or in the sandbox the node's own stand-in.
+//! The upstream of each flow: the URL of the settings, or the node's stand-in in the sandbox.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use url::Url;
 
 use crate::settings::Settings;
 
-/// Longest timeout of opening a connection to an upstream.
-const CONNECT_MAX: Duration = Duration::from_secs(5);
+/// Maximum timeout of connecting to an upstream.
+const CONNECT_TIMEOUT_MAX: Duration = Duration::from_secs(5);
 
-/// Builds the upstreams that the settings name, with up to `most` orders of each kind in flight. `internal` is the
+/// Builds the upstreams of the settings, with up to `in_flight_max` orders of each kind in flight. `internal` is the
 /// address of the internal listener.
 ///
 /// # Errors
@@ -25,30 +25,32 @@ pub fn build(
     settings: &Settings,
     egress: &Egress,
     internal: SocketAddr,
-    most: usize,
+    in_flight_max: usize,
 ) -> Result<Upstreams, ClientError> {
-    let set = &settings.upstreams;
+    let configured = &settings.upstreams;
     let client = UpstreamClient::new(&UpstreamOptions {
-        token: set.token.expose_secret().to_owned(),
-        connect_timeout: CONNECT_MAX.min(set.timeout),
-        total_timeout: set.timeout,
+        token: configured.token.expose_secret().to_owned(),
+        connect_timeout: CONNECT_TIMEOUT_MAX.min(configured.timeout),
+        total_timeout: configured.timeout,
         egress: egress.clone(),
-        tls: set.urls().any(|(_, url)| url.scheme() == "https"),
+        tls: configured.urls().any(|(_, url)| url.scheme() == "https"),
     })?;
-    let at = |url: &Option<Url>, flow: &str| {
+    let upstream = |url: &Option<Url>, flow: &str| {
         let is_sandbox = settings.profile == Profile::Sandbox;
         let stand_in =
             || Url::parse(&format!("http://{internal}/sandbox/upstreams/{flow}")).ok().filter(|_| is_sandbox);
-        url.clone().or_else(stand_in).map(|url| client.at(url, most))
+        url.clone().or_else(stand_in).map(|url| client.at(url, in_flight_max))
     };
     Ok(Upstreams {
-        esign: at(&set.esign_url, "esign"),
-        doclocker: at(&set.doclocker_url, "doclocker"),
-        estamp: at(&set.estamp_url, "estamp"),
-        wealth: at(&set.wealth_url, "wealth"),
+        esign: upstream(&configured.esign_url, "esign"),
+        doclocker: upstream(&configured.doclocker_url, "doclocker"),
+        estamp: upstream(&configured.estamp_url, "estamp"),
+        wealth: upstream(&configured.wealth_url, "wealth"),
         checks: CHECKS
             .iter()
-            .filter_map(|check| Some((check.name, at(&set.check_urls.get(check.name).cloned(), check.name)?)))
+            .filter_map(|check| {
+                Some((check.name, upstream(&configured.check_urls.get(check.name).cloned(), check.name)?))
+            })
             .collect(),
     })
 }
@@ -65,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sandbox_stands_in_for_upstreams_that_are_not_set_and_nobody_else_does() {
+    fn only_the_sandbox_has_stand_ins_for_missing_upstreams() {
         let elsewhere = Url::parse("http://127.0.0.1:9/orders").ok();
         let sandbox = upstreams(|settings| settings.upstreams.wealth_url = elsewhere.clone());
         assert_eq!(sandbox.checks.len(), CHECKS.len());

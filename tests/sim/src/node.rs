@@ -28,7 +28,7 @@ use sakshi_domain::profile::Profile;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::time_zone::TimeZone;
 use sakshi_operator::{
-    ConnectorTokens, CreditDesk, FailedLogins, FlowDesk, Health, InternalDeps, LogLevel, LongestKept,
+    ConnectorTokens, CreditDesk, FailedLogins, FlowDesk, Health, InternalDeps, LogLevel, RetentionMax,
 };
 use sakshi_outbound::Egress;
 use sakshi_outbound::document::DocumentClient;
@@ -379,7 +379,7 @@ pub(crate) async fn start(
         provider_roles: None,
         second_person_above: None,
         body_bytes: BODY_BYTES,
-        longest: LongestKept { result_ttl: DAY, registration_ttl: DAY },
+        retention_max: RetentionMax { result_ttl: DAY, registration_ttl: DAY },
     };
     let internal = App::new().wrap(from_fn(edge)).configure(move |config| sakshi_operator::configure(config, deps));
     let internal = Edge::of(first, internal).await;

@@ -21,8 +21,8 @@ use sakshi_wire::guests::{CheckInRequest, CheckInResponse, CreateDoorRequest, Cr
     request_body = CreateDoorRequest,
     summary = "Open a door",
     description = "A page for phones at the entrance, without an API key: it scans tickets, finds guests and checks \
-        them in. It shows names and photos of guests to anybody with the link and the PIN. Without `expires_at` it \
-        ends with the event, also when that is changed.",
+        them in. It shows names and photos of guests to anybody with the link and the PIN. Without `expires_at` the \
+        door closes at the end of the event, even if that end is changed later.",
     params(("eventId" = String, Path)),
     responses((status = 200, body = CreateDoorResponse, description = "The door. The PIN is shown once."),
               (status = 404, description = "The application has no such event."),
@@ -36,8 +36,8 @@ pub(crate) async fn create(
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     rates.orders.count(&request, &caller.client)?;
-    let asked: CreateDoorRequest = body.sent.request(service.request_context())?;
-    Ok(HttpResponse::Ok().json(open_door(&service, &caller.app.app_id, &path, asked).await?))
+    let door: CreateDoorRequest = body.sent.request(service.request_context())?;
+    Ok(HttpResponse::Ok().json(open_door(&service, &caller.app.app_id, &path, door).await?))
 }
 
 /// Lists the doors of an event.
@@ -47,7 +47,7 @@ pub(crate) async fn create(
 #[utoipa::path(
     get, path = "/api/v1/nationalid-ovse/events/{eventId}/doors", tag = "Events", operation_id = "listEventDoors",
     summary = "List doors",
-    description = "Those whose links have not ended, oldest first, without their PINs.",
+    description = "Doors whose links have not expired, oldest first, without their PINs.",
     params(("eventId" = String, Path)),
     responses((status = 200, body = DoorsResponse, description = "The doors."),
               (status = 404, description = "The application has no such event."))
@@ -70,8 +70,8 @@ pub(crate) async fn list(
     delete, path = "/api/v1/nationalid-ovse/events/{eventId}/doors/{doorId}", tag = "Events",
     operation_id = "deleteEventDoor",
     summary = "Close a door",
-    description = "The link ends at once. A phone that has the page open forgets the guests when it asks next, within \
-        ten seconds, or when it is online again.",
+    description = "The link stops working at once. An open page on a phone drops the guests at its next request: \
+        within ten seconds, or when the phone is online again.",
     params(("eventId" = String, Path), ("doorId" = String, Path, description = "The `door_id` of `createEventDoor`.")),
     responses((status = 204, description = "Closed."),
               (status = 404, description = "The application has no such event, or the event has no such door."))
@@ -96,8 +96,8 @@ pub(crate) async fn close(
     post, path = "/api/v1/nationalid-ovse/events/{eventId}/check-ins", tag = "Events", operation_id = "checkInGuest",
     request_body = CheckInRequest,
     summary = "Check in a guest",
-    description = "By the code that the guest's page shows. A guest is checked in once: a repeated call answers with \
-        the first time and gate.",
+    description = "Takes the code from the guest's page. A guest is checked in once: a repeated call returns the time \
+        and gate of the first.",
     params(("eventId" = String, Path)),
     responses((status = 200, body = CheckInResponse, description = "The guest is checked in."),
               (status = 404, description = "The application has no such event, or the event has no guest with this \
@@ -108,6 +108,6 @@ pub(crate) async fn check_in(
     path: Path<String>,
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
-    let asked: CheckInRequest = body.sent.request(service.request_context())?;
-    Ok(HttpResponse::Ok().json(check_in_response(&service, &caller.app.app_id, &path, asked).await?))
+    let check_in: CheckInRequest = body.sent.request(service.request_context())?;
+    Ok(HttpResponse::Ok().json(check_in_response(&service, &caller.app.app_id, &path, check_in).await?))
 }

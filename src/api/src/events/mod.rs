@@ -41,23 +41,23 @@ pub(crate) async fn create(
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     rates.orders.count(&request, &caller.client)?;
-    let idempotent = idempotency::idempotent_request(&request, &caller, OPERATION, &body.bytes)?;
-    let asked: CreateEventRequest = body.sent.request(service.request_context())?;
-    let answered = create_event(&service, caller, asked.terms(service.rules.time_zone), idempotent).await?;
-    if let CreationAnswer::New { answer, .. } = &answered {
+    let idempotent = idempotency::of(&request, &caller, OPERATION, &body.bytes)?;
+    let event: CreateEventRequest = body.sent.request(service.request_context())?;
+    let creation = create_event(&service, caller, event.terms(service.rules.time_zone), idempotent).await?;
+    if let CreationAnswer::New { answer, .. } = &creation {
         note_event(&request, answer.event_id);
     }
-    Ok(idempotency::answer(answered))
+    Ok(idempotency::answer(creation))
 }
 
-/// Returns one event with its counts.
+/// Returns an event with its counts.
 ///
 /// # Errors
 /// 404 unless the app has such an event.
 #[utoipa::path(
     get, path = "/api/v1/nationalid-ovse/events/{eventId}", tag = "Events", operation_id = "getEvent",
     summary = "Get an event",
-    description = "With its status and counts.",
+    description = "Includes the status and the counts of the event.",
     params(("eventId" = String, Path, description = "The `event_id` of `createEvent`.")),
     responses((status = 200, body = EventResponse, description = "The event.", headers(("ETag" = String,
         description = "Changes with the settings of the event, and not with its counts. \
@@ -72,7 +72,7 @@ pub(crate) async fn show(
 ) -> Result<HttpResponse, ApiError> {
     Query::parse(request.query_string()).finish()?;
     let event = own_event(&service, &caller.app.app_id, &path).await?;
-    Ok(shown(&service, &event))
+    Ok(event_http_response(&service, &event))
 }
 
 /// Lists the app's events.
@@ -91,20 +91,20 @@ pub(crate) async fn list(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
-    let page = parse_page(request.query_string())?;
-    let found = service.store.list_events(caller.app.app_id.clone(), page).await?;
-    let events = found.items.iter().map(|event| event_response(&service, event)).collect();
-    let next = next_page(request.path(), page, found.total);
+    let page = page_of(request.query_string())?;
+    let list = service.store.list_events(caller.app.app_id.clone(), page).await?;
+    let events = list.items.iter().map(|event| event_response(&service, event)).collect();
+    let next = next_page(request.path(), page, list.total);
     Ok(HttpResponse::Ok().json(EventsPage {
         page: page.page,
         page_size: page.page_size,
-        total: found.total,
+        total: list.total,
         events,
         next,
     }))
 }
 
-/// Changes an event; every node has the change before the response leaves.
+/// Changes an event. Every node has the change before the response is sent.
 ///
 /// # Errors
 /// 400 with every invalid field, 404 unless the app has such an event.
@@ -112,11 +112,11 @@ pub(crate) async fn list(
     patch, path = "/api/v1/nationalid-ovse/events/{eventId}", tag = "Events", operation_id = "updateEvent",
     request_body = PatchEventRequest,
     summary = "Change an event",
-    description = "Changes the fields that are given, on every node before it returns. The answer of `getEvent` may \
-        be sent back as it is: unchanged read-only fields are ignored.",
+    description = "Changes the given fields. Every node has the change before the call returns. A whole response of \
+        `getEvent` is accepted: unchanged read-only fields are ignored.",
     params(("eventId" = String, Path),
-           ("If-Match" = Option<String>, Header, description = "The `ETag` of `getEvent`: the change is made only if \
-               nobody has changed the event since. Guests do not change it.")),
+           ("If-Match" = Option<String>, Header, description = "The `ETag` of `getEvent`. The event is changed only if \
+               it still has this tag. Guests do not change the tag.")),
     responses((status = 200, body = EventResponse, description = "The changed event.", headers(("ETag" = String,
         description = "Changes with the settings of the event, and not with its counts."))),
               (status = 404, description = "The application has no such event."))
@@ -127,21 +127,21 @@ pub(crate) async fn patch(
     path: Path<String>,
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
-    let event = change_event(&service, &caller.app.app_id, &path, body.sent, only_if(&request)?).await?;
-    Ok(shown(&service, &event))
+    let event = change_event(&service, &caller.app.app_id, &path, body.sent, if_match_tags(&request)?).await?;
+    Ok(event_http_response(&service, &event))
 }
 
-/// Builds the response with an event, and with the tag of its terms.
-fn shown(service: &Service, event: &Event) -> HttpResponse {
+/// Builds the response with an event, and with the entity tag of its terms.
+fn event_http_response(service: &Service, event: &Event) -> HttpResponse {
     let tag = EntityTag::new_strong(event_tag(&event.terms));
     HttpResponse::Ok().insert_header((ETAG, tag.to_string())).json(event_response(service, event))
 }
 
-/// Returns the tags that `If-Match` names (RFC 9110 §13.1.1); `None` when any tag matches.
+/// Returns the entity tags in `If-Match` (RFC 9110 §13.1.1), or `None` if any tag matches.
 ///
 /// # Errors
-/// 400 when it is not a list of tags.
-fn only_if(request: &HttpRequest) -> Result<Option<Vec<String>>, ApiError> {
+/// 400 if the header is not a list of tags.
+fn if_match_tags(request: &HttpRequest) -> Result<Option<Vec<String>>, ApiError> {
     if !request.headers().contains_key(IF_MATCH) {
         return Ok(None);
     }

@@ -1,7 +1,7 @@
 //! `GET /api/v1/nationalid-ovse/events/{eventId}/registrations`: the guests with their claims.
 //!
-//! A list is sent while it is read: the next slice is read once the client has taken the one before, so only one slice
-//! is in memory.
+//! The list is streamed. A slice is read after the client has received the previous slice, so only one slice is in
+//! memory.
 
 use actix_web::body::SizedStream;
 use actix_web::http::header::ContentType;
@@ -28,7 +28,7 @@ use sakshi_wire::guests::{RegistrationRow, RegistrationsPage};
     get, path = "/api/v1/nationalid-ovse/events/{eventId}/registrations", tag = "Events",
     operation_id = "listEventRegistrations",
     summary = "List registered guests",
-    description = "Oldest first. A guest keeps the place in the list, so pages stay the same while guests are added. \
+    description = "Oldest first. Guests keep their place in the list, so pages stay the same when guests are added. \
         Follow `next` until it is absent.",
     params(("eventId" = String, Path), ("page" = Option<u32>, Query, minimum = 1), ("page_size" = Option<u32>, Query,
         minimum = 1)),
@@ -68,20 +68,20 @@ pub(crate) async fn list(
     Ok(if is_complete { response.body(SizedStream::new(bytes as u64, pieces)) } else { response.streaming(pieces) })
 }
 
-/// The list ends in the middle, after its beginning was sent.
+/// Error that ends a list of guests after its beginning was sent.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("a list of guests was cut off")]
 struct CutOff;
 
 impl CutOff {
-    fn because(error: &ApiError) -> Self {
+    fn log(error: &ApiError) -> Self {
         tracing::warn!(error.type = error.code(), error.detail = error.detail().as_deref(), "a list of guests was cut \
             off");
         Self
     }
 }
 
-/// The guests of a page as the end of a JSON document, which is written while it is sent.
+/// The remaining guests of a page, serialized while they are sent.
 struct Document {
     /// The path of the request.
     path: String,
@@ -97,11 +97,12 @@ struct Document {
 }
 
 impl Document {
-    /// Writes the next guests, and the end after the last; returns the event's number of guests as well.
+    /// Serializes the next guests, and the end of the document after the last guest. Also returns the number of guests
+    /// of the event.
     async fn write(&mut self) -> Result<(Vec<u8>, u64), ApiError> {
         self.permit.grow_to(GUEST_SLICE_BYTES)?;
         let is_begun = self.is_begun;
-        let Slice { mut made, total } = self.list.next(move |rows| json_of(&rows, is_begun)).await?;
+        let Slice { mut made, total } = self.list.next(move |rows| rows_to_json(&rows, is_begun)).await?;
         self.permit.grow_to(made.len())?;
         self.is_begun = self.is_begun || !made.is_empty();
         self.is_complete = self.list.is_read(total);
@@ -117,21 +118,21 @@ impl Document {
         Ok((made, total))
     }
 
-    /// Streams the pieces that are still to be written; each is written when the one before has been taken.
+    /// Streams the remaining pieces. Each piece is serialized after the client has received the previous piece.
     fn into_stream(self) -> impl Stream<Item = Result<Bytes, CutOff>> {
         try_unfold(self, |mut document| async move {
             if document.is_complete {
                 return Ok(None);
             }
             document.permit.shrink_to(0);
-            let (piece, _) = document.write().await.map_err(|error| CutOff::because(&error))?;
+            let (piece, _) = document.write().await.map_err(|error| CutOff::log(&error))?;
             Ok(Some((Bytes::from(piece), document)))
         })
     }
 }
 
-/// Writes the rows as members of a JSON array, after a comma if others come before.
-fn json_of(rows: &[RegistrationRow], is_begun: bool) -> Result<Vec<u8>, ServiceError> {
+/// Serializes rows as elements of a JSON array, with a leading comma if the array has earlier elements.
+fn rows_to_json(rows: &[RegistrationRow], is_begun: bool) -> Result<Vec<u8>, ServiceError> {
     let mut json = Vec::new();
     for row in rows {
         if is_begun || !json.is_empty() {

@@ -20,7 +20,7 @@ use super::poll::poll_response;
 /// by polling.
 ///
 /// # Errors
-/// 400, 401, 413, 415, 422, 429, 501, 502, 503 and 504 of the error table; nothing is opened then.
+/// 400, 401, 413, 415, 422, 429, 501, 502, 503 and 504 of the error table. On an error, no flow is opened.
 #[utoipa::path(
     post, path = "/api/v1/doclocker/init", tag = "Document locker", operation_id = "initDocLocker",
     request_body = DocLockerInitRequest,
@@ -39,26 +39,27 @@ pub(crate) async fn init(
     rates.init.count(&request, &caller.app.app_id)?;
     rates.orders.count(&request, &caller.client)?;
     let upstream = service.upstreams.doclocker.as_ref().ok_or(ServiceError::NotOffered)?;
-    let idempotent = idempotency::idempotent_request(&request, &caller, "doclocker", &body.bytes)?;
-    let asked: DocLockerInitRequest = body.sent.request(service.request_context())?;
-    let request_id = adopt_request_id(&request, asked.request_id.clone());
+    let idempotent = idempotency::of(&request, &caller, "doclocker", &body.bytes)?;
+    let order: DocLockerInitRequest = body.sent.request(service.request_context())?;
+    let request_id = adopt_request_id(&request, order.request_id.clone());
     let call = FlowCall { caller, request_id, idempotent };
-    Ok(idempotency::answer(request_documents(&service, upstream, call, &asked).await?))
+    Ok(idempotency::answer(request_documents(&service, upstream, call, &order).await?))
 }
 
-/// Returns the webhook's body, documents included, once no document is awaited; until then the documents so far.
+/// Returns the body of the webhook, with its documents, when no further document is expected. Before that, returns the
+/// documents that have arrived.
 ///
 /// # Errors
-/// 404 unless the app has such a fetch.
+/// 404 unless the app has a fetch with this id.
 #[utoipa::path(
     get, path = "/api/v1/doclocker/details/{transactionId}", tag = "Document locker",
     operation_id = "getDocLockerDetails",
     summary = "Get locker documents",
-    description = "Returns the body of the webhook once no further document is expected, and before that a stub with \
-        those that have arrived.",
+    description = "Returns the body of the webhook when no further document is expected. Before that, returns a stub \
+        with the documents that have arrived.",
     params(("transactionId" = String, Path, format = "uuid", description = "The `transactionId` of `initDocLocker`.")),
     responses((status = 200, body = DocLockerDetails, description = "The outcome, or a stub."),
-              (status = 404, description = "The application has no such fetch, or its result is no longer kept."))
+              (status = 404, description = "The application has no such fetch, or its result was deleted."))
 )]
 pub(crate) async fn details(
     Authenticated(caller): Authenticated,

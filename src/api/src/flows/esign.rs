@@ -12,14 +12,14 @@ use sakshi_web::idempotency;
 use sakshi_web::rate_limit::RateLimits;
 use sakshi_wire::esign::{EsignRequest, EsignResponse, EsignStatus, EsignStatusRequest};
 
-use super::file_body::{WithFile, receive};
+use super::file_body::{FileRequest, receive};
 use super::poll::poll_response;
 
 /// Requests the signatures of one or more people, in the order of `signerInfo`. The outcome comes by webhook, to
 /// `responseUrl` or else to the URL registered for `ESign`, and by polling.
 ///
 /// # Errors
-/// 400, 401, 408, 413, 415, 422, 429, 501, 502, 503 and 504 of the error table; nothing is opened then.
+/// 400, 401, 408, 413, 415, 422, 429, 501, 502, 503 and 504 of the error table. On an error, no flow is opened.
 #[utoipa::path(
     post, path = "/api/v1/esign/request", tag = "eSign", operation_id = "requestEsign", request_body = EsignRequest,
     summary = "Request signatures",
@@ -38,25 +38,25 @@ pub(crate) async fn request(
     rates.init.count(&request, &caller.app.app_id)?;
     rates.orders.count(&request, &caller.client)?;
     let upstream = service.upstreams.esign.as_ref().ok_or(ServiceError::NotOffered)?;
-    let WithFile { asked, idempotent, _permit } =
+    let FileRequest { order, idempotent, _permit } =
         receive::<EsignRequest>(&service, &caller, &request, payload, "esign").await?;
-    let request_id = adopt_request_id(&request, asked.request_id.clone());
+    let request_id = adopt_request_id(&request, order.request_id.clone());
     let call = FlowCall { caller, request_id, idempotent };
-    Ok(idempotency::answer(request_signatures(&service, upstream, call, asked).await?))
+    Ok(idempotency::answer(request_signatures(&service, upstream, call, order).await?))
 }
 
-/// Returns the webhook's body, signed PDF included, once the document has ended.
+/// Returns the body of the webhook, with the signed PDF, once the document has ended.
 ///
 /// # Errors
-/// 404 unless the app has such a document.
+/// 404 unless the app has a document with this id.
 #[utoipa::path(
     post, path = "/api/v1/esign/status", tag = "eSign", operation_id = "getEsignStatus",
     request_body = EsignStatusRequest,
     summary = "Get a signed document",
-    description = "Returns the body of the webhook, with the signed PDF, once the document has ended, and a stub \
-        before.",
+    description = "Returns the body of the webhook, with the signed PDF, once the document has ended. Before that, \
+        returns a stub.",
     responses((status = 200, body = EsignStatus, description = "The outcome, or a stub."),
-              (status = 404, description = "The application has no such document, or its result is no longer kept."))
+              (status = 404, description = "The application has no such document, or its result was deleted."))
 )]
 pub(crate) async fn status(
     AuthenticatedBody { caller, body }: AuthenticatedBody,
@@ -64,7 +64,7 @@ pub(crate) async fn status(
     service: Data<Service>,
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
-    let asked: EsignStatusRequest = body.sent.request(service.request_context())?;
+    let query: EsignStatusRequest = body.sent.request(service.request_context())?;
     rates.polls.count(&request, &caller.app.app_id)?;
-    Ok(poll_response(&request, poll_document(&service, &caller.app, &asked.document_id).await?))
+    Ok(poll_response(&request, poll_document(&service, &caller.app, &query.document_id).await?))
 }

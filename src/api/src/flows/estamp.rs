@@ -11,17 +11,17 @@ use sakshi_web::idempotency;
 use sakshi_web::rate_limit::RateLimits;
 use sakshi_wire::estamp::{EStampInitRequest, EStampResponse};
 
-use super::file_body::{WithFile, receive};
+use super::file_body::{FileRequest, receive};
 
 /// Requests an e-stamp on a document, of the registry or on paper. The outcome comes by webhook, to the URL registered
-/// for the same `apiType`.
+/// for the `apiType` of the request.
 ///
 /// # Errors
-/// 400, 401, 408, 413, 415, 422, 429, 501, 502, 503 and 504 of the error table; nothing is opened then.
+/// 400, 401, 408, 413, 415, 422, 429, 501, 502, 503 and 504 of the error table. On an error, no flow is opened.
 #[utoipa::path(
     post, path = "/api/v1/estamp/init", tag = "E-stamp", operation_id = "initEStamp", request_body = EStampInitRequest,
     summary = "Request an e-stamp",
-    description = "The outcome comes by webhook only, to the URL registered for the same `apiType`.",
+    description = "The outcome comes by webhook only, to the URL registered for the `apiType` of the request.",
     params(("Idempotency-Key" = Option<String>, Header)),
     responses((status = 200, body = EStampResponse, description = "The e-stamp is ordered."))
 )]
@@ -35,9 +35,9 @@ pub(crate) async fn init(
     rates.init.count(&request, &caller.app.app_id)?;
     rates.orders.count(&request, &caller.client)?;
     let upstream = service.upstreams.estamp.as_ref().ok_or(ServiceError::NotOffered)?;
-    let WithFile { asked, idempotent, _permit } =
+    let FileRequest { order, idempotent, _permit } =
         receive::<EStampInitRequest>(&service, &caller, &request, payload, "estamp").await?;
-    let request_id = adopt_request_id(&request, asked.request_id.clone());
+    let request_id = adopt_request_id(&request, order.request_id.clone());
     let call = FlowCall { caller, request_id, idempotent };
-    Ok(idempotency::answer(request_stamp(&service, upstream, call, asked).await?))
+    Ok(idempotency::answer(request_stamp(&service, upstream, call, order).await?))
 }

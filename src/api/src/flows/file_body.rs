@@ -1,5 +1,5 @@
-//! Bodies with a file. They are large: their memory is budgeted while they arrive, and another thread than the worker's
-//! parses them.
+//! Requests with a file in the body. The bodies are large: they take memory from a budget while they arrive, and a CPU
+//! thread parses them.
 
 use actix_web::HttpRequest;
 use actix_web::web::Payload;
@@ -15,9 +15,9 @@ use sakshi_web::idempotency;
 use sakshi_web::query::Query;
 use sakshi_wire::{Body, Sent};
 
-/// The request read from such a body, and its share of the memory budget.
-pub(super) struct WithFile<T> {
-    pub(super) asked: T,
+/// A parsed request with a file, and its share of the memory budget.
+pub(super) struct FileRequest<T> {
+    pub(super) order: T,
     pub(super) idempotent: Option<IdempotentRequest>,
     pub(super) _permit: MemoryPermit,
 }
@@ -32,8 +32,8 @@ pub(super) async fn receive<T: Body + Send + 'static>(
     request: &HttpRequest,
     payload: Payload,
     operation: &'static str,
-) -> Result<WithFile<T>, ApiError> {
-    Query::parse(request.query_string()).finish()?;
+) -> Result<FileRequest<T>, ApiError> {
+    Query::of(request.query_string()).finish()?;
     check_json(request.headers())?;
     let key = idempotency::read_scope(request, caller)?;
     let (urls, now) = (service.rules.urls, service.clock.now());
@@ -41,12 +41,12 @@ pub(super) async fn receive<T: Body + Send + 'static>(
         BodyReader { budget: &service.memory.files, limit: FILE_REQUEST_BYTES_MAX, timeout: FILE_REQUEST_ARRIVAL_MAX };
     let received = reader.read(caller.owners(), declared_length(request.headers()), payload).await;
     let ReceivedBody { bytes, mut permit } = received.map_err(|error| error.to_api_error(FILE_REQUEST_BYTES_MAX))?;
-    // It stays in memory until the upstream has answered, which may take long.
+    // The body stays in memory until the upstream has answered, which can take long.
     permit.pin()?;
-    let reading = service.cpu.run(caller.owners(), move || {
+    let parsing = service.cpu.run(caller.owners(), move || {
         let idempotent = key.map(|key| IdempotentRequest::new(key, operation, &bytes));
         Ok::<_, ApiError>((Sent::read(&bytes)?.request(urls.at(now))?, idempotent))
     });
-    let (asked, idempotent) = reading.await??;
-    Ok(WithFile { asked, idempotent, _permit: permit })
+    let (order, idempotent) = parsing.await??;
+    Ok(FileRequest { order, idempotent, _permit: permit })
 }

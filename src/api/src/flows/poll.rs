@@ -1,5 +1,5 @@
-//! The response to a poll of a flow. It can hold a file of ten megabytes, and keeps its share of the memory until it
-//! was sent.
+//! The response to a poll of a flow. It can contain a file of ten megabytes, and keeps its share of the memory budget
+//! until it was sent.
 
 use actix_web::web::Bytes;
 use actix_web::{HttpRequest, HttpResponse};
@@ -10,14 +10,14 @@ use sakshi_web::listener::{CloseWatch, close_connection_when};
 use tokio::time::timeout;
 
 /// A response that is being sent.
-struct Leaving {
+struct OutgoingResponse {
     json: Vec<u8>,
     _permit: MemoryPermit,
-    /// Closes the connection of a client that reads for too long, or whose memory is needed by others.
+    /// Closes the connection if the client reads too slowly, or if others need the memory.
     _watch: Option<CloseWatch>,
 }
 
-impl AsRef<[u8]> for Leaving {
+impl AsRef<[u8]> for OutgoingResponse {
     fn as_ref(&self) -> &[u8] {
         &self.json
     }
@@ -29,8 +29,8 @@ pub(super) fn poll_response(request: &HttpRequest, PollAnswer { json, permit }: 
         Some(permit) => {
             let revoked = permit.wait_until_revoked();
             let watch = close_connection_when(request, async { drop(timeout(POLL_READING_MAX, revoked).await) });
-            // The last of them is dropped when all were handed to the connection, or when the connection has ended.
-            Bytes::from_owner(Leaving { json, _permit: permit, _watch: watch })
+            // The owner is dropped when the connection has taken all bytes, or has ended.
+            Bytes::from_owner(OutgoingResponse { json, _permit: permit, _watch: watch })
         }
     };
     HttpResponse::Ok().content_type("application/json").body(bytes)
@@ -52,19 +52,19 @@ mod tests {
 
     use super::*;
 
-    const PLENTY: Duration = Duration::from_secs(20);
-    /// Number of bytes above what the kernel queues on both sides.
-    const LARGE: usize = 16 * 1_024 * 1_024;
+    const TIMEOUT: Duration = Duration::from_secs(20);
+    /// Size of a response, larger than the buffers of the kernel on both sides.
+    const RESPONSE_BYTES: usize = 16 * 1_024 * 1_024;
 
     fn owner(last: u8) -> OwnerPath {
         OwnerPath::new([Owner::Address(IpAddr::from([203, 0, 113, last]))])
     }
 
-    /// Starts a listener whose only route answers a poll with [`LARGE`] bytes out of this budget.
+    /// Starts a listener whose only route answers a poll with [`RESPONSE_BYTES`] bytes out of this budget.
     fn serve(budget: &MemoryBudget) -> (Listener, SocketAddr) {
         let (socket, budget) = (std::net::TcpListener::bind("127.0.0.1:0").unwrap(), budget.clone());
         let address = socket.local_addr().unwrap();
-        let answers = MemoryBudget::new("unsent", LARGE);
+        let answers = MemoryBudget::new("unsent", RESPONSE_BYTES);
         let config = ListenerConfig {
             name: "test",
             workers: 1,
@@ -76,8 +76,8 @@ mod tests {
         let app = move || {
             let budget = budget.clone();
             let poll = move |request: HttpRequest| {
-                let permit = budget.take(owner(1), Stage::Leaving, LARGE).ok();
-                let answer = poll_response(&request, PollAnswer { json: vec![b'a'; LARGE], permit });
+                let permit = budget.take(owner(1), Stage::Leaving, RESPONSE_BYTES).ok();
+                let answer = poll_response(&request, PollAnswer { json: vec![b'a'; RESPONSE_BYTES], permit });
                 async { answer }
             };
             App::new().wrap(from_fn(edge)).route("/", web::get().to(poll))
@@ -86,7 +86,7 @@ mod tests {
     }
 
     /// Connects a client that has sent its request and whose kernel buffers little.
-    async fn ask(address: SocketAddr) -> TcpStream {
+    async fn send_request(address: SocketAddr) -> TcpStream {
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(4_096).unwrap();
         let mut client = socket.connect(address).await.unwrap();
@@ -94,41 +94,41 @@ mod tests {
         client
     }
 
-    async fn until_held(budget: &MemoryBudget, bytes: usize) {
+    async fn wait_until_held(budget: &MemoryBudget, bytes: usize) {
         let held = async {
             while budget.bytes_held() != bytes {
                 sleep(Duration::from_millis(5)).await;
             }
         };
-        timeout(PLENTY, held).await.unwrap_or_else(|_| panic!("{} bytes are held", budget.bytes_held()));
+        timeout(TIMEOUT, held).await.unwrap_or_else(|_| panic!("{} bytes are held", budget.held()));
     }
 
     #[actix_rt::test]
-    async fn an_answer_holds_its_memory_until_it_was_read_or_its_reader_is_gone() {
-        let budget = MemoryBudget::new("test", 2 * LARGE);
+    async fn a_response_keeps_its_memory_until_the_client_has_read_it_or_left() {
+        let budget = MemoryBudget::new("test", 2 * RESPONSE_BYTES);
         let (listener, address) = serve(&budget);
-        let (mut reads, gone) = (ask(address).await, ask(address).await);
-        until_held(&budget, 2 * LARGE).await;
-        drop(gone);
-        until_held(&budget, LARGE).await;
-        let mut seen = Vec::new();
-        timeout(PLENTY, reads.read_to_end(&mut seen)).await.unwrap().unwrap();
-        assert!(seen.ends_with(&vec![b'a'; LARGE]));
-        until_held(&budget, 0).await;
+        let (mut reader, leaver) = (send_request(address).await, send_request(address).await);
+        wait_until_held(&budget, 2 * RESPONSE_BYTES).await;
+        drop(leaver);
+        wait_until_held(&budget, RESPONSE_BYTES).await;
+        let mut received = Vec::new();
+        timeout(TIMEOUT, reader.read_to_end(&mut received)).await.unwrap().unwrap();
+        assert!(received.ends_with(&vec![b'a'; RESPONSE_BYTES]));
+        wait_until_held(&budget, 0).await;
         listener.stop().await;
     }
 
     #[actix_rt::test]
-    async fn the_connection_of_an_answer_whose_memory_others_need_is_closed() {
-        let budget = MemoryBudget::new("test", LARGE);
+    async fn a_connection_is_closed_when_others_need_the_memory_of_its_response() {
+        let budget = MemoryBudget::new("test", RESPONSE_BYTES);
         let (listener, address) = serve(&budget);
-        let mut client = ask(address).await;
-        until_held(&budget, LARGE).await;
-        let _other = budget.take(owner(2), Stage::Leaving, LARGE / 2).unwrap();
-        let mut seen = Vec::new();
+        let mut client = send_request(address).await;
+        wait_until_held(&budget, RESPONSE_BYTES).await;
+        let _other = budget.take(owner(2), Stage::Leaving, RESPONSE_BYTES / 2).unwrap();
+        let mut received = Vec::new();
         // The connection may be reset.
-        let _ = timeout(PLENTY, client.read_to_end(&mut seen)).await.expect("the connection ends");
-        assert!(seen.len() < LARGE);
+        let _ = timeout(TIMEOUT, client.read_to_end(&mut received)).await.expect("the connection ends");
+        assert!(received.len() < RESPONSE_BYTES);
         listener.stop().await;
     }
 }

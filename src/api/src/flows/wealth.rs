@@ -1,4 +1,4 @@
-//! `POST /api/v1/wealth/consents`: asks a person for a wealth-data consent.
+//! `POST /api/v1/wealth/consents`: requests a person's consent to share wealth data.
 
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
@@ -11,11 +11,11 @@ use sakshi_web::idempotency;
 use sakshi_web::rate_limit::RateLimits;
 use sakshi_wire::wealth::{WealthConsentRequest, WealthConsentResponse};
 
-/// Requests a person's consent to the sharing of wealth data. Each change of the consent, and the data under it, come
-/// by webhook to the URLs that the operator has set for the app.
+/// Requests a person's consent to share wealth data. Changes of the consent, and the shared data, come by webhook to
+/// the URLs that the operator has set for the app.
 ///
 /// # Errors
-/// 400, 401, 413, 415, 422, 429, 501, 502, 503 and 504 of the error table; nothing is opened then.
+/// 400, 401, 413, 415, 422, 429, 501, 502, 503 and 504 of the error table. On an error, no flow is opened.
 #[utoipa::path(
     post, path = "/api/v1/wealth/consents", tag = "Wealth data", operation_id = "requestWealthConsent",
     request_body = WealthConsentRequest,
@@ -34,9 +34,9 @@ pub(crate) async fn consents(
     rates.init.count(&request, &caller.app.app_id)?;
     rates.orders.count(&request, &caller.client)?;
     let upstream = service.upstreams.wealth.as_ref().ok_or(ServiceError::NotOffered)?;
-    let idempotent = idempotency::idempotent_request(&request, &caller, "wealth", &body.bytes)?;
-    let asked: WealthConsentRequest = body.sent.request(service.request_context())?;
-    let request_id = adopt_request_id(&request, asked.request_id.clone());
+    let idempotent = idempotency::of(&request, &caller, "wealth", &body.bytes)?;
+    let order: WealthConsentRequest = body.sent.request(service.request_context())?;
+    let request_id = adopt_request_id(&request, order.request_id.clone());
     let call = FlowCall { caller, request_id, idempotent };
-    Ok(idempotency::answer(request_consent(&service, upstream, call, &asked).await?))
+    Ok(idempotency::answer(request_consent(&service, upstream, call, &order).await?))
 }

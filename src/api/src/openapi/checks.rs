@@ -1,5 +1,5 @@
-//! Descriptions of the verifications that are answered at once, from their table. The code of the real answers writes
-//! the examples.
+//! Descriptions of the verifications with a synchronous answer, from their table. The real response types serialize the
+//! examples.
 
 use sakshi_domain::checks::{
     CHECKS, Check, CheckQuery, CheckResult, CheckStatus, ComparedKind, DetailForm, DetailValue,
@@ -13,15 +13,16 @@ use sakshi_web::openapi::render_example;
 use sakshi_wire::checks::{CheckAnswer, schemas};
 use serde_json::{Value, json};
 
-/// The tag of all of them.
+/// Tag of these operations.
 const TAG: &str = "Checks";
 
 /// Adds the operations and their schemas.
 pub(super) fn describe(document: &mut Value) {
     for check in CHECKS {
-        let [(request, asked), (answer, answered), (data, details)] = schemas(check);
-        document["paths"][check.path]["post"] = operation(check, &request, &answer);
-        for (name, schema) in [(request, asked), (answer, answered), (data, details)] {
+        let schemas = schemas(check);
+        let [(request, _), (answer, _), _] = &schemas;
+        document["paths"][check.path]["post"] = operation(check, request, answer);
+        for (name, schema) in schemas {
             document["components"]["schemas"][name] = schema;
         }
     }
@@ -37,26 +38,26 @@ fn operation(check: &Check, request: &str, answer: &str) -> Value {
     json!({
         "tags": [TAG],
         "summary": format!("Verify {}", check.object),
-        "description": "An unknown number is a 200 with `status` `not_found`.",
+        "description": "The response for an unknown number is 200 with `status` `not_found`.",
         "operationId": format!("verify{}", check.title),
         "requestBody": { "required": true, "content": content(request) },
         "responses": {
             "200": { "description": "The record of the source; decide by `data.status`.", "content": content(answer) },
             "400": { "description": invalid },
             "422": { "description": format!("{}.", fields.join(", or ")) },
-            "501": { "description": "This service has no source for it." },
+            "501": { "description": "This service has no source for these numbers." },
             "502": { "description": "The source failed. The request may be repeated." },
             "504": { "description": "The source did not answer in time. The request may be repeated." },
         },
     })
 }
 
-/// Puts examples beside the bodies.
+/// Adds examples to the bodies.
 pub(super) fn attach_examples(document: &mut Value) {
     for check in CHECKS {
         let operation = &mut document["paths"][check.path]["post"];
-        operation["requestBody"]["content"]["application/json"]["example"] = question(check);
-        operation["responses"]["200"]["content"]["application/json"]["examples"] = answers(check);
+        operation["requestBody"]["content"]["application/json"]["example"] = example_request(check);
+        operation["responses"]["200"]["content"]["application/json"]["examples"] = example_answers(check);
         let refusals = [
             ("422", ServiceError::MalformedNumber(&check.numbers[0])),
             ("502", ServiceError::Source(UpstreamError::Unreachable)),
@@ -69,38 +70,38 @@ pub(super) fn attach_examples(document: &mut Value) {
     }
 }
 
-/// Builds a request, with a name where names are compared.
-fn question(check: &Check) -> Value {
-    let mut question: Value = check.numbers.iter().map(|form| (form.field.to_owned(), json!(form.example))).collect();
+/// Builds an example of a request, with a name if the source compares names.
+fn example_request(check: &Check) -> Value {
+    let mut request: Value = check.numbers.iter().map(|form| (form.field.to_owned(), json!(form.example))).collect();
     if check.needs_consent {
-        question["consent"] = json!("Y");
-        question["consent_text"] = json!(format!("I agree that my {} is verified.", check.noun));
+        request["consent"] = json!("Y");
+        request["consent_text"] = json!(format!("I agree that my {} is verified.", check.noun));
     }
-    for known in check.compared.iter().filter(|known| known.kind == ComparedKind::Name) {
-        question[known.field] = json!("Asha Rao");
+    for compared in check.compared.iter().filter(|compared| compared.kind == ComparedKind::Name) {
+        request[compared.field] = json!("Asha Rao");
     }
-    question
+    request
 }
 
-/// Builds the answers that its source may give.
-fn answers(check: &'static Check) -> Value {
+/// Builds an answer for a known and for an unknown number.
+fn example_answers(check: &'static Check) -> Value {
     // The examples are well-formed: a test checks the table.
     let numbers = check.numbers.iter().filter_map(|form| form.parse(form.example).ok()).collect();
     let compared = check
         .compared
         .iter()
-        .map(|known| (known.kind == ComparedKind::Name).then(|| Text::parse("Asha Rao").ok()).flatten());
+        .map(|compared| (compared.kind == ComparedKind::Name).then(|| Text::parse("Asha Rao").ok()).flatten());
     let query = CheckQuery { check, numbers, consent: None, compared: compared.collect() };
-    let details = check.details.iter().map(|known| match known.form {
+    let details = check.details.iter().map(|detail| match detail.form {
         DetailForm::Match(source_field) => query.compares(source_field).then_some(DetailValue::Match(true)),
-        DetailForm::Word(_) | DetailForm::Text => Text::parse(known.example).ok().map(DetailValue::Text),
+        DetailForm::Word(_) | DetailForm::Text => Text::parse(detail.example).ok().map(DetailValue::Text),
     });
     let known = CheckResult { details: details.collect(), ..query.with_status(CheckStatus::Valid) };
     let request_id = RequestId::parse("order-42-try-1").unwrap_or_else(|_| RequestId::mint());
-    let named =
+    let example =
         |summary: &str, result| json!({ "summary": summary, "value": CheckAnswer::new(request_id.clone(), result) });
     json!({
-        "valid": named("It is in use.", known),
-        "not_found": named("The source does not know it.", query.with_status(CheckStatus::NotFound)),
+        "valid": example("The number is in use.", known),
+        "not_found": example("The source does not know the number.", query.with_status(CheckStatus::NotFound)),
     })
 }

@@ -1,16 +1,16 @@
-//! Enums of responses and webhooks are open: a new word in them must not break a client that was generated before.
+//! Makes enums of responses and webhooks open: a new value must not break a client generated before.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-/// Extension with the known words of an open enum (<https://opensource.zalando.com/restful-api-guidelines/#112>).
-const OPEN: &str = "x-extensible-enum";
-const SCHEMAS: &str = "#/components/schemas/";
+/// Extension with the known values of an open enum (<https://opensource.zalando.com/restful-api-guidelines/#112>).
+const EXTENSION: &str = "x-extensible-enum";
+const SCHEMA_REFERENCE: &str = "#/components/schemas/";
 
-/// Opens every enum that no request uses.
+/// Opens every enum that is not part of a request.
 pub(super) fn open_enums(document: &mut Value) {
-    let mut asked = BTreeSet::new();
+    let mut in_requests = BTreeSet::new();
     for operation in document["paths"]
         .as_object()
         .into_iter()
@@ -18,51 +18,57 @@ pub(super) fn open_enums(document: &mut Value) {
         .filter_map(Value::as_object)
         .flat_map(Map::values)
     {
-        reach(document, &operation["requestBody"]["content"]["application/json"]["schema"], &mut asked);
+        collect_references(
+            document,
+            &operation["requestBody"]["content"]["application/json"]["schema"],
+            &mut in_requests,
+        );
     }
-    let whole = document.clone();
+    let original = document.clone();
     for (name, schema) in document["components"]["schemas"].as_object_mut().into_iter().flatten() {
-        if !asked.contains(name) {
-            open(&whole, schema);
+        if !in_requests.contains(name) {
+            open_enums_in(&original, schema);
         }
     }
 }
 
-/// Collects the names of the schemas that a node refers to.
-fn reach(document: &Value, node: &Value, names: &mut BTreeSet<String>) {
+/// Collects the names of the schemas that a node refers to, directly or through other schemas.
+fn collect_references(document: &Value, node: &Value, names: &mut BTreeSet<String>) {
     match node {
         Value::Object(members) => {
-            if let Some(name) = node["$ref"].as_str().and_then(|reference| reference.strip_prefix(SCHEMAS))
+            if let Some(name) = node["$ref"].as_str().and_then(|reference| reference.strip_prefix(SCHEMA_REFERENCE))
                 && names.insert(name.to_owned())
             {
-                reach(document, &document["components"]["schemas"][name], names);
+                collect_references(document, &document["components"]["schemas"][name], names);
             }
-            members.values().for_each(|member| reach(document, member, names));
+            members.values().for_each(|member| collect_references(document, member, names));
         }
-        Value::Array(items) => items.iter().for_each(|item| reach(document, item, names)),
+        Value::Array(items) => items.iter().for_each(|item| collect_references(document, item, names)),
         _ => {}
     }
 }
 
-/// Opens the enums in a schema, and those of requests that it refers to.
-fn open(document: &Value, node: &mut Value) {
+/// Opens the enums in a schema. A reference to an enum becomes an open copy of the enum.
+fn open_enums_in(document: &Value, node: &mut Value) {
     match node {
         Value::Object(members) => {
-            let name =
-                members.get("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix(SCHEMAS));
-            let named =
+            let name = members
+                .get("$ref")
+                .and_then(Value::as_str)
+                .and_then(|reference| reference.strip_prefix(SCHEMA_REFERENCE));
+            let referenced =
                 name.map(|name| &document["components"]["schemas"][name]).filter(|schema| schema.get("enum").is_some());
-            if let Some(named) = named.and_then(Value::as_object) {
-                let description = members.get("description").or(named.get("description")).cloned();
-                *members = named.clone();
+            if let Some(referenced) = referenced.and_then(Value::as_object) {
+                let description = members.get("description").or(referenced.get("description")).cloned();
+                *members = referenced.clone();
                 members.extend(description.map(|text| ("description".to_owned(), text)));
             }
-            if let Some(words) = members.remove("enum") {
-                members.insert(OPEN.to_owned(), words);
+            if let Some(values) = members.remove("enum") {
+                members.insert(EXTENSION.to_owned(), values);
             }
-            members.values_mut().for_each(|member| open(document, member));
+            members.values_mut().for_each(|member| open_enums_in(document, member));
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| open(document, item)),
+        Value::Array(items) => items.iter_mut().for_each(|item| open_enums_in(document, item)),
         _ => {}
     }
 }

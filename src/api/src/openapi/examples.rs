@@ -1,4 +1,4 @@
-//! Examples in the document. The code of the real outcomes writes them.
+//! Examples in the document. The real response types serialize the outcomes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,162 +22,217 @@ use uuid::Uuid;
 
 use super::{checks, flow_examples};
 
+const EVENTS: &str = "/api/v1/nationalid-ovse/events";
+const EVENT: &str = "/api/v1/nationalid-ovse/events/{eventId}";
+
 const TXN: Uuid = Uuid::from_u128(0x3f0f_6c0e_9a3e_4c55_8d2a_0b8c_5e0e_7f11);
-/// The window of a transaction.
+const EVENT_ID: &str = "1R8swWyefAkVT2e0k";
+const WEBHOOK_URL: &str = "https://client.example/hooks/ovse";
+const ORGANISER: &str = "Museum of Demopura";
+const PURPOSE: &str = "Free entry for residents of the district";
+
+/// Lifetime of a transaction.
 const WINDOW: Duration = Duration::from_secs(900);
-/// Time from the first to the last moment of the examples. The last stays in the future until the next month, within
-/// the bounds of every request.
-const AHEAD: Duration = Duration::from_secs(62 * 24 * 3_600);
+/// Time from the beginning of the month to the deadlines in the examples. The deadlines stay in the future until the
+/// next month, within the bounds of every request.
+const DEADLINE_AFTER: Duration = Duration::from_secs(62 * 24 * 3_600);
 
 /// Returns the beginning of this month: examples are the same on every node, and a new date seldom changes generated
 /// clients.
-pub(super) fn month() -> Timestamp {
+fn month_start() -> Timestamp {
     let now = DateTime::from_timestamp_millis(SystemClock.now().millis()).unwrap_or_default();
     let first = now.date_naive().with_day(1).unwrap_or_default().and_time(NaiveTime::MIN);
     Timestamp::from_millis(first.and_utc().timestamp_millis())
 }
 
-/// Returns the end of everything that the examples open.
-pub(super) fn end() -> Timestamp {
-    month() + AHEAD
+/// Returns the end of the events, doors and invitations in the examples.
+pub(super) fn deadline() -> Timestamp {
+    month_start() + DEADLINE_AFTER
 }
 
-/// Puts examples beside the bodies that have none of their own.
-pub(super) fn attach(document: &mut Value, spelling: KeyCase) {
-    let ovse = "/api/v1/nationalid-ovse";
-    let named = |summary: &str, value: Value| json!({ "summary": summary, "value": value });
-    let (claims, hook) = (json!(["name", "dob", "gender", "address", "pincode"]), "https://client.example/hooks/ovse");
-    let mut init = json!({
-        "web": named("Web: a page on the phone", json!({ "claims": claims, "channel": "web", "language": "hindi",
-            "face_auth": true, "purpose": "To open your savings account", "webhook_url": hook })),
-        "qr": named("A QR code at a counter", json!({ "claims": ["name", "photo", "age_above_18"], "channel": "qr",
-            "client_reference_id": "order-42" })),
-        "android": named("A native app on Android", json!({ "claims": ["name"], "channel": "app",
-            "app_id": "com.client.example",
-            "app_signature": "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=" })),
-        "ios": named("A native app on iOS", json!({ "claims": ["name"], "channel": "app" })),
-    });
-    init["web"][ORDER] = json!(0);
-    let times = [month(), month() + WINDOW];
-    let opened = json!({ "txnId": TXN, "intentJwt": "eyJhbGciOiJSUzI1NiIs…", "expiresAt": times[1],
-        "requestUrl": format!("https://verify.example/v/{TXN}") });
-    let qr = json!({ "qrPayload": "https://qr.example/getIntent?value=3141592653589793" });
-    let entries = json!([
-        { "seq": 1, "kind": "grant", "amount": 1_000, "balance_after": 1_000, "reference": "invoice-7",
-            "at": times[0] },
-        { "seq": 2, "kind": "debit", "amount": 1, "balance_after": 999, "reference": TXN, "at": times[1] },
-    ]);
-    let event_id = "1R8swWyefAkVT2e0k";
-    let (name, guests) = ("Open day", json!(["name", "age_above_18"]));
-    let (zone, organiser, purpose) = ("Asia/Kolkata", "Museum of Demopura", "Free entry for residents of the district");
-    let (qr_url, ends) = (format!("https://verify.example/e/{event_id}"), end());
-    let kiosk_url = format!("{qr_url}/kiosk?key=x7Qm2h0Tz9aVnB4cLrE8yWpK");
-    let event = json!({ "event_id": event_id, "name": name, "status": "active", "status_reason": null,
-        "is_active": true, "claims": guests, "language": "hindi",
-        "max_guests": 200, "max_pending": null, "credit_budget": 500, "entry": "open", "on_duplicate": "flag",
-        "registration_count": 1, "duplicate_count": 0, "checked_in_count": 1, "remaining": 199, "scan_count": 3,
-        "abandoned_count": 1, "pending_count": 1, "warning": null, "webhook_url": hook, "qr_url": qr_url,
-        "kiosk_url": kiosk_url, "poster_url": format!("https://verify.example{ovse}/events/{event_id}/poster"),
-        "created_at": times[0], "starts_at": null, "place": "Innovation Hub, Bengaluru", "expires_at": ends,
-        "time_zone": zone, "organiser": organiser,
-        "purpose": purpose });
-    let registered = json!({ "txn_id": TXN, "registration_code": "7KMQ2X", "verified_at": times[1],
-        "possible_duplicate_of": null,
-        "checked_in_at": times[1], "gate": "Gate B", "verification_passed": true,
-        "verified_claims": { "residentName": "Asha Rao", "ageAbove18": true } });
-    let mut polled = outcomes(spelling);
-    polled["pending"] = named("Waiting for the person", json!(OvsePending::new(TxnId::from_bytes(*TXN.as_bytes()))));
+/// Writes examples into the operations of a document.
+struct ExampleWriter<'a>(&'a mut Value);
 
-    let mut put = |path: &str, method: &str, place: &[&str], key: &str, value: Value| {
-        let mut at = &mut document["paths"][path][method];
-        for step in place {
-            at = &mut at[step];
-        }
-        at["content"]["application/json"][key] = value;
-    };
-    let answer = ["responses", "200"];
-    put(&format!("{ovse}/init"), "post", &["requestBody"], "examples", init);
-    put(&format!("{ovse}/init"), "post", &answer, "example", opened);
-    put(&format!("{ovse}/qr-intent"), "post", &["requestBody"], "example", json!({ "txnId": TXN }));
-    put(&format!("{ovse}/qr-intent"), "post", &answer, "example", qr);
-    put(&format!("{ovse}/result/{{txnId}}"), "get", &answer, "examples", polled);
-    let evidence = json!({ "payload": "eyJ2ZXJzaW9uIjoxLCJ0eG5faWQi…", "protected": "eyJhbGciOiJSUzI1NiIs…",
-        "signature": "Xk2h0Tz9aVnB4cLrE8yW…" });
-    put(&format!("{ovse}/result/{{txnId}}/evidence"), "get", &answer, "example", evidence);
-    let (events, one) = (format!("{ovse}/events"), format!("{ovse}/events/{{eventId}}"));
-    put(
-        &events,
-        "post",
-        &["requestBody"],
-        "example",
-        json!({ "name": name, "claims": guests, "language": "hindi", "max_guests": 200, "expires_at": ends,
-            "time_zone": zone,
-            "organiser": organiser, "purpose": purpose, "webhook_url": hook }),
-    );
-    put(&events, "post", &answer, "example", json!({ "event_id": event_id, "qr_url": qr_url }));
-    put(&events, "get", &answer, "example", json!({ "page": 1, "page_size": 20, "total": 1, "events": [event] }));
-    put(&one, "get", &answer, "example", event.clone());
-    put(&one, "patch", &["requestBody"], "example", json!({ "max_guests": 250, "expires_at": ends }));
-    put(&one, "patch", &answer, "example", event);
-    let page = json!({ "event_id": event_id, "page": 1, "page_size": 20, "total": 1, "registrations": [registered] });
-    put(&format!("{one}/registrations"), "get", &answer, "example", page);
-    let door_url = format!("https://verify.example/d/{event_id}k7w2p9x4m3qz");
-    let door = json!({ "door_id": "k7w2p9x4m3qz", "name": "Gate B", "door_url": door_url, "expires_at": ends });
-    let mut opened = door.clone();
-    opened["pin"] = "04291738".into();
-    put(&format!("{one}/doors"), "post", &["requestBody"], "example", json!({ "name": "Gate B" }));
-    put(&format!("{one}/doors"), "post", &answer, "example", opened);
-    put(&format!("{one}/doors"), "get", &answer, "example", json!({ "event_id": event_id, "doors": [door] }));
-    put(
-        &format!("{one}/check-ins"),
-        "post",
-        &["requestBody"],
-        "example",
-        json!({ "code": "7KMQ2X", "gate": "Gate B" }),
-    );
-    let checked = json!({ "txn_id": TXN, "checked_in_at": times[1], "gate": "Gate B", "already": false });
-    put(&format!("{one}/check-ins"), "post", &answer, "example", checked);
-    let row = json!({ "txn_id": TXN, "status": "passed", "opened_at": times[0], "channel": "web",
-        "client_reference_id": "order-42" });
-    put(&format!("{ovse}/transactions"), "get", &answer, "example", json!({ "transactions": [row] }));
-    put("/api/v1/credits", "get", &answer, "example", json!({ "balance": 999 }));
-    let page = json!({ "page": 1, "page_size": 20, "total": 2, "entries": entries });
-    put("/api/v1/credits/statement", "get", &answer, "example", page);
-    for (path, request, opened) in flow_examples::openings() {
-        put(path, "post", &["requestBody"], "example", request);
-        put(path, "post", &answer, "example", opened);
+impl ExampleWriter<'_> {
+    fn request(&mut self, path: &str, method: &str, example: Value) {
+        self.0["paths"][path][method]["requestBody"]["content"]["application/json"]["example"] = example;
     }
-    put("/api/v1/esign/status", "post", &["requestBody"], "example", json!({ "documentId": TXN }));
-    put("/api/v1/esign/status", "post", &answer, "examples", flow_examples::esign_polls());
-    put("/api/v1/doclocker/details/{transactionId}", "get", &answer, "examples", flow_examples::doclocker_polls());
-    let setting = json!({ "apiType": "ESign", "webhookUrl": "https://client.example/hooks/esign" });
-    put("/api/v1/user/webhook", "put", &["requestBody"], "example", setting.clone());
-    put("/api/v1/user/webhook", "put", &answer, "example", json!({ "success": true, "data": setting }));
-    put("/api/v1/user/webhook", "get", &answer, "example", json!({ "success": true, "data": [setting] }));
-    let authority = json!({ "answers": 412, "service_down": 3, "http_errors": 0, "last_answer_at": times[0] });
-    let upstreams = json!([{ "kind": "esign", "answered": 7, "failed": 0 }]);
-    let webhooks = json!({ "delivered": 98, "failed": 1, "waiting": 1 });
-    let status = json!({ "authority": authority, "upstreams": upstreams, "webhooks": webhooks });
-    put("/api/v1/status", "get", &answer, "example", status);
-    put("/api/ping", "get", &answer, "example", json!({ "success": true, "message": "pong" }));
-    let key = json!({ "kty": "RSA", "alg": "RS256", "use": "sig", "kid": "intent-1", "n": "qK3v…", "e": "AQAB" });
-    put("/.well-known/jwks.json", "get", &answer, "example", json!({ "keys": [key] }));
+
+    fn requests(&mut self, path: &str, method: &str, examples: Value) {
+        self.0["paths"][path][method]["requestBody"]["content"]["application/json"]["examples"] = examples;
+    }
+
+    fn response(&mut self, path: &str, method: &str, example: Value) {
+        self.0["paths"][path][method]["responses"]["200"]["content"]["application/json"]["example"] = example;
+    }
+
+    fn responses(&mut self, path: &str, method: &str, examples: Value) {
+        self.0["paths"][path][method]["responses"]["200"]["content"]["application/json"]["examples"] = examples;
+    }
+}
+
+/// Adds examples to the bodies of all operations.
+pub(super) fn attach(document: &mut Value, spelling: KeyCase) {
+    let writer = &mut ExampleWriter(document);
+    attach_verifications(writer, spelling);
+    attach_events(writer);
+    attach_doors(writer);
+    attach_credits(writer);
+    attach_flows(writer);
+    attach_webhook_urls(writer);
+    attach_service(writer);
     checks::attach_examples(document);
 }
 
-/// Builds outcomes as the webhook and a finished result carry them.
+/// Builds an entry of `examples`.
+pub(super) fn named(summary: &str, value: &Value) -> Value {
+    json!({ "summary": summary, "value": value })
+}
+
+fn attach_verifications(writer: &mut ExampleWriter<'_>, spelling: KeyCase) {
+    let mut polled = outcomes(spelling);
+    polled["pending"] = named("Waiting for the person", &json!(OvsePending::new(TxnId::from_bytes(*TXN.as_bytes()))));
+
+    let opened = json!({ "txnId": TXN, "intentJwt": "eyJhbGciOiJSUzI1NiIs…", "expiresAt": month_start() + WINDOW,
+        "requestUrl": format!("https://verify.example/v/{TXN}") });
+    writer.requests("/api/v1/nationalid-ovse/init", "post", init_requests());
+    writer.response("/api/v1/nationalid-ovse/init", "post", opened);
+
+    let qr = json!({ "qrPayload": "https://qr.example/getIntent?value=3141592653589793" });
+    writer.request("/api/v1/nationalid-ovse/qr-intent", "post", json!({ "txnId": TXN }));
+    writer.response("/api/v1/nationalid-ovse/qr-intent", "post", qr);
+
+    writer.responses("/api/v1/nationalid-ovse/result/{txnId}", "get", polled);
+    let evidence = json!({ "payload": "eyJ2ZXJzaW9uIjoxLCJ0eG5faWQi…", "protected": "eyJhbGciOiJSUzI1NiIs…",
+        "signature": "Xk2h0Tz9aVnB4cLrE8yW…" });
+    writer.response("/api/v1/nationalid-ovse/result/{txnId}/evidence", "get", evidence);
+
+    let row = json!({ "txn_id": TXN, "status": "passed", "opened_at": month_start(), "channel": "web",
+        "client_reference_id": "order-42" });
+    writer.response("/api/v1/nationalid-ovse/transactions", "get", json!({ "transactions": [row] }));
+}
+
+/// Builds a request for each channel.
+fn init_requests() -> Value {
+    let claims = json!(["name", "dob", "gender", "address", "pincode"]);
+    let mut requests = json!({
+        "web": named("Web: a page on the phone", &json!({ "claims": claims, "channel": "web", "language": "hindi",
+            "face_auth": true, "purpose": "To open your savings account", "webhook_url": WEBHOOK_URL })),
+        "qr": named("A QR code at a counter", &json!({ "claims": ["name", "photo", "age_above_18"], "channel": "qr",
+            "client_reference_id": "order-42" })),
+        "android": named("A native app on Android", &json!({ "claims": ["name"], "channel": "app",
+            "app_id": "com.client.example",
+            "app_signature": "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=" })),
+        "ios": named("A native app on iOS", &json!({ "claims": ["name"], "channel": "app" })),
+    });
+    requests["web"][ORDER] = json!(0);
+    requests
+}
+
+fn attach_events(writer: &mut ExampleWriter<'_>) {
+    let qr_url = format!("https://verify.example/e/{EVENT_ID}");
+    let request = json!({ "name": "Open day", "claims": ["name", "age_above_18"], "language": "hindi",
+        "max_guests": 200, "expires_at": deadline(), "time_zone": "Asia/Kolkata", "organiser": ORGANISER,
+        "purpose": PURPOSE, "webhook_url": WEBHOOK_URL });
+    writer.request(EVENTS, "post", request);
+    writer.response(EVENTS, "post", json!({ "event_id": EVENT_ID, "qr_url": qr_url }));
+
+    let event = event(&qr_url);
+    writer.response(EVENTS, "get", json!({ "page": 1, "page_size": 20, "total": 1, "events": [event] }));
+    writer.response(EVENT, "get", event.clone());
+    writer.request(EVENT, "patch", json!({ "max_guests": 250, "expires_at": deadline() }));
+    writer.response(EVENT, "patch", event);
+
+    let verified_at = month_start() + WINDOW;
+    let guest = json!({ "txn_id": TXN, "registration_code": "7KMQ2X", "verified_at": verified_at,
+        "possible_duplicate_of": null,
+        "checked_in_at": verified_at, "gate": "Gate B", "verification_passed": true,
+        "verified_claims": { "residentName": "Asha Rao", "ageAbove18": true } });
+    let page = json!({ "event_id": EVENT_ID, "page": 1, "page_size": 20, "total": 1, "registrations": [guest] });
+    writer.response("/api/v1/nationalid-ovse/events/{eventId}/registrations", "get", page);
+}
+
+fn event(qr_url: &str) -> Value {
+    let poster_url = format!("https://verify.example/api/v1/nationalid-ovse/events/{EVENT_ID}/poster");
+    json!({ "event_id": EVENT_ID, "name": "Open day", "status": "active", "status_reason": null,
+        "is_active": true, "claims": ["name", "age_above_18"], "language": "hindi",
+        "max_guests": 200, "max_pending": null, "credit_budget": 500, "entry": "open", "on_duplicate": "flag",
+        "registration_count": 1, "duplicate_count": 0, "checked_in_count": 1, "remaining": 199, "scan_count": 3,
+        "abandoned_count": 1, "pending_count": 1, "warning": null, "webhook_url": WEBHOOK_URL, "qr_url": qr_url,
+        "kiosk_url": format!("{qr_url}/kiosk?key=x7Qm2h0Tz9aVnB4cLrE8yWpK"), "poster_url": poster_url,
+        "created_at": month_start(), "starts_at": null, "place": "Innovation Hub, Bengaluru",
+        "expires_at": deadline(), "time_zone": "Asia/Kolkata", "organiser": ORGANISER, "purpose": PURPOSE })
+}
+
+fn attach_doors(writer: &mut ExampleWriter<'_>) {
+    let doors = "/api/v1/nationalid-ovse/events/{eventId}/doors";
+    let door_url = format!("https://verify.example/d/{EVENT_ID}k7w2p9x4m3qz");
+    let door = json!({ "door_id": "k7w2p9x4m3qz", "name": "Gate B", "door_url": door_url, "expires_at": deadline() });
+    let mut opened = door.clone();
+    opened["pin"] = "04291738".into();
+    writer.request(doors, "post", json!({ "name": "Gate B" }));
+    writer.response(doors, "post", opened);
+    writer.response(doors, "get", json!({ "event_id": EVENT_ID, "doors": [door] }));
+
+    let check_ins = "/api/v1/nationalid-ovse/events/{eventId}/check-ins";
+    let checked_in =
+        json!({ "txn_id": TXN, "checked_in_at": month_start() + WINDOW, "gate": "Gate B", "already": false });
+    writer.request(check_ins, "post", json!({ "code": "7KMQ2X", "gate": "Gate B" }));
+    writer.response(check_ins, "post", checked_in);
+}
+
+fn attach_credits(writer: &mut ExampleWriter<'_>) {
+    let entries = json!([
+        { "seq": 1, "kind": "grant", "amount": 1_000, "balance_after": 1_000, "reference": "invoice-7",
+            "at": month_start() },
+        { "seq": 2, "kind": "debit", "amount": 1, "balance_after": 999, "reference": TXN,
+            "at": month_start() + WINDOW },
+    ]);
+    let page = json!({ "page": 1, "page_size": 20, "total": 2, "entries": entries });
+    writer.response("/api/v1/credits", "get", json!({ "balance": 999 }));
+    writer.response("/api/v1/credits/statement", "get", page);
+}
+
+fn attach_flows(writer: &mut ExampleWriter<'_>) {
+    for (path, request, response) in flow_examples::openings() {
+        writer.request(path, "post", request);
+        writer.response(path, "post", response);
+    }
+    writer.request("/api/v1/esign/status", "post", json!({ "documentId": TXN }));
+    writer.responses("/api/v1/esign/status", "post", flow_examples::esign_polls());
+    writer.responses("/api/v1/doclocker/details/{transactionId}", "get", flow_examples::doclocker_polls());
+}
+
+fn attach_webhook_urls(writer: &mut ExampleWriter<'_>) {
+    let setting = json!({ "apiType": "ESign", "webhookUrl": "https://client.example/hooks/esign" });
+    writer.request("/api/v1/user/webhook", "put", setting.clone());
+    writer.response("/api/v1/user/webhook", "put", json!({ "success": true, "data": setting }));
+    writer.response("/api/v1/user/webhook", "get", json!({ "success": true, "data": [setting] }));
+}
+
+fn attach_service(writer: &mut ExampleWriter<'_>) {
+    let status = json!({
+        "authority": { "answers": 412, "service_down": 3, "http_errors": 0, "last_answer_at": month_start() },
+        "upstreams": [{ "kind": "esign", "answered": 7, "failed": 0 }],
+        "webhooks": { "delivered": 98, "failed": 1, "waiting": 1 },
+    });
+    writer.response("/api/v1/status", "get", status);
+    writer.response("/api/ping", "get", json!({ "success": true, "message": "pong" }));
+    let key = json!({ "kty": "RSA", "alg": "RS256", "use": "sig", "kid": "intent-1", "n": "qK3v…", "e": "AQAB" });
+    writer.response("/.well-known/jwks.json", "get", json!({ "keys": [key] }));
+}
+
+/// Builds the outcomes in webhooks and finished results.
 pub(super) fn outcomes(spelling: KeyCase) -> Value {
     let claims = json!({ "residentName": "Asha Rao", "dob": "1990-02-14", "gender": "F",
         "address": "12 Sample Apartments, First Example Street, Demopura", "pincode": "560000" });
     let claims = claims.as_object().cloned().unwrap_or_default();
     let passed = completed(Outcome::Verified(Arc::new(VerifiedClaims::new(claims))));
     let failed = completed(Outcome::NotVerified(Failure::new("User Reject", Some("301"))));
-    let named = |summary: &str, completed: &Completed| {
-        json!({ "summary": summary, "value": OvsePayload::new(completed,
-        spelling) })
-    };
-    let mut outcomes =
-        json!({ "passed": named("Verified", &passed), "failed": named("Rejected by the person", &failed) });
+    let mut outcomes = json!({
+        "passed": named("Verified", &json!(OvsePayload::new(&passed, spelling))),
+        "failed": named("Rejected by the person", &json!(OvsePayload::new(&failed, spelling))),
+    });
     outcomes["passed"][ORDER] = json!(0);
     outcomes
 }
@@ -200,9 +255,9 @@ fn completed(outcome: Outcome) -> Completed {
         client: ClientId::generate(),
         app: AppId::generate(),
         event: None,
-        opened_at: month(),
-        expires_at: month() + WINDOW,
+        opened_at: month_start(),
+        expires_at: month_start() + WINDOW,
         terms,
     };
-    Completed { opened, verified_at: month() + WINDOW / 10, outcome, answer: AnswerDigest([0; 32]) }
+    Completed { opened, verified_at: month_start() + WINDOW / 10, outcome, answer: AnswerDigest([0; 32]) }
 }

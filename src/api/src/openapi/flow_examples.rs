@@ -1,4 +1,4 @@
-//! Examples of flows: responses to polls, and webhook bodies. The code of the real ones writes them.
+//! Examples of flows: responses to polls, and webhook bodies. The real types serialize them.
 
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_wire::doclocker::{DocLockerDetails, DocLockerOutcome};
@@ -9,7 +9,7 @@ use sakshi_wire::{Body, read_report};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::examples::end;
+use super::examples::{deadline, named};
 
 const ID: &str = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
 /// The beginning of a PDF.
@@ -18,7 +18,7 @@ const FILE: &str = "JVBERi0xLjQKJcOkw7zDtsOfCg==";
 /// Returns the requests that open each flow, with their responses.
 pub(super) fn openings() -> [(&'static str, Value, Value); 4] {
     let signers = json!([
-        { "signerName": "Asha Rao", "signerRefId": "borrower", "invitationExpireTimeStamp": end() },
+        { "signerName": "Asha Rao", "signerRefId": "borrower", "invitationExpireTimeStamp": deadline() },
         { "signerName": "Vikram Sample" },
     ]);
     let invited = json!([
@@ -28,7 +28,7 @@ pub(super) fn openings() -> [(&'static str, Value, Value); 4] {
             "signingUrl": "https://sign.example/b2" },
     ]);
     let declaration = "I agree that Example Bank fetches these documents from my locker.";
-    let wealth = "I agree that Example Bank asks for my account statements.";
+    let wealth_consent = "I agree that Example Bank asks for my account statements.";
     let signatories = json!([{ "name": "Asha Rao", "emailID": "asha@example.com", "signType": "electronic" }]);
     [
         (
@@ -50,42 +50,42 @@ pub(super) fn openings() -> [(&'static str, Value, Value); 4] {
         ),
         (
             "/api/v1/wealth/consents",
-            json!({ "consent": "Y", "consent_text": wealth }),
+            json!({ "consent": "Y", "consent_text": wealth_consent }),
             json!({ "uniqueIdentifier": ID, "consentHandle": "handle-1", "requestUrl": "https://wealth.example/d4" }),
         ),
     ]
 }
 
-/// Builds the outcome of a signed document, and of one that was not signed.
+/// Builds the outcomes of a signed and of a rejected document.
 pub(super) fn esign_outcomes() -> Value {
     json!({
-        "completed": named("Everybody has signed.", &esign("Completed")),
+        "completed": named("All signers have signed.", &esign("Completed")),
         "rejected": named("A signer refused.", &esign("Rejected")),
     })
 }
 
-/// Builds the same, and a pending one.
+/// Builds responses to polls for a document: the outcomes, and a stub while a signature is missing.
 pub(super) fn esign_polls() -> Value {
     let mut polls = esign_outcomes();
-    polls["pending"] = named("A signature is awaited.", &esign("Pending"));
+    polls["pending"] = named("A signature is missing.", &esign("Pending"));
     polls
 }
 
-/// Builds fetched documents, and a person's refusal.
+/// Builds the outcomes of a fetch with documents, and of a fetch that the person declined.
 pub(super) fn doclocker_outcomes() -> Value {
     let refused = json!({ "success": false, "statusCode": 403, "message": "The user declined to share documents",
         "request_id": "order-42-try-1", "data": { "transactionId": ID, "docs": [] } });
     json!({
-        "fetched": named("Every document has come or failed.", &doclocker(&fetched())),
-        "refused": named("The person shares nothing.", &doclocker(&refused)),
+        "fetched": named("Every document has arrived or failed.", &doclocker(&fetched())),
+        "refused": named("The person declined.", &doclocker(&refused)),
     })
 }
 
-/// Builds the same, and a pending one.
+/// Builds responses to polls for locker documents: the outcomes, and a stub without documents.
 pub(super) fn doclocker_polls() -> Value {
     let mut polls = doclocker_outcomes();
     let nothing = ID.parse().map_or(Value::Null, |id: FlowId| json!(DocLockerDetails::new(id, None)));
-    polls["pending"] = named("Nothing has come yet.", &nothing);
+    polls["pending"] = named("No document has arrived yet.", &nothing);
     polls
 }
 
@@ -98,10 +98,10 @@ pub(super) fn estamp_outcomes() -> Value {
             "remarks": null,
             "signType": "electronic", "signedDate": "2026-01-31T09:30:00.000Z" }],
     } });
-    json!({ "completed": named("Stamped and signed.", &written::<EStampOutcome>(&body)) })
+    json!({ "completed": named("Stamped and signed.", &round_trip::<EStampOutcome>(&body)) })
 }
 
-/// Builds a given consent.
+/// Builds an accepted consent.
 pub(super) fn wealth_consents() -> Value {
     let account = json!({ "accountId": "account-1", "fiType": "DEPOSIT", "fipId": "example-bank",
         "maskedAccountNumber": "XX1234" });
@@ -109,42 +109,38 @@ pub(super) fn wealth_consents() -> Value {
         "consentId": "consent-1",
         "consentStartDate": "2026-01-31 09:30:00", "consentEndDate": "2027-01-31 09:30:00", "accounts": [account],
         "userSessionId": "session-1" });
-    json!({ "accepted": named("The person agreed.", &written::<WealthConsentChange>(&body)) })
+    json!({ "accepted": named("The person agreed.", &round_trip::<WealthConsentChange>(&body)) })
 }
 
-/// Builds data that is ready, and data that failed.
+/// Builds the notices of ready data and of a failed fetch.
 pub(super) fn wealth_data() -> Value {
     let notice = |failed: bool| {
-        let there = |value: &str| (!failed).then(|| value.to_owned());
+        let if_ready = |value: &str| (!failed).then(|| value.to_owned());
         let body = json!({ "uniqueIdentifier": ID, "consentId": "consent-1", "consentHandle": "handle-1",
-            "sessionId": there("session-2"),
-            "accountId": there("account-1"), "fiType": there("DEPOSIT"),
+            "sessionId": if_ready("session-2"),
+            "accountId": if_ready("account-1"), "fiType": if_ready("DEPOSIT"),
             "fiDataStatus": if failed { "FAILED" } else { "SUCCESS" },
-            "dataType": "RAW", "dataOrigin": "ACCOUNT_AGGREGATOR", "fipId": there("example-bank"),
-            "desc": there("Twelve months"),
+            "dataType": "RAW", "dataOrigin": "ACCOUNT_AGGREGATOR", "fipId": if_ready("example-bank"),
+            "desc": if_ready("Twelve months"),
             "errMsg": failed.then_some("The provider did not answer"), "errStage": failed.then_some("FI_REQUEST"),
-            "fiRequestTrigger": there("CONSENT"), "maskedAccountNumber": there("XX1234"), "txnId": "fetch-1" });
-        written::<WealthDataNotice>(&body)
+            "fiRequestTrigger": if_ready("CONSENT"), "maskedAccountNumber": if_ready("XX1234"), "txnId": "fetch-1" });
+        round_trip::<WealthDataNotice>(&body)
     };
-    json!({ "ready": named("Raw data is ready.", &notice(false)), "failed": named("There is none.", &notice(true)) })
+    json!({ "ready": named("Raw data is ready.", &notice(false)), "failed": named("Fetching failed.", &notice(true)) })
 }
 
-/// Builds a fetch with a partial result.
+/// Builds the notice of a fetch with a partial result.
 pub(super) fn wealth_historical() -> Value {
     let body = json!({ "uniqueIdentifier": ID, "accountId": "account-1", "consentId": "consent-1",
         "fipId": "example-funds",
         "status": "HISTORICAL_DATA_FETCH_PARTIAL_SUCCESS", "fromDate": "2020-04-01", "toDate": "2026-01-31",
         "fiType": "MUTUAL_FUNDS",
         "consentHandleId": "handle-1", "maskedAccountNumber": "XX5678" });
-    json!({ "partly": named("A part could be had.", &written::<WealthHistoricalNotice>(&body)) })
+    json!({ "partly": named("Some of the data was fetched.", &round_trip::<WealthHistoricalNotice>(&body)) })
 }
 
-fn named(summary: &str, value: &Value) -> Value {
-    json!({ "summary": summary, "value": value })
-}
-
-/// Writes a payload. One that cannot be read becomes null, which fits no schema: a test finds it.
-fn written<B: Body + Serialize>(body: &Value) -> Value {
+/// Parses and serializes a payload. An invalid payload becomes null: it fits no schema, so a test fails.
+fn round_trip<B: Body + Serialize>(body: &Value) -> Value {
     read_report::<B>(body.to_string().as_bytes()).map_or(Value::Null, |payload| json!(payload))
 }
 

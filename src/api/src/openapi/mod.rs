@@ -1,8 +1,7 @@
-//! `GET /openapi.json`: the API's document (OpenAPI 3.1), made from the routes' own declarations.
+//! `GET /openapi.json`: the OpenAPI 3.1 document of the API, generated from the declarations of the handlers.
 //!
-//! The parts that operations share (refusals, common headers, security, examples) are added here; a handler declares
-//! only its own. Tests compare the document with the route table and the specification, and every example with its
-//! schema.
+//! A handler declares only its own parts. This module adds the shared parts: errors, headers, security and examples.
+//! Tests compare the document with the route table and the specification, and every example with its schema.
 
 mod checks;
 mod enums;
@@ -47,7 +46,7 @@ byte, gets it again; another request under the key gets 422.";
 const REQUEST_ID: &str = "\
 A correlation id of your own, 1 to 128 visible ASCII characters. It is returned in this header, in `errorId` of \
 errors, and in `request_id` of webhooks and results. Any other value is replaced by a new id. A `request_id` in the \
-body wins over the header.";
+body takes precedence over the header.";
 
 const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
@@ -100,32 +99,32 @@ const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
         (name = "E-stamp", description = "E-stamps, from the registry or on paper."),
         (name = "Wealth data", description = "A consent, and the financial data under it."),
         (name = "Checks", description = "Verify a PAN, GSTIN, bank account, IFSC or voter ID in one synchronous call."),
-        (name = "Webhooks", description = "What this service sends to a client. No webhook is signed."),
+        (name = "Webhooks", description = "Requests that this service sends to a client. No webhook is signed."),
         (name = "Webhook configuration", description = "The webhook URLs of all flows but OVSE, whose URL is a field \
             of its request."),
         (name = "Credits", description = "The balance and its movements."),
         (name = "Service", description = "Health, keys and this document.")
     )
 )]
-struct Declared;
+struct Declarations;
 
-/// Builds the document of a service at this public URL, for apps with this spelling of outcomes; `more` are routes that
-/// other edges offer to clients.
+/// Builds the document of a service at `public_base`, for apps with this spelling of outcomes. `more` describes the
+/// client routes of other edges.
 #[must_use]
 pub fn document_of(public_base: &str, more: fn() -> utoipa::openapi::OpenApi, spelling: KeyCase) -> ApiDocument {
     let public_base = public_base.to_owned();
     ApiDocument::new(move || describe(&public_base, more(), spelling))
 }
 
-/// The document for apps whose outcomes are in camelCase, as app data; the one for `snake_case` is an [`ApiDocument`].
+/// The document for apps with outcomes in camelCase, as app data. The `snake_case` document is an [`ApiDocument`].
 #[derive(Clone, Debug)]
 pub struct CamelCaseDocument(pub ApiDocument);
 
-/// Answers with the document of the spelling that the query names.
+/// Returns the document for the spelling in the query.
 #[utoipa::path(
     get, path = "/openapi.json", tag = "Service", operation_id = "getOpenApiDocument",
     summary = "Get this document",
-    description = "`/docs` shows it as a page.",
+    description = "`/docs` shows this document as a page.",
     params(("spelling" = Option<String>, Query, description = "How the app's outcomes are spelled: `snake_case` \
         (default) or `camelCase`.")),
     responses((status = 200, body = Object, description = "This document.")), security(())
@@ -143,7 +142,7 @@ pub(crate) async fn document(
 
 /// Assembles the document.
 fn describe(public_base: &str, more: utoipa::openapi::OpenApi, spelling: KeyCase) -> Value {
-    let mut declared = Declared::openapi();
+    let mut declared = Declarations::openapi();
     declared.merge(more);
     // The derived document is plain data, which can always be written as JSON.
     let mut document = serde_json::to_value(declared).unwrap_or_default();
@@ -168,23 +167,23 @@ fn describe(public_base: &str, more: utoipa::openapi::OpenApi, spelling: KeyCase
     });
     components["parameters"]["IdempotencyKey"] = json!({
         "name": IDEMPOTENCY_KEY, "in": "header", "required": false,
-        "description": "A key of your own for this request. Retries under it get the first successful response for 24 \
-            hours; nothing is opened or debited again.",
+        "description": "A key of your own for this request. For 24 hours, retries with this key get the first \
+            successful response; nothing is opened or debited again.",
         "schema": { "type": "string", "minLength": 1, "maxLength": IDEMPOTENCY_KEY_CHARS_MAX, "pattern": "^[!-~]+$" },
-        // Postman and Bruno make a new key for each request. They would send a fixed example with all.
+        // Postman and Bruno generate a new key for each request. They would send a fixed example with every request.
         "example": "{{$guid}}",
     });
     // Importers of Postman and Bruno keep one of two keys, and every header with an example.
     components["parameters"]["AppId"] = json!({
         "name": "X-API-APP-ID", "in": "header", "required": false, "schema": { "type": "string" },
         "example": "{{appId}}",
-        "description": "The application id, for tools that send one credential only. The same as the credential \
+        "description": "The application id, for tools that send one credential only. It repeats the credential \
             `app_id`.",
     });
     components["headers"]["Replayed"] =
-        json!({ "description": "`true` on an answer that was given before.", "schema": { "type": "string" } });
+        json!({ "description": "`true` on a repeated response.", "schema": { "type": "string" } });
     checks::describe(&mut document);
-    operations(&mut document).for_each(common);
+    operations(&mut document).for_each(add_shared_parts);
     complete(&mut document, &refusals::SHARED, refusals::example);
     document["components"]["parameters"]["RequestId"]["description"] = json!(REQUEST_ID);
     examples::attach(&mut document, spelling);
@@ -192,8 +191,8 @@ fn describe(public_base: &str, more: utoipa::openapi::OpenApi, spelling: KeyCase
     document
 }
 
-/// Adds the parameters and responses that every operation of this API shares.
-fn common(operation: &mut Value) {
+/// Adds the security, parameters and headers that the operations of this API share.
+fn add_shared_parts(operation: &mut Value) {
     // An operation asks for both credentials unless it declares that it needs none.
     let needs_none = operation["security"] == json!([{}]);
     operation["security"] = if needs_none { json!([]) } else { json!([{ "api_key": [], "app_id": [] }]) };
@@ -215,12 +214,16 @@ fn common(operation: &mut Value) {
             _ => {}
         }
     }
-    let keys = operation["parameters"]
+    let idempotency_keys = operation["parameters"]
         .as_array_mut()
         .into_iter()
         .flatten()
         .filter(|parameter| parameter["name"] == IDEMPOTENCY_KEY);
-    if keys.map(|parameter| *parameter = json!({ "$ref": "#/components/parameters/IdempotencyKey" })).count() > 0 {
+    if idempotency_keys
+        .map(|parameter| *parameter = json!({ "$ref": "#/components/parameters/IdempotencyKey" }))
+        .count()
+        > 0
+    {
         operation["responses"]["200"]["headers"]["Idempotency-Replayed"] =
             json!({ "$ref": "#/components/headers/Replayed" });
     }

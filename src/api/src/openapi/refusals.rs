@@ -1,4 +1,4 @@
-//! The refusals that each operation can give, with an example of each.
+//! The errors that each operation can return, with an example of each.
 
 use sakshi_domain::invalid::Invalid;
 use sakshi_outbound::upstream::UpstreamError;
@@ -7,7 +7,7 @@ use sakshi_web::error::ApiError;
 use sakshi_web::openapi::{SharedRefusal, has_body, is_secured};
 use serde_json::Value;
 
-/// Properties of an operation that add errors to those of its edge.
+/// Errors that several operations share, in addition to the errors of the edge.
 pub(super) const SHARED: [SharedRefusal; 9] = [
     SharedRefusal {
         status: "401",
@@ -48,8 +48,8 @@ pub(super) const SHARED: [SharedRefusal; 9] = [
     SharedRefusal {
         status: "501",
         name: "NotOffered",
-        description: "This service has no upstream for it.",
-        applies_to: opens_flow,
+        description: "This service has no upstream for this flow.",
+        meets: opens_flow,
     },
     SharedRefusal {
         status: "502",
@@ -71,17 +71,17 @@ fn has_key(operation: &Value) -> bool {
         .is_some_and(|all| all.iter().any(|parameter| parameter["$ref"] == "#/components/parameters/IdempotencyKey"))
 }
 
-/// Returns true if the operation takes `If-Match`.
+/// Returns true if the operation accepts `If-Match`.
 fn is_conditional(operation: &Value) -> bool {
     operation["operationId"] == "updateEvent"
 }
 
-/// Returns true if the operator may limit the number of such records in an application.
+/// Returns true if the operator can limit the number of records that the operation creates.
 fn is_limited(operation: &Value) -> bool {
     operation["operationId"] == "createEvent" || opens_flow(operation)
 }
 
-/// Returns true if it places an order with an upstream.
+/// Returns true if the operation places an order with an upstream.
 fn opens_flow(operation: &Value) -> bool {
     matches!(
         operation["operationId"].as_str(),
@@ -89,7 +89,7 @@ fn opens_flow(operation: &Value) -> bool {
     )
 }
 
-/// Returns an example of the refusal with this status for an operation.
+/// Returns an example of the error with this status for an operation.
 pub(super) fn example(operation: &Value, status: &str) -> Option<ApiError> {
     let error = match (status, operation["tags"][0].as_str()) {
         ("400", _) => ServiceError::Invalid(Invalid::one("claims[2]", "is not a known claim")),

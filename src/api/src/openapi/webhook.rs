@@ -1,4 +1,4 @@
-//! The webhooks in the document: the requests that this service makes of a client.
+//! The webhooks in the document: requests that this service sends to a client.
 
 use sakshi_domain::tenancy::KeyCase;
 use serde_json::{Value, json};
@@ -8,16 +8,16 @@ use super::{examples, flow_examples};
 const DELIVERY: &str = "Sent at most once: there is no retry. It carries no authentication and no signature. Return \
     any 2xx within a few seconds; the body is ignored, and redirects are not followed.";
 const WITHOUT_POLL: &str =
-    "There is no poll for it: keep the receiver available, and put a secret into the path of its URL.";
+    "It cannot be polled: keep the receiver available, and put a secret into the path of its URL.";
 
 /// A webhook of the document.
 struct Webhook {
     name: &'static str,
     operation: &'static str,
     summary: &'static str,
-    /// The webhook's address.
+    /// Sentences about the receiver.
     target: &'static str,
-    /// The operation that answers with the same body.
+    /// Operation that returns the same body, if any.
     poll: Option<&'static str>,
     schema: &'static str,
     examples: fn(KeyCase) -> Value,
@@ -104,8 +104,8 @@ impl Webhook {
             || WITHOUT_POLL.to_owned(),
             |poll| {
                 format!(
-                    "If it does not arrive, poll `{poll}`, which answers with the same body. Do so too before you \
-                    rely on a webhook."
+                    "If it does not arrive, poll `{poll}`, which returns the same body. Also poll before you rely on \
+                    a webhook."
                 )
             },
         );

@@ -1,6 +1,6 @@
 //! `POST /cb/{txnId}/{capability}`: receives the answer of the identity app.
 //!
-//! The reply has the form of the callback, XML or JSON, and its code is the HTTP status.
+//! The reply has the format of the callback, XML or JSON. Its code is the HTTP status.
 
 use std::borrow::Cow;
 use std::time::Instant;
@@ -19,13 +19,13 @@ use sakshi_web::body_reader::{BodyError, BodyReader, ReceivedBody, declared_leng
 use sakshi_web::error::ApiError;
 use sakshi_web::rate_limit::RateLimits;
 
-/// Receives an answer.
+/// Receives an answer of the identity app.
 ///
-/// The body is read only if the sender knows the address of a transaction that still takes answers, and has not sent
-/// too much.
+/// The body is read only if the address belongs to a transaction that still accepts answers, and the sender is below
+/// its rate limit.
 ///
 /// # Errors
-/// 413 and 429; everything else is a reply in the form of the callback.
+/// 413 and 429. Every other outcome is a reply in the format of the callback.
 pub(crate) async fn receive(
     path: Path<(String, String)>,
     request: HttpRequest,
@@ -35,62 +35,69 @@ pub(crate) async fn receive(
 ) -> Result<HttpResponse, ApiError> {
     let address = rates.client_address(&request);
     let (txn, capability) = path.into_inner();
-    // A phone behind the same address may send garbage; nobody else is refused for it.
-    let id = addressed_transaction(&service, &txn, &capability);
+    // Garbage from a phone behind the same address must not use up the limit of a transaction.
+    let id = addressed(&service, &txn, &capability);
     match &id {
         Some(id) => rates.callbacks.take(id)?,
         None => rates.stray_callbacks.take(&address)?,
     }
-    let said = |name: HeaderName| request.headers().get(name).and_then(|value| value.to_str().ok());
-    let content_type = said(CONTENT_TYPE);
-    let announced = CallbackForm::announced(content_type, said(ACCEPT));
+    let header = |name: HeaderName| request.headers().get(name).and_then(|value| value.to_str().ok());
+    let content_type = header(CONTENT_TYPE);
+    let announced_form = CallbackForm::announced(content_type, header(ACCEPT));
     let target = match id {
         Some(id) => callback_target(&service, id, address).await,
         None => Err(CallbackOutcome::Done(CompleteReply::Unknown)),
     };
     let target = match target {
         Ok(target) => target,
-        Err(outcome) => return Ok(reply(announced, &txn, told(&outcome))),
+        Err(outcome) => return Ok(reply(announced_form, &txn, count_outcome(&outcome))),
     };
     let limit = service.rules.callback_bytes;
     let reader = BodyReader { budget: &service.memory.callbacks, limit, timeout: CALLBACK_ARRIVAL_MAX };
-    let ReceivedBody { bytes, permit } =
-        match reader.read(target.owners.clone(), declared_length(request.headers()), payload).await {
-            Ok(received) => received,
-            Err(BodyError::TooLarge) => return Err(ApiError::BodyTooLarge { limit }),
-            Err(BodyError::TooSlow) => {
-                return Ok(unread(announced, &txn, "too_slow", (408, "The callback did not arrive in time".into())));
-            }
-            Err(BodyError::BudgetExhausted) => {
-                return Ok(unread(announced, &txn, "memory", told(&CallbackOutcome::TryAgain)));
-            }
-            Err(BodyError::Broken) => {
-                return Ok(unread(announced, &txn, "broken", (400, "The callback did not arrive whole".into())));
-            }
-        };
-    let began = Instant::now();
+    let ReceivedBody { bytes, permit } = match reader
+        .read(target.owners.clone(), declared_length(request.headers()), payload)
+        .await
+    {
+        Ok(received) => received,
+        Err(BodyError::TooLarge) => return Err(ApiError::BodyTooLarge { limit }),
+        Err(BodyError::TooSlow) => {
+            return Ok(unread_reply(
+                announced_form,
+                &txn,
+                "too_slow",
+                (408, "The callback did not arrive in time".into()),
+            ));
+        }
+        Err(BodyError::BudgetExhausted) => {
+            return Ok(unread_reply(announced_form, &txn, "memory", count_outcome(&CallbackOutcome::TryAgain)));
+        }
+        Err(BodyError::Broken) => {
+            return Ok(unread_reply(announced_form, &txn, "broken", (400, "The callback did not arrive whole".into())));
+        }
+    };
+    let started = Instant::now();
     let (outcome, form) = answer_callback(&service, target, content_type, bytes, permit).await;
-    metrics::histogram!("sakshi_callback_seconds").record(began.elapsed());
-    let mut reply = reply(form.unwrap_or(announced), &txn, told(&outcome));
+    metrics::histogram!("sakshi_callback_seconds").record(started.elapsed());
+    let mut reply = reply(form.unwrap_or(announced_form), &txn, count_outcome(&outcome));
     if matches!(outcome, CallbackOutcome::StatusUnavailable) {
-        // Until then the issuer is not asked again.
+        // The failed status check is cached until then.
         reply.headers_mut().insert(RETRY_AFTER, STATUS_FAILURE_KEPT.as_secs().into());
     }
     Ok(reply)
 }
 
 /// Status and sentence of a reply.
-type Told = (u16, Cow<'static, str>);
+type ReplyContent = (u16, Cow<'static, str>);
 
-/// Counts an outcome and returns its reply.
-fn told(outcome: &CallbackOutcome) -> Told {
-    let counted = match outcome {
+/// Counts an outcome in the metrics and returns its reply.
+fn count_outcome(outcome: &CallbackOutcome) -> ReplyContent {
+    let label = match outcome {
         CallbackOutcome::Done(CompleteReply::Accepted) => "accepted",
         CallbackOutcome::StatusUnavailable => "issuer_unavailable",
         CallbackOutcome::TryAgain => "failed",
         _ => "refused",
     };
-    metrics::counter!("sakshi_callbacks_total", "outcome" => counted).increment(1);
+    metrics::counter!("sakshi_callbacks_total", "outcome" => label).increment(1);
     let (status, sentence) = match outcome {
         CallbackOutcome::Done(CompleteReply::Accepted) => (200, "Success"),
         CallbackOutcome::Done(CompleteReply::Unknown) => (404, "Unknown transaction"),
@@ -98,7 +105,7 @@ fn told(outcome: &CallbackOutcome) -> Told {
             (409, "The transaction was completed by another answer")
         }
         CallbackOutcome::Done(CompleteReply::Expired) => (410, "The transaction has expired"),
-        // The person was verified and the event had no place.
+        // The person was verified, but the event was full or had the guest already.
         CallbackOutcome::Done(CompleteReply::EventRefused(
             refusal @ (EventRefusal::Full | EventRefusal::Duplicate),
         )) => (409, refusal.message()),
@@ -119,13 +126,13 @@ fn told(outcome: &CallbackOutcome) -> Told {
 }
 
 /// Builds the reply to a body that was not read to its end.
-fn unread(form: CallbackForm, txn: &str, reason: &'static str, told: Told) -> HttpResponse {
+fn unread_reply(form: CallbackForm, txn: &str, reason: &'static str, content: ReplyContent) -> HttpResponse {
     metrics::counter!("sakshi_callbacks_unread_total", "reason" => reason).increment(1);
-    reply(form, txn, told)
+    reply(form, txn, content)
 }
 
-/// Builds the reply in this form, about the transaction of the address.
-fn reply(form: CallbackForm, txn: &str, (status, sentence): Told) -> HttpResponse {
+/// Builds the reply about a transaction, in the given format.
+fn reply(form: CallbackForm, txn: &str, (status, sentence): ReplyContent) -> HttpResponse {
     let (content_type, body) = callback::reply(form, txn, status, &sentence);
     let mut response = HttpResponse::build(StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR));
     if status == 503 {

@@ -15,7 +15,7 @@ use sakshi_web::rate_limit::RateLimits;
 use sakshi_wire::transactions::{TransactionRow, TransactionsPage};
 use url::form_urlencoded;
 
-/// The largest number of an entry: the document's integers have 64 bits and a sign.
+/// Largest value of `before`. Integers in the document are signed, with 64 bits.
 const BEFORE_MAX: u64 = i64::MAX as u64;
 
 /// Lists the app's stored transactions.
@@ -25,19 +25,20 @@ const BEFORE_MAX: u64 = i64::MAX as u64;
 #[utoipa::path(
     get, path = "/api/v1/nationalid-ovse/transactions", tag = "OVSE", operation_id = "listTransactions",
     summary = "List transactions",
-    description = "The newest first, those of guests among them, as long as they are kept: pending ones, and ended \
-        ones for 24 hours. Follow `next` until it is absent; a part of the list may be empty.",
-    params(("client_reference_id" = Option<String>, Query, min_length = 1, description = "Only those with this \
+    description = "Newest first, including the transactions of guests. Ended transactions are listed for 24 hours. \
+        Follow `next` until it is absent; a page may be empty.",
+    params(("client_reference_id" = Option<String>, Query, min_length = 1, description = "Only transactions with this \
         reference."),
-           ("status" = Option<String>, Query, description = "Only those that are `pending`, `passed`, `failed` or \
-               `expired`."),
+           ("status" = Option<String>, Query, description = "Only transactions that are `pending`, `passed`, `failed` \
+               or `expired`."),
            ("from" = Option<String>, Query, format = "date-time", description = "Opened at this time or later (ISO \
                8601 with an offset; `+` is written `%2B` in a query)."),
            ("to" = Option<String>, Query, format = "date-time", description = "Opened before this time."),
-           ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "At most so many. Default: 20."),
-           ("before" = Option<u64>, Query, minimum = 1,
-               description = "Where the part before has ended; `next` has it.")),
-    responses((status = 200, body = TransactionsPage, description = "A part of the list."))
+           ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Maximum number of transactions. \
+               Default: 20."),
+           ("before" = Option<u64>, Query, minimum = 1, description = "Position after the previous page, as in its \
+               `next`.")),
+    responses((status = 200, body = TransactionsPage, description = "A page of transactions."))
 )]
 pub(crate) async fn transactions(
     Authenticated(caller): Authenticated,
@@ -46,11 +47,11 @@ pub(crate) async fn transactions(
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     rates.polls.count(&request, &caller.app.app_id)?;
-    let mut query = Query::parse(request.query_string());
-    // An empty text is refused: an unset variable of a script would ask for all.
-    let named = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    let exact_reference = query.parse_with("client_reference_id", named, "must not be empty");
-    let status = query.parse_with(
+    let mut query = Query::of(request.query_string());
+    // An empty reference is refused: with an unset variable, a script would list all transactions.
+    let non_empty = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let exact_reference = query.parsed("client_reference_id", non_empty, "must not be empty");
+    let status = query.parsed(
         "status",
         |word| word.parse::<TransactionStatus>().ok(),
         "must be pending, passed, failed or expired",

@@ -1,5 +1,5 @@
-//! Single verifications (specification, "OVSE"): init, qr-intent and result; [`callback`] takes the identity app's
-//! answers.
+//! Single verifications (specification, "OVSE"): init, qr-intent and result. [`callback`] receives the answers of the
+//! identity app.
 
 mod callback;
 pub(crate) mod list;
@@ -34,13 +34,13 @@ pub(crate) use self::callback::receive;
 /// Opens a transaction.
 ///
 /// # Errors
-/// 400, 401, 402, 422, 429 and 503 of the error table; only an answer of 200 has cost a credit.
+/// 400, 401, 402, 422, 429 and 503 of the error table. Only a response of 200 costs a credit.
 #[utoipa::path(
     post, path = "/api/v1/nationalid-ovse/init", tag = "OVSE", operation_id = "openTransaction",
     request_body = InitRequest,
     summary = "Open a verification",
-    description = "Debits one credit. Send the person to `requestUrl`, show the QR code, or launch the app, as \
-        `channel` says.",
+    description = "Debits one credit. Depending on `channel`, send the person to `requestUrl`, show the QR code, or \
+        launch the app.",
     params(("Idempotency-Key" = Option<String>, Header)),
     responses((status = 200, body = InitResponse, description = "Opened; one credit was debited."),
               (status = 400, description = "An unknown claim, an invalid channel, or another field that is not valid."),
@@ -53,26 +53,26 @@ pub(crate) async fn init(
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     rates.init.count(&request, &caller.app.app_id)?;
-    let idempotent = idempotency::idempotent_request(&request, &caller, OPERATION, &body.bytes)?;
-    let asked: InitRequest = body.sent.request(service.request_context())?;
-    let request_id = adopt_request_id(&request, asked.request_id.clone());
-    let (with_qr, terms) = (asked.qr.0, asked.terms(request_id, caller.app.evidence));
-    let heard = request.app_data::<Data<OnOpened>>();
-    let hint = heard.and_then(|_| terms.extras.as_ref()?.name_hint.clone());
-    if let (Some(heard), Some(hint)) = (heard, &hint) {
-        heard.0.check(hint).map_err(|sentence| ApiError::from(Invalid::one("name_hint", sentence)))?;
+    let idempotent = idempotency::of(&request, &caller, OPERATION, &body.bytes)?;
+    let init: InitRequest = body.sent.request(service.request_context())?;
+    let request_id = adopt_request_id(&request, init.request_id.clone());
+    let (with_qr, terms) = (init.qr.0, init.terms(request_id, caller.app.evidence));
+    let listener = request.app_data::<Data<OnOpened>>();
+    let hint = listener.and_then(|_| terms.extras.as_ref()?.name_hint.clone());
+    if let (Some(listener), Some(hint)) = (listener, &hint) {
+        listener.0.check(hint).map_err(|sentence| ApiError::from(Invalid::one("name_hint", sentence)))?;
     }
-    let answered = open_transaction(&service, caller, terms, with_qr, idempotent).await?;
-    if let CreationAnswer::New { answer, .. } = &answered {
+    let creation = open_transaction(&service, caller, terms, with_qr, idempotent).await?;
+    if let CreationAnswer::New { answer, .. } = &creation {
         note_transaction(&request, answer.txn_id);
-        if let (Some(heard), Some(hint)) = (heard, hint) {
-            heard.0.opened(&answer.intent_jwt, &hint);
+        if let (Some(listener), Some(hint)) = (listener, hint) {
+            listener.0.opened(&answer.intent_jwt, &hint);
         }
     }
-    Ok(idempotency::answer(answered))
+    Ok(idempotency::answer(creation))
 }
 
-/// Signs the intent of a pending transaction anew and encodes it for a QR code.
+/// Signs the intent of a pending transaction again and encodes it for a QR code.
 ///
 /// # Errors
 /// 404 unless the app has such a transaction, 409 when it is completed, 410 when it has expired.
@@ -80,8 +80,8 @@ pub(crate) async fn init(
     post, path = "/api/v1/nationalid-ovse/qr-intent", tag = "OVSE", operation_id = "createQrIntent",
     request_body = QrIntentRequest,
     summary = "Create a QR code value",
-    description = "Signs the intent of a pending transaction again and encodes it for a QR code. Render the value as \
-        it is.",
+    description = "Signs the intent of a pending transaction again and encodes it for a QR code. Render the value \
+        unchanged.",
     responses((status = 200, body = QrIntentResponse, description = "The value of the QR code."),
               (status = 404, description = "The application has no such transaction."),
               (status = 409, description = "The transaction is already completed."),
@@ -94,25 +94,25 @@ pub(crate) async fn qr_intent(
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     rates.polls.count(&request, &caller.app.app_id)?;
-    let asked: QrIntentRequest = body.sent.request(service.request_context())?;
-    let id: TxnId = asked.txn_id.parse().map_err(|_| ServiceError::TransactionNotFound)?;
+    let qr_intent: QrIntentRequest = body.sent.request(service.request_context())?;
+    let id: TxnId = qr_intent.txn_id.parse().map_err(|_| ServiceError::TransactionNotFound)?;
     Ok(HttpResponse::Ok().json(transactions::qr_intent(&service, &caller.app, id).await?))
 }
 
-/// Returns the webhook's body once the transaction is completed.
+/// Returns the body of the webhook once the transaction is completed.
 ///
 /// # Errors
 /// 404 unless the app has such a transaction, 410 when it has expired.
 #[utoipa::path(
     get, path = "/api/v1/nationalid-ovse/result/{txnId}", tag = "OVSE", operation_id = "getResult",
     summary = "Get the result",
-    description = "Returns the body of the webhook once the transaction is completed, and a stub with `pending: true` \
-        before. A result is kept for 24 hours.",
+    description = "Returns the body of the webhook once the transaction is completed. Before that, returns a stub with \
+        `pending: true`. A result is stored for 24 hours.",
     params(("txnId" = String, Path, format = "uuid", description = "The `txnId` of `openTransaction`."),
            ("wait" = Option<u32>, Query, minimum = 0, maximum = 30, description = "Seconds to wait for an outcome. \
                Default: 0.")),
     responses((status = 200, body = OvseResult, description = "The outcome, or a stub."),
-              (status = 404, description = "The application has no such transaction, or its result is no longer kept."),
+              (status = 404, description = "The application has no such transaction, or its result was deleted."),
               (status = 410, description = "The transaction has expired."))
 )]
 pub(crate) async fn result(
@@ -140,16 +140,16 @@ pub(crate) async fn result(
 /// Returns the evidence of a completed transaction.
 ///
 /// # Errors
-/// 404 unless the app has such a transaction and evidence of it is kept, 410 when it has expired.
+/// 404 unless the app has such a transaction with stored evidence, 410 when it has expired.
 #[utoipa::path(
     get, path = "/api/v1/nationalid-ovse/result/{txnId}/evidence", tag = "OVSE", operation_id = "getEvidence",
     summary = "Get the evidence",
     description = "Returns the signed credential with its disclosures, the issuer's key, the proof of its status and \
-        the times, in one sealed file, if the transaction was opened with `evidence`. Keep it: it is kept here for as \
-        long as the result. It holds all that was shared.",
+        the times, in one sealed file, if the transaction was opened with `evidence`. Save the file: the service \
+        deletes it together with the result. The file contains all shared data.",
     params(("txnId" = String, Path, format = "uuid", description = "The `txnId` of `openTransaction`.")),
     responses((status = 200, body = EvidenceFile, description = "The evidence."),
-              (status = 404, description = "The application has no such transaction, or no evidence of it is kept."),
+              (status = 404, description = "The application has no such transaction, or no evidence of it is stored."),
               (status = 410, description = "The transaction has expired."))
 )]
 pub(crate) async fn evidence(

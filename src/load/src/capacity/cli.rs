@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
 
-/// Computes machines from measured costs, with its arithmetic.
+/// Computes the machines for a load from measured costs, and shows the arithmetic.
 ///
 /// A verification is an init, polls, a callback, a webhook and a last poll; a guest of an event goes through its pages.
 #[derive(Clone, Debug, Parser)]
@@ -16,13 +16,13 @@ pub(crate) struct PlanOptions {
     /// Verifications a day.
     #[arg(long)]
     pub(crate) day: Option<f64>,
-    /// Ratio of the peak to the day's mean, for when only one of the two is given.
+    /// Ratio of the peak to the mean of the day, if only one of --peak and --day is given.
     #[arg(long, default_value_t = 10.0)]
     pub(crate) peak_factor: f64,
     /// Guests of an event, at the same time as the peak.
     #[arg(long)]
     pub(crate) guests: Option<f64>,
-    /// Minutes over which the guests come.
+    /// Minutes over which the guests arrive.
     #[arg(long, default_value_t = 3.0)]
     pub(crate) minutes: f64,
     /// Store that keeps all data.
@@ -46,10 +46,10 @@ pub(crate) struct PlanOptions {
     /// Longest time for which a transaction is pending, in seconds (`ovse.window_s`).
     #[arg(long, default_value_t = 900.0)]
     pub(crate) window: f64,
-    /// Seconds for which a result is kept (`ovse.result_ttl_s`).
+    /// Seconds for which a result is stored (`ovse.result_ttl_s`).
     #[arg(long, default_value_t = 86_400.0)]
     pub(crate) result_ttl: f64,
-    /// Milliseconds after which a webhook's receiver answers.
+    /// Response time of webhook receivers, in milliseconds.
     #[arg(long, default_value_t = 100.0)]
     pub(crate) webhook_ms: f64,
     /// Mbit/s of a machine's network, each way.
@@ -67,10 +67,10 @@ pub(crate) struct PlanOptions {
     /// Writes the measured table instead of a plan.
     #[arg(long)]
     pub(crate) costs_table: bool,
-    /// Writes one row for each of a bank, a fair, a state and a country.
+    /// Writes one row for each example: a bank, a fair, a state and a country.
     #[arg(long)]
     pub(crate) examples: bool,
-    /// Updates these tables in a document; comments in the document name the commands.
+    /// Updates the tables in a document. Comments in the document contain the commands.
     #[arg(long, value_name = "FILE")]
     pub(crate) document: Option<PathBuf>,
 }

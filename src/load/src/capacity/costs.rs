@@ -1,6 +1,6 @@
-//! The measured costs from which a plan is computed: each step of a verification, on each store.
+//! Measured costs of each step of a verification, on each store. Plans are computed from these costs.
 //!
-//! The bench `verification` writes `benches/costs.json`; the committed file is part of this program.
+//! The bench `verification` writes `benches/costs.json`. The committed file is compiled into this program.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -8,14 +8,14 @@ use thiserror::Error;
 
 use super::number::number;
 
-const COMMITTED: &str = include_str!("../../../../benches/costs.json");
+const COMMITTED_COSTS: &str = include_str!("../../../../benches/costs.json");
 
-/// The error for a refused table.
+/// The error of a table that cannot be used.
 #[derive(Debug, Error)]
 pub(crate) enum CostsError {
     #[error("the costs are no measured table: {0}")]
     Shape(#[from] serde_json::Error),
-    /// A negative cost, or none at all.
+    /// A cost that is negative or not a number.
     #[error("the costs are no measured table: {0} must be a number from 0")]
     Negative(String),
 }
@@ -57,24 +57,25 @@ pub(crate) struct BalancedRequest {
     pub(crate) balancer_us: f64,
     /// Extra time of the node, for a connection that is opened for the request.
     pub(crate) node_more_us: f64,
-    /// The same at light load.
+    /// Time of the balancer at light load.
     pub(crate) light_balancer_us: f64,
+    /// Extra time of the node at light load.
     pub(crate) light_node_more_us: f64,
 }
 
 impl BalancedRequest {
     /// Returns the times of balancer and node, at this utilisation of the processors.
-    pub(crate) fn at(&self, share: f64) -> [f64; 2] {
+    pub(crate) fn at_utilisation(&self, utilisation: f64) -> [f64; 2] {
         [
-            between(self.light_balancer_us, self.balancer_us, share),
-            between(self.light_node_more_us, self.node_more_us, share),
+            interpolate(self.light_balancer_us, self.balancer_us, utilisation),
+            interpolate(self.light_node_more_us, self.node_more_us, utilisation),
         ]
     }
 }
 
-/// Interpolates between the cost at light load and that of a busy machine.
-fn between(light: f64, busy: f64, share: f64) -> f64 {
-    light + (busy - light) * share
+/// Interpolates between the cost at light load and the cost of a busy machine.
+fn interpolate(light: f64, busy: f64, utilisation: f64) -> f64 {
+    light + (busy - light) * utilisation
 }
 
 /// Costs of one store. Bytes are resident, in Redis' memory, or in the embedded store's files.
@@ -88,7 +89,7 @@ pub(crate) struct StoreCosts {
     pub(crate) ended_poll: Cost,
     /// A guest of an event with a phone, from page to webhook.
     pub(crate) guest_rs256: Cost,
-    /// Bytes of a node that holds next to nothing.
+    /// Resident bytes of an idle node.
     pub(crate) node_bytes: f64,
     pub(crate) node_pending_bytes: f64,
     pub(crate) store_pending_bytes: f64,
@@ -100,10 +101,10 @@ pub(crate) struct StoreCosts {
 pub(crate) struct Cost {
     pub(crate) node_us: f64,
     pub(crate) redis_us: f64,
-    /// The same at light load: each request then has a wake, a commit and a sync of its own.
+    /// Processor time at light load, where each request has its own wake, commit and sync.
     pub(crate) light_node_us: f64,
     pub(crate) light_redis_us: f64,
-    /// Bytes from clients and to them.
+    /// Bytes from clients, and to clients.
     pub(crate) received_bytes: f64,
     pub(crate) sent_bytes: f64,
     /// Bytes written in blocks, and appended to Redis' file.
@@ -113,55 +114,56 @@ pub(crate) struct Cost {
     pub(crate) redis_out_bytes: f64,
 }
 
-/// Selector of one of a store's steps.
-type Step = fn(&StoreCosts) -> Cost;
+/// Selects the cost of a step.
+type StepSelector = fn(&StoreCosts) -> Cost;
 
 impl Cost {
     /// Returns the cost at this utilisation of the processors.
-    pub(crate) fn at(self, share: f64) -> Self {
-        let node_us = between(self.light_node_us, self.node_us, share);
-        Self { node_us, redis_us: between(self.light_redis_us, self.redis_us, share), ..self }
+    pub(crate) fn at_utilisation(self, utilisation: f64) -> Self {
+        let node_us = interpolate(self.light_node_us, self.node_us, utilisation);
+        Self { node_us, redis_us: interpolate(self.light_redis_us, self.redis_us, utilisation), ..self }
     }
 }
 
 impl Costs {
-    /// Reads a table.
+    /// Parses a table.
     ///
     /// # Errors
-    /// Names the field that is missing or negative.
-    pub(crate) fn read(text: &str) -> Result<Self, CostsError> {
+    /// [`CostsError`] with the name of a missing or negative field.
+    pub(crate) fn parse(text: &str) -> Result<Self, CostsError> {
         let value: Value = serde_json::from_str(text)?;
         let costs = serde_json::from_value(value.clone())?;
-        negative(&value, "").map_or(Ok(costs), |field| Err(CostsError::Negative(field)))
+        find_negative(&value, "").map_or(Ok(costs), |field| Err(CostsError::Negative(field)))
     }
 
+    /// Parses the committed table.
+    ///
     /// # Errors
-    /// None while the tests pass.
+    /// [`CostsError`] if the committed file is invalid.
     pub(crate) fn committed() -> Result<Self, CostsError> {
-        Self::read(COMMITTED)
+        Self::parse(COMMITTED_COSTS)
     }
 
     /// Renders the table as Markdown.
-    pub(crate) fn table(&self) -> String {
+    pub(crate) fn to_markdown(&self) -> String {
         let Machine { processor, cores, avx512_ifma, measured } = &self.machine;
         let with = if *avx512_ifma { "with" } else { "without" };
         let mut text = format!(
             "Measured on {cores} cores of {processor}, {with} AVX-512 IFMA: {measured}.\n\n\
-             Processor time of a busy machine – of one with little to do.\n\n\
-             | Step | node, embedded | nodes on Redis | Redis | clients send | are sent | disk, embedded | Redis' \
-             file |\n\
+             Processor time at full load – at light load.\n\n\
+             | Step | node, embedded | nodes on Redis | Redis | received | sent | disk, embedded | Redis' file |\n\
              |---|---|---|---|---|---|---|---|\n"
         );
-        let rows: [(&str, Step); 6] = [
-            ("init, RS256", |of| of.init_rs256),
-            ("poll that is pending", |of| of.pending_poll),
-            ("callback, two ES256 checks", |of| of.callback),
-            ("webhook", |of| of.webhook),
-            ("poll that has ended", |of| of.ended_poll),
-            ("guest of an event, RS256", |of| of.guest_rs256),
+        let rows: [(&str, StepSelector); 6] = [
+            ("init, RS256", |store| store.init_rs256),
+            ("poll of a pending transaction", |store| store.pending_poll),
+            ("callback, two ES256 checks", |store| store.callback),
+            ("webhook", |store| store.webhook),
+            ("poll of an ended transaction", |store| store.ended_poll),
+            ("guest of an event, RS256", |store| store.guest_rs256),
         ];
-        for (name, step) in rows {
-            let (embedded, mut redis) = (step(&self.embedded), step(&self.redis));
+        for (name, step_of) in rows {
+            let (embedded, mut redis) = (step_of(&self.embedded), step_of(&self.redis));
             if name == "webhook" {
                 redis.sent_bytes = self.webhook_bytes;
             }
@@ -176,10 +178,10 @@ impl Costs {
             text += &format!("| {name} | {} |\n", cells.collect::<Vec<_>>().join(" | "));
         }
         let Signature { rs256_us, rs256_without_ifma_us, es256_check_us } = self.signature;
-        let [busy, light] = [1.0, 0.0].map(|share| self.balanced_request.at(share).map(number));
-        let alone: [(&str, String); 8] = [
+        let [busy, light] = [1.0, 0.0].map(|share| self.balanced_request.at_utilisation(share).map(number));
+        let other_costs: [(&str, String); 8] = [
             (
-                "RS256 signature alone",
+                "RS256 signature",
                 format!("{} µs; without AVX-512 IFMA {} µs", number(rs256_us), number(rs256_without_ifma_us)),
             ),
             ("check of an ES256 signature", format!("{} µs", number(es256_check_us))),
@@ -188,30 +190,33 @@ impl Costs {
                 format!("haproxy {} – {} µs, the node {} – {} µs more", busy[0], light[0], busy[1], light[1]),
             ),
             ("synced append to the disk", format!("{} µs", number(self.sync_us))),
-            ("node that holds nothing", format!("{} MB", number(self.redis.node_bytes / 1e6))),
-            ("transaction that waits, in its node", format!("{} B", number(self.redis.node_pending_bytes))),
-            ("the same in Redis, in the embedded store", of_both(self, |of| of.store_pending_bytes)),
-            ("transaction that has ended, in Redis, in the embedded store", of_both(self, |of| of.store_ended_bytes)),
+            ("memory of an idle node", format!("{} MB", number(self.redis.node_bytes / 1e6))),
+            ("pending transaction, in its node", format!("{} B", number(self.redis.node_pending_bytes))),
+            (
+                "pending transaction, in Redis, in the embedded store",
+                self.in_each_store(|store| store.store_pending_bytes),
+            ),
+            ("ended transaction, in Redis, in the embedded store", self.in_each_store(|store| store.store_ended_bytes)),
         ];
-        text += "\n| Alone | |\n|---|---|\n";
-        for (name, figure) in alone {
+        text += "\n| Other costs | |\n|---|---|\n";
+        for (name, figure) in other_costs {
             text += &format!("| {name} | {figure} |\n");
         }
         text
     }
-}
 
-fn of_both(costs: &Costs, part: fn(&StoreCosts) -> f64) -> String {
-    format!("{} B, {} B", number(part(&costs.redis)), number(part(&costs.embedded)))
+    fn in_each_store(&self, bytes_of: fn(&StoreCosts) -> f64) -> String {
+        format!("{} B, {} B", number(bytes_of(&self.redis)), number(bytes_of(&self.embedded)))
+    }
 }
 
 /// Returns the path of the first field that is a number below 0.
-fn negative(value: &Value, path: &str) -> Option<String> {
+fn find_negative(value: &Value, path: &str) -> Option<String> {
     match value {
         Value::Number(figure) => figure.as_f64().is_none_or(|figure| figure < 0.0).then(|| path.to_owned()),
-        Value::Object(fields) => {
-            fields.iter().find_map(|(name, value)| negative(value, format!("{path}.{name}").trim_start_matches('.')))
-        }
+        Value::Object(fields) => fields
+            .iter()
+            .find_map(|(name, value)| find_negative(value, format!("{path}.{name}").trim_start_matches('.'))),
         _ => None,
     }
 }

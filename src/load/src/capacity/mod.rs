@@ -1,7 +1,7 @@
 //! Machines for a load, from measured costs, with the arithmetic of each figure.
 //!
-//! Everything is proportional: a figure times a cost. `docs/capacity.md` states what that leaves out. [`costs`] has the
-//! measured table, [`steps`] the cost of one second at the peak, [`sizing`] the machines, [`plan`] all of it together.
+//! Every figure is a count times a cost. `docs/capacity.md` lists what this leaves out. [`costs`] has the measured
+//! table, [`steps`] the cost of one second at the peak, [`sizing`] the machines, and [`plan`] the whole plan.
 
 pub(crate) mod cli;
 mod costs;

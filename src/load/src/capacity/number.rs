@@ -1,6 +1,6 @@
-//! Figures as text: three digits, and units that suit them.
+//! Figures as text: three digits, and suitable units.
 
-/// Formats three digits, with separators.
+/// Formats a figure with about three digits, and with thousands separators.
 pub(crate) fn number(figure: f64) -> String {
     if figure >= 100.0 {
         let digits = format!("{figure:.0}");
@@ -16,7 +16,7 @@ pub(crate) fn number(figure: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Formats bytes in the unit that suits them.
+/// Formats bytes in a suitable unit.
 pub(crate) fn bytes(count: f64) -> String {
     let (size, unit) = match count {
         1e12.. => (1e12, "TB"),
@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_have_the_unit_that_suits_them() {
+    fn bytes_are_shown_in_a_suitable_unit() {
         assert_eq!([12.0, 1_500.0, 2e6, 26.4e9, 3e12].map(bytes), ["12 B", "1.5 kB", "2 MB", "26.4 GB", "3 TB"]);
     }
 }

@@ -10,7 +10,7 @@ use super::sizing::{Bound, Sizing};
 use super::steps::{Load, Row};
 
 /// Seconds per day.
-const DAY: f64 = 86_400.0;
+const SECONDS_PER_DAY: f64 = 86_400.0;
 /// Maximum guests of one event.
 const GUESTS_MAX: f64 = 1_000_000.0;
 
@@ -42,27 +42,27 @@ pub(crate) struct Plan {
     /// Traffic both ways between nodes and Redis, in Mbit/s.
     pub(crate) redis_mbit: f64,
     pub(crate) rows: Vec<Row>,
-    /// Resources, the fullest first.
+    /// Resources, the most used first.
     pub(crate) bounds: Vec<Bound>,
 }
 
-fn check(options: &PlanOptions) -> Result<(), PlanError> {
-    let above = |value: f64| value > 0.0 && value < 1e12;
-    let may = |value: Option<f64>| value.is_none_or(above);
+fn check_ranges(options: &PlanOptions) -> Result<(), PlanError> {
+    let is_positive = |value: f64| value > 0.0 && value < 1e12;
+    let none_or_positive = |value: Option<f64>| value.is_none_or(is_positive);
     let checks = [
-        (may(options.peak), "peak", "above 0"),
-        (may(options.day), "day", "above 0"),
+        (none_or_positive(options.peak), "peak", "above 0"),
+        (none_or_positive(options.day), "day", "above 0"),
         (options.guests.is_none_or(|guests| (1.0..=GUESTS_MAX).contains(&guests)), "guests", "from 1 to 1000000"),
-        (above(options.minutes), "minutes", "above 0"),
+        (is_positive(options.minutes), "minutes", "above 0"),
         ((1.0..1e6).contains(&options.peak_factor), "peak-factor", "from 1"),
         (options.utilisation > 0.0 && options.utilisation < 1.0, "utilisation", "between 0 and 1"),
         (options.cores > 0, "cores", "above 0"),
-        (above(options.window), "window", "above 0"),
-        (above(options.result_ttl), "result-ttl", "above 0"),
-        (above(options.webhook_ms), "webhook-ms", "above 0"),
-        (above(options.network_mbit), "network-mbit", "above 0"),
+        (is_positive(options.window), "window", "above 0"),
+        (is_positive(options.result_ttl), "result-ttl", "above 0"),
+        (is_positive(options.webhook_ms), "webhook-ms", "above 0"),
+        (is_positive(options.network_mbit), "network-mbit", "above 0"),
     ];
-    if let Some((_, name, range)) = checks.into_iter().find(|(good, ..)| !good) {
+    if let Some((_, name, range)) = checks.into_iter().find(|(is_valid, ..)| !is_valid) {
         return Err(PlanError::Range(name, range));
     }
     Ok(())
@@ -70,16 +70,16 @@ fn check(options: &PlanOptions) -> Result<(), PlanError> {
 
 /// Returns the verifications per second at the peak, and per day.
 fn demand(options: &PlanOptions) -> Result<(f64, f64), PlanError> {
-    let mean = |day: f64| day / DAY;
+    let per_second = |day: f64| day / SECONDS_PER_DAY;
     match (options.peak, options.day) {
-        (Some(peak), Some(day)) if peak < mean(day) => {
-            Err(PlanError::BelowMean { peak: number(peak), mean: number(mean(day)) })
+        (Some(peak), Some(day)) if peak < per_second(day) => {
+            Err(PlanError::BelowMean { peak: number(peak), mean: number(per_second(day)) })
         }
         (Some(peak), Some(day)) => Ok((peak, day)),
-        (Some(peak), None) => Ok((peak, peak / options.peak_factor * DAY)),
-        (None, Some(day)) => Ok((mean(day) * options.peak_factor, day)),
+        (Some(peak), None) => Ok((peak, peak / options.peak_factor * SECONDS_PER_DAY)),
+        (None, Some(day)) => Ok((per_second(day) * options.peak_factor, day)),
         (None, None) if options.guests.is_some() => Ok((0.0, 0.0)),
-        (None, None) => Err(PlanError::Nobody),
+        (None, None) => Err(PlanError::NoLoad),
     }
 }
 
@@ -87,22 +87,22 @@ impl Plan {
     /// Computes the plan for these options.
     ///
     /// # Errors
-    /// An option is out of its range, there is no load, or no such machines can exist.
-    pub(crate) fn of(options: &PlanOptions, costs: &Costs) -> Result<Self, PlanError> {
-        check(options)?;
+    /// [`PlanError`] if an option is out of range, the options give no load, or the store cannot bear the load.
+    pub(crate) fn compute(options: &PlanOptions, costs: &Costs) -> Result<Self, PlanError> {
+        check_ranges(options)?;
         let (verifications_per_second, verifications_a_day) = demand(options)?;
         let guests = options.guests.unwrap_or_default();
         let guests_per_second = guests / (options.minutes * 60.0);
-        let load = Load::of(options, costs, verifications_per_second, guests_per_second);
+        let load = Load::new(options, costs, verifications_per_second, guests_per_second);
         let mut sizing = Sizing::new(options, costs, &load);
-        let node_machines = sizing.nodes()?;
-        let redis_masters = sizing.redis()?;
-        let ended = verifications_a_day * options.result_ttl / DAY + guests;
-        let [node_bytes, store_bytes] = sizing.memory(ended);
-        let log_bytes_a_day = sizing.disks(verifications_a_day, guests);
-        sizing.webhooks();
-        let balancer_machines = sizing.balancers();
-        let (rows, mut bounds) = sizing.done();
+        let node_machines = sizing.size_nodes()?;
+        let redis_masters = sizing.size_redis()?;
+        let ended = verifications_a_day * options.result_ttl / SECONDS_PER_DAY + guests;
+        let [node_bytes, store_bytes] = sizing.size_memory(ended);
+        let log_bytes_a_day = sizing.size_disks(verifications_a_day, guests);
+        sizing.size_webhooks();
+        let balancer_machines = sizing.size_balancers();
+        let (rows, mut bounds) = sizing.into_rows_and_bounds();
         bounds.sort_by(|one, other| other.share.total_cmp(&one.share));
         Ok(Self {
             verifications_per_second,

@@ -1,4 +1,4 @@
-//! Cost of one verification and of one guest, with the steps that the options choose, and of all of them in a second of
+//! The cost of one verification and of one guest, with the steps that the options select, and the load of one second at
 //! the peak.
 
 use serde::Serialize;
@@ -17,7 +17,8 @@ const SIGNATURES: f64 = 1.0;
 /// A figure and its arithmetic.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Row {
-    pub(crate) what: &'static str,
+    #[serde(rename = "what")]
+    pub(crate) name: &'static str,
     pub(crate) arithmetic: String,
     pub(crate) result: String,
 }
@@ -44,13 +45,13 @@ pub(crate) struct Load<'a> {
 }
 
 impl<'a> Load<'a> {
-    pub(crate) fn of(options: &PlanOptions, costs: &'a Costs, verifications: f64, guests: f64) -> Self {
-        let [balancer_us, node_more_us] = costs.balanced_request.at(options.utilisation);
-        let (store, balanced) = match options.store {
+    pub(crate) fn new(options: &PlanOptions, costs: &'a Costs, verifications: f64, guests: f64) -> Self {
+        let [balancer_us, node_more_us] = costs.balanced_request.at_utilisation(options.utilisation);
+        let (store, balancer_extra_us) = match options.store {
             Store::Embedded => (&costs.embedded, 0.0),
             Store::Redis => (&costs.redis, node_more_us),
         };
-        let slower =
+        let signature_extra_us =
             if options.without_ifma { costs.signature.rs256_without_ifma_us - costs.signature.rs256_us } else { 0.0 };
         let polls = f64::from(options.polls);
         let steps = [
@@ -60,12 +61,21 @@ impl<'a> Load<'a> {
             ("webhook", 1.0, store.webhook),
             ("last poll", 1.0, store.ended_poll),
         ]
-        .map(|(name, times, cost)| (name, times, cost.at(options.utilisation)));
+        .map(|(name, times, cost)| (name, times, cost.at_utilisation(options.utilisation)));
         let requests = REQUESTS + polls;
-        let (each, parts) = with_extras(sum(&steps), (requests, balanced), (SIGNATURES, slower), &listed(&steps));
-        let guest_steps = [("guest", 1.0, store.guest_rs256.at(options.utilisation))];
-        let (guest, guest_parts) =
-            with_extras(sum(&guest_steps), (GUEST_REQUESTS, balanced), (SIGNATURES, slower), &listed(&guest_steps));
+        let (each, parts) = with_extras(
+            sum(&steps),
+            (requests, balancer_extra_us),
+            (SIGNATURES, signature_extra_us),
+            &describe_steps(&steps),
+        );
+        let guest_steps = [("guest", 1.0, store.guest_rs256.at_utilisation(options.utilisation))];
+        let (guest, guest_parts) = with_extras(
+            sum(&guest_steps),
+            (GUEST_REQUESTS, balancer_extra_us),
+            (SIGNATURES, signature_extra_us),
+            &describe_steps(&guest_steps),
+        );
         let mut load = Self {
             store,
             verifications,
@@ -84,35 +94,35 @@ impl<'a> Load<'a> {
         let mbit = |bytes: f64| bytes * 8.0 / 1e6;
         load.node_cores = load.total(|cost| cost.node_us) / 1e6;
         load.redis_cores = load.total(|cost| cost.redis_us) / 1e6;
-        let called = load.comers() * costs.webhook_bytes;
+        let webhook_bytes = load.arrivals() * costs.webhook_bytes;
         load.public_mbit =
-            [load.total(|cost| cost.received_bytes), load.total(|cost| cost.sent_bytes) + called].map(mbit);
+            [load.total(|cost| cost.received_bytes), load.total(|cost| cost.sent_bytes) + webhook_bytes].map(mbit);
         load.redis_mbit = [load.total(|cost| cost.redis_out_bytes), load.total(|cost| cost.redis_in_bytes)].map(mbit);
         load
     }
 
     /// Returns the verifications and guests per second.
-    pub(crate) fn comers(&self) -> f64 {
+    pub(crate) fn arrivals(&self) -> f64 {
         self.verifications + self.guests
     }
 
-    /// Returns one kind of cost, summed over all in a second.
+    /// Returns one part of the cost, summed over all verifications and guests of a second.
     pub(crate) fn total(&self, part: fn(&Cost) -> f64) -> f64 {
         self.verifications * part(&self.each) + self.guests * part(&self.guest)
     }
 
-    /// Returns the arithmetic of that sum.
-    pub(crate) fn product(&self, part: fn(&Cost) -> f64, unit: &str) -> String {
-        let of = |count: f64, cost: &Cost| format!("{}/s × {} {unit}", number(count), number(part(cost)));
+    /// Returns the arithmetic of [`Self::total`].
+    pub(crate) fn arithmetic(&self, part: fn(&Cost) -> f64, unit: &str) -> String {
+        let product = |count: f64, cost: &Cost| format!("{}/s × {} {unit}", number(count), number(part(cost)));
         let products = [(self.verifications, &self.each), (self.guests, &self.guest)];
-        let products = products.into_iter().filter(|(count, _)| *count > 0.0).map(|(count, cost)| of(count, cost));
+        let products = products.into_iter().filter(|(count, _)| *count > 0.0).map(|(count, cost)| product(count, cost));
         products.collect::<Vec<_>>().join(" + ")
     }
 
-    /// Returns Redis' microseconds for one verification or one guest, whichever costs more.
-    pub(crate) fn redis_us_of_one(&self) -> f64 {
-        let of = |count: f64, cost: &Cost| if count > 0.0 { cost.redis_us } else { 0.0 };
-        of(self.verifications, &self.each).max(of(self.guests, &self.guest))
+    /// Returns the larger of Redis' microseconds for one verification and for one guest.
+    pub(crate) fn redis_us_max(&self) -> f64 {
+        let redis_us = |count: f64, cost: &Cost| if count > 0.0 { cost.redis_us } else { 0.0 };
+        redis_us(self.verifications, &self.each).max(redis_us(self.guests, &self.guest))
     }
 
     pub(crate) fn rows(&self) -> Vec<Row> {
@@ -120,25 +130,25 @@ impl<'a> Load<'a> {
         let mut rows = Vec::new();
         if self.verifications > 0.0 {
             rows.push(Row {
-                what: "a verification on a node",
+                name: "a verification on a node",
                 arithmetic: self.parts.clone(),
                 result: micros(self.each.node_us),
             });
         }
         if self.guests > 0.0 {
             rows.push(Row {
-                what: "a guest on a node",
+                name: "a guest on a node",
                 arithmetic: self.guest_parts.clone(),
                 result: micros(self.guest.node_us),
             });
         }
-        let cores = |part, cores| (self.product(part, "µs"), format!("{} cores", number(cores)));
+        let cores = |part, cores| (self.arithmetic(part, "µs"), format!("{} cores", number(cores)));
         let (arithmetic, result) = cores(|cost| cost.node_us, self.node_cores);
-        rows.push(Row { what: "cores that nodes use at the peak", arithmetic, result });
+        rows.push(Row { name: "cores that nodes use at the peak", arithmetic, result });
         if self.redis_cores > 0.0 {
             let (arithmetic, result) = cores(|cost| cost.redis_us, self.redis_cores);
             rows.push(Row {
-                what: "threads that Redis uses at the peak",
+                name: "threads that Redis uses at the peak",
                 arithmetic,
                 result: result.replace("cores", "threads"),
             });
@@ -150,38 +160,39 @@ impl<'a> Load<'a> {
 type Step = (&'static str, f64, Cost);
 
 fn sum(steps: &[Step]) -> Cost {
-    steps.iter().fold(Cost::default(), |sum, (_, times, cost)| sum.and(*times, cost))
+    steps.iter().fold(Cost::default(), |sum, (_, times, cost)| sum.plus(*times, cost))
 }
 
-fn listed(steps: &[Step]) -> String {
-    let one = |(name, times, cost): &Step| {
+fn describe_steps(steps: &[Step]) -> String {
+    let describe = |(name, times, cost): &Step| {
         let times = if *times == 1.0 { String::new() } else { format!("{} × ", number(*times)) };
         format!("{name} {times}{}", number(cost.node_us))
     };
-    steps.iter().map(one).collect::<Vec<_>>().join(" + ")
+    steps.iter().map(describe).collect::<Vec<_>>().join(" + ")
 }
 
 /// Adds the cost of a balancer and of slower signatures to a node's processor time.
 fn with_extras(
     cost: Cost,
-    (requests, balanced): (f64, f64),
-    (signatures, slower): (f64, f64),
+    (requests, balancer_extra_us): (f64, f64),
+    (signatures, signature_extra_us): (f64, f64),
     parts: &str,
 ) -> (Cost, String) {
     let mut parts = parts.to_owned();
-    for (count, what, micros) in
-        [(requests, "requests through a balancer", balanced), (signatures, "slower signatures", slower)]
-    {
+    for (count, name, micros) in [
+        (requests, "requests through a balancer", balancer_extra_us),
+        (signatures, "slower signatures", signature_extra_us),
+    ] {
         if micros > 0.0 {
-            parts += &format!(" + {} {what} × {}", number(count), number(micros));
+            parts += &format!(" + {} {name} × {}", number(count), number(micros));
         }
     }
-    (Cost { node_us: cost.node_us + requests * balanced + signatures * slower, ..cost }, parts)
+    (Cost { node_us: cost.node_us + requests * balancer_extra_us + signatures * signature_extra_us, ..cost }, parts)
 }
 
 impl Cost {
     /// Adds another cost, `times` times.
-    fn and(self, times: f64, other: &Self) -> Self {
+    fn plus(self, times: f64, other: &Self) -> Self {
         Self {
             node_us: self.node_us + times * other.node_us,
             redis_us: self.redis_us + times * other.redis_us,

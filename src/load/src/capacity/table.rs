@@ -1,11 +1,12 @@
-//! A plan as Markdown, so that a terminal and a document show the same.
+//! A plan as Markdown, for terminals and documents.
 
 use super::number::{bytes, number};
 use super::plan::Plan;
 
-/// Header of a table with one row per plan.
-const BRIEF: &str = "| | at the peak | machines: nodes, balancers, Redis with replicas | cores used | Redis threads \
-used | memory of a node | kept by the store | disk, written | clients' network | Redis' network | binds first |\n\
+/// Header of the table with one row per plan.
+const SUMMARY_HEADER: &str = "| | at the peak | machines: nodes, balancers, Redis with replicas | cores used | Redis \
+threads used | memory of a node | size of the store | disk, written | clients' network | Redis' network | first limit \
+|\n\
 |---|---|---|---|---|---|---|---|---|---|---|\n";
 
 /// Formats a share in percent.
@@ -15,24 +16,24 @@ fn percent(share: f64) -> String {
 
 impl Plan {
     /// Renders every figure with its arithmetic.
-    pub(crate) fn table(&self) -> String {
-        let mut text = format!("| {} | Arithmetic | Result |\n|---|---|---|\n", self.who());
+    pub(crate) fn to_markdown(&self) -> String {
+        let mut text = format!("| {} | Arithmetic | Result |\n|---|---|---|\n", self.load_in_words());
         for row in &self.rows {
-            text += &format!("| {} | {} | {} |\n", row.what, row.arithmetic, row.result);
+            text += &format!("| {} | {} | {} |\n", row.name, row.arithmetic, row.result);
         }
         let bounds: Vec<String> =
             self.bounds.iter().map(|bound| format!("{} {}", bound.resource, percent(bound.share))).collect();
         let first = self.bounds.first().map_or("", |bound| bound.resource);
-        text + &format!("\nBinds first: {first}. Used at the peak: {}.\n", bounds.join(", "))
+        text + &format!("\nFirst limit: {first}. Used at the peak: {}.\n", bounds.join(", "))
     }
 
-    fn who(&self) -> String {
-        let of = |count: f64, what: &str| (count > 0.0).then(|| format!("{} {what}/s", number(count)));
-        let both = [of(self.verifications_per_second, "verifications"), of(self.guests_per_second, "guests")];
-        both.into_iter().flatten().collect::<Vec<_>>().join(" and ")
+    fn load_in_words(&self) -> String {
+        let rate = |count: f64, unit: &str| (count > 0.0).then(|| format!("{} {unit}/s", number(count)));
+        let rates = [rate(self.verifications_per_second, "verifications"), rate(self.guests_per_second, "guests")];
+        rates.into_iter().flatten().collect::<Vec<_>>().join(" and ")
     }
 
-    fn brief(&self, name: &str) -> String {
+    fn summary_row(&self, name: &str) -> String {
         let machines = match self.redis_masters {
             0.0 => "1 with its own store".to_owned(),
             masters => {
@@ -44,7 +45,7 @@ impl Plan {
             self.bounds.first().map_or(String::new(), |bound| format!("{}, {}", bound.resource, percent(bound.share)));
         let cells = [
             name.to_owned(),
-            self.who(),
+            self.load_in_words(),
             machines,
             number(self.node_cores),
             if self.redis_masters > 0.0 { number(self.redis_cores) } else { "–".to_owned() },
@@ -60,6 +61,6 @@ impl Plan {
 }
 
 /// Renders one row per plan.
-pub(crate) fn brief(plans: &[(&str, Plan)]) -> String {
-    plans.iter().fold(BRIEF.to_owned(), |text, (name, plan)| text + &plan.brief(name))
+pub(crate) fn summary_table(plans: &[(&str, Plan)]) -> String {
+    plans.iter().fold(SUMMARY_HEADER.to_owned(), |text, (name, plan)| text + &plan.summary_row(name))
 }

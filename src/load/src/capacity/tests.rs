@@ -1,33 +1,36 @@
-//! Arithmetic on round figures, refusals, and the document that shows the computed tables.
+//! Plans from round costs, errors, and the document with the computed tables.
 
 use clap::Parser as _;
 
 use super::cli::PlanOptions;
 use super::costs::Costs;
-use super::document::fill;
+use super::document::update_document;
 use super::error::PlanError;
 use super::plan::Plan;
 
 /// Builds costs: each step of every kind costs 100 µs of a node, 10 µs of Redis, and 1,000 of each kind of byte.
-fn round() -> Costs {
-    let step = r#"{"node_us":100,"redis_us":10,"light_node_us":100,"light_redis_us":10,"received_bytes":1000,"sent_bytes":1000,"disk_bytes":1000,"log_bytes":1000,
+fn round_costs() -> Costs {
+    let step = r#"{"node_us":100,"redis_us":10,"light_node_us":100,"light_redis_us":10,
+        "received_bytes":1000,"sent_bytes":1000,"disk_bytes":1000,"log_bytes":1000,
         "redis_in_bytes":1000,"redis_out_bytes":1000}"#;
     let steps = ["init_rs256", "pending_poll", "callback", "webhook", "ended_poll", "guest_rs256"];
     let steps: String = steps.iter().map(|name| format!("\"{name}\":{step},")).collect();
     let store = format!(
-        "{{{steps}\"node_bytes\":50000000,\"node_pending_bytes\":2000,\"store_pending_bytes\":1000,\"store_ended_bytes\":2000}}"
+        "{{{steps}\"node_bytes\":50000000,\"node_pending_bytes\":2000,\"store_pending_bytes\":1000,\
+            \"store_ended_bytes\":2000}}"
     );
     let text = format!(
         r#"{{"machine":{{"processor":"any","cores":2,"avx512_ifma":true,"measured":"once"}},
-        "signature":{{"rs256_us":200,"rs256_without_ifma_us":800,"es256_check_us":35}},"sync_us":200,"webhook_bytes":1000,
+        "signature":{{"rs256_us":200,"rs256_without_ifma_us":800,"es256_check_us":35}},
+        "sync_us":200,"webhook_bytes":1000,
         "balanced_request":{{"balancer_us":50,"node_more_us":25,
         "light_balancer_us":50,"light_node_more_us":25}},"embedded":{store},"redis":{store}}}"#
     );
-    Costs::read(&text).unwrap()
+    Costs::parse(&text).unwrap()
 }
 
 fn plan(line: &str) -> Result<Plan, PlanError> {
-    Plan::of(&PlanOptions::try_parse_from(format!("plan {line}").split_whitespace()).unwrap(), &round())
+    Plan::compute(&PlanOptions::try_parse_from(format!("plan {line}").split_whitespace()).unwrap(), &round_costs())
 }
 
 #[test]
@@ -68,14 +71,14 @@ fn a_peak_and_a_day_follow_from_each_other() {
 }
 
 #[test]
-fn guests_come_on_top_and_the_table_says_how_each_figure_comes_about() {
+fn guests_add_to_the_load_and_the_table_shows_the_arithmetic() {
     let fair = plan("--guests 20000 --minutes 3").unwrap();
     assert!((fair.guests_per_second - 111.111).abs() < 1e-3);
     // 100 µs and five requests that cost 25 more.
     assert!((fair.node_cores - 111.111 * 225e-6).abs() < 1e-6);
     let both = plan("--guests 20000 --minutes 3 --peak 100").unwrap();
     assert!((both.node_cores - fair.node_cores - 100.0 * 600e-6).abs() < 1e-9);
-    let table = both.table();
+    let table = both.to_markdown();
     assert!(
         table.contains(
             "| init 100 + poll 100 + callback 100 + webhook 100 + last poll 100 + 4 requests through a \
@@ -87,14 +90,14 @@ fn guests_come_on_top_and_the_table_says_how_each_figure_comes_about() {
 }
 
 #[test]
-fn what_is_used_half_costs_half_way_between_little_and_much() {
-    let mut costs = round();
+fn costs_are_interpolated_between_light_and_full_load() {
+    let mut costs = round_costs();
     costs.redis.callback.light_node_us = 300.0;
     costs.redis.callback.light_redis_us = 30.0;
     costs.balanced_request.light_node_more_us = 75.0;
     let cores = |line: &str| {
         let options = PlanOptions::try_parse_from(format!("plan --peak 1000 {line}").split_whitespace()).unwrap();
-        let plan = Plan::of(&options, &costs).unwrap();
+        let plan = Plan::compute(&options, &costs).unwrap();
         [plan.node_cores, plan.redis_cores]
     };
     let [node, redis] = cores("--utilisation 0.5");
@@ -104,7 +107,7 @@ fn what_is_used_half_costs_half_way_between_little_and_much() {
 }
 
 #[test]
-fn a_processor_without_ifma_pays_for_each_rsa_signature() {
+fn rsa_signatures_cost_more_without_ifma() {
     let difference =
         |line: &str| plan(&format!("{line} --without-ifma")).unwrap().node_cores - plan(line).unwrap().node_cores;
     assert!((difference("--peak 1000") - 0.6).abs() < 1e-9);
@@ -112,18 +115,18 @@ fn a_processor_without_ifma_pays_for_each_rsa_signature() {
 }
 
 #[test]
-fn the_embedded_store_is_one_machine_or_none() {
+fn the_embedded_store_runs_on_one_machine_only() {
     let bank = plan("--peak 10 --store embedded").unwrap();
     assert!((bank.node_machines - 1.0).abs() < 1e-9 && bank.redis_masters.abs() < 1e-9);
-    assert!((bank.node_cores - 10.0 * 500e-6).abs() < 1e-9, "nothing is in front of it");
-    assert!(matches!(plan("--peak 12000 --store embedded"), Err(PlanError::TooMuchForOne { .. })));
+    assert!((bank.node_cores - 10.0 * 500e-6).abs() < 1e-9, "there is no balancer");
+    assert!(matches!(plan("--peak 12000 --store embedded"), Err(PlanError::TooMuchForOneMachine { .. })));
 }
 
 #[test]
-fn a_refusal_names_the_field() {
-    let why = |line: &str| plan(line).unwrap_err().to_string();
-    assert_eq!(why(""), "--peak, --day or --guests must say who comes");
-    for (line, field) in [
+fn an_error_names_the_option() {
+    let error_of = |line: &str| plan(line).unwrap_err().to_string();
+    assert_eq!(error_of(""), "--peak, --day or --guests is required");
+    for (line, option) in [
         ("--peak 0", "--peak"),
         ("--peak NaN", "--peak"),
         ("--day=-1", "--day"),
@@ -137,24 +140,27 @@ fn a_refusal_names_the_field() {
         ("--day 1 --peak-factor 0.5", "--peak-factor"),
         ("--peak 10000000", "Redis masters"),
     ] {
-        assert!(why(line).contains(field), "{line}: {}", why(line));
+        assert!(error_of(line).contains(option), "{line}: {}", error_of(line));
     }
 }
 
 #[test]
-fn costs_that_are_no_costs_are_refused_with_the_field() {
+fn invalid_costs_are_refused_and_the_error_names_the_field() {
     let committed = include_str!("../../../../benches/costs.json");
-    let why = |text: &str| Costs::read(text).unwrap_err().to_string();
-    assert!(why(&committed.replacen("\"sync_us\"", "\"sink_us\"", 1)).contains("sync_us"));
+    let error_of = |text: &str| Costs::parse(text).unwrap_err().to_string();
+    assert!(error_of(&committed.replacen("\"sync_us\"", "\"sink_us\"", 1)).contains("sync_us"));
     let sync = committed.lines().find(|line| line.contains("\"sync_us\"")).unwrap();
-    assert!(why(&committed.replace(sync, "\"sync_us\": -1,")).contains("sync_us must be a number from 0"));
-    assert!(why("").contains("no measured table"));
+    assert!(error_of(&committed.replace(sync, "\"sync_us\": -1,")).contains("sync_us must be a number from 0"));
+    assert!(error_of("").contains("no measured table"));
 }
 
 #[test]
-fn the_document_shows_what_is_computed() {
+fn the_document_contains_the_computed_tables() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/capacity.md");
     let text = std::fs::read_to_string(path).unwrap();
     assert_eq!(text.matches("<!-- sakshi-load plan").count(), text.matches("<!-- end -->").count());
-    assert!(fill(&text).unwrap() == text, "run: cargo run -p sakshi-load -- plan --document docs/capacity.md");
+    assert!(
+        update_document(&text).unwrap() == text,
+        "run: cargo run -p sakshi-load -- plan --document docs/capacity.md"
+    );
 }

@@ -1,4 +1,4 @@
-//! The summary as one self-contained HTML file, style and drawings included.
+//! The summary as a self-contained HTML file with style and drawings.
 
 use askama::Template;
 
@@ -14,9 +14,11 @@ struct Page<'a> {
     height: f64,
 }
 
+/// Renders the page.
+///
 /// # Errors
-/// The template's.
-pub(crate) fn write(summary: &Summary) -> askama::Result<String> {
+/// Any error of the template.
+pub(crate) fn to_html(summary: &Summary) -> askama::Result<String> {
     let mut plots = vec![throughput(&summary.steps)];
     plots.extend(summary.steps.iter().flat_map(|step| [over_time(step), curve(step)]));
     if !summary.memory.is_empty() {
@@ -36,13 +38,14 @@ fn throughput(steps: &[StepSummary]) -> Plot {
         let points = step.over_time.iter().map(|slice| (slice.from_s, slice.per_second)).collect();
         (step.title.to_owned(), class, points)
     });
-    Plot::over_time("Requests per second, by when they were due", "/s", series.collect())
+    Plot::over_time("Requests per second, by intended time", "/s", series.collect())
 }
 
 fn over_time(step: &StepSummary) -> Plot {
-    let of =
+    let points =
         |value: fn(&super::Slice) -> f64| step.over_time.iter().map(|slice| (slice.from_s, value(slice))).collect();
-    let series = vec![("p50".to_owned(), "a", of(|slice| slice.p50)), ("p99".to_owned(), "b", of(|slice| slice.p99))];
+    let series =
+        vec![("p50".to_owned(), "a", points(|slice| slice.p50)), ("p99".to_owned(), "b", points(|slice| slice.p99))];
     Plot::over_time(&format!("{}: latency over time", step.title), "ms", series)
 }
 
@@ -50,6 +53,6 @@ fn curve(step: &StepSummary) -> Plot {
     Plot::by_percentile(
         &format!("{}: latency by percentile", step.title),
         "ms",
-        vec![("from when due".to_owned(), "a", step.curve.clone())],
+        vec![("from the intended time".to_owned(), "a", step.curve.clone())],
     )
 }

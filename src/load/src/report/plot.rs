@@ -1,10 +1,10 @@
-//! Line plots as coordinates; the page draws them as inline SVG.
+//! Coordinates of line plots. The page draws the plots as inline SVG.
 
 /// Size of the drawing in its own units, without the labels.
 pub(crate) const WIDTH: f64 = 640.0;
 pub(crate) const HEIGHT: f64 = 160.0;
-/// Lines of the grid between bottom and top.
-const TICKS: usize = 4;
+/// Number of intervals between the lines of the grid.
+const GRID_INTERVALS: usize = 4;
 
 /// A plot ready to be drawn.
 #[derive(Clone, Debug)]
@@ -15,7 +15,7 @@ pub(crate) struct Plot {
     pub(crate) columns: Vec<Tick>,
 }
 
-/// One line of it.
+/// A line of a plot.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     pub(crate) name: String,
@@ -36,8 +36,8 @@ pub(crate) type Series = (String, &'static str, Vec<(f64, f64)>);
 impl Plot {
     /// Plots values over time in seconds.
     pub(crate) fn over_time(title: &str, unit: &str, series: Vec<Series>) -> Self {
-        let end = highest(series.iter().flat_map(|(.., points)| points.iter().map(|(x, _)| *x))).max(1.0);
-        let columns = (0..=TICKS).map(|tick| tick as f64 / TICKS as f64);
+        let end = maximum(series.iter().flat_map(|(.., points)| points.iter().map(|(x, _)| *x))).max(1.0);
+        let columns = (0..=GRID_INTERVALS).map(|tick| tick as f64 / GRID_INTERVALS as f64);
         let columns = columns.map(|part| Tick { place: part * WIDTH, label: format!("{:.0} s", part * end) }).collect();
         Self::new(title, unit, series, columns, |x| x / end)
     }
@@ -51,10 +51,10 @@ impl Plot {
     }
 
     fn new(title: &str, unit: &str, series: Vec<Series>, columns: Vec<Tick>, place: impl Fn(f64) -> f64) -> Self {
-        let top = highest(series.iter().flat_map(|(.., points)| points.iter().map(|(_, y)| *y))).max(f64::MIN_POSITIVE);
-        let rows = (0..=TICKS).map(|tick| tick as f64 / TICKS as f64);
+        let top = maximum(series.iter().flat_map(|(.., points)| points.iter().map(|(_, y)| *y))).max(f64::MIN_POSITIVE);
+        let rows = (0..=GRID_INTERVALS).map(|tick| tick as f64 / GRID_INTERVALS as f64);
         let rows = rows
-            .map(|part| Tick { place: HEIGHT - part * HEIGHT, label: format!("{} {unit}", short(part * top)) })
+            .map(|part| Tick { place: HEIGHT - part * HEIGHT, label: format!("{} {unit}", format_value(part * top)) })
             .collect();
         let lines = series.into_iter().map(|(name, class, points)| {
             let points =
@@ -65,11 +65,11 @@ impl Plot {
     }
 }
 
-fn highest(values: impl Iterator<Item = f64>) -> f64 {
+fn maximum(values: impl Iterator<Item = f64>) -> f64 {
     values.fold(0.0, f64::max)
 }
 
-fn short(value: f64) -> String {
+fn format_value(value: f64) -> String {
     match value {
         _ if value >= 100.0 => format!("{value:.0}"),
         _ if value >= 1.0 => format!("{value:.1}"),

@@ -4,14 +4,34 @@ use std::fmt::Write as _;
 
 use super::{StepSummary, Summary};
 
-pub(crate) fn write(summary: &Summary) -> String {
+/// Renders the summary.
+pub(crate) fn to_text(summary: &Summary) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail.
-    let _ = render(summary, &mut out);
+    let _ = write_all(summary, &mut out);
     out
 }
 
-fn render(summary: &Summary, out: &mut String) -> std::fmt::Result {
+fn write_all(summary: &Summary, out: &mut String) -> std::fmt::Result {
+    write_guests(summary, out)?;
+    write_steps(summary, out)?;
+    write_counts(summary, out)?;
+    write_service(summary, out)?;
+    write_tester(summary, out)?;
+    for problem in &summary.problems {
+        writeln!(out, "problem: {problem}")?;
+    }
+    writeln!(out)?;
+    for finding in &summary.findings {
+        writeln!(out, "{} {} ({})", if finding.held { "held  " } else { "BROKEN" }, finding.rule, finding.figures)?;
+        for example in &finding.examples {
+            writeln!(out, "         {example}")?;
+        }
+    }
+    writeln!(out, "\n{}", summary.verdict.sentence())
+}
+
+fn write_guests(summary: &Summary, out: &mut String) -> std::fmt::Result {
     writeln!(out, "{}: {}; {:.1} s", summary.scenario, summary.model, summary.seconds)?;
     let guests = summary.guests;
     writeln!(
@@ -24,16 +44,22 @@ fn render(summary: &Summary, out: &mut String) -> std::fmt::Result {
         guests.turned_away,
         guests.already_registered,
         guests.failed
-    )?;
+    )
+}
+
+fn write_steps(summary: &Summary, out: &mut String) -> std::fmt::Result {
     writeln!(
         out,
         "{:<22}{:>9}{:>9}{:>10}{:>10}{:>10}{:>10}{:>10}  outcomes",
-        "ms, from when due", "requests", "per s", "p50", "p90", "p99", "p99.9", "max"
+        "ms from intended time", "requests", "per s", "p50", "p90", "p99", "p99.9", "max"
     )?;
     for step in &summary.steps {
-        row(step, out)?;
+        write_step(step, out)?;
     }
-    writeln!(out, "({})\n", summary.correction)?;
+    writeln!(out, "({})\n", summary.correction)
+}
+
+fn write_counts(summary: &Summary, out: &mut String) -> std::fmt::Result {
     let webhooks = summary.webhooks;
     writeln!(
         out,
@@ -52,20 +78,28 @@ fn render(summary: &Summary, out: &mut String) -> std::fmt::Result {
             doors.doors, doors.checked_in, doors.at_two_doors, doors.sent_later
         )?;
     }
+    Ok(())
+}
+
+fn write_service(summary: &Summary, out: &mut String) -> std::fmt::Result {
     if let (Some((_, first)), Some((_, last))) = (summary.memory.first(), summary.memory.last()) {
         let highest = summary.memory.iter().map(|(_, bytes)| *bytes).max().unwrap_or_default();
         writeln!(
             out,
-            "resident MiB of the service: {} at first, {} at last, {} at most",
+            "resident MiB of the service: {} at the start, {} at the end, {} at most",
             mib(*first),
             mib(*last),
             mib(highest)
         )?;
     }
     if !summary.processes.is_empty() {
-        let of_guest = summary.processes.iter().map(|process| format!("{} {:.2}", process.name, process.ms_per_guest));
-        writeln!(out, "processor time for one guest, ms: {}", of_guest.collect::<Vec<_>>().join(", "))?;
+        let times = summary.processes.iter().map(|process| format!("{} {:.2}", process.name, process.ms_per_guest));
+        writeln!(out, "processor time for one guest, ms: {}", times.collect::<Vec<_>>().join(", "))?;
     }
+    Ok(())
+}
+
+fn write_tester(summary: &Summary, out: &mut String) -> std::fmt::Result {
     let tester = &summary.tester;
     write!(
         out,
@@ -77,22 +111,12 @@ fn render(summary: &Summary, out: &mut String) -> std::fmt::Result {
         None => writeln!(out)?,
     }
     for sign in &tester.signs {
-        writeln!(out, "  THE TESTER WAS THE LIMIT: {sign}; the latencies are not the service's alone")?;
+        writeln!(out, "  THE TESTER WAS THE LIMIT: {sign}; the latencies include delays of the tester")?;
     }
-    for problem in &summary.problems {
-        writeln!(out, "problem: {problem}")?;
-    }
-    writeln!(out)?;
-    for finding in &summary.findings {
-        writeln!(out, "{} {} ({})", if finding.held { "held  " } else { "BROKEN" }, finding.rule, finding.figures)?;
-        for example in &finding.examples {
-            writeln!(out, "         {example}")?;
-        }
-    }
-    writeln!(out, "\n{}", summary.verdict.sentence())
+    Ok(())
 }
 
-fn row(step: &StepSummary, out: &mut String) -> std::fmt::Result {
+fn write_step(step: &StepSummary, out: &mut String) -> std::fmt::Result {
     let (due, outcomes) = (step.due, step.outcomes.iter().map(|(outcome, count)| format!("{outcome}: {count}")));
     writeln!(
         out,

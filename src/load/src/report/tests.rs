@@ -1,4 +1,4 @@
-//! The reports show the figures, and escape what they quote.
+//! The reports contain the figures, and escape quoted text.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ fn summary() -> Summary {
             figures: "1 more than once".to_owned(),
             examples: vec!["<script>alert('x')</script>".to_owned()],
         }],
-        steps: vec![StepSummary::of(Step::Page, record, Duration::from_secs(1), 4.0)],
+        steps: vec![StepSummary::new(Step::Page, record, Duration::from_secs(1), 4.0)],
         webhooks: WebhookCounts { lost: 77, ..WebhookCounts::default() },
         credits: Credits { spent: 12, least: 11, most: 11 },
         places: Some(Places { registered: 9, max_guests: 10 }),
@@ -49,18 +49,18 @@ fn summary() -> Summary {
 }
 
 #[test]
-fn a_tester_that_was_the_limit_says_so() {
+fn the_report_warns_if_the_tester_was_the_limit() {
     let signs = |ms, busy| {
         let mut lag = latencies(3);
         (0..100).for_each(|_| add(&mut lag, Duration::from_millis(ms)));
-        Tester::of(&lag, &latencies(3), busy).signs
+        Tester::evaluate(&lag, &latencies(3), busy).signs
     };
     assert_eq!(signs(1, Some(0.2)), Vec::<String>::new());
     assert_eq!(signs(500, Some(0.9)).len(), 2);
 }
 
 #[test]
-fn percentiles_are_those_of_what_was_recorded() {
+fn percentiles_match_the_recorded_latencies() {
     let step = &summary().steps[0];
     assert!((step.due.p50 - 500.0).abs() < 2.0 && (step.due.p99 - 990.0).abs() < 2.0, "{:?}", step.due);
     assert_eq!((step.count, step.per_second), (1_000, 250.0));
@@ -69,8 +69,8 @@ fn percentiles_are_those_of_what_was_recorded() {
 }
 
 #[test]
-fn the_page_loads_nothing_and_escapes_what_it_shows() {
-    let page = html::write(&summary()).unwrap();
+fn the_page_loads_nothing_and_escapes_quoted_text() {
+    let page = html::to_html(&summary()).unwrap();
     assert!(!page.contains("<script") && !page.contains("<img") && !page.contains("<b>more"), "{page}");
     assert!(page.contains("alert"), "it is shown as text");
     for outside in ["src=\"", "href=", "url(", "@import", "http://", "https://"] {
@@ -87,7 +87,7 @@ fn the_page_loads_nothing_and_escapes_what_it_shows() {
 
 #[test]
 fn plots_stay_within_their_frame() {
-    let page = html::write(&summary()).unwrap();
+    let page = html::to_html(&summary()).unwrap();
     let points: Vec<(f64, f64)> = page
         .split("points=\"")
         .skip(1)
@@ -103,8 +103,8 @@ fn plots_stay_within_their_frame() {
 }
 
 #[test]
-fn the_table_names_every_rule_with_its_examples() {
-    let text = table::write(&summary());
+fn the_table_contains_every_rule_with_its_examples() {
+    let text = table::to_text(&summary());
     for part in [
         "BROKEN no webhook is sent twice",
         "alert('x')",

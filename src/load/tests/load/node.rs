@@ -1,4 +1,4 @@
-//! The program against a real sandbox node, in this process on a thread of its own.
+//! The program against a real sandbox node, which runs on a thread of this process.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,28 +10,28 @@ use sakshi::settings::{Sources, load};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-/// A node that ends when it is dropped.
-struct Running {
+/// A node that stops when it is dropped.
+struct RunningNode {
     public: String,
     internal: String,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
-impl Running {
+impl RunningNode {
     fn start(directory: &Path) -> Self {
-        let set = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        let setting = |key: &str, value: &str| (key.to_owned(), value.to_owned());
         let overrides = vec![
-            set("profile", "sandbox"),
-            set("store.path", &directory.display().to_string()),
-            set("server.public_addr", "127.0.0.1:0"),
-            set("server.internal_addr", "127.0.0.1:0"),
-            set("server.workers", "2"),
-            set("server.drain_timeout_s", "2"),
-            // Guests who left expire while the test waits, and nobody else does on a busy machine.
-            set("ovse.window_s", "20"),
+            setting("profile", "sandbox"),
+            setting("store.path", &directory.display().to_string()),
+            setting("server.public_addr", "127.0.0.1:0"),
+            setting("server.internal_addr", "127.0.0.1:0"),
+            setting("server.workers", "2"),
+            setting("server.drain_timeout_s", "2"),
+            // Short: the test waits until the guests who left have expired. Long enough for a busy machine.
+            setting("ovse.window_s", "20"),
         ];
-        let (told, tell) = mpsc::channel();
+        let (addresses_sender, addresses) = mpsc::channel();
         let (stop, stopped) = oneshot::channel();
         let thread = thread::spawn(move || {
             actix_rt::System::new().block_on(async move {
@@ -43,12 +43,12 @@ impl Running {
                 )
                 .await
                 .unwrap();
-                told.send((node.public_addr, node.internal_addr)).unwrap();
+                addresses_sender.send((node.public_addr, node.internal_addr)).unwrap();
                 let _ = stopped.await;
                 node.stop().await;
             });
         });
-        let (public, internal) = tell.recv().unwrap();
+        let (public, internal) = addresses.recv().unwrap();
         Self {
             public: format!("http://{public}"),
             internal: format!("http://{internal}"),
@@ -57,20 +57,21 @@ impl Running {
         }
     }
 
-    /// Runs the tester. Returns exit code, summary, report page and everything that was printed.
-    fn load(&self, directory: &Path, options: &[&str]) -> (Option<i32>, Value, String, String) {
+    /// Runs the tester. Returns the exit code, the summary, the report page and the output.
+    fn run_tester(&self, directory: &Path, options: &[&str]) -> (Option<i32>, Value, String, String) {
         let (json, page) = (directory.join("summary.json"), directory.join("report.html"));
         let mut command = Command::new(env!("CARGO_BIN_EXE_sakshi-load"));
         command.args(options).args(["--base", &self.public, "--internal", &self.internal]);
         command.arg("--issuer-key").arg(directory.join("sandbox-keys/issuer.p8"));
-        let output = command.arg("--json").arg(&json).arg("--report").arg(&page).output().unwrap();
-        let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        let process = command.arg("--json").arg(&json).arg("--report").arg(&page).output().unwrap();
+        let output =
+            format!("{}{}", String::from_utf8_lossy(&process.stdout), String::from_utf8_lossy(&process.stderr));
         let summary = std::fs::read(&json).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
-        (output.status.code(), summary, std::fs::read_to_string(&page).unwrap_or_default(), said)
+        (process.status.code(), summary, std::fs::read_to_string(&page).unwrap_or_default(), output)
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningNode {
     fn drop(&mut self) {
         let _ = self.stop.take().map(|stop| stop.send(()));
         let _ = self.thread.take().map(thread::JoinHandle::join);
@@ -78,9 +79,9 @@ impl Drop for Running {
 }
 
 #[test]
-fn a_real_node_keeps_what_it_promises_in_each_model() {
+fn a_real_node_keeps_every_invariant_in_each_model() {
     let directory = tempfile::tempdir().unwrap();
-    let node = Running::start(directory.path());
+    let node = RunningNode::start(directory.path());
     let runs: [&[&str]; 4] = [
         &["kiosk", "--guests", "60", "--rate", "40", "--abandon", "0.2", "--decline", "0.1", "--until-expired"],
         &["kiosk", "--guests", "60", "--users", "6", "--max-guests", "25", "--abandon", "0"],
@@ -88,21 +89,21 @@ fn a_real_node_keeps_what_it_promises_in_each_model() {
         &["soak", "--guests", "10", "--rate", "20", "--users", "4"],
     ];
     for options in runs {
-        let (code, summary, page, said) = node.load(directory.path(), options);
-        assert_eq!((code, &summary["verdict"]), (Some(0), &Value::from("held")), "{options:?}: {said}");
+        let (code, summary, page, output) = node.run_tester(directory.path(), options);
+        assert_eq!((code, &summary["verdict"]), (Some(0), &Value::from("held")), "{options:?}: {output}");
         let guests = &summary["guests"];
         let count = |name: &str| guests[name].as_u64().unwrap();
-        assert_eq!(count("failed"), 0, "{said}");
+        assert_eq!(count("failed"), 0, "{output}");
         assert_eq!(
             count("started"),
             count("completed") + count("declined") + count("left") + count("turned_away"),
-            "{said}"
+            "{output}"
         );
-        assert!(count("completed") > 0 && page.contains("Every invariant held.") && page.contains("<svg"), "{said}");
+        assert!(count("completed") > 0 && page.contains("Every invariant held.") && page.contains("<svg"), "{output}");
         assert_eq!(summary["webhooks"]["lost"], 0);
         if options.contains(&"--max-guests") {
             let (places, completed) = (&summary["places"]["registered"], &guests["completed"]);
-            assert_eq!((places, completed), (&Value::from(25), &Value::from(25)), "the event fills up and no further");
+            assert_eq!((places, completed), (&Value::from(25), &Value::from(25)), "the event is exactly full");
         }
     }
 }
@@ -113,9 +114,9 @@ fn offline_seconds() -> &'static str {
 }
 
 #[test]
-fn three_doors_check_in_each_guest_once_while_one_of_them_has_no_network() {
+fn three_doors_check_in_each_guest_once_although_one_door_has_no_network() {
     let directory = tempfile::tempdir().unwrap();
-    let node = Running::start(directory.path());
+    let node = RunningNode::start(directory.path());
     let options = [
         "kiosk",
         "--guests",
@@ -131,30 +132,30 @@ fn three_doors_check_in_each_guest_once_while_one_of_them_has_no_network() {
         "--door-offline",
     ];
     let options = [&options[..], &[offline_seconds()]].concat();
-    let (code, summary, page, said) = node.load(directory.path(), &options);
-    assert_eq!((code, &summary["verdict"]), (Some(0), &Value::from("held")), "{said}");
+    let (code, summary, page, output) = node.run_tester(directory.path(), &options);
+    assert_eq!((code, &summary["verdict"]), (Some(0), &Value::from("held")), "{output}");
     let (doors, completed) = (&summary["doors"], summary["guests"]["completed"].as_u64().unwrap());
     let count = |name: &str| doors[name].as_u64().unwrap();
-    assert_eq!((count("doors"), count("checked_in")), (3, completed), "{said}");
-    // Each of these is drawn from the seed; the share is not exact.
-    assert!((completed / 10..completed * 3 / 10).contains(&count("at_two_doors")), "{said}");
-    assert!(count("sent_later") > completed / 6, "a third of the guests came to the door without a network: {said}");
+    assert_eq!((count("doors"), count("checked_in")), (3, completed), "{output}");
+    // The guests at two doors are drawn from the seed, so the share is not exact.
+    assert!((completed / 10..completed * 3 / 10).contains(&count("at_two_doors")), "{output}");
+    assert!(count("sent_later") > completed / 6, "a third of the guests came to the door without a network: {output}");
     let step = summary["steps"].as_array().unwrap().iter().find(|step| step["title"] == "POST check-in").unwrap();
-    assert_eq!(step["count"], completed + count("at_two_doors"), "{said}");
-    assert!(page.contains("POST check-in: latency over time") && page.contains("guests checked in"), "{said}");
+    assert_eq!(step["count"], completed + count("at_two_doors"), "{output}");
+    assert!(page.contains("POST check-in: latency over time") && page.contains("guests checked in"), "{output}");
     let findings = summary["findings"].as_array().unwrap();
     let marked = findings
         .iter()
         .find(|finding| finding["rule"].as_str().unwrap().starts_with("every duplicate is marked"))
         .unwrap();
-    let again = marked["figures"].as_str().unwrap().split(' ').next().unwrap().parse::<u64>().unwrap();
-    assert!((10..50).contains(&again), "{said}");
+    let marked_count = marked["figures"].as_str().unwrap().split(' ').next().unwrap().parse::<u64>().unwrap();
+    assert!((10..50).contains(&marked_count), "{output}");
 }
 
 #[test]
-fn a_person_who_comes_again_is_refused_or_let_in_as_the_event_says() {
+fn a_returning_person_is_refused_or_accepted_as_the_event_requires() {
     let directory = tempfile::tempdir().unwrap();
-    let node = Running::start(directory.path());
+    let node = RunningNode::start(directory.path());
     let line = [
         "kiosk",
         "--guests",
@@ -170,22 +171,22 @@ fn a_person_who_comes_again_is_refused_or_let_in_as_the_event_says() {
         "--on-duplicate",
     ];
     for handling in ["refuse", "allow"] {
-        let (code, summary, _, said) = node.load(directory.path(), &[&line[..], &[handling]].concat());
-        assert_eq!((code, &summary["verdict"]), (Some(0), &Value::from("held")), "{said}");
+        let (code, summary, _, output) = node.run_tester(directory.path(), &[&line[..], &[handling]].concat());
+        assert_eq!((code, &summary["verdict"]), (Some(0), &Value::from("held")), "{output}");
         let (completed, refused) = (
             summary["guests"]["completed"].as_u64().unwrap(),
             summary["guests"]["already_registered"].as_u64().unwrap(),
         );
-        assert_eq!((completed + refused, refused > 30), (100, handling == "refuse"), "{said}");
+        assert_eq!((completed + refused, refused > 30), (100, handling == "refuse"), "{output}");
     }
 }
 
 #[test]
-fn credentials_that_the_node_does_not_believe_are_a_failed_rehearsal_and_no_broken_promise() {
+fn credentials_of_an_unknown_issuer_fail_the_rehearsal() {
     let directory = tempfile::tempdir().unwrap();
-    let node = Running::start(directory.path());
+    let node = RunningNode::start(directory.path());
     let issuer = sakshi_sandbox::issuer::SandboxIssuer::generate("https://issuer.sandbox.invalid").unwrap();
     std::fs::write(directory.path().join("sandbox-keys/issuer.p8"), issuer.to_pkcs8().unwrap()).unwrap();
-    let (code, _, _, said) = node.load(directory.path(), &["kiosk", "--guests", "5"]);
-    assert!(code == Some(2) && said.contains("rehearsal"), "{code:?} {said}");
+    let (code, _, _, output) = node.run_tester(directory.path(), &["kiosk", "--guests", "5"]);
+    assert!(code == Some(2) && output.contains("rehearsal"), "{code:?} {output}");
 }

@@ -1,5 +1,5 @@
-//! A small server that answers as the service does, without verifying anything, and with a fault if the test wants one.
-//! Only for behaviour that a real service cannot be made to show.
+//! A small server that answers like the service without any verification, and with a fault if the test needs a fault. A
+//! real service cannot show these faults.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -22,15 +22,14 @@ use self::guests::Guest;
 
 mod guests;
 
-/// Fault of the server, shown once, at the event of the run: the second event, because the rehearsal has one of its
-/// own.
+/// A fault of the server. It affects the event of the run, which is the second event: the rehearsal creates the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     None,
     DropsAWebhook,
     SendsAWebhookTwice,
     DebitsTwice,
-    TakesOneTooMany,
+    AcceptsOneTooMany,
     ForgetsAGuest,
     TurnsAwayEarly,
     DelaysAPage(Duration),
@@ -45,7 +44,7 @@ pub(crate) enum Fault {
     HidesAGuest,
 }
 
-/// Position of the guest whom the fault affects, in the order of arrival.
+/// Position of the affected guest, in the order of arrival.
 const AFFECTED: usize = 5;
 
 #[derive(Default)]
@@ -55,7 +54,7 @@ struct Event {
     opened: Vec<String>,
     registered: Vec<Guest>,
     on_duplicate: String,
-    /// Gates.
+    /// Names of the gates.
     doors: Vec<String>,
     debits: Vec<String>,
     page_requests: usize,
@@ -96,7 +95,7 @@ impl StandIn {
 
 type Answer = Response<Full<Bytes>>;
 
-fn json_of(status: u16, body: &Value) -> Answer {
+fn json_answer(status: u16, body: &Value) -> Answer {
     Response::builder()
         .status(status)
         .header("content-type", "application/json")
@@ -104,21 +103,21 @@ fn json_of(status: u16, body: &Value) -> Answer {
         .unwrap()
 }
 
-/// An arbitrary moment.
+/// An arbitrary time.
 const AT: &str = "2026-01-01T00:00:00.000Z";
 
-/// Formats an event's id like the service's.
+/// Formats the id of an event as the service does.
 fn event_id(number: usize) -> String {
     format!("{number:017}")
 }
 
-/// Returns the event of a transaction.
-fn event_of(txn: &str) -> usize {
+/// Returns the number of the event of a transaction.
+fn event_number(txn: &str) -> usize {
     txn.split('-').next().and_then(|digits| digits.parse().ok()).unwrap_or_default()
 }
 
-/// Returns the number in an id of a client, an app or an event.
-fn number(id: &str) -> usize {
+/// Returns the number in the id of a client, an app or an event.
+fn id_number(id: &str) -> usize {
     id.get(1..).and_then(|digits| digits.parse().ok()).unwrap_or_default()
 }
 
@@ -132,22 +131,21 @@ async fn answer(request: Request<Incoming>, state: Arc<Mutex<State>>, fault: Fau
     let header =
         |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
     if let (Fault::DelaysAPage(time), ["e", id]) = (fault, segments.as_slice())
-        && number(id) == 2
+        && id_number(id) == 2
     {
-        let turn = {
+        let page_requests = {
             let mut state = state.lock().unwrap();
             let event = state.events.get_mut(&2).unwrap();
             event.page_requests += 1;
             event.page_requests
         };
-        if turn == AFFECTED {
+        if page_requests == AFFECTED {
             tokio::time::sleep(time).await;
         }
     }
-    let mut send = Vec::new();
     if let ["d", door @ ..] = segments.as_slice() {
         let query = parts.uri.query().unwrap_or_default();
-        return Ok(guests::at_door(
+        return Ok(guests::answer_door(
             &mut state.lock().unwrap(),
             parts.method.as_str(),
             door,
@@ -157,96 +155,122 @@ async fn answer(request: Request<Incoming>, state: Arc<Mutex<State>>, fault: Fau
             fault,
         ));
     }
-    let answer =
-        respond(&mut state.lock().unwrap(), parts.method.as_str(), &segments, &header, &body, fault, &mut send);
-    for (url, body) in send {
+    let (method, mut webhooks) = (parts.method.as_str(), Vec::new());
+    let answer = {
+        let state = &mut *state.lock().unwrap();
+        match segments.as_slice() {
+            ["admin", "v1", "clients", path @ ..] => answer_operator(state, method, path, &body),
+            ["api", "v1", "nationalid-ovse", path @ ..] => {
+                answer_backend(state, method, path, &header("x-api-app-id"), &body, fault)
+            }
+            path => answer_guest(state, method, path, &header("accept"), &body, fault, &mut webhooks),
+        }
+    };
+    for (url, body) in webhooks {
         tokio::spawn(reqwest::Client::new().post(url).body(body).send());
     }
     Ok(answer)
 }
 
-fn respond(
-    state: &mut State,
-    method: &str,
-    segments: &[&str],
-    header: &dyn Fn(&str) -> String,
-    body: &Value,
-    fault: Fault,
-    send: &mut Vec<(String, String)>,
-) -> Answer {
-    match (method, segments) {
-        ("POST", ["admin", "v1", "clients"]) => {
+fn answer_operator(state: &mut State, method: &str, path: &[&str], body: &Value) -> Answer {
+    match (method, path) {
+        ("POST", []) => {
             state.clients += 1;
-            json_of(200, &json!({ "client_id": format!("c{}", state.clients) }))
+            json_answer(200, &json!({ "client_id": format!("c{}", state.clients) }))
         }
-        ("POST", ["admin", "v1", "clients", client, "apps"]) => {
-            json_of(200, &json!({ "app_id": format!("a{}", number(client)) }))
-        }
-        ("POST", ["admin", "v1", "clients", _, "keys"]) => json_of(200, &json!({ "key_id": "k", "api_key": "key" })),
-        ("POST", ["admin", "v1", "clients", client, "credits"]) => {
-            state.granted.insert(number(client), usize::try_from(body["amount"].as_u64().unwrap()).unwrap());
+        ("POST", [client, "apps"]) => json_answer(200, &json!({ "app_id": format!("a{}", id_number(client)) })),
+        ("POST", [_, "keys"]) => json_answer(200, &json!({ "key_id": "k", "api_key": "key" })),
+        ("POST", [client, "credits"]) => {
+            state.granted.insert(id_number(client), usize::try_from(body["amount"].as_u64().unwrap()).unwrap());
             let entry = json!({ "seq": 1, "kind": "grant", "amount": body["amount"], "balance_after": body["amount"],
                 "reference": "start", "at": AT });
-            json_of(200, &json!({ "balance": body["amount"], "entry": entry }))
+            json_answer(200, &json!({ "balance": body["amount"], "entry": entry }))
         }
-        ("GET", ["admin", "v1", "clients", client, what]) => {
-            let debits = state.events.get(&number(client)).map_or(&[][..], |event| &event.debits);
-            let granted = state.granted[&number(client)];
-            let balance = granted - debits.len();
-            if *what == "credits" {
-                return json_of(200, &json!({ "balance": balance }));
-            }
-            let grant = json!({ "seq": 1, "kind": "grant", "amount": granted, "balance_after": granted,
-                "reference": "start", "at": AT });
-            let debit = |(number, txn): (usize, &String)| {
-                json!({ "seq": number + 2, "kind": "debit", "amount": 1,
-                "balance_after": granted - 1 - number, "reference": txn, "at": AT })
-            };
-            let entries: Vec<Value> = std::iter::once(grant).chain(debits.iter().enumerate().map(debit)).collect();
-            json_of(200, &json!({ "page": 1, "page_size": 100, "total": entries.len(), "entries": entries }))
+        ("GET", [client, "credits"]) => {
+            json_answer(200, &json!({ "balance": state.granted[&id_number(client)] - debits(state, client).len() }))
         }
-        ("POST", ["api", "v1", "nationalid-ovse", "events"]) => {
-            let client = number(&header("x-api-app-id"));
-            let places = usize::try_from(body["max_guests"].as_u64().unwrap()).unwrap();
-            let webhook = body["webhook_url"].as_str().unwrap().to_owned();
-            let on_duplicate = body["on_duplicate"].as_str().unwrap().to_owned();
-            state.events.insert(client, Event { places, webhook, on_duplicate, ..Event::default() });
-            let qr_url = format!("http://stand-in.invalid/e/{}", event_id(client));
-            json_of(200, &json!({ "event_id": event_id(client), "qr_url": qr_url }))
+        ("GET", [client, _]) => json_answer(200, &statement(state, client)),
+        _ => json_answer(404, &json!({})),
+    }
+}
+
+fn debits<'a>(state: &'a State, client: &str) -> &'a [String] {
+    state.events.get(&id_number(client)).map_or(&[][..], |event| &event.debits)
+}
+
+fn statement(state: &State, client: &str) -> Value {
+    let granted = state.granted[&id_number(client)];
+    let grant = json!({ "seq": 1, "kind": "grant", "amount": granted, "balance_after": granted,
+        "reference": "start", "at": AT });
+    let debit = |(index, txn): (usize, &String)| {
+        json!({ "seq": index + 2, "kind": "debit", "amount": 1,
+            "balance_after": granted - 1 - index, "reference": txn, "at": AT })
+    };
+    let entries: Vec<Value> =
+        std::iter::once(grant).chain(debits(state, client).iter().enumerate().map(debit)).collect();
+    json!({ "page": 1, "page_size": 100, "total": entries.len(), "entries": entries })
+}
+
+fn answer_backend(state: &mut State, method: &str, path: &[&str], app: &str, body: &Value, fault: Fault) -> Answer {
+    match (method, path) {
+        ("POST", ["events"]) => create_event(state, app, body),
+        ("POST", ["events", id, "doors"]) => guests::open_door(
+            state.events.get_mut(&id_number(id)).unwrap(),
+            id_number(id),
+            body["name"].as_str().unwrap(),
+        ),
+        ("GET", ["result", _]) => {
+            json_answer(200, &json!({ "data": { "verification_passed": false, "error_code": "already_registered" } }))
         }
-        ("POST", ["api", "v1", "nationalid-ovse", "events", id, "doors"]) => {
-            guests::open_door(state.events.get_mut(&number(id)).unwrap(), number(id), body["name"].as_str().unwrap())
-        }
-        ("GET", ["api", "v1", "nationalid-ovse", "result", _]) => {
-            json_of(200, &json!({ "data": { "verification_passed": false, "error_code": "already_registered" } }))
-        }
-        ("GET", ["api", "v1", "nationalid-ovse", "events", id]) => {
-            json_of(200, &view(id, &state.events[&number(id)], fault))
-        }
-        ("GET", ["api", "v1", "nationalid-ovse", "events", id, "registrations"]) => {
-            let rows = guests::rows(&state.events[&number(id)]);
-            json_of(
+        ("GET", ["events", id]) => json_answer(200, &event_view(id, &state.events[&id_number(id)], fault)),
+        ("GET", ["events", id, "registrations"]) => {
+            let rows = guests::registration_rows(&state.events[&id_number(id)]);
+            json_answer(
                 200,
                 &json!({ "event_id": id, "page": 1, "page_size": 100, "total": rows.len(), "registrations": rows }),
             )
         }
+        _ => json_answer(404, &json!({})),
+    }
+}
+
+fn create_event(state: &mut State, app: &str, body: &Value) -> Answer {
+    let client = id_number(app);
+    let places = usize::try_from(body["max_guests"].as_u64().unwrap()).unwrap();
+    let webhook = body["webhook_url"].as_str().unwrap().to_owned();
+    let on_duplicate = body["on_duplicate"].as_str().unwrap().to_owned();
+    state.events.insert(client, Event { places, webhook, on_duplicate, ..Event::default() });
+    let qr_url = format!("http://stand-in.invalid/e/{}", event_id(client));
+    json_answer(200, &json!({ "event_id": event_id(client), "qr_url": qr_url }))
+}
+
+fn answer_guest(
+    state: &mut State,
+    method: &str,
+    path: &[&str],
+    accept: &str,
+    body: &Value,
+    fault: Fault,
+    webhooks: &mut Vec<(String, String)>,
+) -> Answer {
+    match (method, path) {
         ("GET", ["e", id]) => {
-            let event = &state.events[&number(id)];
-            json_of(
-                if event.registered.len() < event.places || fault == Fault::TakesOneTooMany { 200 } else { 409 },
+            let event = &state.events[&id_number(id)];
+            json_answer(
+                if event.registered.len() < event.places || fault == Fault::AcceptsOneTooMany { 200 } else { 409 },
                 &json!({}),
             )
         }
         ("POST", ["e", id, "start"]) => start(state, id, fault),
-        ("GET", ["v", txn]) if header("accept") == "application/jwt" => Response::new(Full::new(intent(txn).into())),
-        ("GET", ["v", _]) => json_of(200, &json!({})),
-        ("POST", ["cb", txn, _]) => callback(state, txn, body, fault, send),
-        _ => json_of(404, &json!({})),
+        ("GET", ["v", txn]) if accept == "application/jwt" => Response::new(Full::new(intent(txn).into())),
+        ("GET", ["v", _]) => json_answer(200, &json!({})),
+        ("POST", ["cb", txn, _]) => callback(state, txn, body, fault, webhooks),
+        _ => json_answer(404, &json!({})),
     }
 }
 
 /// Renders the state of an event.
-fn view(id: &str, event: &Event, fault: Fault) -> Value {
+fn event_view(id: &str, event: &Event, fault: Fault) -> Value {
     let (registered, scans) = (event.registered.len(), event.opened.len());
     json!({
         "event_id": id, "name": "Load test", "status": "active", "is_active": true, "claims": ["name"],
@@ -258,19 +282,19 @@ fn view(id: &str, event: &Event, fault: Fault) -> Value {
         "poster_url": "http://stand-in.invalid/poster",
         "time_zone": "Asia/Kolkata", "organiser": null, "purpose": null,
         "created_at": AT, "expires_at": AT, "on_duplicate": event.on_duplicate,
-        "duplicate_count": event.duplicates(), "checked_in_count": event.inside(fault),
+        "duplicate_count": event.duplicate_count(), "checked_in_count": event.checked_in_count(fault),
     })
 }
 
 fn start(state: &mut State, id: &str, fault: Fault) -> Answer {
     state.transactions += 1;
-    let txn = format!("{:08}-0000-4000-8000-{:012}", number(id), state.transactions);
-    let event = state.events.get_mut(&number(id)).unwrap();
-    let is_affected = number(id) == 2 && event.opened.len() == AFFECTED;
+    let txn = format!("{:08}-0000-4000-8000-{:012}", id_number(id), state.transactions);
+    let event = state.events.get_mut(&id_number(id)).unwrap();
+    let is_affected = id_number(id) == 2 && event.opened.len() == AFFECTED;
     if is_affected && fault == Fault::TurnsAwayEarly {
         event.opened.push("nobody".to_owned());
         event.debits.clear();
-        return json_of(409, &json!({ "code": "event_full" }));
+        return json_answer(409, &json!({ "code": "event_full" }));
     }
     event.opened.push(txn.clone());
     event.debits.push(txn.clone());
@@ -291,21 +315,24 @@ fn intent(txn: &str) -> String {
     format!("{}.{}.{}", segment(&json!({ "alg": "RS256" })), segment(&payload), URL_SAFE_NO_PAD.encode("signature"))
 }
 
-fn callback(state: &mut State, txn: &str, body: &Value, fault: Fault, send: &mut Vec<(String, String)>) -> Answer {
-    let event = state.events.get_mut(&event_of(txn)).unwrap();
+fn callback(state: &mut State, txn: &str, body: &Value, fault: Fault, webhooks: &mut Vec<(String, String)>) -> Answer {
+    let event = state.events.get_mut(&event_number(txn)).unwrap();
     if body["response"].is_null() {
-        return json_of(200, &json!({}));
+        return json_answer(200, &json!({}));
     }
-    let room = event.places + usize::from(fault == Fault::TakesOneTooMany);
+    let room = event.places + usize::from(fault == Fault::AcceptsOneTooMany);
     if event.registered.len() >= room {
-        return json_of(409, &json!({}));
+        return json_answer(409, &json!({}));
     }
-    let is_affected = event_of(txn) == 2 && event.registered.len() == AFFECTED;
-    // Faults of duplicates affect any guest that they fit.
-    let is_at_fault = |wanted| fault == wanted && event_of(txn) == 2 && (fault != Fault::MarksAStranger || is_affected);
-    let refused =
-        json_of(409, &json!({ "txn": txn, "responseCode": 409, "responseMsg": "This person is already registered" }));
-    let Some(guest) = guests::coming(event, txn, body["response"].as_str().unwrap(), is_at_fault) else {
+    let is_affected = event_number(txn) == 2 && event.registered.len() == AFFECTED;
+    // Faults about duplicates can affect any guest.
+    let is_at_fault =
+        |wanted| fault == wanted && event_number(txn) == 2 && (fault != Fault::MarksAStranger || is_affected);
+    let refused = json_answer(
+        409,
+        &json!({ "txn": txn, "responseCode": 409, "responseMsg": "This person is already registered" }),
+    );
+    let Some(guest) = guests::new_guest(event, txn, body["response"].as_str().unwrap(), is_at_fault) else {
         return refused;
     };
     if is_affected && fault == Fault::RefusesAStranger && !std::mem::replace(&mut event.has_refused, true) {
@@ -317,12 +344,12 @@ fn callback(state: &mut State, txn: &str, body: &Value, fault: Fault, send: &mut
         Fault::SendsAWebhookTwice if is_affected => 2,
         _ => 1,
     };
-    send.extend((0..times).map(|_| (event.webhook.clone(), report.clone())));
-    // In place of the guest who is forgotten, another one is listed twice.
+    webhooks.extend((0..times).map(|_| (event.webhook.clone(), report.clone())));
+    // Another guest is listed twice in place of the forgotten guest.
     event.registered.push(if is_affected && fault == Fault::ForgetsAGuest {
         event.registered[0].clone()
     } else {
         guest
     });
-    json_of(200, &json!({}))
+    json_answer(200, &json!({}))
 }

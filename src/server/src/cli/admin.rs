@@ -31,7 +31,7 @@ use crate::settings::Sources;
 pub struct Admin {
     #[command(flatten)]
     access: Access,
-    /// Print the service's answer as JSON.
+    /// Print the response as JSON.
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
@@ -64,7 +64,7 @@ enum Subject {
     },
     /// The wealth-data URLs of an app: show them, or change them with options.
     WealthUrls(WealthUrls),
-    /// The webhook URLs of an app's other flows, without their paths.
+    /// The webhook URLs registered for an app's other flows, without their paths.
     WebhookUrls {
         /// Id of the application.
         app_id: String,
@@ -94,14 +94,14 @@ enum Subject {
     Operators(Operators),
     /// The intent keys, and which one signs.
     IntentKeys(IntentKeys),
-    /// Re-encrypt the store with the first encryption key, while nodes serve. Exit code 1 if a value stays under
-    /// another key.
+    /// Re-encrypt the store with the first encryption key, while nodes serve. Exit code 1 if a value is still encrypted
+    /// with another key.
     Reseal,
     /// Trust the clock of a node after a jump; it deletes expired records again. Correct the clock first.
     AcceptClock,
     /// The level of a node's log: show it, or change it for a time.
     LogLevel(LogLevel),
-    /// Erase personal data before its time. Ledger entries stay. Repeat it to erase what is left.
+    /// Erase personal data before its retention ends. Ledger entries stay. Repeat it if the result is incomplete.
     Erase(Erase),
     /// Accept that the store has lost data, and write to it again.
     AcceptLoss,
@@ -259,15 +259,15 @@ pub(super) struct Paging {
     page_size: u32,
 }
 
-/// View of an answer.
+/// Layout of a response.
 pub(super) enum View {
     Pairs,
     Rows(&'static str, &'static [&'static str]),
-    /// Rows below the fields beside them.
+    /// A table below the other fields of the response.
     PairsAndRows(&'static str, &'static [&'static str]),
     Tree,
     /// A transaction from its opening to its webhook.
-    Story,
+    Transaction,
     AuditLog,
     Reseal,
     Upgrade,
@@ -290,7 +290,7 @@ pub(super) async fn run(admin: &Admin, sources: &Sources, out: &mut dyn Out) -> 
     if let Subject::Consents(consents) = &admin.subject {
         return consents.export(&api, admin.json, out).await.map(|()| true);
     }
-    let (answer, view) = ask(&api, &admin.subject).await?;
+    let (answer, view) = send(&api, &admin.subject).await?;
     if admin.json {
         writeln!(out, "{answer:#}")?;
     } else {
@@ -303,8 +303,8 @@ pub(super) async fn run(admin: &Admin, sources: &Sources, out: &mut dyn Out) -> 
                 writeln!(out)?;
                 paint::table(rows.as_array().map(Vec::as_slice).unwrap_or_default(), columns, out)?;
             }
-            View::Tree => write_lines(tree::lines(&parsed(answer.clone())?, SystemClock.now()), out)?,
-            View::Story => write_lines(story::lines(&parsed(answer.clone())?, SystemClock.now()), out)?,
+            View::Tree => write_lines(tree::lines(&parse(answer.clone())?, SystemClock.now()), out)?,
+            View::Transaction => write_lines(story::lines(&parse(answer.clone())?, SystemClock.now()), out)?,
             View::AuditLog => audit_log::show(&answer, out)?,
             View::Reseal => reseal::show(&answer, out)?,
             View::Upgrade => upgrade::show(&answer, out)?,
@@ -324,93 +324,108 @@ pub(super) async fn run(admin: &Admin, sources: &Sources, out: &mut dyn Out) -> 
     Ok(answer.get("clean").and_then(Value::as_bool).unwrap_or(true))
 }
 
-async fn ask(api: &Api, subject: &Subject) -> Result<(Value, View), CliError> {
+async fn send(api: &Api, subject: &Subject) -> Result<(Value, View), CliError> {
     match subject {
-        Subject::Clients(clients) => clients.ask(api).await,
-        Subject::Apps(Apps::Create { client_id, name }) => {
-            answer(api, internal::create_app(client_id, name), View::Pairs).await
-        }
-        Subject::Apps(Apps::List { client_id }) => {
-            answer(api, internal::apps(client_id), View::Rows("apps", APP)).await
-        }
-        Subject::Apps(Apps::Patch { app_id, spelling, evidence }) => {
-            let spelling = spelling.map(|spelling| match spelling {
-                SpellingWord::Snake => KeyCase::SnakeCase,
-                SpellingWord::Camel => KeyCase::CamelCase,
-            });
-            let change = PatchAppRequest {
-                payload_spelling: Change(spelling),
-                evidence: Change(*evidence),
-                ..PatchAppRequest::default()
-            };
-            answer(api, internal::change_app(app_id, &change), View::Pairs).await
-        }
-        Subject::Keys(Keys::Issue { client_id, label, environments, from, expires_at }) => {
-            let environments = (!environments.is_empty()).then_some(environments);
-            let networks = (!from.is_empty()).then_some(from);
-            let terms =
-                json!({ "label": label, "environments": environments, "networks": networks, "expires_at": expires_at });
-            answer(api, internal::issue_key(client_id, &terms), View::Pairs).await
-        }
-        Subject::Keys(Keys::List { client_id }) => {
-            answer(api, internal::keys(client_id), View::Rows("keys", KEY)).await
-        }
-        Subject::Keys(Keys::Rotate { key_id, overlap_s }) => {
-            answer(api, internal::rotate_key(key_id, &json!({ "overlap_s": overlap_s })), View::Pairs).await
-        }
-        Subject::Keys(Keys::Revoke { key_id }) => answer(api, internal::revoke_key(key_id), View::Pairs).await,
-        Subject::Credits(credits) => credits.ask(api).await,
-        Subject::Users(users) => users.ask(api).await,
+        Subject::Clients(clients) => clients.send(api).await,
+        Subject::Apps(apps) => apps.send(api).await,
+        Subject::Keys(keys) => keys.send(api).await,
+        Subject::Credits(credits) => credits.send(api).await,
+        Subject::Users(users) => users.send(api).await,
         Subject::Events { app_id, paging } => {
-            answer(api, internal::events(app_id, paging.page()), View::Rows("events", EVENT)).await
+            send_call(api, internal::events(app_id, paging.page()), View::Rows("events", EVENT)).await
         }
-        Subject::WealthUrls(urls) => answer(api, internal::change_app(&urls.app_id, &urls.change()), View::Pairs).await,
+        Subject::WealthUrls(urls) => {
+            send_call(api, internal::change_app(&urls.app_id, &urls.change()), View::Pairs).await
+        }
         Subject::WebhookUrls { app_id } => {
-            answer(api, internal::webhook_urls(app_id), View::Rows("webhook_urls", WEBHOOK_URL)).await
+            send_call(api, internal::webhook_urls(app_id), View::Rows("webhook_urls", WEBHOOK_URL)).await
         }
         Subject::Flow { flow_id } => {
-            answer(api, internal::flow_deliveries(flow_id), View::PairsAndRows("deliveries", FLOW_DELIVERY)).await
+            send_call(api, internal::flow_deliveries(flow_id), View::PairsAndRows("deliveries", FLOW_DELIVERY)).await
         }
-        Subject::Transaction { txn_id } => answer(api, internal::transaction(txn_id), View::Story).await,
+        Subject::Transaction { txn_id } => send_call(api, internal::transaction(txn_id), View::Transaction).await,
         Subject::Request { error_id } => {
-            answer(api, internal::request(error_id), View::Rows("requests", REFUSED)).await
+            send_call(api, internal::request(error_id), View::Rows("requests", REFUSED)).await
         }
-        Subject::Delivery { txn_id } => answer(api, internal::delivery(txn_id), View::Pairs).await,
-        Subject::Operators(Operators::Add { name, role, expires }) => {
-            answer(
-                api,
-                internal::add_operator(&json!({ "name": name, "role": role, "expires_at": expires })),
-                View::Pairs,
-            )
-            .await
-        }
-        Subject::Operators(Operators::List) => {
-            answer(api, internal::operators(), View::Rows("operators", OPERATOR)).await
-        }
-        Subject::Operators(Operators::Revoke { operator_id }) => {
-            answer(api, internal::revoke_operator(operator_id), View::Pairs).await
-        }
-        Subject::AcceptLoss => answer(api, internal::accept_loss(), View::Pairs).await,
-        Subject::Erase(subject) => subject.ask(api).await,
-        Subject::AuditLog(options) => Ok((audit_log::ask(api, options).await?, View::AuditLog)),
-        Subject::IntentKeys(intent_keys) => intent_keys.ask(api).await,
-        Subject::LogLevel(level) => level.ask(api).await,
-        Subject::Reseal => Ok((reseal::ask(api).await?, View::Reseal)),
+        Subject::Delivery { txn_id } => send_call(api, internal::delivery(txn_id), View::Pairs).await,
+        Subject::Operators(operators) => operators.send(api).await,
+        Subject::AcceptLoss => send_call(api, internal::accept_loss(), View::Pairs).await,
+        Subject::Erase(subject) => subject.send(api).await,
+        Subject::AuditLog(options) => Ok((audit_log::read_log(api, options).await?, View::AuditLog)),
+        Subject::IntentKeys(intent_keys) => intent_keys.send(api).await,
+        Subject::LogLevel(level) => level.send(api).await,
+        Subject::Reseal => Ok((reseal::run_passes(api).await?, View::Reseal)),
         Subject::FinishUpgrade => Ok((upgrade::finish(api).await?, View::Upgrade)),
-        Subject::AcceptClock => answer(api, internal::accept_clock(), View::Clock).await,
-        // `export` has already written it, part by part.
+        Subject::AcceptClock => send_call(api, internal::accept_clock(), View::Clock).await,
+        // `export` has already written the register.
         Subject::Consents(_) => Ok((Value::Null, View::Json)),
-        Subject::Tree => answer(api, internal::tree(), View::Tree).await,
+        Subject::Tree => send_call(api, internal::tree(), View::Tree).await,
     }
 }
 
-/// Reads an answer as its own type again.
-fn parsed<T: DeserializeOwned>(answer: Value) -> Result<T, CliError> {
+impl Apps {
+    async fn send(&self, api: &Api) -> Result<(Value, View), CliError> {
+        match self {
+            Self::Create { client_id, name } => {
+                send_call(api, internal::create_app(client_id, name), View::Pairs).await
+            }
+            Self::List { client_id } => send_call(api, internal::apps(client_id), View::Rows("apps", APP)).await,
+            Self::Patch { app_id, spelling, evidence } => {
+                let spelling = spelling.map(|spelling| match spelling {
+                    SpellingWord::Snake => KeyCase::SnakeCase,
+                    SpellingWord::Camel => KeyCase::CamelCase,
+                });
+                let change = PatchAppRequest {
+                    payload_spelling: Change(spelling),
+                    evidence: Change(*evidence),
+                    ..PatchAppRequest::default()
+                };
+                send_call(api, internal::change_app(app_id, &change), View::Pairs).await
+            }
+        }
+    }
+}
+
+impl Keys {
+    async fn send(&self, api: &Api) -> Result<(Value, View), CliError> {
+        match self {
+            Self::Issue { client_id, label, environments, from, expires_at } => {
+                let environments = (!environments.is_empty()).then_some(environments);
+                let networks = (!from.is_empty()).then_some(from);
+                let terms = json!({
+                    "label": label, "environments": environments, "networks": networks, "expires_at": expires_at,
+                });
+                send_call(api, internal::issue_key(client_id, &terms), View::Pairs).await
+            }
+            Self::List { client_id } => send_call(api, internal::keys(client_id), View::Rows("keys", KEY)).await,
+            Self::Rotate { key_id, overlap_s } => {
+                send_call(api, internal::rotate_key(key_id, &json!({ "overlap_s": overlap_s })), View::Pairs).await
+            }
+            Self::Revoke { key_id } => send_call(api, internal::revoke_key(key_id), View::Pairs).await,
+        }
+    }
+}
+
+impl Operators {
+    async fn send(&self, api: &Api) -> Result<(Value, View), CliError> {
+        match self {
+            Self::Add { name, role, expires } => {
+                let operator = json!({ "name": name, "role": role, "expires_at": expires });
+                send_call(api, internal::add_operator(&operator), View::Pairs).await
+            }
+            Self::List => send_call(api, internal::operators(), View::Rows("operators", OPERATOR)).await,
+            Self::Revoke { operator_id } => send_call(api, internal::revoke_operator(operator_id), View::Pairs).await,
+        }
+    }
+}
+
+/// Parses a JSON response into its type.
+fn parse<T: DeserializeOwned>(answer: Value) -> Result<T, CliError> {
     serde_json::from_value(answer).map_err(|error| CliError::Local(error.to_string()))
 }
 
-/// Sends a call and returns its answer as JSON, with its view.
-pub(super) async fn answer<T: DeserializeOwned + Serialize>(
+/// Sends a call and returns the response as JSON, with its layout.
+pub(super) async fn send_call<T: DeserializeOwned + Serialize>(
     api: &Api,
     call: Call<T>,
     view: View,
@@ -472,7 +487,7 @@ mod tests {
             ("FlowWebhook", FLOW_DELIVERY),
             ("RefusedRequestResponse", REFUSED),
             ("AuditedClient", AUDIT),
-            ("LeftUnderKey", reseal::LEFT),
+            ("LeftUnderKey", reseal::REMAINING_KEY),
             ("IntentKeyResponse", INTENT_KEY),
         ] {
             for column in columns {

@@ -13,8 +13,8 @@ use super::error::CliError;
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Error for an operator's token that the service refuses.
-const WRONG_TOKEN: &str = "the service does not take this token; give an operator's, or the one that it runs with, by \
-                           --token, SAKSHI_ADMIN_TOKEN or admin.token of the settings";
+const WRONG_TOKEN: &str = "the service does not take this token; give an operator's token, or the admin token of the \
+                           service, by --token, SAKSHI_ADMIN_TOKEN or admin.token of the settings";
 
 /// Error for an API key that the service refuses.
 const WRONG_KEY: &str = "the service does not take this API key with this app id: both must come from the service \
@@ -33,19 +33,19 @@ impl Api {
         Ok(Self(Client::new(http, base, credentials)))
     }
 
-    /// Sends a call and returns its answer.
+    /// Sends a call and returns the response.
     pub(crate) async fn send<T: DeserializeOwned>(&self, call: Call<T>) -> Result<T, CliError> {
         self.0.send(call).await.map_err(|error| self.explain(error))
     }
 
-    /// Sends a call and ignores its answer.
-    pub(crate) async fn done<T>(&self, call: Call<T>) -> Result<(), CliError> {
+    /// Sends a call and ignores the body of the response.
+    pub(crate) async fn send_and_discard<T>(&self, call: Call<T>) -> Result<(), CliError> {
         self.0.send_raw(call).await.map(drop).map_err(|error| self.explain(error))
     }
 
     fn explain(&self, error: Error) -> CliError {
         match error {
-            Error::Unreachable(reason) => CliError::Unreachable(format!("{reason}; {}", self.where_it_is())),
+            Error::Unreachable(reason) => CliError::Unreachable(format!("{reason}; {}", self.address_hint())),
             Error::Refused(refusal) if refusal.status == 401 => {
                 let is_client = matches!(self.0.credentials(), Credentials::Client { .. });
                 CliError::Refused(if is_client { WRONG_KEY } else { WRONG_TOKEN }.to_owned())
@@ -55,15 +55,15 @@ impl Api {
         }
     }
 
-    /// Returns a sentence with the options and variables that set the address.
-    fn where_it_is(&self) -> &'static str {
+    /// Returns a hint with the options and variables that set the address.
+    fn address_hint(&self) -> &'static str {
         match self.0.credentials() {
             Credentials::Client { .. } => "give its public address by --base or SAKSHI_URL",
             _ => "give the address of its internal listener by --url (trigger: --internal) or SAKSHI_ADMIN_URL",
         }
     }
 
-    /// Returns the whole answer to a call as JSON, for the developers' commands.
+    /// Sends a call and returns the whole response as JSON, for the developers' commands.
     #[cfg(feature = "sandbox")]
     pub(crate) async fn json<T>(&self, call: Call<T>) -> Result<serde_json::Value, CliError> {
         self.send(call.read_as()).await

@@ -1,13 +1,12 @@
-//! `sakshi admin audit-log`: changes by operators, and their integrity. The chain reveals changed, moved and missing
-//! entries. An attacker with the store and its keys could forge a new chain, and one with the store could cut off its
-//! end. A head kept elsewhere reveals both.
+//! `sakshi admin audit-log`: changes by operators, and their integrity. The hash chain reveals changed, moved and
+//! missing entries. A head saved elsewhere also reveals a cut-off end, or a chain forged with the store's keys.
 
 use std::io;
 
 use clap::Args;
 use sakshi_client::internal;
-use sakshi_domain::limits::PAGE_SIZE_MAX;
 use sakshi_domain::time::Timestamp;
+use sakshi_domain::limits::PAGE_SIZE_MAX;
 use sakshi_store::{AuditHash, AuditHead, AuditRecord};
 use sakshi_wire::ISO_8601;
 use sakshi_wire::operator::audit_log::{AuditLogEntry, AuditLogHead};
@@ -26,38 +25,38 @@ pub(super) struct AuditLog {
     /// Show entries from this time on, ISO 8601 with an offset.
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Read the whole log and check that every entry follows from the one before; exit code 1 when one does not.
+    /// Read the whole log and check that every entry follows from the previous entry; exit code 1 if one does not.
     #[arg(long)]
     verify: bool,
     /// With --verify: the head that an earlier call printed. The log must still contain its entry.
-    #[arg(long, value_name = "NUMBER:HASH", requires = "verify", value_parser = head)]
+    #[arg(long, value_name = "NUMBER:HASH", requires = "verify", value_parser = parse_head)]
     head: Option<AuditHead>,
 }
 
-fn head(text: &str) -> Result<AuditHead, String> {
+fn parse_head(text: &str) -> Result<AuditHead, String> {
     let (number, hash) = text.split_once(':').ok_or("a head is a number, a colon and a hash")?;
     Ok(AuditHead { number: number.parse().map_err(|_| "a head begins with a whole number")?, hash: hash.parse()? })
 }
 
-/// Returns the requested entries, the newest of all, and with `--verify` the fault of the chain.
-pub(super) async fn ask(api: &Api, options: &AuditLog) -> Result<Value, CliError> {
+/// Returns the requested entries, the head of the log, and with `--verify` the fault of the chain.
+pub(super) async fn read_log(api: &Api, options: &AuditLog) -> Result<Value, CliError> {
     let AuditLog { since, verify, head } = options;
     if !verify {
-        let (entries, newest) = read(api, since.as_deref()).await?;
-        return Ok(json!({ "entries": entries, "head": newest }));
+        let (entries, log_head) = read_entries(api, since.as_deref()).await?;
+        return Ok(json!({ "entries": entries, "head": log_head }));
     }
-    let wrong = || CliError::Local(format!("--since {ISO_8601}"));
-    let since = since.as_deref().map(|since| Timestamp::parse_iso8601(since).ok_or_else(wrong)).transpose()?;
-    let (mut entries, newest) = read(api, None).await?;
+    let invalid_since = || CliError::Local(format!("--since {ISO_8601}"));
+    let since = since.as_deref().map(|since| Timestamp::parse_iso8601(since).ok_or_else(invalid_since)).transpose()?;
+    let (mut entries, log_head) = read_entries(api, None).await?;
     let fault = check(&entries, *head).err();
-    entries.retain(|entry| time(entry) >= since);
-    Ok(json!({ "entries": entries, "head": newest, "clean": fault.is_none(), "fault": fault }))
+    entries.retain(|entry| entry_time(entry) >= since);
+    Ok(json!({ "entries": entries, "head": log_head, "clean": fault.is_none(), "fault": fault }))
 }
 
 /// Writes the entries as rows, and the head in the form of `--head`.
 pub(super) fn show(answer: &Value, out: &mut dyn Out) -> io::Result<()> {
     let entries = answer["entries"].as_array().map(Vec::as_slice).unwrap_or_default();
-    paint::table(&entries.iter().map(row).collect::<Vec<_>>(), ENTRY, out)?;
+    paint::table(&entries.iter().map(table_row).collect::<Vec<_>>(), ENTRY, out)?;
     writeln!(out, "\nhead: {}:{}", answer["head"]["number"], answer["head"]["hash"].as_str().unwrap_or_default())?;
     match (answer["clean"].as_bool(), answer["fault"].as_str()) {
         (Some(true), _) => writeln!(out, "verified: every entry follows from the one before"),
@@ -66,8 +65,8 @@ pub(super) fn show(answer: &Value, out: &mut dyn Out) -> io::Result<()> {
     }
 }
 
-/// Reads every entry since a time, and the newest of all.
-async fn read(api: &Api, since: Option<&str>) -> Result<(Vec<AuditLogEntry>, AuditLogHead), CliError> {
+/// Reads every entry since a time, and the head of the log.
+async fn read_entries(api: &Api, since: Option<&str>) -> Result<(Vec<AuditLogEntry>, AuditLogHead), CliError> {
     let mut entries: Vec<AuditLogEntry> = Vec::new();
     loop {
         let after = entries.last().map_or(0, |entry| entry.number);
@@ -81,11 +80,11 @@ async fn read(api: &Api, since: Option<&str>) -> Result<(Vec<AuditLogEntry>, Aud
     }
 }
 
-fn time(entry: &AuditLogEntry) -> Option<Timestamp> {
+fn entry_time(entry: &AuditLogEntry) -> Option<Timestamp> {
     entry.entry.get("at").and_then(Value::as_str).and_then(Timestamp::parse_iso8601)
 }
 
-fn row(entry: &Value) -> Value {
+fn table_row(entry: &Value) -> Value {
     let mut row = entry["entry"].clone();
     row["number"] = entry["number"].clone();
     let ids = row["ids"].as_object().into_iter().flatten();
@@ -93,20 +92,20 @@ fn row(entry: &Value) -> Value {
     row
 }
 
-/// Checks the whole chain.
+/// Checks the whole chain, and that it contains the entry of the saved head.
 ///
 /// # Errors
-/// The first entry that does not follow, and the fault.
-fn check(entries: &[AuditLogEntry], kept: Option<AuditHead>) -> Result<(), String> {
+/// A sentence that names the first faulty entry.
+fn check(entries: &[AuditLogEntry], saved: Option<AuditHead>) -> Result<(), String> {
     let mut head = AuditHead::NONE;
     for entry in entries {
         head = head.followed(&record(entry)?)?;
-        if kept.is_some_and(|kept| kept.number == head.number && kept.hash != head.hash) {
+        if saved.is_some_and(|saved| saved.number == head.number && saved.hash != head.hash) {
             return Err(format!("entry {} is not the one that was its head", head.number));
         }
     }
-    match kept {
-        Some(kept) if kept.number > head.number => {
+    match saved {
+        Some(saved) if saved.number > head.number => {
             Err(format!("entry {} is missing: the end was cut off", head.number + 1))
         }
         _ => Ok(()),
@@ -137,33 +136,33 @@ mod tests {
         (1..=length).map(&mut entry).collect()
     }
 
-    fn last(entries: &[AuditLogEntry]) -> AuditHead {
+    fn head_of(entries: &[AuditLogEntry]) -> AuditHead {
         let last = entries.last().unwrap();
-        head(&format!("{}:{}", last.number, last.hash)).unwrap()
+        parse_head(&format!("{}:{}", last.number, last.hash)).unwrap()
     }
 
     #[test]
-    fn a_whole_chain_is_good_and_so_is_one_that_has_grown_since() {
+    fn a_complete_chain_passes_with_the_head_of_any_of_its_entries() {
         assert_eq!(check(&[], None), Ok(()));
         let entries = chain(5);
         assert_eq!(check(&entries, None), Ok(()));
-        assert_eq!(check(&entries, Some(last(&entries))), Ok(()));
-        assert_eq!(check(&entries, Some(last(&entries[..3]))), Ok(()));
+        assert_eq!(check(&entries, Some(head_of(&entries))), Ok(()));
+        assert_eq!(check(&entries, Some(head_of(&entries[..3]))), Ok(()));
     }
 
     #[test]
-    fn the_first_entry_that_does_not_follow_is_named() {
+    fn the_error_names_the_first_entry_that_does_not_follow() {
         let whole = chain(5);
-        let with = |change: fn(&mut Vec<AuditLogEntry>)| {
+        let fault_after = |change: fn(&mut Vec<AuditLogEntry>)| {
             let mut entries = whole.clone();
             change(&mut entries);
             check(&entries, None).unwrap_err()
         };
-        assert_eq!(with(|entries| drop(entries.remove(1))), "entry 2 is missing");
-        assert_eq!(with(|entries| entries.swap(2, 3)), "entry 3 is missing");
-        let changed = with(|entries| drop(entries[3].entry.insert("operation".to_owned(), json!("createApp"))));
+        assert_eq!(fault_after(|entries| drop(entries.remove(1))), "entry 2 is missing");
+        assert_eq!(fault_after(|entries| entries.swap(2, 3)), "entry 3 is missing");
+        let changed = fault_after(|entries| drop(entries[3].entry.insert("operation".to_owned(), json!("createApp"))));
         assert_eq!(changed, "entry 4 was changed");
-        let moved = with(|entries| {
+        let moved = fault_after(|entries| {
             entries.swap(1, 2);
             (entries[1].number, entries[2].number) = (2, 3);
         });
@@ -171,12 +170,15 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_end_and_a_new_chain_show_by_the_head_that_was_kept() {
+    fn a_saved_head_reveals_a_cut_off_end_and_a_forged_chain() {
         let whole = chain(5);
-        assert_eq!(check(&whole[..3], None), Ok(()), "nothing else tells");
-        assert_eq!(check(&whole[..3], Some(last(&whole))), Err("entry 4 is missing: the end was cut off".to_owned()));
-        let other = AuditHead { hash: AuditHash::NONE, ..last(&whole) };
+        assert_eq!(check(&whole[..3], None), Ok(()), "only a saved head reveals it");
+        assert_eq!(
+            check(&whole[..3], Some(head_of(&whole))),
+            Err("entry 4 is missing: the end was cut off".to_owned())
+        );
+        let other = AuditHead { hash: AuditHash::NONE, ..head_of(&whole) };
         assert_eq!(check(&whole, Some(other)), Err("entry 5 is not the one that was its head".to_owned()));
-        assert!(head("5").is_err() && head("x:00").is_err() && head("5:00").is_err());
+        assert!(parse_head("5").is_err() && parse_head("x:00").is_err() && parse_head("5:00").is_err());
     }
 }

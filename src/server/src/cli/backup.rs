@@ -15,13 +15,15 @@ use super::error::CliError;
 use crate::settings::{Settings, StoreKind};
 use crate::{keys, storage};
 
-/// Beginning and end of a backup's name; the time between them sorts backups.
-const NAME: (&str, &str) = ("sakshi-", ".db");
+/// Prefix of a backup's file name; the time follows, so that names sort by time.
+const PREFIX: &str = "sakshi-";
+/// Suffix of a backup's file name.
+const SUFFIX: &str = ".db";
 
 /// Options of `backup`.
 #[derive(Args, Clone, Debug)]
 pub struct Backup {
-    /// Directory of the backups; created if missing. The file's name has the time.
+    /// Directory of the backups; created if missing. The file name contains the time.
     #[arg(value_name = "DIRECTORY")]
     pub directory: PathBuf,
     /// Keep the newest N backups, this one included, and remove older ones from the directory.
@@ -35,7 +37,7 @@ pub struct Restore {
     /// File of the backup.
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Replace an existing store, which is kept under another name.
+    /// Replace an existing store; it is renamed, not deleted.
     #[arg(long)]
     pub replace: bool,
     /// Send the webhooks that were pending when the backup was made. They may have been sent since. Default: they are
@@ -48,18 +50,18 @@ pub struct Restore {
 pub(super) fn write(options: &Backup, settings: &Settings, out: &mut dyn Write) -> Result<bool, CliError> {
     let (clock, vault) = embedded_store(settings)?;
     let stamp = clock.now().to_string().replace(['-', ':'], "");
-    let file = options.directory.join(format!("{}{stamp}{}", NAME.0, NAME.1));
+    let file = options.directory.join(format!("{PREFIX}{stamp}{SUFFIX}"));
     fs::create_dir_all(&options.directory).map_err(|error| {
         CliError::Local(format!("cannot make the directory {}: {error}", options.directory.display()))
     })?;
-    let contents = embedded::backup(&settings.store.path, &file, clock, &vault).map_err(local)?;
-    writeln!(out, "{}: {}", file.display(), told(&contents))?;
+    let contents = embedded::backup(&settings.store.path, &file, clock, &vault).map_err(local_error)?;
+    writeln!(out, "{}: {}", file.display(), summary(&contents))?;
     if let Err(error) = note_time(&settings.store.path) {
         writeln!(out, "The node will not know the time of this backup: {error}")?;
     }
     if let Some(keep) = options.keep {
-        let found = oldest_first(&options.directory)?;
-        if let Some(later) = found.last().filter(|last| **last != file) {
+        let backups = list_backups(&options.directory)?;
+        if let Some(later) = backups.last().filter(|last| **last != file) {
             writeln!(
                 out,
                 "{}: has a later time than this backup, so the clock is or was wrong. No older backup was removed; \
@@ -68,9 +70,9 @@ pub(super) fn write(options: &Backup, settings: &Settings, out: &mut dyn Write) 
             )?;
             return Ok(true);
         }
-        for old in &found[..found.len().saturating_sub(keep as usize)] {
+        for old in &backups[..backups.len().saturating_sub(keep as usize)] {
             fs::remove_file(old)?;
-            // An older backup may have none.
+            // A backup of an older release may have no checksum file.
             let _ = fs::remove_file(old.with_added_extension(embedded::SUM));
             writeln!(out, "{}: removed", old.display())?;
         }
@@ -78,7 +80,7 @@ pub(super) fn write(options: &Backup, settings: &Settings, out: &mut dyn Write) 
     Ok(true)
 }
 
-/// Records the time of a backup for the node's metrics. A mark of another user is replaced.
+/// Records the time of a backup for the node's metrics. A mark file that belongs to another user is replaced.
 fn note_time(store: &Path) -> std::io::Result<()> {
     let mark = storage::backup_mark(store);
     match fs::remove_file(&mark) {
@@ -89,13 +91,11 @@ fn note_time(store: &Path) -> std::io::Result<()> {
 }
 
 /// Restores a backup while no node serves.
-pub(super) fn put_back(options: &Restore, settings: &Settings, out: &mut dyn Write) -> Result<bool, CliError> {
+pub(super) fn restore(options: &Restore, settings: &Settings, out: &mut dyn Write) -> Result<bool, CliError> {
     if options.file.is_dir() {
         let sentence = format!(
-            "{} is a directory; give the file of one backup in it, such as {}TIME{}",
-            options.file.display(),
-            NAME.0,
-            NAME.1
+            "{} is a directory; give the file of one backup in it, such as {PREFIX}TIME{SUFFIX}",
+            options.file.display()
         );
         return Err(CliError::Local(sentence));
     }
@@ -107,27 +107,27 @@ pub(super) fn put_back(options: &Restore, settings: &Settings, out: &mut dyn Wri
     let ownership = is_known.then(|| storage::ownership(settings));
     let restored =
         embedded::restore(&options.file, directory, (clock, vault), ownership.as_ref(), webhooks, options.replace);
-    let (contents, kept) = restored.map_err(local)?;
-    writeln!(out, "{}: {}", directory.display(), told(&contents))?;
-    if let Some(kept) = kept {
-        writeln!(out, "The store that was there is {}.", kept.display())?;
+    let (contents, previous) = restored.map_err(local_error)?;
+    writeln!(out, "{}: {}", directory.display(), summary(&contents))?;
+    if let Some(previous) = previous {
+        writeln!(out, "The store that was there is {}.", previous.display())?;
     }
     if contents.queued_webhooks > 0 {
-        let fate = if options.send_webhooks {
+        let action = if options.send_webhooks {
             "are sent when a node starts"
         } else {
             "are not sent again; clients poll for them"
         };
-        writeln!(out, "{} webhooks that waited {fate}.", contents.queued_webhooks)?;
+        writeln!(out, "{} webhooks that waited {action}.", contents.queued_webhooks)?;
     }
     Ok(true)
 }
 
-fn local(error: impl std::fmt::Display) -> CliError {
+fn local_error(error: impl std::fmt::Display) -> CliError {
     CliError::Local(error.to_string())
 }
 
-fn told(contents: &BackupContents) -> String {
+fn summary(contents: &BackupContents) -> String {
     let BackupContents { bytes, clients, ledger_entries, transactions, events, .. } = contents;
     format!(
         "{bytes} bytes, {clients} clients, {ledger_entries} ledger entries that add up, {transactions} transactions, \
@@ -140,23 +140,23 @@ fn embedded_store(settings: &Settings) -> Result<(Arc<dyn Clock>, Arc<Vault>), C
     if !matches!(settings.store.kind, StoreKind::Embedded) {
         return Err(CliError::Local("this is for the embedded store; deploy/redis/backup.sh is for Redis".to_owned()));
     }
-    let vault = keys::vault(settings).map_err(local)?;
+    let vault = keys::vault(settings).map_err(local_error)?;
     Ok((Arc::new(SystemClock), Arc::new(vault)))
 }
 
-/// Returns the backups in a directory, by the times in their names.
-fn oldest_first(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
-    let mut found = Vec::new();
+/// Returns the backups in a directory, oldest first.
+fn list_backups(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
+    let mut backups = Vec::new();
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
         let is_backup = path
             .file_name()
             .and_then(|name| name.to_str())
-            .is_some_and(|name| name.starts_with(NAME.0) && name.ends_with(NAME.1));
+            .is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX));
         if is_backup {
-            found.push(path);
+            backups.push(path);
         }
     }
-    found.sort();
-    Ok(found)
+    backups.sort();
+    Ok(backups)
 }

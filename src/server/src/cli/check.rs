@@ -12,32 +12,32 @@ use crate::keys;
 use crate::settings::{Sources, load};
 use crate::storage;
 
-/// Returns the exit code with which `serve` would end for the same reason.
+/// Writes every problem, and returns the exit code that `serve` would return.
 pub(super) async fn run(options: CheckConfig, sources: &Sources, out: &mut dyn Write) -> Result<ExitCode, CliError> {
     let loaded = match load(sources) {
         Ok(loaded) => loaded,
         Err(problems) => {
-            refuse(&problems.0, out)?;
+            write_problems(&problems.0, out)?;
             return Ok(ExitCode::from(SETTINGS_REFUSED));
         }
     };
-    let lacking = keys::check_all(&loaded.settings);
-    if !lacking.is_empty() {
-        refuse(&lacking, out)?;
+    let key_problems = keys::check_all(&loaded.settings);
+    if !key_problems.is_empty() {
+        write_problems(&key_problems, out)?;
         return Ok(ExitCode::FAILURE);
     }
     let opened = storage::may_open(&loaded.settings).await;
     if let Err(OpenError::Refused(refusal)) = &opened {
-        refuse(&[refusal], out)?;
+        write_problems(&[refusal], out)?;
         return Ok(ExitCode::FAILURE);
     }
     if options.show {
         let mut section = "";
         for (key, value) in &loaded.effective {
-            let (this, name) = key.split_once('.').unwrap_or(("", key));
-            if this != section {
-                writeln!(out, "\n[{this}]")?;
-                section = this;
+            let (section_of_key, name) = key.split_once('.').unwrap_or(("", key));
+            if section_of_key != section {
+                writeln!(out, "\n[{section_of_key}]")?;
+                section = section_of_key;
             }
             writeln!(out, "{name} = {value}")?;
         }
@@ -49,18 +49,18 @@ pub(super) async fn run(options: CheckConfig, sources: &Sources, out: &mut dyn W
     if let Err(reason) = opened {
         writeln!(out, "note: the store could not be checked: {reason}")?;
     }
-    let warnings = counted(loaded.warnings.len(), "warning");
+    let warnings = pluralise(loaded.warnings.len(), "warning");
     writeln!(out, "The settings of the {} profile are good; {warnings}.", loaded.settings.profile.as_str())?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn refuse(problems: &[impl Display], out: &mut dyn Write) -> io::Result<()> {
+fn write_problems(problems: &[impl Display], out: &mut dyn Write) -> io::Result<()> {
     for problem in problems {
         writeln!(out, "problem: {problem}")?;
     }
-    writeln!(out, "{} to solve; the service would not start.", counted(problems.len(), "problem"))
+    writeln!(out, "{} to solve; the service would not start.", pluralise(problems.len(), "problem"))
 }
 
-fn counted(number: usize, thing: &str) -> String {
-    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+fn pluralise(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }

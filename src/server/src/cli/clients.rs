@@ -12,7 +12,7 @@ use sakshi_client::internal;
 use sakshi_domain::limits::TRANSFER_BYTES_MAX;
 use serde_json::{Map, Value, json};
 
-use super::admin::{Paging, View, answer};
+use super::admin::{Paging, View, send_call};
 use super::api::Api;
 use super::error::CliError;
 
@@ -83,16 +83,16 @@ pub(super) struct Limits {
     /// API requests per second, of all its apps together, at each node.
     #[arg(long, value_name = "N|none", value_parser = limit)]
     requests_per_second: Option<Value>,
-    /// Events of each of its apps, including ended ones that are still kept.
+    /// Events of each of its apps, including ended events that are still stored.
     #[arg(long, value_name = "N|none", value_parser = limit)]
     events_per_app: Option<Value>,
-    /// Low on credits below this balance. Default: telemetry.low_credits of the settings.
+    /// Balance below which the client counts as low on credits. Default: telemetry.low_credits of the settings.
     #[arg(long, value_name = "N|none", value_parser = limit)]
     low_credits: Option<Value>,
-    /// Seconds for which results of new transactions and flows are kept; at most ovse.result_ttl_s.
+    /// Retention of the results of new transactions and flows, in seconds; at most ovse.result_ttl_s.
     #[arg(long, value_name = "N|none", value_parser = limit)]
     result_ttl_s: Option<Value>,
-    /// Days for which new events are kept after their end; at most ovse.registration_ttl_days.
+    /// Retention of new events after their end, in days; at most ovse.registration_ttl_days.
     #[arg(long, value_name = "N|none", value_parser = limit)]
     registration_ttl_days: Option<Value>,
 }
@@ -177,50 +177,51 @@ impl Limits {
 
 impl Clients {
     /// Sends the command's request to the service.
-    pub(super) async fn ask(&self, api: &Api) -> Result<(Value, View), CliError> {
+    pub(super) async fn send(&self, api: &Api) -> Result<(Value, View), CliError> {
         match self {
-            Self::Create { name } => answer(api, internal::create_client(name), View::Pairs).await,
-            Self::List(paging) => answer(api, internal::clients(paging.page()), View::Rows("clients", CLIENT)).await,
-            Self::Show { client_id } => answer(api, internal::client(client_id), View::Pairs).await,
-            Self::Rename { client_id, name } => changed(api, client_id, json!({ "name": name })).await,
-            Self::Suspend { client_id } => changed(api, client_id, json!({ "suspended": true })).await,
-            Self::Resume { client_id } => changed(api, client_id, json!({ "suspended": false })).await,
+            Self::Create { name } => send_call(api, internal::create_client(name), View::Pairs).await,
+            Self::List(paging) => send_call(api, internal::clients(paging.page()), View::Rows("clients", CLIENT)).await,
+            Self::Show { client_id } => send_call(api, internal::client(client_id), View::Pairs).await,
+            Self::Rename { client_id, name } => change_client(api, client_id, json!({ "name": name })).await,
+            Self::Suspend { client_id } => change_client(api, client_id, json!({ "suspended": true })).await,
+            Self::Resume { client_id } => change_client(api, client_id, json!({ "suspended": false })).await,
             Self::KeySignIn { client_id, allowed } => {
-                changed(api, client_id, json!({ "portal_key_sign_in": allowed })).await
+                change_client(api, client_id, json!({ "portal_key_sign_in": allowed })).await
             }
             Self::Limits(limits) => match limits.change() {
-                change if change == json!({}) => answer(api, internal::client(&limits.client_id), View::Pairs).await,
-                change => changed(api, &limits.client_id, change).await,
+                change if change == json!({}) => send_call(api, internal::client(&limits.client_id), View::Pairs).await,
+                change => change_client(api, &limits.client_id, change).await,
             },
             Self::Brand(brand) => match brand.change()? {
-                change if change == json!({}) => answer(api, internal::brand(&brand.id), View::Pairs).await,
-                change => answer(api, internal::change_brand(&brand.id, &change), View::Pairs).await,
+                change if change == json!({}) => send_call(api, internal::brand(&brand.id), View::Pairs).await,
+                change => send_call(api, internal::change_brand(&brand.id, &change), View::Pairs).await,
             },
-            Self::Export { client_id } => answer(api, internal::export_client(client_id), View::Json).await,
+            Self::Export { client_id } => send_call(api, internal::export_client(client_id), View::Json).await,
             Self::Import { file } => {
-                answer(api, internal::import_client(&read_export(file)?), View::PairsAndRows("records", IMPORTED)).await
+                send_call(api, internal::import_client(&read_export(file)?), View::PairsAndRows("records", IMPORTED))
+                    .await
             }
         }
     }
 }
 
-async fn changed(api: &Api, client: &str, change: Value) -> Result<(Value, View), CliError> {
-    answer(api, internal::change_client(client, &change), View::Pairs).await
+async fn change_client(api: &Api, client: &str, change: Value) -> Result<(Value, View), CliError> {
+    send_call(api, internal::change_client(client, &change), View::Pairs).await
 }
 
 /// Reads the JSON of an export.
 fn read_export(file: &Path) -> Result<Value, CliError> {
-    let local = |error: &dyn Display| CliError::Local(format!("{} cannot be imported: {error}", file.display()));
+    let import_error = |error: &dyn Display| CliError::Local(format!("{} cannot be imported: {error}", file.display()));
     let source: Box<dyn Read> = if file == Path::new("-") {
         Box::new(io::stdin())
     } else {
-        Box::new(File::open(file).map_err(|error| local(&error))?)
+        Box::new(File::open(file).map_err(|error| import_error(&error))?)
     };
     let mut bytes = Vec::new();
     // One byte more than allowed, to detect a file that is too large.
-    source.take(TRANSFER_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(|error| local(&error))?;
+    source.take(TRANSFER_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(|error| import_error(&error))?;
     if bytes.len() > TRANSFER_BYTES_MAX {
-        return Err(local(&format!("it has more than {TRANSFER_BYTES_MAX} bytes")));
+        return Err(import_error(&format!("it has more than {TRANSFER_BYTES_MAX} bytes")));
     }
-    serde_json::from_slice(&bytes).map_err(|error| local(&error))
+    serde_json::from_slice(&bytes).map_err(|error| import_error(&error))
 }

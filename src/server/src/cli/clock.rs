@@ -24,24 +24,24 @@ mod tests {
 
     use super::*;
 
-    fn shown(answer: &Value) -> String {
+    fn rendered(answer: &Value) -> String {
         let mut out = Vec::new();
         show(answer, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 
     #[test]
-    fn an_operator_reads_when_the_clock_jumped_and_how_far() {
-        for (ahead, told) in
+    fn the_output_names_the_time_and_size_of_the_jump() {
+        for (ahead, phrase) in
             [(172_800, "172800 s ahead of where"), (-7_200, "7200 s behind where"), (0, " 0 s ahead of where")]
         {
-            let text = shown(&json!({ "accepted": true, "since": "2026-01-15T10:00:00.000Z", "ahead_s": ahead }));
+            let text = rendered(&json!({ "accepted": true, "since": "2026-01-15T10:00:00.000Z", "ahead_s": ahead }));
             assert!(
-                text.starts_with("Accepted. The clock was right at 2026-01-15T10:00:00.000Z") && text.contains(told),
+                text.starts_with("Accepted. The clock was right at 2026-01-15T10:00:00.000Z") && text.contains(phrase),
                 "{text}"
             );
         }
-        let nothing = shown(&json!({ "accepted": false, "since": null, "ahead_s": null }));
+        let nothing = rendered(&json!({ "accepted": false, "since": null, "ahead_s": null }));
         assert!(nothing.contains("nothing to accept") && !nothing.contains("Accepted"), "{nothing}");
     }
 }

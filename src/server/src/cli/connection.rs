@@ -24,7 +24,7 @@ pub(crate) struct Certificates {
     /// PEM of a client certificate, with its chain.
     #[arg(long, global = true, value_name = "FILE", env = "SAKSHI_ADMIN_CLIENT_CERT")]
     pub(super) client_cert: Option<PathBuf>,
-    /// PEM of its private key.
+    /// PEM of the client certificate's private key.
     #[arg(long, global = true, value_name = "FILE", env = "SAKSHI_ADMIN_CLIENT_KEY")]
     pub(super) client_key: Option<PathBuf>,
 }
@@ -43,7 +43,7 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    /// Returns the listener's API. Missing options come from the settings.
+    /// Connects to the listener's API. Missing options come from the settings.
     ///
     /// # Errors
     /// The settings are invalid, or a file cannot be read or used.
@@ -60,7 +60,7 @@ impl Access {
 }
 
 impl Certificates {
-    /// Returns the egress to a listener. `own` is its certificate if the settings name one.
+    /// Builds the egress to a listener. `own` is the listener's certificate, if the settings name it.
     ///
     /// # Errors
     /// A file cannot be read or used.

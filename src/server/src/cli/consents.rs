@@ -71,7 +71,7 @@ impl Consents {
             for entry in &page.consents {
                 match format {
                     Format::Table => rows.push(json!(entry)),
-                    Format::Csv => write!(out, "{}\r\n", line(entry))?,
+                    Format::Csv => write!(out, "{}\r\n", csv_line(entry))?,
                     Format::Jsonl => writeln!(out, "{}", json!(entry))?,
                 }
             }
@@ -87,8 +87,8 @@ impl Consents {
     }
 }
 
-/// Returns a line of CSV. A list is one cell, separated by spaces.
-fn line(entry: &ConsentEntry) -> String {
+/// Formats an entry as a line of CSV. A list is one cell, separated by spaces.
+fn csv_line(entry: &ConsentEntry) -> String {
     let entry = json!(entry);
     let text = |value: &Value| match value {
         Value::Null => String::new(),

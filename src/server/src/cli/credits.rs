@@ -5,7 +5,7 @@ use sakshi_client::{Call, internal};
 use sakshi_wire::operator::credits::MoveCreditsResponse;
 use serde_json::{Value, json};
 
-use super::admin::{Paging, View, answer};
+use super::admin::{Paging, View, send_call};
 use super::api::Api;
 use super::error::CliError;
 
@@ -79,22 +79,22 @@ pub(super) enum Credits {
 }
 
 impl Credits {
-    pub(super) async fn ask(&self, api: &Api) -> Result<(Value, View), CliError> {
+    pub(super) async fn send(&self, api: &Api) -> Result<(Value, View), CliError> {
         match self {
             Self::Grant { client_id, amount, reference } => {
-                answer(api, movement(client_id, "grant", *amount, reference), View::Pairs).await
+                send_call(api, movement(client_id, "grant", *amount, reference), View::Pairs).await
             }
             Self::Adjust { client_id, amount, reference } => {
-                answer(api, movement(client_id, "adjust", *amount, reference), View::Pairs).await
+                send_call(api, movement(client_id, "adjust", *amount, reference), View::Pairs).await
             }
-            Self::Requests => answer(api, internal::grant_requests(), View::Rows("requests", GRANT_REQUEST)).await,
-            Self::Confirm { grant_id } => answer(api, internal::confirm_grant(grant_id), View::Pairs).await,
-            Self::Refuse { grant_id } => answer(api, internal::refuse_grant(grant_id), View::Pairs).await,
-            Self::Balance { client_id } => answer(api, internal::balance(client_id), View::Pairs).await,
+            Self::Requests => send_call(api, internal::grant_requests(), View::Rows("requests", GRANT_REQUEST)).await,
+            Self::Confirm { grant_id } => send_call(api, internal::confirm_grant(grant_id), View::Pairs).await,
+            Self::Refuse { grant_id } => send_call(api, internal::refuse_grant(grant_id), View::Pairs).await,
+            Self::Balance { client_id } => send_call(api, internal::balance(client_id), View::Pairs).await,
             Self::Statement { client_id, paging } => {
-                answer(api, internal::statement(client_id, paging.page()), View::Rows("entries", ENTRY)).await
+                send_call(api, internal::statement(client_id, paging.page()), View::Rows("entries", ENTRY)).await
             }
-            Self::Audit => answer(api, internal::audit(), View::Rows("clients", AUDIT)).await,
+            Self::Audit => send_call(api, internal::audit(), View::Rows("clients", AUDIT)).await,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `sakshi admin erase`: erases personal data before its time.
+//! `sakshi admin erase`: erases personal data before its retention ends.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use sakshi_client::internal;
 use sakshi_domain::erasure::ErasureKind;
 use serde_json::Value;
 
-use super::admin::{View, answer};
+use super::admin::{View, send_call};
 use super::api::Api;
 use super::error::CliError;
 
@@ -37,7 +37,7 @@ pub(super) struct Erase {
 
 impl Erase {
     /// Sends the request to the service.
-    pub(super) async fn ask(&self, api: &Api) -> Result<(Value, View), CliError> {
+    pub(super) async fn send(&self, api: &Api) -> Result<(Value, View), CliError> {
         let subjects = [
             (ErasureKind::Transaction, &self.transaction),
             (ErasureKind::Flow, &self.flow),
@@ -45,8 +45,8 @@ impl Erase {
             (ErasureKind::App, &self.app),
             (ErasureKind::Client, &self.client),
         ];
-        let given = subjects.into_iter().find_map(|(kind, id)| Some((kind, id.as_deref()?)));
-        let (kind, id) = given.ok_or_else(|| CliError::Local("say what to erase".to_owned()))?;
-        answer(api, internal::erase(kind.as_str(), id).within(TIMEOUT), View::Pairs).await
+        let subject = subjects.into_iter().find_map(|(kind, id)| Some((kind, id.as_deref()?)));
+        let (kind, id) = subject.ok_or_else(|| CliError::Local("name what to erase".to_owned()))?;
+        send_call(api, internal::erase(kind.as_str(), id).within(TIMEOUT), View::Pairs).await
     }
 }

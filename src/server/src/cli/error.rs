@@ -5,14 +5,14 @@ use std::process::ExitCode;
 
 use crate::settings::Problems;
 
-/// Exit code for invalid settings or an unreachable service; a restart does not help.
+/// Exit code for invalid settings or an unreachable service, where a restart does not help.
 pub(super) const SETTINGS_REFUSED: u8 = 2;
 
 /// Error that ends a command.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
     /// The settings are invalid.
-    #[error("the settings are not good:\n{0}")]
+    #[error("the settings are invalid:\n{0}")]
     Settings(#[from] Problems),
     /// The service is unreachable.
     #[error("cannot reach the service: {0}")]
@@ -31,9 +31,9 @@ pub enum CliError {
     Output(#[from] io::Error),
 }
 
-/// Returns the exit code, after writing the error if there is one.
-pub fn conclude(done: Result<bool, CliError>, err: &mut dyn Write) -> ExitCode {
-    match done {
+/// Writes the error, if there is one, and returns the exit code.
+pub fn conclude(outcome: Result<bool, CliError>, err: &mut dyn Write) -> ExitCode {
+    match outcome {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(error) => {

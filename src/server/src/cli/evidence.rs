@@ -1,5 +1,5 @@
-//! `sakshi verify-evidence`: checks an evidence file offline. The file holds the keys that check its seal and
-//! credential, so a forged file holds the forger's keys. The answer names the keys, and options list the trusted ones.
+//! `sakshi verify-evidence`: checks an evidence file offline. The file contains the keys for its seal and credential,
+//! so a forged file contains the forger's keys. The output names the keys, and options list the trusted keys.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ pub struct VerifyEvidence {
     /// Keys of the service, a JWKS such as /.well-known/jwks.json; it must contain the key that sealed the file.
     #[arg(long, value_name = "FILE")]
     seal_keys: Option<PathBuf>,
-    /// Print the answer as JSON.
+    /// Print the result as JSON.
     #[arg(long)]
     json: bool,
 }
@@ -41,8 +41,10 @@ impl VerifyEvidence {
         let checked =
             sealed.and_then(|sealed| sealed.evidence.check(issuer_keys.as_deref()).map(|checked| (sealed, checked)));
         let (answer, is_good) = match checked {
-            Ok((sealed, checked)) => (told(&sealed, checked, (issuer_keys.is_some(), seal_keys.is_some())), true),
-            Err(fault) => (refused(fault), false),
+            Ok((sealed, checked)) => {
+                (describe_valid(&sealed, checked, (issuer_keys.is_some(), seal_keys.is_some())), true)
+            }
+            Err(fault) => (describe_invalid(fault), false),
         };
         if self.json {
             writeln!(out, "{answer:#}")?;
@@ -51,8 +53,8 @@ impl VerifyEvidence {
             if is_good && (issuer_keys.is_none() || seal_keys.is_none()) {
                 writeln!(
                     out,
-                    "\nIt agrees with the keys that it holds. Give the published ones, or compare the thumbprints: a \
-                        stranger's file has keys of a stranger."
+                    "\nThe file is consistent with the keys inside it. Pass the published keys, or compare the \
+                        thumbprints: a forged file contains the forger's keys."
                 )?;
             }
         }
@@ -71,7 +73,11 @@ fn keys(path: &Path) -> Result<Vec<Value>, CliError> {
     listed.ok_or_else(|| CliError::Local(format!("{} is not a JWKS", path.display())))
 }
 
-fn told(Sealed { evidence, kid, key }: &Sealed, checked: Checked, (knows_issuer, knows_seal): (bool, bool)) -> Value {
+fn describe_valid(
+    Sealed { evidence, kid, key }: &Sealed,
+    checked: Checked,
+    (knows_issuer, knows_seal): (bool, bool),
+) -> Value {
     let Evidence { txn_id, client_id, app_id, requested, opened_at, verified_at, verification_passed, proof, .. } =
         evidence;
     let status = match checked.status {
@@ -103,6 +109,6 @@ fn told(Sealed { evidence, kid, key }: &Sealed, checked: Checked, (knows_issuer,
     })
 }
 
-fn refused(fault: EvidenceFault) -> Value {
+fn describe_invalid(fault: EvidenceFault) -> Value {
     json!({ "verified": false, "reason": fault.to_string() })
 }

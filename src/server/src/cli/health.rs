@@ -18,7 +18,7 @@ pub(super) async fn run(options: &Healthcheck, sources: &Sources, out: &mut dyn 
         }
     };
     let egress = options.certificates.egress(certificate.as_deref())?;
-    match Api::new(base, Credentials::None, &egress)?.done(Call::<()>::get("/readyz")).await {
+    match Api::new(base, Credentials::None, &egress)?.send_and_discard(Call::<()>::get("/readyz")).await {
         Ok(()) => {
             writeln!(out, "ready")?;
             Ok(true)

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use sakshi_client::internal;
 use serde_json::Value;
 
-use super::admin::{View, answer};
+use super::admin::{View, send_call};
 use super::api::Api;
 use super::error::CliError;
 
@@ -31,11 +31,11 @@ enum Action {
 }
 
 impl IntentKeys {
-    pub(super) async fn ask(&self, api: &Api) -> Result<(Value, View), CliError> {
+    pub(super) async fn send(&self, api: &Api) -> Result<(Value, View), CliError> {
         let call = match &self.action {
             None => internal::intent_keys(),
             Some(Action::Use { kid, .. }) => internal::use_intent_key(kid.as_deref()),
         };
-        answer(api, call, View::PairsAndRows("keys", INTENT_KEY)).await
+        send_call(api, call, View::PairsAndRows("keys", INTENT_KEY)).await
     }
 }

@@ -5,7 +5,7 @@ use sakshi_client::internal;
 use sakshi_wire::operator::log_level::LOG_LEVEL_S_MAX;
 use serde_json::Value;
 
-use super::admin::{View, answer};
+use super::admin::{View, send_call};
 use super::api::Api;
 use super::error::CliError;
 
@@ -13,26 +13,26 @@ use super::error::CliError;
 pub(super) struct LogLevel {
     /// The level, such as debug or sakshi_store=trace. Without one, show the level in effect.
     level: Option<String>,
-    /// Time after which the node returns to its usual level, such as 90s, 10m or 2h. Default: 15m; at most 24h.
+    /// Time after which the node returns to its default level, such as 90s, 10m or 2h. Default: 15m; at most 24h.
     #[arg(long = "for", value_name = "TIME", requires = "level", value_parser = seconds)]
     time: Option<u64>,
-    /// Return to the usual level now.
+    /// Return to the default level now.
     #[arg(long, conflicts_with = "level")]
     reset: bool,
 }
 
 impl LogLevel {
-    pub(super) async fn ask(&self, api: &Api) -> Result<(Value, View), CliError> {
+    pub(super) async fn send(&self, api: &Api) -> Result<(Value, View), CliError> {
         let call = match &self.level {
             Some(level) => internal::change_log_level(level, self.time),
             None if self.reset => internal::reset_log_level(),
             None => internal::log_level(),
         };
-        answer(api, call, View::Pairs).await
+        send_call(api, call, View::Pairs).await
     }
 }
 
-/// Reads a time such as 10m, in seconds.
+/// Parses a time such as 10m, in seconds.
 fn seconds(text: &str) -> Result<u64, String> {
     let (number, unit) = text.split_at(text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len()));
     let unit = match unit {
@@ -42,8 +42,8 @@ fn seconds(text: &str) -> Result<u64, String> {
         _ => 0,
     };
     let seconds = number.parse().ok().and_then(|number: u64| number.checked_mul(unit));
-    let good = seconds.filter(|seconds| (1..=LOG_LEVEL_S_MAX).contains(seconds));
-    good.ok_or_else(|| "a time is a number with s, m or h, at most 24h".to_owned())
+    let in_range = seconds.filter(|seconds| (1..=LOG_LEVEL_S_MAX).contains(seconds));
+    in_range.ok_or_else(|| "a time is a number with s, m or h, at most 24h".to_owned())
 }
 
 #[cfg(test)]

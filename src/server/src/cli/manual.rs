@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_shell_completes_every_command() {
+    fn the_completions_of_every_shell_name_every_command() {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Elvish, Shell::PowerShell] {
             let mut script = Vec::new();
             assert!(completions(shell, &mut script).unwrap());
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_manual_page_for_every_command() {
+    fn every_command_has_a_manual_page() {
         let directory = tempfile::tempdir().unwrap();
         assert!(pages(Some(directory.path()), &mut Vec::new()).unwrap());
         for command in Cli::command().get_subcommands() {

@@ -1,6 +1,6 @@
 //! The command line: its syntax and its commands. Commands write to the given writer and return an exit code: 0 for
-//! success, 1 for "no", 2 for a command that could not run. `check-config` ends as `serve` would: 2 for invalid
-//! settings, 1 for an invalid file.
+//! success, 1 for a negative result, 2 for a command that could not run. `check-config` returns the code of `serve`: 2
+//! for invalid settings, 1 for an invalid file.
 
 mod admin;
 pub(crate) mod api;
@@ -43,7 +43,7 @@ use crate::COMMIT;
 #[cfg(feature = "sandbox")]
 use crate::developer;
 use crate::serve;
-use crate::settings::{Loaded, OF_FILES, OF_MOVE, Problems, Sources, Used, load, load_used};
+use crate::settings::{Loaded, Problems, SETTINGS_OF_FILES, SETTINGS_OF_MOVE, SettingNames, Sources, load, load_used};
 
 pub use admin::Admin;
 pub use backup::{Backup, Restore};
@@ -73,7 +73,7 @@ fn version() -> String {
 pub enum Command {
     /// Run the service.
     Serve,
-    /// The commands for developers.
+    /// Commands for developers.
     #[cfg(feature = "sandbox")]
     #[command(flatten)]
     Developer(developer::Command),
@@ -81,7 +81,7 @@ pub enum Command {
     Admin(Admin),
     /// Show the activity of all nodes, each second: their actors, failures and pending webhooks.
     Top(Top),
-    /// Report every problem of the settings and of the files they name; the exit code is that of `serve`.
+    /// Report every problem of the settings and of the files they name; the exit code is the same as that of `serve`.
     CheckConfig(CheckConfig),
     /// Write a backup of the embedded store, also while a node serves.
     Backup(Backup),
@@ -89,8 +89,8 @@ pub enum Command {
     Restore(Restore),
     /// Upgrade an embedded store of an earlier release, after a backup, while no node serves.
     Migrate,
-    /// Move an embedded store into Redis, or back: everything, compared afterwards; a later run into Redis copies the
-    /// changes since.
+    /// Move an embedded store into Redis, or back, and compare the two. Another run into Redis copies only what has
+    /// changed.
     Move(Move),
     /// Ask a running service whether it is ready; exit code 1 when it is not.
     Healthcheck(Healthcheck),
@@ -147,16 +147,16 @@ impl Cli {
     /// # Errors
     /// Every problem of the settings.
     pub fn settings(&self, err: &mut dyn Write) -> Result<Loaded, CliError> {
-        warned(load(&self.sources()), err)
+        write_warnings(load(&self.sources()), err)
     }
 
-    /// The same for a command that uses some of the settings.
-    fn used_settings(&self, used: Used, err: &mut dyn Write) -> Result<Loaded, CliError> {
-        warned(load_used(&self.sources(), used), err)
+    /// Reads and checks the settings that a command uses, and writes their warnings to `err`.
+    fn used_settings(&self, names: SettingNames, err: &mut dyn Write) -> Result<Loaded, CliError> {
+        write_warnings(load_used(&self.sources(), names), err)
     }
 }
 
-fn warned(loaded: Result<Loaded, Problems>, err: &mut dyn Write) -> Result<Loaded, CliError> {
+fn write_warnings(loaded: Result<Loaded, Problems>, err: &mut dyn Write) -> Result<Loaded, CliError> {
     let loaded = loaded?;
     for warning in &loaded.warnings {
         writeln!(err, "warning: {warning}")?;
@@ -166,7 +166,7 @@ fn warned(loaded: Result<Loaded, Problems>, err: &mut dyn Write) -> Result<Loade
 
 /// Runs a command, with its output to `out` and its errors to `err`.
 pub async fn run(cli: &Cli, out: &mut dyn Out, err: &mut dyn Write) -> ExitCode {
-    let done = match &cli.command {
+    let outcome = match &cli.command {
         Command::Serve => match load(&cli.sources()) {
             Ok(loaded) => return serve::run(&loaded, out, err).await,
             Err(problems) => Err(problems.into()),
@@ -180,13 +180,15 @@ pub async fn run(cli: &Cli, out: &mut dyn Out, err: &mut dyn Write) -> ExitCode 
             Err(error) => Err(error),
         },
         Command::Backup(options) => {
-            cli.used_settings(OF_FILES, err).and_then(|loaded| backup::write(options, &loaded.settings, out))
+            cli.used_settings(SETTINGS_OF_FILES, err).and_then(|loaded| backup::write(options, &loaded.settings, out))
         }
         Command::Restore(options) => {
-            cli.used_settings(OF_FILES, err).and_then(|loaded| backup::put_back(options, &loaded.settings, out))
+            cli.used_settings(SETTINGS_OF_FILES, err).and_then(|loaded| backup::restore(options, &loaded.settings, out))
         }
-        Command::Migrate => cli.used_settings(OF_MOVE, err).and_then(|loaded| upgrade::migrate(&loaded.settings, out)),
-        Command::Move(options) => match cli.used_settings(OF_MOVE, err) {
+        Command::Migrate => {
+            cli.used_settings(SETTINGS_OF_MOVE, err).and_then(|loaded| upgrade::migrate(&loaded.settings, out))
+        }
+        Command::Move(options) => match cli.used_settings(SETTINGS_OF_MOVE, err) {
             Ok(loaded) => moving::run(options, &loaded.settings, out).await,
             Err(error) => Err(error),
         },
@@ -195,5 +197,5 @@ pub async fn run(cli: &Cli, out: &mut dyn Out, err: &mut dyn Write) -> ExitCode 
         Command::Completions(options) => manual::completions(options.shell, out),
         Command::Man(options) => manual::pages(options.out.as_deref(), out),
     };
-    conclude(done, err)
+    conclude(outcome, err)
 }

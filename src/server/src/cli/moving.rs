@@ -27,8 +27,8 @@ pub struct Move {
     /// URL of the target Redis, or the directory of a new embedded store. Default: the Redis of the settings.
     #[arg(long, value_name = "URL|PATH", hide_env_values = true)]
     pub to: Option<Place>,
-    /// Let nodes open the Redis afterwards. Without it a later run copies the changes since. A move into a directory is
-    /// a single run.
+    /// Let nodes open the Redis afterwards. Without it, another run copies what has changed. A move into a directory
+    /// needs a single run.
     #[arg(long)]
     pub finish: bool,
 }
@@ -60,7 +60,7 @@ pub(super) async fn run(options: &Move, settings: &Settings, out: &mut dyn Out) 
         (Some(Place::Redis(_)), Some(Place::Redis(_))) => return Err(local(&"one of --from and --to must be a path")),
         (Some(Place::Path(from)), to) => (from, to, false),
         (from, Some(Place::Path(to))) => (to, from, true),
-        _ => return Err(local(&"say by --from or --to where the embedded store is, or is to be")),
+        _ => return Err(local(&"give the path of the embedded store by --from or --to")),
     };
     let redis = match (url, &settings.store.kind) {
         (Some(Place::Redis(url)), _) => RedisSettings {
@@ -74,18 +74,18 @@ pub(super) async fn run(options: &Move, settings: &Settings, out: &mut dyn Out) 
         },
         (_, StoreKind::Redis(redis)) => redis.clone(),
         (_, StoreKind::Embedded) => {
-            return Err(local(&"say which Redis by --from or --to, or by store.kind and store.redis_url"));
+            return Err(local(&"give the URL of the Redis by --from or --to, or by store.kind and store.redis_url"));
         }
     };
     let vault = Arc::new(keys::vault(settings).map_err(|error| local(&error))?);
     let servers =
         storage::redis_options(&redis, settings, vault, bounds::retention(settings)).map_err(|error| local(&error))?;
-    let begun = Instant::now();
-    let is_watched = io::stderr().is_terminal();
-    let progress = move |what: &str, keys: u64| {
-        if is_watched {
+    let started = Instant::now();
+    let is_terminal = io::stderr().is_terminal();
+    let progress = move |phase: &str, keys: u64| {
+        if is_terminal {
             // A closed terminal does not stop the move.
-            let _ = write!(io::stderr(), "\r{what}: {keys} keys");
+            let _ = write!(io::stderr(), "\r{phase}: {keys} keys");
         }
     };
     let moved = if is_back {
@@ -94,7 +94,7 @@ pub(super) async fn run(options: &Move, settings: &Settings, out: &mut dyn Out) 
         move_to_redis(path, servers, options.finish, progress).await
     };
     let moved = moved.map_err(|error| local(&error))?;
-    if is_watched {
+    if is_terminal {
         writeln!(io::stderr())?;
     }
     let rows: Vec<_> = moved
@@ -106,10 +106,10 @@ pub(super) async fn run(options: &Move, settings: &Settings, out: &mut dyn Out) 
     let removed = if is_back {
         String::new()
     } else {
-        format!("{} keys were removed, which the source has no more. ", moved.removed)
+        format!("{} keys that the source no longer has were removed. ", moved.removed)
     };
-    writeln!(out, "\n{removed}{:.1} s.", begun.elapsed().as_secs_f64())?;
-    writeln!(out, "Everything was read again and is the same on both.")?;
+    writeln!(out, "\n{removed}{:.1} s.", started.elapsed().as_secs_f64())?;
+    writeln!(out, "Both stores were read again; their contents are equal.")?;
     writeln!(
         out,
         "{}",

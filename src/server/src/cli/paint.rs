@@ -1,5 +1,5 @@
-//! JSON answers for people, as pairs and tables. Control characters in operators' names are replaced, so that none can
-//! move the cursor.
+//! Formats JSON responses as pairs and tables. Control characters in names are replaced, since they could move the
+//! cursor.
 
 use std::io::{self, Write};
 
@@ -11,7 +11,7 @@ use super::style::{Line, Out, Tone, write_lines};
 /// Spaces between two columns.
 const GAP: usize = 2;
 /// Width below which a column is not narrowed further.
-const NARROW: usize = 12;
+const COLUMN_WIDTH_MIN: usize = 12;
 
 /// Writes one `name: value` per line.
 pub(super) fn pairs(value: &Value, out: &mut dyn Write) -> io::Result<()> {
@@ -36,22 +36,22 @@ pub(crate) fn table(rows: &[Value], columns: &[&str], out: &mut dyn Out) -> io::
         let cells = lines.iter().filter_map(|line| line.get(index)).map(|text| text.chars().count());
         cells.max().unwrap_or(0).max(columns[index].len())
     };
-    let widths = fitted((0..columns.len()).map(width).collect(), out.look().width());
+    let widths = fit_widths((0..columns.len()).map(width).collect(), out.capabilities().width());
     let header: Vec<String> = columns.iter().map(|column| column.to_uppercase()).collect();
     let lines = std::iter::once((Tone::Dim, &header)).chain(lines.iter().map(|line| (Tone::Plain, line)));
-    let painted = lines.map(|(tone, cells)| {
-        let cells = cells.iter().zip(&widths).map(|(text, width)| Line::of(tone, text).cut(*width).padded(*width));
+    let table = lines.map(|(tone, cells)| {
+        let cells = cells.iter().zip(&widths).map(|(text, width)| Line::new(tone, text).cut(*width).pad(*width));
         cells.reduce(|line, cell| line.and(Tone::Plain, " ".repeat(GAP)).join(cell)).unwrap_or_default()
     });
-    write_lines(painted.collect::<Vec<_>>(), out)
+    write_lines(table.collect::<Vec<_>>(), out)
 }
 
-/// Narrows the widest columns until a row fits, or none is wider than [`NARROW`].
-fn fitted(mut widths: Vec<usize>, most: Option<usize>) -> Vec<usize> {
-    let Some(most) = most else { return widths };
+/// Narrows the widest columns until a row fits, or none is wider than [`COLUMN_WIDTH_MIN`].
+fn fit_widths(mut widths: Vec<usize>, row_width_max: Option<usize>) -> Vec<usize> {
+    let Some(row_width_max) = row_width_max else { return widths };
     let total = |widths: &[usize]| widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
-    while total(&widths) > most {
-        let Some(widest) = widths.iter_mut().max().filter(|widest| **widest > NARROW) else { break };
+    while total(&widths) > row_width_max {
+        let Some(widest) = widths.iter_mut().max().filter(|widest| **widest > COLUMN_WIDTH_MIN) else { break };
         *widest -= 1;
     }
     widths
@@ -80,30 +80,30 @@ mod tests {
     use super::super::style::tests::Screen;
     use super::*;
 
-    fn painted(rows: &[Value], columns: &[&str]) -> String {
+    fn plain_table(rows: &[Value], columns: &[&str]) -> String {
         let mut out = Vec::new();
         table(rows, columns, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 
     #[test]
-    fn a_table_is_cut_at_the_width_of_a_terminal_and_never_when_it_is_piped() {
+    fn a_table_is_cut_at_the_width_of_a_terminal_but_not_in_a_pipe() {
         let rows = [json!({"id": "ev_1", "name": "n".repeat(120), "status": "active"})];
         let columns = ["id", "name", "status"];
         let mut screen = Screen(Vec::new(), 40);
         table(&rows, &columns, &mut screen).unwrap();
-        let shown = String::from_utf8(screen.0).unwrap();
-        let row = shown.lines().nth(1).unwrap().replace("\u{1b}[2m", "").replace("\u{1b}[0m", "");
+        let output = String::from_utf8(screen.0).unwrap();
+        let row = output.lines().nth(1).unwrap().replace("\u{1b}[2m", "").replace("\u{1b}[0m", "");
         assert_eq!(row, format!("ev_1  {}…  active", "n".repeat(25)));
-        assert!(painted(&rows, &columns).contains(&"n".repeat(120)));
-        let narrow = fitted(vec![30, 13, 12], Some(20));
-        assert_eq!(narrow, [12, 12, 12], "no column vanishes");
+        assert!(plain_table(&rows, &columns).contains(&"n".repeat(120)));
+        let narrow = fit_widths(vec![30, 13, 12], Some(20));
+        assert_eq!(narrow, [12, 12, 12], "no column disappears");
     }
 
     #[test]
-    fn a_table_lines_up_and_hides_control_characters() {
+    fn a_table_is_aligned_and_hides_control_characters() {
         let rows = [json!({"id": "a", "name": "x\u{1b}[2J"}), json!({"id": "abc", "name": null})];
-        assert_eq!(painted(&rows, &["id", "name"]), "ID   NAME\na    x\u{fffd}[2J\nabc  -\n");
-        assert_eq!(painted(&[], &["id"]), "none\n");
+        assert_eq!(plain_table(&rows, &["id", "name"]), "ID   NAME\na    x\u{fffd}[2J\nabc  -\n");
+        assert_eq!(plain_table(&[], &["id"]), "none\n");
     }
 }

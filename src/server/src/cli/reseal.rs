@@ -1,5 +1,5 @@
-//! `sakshi admin reseal`: re-encrypts everything in the store with the current key, step by step, and reports keys that
-//! are still needed.
+//! `sakshi admin reseal`: re-encrypts everything in the store with the current key, in passes, and reports the keys
+//! that are still needed.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -13,18 +13,19 @@ use super::error::CliError;
 use super::paint;
 use super::style::Out;
 
-/// Most passes: usually one, and another to verify that nothing is left.
-const PASSES: u32 = 8;
+/// Maximum number of passes. Usually two are enough: the second verifies that nothing is left.
+const PASSES_MAX: u32 = 8;
 
-pub(super) const LEFT: &[&str] = &["key_id", "values"];
+/// Columns of an old key that is still needed.
+pub(super) const REMAINING_KEY: &[&str] = &["key_id", "values"];
 
 /// Runs passes until one changes nothing.
-pub(super) async fn ask(api: &Api) -> Result<Value, CliError> {
+pub(super) async fn run_passes(api: &Api) -> Result<Value, CliError> {
     let mut all = 0;
-    for pass in 1..=PASSES {
-        let done = whole(api, pass).await?;
+    for pass in 1..=PASSES_MAX {
+        let done = run_pass(api, pass).await?;
         all += done.resealed;
-        if done.is_last() || pass == PASSES {
+        if done.is_last() || pass == PASSES_MAX {
             let is_clean = done.is_clean();
             let left: Vec<_> =
                 done.left.into_iter().map(|(key_id, values)| json!({ "key_id": key_id, "values": values })).collect();
@@ -56,7 +57,7 @@ impl Pass {
     }
 }
 
-async fn whole(api: &Api, number: u32) -> Result<Pass, CliError> {
+async fn run_pass(api: &Api, number: u32) -> Result<Pass, CliError> {
     let mut pass = Pass::default();
     let mut from = None;
     loop {
@@ -70,7 +71,7 @@ async fn whole(api: &Api, number: u32) -> Result<Pass, CliError> {
         }
         // Progress goes to stderr; it is not part of the output.
         let Pass { looked_at, resealed, .. } = &pass;
-        writeln!(io::stderr(), "pass {number}: {looked_at} values looked at, {resealed} sealed anew")?;
+        writeln!(io::stderr(), "pass {number}: {looked_at} values read, {resealed} re-encrypted")?;
         match next {
             Some(next) => from = Some(next),
             None => return Ok(pass),
@@ -81,7 +82,7 @@ async fn whole(api: &Api, number: u32) -> Result<Pass, CliError> {
 /// Writes the result, and whether old keys can be removed.
 pub(super) fn show(answer: &Value, out: &mut dyn Out) -> io::Result<()> {
     let key = answer["sealing_key"].as_str().unwrap_or_default();
-    writeln!(out, "{} values were sealed anew with the key {key}.", answer["resealed"])?;
+    writeln!(out, "{} values were re-encrypted with the key {key}.", answer["resealed"])?;
     if answer["clean"] == true {
         writeln!(
             out,
@@ -104,7 +105,7 @@ pub(super) fn show(answer: &Value, out: &mut dyn Out) -> io::Result<()> {
         );
     }
     writeln!(out, "These values stay under another key; keep it, or find out what they are:")?;
-    paint::table(left, LEFT, out)
+    paint::table(left, REMAINING_KEY, out)
 }
 
 #[cfg(test)]
@@ -112,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pass_is_followed_by_another_until_one_does_nothing() {
+    fn passes_repeat_until_one_changes_nothing() {
         let pass = |resealed, left: &[u64]| {
             let left = left.iter().map(|values| ("9f86d081".to_owned(), *values)).collect();
             let pass = Pass { resealed, left, ..Pass::default() };
@@ -123,16 +124,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_at_the_end_names_the_keys_that_are_still_needed() {
-        let said = |left: Value, clean: bool| {
+    fn the_output_names_the_keys_that_are_still_needed() {
+        let output = |left: Value, clean: bool| {
             let mut out = Vec::new();
             show(&json!({ "sealing_key": "5f0c1d2e", "resealed": 7, "left": left, "clean": clean }), &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
-        assert!(said(json!([]), true).contains("Nothing in the store is under another key"));
-        let kept = said(json!([{ "key_id": "9f86d081", "values": 3 }]), false);
-        assert!(kept.contains("9f86d081") && !kept.contains("can be taken out"), "{kept}");
-        let still_sealing = said(json!([]), false);
+        assert!(output(json!([]), true).contains("Nothing in the store is under another key"));
+        let with_old_key = output(json!([{ "key_id": "9f86d081", "values": 3 }]), false);
+        assert!(with_old_key.contains("9f86d081") && !with_old_key.contains("can be taken out"), "{with_old_key}");
+        let still_sealing = output(json!([]), false);
         assert!(
             still_sealing.contains("a node still seals with it") && !still_sealing.contains("can be taken out"),
             "{still_sealing}"

@@ -1,4 +1,4 @@
-//! A transaction as a story: the request, its outcome and its webhook; ids come last.
+//! A transaction for people: the request, its outcome and its webhook; ids come last.
 
 use sakshi_domain::delivery::DeliveryOutcome;
 use sakshi_domain::time::Timestamp;
@@ -8,47 +8,47 @@ use serde_json::json;
 use super::paint::cell;
 use super::style::{Line, Tone, span};
 
-/// Returns the story, as of `now`.
+/// Returns the lines, as of `now`.
 pub(super) fn lines(transaction: &TransactionResponse, now: Timestamp) -> Vec<Line> {
     let TransactionResponse { txn_id, client_id, app_id, event_id, client_name, app_name, event_name, .. } =
         transaction;
-    let event = event_name.as_deref().map(|name| format!(", for the event {}", shown(name))).unwrap_or_default();
+    let event = event_name.as_deref().map(|name| format!(", for the event {}", quoted(name))).unwrap_or_default();
     let (client, app) =
-        (shown(client_name.as_deref().unwrap_or("a client")), shown(app_name.as_deref().unwrap_or("an app")));
+        (quoted(client_name.as_deref().unwrap_or("a client")), quoted(app_name.as_deref().unwrap_or("an app")));
     let title = format!("A verification for {client}, by {app}{event}");
-    let mut story = vec![Line::of(Tone::Bold, title), Line::default()];
-    story.push(fact("asked for", Tone::Plain, &transaction.claims.join(", ")));
+    let mut lines = vec![Line::new(Tone::Bold, title), Line::default()];
+    lines.push(fact("asked for", Tone::Plain, &transaction.claims.join(", ")));
     let opened = format!(
         "{} ago, by {} ({})",
         span(now.since(transaction.opened_at).as_secs()),
         transaction.channel,
         transaction.opened_at
     );
-    story.push(fact("opened", Tone::Plain, &opened));
-    let (tone, answered) = answer(transaction, now);
-    story.push(fact("answered", tone, &answered));
+    lines.push(fact("opened", Tone::Plain, &opened));
+    let (tone, outcome) = outcome(transaction, now);
+    lines.push(fact("answered", tone, &outcome));
     let (tone, webhook) = webhook(transaction);
-    story.push(fact("webhook", tone, &webhook));
-    story.push(Line::default());
+    lines.push(fact("webhook", tone, &webhook));
+    lines.push(Line::default());
     let event = event_id.as_ref().map(|id| ("event", id.to_string()));
     let trace = transaction.trace_id.as_ref().map(|id| ("trace", id.clone()));
     let ids = [("transaction", txn_id.to_string()), ("client", client_id.to_string()), ("app", app_id.to_string())];
     let ids = ids.into_iter().chain(event).chain([("request", transaction.request_id.to_string())]).chain(trace);
-    story.extend(ids.map(|(what, id)| fact(what, Tone::Dim, &id)));
-    story
+    lines.extend(ids.map(|(name, id)| fact(name, Tone::Dim, &id)));
+    lines
 }
 
-fn fact(what: &str, tone: Tone, told: &str) -> Line {
-    Line::of(Tone::Plain, format!("{what:<13}")).and(tone, told)
+fn fact(name: &str, tone: Tone, value: &str) -> Line {
+    Line::new(Tone::Plain, format!("{name:<13}")).and(tone, value)
 }
 
-/// Returns a name without characters that move the cursor.
-fn shown(name: &str) -> String {
+/// Returns a name in quotes, without characters that move the cursor.
+fn quoted(name: &str) -> String {
     format!("\u{201c}{}\u{201d}", cell(&json!(name)))
 }
 
 /// Returns the outcome.
-fn answer(transaction: &TransactionResponse, now: Timestamp) -> (Tone, String) {
+fn outcome(transaction: &TransactionResponse, now: Timestamp) -> (Tone, String) {
     let TransactionResponse { status, expires_at, opened_at, verified_at, verification_passed, refused, .. } =
         transaction;
     let after = |at: &Timestamp| match at.since(*opened_at).as_secs() {
@@ -96,10 +96,10 @@ fn webhook(transaction: &TransactionResponse) -> (Tone, String) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::style::Look;
+    use super::super::style::Capabilities;
     use super::*;
 
-    fn told(change: &serde_json::Value) -> Vec<String> {
+    fn rendered(change: &serde_json::Value) -> Vec<String> {
         let mut transaction = json!({
             "txn_id": "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11", "status": "completed", "client_id": "cl_1",
             "app_id": "app_1",
@@ -119,13 +119,13 @@ mod tests {
         }
         let now = Timestamp::parse_iso8601("2026-01-15T10:05:00Z").unwrap();
         let transaction = serde_json::from_value(transaction).unwrap();
-        lines(&transaction, now).iter().map(|line| line.painted(Look::default())).collect()
+        lines(&transaction, now).iter().map(|line| line.render(Capabilities::default())).collect()
     }
 
     #[test]
-    fn a_transaction_is_told_from_its_opening_to_its_webhook_and_ids_come_last() {
+    fn a_transaction_is_shown_from_opening_to_webhook_with_ids_last() {
         assert_eq!(
-            told(&json!({})),
+            rendered(&json!({})),
             [
                 "A verification for \u{201c}Example\u{fffd} Bank\u{201d}, by \u{201c}Kiosk\u{201d}",
                 "",
@@ -143,22 +143,23 @@ mod tests {
     }
 
     #[test]
-    fn every_end_has_its_words() {
+    fn each_outcome_has_its_own_words() {
         let open = json!({ "status": "pending", "verified_at": null, "verification_passed": null, "delivery": null });
-        let pending = told(&open);
+        let pending = rendered(&open);
         assert_eq!(pending[4], "answered     not yet; the window ends in 10 min");
         assert_eq!(pending[5], "webhook      to https://client.example, when it is answered");
         let mut expired = open;
         expired["status"] = "expired".into();
         expired["expires_at"] = "2026-01-15T10:04:00.000Z".into();
         expired["webhook_origin"] = json!(null);
-        assert_eq!(told(&expired)[4], "answered     not in time; the window ended 60 s ago");
-        assert_eq!(told(&expired)[5], "webhook      none: no URL was given");
+        assert_eq!(rendered(&expired)[4], "answered     not in time; the window ended 60 s ago");
+        assert_eq!(rendered(&expired)[5], "webhook      none: no URL was given");
         assert_eq!(
-            told(&json!({ "verified_at": "2026-01-15T10:00:00.400Z" }))[4],
+            rendered(&json!({ "verified_at": "2026-01-15T10:00:00.400Z" }))[4],
             "answered     verified, within a second"
         );
-        let full = told(&json!({ "refused": "event_full", "event_id": "1R8swWyefAkVT2e0k", "event_name": "Open day" }));
+        let full =
+            rendered(&json!({ "refused": "event_full", "event_id": "1R8swWyefAkVT2e0k", "event_name": "Open day" }));
         assert!(full[0].ends_with(", for the event \u{201c}Open day\u{201d}"), "{full:?}");
         assert_eq!(full[4], "answered     verified, but not registered: event_full; 41 s after it was opened");
         let lost = json!({ "outcome": "unreachable", "reason": "tls_expired", "part": "tls", "sent": "no",
@@ -166,7 +167,7 @@ mod tests {
         let delivery = json!({ "id": 7, "origin": "https://c.example", "queued_at": "2026-01-15T10:00:41.000Z",
             "claimed_at": null, "attempt": lost });
         assert_eq!(
-            told(&json!({ "delivery": delivery }))[5],
+            rendered(&json!({ "delivery": delivery }))[5],
             "webhook      unreachable, tls_expired, 9 ms, to https://c.example"
         );
     }

@@ -6,10 +6,10 @@ use rustix::termios::tcgetwinsize;
 
 /// Capabilities of an output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Look {
-    /// True if it is a terminal.
+pub struct Capabilities {
+    /// True if the output is a terminal.
     pub is_terminal: bool,
-    /// True if it shows colours and `NO_COLOR` does not forbid them.
+    /// True if the output shows colours and `NO_COLOR` does not forbid them.
     pub has_colour: bool,
     /// Columns and rows, if known.
     pub size: Option<(usize, usize)>,
@@ -17,24 +17,24 @@ pub struct Look {
 
 /// Output of a command.
 pub trait Out: Write {
-    /// Returns its capabilities. Default: plain text of any width.
-    fn look(&self) -> Look {
-        Look::default()
+    /// Returns the capabilities of the output. Default: plain text of any width.
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::default()
     }
 }
 
 impl Out for Vec<u8> {}
 
 impl Out for io::Stdout {
-    fn look(&self) -> Look {
+    fn capabilities(&self) -> Capabilities {
         if !self.is_terminal() {
-            return Look::default();
+            return Capabilities::default();
         }
-        let named = |name| std::env::var(name).unwrap_or_default();
+        let variable = |name| std::env::var(name).unwrap_or_default();
         let size = tcgetwinsize(self).ok().map(|size| (usize::from(size.ws_col), usize::from(size.ws_row)));
-        Look {
+        Capabilities {
             is_terminal: true,
-            has_colour: named("NO_COLOR").is_empty() && named("TERM") != "dumb",
+            has_colour: variable("NO_COLOR").is_empty() && variable("TERM") != "dumb",
             size: size.filter(|(columns, rows)| *columns > 0 && *rows > 0),
         }
     }
@@ -65,7 +65,7 @@ impl Tone {
     }
 }
 
-impl Look {
+impl Capabilities {
     /// Returns a text in a tone.
     pub(crate) fn paint(self, tone: Tone, text: &str) -> String {
         if self.has_colour && tone != Tone::Plain && !text.is_empty() {
@@ -81,13 +81,13 @@ impl Look {
     }
 }
 
-/// A line of texts with tones.
+/// A line of text segments, each with a tone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Line(Vec<(Tone, String)>);
 
 impl Line {
     /// Builds a line of one text.
-    pub(crate) fn of(tone: Tone, text: impl Into<String>) -> Self {
+    pub(crate) fn new(tone: Tone, text: impl Into<String>) -> Self {
         Self::default().and(tone, text)
     }
 
@@ -112,7 +112,7 @@ impl Line {
 
     /// Pads the line with spaces, up to a width.
     #[must_use]
-    pub(crate) fn padded(self, width: usize) -> Self {
+    pub(crate) fn pad(self, width: usize) -> Self {
         let missing = width.saturating_sub(self.width());
         self.and(Tone::Plain, " ".repeat(missing))
     }
@@ -126,26 +126,26 @@ impl Line {
         let mut left = width.saturating_sub(1);
         let mut line = Self::default();
         for (tone, text) in self.0 {
-            let kept: String = text.chars().take(left).collect();
-            left -= kept.chars().count();
-            line = line.and(tone, kept);
+            let beginning: String = text.chars().take(left).collect();
+            left -= beginning.chars().count();
+            line = line.and(tone, beginning);
         }
         line.and(Tone::Dim, if width > 0 { "…" } else { "" })
     }
 
     /// Returns the text with escape sequences, without trailing spaces.
-    pub(crate) fn painted(&self, look: Look) -> String {
-        let text: String = self.0.iter().map(|(tone, text)| look.paint(*tone, text)).collect();
+    pub(crate) fn render(&self, capabilities: Capabilities) -> String {
+        let text: String = self.0.iter().map(|(tone, text)| capabilities.paint(*tone, text)).collect();
         text.trim_end_matches(' ').to_owned()
     }
 }
 
 /// Writes lines, cut at the terminal's width.
 pub(crate) fn write_lines(lines: impl IntoIterator<Item = Line>, out: &mut dyn Out) -> io::Result<()> {
-    let look = out.look();
+    let capabilities = out.capabilities();
     for line in lines {
-        let line = if let Some(width) = look.width() { line.cut(width) } else { line };
-        writeln!(out, "{}", line.painted(look))?;
+        let line = if let Some(width) = capabilities.width() { line.cut(width) } else { line };
+        writeln!(out, "{}", line.render(capabilities))?;
     }
     Ok(())
 }
@@ -178,14 +178,14 @@ pub(crate) mod tests {
     }
 
     impl Out for Screen {
-        fn look(&self) -> Look {
-            Look { is_terminal: true, has_colour: true, size: Some((self.1, 24)) }
+        fn capabilities(&self) -> Capabilities {
+            Capabilities { is_terminal: true, has_colour: true, size: Some((self.1, 24)) }
         }
     }
 
     #[test]
-    fn a_line_is_cut_at_the_width_with_an_ellipsis_and_only_on_a_terminal() {
-        let line = || Line::of(Tone::Plain, "one ").and(Tone::Bad, "two").and(Tone::Plain, " three");
+    fn a_line_is_cut_with_an_ellipsis_only_on_a_terminal() {
+        let line = || Line::new(Tone::Plain, "one ").and(Tone::Bad, "two").and(Tone::Plain, " three");
         let (mut screen, mut pipe) = (Screen(Vec::new(), 6), Vec::new());
         write_lines([line()], &mut screen).unwrap();
         write_lines([line()], &mut pipe).unwrap();
@@ -196,8 +196,8 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn spans_are_told_in_the_largest_unit_of_which_there_are_two() {
-        let told = [0, 119, 120, 7_199, 7_200, 172_799, 172_800].map(span);
-        assert_eq!(told, ["0 s", "119 s", "2 min", "119 min", "2 h", "47 h", "2 days"]);
+    fn a_span_uses_the_largest_unit_that_fits_at_least_twice() {
+        let spans = [0, 119, 120, 7_199, 7_200, 172_799, 172_800].map(span);
+        assert_eq!(spans, ["0 s", "119 s", "2 min", "119 min", "2 h", "47 h", "2 days"]);
     }
 }

@@ -7,7 +7,7 @@ use sakshi_wire::operator::views::{LastPanic, TreeNode};
 
 use super::style::{Line, Tone, span};
 
-/// Kind of the actor that a store of one node does not need.
+/// Kind of the actor that is not needed with an embedded store.
 const CHANGE_LISTENER: &str = "change_listener";
 
 /// Returns one line for each node of the tree, and one more below each that has panicked.
@@ -17,12 +17,13 @@ pub(super) fn lines(root: &TreeNode, now: Timestamp) -> Vec<Line> {
     let width = rows.iter().map(|row| row.label.chars().count()).max().unwrap_or(0).max("ACTOR".len());
     let header =
         format!("{:width$}  {:<10}{:>6}{:>10}{:>9}  {}", "ACTOR", "STATE", "LIVE", "RESTARTS", "MAILBOX", "AGE");
-    let mut lines = vec![Line::of(Tone::Dim, header)];
+    let mut lines = vec![Line::new(Tone::Dim, header)];
     for Row { label, below, node } in rows {
         lines.push(row(&format!("{label:width$}"), node));
         if let Some(panic) = &node.last_panic {
             lines.push(
-                Line::of(Tone::Plain, below).and(trouble(node).map_or(Tone::Warn, |(tone, _)| tone), told(panic, now)),
+                Line::new(Tone::Plain, below)
+                    .and(trouble(node).map_or(Tone::Warn, |(tone, _)| tone), describe_panic(panic, now)),
             );
         }
     }
@@ -41,28 +42,28 @@ pub(super) fn trouble(node: &TreeNode) -> Option<(Tone, Cow<'static, str>)> {
 }
 
 /// Describes the last panic.
-pub(super) fn told(panic: &LastPanic, now: Timestamp) -> String {
+pub(super) fn describe_panic(panic: &LastPanic, now: Timestamp) -> String {
     let LastPanic { at, place, request_id, count } = panic;
     let times = if *count == 1 { "once".to_owned() } else { format!("{count} times") };
     let request = request_id.as_ref().map(|id| format!(", request {id}")).unwrap_or_default();
     format!("panicked {times} at {place}{request}, {} ago", span(now.since(*at).as_secs()))
 }
 
-/// Returns true for the listener on a store of one node: it has no changes to hear and ended by itself.
+/// Returns true for the change listener on an embedded store: there are no changes of other nodes, so it has ended.
 fn is_unneeded(node: &TreeNode) -> bool {
     node.kind == CHANGE_LISTENER && node.state == "down" && node.last_exit.is_none()
 }
 
 struct Row<'a> {
     label: String,
-    /// Text before a line below it.
+    /// Indentation of a line below this row.
     below: String,
     node: &'a TreeNode,
 }
 
 fn collect<'a>(node: &'a TreeNode, lead: &str, bars: &str, rows: &mut Vec<Row<'a>>) {
-    let hangs = if node.children.is_empty() { "     " } else { "│    " };
-    rows.push(Row { label: format!("{lead}{}", node.name), below: format!("{bars}{hangs}"), node });
+    let branch = if node.children.is_empty() { "     " } else { "│    " };
+    rows.push(Row { label: format!("{lead}{}", node.name), below: format!("{bars}{branch}"), node });
     for (index, child) in node.children.iter().enumerate() {
         let (tip, bar) = if index + 1 == node.children.len() { ("└─ ", "   ") } else { ("├─ ", "│  ") };
         collect(child, &format!("{bars}{tip}"), &format!("{bars}{bar}"), rows);
@@ -71,23 +72,23 @@ fn collect<'a>(node: &'a TreeNode, lead: &str, bars: &str, rows: &mut Vec<Row<'a
 
 fn row(label: &str, node: &TreeNode) -> Line {
     if is_unneeded(node) {
-        return Line::of(Tone::Dim, format!("{label}  not needed (embedded store)"));
+        return Line::new(Tone::Dim, format!("{label}  not needed (embedded store)"));
     }
     let (tone, state) = trouble(node).unwrap_or_else(|| (Tone::Plain, node.state.clone()));
-    let marked = |is: bool, tone: Tone| if is { tone } else { Tone::Plain };
+    let tone_if = |condition: bool, tone: Tone| if condition { tone } else { Tone::Plain };
     let name = if node.mailbox > 0 && tone == Tone::Plain { Tone::Bold } else { tone };
     let age = node.age_s.map_or_else(|| "-".to_owned(), span);
-    Line::of(name, label)
+    Line::new(name, label)
         .and(tone, format!("  {state:<10}"))
         .and(Tone::Plain, format!("{:>6}", node.live))
-        .and(marked(node.restarts > 0, tone), format!("{:>10}", node.restarts))
-        .and(marked(node.mailbox > 0, Tone::Bold), format!("{:>9}", node.mailbox))
+        .and(tone_if(node.restarts > 0, tone), format!("{:>10}", node.restarts))
+        .and(tone_if(node.mailbox > 0, Tone::Bold), format!("{:>9}", node.mailbox))
         .and(Tone::Plain, format!("  {age}"))
 }
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::style::Look;
+    use super::super::style::Capabilities;
     use super::*;
 
     /// Builds a node that has run for two hours.
@@ -124,19 +125,19 @@ pub(super) mod tests {
         }
     }
 
-    fn drawn(root: &TreeNode, look: Look) -> Vec<String> {
-        lines(root, Timestamp::from_millis(8_000)).iter().map(|line| line.painted(look)).collect()
+    fn drawn(root: &TreeNode, capabilities: Capabilities) -> Vec<String> {
+        lines(root, Timestamp::from_millis(8_000)).iter().map(|line| line.render(capabilities)).collect()
     }
 
     #[test]
-    fn columns_line_up_and_what_has_panicked_says_where_and_for_whom() {
+    fn columns_are_aligned_and_a_panic_shows_its_place_and_request() {
         let listener =
             TreeNode { state: "down".into(), live: 0, age_s: None, ..node("change-listener", CHANGE_LISTENER, vec![]) };
         let ledger = panicked(node("credit-ledger", "credit_ledger", vec![]), Some("order-7"));
         let root =
             node("root", "root", vec![ledger, TreeNode { mailbox: 12, ..node("reaper", "reaper", vec![]) }, listener]);
         assert_eq!(
-            drawn(&root, Look::default()),
+            drawn(&root, Capabilities::default()),
             [
                 "ACTOR               STATE       LIVE  RESTARTS  MAILBOX  AGE",
                 "root                running        1         0        0  2 h",
@@ -149,8 +150,8 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn an_actor_that_is_down_or_given_up_is_red_and_one_with_a_mailbox_bold() {
-        let look = Look { has_colour: true, ..Look::default() };
+    fn a_failed_actor_is_red_and_an_actor_with_messages_is_bold() {
+        let capabilities = Capabilities { has_colour: true, ..Capabilities::default() };
         let down = |last_exit: Option<&'static str>| TreeNode {
             state: "down".into(),
             last_exit: last_exit.map(Into::into),
@@ -161,11 +162,11 @@ pub(super) mod tests {
             (down(Some("given_up")), Tone::Bad, "given up"),
             (panicked(node("reaper", "reaper", vec![]), None), Tone::Warn, "restarted"),
         ] {
-            let line = &drawn(&root, look)[1];
-            assert!(line.starts_with(&look.paint(tone, "reaper")) && line.contains(words), "{line}");
+            let line = &drawn(&root, capabilities)[1];
+            assert!(line.starts_with(&capabilities.paint(tone, "reaper")) && line.contains(words), "{line}");
         }
         let waiting = TreeNode { mailbox: 3, ..node("reaper", "reaper", vec![]) };
-        assert!(drawn(&waiting, look)[1].starts_with(&look.paint(Tone::Bold, "reaper")));
-        assert!(drawn(&node("reaper", "reaper", vec![]), look)[1].starts_with("reaper"));
+        assert!(drawn(&waiting, capabilities)[1].starts_with(&capabilities.paint(Tone::Bold, "reaper")));
+        assert!(drawn(&node("reaper", "reaper", vec![]), capabilities)[1].starts_with("reaper"));
     }
 }

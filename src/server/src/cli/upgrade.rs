@@ -33,7 +33,7 @@ pub(super) fn migrate(settings: &Settings, out: &mut dyn Write) -> Result<bool, 
             writeln!(out, "{}: schema {}, from {}", directory.display(), done.to, done.from)?;
             writeln!(
                 out,
-                "A backup from before is {}. To go back: restore it with the release before.",
+                "The backup made before the migration is {}. To go back, restore it with the previous release.",
                 done.backup.display()
             )?;
         }
@@ -52,7 +52,7 @@ pub(super) async fn finish(api: &Api) -> Result<Value, CliError> {
             return Ok(answer);
         }
         // Progress goes to stderr; it is not part of the output.
-        writeln!(std::io::stderr(), "{} records looked at, {} changed", answer.looked_at, answer.changed)?;
+        writeln!(std::io::stderr(), "{} records read, {} changed", answer.looked_at, answer.changed)?;
     }
 }
 
@@ -60,12 +60,12 @@ pub(super) fn show(answer: &Value, out: &mut dyn Out) -> std::io::Result<()> {
     let (schema, changed) = (&answer["schema"], &answer["changed"]);
     match answer["state"].as_str() {
         Some("nothing") => {
-            writeln!(out, "The store has schema {schema}, that of this release. There was nothing to finish.")
+            writeln!(out, "The store already has schema {schema} of this release; there is nothing to finish.")
         }
         Some("behind") => {
             let nodes: Vec<_> = answer["behind"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
             writeln!(out, "These nodes do not work with schema {schema} yet: {}.", nodes.join(", "))?;
-            writeln!(out, "Stop those of an earlier release, wait ten seconds, and run this again.")
+            writeln!(out, "Stop the nodes of an earlier release, wait ten seconds, and run this again.")
         }
         _ => writeln!(
             out,

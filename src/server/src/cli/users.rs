@@ -5,7 +5,7 @@ use sakshi_client::internal;
 use sakshi_domain::user::UserRole;
 use serde_json::{Value, json};
 
-use super::admin::{View, answer};
+use super::admin::{View, send_call};
 use super::api::Api;
 use super::error::CliError;
 
@@ -66,24 +66,24 @@ pub(super) enum Users {
 
 impl Users {
     /// Sends the command's request to the service.
-    pub(super) async fn ask(&self, api: &Api) -> Result<(Value, View), CliError> {
+    pub(super) async fn send(&self, api: &Api) -> Result<(Value, View), CliError> {
         match self {
             Self::Invite { client_id, name, email, role } => {
                 let user = json!({ "name": name, "email": email, "role": role });
-                answer(api, internal::invite_user(client_id, &user), View::Pairs).await
+                send_call(api, internal::invite_user(client_id, &user), View::Pairs).await
             }
-            Self::List { client_id } => answer(api, internal::users(client_id), View::Rows("users", USER)).await,
-            Self::Role { user_id, role } => changed(api, user_id, &json!({ "role": role })).await,
-            Self::Disable { user_id } => changed(api, user_id, &json!({ "disabled": true })).await,
-            Self::Enable { user_id } => changed(api, user_id, &json!({ "disabled": false })).await,
-            Self::Reset { user_id } => answer(api, internal::reset_user(user_id), View::Pairs).await,
-            Self::Remove { user_id } => answer(api, internal::remove_user(user_id), View::Pairs).await,
+            Self::List { client_id } => send_call(api, internal::users(client_id), View::Rows("users", USER)).await,
+            Self::Role { user_id, role } => change_user(api, user_id, &json!({ "role": role })).await,
+            Self::Disable { user_id } => change_user(api, user_id, &json!({ "disabled": true })).await,
+            Self::Enable { user_id } => change_user(api, user_id, &json!({ "disabled": false })).await,
+            Self::Reset { user_id } => send_call(api, internal::reset_user(user_id), View::Pairs).await,
+            Self::Remove { user_id } => send_call(api, internal::remove_user(user_id), View::Pairs).await,
         }
     }
 }
 
-async fn changed(api: &Api, user: &str, change: &Value) -> Result<(Value, View), CliError> {
-    answer(api, internal::change_user(user, change), View::Pairs).await
+async fn change_user(api: &Api, user: &str, change: &Value) -> Result<(Value, View), CliError> {
+    send_call(api, internal::change_user(user, change), View::Pairs).await
 }
 
 #[cfg(test)]

@@ -25,18 +25,18 @@ use crate::telemetry::{LogLevel, PrometheusRecorder};
 
 /// Timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Time the demo waits for its webhook.
-const WEBHOOK_PATIENCE: Duration = Duration::from_secs(10);
+/// Timeout of the demo's webhook.
+const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Options of `demo`.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct Demo {
-    /// Port of the public listener on 127.0.0.1; 0 takes any free port. Default: the port of the settings (8080), or
-    /// any free port if that is taken.
+    /// Port of the public listener on 127.0.0.1; 0 for any free port. Default: the port of the settings (8080), or
+    /// any free port if that is in use.
     #[arg(long, value_name = "PORT")]
     pub port: Option<u16>,
-    /// Port of the internal listener on 127.0.0.1; 0 takes any free port. Default: the port of the settings (8081), or
-    /// any free port if that is taken.
+    /// Port of the internal listener on 127.0.0.1; 0 for any free port. Default: the port of the settings (8081), or
+    /// any free port if that is in use.
     #[arg(long, value_name = "PORT")]
     pub internal_port: Option<u16>,
 }
@@ -45,12 +45,12 @@ type Failure = Box<dyn std::error::Error>;
 
 /// Runs the demo until a signal.
 pub(super) async fn run(options: Demo, sources: &Sources, out: &mut dyn Out, err: &mut dyn Write) -> ExitCode {
-    let walked = match telemetry::start_at(LogFormat::Text, None, "error") {
-        Ok(log) => walk(options, sources, log.level(), out).await.map(|walked| (log, walked)),
+    let started = match telemetry::start_at(LogFormat::Text, None, "error") {
+        Ok(log) => run_steps(options, sources, log.level(), out).await.map(|running| (log, running)),
         Err(error) => Err(error.into()),
     };
-    match walked {
-        Ok((_log, (node, signals, _receiver, _directory))) => serve::until_stopped(node, signals).await,
+    match started {
+        Ok((_log, (node, signals, _receiver, _directory))) => serve::serve_until_stopped(node, signals).await,
         Err(error) => {
             // If stderr is closed, the error cannot be reported.
             let _ = writeln!(err, "error: {error}");
@@ -59,7 +59,8 @@ pub(super) async fn run(options: Demo, sources: &Sources, out: &mut dyn Out, err
     }
 }
 
-async fn walk(
+/// Starts a node, runs one verification and prints it. Returns what must keep running afterwards.
+async fn run_steps(
     options: Demo,
     sources: &Sources,
     level: LogLevel,
@@ -67,7 +68,7 @@ async fn walk(
 ) -> Result<(Node, Signals, WebhookReceiver, tempfile::TempDir), Failure> {
     let directory = tempfile::Builder::new().prefix("sakshi-demo-").tempdir()?;
     let signals = Signals::listen()?;
-    let node = start(options, sources, directory.path(), (serve::recorder()?, level)).await?;
+    let node = start_node(options, sources, directory.path(), (serve::recorder()?, level)).await?;
     let first =
         first_client::ensure(&node.store, SystemClock.now()).await?.ok_or("the fresh store has a client already")?;
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await?;
@@ -77,14 +78,14 @@ async fn walk(
     let credentials = Credentials::Client { key: first.key.reveal().into(), app: first.app.as_str().to_owned() };
     let api = Client::new(sakshi_client::http(TIMEOUT, false)?, node.public_base.parse()?, credentials);
     verify(&api, &receiver, &mut timeline).await?;
-    ways_on(timeline.out(), &node, &first, &receiver)?;
+    print_next_commands(timeline.out(), &node, &first, &receiver)?;
     let link = once::link(&node.store, SystemClock.now(), first.key.digest(), first.app.clone()).await?;
-    open_this(timeline.out(), &node.public_base, link.as_deref())?;
+    print_link(timeline.out(), &node.public_base, link.as_deref())?;
     Ok((node, signals, receiver, directory))
 }
 
-/// Starts a node on the requested ports. Default: the port of the settings, or any free port if that is taken.
-async fn start(
+/// Starts a node on the requested ports. Default: the port of the settings, or any free port if that is in use.
+async fn start_node(
     options: Demo,
     sources: &Sources,
     directory: &Path,
@@ -111,7 +112,7 @@ async fn start(
     }
 }
 
-/// Runs one verification, seen by client backend, resident and webhook receiver.
+/// Runs one verification, playing client backend, resident and webhook receiver.
 async fn verify(api: &Client, receiver: &WebhookReceiver, timeline: &mut Timeline<'_>) -> Result<(), Failure> {
     let request = json!({
         "claims": ["name", "dob", "gender", "address", "pincode"], "channel": "web", "language": "english",
@@ -134,8 +135,8 @@ async fn verify(api: &Client, receiver: &WebhookReceiver, timeline: &mut Timelin
     let status = posted["callback"]["status"].as_u64().unwrap_or_default();
     timeline.line("callback", &format!("signed SD-JWT posted, verified and accepted with {status}"))?;
 
-    let Some(webhook) = receiver.wait_for(1, WEBHOOK_PATIENCE).await.pop() else {
-        return Err("no webhook came".into());
+    let Some(webhook) = receiver.wait_for(1, WEBHOOK_TIMEOUT).await.pop() else {
+        return Err("no webhook arrived".into());
     };
     timeline.line("webhook", &format!("POST {}, {} bytes", webhook.path, webhook.body.len()))?;
     timeline.body(&String::from_utf8_lossy(&webhook.body))?;
@@ -144,37 +145,39 @@ async fn verify(api: &Client, receiver: &WebhookReceiver, timeline: &mut Timelin
     timeline.verdict(
         "result",
         same,
-        if same { "the poll answers the same body" } else { "the poll answers another body" },
+        if same { "the poll returns the same body" } else { "the poll returns a different body" },
     )?;
-    if same { Ok(()) } else { Err("webhook and result differ".into()) }
+    if same { Ok(()) } else { Err("the webhook and the result differ".into()) }
 }
 
 fn text<'a>(body: &'a Value, field: &str) -> Result<&'a str, Failure> {
-    body[field].as_str().ok_or_else(|| format!("the answer has no {field}").into())
+    body[field].as_str().ok_or_else(|| format!("the response has no {field}").into())
 }
 
-/// Prints the address to open first, in a box if it fits. A first-time user needs nothing else.
-fn open_this(out: &mut dyn Out, base: &str, link: Option<&str>) -> io::Result<()> {
+/// Prints the address to open first, in a box if it fits.
+fn print_link(out: &mut dyn Out, base: &str, link: Option<&str>) -> io::Result<()> {
     let url = format!("{base}{}", link.unwrap_or("/portal"));
     let minutes = LINK_LIFETIME.as_secs() / 60;
-    let how = if link.is_some() {
+    let explanation = if link.is_some() {
         format!("it signs in to the portal once, within {minutes} minutes")
     } else {
         "the portal".to_owned()
     };
-    let (look, lines) =
-        (out.look(), [(Tone::Bold, "Open this"), (Tone::Good, url.as_str()), (Tone::Plain, how.as_str())]);
+    let (capabilities, lines) = (
+        out.capabilities(),
+        [(Tone::Bold, "Open this"), (Tone::Good, url.as_str()), (Tone::Plain, explanation.as_str())],
+    );
     let inside = lines.iter().map(|(_, text)| text.chars().count()).max().unwrap_or(0);
     writeln!(out)?;
-    if look.width().is_some_and(|width| width < inside + 4) {
+    if capabilities.width().is_some_and(|width| width < inside + 4) {
         for (tone, text) in lines {
-            writeln!(out, "{}", look.paint(tone, text))?;
+            writeln!(out, "{}", capabilities.paint(tone, text))?;
         }
         return out.flush();
     }
     writeln!(out, "╭{}╮", "─".repeat(inside + 2))?;
     for (tone, text) in lines {
-        writeln!(out, "│ {}{} │", look.paint(tone, text), " ".repeat(inside - text.chars().count()))?;
+        writeln!(out, "│ {}{} │", capabilities.paint(tone, text), " ".repeat(inside - text.chars().count()))?;
     }
     writeln!(out, "╰{}╯", "─".repeat(inside + 2))?;
     out.flush()
@@ -185,8 +188,13 @@ fn program() -> String {
     std::env::args().next().unwrap_or_else(|| "sakshi".to_owned())
 }
 
-/// Prints what to try next, as commands to copy. They contain no comments, so that any shell accepts them.
-fn ways_on(out: &mut dyn Out, node: &Node, first: &FirstClient, receiver: &WebhookReceiver) -> io::Result<()> {
+/// Prints commands to try next. They contain no comments, so that any shell accepts them.
+fn print_next_commands(
+    out: &mut dyn Out,
+    node: &Node,
+    first: &FirstClient,
+    receiver: &WebhookReceiver,
+) -> io::Result<()> {
     let base = &node.public_base;
     let (key, app) = (first.key.reveal(), &first.app);
     let hook = receiver.url("/hook");
@@ -238,8 +246,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns the public address of a demo whose settings say `public`.
-    async fn serves_at(public: SocketAddr, options: Demo) -> Result<SocketAddr, Failure> {
+    /// Starts a demo with `public` as the public address of its settings. Returns the address that it uses.
+    async fn start_demo(public: SocketAddr, options: Demo) -> Result<SocketAddr, Failure> {
         let directory = tempfile::tempdir().unwrap();
         let mut sources = Sources::default();
         for (name, value) in
@@ -248,30 +256,31 @@ mod tests {
             sources.environment.insert(format!("SAKSHI__SERVER__{name}"), value);
         }
         let node =
-            start(options, &sources, directory.path(), (PrometheusRecorder::default(), LogLevel::default())).await?;
+            start_node(options, &sources, directory.path(), (PrometheusRecorder::default(), LogLevel::default()))
+                .await?;
         let address = node.public_addr;
         node.stop().await;
         Ok(address)
     }
 
     #[actix_rt::test]
-    async fn the_demo_serves_where_the_environment_says_unless_that_is_taken() {
-        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = taken.local_addr().unwrap();
-        assert_ne!(serves_at(address, Demo::default()).await.unwrap(), address);
-        drop(taken);
-        assert_eq!(serves_at(address, Demo::default()).await.unwrap(), address);
+    async fn the_demo_uses_the_address_of_the_environment_unless_it_is_in_use() {
+        let occupied = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = occupied.local_addr().unwrap();
+        assert_ne!(start_demo(address, Demo::default()).await.unwrap(), address);
+        drop(occupied);
+        assert_eq!(start_demo(address, Demo::default()).await.unwrap(), address);
     }
 
     #[actix_rt::test]
-    async fn a_port_that_is_asked_for_is_taken_or_the_demo_says_why_not() {
-        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = taken.local_addr().unwrap();
-        let asked = Demo { port: Some(address.port()), internal_port: None };
+    async fn the_demo_uses_the_requested_port_or_names_it_in_its_error() {
+        let occupied = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = occupied.local_addr().unwrap();
+        let with_port = Demo { port: Some(address.port()), internal_port: None };
         let elsewhere = "127.0.0.1:0".parse().unwrap();
-        let refused = serves_at(elsewhere, asked).await.unwrap_err().to_string();
-        assert!(refused.contains(&address.to_string()), "{refused}");
-        drop(taken);
-        assert_eq!(serves_at(elsewhere, asked).await.unwrap(), address);
+        let error = start_demo(elsewhere, with_port).await.unwrap_err().to_string();
+        assert!(error.contains(&address.to_string()), "{error}");
+        drop(occupied);
+        assert_eq!(start_demo(elsewhere, with_port).await.unwrap(), address);
     }
 }

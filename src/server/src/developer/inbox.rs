@@ -1,4 +1,4 @@
-//! An inbox of a sandbox: it queues webhooks until this command reads them, so this machine needs no public address.
+//! An inbox of a sandbox queues webhooks until this command reads them. This machine needs no public address.
 
 use std::time::Duration;
 
@@ -12,39 +12,39 @@ use crate::cli::api::Api;
 use crate::cli::error::CliError;
 
 /// Error for a service without this path.
-const NO_INBOXES: &str = "the service has no inboxes for webhooks: it is no sandbox, or one of an earlier version";
+const NO_INBOXES: &str = "the service has no inboxes for webhooks: it is no sandbox, or its version is too old";
 
 #[derive(Deserialize)]
 struct Next {
     webhook: Option<InboxWebhook>,
 }
 
-/// An inbox of this run; the sandbox closes it when it is no longer read.
+/// An inbox of this run; the sandbox closes it some time after the last read.
 pub(super) struct Inbox {
     api: Api,
     path: String,
     /// URL for the webhooks.
     pub(super) url: String,
     /// Number of the last webhook read.
-    read: u64,
+    last_read: u64,
 }
 
 impl Inbox {
-    /// Opens an inbox for the app of `api`'s key. The sandbox has checked that webhooks reach it.
+    /// Opens an inbox for the app of `api`. The sandbox checks first that webhooks reach the inbox.
     pub(super) async fn open(api: &Api) -> Result<Self, CliError> {
         let opened = api.send(Call::<OpenInbox>::post("/sandbox/inboxes", &json!({}))).await;
         let OpenInbox { id, url } = opened.map_err(|error| match error {
             CliError::NotFound(_) => CliError::Refused(NO_INBOXES.to_owned()),
             other => other,
         })?;
-        Ok(Self { api: api.clone(), path: format!("/sandbox/inboxes/{}", segment(&id)), url, read: 0 })
+        Ok(Self { api: api.clone(), path: format!("/sandbox/inboxes/{}", segment(&id)), url, last_read: 0 })
     }
 
     /// Returns the next webhook, or `None` if none arrives within `wait`, in whole seconds.
     pub(super) async fn next(&mut self, wait: Duration) -> Result<Option<Received>, CliError> {
-        let path = format!("{}?after={}&wait={}", self.path, self.read, wait.as_secs());
+        let path = format!("{}?after={}&wait={}", self.path, self.last_read, wait.as_secs());
         let Some(webhook) = self.api.send(Call::<Next>::get(path)).await?.webhook else { return Ok(None) };
-        self.read = webhook.number;
+        self.last_read = webhook.number;
         let received = webhook.received();
         received.map(Some).ok_or_else(|| {
             CliError::Refused("a webhook of the inbox cannot be read; is the service of another version?".into())

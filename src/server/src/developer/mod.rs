@@ -15,7 +15,7 @@ use crate::cli::error::conclude;
 use crate::cli::style::Out;
 use crate::settings::Sources;
 
-/// Commands for developers.
+/// A command for developers.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run one verification on a fresh store, print each step, and keep serving.
@@ -35,10 +35,10 @@ pub enum Command {
 
 /// Runs a command.
 pub async fn run(command: &Command, sources: &Sources, out: &mut dyn Out, err: &mut dyn Write) -> ExitCode {
-    let done = match command {
+    let outcome = match command {
         Command::Demo(options) => return demo::run(*options, sources, out, err).await,
         Command::Trigger(options) => trigger::run(options, sources, out).await,
         Command::Listen(options) => listen::run(options, out).await,
     };
-    conclude(done, err)
+    conclude(outcome, err)
 }

@@ -1,65 +1,56 @@
 //! Steps of a run, each with the time since its start.
 
+use std::io;
+use std::time::Instant;
+
 use super::listen::pretty::pretty;
 use crate::cli::style::{Out, Tone};
 
 /// Column at which the lines under a step begin.
 const MARGIN: usize = 23;
-use std::io;
-use std::time::Instant;
 
 /// Writes one line for each step.
 pub(super) struct Timeline<'a> {
-    began: Instant,
+    started: Instant,
     out: &'a mut dyn Out,
 }
 
 impl<'a> Timeline<'a> {
     /// Starts the clock.
     pub(super) fn begin(out: &'a mut dyn Out) -> Self {
-        Self { began: Instant::now(), out }
+        Self { started: Instant::now(), out }
     }
 
     /// Writes the title.
-    ///
-    /// # Errors
-    /// The writer's.
     pub(super) fn title(&mut self, title: &str) -> io::Result<()> {
         writeln!(self.out, "{title}\n")
     }
 
-    /// Writes a step; without a name it continues the previous one.
-    ///
-    /// # Errors
-    /// The writer's.
-    pub(super) fn line(&mut self, step: &str, what: &str) -> io::Result<()> {
-        self.toned(Tone::Plain, step, what)
+    /// Writes a step. An empty name continues the previous step.
+    pub(super) fn line(&mut self, step: &str, message: &str) -> io::Result<()> {
+        self.write_step(Tone::Plain, step, message)
     }
 
-    /// Writes a step in the tone of success or failure.
-    ///
-    /// # Errors
-    /// The writer's.
-    pub(super) fn verdict(&mut self, step: &str, is_good: bool, what: &str) -> io::Result<()> {
-        self.toned(if is_good { Tone::Good } else { Tone::Bad }, step, what)
+    /// Writes the outcome of a step, coloured by success or failure.
+    pub(super) fn verdict(&mut self, step: &str, succeeded: bool, message: &str) -> io::Result<()> {
+        self.write_step(if succeeded { Tone::Good } else { Tone::Bad }, step, message)
     }
 
-    fn toned(&mut self, tone: Tone, step: &str, what: &str) -> io::Result<()> {
-        let (look, millis) = (self.out.look(), self.began.elapsed().as_secs_f64() * 1_000.0);
-        let (time, step) =
-            (look.paint(Tone::Dim, &format!("{millis:>8.1} ms")), look.paint(Tone::Bold, &format!("{step:<9}")));
-        writeln!(self.out, "{time}  {step} {}", look.paint(tone, what))?;
+    fn write_step(&mut self, tone: Tone, step: &str, message: &str) -> io::Result<()> {
+        let (capabilities, millis) = (self.out.capabilities(), self.started.elapsed().as_secs_f64() * 1_000.0);
+        let (time, step) = (
+            capabilities.paint(Tone::Dim, &format!("{millis:>8.1} ms")),
+            capabilities.paint(Tone::Bold, &format!("{step:<9}")),
+        );
+        writeln!(self.out, "{time}  {step} {}", capabilities.paint(tone, message))?;
         self.out.flush()
     }
 
     /// Writes a JSON body below a step, indented, with long files shortened.
-    ///
-    /// # Errors
-    /// The writer's.
     pub(super) fn body(&mut self, body: &str) -> io::Result<()> {
-        let look = self.out.look();
+        let capabilities = self.out.capabilities();
         for line in pretty(body, MARGIN).unwrap_or_default().lines() {
-            writeln!(self.out, "{}", look.paint(Tone::Dim, line))?;
+            writeln!(self.out, "{}", capabilities.paint(Tone::Dim, line))?;
         }
         self.out.flush()
     }
@@ -72,6 +63,6 @@ impl<'a> Timeline<'a> {
 
 impl std::fmt::Debug for Timeline<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Timeline(since {:?})", self.began)
+        write!(f, "Timeline(since {:?})", self.started)
     }
 }

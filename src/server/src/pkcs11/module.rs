@@ -1,4 +1,4 @@
-//! The library of a token, and sessions with a key.
+//! The PKCS#11 library of a token, and sessions with a key on the token.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -46,10 +46,10 @@ pub enum TokenError {
     #[error("must be an RSA key: the authority reads RS256 only")]
     OtherType,
     /// The token does not provide the public half of the key.
-    #[error("the token does not tell the modulus and the exponent of the key")]
+    #[error("the token does not provide the modulus and the exponent of the key")]
     NoPublicHalf,
     /// The public half does not verify the token's signatures.
-    #[error("the token's signature does not fit the public half of the key")]
+    #[error("the public half of the key does not verify the token's signature")]
     Unverified,
     /// The wrapped or unwrapped bytes are not a key.
     #[error("{0}")]
@@ -76,18 +76,18 @@ impl From<Error> for TokenError {
     }
 }
 
-/// A library of tokens: locked for writing while it restarts, for reading while it is called.
+/// A PKCS#11 library: locked for writing while it restarts, for reading while it is called.
 type Library = RwLock<Option<Pkcs11>>;
 
-/// Every library of this process, by path. Each starts once for all keys and is never unloaded, because some cannot be.
+/// Every library of this process, by path. All keys share a started library. It is never unloaded: some cannot be.
 static LIBRARIES: Mutex<BTreeMap<PathBuf, Arc<Library>>> = Mutex::new(BTreeMap::new());
 
-/// Finalises every library once no call is in flight, because some crash a process that exits without. No key can be
-/// used afterwards.
-pub fn end() {
+/// Finalises every library once no call is in flight: some libraries crash a process that exits without. Afterwards no
+/// key can be used.
+pub fn finalize_libraries() {
     for library in LIBRARIES.lock().unwrap_or_else(PoisonError::into_inner).values() {
         let mut library = library.write().unwrap_or_else(PoisonError::into_inner);
-        HAS_ENDED.store(true, Ordering::Release);
+        ARE_FINALIZED.store(true, Ordering::Release);
         if let Some(started) = library.take() {
             // The process ends whatever the result.
             drop(started.finalize());
@@ -95,18 +95,18 @@ pub fn end() {
     }
 }
 
-/// True once libraries have ended; they never restart.
-static HAS_ENDED: AtomicBool = AtomicBool::new(false);
+/// True once libraries are finalised; they never restart.
+static ARE_FINALIZED: AtomicBool = AtomicBool::new(false);
 
 /// The library of a key, shared by its sessions.
 pub(super) struct Module {
     uri: KeyUri,
     library: Arc<Library>,
-    /// True once the PIN was refused. One session at a time logs in.
+    /// True once the PIN was refused. The lock lets one session at a time log in.
     pin_refused: Mutex<bool>,
 }
 
-/// A session, and the key found in it.
+/// A session, and the handle of the key in it.
 pub(super) struct KeySession {
     pub(super) session: Session,
     pub(super) key: ObjectHandle,
@@ -127,26 +127,26 @@ impl Module {
         Ok(Arc::new(Self { uri: uri.clone(), library, pin_refused: Mutex::default() }))
     }
 
-    /// Calls the library, and prevents its restart meanwhile.
+    /// Calls the library while no other thread restarts it.
     ///
     /// # Errors
     /// A call fails, or the library does not start.
     pub(super) fn call<T>(&self, calls: impl FnOnce(&Pkcs11) -> Result<T, TokenError>) -> Result<T, TokenError> {
         let library = self.library.read().unwrap_or_else(PoisonError::into_inner);
-        calls(library.as_ref().ok_or_else(|| TokenError::Failed("its library does not start".to_owned()))?)
+        calls(library.as_ref().ok_or_else(|| TokenError::Failed("the library does not start".to_owned()))?)
     }
 
-    /// Closes a session, unless the library has ended: calling an ended library crashes the process.
+    /// Closes a session, unless the library is finalised: calling it would crash the process.
     pub(super) fn close(&self, session: KeySession) {
         let library = self.library.read().unwrap_or_else(PoisonError::into_inner);
         if library.is_some() { drop(session) } else { std::mem::forget(session) }
     }
 
-    /// Restarts the library, because some find a returned token only then. All sessions end.
+    /// Restarts the library, because some libraries find a returned token only then. All sessions end.
     pub(super) fn restart(&self) -> Result<(), TokenError> {
         let mut library = self.library.write().unwrap_or_else(PoisonError::into_inner);
-        if HAS_ENDED.load(Ordering::Acquire) {
-            return Err(TokenError::Failed("the process ends".to_owned()));
+        if ARE_FINALIZED.load(Ordering::Acquire) {
+            return Err(TokenError::Failed("the process is shutting down".to_owned()));
         }
         if let Some(old) = library.take() {
             // The restart goes on whatever the result.
@@ -156,41 +156,41 @@ impl Module {
         Ok(())
     }
 
-    fn refused(&self) -> MutexGuard<'_, bool> {
+    fn lock_pin_refused(&self) -> MutexGuard<'_, bool> {
         self.pin_refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Opens a session, logs in, and finds the key.
     pub(super) fn open(&self, library: &Pkcs11) -> Result<KeySession, TokenError> {
-        let session = library.open_ro_session(self.slot(library)?)?;
+        let session = library.open_ro_session(self.find_slot(library)?)?;
         self.log_in(&session)?;
-        let mut wanted = vec![Attribute::Class(ObjectClass::PRIVATE_KEY)];
-        wanted.extend(self.uri.object.as_ref().map(|label| Attribute::Label(label.clone().into_bytes())));
-        wanted.extend(self.uri.id.clone().map(Attribute::Id));
-        let found = session.find_objects(&wanted)?;
-        let [key] = found[..] else { return Err(TokenError::NoKey) };
+        let mut template = vec![Attribute::Class(ObjectClass::PRIVATE_KEY)];
+        template.extend(self.uri.object.as_ref().map(|label| Attribute::Label(label.clone().into_bytes())));
+        template.extend(self.uri.id.clone().map(Attribute::Id));
+        let keys = session.find_objects(&template)?;
+        let [key] = keys[..] else { return Err(TokenError::NoKey) };
         Ok(KeySession { session, key })
     }
 
-    fn slot(&self, library: &Pkcs11) -> Result<Slot, TokenError> {
-        let mut found = Vec::new();
+    fn find_slot(&self, library: &Pkcs11) -> Result<Slot, TokenError> {
+        let mut slots = Vec::new();
         for slot in library.get_slots_with_token()? {
             // A token that is being removed gives no information.
             let Ok(token) = library.get_token_info(slot) else { continue };
-            let is_it = self.uri.token.as_deref().is_none_or(|label| label == token.label().trim_end())
+            let is_match = self.uri.token.as_deref().is_none_or(|label| label == token.label().trim_end())
                 && self.uri.serial.as_deref().is_none_or(|serial| serial == token.serial_number().trim_end())
                 && self.uri.slot.is_none_or(|id| id == slot.id());
-            if is_it {
-                found.push(slot);
+            if is_match {
+                slots.push(slot);
             }
         }
-        if let [slot] = found[..] { Ok(slot) } else { Err(TokenError::NoToken) }
+        if let [slot] = slots[..] { Ok(slot) } else { Err(TokenError::NoToken) }
     }
 
     fn log_in(&self, session: &Session) -> Result<(), TokenError> {
         let Some(pin) = self.uri.pin()? else { return Ok(()) };
-        let mut refused = self.refused();
-        if *refused {
+        let mut pin_refused = self.lock_pin_refused();
+        if *pin_refused {
             return Err(TokenError::PinRefused);
         }
         match session.login(UserType::User, Some(&pin)) {
@@ -198,7 +198,7 @@ impl Module {
             Ok(()) | Err(Error::Pkcs11(RvError::UserAlreadyLoggedIn, _)) => Ok(()),
             Err(error) => {
                 let error = TokenError::from(error);
-                *refused = error == TokenError::PinRefused;
+                *pin_refused = error == TokenError::PinRefused;
                 Err(error)
             }
         }
@@ -213,9 +213,9 @@ fn start(uri: &KeyUri) -> Result<Pkcs11, TokenError> {
 }
 
 impl KeySession {
-    /// Returns the public numbers of the key: its own, or those of the public key with the same id or label.
+    /// Returns the modulus and the exponent, from the private key or from the public key with the same id or label.
     pub(super) fn public_numbers(&self) -> Result<RsaPublicNumbers, TokenError> {
-        let of = |attributes: Vec<Attribute>| {
+        let numbers_in = |attributes: Vec<Attribute>| {
             let (mut modulus, mut exponent) = (Vec::new(), Vec::new());
             for attribute in attributes {
                 match attribute {
@@ -228,21 +228,21 @@ impl KeySession {
             let numbers = RsaPublicNumbers { modulus: without_zeros(modulus), exponent: without_zeros(exponent) };
             Ok(Some(numbers).filter(|numbers| !numbers.modulus.is_empty() && !numbers.exponent.is_empty()))
         };
-        const WANTED: [AttributeType; 3] =
+        const PUBLIC_ATTRIBUTES: [AttributeType; 3] =
             [AttributeType::KeyType, AttributeType::Modulus, AttributeType::PublicExponent];
-        if let Some(numbers) = of(self.session.get_attributes(self.key, &WANTED)?)? {
+        if let Some(numbers) = numbers_in(self.session.get_attributes(self.key, &PUBLIC_ATTRIBUTES)?)? {
             return Ok(numbers);
         }
         let names = self.session.get_attributes(self.key, &[AttributeType::Id, AttributeType::Label])?;
-        let mut wanted = vec![Attribute::Class(ObjectClass::PUBLIC_KEY)];
-        wanted.extend(
+        let mut template = vec![Attribute::Class(ObjectClass::PUBLIC_KEY)];
+        template.extend(
             names
                 .into_iter()
                 .filter(|name| !matches!(name, Attribute::Id(bytes) | Attribute::Label(bytes) if bytes.is_empty())),
         );
-        let found = self.session.find_objects(&wanted)?;
-        let [public] = found[..] else { return Err(TokenError::NoPublicHalf) };
-        of(self.session.get_attributes(public, &WANTED)?)?.ok_or(TokenError::NoPublicHalf)
+        let keys = self.session.find_objects(&template)?;
+        let [public] = keys[..] else { return Err(TokenError::NoPublicHalf) };
+        numbers_in(self.session.get_attributes(public, &PUBLIC_ATTRIBUTES)?)?.ok_or(TokenError::NoPublicHalf)
     }
 }
 

@@ -1,7 +1,6 @@
-//! Signs with a key on a token, on threads of its own, each with a session. A failed signature is retried once in a new
-//! session, because a token that restarts ends all sessions. Then the key is unavailable: requests fail at once, the
-//! node is unready, and threads retry each second until the token signs. Idle tokens are probed, so that the node
-//! notices a lost token.
+//! Signs with a key on a token, on dedicated threads with one session each. A failed signature is retried once in a new
+//! session, because a restart of the token ends all sessions. Then the key is unavailable until the token signs again.
+//! An idle token is probed, so that the node notices its loss.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,16 +18,16 @@ use tokio::sync::oneshot;
 use super::module::{KeySession, Module, TokenError};
 use super::uri::KeyUri;
 
-/// Sessions of a key, and threads: a token on the network answers after milliseconds.
+/// Number of sessions of a key, each on its own thread: a token on the network answers after milliseconds.
 const SESSIONS: usize = 8;
-/// Most requests that wait for a session.
-const WAITING_MAX: usize = 1_024;
+/// Maximum number of requests that wait for a session.
+const QUEUE_MAX: usize = 1_024;
 /// Interval between probes of an idle token.
-const LOOK: Duration = Duration::from_secs(5);
+const PROBE_INTERVAL: Duration = Duration::from_secs(5);
 /// Pause before an unavailable token is retried.
-const PAUSE: Duration = Duration::from_secs(1);
-/// Longest message that the token hashes itself, in bytes.
-const WHOLE_BYTES_MAX: usize = 4_096;
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+/// Length in bytes up to which the token itself hashes a message.
+const MESSAGE_BYTES_MAX: usize = 4_096;
 /// Prefix of a SHA-256 digest for signature (RFC 8017 §9.2).
 const DIGEST_INFO: &[u8] = &[0x30, 0x31, 0x30, 0x0d, 6, 9, 0x60, 0x86, 0x48, 1, 0x65, 3, 4, 2, 1, 5, 0, 4, 0x20];
 /// Message that an idle token signs.
@@ -58,8 +57,8 @@ impl TokenKey {
     /// # Errors
     /// The token or the key cannot be used.
     pub(crate) fn open(uri: &KeyUri) -> Result<IntentKey, TokenError> {
-        let (module, public) = checked(uri)?;
-        let (jobs, waiting) = sync_channel(WAITING_MAX);
+        let (module, public) = open_and_verify(uri)?;
+        let (jobs, waiting) = sync_channel(QUEUE_MAX);
         let (waiting, is_available) = (Arc::new(Mutex::new(waiting)), Arc::new(AtomicBool::new(true)));
         for number in 0..SESSIONS {
             let thread = SigningThread {
@@ -80,11 +79,11 @@ impl TokenKey {
 /// # Errors
 /// The token or the key cannot be used.
 pub(crate) fn check(uri: &KeyUri) -> Result<(), TokenError> {
-    checked(uri).map(drop)
+    open_and_verify(uri).map(drop)
 }
 
 /// Returns the module of a key, after its public half has verified a signature.
-fn checked(uri: &KeyUri) -> Result<(Arc<Module>, RsaPublicNumbers), TokenError> {
+fn open_and_verify(uri: &KeyUri) -> Result<(Arc<Module>, RsaPublicNumbers), TokenError> {
     let module = Module::load(uri)?;
     let (public, signature) = module.call(|library| {
         let open = module.open(library)?;
@@ -116,7 +115,7 @@ impl RemoteKey for TokenKey {
 
 impl KeySession {
     fn sign(&self, message: &[u8]) -> Result<Vec<u8>, TokenError> {
-        if message.len() <= WHOLE_BYTES_MAX {
+        if message.len() <= MESSAGE_BYTES_MAX {
             return Ok(self.session.sign(&Mechanism::Sha256RsaPkcs, self.key, message)?);
         }
         // Tokens limit the bytes hashed in one call, and evidence may hold a photo.
@@ -137,22 +136,22 @@ impl SigningThread {
         loop {
             let job = {
                 let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-                waiting.recv_timeout(LOOK)
+                waiting.recv_timeout(PROBE_INTERVAL)
             };
             match job {
                 Ok(job) if job.answer.is_closed() => {}
-                Ok(Job { message, answer }) => match self.signature(&mut open, &message) {
-                    // The requester may have gone.
+                Ok(Job { message, answer }) => match self.sign_with_retry(&mut open, &message) {
+                    // The requester may have stopped waiting.
                     Some(signature) => drop(answer.send(signature)),
                     None => {
                         drop(answer);
-                        self.note_away(&mut open);
+                        self.recover(&mut open);
                     }
                 },
-                // One thread waits at a time, so the token is probed once.
+                // Only one thread at a time waits for jobs, so the token is probed once per interval.
                 Err(RecvTimeoutError::Timeout) => {
-                    if self.signature(&mut open, PROBE).is_none() {
-                        self.note_away(&mut open);
+                    if self.sign_with_retry(&mut open, PROBE).is_none() {
+                        self.recover(&mut open);
                     }
                 }
                 Err(RecvTimeoutError::Disconnected) => {
@@ -163,26 +162,26 @@ impl SigningThread {
         }
     }
 
-    /// Returns a signature, or `None` if the token makes none.
-    fn signature(&self, open: &mut Option<KeySession>, message: &[u8]) -> Option<Vec<u8>> {
+    /// Signs, and retries once in a new session. Logs a failure.
+    fn sign_with_retry(&self, open: &mut Option<KeySession>, message: &[u8]) -> Option<Vec<u8>> {
         let signed = self.try_to_sign(open, message).or_else(|_| self.try_to_sign(open, message));
-        signed.inspect_err(|error| tracing::error!(%error, "the token that signs intents makes no signature")).ok()
+        signed.inspect_err(|error| tracing::error!(%error, "the token that signs intents failed to sign")).ok()
     }
 
-    /// Marks the token unavailable. The first thread that notices waits until the token signs again.
-    fn note_away(&self, open: &mut Option<KeySession>) {
+    /// Marks the token unavailable. The first thread to do so waits until the token signs again.
+    fn recover(&self, open: &mut Option<KeySession>) {
         if self.is_available.swap(false, Ordering::AcqRel) {
             metrics::gauge!("sakshi_signer_available").set(0);
             self.wait_for_token(open);
             self.is_available.store(true, Ordering::Release);
             metrics::gauge!("sakshi_signer_available").set(1);
-            tracing::info!("the token that signs intents is back");
+            tracing::info!("the token that signs intents is available again");
         }
     }
 
     fn wait_for_token(&self, open: &mut Option<KeySession>) {
         loop {
-            thread::park_timeout(PAUSE);
+            thread::park_timeout(RETRY_PAUSE);
             let signed = self.try_to_sign(open, PROBE).or_else(|_| {
                 self.module.restart()?;
                 self.try_to_sign(open, PROBE)
@@ -193,7 +192,7 @@ impl SigningThread {
         }
     }
 
-    /// Signs in this session, or in a new one.
+    /// Signs in the open session, or opens a session. A failed session is closed.
     fn try_to_sign(&self, open: &mut Option<KeySession>, message: &[u8]) -> Result<Vec<u8>, TokenError> {
         self.module.call(|library| {
             let session = match open.take() {

@@ -1,5 +1,5 @@
-//! Envelope encryption: the settings hold the encryption key encrypted for a token's key, which decrypts it once at the
-//! start.
+//! Envelope encryption: the settings contain the encryption key, encrypted for a key on a token. The token decrypts it
+//! once, at the start.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! Name of a key on a token: a `pkcs11:` URI (RFC 7512), with the library and the file of the PIN.
+//! The URI of a key on a token: `pkcs11:` (RFC 7512), with the token's library and the file of the PIN.
 
 use std::fmt;
 use std::fs;
@@ -9,12 +9,12 @@ use secrecy::SecretString;
 
 use super::module::TokenError;
 
-/// The accepted form.
+/// Error for any other text.
 const FORM: &str = "must be a PKCS#11 URI such as \
     pkcs11:token=NAME;object=NAME?module-path=/usr/lib/MODULE.so&pin-source=/run/secrets/pin, \
     with `token`, `serial` or `slot-id`, and `object` or `id`";
 
-/// The name of a key on a token.
+/// The URI of a key on a token.
 #[derive(Clone, PartialEq, Eq)]
 pub struct KeyUri {
     /// The token's label.
@@ -34,9 +34,9 @@ pub struct KeyUri {
 
 #[derive(Clone, PartialEq, Eq)]
 enum Pin {
-    /// In this file.
+    /// The PIN is in this file.
     File(PathBuf),
-    /// In the URI itself.
+    /// The PIN is in the URI itself.
     Value(String),
     None,
 }
@@ -49,15 +49,15 @@ impl fmt::Debug for KeyUri {
 }
 
 impl KeyUri {
-    /// Returns true for a text with the scheme of such a URI.
-    pub(crate) fn is_meant(text: &str) -> bool {
+    /// Returns true if a text starts with the scheme of a PKCS#11 URI.
+    pub(crate) fn has_scheme(text: &str) -> bool {
         text.starts_with("pkcs11:")
     }
 
-    /// Reads a URI.
+    /// Parses a URI.
     ///
     /// # Errors
-    /// The text has another form.
+    /// A sentence about the expected form.
     pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
         let rest = text.strip_prefix("pkcs11:").ok_or(FORM)?;
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -73,18 +73,18 @@ impl KeyUri {
         for pair in path.split(';').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').ok_or(FORM)?;
             match name {
-                "token" => set(&mut uri.token, text_of(value)?)?,
-                "serial" => set(&mut uri.serial, text_of(value)?)?,
-                "slot-id" => set(&mut uri.slot, value.parse().map_err(|_| FORM)?)?,
-                "object" => set(&mut uri.object, text_of(value)?)?,
-                "id" => set(&mut uri.id, percent_decode_str(value).collect())?,
+                "token" => set_once(&mut uri.token, decode(value)?)?,
+                "serial" => set_once(&mut uri.serial, decode(value)?)?,
+                "slot-id" => set_once(&mut uri.slot, value.parse().map_err(|_| FORM)?)?,
+                "object" => set_once(&mut uri.object, decode(value)?)?,
+                "id" => set_once(&mut uri.id, percent_decode_str(value).collect())?,
                 "type" if value == "private" => {}
                 _ => return Err(FORM),
             }
         }
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').ok_or(FORM)?;
-            let value = text_of(value)?;
+            let value = decode(value)?;
             match name {
                 "module-path" if uri.module.as_os_str().is_empty() => uri.module = value.into(),
                 "pin-source" if uri.pin == Pin::None => {
@@ -120,7 +120,7 @@ impl KeyUri {
     }
 }
 
-fn set<T>(field: &mut Option<T>, value: T) -> Result<(), &'static str> {
+fn set_once<T>(field: &mut Option<T>, value: T) -> Result<(), &'static str> {
     if field.is_some() {
         return Err(FORM);
     }
@@ -128,7 +128,7 @@ fn set<T>(field: &mut Option<T>, value: T) -> Result<(), &'static str> {
     Ok(())
 }
 
-fn text_of(value: &str) -> Result<String, &'static str> {
+fn decode(value: &str) -> Result<String, &'static str> {
     percent_decode_str(value).decode_utf8().map(String::from).map_err(|_| FORM)
 }
 
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_key_is_refused() {
+    fn a_uri_without_token_key_or_library_is_refused() {
         for text in [
             "",
             "/etc/intent.pem",

@@ -1,5 +1,5 @@
-//! Uninhabited sandbox types for a binary without the sandbox. Nothing here is reached, because the settings refuse the
-//! profile.
+//! Uninhabited sandbox types for a binary without the sandbox. This code is never reached, because the settings refuse
+//! the sandbox profile.
 
 use std::error::Error;
 use std::io::Write;
@@ -34,7 +34,7 @@ impl Issuer {
 pub enum StandIns {}
 
 impl StandIns {
-    pub const fn of(
+    pub const fn build(
         _: &Settings,
         _: Option<&Arc<Issuer>>,
         _: (&str, SocketAddr),

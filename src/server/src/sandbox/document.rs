@@ -10,38 +10,45 @@ pub(super) async fn show(service: Data<Service>) -> HttpResponse {
     HttpResponse::Ok().json(document(&service.authority.public_base))
 }
 
-/// Builds the document of the sandbox under this URL.
+/// Builds the document of the sandbox at this URL.
 fn document(base: &str) -> Value {
-    let text = json!({ "type": "string" });
-    let path = |name: &str| json!({ "name": name, "in": "path", "required": true, "schema": text });
-    let query = |name: &str, about: &str| {
-        json!({ "name": name, "in": "query", "schema": { "type": "integer" },
-        "description": about })
-    };
-    let body = |schema: Value, example: Value| {
-        json!({ "required": true,
-        "content": { "application/json": { "schema": schema, "example": example } } })
-    };
-    let operation =
-        |id: &str, summary: &str, is_open: bool, parameters: Vec<Value>, body: Option<Value>, schema: Value| {
-            let security = if is_open { json!([]) } else { json!([{ "api_key": [], "app_id": [] }]) };
-            let mut operation = json!({
-                "operationId": id, "summary": summary, "security": security, "parameters": parameters,
-                "responses": {
-                    "200": { "description": "Done.", "content": { "application/json": { "schema": schema } } },
-                    "default": { "description": "Refused; the body is that of every error of the API.",
-                        "content": { "application/json": { "schema": { "type": "object" } } } },
-                },
-            });
-            if let Some(body) = body {
-                operation["requestBody"] = body;
-            }
-            operation
-        };
-    let object = |properties: Value, required: &[&str]| {
-        json!({ "type": "object", "properties": properties,
-        "required": required })
-    };
+    json!({
+        "openapi": "3.1.0",
+        "info": { "title": "sakshi: the sandbox", "version": env!("CARGO_PKG_VERSION"),
+            "description": "Additional operations of the sandbox, for tests.", "license": { "name": "Apache-2.0" } },
+        "servers": [{ "url": base }],
+        "components": { "securitySchemes": {
+            "api_key": { "type": "apiKey", "in": "header", "name": "X-API-KEY" },
+            "app_id": { "type": "apiKey", "in": "header", "name": "X-API-APP-ID" },
+        } },
+        "paths": {
+            "/sandbox/app/answer": { "post": answer_intent() },
+            "/sandbox/residents": { "get":
+                operation("listResidents", "List the residents", Access::Open, &[], None, &any()) },
+            "/sandbox/checks": { "get":
+                operation("listChecks", "List the numbers that checks know", Access::Open, &[], None, &any()) },
+            "/sandbox/transactions/{txnId}/expire": { "post": operation("expireTransaction",
+                "End the window of a transaction now", Access::Open, &[path("txnId")], None, &any()) },
+            "/sandbox/transactions/{txnId}/delivery": { "get": operation("getDelivery",
+                "Get the delivery of a transaction's webhook", Access::App, &[path("txnId")], None, &any()) },
+            "/sandbox/transactions/{txnId}/webhook": { "post": operation("sendWebhookAgain",
+                "Send the webhook of a transaction again", Access::App, &[path("txnId")], None,
+                &object(&json!({ "repeated": { "type": "boolean" }, "outcome": text(),
+                    "status": { "type": ["integer", "null"] } }), &["repeated", "outcome"])) },
+            "/sandbox/flows/{flow}/{id}": { "post": play_flow() },
+            "/sandbox/flows/{id}/deliveries": { "get": operation("listDeliveries",
+                "List the deliveries of a flow's webhooks", Access::App, &[path("id")], None, &any()) },
+            "/sandbox/inboxes": { "post": operation("openInbox", "Open an inbox for webhooks", Access::App, &[],
+                None, &object(&json!({ "id": text(), "url": text() }), &["id", "url"])) },
+            "/sandbox/inboxes/{id}": { "get": operation("readInbox", "Read the next webhook of an inbox", Access::App,
+                &[path("id"), query("after", "Number of the last webhook read."),
+                    query("wait", "Seconds to wait for a webhook, 30 at most.")], None, &any()) },
+            "/sandbox/settings": { "patch": change_settings() },
+        },
+    })
+}
+
+fn answer_intent() -> Value {
     let actions = [
         "approve",
         "decline",
@@ -55,8 +62,8 @@ fn document(base: &str) -> Value {
         "malformed_claims",
         "walk_away",
     ];
-    let answer = object(
-        json!({
+    let schema = object(
+        &json!({
             "intent": { "type": "string", "description": "The `intentJwt`, or a `qrPayload`." },
             "resident": { "type": "string", "default": "asha" },
             "action": { "type": "string", "enum": actions, "default": "approve" },
@@ -66,57 +73,90 @@ fn document(base: &str) -> Value {
         }),
         &["intent"],
     );
-    let settings = object(
-        json!({ "payload_spelling": { "type": "string", "enum": ["snake_case", "camelCase"] },
-            "consent_webhook_url": text,
-                "data_webhook_url": text, "historical_webhook_url": text }),
-        &[],
-    );
-    let flow = json!({ "name": "flow", "in": "path", "required": true, "schema": { "type": "string", "enum": ["esign",
-        "doclocker", "estamp", "wealth"] } });
+    let body = body(&schema, &json!({ "intent": "eyJ…", "resident": "asha", "action": "approve" }));
+    operation("answerIntent", "Answer an intent as the person", Access::Open, &[], Some(body), &any())
+}
+
+fn play_flow() -> Value {
+    let flow = json!({ "name": "flow", "in": "path", "required": true, "schema": { "type": "string",
+        "enum": ["esign", "doclocker", "estamp", "wealth"] } });
     let outcome = json!({ "type": "string", "description": "esign: completed, rejected, expired, signed-once. \
         doclocker: fetched, partly, pending, failed (the person refuses). estamp: completed, rejected, expired, \
         pending. wealth: accepted, rejected, revoked, expiring-soon, expired, raw, analysed, data-failed, historical, \
         historical-partial, historical-failed." });
-    let inbox = object(json!({ "id": text, "url": text }), &["id", "url"]);
-    let any = json!({ "type": "object" });
-    json!({
-        "openapi": "3.1.0",
-        "info": { "title": "sakshi: the sandbox", "version": env!("CARGO_PKG_VERSION"),
-            "description": "What exists in the sandbox alone, for tests.", "license": { "name": "Apache-2.0" } },
-        "servers": [{ "url": base }],
-        "components": { "securitySchemes": {
-            "api_key": { "type": "apiKey", "in": "header", "name": "X-API-KEY" },
-            "app_id": { "type": "apiKey", "in": "header", "name": "X-API-APP-ID" },
-        } },
-        "paths": {
-            "/sandbox/app/answer": { "post": operation("answerIntent", "Be the person", true, vec![], Some(body(answer,
-                json!({ "intent": "eyJ…", "resident": "asha", "action": "approve" }))), any.clone()) },
-            "/sandbox/residents": { "get": operation("listResidents", "List the residents", true, vec![], None,
-                any.clone()) },
-            "/sandbox/checks": { "get": operation("listChecks", "List the numbers that checks know", true, vec![], None,
-                any.clone()) },
-            "/sandbox/transactions/{txnId}/expire": { "post": operation("expireTransaction", "End the window of a \
-                transaction now", true, vec![path("txnId")], None, any.clone()) },
-            "/sandbox/transactions/{txnId}/delivery": { "get": operation("getDelivery", "See how the webhook of a \
-                transaction went", false, vec![path("txnId")], None, any.clone()) },
-            "/sandbox/transactions/{txnId}/webhook": { "post": operation("sendWebhookAgain", "Send the webhook of a \
-                transaction again", false, vec![path("txnId")], None,
-                object(json!({ "repeated": { "type": "boolean" }, "outcome": text, "status": { "type": ["integer",
-                    "null"] } }), &["repeated", "outcome"])) },
-            "/sandbox/flows/{flow}/{id}": { "post": operation("playFlow", "Play an order of a flow to an outcome", true,
-                vec![flow, path("id")],
-                Some(body(object(json!({ "outcome": outcome }), &["outcome"]), json!({ "outcome": "completed" }))),
-                any.clone()) },
-            "/sandbox/flows/{id}/deliveries": { "get": operation("listDeliveries",
-                "See how the webhooks of a flow went", false, vec![path("id")], None, any.clone()) },
-            "/sandbox/inboxes": { "post": operation("openInbox", "Open an inbox for webhooks", false, vec![], None,
-                inbox) },
-            "/sandbox/inboxes/{id}": { "get": operation("readInbox", "Read the next webhook of an inbox", false,
-                vec![path("id"), query("after", "The number of the last webhook that was read."), query("wait",
-                    "Seconds to wait for one, 30 at most.")], None, any.clone()) },
-            "/sandbox/settings": { "patch": operation("changeSettings", "Change what the operator sets in production",
-                false, vec![], Some(body(settings, json!({ "payload_spelling": "camelCase" }))), any) },
+    let body = body(&object(&json!({ "outcome": outcome }), &["outcome"]), &json!({ "outcome": "completed" }));
+    operation(
+        "playFlow",
+        "Play an order of a flow to an outcome",
+        Access::Open,
+        &[flow, path("id")],
+        Some(body),
+        &any(),
+    )
+}
+
+fn change_settings() -> Value {
+    let schema = object(
+        &json!({ "payload_spelling": { "type": "string", "enum": ["snake_case", "camelCase"] },
+            "consent_webhook_url": text(), "data_webhook_url": text(), "historical_webhook_url": text() }),
+        &[],
+    );
+    let body = body(&schema, &json!({ "payload_spelling": "camelCase" }));
+    let summary = "Change the settings that an operator changes in production";
+    operation("changeSettings", summary, Access::App, &[], Some(body), &any())
+}
+
+/// Credentials that an operation needs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Open,
+    /// An API key and an app id.
+    App,
+}
+
+fn operation(
+    id: &str,
+    summary: &str,
+    access: Access,
+    parameters: &[Value],
+    body: Option<Value>,
+    response: &Value,
+) -> Value {
+    let security = if access == Access::Open { json!([]) } else { json!([{ "api_key": [], "app_id": [] }]) };
+    let mut operation = json!({
+        "operationId": id, "summary": summary, "security": security, "parameters": parameters,
+        "responses": {
+            "200": { "description": "Success.", "content": { "application/json": { "schema": response } } },
+            "default": { "description": "Refused, with the error body of the API.",
+                "content": { "application/json": { "schema": { "type": "object" } } } },
         },
-    })
+    });
+    if let Some(body) = body {
+        operation["requestBody"] = body;
+    }
+    operation
+}
+
+fn path(name: &str) -> Value {
+    json!({ "name": name, "in": "path", "required": true, "schema": text() })
+}
+
+fn query(name: &str, description: &str) -> Value {
+    json!({ "name": name, "in": "query", "schema": { "type": "integer" }, "description": description })
+}
+
+fn body(schema: &Value, example: &Value) -> Value {
+    json!({ "required": true, "content": { "application/json": { "schema": schema, "example": example } } })
+}
+
+fn object(properties: &Value, required: &[&str]) -> Value {
+    json!({ "type": "object", "properties": properties, "required": required })
+}
+
+fn text() -> Value {
+    json!({ "type": "string" })
+}
+
+fn any() -> Value {
+    json!({ "type": "object" })
 }

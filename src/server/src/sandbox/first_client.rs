@@ -1,5 +1,5 @@
-//! The sandbox's own client, created at the first start, so that the first request needs no operator. Its key is shown
-//! once and not stored.
+//! The sandbox's first client, created at the first start, so that the first request needs no operator. Its key is
+//! shown once and not stored.
 
 use std::io;
 
@@ -33,7 +33,7 @@ pub enum FirstClientError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The system's random source failed.
-    #[error("no key could be made: {0}")]
+    #[error("the API key could not be generated: {0}")]
     Key(io::Error),
 }
 
@@ -42,8 +42,8 @@ pub enum FirstClientError {
 /// # Errors
 /// The store or the random source failed.
 pub async fn ensure(store: &Store, now: Timestamp) -> Result<Option<FirstClient>, FirstClientError> {
-    let known = store.list_clients(PageRequest { page: 1, page_size: 1 }).await?;
-    if known.total > 0 {
+    let clients = store.list_clients(PageRequest { page: 1, page_size: 1 }).await?;
+    if clients.total > 0 {
         return Ok(None);
     }
     let client = Client::new(ClientId::generate(), NAME.to_owned(), now);

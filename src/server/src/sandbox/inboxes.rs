@@ -1,4 +1,4 @@
-//! `/sandbox/inboxes`: URLs that receive webhooks for a developer's machine, which reads them here.
+//! `/sandbox/inboxes`: URLs that receive webhooks. A developer's machine reads the webhooks from its inbox.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub(super) async fn open(
     Ok(HttpResponse::Ok().json(inboxes.open(&caller.app.app_id).await.map_err(|error| refusal(&error))?))
 }
 
-/// Stores a webhook. The response is that of most receivers, so the sender learns nothing about the reader.
+/// Stores a webhook. The response is an ordinary 200, so the sender learns nothing about the reader.
 pub(super) async fn put(
     path: Path<String>,
     request: HttpRequest,
@@ -36,7 +36,7 @@ pub(super) async fn put(
     let received = Received {
         method: request.method().as_str().parse().map_err(ApiError::internal)?,
         path: request.uri().to_string(),
-        headers: headers(request.headers()),
+        headers: convert_headers(request.headers()),
         body,
         at: service.clock.now(),
     };
@@ -64,11 +64,12 @@ pub(super) async fn next(
     Ok(HttpResponse::Ok().json(json!({ "webhook": webhook })))
 }
 
-/// Converts headers, for which the two HTTP libraries have different types.
-fn headers(given: &HeaderMap) -> reqwest::header::HeaderMap {
-    let known =
-        given.iter().filter_map(|(name, value)| Some((name.as_str().parse().ok()?, value.as_bytes().try_into().ok()?)));
-    known.collect()
+/// Converts headers between the types of the two HTTP libraries.
+fn convert_headers(headers: &HeaderMap) -> reqwest::header::HeaderMap {
+    let converted = headers
+        .iter()
+        .filter_map(|(name, value)| Some((name.as_str().parse().ok()?, value.as_bytes().try_into().ok()?)));
+    converted.collect()
 }
 
 fn refusal(error: &InboxError) -> ApiError {

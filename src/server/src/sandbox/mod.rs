@@ -1,6 +1,5 @@
-//! The sandbox profile's additions: stand-ins for the identity app and the upstreams, and a first client. They are the
-//! Cargo feature `sandbox`. Without it `absent.rs` has the same types without values, and the settings refuse the
-//! profile.
+//! The sandbox profile's additions: stand-ins for the identity app and the upstreams, and a first client, in the Cargo
+//! feature `sandbox`. Without the feature `absent.rs` has uninhabited types, and the settings refuse the profile.
 
 #[cfg(feature = "sandbox")]
 mod document;
@@ -13,7 +12,7 @@ mod own_app;
 
 #[cfg(not(feature = "sandbox"))]
 #[path = "absent.rs"]
-#[allow(missing_docs, reason = "the other half says what these are")]
+#[allow(missing_docs, reason = "stand_ins.rs documents the same items")]
 mod stand_ins;
 #[cfg(feature = "sandbox")]
 mod stand_ins;

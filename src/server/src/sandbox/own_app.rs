@@ -31,8 +31,8 @@ pub(super) async fn delivery(
     Ok(Json(record.ok_or(ServiceError::NotFound("delivery"))?.into()))
 }
 
-/// Sends the webhook of a completed transaction again, with the same body; the response says that it is a repetition.
-/// Only the sandbox does this: elsewhere no webhook is sent twice.
+/// Sends the webhook of a completed transaction again, with the same body. The response marks it as repeated.
+/// Outside the sandbox no webhook is sent twice.
 pub(super) async fn send_again(
     Authenticated(caller): Authenticated,
     path: Path<String>,
@@ -54,19 +54,19 @@ pub(super) async fn deliveries(
     service: Data<Service>,
 ) -> Result<Json<Value>, ApiError> {
     let id: FlowId = path.parse().map_err(|_| ServiceError::NotFound("flow"))?;
-    let found = service.store.flow_deliveries(id).await?.filter(|flow| flow.state.header().app == caller.app.app_id);
-    let found = found.ok_or(ServiceError::NotFound("flow"))?.deliveries.into_iter().map(FlowWebhook::from);
-    Ok(Json(json!({ "deliveries": found.collect::<Vec<_>>() })))
+    let webhooks = service.store.flow_deliveries(id).await?.filter(|flow| flow.state.header().app == caller.app.app_id);
+    let webhooks = webhooks.ok_or(ServiceError::NotFound("flow"))?.deliveries.into_iter().map(FlowWebhook::from);
+    Ok(Json(json!({ "deliveries": webhooks.collect::<Vec<_>>() })))
 }
 
 /// Changes the settings of the app: the spelling of its payloads, and the URLs for wealth-data webhooks.
-pub(super) async fn change(
+pub(super) async fn change_settings(
     AuthenticatedBody { caller, body }: AuthenticatedBody,
     service: Data<Service>,
 ) -> Result<Json<AppResponse>, ApiError> {
-    let asked: PatchAppRequest = body.sent.request(service.request_context())?;
+    let patch: PatchAppRequest = body.sent.request(service.request_context())?;
     let app =
-        service.store.patch_app(caller.app.app_id.clone(), asked.patch()).await?.ok_or(ServiceError::Unauthorized)?;
+        service.store.patch_app(caller.app.app_id.clone(), patch.patch()).await?.ok_or(ServiceError::Unauthorized)?;
     tracing::info!(app.id = %app.app_id, "app changed");
     Ok(Json(app.into()))
 }

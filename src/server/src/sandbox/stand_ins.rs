@@ -1,5 +1,5 @@
-//! Stand-ins for the identity app and the upstreams, mounted after the node's own routes. They speak to the service as
-//! the real ones do: over HTTP, with the tokens of the settings.
+//! Stand-ins for the identity app and the upstreams, mounted after the node's own routes. Like the real systems, they
+//! call the service over HTTP, with the tokens of the settings.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -57,7 +57,7 @@ pub fn new_issuer_key() -> Result<Vec<u8>, IssuerError> {
     SandboxIssuer::generate(ISSUER)?.to_pkcs8()
 }
 
-/// Returns the sandbox's issuer with this key.
+/// Builds the sandbox's issuer with this key.
 ///
 /// # Errors
 /// The key cannot be used.
@@ -79,7 +79,7 @@ impl StandIns {
     ///
     /// # Errors
     /// A stand-in cannot be set up.
-    pub fn of(
+    pub fn build(
         settings: &Settings,
         issuer: Option<&Arc<Issuer>>,
         (public_base, reports): (&str, SocketAddr),
@@ -110,9 +110,9 @@ impl StandIns {
 
     /// Mounts the routes for people and developers' tools on the public listener, after its other routes.
     pub fn configure_pages(self, config: &mut ServiceConfig) {
-        config.service(resource("/", vec![(Method::GET, web::to(to_portal))]));
+        config.service(resource("/", vec![(Method::GET, web::to(redirect_to_portal))]));
         if let Some(app) = self.app.clone() {
-            config.app_data(Data::new(OnOpened(Arc::new(Person(app)))));
+            config.app_data(Data::new(OnOpened(Arc::new(SimulatedPerson(app)))));
         }
         config.service(resource("/sandbox/openapi.json", vec![(Method::GET, web::to(document::show))]));
         config.app_data(self.webhooks);
@@ -132,7 +132,7 @@ impl StandIns {
             "/sandbox/flows/{flow_id}/deliveries",
             vec![(Method::GET, web::to(own_app::deliveries))],
         ));
-        config.service(resource("/sandbox/settings", vec![(Method::PATCH, web::to(own_app::change))]));
+        config.service(resource("/sandbox/settings", vec![(Method::PATCH, web::to(own_app::change_settings))]));
         let inbox = vec![(Method::GET, web::to(inboxes::next)), (Method::POST, web::to(inboxes::put))];
         config.service(
             resource("/sandbox/inboxes", vec![(Method::POST, web::to(inboxes::open))]).app_data(self.inboxes.clone()),
@@ -152,11 +152,11 @@ impl StandIns {
     }
 }
 
-/// The simulated person who answers if a request asks for it.
+/// The simulated person, who answers requests that ask for an automatic answer.
 #[derive(Debug)]
-struct Person(Data<SandboxApp>);
+struct SimulatedPerson(Data<SandboxApp>);
 
-impl HearOpened for Person {
+impl HearOpened for SimulatedPerson {
     fn check(&self, hint: &str) -> Result<(), String> {
         check_hint(hint)
     }
@@ -166,12 +166,12 @@ impl HearOpened for Person {
     }
 }
 
-/// Mounts stand-ins with the service's error body.
+/// Mounts stand-ins whose errors have the service's error body.
 fn mount(config: &mut ServiceConfig, stand_ins: impl FnOnce(&mut ServiceConfig)) {
-    config.service(web::scope("").wrap(from_fn(with_refusals)).configure(stand_ins));
+    config.service(web::scope("").wrap(from_fn(convert_errors)).configure(stand_ins));
 }
 
-async fn with_refusals<B: MessageBody>(
+async fn convert_errors<B: MessageBody>(
     request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<EitherBody<B, BoxBody>>, Error> {
@@ -194,7 +194,7 @@ fn refusal(error: &Error) -> Option<ApiError> {
 }
 
 /// Redirects a browser at the sandbox's root to the portal.
-async fn to_portal() -> HttpResponse {
+async fn redirect_to_portal() -> HttpResponse {
     HttpResponse::SeeOther().insert_header((LOCATION, "/portal")).finish()
 }
 
@@ -208,13 +208,13 @@ pub async fn announce_first_client(
     err: &mut dyn Write,
 ) -> Result<(), Box<dyn std::error::Error>> {
     let first = match first_client::ensure(store, SystemClock.now()).await {
-        // A node that waits for its store serves anyway.
+        // A node serves even while its store is unavailable.
         Err(FirstClientError::Store(error @ (StoreError::Unavailable(_) | StoreError::DataLost(_)))) => {
-            tracing::warn!(%error, "the sandbox's first client is not made; start the node again when the store is \
-                there");
+            tracing::warn!(%error, "the sandbox's first client could not be created; restart the node when the store \
+                is available");
             None
         }
-        ensured => ensured?,
+        result => result?,
     };
     if let Some(FirstClient { app, key, .. }) = first {
         let key = key.reveal();

@@ -20,7 +20,7 @@ const FURTHER_KEY: &str = "must be a key id, a path or a PKCS#11 URI without spa
 /// Significant characters of the scope bitmap.
 const SCOPE_BITS: u64 = 40;
 
-/// `[authority]`; a `None` is allowed in the sandbox only.
+/// `[authority]`; the keys with `None` are optional in the sandbox only.
 #[derive(Clone, Debug)]
 pub struct Authority {
     /// `iss` of accepted credentials.
@@ -43,7 +43,7 @@ pub struct Authority {
     pub credential_replay_window: Duration,
     /// Private key that signs intents.
     pub intent_key: Option<KeyPlace>,
-    /// Further keys, each with its id and the time from which it signs.
+    /// Further intent keys, each with its id and the time from which it signs.
     pub further_intent_keys: Vec<FurtherKey>,
     /// Common settings of all intents.
     pub intent: IntentSettings,
@@ -62,7 +62,7 @@ pub enum KeyPlace {
 
 impl KeyPlace {
     fn parse(text: &str) -> Result<Self, &'static str> {
-        if KeyUri::is_meant(text) { KeyUri::parse(text).map(Self::Token) } else { Ok(Self::File(text.into())) }
+        if KeyUri::has_scheme(text) { KeyUri::parse(text).map(Self::Token) } else { Ok(Self::File(text.into())) }
     }
 
     /// Returns true if the settings contain the PIN of a token.
@@ -78,7 +78,7 @@ pub struct FurtherKey {
     pub kid: String,
     /// The private key.
     pub place: KeyPlace,
-    /// Time from which it signs; without one it never does by itself.
+    /// Time from which the key signs. Without a time, it signs only if operators choose it.
     pub not_before: Option<Timestamp>,
 }
 
@@ -140,7 +140,7 @@ impl Authority {
     }
 }
 
-/// Reads the rules of credential status. The default host is the issuer's own, if its name is a URL.
+/// Reads the rules of credential status. The default host is that of the issuer, if the issuer's name is a URL.
 fn status_rules(reader: &mut Reader, issuer: Option<&str>, profile: Profile) -> StatusRules {
     let policies =
         [("require", StatusPolicy::Require), ("if_present", StatusPolicy::IfPresent), ("off", StatusPolicy::Off)];
@@ -150,8 +150,8 @@ fn status_rules(reader: &mut Reader, issuer: Option<&str>, profile: Profile) -> 
         let issuer = issuer.and_then(|issuer| Url::parse(issuer).ok());
         hosts.extend(issuer.and_then(|url| Some(url.host_str()?.to_owned())));
     }
-    let answer_ttl = reader.seconds("authority.status_cache_s", 0..=3_600);
-    StatusRules { policy, hosts, allow_http: profile == Profile::Sandbox, answer_ttl }
+    let cache_time = reader.seconds("authority.status_cache_s", 0..=3_600);
+    StatusRules { policy, hosts, allow_http: profile == Profile::Sandbox, kept: cache_time }
 }
 
 fn android_package(text: &str) -> Result<String, &'static str> {
@@ -167,7 +167,7 @@ fn android_component(text: &str) -> Result<String, &'static str> {
         .ok_or("must be a package and a class such as org.example.idapp/org.example.idapp.Verify")
 }
 
-/// Returns true for letters, digits, underscores, dots and dollar signs.
+/// Returns true if a text consists of letters, digits, underscores, dots and dollar signs.
 fn is_package(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'$'))
 }

@@ -1,4 +1,4 @@
-//! Endpoints of a running service, for commands that call it. They need a few settings; the others may be invalid.
+//! Endpoints of a running service, for commands that call it. Other settings may be invalid.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -23,51 +23,52 @@ pub struct InternalEndpoint {
     pub certificate: Option<PathBuf>,
 }
 
-/// Reads the endpoint of the internal listener, unless the command line gives it.
+/// Reads the endpoint of the internal listener. `url_override` is the URL of the command line.
 ///
 /// # Errors
-/// The layers cannot be read, or the port is left to the system.
-pub fn internal_endpoint(sources: &Sources, given: Option<&Url>) -> Result<InternalEndpoint, Problems> {
+/// The settings cannot be read, or the configured port is 0 (chosen by the operating system).
+pub fn internal_endpoint(sources: &Sources, url_override: Option<&Url>) -> Result<InternalEndpoint, Problems> {
     let mut reader = Reader::new(merge(sources)?.1);
     let address = reader.address("server.internal_addr");
     let admin_token = reader.secret("admin.token").unwrap_or_default();
     let certificate =
-        reader.optional("server.internal_tls_cert", |text| Ok(PathBuf::from(text))).filter(|_| given.is_none());
+        reader.optional("server.internal_tls_cert", |text| Ok(PathBuf::from(text))).filter(|_| url_override.is_none());
     reader.finish()?;
     let scheme = if certificate.is_some() { "https" } else { "http" };
-    let url = given.map_or_else(|| url_of(scheme, address, "server.internal_addr", "--url"), |url| Ok(url.clone()))?;
+    let url = url_override
+        .map_or_else(|| listener_url(scheme, address, "server.internal_addr", "--url"), |url| Ok(url.clone()))?;
     Ok(InternalEndpoint { url, admin_token, certificate })
 }
 
-/// Reads the endpoint of the public listener: its public name, or its address.
+/// Reads the endpoint of the public listener: its public URL, else its address.
 ///
 /// # Errors
-/// The layers cannot be read, or the port is left to the system.
+/// The settings cannot be read, or the configured port is 0 (chosen by the operating system).
 pub fn public_endpoint(sources: &Sources) -> Result<Url, Problems> {
     let mut reader = Reader::new(merge(sources)?.1);
     let name = reader.optional("server.public_base_url", origin);
     let address = reader.address("server.public_addr");
     reader.finish()?;
-    name.map_or_else(|| url_of("http", address, "server.public_addr", "--base"), Ok)
+    name.map_or_else(|| listener_url("http", address, "server.public_addr", "--base"), Ok)
 }
 
 /// Reads the profile.
 ///
 /// # Errors
-/// The layers cannot be read.
+/// The settings cannot be read.
 pub fn profile(sources: &Sources) -> Result<Profile, Problems> {
     merge(sources).map(|(profile, _)| profile)
 }
 
-/// Builds a URL to connect to. `flag` is the option that overrides the settings.
-fn url_of(scheme: &str, address: SocketAddr, key: &str, flag: &str) -> Result<Url, Problems> {
+/// Builds the URL of a listener. `flag` is the option that overrides the settings.
+fn listener_url(scheme: &str, address: SocketAddr, key: &str, flag: &str) -> Result<Url, Problems> {
     let url = Url::parse(&format!("{scheme}://{}/", reachable(address))).ok().filter(|_| address.port() != 0);
     url.ok_or_else(|| {
-        Problems::one(key, format!("leaves the port to the system; say where the service is with {flag}"))
+        Problems::single(key, format!("has port 0, which the operating system chooses; give the URL with {flag}"))
     })
 }
 
-/// Returns an address to connect to; an unspecified address becomes loopback.
+/// Returns an address that can be connected to: an unspecified address becomes loopback.
 pub(crate) fn reachable(mut address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         address.set_ip(if address.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });

@@ -50,7 +50,7 @@ impl Upstreams {
             wealth_url: reader.optional("upstreams.wealth_url", address),
             check_urls: CHECKS
                 .iter()
-                .filter_map(|check| Some((check.name, reader.optional(&key_of(check.name), address)?)))
+                .filter_map(|check| Some((check.name, reader.optional(&url_key(check.name), address)?)))
                 .collect(),
             token: reader.secret("upstreams.token").unwrap_or_default(),
             timeout: reader.millis("upstreams.timeout_ms", 1..=600_000),
@@ -66,12 +66,12 @@ impl Upstreams {
             ("wealth", &self.wealth_url),
         ];
         let flows = flows.into_iter().filter_map(|(name, url)| Some((name, url.as_ref()?)));
-        flows.chain(self.check_urls.iter().map(|(name, url)| (*name, url))).map(|(name, url)| (key_of(name), url))
+        flows.chain(self.check_urls.iter().map(|(name, url)| (*name, url))).map(|(name, url)| (url_key(name), url))
     }
 }
 
 /// Returns the key of an upstream's URL.
-fn key_of(name: &str) -> String {
+fn url_key(name: &str) -> String {
     format!("upstreams.{name}_url")
 }
 

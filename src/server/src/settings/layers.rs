@@ -1,5 +1,5 @@
-//! Merges the layers of settings; later ones win: defaults, profile, file, environment, command line. [`super::reader`]
-//! reads typed values from the result.
+//! Merges the layers of settings, each over the previous: defaults, profile, file, environment, command line.
+//! [`super::reader`] reads typed values from the result.
 
 use std::collections::{BTreeMap, HashMap};
 use std::os::unix::fs::PermissionsExt as _;
@@ -16,7 +16,7 @@ const SANDBOX: &str = include_str!("../../../../config/sandbox.toml");
 const STAGE: &str = include_str!("../../../../config/stage.toml");
 const PRODUCTION: &str = include_str!("../../../../config/production.toml");
 
-/// Prefix of our environment variables; the rest is `SECTION__KEY`.
+/// Prefix of the environment variables, in lower case; `SECTION__KEY` follows.
 const PREFIX: &str = "sakshi__";
 
 /// Sources of settings, besides the files that are built into the binary.
@@ -43,52 +43,51 @@ impl Sources {
 
 /// Returns the profile and the merged table.
 pub(super) fn merge(sources: &Sources) -> Result<(Profile, Table), Problems> {
-    let mut given = sources.file.as_deref().map_or_else(|| Ok(Table::new()), read)?;
+    let mut operators = sources.file.as_deref().map_or_else(|| Ok(Table::new()), read)?;
     let variables: BTreeMap<String, &String> =
         sources.environment.iter().map(|(name, value)| (name.to_ascii_lowercase(), value)).collect();
     for (name, value) in variables {
         if let Some(name) = name.strip_prefix(PREFIX) {
-            set(&mut given, &name.replace("__", "."), value);
+            set(&mut operators, &name.replace("__", "."), value);
         }
     }
     for (key, value) in &sources.overrides {
-        set(&mut given, key, value);
+        set(&mut operators, key, value);
     }
     let mut merged = parse("config/default.toml", DEFAULT)?;
-    let named = given.get("profile").or(merged.get("profile")).and_then(Value::as_str).unwrap_or_default();
-    let profile: Profile = named.parse().map_err(|message: String| Problems::one("profile", message))?;
-    let of_profile = match profile {
+    let profile_name = operators.get("profile").or(merged.get("profile")).and_then(Value::as_str).unwrap_or_default();
+    let profile: Profile = profile_name.parse().map_err(|message: String| Problems::single("profile", message))?;
+    let profile_layer = match profile {
         Profile::Sandbox => parse("config/sandbox.toml", SANDBOX),
         Profile::Stage => parse("config/stage.toml", STAGE),
         Profile::Production => parse("config/production.toml", PRODUCTION),
     };
-    add(&mut merged, of_profile?);
-    add(&mut merged, given);
+    merge_layer(&mut merged, profile_layer?);
+    merge_layer(&mut merged, operators);
     Ok((profile, merged))
 }
 
-/// Warns of a file that contains one of these secrets and that others than its owner can read.
-pub(super) fn exposed(file: &Path, secrets: &[String]) -> Option<Problem> {
+/// Returns a warning if a file contains one of these secrets and users other than its owner can read it.
+pub(super) fn exposure_warning(file: &Path, secrets: &[String]) -> Option<Problem> {
     let mode = file.metadata().ok()?.permissions().mode() & 0o777;
     let table = read(file).ok()?;
     let value = |path: &String| table.get(path.split_once('.')?.0)?.get(path.split_once('.')?.1);
-    let holds_one = secrets.iter().filter_map(value).any(holds_secret);
-    let message = format!(
-        "holds secrets, and others than its owner can read it (mode {mode:o}); chmod 600 makes it the owner's alone"
-    );
-    (mode & 0o044 != 0 && holds_one).then(|| Problem { key: file.display().to_string(), message })
+    let has_secret = secrets.iter().filter_map(value).any(is_secret);
+    let message =
+        format!("contains secrets, and other users than its owner can read it (mode {mode:o}); chmod 600 restricts it");
+    (mode & 0o044 != 0 && has_secret).then(|| Problem { key: file.display().to_string(), message })
 }
 
 /// Returns true if a value is secret: neither empty nor a URL without a password.
-fn holds_secret(value: &Value) -> bool {
+fn is_secret(value: &Value) -> bool {
     match value {
-        Value::Array(items) => items.iter().any(holds_secret),
+        Value::Array(items) => items.iter().any(is_secret),
         Value::String(text) => !text.is_empty() && Url::parse(text).map_or(true, |url| url.password().is_some()),
         _ => false,
     }
 }
 
-/// Sets `key` or `section.key`. A value in place of the section stays, and is refused later.
+/// Sets `key` or `section.key`. A value in place of the section is left, and refused later.
 fn set(table: &mut Table, path: &str, value: &str) {
     let (section, key) = match path.split_once('.') {
         Some((section, key)) => (table.entry(section).or_insert_with(|| Table::new().into()).as_table_mut(), key),
@@ -99,8 +98,8 @@ fn set(table: &mut Table, path: &str, value: &str) {
     }
 }
 
-/// Merges a layer over the earlier ones, key by key.
-fn add(merged: &mut Table, layer: Table) {
+/// Merges a layer over the earlier layers, key by key.
+fn merge_layer(merged: &mut Table, layer: Table) {
     for (name, value) in layer {
         match (merged.get_mut(&name), value) {
             (Some(Value::Table(section)), Value::Table(keys)) => section.extend(keys),
@@ -112,15 +111,15 @@ fn add(merged: &mut Table, layer: Table) {
 fn read(path: &Path) -> Result<Table, Problems> {
     let name = path.display().to_string();
     let text =
-        std::fs::read_to_string(path).map_err(|error| Problems::one(&name, format!("cannot be read: {error}")))?;
+        std::fs::read_to_string(path).map_err(|error| Problems::single(&name, format!("cannot be read: {error}")))?;
     parse(&name, &text)
 }
 
-/// Parses TOML. A syntax error has its place and reason, but not the line, which may contain a secret.
+/// Parses TOML. The error has the place and the reason, but not the line, which may contain a secret.
 fn parse(name: &str, text: &str) -> Result<Table, Problems> {
     text.parse().map_err(|error: toml::de::Error| {
-        let shown = error.to_string();
-        let place = shown.lines().next().unwrap_or("not TOML");
-        Problems::one(name, format!("{place}: {}", error.message()))
+        let text = error.to_string();
+        let place = text.lines().next().unwrap_or("not TOML");
+        Problems::single(name, format!("{place}: {}", error.message()))
     })
 }

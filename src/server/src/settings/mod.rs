@@ -1,7 +1,7 @@
 //! Settings: layered, typed and checked before anything starts.
 //!
-//! `config/default.toml` documents every key. A problem names the key and the accepted values; all are reported at
-//! once. Secrets are never shown.
+//! `config/default.toml` documents every key. A problem names the key and the accepted values; all problems are
+//! reported together. Secrets are never shown.
 
 mod authority;
 mod console;
@@ -77,35 +77,35 @@ pub struct Loaded {
     pub settings: Box<Settings>,
     /// Warnings of settings that are allowed but risky.
     pub warnings: Vec<Problem>,
-    /// Every key and its effective value, secrets withheld, in the order of the sections.
+    /// Every key with its effective value, in the order of the sections. Secrets are withheld.
     pub effective: Vec<(String, String)>,
 }
 
-/// Sections and keys in use.
-pub(crate) type Used = &'static [&'static str];
+/// Names of the sections and keys that a command uses.
+pub(crate) type SettingNames = &'static [&'static str];
 
 /// Settings of a command that works on the store's files.
-pub(crate) const OF_FILES: Used = &["profile", "store"];
-/// Settings of a command that opens a store to move or to migrate it.
-pub(crate) const OF_MOVE: Used = &["profile", "store", "authority.issuer", "ovse", "limits"];
+pub(crate) const SETTINGS_OF_FILES: SettingNames = &["profile", "store"];
+/// Settings of a command that moves or migrates a store.
+pub(crate) const SETTINGS_OF_MOVE: SettingNames = &["profile", "store", "authority.issuer", "ovse", "limits"];
 
 /// Reads, types and checks the settings.
 ///
 /// # Errors
-/// Every problem at once.
+/// All problems.
 pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
     read(sources, |_| true)
 }
 
-/// The same for a command that uses some of the settings; the others may be missing or invalid.
+/// Reads, types and checks the settings for a command that uses only `names`. Other settings may be missing or invalid.
 ///
 /// # Errors
-/// Every problem of the settings in use.
-pub(crate) fn load_used(sources: &Sources, used: Used) -> Result<Loaded, Problems> {
-    read(sources, |problem| used.iter().any(|part| problem.is_within(part)))
+/// Every problem of the settings in `names`.
+pub(crate) fn load_used(sources: &Sources, names: SettingNames) -> Result<Loaded, Problems> {
+    read(sources, |problem| names.iter().any(|name| problem.is_within(name)))
 }
 
-fn read(sources: &Sources, matters: impl Fn(&Problem) -> bool) -> Result<Loaded, Problems> {
+fn read(sources: &Sources, is_relevant: impl Fn(&Problem) -> bool) -> Result<Loaded, Problems> {
     let (profile, table) = layers::merge(sources)?;
     let mut reader = Reader::new(table);
     reader.text("profile");
@@ -125,7 +125,7 @@ fn read(sources: &Sources, matters: impl Fn(&Problem) -> bool) -> Result<Loaded,
     let audit_log = AuditLog::read(&mut reader, telemetry.otlp_endpoint.as_ref());
     reader.refuse_unknown_keys();
     let Reader { mut problems, effective, secrets, .. } = reader;
-    let exposed = sources.file.as_deref().and_then(|file| layers::exposed(file, &secrets));
+    let exposure = sources.file.as_deref().and_then(|file| layers::exposure_warning(file, &secrets));
     let settings = Settings {
         profile,
         server,
@@ -143,14 +143,14 @@ fn read(sources: &Sources, matters: impl Fn(&Problem) -> bool) -> Result<Loaded,
         telemetry,
         audit_log,
     };
-    rules::refuse(&settings, &mut problems);
-    problems.0.retain(&matters);
+    rules::check(&settings, &mut problems);
+    problems.0.retain(&is_relevant);
     if !problems.0.is_empty() {
         return Err(problems);
     }
-    let mut warnings = rules::warn(&settings);
-    warnings.extend(exposed);
-    warnings.retain(matters);
+    let mut warnings = rules::warnings(&settings);
+    warnings.extend(exposure);
+    warnings.retain(is_relevant);
     Ok(Loaded { warnings, settings: Box::new(settings), effective })
 }
 

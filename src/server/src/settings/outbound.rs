@@ -28,7 +28,7 @@ impl Outbound {
     pub(super) fn read(reader: &mut Reader) -> Self {
         let path = |text: &str| Ok(PathBuf::from(text));
         let settings = Self {
-            proxy: reader.parsed_secret("outbound.proxy", proxy),
+            proxy: reader.parsed_secret("outbound.proxy", parse_proxy),
             no_proxy: reader.list("outbound.no_proxy", |text| Ok(text.to_owned())),
             ca_file: reader.optional("outbound.ca_file", path),
             client_cert: reader.optional("outbound.client_cert", path),
@@ -44,7 +44,7 @@ impl Outbound {
     }
 }
 
-fn proxy(text: &str) -> Result<SecretString, &'static str> {
+fn parse_proxy(text: &str) -> Result<SecretString, &'static str> {
     let is_bare = |url: &Url| url.path() == "/" && url.query().is_none() && url.fragment().is_none();
     let is_proxy = |url: &Url| url.scheme() == "http" && url.has_host() && is_bare(url);
     Url::parse(text).ok().filter(is_proxy).map(|url| String::from(url).into()).ok_or(PROXY)

@@ -8,7 +8,7 @@ use url::Url;
 
 use super::reader::Reader;
 
-/// Most characters of a name that fit a button on a phone.
+/// Maximum number of characters of a name, so that it fits a button on a phone.
 const NAME_CHARS_MAX: usize = 40;
 
 pub(super) fn read(reader: &mut Reader) -> PageSettings {
@@ -20,13 +20,17 @@ pub(super) fn read(reader: &mut Reader) -> PageSettings {
         ios_store: reader.optional("pages.app_store_ios", link),
         privacy_url: reader.optional("pages.privacy_url", link),
     };
-    let named = pages.app_name.is_some() || reader.problems.has("pages.app_name");
+    let has_name = pages.app_name.is_some() || reader.problems.has("pages.app_name");
     reader.problems.require(
-        named || pages.app_names.is_empty(),
+        has_name || pages.app_names.is_empty(),
         "pages.app_name",
-        "must be set: it stands where app_names has none",
+        "must be set: it is the name in languages without one in app_names",
     );
-    reader.problems.require(named || pages.app_icon.is_none(), "pages.app_name", "must be set: an icon needs a name");
+    reader.problems.require(
+        has_name || pages.app_icon.is_none(),
+        "pages.app_name",
+        "must be set: an icon needs a name",
+    );
     pages
 }
 
@@ -36,10 +40,10 @@ fn name(text: &str) -> Result<String, &'static str> {
 }
 
 fn name_in_language(text: &str) -> Result<(Language, String), &'static str> {
-    let named = text
+    let parsed = text
         .split_once('=')
-        .and_then(|(language, own)| Some((Language::parse(language.trim()).ok()?, name(own.trim()).ok()?)));
-    named.ok_or("must be a language, an equals sign and a name of at most 40 characters, such as \"hindi=...\"")
+        .and_then(|(language, text)| Some((Language::parse(language.trim()).ok()?, name(text.trim()).ok()?)));
+    parsed.ok_or("must be a language, an equals sign and a name of at most 40 characters, such as \"hindi=...\"")
 }
 
 fn icon(path: &str) -> Result<Icon, &'static str> {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A problem with one key and its accepted values. It never contains the value, which may be a secret.
+/// A problem with the value of a key. It never contains the value, which may be a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {message}")]
 pub struct Problem {
@@ -17,10 +17,10 @@ pub struct Problem {
 pub struct Problems(pub Vec<Problem>);
 
 impl Problem {
-    /// Returns true if it belongs to this section or key, or to an item of its list.
+    /// Returns true if the problem belongs to this section or key, or to an item of this list.
     #[must_use]
-    pub fn is_within(&self, part: &str) -> bool {
-        self.key.strip_prefix(part).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    pub fn is_within(&self, name: &str) -> bool {
+        self.key.strip_prefix(name).is_some_and(|suffix| suffix.is_empty() || suffix.starts_with(['.', '[']))
     }
 }
 
@@ -30,7 +30,7 @@ impl Problems {
         self.0.push(Problem { key: key.into(), message: message.into() });
     }
 
-    /// Adds a problem unless `holds`, or the key already has one.
+    /// Adds a problem unless `holds` is true or the key already has a problem.
     pub fn require(&mut self, holds: bool, key: &str, message: &str) {
         if !holds && !self.has(key) {
             self.add(key, message);
@@ -43,9 +43,9 @@ impl Problems {
         self.0.iter().any(|problem| problem.is_within(key))
     }
 
-    /// Returns a single problem.
+    /// Builds a list with a single problem.
     #[must_use]
-    pub fn one(key: impl Into<String>, message: impl Into<String>) -> Self {
+    pub fn single(key: impl Into<String>, message: impl Into<String>) -> Self {
         Self(vec![Problem { key: key.into(), message: message.into() }])
     }
 }

@@ -1,6 +1,6 @@
-//! Reads typed values from the merged table and collects every problem. Remaining keys are unknown. Values from the
-//! environment are text, so numbers, flags and lists are read from text too. After a problem a stand-in is returned, so
-//! that rules between settings are still checked.
+//! Reads typed values from the merged table and collects every problem. Keys that are never read are unknown. Values
+//! from the environment are text, so numbers, flags and lists are parsed from text too. An invalid value is replaced by
+//! a default, so that the rules between settings are still checked.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -32,7 +32,7 @@ const SECTIONS: [&str; 14] = [
 
 const UNKNOWN: &str = "is not a setting; config/default.toml lists them all";
 
-/// Rule for a listener's address.
+/// Problem of a listener's address.
 pub(super) const ADDRESS: &str = "must be an IP address and a port, such as 127.0.0.1:8080";
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -50,12 +50,12 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Starts with a merged table.
+    /// Starts reading a merged table.
     pub(super) fn new(table: Table) -> Self {
         Self { table, problems: Problems::default(), effective: Vec::new(), secrets: Vec::new() }
     }
 
-    /// Ends the reading of a few keys.
+    /// Returns the problems, if there are any.
     pub(super) fn finish(self) -> Result<(), Problems> {
         if self.problems.0.is_empty() { Ok(()) } else { Err(self.problems) }
     }
@@ -63,7 +63,7 @@ impl Reader {
     /// Reads a text; empty when not set.
     pub(super) fn text(&mut self, path: &str) -> String {
         let text = self.take_text(path);
-        self.show(path, format!("{text:?}"));
+        self.record_effective(path, format!("{text:?}"));
         text
     }
 
@@ -80,7 +80,7 @@ impl Reader {
         parse(&text).map_err(|message| self.problems.add(path, message)).ok()
     }
 
-    /// Reads one of a few words; the first stands in.
+    /// Reads one of a few words. The default for an invalid word is the first choice.
     pub(super) fn one_of<T: Clone>(&mut self, path: &str, choices: &[(&str, T)]) -> T {
         let text = self.text(path);
         let chosen = choices.iter().find(|(word, _)| *word == text);
@@ -99,16 +99,16 @@ impl Reader {
         })
     }
 
-    /// Reads a secret text. The file that the same key with `_file` names takes precedence.
+    /// Reads a secret text. If the key with the suffix `_file` is set, the secret is read from that file.
     pub(super) fn secret(&mut self, path: &str) -> Option<SecretString> {
         let text = self.take_text(path);
         let text = self.take_file(path).unwrap_or(text);
         self.secrets.push(path.to_owned());
-        self.show(path, if text.is_empty() { "\"\"" } else { "\"[set, not shown]\"" });
+        self.record_effective(path, if text.is_empty() { "\"\"" } else { "\"[set, not shown]\"" });
         (!text.is_empty()).then(|| SecretString::from(text))
     }
 
-    /// Parses a secret; the problem does not repeat it.
+    /// Parses a secret. A problem does not contain it.
     pub(super) fn parsed_secret<T>(
         &mut self,
         path: &str,
@@ -126,18 +126,18 @@ impl Reader {
             text.split([',', '\n']).map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()
         });
         self.secrets.push(path.to_owned());
-        self.show(path, format!("[{} set, not shown]", texts.len()));
+        self.record_effective(path, format!("[{} set, not shown]", texts.len()));
         self.parse_list(path, &texts, parse)
     }
 
     /// Parses a list of texts.
     pub(super) fn list<T>(&mut self, path: &str, parse: impl Fn(&str) -> Result<T, &'static str>) -> Vec<T> {
         let texts = self.take_list(path);
-        self.show(path, format!("{texts:?}"));
+        self.record_effective(path, format!("{texts:?}"));
         self.parse_list(path, &texts, parse)
     }
 
-    /// Reads a whole number within bounds, which `T` can hold; the lower bound stands in.
+    /// Reads a whole number in a range that `T` can represent. The default is the lower bound.
     pub(super) fn number<T: TryFrom<u64> + Default>(&mut self, path: &str, range: RangeInclusive<u64>) -> T {
         let number = match self.take(path) {
             Some(Value::Integer(number)) => u64::try_from(number).ok(),
@@ -146,7 +146,7 @@ impl Reader {
         };
         let number = number.filter(|number| range.contains(number));
         match number {
-            Some(number) => self.show(path, number.to_string()),
+            Some(number) => self.record_effective(path, number.to_string()),
             None => {
                 self.problems.add(path, format!("must be a whole number from {} to {}", range.start(), range.end()));
             }
@@ -169,7 +169,7 @@ impl Reader {
         DAY * self.number::<u32>(path, range)
     }
 
-    /// Reads true or false; false stands in.
+    /// Reads true or false. The default is false.
     pub(super) fn flag(&mut self, path: &str) -> bool {
         let flag = match self.take(path) {
             Some(Value::Boolean(flag)) => Some(flag),
@@ -177,13 +177,13 @@ impl Reader {
             _ => None,
         };
         match flag {
-            Some(flag) => self.show(path, flag.to_string()),
+            Some(flag) => self.record_effective(path, flag.to_string()),
             None => self.problems.add(path, "must be true or false"),
         }
         flag.unwrap_or(false)
     }
 
-    /// Adds a problem for every key that remains.
+    /// Adds a problem for every key that was not read.
     pub(super) fn refuse_unknown_keys(&mut self) {
         for (name, value) in &self.table {
             match value {
@@ -200,7 +200,7 @@ impl Reader {
         }
     }
 
-    fn show(&mut self, path: &str, value: impl Into<String>) {
+    fn record_effective(&mut self, path: &str, value: impl Into<String>) {
         self.effective.push((path.to_owned(), value.into()));
     }
 
@@ -222,22 +222,22 @@ impl Reader {
         }
     }
 
-    /// Reads the file that a secret's `_file` key names, if set; it takes precedence.
+    /// Reads the file named by the key with the suffix `_file`, if that key is set.
     fn take_file(&mut self, path: &str) -> Option<String> {
-        let twin = format!("{path}_file");
-        let file = Some(self.take_text(&twin)).filter(|file| !file.is_empty())?;
-        self.show(&twin, format!("{file:?}"));
+        let file_key = format!("{path}_file");
+        let file = Some(self.take_text(&file_key)).filter(|file| !file.is_empty())?;
+        self.record_effective(&file_key, format!("{file:?}"));
         match fs::read_to_string(&file) {
             Ok(text) if text.trim().is_empty() => {
-                self.problems.add(&twin, format!("names a file that is empty: {file}"));
+                self.problems.add(&file_key, format!("names a file that is empty: {file}"));
             }
             Ok(text) => return Some(text.trim().to_owned()),
-            Err(error) => self.problems.add(&twin, format!("cannot be read: {file}: {error}")),
+            Err(error) => self.problems.add(&file_key, format!("cannot be read: {file}: {error}")),
         }
         None
     }
 
-    /// Returns the items that are not empty.
+    /// Removes a list and returns its non-empty items.
     fn take_list(&mut self, path: &str) -> Vec<String> {
         let texts: Option<Vec<String>> = match self.take(path) {
             Some(Value::String(text)) => Some(text.split(',').map(|item| item.trim().to_owned()).collect()),

@@ -14,57 +14,57 @@ use super::problem::{Problem, Problems};
 use super::sections::CONNECTOR_TOKENS;
 use super::{KeySource, Settings, StoreKind};
 
-/// Least characters of a token that cannot be guessed.
+/// Minimum number of characters of a token, so that it cannot be guessed.
 const TOKEN_CHARS_MIN: usize = 32;
-/// Least lifetime of an intent: it is backdated by 10 s against clock skew (protocol, section 1), and a person has to
+/// Minimum lifetime of an intent. It is backdated by 10 s against clock skew (protocol, section 1), and a person has to
 /// scan it.
 const INTENT_LIFETIME_MIN: Duration = Duration::from_secs(30);
-/// Rule for a flow's own connector token.
+/// Problem of a flow's own connector token.
 const OWN_TOKEN: &str = "must be another token than admin.token, upstreams.token and those of other connectors";
-/// Prefix of every token and issuer of the sandbox.
+/// Prefix of all tokens and issuers of the sandbox.
 const SANDBOX_MARK: &str = "sandbox";
 
 /// Adds a problem for each broken rule.
-pub(super) fn refuse(settings: &Settings, problems: &mut Problems) {
-    built_in(settings.profile, cfg!(feature = "sandbox"), problems);
-    tokens(settings, problems);
-    contradictions(settings, problems);
-    settings.console.refuse(settings.profile, problems);
+pub(super) fn check(settings: &Settings, problems: &mut Problems) {
+    check_build(settings.profile, cfg!(feature = "sandbox"), problems);
+    check_tokens(settings, problems);
+    check_contradictions(settings, problems);
+    settings.console.check(settings.profile, problems);
     if settings.profile != Profile::Sandbox {
-        demands(settings, problems);
+        check_requirements(settings, problems);
     }
 }
 
 /// Refuses the sandbox profile in a binary without the sandbox.
-pub(super) fn built_in(profile: Profile, has_sandbox: bool, problems: &mut Problems) {
+pub(super) fn check_build(profile: Profile, has_sandbox: bool, problems: &mut Problems) {
     let refusal = "must be \"stage\" or \"production\": this binary is built without the sandbox";
     problems.require(profile != Profile::Sandbox || has_sandbox, "profile", refusal);
 }
 
-fn tokens(settings: &Settings, problems: &mut Problems) {
+fn check_tokens(settings: &Settings, problems: &mut Problems) {
     let is_sandbox = settings.profile == Profile::Sandbox;
     let (admin, connectors) =
         (settings.admin.token.expose_secret(), settings.admin.connector_tokens.shared.expose_secret());
     let upstreams = settings.upstreams.token.expose_secret();
-    let orders = is_sandbox || settings.upstreams.urls().next().is_some();
+    let has_upstreams = is_sandbox || settings.upstreams.urls().next().is_some();
     let mut require = |holds: bool, key: &str, sentence: &str| problems.require(holds, key, sentence);
     let own = CONNECTOR_TOKENS
         .map(|(key, kinds)| (key, settings.admin.connector_tokens.own.get(&kinds[0]).map(ExposeSecret::expose_secret)));
     let own: Vec<(&str, &str)> = own.into_iter().filter_map(|(key, token)| Some((key, token?))).collect();
     let all = [("admin.token", admin), ("admin.connector_token", connectors), ("upstreams.token", upstreams)];
     for (key, token) in all.into_iter().chain(own.iter().copied()) {
-        if key == "upstreams.token" && token.is_empty() && !orders {
+        if key == "upstreams.token" && token.is_empty() && !has_upstreams {
             continue;
         }
         require(!token.is_empty(), key, "must be set: at least 32 random characters");
         require(token.chars().count() >= TOKEN_CHARS_MIN, key, "must be at least 32 characters");
-        let sendable = token.bytes().all(|byte| byte.is_ascii_graphic());
-        require(sendable, key, "must be visible ASCII characters without spaces: it is sent in a header");
-        let own = is_sandbox || !token.to_ascii_lowercase().starts_with(SANDBOX_MARK);
-        require(own, key, "must not be a sandbox token");
+        let is_sendable = token.bytes().all(|byte| byte.is_ascii_graphic());
+        require(is_sendable, key, "must be visible ASCII characters without spaces: it is sent in a header");
+        let is_allowed = is_sandbox || !token.to_ascii_lowercase().starts_with(SANDBOX_MARK);
+        require(is_allowed, key, "must not be a sandbox token");
     }
-    let differ = |one: &str, other: &str| one.is_empty() || one != other;
-    // Upstreams see their token, and the admin's allows everything.
+    let differ = |token: &str, other: &str| token.is_empty() || token != other;
+    // Upstreams see their own token. The admin token allows everything.
     require(differ(connectors, admin), "admin.connector_token", "must be another token than admin.token");
     require(differ(upstreams, admin), "upstreams.token", "must be another token than admin.token");
     // Otherwise an upstream of one flow could report on all of them.
@@ -72,25 +72,25 @@ fn tokens(settings: &Settings, problems: &mut Problems) {
         format!("must be another token than admin.connector_token in the {} profile", settings.profile.as_str());
     require(is_sandbox || differ(upstreams, connectors), "upstreams.token", &sentence);
     for (place, (key, token)) in own.iter().enumerate() {
-        let is_taken = own[..place].iter().any(|(_, other)| other == token);
+        let is_repeated = own[..place].iter().any(|(_, other)| other == token);
         require(
-            !is_taken && differ(token, admin) && differ(token, connectors) && differ(token, upstreams),
+            !is_repeated && differ(token, admin) && differ(token, connectors) && differ(token, upstreams),
             key,
             OWN_TOKEN,
         );
     }
 }
 
-fn contradictions(settings: &Settings, problems: &mut Problems) {
+fn check_contradictions(settings: &Settings, problems: &mut Problems) {
     let Settings { profile, server, authority, webhooks, store, .. } = settings;
     let has_no_key = store.encryption_key.is_none() && !problems.has("store.encryption_key");
     let mut refuse = |refused: bool, key: &str, sentence: &str| problems.require(!refused, key, sentence);
     let same_listener = server.public_addr == server.internal_addr && server.public_addr.port() != 0;
     refuse(same_listener, "server.internal_addr", "must be another address or port than server.public_addr");
-    let taken =
+    let is_used =
         |address: SocketAddr| address.port() != 0 && [server.public_addr, server.internal_addr].contains(&address);
     refuse(
-        server.connector_addr.is_some_and(taken),
+        server.connector_addr.is_some_and(is_used),
         "server.connector_addr",
         "must be another address or port than those of the other listeners",
     );
@@ -110,20 +110,20 @@ fn contradictions(settings: &Settings, problems: &mut Problems) {
     refuse(
         has_no_copy,
         "authority.jwks_url",
-        "must be set together with authority.jwks_path, which keeps what was fetched last",
+        "must be set together with authority.jwks_path, which stores the keys fetched last",
     );
-    let is_open =
+    let is_unencrypted =
         authority.jwks_url.as_ref().is_some_and(|url| url.scheme() != "https" && *profile != Profile::Sandbox);
-    refuse(is_open, "authority.jwks_url", "must be an https:// URL outside the sandbox profile");
+    refuse(is_unencrypted, "authority.jwks_url", "must be an https:// URL outside the sandbox profile");
     refuse(
         authority.intent.lifetime < INTENT_LIFETIME_MIN,
         "authority.intent_lifetime_s",
         "must be at least 30: 10 seconds are gone when an intent is signed, because `iat` is set back",
     );
-    let slow_connection = webhooks.connect_timeout > webhooks.timeout;
-    refuse(slow_connection, "webhooks.connect_timeout_ms", "must not be longer than webhooks.timeout_ms");
-    let one_above_all = webhooks.max_in_flight_per_origin > webhooks.max_in_flight;
-    refuse(one_above_all, "webhooks.max_in_flight_per_host", "must not be more than webhooks.max_in_flight");
+    let connects_too_long = webhooks.connect_timeout > webhooks.timeout;
+    refuse(connects_too_long, "webhooks.connect_timeout_ms", "must not be longer than webhooks.timeout_ms");
+    let host_exceeds_total = webhooks.max_in_flight_per_origin > webhooks.max_in_flight;
+    refuse(host_exceeds_total, "webhooks.max_in_flight_per_host", "must not be more than webhooks.max_in_flight");
     let redis_without_key = has_no_key && matches!(store.kind, StoreKind::Redis(_));
     refuse(
         redis_without_key,
@@ -135,10 +135,10 @@ fn contradictions(settings: &Settings, problems: &mut Problems) {
 }
 
 /// Adds problems for the requirements of stage and production.
-fn demands(settings: &Settings, problems: &mut Problems) {
+fn check_requirements(settings: &Settings, problems: &mut Problems) {
     let profile = settings.profile.as_str();
     let mut demand =
-        |holds: bool, key: &str, what: &str| problems.require(holds, key, &format!("{what} in the {profile} profile"));
+        |holds: bool, key: &str, rule: &str| problems.require(holds, key, &format!("{rule} in the {profile} profile"));
     let Settings { server, authority, webhooks, store, upstreams, .. } = settings;
     let has_https_name = server.public_base_url.as_ref().is_some_and(|url| url.scheme() == "https");
     demand(has_https_name, "server.public_base_url", "must be set to an https URL");
@@ -179,14 +179,14 @@ fn demands(settings: &Settings, problems: &mut Problems) {
 }
 
 /// Returns warnings of settings that are allowed but risky.
-pub(super) fn warn(settings: &Settings) -> Vec<Problem> {
+pub(super) fn warnings(settings: &Settings) -> Vec<Problem> {
     let Settings { server, store, authority, ovse, telemetry, .. } = settings;
     let is_sandbox = settings.profile == Profile::Sandbox;
     let risks = [
         (
             server.trusted_proxies.iter().any(|network| network.prefix_len() == 0),
             "server.trusted_proxies",
-            "trusts the whole internet: anybody can choose the address that limits see",
+            "trusts the whole internet: anybody can choose the address on which limits are counted",
         ),
         (
             is_sandbox && !server.public_addr.ip().is_loopback(),
@@ -217,7 +217,7 @@ pub(super) fn warn(settings: &Settings) -> Vec<Problem> {
         (
             store.take_over_from.is_some(),
             "store.take_over_from",
-            "is needed until the store has moved; leave it out from then on",
+            "is needed only until the store has moved; remove it afterwards",
         ),
         (
             authority.intent.lifetime > ovse.window,

@@ -14,12 +14,12 @@ impl SecretKey {
     /// Decodes standard Base64.
     ///
     /// # Errors
-    /// The accepted form.
+    /// A sentence with the accepted form.
     pub fn from_base64(text: &str) -> Result<Self, &'static str> {
         let refusal = "must be 32 random bytes in Base64, as `openssl rand -base64 32` prints them";
         let bytes = Zeroizing::new(STANDARD.decode(text.trim()).map_err(|_| refusal)?);
-        let repeated = bytes.windows(2).all(|pair| pair[0] == pair[1]);
-        if bytes.len() != 32 || repeated {
+        let is_repetitive = bytes.windows(2).all(|pair| pair[0] == pair[1]);
+        if bytes.len() != 32 || is_repetitive {
             return Err(refusal);
         }
         Ok(Self(bytes))

@@ -1,4 +1,4 @@
-//! Typed sections, apart from `[authority]`, and their reading.
+//! Typed sections without a file of their own, and how they are read.
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -22,10 +22,10 @@ const DAY: u64 = 86_400;
 /// Range of a rate.
 const RATE: RangeInclusive<u64> = 0..=1_000_000;
 
-/// Most workers: one byte of an id chooses the worker.
+/// Maximum number of workers: one byte of an id chooses the worker.
 pub(crate) const WORKERS_MAX: u16 = 256;
 
-/// Tokens for the reports of one flow.
+/// Keys of the connector tokens for a single flow, with the reports that each allows.
 pub(super) const CONNECTOR_TOKENS: [(&str, &[ReportKind]); 4] = [
     ("admin.connector_token_esign", &[ReportKind::ESign]),
     ("admin.connector_token_doclocker", &[ReportKind::DocLocker]),
@@ -41,11 +41,11 @@ pub(super) const CONNECTOR_TOKENS: [(&str, &[ReportKind]); 4] = [
 pub struct Server {
     /// Address for clients and residents.
     pub public_addr: SocketAddr,
-    /// Address for the operator and probes, and for connectors without an address of their own.
+    /// Address for the operator and probes, and for connectors unless `connector_addr` is set.
     pub internal_addr: SocketAddr,
-    /// Address for connectors, if they have their own.
+    /// Address for connectors, if they have their own listener.
     pub connector_addr: Option<SocketAddr>,
-    /// Origin of the public listener; `None` (sandbox only) means the bound address.
+    /// Origin of the public listener. `None` means the bound address, in the sandbox only.
     pub public_base_url: Option<Url>,
     /// TLS of the public listener.
     pub tls: Option<ListenerFiles>,
@@ -57,7 +57,7 @@ pub struct Server {
     pub workers: usize,
     /// Peers whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: Vec<IpNet>,
-    /// Time the node serves on after SIGTERM, unready, so that balancers notice.
+    /// Time the unready node continues to serve after SIGTERM, so that load balancers notice.
     pub drain_notice: Duration,
     /// Time for requests and webhooks in flight to finish after SIGTERM.
     pub drain_timeout: Duration,
@@ -66,7 +66,7 @@ pub struct Server {
 /// PEM files of a listener that speaks TLS.
 #[derive(Clone, Debug)]
 pub struct ListenerFiles {
-    /// Prefix of the names of its settings, after `server.`.
+    /// Prefix of the names of the listener's settings, after `server.`.
     pub listener: &'static str,
     /// Certificate, with the chain.
     pub certificate: PathBuf,
@@ -74,7 +74,7 @@ pub struct ListenerFiles {
     pub key: PathBuf,
     /// Authorities that must have issued a client's certificate.
     pub client_authorities: Option<PathBuf>,
-    /// True if probes use it, which have no certificate.
+    /// True if probes use the listener; they have no certificate.
     pub has_probes: bool,
 }
 
@@ -94,15 +94,15 @@ pub struct Admin {
 pub struct Ovse {
     /// Time for which a transaction can be completed.
     pub window: Duration,
-    /// Time for which its result can be fetched.
+    /// Time for which the result of a transaction can be fetched.
     pub result_ttl: Duration,
     /// Retention of registrations.
     pub registration_ttl: Duration,
     /// Retention of the register of consents; zero for no register.
     pub consent_ttl: Duration,
-    /// Time zone of an event that names none.
+    /// Time zone of an event without one.
     pub time_zone: TimeZone,
-    /// Time that the sandbox's simulated person takes.
+    /// Time the sandbox's simulated person takes to answer.
     pub sandbox_person: Duration,
 }
 
@@ -115,26 +115,26 @@ pub struct Webhooks {
     pub allow_private_targets: bool,
     /// Timeout of one attempt.
     pub timeout: Duration,
-    /// Timeout of its connection.
+    /// Timeout of connecting.
     pub connect_timeout: Duration,
-    /// Most attempts in flight.
+    /// Maximum number of attempts in flight.
     pub max_in_flight: usize,
-    /// Most attempts in flight to one origin: scheme, host and port.
+    /// Maximum number of attempts in flight to one origin: scheme, host and port.
     pub max_in_flight_per_origin: usize,
 }
 
 /// `[limits]`; rates are per second unless stated otherwise, zero means no limit.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Most bytes of a JSON body.
+    /// Maximum number of bytes of a JSON body.
     pub body_bytes: usize,
-    /// Most bytes of a callback.
+    /// Maximum number of bytes of a callback.
     pub callback_bytes: usize,
     /// Inits of one app.
     pub init_per_second_per_app: u32,
     /// Orders, checks and new events of one client.
     pub orders_per_second_per_client: u32,
-    /// Events kept per app, unless its client has its own limit; zero for no limit.
+    /// Events stored per app, unless its client has its own limit; zero for no limit.
     pub events_per_app: u32,
     /// Result polls of one app.
     pub polls_per_second_per_app: u32,
@@ -148,11 +148,11 @@ pub struct Limits {
     pub event_starts_per_minute_per_event: u32,
     /// Attempts to sign in to the portal from one address, per minute.
     pub sign_ins_per_minute_per_address: u32,
-    /// Most requests in flight.
+    /// Maximum number of requests in flight.
     pub max_in_flight: usize,
-    /// Most messages that wait for one actor.
+    /// Maximum number of messages that wait for one actor.
     pub mailbox_depth: usize,
-    /// Most live transactions of this process.
+    /// Maximum number of live transactions of this process.
     pub max_live_transactions: usize,
 }
 
@@ -209,7 +209,7 @@ impl ListenerFiles {
             ["tls_cert", "tls_key", "client_ca"].map(|name| format!("server.{listener}{name}"));
         let mut file = |path: &str| reader.optional(path, |text| Ok(PathBuf::from(text)));
         let (chain, private) = (file(&certificate), file(&key));
-        // Guests and clients of the public listener have none.
+        // Users of the public listener have no certificates.
         let client_authorities = if listener.is_empty() { None } else { file(&authorities) };
         reader.problems.require(
             chain.is_some() || client_authorities.is_none(),
@@ -234,17 +234,17 @@ impl Admin {
                 shared: reader.secret("admin.connector_token").unwrap_or_default(),
                 own: CONNECTOR_TOKENS
                     .into_iter()
-                    .flat_map(|(key, kinds)| of_kinds(reader.secret(key), kinds))
+                    .flat_map(|(key, kinds)| tokens_by_kind(reader.secret(key), kinds))
                     .collect(),
             },
             second_person_above: Some(reader.number("admin.second_person_above", 0..=CREDITS_PER_MOVE_MAX))
-                .filter(|most| *most > 0),
+                .filter(|credits| *credits > 0),
         }
     }
 }
 
-/// Returns a flow's token for each kind of its reports.
-fn of_kinds(
+/// Returns the token of a flow for each kind of its reports.
+fn tokens_by_kind(
     token: Option<SecretString>,
     kinds: &'static [ReportKind],
 ) -> impl Iterator<Item = (ReportKind, SecretString)> {

@@ -19,11 +19,11 @@ pub struct StoreSettings {
     pub kind: StoreKind,
     /// Directory of the embedded store, and of the sandbox's generated files.
     pub path: PathBuf,
-    /// Encrypts personal data; `None` (sandbox only) means a key is generated under the path.
+    /// Key that encrypts personal data. `None` means a generated key under the path, in the sandbox only.
     pub encryption_key: Option<KeySource>,
-    /// Decrypt older records.
+    /// Keys that decrypt older records.
     pub previous_encryption_keys: Vec<SecretKey>,
-    /// Installation whose store becomes this one's.
+    /// Installation whose store this installation takes over.
     pub take_over_from: Option<Installation>,
     /// True if a node upgrades a file of an earlier release when it opens it.
     pub upgrade_at_start: bool,
@@ -33,7 +33,7 @@ pub struct StoreSettings {
 #[derive(Clone, Debug)]
 pub enum KeySource {
     /// The key itself.
-    Given(SecretKey),
+    Inline(SecretKey),
     /// A program, with arguments, that prints the key.
     Command(Vec<String>),
     /// The key is encrypted for a key on a token; earlier keys follow.
@@ -47,7 +47,7 @@ pub enum KeySource {
 
 impl KeySource {
     fn read(reader: &mut Reader) -> Option<Self> {
-        let given = reader.parsed_secret("store.encryption_key", SecretKey::from_base64);
+        let inline = reader.parsed_secret("store.encryption_key", SecretKey::from_base64);
         let command = reader.list("store.encryption_key_command", |text| Ok(text.to_owned()));
         let wrapped = reader.secrets("store.encryption_key_wrapped", |text| Ok(text.to_owned()));
         let by = reader.parsed_secret("store.unwrapping_key", KeyUri::parse);
@@ -57,16 +57,16 @@ impl KeySource {
             "store.unwrapping_key",
             "must be set together with store.encryption_key_wrapped, or neither",
         );
-        let ways =
-            [given.is_some(), !command.is_empty(), !wrapped.is_empty()].into_iter().filter(|is_set| *is_set).count();
+        let sources =
+            [inline.is_some(), !command.is_empty(), !wrapped.is_empty()].into_iter().filter(|is_set| *is_set).count();
         reader.problems.require(
-            ways <= 1,
+            sources <= 1,
             "store.encryption_key",
-            "must come one way: itself, by a command, or wrapped",
+            "must be set in one way only: directly, by a command, or wrapped",
         );
         let wrapped = by.filter(|_| !wrapped.is_empty()).map(|by| Self::Wrapped { keys: wrapped, by });
-        given
-            .map(Self::Given)
+        inline
+            .map(Self::Inline)
             .or_else(|| Some(command).filter(|command| !command.is_empty()).map(Self::Command))
             .or(wrapped)
     }
@@ -101,7 +101,7 @@ pub struct RedisSettings {
 }
 
 impl StoreKind {
-    /// Returns its name in the settings.
+    /// Returns the name of the kind in the settings.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -162,10 +162,18 @@ impl RedisSettings {
             "store.redis_client_cert",
             "must be set together with store.redis_client_key, or neither",
         );
-        let single = self.topology != RedisTopology::Standalone || self.addresses.len() <= 1;
-        problems.require(single, "store.redis_url", "must be one address while store.redis_topology is \"standalone\"");
-        let named = !matches!(&self.topology, RedisTopology::Sentinel { service } if service.is_empty());
-        problems.require(named, "store.redis_sentinel_service", "must be the name that the sentinels give the service");
+        let has_few_addresses = self.topology != RedisTopology::Standalone || self.addresses.len() <= 1;
+        problems.require(
+            has_few_addresses,
+            "store.redis_url",
+            "must be one address while store.redis_topology is \"standalone\"",
+        );
+        let has_service = !matches!(&self.topology, RedisTopology::Sentinel { service } if service.is_empty());
+        problems.require(
+            has_service,
+            "store.redis_sentinel_service",
+            "must be the name that the sentinels give the service",
+        );
     }
 }
 
@@ -177,8 +185,8 @@ fn redis_url(text: &str) -> Result<SecretString, &'static str> {
             && url.query().is_none()
             && url.fragment().is_none()
     };
-    let known = Url::parse(text).is_ok_and(|url| is_redis(&url));
-    known
+    let is_valid = Url::parse(text).is_ok_and(|url| is_redis(&url));
+    is_valid
         .then(|| text.into())
         .ok_or("must be a URL such as redis://[user:password@]host:6379[/database], or rediss:// for TLS")
 }

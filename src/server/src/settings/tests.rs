@@ -1,14 +1,13 @@
-//! Accepted settings, refusals and warnings.
+//! Tests of accepted settings, refusals and warnings.
 
 use std::collections::HashMap;
-use std::fs::Permissions;
 use std::io::Write as _;
-use std::os::unix::fs::PermissionsExt as _;
 
-use sakshi_domain::flow::report_kind::ReportKind;
 use secrecy::ExposeSecret;
 
 use crate::settings::*;
+
+mod secrets;
 
 const KEY: &str = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
 
@@ -72,88 +71,28 @@ fn the_environment_wins_over_the_file_and_the_file_over_the_profile() {
 }
 
 #[test]
-fn a_secret_may_be_in_a_file_that_its_twin_names() {
-    let directory = tempfile::tempdir().unwrap();
-    let in_file = |name: &str, text: &str| {
-        let path = directory.path().join(name);
-        std::fs::write(&path, text).unwrap();
-        path.display().to_string()
-    };
-    let token = in_file("token", "from-a-mounted-secret-from-a-mounted-secret\n");
-    let keys_before = in_file("keys", &format!("{KEY}\n{KEY}\n"));
-    let mut sources = environment(&[
-        ("SAKSHI__ADMIN__TOKEN", "what-goes-second-what-goes-second-what"),
-        ("SAKSHI__ADMIN__TOKEN_FILE", &token),
-        ("SAKSHI__STORE__ENCRYPTION_KEY", KEY),
-        ("SAKSHI__STORE__PREVIOUS_ENCRYPTION_KEYS_FILE", &keys_before),
-    ]);
-    let loaded = load(&sources).unwrap();
-    assert_eq!(loaded.settings.admin.token.expose_secret(), "from-a-mounted-secret-from-a-mounted-secret");
-    assert_eq!(loaded.settings.store.previous_encryption_keys.len(), 2);
-    assert!(loaded.effective.iter().all(|(_, value)| !value.contains("mounted-secret")), "{:?}", loaded.effective);
-    let absent = directory.path().join("absent").display().to_string();
-    sources.environment.insert("SAKSHI__ADMIN__TOKEN_FILE".into(), in_file("empty", " \n"));
-    sources.environment.insert("SAKSHI__STORE__ENCRYPTION_KEY_FILE".into(), absent);
-    sources.environment.insert("SAKSHI__SERVER__WORKERS_FILE".into(), "x".into());
-    assert_eq!(
-        keys(&load(&sources).unwrap_err()),
-        ["store.encryption_key_file", "admin.token_file", "server.workers_file"]
-    );
-}
-
-#[test]
 fn a_command_needs_only_the_settings_that_it_uses() {
     let (sources, _file) = file(&format!(
         "profile = \"production\"\ncolour = \"red\"\n[store]\nencryption_key = \"{KEY}\"\n[server]\nworkers \
             = \"many\"\n\
          [authority]\nissuer = \"https://issuer.example\"\n"
     ));
-    for used in [OF_FILES, OF_MOVE] {
-        let loaded = load_used(&sources, used).unwrap();
+    for names in [SETTINGS_OF_FILES, SETTINGS_OF_MOVE] {
+        let loaded = load_used(&sources, names).unwrap();
         assert!(
             loaded.settings.store.encryption_key.is_some() && loaded.warnings.is_empty(),
-            "{used:?}: {:?}",
+            "{names:?}: {:?}",
             loaded.warnings
         );
     }
     let (sources, _file) =
         file("profile = \"production\"\n[store]\nkind = \"files\"\n[ovse]\nregistration_ttl_days = 0\n");
-    assert_eq!(keys(&load_used(&sources, OF_FILES).unwrap_err()), ["store.kind", "store.encryption_key"]);
-    let of_move = load_used(&sources, OF_MOVE).unwrap_err();
+    assert_eq!(keys(&load_used(&sources, SETTINGS_OF_FILES).unwrap_err()), ["store.kind", "store.encryption_key"]);
+    let problems = load_used(&sources, SETTINGS_OF_MOVE).unwrap_err();
     assert_eq!(
-        keys(&of_move),
+        keys(&problems),
         ["store.kind", "ovse.registration_ttl_days", "store.encryption_key", "authority.issuer"]
     );
-}
-
-#[test]
-fn a_file_with_a_secret_that_others_can_read_is_warned_of() {
-    let warned = |text: &str, mode: u32| {
-        let (sources, file) = file(text);
-        file.as_file().set_permissions(Permissions::from_mode(mode)).unwrap();
-        let secrets = ["admin.token", "store.previous_encryption_keys", "store.redis_url"].map(str::to_owned);
-        layers::exposed(&sources.file.unwrap(), &secrets).map(|warning| warning.to_string())
-    };
-    let secret = "[admin]\ntoken = \"0123456789abcdef0123456789abcdef\"\n";
-    for mode in [0o644, 0o640, 0o604] {
-        let warning = warned(secret, mode).unwrap();
-        assert!(
-            warning.contains(&format!("mode {mode:o}")) && warning.contains("chmod 600") && !warning.contains("0123"),
-            "{warning}"
-        );
-    }
-    assert_eq!([0o600, 0o400].map(|mode| warned(secret, mode)), [None, None]);
-    for (text, is_secret) in [
-        ("[admin]\ntoken = \"\"\n[ovse]\nwindow_s = 900\n", false),
-        ("[store]\nredis_url = [\"redis://one.example\"]\n", false),
-        ("[store]\nredis_url = [\"redis://one.example\", \"redis://user:word@two.example\"]\n", true),
-        ("[store]\nprevious_encryption_keys = \"one,two\"\n", true),
-    ] {
-        assert_eq!(warned(text, 0o644).is_some(), is_secret, "{text}");
-    }
-    let (sources, file) = file(secret);
-    file.as_file().set_permissions(Permissions::from_mode(0o644)).unwrap();
-    assert!(load(&sources).unwrap().warnings.iter().any(|warning| warning.key == file.path().display().to_string()));
 }
 
 #[test]
@@ -190,7 +129,7 @@ fn every_problem_is_reported_at_once_with_its_key() {
 }
 
 #[test]
-fn what_is_wrong_with_a_variable_is_told_under_its_key_and_not_under_the_files_name() {
+fn a_problem_with_a_variable_names_its_key() {
     for (variable, key) in [
         ("SAKSHI__", ""),
         ("SAKSHI__SERVER__", "server."),
@@ -214,13 +153,13 @@ fn the_sandbox_profile_needs_a_binary_with_the_sandbox() {
         (Profile::Production, false, false),
     ] {
         let mut problems = Problems::default();
-        rules::built_in(profile, has_sandbox, &mut problems);
+        rules::check_build(profile, has_sandbox, &mut problems);
         assert_eq!(problems.has("profile"), refused, "{profile:?} {has_sandbox}");
     }
 }
 
 #[test]
-fn a_value_where_a_section_belongs_is_named() {
+fn a_value_in_place_of_a_section_is_refused() {
     let problems = load(&environment(&[("SAKSHI__OVSE", "900")])).unwrap_err();
     assert!(
         problems.0.iter().any(|problem| problem.key == "ovse" && problem.message == "must be a section, [ovse]"),
@@ -229,7 +168,7 @@ fn a_value_where_a_section_belongs_is_named() {
 }
 
 #[test]
-fn a_setting_with_a_few_values_takes_those_and_names_them() {
+fn a_setting_with_fixed_words_accepts_only_them() {
     for (word, policy) in
         [("off", KeyBinding::Off), ("when_present", KeyBinding::WhenPresent), ("required", KeyBinding::Required)]
     {
@@ -249,7 +188,7 @@ fn a_complete_production_is_accepted() {
 }
 
 #[test]
-fn production_and_stage_refuse_what_is_missing() {
+fn production_and_stage_require_every_setting() {
     for profile in ["production", "stage"] {
         let problems = load(&environment(&[("SAKSHI__PROFILE", profile)])).unwrap_err();
         for (variable, _) in &production()[1..] {
@@ -283,7 +222,7 @@ fn production_refuses_each_convenience_of_the_sandbox() {
 }
 
 #[test]
-fn a_setting_that_contradicts_another_or_has_no_meaning_is_refused_by_its_key() {
+fn contradictory_and_meaningless_settings_are_refused_with_their_key() {
     const TOKEN: &str = "0123456789abcdef 123456789abcdef";
     let redis = [("SAKSHI__STORE__KIND", "redis"), ("SAKSHI__STORE__ENCRYPTION_KEY", KEY)];
     let with_redis = |more: &[(&'static str, &'static str)]| [&redis, more].concat();
@@ -351,7 +290,7 @@ fn a_setting_that_contradicts_another_or_has_no_meaning_is_refused_by_its_key() 
 }
 
 #[test]
-fn an_upstream_is_reached_privately_and_with_a_token_of_its_own() {
+fn an_upstream_needs_a_private_connection_and_its_own_token() {
     const TOKEN: &str = "00112233445566778899aabbccddeeff";
     const CONNECTORS: &str = "fedcba9876543210fedcba9876543210";
     let load = |url: &str, token: &str| {
@@ -391,69 +330,19 @@ fn an_upstream_is_reached_privately_and_with_a_token_of_its_own() {
 }
 
 #[test]
-fn a_connector_token_of_one_flow_is_good_and_another_than_all() {
-    const OWN: &str = "00112233445566778899aabbccddeeff";
-    let load = |variable: &'static str, value: &'static str| {
-        let mut pairs = production();
-        pairs.extend([("SAKSHI__ADMIN__CONNECTOR_TOKEN_WEALTH", OWN), (variable, value)]);
-        load(&environment(&pairs))
-    };
-    let tokens = load("SAKSHI__ADMIN__CONNECTOR_TOKEN_ESIGN", "ffeeddccbbaa99887766554433221100")
-        .unwrap()
-        .settings
-        .admin
-        .connector_tokens;
-    let good = |kind: ReportKind| tokens.of(kind).expose_secret().to_owned();
-    assert!(
-        [ReportKind::WealthConsent, ReportKind::WealthData, ReportKind::WealthHistorical]
-            .iter()
-            .all(|kind| good(*kind) == OWN)
-    );
-    assert_eq!(
-        (&*good(ReportKind::ESign), &*good(ReportKind::EStamp)),
-        ("ffeeddccbbaa99887766554433221100", "fedcba9876543210fedcba9876543210")
-    );
-    for wrong in [
-        "short",
-        "a token with blanks is not sendable",
-        "sandbox-connector-token-never-in-production",
-        "0123456789abcdef0123456789abcdef",
-        "fedcba9876543210fedcba9876543210",
-        OWN,
-    ] {
-        // Of two equal tokens one is named.
-        let key = if wrong == OWN { "admin.connector_token_wealth" } else { "admin.connector_token_esign" };
-        assert_eq!(keys(&load("SAKSHI__ADMIN__CONNECTOR_TOKEN_ESIGN", wrong).unwrap_err()), [key], "{wrong}");
-    }
-    assert_eq!(keys(&load("SAKSHI__UPSTREAMS__TOKEN", OWN).unwrap_err()), ["admin.connector_token_wealth"]);
-}
-
-#[test]
-fn no_secret_is_shown() {
-    let loaded = load(&environment(&production())).unwrap();
-    let shown = format!("{:?} {:?}", loaded.settings, loaded.effective);
-    for secret in [KEY, "0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210"] {
-        assert!(!shown.contains(secret));
-    }
-    let (sources, _file) = file("[admin]\ntoken = \"very secret indeed\n");
-    let problems = load(&sources).unwrap_err().to_string();
-    assert!(problems.contains("line 2") && !problems.contains("very secret"), "{problems}");
-}
-
-#[test]
-fn risky_settings_are_warned_of() {
-    let warned = |pairs: &[(&str, &str)]| -> Vec<String> {
+fn risky_settings_cause_warnings() {
+    let warnings_of = |pairs: &[(&str, &str)]| -> Vec<String> {
         load(&environment(pairs)).unwrap().warnings.into_iter().map(|warning| warning.key).collect()
     };
-    assert_eq!(warned(&[("SAKSHI__SERVER__TRUSTED_PROXIES", "0.0.0.0/0")]), ["server.trusted_proxies"]);
-    assert_eq!(warned(&[("SAKSHI__SERVER__PUBLIC_ADDR", "0.0.0.0:80")]), ["server.public_addr"]);
-    assert_eq!(warned(&[("SAKSHI__SERVER__INTERNAL_ADDR", "0.0.0.0:81")]), ["server.internal_addr"]);
-    assert_eq!(warned(&[("SAKSHI__SERVER__CONNECTOR_ADDR", "0.0.0.0:82")]), ["server.connector_addr"]);
-    assert_eq!(warned(&[("SAKSHI__OVSE__WINDOW_S", "60")]), ["authority.intent_lifetime_s"]);
+    assert_eq!(warnings_of(&[("SAKSHI__SERVER__TRUSTED_PROXIES", "0.0.0.0/0")]), ["server.trusted_proxies"]);
+    assert_eq!(warnings_of(&[("SAKSHI__SERVER__PUBLIC_ADDR", "0.0.0.0:80")]), ["server.public_addr"]);
+    assert_eq!(warnings_of(&[("SAKSHI__SERVER__INTERNAL_ADDR", "0.0.0.0:81")]), ["server.internal_addr"]);
+    assert_eq!(warnings_of(&[("SAKSHI__SERVER__CONNECTOR_ADDR", "0.0.0.0:82")]), ["server.connector_addr"]);
+    assert_eq!(warnings_of(&[("SAKSHI__OVSE__WINDOW_S", "60")]), ["authority.intent_lifetime_s"]);
 }
 
 #[test]
-fn status_answers_come_from_listed_hosts_or_from_the_issuers_own() {
+fn the_default_status_host_is_that_of_the_issuer() {
     let hosts = |pairs: &[(&str, &str)]| {
         load(&environment(&[&production(), pairs].concat())).unwrap().settings.authority.status.hosts
     };
@@ -467,7 +356,7 @@ fn status_answers_come_from_listed_hosts_or_from_the_issuers_own() {
 }
 
 #[test]
-fn production_checks_no_status_only_if_that_is_said_twice() {
+fn production_skips_status_checks_only_if_two_settings_say_so() {
     let off = [("SAKSHI__AUTHORITY__STATUS", "off"), ("SAKSHI__AUTHORITY__ACCEPT_REVOKED", "true")];
     let loaded = load(&environment(&[&production()[..], &off].concat())).unwrap();
     assert_eq!(loaded.warnings.iter().map(|warning| &*warning.key).collect::<Vec<_>>(), ["authority.status"]);
@@ -477,7 +366,7 @@ fn production_checks_no_status_only_if_that_is_said_twice() {
 }
 
 #[test]
-fn an_intent_that_is_over_when_it_is_scanned_is_refused_with_the_reason() {
+fn a_too_short_intent_lifetime_is_refused_with_the_reason() {
     for seconds in ["0", "10", "29"] {
         let problems = load(&environment(&[("SAKSHI__AUTHORITY__INTENT_LIFETIME_S", seconds)])).unwrap_err();
         assert_eq!(keys(&problems), ["authority.intent_lifetime_s"]);

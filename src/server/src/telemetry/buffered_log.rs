@@ -1,6 +1,6 @@
-//! A buffer for log lines, written by a thread of its own. The service never waits for the log's reader: lines beyond
+//! A buffer for log lines, written by a dedicated thread. The service never waits for the log's reader: lines beyond
 //! the buffer are counted and dropped. The thread pauses after each write, so a first line is written at once and the
-//! following ones in one call. Logging wakes it only if no line waits.
+//! following lines in one call. Logging wakes the thread only if the buffer was empty.
 
 use std::io::{self, Write};
 use std::mem;
@@ -11,16 +11,16 @@ use std::time::Duration;
 
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Most bytes of lines that wait to be written.
-const WAITING_MAX: usize = 16 * 1_024 * 1_024;
+/// Maximum number of buffered bytes.
+const BUFFERED_BYTES_MAX: usize = 16 * 1_024 * 1_024;
 
-/// Capacity that the buffer keeps between two writes.
-const CAPACITY_KEPT: usize = 256 * 1_024;
+/// Capacity of the buffer, in bytes, that is kept between two writes.
+const CAPACITY_KEPT_BYTES: usize = 256 * 1_024;
 
 /// Longest wait of a line, and so the part of the log that a crash may lose.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Time the guard waits for a reader that does not read.
+/// Time the guard waits for the last write.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The buffer; clones share it.
@@ -54,8 +54,8 @@ impl BufferedLog {
     pub(super) fn start(out: impl Write + Send + 'static) -> io::Result<(Self, FlushGuard)> {
         let lines = Self(Arc::new(Shared { waiting: Mutex::default(), changed: Condvar::new() }));
         let (end, written) = channel();
-        let taken = lines.clone();
-        thread::Builder::new().name("log".to_owned()).spawn(move || taken.write_out(out, end))?;
+        let shared = lines.clone();
+        thread::Builder::new().name("log".to_owned()).spawn(move || shared.write_out(out, end))?;
         Ok((lines.clone(), FlushGuard { lines, written }))
     }
 
@@ -63,7 +63,7 @@ impl BufferedLog {
         self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    #[expect(clippy::disallowed_methods, reason = "it is the pause that is wanted, and the thread does nothing else")]
+    #[expect(clippy::disallowed_methods, reason = "the pause is intended, and the thread does nothing else")]
     fn write_out(self, mut out: impl Write, _end: Sender<()>) {
         let mut lines = Vec::new();
         loop {
@@ -75,13 +75,10 @@ impl BufferedLog {
             // There is nowhere to report a failed write.
             let _ = out.write_all(&lines).and_then(|()| out.flush());
             lines.clear();
-            lines.shrink_to(CAPACITY_KEPT);
+            lines.shrink_to(CAPACITY_KEPT_BYTES);
             if dropped > 0 {
                 metrics::counter!("sakshi_log_lines_dropped_total").increment(dropped);
-                tracing::warn!(
-                    log.dropped = dropped,
-                    "lines of the log were dropped, because their reader was too slow"
-                );
+                tracing::warn!(log.dropped = dropped, "log lines were dropped because stderr was read too slowly");
             }
             if ended {
                 return;
@@ -94,14 +91,14 @@ impl BufferedLog {
 impl Write for &BufferedLog {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let mut waiting = self.waiting();
-        if waiting.lines.len() + line.len() > WAITING_MAX {
+        if waiting.lines.len() + line.len() > BUFFERED_BYTES_MAX {
             waiting.dropped += 1;
             return Ok(line.len());
         }
-        let first = waiting.lines.is_empty();
+        let was_empty = waiting.lines.is_empty();
         waiting.lines.extend_from_slice(line);
         drop(waiting);
-        if first {
+        if was_empty {
             self.0.changed.notify_one();
         }
         Ok(line.len())
@@ -135,16 +132,16 @@ mod tests {
 
     use super::*;
 
-    /// Records each write, and completes it when allowed.
-    struct Calls {
-        called: Sender<Vec<u8>>,
-        may: Receiver<()>,
+    /// A writer that reports each write and completes it once `proceed` has a message.
+    struct BlockingWriter {
+        writes: Sender<Vec<u8>>,
+        proceed: Receiver<()>,
     }
 
-    impl Write for Calls {
+    impl Write for BlockingWriter {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.called.send(bytes.to_vec()).map_err(io::Error::other)?;
-            self.may.recv().map_err(io::Error::other)?;
+            self.writes.send(bytes.to_vec()).map_err(io::Error::other)?;
+            self.proceed.recv().map_err(io::Error::other)?;
             Ok(bytes.len())
         }
 
@@ -153,56 +150,56 @@ mod tests {
         }
     }
 
-    fn calls() -> (Calls, Receiver<Vec<u8>>, Sender<()>) {
-        let ((called, calls), (go, may)) = (channel(), channel());
-        (Calls { called, may }, calls, go)
+    fn blocking_writer() -> (BlockingWriter, Receiver<Vec<u8>>, Sender<()>) {
+        let ((writes, written), (go, proceed)) = (channel(), channel());
+        (BlockingWriter { writes, proceed }, written, go)
     }
 
     #[test]
-    fn what_comes_while_a_line_is_written_is_written_with_one_call_in_order() {
-        let (out, calls, go) = calls();
-        let (lines, ending) = BufferedLog::start(out).unwrap();
+    fn lines_logged_during_a_write_are_written_together_in_order() {
+        let (out, written, go) = blocking_writer();
+        let (lines, guard) = BufferedLog::start(out).unwrap();
         (&lines).write_all(b"one\n").unwrap();
-        assert_eq!(calls.recv().unwrap(), b"one\n");
+        assert_eq!(written.recv().unwrap(), b"one\n");
         (&lines).write_all(b"two\n").unwrap();
         (&lines).write_all(b"three\n").unwrap();
         go.send(()).unwrap();
-        assert_eq!(calls.recv().unwrap(), b"two\nthree\n");
+        assert_eq!(written.recv().unwrap(), b"two\nthree\n");
         go.send(()).unwrap();
-        drop(ending);
-        assert!(calls.recv().is_err(), "the thread has ended");
+        drop(guard);
+        assert!(written.recv().is_err(), "the thread has ended");
     }
 
     #[test]
-    fn the_last_lines_are_written_before_the_end() {
-        let (out, calls, go) = calls();
-        let (lines, ending) = BufferedLog::start(out).unwrap();
+    fn dropping_the_guard_writes_the_last_lines() {
+        let (out, written, go) = blocking_writer();
+        let (lines, guard) = BufferedLog::start(out).unwrap();
         go.send(()).unwrap();
         go.send(()).unwrap();
         (&lines).write_all(b"almost\n").unwrap();
         (&lines).write_all(b"last\n").unwrap();
-        drop(ending);
-        assert_eq!(calls.iter().collect::<Vec<_>>().concat(), b"almost\nlast\n");
+        drop(guard);
+        assert_eq!(written.iter().collect::<Vec<_>>().concat(), b"almost\nlast\n");
     }
 
     #[test]
-    fn a_writer_does_not_wait_for_a_reader_that_takes_nothing() {
-        let (out, calls, go) = calls();
-        let (lines, ending) = BufferedLog::start(out).unwrap();
+    fn logging_does_not_wait_for_a_stalled_reader() {
+        let (out, written, go) = blocking_writer();
+        let (lines, guard) = BufferedLog::start(out).unwrap();
         (&lines).write_all(b"first\n").unwrap();
-        calls.recv().unwrap();
+        written.recv().unwrap();
         let line = [b'x'; 1_024];
-        for _ in 0..WAITING_MAX / line.len() + 3 {
+        for _ in 0..BUFFERED_BYTES_MAX / line.len() + 3 {
             (&lines).write_all(&line).unwrap();
         }
-        let (held, dropped) = {
+        let (buffered, dropped) = {
             let waiting = lines.waiting();
             (waiting.lines.len(), waiting.dropped)
         };
-        assert_eq!((held, dropped), (WAITING_MAX, 3));
-        let begun = Instant::now();
-        drop(ending);
-        assert!(begun.elapsed() < FLUSH_TIMEOUT * 10, "nor does the end");
+        assert_eq!((buffered, dropped), (BUFFERED_BYTES_MAX, 3));
+        let started = Instant::now();
+        drop(guard);
+        assert!(started.elapsed() < FLUSH_TIMEOUT * 10, "dropping the guard does not wait either");
         drop(go);
     }
 }

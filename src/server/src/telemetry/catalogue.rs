@@ -41,116 +41,112 @@ const fn metric(name: &'static str, kind: Kind, help: &'static str) -> Metric {
     Metric { name, kind, help }
 }
 
-/// Every metric of a node, in the order of names.
+/// Every metric of a node, sorted by name.
 #[rustfmt::skip]
 pub const METRICS: &[Metric] = &[
     metric("process_cpu_seconds_total", Counter, "Processor time of the process."),
     metric("process_max_fds", Gauge, "File descriptors that the process may open."),
     metric("process_open_fds", Gauge, "File descriptors that the process has open."),
-    metric("process_resident_memory_bytes", Gauge, "Memory of the process that is in RAM."),
-    metric("process_start_time_seconds", Gauge, "When the process started, in seconds since 1970."),
+    metric("process_resident_memory_bytes", Gauge, "Resident memory of the process."),
+    metric("process_start_time_seconds", Gauge, "Start time of the process, in seconds since 1970."),
     metric("process_threads", Gauge, "Threads of the process."),
-    metric("process_virtual_memory_bytes", Gauge, "Address space of the process."),
-    metric("sakshi_actor_restarts_total", Counter, "Actors restarted after a panic, and shards started again."),
-    metric("sakshi_audit_log_unanswered_total", Counter, "Changes by operators whose outcome is missing in the audit \
-        log."),
-    metric("sakshi_audit_log_unsent", Gauge, "Entries of the audit log that its receiver does not have yet."),
+    metric("process_virtual_memory_bytes", Gauge, "Virtual memory of the process."),
+    metric("sakshi_actor_restarts_total", Counter, "Restarts of actors and shards after a panic, by kind."),
+    metric("sakshi_audit_log_unanswered_total", Counter, "Operators' changes without an outcome in the audit log."),
+    metric("sakshi_audit_log_unsent", Gauge, "Entries of the audit log not yet sent to its receiver."),
     metric("sakshi_bodies_dropped_total", Counter, "Bodies dropped to free memory, by kind."),
     metric("sakshi_bodies_refused_total", Counter, "Bodies refused for lack of memory, by kind."),
     metric("sakshi_body_bytes", Gauge, "Bytes of request and response bodies in memory, by kind and stage."),
-    metric("sakshi_body_bytes_of_largest_owner", Gauge, "Bytes of bodies in memory of the owner with the most, by \
-        kind."),
+    metric("sakshi_body_bytes_of_largest_owner", Gauge, "Bytes of bodies in memory of the largest owner, by kind."),
     metric("sakshi_body_owners", Gauge, "Owners of bodies in memory, by kind."),
-    metric("sakshi_build_info", Gauge, "Always 1; labels: version, commit and the schema of the store that this \
-        release writes."),
+    metric("sakshi_build_info", Gauge, "Always 1; labels: version, commit and the store schema of this release."),
     metric("sakshi_callback_seconds", Histogram, "Time from the last byte of a callback to its reply."),
-    metric("sakshi_callbacks_total", Counter, "Callbacks answered, by outcome: failed is the service's fault, refused \
-        the sender's."),
-    metric("sakshi_callbacks_unread_total", Counter, "Callbacks of the identity app that were not read, by reason."),
+    metric("sakshi_callbacks_total", Counter, "Responses to callbacks, by outcome: failed is an error of the service, \
+        refused an error of the sender."),
+    metric("sakshi_callbacks_unread_total", Counter, "Callbacks whose body was not read completely, by reason."),
     metric("sakshi_check_ins_total", Counter, "Check-ins of guests at doors and through the API, by whether the guest \
-        was in before."),
-    metric("sakshi_checks_total", Counter, "Numbers verified, by kind and status."),
-    metric("sakshi_clients_low_on_credits", Gauge, "Clients with fewer credits than telemetry.low_credits, in the \
-        whole store."),
-    metric("sakshi_clock_jumped", Gauge, "1 while the node deletes nothing because its clock has jumped."),
-    metric("sakshi_clock_suspected_total", Counter, "Minutes in which most credentials were refused for their times, \
-        as by a wrong clock."),
+        had checked in before."),
+    metric("sakshi_checks_total", Counter, "Checks of numbers such as a PAN, by kind and status."),
+    metric("sakshi_clients_low_on_credits", Gauge, "Clients with a balance below telemetry.low_credits or their own \
+        limit, in the whole store."),
+    metric("sakshi_clock_jumped", Gauge, "1 while the node deletes nothing because its clock has jumped, else 0."),
+    metric("sakshi_clock_suspected_total", Counter, "Minutes in which most credentials were refused for their times: \
+        the clock may be wrong."),
     metric("sakshi_connections_closed_total", Counter, "Connections closed by the service, by listener and reason."),
-    metric("sakshi_connector_reports_total", Counter, "Requests of connectors, by kind and result."),
+    metric("sakshi_connector_reports_total", Counter, "Requests from connectors, by kind and result."),
     metric("sakshi_credential_status_checks_total", Counter, "Status checks of credentials, by outcome."),
-    metric("sakshi_credential_status_fetch_seconds", Histogram, "Time of a fetch of a credential's status, by result."),
+    metric("sakshi_credential_status_fetch_seconds", Histogram, "Duration of credential status fetches, by result."),
     metric("sakshi_credentials_refused_total", Counter, "Credentials refused, by reason."),
     metric("sakshi_deliveries_taken_over_total", Counter, "Webhooks taken over from a dead node."),
     metric("sakshi_event_reads_total", Counter, "Reads of events from the store."),
     metric("sakshi_flow_reports_total", Counter, "Reports on flows, by kind and result."),
-    metric("sakshi_flows_lapsed_total", Counter, "Flows that ended because the upstream did not report in time."),
+    metric("sakshi_flows_lapsed_total", Counter, "Flows expired without a report from the upstream."),
     metric("sakshi_flows_opened_total", Counter, "Flows opened, by flow."),
     metric("sakshi_http_refusals_total", Counter, "Error responses, by code."),
-    metric("sakshi_http_request_seconds", Histogram, "Time from the head of a request to its response, by route and \
+    metric("sakshi_http_request_seconds", Histogram, "Time from a request's headers to its response, by route and \
         method."),
     metric("sakshi_http_requests_in_flight", Gauge, "Requests in flight on the public listener."),
-    metric("sakshi_http_requests_total", Counter, "Requests answered, by route, method and class of status."),
-    metric("sakshi_intent_key_missing", Gauge, "1 while this node does not have the intent key that operators chose."),
-    metric("sakshi_intents_total", Counter, "Intents given out, by whether they were signed or made again of one that \
-        was."),
+    metric("sakshi_http_requests_total", Counter, "Responses to requests, by route, method and status class."),
+    metric("sakshi_intent_key_missing", Gauge, "1 while this node lacks the intent key that operators chose."),
+    metric("sakshi_intents_total", Counter, "Intents returned, by origin: newly signed, or rebuilt from a stored \
+        signature."),
     metric("sakshi_invariants_broken_total", Counter, "Broken invariants of the service, by part; each is a defect or \
         damaged data."),
-    metric("sakshi_issuer_keys_odd", Gauge, "Odd keys in the issuer's key set, by reason."),
-    metric("sakshi_issuer_keys_read_total", Counter, "Reads of the issuer keys after the start, by result."),
+    metric("sakshi_issuer_keys_odd", Gauge, "Unusual keys in the issuer's key set, by reason."),
+    metric("sakshi_issuer_keys_read_total", Counter, "Refreshes of the issuer keys after startup, by result."),
     metric("sakshi_live_transactions", Gauge, "Transactions with an actor on this node."),
-    metric("sakshi_load_ratio", Gauge, "Load of the node, 0 to 1: the larger share of processor time in 10 s and of \
-        limits.max_in_flight."),
-    metric("sakshi_log_lines_dropped_total", Counter, "Log lines dropped because nobody read them in time."),
+    metric("sakshi_load_ratio", Gauge, "Load of the node, 0 to 1: processor use over 10 s or the used share of \
+        limits.max_in_flight, whichever is larger."),
+    metric("sakshi_log_lines_dropped_total", Counter, "Log lines dropped because stderr was read too slowly."),
     metric("sakshi_mailbox_messages", Gauge, "Messages waiting for actors, by kind of actor."),
-    metric("sakshi_operator_logins_failed_total", Counter, "Invalid tokens of operators and connectors, by the token \
-        expected."),
-    metric("sakshi_outbox_deliveries", Gauge, "Webhooks whose attempt has not ended, in the whole store."),
-    metric("sakshi_outbox_oldest_seconds", Gauge, "Age of the oldest of these webhooks; 0 when there is none."),
+    metric("sakshi_operator_logins_failed_total", Counter, "Requests with an invalid token, by kind of token: operator \
+        or connector."),
+    metric("sakshi_outbox_deliveries", Gauge, "Webhooks pending or in flight, in the whole store."),
+    metric("sakshi_outbox_oldest_seconds", Gauge, "Age of the oldest webhook pending or in flight; 0 without one."),
     metric("sakshi_ready", Gauge, "1 while /readyz succeeds, else 0."),
     metric("sakshi_records_swept_total", Counter, "Expired records deleted."),
     metric("sakshi_redis_call_failures_total", Counter, "Failed calls to Redis, by script."),
-    metric("sakshi_redis_call_seconds_total", Counter, "Time of calls to Redis, by script."),
+    metric("sakshi_redis_call_seconds_total", Counter, "Time spent in calls to Redis, by script."),
     metric("sakshi_redis_calls_in_flight", Gauge, "Calls to Redis in flight."),
     metric("sakshi_redis_calls_total", Counter, "Completed calls to Redis, by script."),
     metric("sakshi_redis_file_written", Gauge, "1 while Redis has an append-only file and its last write and rewrite \
-        succeeded."),
-    metric("sakshi_redis_memory_ratio", Gauge, "Memory of the fullest Redis server as a share of its maxmemory; 0 \
-        without one."),
+        succeeded, else 0."),
+    metric("sakshi_redis_memory_ratio", Gauge, "Memory use of the fullest Redis server as a share of its maxmemory; 0 \
+        without maxmemory."),
     metric("sakshi_redis_refused_total", Counter, "Calls to Redis refused because too many were in flight."),
     metric("sakshi_redis_retries_total", Counter, "Retried calls to Redis."),
-    metric("sakshi_signer_available", Gauge, "1 while the token that signs intents signs, 0 while it is away; absent \
-        without a token."),
-    metric("sakshi_spans_lost_total", Counter, "Spans that the collector did not take."),
+    metric("sakshi_signer_available", Gauge, "1 while the hardware token signs intents, 0 while it is unavailable; \
+        absent without a token."),
+    metric("sakshi_spans_lost_total", Counter, "Spans that the collector did not accept."),
     metric("sakshi_store_backup_timestamp_seconds", Gauge, "Time of the embedded store's last backup, in seconds \
         since 1970; absent before the first."),
-    metric("sakshi_store_clock_offset_seconds", Gauge, "Seconds by which the clock of Redis is ahead of this machine; \
-        negative when behind."),
-    metric("sakshi_store_commit_seconds", Histogram, "Time of one commit of the embedded store, for all writes in it."),
-    metric("sakshi_store_data_lost", Gauge, "1 while the store has lost data and nothing is written."),
+    metric("sakshi_store_clock_offset_seconds", Gauge, "Offset of the clock of Redis from the clock of this machine; \
+        positive when ahead."),
+    metric("sakshi_store_commit_seconds", Histogram, "Duration of commits of the embedded store."),
+    metric("sakshi_store_data_lost", Gauge, "1 while writes are refused because the store has lost data, else 0."),
     metric("sakshi_store_disk_free_bytes", Gauge, "Free space of the embedded store's disk."),
     metric("sakshi_store_disk_size_bytes", Gauge, "Size of the embedded store's disk."),
-    metric("sakshi_store_operations_total", Counter, "Operations begun on the store, by operation."),
-    metric("sakshi_store_sealing_key_info", Gauge, "Always 1; label: id of the encryption key that this node seals \
-        with."),
+    metric("sakshi_store_operations_total", Counter, "Store operations started, by operation."),
+    metric("sakshi_store_sealing_key_info", Gauge, "Always 1; label: id of the key with which this node encrypts."),
     metric("sakshi_store_size_bytes", Gauge, "Size of the embedded store's files."),
-    metric("sakshi_tls_certificate_expiry_timestamp_seconds", Gauge, "End of the certificate of a listener, in \
-        seconds since 1970."),
-    metric("sakshi_tls_certificates_read_total", Counter, "Certificates of listeners that were read again, by result."),
+    metric("sakshi_tls_certificate_expiry_timestamp_seconds", Gauge, "Expiry of a listener's certificate, in seconds \
+        since 1970."),
+    metric("sakshi_tls_certificates_read_total", Counter, "Reloads of listener certificates, by result."),
     metric("sakshi_transactions_completed_total", Counter, "Transactions completed, by whether verification passed."),
     metric("sakshi_transactions_expired_total", Counter, "Transactions expired."),
     metric("sakshi_transactions_opened_total", Counter, "Transactions opened."),
-    metric("sakshi_untrusted_cpu_refused_total", Counter, "Work on input of strangers refused for lack of processor \
-        time."),
-    metric("sakshi_untrusted_cpu_seconds_of_largest_owner", Gauge, "Recent processor time of the owner with the most."),
-    metric("sakshi_untrusted_cpu_seconds_total", Counter, "Processor time spent on input of strangers."),
-    metric("sakshi_untrusted_cpu_waiting", Gauge, "Work on input of strangers waiting for processor time."),
+    metric("sakshi_untrusted_cpu_refused_total", Counter, "Untrusted inputs refused for lack of processor time."),
+    metric("sakshi_untrusted_cpu_seconds_of_largest_owner", Gauge, "Recent processor time spent on untrusted input of \
+        the largest owner."),
+    metric("sakshi_untrusted_cpu_seconds_total", Counter, "Processor time spent on untrusted input."),
+    metric("sakshi_untrusted_cpu_waiting", Gauge, "Untrusted inputs waiting for processor time."),
     metric("sakshi_webhook_attempt_seconds", Histogram, "Duration of webhook attempts."),
     metric("sakshi_webhook_attempts_in_flight", Gauge, "Webhook attempts in flight."),
     metric("sakshi_webhook_attempts_total", Counter, "Webhook attempts, by outcome."),
     metric("sakshi_webhook_body_bytes", Gauge, "Bytes of webhook bodies in memory."),
     metric("sakshi_webhook_delay_seconds", Histogram, "Time from queueing a webhook to its attempt, by whether the \
-        receiver was busy with others."),
-    metric("sakshi_webhook_failures_total", Counter, "Webhook attempts that failed, by reason."),
+        receiver was busy with other webhooks."),
+    metric("sakshi_webhook_failures_total", Counter, "Failed webhook attempts, by reason."),
     metric("sakshi_webhook_origins_resolving", Gauge, "Receivers whose webhooks wait for name resolution."),
 ];
 
@@ -251,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_sorted_carry_their_unit_and_have_a_sentence() {
+    fn metrics_are_sorted_and_have_a_unit_and_a_help_text() {
         assert!(METRICS.is_sorted_by(|one, next| one.name < next.name));
         for Metric { name, kind, help } in METRICS {
             assert_eq!(name.ends_with("_total"), *kind == Counter, "{name}");

@@ -1,5 +1,5 @@
-//! The figures of the last two minutes, for an operator who watches: differences of the existing metrics, taken every
-//! two seconds.
+//! The node's figures of the last two minutes, for `sakshi top` and the console: differences of the metrics, sampled
+//! every two seconds.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,9 +17,9 @@ use super::prometheus::{BucketCounts, PrometheusRecorder, SECONDS};
 const INTERVAL: Duration = Duration::from_secs(2);
 /// Number of samples kept.
 const SAMPLES: usize = 60;
-/// Samples over which the load is averaged: ten seconds.
-const OF_LOAD: usize = 5;
-/// Route on which a caller may wait for an outcome; its latency says nothing about the node.
+/// Number of samples over which the load is averaged: ten seconds.
+const LOAD_SAMPLES: usize = 5;
+/// Route of the long poll; its latency says nothing about the node.
 const LONG_POLL: &str = "/api/v1/nationalid-ovse/result/{txnId}";
 /// Prefix of the callback route.
 const CALLBACK: &str = "/cb/";
@@ -52,8 +52,8 @@ struct Reading {
 }
 
 impl Figures {
-    /// Takes samples from now on, on the current arbiter, until nobody else holds the figures. Reports the load of a
-    /// node with this many processors.
+    /// Starts sampling on the current arbiter, until the returned figures are dropped. Publishes the load as a share of
+    /// `processors`.
     pub(crate) fn watch(recorder: PrometheusRecorder, tree: Tree, processors: usize) -> Self {
         let figures = Self::default();
         let samples = Arc::downgrade(&figures.0);
@@ -61,11 +61,11 @@ impl Figures {
             let mut ticks = interval(INTERVAL);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             ticks.tick().await;
-            let mut before = Reading::of(&recorder);
+            let mut before = Reading::take(&recorder);
             loop {
                 ticks.tick().await;
                 let Some(samples) = samples.upgrade() else { return };
-                let now = Reading::of(&recorder);
+                let now = Reading::take(&recorder);
                 let figures = Self(samples);
                 figures.push(now.since(&before));
                 before = now;
@@ -86,32 +86,32 @@ impl Figures {
     /// Returns the processor time of the last ten seconds, as a share of these processors.
     fn cpu_ratio(&self, processors: usize) -> f64 {
         let samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let latest = samples.iter().rev().take(OF_LOAD);
+        let latest = samples.iter().rev().take(LOAD_SAMPLES);
         // Counts of samples and processors are far below 53 bits.
         #[allow(clippy::cast_precision_loss)]
-        let of_all = 100.0 * (latest.len().max(1) * processors.max(1)) as f64;
-        latest.map(|sample| sample.cpu_percent).sum::<f64>() / of_all
+        let percent_available = 100.0 * (latest.len().max(1) * processors.max(1)) as f64;
+        latest.map(|sample| sample.cpu_percent).sum::<f64>() / percent_available
     }
 
-    /// Returns the samples for the operator.
-    pub(crate) fn shown(&self) -> NodeFigures {
+    /// Returns the samples as one series for each figure.
+    pub(crate) fn series(&self) -> NodeFigures {
         let samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let whole = |of: fn(&Sample) -> u64| samples.iter().map(of).collect();
-        let decimal = |of: fn(&Sample) -> f64| samples.iter().map(of).collect();
+        let integers = |figure: fn(&Sample) -> u64| samples.iter().map(figure).collect();
+        let decimals = |figure: fn(&Sample) -> f64| samples.iter().map(figure).collect();
         NodeFigures {
             interval_s: INTERVAL.as_secs(),
-            inits: whole(|sample| sample.inits),
-            callbacks: whole(|sample| sample.callbacks),
-            webhooks: whole(|sample| sample.webhooks),
-            webhooks_failed: whole(|sample| sample.webhooks_failed),
-            p99_ms: decimal(|sample| sample.p99_ms),
-            cpu_percent: decimal(|sample| sample.cpu_percent),
+            inits: integers(|sample| sample.inits),
+            callbacks: integers(|sample| sample.callbacks),
+            webhooks: integers(|sample| sample.webhooks),
+            webhooks_failed: integers(|sample| sample.webhooks_failed),
+            p99_ms: decimals(|sample| sample.p99_ms),
+            cpu_percent: decimals(|sample| sample.cpu_percent),
         }
     }
 }
 
 impl Reading {
-    fn of(recorder: &PrometheusRecorder) -> Self {
+    fn take(recorder: &PrometheusRecorder) -> Self {
         let all = |_: &Key| true;
         let is_callback = |key: &Key| route(key).starts_with(CALLBACK);
         let is_request = |key: &Key| is_callback(key) || route(key).starts_with("/api/v1/") && route(key) != LONG_POLL;
@@ -182,9 +182,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sample_is_what_was_counted_since_the_one_before() {
+    fn a_sample_counts_since_the_previous_reading() {
         let recorder = PrometheusRecorder::default();
-        let mut before = Reading::of(&recorder);
+        let mut before = Reading::take(&recorder);
         let callback = "/cb/{txnId}/{capability}";
         with_local_recorder(&recorder, || {
             counter!("sakshi_transactions_opened_total").increment(3);
@@ -198,10 +198,11 @@ mod tests {
             histogram!("sakshi_http_request_seconds", "route" => "/portal").record(29.0);
         });
         before.at -= Duration::from_secs(2);
-        let sample = Reading { cpu: before.cpu + Duration::from_millis(500), ..Reading::of(&recorder) }.since(&before);
+        let sample =
+            Reading { cpu: before.cpu + Duration::from_millis(500), ..Reading::take(&recorder) }.since(&before);
         assert_eq!((sample.inits, sample.callbacks, sample.webhooks, sample.webhooks_failed), (3, 3, 5, 1));
         assert!((sample.p99_ms - 2.5).abs() < 0.01 && (24.0..=25.0).contains(&sample.cpu_percent), "{sample:?}");
-        let now = Reading::of(&recorder);
+        let now = Reading::take(&recorder);
         assert_eq!(Sample { cpu_percent: 0.0, ..now.since(&now) }, Sample::default());
     }
 
@@ -232,7 +233,7 @@ mod tests {
     fn the_latest_sixty_samples_are_kept_oldest_first() {
         let figures = Figures::default();
         (0..70).for_each(|inits| figures.push(Sample { inits, ..Sample::default() }));
-        let shown = figures.shown();
-        assert_eq!((shown.inits, shown.p99_ms.len(), shown.interval_s), ((10..70).collect(), 60, 2));
+        let series = figures.series();
+        assert_eq!((series.inits, series.p99_ms.len(), series.interval_s), ((10..70).collect(), 60, 2));
     }
 }

@@ -33,28 +33,26 @@ fn write_line(mut line: Writer<'_>, event: &Event<'_>) -> fmt::Result {
     write!(line, "{{\"timestamp\":\"{now}\",\"level\":\"")?;
     line.write_str(event.metadata().level().as_str())?;
     line.write_char('"')?;
-    let mut members = Members { line: line.by_ref(), written: Ok(()) };
+    let mut members = Members { line: line.by_ref(), result: Ok(()) };
     event.record(&mut members);
-    members.written?;
+    members.result?;
     line.write_str(",\"target\":\"")?;
     Escaped(line.by_ref()).write_str(event.metadata().target())?;
     line.write_str("\"}\n")
 }
 
-/// Writes the fields of an event as further members of an object.
+/// Appends the fields of an event to a JSON object.
 struct Members<'a> {
     line: Writer<'a>,
-    written: fmt::Result,
+    result: fmt::Result,
 }
 
 impl Members<'_> {
     fn member(&mut self, field: &Field, value: impl FnOnce(&mut Writer<'_>) -> fmt::Result) {
         let line = &mut self.line;
         let name = [",\"", field.name(), "\":"];
-        self.written = self
-            .written
-            .and_then(|()| name.iter().try_for_each(|part| line.write_str(part)))
-            .and_then(|()| value(line));
+        self.result =
+            self.result.and_then(|()| name.iter().try_for_each(|part| line.write_str(part))).and_then(|()| value(line));
     }
 
     fn string(&mut self, field: &Field, value: impl FnOnce(&mut Escaped<'_>) -> fmt::Result) {
@@ -98,18 +96,18 @@ struct Escaped<'a>(Writer<'a>);
 
 impl fmt::Write for Escaped<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        let mut rest = text;
-        while let Some(at) = rest.bytes().position(|byte| byte < b' ' || byte == b'"' || byte == b'\\') {
-            let (plain, special) = rest.split_at(at);
+        let mut remaining = text;
+        while let Some(at) = remaining.bytes().position(|byte| byte < b' ' || byte == b'"' || byte == b'\\') {
+            let (plain, special) = remaining.split_at(at);
             self.0.write_str(plain)?;
             match special.as_bytes()[0] {
                 b'"' => self.0.write_str("\\\"")?,
                 b'\\' => self.0.write_str("\\\\")?,
                 control => write!(self.0, "\\u{control:04x}")?,
             }
-            rest = &special[1..];
+            remaining = &special[1..];
         }
-        self.0.write_str(rest)
+        self.0.write_str(remaining)
     }
 }
 
@@ -146,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_an_object_with_the_fields_of_its_event_by_their_kinds() {
+    fn a_line_is_an_object_with_typed_event_fields() {
         let id = "a\"b\\c\nd\u{1}é";
         let mut read = line(|| {
             tracing::warn!(whole = -3, count = 7_u64, part = 0.5, none = f64::NAN, flag = true, shown = %id, text = id,

@@ -1,6 +1,6 @@
-//! Sends spans to an OpenTelemetry collector: OTLP over HTTP, in batches, on a thread of its own.
+//! Sends spans to an OpenTelemetry collector: OTLP over HTTP, in batches, on a dedicated thread.
 //!
-//! A slow or unavailable collector costs only spans: those that exceed the queue are dropped, and the library logs it.
+//! A slow or unavailable collector costs only spans: spans beyond the queue are dropped, and the library logs it.
 
 use std::io;
 use std::thread;
@@ -20,40 +20,41 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::registry::LookupSpan;
 use url::Url;
 
-use self::counted::Counted;
-use self::sampler::ByTraceId;
+use self::counted::CountingExporter;
+use self::sampler::TraceIdSampler;
 
 mod counted;
 mod sampler;
 
-/// Timeout of a batch.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Timeout for sending a batch.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Records spans and sends them. On drop, queued spans are sent within [`PATIENCE`].
+/// Records spans and sends them. On drop, queued spans are sent within [`TIMEOUT`].
 #[derive(Debug)]
 pub struct Spans {
     provider: SdkTracerProvider,
 }
 
 impl Spans {
-    /// Builds the recorder for the collector at this origin; it records `per_thousand` of a thousand traces.
+    /// Starts sending to the collector at this origin; `per_thousand` of a thousand traces are recorded.
     ///
     /// # Errors
     /// The HTTP client or the thread cannot be created.
     pub fn to(collector: &Url, per_thousand: u32) -> io::Result<Self> {
         let url = collector.join("/v1/traces").map_err(io::Error::other)?;
-        let exporter = SpanExporter::builder().with_http().with_http_client(client()?).with_timeout(PATIENCE);
+        let exporter = SpanExporter::builder().with_http().with_http_client(client()?).with_timeout(TIMEOUT);
         let exporter = exporter.with_endpoint(url).build().map_err(io::Error::other)?;
-        let about = [
+        let attributes = [
             KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
             KeyValue::new("process.pid", i64::from(std::process::id())),
         ];
-        let resource = Resource::builder_empty().with_service_name("sakshi").with_attributes(about).build();
-        let builder = SdkTracerProvider::builder().with_batch_exporter(Counted(exporter)).with_resource(resource);
-        Ok(Self { provider: builder.with_sampler(ByTraceId { per_thousand }).build() })
+        let resource = Resource::builder_empty().with_service_name("sakshi").with_attributes(attributes).build();
+        let builder =
+            SdkTracerProvider::builder().with_batch_exporter(CountingExporter(exporter)).with_resource(resource);
+        Ok(Self { provider: builder.with_sampler(TraceIdSampler { per_thousand }).build() })
     }
 
-    /// Returns a layer that takes the service's spans, and none of a library's.
+    /// Returns a layer that records the spans of the service, but not those of libraries.
     pub(super) fn layer<S: Subscriber + for<'span> LookupSpan<'span>>(&self) -> impl Layer<S> {
         let layer: OpenTelemetryLayer<S, SdkTracer> =
             tracing_opentelemetry::layer().with_tracer(self.provider.tracer("sakshi"));
@@ -64,7 +65,7 @@ impl Spans {
 
 impl Drop for Spans {
     fn drop(&mut self) {
-        if let Err(error) = self.provider.shutdown_with_timeout(PATIENCE) {
+        if let Err(error) = self.provider.shutdown_with_timeout(TIMEOUT) {
             tracing::warn!(%error, "the last spans could not be sent");
         }
     }
@@ -73,7 +74,7 @@ impl Drop for Spans {
 /// Builds the library's client, on a thread where it blocks no other work.
 fn client() -> io::Result<Client> {
     let build =
-        || Client::builder().redirect(redirect::Policy::none()).no_proxy().referer(false).timeout(PATIENCE).build();
+        || Client::builder().redirect(redirect::Policy::none()).no_proxy().referer(false).timeout(TIMEOUT).build();
     let built = thread::Builder::new().name("otlp-setup".to_owned()).spawn(build)?.join();
     built.map_err(|_| io::Error::other("the client for the collector could not be made"))?.map_err(io::Error::other)
 }

@@ -1,4 +1,4 @@
-//! Metrics of the process from the kernel. They stay at zero except on Linux.
+//! Metrics of the process, read from `/proc`. They stay at zero except on Linux.
 
 use std::fs;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use metrics::{counter, gauge};
 
 /// Microseconds of one tick in `/proc`, which has 100 ticks a second (proc(5), `sysconf(_SC_CLK_TCK)`).
-const TICK: u64 = 10_000;
+const TICK_MICROS: u64 = 10_000;
 
 /// Updates the metrics of the process.
 pub(crate) fn publish() {
@@ -24,23 +24,25 @@ pub(crate) fn publish() {
         gauge!("process_threads").set(threads);
     }
     if let Some(ticks) = cpu_ticks(&fs::read_to_string("/proc/self/stat").unwrap_or_default()) {
-        counter!("process_cpu_seconds_total").absolute(ticks * TICK);
+        counter!("process_cpu_seconds_total").absolute(ticks * TICK_MICROS);
     }
     if let Ok(open) = fs::read_dir("/proc/self/fd") {
         // One of them is the directory being read.
         gauge!("process_open_fds").set(u32::try_from(open.count().saturating_sub(1)).unwrap_or(u32::MAX));
     }
-    if let Some(most) = fds_max(&fs::read_to_string("/proc/self/limits").unwrap_or_default()) {
-        gauge!("process_max_fds").set(most);
+    if let Some(max) = fds_max(&fs::read_to_string("/proc/self/limits").unwrap_or_default()) {
+        gauge!("process_max_fds").set(max);
     }
 }
 
 /// Returns the processor time of the process so far.
 pub(crate) fn cpu_time() -> Duration {
-    Duration::from_micros(cpu_ticks(&fs::read_to_string("/proc/self/stat").unwrap_or_default()).unwrap_or(0) * TICK)
+    Duration::from_micros(
+        cpu_ticks(&fs::read_to_string("/proc/self/stat").unwrap_or_default()).unwrap_or(0) * TICK_MICROS,
+    )
 }
 
-/// Returns user and system time, the 14th and 15th field. The second field is the program's name, which may contain
+/// Returns the sum of user and system time, fields 14 and 15. The second field is the program's name, which may contain
 /// spaces.
 fn cpu_ticks(stat: &str) -> Option<u64> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
@@ -57,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernels_tables_are_read() {
+    fn processor_time_and_limits_are_parsed() {
         let stat = "7 (a (b) c) S 1 7 7 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 9 0 100 1000 10 18446744073709551615";
         assert_eq!(cpu_ticks(stat), Some(300));
         assert_eq!(

@@ -1,8 +1,7 @@
 //! The recorder of the `metrics` crate's macros, which renders the Prometheus text format 0.0.4.
 //!
-//! A counter or gauge is one atomic number, a histogram one per bucket, so recording takes a few nanoseconds without
-//! upkeep. The macros count in whole numbers, so a counter named `…_seconds_total` counts microseconds and is shown in
-//! seconds.
+//! A counter or gauge is one atomic number, a histogram one per bucket, so recording takes a few nanoseconds. The
+//! macros count in whole numbers, so a counter named `…_seconds_total` counts microseconds and is rendered in seconds.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -17,7 +16,7 @@ use metrics::{Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Re
 pub(crate) const SECONDS: [f64; 12] =
     [0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.25, 1.0, 5.0, 30.0];
 
-/// Number of values under each bound, and above them all.
+/// Number of values per bucket: one for each bound, and one for values above all bounds.
 pub(crate) type BucketCounts = [u64; SECONDS.len() + 1];
 
 /// All metrics of the process; clones share them.
@@ -37,7 +36,7 @@ type Table<K, T> = RwLock<HashMap<K, Arc<T>>>;
 /// Number of values per bucket, and their sum.
 #[derive(Debug, Default)]
 struct Buckets {
-    /// One count per bound, and one for values above them all.
+    /// One count for each bound, and one for values above all bounds.
     counts: [AtomicU64; SECONDS.len() + 1],
     /// Bits of an `f64`.
     sum: AtomicU64,
@@ -48,13 +47,13 @@ impl HistogramFn for Buckets {
         let bucket = SECONDS.iter().position(|bound| value <= *bound).unwrap_or(SECONDS.len());
         self.counts[bucket].fetch_add(1, Ordering::Relaxed);
         let add = |sum: u64| Some((f64::from_bits(sum) + value).to_bits());
-        // The closure never declines.
+        // The closure always returns a value.
         let _ = self.sum.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 }
 
-/// Returns the metric of this key; a new one starts at zero.
-fn entry<K: Clone + Eq + Hash, T: Default>(table: &Table<K, T>, key: &K) -> Arc<T> {
+/// Returns the metric with this key, or creates it at zero.
+fn get_or_create<K: Clone + Eq + Hash, T: Default>(table: &Table<K, T>, key: &K) -> Arc<T> {
     if let Some(known) = table.read().unwrap_or_else(PoisonError::into_inner).get(key) {
         return Arc::clone(known);
     }
@@ -75,27 +74,27 @@ impl Recorder for PrometheusRecorder {
     }
 
     fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
-        entry(&self.0.counters, key).into()
+        get_or_create(&self.0.counters, key).into()
     }
 
     fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
-        entry(&self.0.gauges, key).into()
+        get_or_create(&self.0.gauges, key).into()
     }
 
     fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
-        entry(&self.0.histograms, key).into()
+        get_or_create(&self.0.histograms, key).into()
     }
 }
 
 impl PrometheusRecorder {
-    /// Returns the sum of a counter's series with accepted labels.
+    /// Returns the sum of a counter over the series that `accepts` selects.
     pub(crate) fn sum(&self, name: &str, accepts: impl Fn(&Key) -> bool) -> u64 {
         let counters = self.0.counters.read().unwrap_or_else(PoisonError::into_inner);
-        let of_name = counters.iter().filter(|(key, _)| key.name() == name && accepts(key));
-        of_name.map(|(_, value)| value.load(Ordering::Relaxed)).sum()
+        let series = counters.iter().filter(|(key, _)| key.name() == name && accepts(key));
+        series.map(|(_, value)| value.load(Ordering::Relaxed)).sum()
     }
 
-    /// Returns the bucket counts of a histogram's series with accepted labels.
+    /// Returns the bucket counts of a histogram, summed over the series that `accepts` selects.
     pub(crate) fn buckets(&self, name: &str, accepts: impl Fn(&Key) -> bool) -> BucketCounts {
         let mut sums = BucketCounts::default();
         let histograms = self.0.histograms.read().unwrap_or_else(PoisonError::into_inner);
@@ -105,20 +104,20 @@ impl PrometheusRecorder {
         sums
     }
 
-    /// Renders all metrics in Prometheus' text format, in the order of names.
+    /// Renders all metrics in Prometheus' text format, sorted by name.
     #[must_use]
     pub fn render(&self) -> String {
         let mut page = String::new();
         self.render_kind(&mut page, "counter", &self.0.counters, |page, name, labels, value| {
             let value = value.load(Ordering::Relaxed);
             if name.ends_with("_seconds_total") {
-                line(page, name, labels, &Duration::from_micros(value).as_secs_f64());
+                write_line(page, name, labels, &Duration::from_micros(value).as_secs_f64());
             } else {
-                line(page, name, labels, &value);
+                write_line(page, name, labels, &value);
             }
         });
         self.render_kind(&mut page, "gauge", &self.0.gauges, |page, name, labels, value| {
-            line(page, name, labels, &f64::from_bits(value.load(Ordering::Relaxed)));
+            write_line(page, name, labels, &f64::from_bits(value.load(Ordering::Relaxed)));
         });
         self.render_kind(&mut page, "histogram", &self.0.histograms, |page, name, labels, buckets| {
             let mut below = 0;
@@ -126,10 +125,10 @@ impl PrometheusRecorder {
                 below += count.load(Ordering::Relaxed);
                 let bound = SECONDS.get(index).map_or_else(|| "+Inf".to_owned(), ToString::to_string);
                 let comma = if labels.is_empty() { "" } else { "," };
-                line(page, &format!("{name}_bucket"), &format!("{labels}{comma}le=\"{bound}\""), &below);
+                write_line(page, &format!("{name}_bucket"), &format!("{labels}{comma}le=\"{bound}\""), &below);
             }
-            line(page, &format!("{name}_sum"), labels, &f64::from_bits(buckets.sum.load(Ordering::Relaxed)));
-            line(page, &format!("{name}_count"), labels, &below);
+            write_line(page, &format!("{name}_sum"), labels, &f64::from_bits(buckets.sum.load(Ordering::Relaxed)));
+            write_line(page, &format!("{name}_count"), labels, &below);
         });
         page
     }
@@ -149,9 +148,9 @@ impl PrometheusRecorder {
         for ((name, labels), value) in &sorted {
             if *name != last {
                 last = name;
-                if let Some(told) = help.get(*name) {
+                if let Some(text) = help.get(*name) {
                     // Writing to a string does not fail.
-                    let _ = writeln!(page, "# HELP {name} {}", told.replace('\\', "\\\\").replace('\n', "\\n"));
+                    let _ = writeln!(page, "# HELP {name} {}", text.replace('\\', "\\\\").replace('\n', "\\n"));
                 }
                 let _ = writeln!(page, "# TYPE {name} {kind}");
             }
@@ -160,7 +159,7 @@ impl PrometheusRecorder {
     }
 }
 
-fn line(page: &mut String, name: &str, labels: &str, value: &dyn std::fmt::Display) {
+fn write_line(page: &mut String, name: &str, labels: &str, value: &dyn std::fmt::Display) {
     // Writing to a string does not fail.
     let _ =
         if labels.is_empty() { writeln!(page, "{name} {value}") } else { writeln!(page, "{name}{{{labels}}} {value}") };
@@ -178,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_rendered_as_prometheus_reads_them() {
+    fn metrics_are_rendered_in_the_prometheus_text_format() {
         let figures = PrometheusRecorder::default();
         with_local_recorder(&figures, || {
             describe_counter!("b_total", "How many.\nReally.");

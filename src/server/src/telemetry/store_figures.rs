@@ -1,4 +1,4 @@
-//! Figures that only the store knows, read periodically: the outbox, and clients low on credits.
+//! Metrics read periodically from the store: the outbox, and clients low on credits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use tokio::time::sleep;
 
 /// Interval between reads of the outbox.
 const INTERVAL: Duration = Duration::from_secs(10);
-/// Intervals between two counts of the clients.
+/// Number of intervals between two counts of clients low on credits.
 const CLIENTS_EVERY: u32 = 6;
 
-/// Reads the figures from now on, on the current arbiter.
+/// Starts updating the metrics, on the current arbiter.
 pub(crate) fn watch(store: Store, clock: Arc<dyn Clock>, low_credits: u64) {
     actix_rt::spawn(async move {
         for round in 0_u32.. {
-            // While the store is unavailable the last figures stand; the probes and the log report it.
+            // While the store is unavailable, the metrics keep their values; the probes and the log report it.
             if let Ok(backlog) = store.backlog().await {
                 let age = backlog.oldest.map_or(Duration::ZERO, |oldest| clock.now().since(oldest));
                 // Gauges are floats by their format.
@@ -38,14 +38,14 @@ pub(crate) fn watch(store: Store, clock: Arc<dyn Clock>, low_credits: u64) {
     });
 }
 
-/// Returns the number of clients with a balance below this, or below their own limit.
-async fn clients_below(store: &Store, usual: u64) -> Result<u32, StoreError> {
+/// Returns the number of clients with a balance below their own limit, or below `default` without one.
+async fn clients_below(store: &Store, default: u64) -> Result<u32, StoreError> {
     let mut low = 0;
     for page in 1.. {
         let clients = store.list_clients(PageRequest { page, page_size: PAGE_SIZE_MAX }).await?.items;
         let balances = try_join_all(clients.iter().map(|client| store.balance(client.client_id.clone()))).await?;
-        let is_low = |(client, has): (&Client, Option<u64>)| {
-            has.is_some_and(|has| has < client.limits.low_credits.unwrap_or(usual))
+        let is_low = |(client, balance): (&Client, Option<u64>)| {
+            balance.is_some_and(|balance| balance < client.limits.low_credits.unwrap_or(default))
         };
         low += clients.iter().zip(balances).map(|each| u32::from(is_low(each))).sum::<u32>();
         if clients.len() < PAGE_SIZE_MAX as usize {

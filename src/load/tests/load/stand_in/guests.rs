@@ -1,4 +1,4 @@
-//! The guests of the stand-in's events: duplicates, and doors.
+//! The guests of the stand-in server's events, with duplicates and doors.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -9,7 +9,7 @@ use sakshi_domain::time::Timestamp;
 use sakshi_domain::time_zone::TimeZone;
 use serde_json::{Value, json};
 
-use super::{AFFECTED, Answer, Event, Fault, State, event_id, json_of};
+use super::{AFFECTED, Answer, Event, Fault, State, event_id, json_answer};
 
 const COOKIE: &str = "sakshi_door=yes";
 
@@ -31,8 +31,13 @@ fn device(credential: &str) -> String {
     serde_json::from_slice::<Value>(&payload).unwrap_or_default()["cnf"]["jwk"].to_string()
 }
 
-/// Builds the guest of a transaction with this credential; `None` if the event refuses the person.
-pub(super) fn coming(event: &Event, txn: &str, credential: &str, is_at_fault: impl Fn(Fault) -> bool) -> Option<Guest> {
+/// Builds the guest of a transaction from a credential. Returns `None` if the event refuses the person.
+pub(super) fn new_guest(
+    event: &Event,
+    txn: &str,
+    credential: &str,
+    is_at_fault: impl Fn(Fault) -> bool,
+) -> Option<Guest> {
     let device = device(credential);
     let earlier = event.registered.iter().find(|guest| guest.device == device).map(|guest| guest.txn.clone());
     match (&*event.on_duplicate, &earlier) {
@@ -45,19 +50,19 @@ pub(super) fn coming(event: &Event, txn: &str, credential: &str, is_at_fault: im
 }
 
 impl Event {
-    pub(super) fn duplicates(&self) -> usize {
+    pub(super) fn duplicate_count(&self) -> usize {
         self.registered.iter().filter(|guest| guest.duplicate_of.is_some()).count()
     }
 
-    pub(super) fn inside(&self, fault: Fault) -> usize {
-        let inside = self.registered.iter().filter(|guest| guest.check_in.is_some()).count();
-        inside + usize::from(fault == Fault::CountsACheckInTwice && inside > AFFECTED)
+    pub(super) fn checked_in_count(&self, fault: Fault) -> usize {
+        let checked_in = self.registered.iter().filter(|guest| guest.check_in.is_some()).count();
+        checked_in + usize::from(fault == Fault::CountsACheckInTwice && checked_in > AFFECTED)
     }
 }
 
-/// Returns the code of a guest: a number of four digits in six characters.
-fn code(place: usize) -> String {
-    format!("7K{place:04}")
+/// Returns the code of a guest: six characters, of which four are the digits of the guest's number.
+fn code(index: usize) -> String {
+    format!("7K{index:04}")
 }
 
 fn name(guest: &Guest) -> String {
@@ -65,11 +70,11 @@ fn name(guest: &Guest) -> String {
 }
 
 /// Builds the rows of the list of registrations.
-pub(super) fn rows(event: &Event) -> Vec<Value> {
-    let row = |(place, guest): (usize, &Guest)| {
+pub(super) fn registration_rows(event: &Event) -> Vec<Value> {
+    let row = |(index, guest): (usize, &Guest)| {
         let (at, gate) = guest.check_in.clone().unzip();
         json!({
-            "txn_id": guest.txn, "registration_code": code(place), "verified_at": super::AT,
+            "txn_id": guest.txn, "registration_code": code(index), "verified_at": super::AT,
             "verification_passed": true,
             "verified_claims": { "residentName": name(guest) }, "possible_duplicate_of": guest.duplicate_of,
             "checked_in_at": at.map(|at| Timestamp::from_millis(at).to_string()), "gate": gate,
@@ -84,11 +89,11 @@ pub(super) fn open_door(event: &mut Event, id: usize, gate: &str) -> Answer {
     let door_url = format!("http://stand-in.invalid/d/{}-{}", event_id(id), event.doors.len());
     let door = json!({ "door_id": format!("{:012}", event.doors.len()), "name": gate, "door_url": door_url,
         "pin": "12345678", "expires_at": super::AT });
-    json_of(200, &door)
+    json_answer(200, &door)
 }
 
 /// Answers a request to `/d/{door}`.
-pub(super) fn at_door(
+pub(super) fn answer_door(
     state: &mut State,
     method: &str,
     path: &[&str],
@@ -97,8 +102,8 @@ pub(super) fn at_door(
     form: &str,
     fault: Fault,
 ) -> Answer {
-    let Some((id, number)) = path[0].split_once('-') else { return json_of(404, &json!({})) };
-    let event = state.events.get_mut(&super::number(id)).unwrap();
+    let Some((id, number)) = path[0].split_once('-') else { return json_answer(404, &json!({})) };
+    let event = state.events.get_mut(&super::id_number(id)).unwrap();
     let gate = event.doors[number.parse::<usize>().unwrap() - 1].clone();
     match (method, path.get(1)) {
         ("GET", None) if cookie != COOKIE => html("PIN of this door"),
@@ -108,10 +113,10 @@ pub(super) fn at_door(
             .header("set-cookie", format!("{COOKIE}; Path=/d/"))
             .body(Full::default())
             .unwrap(),
-        _ if cookie != COOKIE => json_of(401, &json!({})),
-        ("GET", Some(&"guests")) => json_of(200, &guests(event, query, fault)),
+        _ if cookie != COOKIE => json_answer(401, &json!({})),
+        ("GET", Some(&"guests")) => json_answer(200, &guest_list(event, query, fault)),
         ("POST", Some(&"check-ins")) => check_in(event, &gate, form, fault),
-        _ => json_of(404, &json!({})),
+        _ => json_answer(404, &json!({})),
     }
 }
 
@@ -124,43 +129,41 @@ fn now() -> i64 {
     SystemClock.now().millis()
 }
 
-fn guests(event: &Event, query: &str, fault: Fault) -> Value {
+fn guest_list(event: &Event, query: &str, fault: Fault) -> Value {
     let after: usize = query.strip_prefix("after=").and_then(|after| after.parse().ok()).unwrap_or_default();
     let mut bits = vec![0_u8; event.registered.len().div_ceil(8)];
-    for (place, guest) in event.registered.iter().enumerate() {
-        bits[place / 8] |= if guest.check_in.is_some() { 0x80 >> (place % 8) } else { 0 };
+    for (index, guest) in event.registered.iter().enumerate() {
+        bits[index / 8] |= if guest.check_in.is_some() { 0x80 >> (index % 8) } else { 0 };
     }
-    let listed = event.registered.iter().enumerate().skip(after).map(|(place, guest)| (code(place), name(guest)));
-    // A door that hides a guest has another behind the list.
+    let listed = event.registered.iter().enumerate().skip(after).map(|(index, guest)| (code(index), name(guest)));
+    // The affected guest is missing in the list of a door with this fault.
     let hidden = if fault == Fault::HidesAGuest { AFFECTED } else { usize::MAX };
     let listed: Vec<_> =
-        listed.enumerate().filter(|(place, _)| place + after != hidden).map(|(_, guest)| guest).collect();
-    let (registered, inside) = (event.registered.len(), event.inside(fault));
-    json!({ "now": now(), "registered": registered, "inside": inside, "guests": listed,
+        listed.enumerate().filter(|(index, _)| index + after != hidden).map(|(_, guest)| guest).collect();
+    let (registered, checked_in) = (event.registered.len(), event.checked_in_count(fault));
+    json!({ "now": now(), "registered": registered, "inside": checked_in, "guests": listed,
         "checked_in": STANDARD.encode(bits), "many": false })
 }
 
 fn check_in(event: &mut Event, gate: &str, form: &str, fault: Fault) -> Answer {
     let field = |name: &str| form.split('&').find_map(|field| field.strip_prefix(name)?.strip_prefix('='));
     let (Some(code), Some(at)) = (field("code"), field("at").and_then(|at| at.parse::<i64>().ok())) else {
-        return json_of(400, &json!({}));
+        return json_answer(400, &json!({}));
     };
-    let place = code.strip_prefix("7K").and_then(|place| place.parse::<usize>().ok());
-    let Some((place, guest)) = place.and_then(|place| Some((place, event.registered.get_mut(place)?))) else {
-        return json_of(200, &json!({ "state": "unknown", "when": null }));
+    let index = code.strip_prefix("7K").and_then(|index| index.parse::<usize>().ok());
+    let Some((index, guest)) = index.and_then(|index| Some((index, event.registered.get_mut(index)?))) else {
+        return json_answer(200, &json!({ "state": "unknown", "when": null }));
     };
-    let is_affected = place == AFFECTED;
-    let is_new = guest.check_in.as_ref().is_none_or(|known| *known == (at, gate.to_owned()));
-    let forgets = is_affected && fault == Fault::LosesACheckIn;
-    let twice = fault == Fault::ChecksInTwice;
-    let known = guest.check_in.clone().filter(|_| !twice).unwrap_or_else(|| (at, gate.to_owned()));
-    if !forgets {
-        guest.check_in = Some(known.clone());
+    let is_affected = index == AFFECTED;
+    let is_new = guest.check_in.as_ref().is_none_or(|check_in| *check_in == (at, gate.to_owned()));
+    let loses_check_in = is_affected && fault == Fault::LosesACheckIn;
+    let checks_in_twice = fault == Fault::ChecksInTwice;
+    let check_in = guest.check_in.clone().filter(|_| !checks_in_twice).unwrap_or_else(|| (at, gate.to_owned()));
+    if !loses_check_in {
+        guest.check_in = Some(check_in.clone());
     }
-    let gate_of = if is_affected && fault == Fault::NamesAnotherGate { "Gate 77" } else { &known.1 };
-    let when = format!("{}, {gate_of}", TimeZone::INDIA.local(Timestamp::from_millis(known.0)).time);
-    json_of(
-        200,
-        &json!({ "state": if is_new || twice { "in" } else { "already" }, "when": when, "inside": 0, "registered": 0 }),
-    )
+    let shown_gate = if is_affected && fault == Fault::NamesAnotherGate { "Gate 77" } else { &check_in.1 };
+    let when = format!("{}, {shown_gate}", TimeZone::INDIA.local(Timestamp::from_millis(check_in.0)).time);
+    let state = if is_new || checks_in_twice { "in" } else { "already" };
+    json_answer(200, &json!({ "state": state, "when": when, "inside": 0, "registered": 0 }))
 }

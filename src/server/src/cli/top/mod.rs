@@ -1,5 +1,5 @@
-//! `sakshi top`: shows the activity of all nodes, redrawn each second. It asks the admin API of one node, which knows
-//! the others. Output that is not a terminal gets one picture.
+//! `sakshi top`: shows the activity of all nodes, redrawn each second. It reads the admin API of one node, which knows
+//! the other nodes. Output that is not a terminal gets one picture.
 
 mod picture;
 mod terminal;
@@ -21,10 +21,10 @@ use crate::settings::Sources;
 
 /// Interval between two pictures.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Time for unwatched nodes to publish their first snapshot.
-const FIRST_TELLING: Duration = Duration::from_secs(3);
+/// Time in which nodes publish their first snapshot.
+const FIRST_SNAPSHOT_TIME: Duration = Duration::from_secs(3);
 /// Width of a picture without a terminal.
-const USUAL_WIDTH: usize = 100;
+const DEFAULT_WIDTH: usize = 100;
 
 /// Options of `top`.
 #[derive(Args, Debug)]
@@ -43,8 +43,8 @@ impl Top {
     /// The service is unreachable at the start, or the terminal cannot be used.
     pub(super) async fn run(&self, sources: &Sources, out: &mut dyn Out) -> Result<bool, CliError> {
         let api = self.access.api(sources)?;
-        let first = ask(&api).await?;
-        let terminal = if self.once || !out.look().is_terminal { None } else { Terminal::open(out)? };
+        let first = fetch_nodes(&api).await?;
+        let terminal = if self.once || !out.capabilities().is_terminal { None } else { Terminal::open(out)? };
         let Some(terminal) = terminal else {
             print(&api, first, out).await?;
             return Ok(true);
@@ -55,7 +55,7 @@ impl Top {
     }
 }
 
-async fn ask(api: &Api) -> Result<NodesResponse, CliError> {
+async fn fetch_nodes(api: &Api) -> Result<NodesResponse, CliError> {
     api.send(internal::nodes()).await
 }
 
@@ -65,10 +65,10 @@ async fn print(api: &Api, first: NodesResponse, out: &mut dyn Out) -> Result<(),
     let answer = if is_whole {
         first
     } else {
-        sleep(FIRST_TELLING).await;
-        ask(api).await?
+        sleep(FIRST_SNAPSHOT_TIME).await;
+        fetch_nodes(api).await?
     };
-    Ok(write_lines(picture(&answer, out.look().width().unwrap_or(USUAL_WIDTH), ""), out)?)
+    Ok(write_lines(picture(&answer, out.capabilities().width().unwrap_or(DEFAULT_WIDTH), ""), out)?)
 }
 
 /// Draws a picture each second until a key or a signal ends it. While the service is unreachable, the last picture
@@ -79,19 +79,19 @@ async fn draw_until_ended(
     mut terminal: Terminal,
     out: &mut dyn Out,
 ) -> Result<(), CliError> {
-    let (mut answer, mut away) = (first, None);
+    let (mut answer, mut error_note) = (first, None);
     loop {
-        let (width, height) = out.look().size.unwrap_or((USUAL_WIDTH, usize::MAX));
-        let note = away.take().map(|reason: String| Line::of(Tone::Bad, reason));
-        let lines = note.into_iter().chain(picture(&answer, width, "q ends")).collect();
+        let (width, height) = out.capabilities().size.unwrap_or((DEFAULT_WIDTH, usize::MAX));
+        let error_line = error_note.take().map(|reason: String| Line::new(Tone::Bad, reason));
+        let lines = error_line.into_iter().chain(picture(&answer, width, "q ends")).collect();
         terminal::draw(lines, (width, height), out)?;
         let next = Instant::now() + INTERVAL;
-        if timeout_at(next, terminal.ended()).await.is_ok() {
+        if timeout_at(next, terminal.wait_for_exit()).await.is_ok() {
             return Ok(());
         }
-        match ask(api).await {
+        match fetch_nodes(api).await {
             Ok(fresh) => answer = fresh,
-            Err(error) => away = Some(format!("{error}; this was seen at {}", answer.now)),
+            Err(error) => error_note = Some(format!("{error}; shown as of {}", answer.now)),
         }
     }
 }

@@ -7,7 +7,7 @@ use sakshi_wire::operator::views::TreeNode;
 use crate::cli::style::{Line, Tone, span};
 use crate::cli::tree;
 
-/// Least width of a node.
+/// Minimum width of a node.
 const NODE_WIDTH: usize = 64;
 /// Spaces between two nodes.
 const GAP: usize = 3;
@@ -27,13 +27,13 @@ pub(super) fn picture(answer: &NodesResponse, width: usize, hint: &str) -> Vec<L
         states.iter().filter(|(count, _)| *count > 0).map(|(count, state)| format!("{count} {state}")).collect();
     let plural = if nodes.len() == 1 { "node" } else { "nodes" };
     let mut lines = vec![
-        Line::of(Tone::Bold, format!("{} {plural}", nodes.len()))
+        Line::new(Tone::Bold, format!("{} {plural}", nodes.len()))
             .and(Tone::Plain, format!(": {}", states.join(", ")))
             .and(Tone::Dim, format!("   {now}   {hint}")),
         Line::default(),
     ];
     let problems: Vec<Line> = nodes.iter().flat_map(|node| problems(node, *now)).collect();
-    lines.extend(if problems.is_empty() { vec![Line::of(Tone::Good, "everything runs")] } else { problems });
+    lines.extend(if problems.is_empty() { vec![Line::new(Tone::Good, "everything runs")] } else { problems });
     let beside = ((width + GAP) / (NODE_WIDTH + GAP)).clamp(1, nodes.len().max(1));
     let column = ((width + GAP) / beside).saturating_sub(GAP);
     for nodes in nodes.chunks(beside) {
@@ -45,11 +45,11 @@ pub(super) fn picture(answer: &NodesResponse, width: usize, hint: &str) -> Vec<L
 
 /// Returns the problems that an operator should look at.
 fn problems(node: &NodeState, now: Timestamp) -> Vec<Line> {
-    let id = short(&node.node);
-    let mut found = Vec::new();
+    let id = short_id(&node.node);
+    let mut problems = Vec::new();
     if node.state != "live" {
         let tone = if node.state == "silent" { Tone::Bad } else { Tone::Warn };
-        found.push(Line::of(
+        problems.push(Line::new(
             tone,
             format!("node {id} is {}; its last heartbeat was {} ago", node.state, age(node.seen_at, now)),
         ));
@@ -57,9 +57,12 @@ fn problems(node: &NodeState, now: Timestamp) -> Vec<Line> {
     let mut actors: Vec<&TreeNode> = node.tree.iter().collect();
     while let Some(actor) = actors.pop() {
         if let Some((tone, word)) = tree::trouble(actor) {
-            let panic =
-                actor.last_panic.as_ref().map(|panic| format!(": {}", tree::told(panic, now))).unwrap_or_default();
-            found.push(Line::of(tone, format!("{} on node {id} {}{panic}", actor.name, phrase(&word))));
+            let panic = actor
+                .last_panic
+                .as_ref()
+                .map(|panic| format!(": {}", tree::describe_panic(panic, now)))
+                .unwrap_or_default();
+            problems.push(Line::new(tone, format!("{} on node {id} {}{panic}", actor.name, phrase(&word))));
         }
         actors.extend(actor.children.iter().rev());
     }
@@ -68,12 +71,12 @@ fn problems(node: &NodeState, now: Timestamp) -> Vec<Line> {
     {
         let ReceiverQueue { origin, waiting, oldest_s, .. } = receiver;
         let webhooks = if *waiting == 1 { "1 webhook waits".to_owned() } else { format!("{waiting} webhooks wait") };
-        found.push(Line::of(
+        problems.push(Line::new(
             Tone::Warn,
             format!("{webhooks} for {origin} on node {id}, for {}", span(oldest_s.unwrap_or(0))),
         ));
     }
-    found
+    problems
 }
 
 fn phrase(word: &str) -> String {
@@ -91,22 +94,22 @@ fn block(node: &NodeState, now: Timestamp, width: usize) -> Vec<Line> {
         "silent" => Tone::Bad,
         _ => Tone::Warn,
     };
-    let title = format!("node {}", short(&node.node));
-    let this = if node.is_this { ", answers" } else { "" };
+    let title = format!("node {}", short_id(&node.node));
+    let answers = if node.is_this { ", answers" } else { "" };
     let version = node.version.as_deref().map(|version| format!("   {version}")).unwrap_or_default();
     let mut lines = vec![
-        Line::of(Tone::Bold, title)
+        Line::new(Tone::Bold, title)
             .and(Tone::Plain, "  ")
             .and(tone, &*node.state)
-            .and(Tone::Dim, format!("{this}{version}")),
+            .and(Tone::Dim, format!("{answers}{version}")),
     ];
     let (Some(root), Some(started_at)) = (&node.tree, node.started_at) else {
-        lines.push(Line::of(Tone::Dim, "has not told about itself yet"));
+        lines.push(Line::new(Tone::Dim, "has not published a snapshot yet"));
         return lines;
     };
     let live = |count: Option<i64>| count.unwrap_or(0);
     let (transactions, events) = (live(node.live_transactions), live(node.live_events));
-    lines.push(Line::of(
+    lines.push(Line::new(
         Tone::Plain,
         format!("up {}, {transactions} live transactions, {events} live events", age(started_at, now)),
     ));
@@ -130,18 +133,18 @@ fn curves(figures: &NodeFigures, width: usize) -> Vec<Line> {
     #[allow(clippy::cast_precision_loss)]
     let decimal = |series: &[u64]| series.iter().map(|count| *count as f64).collect::<Vec<_>>();
     let failed: u64 = figures.webhooks_failed.iter().sum();
-    let lost = if failed > 0 { format!(", {failed} failed in the time shown") } else { String::new() };
+    let failures = if failed > 0 { format!(", {failed} failed in the time shown") } else { String::new() };
     let latest = |series: &[f64]| series.last().copied().unwrap_or(0.0);
     let room = width.saturating_sub(12 + 14).min(60);
-    let curve = |name: &str, series: &[f64], told: String| {
-        Line::of(Tone::Plain, format!("{name:<10}  "))
+    let curve = |name: &str, series: &[f64], latest: String| {
+        Line::new(Tone::Plain, format!("{name:<10}  "))
             .and(Tone::Plain, sparkline(series, room))
-            .and(Tone::Plain, format!("  {told}"))
+            .and(Tone::Plain, format!("  {latest}"))
     };
     vec![
         curve("inits", &decimal(&figures.inits), rate(&figures.inits)),
         curve("callbacks", &decimal(&figures.callbacks), rate(&figures.callbacks)),
-        curve("webhooks", &decimal(&figures.webhooks), rate(&figures.webhooks)).and(Tone::Bad, lost),
+        curve("webhooks", &decimal(&figures.webhooks), rate(&figures.webhooks)).and(Tone::Bad, failures),
         curve("p99", &figures.p99_ms, format!("{} ms", latest(&figures.p99_ms))),
         curve("processor", &figures.cpu_percent, format!("{} %", latest(&figures.cpu_percent).round())),
     ]
@@ -150,10 +153,10 @@ fn curves(figures: &NodeFigures, width: usize) -> Vec<Line> {
 /// Draws the latest values as bars, the newest last; the largest value fills its bar.
 fn sparkline(series: &[f64], width: usize) -> String {
     let shown = &series[series.len().saturating_sub(width)..];
-    let most = shown.iter().copied().fold(0.0, f64::max);
+    let max = shown.iter().copied().fold(0.0, f64::max);
     // The share of the largest value, from 0 to 7.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let bar = |value: &f64| if most > 0.0 { BARS[((value / most * 7.0).round() as usize).min(7)] } else { BARS[0] };
+    let bar = |value: &f64| if max > 0.0 { BARS[((value / max * 7.0).round() as usize).min(7)] } else { BARS[0] };
     let bars: String = shown.iter().map(bar).collect();
     format!("{}{bars}", " ".repeat(width - shown.len()))
 }
@@ -161,22 +164,25 @@ fn sparkline(series: &[f64], width: usize) -> String {
 /// Returns the receivers with pending webhooks.
 fn queues(receivers: &[ReceiverQueue], total: u64, width: usize) -> Vec<Line> {
     if receivers.is_empty() {
-        return vec![Line::default(), Line::of(Tone::Dim, "no webhook waits")];
+        return vec![Line::default(), Line::new(Tone::Dim, "no webhook waits")];
     }
     let origin = width.saturating_sub(32).max(16);
     let mut lines = vec![
         Line::default(),
-        Line::of(Tone::Dim, format!("{:origin$}{:>9}{:>11}  {}", "RECEIVER", "WAITING", "IN FLIGHT", "OLDEST")),
+        Line::new(Tone::Dim, format!("{:origin$}{:>9}{:>11}  {}", "RECEIVER", "WAITING", "IN FLIGHT", "OLDEST")),
     ];
     lines.extend(receivers.iter().map(|receiver| {
         let ReceiverQueue { origin: name, waiting, in_flight, oldest_s, .. } = receiver;
         let is_late = oldest_s.is_some_and(|oldest| oldest >= LONG_WAIT_S);
-        let told = format!("{waiting:>9}{in_flight:>11}  {}", oldest_s.map_or_else(|| "-".to_owned(), span));
-        Line::of(Tone::Plain, name).cut(origin).padded(origin).and(if is_late { Tone::Warn } else { Tone::Plain }, told)
+        let columns = format!("{waiting:>9}{in_flight:>11}  {}", oldest_s.map_or_else(|| "-".to_owned(), span));
+        Line::new(Tone::Plain, name)
+            .cut(origin)
+            .pad(origin)
+            .and(if is_late { Tone::Warn } else { Tone::Plain }, columns)
     }));
     let more = total.saturating_sub(receivers.len() as u64);
     if more > 0 {
-        lines.push(Line::of(Tone::Dim, format!("and {more} more")));
+        lines.push(Line::new(Tone::Dim, format!("and {more} more")));
     }
     lines
 }
@@ -185,7 +191,7 @@ fn queues(receivers: &[ReceiverQueue], total: u64, width: usize) -> Vec<Line> {
 fn side_by_side(blocks: &[Vec<Line>], width: usize) -> Vec<Line> {
     let height = blocks.iter().map(Vec::len).max().unwrap_or(0);
     let row = |index: usize| {
-        let cells = blocks.iter().map(|block| block.get(index).cloned().unwrap_or_default().cut(width).padded(width));
+        let cells = blocks.iter().map(|block| block.get(index).cloned().unwrap_or_default().cut(width).pad(width));
         cells.reduce(|row, cell| row.and(Tone::Plain, " ".repeat(GAP)).join(cell)).unwrap_or_default()
     };
     (0..height).map(row).collect()
@@ -195,14 +201,14 @@ fn age(since: Timestamp, now: Timestamp) -> String {
     span(now.since(since).as_secs())
 }
 
-fn short(id: &str) -> &str {
+fn short_id(id: &str) -> &str {
     id.get(..ID_SHOWN).unwrap_or(id)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::style::Look;
+    use crate::cli::style::Capabilities;
     use crate::cli::tree::tests::{node, panicked};
 
     const NOW: Timestamp = Timestamp::from_millis(8_000);
@@ -236,12 +242,12 @@ mod tests {
     fn drawn(nodes: Vec<NodeState>, width: usize) -> Vec<String> {
         picture(&NodesResponse { now: NOW, nodes }, width, "q ends")
             .iter()
-            .map(|line| line.painted(Look::default()))
+            .map(|line| line.render(Capabilities::default()))
             .collect()
     }
 
     #[test]
-    fn a_node_is_drawn_with_its_curves_its_actors_and_its_receivers() {
+    fn a_node_is_drawn_with_curves_actors_and_receivers() {
         let receiver = |origin: &str, oldest_s| ReceiverQueue {
             origin: origin.into(),
             client_id: "cl_1".parse().unwrap(),
@@ -273,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_stand_side_by_side_where_there_is_room_and_below_each_other_elsewhere() {
+    fn nodes_are_drawn_side_by_side_if_the_width_allows() {
         let both = || vec![state("5f0c"), state("9e3a")];
         let is_row = |line: &&String| line.contains("node 5f0c5f0c") && line.contains("node 9e3a9e3a");
         assert!(drawn(both(), 140).iter().any(|line| is_row(&line)));
@@ -286,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_comes_first_with_its_place_and_its_request() {
+    fn problems_come_first_with_their_place_and_request() {
         let failed = panicked(node("credit-ledger", "credit_ledger", vec![]), Some("order-7"));
         let silent =
             NodeState { state: "silent".into(), tree: Some(node("root", "root", vec![failed])), ..state("9e3a") };
@@ -307,14 +313,14 @@ mod tests {
                 "40 webhooks wait for https://slow.example on node 9e3a9e3a, for 2 min",
             ]
         );
-        let untold = NodeState { tree: None, started_at: None, figures: None, version: None, ..state("9e3a") };
-        assert!(drawn(vec![untold], 80).iter().any(|line| line == "has not told about itself yet"));
+        let unpublished = NodeState { tree: None, started_at: None, figures: None, version: None, ..state("9e3a") };
+        assert!(drawn(vec![unpublished], 80).iter().any(|line| line == "has not published a snapshot yet"));
     }
 
     #[test]
-    fn a_curve_fills_its_width_from_the_right_and_its_largest_bar() {
+    fn a_curve_is_aligned_right_and_scaled_to_its_largest_value() {
         assert_eq!(sparkline(&[0.0, 1.0, 2.0], 5), "  ▁▅█");
-        assert_eq!(sparkline(&[9.0, 0.0, 0.0], 2), "▁▁", "only what is shown counts");
+        assert_eq!(sparkline(&[9.0, 0.0, 0.0], 2), "▁▁", "only visible values count");
         assert_eq!(sparkline(&[], 3), "   ");
     }
 }

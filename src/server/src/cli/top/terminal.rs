@@ -20,7 +20,7 @@ const REST_OF_LINE: &str = "\u{1b}[K";
 /// Clears the rest of the screen.
 const REST_OF_SCREEN: &str = "\u{1b}[J";
 /// Keys that exit: `q`, Ctrl-C and Ctrl-D.
-const ENDS: [u8; 4] = [b'q', b'Q', 3, 4];
+const EXIT_KEYS: [u8; 4] = [b'q', b'Q', 3, 4];
 
 /// A terminal with unbuffered keys. Drop restores its modes.
 pub(super) struct Terminal {
@@ -51,10 +51,10 @@ impl Terminal {
     }
 
     /// Waits for a key that exits, or for a signal.
-    pub(super) async fn ended(&mut self) {
+    pub(super) async fn wait_for_exit(&mut self) {
         loop {
             tokio::select! {
-                key = self.keys.recv() => if key.is_none_or(|key| ENDS.contains(&key)) { return },
+                key = self.keys.recv() => if key.is_none_or(|key| EXIT_KEYS.contains(&key)) { return },
                 () = self.signals.next() => return,
             }
         }
@@ -79,12 +79,12 @@ pub(super) fn draw(mut lines: Vec<Line>, (width, height): (usize, usize), out: &
     let hidden = (lines.len() + 1).saturating_sub(height);
     if hidden > 0 {
         lines.truncate(height.saturating_sub(2));
-        lines.push(Line::of(Tone::Dim, format!("… {} more lines", hidden + 1)));
+        lines.push(Line::new(Tone::Dim, format!("… {} more lines", hidden + 1)));
     }
-    let look = out.look();
+    let capabilities = out.capabilities();
     let mut screen = HOME.to_owned();
     for line in lines {
-        screen.push_str(&line.cut(width).painted(look));
+        screen.push_str(&line.cut(width).render(capabilities));
         screen.push_str(REST_OF_LINE);
         screen.push('\n');
     }
@@ -97,11 +97,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_on_the_screen_is_counted() {
+    fn lines_that_do_not_fit_are_counted() {
         let drawn = |lines: usize, height| {
             let mut out = Vec::new();
             draw(
-                (1..=lines).map(|line| Line::of(Tone::Plain, format!("line {line}"))).collect(),
+                (1..=lines).map(|line| Line::new(Tone::Plain, format!("line {line}"))).collect(),
                 (20, height),
                 &mut out,
             )

@@ -13,8 +13,8 @@ use crate::cli::style::Out;
 
 /// Timeout of the target.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Headers of a single connection (RFC 9110 §7.6.1), and headers that the connection to the target sets itself.
-const NOT_PASSED_ON: [&str; 11] = [
+/// Headers that apply to one connection (RFC 9110 §7.6.1) or are set for the connection to the target.
+const HEADERS_REMOVED: [&str; 11] = [
     "connection",
     "content-length",
     "expect",
@@ -28,7 +28,7 @@ const NOT_PASSED_ON: [&str; 11] = [
     "upgrade",
 ];
 
-/// The target of forwarded webhooks.
+/// Sends webhooks to the target.
 pub(super) struct Forwarder {
     http: reqwest::Client,
     url: Url,
@@ -55,10 +55,10 @@ impl Forwarder {
     /// Sends the request with its method, headers and body, and waits for the response.
     pub(super) async fn forward(&self, request: &Received) -> Forwarded {
         let mut headers = request.headers.clone();
-        for name in NOT_PASSED_ON {
+        for name in HEADERS_REMOVED {
             headers.remove(name);
         }
-        let began = Instant::now();
+        let started = Instant::now();
         let sent = self
             .http
             .request(request.method.clone(), self.url.clone())
@@ -67,15 +67,15 @@ impl Forwarder {
             .send()
             .await;
         let answer = sent.map(|answer| answer.status().as_u16()).map_err(|error| Error::unreachable(&error));
-        Forwarded { answer, duration: began.elapsed() }
+        Forwarded { answer, duration: started.elapsed() }
     }
 }
 
 impl Forwarded {
-    pub(super) fn show(&self, number: u64, machines: bool, out: &mut dyn Out) -> io::Result<()> {
+    pub(super) fn show(&self, number: u64, json: bool, out: &mut dyn Out) -> io::Result<()> {
         let millis = self.duration.as_millis();
         match &self.answer {
-            _ if machines => {
+            _ if json => {
                 let error = self.answer.as_ref().err().map(ToString::to_string);
                 let status = self.answer.as_ref().ok();
                 let duration = u64::try_from(millis).unwrap_or(u64::MAX);
@@ -86,8 +86,8 @@ impl Forwarded {
                         "error": error })
                 )?;
             }
-            Ok(status) => writeln!(out, "    #{number} passed on: {status} after {millis} ms\n")?,
-            Err(error) => writeln!(out, "    #{number} NOT passed on: {error}\n")?,
+            Ok(status) => writeln!(out, "    #{number} forwarded: {status} after {millis} ms\n")?,
+            Err(error) => writeln!(out, "    #{number} NOT forwarded: {error}\n")?,
         }
         out.flush()
     }

@@ -1,32 +1,33 @@
-//! A JSON body for people: indented, members in the order sent, long Base64 shortened to its kind, and no characters
-//! that move the cursor.
+//! Formats a JSON body for people: indented, members in the order sent, long Base64 shortened, and no characters that
+//! move the cursor.
 
 use sakshi_domain::unseen::is_unseen;
 use serde::de::IgnoredAny;
 
-/// Longest string that is shown whole, in characters.
-const STRING_MAX: usize = 400;
-/// The same for Base64.
-const BASE64_MAX: usize = 100;
-/// Part that is shown of a shortened string.
-const STRING_SHOWN: usize = 200;
-const BASE64_SHOWN: usize = 24;
-/// Most characters of the whole output.
-const TOTAL_MAX: usize = 100_000;
+/// Length up to which a string is shown whole, in characters.
+const STRING_CHARS_MAX: usize = 400;
+/// Length up to which a Base64 string is shown whole, in characters.
+const BASE64_CHARS_MAX: usize = 100;
+/// Bytes shown of a shortened string.
+const STRING_BYTES_SHOWN: usize = 200;
+/// Bytes shown of a shortened Base64 string.
+const BASE64_BYTES_SHOWN: usize = 24;
+/// Length of the output from which the remaining body is left out, in bytes.
+const OUTPUT_BYTES_MAX: usize = 100_000;
 
 /// Returns the body, indented by `margin` and by depth, or `None` if it is not JSON.
 pub(in crate::developer) fn pretty(body: &str, margin: usize) -> Option<String> {
     serde_json::from_str::<IgnoredAny>(body).ok()?;
     let mut page = Page { text: String::new(), margin, depth: 0 };
-    let mut rest = body.trim();
+    let mut remaining = body.trim();
     page.new_line();
-    while let Some(first) = rest.chars().next() {
-        if page.text.len() > TOTAL_MAX {
+    while let Some(first) = remaining.chars().next() {
+        if page.text.len() > OUTPUT_BYTES_MAX {
             page.new_line();
             page.text.push_str("… (the rest is not shown)");
             break;
         }
-        rest = page.token(first, rest);
+        remaining = page.token(first, remaining);
     }
     Some(page.text)
 }
@@ -39,16 +40,16 @@ struct Page {
 
 impl Page {
     /// Writes the next token of valid JSON and returns the rest.
-    fn token<'a>(&mut self, first: char, rest: &'a str) -> &'a str {
+    fn token<'a>(&mut self, first: char, remaining: &'a str) -> &'a str {
         match first {
             '"' => {
-                let (string, rest) = string(rest);
-                self.text.push_str(&shortened(string));
-                return rest;
+                let (string, remaining) = split_string(remaining);
+                self.text.push_str(&shorten(string));
+                return remaining;
             }
             '{' | '[' => {
                 self.text.push(first);
-                let inner = rest[1..].trim_start();
+                let inner = remaining[1..].trim_start();
                 if inner.starts_with(['}', ']']) {
                     self.text.push_str(&inner[..1]);
                     return &inner[1..];
@@ -69,7 +70,7 @@ impl Page {
             space if space.is_ascii_whitespace() => {}
             other => self.text.push(other),
         }
-        &rest[first.len_utf8()..]
+        &remaining[first.len_utf8()..]
     }
 
     fn new_line(&mut self) {
@@ -80,8 +81,8 @@ impl Page {
     }
 }
 
-/// Returns the text between the quotes at the start, as written, and the rest.
-fn string(text: &str) -> (&str, &str) {
+/// Returns the text between the quotes at the start, with its escapes, and the remaining text.
+fn split_string(text: &str) -> (&str, &str) {
     let mut escaped = false;
     let end = text.char_indices().skip(1).find(|(_, letter)| {
         let ends = *letter == '"' && !escaped;
@@ -92,25 +93,25 @@ fn string(text: &str) -> (&str, &str) {
     (&text[1..end], text.get(end + 1..).unwrap_or_default())
 }
 
-fn shortened(string: &str) -> String {
+fn shorten(string: &str) -> String {
     let length = string.chars().count();
-    if length > BASE64_MAX && is_base64(string) {
+    if length > BASE64_CHARS_MAX && is_base64(string) {
         let bytes = string.trim_end_matches('=').len() * 3 / 4;
-        return format!("\"{}… ({} of {bytes} bytes in Base64)\"", &string[..BASE64_SHOWN], form(string));
+        return format!("\"{}… ({} of {bytes} bytes in Base64)\"", &string[..BASE64_BYTES_SHOWN], file_kind(string));
     }
-    if length > STRING_MAX {
+    if length > STRING_CHARS_MAX {
         return format!("\"{}… ({length} characters)\"", visible(beginning(string)));
     }
     format!("\"{}\"", visible(string))
 }
 
-/// Returns about the first [`STRING_SHOWN`] bytes, without splitting a character or an escape.
+/// Returns about the first [`STRING_BYTES_SHOWN`] bytes, without splitting a character or an escape.
 fn beginning(string: &str) -> &str {
     let mut end = 0;
-    while end < STRING_SHOWN {
-        let rest = &string[end..];
-        end += match rest.chars().next() {
-            Some('\\') if rest[1..].starts_with('u') => 6,
+    while end < STRING_BYTES_SHOWN {
+        let remaining = &string[end..];
+        end += match remaining.chars().next() {
+            Some('\\') if remaining[1..].starts_with('u') => 6,
             Some('\\') => 2,
             Some(letter) => letter.len_utf8(),
             None => break,
@@ -121,13 +122,13 @@ fn beginning(string: &str) -> &str {
 
 /// Escapes invisible characters, most of which JSON allows unescaped.
 fn visible(text: &str) -> String {
-    text.chars().fold(String::with_capacity(text.len()), |mut shown, letter| {
+    text.chars().fold(String::with_capacity(text.len()), |mut output, letter| {
         if is_unseen(letter) {
-            shown.push_str(&format!("\\u{:04x}", u32::from(letter)));
+            output.push_str(&format!("\\u{:04x}", u32::from(letter)));
         } else {
-            shown.push(letter);
+            output.push(letter);
         }
-        shown
+        output
     })
 }
 
@@ -137,8 +138,8 @@ fn is_base64(text: &str) -> bool {
         .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_'))
 }
 
-/// Names the kind of a file in Base64, by its first characters.
-fn form(base64: &str) -> &'static str {
+/// Returns the kind of a file in Base64, by its first characters.
+fn file_kind(base64: &str) -> &'static str {
     let known = [
         ("JVBERi", "a PDF"),
         ("/9j/", "a JPEG"),
@@ -146,7 +147,7 @@ fn form(base64: &str) -> &'static str {
         ("AAAADGpQ", "a JPEG 2000 image"),
         ("PD94bWw", "XML"),
     ];
-    known.iter().find(|(start, _)| base64.starts_with(start)).map_or("a file", |(_, form)| form)
+    known.iter().find(|(start, _)| base64.starts_with(start)).map_or("a file", |(_, kind)| kind)
 }
 
 #[cfg(test)]
@@ -157,8 +158,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_stay_in_their_order_and_empty_ones_on_their_line() {
-        let shown = pretty(r#" {"b":1.50,"a":[true,null,{}],"a":"x\"y\\","c":[ ]} "#, 0).unwrap();
+    fn members_keep_their_order_and_empty_values_stay_on_one_line() {
+        let output = pretty(r#" {"b":1.50,"a":[true,null,{}],"a":"x\"y\\","c":[ ]} "#, 0).unwrap();
         let lines = [
             "{",
             "  \"b\": 1.50,",
@@ -171,41 +172,41 @@ mod tests {
             "  \"c\": []",
             "}",
         ];
-        assert_eq!(shown.lines().collect::<Vec<_>>(), lines);
+        assert_eq!(output.lines().collect::<Vec<_>>(), lines);
         assert_eq!(pretty("7", 4).unwrap(), "    7");
         assert_eq!(pretty("{", 0), None);
     }
 
     #[test]
-    fn long_base64_is_shortened_to_what_it_is() {
+    fn long_base64_is_shortened_and_its_file_kind_is_named() {
         let file = format!("JVBERi0xLjQK{}", "A".repeat(13_000));
-        let shown = pretty(&json!({ "content": file }).to_string(), 0).unwrap();
-        assert_eq!(shown, "{\n  \"content\": \"JVBERi0xLjQKAAAAAAAAAAAA… (a PDF of 9759 bytes in Base64)\"\n}");
+        let output = pretty(&json!({ "content": file }).to_string(), 0).unwrap();
+        assert_eq!(output, "{\n  \"content\": \"JVBERi0xLjQKAAAAAAAAAAAA… (a PDF of 9759 bytes in Base64)\"\n}");
         let words = "no Base64 ".repeat(50);
         assert!(pretty(&json!(words).to_string(), 0).unwrap().ends_with("… (500 characters)\""));
         assert!(pretty(&json!("A".repeat(64)).to_string(), 0).unwrap().len() == 66, "a digest is shown whole");
     }
 
     #[test]
-    fn nothing_moves_the_cursor_and_nothing_is_endless() {
-        let shown = pretty("[\"\u{9b}2J\u{7f}\", \"\\u001b[2J\"]", 0).unwrap();
-        assert!(!shown.chars().any(|letter| letter.is_control() && letter != '\n'), "{shown:?}");
+    fn the_output_is_bounded_and_has_no_control_characters() {
+        let output = pretty("[\"\u{9b}2J\u{7f}\", \"\\u001b[2J\"]", 0).unwrap();
+        assert!(!output.chars().any(|letter| letter.is_control() && letter != '\n'), "{output:?}");
         let deep = format!("{}{}{}", "[".repeat(100), vec!["1"; 100_000].join(","), "]".repeat(100));
-        let shown = pretty(&deep, 0).unwrap();
-        assert!(shown.len() < 2 * TOTAL_MAX && shown.ends_with("(the rest is not shown)"));
+        let output = pretty(&deep, 0).unwrap();
+        assert!(output.len() < 2 * OUTPUT_BYTES_MAX && output.ends_with("(the rest is not shown)"));
     }
 
     proptest! {
         #[test]
-        fn what_is_not_shortened_reads_as_what_was_sent(text in "\\PC{0,60}", number in any::<i64>(),
+        fn a_short_body_parses_as_the_body_that_was_sent(text in "\\PC{0,60}", number in any::<i64>(),
             flag in any::<bool>()) {
             let sent = json!({ "t": text, "list": [number, flag, null, { "inner": text }], "none": {} });
-            let shown = pretty(&sent.to_string(), 3).unwrap();
-            prop_assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), sent);
+            let output = pretty(&sent.to_string(), 3).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Value>(&output).unwrap(), sent);
         }
 
         #[test]
-        fn any_json_string_is_shown(text in any::<String>()) {
+        fn any_json_string_can_be_formatted(text in any::<String>()) {
             prop_assert!(pretty(&json!(text).to_string(), 0).is_some());
         }
     }

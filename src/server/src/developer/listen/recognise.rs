@@ -1,51 +1,61 @@
-//! Recognises a webhook by its body alone, with its deduplication key (specification, "Deduplication keys"). The key of
-//! wealth data includes `dataType`, since one webhook is sent for each.
+//! Recognises a webhook by its body alone, and reads its deduplication key (specification, "Deduplication keys"). The
+//! key of wealth data includes `dataType`, since each type has its own webhook.
 
 use serde_json::Value;
 
-/// A webhook of one of the flows.
+/// The flow and the deduplication key of a webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::developer) struct Recognised {
-    /// The flow that reports.
+pub(in crate::developer) struct KnownWebhook {
+    /// Name of the flow.
     pub(in crate::developer) kind: &'static str,
     /// Deduplication key, as names and values; `None` if a part is missing.
     pub(in crate::developer) key: Option<String>,
 }
 
 /// Shape of a flow's payload.
-struct Form {
+struct PayloadShape {
     kind: &'static str,
-    /// True if its fields are those of `data`.
+    /// True if the fields are in the member `data`.
     within_data: bool,
-    /// Fields that together identify this flow, each in any of its spellings.
+    /// Fields that together identify the flow, each with its possible spellings.
     marks: &'static [&'static [&'static str]],
-    /// Parts of the key, each in any of its spellings.
+    /// Parts of the key, each with its possible spellings.
     key: &'static [&'static [&'static str]],
 }
 
-const FORMS: [Form; 7] = [
-    Form { kind: "esign", within_data: false, marks: &[&["documentId"], &["documentStatus"]], key: &[&["documentId"]] },
-    Form {
+const SHAPES: [PayloadShape; 7] = [
+    PayloadShape {
+        kind: "esign",
+        within_data: false,
+        marks: &[&["documentId"], &["documentStatus"]],
+        key: &[&["documentId"]],
+    },
+    PayloadShape {
         kind: "ovse",
         within_data: true,
         marks: &[&["txn_id", "txnId"], &["verification_passed", "verificationPassed"]],
         key: &[&["txn_id", "txnId"]],
     },
-    Form { kind: "doclocker", within_data: true, marks: &[&["transactionId"], &["docs"]], key: &[&["transactionId"]] },
-    Form { kind: "estamp", within_data: true, marks: &[&["eStampId"]], key: &[&["eStampId"]] },
-    Form {
+    PayloadShape {
+        kind: "doclocker",
+        within_data: true,
+        marks: &[&["transactionId"], &["docs"]],
+        key: &[&["transactionId"]],
+    },
+    PayloadShape { kind: "estamp", within_data: true, marks: &[&["eStampId"]], key: &[&["eStampId"]] },
+    PayloadShape {
         kind: "wealth-data",
         within_data: false,
         marks: &[&["txnId"], &["dataType"]],
         key: &[&["txnId"], &["dataType"]],
     },
-    Form {
+    PayloadShape {
         kind: "wealth-historical",
         within_data: false,
         marks: &[&["consentHandleId"], &["fromDate"], &["toDate"]],
         key: &[&["consentId"], &["accountId"], &["fromDate"], &["toDate"]],
     },
-    Form {
+    PayloadShape {
         kind: "wealth-consent",
         within_data: false,
         marks: &[&["consentHandle"], &["consentId"], &["status"], &["accounts"]],
@@ -53,22 +63,22 @@ const FORMS: [Form; 7] = [
     },
 ];
 
-/// Returns the flow that a body reports, or `None` if none matches.
-pub(in crate::developer) fn recognise(body: &Value) -> Option<Recognised> {
-    FORMS.iter().find_map(|form| {
-        let fields = if form.within_data { body.get("data")? } else { body };
+/// Returns the flow and the key of a body, or `None` if it matches no flow.
+pub(in crate::developer) fn recognise(body: &Value) -> Option<KnownWebhook> {
+    SHAPES.iter().find_map(|shape| {
+        let fields = if shape.within_data { body.get("data")? } else { body };
         let find = |spellings: &[&'static str]| spellings.iter().find_map(|name| Some((*name, fields.get(name)?)));
-        form.marks.iter().all(|mark| find(mark).is_some()).then(|| {
+        shape.marks.iter().all(|mark| find(mark).is_some()).then(|| {
             let part = |spellings: &&[&'static str]| {
                 let (name, value) = find(spellings)?;
                 Some(format!(
                     "{}{name}={}",
-                    if form.within_data { "data." } else { "" },
+                    if shape.within_data { "data." } else { "" },
                     value.as_str()?.escape_debug()
                 ))
             };
-            let parts: Option<Vec<String>> = form.key.iter().map(part).collect();
-            Recognised { kind: form.kind, key: parts.map(|parts| parts.join(" ")) }
+            let parts: Option<Vec<String>> = shape.key.iter().map(part).collect();
+            KnownWebhook { kind: shape.kind, key: parts.map(|parts| parts.join(" ")) }
         })
     })
 }
@@ -107,22 +117,22 @@ mod tests {
                 "consentId=consent-1 accountId=account-2 fromDate=2020-04-01 toDate=2026-01-31".into(),
             ),
         ] {
-            assert_eq!(recognise(&golden(name)), Some(Recognised { kind, key: Some(key) }), "{name}");
+            assert_eq!(recognise(&golden(name)), Some(KnownWebhook { kind, key: Some(key) }), "{name}");
         }
     }
 
     #[test]
     fn a_verification_is_recognised_in_both_spellings() {
         for (id, passed) in [("txn_id", "verification_passed"), ("txnId", "verificationPassed")] {
-            let found = recognise(&json!({ "success": true, "data": { id: "t-1", passed: true } })).unwrap();
-            assert_eq!((found.kind, found.key), ("ovse", Some(format!("data.{id}=t-1"))));
+            let known = recognise(&json!({ "success": true, "data": { id: "t-1", passed: true } })).unwrap();
+            assert_eq!((known.kind, known.key), ("ovse", Some(format!("data.{id}=t-1"))));
         }
     }
 
     #[test]
-    fn a_key_that_lacks_a_part_is_none_and_what_looks_like_nothing_is_nothing() {
+    fn an_incomplete_key_is_none_and_other_bodies_are_not_recognised() {
         let consent = json!({ "consentHandle": "h", "consentId": null, "status": "Rejected", "accounts": [] });
-        assert_eq!(recognise(&consent), Some(Recognised { kind: "wealth-consent", key: None }));
+        assert_eq!(recognise(&consent), Some(KnownWebhook { kind: "wealth-consent", key: None }));
         for body in [
             json!({}),
             json!([1]),

@@ -8,7 +8,7 @@ use sakshi_domain::unseen::is_unseen;
 use sakshi_sandbox::receiver::{Behaviour, Received};
 use serde_json::{Value, json};
 
-use super::manner::treated;
+use super::manner::describe_behaviour;
 use super::pretty::pretty;
 use crate::cli::paint;
 use crate::cli::style::{Out, Tone};
@@ -17,8 +17,8 @@ use crate::cli::style::{Out, Tone};
 const TEXT_SHOWN: usize = 2_000;
 
 /// Prints the URL that receives webhooks, and `notes` about their treatment.
-pub(super) fn listening(url: &str, notes: &[String], machines: bool, out: &mut dyn Out) -> io::Result<()> {
-    if machines {
+pub(super) fn write_listening(url: &str, notes: &[String], json: bool, out: &mut dyn Out) -> io::Result<()> {
+    if json {
         writeln!(out, "{}", json!({ "event": "listening", "url": url, "notes": notes }))?;
     } else {
         writeln!(out, "Listening at {url}; Ctrl-C ends it.")?;
@@ -31,8 +31,8 @@ pub(super) fn listening(url: &str, notes: &[String], machines: bool, out: &mut d
 }
 
 /// Reports that the sandbox cannot be reached and is retried.
-pub(super) fn unreachable(reason: &str, machines: bool, out: &mut dyn Out) -> io::Result<()> {
-    if machines {
+pub(super) fn write_unreachable(reason: &str, json: bool, out: &mut dyn Out) -> io::Result<()> {
+    if json {
         writeln!(out, "{}", json!({ "event": "unreachable", "reason": reason }))?;
     } else {
         writeln!(out, "cannot reach the sandbox: {reason}; trying again\n")?;
@@ -40,13 +40,13 @@ pub(super) fn unreachable(reason: &str, machines: bool, out: &mut dyn Out) -> io
     out.flush()
 }
 
-/// An earlier webhook under the same key.
+/// An earlier webhook with the same key.
 pub(super) struct Repeat {
-    pub(super) of: u64,
+    pub(super) first_number: u64,
     pub(super) same_body: bool,
 }
 
-/// One webhook.
+/// A received webhook, ready to print.
 pub(super) struct WebhookView<'a> {
     pub(super) number: u64,
     pub(super) request: &'a Received,
@@ -60,7 +60,7 @@ pub(super) struct WebhookView<'a> {
 }
 
 impl WebhookView<'_> {
-    pub(super) fn for_people(&self, out: &mut dyn Out) -> io::Result<()> {
+    pub(super) fn write_text(&self, out: &mut dyn Out) -> io::Result<()> {
         let Self { number, request, kind, .. } = self;
         let bytes = request.body.len();
         writeln!(
@@ -69,37 +69,38 @@ impl WebhookView<'_> {
             request.at,
             request.method,
             request.path,
-            treated(self.behaviour)
+            describe_behaviour(self.behaviour)
         )?;
         match &self.key {
             Some(key) => writeln!(out, "    key {key}")?,
             None => writeln!(out, "    no deduplication key in it")?,
         }
-        if let Some(Repeat { of, same_body }) = &self.repeat {
+        if let Some(Repeat { first_number, same_body }) = &self.repeat {
             let body = if *same_body { "the same body" } else { "ANOTHER BODY" };
-            let told = format!("    !!!!!!!! DUPLICATE of #{of}: this key came before, with {body} !!!!!!!!");
-            writeln!(out, "{}", out.look().paint(Tone::Bad, &told))?;
+            let warning =
+                format!("    !!!!!!!! DUPLICATE of #{first_number}: this key came before, with {body} !!!!!!!!");
+            writeln!(out, "{}", out.capabilities().paint(Tone::Bad, &warning))?;
         }
         if let Some(file) = &self.file {
             writeln!(out, "    written to {}", file.display())?;
         }
         let text = String::from_utf8_lossy(&request.body);
         let body = pretty(&text, 4).unwrap_or_else(|| {
-            let shown: String =
+            let text: String =
                 text.chars().take(TEXT_SHOWN).map(|c| if is_unseen(c) && c != '\n' { '\u{fffd}' } else { c }).collect();
-            format!("    no JSON: {shown}")
+            format!("    no JSON: {text}")
         });
         writeln!(out, "{body}\n")?;
         out.flush()
     }
 
-    pub(super) fn for_machines(&self, out: &mut dyn Out) -> io::Result<()> {
+    pub(super) fn write_json(&self, out: &mut dyn Out) -> io::Result<()> {
         let request = self.request;
         let line = json!({
             "event": "webhook", "number": self.number, "at": request.at, "method": request.method.as_str(),
-            "path": request.path,
-            "kind": self.kind, "key": self.key, "bytes": request.body.len(), "treated": treated(self.behaviour),
-            "duplicate_of": self.repeat.as_ref().map(|repeat| repeat.of),
+            "path": request.path, "kind": self.kind, "key": self.key, "bytes": request.body.len(),
+            "treated": describe_behaviour(self.behaviour),
+            "duplicate_of": self.repeat.as_ref().map(|repeat| repeat.first_number),
             "same_body": self.repeat.as_ref().map(|repeat| repeat.same_body),
             "file": self.file, "body": self.body,
             "text": self.body.is_none().then(|| String::from_utf8_lossy(&request.body)),
@@ -109,9 +110,9 @@ impl WebhookView<'_> {
     }
 }
 
-/// Number of webhooks by kind.
+/// Counts of webhooks by kind.
 #[derive(Debug, Default)]
-pub(super) struct Tally(BTreeMap<&'static str, Count>);
+pub(super) struct WebhookCounts(BTreeMap<&'static str, Count>);
 
 #[derive(Debug, Default)]
 struct Count {
@@ -119,7 +120,7 @@ struct Count {
     repeats: u64,
 }
 
-impl Tally {
+impl WebhookCounts {
     pub(super) fn count(&mut self, kind: &'static str, repeat: bool) {
         let count = self.0.entry(kind).or_default();
         count.webhooks += 1;
@@ -134,14 +135,14 @@ impl Tally {
         self.0.values().map(|count| count.repeats).sum()
     }
 
-    pub(super) fn show(&self, machines: bool, out: &mut dyn Out) -> io::Result<()> {
+    pub(super) fn show(&self, json: bool, out: &mut dyn Out) -> io::Result<()> {
         let row = |(kind, count): (&&str, &Count)| {
             json!({ "kind": kind, "webhooks": count.webhooks,
             "duplicates": count.repeats })
         };
         let rows: Vec<Value> = self.0.iter().map(row).collect();
         let (webhooks, duplicates) = (self.webhooks(), self.repeats());
-        if machines {
+        if json {
             writeln!(
                 out,
                 "{}",

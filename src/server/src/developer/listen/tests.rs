@@ -1,4 +1,4 @@
-//! `listen` against a real socket: its output, its responses, and its reports of repeats.
+//! Tests of `listen` with a real socket: its output, its responses, and the marks of repeats.
 
 use clap::Parser;
 use reqwest::Client;
@@ -7,25 +7,25 @@ use serde_json::json;
 use crate::developer::listen::*;
 
 #[derive(Parser)]
-struct Typed {
+struct CommandLine {
     #[command(flatten)]
     listen: Listen,
 }
 
-fn typed(words: &[&str]) -> Result<Listen, clap::Error> {
-    Typed::try_parse_from([&["listen", "--port", "0"], words].concat()).map(|typed| typed.listen)
+fn parse(words: &[&str]) -> Result<Listen, clap::Error> {
+    CommandLine::try_parse_from([&["listen", "--port", "0"], words].concat()).map(|parse| parse.listen)
 }
 
-/// Sends bodies one after the other. Returns the statuses and the output.
-async fn heard(words: &[&str], bodies: &[&str]) -> (Vec<Option<u16>>, String) {
-    let options = typed(words).unwrap();
-    let (receiver, arrivals) = open(SocketAddr::new(options.addr, options.port)).await.unwrap();
+/// Sends bodies one after the other to a listener with these options. Returns the statuses and the output.
+async fn listen_to(words: &[&str], bodies: &[&str]) -> (Vec<Option<u16>>, String) {
+    let options = parse(words).unwrap();
+    let (receiver, arrivals) = open_receiver(SocketAddr::new(options.addr, options.port)).await.unwrap();
     let (url, mut out) = (receiver.url("/hook"), Vec::new());
     let mut log = Log {
         options: &options,
         forwarder: options.forward.clone().map(Forwarder::new).transpose().unwrap(),
         seen: HashMap::new(),
-        tally: Tally::default(),
+        counts: WebhookCounts::default(),
     };
     let http = Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
     let send = async {
@@ -37,10 +37,10 @@ async fn heard(words: &[&str], bodies: &[&str]) -> (Vec<Option<u16>>, String) {
         statuses
     };
     let statuses = tokio::select! {
-        ended = log.take_all(arrivals, &mut out) => panic!("it ended: {ended:?}"),
+        result = log.handle_arrivals(arrivals, &mut out) => panic!("the listener ended: {result:?}"),
         statuses = send => statuses,
     };
-    log.tally.show(options.json, &mut out).unwrap();
+    log.counts.show(options.json, &mut out).unwrap();
     (statuses, String::from_utf8(out).unwrap())
 }
 
@@ -50,10 +50,10 @@ fn consent(status: &str, session: &str) -> String {
 }
 
 #[actix_rt::test]
-async fn a_second_webhook_under_one_key_is_a_loud_duplicate_and_another_status_is_none() {
+async fn a_second_webhook_with_the_same_key_is_marked_as_a_duplicate() {
     let bodies =
         [consent("Accepted", "s"), consent("Revoked", "s"), consent("Accepted", "s"), consent("Accepted", "t")];
-    let (statuses, out) = heard(&[], &bodies.each_ref().map(String::as_str)).await;
+    let (statuses, out) = listen_to(&[], &bodies.each_ref().map(String::as_str)).await;
     assert_eq!(statuses, [Some(200); 4]);
     assert_eq!(out.matches("DUPLICATE of #1").count(), 2, "{out}");
     assert!(out.contains("with the same body") && out.contains("with ANOTHER BODY"), "{out}");
@@ -65,19 +65,19 @@ async fn a_second_webhook_under_one_key_is_a_loud_duplicate_and_another_status_i
 }
 
 #[actix_rt::test]
-async fn it_misbehaves_as_told_and_only_when_told() {
+async fn the_receiver_misbehaves_exactly_as_requested() {
     let four = ["{}", "1", "not JSON", "{}"];
-    assert_eq!(heard(&["--answer", "410"], &four).await.0, [Some(410); 4]);
-    assert_eq!(heard(&["--drop"], &four[..2]).await.0, [None, None]);
-    assert_eq!(heard(&["--redirect", "http://elsewhere.example/"], &four[..1]).await.0, [Some(302)]);
-    assert_eq!(heard(&["--fail-every", "2"], &four).await.0, [Some(200), Some(500), Some(200), Some(500)]);
-    let (statuses, out) = heard(&["--drop", "--fail-every", "3"], &four).await;
+    assert_eq!(listen_to(&["--answer", "410"], &four).await.0, [Some(410); 4]);
+    assert_eq!(listen_to(&["--drop"], &four[..2]).await.0, [None, None]);
+    assert_eq!(listen_to(&["--redirect", "http://elsewhere.example/"], &four[..1]).await.0, [Some(302)]);
+    assert_eq!(listen_to(&["--fail-every", "2"], &four).await.0, [Some(200), Some(500), Some(200), Some(500)]);
+    let (statuses, out) = listen_to(&["--drop", "--fail-every", "3"], &four).await;
     assert_eq!(statuses, [Some(200), Some(200), None, Some(200)]);
     assert!(
         out.contains("unknown  8 bytes, hung up on\n    no deduplication key in it\n    no JSON: not JSON"),
         "{out}"
     );
-    let slow = typed(&["--slow", "0.05"]).unwrap().manner.treat(1);
+    let slow = parse(&["--slow", "0.05"]).unwrap().faults.behaviour_for(1);
     assert_eq!(slow, Behaviour::SlowAnswer(Duration::from_millis(50)));
     for wrong in [
         &["--answer", "99"][..],
@@ -86,17 +86,17 @@ async fn it_misbehaves_as_told_and_only_when_told() {
         &["--fail-every", "0"],
         &["--hang", "--drop"],
     ] {
-        assert!(typed(wrong).is_err(), "{wrong:?}");
+        assert!(parse(wrong).is_err(), "{wrong:?}");
     }
 }
 
 #[actix_rt::test]
-async fn machines_get_a_line_for_each_and_files_hold_the_bytes() {
+async fn json_output_has_one_line_per_webhook_and_files_have_the_exact_bytes() {
     let directory = tempfile::tempdir().unwrap();
-    let kept = directory.path().join("kept");
-    fs::create_dir(&kept).unwrap();
+    let bodies = directory.path().join("bodies");
+    fs::create_dir(&bodies).unwrap();
     let body = r#"{ "data": {"transactionId": "t-1", "docs": []} }"#;
-    let (_, out) = heard(&["--json", "--out", kept.to_str().unwrap()], &[body, body]).await;
+    let (_, out) = listen_to(&["--json", "--out", bodies.to_str().unwrap()], &[body, body]).await;
     let lines: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(
         (&lines[0]["kind"], &lines[0]["key"], &lines[0]["duplicate_of"]),
@@ -116,8 +116,8 @@ async fn machines_get_a_line_for_each_and_files_hold_the_bytes() {
 }
 
 #[actix_rt::test]
-async fn a_port_that_is_taken_is_told_with_a_way_out() {
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let refused = open(taken.local_addr().unwrap()).await.map(|_| ()).unwrap_err().to_string();
-    assert!(refused.contains("is taken") && refused.contains("--port"), "{refused}");
+async fn the_error_for_a_port_in_use_suggests_another_port() {
+    let occupied = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let error = open_receiver(occupied.local_addr().unwrap()).await.map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("is in use") && error.contains("--port"), "{error}");
 }

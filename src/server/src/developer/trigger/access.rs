@@ -1,6 +1,5 @@
-//! The service to drive, and the key for it: the public URL of a sandbox, a key and an app. A run without a key issues
-//! one through the operator's API, for an app of its own, and revokes it at the end. A developer with a local sandbox
-//! thus needs no options.
+//! Access to the sandbox: its public URL, an API key and an app. A run without a key issues a temporary key through the
+//! operator's API and revokes it at the end, so a developer with a local sandbox needs no options.
 
 use std::time::Duration;
 
@@ -18,19 +17,19 @@ use crate::cli::error::CliError;
 use crate::developer::timeline::Timeline;
 use crate::settings::{Sources, internal_endpoint, profile, public_endpoint};
 
-/// App of runs without an app of their own; runs may change its registered URLs.
-const OWN_APP: &str = "sakshi trigger";
+/// Name of the app for runs without `--app`; runs may change its registered URLs.
+const TRIGGER_APP: &str = "sakshi trigger";
 /// Validity of a run's key, in case the run does not revoke it.
 const KEY_LIFETIME: Duration = Duration::from_secs(3_600);
 
 const NO_KEY: &str = "there is no API key to use: give --key and --app, or set SAKSHI_API_KEY and SAKSHI_APP_ID. The \
                       portal of the sandbox shows the app id, and its operator issues keys: `sakshi admin keys issue \
-                      <client_id>`. (On the machine of a sandbox, trigger issues itself one.)";
+                      <client_id>`. (On the machine of a sandbox, trigger issues a key itself.)";
 const NO_CREDITS: &str = "the client of this API key has no credits left, and a verification costs one; the operator \
                           of the sandbox grants more with `sakshi admin credits grant`";
 const NO_CLIENT: &str = "the service has no client yet: `sakshi admin clients create <name>` creates one";
 
-/// Options of every flow.
+/// Options that all flows share.
 #[derive(Args, Debug)]
 pub(super) struct Access {
     /// URL of the public listener. Default: from the settings.
@@ -59,9 +58,9 @@ pub(super) struct Session {
     pub(super) client: Api,
     /// App that the flow is driven for.
     app: String,
-    /// True if the app is [`OWN_APP`].
-    pub(super) is_own_app: bool,
-    /// Operator's API, and the key to revoke there.
+    /// True if the app is [`TRIGGER_APP`], so that its registered URLs may change.
+    pub(super) is_trigger_app: bool,
+    /// Operator's API and the id of the issued key, which is revoked there.
     issued: Option<(Api, String)>,
 }
 
@@ -70,34 +69,32 @@ impl Session {
     pub(super) async fn open(access: &Access, sources: &Sources) -> Result<Self, CliError> {
         let base = access.base.clone().map_or_else(|| public_endpoint(sources), Ok)?;
         require_sandbox(&base).await?;
-        let (key, app, is_own_app, issued) = match (&access.key, &access.app) {
+        let (key, app, is_trigger_app, issued) = match (&access.key, &access.app) {
             (Some(key), Some(app)) => (key.clone(), app.clone(), false, None),
             (Some(_), None) => {
-                return Err(CliError::Local(
-                    "a key alone is not enough: say with --app for which app of its client".into(),
-                ));
+                return Err(CliError::Local("a key alone is not enough: name an app of its client with --app".into()));
             }
             (None, _) if profile(sources)? != Profile::Sandbox => return Err(CliError::Local(NO_KEY.to_owned())),
-            (None, given) => {
+            (None, app) => {
                 let internal = internal_endpoint(sources, access.internal.as_ref())?;
                 let operator = Api::new(
                     internal.url,
                     Credentials::Bearer(access.token.clone().unwrap_or(internal.admin_token)),
                     &Egress::default(),
                 )?;
-                let (client, app) = app_for_run(&operator, given.as_deref()).await.map_err(|error| match error {
+                let (client, app_id) = app_for_run(&operator, app.as_deref()).await.map_err(|error| match error {
                     CliError::Unreachable(reason) => CliError::Unreachable(format!("{reason}; {NO_KEY}")),
                     other => other,
                 })?;
-                let (key, id) = issue(&operator, &client).await?;
-                (key, app, given.is_none(), Some((operator, id)))
+                let (key, key_id) = issue_key(&operator, &client).await?;
+                (key, app_id, app.is_none(), Some((operator, key_id)))
             }
         };
         let client = Api::new(base.clone(), Credentials::Client { key, app: app.clone() }, &Egress::default())?;
-        Ok(Self { base, client, app, is_own_app, issued })
+        Ok(Self { base, client, app, is_trigger_app, issued })
     }
 
-    /// Checks, before spending anything, that the service accepts the key and that a needed credit exists.
+    /// Checks that the service accepts the key, and that the client has a credit if the flow costs one.
     pub(super) async fn check(&self, costs_a_credit: bool) -> Result<(), CliError> {
         let credits = self.client.json(Call::<Value>::get("/api/v1/credits")).await?;
         if costs_a_credit && credits["balance"] == 0 {
@@ -106,58 +103,64 @@ impl Session {
         Ok(())
     }
 
-    /// Writes the app that the flow is driven for.
+    /// Writes the app of the run, and the origin of its key.
     pub(super) fn introduce(&self, timeline: &mut Timeline<'_>) -> Result<(), CliError> {
         let key =
             if self.issued.is_some() { "with a key for this run, revoked at its end" } else { "with the given key" };
-        let whose =
-            if self.is_own_app { format!("app {} (\"{OWN_APP}\")", self.app) } else { format!("app {}", self.app) };
-        Ok(timeline.line("client", &format!("{whose}, {key}"))?)
+        let app = if self.is_trigger_app {
+            format!("app {} (\"{TRIGGER_APP}\")", self.app)
+        } else {
+            format!("app {}", self.app)
+        };
+        Ok(timeline.line("client", &format!("{app}, {key}"))?)
     }
 
     /// Revokes a key that was issued for this run.
-    pub(super) async fn end(&self) -> Result<(), CliError> {
+    pub(super) async fn revoke_key(&self) -> Result<(), CliError> {
         let Some((operator, key)) = &self.issued else { return Ok(()) };
-        operator.done(internal::revoke_key(key)).await
+        operator.send_and_discard(internal::revoke_key(key)).await
     }
 }
 
-/// Refuses a service without a sandbox: it would place orders with real upstreams.
+/// Refuses a service that is not a sandbox, because its upstreams are real.
 async fn require_sandbox(base: &Url) -> Result<(), CliError> {
-    match Api::new(base.clone(), Credentials::None, &Egress::default())?.done(Call::<()>::get("/sandbox/flows")).await {
+    match Api::new(base.clone(), Credentials::None, &Egress::default())?
+        .send_and_discard(Call::<()>::get("/sandbox/flows"))
+        .await
+    {
         Err(CliError::NotFound(_)) => Err(CliError::Refused(format!(
             "the service at {base} is no sandbox: trigger plays the outcomes of a sandbox's own upstreams, and drives \
                 nothing else"
         ))),
-        answered => answered,
+        result => result,
     }
 }
 
-async fn issue(operator: &Api, client: &str) -> Result<(SecretString, String), CliError> {
+async fn issue_key(operator: &Api, client: &str) -> Result<(SecretString, String), CliError> {
     let until = SystemClock.now() + KEY_LIFETIME;
-    let asked = json!({ "label": OWN_APP, "environments": ["sandbox"], "expires_at": until });
-    let issued = operator.send(internal::issue_key(client, &asked)).await?;
+    let terms = json!({ "label": TRIGGER_APP, "environments": ["sandbox"], "expires_at": until });
+    let issued = operator.send(internal::issue_key(client, &terms)).await?;
     Ok((issued.api_key.0.into(), issued.key_id.to_string()))
 }
 
-/// Returns the given app and its client; without one, an app for such runs of the first client.
-async fn app_for_run(operator: &Api, given: Option<&str>) -> Result<(String, String), CliError> {
-    if let Some(app) = given {
+/// Returns the client and the app of the run. Without an app, uses or creates [`TRIGGER_APP`] of the first client.
+async fn app_for_run(operator: &Api, app: Option<&str>) -> Result<(String, String), CliError> {
+    if let Some(app) = app {
         return Ok((operator.send(internal::app(app)).await?.client_id.to_string(), app.to_owned()));
     }
-    let known = operator.send(internal::clients(Page { page: 1, page_size: 1 })).await?;
-    let first = known.clients.first().ok_or_else(|| CliError::Refused(NO_CLIENT.to_owned()))?;
+    let page = operator.send(internal::clients(Page { page: 1, page_size: 1 })).await?;
+    let first = page.clients.first().ok_or_else(|| CliError::Refused(NO_CLIENT.to_owned()))?;
     let client = first.client_id.to_string();
-    let known = operator.send(internal::apps(&client)).await?;
-    let app = match known.apps.into_iter().find(|app| app.name == OWN_APP) {
+    let page = operator.send(internal::apps(&client)).await?;
+    let app = match page.apps.into_iter().find(|app| app.name == TRIGGER_APP) {
         Some(app) => app.app_id,
-        None => operator.send(internal::create_app(&client, OWN_APP)).await?.app_id,
+        None => operator.send(internal::create_app(&client, TRIGGER_APP)).await?.app_id,
     };
     Ok((client, app.to_string()))
 }
 
-/// Returns a required member of an answer.
-pub(super) fn text(answer: &Value, member: &str) -> Result<String, CliError> {
-    let found = answer[member].as_str().map(str::to_owned);
-    found.ok_or_else(|| CliError::Refused(format!("the service's answer has no {member}; is it of another version?")))
+/// Returns a required member of a response.
+pub(super) fn required_text(answer: &Value, member: &str) -> Result<String, CliError> {
+    let text = answer[member].as_str().map(str::to_owned);
+    text.ok_or_else(|| CliError::Refused(format!("the response has no {member}; has the service another version?")))
 }

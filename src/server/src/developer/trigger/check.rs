@@ -1,5 +1,5 @@
-//! Checks a number that the sandbox's source of its kind knows, and judges the answer. The answer is immediate: there
-//! is no poll and no webhook.
+//! Checks a number known to the sandbox's upstream, and compares the result with the expected one. The response is
+//! immediate: there is no poll and no webhook.
 
 use clap::ValueEnum;
 use sakshi_client::{Call, public};
@@ -10,7 +10,7 @@ use super::flow_run::FlowRun;
 use super::value_name;
 use crate::cli::error::CliError;
 
-/// Outcome at the source.
+/// Outcome at the upstream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Outcome {
     #[default]
@@ -22,7 +22,7 @@ pub(super) enum Outcome {
 }
 
 /// Parses a kind.
-pub(super) fn kind(name: &str) -> Result<&'static Check, String> {
+pub(super) fn parse_kind(name: &str) -> Result<&'static Check, String> {
     Check::named(&name.replace('-', "_")).ok_or_else(|| format!("the kinds are {}", kinds()))
 }
 
@@ -36,22 +36,22 @@ pub(super) async fn drive(
     check: &'static Check,
     outcome: Outcome,
 ) -> Result<bool, CliError> {
-    let known = run.session.client.json(Call::<Value>::get("/sandbox/checks")).await?;
+    let numbers = run.session.client.json(Call::<Value>::get("/sandbox/checks")).await?;
     let word = value_name(outcome).replace('-', "_");
-    let mut known = known[check.name].as_array().into_iter().flatten();
-    let known = known.find(|known| known["status"] == word || known["behaviour"] == word);
-    let known =
-        known.ok_or_else(|| CliError::Refused(format!("the sandbox knows no {} for this outcome", check.noun)))?;
+    let mut numbers = numbers[check.name].as_array().into_iter().flatten();
+    let number = numbers.find(|number| number["status"] == word || number["behaviour"] == word);
+    let number =
+        number.ok_or_else(|| CliError::Refused(format!("the sandbox knows no {} for this outcome", check.noun)))?;
 
     let mut order: Value =
-        check.numbers.iter().map(|form| (form.field.to_owned(), known[form.field].clone())).collect();
+        check.numbers.iter().map(|form| (form.field.to_owned(), number[form.field].clone())).collect();
     run.timeline.line("ask", &format!("POST {}: {order}", check.path))?;
     if check.needs_consent {
         order["consent"] = json!("Y");
         order["consent_text"] = json!("I agree that this number is verified.");
     }
     for compared in check.compared {
-        order[compared.field] = known[compared.source_field].clone();
+        order[compared.field] = number[compared.source_field].clone();
     }
     let expected = match outcome {
         Outcome::TimeOut => "upstream_timed_out",
@@ -59,13 +59,13 @@ pub(super) async fn drive(
         Outcome::Valid | Outcome::Invalid | Outcome::NotFound => word.as_str(),
     };
     if outcome == Outcome::TimeOut {
-        run.timeline.line("waiting", "for the service to give up; its source does not answer")?;
+        run.timeline.line("waiting", "for the service's timeout; the upstream does not answer")?;
     }
-    let (told, found) = match run.session.client.json(public::verify(check, &order)).await {
+    let (text, status) = match run.session.client.json(public::verify(check, &order)).await {
         Ok(answer) => (answer.to_string(), answer["data"]["status"].as_str().unwrap_or_default().to_owned()),
         Err(CliError::Refused(reason)) if reason.contains(expected) => (reason, expected.to_owned()),
         Err(error) => return Err(error),
     };
-    run.timeline.line("answer", &told)?;
-    run.judge("status", &found, expected)
+    run.timeline.line("answer", &text)?;
+    run.judge("status", &status, expected)
 }

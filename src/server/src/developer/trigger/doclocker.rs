@@ -29,8 +29,8 @@ pub(super) async fn drive(run: &mut FlowRun<'_, '_>, outcome: Outcome) -> Result
     good &= run.play("doclocker", &transaction, &value_name(outcome)).await?.refused == 0;
 
     let webhooks = run.flow_webhooks(&transaction).await?;
-    let (details, same) = run.poll_end(&poll).await?;
-    good &= same & run.judge("documents", found(&details), &value_name(outcome))?;
+    let (details, same) = run.poll_outcome(&poll).await?;
+    good &= same & run.judge("documents", outcome_of(&details), &value_name(outcome))?;
     if run.hook.url().is_some() {
         good &= run.judge("webhooks", &webhooks.to_string(), if outcome == Outcome::Pending { "0" } else { "1" })?;
     }
@@ -38,7 +38,7 @@ pub(super) async fn drive(run: &mut FlowRun<'_, '_>, outcome: Outcome) -> Result
 }
 
 /// Returns the outcome that the details show.
-fn found(details: &Value) -> &'static str {
+fn outcome_of(details: &Value) -> &'static str {
     let docs = details["data"]["docs"].as_array().map(Vec::as_slice).unwrap_or_default();
     let fetched = docs.iter().filter(|doc| doc["status"] == "Fetched").count();
     match fetched {

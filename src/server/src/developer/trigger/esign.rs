@@ -29,8 +29,8 @@ pub(super) enum Outcome {
 const INVITATION: Duration = Duration::from_secs(24 * 3_600);
 /// Lifetime of an invitation that is meant to expire.
 const SHORT_INVITATION: Duration = Duration::from_secs(3);
-/// Time after that within which the service must notice.
-const LAPSE_PATIENCE: Duration = Duration::from_secs(60);
+/// Time in which the service must notice that the invitation has expired.
+const LAPSE_TIMEOUT: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(250);
 
 pub(super) async fn drive(run: &mut FlowRun<'_, '_>, outcome: Outcome, signers: u8) -> Result<bool, CliError> {
@@ -46,14 +46,14 @@ pub(super) async fn drive(run: &mut FlowRun<'_, '_>, outcome: Outcome, signers: 
     let poll = Poll::Document(document.clone());
     let mut good = run.poll_pending(&poll).await?;
     if outcome == Outcome::Lapsed {
-        lapse(run, &poll).await?;
+        wait_for_lapse(run, &poll).await?;
     } else {
         good &= run.play("esign", &document, &value_name(outcome)).await?.refused == 0;
     }
 
     let webhooks = run.flow_webhooks(&document).await?;
-    let (status, same) = run.poll_end(&poll).await?;
-    let found = status["documentStatus"]
+    let (status, same) = run.poll_outcome(&poll).await?;
+    let document_status = status["documentStatus"]
         .as_str()
         .or_else(|| status["data"]["documentStatus"].as_str())
         .unwrap_or("unknown")
@@ -65,10 +65,10 @@ pub(super) async fn drive(run: &mut FlowRun<'_, '_>, outcome: Outcome, signers: 
         Outcome::Rejected => "Rejected",
         Outcome::Expired | Outcome::Lapsed => "Expired",
     };
-    good &= same & run.judge("documentStatus", &found, expected)?;
+    good &= same & run.judge("documentStatus", &document_status, expected)?;
     if run.hook.url().is_some() {
-        let wanted = if expected == "Pending" { "0" } else { "1" };
-        good &= run.judge("webhooks", &webhooks.to_string(), wanted)?;
+        let webhooks_expected = if expected == "Pending" { "0" } else { "1" };
+        good &= run.judge("webhooks", &webhooks.to_string(), webhooks_expected)?;
     }
     Ok(good)
 }
@@ -87,13 +87,13 @@ fn order(signers: u8, invitation: Duration) -> Value {
 }
 
 /// Waits until the service has noticed that the invitation expired.
-async fn lapse(run: &mut FlowRun<'_, '_>, poll: &Poll) -> Result<(), CliError> {
+async fn wait_for_lapse(run: &mut FlowRun<'_, '_>, poll: &Poll) -> Result<(), CliError> {
     run.timeline.line(
         "signers",
         &format!("do nothing; waiting for the invitation to end, after {} s", SHORT_INVITATION.as_secs()),
     )?;
-    let end = Instant::now() + SHORT_INVITATION + LAPSE_PATIENCE;
-    while is_pending(&run.ask(poll).await?) && Instant::now() < end {
+    let end = Instant::now() + SHORT_INVITATION + LAPSE_TIMEOUT;
+    while is_pending(&run.poll(poll).await?) && Instant::now() < end {
         sleep(PAUSE).await;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! A document for stamping: init, the desk, webhook. There is no poll.
+//! A document for stamping: init, the registry, webhook. There is no poll.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -55,6 +55,6 @@ pub(super) async fn drive(run: &mut FlowRun<'_, '_>, outcome: Outcome, api_type:
     if run.hook.url().is_some() {
         good &= run.judge("webhooks", &webhooks.to_string(), if outcome == Outcome::Pending { "0" } else { "1" })?;
     }
-    run.timeline.line("poll", "an e-stamp has none; its webhook is all there is")?;
+    run.timeline.line("poll", "none: the outcome of an e-stamp comes only by webhook")?;
     Ok(good)
 }

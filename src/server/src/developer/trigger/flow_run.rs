@@ -1,4 +1,4 @@
-//! Steps that flows share: order, poll, outcome, webhooks, and the judgement of the result.
+//! Steps that flows share: order, poll, outcome, webhooks, and the comparison with the expected result.
 
 use std::time::Duration;
 
@@ -6,17 +6,17 @@ use sakshi_client::{Call, public, segment};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::access::{Session, text};
+use super::access::{Session, required_text};
 use super::hook::Hook;
 use crate::cli::error::CliError;
 use crate::developer::listen::recognise::recognise;
 use crate::developer::timeline::Timeline;
 
-/// Timeout of the webhook attempts; a receiver that hangs takes longer.
-const ATTEMPT_PATIENCE: Duration = Duration::from_secs(15);
+/// Time to wait for the webhook attempts. An attempt at a receiver that hangs takes longer.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(15);
 const PAUSE: Duration = Duration::from_millis(50);
-/// Wait after which a line is printed.
-const TOLD_AFTER: Duration = Duration::from_secs(1);
+/// Waiting time after which a line is printed.
+const NOTICE_AFTER: Duration = Duration::from_secs(1);
 
 /// One flow on the sandbox, from its order to its outcome.
 pub(super) struct FlowRun<'a, 'out> {
@@ -36,13 +36,13 @@ pub(super) enum Poll {
 }
 
 impl FlowRun<'_, '_> {
-    /// Orders the flow. Returns the answer and the id in it.
+    /// Orders the flow. Returns the response, and the id in its member `id`.
     pub(super) async fn order<T>(&mut self, order: Call<T>, id: &str) -> Result<(Value, String), CliError> {
         let path = order.path.clone();
         let opened = self.session.client.json(order).await?;
-        let named = text(&opened, id)?;
-        self.timeline.line("order", &format!("POST {path}: {id} {named}"))?;
-        Ok((opened, named))
+        let value = required_text(&opened, id)?;
+        self.timeline.line("order", &format!("POST {path}: {id} {value}"))?;
+        Ok((opened, value))
     }
 
     /// Prints a page that a person could use instead of this command.
@@ -51,7 +51,7 @@ impl FlowRun<'_, '_> {
     }
 
     /// Polls without output.
-    pub(super) async fn ask(&self, poll: &Poll) -> Result<Value, CliError> {
+    pub(super) async fn poll(&self, poll: &Poll) -> Result<Value, CliError> {
         let call = match poll {
             Poll::Result(txn) => public::result(txn).read_as(),
             Poll::Document(id) => public::esign_status(id).read_as(),
@@ -62,7 +62,7 @@ impl FlowRun<'_, '_> {
 
     /// Polls a flow that must still be pending.
     pub(super) async fn poll_pending(&mut self, poll: &Poll) -> Result<bool, CliError> {
-        let answer = self.ask(poll).await?;
+        let answer = self.poll(poll).await?;
         let good = is_pending(&answer);
         self.timeline.verdict(
             "poll",
@@ -72,75 +72,75 @@ impl FlowRun<'_, '_> {
         Ok(good)
     }
 
-    /// Makes the sandbox's upstream play an outcome. Returns the number of accepted and refused reports.
-    pub(super) async fn play(&mut self, flow: &str, id: &str, outcome: &str) -> Result<Played, CliError> {
+    /// Lets the sandbox's upstream play an outcome. Returns the number of accepted and refused reports.
+    pub(super) async fn play(&mut self, flow: &str, id: &str, outcome: &str) -> Result<ReportCounts, CliError> {
         let path = format!("/sandbox/flows/{flow}/{}", segment(id));
         let answer = self.session.client.send(Call::<Value>::post(path, &json!({ "outcome": outcome }))).await?;
-        let mut played = Played { accepted: 0, refused: 0 };
+        let mut counts = ReportCounts { accepted: 0, refused: 0 };
         for report in answer["reported"].as_array().into_iter().flatten() {
-            let said = |member: &str| report[member].as_str().unwrap_or_default();
-            let told = format!("{} report: {} {}{}", said("kind"), report["status"], said("result"), said("code"));
-            self.timeline.line("upstream", &told)?;
+            let word = |member: &str| report[member].as_str().unwrap_or_default();
+            let message = format!("{} report: {} {}{}", word("kind"), report["status"], word("result"), word("code"));
+            self.timeline.line("upstream", &message)?;
             if report["status"] != 200 {
-                played.refused += 1;
+                counts.refused += 1;
             } else if report["result"] != "repeated" {
-                played.accepted += 1;
+                counts.accepted += 1;
             }
         }
-        Ok(played)
+        Ok(counts)
     }
 
-    /// Waits until every webhook of a flow was attempted, and prints each. Returns their number.
+    /// Waits until every webhook of a flow was attempted, and prints each webhook. Returns their number.
     pub(super) async fn flow_webhooks(&mut self, id: &str) -> Result<usize, CliError> {
         let path = format!("/sandbox/flows/{}/deliveries", segment(id));
         let is_settled = |row: &Value| !matches!(row["state"].as_str(), Some("waiting" | "under_way"));
         let answer = self
-            .attempted(&path, |answer| answer["deliveries"].as_array().into_iter().flatten().all(is_settled))
+            .wait_for_attempts(&path, |answer| answer["deliveries"].as_array().into_iter().flatten().all(is_settled))
             .await?;
         let rows = answer["deliveries"].as_array().map(Vec::as_slice).unwrap_or_default();
         self.show_received().await?;
         for row in rows {
-            self.attempt(&row["tells"], &row["state"], row)?;
+            self.write_attempt(&row["tells"], &row["state"], row)?;
         }
         if rows.is_empty() {
-            self.no_webhook()?;
+            self.write_no_webhook()?;
         }
         Ok(rows.len())
     }
 
-    /// The same for the one webhook of a transaction, if there is one.
+    /// Waits until the webhook of a transaction was attempted, and prints it. Returns the number of webhooks, 0 or 1.
     pub(super) async fn transaction_webhook(&mut self, txn: &str) -> Result<usize, CliError> {
         let path = format!("/sandbox/transactions/{}/delivery", segment(txn));
-        let answer = match self.attempted(&path, |answer| !answer["attempt"].is_null()).await {
+        let answer = match self.wait_for_attempts(&path, |answer| !answer["attempt"].is_null()).await {
             Ok(answer) => answer,
             Err(CliError::NotFound(_)) => {
-                self.no_webhook()?;
+                self.write_no_webhook()?;
                 return Ok(0);
             }
             Err(error) => return Err(error),
         };
         self.show_received().await?;
-        self.attempt(&json!("the outcome"), &answer["attempt"]["outcome"], &answer["attempt"])?;
+        self.write_attempt(&json!("the outcome"), &answer["attempt"]["outcome"], &answer["attempt"])?;
         Ok(1)
     }
 
     /// Reports that there is no webhook, with the reason if no URL is registered.
-    fn no_webhook(&mut self) -> Result<(), CliError> {
+    fn write_no_webhook(&mut self) -> Result<(), CliError> {
         let has_url = self.hook.url().is_some();
         Ok(self.timeline.line("webhook", if has_url { "none" } else { "none: no URL is registered" })?)
     }
 
-    /// Returns the sandbox's view of the attempts once `settled` holds, or after a timeout.
-    async fn attempted(&mut self, path: &str, settled: impl Fn(&Value) -> bool) -> Result<Value, CliError> {
-        let (began, mut is_told) = (Instant::now(), false);
+    /// Returns the sandbox's view of the attempts once `is_settled` returns true, or after a timeout.
+    async fn wait_for_attempts(&mut self, path: &str, is_settled: impl Fn(&Value) -> bool) -> Result<Value, CliError> {
+        let (started, mut is_noticed) = (Instant::now(), false);
         loop {
             let answer = self.session.client.send(Call::<Value>::get(path)).await?;
-            if settled(&answer) || began.elapsed() > ATTEMPT_PATIENCE {
+            if is_settled(&answer) || started.elapsed() > ATTEMPT_TIMEOUT {
                 return Ok(answer);
             }
-            if began.elapsed() > TOLD_AFTER && !std::mem::replace(&mut is_told, true) {
+            if started.elapsed() > NOTICE_AFTER && !std::mem::replace(&mut is_noticed, true) {
                 self.timeline
-                    .line("waiting", &format!("for the webhook's attempt, up to {} s", ATTEMPT_PATIENCE.as_secs()))?;
+                    .line("waiting", &format!("for the webhook's attempt, up to {} s", ATTEMPT_TIMEOUT.as_secs()))?;
             }
             sleep(PAUSE).await;
         }
@@ -158,24 +158,24 @@ impl FlowRun<'_, '_> {
         Ok(())
     }
 
-    fn attempt(&mut self, tells: &Value, state: &Value, row: &Value) -> Result<(), CliError> {
-        let word = state.as_str().unwrap_or("still under way");
-        let mut told = format!("{}: {word}", tells.as_str().unwrap_or("webhook"));
-        if let Some(reason) = row["reason"].as_str() {
-            told.push_str(&format!(", {reason}"));
+    fn write_attempt(&mut self, summary: &Value, state: &Value, attempt: &Value) -> Result<(), CliError> {
+        let state = state.as_str().unwrap_or("still under way");
+        let mut message = format!("{}: {state}", summary.as_str().unwrap_or("webhook"));
+        if let Some(reason) = attempt["reason"].as_str() {
+            message.push_str(&format!(", {reason}"));
         }
-        if let Some(status) = row["status"].as_u64() {
-            told.push_str(&format!(", {status}"));
+        if let Some(status) = attempt["status"].as_u64() {
+            message.push_str(&format!(", {status}"));
         }
-        if let Some(duration) = row["duration_ms"].as_u64() {
-            told.push_str(&format!(", {duration} ms"));
+        if let Some(duration) = attempt["duration_ms"].as_u64() {
+            message.push_str(&format!(", {duration} ms"));
         }
-        Ok(self.timeline.line("attempt", &told)?)
+        Ok(self.timeline.line("attempt", &message)?)
     }
 
-    /// Polls the outcome, and compares it with the webhook if this run received it.
-    pub(super) async fn poll_end(&mut self, poll: &Poll) -> Result<(Value, bool), CliError> {
-        let answer = self.ask(poll).await?;
+    /// Polls the outcome, and compares it with the webhook if this run received one.
+    pub(super) async fn poll_outcome(&mut self, poll: &Poll) -> Result<(Value, bool), CliError> {
+        let answer = self.poll(poll).await?;
         let webhook =
             self.hook.received().last().and_then(|webhook| serde_json::from_slice::<Value>(&webhook.body).ok());
         let same = webhook.as_ref().is_none_or(|webhook| *webhook == answer);
@@ -190,26 +190,26 @@ impl FlowRun<'_, '_> {
         Ok((answer, same))
     }
 
-    /// Compares a result with the expected one.
-    pub(super) fn judge(&mut self, what: &str, found: &str, expected: &str) -> Result<bool, CliError> {
-        let good = found == expected;
-        let told =
-            if good { format!("{what} {found}, as it should be") } else { format!("{what} {found}, NOT {expected}") };
-        self.timeline.verdict("result", good, &told)?;
+    /// Compares an actual value with the expected value, and prints the verdict.
+    pub(super) fn judge(&mut self, name: &str, actual: &str, expected: &str) -> Result<bool, CliError> {
+        let good = actual == expected;
+        let message =
+            if good { format!("{name} {actual}, as it should be") } else { format!("{name} {actual}, NOT {expected}") };
+        self.timeline.verdict("result", good, &message)?;
         Ok(good)
     }
 }
 
-/// Reports of an outcome, by the service's response.
+/// Number of reports, by the response of the service.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Played {
-    /// Reports accepted.
+pub(super) struct ReportCounts {
+    /// Accepted reports.
     pub(super) accepted: usize,
-    /// Reports refused.
+    /// Refused reports.
     pub(super) refused: usize,
 }
 
-/// Returns true if a poll's answer is the pending stub.
+/// Returns true if the response to a poll says that the outcome is pending.
 pub(super) fn is_pending(answer: &Value) -> bool {
     answer["pending"] == true || answer["data"]["pending"] == true
 }

@@ -1,5 +1,5 @@
-//! Target of the flow's webhook: an inbox of this run, which shows it and compares it with the poll; a given URL; or
-//! the app's registered URL.
+//! Target of the flow's webhook: an inbox of this run, the URL of `--webhook-url`, or the URL registered for the app.
+//! Only webhooks of the inbox are printed and compared with the poll.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::cli::error::CliError;
 use crate::developer::inbox::Inbox;
 use crate::developer::timeline::Timeline;
 
-/// The webhook's target, and the previous registration.
+/// The webhook's target, and the registrations to restore.
 pub(super) struct Hook {
     target: Target,
     /// Requests that restore the registrations that this run replaced.
@@ -22,47 +22,47 @@ pub(super) struct Hook {
 
 enum Target {
     /// An inbox of this run, with the webhooks read from it.
-    Own(Inbox, Vec<Received>),
-    /// A given URL.
-    Given(Url),
+    Inbox(Inbox, Vec<Received>),
+    /// The URL of `--webhook-url`.
+    Url(Url),
     /// The URL registered for the app, if any.
-    AsRegistered,
+    Registered,
 }
 
 impl Hook {
-    /// Uses the given URL. Otherwise this run receives the webhook, if that changes no registration of others: the
-    /// order names the receiver, or the app is our own.
-    pub(super) async fn choose(given: Option<&Url>, session: &Session, order_names_it: bool) -> Result<Self, CliError> {
-        Ok(Self::to(match given {
-            Some(url) => Target::Given(url.clone()),
-            None if order_names_it || session.is_own_app => {
-                Target::Own(Inbox::open(&session.client).await?, Vec::new())
+    /// Uses `url` if there is one. Otherwise opens an inbox, unless that would replace a URL registered for the app of
+    /// a client: the order must name the URL, or the app must be that of `trigger`.
+    pub(super) async fn choose(url: Option<&Url>, session: &Session, order_has_url: bool) -> Result<Self, CliError> {
+        Ok(Self::new(match url {
+            Some(url) => Target::Url(url.clone()),
+            None if order_has_url || session.is_trigger_app => {
+                Target::Inbox(Inbox::open(&session.client).await?, Vec::new())
             }
-            None => Target::AsRegistered,
+            None => Target::Registered,
         }))
     }
 
     /// Uses the URL registered for the app.
-    pub(super) fn as_registered() -> Self {
-        Self::to(Target::AsRegistered)
+    pub(super) fn registered() -> Self {
+        Self::new(Target::Registered)
     }
 
-    fn to(target: Target) -> Self {
+    fn new(target: Target) -> Self {
         Self { target, undo: Vec::new() }
     }
 
-    /// Returns the URL, if this run decides it.
+    /// Returns the URL, unless it is the URL registered for the app.
     pub(super) fn url(&self) -> Option<&str> {
         match &self.target {
-            Target::Own(inbox, _) => Some(&inbox.url),
-            Target::Given(url) => Some(url.as_str()),
-            Target::AsRegistered => None,
+            Target::Inbox(inbox, _) => Some(&inbox.url),
+            Target::Url(url) => Some(url.as_str()),
+            Target::Registered => None,
         }
     }
 
     /// Reads the webhooks that have arrived.
     pub(super) async fn read(&mut self) -> Result<(), CliError> {
-        if let Target::Own(inbox, received) = &mut self.target {
+        if let Target::Inbox(inbox, received) = &mut self.target {
             while let Some(webhook) = inbox.next(Duration::ZERO).await? {
                 received.push(webhook);
             }
@@ -72,17 +72,17 @@ impl Hook {
 
     /// Returns the webhooks read so far.
     pub(super) fn received(&self) -> &[Received] {
-        if let Target::Own(_, received) = &self.target { received } else { &[] }
+        if let Target::Inbox(_, received) = &self.target { received } else { &[] }
     }
 
     /// Prints the target of the webhook.
-    pub(super) fn introduce(&self, timeline: &mut Timeline<'_>, named: &str) -> Result<(), CliError> {
-        let told = match &self.target {
-            Target::Own(..) => format!("to this command, through the sandbox, {named}"),
-            Target::Given(url) => format!("to {url}, {named}"),
-            Target::AsRegistered => "wherever those of the app go; --webhook-url sends it elsewhere".to_owned(),
+    pub(super) fn introduce(&self, timeline: &mut Timeline<'_>, configured: &str) -> Result<(), CliError> {
+        let message = match &self.target {
+            Target::Inbox(..) => format!("to this command, through the sandbox, {configured}"),
+            Target::Url(url) => format!("to {url}, {configured}"),
+            Target::Registered => "at the URL registered for the app; --webhook-url sends it elsewhere".to_owned(),
         };
-        Ok(timeline.line("receiver", &told)?)
+        Ok(timeline.line("receiver", &message)?)
     }
 
     /// Registers the URL for an API type of the app, as a client does.
@@ -93,13 +93,13 @@ impl Hook {
         api_type: &str,
     ) -> Result<(), CliError> {
         if let Some(url) = self.url() {
-            let to =
+            let registration =
                 |url: &Value| public::register_webhook(&json!({ "apiType": api_type, "webhookUrl": url })).read_as();
-            let known = session.client.json(Call::<Value>::get("/api/v1/user/webhook")).await?;
-            let known = known["data"].as_array().into_iter().flatten().find(|setting| setting["apiType"] == api_type);
-            let before = known.map_or(Value::Null, |setting| setting["webhookUrl"].clone());
-            session.client.json(to(&url.into())).await?;
-            self.undo.push(to(&before));
+            let urls = session.client.json(Call::<Value>::get("/api/v1/user/webhook")).await?;
+            let previous = urls["data"].as_array().into_iter().flatten().find(|entry| entry["apiType"] == api_type);
+            let previous_url = previous.map_or(Value::Null, |entry| entry["webhookUrl"].clone());
+            session.client.json(registration(&url.into())).await?;
+            self.undo.push(registration(&previous_url));
         }
         self.introduce(timeline, &format!("registered for {api_type} during this run"))
     }
@@ -112,10 +112,12 @@ impl Hook {
     ) -> Result<(), CliError> {
         const FIELDS: [&str; 3] = ["consent_webhook_url", "data_webhook_url", "historical_webhook_url"];
         if let Some(url) = self.url() {
-            let set = |urls: &Value| Call::<Value>::new(reqwest::Method::PATCH, "/sandbox/settings").body(urls);
-            let known = session.client.json(set(&json!({}))).await?;
-            session.client.json(set(&FIELDS.map(|field| (field.to_owned(), json!(url))).into_iter().collect())).await?;
-            self.undo.push(set(&FIELDS.map(|field| (field.to_owned(), known[field].clone())).into_iter().collect()));
+            let patch = |urls: &Value| Call::<Value>::new(reqwest::Method::PATCH, "/sandbox/settings").body(urls);
+            let previous = session.client.json(patch(&json!({}))).await?;
+            let urls = FIELDS.map(|field| (field.to_owned(), json!(url))).into_iter().collect();
+            session.client.json(patch(&urls)).await?;
+            let previous = FIELDS.map(|field| (field.to_owned(), previous[field].clone())).into_iter().collect();
+            self.undo.push(patch(&previous));
         }
         self.introduce(timeline, "set for consent, data and historical data during this run")
     }
@@ -123,7 +125,7 @@ impl Hook {
     /// Restores the previous registrations.
     pub(super) async fn restore(self, session: &Session) -> Result<(), CliError> {
         for call in self.undo {
-            session.client.done(call).await?;
+            session.client.send_and_discard(call).await?;
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! `sakshi trigger`: drives one flow on a running sandbox, from its order to its outcome, and prints each step. It is
-//! an ordinary client: it uses only the public listener, with the API and the sandbox's JSON. [`access`] finds service
-//! and key, [`hook`] the webhook's target; [`flow_run`] has shared steps.
+//! an ordinary client and uses only the public listener. [`access`] finds service and key, [`hook`] chooses the target
+//! of the webhook, [`flow_run`] has the shared steps.
 
 mod access;
 mod check;
@@ -31,7 +31,7 @@ pub struct Trigger {
     #[command(flatten)]
     access: Access,
     /// Target of the webhook; registered for the app if the flow's order takes no URL. Default: this command receives
-    /// it, unless that would change what is registered for a given app.
+    /// the webhook, unless that would change the URL registered for the app of --app.
     #[arg(long, global = true, value_name = "URL")]
     webhook_url: Option<Url>,
     #[command(subcommand)]
@@ -79,16 +79,16 @@ enum Flow {
     /// A number that is verified immediately, such as a PAN.
     Check {
         /// The kind; see the list below.
-        #[arg(value_parser = check::kind)]
+        #[arg(value_parser = check::parse_kind)]
         kind: &'static Check,
-        /// Outcome at its source.
+        /// Outcome at the upstream.
         #[arg(long, value_enum, default_value_t)]
         outcome: check::Outcome,
     },
 }
 
 impl Flow {
-    const fn word(self) -> &'static str {
+    const fn name(self) -> &'static str {
         match self {
             Self::Ovse { .. } => "ovse",
             Self::Esign { .. } => "esign",
@@ -99,7 +99,7 @@ impl Flow {
         }
     }
 
-    fn outcome(self) -> String {
+    fn outcome_name(self) -> String {
         match self {
             Self::Ovse { outcome } => value_name(outcome),
             Self::Esign { outcome, .. } => value_name(outcome),
@@ -110,8 +110,8 @@ impl Flow {
         }
     }
 
-    /// Returns true if its order names the receiver of its webhook.
-    const fn takes_a_url(self) -> bool {
+    /// Returns true if the order contains the URL for the webhook.
+    const fn order_has_url(self) -> bool {
         matches!(self, Self::Ovse { .. } | Self::Esign { .. })
     }
 
@@ -127,38 +127,38 @@ fn value_name<E: ValueEnum + Copy>(value: E) -> String {
 
 /// Returns the outcomes of every flow, for `--help`.
 pub fn outcomes() -> String {
-    fn of<E: ValueEnum + Copy>(flow: &str) -> String {
+    fn outcomes_of<E: ValueEnum + Copy>(flow: &str) -> String {
         let names: Vec<String> = E::value_variants().iter().copied().map(value_name).collect();
         format!("  {flow:<10} {}\n", names.join(", "))
     }
     let flows = [
-        of::<ovse::Outcome>("ovse"),
-        of::<esign::Outcome>("esign"),
-        of::<doclocker::Outcome>("doclocker"),
-        of::<estamp::Outcome>("estamp"),
-        of::<wealth::Outcome>("wealth"),
-        of::<check::Outcome>("check"),
+        outcomes_of::<ovse::Outcome>("ovse"),
+        outcomes_of::<esign::Outcome>("esign"),
+        outcomes_of::<doclocker::Outcome>("doclocker"),
+        outcomes_of::<estamp::Outcome>("estamp"),
+        outcomes_of::<wealth::Outcome>("wealth"),
+        outcomes_of::<check::Outcome>("check"),
     ];
     format!("Outcomes (--outcome; the first is the default):\n{}Kinds of checks: {}\n", flows.concat(), check::kinds())
 }
 
-/// Drives the flow. Returns false if something did not come out as expected.
+/// Drives the flow. Returns false if a result differs from the expected one.
 pub async fn run(trigger: &Trigger, sources: &Sources, out: &mut dyn Out) -> Result<bool, CliError> {
     let flow = trigger.flow;
     let mut timeline = Timeline::begin(out);
     let session = Session::open(&trigger.access, sources).await?;
     timeline.title(&format!(
         "sakshi trigger {}, {}, at {}",
-        flow.word(),
-        flow.outcome(),
+        flow.name(),
+        flow.outcome_name(),
         session.base.as_str().trim_end_matches('/')
     ))?;
     session.introduce(&mut timeline)?;
     let driven = drive(trigger, &session, &mut timeline).await;
-    // The key is revoked in any case. If that fails too, the first failure says more.
-    let ended = session.end().await;
+    // The key is revoked in any case. If both fail, the error of the flow matters more.
+    let revoked = session.revoke_key().await;
     let good = driven?;
-    ended?;
+    revoked?;
     timeline.verdict(
         "end",
         good,
@@ -170,8 +170,8 @@ pub async fn run(trigger: &Trigger, sources: &Sources, out: &mut dyn Out) -> Res
 async fn drive(trigger: &Trigger, session: &Session, timeline: &mut Timeline<'_>) -> Result<bool, CliError> {
     session.check(trigger.flow.costs_a_credit()).await?;
     let hook = match trigger.flow {
-        Flow::Check { .. } => Hook::as_registered(),
-        flow => Hook::choose(trigger.webhook_url.as_ref(), session, flow.takes_a_url()).await?,
+        Flow::Check { .. } => Hook::registered(),
+        flow => Hook::choose(trigger.webhook_url.as_ref(), session, flow.order_has_url()).await?,
     };
     let mut run = FlowRun { session, hook, timeline };
     let driven = match trigger.flow {

@@ -25,12 +25,12 @@ pub(super) enum Outcome {
     Revoked,
     /// The issuer has suspended the credential.
     Suspended,
-    /// The issuer's status is unavailable at first; the app delivers again.
+    /// The issuer's status service is unavailable at first; the app repeats the callback.
     StatusUnavailable,
 }
 
 impl Outcome {
-    /// Returns the resident, and the answer of the identity app.
+    /// Returns the resident, and the resident's answer in the identity app.
     fn answer(self) -> (&'static str, Value) {
         match self {
             Self::Revoked => ("revoked_ravi", json!({ "action": "approve" })),
@@ -40,7 +40,7 @@ impl Outcome {
         }
     }
 
-    /// Returns the status and the reason of the callback's refusal.
+    /// Returns the status and the reason with which the callback is refused.
     const fn refusal(self) -> Option<(u16, &'static str)> {
         match self {
             Self::Revoked => Some((400, "credential_revoked")),
@@ -54,10 +54,11 @@ impl Outcome {
 /// Ends the window and polls the result; no webhook is sent.
 async fn expire(run: &mut FlowRun<'_, '_>, txn: &str, good: bool) -> Result<bool, CliError> {
     let path = format!("/sandbox/transactions/{}/expire", segment(txn));
-    let ended = run.session.client.send(Call::<Value>::post(path, &json!({}))).await?;
-    run.timeline.line("clock", &format!("the window ended at {}", ended["expiresAt"].as_str().unwrap_or_default()))?;
+    let expired = run.session.client.send(Call::<Value>::post(path, &json!({}))).await?;
+    run.timeline
+        .line("clock", &format!("the window ended at {}", expired["expiresAt"].as_str().unwrap_or_default()))?;
     let webhooks = run.transaction_webhook(txn).await?;
-    let found = match run.ask(&Poll::Result(txn.to_owned())).await {
+    let state = match run.poll(&Poll::Result(txn.to_owned())).await {
         Ok(answer) => format!("answered {answer}"),
         Err(CliError::Refused(refusal)) => {
             run.timeline.line("poll", &refusal)?;
@@ -65,20 +66,20 @@ async fn expire(run: &mut FlowRun<'_, '_>, txn: &str, good: bool) -> Result<bool
         }
         Err(error) => return Err(error),
     };
-    Ok(good & run.judge("verification", &found, "expired")? & run.judge("webhooks", &webhooks.to_string(), "0")?)
+    Ok(good & run.judge("verification", &state, "expired")? & run.judge("webhooks", &webhooks.to_string(), "0")?)
 }
 
-/// Makes the sandbox's identity app answer, and returns the service's response.
+/// Lets the sandbox's identity app answer, and returns the response to the callback.
 async fn post_answer(run: &mut FlowRun<'_, '_>, opened: &Value, outcome: Outcome) -> Result<Value, CliError> {
     let (resident, mut answer) = outcome.answer();
     answer["intent"] = opened["intentJwt"].clone();
     answer["resident"] = resident.into();
     let mut posted = run.session.client.send(Call::<Value>::post("/sandbox/app/answer", &answer)).await?;
-    let told = match posted["callback"]["status"].as_u64() {
+    let message = match posted["callback"]["status"].as_u64() {
         Some(status) => format!("{}: posted to the callback and answered {status}", value_name(outcome)),
         None => format!("{}: nothing is posted", value_name(outcome)),
     };
-    run.timeline.line("resident", &told)?;
+    run.timeline.line("resident", &message)?;
     Ok(posted["callback"].take())
 }
 
@@ -100,17 +101,17 @@ pub(super) async fn drive(run: &mut FlowRun<'_, '_>, outcome: Outcome) -> Result
     let callback = post_answer(run, &opened, outcome).await?;
     if let Some((status, reason)) = outcome.refusal() {
         let body = callback["body"].as_str().unwrap_or_default();
-        let found = if callback["status"] == status && body.contains(reason) { reason } else { "accepted" };
-        good &= run.judge("callback", found, reason)? & run.poll_pending(&poll).await?;
+        let reason_found = if callback["status"] == status && body.contains(reason) { reason } else { "accepted" };
+        good &= run.judge("callback", reason_found, reason)? & run.poll_pending(&poll).await?;
     }
     if outcome == Outcome::StatusUnavailable {
-        run.timeline.line("issuer", "the issuer answers again, and the app delivers again")?;
+        run.timeline.line("issuer", "the issuer answers again, and the app repeats the callback")?;
         post_answer(run, &opened, Outcome::Approve).await?;
     }
 
     let webhooks = run.transaction_webhook(&txn).await?;
-    let (result, same) = run.poll_end(&poll).await?;
-    let found = match &result["data"] {
+    let (result, same) = run.poll_outcome(&poll).await?;
+    let state = match &result["data"] {
         _ if is_pending(&result) => "pending",
         data if data["verification_passed"] == true || data["verificationPassed"] == true => "passed",
         _ => "failed",
@@ -120,7 +121,7 @@ pub(super) async fn drive(run: &mut FlowRun<'_, '_>, outcome: Outcome) -> Result
         Outcome::WalkAway | Outcome::Expired | Outcome::Revoked | Outcome::Suspended => "pending",
         Outcome::Decline | Outcome::Abort | Outcome::FailLiveness | Outcome::FailMatch => "failed",
     };
-    good &= same & run.judge("verification", found, expected)?;
-    let wanted = usize::from(expected != "pending" && run.hook.url().is_some());
-    Ok(good & run.judge("webhooks", &webhooks.to_string(), &wanted.to_string())?)
+    good &= same & run.judge("verification", state, expected)?;
+    let webhooks_expected = usize::from(expected != "pending" && run.hook.url().is_some());
+    Ok(good & run.judge("webhooks", &webhooks.to_string(), &webhooks_expected.to_string())?)
 }

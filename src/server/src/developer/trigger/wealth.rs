@@ -39,6 +39,6 @@ pub(super) async fn drive(run: &mut FlowRun<'_, '_>, outcome: Outcome) -> Result
     if run.hook.url().is_some() {
         passed &= run.judge("webhooks", &webhooks.to_string(), &played.accepted.to_string())?;
     }
-    run.timeline.line("poll", "wealth data has none; its webhooks are all there is")?;
+    run.timeline.line("poll", "none: wealth data comes only by webhook")?;
     Ok(passed)
 }

@@ -1,5 +1,4 @@
-//! An exporter that counts spans that its collector did not accept. Spans that a full queue drops are not counted; the
-//! collector then accepts too few or none.
+//! An exporter that counts the spans its collector did not accept. It does not see the spans that a full queue drops.
 
 use std::time::Duration;
 
@@ -8,11 +7,11 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{SpanData, SpanExporter};
 
-/// The exporter whose failures are counted.
+/// Exporter that counts the spans of failed exports.
 #[derive(Debug)]
-pub(super) struct Counted<E>(pub(super) E);
+pub(super) struct CountingExporter<E>(pub(super) E);
 
-impl<E: SpanExporter> SpanExporter for Counted<E> {
+impl<E: SpanExporter> SpanExporter for CountingExporter<E> {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
         let spans = batch.len() as u64;
         self.0.export(batch).await.inspect_err(|_| counter!("sakshi_spans_lost_total").increment(spans))

@@ -1,19 +1,19 @@
-//! The choice of recorded traces.
+//! The sampler that chooses the recorded traces.
 
 use opentelemetry::Context;
 use opentelemetry::KeyValue;
 use opentelemetry::trace::{Link, SpanKind, TraceContextExt as _, TraceId, TraceState};
 use opentelemetry_sdk::trace::{Sampler, SamplingDecision, SamplingResult, ShouldSample};
 
-/// Records a share of all traces, chosen by id, and all spans of a trace or none.
+/// Records a share of all traces, chosen by trace id. It records all spans of a trace or none.
 ///
-/// The flag in a caller's `traceparent` is ignored: anyone could send one, and have everything recorded.
+/// The flag in a caller's `traceparent` is ignored: anyone could set it and have everything recorded.
 #[derive(Clone, Debug)]
-pub(super) struct ByTraceId {
+pub(super) struct TraceIdSampler {
     pub(super) per_thousand: u32,
 }
 
-impl ShouldSample for ByTraceId {
+impl ShouldSample for TraceIdSampler {
     fn should_sample(
         &self,
         parent: Option<&Context>,

@@ -1,0 +1,120 @@
+//! Tests of secrets: their files, their strength, and that they are never shown.
+
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+
+use sakshi_domain::flow::report_kind::ReportKind;
+use secrecy::ExposeSecret;
+
+use super::{KEY, environment, file, keys, production};
+use crate::settings::*;
+
+#[test]
+fn a_secret_is_read_from_the_file_of_its_file_key() {
+    let directory = tempfile::tempdir().unwrap();
+    let in_file = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let token = in_file("token", "from-a-mounted-secret-from-a-mounted-secret\n");
+    let keys_before = in_file("keys", &format!("{KEY}\n{KEY}\n"));
+    let mut sources = environment(&[
+        ("SAKSHI__ADMIN__TOKEN", "what-goes-second-what-goes-second-what"),
+        ("SAKSHI__ADMIN__TOKEN_FILE", &token),
+        ("SAKSHI__STORE__ENCRYPTION_KEY", KEY),
+        ("SAKSHI__STORE__PREVIOUS_ENCRYPTION_KEYS_FILE", &keys_before),
+    ]);
+    let loaded = load(&sources).unwrap();
+    assert_eq!(loaded.settings.admin.token.expose_secret(), "from-a-mounted-secret-from-a-mounted-secret");
+    assert_eq!(loaded.settings.store.previous_encryption_keys.len(), 2);
+    assert!(loaded.effective.iter().all(|(_, value)| !value.contains("mounted-secret")), "{:?}", loaded.effective);
+    let absent = directory.path().join("absent").display().to_string();
+    sources.environment.insert("SAKSHI__ADMIN__TOKEN_FILE".into(), in_file("empty", " \n"));
+    sources.environment.insert("SAKSHI__STORE__ENCRYPTION_KEY_FILE".into(), absent);
+    sources.environment.insert("SAKSHI__SERVER__WORKERS_FILE".into(), "x".into());
+    assert_eq!(
+        keys(&load(&sources).unwrap_err()),
+        ["store.encryption_key_file", "admin.token_file", "server.workers_file"]
+    );
+}
+
+#[test]
+fn a_file_with_a_secret_that_others_can_read_causes_a_warning() {
+    let warning_of = |text: &str, mode: u32| {
+        let (sources, file) = file(text);
+        file.as_file().set_permissions(Permissions::from_mode(mode)).unwrap();
+        let secrets = ["admin.token", "store.previous_encryption_keys", "store.redis_url"].map(str::to_owned);
+        layers::exposure_warning(&sources.file.unwrap(), &secrets).map(|warning| warning.to_string())
+    };
+    let secret = "[admin]\ntoken = \"0123456789abcdef0123456789abcdef\"\n";
+    for mode in [0o644, 0o640, 0o604] {
+        let warning = warning_of(secret, mode).unwrap();
+        assert!(
+            warning.contains(&format!("mode {mode:o}")) && warning.contains("chmod 600") && !warning.contains("0123"),
+            "{warning}"
+        );
+    }
+    assert_eq!([0o600, 0o400].map(|mode| warning_of(secret, mode)), [None, None]);
+    for (text, is_secret) in [
+        ("[admin]\ntoken = \"\"\n[ovse]\nwindow_s = 900\n", false),
+        ("[store]\nredis_url = [\"redis://one.example\"]\n", false),
+        ("[store]\nredis_url = [\"redis://one.example\", \"redis://user:word@two.example\"]\n", true),
+        ("[store]\nprevious_encryption_keys = \"one,two\"\n", true),
+    ] {
+        assert_eq!(warning_of(text, 0o644).is_some(), is_secret, "{text}");
+    }
+    let (sources, file) = file(secret);
+    file.as_file().set_permissions(Permissions::from_mode(0o644)).unwrap();
+    assert!(load(&sources).unwrap().warnings.iter().any(|warning| warning.key == file.path().display().to_string()));
+}
+
+#[test]
+fn a_flows_connector_token_must_be_strong_and_unique() {
+    const OWN: &str = "00112233445566778899aabbccddeeff";
+    let load = |variable: &'static str, value: &'static str| {
+        let mut pairs = production();
+        pairs.extend([("SAKSHI__ADMIN__CONNECTOR_TOKEN_WEALTH", OWN), (variable, value)]);
+        load(&environment(&pairs))
+    };
+    let tokens = load("SAKSHI__ADMIN__CONNECTOR_TOKEN_ESIGN", "ffeeddccbbaa99887766554433221100")
+        .unwrap()
+        .settings
+        .admin
+        .connector_tokens;
+    let token_for = |kind: ReportKind| tokens.of(kind).expose_secret().to_owned();
+    assert!(
+        [ReportKind::WealthConsent, ReportKind::WealthData, ReportKind::WealthHistorical]
+            .iter()
+            .all(|kind| token_for(*kind) == OWN)
+    );
+    assert_eq!(
+        (&*token_for(ReportKind::ESign), &*token_for(ReportKind::EStamp)),
+        ("ffeeddccbbaa99887766554433221100", "fedcba9876543210fedcba9876543210")
+    );
+    for wrong in [
+        "short",
+        "a token with blanks is not sendable",
+        "sandbox-connector-token-never-in-production",
+        "0123456789abcdef0123456789abcdef",
+        "fedcba9876543210fedcba9876543210",
+        OWN,
+    ] {
+        // The problem names one of two equal tokens.
+        let key = if wrong == OWN { "admin.connector_token_wealth" } else { "admin.connector_token_esign" };
+        assert_eq!(keys(&load("SAKSHI__ADMIN__CONNECTOR_TOKEN_ESIGN", wrong).unwrap_err()), [key], "{wrong}");
+    }
+    assert_eq!(keys(&load("SAKSHI__UPSTREAMS__TOKEN", OWN).unwrap_err()), ["admin.connector_token_wealth"]);
+}
+
+#[test]
+fn no_secret_appears_in_debug_output_or_errors() {
+    let loaded = load(&environment(&production())).unwrap();
+    let output = format!("{:?} {:?}", loaded.settings, loaded.effective);
+    for secret in [KEY, "0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210"] {
+        assert!(!output.contains(secret));
+    }
+    let (sources, _file) = file("[admin]\ntoken = \"very secret indeed\n");
+    let problems = load(&sources).unwrap_err().to_string();
+    assert!(problems.contains("line 2") && !problems.contains("very secret"), "{problems}");
+}
