@@ -231,7 +231,8 @@ async fn a_local_listener_forwards_webhooks_too() {
     let target = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
     let (directory, to) = (tempfile::tempdir().unwrap(), target.url("/"));
     let arguments = ["listen", "--json", "--port", "0", "--forward", &to];
-    let listener = Listener { process: Process::start(&arguments, &BTreeMap::new(), directory.path()), url: String::new() };
+    let listener =
+        Listener { process: Process::start(&arguments, &BTreeMap::new(), directory.path()), url: String::new() };
     let url = listener.line("listening", 0).await["url"].as_str().unwrap().to_owned();
     let result = approve_transaction(&node, &backend, &url).await;
     let forwarded = target.wait_for(1, TIMEOUT).await;

@@ -40,7 +40,7 @@ struct AuditFilters {
 
 impl AuditFilters {
     fn parse(query: &str) -> Result<Self, ApiError> {
-        let mut query = Query::of(query);
+        let mut query = Query::parse(query);
         let mut text = |name| query.text(name).unwrap_or_default();
         let (operator, operation, id) = (text("operator"), text("operation"), text("id"));
         let before = query.number(&["before"], 0..=u64::MAX, 0);

@@ -32,7 +32,11 @@ static ATTEMPT_COOKIE: SessionCookie = SessionCookie {
 
 impl Attempt {
     fn from_session(id: &SessionId) -> Self {
-        Self { state: id.derived("state"), nonce: id.derived("nonce"), verifier: id.derived("verifier") }
+        Self {
+            state: id.derive_secret("state"),
+            nonce: id.derive_secret("nonce"),
+            verifier: id.derive_secret("verifier"),
+        }
     }
 }
 
@@ -86,7 +90,7 @@ pub(crate) async fn back(
     let mut query = Query::parse(request.query_string());
     let (code, state, issuer, error) =
         (query.text("code"), query.text("state"), query.text("iss"), query.text("error"));
-    let id = ATTEMPT_COOKIE.of(&request);
+    let id = ATTEMPT_COOKIE.session_id(&request);
     let attempt = id.as_ref().map(Attempt::from_session).filter(|attempt| state.as_deref() == Some(&attempt.state));
     // A provider that names itself (RFC 9207) must be the configured provider.
     let is_issuer = issuer.is_none_or(|issuer| issuer == provider.settings.issuer);
@@ -103,7 +107,7 @@ pub(crate) async fn back(
             "This sign-in was not begun here, or too long ago. Begin again.".to_owned(),
         ),
     };
-    Ok(with_cookie(answer, &ATTEMPT_COOKIE.none(is_secure(&request, &console))))
+    Ok(with_cookie(answer, &ATTEMPT_COOKIE.removal(is_secure(&request, &console))))
 }
 
 async fn complete(

@@ -92,7 +92,7 @@ pub(crate) async fn open_session(
     sign_in: SignIn,
     lifetime: Duration,
 ) -> Result<String, ConsoleError> {
-    if let Some(previous) = COOKIE.of(request) {
+    if let Some(previous) = COOKIE.session_id(request) {
         api.store.end_console_session(previous.digest()).await?;
     }
     let id = COOKIE.mint().ok_or_else(|| ApiError::internal("the system has no randomness"))?;

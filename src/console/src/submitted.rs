@@ -46,7 +46,7 @@ impl Form {
 
     /// Builds the body of a request from the fields.
     pub(crate) fn request_body(&self, shape: &[(&str, Kind)]) -> Sent {
-        form::sent(self.pairs.iter(), shape)
+        form::request_fields(self.pairs.iter(), shape)
     }
 
     /// Returns the problems, in sentences.

@@ -283,7 +283,7 @@ pub(crate) async fn live(staff: StreamStaff) -> Result<HttpResponse, ConsoleErro
     let is_shared = staff.api.store.is_shared();
     let mut last_sent = State { html: render_nodes(&staff, is_shared).await };
     let (first, drain) = (Next::State(last_sent.clone()), staff.console.drain.clone());
-    Ok(stream_of(&drain, place, &first, async move || {
+    Ok(stream_response(&drain, place, &first, async move || {
         let repeat = Instant::now() + STATE_INTERVAL;
         loop {
             sleep(READ_INTERVAL).await;

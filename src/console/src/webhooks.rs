@@ -175,7 +175,7 @@ pub(crate) async fn verifications(
     let client = find_client(&staff, &id).await?;
     let filter = Filter { text: reference.clone(), ..Filter::default() };
     let before = (before > 0).then_some(before);
-    let listing = list_of_client(&staff.api.store, &id, stored_since(&staff), &filter, before, LISTED).await?;
+    let listing = list_of_client(&staff.api.store, &id, stored_since(&staff), &filter, before, LISTED_MAX).await?;
     let row = |summary: TransactionSummary| {
         let (class, label) = match summary.status {
             TransactionStatus::Pending => ("pending", "waiting"),

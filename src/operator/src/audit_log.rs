@@ -33,7 +33,7 @@ impl FromRequest for Range {
 }
 
 fn parse_range(query: &str) -> Result<Range, ApiError> {
-    let mut query = Query::of(query);
+    let mut query = Query::parse(query);
     let after = query.number(&["after"], 0..=i64::MAX.cast_unsigned(), 0);
     let limit = query.number(&["limit"], 1..=PAGE_SIZE_MAX, PAGE_SIZE_DEFAULT);
     let since = query.time("since");

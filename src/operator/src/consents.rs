@@ -39,7 +39,7 @@ impl FromRequest for Period {
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         let mut query = Query::parse(request.query_string());
         let (from, to) = (query.time("from"), query.time("to"));
-        let after = query.parsed("after", parse_place, "must be from the `next` of an answer");
+        let after = query.parse_with("after", parse_place, "must be from the `next` of an answer");
         let limit = query.number(&["limit"], 1..=PAGE_SIZE_MAX, PAGE_SIZE_DEFAULT);
         let after = after.unwrap_or_default();
         ready(query.finish().map(|()| Self { path: request.path().to_owned(), from, to, after, limit }))

@@ -34,20 +34,20 @@ const SHARED: [SharedRefusal; 3] = [
         status: "401",
         name: "Unauthorized",
         description: "The Authorization header has no token, or a token that is not valid for this operation.",
-        meets: is_secured,
+        applies_to: is_secured,
     },
     SharedRefusal {
         status: "403",
         name: "Forbidden",
         description: "The role of the operator is not one of `x-roles`.",
-        meets: has_restricted_roles,
+        applies_to: has_restricted_roles,
     },
     SharedRefusal {
         status: "429",
         name: "TooManyLogins",
         description: "The token is invalid, and too many requests from this address had invalid tokens within a \
             minute. Retry after `Retry-After` seconds.",
-        meets: is_secured,
+        applies_to: is_secured,
     },
 ];
 

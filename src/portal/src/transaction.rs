@@ -284,7 +284,8 @@ pub(crate) async fn resend_webhook(
 async fn waiting_stage(service: &Service, pending: &Pending) -> Result<Stage, ApiError> {
     let now = service.clock.now();
     let authority = &service.authority;
-    let stored = load_stored_intent(service, pending.id).await.and_then(|parts| authority.rebuild_intent(pending, &parts, now));
+    let stored =
+        load_stored_intent(service, pending.id).await.and_then(|parts| authority.rebuild_intent(pending, &parts, now));
     let intent = match stored {
         Some(jwt) => jwt,
         None => authority.sign_intent(pending, now).await?.jwt,

@@ -41,7 +41,7 @@ pub(crate) async fn create(
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     rates.orders.count(&request, &caller.client)?;
-    let idempotent = idempotency::of(&request, &caller, OPERATION, &body.bytes)?;
+    let idempotent = idempotency::idempotent_request(&request, &caller, OPERATION, &body.bytes)?;
     let event: CreateEventRequest = body.sent.request(service.request_context())?;
     let creation = create_event(&service, caller, event.terms(service.rules.time_zone), idempotent).await?;
     if let CreationAnswer::New { answer, .. } = &creation {
@@ -91,7 +91,7 @@ pub(crate) async fn list(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
-    let page = page_of(request.query_string())?;
+    let page = parse_page(request.query_string())?;
     let list = service.store.list_events(caller.app.app_id.clone(), page).await?;
     let events = list.items.iter().map(|event| event_response(&service, event)).collect();
     let next = next_page(request.path(), page, list.total);

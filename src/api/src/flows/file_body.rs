@@ -33,7 +33,7 @@ pub(super) async fn receive<T: Body + Send + 'static>(
     payload: Payload,
     operation: &'static str,
 ) -> Result<FileRequest<T>, ApiError> {
-    Query::of(request.query_string()).finish()?;
+    Query::parse(request.query_string()).finish()?;
     check_json(request.headers())?;
     let key = idempotency::read_scope(request, caller)?;
     let (urls, now) = (service.rules.urls, service.clock.now());

@@ -100,7 +100,7 @@ mod tests {
                 sleep(Duration::from_millis(5)).await;
             }
         };
-        timeout(TIMEOUT, held).await.unwrap_or_else(|_| panic!("{} bytes are held", budget.held()));
+        timeout(TIMEOUT, held).await.unwrap_or_else(|_| panic!("{} bytes are held", budget.bytes_held()));
     }
 
     #[actix_rt::test]

@@ -34,7 +34,7 @@ pub(crate) async fn consents(
     rates.init.count(&request, &caller.app.app_id)?;
     rates.orders.count(&request, &caller.client)?;
     let upstream = service.upstreams.wealth.as_ref().ok_or(ServiceError::NotOffered)?;
-    let idempotent = idempotency::of(&request, &caller, "wealth", &body.bytes)?;
+    let idempotent = idempotency::idempotent_request(&request, &caller, "wealth", &body.bytes)?;
     let order: WealthConsentRequest = body.sent.request(service.request_context())?;
     let request_id = adopt_request_id(&request, order.request_id.clone());
     let call = FlowCall { caller, request_id, idempotent };

@@ -49,7 +49,7 @@ pub(super) const SHARED: [SharedRefusal; 9] = [
         status: "501",
         name: "NotOffered",
         description: "This service has no upstream for this flow.",
-        meets: opens_flow,
+        applies_to: opens_flow,
     },
     SharedRefusal {
         status: "502",

@@ -36,7 +36,7 @@ pub(crate) async fn receive(
     let address = rates.client_address(&request);
     let (txn, capability) = path.into_inner();
     // Garbage from a phone behind the same address must not use up the limit of a transaction.
-    let id = addressed(&service, &txn, &capability);
+    let id = addressed_transaction(&service, &txn, &capability);
     match &id {
         Some(id) => rates.callbacks.take(id)?,
         None => rates.stray_callbacks.take(&address)?,

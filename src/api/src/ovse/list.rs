@@ -47,11 +47,11 @@ pub(crate) async fn transactions(
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     rates.polls.count(&request, &caller.app.app_id)?;
-    let mut query = Query::of(request.query_string());
+    let mut query = Query::parse(request.query_string());
     // An empty reference is refused: with an unset variable, a script would list all transactions.
     let non_empty = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    let exact_reference = query.parsed("client_reference_id", non_empty, "must not be empty");
-    let status = query.parsed(
+    let exact_reference = query.parse_with("client_reference_id", non_empty, "must not be empty");
+    let status = query.parse_with(
         "status",
         |word| word.parse::<TransactionStatus>().ok(),
         "must be pending, passed, failed or expired",

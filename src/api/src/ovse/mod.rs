@@ -53,7 +53,7 @@ pub(crate) async fn init(
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     rates.init.count(&request, &caller.app.app_id)?;
-    let idempotent = idempotency::of(&request, &caller, OPERATION, &body.bytes)?;
+    let idempotent = idempotency::idempotent_request(&request, &caller, OPERATION, &body.bytes)?;
     let init: InitRequest = body.sent.request(service.request_context())?;
     let request_id = adopt_request_id(&request, init.request_id.clone());
     let (with_qr, terms) = (init.qr.0, init.terms(request_id, caller.app.evidence));

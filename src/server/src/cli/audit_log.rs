@@ -5,8 +5,8 @@ use std::io;
 
 use clap::Args;
 use sakshi_client::internal;
-use sakshi_domain::time::Timestamp;
 use sakshi_domain::limits::PAGE_SIZE_MAX;
+use sakshi_domain::time::Timestamp;
 use sakshi_store::{AuditHash, AuditHead, AuditRecord};
 use sakshi_wire::ISO_8601;
 use sakshi_wire::operator::audit_log::{AuditLogEntry, AuditLogHead};

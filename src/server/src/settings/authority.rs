@@ -151,7 +151,7 @@ fn status_rules(reader: &mut Reader, issuer: Option<&str>, profile: Profile) -> 
         hosts.extend(issuer.and_then(|url| Some(url.host_str()?.to_owned())));
     }
     let cache_time = reader.seconds("authority.status_cache_s", 0..=3_600);
-    StatusRules { policy, hosts, allow_http: profile == Profile::Sandbox, kept: cache_time }
+    StatusRules { policy, hosts, allow_http: profile == Profile::Sandbox, answer_ttl: cache_time }
 }
 
 fn android_package(text: &str) -> Result<String, &'static str> {
