@@ -102,7 +102,7 @@ impl ReceiverQueue {
 
     /// Returns the memory that the next delivery needs.
     pub(super) fn next_need(&self) -> Option<Need> {
-        self.queued.front().map(|(_, next)| Need::of(next))
+        self.queued.front().map(|(_, next)| Need::for_delivery(next))
     }
 
     /// Takes the next delivery out for an attempt.

@@ -302,8 +302,8 @@ impl Handler<Inquiry<WatchEvent>> for EventActor {
 impl Handler<Refresh> for EventActor {
     type Result = ();
 
-    fn handle(&mut self, Refresh { now }: Refresh, ctx: &mut Self::Context) {
-        if let Some(event) = now {
+    fn handle(&mut self, Refresh { changed }: Refresh, ctx: &mut Self::Context) {
+        if let Some(event) = changed {
             self.publish(&event, ctx);
         }
         self.refresh(self.notify_interval(), ctx);

@@ -178,7 +178,7 @@ mod tests {
                 checks.set(checks.get() + 1);
                 kept.contains(id)
             });
-            assert_eq!(looks.get(), 100);
+            assert_eq!(checks.get(), 100);
         }
         let due = wheel.take_due(250, 1_000);
         assert!(due.len() == kept.len() && due.iter().all(|id| !ended.contains(id)), "each was checked once");

@@ -33,7 +33,7 @@ pub(crate) struct Limit {
 
 /// Returns the limits of this installation.
 pub(crate) fn limits(rates: &RateLimits) -> Vec<Limit> {
-    let line = |(Standing { name, quota, window, .. }, counted_per): (Standing, &'static str)| {
+    let line = |(LimitState { name, quota, window, .. }, counted_per): (LimitState, &'static str)| {
         let time = if window.as_secs() == 1 { "second".to_owned() } else { format!("{} seconds", window.as_secs()) };
         Limit { name, allowed: format!("{quota} in a {time}").replace("in a 60 seconds", "in a minute"), counted_per }
     };

@@ -37,7 +37,7 @@ struct Row {
 impl Row {
     fn field(&self) -> Field<'_> {
         let id_suffix = self.api_type.to_string();
-        Field::new("webhookUrl", "URL", "url", &self.url, self.problem.clone()).within(&id_suffix)
+        Field::new("webhookUrl", "URL", "url", &self.url, self.problem.clone()).with_id_suffix(&id_suffix)
     }
 }
 

@@ -50,7 +50,7 @@ impl IdempotentRequest {
     }
 
     /// Builds the record that stores a response.
-    pub(crate) fn to_record(&self, vault: &Vault, answer: &[u8], now: Timestamp) -> IdempotentAnswer {
+    pub(crate) fn to_record(self, vault: &Vault, answer: &[u8], now: Timestamp) -> IdempotentAnswer {
         let answer = vault.seal(&self.scope.digest, answer);
         IdempotentAnswer { scope: self.scope, request: self.request, answer, until: now + IDEMPOTENCY_TTL }
     }

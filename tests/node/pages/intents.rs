@@ -13,7 +13,7 @@ use sakshi_service::Service;
 use crate::pages_fixture::PagesFixture;
 
 async fn sign_and_keep(intents: &PageIntents, service: &Service, pending: &Pending, now: Timestamp) -> Rc<PageIntent> {
-    let signed = service.authority.intent(pending, now).await.unwrap();
+    let signed = service.authority.sign_intent(pending, now).await.unwrap();
     intents.keep(pending.id, signed.jwt, now).unwrap()
 }
 

@@ -309,7 +309,7 @@ async fn an_answer_that_is_not_utf_8_is_unreadable_even_if_it_has_no_members() {
 #[tokio::test]
 async fn a_slow_upstream_times_out_and_a_missing_one_is_unreachable() {
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let dripping = receiver(|mut stream| async move {
+    let dripping = start_receiver(|mut stream| async move {
         read_request(&mut stream).await;
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n").await;
         while stream.write_all(b" ").await.is_ok() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::authority::authority;
 use crate::receiver::{read_request, start_receiver};
-use crate::sender::{client, egress_trusting, options, url};
+use crate::sender::{self, egress_trusting, options, url};
 use bytes::Bytes;
 use sakshi_domain::delivery::DeliveryOutcome;
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
@@ -51,7 +51,7 @@ async fn a_certificate_for_another_host_or_of_an_unknown_authority_is_unreachabl
     assert_eq!(wrong_host.outcome, DeliveryOutcome::Unreachable);
 
     let (_root, port) = tls_receiver("localhost").await;
-    let unknown_authority = client().attempt(&url(&format!("https://localhost:{port}/")), BODY).await;
+    let unknown_authority = sender::client().attempt(&url(&format!("https://localhost:{port}/")), BODY).await;
     assert_eq!(unknown_authority.outcome, DeliveryOutcome::Unreachable);
 }
 

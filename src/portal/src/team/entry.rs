@@ -47,7 +47,7 @@ pub(crate) async fn open_session(
     session: NewSession,
 ) -> Result<String, ApiError> {
     let NewSession { holder, client, app, actor, action } = session;
-    if let Some(previous) = SESSION.of(request) {
+    if let Some(previous) = SESSION.session_id(request) {
         service.store.end_session(previous.digest()).await?;
     }
     let id = SESSION.mint().ok_or_else(|| ApiError::internal("the system has no randomness"))?;

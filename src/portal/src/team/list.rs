@@ -210,7 +210,7 @@ pub(crate) async fn change(
         .patch_user(id.clone(), patch, service.clock.now())
         .await?
         .ok_or(ServiceError::NotFound("user"))?;
-    for action in changes(&before, &after) {
+    for action in logged_changes(&before, &after) {
         log_change(&user, &service, action, &id).await?;
     }
     Ok(redirect("/portal/team?done=changed"))
