@@ -181,7 +181,7 @@ async fn a_webhook_url_is_registered_only_during_the_run() {
     let (done, out) = drive(&live, &["doclocker", "--app", &app]).await;
     assert!(
         done.unwrap()
-            && out.contains("wherever those of the app go")
+            && out.contains("at the URL registered for the app")
             && out.contains("webhook   none: no URL is registered"),
         "{out}"
     );

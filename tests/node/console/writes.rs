@@ -77,7 +77,7 @@ async fn a_large_grant_is_listed_until_another_operator_confirms_it() {
     );
     let confirm = overview.split('"').find(|part| part.ends_with("/confirm")).unwrap().to_owned();
     let refused = one.send(&confirm, &[]).await;
-    assert!(refused.status == 409 && refused.html.contains("the one who asked for it cannot"), "{}", refused.html);
+    assert!(refused.status == 409 && refused.html.contains("Another operator must confirm"), "{}", refused.html);
     assert_eq!(other.send(&confirm, &[]).await.location, "/console?done=confirmed");
     assert_eq!(fixture.store.balance(client).await, Ok(Some(101)));
     assert_eq!(last_entries(&fixture).await[1]["operation"], "confirmGrant");

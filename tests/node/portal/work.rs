@@ -78,7 +78,7 @@ async fn an_active_filter_is_a_chip_and_the_count_shows_its_range() {
     }
     let page = browser.get("/portal/verifications?status=verified").await.html;
     assert!(
-        page.contains("aria-label=\"Remove the filter Status: Verified\"") && page.contains("0 of 3 looked at"),
+        page.contains("aria-label=\"Remove the filter Status: Verified\"") && page.contains("0 of 3 searched"),
         "{page}"
     );
     assert!(page.contains("Nothing found") && page.contains("<option value=\"verified\" selected>"), "{page}");
