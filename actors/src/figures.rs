@@ -52,17 +52,17 @@ impl Tally {
 
     /// Counts a transaction that was opened.
     pub(crate) fn count_opened(&self, app: &AppId, at: Timestamp) {
-        self.count(app, Day::of(at), |figures| figures.opened += 1);
+        self.count(app, Day::containing(at), |figures| figures.opened += 1);
     }
 
     /// Counts an answer.
     pub(crate) fn count_answer(&self, app: &AppId, kind: AnswerKind, opened_at: Timestamp, at: Timestamp) {
-        self.count(app, Day::of(opened_at), |figures| figures.answer(kind, at.since(opened_at)));
+        self.count(app, Day::containing(opened_at), |figures| figures.answer(kind, at.since(opened_at)));
     }
 
     /// Counts a webhook attempt.
     pub(crate) fn count_attempt(&self, app: &AppId, is_delivered: bool) {
-        let day = Day::of(self.clock.now());
+        let day = Day::containing(self.clock.now());
         self.count(app, day, |figures| *if is_delivered { &mut figures.delivered } else { &mut figures.lost } += 1);
     }
 

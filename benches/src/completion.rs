@@ -90,7 +90,7 @@ fn start_bare(directory: &Path, checks: &Checks, arguments: &[&str]) -> Result<S
     Server::start(&[&["verify", &path.display().to_string()], arguments].concat())
 }
 
-/// What is forged in a credential.
+/// The forged part of a credential.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Forgery {
     /// The issuer's signature.

@@ -53,7 +53,7 @@ pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// What all connections of a turn share.
+/// State that all connections of a turn share.
 struct Shared {
     /// Addresses over which the connections are spread.
     addresses: Vec<(SocketAddr, Option<TlsConnector>)>,

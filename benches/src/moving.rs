@@ -108,7 +108,7 @@ struct Tenant {
 impl Tenant {
     fn new() -> Self {
         let vault = Vault::new(&[Zeroizing::new(vec![1; 32])]).map(Arc::new);
-        let ownership = Ownership::of(Profile::Sandbox, "https://issuer.test");
+        let ownership = Ownership::new(Profile::Sandbox, "https://issuer.test");
         Self {
             client: ClientId::generate(),
             app: AppId::generate(),

@@ -94,7 +94,7 @@ impl Failover {
     }
 }
 
-/// What a failover lost or repeated.
+/// Losses and repetitions of a failover.
 struct Losses {
     /// Opened transactions that no longer exist.
     transactions: usize,

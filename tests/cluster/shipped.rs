@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::nodes::launch_nodes;
 
-/// How Redis stops before its restart.
+/// The way in which Redis stops before its restart.
 #[derive(Clone, Copy, Debug)]
 enum Ending {
     Terminated,

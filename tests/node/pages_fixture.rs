@@ -80,7 +80,7 @@ impl PagesFixture {
                 consents: Duration::from_secs(3_600),
             },
             max_waiting: 64,
-            ownership: Ownership::of(Profile::Sandbox, "https://issuer.test"),
+            ownership: Ownership::new(Profile::Sandbox, "https://issuer.test"),
             upgrading: Upgrading::default(),
         })
         .unwrap();

@@ -102,7 +102,7 @@ impl StoreFixture {
         let directory = tempfile::tempdir().unwrap();
         let clock = Arc::new(ManualClock::starting_at(Timestamp::from_millis(1_700_000_000_000)));
         let vault = Arc::new(Vault::new(&[vec![7; 32].into()]).unwrap());
-        let ownership = Ownership::of(Profile::Sandbox, "https://issuer.test");
+        let ownership = Ownership::new(Profile::Sandbox, "https://issuer.test");
         let options = EmbeddedOptions {
             directory: directory.path().join("store"),
             clock: clock.clone(),

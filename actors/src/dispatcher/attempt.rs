@@ -327,15 +327,15 @@ mod tests {
         let broken = |attempt| broken_by(|| _ = check_coherence(attempt));
         let failed = Attempt::unanswered(DeliveryOutcome::TimedOut, FailureReason::TimedOut, None, 5);
         for coherent in [
-            Attempt::answered(204, 5),
-            Attempt::answered(500, 5),
-            Attempt::answered(302, 5),
+            Attempt::from_status(204, 5),
+            Attempt::from_status(500, 5),
+            Attempt::from_status(302, 5),
             failed,
             Attempt::unknown(),
         ] {
             assert_eq!(broken(coherent), Vec::<&str>::new(), "{coherent:?}");
         }
-        let delivered = Attempt::answered(200, 5);
+        let delivered = Attempt::from_status(200, 5);
         for (incoherent, name) in [
             (
                 Attempt { failure: failed.failure, ..delivered },

@@ -127,7 +127,7 @@ impl SendWebhook for FakeResolver {
 
     fn attempt<'a>(&'a self, url: &'a WebhookUrl, _: Bytes) -> Pin<Box<dyn Future<Output = Attempt> + Send + 'a>> {
         self.sent.lock().unwrap().push(url.origin().to_owned());
-        Box::pin(async { Attempt::answered(200, 1) })
+        Box::pin(async { Attempt::from_status(200, 1) })
     }
 }
 

@@ -132,7 +132,7 @@ impl Fixture {
                 consents: Duration::from_secs(3_600),
             },
             max_waiting: 1_000,
-            ownership: Ownership::of(Profile::Sandbox, "https://issuer.test"),
+            ownership: Ownership::new(Profile::Sandbox, "https://issuer.test"),
             upgrading: Upgrading::default(),
         };
         let store = EmbeddedStore::open(options).unwrap();

@@ -312,7 +312,7 @@ impl TransactionActor {
                     metrics::counter!("sakshi_transactions_completed_total", "verification_passed" => passed)
                         .increment(1);
                     tracing::info!(txn.id = %self.id, verification.passed = record.passed, "transaction completed");
-                    let kind = AnswerKind::of(record.passed, complete.answer.outcome().code());
+                    let kind = AnswerKind::from_outcome(record.passed, complete.answer.outcome().code());
                     self.context.tally.count_answer(
                         &record.opened.app,
                         kind,

@@ -37,7 +37,7 @@ const SLOW: u8 = 1;
 /// The mode that answers like [`SLOW`], but resets or hangs some requests after it has counted them.
 const FAULTY: u8 = 2;
 
-/// What becomes of connections.
+/// The fate of connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Connections {
     #[default]

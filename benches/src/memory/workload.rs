@@ -53,7 +53,7 @@ impl Workload {
                 consents: Duration::from_secs(86_400),
             },
             max_waiting: 8_192,
-            ownership: Ownership::of(Profile::Sandbox, "https://issuer.test"),
+            ownership: Ownership::new(Profile::Sandbox, "https://issuer.test"),
             upgrading: Upgrading::default(),
         })?)
         .clone();

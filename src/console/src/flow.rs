@@ -30,7 +30,7 @@ pub(crate) async fn show(staff: Staff, path: Path<String>) -> Result<HttpRespons
         .fact("Request", Cell::link("requests", opened.request_id.as_str()))
         .fact("Stored until", Cell::at(flow.kept_until));
     let row = |FlowDelivery { tells, delivery, .. }: FlowDelivery| {
-        let line = DeliveryLine::of(&delivery);
+        let line = DeliveryLine::describe(&delivery);
         let class = if line.is_lost { "lost" } else { "" };
         let state = delivery.attempt.map_or("waiting", |attempt| attempt.outcome.as_str());
         vec![

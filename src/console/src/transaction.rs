@@ -273,7 +273,7 @@ mod tests {
         assert_eq!(step.more[0], "Why: the receiver's certificate is not valid now (tls_expired).");
         assert!(step.more[2].starts_with("What to do: The client polls."), "{step:?}");
         assert!(
-            last_step(Some(Attempt::answered(500, 3)))
+            last_step(Some(Attempt::from_status(500, 3)))
                 .title
                 .contains("rejected, status 500, after 3 ms. The receiver has seen it")
         );
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_delivered_or_waiting_webhook_is_not_lost() {
-        assert_eq!((last_step(Some(Attempt::answered(204, 3))).class, last_step(None).class), ("good", "waiting"));
+        assert_eq!((last_step(Some(Attempt::from_status(204, 3))).class, last_step(None).class), ("good", "waiting"));
         assert!(webhook_steps(None, "The client polls.")[0].title.contains("no URL was known"));
     }
 }

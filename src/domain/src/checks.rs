@@ -169,7 +169,7 @@ impl ComparedKind {
 impl CheckQuery {
     /// Returns the names of the fields that the request has.
     #[must_use]
-    pub fn asked(&self) -> Vec<String> {
+    pub fn compared_fields(&self) -> Vec<String> {
         let compared = self
             .check
             .compared

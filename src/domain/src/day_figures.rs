@@ -25,7 +25,7 @@ pub struct Day(pub i64);
 impl Day {
     /// Returns the day of a time.
     #[must_use]
-    pub const fn of(at: Timestamp) -> Self {
+    pub const fn containing(at: Timestamp) -> Self {
         Self(at.millis().div_euclid(DAY_MS))
     }
 
@@ -56,7 +56,7 @@ pub enum AnswerKind {
 impl AnswerKind {
     /// Returns the kind of an answer: passed, or failed with this code.
     #[must_use]
-    pub fn of(passed: bool, code: Option<&str>) -> Self {
+    pub fn from_outcome(passed: bool, code: Option<&str>) -> Self {
         match (passed, code) {
             (true, _) => Self::Verified,
             (false, Some(DECLINED)) => Self::Declined,
@@ -99,14 +99,14 @@ impl DayFigures {
 
     /// Returns the number of answered verifications.
     #[must_use]
-    pub const fn answered(&self) -> u64 {
+    pub const fn total(&self) -> u64 {
         self.verified + self.declined + self.failed
     }
 
     /// Returns the number of unanswered verifications: expired or pending.
     #[must_use]
     pub const fn unanswered(&self) -> u64 {
-        self.opened.saturating_sub(self.answered())
+        self.opened.saturating_sub(self.total())
     }
 
     /// Estimates the median answer time from the buckets; `None` without answers.
@@ -165,7 +165,7 @@ mod tests {
     fn answers_count_by_code_and_other_openings_as_unanswered() {
         let mut figures = figures_with_answers(&[3, 4]);
         for code in [Some("301"), Some("302"), None] {
-            figures.answer(AnswerKind::of(false, code), Duration::ZERO);
+            figures.answer(AnswerKind::from_outcome(false, code), Duration::ZERO);
         }
         assert_eq!((figures.verified, figures.declined, figures.failed, figures.unanswered()), (2, 1, 2, 4));
     }
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn a_day_begins_at_midnight_in_utc() {
         let at = Timestamp::parse_iso8601("2026-03-01T23:59:59.999Z").unwrap();
-        assert_eq!(Day::of(at).plus(1).begin().to_string(), "2026-03-02T00:00:00.000Z");
-        assert_eq!(Day::of(Day::of(at).begin()), Day::of(at));
+        assert_eq!(Day::containing(at).plus(1).begin().to_string(), "2026-03-02T00:00:00.000Z");
+        assert_eq!(Day::containing(Day::containing(at).begin()), Day::containing(at));
     }
 }

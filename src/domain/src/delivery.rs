@@ -236,7 +236,7 @@ impl Attempt {
     /// Creates an attempt with a response: only 2xx means that the webhook was delivered (specification, "Delivery
     /// rules" 4).
     #[must_use]
-    pub const fn answered(status: u16, duration_ms: u32) -> Self {
+    pub const fn from_status(status: u16, duration_ms: u32) -> Self {
         let failure = match status {
             200..300 => None,
             300..400 => Some(FailureReason::Redirect),
@@ -313,7 +313,7 @@ string_enum!(
 impl WebhookState {
     /// Returns the state of this delivery.
     #[must_use]
-    pub fn of(delivery: Option<&DeliveryRecord>) -> Self {
+    pub fn from_delivery(delivery: Option<&DeliveryRecord>) -> Self {
         match delivery.map(|delivery| delivery.attempt.map(|attempt| attempt.outcome)) {
             None => Self::None,
             Some(None) => Self::Waiting,

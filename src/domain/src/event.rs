@@ -307,7 +307,7 @@ pub enum EventRefusal {
 impl EventRefusal {
     /// Returns the reason why an event with this status admits no guests; `None` if it is active.
     #[must_use]
-    pub const fn of(status: EventStatus) -> Option<Self> {
+    pub const fn from_status(status: EventStatus) -> Option<Self> {
         match status {
             EventStatus::Active => None,
             EventStatus::Disabled => Some(Self::Disabled),
@@ -458,7 +458,7 @@ mod tests {
 
     #[test]
     fn a_refusal_has_a_code_and_a_message() {
-        let refusal = |status| EventRefusal::of(status).map(|refusal| (refusal.code(), refusal.message()));
+        let refusal = |status| EventRefusal::from_status(status).map(|refusal| (refusal.code(), refusal.message()));
         assert_eq!(refusal(EventStatus::Active), None);
         assert_eq!(refusal(EventStatus::Disabled), Some(("event_closed", "The event was disabled")));
         assert_eq!(refusal(EventStatus::Expired), Some(("event_closed", "The event has ended")));

@@ -46,7 +46,7 @@ pub(crate) fn summarise(workload: &Workload, evidence: &Evidence, findings: Vec<
         correction: correction.to_owned(),
         began: course.started_at.to_string(),
         seconds,
-        verdict: Verdict::of(&findings),
+        verdict: Verdict::from_findings(&findings),
         guests,
         steps: course
             .steps

@@ -224,7 +224,7 @@ impl Site {
             Outcome::TimedOut | Outcome::Unreachable | Outcome::Broken => Reply::Unknown,
         };
         let (sent, replied) = (sent - self.origin, exchange.done - self.origin);
-        self.journal.answered(&intent.txn, PostedAnswer { posted, sent, replied, reply });
+        self.journal.record_callback(&intent.txn, PostedAnswer { posted, sent, replied, reply });
         match reply {
             Reply::Accepted | Reply::Duplicate => Ok(Visit::Done),
             Reply::Full => Ok(Visit::TurnedAway),

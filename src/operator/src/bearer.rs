@@ -198,15 +198,15 @@ pub struct ConnectorTokens {
 impl ConnectorTokens {
     /// Returns the token for a kind of report.
     #[must_use]
-    pub fn of(&self, kind: ReportKind) -> &SecretString {
+    pub fn token_for(&self, kind: ReportKind) -> &SecretString {
         self.own.get(&kind).unwrap_or(&self.shared)
     }
 
     /// Returns true if a token is valid for a kind of report. For an unknown kind, any connector token is valid.
     fn admit(&self, token: &str, kind: Option<ReportKind>) -> bool {
         match kind {
-            Some(kind) => matches_secret(token, self.of(kind)),
-            None => ReportKind::ALL.iter().any(|kind| matches_secret(token, self.of(*kind))),
+            Some(kind) => matches_secret(token, self.token_for(kind)),
+            None => ReportKind::ALL.iter().any(|kind| matches_secret(token, self.token_for(*kind))),
         }
     }
 }

@@ -194,7 +194,7 @@ impl Sender {
         loop {
             let failure = match self.exchange(&target, body.clone(), end).await {
                 Ok(answer) => {
-                    let attempt = Attempt::answered(answer.status.as_u16(), elapsed_ms(started));
+                    let attempt = Attempt::from_status(answer.status.as_u16(), elapsed_ms(started));
                     drop(body);
                     answer.discard().await;
                     return attempt;

@@ -228,7 +228,7 @@ fn choose_tips(state: &PageState, texts: &Texts) -> Vec<&'static str> {
     tip.into_iter().chain(next).collect()
 }
 
-/// How a page is loaded again.
+/// The way in which a page is loaded again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Retry {
     /// Automatically, after a while.

@@ -25,7 +25,7 @@ use super::time_left::TimeLeft;
 /// Seconds before an intent expires at which its page is loaded again.
 const STALE_MARGIN_S: i64 = 30;
 
-/// How the page leads to the identity app.
+/// The way from the page to the identity app.
 #[derive(Debug)]
 enum Access {
     /// A link on this phone, and a code in case the app is on another.

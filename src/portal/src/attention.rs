@@ -66,7 +66,7 @@ pub(super) async fn notices(
 
 /// Checks the balance, which all apps of the client use.
 async fn credit_notices(service: &Service, caller: &Caller) -> Result<Vec<Notice>, ServiceError> {
-    let (client, today) = (&caller.client, Day::of(service.clock.now()));
+    let (client, today) = (&caller.client, Day::containing(service.clock.now()));
     let balance = service.store.balance(client.clone()).await?.unwrap_or(0);
     let notice = |words: String| Notice::new(words, "/portal/credits", "Credits");
     if balance == 0 {

@@ -77,7 +77,7 @@ impl Row {
         Self {
             at: When::recent(sent.delivery.claimed_at.unwrap_or(sent.delivery.queued_at), now),
             receiver: sent.delivery.origin.clone(),
-            tag: DeliveryTag::of(&sent.delivery),
+            tag: DeliveryTag::summarize(&sent.delivery),
             duration: sent.delivery.attempt.map(|attempt| format!("{} ms", attempt.duration_ms)).unwrap_or_default(),
             subject: format!("{kind} {short}"),
             path,
@@ -100,9 +100,9 @@ pub(crate) async fn show(
     let state: Option<WebhookState> = state.as_deref().and_then(|state| state.parse().ok());
     let DeliveryLog { deliveries, older_than } = delivery_log(&service, &user.caller).await?;
     let matches = |sent: &&LoggedDelivery| {
-        state.is_none_or(|state| state == WebhookState::of(Some(&sent.delivery)))
+        state.is_none_or(|state| state == WebhookState::from_delivery(Some(&sent.delivery)))
             && receiver.as_ref().is_none_or(|receiver| *receiver == sent.delivery.origin)
-            && result.as_ref().is_none_or(|result| *result == DeliveryTag::of(&sent.delivery).label)
+            && result.as_ref().is_none_or(|result| *result == DeliveryTag::summarize(&sent.delivery).label)
     };
     let now = service.clock.now();
     let matching: Vec<_> = deliveries.iter().filter(matches).collect();
@@ -129,7 +129,7 @@ pub(crate) async fn show(
 fn count_by_result(deliveries: &[LoggedDelivery]) -> Vec<Count> {
     let mut counts = BTreeMap::new();
     for LoggedDelivery { delivery, .. } in deliveries {
-        let tag = DeliveryTag::of(delivery);
+        let tag = DeliveryTag::summarize(delivery);
         let count = counts.entry((delivery.origin.as_str(), tag.label.clone())).or_insert_with(|| {
             let query = form_urlencoded::Serializer::new(String::new())
                 .append_pair("receiver", &delivery.origin)
@@ -172,7 +172,7 @@ mod tests {
             },
         };
         let [a, b] = ["https://a.example", "https://b.example"];
-        let answered = |status| Some(Attempt::answered(status, 3));
+        let answered = |status| Some(Attempt::from_status(status, 3));
         let log = [
             sent(a, answered(200)),
             sent(a, answered(200)),

@@ -58,7 +58,7 @@ struct Row {
 
 impl Row {
     fn new(order: &FlowDeliveries, now: Timestamp) -> Self {
-        let lines = order.deliveries.iter().map(|sent| DeliveryLine::of(&sent.delivery));
+        let lines = order.deliveries.iter().map(|sent| DeliveryLine::describe(&sent.delivery));
         Self {
             id: order.state.header().id,
             kind: kind_label(order.state.kind()),
@@ -66,7 +66,7 @@ impl Row {
             opened: When::recent(order.state.header().opened_at, now),
             lost_webhooks: lines.filter(|line| line.is_lost).count(),
             webhooks: order.deliveries.len(),
-            last_webhook: order.deliveries.last().map(|sent| DeliveryTag::of(&sent.delivery)),
+            last_webhook: order.deliveries.last().map(|sent| DeliveryTag::summarize(&sent.delivery)),
         }
     }
 
@@ -155,9 +155,9 @@ pub(crate) async fn show(
     let order = order.filter(|order| order.state.header().app == user.caller.app.app_id).ok_or_else(unknown)?;
     let webhook = |sent: &sakshi_domain::delivery::FlowDelivery| Webhook {
         tells: sent.tells.clone(),
-        tag: DeliveryTag::of(&sent.delivery),
+        tag: DeliveryTag::summarize(&sent.delivery),
         origin: sent.delivery.origin.clone(),
-        line: DeliveryLine::of(&sent.delivery),
+        line: DeliveryLine::describe(&sent.delivery),
     };
     let webhooks: Vec<_> = order.deliveries.iter().map(webhook).collect();
     let header = order.state.header();

@@ -40,7 +40,7 @@ pub(crate) async fn show(
 ) -> Result<HttpResponse, PortalError> {
     Query::parse(request.query_string()).finish()?;
     let app = &user.caller.app;
-    let days = Days(service.store.day_figures(app.app_id.clone(), Day::of(service.clock.now())).await?);
+    let days = Days(service.store.day_figures(app.app_id.clone(), Day::containing(service.clock.now())).await?);
     let sum = days.sum();
     let is_beginner = sum.delivered == 0 && sum.opened < BEGINNER_VERIFICATIONS_MAX;
     let template = Page {

@@ -70,7 +70,7 @@ fn webhook_step(summary: &TransactionSummary) -> Step {
     let Some(delivery) = &summary.delivery else {
         return step("delivery", OPEN, "No webhook", None, "no URL was given; poll the result");
     };
-    let DeliveryLine { words, is_lost, .. } = DeliveryLine::of(delivery);
+    let DeliveryLine { words, is_lost, .. } = DeliveryLine::describe(delivery);
     let (style, title) = match (is_lost, delivery.attempt) {
         (true, _) => (FAILED, "Webhook not delivered"),
         (false, Some(_)) => (DONE, "Webhook delivered"),
@@ -132,7 +132,7 @@ mod tests {
             origin: "https://client.example".into(),
             queued_at: at,
             claimed_at: later(9),
-            attempt: Some(Attempt::answered(503, 12)),
+            attempt: Some(Attempt::from_status(503, 12)),
         });
         let outline_now = outline(&summary);
         assert_eq!(

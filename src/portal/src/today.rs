@@ -16,7 +16,7 @@ pub(super) struct Today(pub(super) DayFigures);
 impl Today {
     /// Returns the share of answered verifications that succeeded, in percent.
     pub(super) fn verified_percent(&self) -> Option<u64> {
-        (self.0.verified * 100).checked_div(self.0.answered())
+        (self.0.verified * 100).checked_div(self.0.total())
     }
 
     /// Returns the median time to an answer.

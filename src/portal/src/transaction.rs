@@ -39,7 +39,7 @@ use super::story::{Step, steps};
 use super::trial::claim_label;
 use super::when::When;
 
-/// How the person opens the identity app.
+/// The way in which the person opens the identity app.
 #[derive(Debug)]
 enum AppEntry {
     /// By the verify page: scanned with another device, or opened on this one.
@@ -175,7 +175,7 @@ pub(crate) async fn leave_details(_: PortalUser, path: Path<String>) -> HttpResp
     redirect(id.as_deref().unwrap_or("/portal/verifications"))
 }
 
-/// Whether the page shows the details.
+/// Visibility of the details.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Details {
     Hidden,
@@ -216,7 +216,7 @@ async fn render_page(
     if event.is_none() {
         commands.insert(0, curl.init(&opened.terms));
     }
-    let lost = summary.delivery.as_ref().map(DeliveryLine::of).filter(|line| line.is_lost);
+    let lost = summary.delivery.as_ref().map(DeliveryLine::describe).filter(|line| line.is_lost);
     let template = Page {
         layout: user.layout(Section::Verifications, service),
         id,

@@ -59,7 +59,7 @@ impl Row {
             status,
             label,
             reason,
-            webhook: summary.delivery.as_ref().map(DeliveryTag::of),
+            webhook: summary.delivery.as_ref().map(DeliveryTag::summarize),
             duration: summary.verified_at.map(|at| clock(at.since(summary.opened.opened_at))).unwrap_or_default(),
             event: summary.opened.event.and_then(|event| Some((event, names.get(&event)?.clone()))),
             summary,
@@ -126,8 +126,13 @@ pub(crate) async fn show(
     let Listing { verifications, older, read_back_to, looked_at } =
         list(&service, &user.caller, &filter, before, LISTED_MAX).await?;
     let (now, names) = (service.clock.now(), event_names(&service, &events, &verifications).await?);
-    let today =
-        service.store.day_figures(app.clone(), Day::of(now)).await?.pop().map(|(_, today)| today).unwrap_or_default();
+    let today = service
+        .store
+        .day_figures(app.clone(), Day::containing(now))
+        .await?
+        .pop()
+        .map(|(_, today)| today)
+        .unwrap_or_default();
     let option = |event: &Event| {
         let (id, name) = (event.id.to_string(), event.terms.name.as_str().to_owned());
         let chosen = filters.get("event") == id;

@@ -78,7 +78,7 @@ fn line(summary: &TransactionSummary, event: &str) -> String {
         time(*page_seen_at),
         time(*verified_at),
         duration,
-        WebhookState::of(delivery.as_ref()).as_str().to_owned(),
+        WebhookState::from_delivery(delivery.as_ref()).as_str().to_owned(),
         delivery.as_ref().and_then(|delivery| delivery.attempt).map(result).unwrap_or_default(),
         time(*polled_at),
     ]

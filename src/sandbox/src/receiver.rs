@@ -32,7 +32,7 @@ const BODY_BYTES_MAX: usize = 32 * 1_024 * 1_024;
 /// Time after which [`Behaviour::CloseIdle`] closes an idle connection.
 const IDLE_TIME: Duration = Duration::from_millis(2);
 
-/// How the receiver responds to a request.
+/// The response to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Behaviour {
     /// Answers with this status.
@@ -80,7 +80,7 @@ impl Arrival {
     }
 }
 
-/// How a receiver handles requests.
+/// The handling of requests.
 enum Handler {
     /// Records requests and responds as configured.
     Record(Recorder),

@@ -93,7 +93,7 @@ pub struct Resident {
     pub id: &'static str,
     /// Full name.
     pub name: Cow<'static, str>,
-    /// What the resident is for in tests.
+    /// Purpose of the resident in tests.
     pub about: &'static str,
     local_name: Option<&'static str>,
     /// Year, month, day.

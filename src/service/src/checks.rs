@@ -31,7 +31,7 @@ pub async fn verify(
     let request_id = adopt(id_in_body);
     if let Some(consent) = &query.consent {
         let (client, app, id) = (&caller.client, &caller.app.app_id, request_id.to_string());
-        let details = query.asked();
+        let details = query.compared_fields();
         let declaration = ConsentDeclaration { client, app, kind: check.name, id, details, consent };
         consents::store_consent(service, declaration).await?;
     }

@@ -81,11 +81,11 @@ pub async fn change_event(
         let event =
             service.events.get(id).await?.filter(|event| event.app == *app).ok_or(ServiceError::NotFound("event"))?;
         // Fields that credits decide are not compared.
-        request.read_only.check(&event_response(service, &event)).map_err(|invalid| spellings.told(&invalid))?;
+        request.read_only.check(&event_response(service, &event)).map_err(|invalid| spellings.translate(&invalid))?;
     }
     match service.events.patch(id, app.clone(), EventPatch { only_if, ..request.patch() }).await? {
         PatchEventOutcome::Patched(event) => Ok(*event),
-        PatchEventOutcome::Refused(invalid) => Err(spellings.told(&invalid).into()),
+        PatchEventOutcome::Refused(invalid) => Err(spellings.translate(&invalid).into()),
         PatchEventOutcome::Changed => Err(ServiceError::EventChanged),
         PatchEventOutcome::NotFound => Err(ServiceError::NotFound("event")),
     }

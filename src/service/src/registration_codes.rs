@@ -13,7 +13,7 @@ const ROUNDS: [u8; 4] = [0, 1, 2, 3];
 #[must_use]
 pub fn code_of(secret: &EventSecret, number: u64) -> RegistrationCode {
     let number = u32::try_from(number).unwrap_or(u32::MAX);
-    RegistrationCode::of(permute(secret, number, &ROUNDS))
+    RegistrationCode::from_bits(permute(secret, number, &ROUNDS))
 }
 
 /// Returns the number of the guest with this code. The event may have fewer guests.

@@ -57,7 +57,7 @@ async fn count_webhooks(service: &Service, caller: &Caller) -> Result<Webhooks, 
     let newest = list(service, caller, &Filter::default(), None, TRANSACTIONS_COUNTED).await?.verifications;
     let mut webhooks = Webhooks::default();
     for verification in newest {
-        match WebhookState::of(verification.delivery.as_ref()) {
+        match WebhookState::from_delivery(verification.delivery.as_ref()) {
             WebhookState::None => {}
             WebhookState::Waiting => webhooks.waiting += 1,
             WebhookState::Delivered => webhooks.delivered += 1,

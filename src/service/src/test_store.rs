@@ -24,7 +24,7 @@ pub(crate) fn store(clock: Arc<dyn Clock>) -> (TempDir, EmbeddedStore) {
         vault: Arc::new(Vault::new(&[vec![7; 32].into()]).unwrap()),
         retention: RETENTION,
         max_waiting: 64,
-        ownership: Ownership::of(Profile::Sandbox, "https://issuer.test"),
+        ownership: Ownership::new(Profile::Sandbox, "https://issuer.test"),
         upgrading: Upgrading::default(),
     };
     (directory, EmbeddedStore::open(options).unwrap())

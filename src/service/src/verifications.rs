@@ -60,7 +60,7 @@ impl Filter {
             && self.channel.as_deref().is_none_or(|channel| channel == opened.terms.channel.name())
             && self.event.is_none_or(|event| Some(event) == opened.event)
             && self.code.as_ref().is_none_or(|wanted| Some(wanted) == code.as_ref())
-            && self.webhook.is_none_or(|state| state == WebhookState::of(delivery.as_ref()))
+            && self.webhook.is_none_or(|state| state == WebhookState::from_delivery(delivery.as_ref()))
             && self.text.as_ref().is_none_or(|text| self.contains(text, opened))
             && self.exact_reference.as_deref().is_none_or(|exact| Some(exact) == reference(opened))
             && self.from.is_none_or(|from| opened.opened_at >= from)
@@ -339,7 +339,7 @@ mod tests {
             origin: "https://client.example".into(),
             queued_at: START,
             claimed_at: None,
-            attempt: Some(Attempt::answered(503, 1)),
+            attempt: Some(Attempt::from_status(503, 1)),
         });
         let id = guest.opened.id.to_string();
         let with_text = |text: &str| Filter { text: Some(text.into()), ..Filter::default() };
@@ -363,10 +363,12 @@ mod tests {
         }
         assert!(Filter::default().admits(&other));
         let webhook = |attempt| {
-            WebhookState::of(guest.delivery.clone().map(|delivery| DeliveryRecord { attempt, ..delivery }).as_ref())
+            WebhookState::from_delivery(
+                guest.delivery.clone().map(|delivery| DeliveryRecord { attempt, ..delivery }).as_ref(),
+            )
         };
         assert_eq!(
-            (webhook(None), webhook(Some(Attempt::answered(200, 1)))),
+            (webhook(None), webhook(Some(Attempt::from_status(200, 1)))),
             (WebhookState::Waiting, WebhookState::Delivered)
         );
     }

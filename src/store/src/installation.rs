@@ -32,7 +32,7 @@ pub struct Ownership {
 impl Ownership {
     /// Returns the ownership of a node with this profile and authority, which takes over no other store.
     #[must_use]
-    pub fn of(profile: Profile, authority: &str) -> Self {
+    pub fn new(profile: Profile, authority: &str) -> Self {
         Self { owner: Installation { profile, authority: authority.to_owned() }, takes_over: None }
     }
 
@@ -83,7 +83,7 @@ impl FromStr for Installation {
 /// The installation of the tests' stores.
 #[cfg(test)]
 pub(crate) fn test_ownership() -> Ownership {
-    Ownership::of(Profile::Sandbox, "https://issuer.test")
+    Ownership::new(Profile::Sandbox, "https://issuer.test")
 }
 
 #[cfg(test)]

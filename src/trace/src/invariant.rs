@@ -104,14 +104,15 @@ impl std::error::Error for Broken {}
 /// # Errors
 /// [`Broken`] when the invariant does not hold.
 #[inline]
-pub fn ensure(part: Part, name: &'static str, holds: bool) -> Result<(), Broken> {
-    if holds { Ok(()) } else { Err(Broken::new(part, name)) }
+pub fn ensure(part: Part, name: &'static str, condition: bool) -> Result<(), Broken> {
+    if condition { Ok(()) } else { Err(Broken::new(part, name)) }
 }
 
-/// Returns true if an invariant holds; for steps that cannot return an error or must continue, such as a release.
+/// Records the invariant as broken unless `condition`, and returns `condition`; for steps that cannot return an error
+/// or must continue, such as a release.
 #[inline]
-pub fn holds(part: Part, name: &'static str, holds: bool) -> bool {
-    ensure(part, name, holds).is_ok()
+pub fn holds(part: Part, name: &'static str, condition: bool) -> bool {
+    ensure(part, name, condition).is_ok()
 }
 
 #[cfg(test)]

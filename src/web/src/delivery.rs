@@ -20,7 +20,7 @@ pub struct DeliveryLine {
 impl DeliveryLine {
     /// Describes a delivery.
     #[must_use]
-    pub fn of(record: &DeliveryRecord) -> Self {
+    pub fn describe(record: &DeliveryRecord) -> Self {
         let at = record.claimed_at.map(When::second);
         let (words, is_lost) = match (record.attempt, record.claimed_at) {
             (Some(attempt), _) => (attempt_words(attempt), attempt.outcome != DeliveryOutcome::Delivered),
@@ -43,8 +43,8 @@ pub struct DeliveryTag {
 impl DeliveryTag {
     /// Summarises a delivery.
     #[must_use]
-    pub fn of(record: &DeliveryRecord) -> Self {
-        let style = match WebhookState::of(Some(record)) {
+    pub fn summarize(record: &DeliveryRecord) -> Self {
+        let style = match WebhookState::from_delivery(Some(record)) {
             WebhookState::Delivered => "verified",
             WebhookState::Lost => "not_verified",
             WebhookState::Waiting | WebhookState::None => "waiting",
@@ -125,16 +125,16 @@ mod tests {
             attempt,
         };
         let line = |claimed_at, attempt| {
-            let DeliveryLine { words, is_lost, .. } = DeliveryLine::of(&record(claimed_at, attempt));
+            let DeliveryLine { words, is_lost, .. } = DeliveryLine::describe(&record(claimed_at, attempt));
             (words, is_lost)
         };
         assert_eq!(line(None, None), ("waits to be sent".to_owned(), false));
         assert_eq!(line(Some(at), None), ("is being sent".to_owned(), false));
-        let delivered = Some(Attempt::answered(200, 12));
+        let delivered = Some(Attempt::from_status(200, 12));
         assert_eq!(line(Some(at), delivered), ("delivered with status 200, 12 ms".to_owned(), false));
         let redirected =
             "rejected with status 302 (redirect: redirects are not followed; register the final URL), 12 ms".to_owned();
-        assert_eq!(line(Some(at), Some(Attempt::answered(302, 12))), (redirected, true));
+        assert_eq!(line(Some(at), Some(Attempt::from_status(302, 12))), (redirected, true));
         let expired =
             Attempt::unanswered(DeliveryOutcome::Unreachable, FailureReason::TlsExpired, Some(AttemptPart::Tls), 12);
         let expected = "unreachable (tls_expired: the receiver's certificate is not valid now), 12 ms".to_owned();

@@ -47,7 +47,7 @@ impl When {
     /// Shows the time of day for a moment of today in UTC, and date and time for other moments.
     #[must_use]
     pub fn recent(at: Timestamp, now: Timestamp) -> Self {
-        if Day::of(at) == Day::of(now) { Self::time(at) } else { Self::minute(at) }
+        if Day::containing(at) == Day::containing(now) { Self::time(at) } else { Self::minute(at) }
     }
 
     /// Shows the time of day only.

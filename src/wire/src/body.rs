@@ -183,7 +183,7 @@ macro_rules! readable {
         }
 
         impl $crate::body::Field for $name {
-            fn read(value: $crate::json::Json, place: &mut $crate::fields::Place<'_>) -> Option<Self> {
+            fn read(value: $crate::json::Json, place: &mut $crate::fields::FieldReader<'_>) -> Option<Self> {
                 place.object(value)
             }
         }

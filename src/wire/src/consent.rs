@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use crate::body::{Describe, Field, Properties};
-use crate::fields::{Fields, Place};
+use crate::fields::{FieldReader, Fields};
 use crate::json::Json;
 use crate::values::{CONTROLS_BUT_SPACING, not_blank};
 
@@ -17,7 +17,7 @@ use crate::values::{CONTROLS_BUT_SPACING, not_blank};
 pub struct Consent(pub ConsentGiven);
 
 impl Field for Consent {
-    fn read(_: Json, place: &mut Place<'_>) -> Option<Self> {
+    fn read(_: Json, place: &mut FieldReader<'_>) -> Option<Self> {
         place.refuse("is read together with consent_text")
     }
 
@@ -58,7 +58,7 @@ impl Serialize for Consent {
 pub struct NotedConsent(pub Option<ConsentGiven>);
 
 impl Field for NotedConsent {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
         Consent::read(value, place).map(|Consent(given)| Self(Some(given)))
     }
 
@@ -95,7 +95,7 @@ impl Serialize for NotedConsent {
 pub struct OptionalConsent;
 
 impl Field for OptionalConsent {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
         NotedConsent::read(value, place).map(|_| Self)
     }
 

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 use crate::body::{Field, alternatives, body, described};
 use crate::consent::Consent;
-use crate::fields::Place;
+use crate::fields::FieldReader;
 use crate::json::Json;
 use crate::page_url::PageUrl;
 use crate::text::{Always, Bounded, List, Whole};
@@ -41,7 +41,7 @@ body! { request
 pub struct DocumentKinds(pub Vec<Text>);
 
 impl Field for DocumentKinds {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
         let mut seen: Vec<String> = Vec::new();
         let items = place.list(value, 1, DOCUMENTS_MAX)?;
         let kinds = place.items(items, |place, item| {
@@ -169,7 +169,7 @@ impl fmt::Debug for Details {
 }
 
 impl Field for Details {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
         match place.accept(value.into_value(DETAILS_DEPTH_MAX))? {
             Value::Object(members) => Some(Self(members)),
             _ => place.refuse("must be an object"),

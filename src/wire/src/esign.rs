@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use crate::body::{Describe, Field, alternatives, body};
 use crate::consent::OptionalConsent;
-use crate::fields::Place;
+use crate::fields::FieldReader;
 use crate::json::Json;
 use crate::page_url::PageUrl;
 use crate::text::{Always, Bounded, List, Reference};
@@ -112,14 +112,14 @@ impl EsignRequest {
 pub struct InvitationEnd(pub Timestamp);
 
 impl Field for InvitationEnd {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
         let context = place.context?;
         let is_allowed = |end: &Timestamp| context.now < *end && *end <= context.now + INVITATION_MAX;
         let end = Timestamp::read(value, place)?;
         place.accept(Some(end).filter(is_allowed).ok_or("must be in the future, at most 90 days from now")).map(Self)
     }
 
-    fn absent(place: &mut Place<'_>) -> Option<Self> {
+    fn absent(place: &mut FieldReader<'_>) -> Option<Self> {
         let context = place.context?;
         Some(Self(context.now + INVITATION_DEFAULT))
     }

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::body::{Field, body, described};
 use crate::consent::OptionalConsent;
-use crate::fields::Place;
+use crate::fields::FieldReader;
 use crate::json::Json;
 use crate::text::{Bounded, List, OptionalList, Whole};
 use crate::values::CONTROLS_BUT_LINES;
@@ -61,7 +61,7 @@ body! { request
 }
 
 impl Field for EStampKind {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
         place.parsed(value, |text| {
             let api_type: Option<ApiType> = text.parse().ok();
             api_type.ok_or("must be RegistryEStamp or PhysicalEStamp").and_then(Self::from_api_type)
@@ -78,7 +78,7 @@ ApiType::PhysicalEStamp.as_str()] } }
 pub struct EmailAddress(pub Bounded<TEXT_CHARS_MAX>);
 
 impl Field for EmailAddress {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
         let text = place.text(value)?;
         if !text.split_once('@').is_some_and(|(user, host)| !user.is_empty() && !host.is_empty()) {
             return Self::absent(place);
@@ -86,7 +86,7 @@ impl Field for EmailAddress {
         place.accept(Bounded::new(&text)).map(Self)
     }
 
-    fn absent(place: &mut Place<'_>) -> Option<Self> {
+    fn absent(place: &mut FieldReader<'_>) -> Option<Self> {
         place.refuse("must be an e-mail address")
     }
 }

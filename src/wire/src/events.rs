@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::body::{Describe, Field, Properties, body, schemas};
 use crate::consent::OptionalConsent;
-use crate::fields::{Fields, Place};
+use crate::fields::{FieldReader, Fields};
 use crate::json::Json;
 use crate::language_name::LanguageName;
 use crate::text::Change;
@@ -272,7 +272,7 @@ impl ReadOnlyFields {
 }
 
 impl Field for ReadOnlyFields {
-    fn read(_: Json, place: &mut Place<'_>) -> Option<Self> {
+    fn read(_: Json, place: &mut FieldReader<'_>) -> Option<Self> {
         place.refuse("cannot be changed")
     }
 

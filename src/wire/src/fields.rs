@@ -24,15 +24,15 @@ const ABSENT_FIELDS_EXPECTED: usize = 8;
 /// A field type that can be read from received JSON.
 pub trait Field: Describe + Sized {
     /// Reads a value that is present and not null, and records its problems.
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self>;
+    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self>;
 
     /// Returns the value of an absent field.
-    fn absent(place: &mut Place<'_>) -> Option<Self> {
+    fn absent(place: &mut FieldReader<'_>) -> Option<Self> {
         place.refuse("is required")
     }
 
     /// Returns the value of a null field.
-    fn null(place: &mut Place<'_>) -> Option<Self> {
+    fn null(place: &mut FieldReader<'_>) -> Option<Self> {
         Self::absent(place)
     }
 
@@ -162,15 +162,15 @@ fn read_members<'c, T>(
     body.map(|body| (body, spellings)).ok_or_else(|| Invalid::one("body", "is incomplete"))
 }
 
-/// A value in progress: its context, and the problems found in it so far.
-pub struct Place<'c> {
+/// Reads a value of a body, and collects the problems found in it.
+pub struct FieldReader<'c> {
     /// The context of a request; a report has none.
     pub(crate) context: Option<Context<'c>>,
     /// Problems by their paths below the value: empty, `[2]`, `.name`.
     problems: Vec<FieldError>,
 }
 
-impl<'c> Place<'c> {
+impl<'c> FieldReader<'c> {
     /// Records a problem of the value: a sentence that states the accepted form.
     pub fn refuse<T>(&mut self, sentence: impl Into<String>) -> Option<T> {
         self.refuse_part(String::new(), sentence)
@@ -264,7 +264,7 @@ impl<'c> Place<'c> {
 
 /// The unread members of an object, and the problems of its other members.
 pub struct Fields<'c> {
-    place: Place<'c>,
+    place: FieldReader<'c>,
     members: Vec<(String, Json)>,
     /// The fields read so far, in the order of declaration.
     lookups: Spellings,
@@ -279,9 +279,9 @@ impl<'c> Fields<'c> {
         read: impl FnOnce(&mut Self) -> Option<T>,
     ) -> (Option<T>, Vec<FieldError>, Spellings) {
         let lookups = Spellings(Vec::with_capacity(members.len() + ABSENT_FIELDS_EXPECTED));
-        let mut fields = Self { place: Place { context, problems: Vec::new() }, members, lookups };
+        let mut fields = Self { place: FieldReader { context, problems: Vec::new() }, members, lookups };
         let body = read(&mut fields);
-        let Self { place: Place { mut problems, .. }, members, lookups } = fields;
+        let Self { place: FieldReader { mut problems, .. }, members, lookups } = fields;
         problems.sort_by_cached_key(|problem| lookups.position(split_path(&problem.field).0));
         // Members that no field reads come last.
         for (name, _) in members {
@@ -328,7 +328,7 @@ impl<'c> Fields<'c> {
     pub(crate) fn read<T>(
         &mut self,
         name: &'static str,
-        read: impl FnOnce(&mut Place<'c>, Option<Json>) -> Option<T>,
+        read: impl FnOnce(&mut FieldReader<'c>, Option<Json>) -> Option<T>,
     ) -> Option<T> {
         let (sent_name, value) = self.remove(name).unzip();
         let has_value = !matches!(value, None | Some(Json::Null));

@@ -103,7 +103,7 @@ body! { response
     pub struct DoorsResponse {
         /// The id of the event.
         event_id: EventId,
-        /// The doors whose links have not ended, oldest first.
+        /// The doors whose links have not expired, oldest first.
         doors: Vec<DoorResponse>,
     }
 }

@@ -36,7 +36,7 @@ pub mod webhook_urls;
 
 pub use body::{Body, CARRIED, Describe, Field, ORDER, Properties, Schemas};
 pub use consent::{Consent, OptionalConsent};
-pub use fields::{Context, Fields, NotRead, Place, Sent, UrlRules, read_report};
+pub use fields::{Context, FieldReader, Fields, NotRead, Sent, UrlRules, read_report};
 pub use language_name::LanguageName;
 pub use page_url::PageUrl;
 pub use polls::merge_polls;

@@ -24,7 +24,7 @@ use unicode_segmentation::UnicodeSegmentation as _;
 
 use crate::body::{Describe, Field, Properties, Schemas, alternatives, body};
 use crate::consent::{NotedConsent, OptionalConsent};
-use crate::fields::{Fields, Place};
+use crate::fields::{FieldReader, Fields};
 use crate::json::Json;
 use crate::text::{Always, Flag, PageAddress, Undescribed, Words};
 
@@ -94,7 +94,7 @@ impl InitRequest {
 pub struct NameHint(pub String);
 
 impl Field for NameHint {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
         let Words(mut name) = Words::<TEXT_CHARS_MAX>::read(value, place)?;
         if let Some((limit, _)) = name.char_indices().nth(NAME_HINT_CHARS_MAX) {
             // A single grapheme may be longer than the limit.
@@ -128,7 +128,7 @@ const SHA_256: &str = "^([A-Za-z0-9+/_-]{42}[AEIMQUYcgkosw048]=?|[0-9A-Fa-f]{64}
 pub struct ChannelChoice(pub Channel);
 
 impl Field for ChannelChoice {
-    fn read(_: Json, place: &mut Place<'_>) -> Option<Self> {
+    fn read(_: Json, place: &mut FieldReader<'_>) -> Option<Self> {
         place.refuse("must be web, qr or app")
     }
 

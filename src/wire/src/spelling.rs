@@ -20,7 +20,7 @@ pub(crate) struct Lookup {
 impl Spellings {
     /// Returns the problems under the names of the request.
     #[must_use]
-    pub fn told(&self, invalid: &Invalid) -> Invalid {
+    pub fn translate(&self, invalid: &Invalid) -> Invalid {
         let respelled =
             |problem: &FieldError| FieldError { field: self.as_sent(&problem.field), message: problem.message.clone() };
         first_per_field(invalid.fields().iter().map(respelled))

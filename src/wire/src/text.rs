@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Value, json};
 
 use crate::body::{Describe, Field, Properties, Schemas, described};
-use crate::fields::Place;
+use crate::fields::FieldReader;
 use crate::json::Json;
 use crate::values::{CONTROLS, CONTROLS_BUT_LINES, not_blank};
 
@@ -74,7 +74,7 @@ pub struct OptionalList<T, const MOST: usize>(pub Vec<T>);
 pub struct Change<T>(pub Option<T>);
 
 impl<const MOST: usize> Field for Words<MOST> {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
         let text = place.text(value)?;
         let is_valid = (1..=MOST).contains(&text.chars().count()) && !text.chars().any(is_unseen);
         if is_valid {
@@ -99,7 +99,7 @@ impl<const MOST: usize> fmt::Debug for Words<MOST> {
 }
 
 impl Field for Label {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
         let text = place.text(value)?;
         Words::read(Json::Text(text.trim().to_owned()), place).map(Self)
     }
@@ -112,7 +112,7 @@ impl Describe for Label {
 }
 
 impl<const MOST: usize> Field for Bounded<MOST> {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
         place.parsed(value, Self::new)
     }
 }
@@ -143,11 +143,11 @@ impl From<Option<Text>> for Reference {
 }
 
 impl Field for Reference {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
         Text::read(value, place).map(|text| Self::from(Some(text)))
     }
 
-    fn absent(_: &mut Place<'_>) -> Option<Self> {
+    fn absent(_: &mut FieldReader<'_>) -> Option<Self> {
         Some(Self(None))
     }
 }
@@ -171,7 +171,7 @@ impl<'de> Deserialize<'de> for Reference {
 }
 
 impl Field for PageAddress {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
         let context = place.context?;
         place.parsed(value, |url| context.urls.page(url)).map(Self)
     }
@@ -180,11 +180,11 @@ impl Field for PageAddress {
 described! { PageAddress: { "type": "string", "format": "uri", "maxLength": URL_CHARS_MAX } }
 
 impl<const DEFAULT: bool> Field for Flag<DEFAULT> {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
         bool::read(value, place).map(Self)
     }
 
-    fn absent(_: &mut Place<'_>) -> Option<Self> {
+    fn absent(_: &mut FieldReader<'_>) -> Option<Self> {
         Some(Self(DEFAULT))
     }
 }
@@ -232,7 +232,7 @@ impl<T: Describe> Describe for Undescribed<T> {
 }
 
 impl<const LEAST: u64, const MOST: u64> Field for Whole<LEAST, MOST> {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
         let number = value.as_whole().filter(|number| (LEAST..=MOST).contains(number)).map(Self);
         place.accept(number.ok_or_else(|| format!("must be a whole number from {LEAST} to {MOST}")))
     }
@@ -246,7 +246,7 @@ impl<const LEAST: u64, const MOST: u64> Describe for Whole<LEAST, MOST> {
 }
 
 impl<T: Field, const LEAST: usize, const MOST: usize> Field for List<T, LEAST, MOST> {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
         let items = place.list(value, LEAST, MOST)?;
         place.items(items, |place, item| T::read(item, place)).map(Self)
     }
@@ -275,11 +275,11 @@ impl<T, const LEAST: usize, const MOST: usize> Deref for List<T, LEAST, MOST> {
 }
 
 impl<T: Field, const MOST: usize> Field for OptionalList<T, MOST> {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
         List::<T, 0, MOST>::read(value, place).map(|list| Self(list.0))
     }
 
-    fn absent(_: &mut Place<'_>) -> Option<Self> {
+    fn absent(_: &mut FieldReader<'_>) -> Option<Self> {
         Some(Self(Vec::new()))
     }
 }
@@ -310,15 +310,15 @@ impl<T> Default for Change<T> {
 }
 
 impl<T: Field> Field for Change<T> {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
         T::read(value, place).map(|value| Self(Some(value)))
     }
 
-    fn absent(_: &mut Place<'_>) -> Option<Self> {
+    fn absent(_: &mut FieldReader<'_>) -> Option<Self> {
         Some(Self(None))
     }
 
-    fn null(place: &mut Place<'_>) -> Option<Self> {
+    fn null(place: &mut FieldReader<'_>) -> Option<Self> {
         if T::REQUIRED {
             return place.refuse("must not be null; leave it out to keep what is set");
         }

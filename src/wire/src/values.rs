@@ -25,7 +25,7 @@ use sakshi_domain::user::Email;
 use serde_json::{Value, json};
 
 use crate::body::{Describe, Field, Properties, Schemas, choice, described, named, reference};
-use crate::fields::Place;
+use crate::fields::FieldReader;
 use crate::json::Json;
 
 described! {
@@ -101,7 +101,7 @@ pub(crate) fn not_blank(excluded: &str) -> String {
 macro_rules! parsed {
     ($($type:ty: $parse:expr;)+) => {
         $(impl Field for $type {
-            fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+            fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
                 place.parsed(value, $parse)
             }
         })+
@@ -126,19 +126,19 @@ parsed! {
 }
 
 impl Field for bool {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
         if let Json::Flag(flag) = value { Some(flag) } else { place.refuse("must be true or false") }
     }
 }
 
 impl Field for String {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
         place.text(value)
     }
 }
 
 impl Field for Base64File {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
         let text = place.text(value)?;
         place.accept(Self::new(text.into_boxed_str()))
     }
@@ -146,7 +146,7 @@ impl Field for Base64File {
 
 /// Reads the URL of a webhook receiver.
 impl Field for HttpUrl {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
         let context = place.context?;
         place.parsed(value, |url| context.urls.webhook(url))
     }
@@ -161,7 +161,7 @@ const FIRST_MILLI: i64 = -62_135_596_800_000;
 const LAST_MILLI: i64 = 253_402_300_799_999;
 
 impl Field for Timestamp {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
         if place.context.is_some() {
             let time = if let Json::Text(text) = value { Self::parse_iso8601(&text) } else { None };
             return place.accept(time.ok_or(ISO_8601));
@@ -176,7 +176,7 @@ impl<const MOST: u32> Field for Limit<MOST>
 where
     Self: Describe,
 {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
         // Zero is out of bounds, so a value that is not a number gets the same error.
         let count = value.as_whole().unwrap_or(0);
         place.accept(Self::new(count))
@@ -185,7 +185,7 @@ where
 
 /// Reads a language by name in any case, or by code as number or text. Default: English.
 impl Field for Language {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
         // Zero is not a code, so a value that is not a number gets the same error.
         place.accept(match value {
             Json::Text(name) => Self::parse(&name),
@@ -193,7 +193,7 @@ impl Field for Language {
         })
     }
 
-    fn absent(_: &mut Place<'_>) -> Option<Self> {
+    fn absent(_: &mut FieldReader<'_>) -> Option<Self> {
         Some(Self::default())
     }
 }
@@ -224,7 +224,7 @@ impl Describe for Language {
 }
 
 impl Field for ClaimSet {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
         let Json::List(items) = value else { return place.refuse("must be an array of the names of claims") };
         // A name that is not text is read as the empty text, which names no claim.
         let names: Vec<&str> = items.iter().map(|item| if let Json::Text(name) = item { name } else { "" }).collect();
@@ -249,11 +249,11 @@ impl Describe for ClaimSet {
 
 /// Reads a field that may be absent or null.
 impl<T: Field> Field for Option<T> {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
         T::read(value, place).map(Some)
     }
 
-    fn absent(_: &mut Place<'_>) -> Option<Self> {
+    fn absent(_: &mut FieldReader<'_>) -> Option<Self> {
         Some(None)
     }
 }
@@ -299,7 +299,7 @@ impl<T: Describe> Describe for Vec<T> {
 macro_rules! words {
     ($($type:ty),+ $(,)?) => {
         $(impl Field for $type {
-            fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+            fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
                 place.parsed(value, str::parse)
             }
         }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::body::{Field, body, described};
 use crate::consent::OptionalConsent;
-use crate::fields::Place;
+use crate::fields::FieldReader;
 use crate::json::Json;
 use crate::text::Always;
 
@@ -31,15 +31,15 @@ body! { request
 pub struct NewReceiver(pub Option<WebhookUrl>);
 
 impl Field for NewReceiver {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
         WebhookUrl::read(value, place).map(|url| Self(Some(url)))
     }
 
-    fn absent(place: &mut Place<'_>) -> Option<Self> {
+    fn absent(place: &mut FieldReader<'_>) -> Option<Self> {
         place.refuse("is required; null removes the URL")
     }
 
-    fn null(_: &mut Place<'_>) -> Option<Self> {
+    fn null(_: &mut FieldReader<'_>) -> Option<Self> {
         Some(Self(None))
     }
 }

@@ -23,7 +23,7 @@ use crate::nodes::prepare_nodes;
 const ANSWERS_DURING_FAULT: usize = 20;
 const DOUBLINGS_END: u64 = 5;
 /// Answers between two restarts, or after a second master has returned.
-const ANSWERS_BETWEEN: usize = 10;
+const ANSWERS_BETWEEN_FAULTS: usize = 10;
 /// Errors of a clock, in seconds.
 const CLOCK_ERRORS_S: [i32; 4] = [-75, -20, 20, 240];
 
@@ -193,7 +193,7 @@ impl Machines {
                 master.pause();
                 self.await_new_master(master).await;
                 master.resume();
-                scene.await_answers(ANSWERS_BETWEEN).await;
+                scene.await_answers(ANSWERS_BETWEEN_FAULTS).await;
             }
             Fault::RestartMaster => block_in_place(|| self.redis.master().restart()),
             Fault::PauseReplica => {
@@ -234,7 +234,7 @@ impl Machines {
             }
             self.nodes[number].restart().await;
             self.balancer.wait_for_nodes(3).await;
-            scene.await_answers(ANSWERS_BETWEEN).await;
+            scene.await_answers(ANSWERS_BETWEEN_FAULTS).await;
         }
     }
 

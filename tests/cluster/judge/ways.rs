@@ -10,7 +10,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// Which bytes a route forwards. All other bytes wait, as when a network drops packets.
+/// The bytes that a route forwards. All other bytes wait, as when a network drops packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Passage {
     Open,

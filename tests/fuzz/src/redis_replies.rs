@@ -49,7 +49,7 @@ fn scripted_store() -> &'static ScriptedStore {
             max_waiting: 64,
             must_persist: false,
             waits_at_start: false,
-            ownership: Ownership::of(Profile::Sandbox, "https://issuer.test"),
+            ownership: Ownership::new(Profile::Sandbox, "https://issuer.test"),
             schema: &SCHEMA,
             clock: Some(Arc::new(ManualClock::starting_at(START))),
         };

@@ -122,7 +122,7 @@ fn loose_store() -> &'static Mutex<LooseStore> {
                 events: Duration::from_secs(86_400),
                 consents: Duration::from_secs(86_400),
             },
-            &Ownership::of(Profile::Sandbox, "https://issuer.test"),
+            &Ownership::new(Profile::Sandbox, "https://issuer.test"),
         )
         .unwrap();
         fill(&store, &ids, &vault);

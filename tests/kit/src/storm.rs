@@ -122,7 +122,7 @@ impl Notes {
                 409 => Reply::Full,
                 status => Reply::Refused(status),
             };
-            self.journal.answered(&opened.txn, PostedAnswer { posted, sent, replied: self.now(), reply });
+            self.journal.record_callback(&opened.txn, PostedAnswer { posted, sent, replied: self.now(), reply });
             self.in_doubt.lock().unwrap().callbacks.remove(&opened.txn);
         }
         Ok(answer)

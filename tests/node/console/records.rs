@@ -174,7 +174,9 @@ async fn lost_webhooks_are_grouped_and_found_by_the_client_reference() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
     let (browser, party) = (Browser::signed_in(&service).await, create_party(&fixture).await);
-    for attempt in [CERTIFICATE_EXPIRED, CERTIFICATE_EXPIRED, Attempt::answered(500, 3), Attempt::answered(204, 3)] {
+    for attempt in
+        [CERTIFICATE_EXPIRED, CERTIFICATE_EXPIRED, Attempt::from_status(500, 3), Attempt::from_status(204, 3)]
+    {
         let id = open_transaction(&fixture, &party, Some("https://client.example/hooks/planted-secret")).await;
         complete_transaction(&fixture, id, true, Some(attempt)).await;
     }

@@ -108,8 +108,8 @@ impl SendWebhook for Network {
             let attempt = match fate {
                 1 => unanswered(DeliveryOutcome::TimedOut, FailureReason::TimedOut),
                 2 => unanswered(DeliveryOutcome::Broken, FailureReason::Reset),
-                3 => Attempt::answered(500, millis(time)),
-                _ => Attempt::answered(200, millis(time)),
+                3 => Attempt::from_status(500, millis(time)),
+                _ => Attempt::from_status(200, millis(time)),
             };
             self.world.reach(format!("webhook {}", attempt.outcome.as_str()));
             attempt

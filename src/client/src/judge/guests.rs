@@ -78,7 +78,7 @@ pub(super) fn check_marks(evidence: &Evidence, event: &EventResponse, guests: &[
         event.duplicate_count, event.on_duplicate
     );
     finding(
-        "every duplicate is marked where the event flags, and nobody else",
+        "if the event flags duplicates, every duplicate is marked, and nobody else is",
         figures,
         counted.into_iter().chain(violations),
     )
@@ -115,7 +115,7 @@ pub(super) fn check_refusals(evidence: &Evidence, event: &EventResponse, guests:
     let figures =
         format!("{} people registered, {} refused, with {}", registered.len(), refused().count(), event.on_duplicate);
     finding(
-        "every duplicate is refused where the event refuses, and nobody else",
+        "if the event refuses duplicates, every duplicate is refused, and nobody else is",
         figures,
         twice.chain(baseless).chain(otherwise),
     )

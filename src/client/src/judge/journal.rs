@@ -183,7 +183,7 @@ impl Journal {
     }
 
     /// Records the callback of a person; called again with the reply.
-    pub fn answered(&self, txn: &str, answered: PostedAnswer) {
+    pub fn record_callback(&self, txn: &str, answered: PostedAnswer) {
         self.change(txn, |entry| entry.answered = Some(answered));
     }
 

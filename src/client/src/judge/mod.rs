@@ -262,7 +262,7 @@ impl Verdict {
 
     /// Returns the verdict on these findings.
     #[must_use]
-    pub fn of(findings: &[Finding]) -> Self {
+    pub fn from_findings(findings: &[Finding]) -> Self {
         let broken = |blame| findings.iter().any(|finding| !finding.held && finding.blame == blame);
         match (broken(Blame::Tester), broken(Blame::Service)) {
             (true, _) => Self::Tester,

@@ -46,7 +46,8 @@ fn faultless() -> Evidence {
             _ => (Posted::Consent, Reply::Accepted),
         };
         if guest != 2 {
-            journal.answered(&txn, PostedAnswer { posted, sent: asked + at(10), replied: asked + at(12), reply });
+            journal
+                .record_callback(&txn, PostedAnswer { posted, sent: asked + at(10), replied: asked + at(12), reply });
         }
         // The guest without a reply was registered.
         if guest == 1 || (guest > 2 && guest < 10) {
@@ -103,7 +104,7 @@ fn event(evidence: &mut Evidence) -> &mut (EventResponse, Vec<String>) {
 fn a_faultless_run_breaks_no_rule() {
     let findings = judge(&faultless());
     assert_eq!(findings.iter().filter(|finding| !finding.held).collect::<Vec<_>>(), Vec::<&Finding>::new());
-    assert_eq!((findings.len(), Verdict::of(&findings)), (EVENT_RULES, Verdict::Held));
+    assert_eq!((findings.len(), Verdict::from_findings(&findings)), (EVENT_RULES, Verdict::Held));
     let counts = webhooks(&faultless());
     assert_eq!(counts, WebhookCounts { expected: 8, on_time: 8, ..WebhookCounts::default() });
 }
@@ -237,7 +238,11 @@ fn a_tester_that_contradicts_itself_blames_itself() {
         let mut evidence = faultless();
         plant(&mut evidence);
         evidence.webhooks.by_txn.remove("txn-05");
-        assert_eq!(Verdict::of(&judge(&evidence)), Verdict::Tester, "findings about the service prove nothing then");
+        assert_eq!(
+            Verdict::from_findings(&judge(&evidence)),
+            Verdict::Tester,
+            "findings about the service prove nothing then"
+        );
     }
 }
 
@@ -245,7 +250,7 @@ fn a_tester_that_contradicts_itself_blames_itself() {
 fn a_run_in_which_every_visit_failed_proves_nothing() {
     let mut evidence = faultless();
     evidence.journal.failed = evidence.journal.visits;
-    assert_eq!(Verdict::of(&judge(&evidence)), Verdict::Tester);
+    assert_eq!(Verdict::from_findings(&judge(&evidence)), Verdict::Tester);
 }
 
 #[test]
@@ -253,7 +258,7 @@ fn late_webhooks_are_counted_and_break_no_rule() {
     let mut evidence = faultless();
     evidence.webhooks.by_txn.get_mut("txn-05").unwrap().first = at(60_000);
     assert_eq!(webhooks(&evidence), WebhookCounts { expected: 8, on_time: 7, late: 1, ..WebhookCounts::default() });
-    assert_eq!(Verdict::of(&judge(&evidence)), Verdict::Held);
+    assert_eq!(Verdict::from_findings(&judge(&evidence)), Verdict::Held);
 }
 
 #[test]

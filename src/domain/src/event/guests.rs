@@ -92,7 +92,7 @@ impl RegistrationCode {
 
     /// Returns the code with the low [`Self::BITS`] bits of this value.
     #[must_use]
-    pub const fn of(value: u32) -> Self {
+    pub const fn from_bits(value: u32) -> Self {
         Self(value % (1 << Self::BITS))
     }
 
@@ -365,11 +365,11 @@ mod tests {
     #[test]
     fn codes_are_read_in_any_case_and_with_hyphens() {
         for value in [0, 1, 31, 32, 0x2aaa_aaaa, (1 << 30) - 1] {
-            let text = RegistrationCode::of(value).to_string();
+            let text = RegistrationCode::from_bits(value).to_string();
             let typed = format!(" {}-{} ", text[..3].to_lowercase(), &text[3..]);
             assert_eq!(
                 (text.parse(), typed.parse()),
-                (Ok(RegistrationCode::of(value)), Ok(RegistrationCode::of(value))),
+                (Ok(RegistrationCode::from_bits(value)), Ok(RegistrationCode::from_bits(value))),
                 "{text}"
             );
         }

@@ -85,7 +85,7 @@ async fn render_page(
     let visits =
         visit::load_visits(service, request, &event).await.map_err(|error| Refusal::for_event(&event, error))?;
     let now = service.clock.now();
-    let closed = EventRefusal::of(event.status(now));
+    let closed = EventRefusal::from_status(event.status(now));
     let language = PageLanguage::from_request(request, Some(event.terms.language));
     let path = format!("/e/{}", event.id);
     let admission = service.authority.admits(&event, request.query_string(), now);

@@ -78,7 +78,7 @@ async fn start_or_continue(
     rates: &RateLimits,
     event: &Event,
 ) -> Result<HttpResponse, ApiError> {
-    if let Some(refusal) = EventRefusal::of(event.status(service.clock.now())) {
+    if let Some(refusal) = EventRefusal::from_status(event.status(service.clock.now())) {
         return Err(refusal.into());
     }
     let language = language(request);

@@ -99,7 +99,7 @@ impl StandIns {
             internal_base: format!("http://{reports}"),
             connector_tokens: ReportKind::ALL
                 .iter()
-                .map(|kind| (*kind, settings.admin.connector_tokens.of(*kind).clone()))
+                .map(|kind| (*kind, settings.admin.connector_tokens.token_for(*kind).clone()))
                 .collect(),
             upstream_token: settings.upstreams.token.clone(),
             clock: Arc::clone(clock),

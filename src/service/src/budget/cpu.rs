@@ -41,8 +41,8 @@ struct Queue {
     free: usize,
     waiting: Vec<Waiting>,
     used: CpuUsage,
-    charges: u32,
-    total: Duration,
+    charges_since_cleanup: u32,
+    total_used: Duration,
     refused: u64,
 }
 
@@ -59,8 +59,15 @@ impl CpuBudget {
     pub fn new(threads: usize) -> Self {
         let used = CpuUsage::zero(Instant::now());
         let threads = threads.max(1);
-        let queue =
-            Queue { threads, free: threads, waiting: Vec::new(), used, charges: 0, total: Duration::ZERO, refused: 0 };
+        let queue = Queue {
+            threads,
+            free: threads,
+            waiting: Vec::new(),
+            used,
+            charges_since_cleanup: 0,
+            total_used: Duration::ZERO,
+            refused: 0,
+        };
         Self { queue: Arc::new(Mutex::new(queue)), has_threads: true }
     }
 
@@ -130,7 +137,7 @@ impl CpuBudget {
     pub fn publish_metrics(&self) {
         let queue = self.lock();
         let (waiting, total, refused, largest) =
-            (queue.waiting.len(), queue.total, queue.refused, queue.used.largest(Instant::now()));
+            (queue.waiting.len(), queue.total_used, queue.refused, queue.used.largest(Instant::now()));
         drop(queue);
         gauge!("sakshi_untrusted_cpu_waiting").set(waiting as f64);
         gauge!("sakshi_untrusted_cpu_seconds_of_largest_owner").set(largest.as_secs_f64());
@@ -171,11 +178,11 @@ impl Queue {
 
     fn charge(&mut self, owners: &OwnerPath, used: Duration) {
         let now = Instant::now();
-        self.total += used;
+        self.total_used += used;
         self.used.charge(owners.path(), used, now);
-        self.charges += 1;
-        if self.charges >= CHARGES_UNTIL_PRUNED {
-            self.charges = 0;
+        self.charges_since_cleanup += 1;
+        if self.charges_since_cleanup >= CHARGES_UNTIL_PRUNED {
+            self.charges_since_cleanup = 0;
             self.used.prune(now);
         }
     }
@@ -431,7 +438,7 @@ mod tests {
         assert!(known() > 1);
         budget.lock().charge(&owners(255), Duration::from_secs(1));
         assert_eq!(known(), 1);
-        assert_eq!(budget.lock().total, Duration::from_secs(1), "the total remains");
+        assert_eq!(budget.lock().total_used, Duration::from_secs(1), "the total remains");
         budget.lock().charge(&owners(1), Duration::ZERO);
         assert_eq!(known(), 2, "the count starts again");
     }
@@ -449,7 +456,7 @@ mod tests {
             yield_now().await;
         }
         let queue = budget.lock();
-        assert!(queue.total >= Duration::from_millis(20));
+        assert!(queue.total_used >= Duration::from_millis(20));
         assert!(queue.used.per_owner(owners(1).path(), Instant::now())[0] >= Duration::from_millis(10));
     }
 

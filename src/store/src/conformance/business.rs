@@ -175,7 +175,7 @@ impl Business {
         witness.record("a callback").await;
         assert!(store.claim_delivery(delivery, id.into()).await.unwrap());
         witness.record("a claim").await;
-        store.settle_delivery(delivery, id.into(), Attempt::answered(200, 42)).await.unwrap();
+        store.settle_delivery(delivery, id.into(), Attempt::from_status(200, 42)).await.unwrap();
         witness.record("a delivery").await;
         store.note_poll(id).await.unwrap();
         witness.record("a poll").await;
@@ -264,7 +264,10 @@ impl Business {
         store.keep_refusal(self.app.app_id.clone(), refused_request(test, number.into())).await.unwrap();
         witness.record("a refused request").await;
         let figures = DayFigures { opened: 4, verified: 1, ..DayFigures::default() };
-        store.add_day_figures(self.app.app_id.clone(), Day::of(test.now()), figures, [number; 16]).await.unwrap();
+        store
+            .add_day_figures(self.app.app_id.clone(), Day::containing(test.now()), figures, [number; 16])
+            .await
+            .unwrap();
         witness.record("the figures of a day").await;
     }
 

@@ -274,7 +274,7 @@ pub(crate) async fn a_report_with_an_unfinished_delivery_is_retained(test: &impl
     assert!(test.store().claim_delivery(queued.id, queued.subject).await.unwrap());
     assert!(!test.store().claim_delivery(queued.id, queued.subject).await.unwrap());
     assert!(test.store().load_webhook(id, webhook).await.unwrap().is_some());
-    let attempt = Attempt::answered(204, 3);
+    let attempt = Attempt::from_status(204, 3);
     test.store().settle_delivery(queued.id, queued.subject, attempt).await.unwrap();
     sweep_all(test).await;
     assert_eq!(test.store().load_webhook(id, webhook).await, Ok(None));
@@ -288,7 +288,7 @@ pub(crate) async fn the_outcome_of_an_attempt_for_a_flow_is_recorded(test: &impl
     for delivery in [&claimed, &settled] {
         assert!(test.store().claim_delivery(delivery.id, delivery.subject).await.unwrap());
     }
-    let attempt = Attempt::answered(500, 7);
+    let attempt = Attempt::from_status(500, 7);
     test.store().settle_delivery(settled.id, settled.subject, attempt).await.unwrap();
     assert_eq!(test.store().abandon_attempts().await, Ok(1));
     let record = test.store().load_delivery(settled.subject).await.unwrap().unwrap();
@@ -318,7 +318,7 @@ pub(crate) async fn the_operator_sees_the_deliveries_of_a_flow_in_order_with_sum
         queued.push(accept_report(test, &flow, report).await.unwrap());
         test.advance(Duration::from_millis(1));
     }
-    let attempt = Attempt::answered(500, 7);
+    let attempt = Attempt::from_status(500, 7);
     for delivery in &queued[..2] {
         assert!(store.claim_delivery(delivery.id, delivery.subject).await.unwrap());
     }

@@ -40,7 +40,7 @@ pub(crate) async fn a_summary_has_the_first_time_of_each_step_of_a_transaction(t
     store.complete_transaction(build_completion(id, 1)).await.unwrap();
     let queued = store.load_delivery(id.into()).await.unwrap().unwrap();
     store.claim_delivery(queued.id, id.into()).await.unwrap();
-    store.settle_delivery(queued.id, id.into(), Attempt::answered(503, 7)).await.unwrap();
+    store.settle_delivery(queued.id, id.into(), Attempt::from_status(503, 7)).await.unwrap();
     test.advance(MINUTE);
     let polled_at = Some(test.now());
     store.note_poll(id).await.unwrap();
@@ -80,7 +80,7 @@ async fn summary(test: &impl TestStore, id: TxnId) -> crate::TransactionSummary 
 }
 
 pub(crate) async fn the_figures_of_a_day_add_up_and_a_repeated_call_counts_once(test: &impl TestStore) {
-    let (store, app, today) = (test.store(), AppId::generate(), Day::of(test.now()));
+    let (store, app, today) = (test.store(), AppId::generate(), Day::containing(test.now()));
     let mut first = DayFigures { opened: 3, lost: 1, ..DayFigures::default() };
     first.answer(AnswerKind::Verified, MINUTE);
     first.answer(AnswerKind::Declined, WINDOW);
@@ -127,7 +127,7 @@ pub(crate) async fn flows_are_listed_for_their_app_while_they_are_retained(test:
     test.advance(RESULT_TTL);
     // An ended flow is retained for a shorter time.
     test.store().claim_delivery(delivery.id, delivery.subject).await.unwrap();
-    test.store().settle_delivery(delivery.id, delivery.subject, Attempt::answered(200, 1)).await.unwrap();
+    test.store().settle_delivery(delivery.id, delivery.subject, Attempt::from_status(200, 1)).await.unwrap();
     assert_eq!(listed().await, [(second.id, "Pending", 0)]);
     test.store().erase(ErasureSubject::Flow(second.id)).await.unwrap();
     assert_eq!(listed().await, []);

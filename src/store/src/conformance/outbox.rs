@@ -22,7 +22,7 @@ pub(crate) async fn a_delivery_is_claimed_at_most_once(test: &impl TestStore) {
         assert_eq!(claims.into_iter().filter(|claim| *claim == Ok(true)).count(), 1);
         let stored = test.store().load_delivery(pending.id.into()).await.unwrap().unwrap();
         assert_eq!((stored.claimed_at, stored.attempt), (Some(test.now()), None));
-        test.store().settle_delivery(id, pending.id.into(), Attempt::answered(200, DURATION_MS)).await.unwrap();
+        test.store().settle_delivery(id, pending.id.into(), Attempt::from_status(200, DURATION_MS)).await.unwrap();
         assert_eq!(test.store().claim_delivery(id, pending.id.into()).await, Ok(false));
     }
     assert_eq!(test.store().due_deliveries(None, None, 100).await, Ok(vec![]));
@@ -58,7 +58,7 @@ pub(crate) async fn due_deliveries_are_ordered_and_can_be_filtered_by_receiver(t
     let other_receiver = Receiver { client: ClientId::generate(), origin: "https://host1.example".into() };
     assert_eq!(test.store().due_deliveries(None, Some(other_receiver), 100).await, Ok(vec![]));
     assert!(test.store().claim_delivery(queued[4], txns[4].into()).await.unwrap());
-    test.store().settle_delivery(queued[4], txns[4].into(), Attempt::answered(200, DURATION_MS)).await.unwrap();
+    test.store().settle_delivery(queued[4], txns[4].into(), Attempt::from_status(200, DURATION_MS)).await.unwrap();
     assert_eq!(due(None, Some("https://host1.example"), 100).await, [queued[1], queued[7]]);
 }
 
@@ -76,7 +76,7 @@ pub(crate) async fn the_backlog_counts_unfinished_deliveries_and_has_the_oldest_
         Ok(Backlog { deliveries: 2, oldest: Some(start) }),
         "the attempt is in flight"
     );
-    test.store().settle_delivery(id, first.id.into(), Attempt::answered(200, DURATION_MS)).await.unwrap();
+    test.store().settle_delivery(id, first.id.into(), Attempt::from_status(200, DURATION_MS)).await.unwrap();
     assert_eq!(
         test.store().backlog().await,
         Ok(Backlog { deliveries: 1, oldest: Some(start + Duration::from_secs(5)) })
@@ -94,7 +94,7 @@ pub(crate) async fn a_delivery_can_be_attempted_after_its_result_has_expired(tes
     let due = test.store().due_deliveries(None, None, 10).await.unwrap();
     assert_eq!(due.iter().map(|due| due.id).collect::<Vec<_>>(), [id]);
     assert!(test.store().claim_delivery(id, pending.id.into()).await.unwrap());
-    test.store().settle_delivery(id, pending.id.into(), Attempt::answered(200, DURATION_MS)).await.unwrap();
+    test.store().settle_delivery(id, pending.id.into(), Attempt::from_status(200, DURATION_MS)).await.unwrap();
     test.store().sweep(test.now(), 100).await.unwrap();
     assert_eq!(test.store().load_transaction_with_app(pending.id, pending.app.clone()).await, Ok(None));
 }
@@ -103,9 +103,9 @@ pub(crate) async fn the_first_outcome_of_an_attempt_stands(test: &impl TestStore
     let client = client_with(test, 1).await;
     let (pending, id) = open_and_complete(test, &client).await;
     assert!(test.store().claim_delivery(id, pending.id.into()).await.unwrap());
-    let first = Attempt::answered(503, DURATION_MS);
+    let first = Attempt::from_status(503, DURATION_MS);
     test.store().settle_delivery(id, pending.id.into(), first).await.unwrap();
-    test.store().settle_delivery(id, pending.id.into(), Attempt::answered(200, DURATION_MS)).await.unwrap();
+    test.store().settle_delivery(id, pending.id.into(), Attempt::from_status(200, DURATION_MS)).await.unwrap();
     let stored = test.store().load_delivery(pending.id.into()).await.unwrap().unwrap();
     assert_eq!(stored.attempt, Some(first));
     assert_eq!(test.store().abandon_attempts().await, Ok(0));
@@ -115,7 +115,7 @@ pub(crate) async fn the_first_outcome_of_an_attempt_stands(test: &impl TestStore
 pub(crate) async fn an_unclaimed_delivery_cannot_be_settled(test: &impl TestStore) {
     let client = client_with(test, 1).await;
     let (pending, id) = open_and_complete(test, &client).await;
-    test.store().settle_delivery(id, pending.id.into(), Attempt::answered(200, DURATION_MS)).await.unwrap();
+    test.store().settle_delivery(id, pending.id.into(), Attempt::from_status(200, DURATION_MS)).await.unwrap();
     assert_eq!(test.store().load_delivery(pending.id.into()).await.unwrap().unwrap().attempt, None);
     assert!(test.store().claim_delivery(id, pending.id.into()).await.unwrap());
 }
@@ -127,7 +127,7 @@ pub(crate) async fn abandoned_attempts_are_unknown_and_never_due_again(test: &im
     let (settled, settled_id) = open_and_complete(test, &client).await;
     assert!(test.store().claim_delivery(claimed_id, claimed.id.into()).await.unwrap());
     assert!(test.store().claim_delivery(settled_id, settled.id.into()).await.unwrap());
-    let delivered = Attempt::answered(204, DURATION_MS);
+    let delivered = Attempt::from_status(204, DURATION_MS);
     test.store().settle_delivery(settled_id, settled.id.into(), delivered).await.unwrap();
     test.advance(Duration::from_secs(1));
     assert_eq!(test.store().abandon_attempts().await, Ok(1));
@@ -148,9 +148,9 @@ pub(crate) async fn an_abandoned_attempt_can_still_get_its_real_outcome(test: &i
     assert!(test.store().claim_delivery(id, pending.id.into()).await.unwrap());
     assert_eq!(test.store().abandon_attempts().await, Ok(1));
     for status in [200, 500] {
-        test.store().settle_delivery(id, pending.id.into(), Attempt::answered(status, DURATION_MS)).await.unwrap();
+        test.store().settle_delivery(id, pending.id.into(), Attempt::from_status(status, DURATION_MS)).await.unwrap();
         let stored = test.store().load_delivery(pending.id.into()).await.unwrap().unwrap();
-        assert_eq!(stored.attempt, Some(Attempt::answered(200, DURATION_MS)));
+        assert_eq!(stored.attempt, Some(Attempt::from_status(200, DURATION_MS)));
     }
     assert_eq!(test.store().abandon_attempts().await, Ok(0));
 }

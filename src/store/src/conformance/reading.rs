@@ -90,7 +90,7 @@ impl Reading {
     }
 
     /// Runs every query.
-    pub(crate) async fn of(store: &Store, business: &Business, now: Timestamp) -> Self {
+    pub(crate) async fn run(store: &Store, business: &Business, now: Timestamp) -> Self {
         let mut reading = Self::default();
         reading.read_client(store, business).await;
         reading.read_verifications(store, business).await;
@@ -203,7 +203,7 @@ impl Reading {
         self.record("consents", store.consents(query).await);
         self.record("log of a client", store.client_log(AskedLog::newest(client.clone(), now)).await);
         self.record("refused requests", store.refusals(app.clone()).await);
-        self.record("figures of days", store.day_figures(app.clone(), Day::of(now)).await);
+        self.record("figures of days", store.day_figures(app.clone(), Day::containing(now)).await);
         self.record("audit log", verified_audit_log(store).await);
     }
 }

@@ -73,7 +73,7 @@ pub(crate) async fn a_transaction_with_an_unfinished_delivery_is_not_swept(test:
     sweep_all(test).await;
     assert!(test.store().load_delivery(claimed.id.into()).await.unwrap().is_some());
     assert_eq!(test.store().load_transaction(claimed.id).await, Ok(None), "the result expires nevertheless");
-    let attempt = Attempt::answered(200, 1);
+    let attempt = Attempt::from_status(200, 1);
     test.store().settle_delivery(claimed_id, claimed.id.into(), attempt).await.unwrap();
     sweep_all(test).await;
     assert_eq!(test.store().load_delivery(claimed.id.into()).await, Ok(None));
@@ -232,7 +232,7 @@ pub(crate) async fn an_expired_event_is_removed_with_its_registrations_but_not_d
     let due = test.store().due_deliveries(None, None, 10).await.unwrap().remove(0);
     assert_eq!(Some(receiver(test.store(), &due).await), event.terms.webhook_url, "a queued delivery keeps its URL");
     assert!(test.store().claim_delivery(due.id, due.subject).await.unwrap());
-    let attempt = Attempt::answered(200, 1);
+    let attempt = Attempt::from_status(200, 1);
     test.store().settle_delivery(due.id, due.subject, attempt).await.unwrap();
     sweep_all(test).await;
     assert_eq!(test.store().load_event(event.id).await, Ok(None));

@@ -126,7 +126,7 @@ impl Content {
         self.records.remove(&name);
         self.lists.remove(&name);
         self.indexes.remove(&name);
-        key.table.children().iter().for_each(|child| self.remove(&key.of(child)));
+        key.table.children().iter().for_each(|child| self.remove(&key.in_table(child)));
     }
 
     fn holds(&self, guard: &Guard, now: Timestamp) -> bool {

@@ -292,14 +292,14 @@ impl Table {
 
 impl Key {
     /// Returns the key of the same place and id in another kind.
-    pub fn of(&self, table: &'static Table) -> Self {
+    pub fn in_table(&self, table: &'static Table) -> Self {
         Self { table, place: self.place, id: self.id.clone() }
     }
 
     /// Returns the key of the record that owns this list or index.
     pub fn parent(&self) -> Option<Self> {
         match self.table.life {
-            Life::With(parent) => Some(self.of(parent)),
+            Life::With(parent) => Some(self.in_table(parent)),
             Life::Stays | Life::Ends(_) => None,
         }
     }

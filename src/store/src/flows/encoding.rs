@@ -77,7 +77,7 @@ pub(crate) struct SealedOpening {
 }
 
 impl SealedOpening {
-    pub(crate) fn of(vault: &Vault, open: &OpenFlow) -> Result<Self, StoreError> {
+    pub(crate) fn seal(vault: &Vault, open: &OpenFlow) -> Result<Self, StoreError> {
         let id = open.flow.header().id;
         let payload = open
             .payload

@@ -72,7 +72,7 @@ fn push_rises(step: Step<'_>) -> bool {
 }
 
 fn requires_parent(step: Step<'_>, parent: &'static Table) -> bool {
-    let key: Key = step.key().of(parent);
+    let key: Key = step.key().in_table(parent);
     step.batch.guards.iter().any(|guard| matches!(guard, Guard::Present(record) if *record == key))
 }
 

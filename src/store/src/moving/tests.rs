@@ -96,7 +96,7 @@ async fn a_restarted_move_copies_missing_and_changed_records() {
     let [client, event] = fill_client(&test).await;
     let to = empty(&test);
     move_all(&test, &to).await;
-    let (guests, ledger) = (event.of(&events::SHARED), client.of(&client::LEDGER));
+    let (guests, ledger) = (event.in_table(&events::SHARED), client.in_table(&client::LEDGER));
     let other = session::session(&SessionDigest([9; 32]));
     apply(&to, vec![Op::Set(client.clone(), vec![("name", "Another".into())])]).await;
     apply(&to, vec![Op::Rewrite(guests.clone(), 2, vec![vec![0].into(), vec![0].into()])]).await;
@@ -128,7 +128,7 @@ async fn a_comparison_writes_nothing_and_reports_differences() {
     let [client, event] = fill_client(&test).await;
     let to = empty(&test);
     move_all(&test, &to).await;
-    let guests = event.of(&events::SHARED);
+    let guests = event.in_table(&events::SHARED);
     apply(&to, vec![Op::Rewrite(guests, 1, vec![vec![0].into(), vec![0].into()])]).await;
     apply(&to, vec![Op::Index(client::clients(), client.id.clone(), 0.into())]).await;
     apply(&to, vec![Op::Remove(client)]).await;

@@ -29,7 +29,7 @@ impl Store {
                 return Ok(());
             }
             let ((guard, op), call) = (consent::append(store.vault(), &client, &entry), new_call());
-            let batch = Batch::new(vec![guard], vec![op.clone()]).called(call, op.key().of(&CONSENT_WEEK));
+            let batch = Batch::new(vec![guard], vec![op.clone()]).called(call, op.key().in_table(&CONSENT_WEEK));
             for _ in 0..ATTEMPTS {
                 if is_done(&store.commit(batch.clone()).await?) {
                     return Ok(());

@@ -234,7 +234,7 @@ impl Store {
     async fn guest_lists(&self, place: Place) -> Result<Vec<Key>, StoreError> {
         let (mut scan, mut lists) = (KindScan::new(&event::EVENT, Some(place), &["registrations"]), Vec::new());
         while let Some(events) = scan.next_keys(self, |record| record.integer("registrations") > 0).await? {
-            lists.extend(events.iter().map(|key| key.of(&event::GUESTS)));
+            lists.extend(events.iter().map(|key| key.in_table(&event::GUESTS)));
         }
         Ok(lists)
     }
@@ -286,7 +286,7 @@ impl Store {
         let (empty_outcome, mut had_data) = (seal_outcome(self.vault(), id, &Outcome::Verified(Arc::default())), false);
         for _ in 0..ATTEMPTS {
             let entry = |list: Key| Query::entries(list, number, 1);
-            let mut answers = self.read_as_is(vec![entry(list.clone()), entry(list.of(&event::SHARED))]).await?;
+            let mut answers = self.read_as_is(vec![entry(list.clone()), entry(list.in_table(&event::SHARED))]).await?;
             let guest = decode_guests(number - 1, answers.entries()?)?.pop();
             let Some((guest, shared)) = guest.zip(answers.entries()?.pop()) else { return Ok(had_data) };
             let Some(batch) = guests::erase(list, &guest, &shared, self.vault(), &empty_outcome)? else {

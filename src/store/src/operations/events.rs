@@ -84,7 +84,7 @@ impl Store {
             let (at, call) = (event::event(id.partition(), id), new_call());
             for _ in 0..ATTEMPTS {
                 let mut queries = event_queries(id).to_vec();
-                queries.extend([Query::Last(at.of(&event::WAITING)), Query::Record(at.clone())]);
+                queries.extend([Query::Last(at.in_table(&event::WAITING)), Query::Record(at.clone())]);
                 let mut answers = store.read(queries).await?;
                 let event = store.decode_event(id, &mut answers)?.filter(|event| event.app == app);
                 let Some(mut event) = event else { return store.confirmed(PatchEventOutcome::NotFound).await };
@@ -115,7 +115,7 @@ impl Store {
 /// Returns the queries that read an event.
 fn event_queries(id: EventId) -> [Query; 3] {
     let at = event::event(id.partition(), id);
-    let waiting = at.of(&event::WAITING);
+    let waiting = at.in_table(&event::WAITING);
     [Query::count(waiting.clone()), Query::Count(waiting, Operand::Now(0)), Query::Record(at)]
 }
 
@@ -190,7 +190,7 @@ impl Store {
     /// Removes events that no longer exist from the lists of their app. An event with a late scan outlives its listed
     /// end.
     async fn delist_missing(&self, events: &Key) -> Result<(), StoreError> {
-        let ends = events.of(&event::EVENT_ENDS);
+        let ends = events.in_table(&event::EVENT_ENDS);
         loop {
             let until = Operand::Now(0);
             let query =

@@ -30,7 +30,7 @@ impl Store {
     pub fn open_flow(&self, open: OpenFlow) -> StoreFuture<CreateOutcome> {
         self.run(|store| async move {
             store.check_room()?;
-            let sealed = SealedOpening::of(store.vault(), &open)?;
+            let sealed = SealedOpening::seal(store.vault(), &open)?;
             let applied = store.commit(transitions::open(&open, sealed)).await?;
             match transitions::open_outcome(&open, applied) {
                 CreateOutcome::ClientNotFound => store.confirmed(CreateOutcome::ClientNotFound).await,

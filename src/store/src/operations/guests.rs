@@ -31,7 +31,7 @@ impl Store {
             let list = event::guests(id.partition(), id);
             let Rows { offset, limit, max_bytes } = rows;
             let (first, limit) = (offset + 1, limit.into());
-            let shared = Query::Entries { list: list.of(&event::SHARED), first, limit, max_bytes };
+            let shared = Query::Entries { list: list.in_table(&event::SHARED), first, limit, max_bytes };
             let mut answers =
                 store.read(vec![Query::Length(list.clone()), shared, Query::entries(list, first, limit)]).await?;
             let (total, shared) = (answers.number()?, answers.entries()?);

@@ -329,7 +329,7 @@ impl Store {
         let scores = guests::scores(&secret, &command.guest.traits);
         let mut known = Vec::new();
         if with_known {
-            let index = event::event(command.id.partition(), id).of(&event::PEOPLE);
+            let index = event::event(command.id.partition(), id).in_table(&event::PEOPLE);
             let members = |score: &i64| Query::Members {
                 index: index.clone(),
                 above: score - 1,

@@ -62,5 +62,5 @@ pub(crate) fn client_log_month(client: &ClientId, month: i64) -> Key {
 /// Returns the key of the entries of a client in a month.
 #[must_use]
 pub(crate) fn client_log(client: &ClientId, month: i64) -> Key {
-    client_log_month(client, month).of(&CLIENT_LOG)
+    client_log_month(client, month).in_table(&CLIENT_LOG)
 }

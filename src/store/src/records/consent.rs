@@ -55,5 +55,5 @@ pub(crate) fn consent_week(client: &ClientId, week: i64) -> Key {
 /// Returns the key of the entries of a client in a week.
 #[must_use]
 pub(crate) fn consents(client: &ClientId, week: i64) -> Key {
-    consent_week(client, week).of(&CONSENTS)
+    consent_week(client, week).in_table(&CONSENTS)
 }

@@ -16,7 +16,7 @@ use crate::vault::Vault;
 /// [`StoreError::Unavailable`] if sealing fails.
 pub(crate) fn append(vault: &Vault, client: &ClientId, entry: &LogEntry, call: CallId) -> Result<Batch, StoreError> {
     let list = client_log(client, month_of(entry.at));
-    let (month, sealed) = (list.of(&CLIENT_LOG_MONTH), seal_log_entry(vault, &list.id, entry)?);
+    let (month, sealed) = (list.in_table(&CLIENT_LOG_MONTH), seal_log_entry(vault, &list.id, entry)?);
     Ok(Batch::new(vec![Guard::Present(month.clone())], vec![Op::Append(list, vec![sealed.into()])]).called(call, month))
 }
 

@@ -18,7 +18,7 @@ use crate::vault::Vault;
 pub(crate) fn append(vault: &Vault, client: &ClientId, entry: &Consent) -> (Guard, Op) {
     let list = consents(client, week_of(entry.opened_at));
     let sealed = seal_consent(vault, &list.id, entry);
-    (Guard::Present(list.of(&CONSENT_WEEK)), Op::Append(list, vec![Operand::Now(0), sealed.into_bytes().into()]))
+    (Guard::Present(list.in_table(&CONSENT_WEEK)), Op::Append(list, vec![Operand::Now(0), sealed.into_bytes().into()]))
 }
 
 /// Builds the batch that creates the week that contains `at`. It expires `retention` after its end.

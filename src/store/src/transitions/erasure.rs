@@ -16,7 +16,7 @@ pub(crate) fn remove_transaction(key: &Key, record: &Record) -> Batch {
     let mut ops = dequeue_ops(key, record);
     if record.has("event") && !record.has("verified_at") {
         let waiting = Key { table: &event::WAITING, id: record.bytes("event").to_vec(), ..key.clone() };
-        let at = waiting.of(&event::EVENT);
+        let at = waiting.in_table(&event::EVENT);
         // `Op::Unindex` results in the correction for a scan that already counts as abandoned.
         let correction = Operand::Result(ops.len());
         ops.extend([
@@ -25,7 +25,7 @@ pub(crate) fn remove_transaction(key: &Key, record: &Record) -> Batch {
             Op::Add(at, "abandoned", 1.into()),
         ]);
     }
-    ops.extend([Op::Tell(key.clone(), "watchers"), Op::Remove(key.of(&EVIDENCE)), Op::Remove(key.clone())]);
+    ops.extend([Op::Tell(key.clone(), "watchers"), Op::Remove(key.in_table(&EVIDENCE)), Op::Remove(key.clone())]);
     if_unchanged(key, record, ops)
 }
 

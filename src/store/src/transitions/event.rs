@@ -173,7 +173,7 @@ pub(crate) fn abandon(partition: Partition, id: EventId) -> Batch {
 
 /// Builds the operations that remove an event that no longer exists from the lists of its app.
 pub(crate) fn delist(events: &Key, member: &[u8]) -> [Op; 2] {
-    [Op::Unindex(events.clone(), member.to_vec()), Op::Unindex(events.of(&event::EVENT_ENDS), member.to_vec())]
+    [Op::Unindex(events.clone(), member.to_vec()), Op::Unindex(events.in_table(&event::EVENT_ENDS), member.to_vec())]
 }
 
 /// Decodes the event in a record. `unanswered` is the number of scans in the index of pending scans. The window of

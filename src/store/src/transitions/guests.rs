@@ -56,7 +56,7 @@ impl People {
 
     /// Builds the guards and operations that store those traits of a guest that no other guest has.
     fn store_traits(&self, at: &Key, txn: TxnId) -> (Vec<Guard>, Vec<Op>) {
-        let people = at.of(&event::PEOPLE);
+        let people = at.in_table(&event::PEOPLE);
         let new_traits =
             (0..).zip(&self.scores).filter(|(_, score)| self.known.iter().all(|(known, _)| known != *score));
         new_traits
@@ -92,8 +92,8 @@ pub(crate) fn register(
         earlier.into(),
         name.as_bytes().into(),
     ];
-    ops.push(Op::Append(at.of(&event::GUESTS), guest));
-    ops.push(Op::Append(at.of(&event::SHARED), vec![txn.as_bytes()[..].into(), outcome.as_bytes().into()]));
+    ops.push(Op::Append(at.in_table(&event::GUESTS), guest));
+    ops.push(Op::Append(at.in_table(&event::SHARED), vec![txn.as_bytes()[..].into(), outcome.as_bytes().into()]));
     ops.extend(store_traits);
     number
 }
@@ -155,7 +155,7 @@ pub(crate) fn check_in(id: EventId, guest: &Guest, after: &Guest) -> Batch {
 
 /// Builds the operation that lowers the count of duplicates, if this guest is marked as one.
 fn uncount_duplicate(list: &Key, guest: &Guest) -> Option<Op> {
-    guest.duplicate_of.map(|_| Op::Add(list.of(&event::EVENT), "duplicates", (-1).into()))
+    guest.duplicate_of.map(|_| Op::Add(list.in_table(&event::EVENT), "duplicates", (-1).into()))
 }
 
 /// Builds the batch that removes the duplicate mark from a guest.
@@ -164,19 +164,19 @@ pub(crate) fn unmark_duplicate(list: &Key, guest: &Guest) -> Batch {
     Batch::on_full(vec![guard], [op].into_iter().chain(uncount_duplicate(list, guest)).collect())
 }
 
-/// Builds the batch that erases the personal data of a guest; `None` if it was erased before. `empty_outcome` replaces
-/// the claims.
+/// Builds the batch that erases the personal data of a guest; `None` if it was erased before. `registration`
+/// holds the transaction and the sealed outcome; `empty_outcome` replaces the claims.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`] for unreadable claims.
 pub(crate) fn erase(
     list: &Key,
     guest: &Guest,
-    shared: &[Value],
+    registration: &[Value],
     vault: &Vault,
     empty_outcome: &Sealed,
 ) -> Result<Option<Batch>, StoreError> {
-    let [txn, Value::Bytes(outcome)] = shared else { return Err(StoreError::unreadable("a registration")) };
+    let [txn, Value::Bytes(outcome)] = registration else { return Err(StoreError::unreadable("a registration")) };
     // Every outcome with claims is longer than the empty one.
     if outcome.len() == empty_outcome.size() {
         return Ok(None);
@@ -188,8 +188,8 @@ pub(crate) fn erase(
     );
     let blank = vec![Operand::Value(txn.clone()), empty_outcome.as_bytes().into()];
     let remove_traits =
-        (0..TRAITS_MAX).map(|position| Op::Unindex(list.of(&event::PEOPLE), member(guest.txn, position)));
-    let ops = [op, Op::Rewrite(list.of(&event::SHARED), guest.number, blank)]
+        (0..TRAITS_MAX).map(|position| Op::Unindex(list.in_table(&event::PEOPLE), member(guest.txn, position)));
+    let ops = [op, Op::Rewrite(list.in_table(&event::SHARED), guest.number, blank)]
         .into_iter()
         .chain(uncount_duplicate(list, guest))
         .chain(remove_traits);

@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use crate::body::{Describe, Field, body, described};
-use crate::fields::Place;
+use crate::fields::FieldReader;
 use crate::json::Json;
 use crate::text::{Change, Label};
 
@@ -77,7 +77,7 @@ pub struct PictureFile(pub Icon);
 macro_rules! files {
     ($($file:ident: $parse:expr, $kinds:literal, $bytes_max:expr;)+) => {
         $(impl Field for $file {
-            fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+            fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
                 place.parsed(value, |text| {
                     let icon = STANDARD.decode(text).ok().and_then($parse);
                     icon.map(Self).ok_or_else(|| format!("must be a {} file of at most {} bytes in Base64", $kinds,
@@ -105,13 +105,13 @@ files! {
 }
 
 impl Field for Colour {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
         place.parsed(value, str::parse::<Self>)
     }
 }
 
 impl Field for Contact {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
         place.parsed(value, str::parse::<Self>)
     }
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::body::{Field, body, described};
 use crate::credits::StatementEntry;
-use crate::fields::Place;
+use crate::fields::FieldReader;
 use crate::json::Json;
 use crate::text::Words;
 
@@ -47,7 +47,7 @@ impl MoveCreditsRequest {
 pub struct MoveKind(pub EntryKind);
 
 impl Field for MoveKind {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
         place.one_of(&value, [("grant", Self(EntryKind::Grant)), ("adjust", Self(EntryKind::Adjust))])
     }
 }
@@ -66,7 +66,7 @@ impl Amount {
 }
 
 impl Field for Amount {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
         let amount = if let Json::Number(amount) = value { amount.as_i64() } else { None };
         let in_bounds = amount.filter(|amount| (1..=CREDITS_PER_MOVE_MAX).contains(&amount.unsigned_abs()));
         place.accept(in_bounds.map(Self).ok_or_else(Self::sentence))

@@ -10,7 +10,7 @@ use sakshi_domain::time::Timestamp;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::body::{Field, body, described};
-use crate::fields::Place;
+use crate::fields::FieldReader;
 use crate::json::Json;
 use crate::text::{Label, Whole};
 
@@ -56,13 +56,13 @@ body! { request
 pub struct Environments(pub Vec<Profile>);
 
 impl Field for Environments {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
         let items = match value {
             Json::List(items) if !items.is_empty() => items,
             _ => return place.refuse(ENVIRONMENTS_RULE),
         };
         // An item that is not text is read as the empty text, which names no environment.
-        let read = |place: &mut Place<'_>, item| {
+        let read = |place: &mut FieldReader<'_>, item| {
             place.accept(if let Json::Text(name) = item { name } else { String::new() }.parse())
         };
         place.items(items, read).map(Self)
@@ -80,12 +80,12 @@ impl Serialize for KeyNetworks {
 }
 
 impl Field for KeyNetworks {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
         let items = match value {
             Json::List(items) if (1..=Networks::MAX).contains(&items.len()) => items,
             _ => return place.refuse(NETWORKS_RULE),
         };
-        let read = |place: &mut Place<'_>, item| {
+        let read = |place: &mut FieldReader<'_>, item| {
             place.accept(parse_network(if let Json::Text(text) = &item { text } else { "" }))
         };
         place.items(items, read).map(|networks| Self(Networks(networks)))

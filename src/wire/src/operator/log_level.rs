@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::body::{Describe, Field, body};
-use crate::fields::Place;
+use crate::fields::FieldReader;
 use crate::json::Json;
 use crate::text::Whole;
 
@@ -107,7 +107,7 @@ fn directive(item: &str) -> Result<String, &'static str> {
 }
 
 impl Field for LogFilter {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
         place.parsed(value, Self::new)
     }
 }

@@ -9,7 +9,7 @@ use sakshi_domain::tenancy::{App, AppPatch, Client, ClientPatch, KeyCase};
 use sakshi_domain::time::Timestamp;
 
 use crate::body::{Field, body, described};
-use crate::fields::Place;
+use crate::fields::FieldReader;
 use crate::json::Json;
 use crate::text::{Change, Label, Whole};
 
@@ -262,7 +262,7 @@ impl AppResponse {
 }
 
 impl Field for KeyCase {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
         place.one_of(&value, [("snake_case", Self::SnakeCase), ("camelCase", Self::CamelCase)])
     }
 }

@@ -13,7 +13,7 @@ use sakshi_domain::time::Timestamp;
 
 use super::keys::{Environments, KeyNetworks};
 use crate::body::{Field, body, described};
-use crate::fields::Place;
+use crate::fields::FieldReader;
 use crate::json::Json;
 use crate::text::{Change, Label, OptionalList, Words};
 
@@ -94,7 +94,7 @@ body! { request
 pub struct DigestText(pub KeyDigest);
 
 impl Field for DigestText {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
         place.parsed(value, |text| {
             parse_digest(text).map(|digest| Self(KeyDigest(digest))).ok_or("must be 64 lower-case hexadecimal digits")
         })

@@ -239,7 +239,7 @@ fn a_later_problem_is_reported_in_the_spelling_of_the_request() {
     let sent = Sent::read(br#"{"maxGuests": 1, "name": "x"}"#).unwrap();
     let (_, spellings) = sent.spelled::<PatchEventRequest>(context()).unwrap();
     let later = sakshi_domain::invalid::Invalid::one("max_guests", "is too low");
-    assert_eq!(spellings.told(&later).fields()[0].field, "maxGuests");
+    assert_eq!(spellings.translate(&later).fields()[0].field, "maxGuests");
 }
 
 #[test]

@@ -5,8 +5,8 @@ use sakshi_domain::event::OnDuplicate;
 use super::*;
 use crate::judge::guests::RegisteredGuest;
 
-const MARKED: &str = "every duplicate is marked where the event flags, and nobody else";
-const REFUSED: &str = "every duplicate is refused where the event refuses, and nobody else";
+const MARKED: &str = "if the event flags duplicates, every duplicate is marked, and nobody else is";
+const REFUSED: &str = "if the event refuses duplicates, every duplicate is refused, and nobody else is";
 
 /// Returns the registered guests of the faultless run, without marks.
 pub(super) fn registered(evidence: &Evidence) -> Vec<RegisteredGuest> {
@@ -29,8 +29,7 @@ fn mark(evidence: &mut Evidence, txn: &str, original: Option<&str>) {
     guest(evidence, txn).possible_duplicate_of = original.map(str::to_owned);
 }
 
-/// A run with `flag`: guests 5 and 7 are the person of guest 3, guest 8 is that of guest 6, guest 9 that of guest 2,
-/// who left.
+/// A run with `flag`: guests 5 and 7 are the same person as guest 3, 8 as 6, and 9 as 2, who left.
 fn flagged() -> Evidence {
     let mut evidence = faultless();
     evidence.guests = Some(registered(&evidence));
@@ -42,7 +41,7 @@ fn flagged() -> Evidence {
     evidence
 }
 
-/// A run with `refuse`: guest 10 is the person of guest 3, and is refused.
+/// A run with `refuse`: guest 10 is the same person as guest 3, and is refused.
 fn refusing() -> Evidence {
     let mut evidence = faultless();
     evidence.guests = Some(registered(&evidence));

@@ -82,7 +82,7 @@ fn a_flows_connector_token_must_be_strong_and_unique() {
         .settings
         .admin
         .connector_tokens;
-    let token_for = |kind: ReportKind| tokens.of(kind).expose_secret().to_owned();
+    let token_for = |kind: ReportKind| tokens.token_for(kind).expose_secret().to_owned();
     assert!(
         [ReportKind::WealthConsent, ReportKind::WealthData, ReportKind::WealthHistorical]
             .iter()

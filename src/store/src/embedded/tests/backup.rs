@@ -222,7 +222,7 @@ async fn store_with_webhooks() -> (EmbeddedTestStore, PathBuf, Vec<QueuedDeliver
     for claimed in &due[2..5] {
         assert!(test.store.claim_delivery(claimed.id, claimed.subject).await.unwrap());
     }
-    let attempt = Attempt::answered(200, 3);
+    let attempt = Attempt::from_status(200, 3);
     test.store.settle_delivery(due[2].id, due[2].subject, attempt).await.unwrap();
     test.store.close();
     let file = test.directory.path().join("backup.db");

@@ -93,7 +93,7 @@ fn a_transaction_is_swept_only_after_its_delivery_has_ended() {
         test.advance(RESULT_TTL * 10);
         assert_eq!(test.store().sweep(test.now(), 10).await, Ok(Swept::default()));
         assert!(test.store().load_delivery(claimed.id.into()).await.unwrap().is_some());
-        let attempt = Attempt::answered(200, 1);
+        let attempt = Attempt::from_status(200, 1);
         test.store().settle_delivery(claimed_id, claimed.id.into(), attempt).await.unwrap();
         assert_eq!(test.store().sweep(test.now(), 10).await, Ok(Swept { transactions: 1, ..Swept::default() }));
         assert_eq!(test.store().load_delivery(claimed.id.into()).await, Ok(None));
@@ -181,7 +181,7 @@ fn an_event_is_swept_with_its_registrations_but_not_its_deliveries() {
             "an unfinished delivery outlives its event"
         );
         assert!(test.store().claim_delivery(due.id, due.subject).await.unwrap());
-        let attempt = Attempt::answered(200, 1);
+        let attempt = Attempt::from_status(200, 1);
         test.store().settle_delivery(due.id, due.subject, attempt).await.unwrap();
         assert_eq!(test.store().sweep(test.now(), 100).await, Ok(Swept { transactions: 1, ..Swept::default() }));
         assert_eq!(test.store().load_event(event.id).await, Ok(None));

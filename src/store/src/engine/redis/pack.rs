@@ -114,7 +114,7 @@ impl Packer {
         }
         if !key.table.children().is_empty() {
             let mut family = vec![number];
-            family.extend(key.table.children().iter().map(|child| self.number_of(&key.of(child))));
+            family.extend(key.table.children().iter().map(|child| self.number_of(&key.in_table(child))));
             self.families.push(family);
         }
         number

@@ -116,7 +116,7 @@ async fn a_step_that_ends_within_a_list_continues_with_its_next_entry() {
         for number in 1..=3 {
             let guest = register_guest(&test, &event).await;
             // The fixture seals outcomes under a key that no node has.
-            let list = events::guests(client.partition(), event.id).of(&events::SHARED);
+            let list = events::guests(client.partition(), event.id).in_table(&events::SHARED);
             let sealed = old.seal(guest.as_bytes(), b"shared claims").into_bytes();
             let entry = vec![guest.as_bytes()[..].into(), sealed.into()];
             let ops = vec![Op::Rewrite(list, number, entry)];

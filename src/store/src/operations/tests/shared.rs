@@ -23,7 +23,7 @@ use crate::redis::NodeId;
 use crate::vault::test_vault;
 use crate::{CompleteOutcome, CompleteTransaction};
 
-pub(super) const DELIVERED: Attempt = Attempt::answered(200, 7);
+pub(super) const DELIVERED: Attempt = Attempt::from_status(200, 7);
 
 /// Pairs of a notified node and an ended transaction.
 type Notices = BTreeSet<(String, Vec<u8>)>;

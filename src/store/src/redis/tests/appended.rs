@@ -159,13 +159,13 @@ impl Past {
             match RedisStore::open(options(standalone(&server.url()), Arc::clone(&self.test.clock), RETENTION)).await {
                 Ok(fresh) => {
                     self.verdict(fresh.check().await, found, || async {
-                        Reading::of(&fresh, &self.business, self.test.now()).await
+                        Reading::run(&fresh, &self.business, self.test.now()).await
                     })
                     .await
                 }
                 Err(error) => self.verdict(Err(error), found, || async { Reading::default() }).await,
             };
-        let old = || async { Reading::of(self.test.store(), &self.business, self.test.now()).await };
+        let old = || async { Reading::run(self.test.store(), &self.business, self.test.now()).await };
         let old = self.verdict(check(&self.test.store).await, found, old).await;
         assert!(!is_short || old == Verdict::DataLost, "entries of a ledger or of the audit log are missing: {old:?}");
         [old, fresh]

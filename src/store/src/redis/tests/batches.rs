@@ -84,7 +84,7 @@ impl BatchMaker {
     fn key(&mut self, tables: &[&'static Table]) -> Key {
         let (table, id) = (self.pick(tables), self.pick(&IDS));
         match &self.only {
-            Some(only) => only.of(table),
+            Some(only) => only.in_table(table),
             None => Key { table, place: self.partition, id: id.to_vec() },
         }
     }

@@ -162,8 +162,8 @@ fn a_sweep_removes_a_long_list_in_steps_and_its_record_last() {
         let parent = Key { table: &PARENT, place: Place::Alone, id: vec![1] };
         let entry = || FIELDS.iter().map(|_| Operand::Nothing).collect();
         let mut ops = vec![Op::Put(parent.clone(), vec![]), Op::ExpireAt(parent.clone(), Operand::Now(1))];
-        ops.extend((0..7).map(|_| Op::Append(parent.of(&OWNED_LIST), entry())));
-        ops.extend(MEMBERS.map(|member| Op::Index(parent.of(&OWNED_INDEX), member.to_vec(), 1.into())));
+        ops.extend((0..7).map(|_| Op::Append(parent.in_table(&OWNED_LIST), entry())));
+        ops.extend(MEMBERS.map(|member| Op::Index(parent.in_table(&OWNED_INDEX), member.to_vec(), 1.into())));
         engine.commit(vec![Batch::new(vec![], ops)]).await.unwrap();
         let sweep = async || {
             let swept = engine.sweep(clock.now() + Duration::from_secs(9), 3, Batch::default()).await.unwrap();
@@ -172,7 +172,7 @@ fn a_sweep_removes_a_long_list_in_steps_and_its_record_last() {
         assert_eq!(sweep().await, [], "the record has not expired by the clock of the engine");
         clock.advance(Duration::from_millis(1));
         assert_eq!(sweep().await, [(OWNED_LIST.name, 3), (OWNED_INDEX.name, 3)]);
-        assert_eq!(engine.read(vec![Query::Length(parent.of(&OWNED_LIST))]).await.unwrap().number(), Ok(0));
+        assert_eq!(engine.read(vec![Query::Length(parent.in_table(&OWNED_LIST))]).await.unwrap().number(), Ok(0));
         assert_eq!(sweep().await, [(OWNED_LIST.name, 3), (OWNED_INDEX.name, 1)]);
         assert_eq!(sweep().await, [(PARENT.name, 1), (OWNED_LIST.name, 1)]);
         assert_eq!(sweep().await, []);

@@ -122,7 +122,7 @@ fn a_flipped_bit_in_redis_is_detected_or_harmless_or_in_a_listed_field() {
         business.work(&test, &mut ()).await;
         business.work(&test, &mut ()).await;
         let (server, now) = (&test.server, test.now());
-        let reference = Reading::of(test.store(), &business, now).await;
+        let reference = Reading::run(test.store(), &business, now).await;
         assert_eq!(reference.refusals().count(), 0);
         let records: Vec<(Key, Vec<u8>)> =
             key_names(server).into_iter().filter_map(|name| Some((parse_name_in(ALL, &name)?, name))).collect();
@@ -134,7 +134,7 @@ fn a_flipped_bit_in_redis_is_detected_or_harmless_or_in_a_listed_field() {
             if flip(server, value, &mut random).is_none() {
                 continue;
             }
-            let (effect, differences) = Effect::compare(&reference, &Reading::of(test.store(), &business, now).await);
+            let (effect, differences) = Effect::compare(&reference, &Reading::run(test.store(), &business, now).await);
             effects.count(&value.location, effect, &differences);
             if effect == Effect::None {
                 restore(server, dumps.iter().find(|dump| dump.name == value.name).unwrap());
@@ -144,7 +144,7 @@ fn a_flipped_bit_in_redis_is_detected_or_harmless_or_in_a_listed_field() {
             }
         }
         assert!(
-            reference.differences(&Reading::of(test.store(), &business, now).await).is_empty(),
+            reference.differences(&Reading::run(test.store(), &business, now).await).is_empty(),
             "all values are restored"
         );
         eprintln!("{} values: {effects}", all.len());

@@ -112,7 +112,7 @@ async fn use_tenancy(test: &impl TestStore) -> ClientId {
     store.keep_refusal(app.app_id.clone(), refused_request(test, 1)).await.unwrap();
     assert_eq!(store.refusals(app.app_id.clone()).await.unwrap().len(), 1);
     let figures = DayFigures { opened: 1, ..DayFigures::default() };
-    store.add_day_figures(app.app_id.clone(), Day::of(test.now()), figures, [1; 16]).await.unwrap();
+    store.add_day_figures(app.app_id.clone(), Day::containing(test.now()), figures, [1; 16]).await.unwrap();
     client
 }
 
@@ -157,7 +157,7 @@ async fn use_transactions(test: &impl TestStore, client: &ClientId) {
     assert_eq!(store.abandon_attempts().await, Ok(1));
     let (ended, id) = open_and_complete(test, client).await;
     assert!(store.claim_delivery(id, ended.id.into()).await.unwrap());
-    let attempt = Attempt::answered(200, 1);
+    let attempt = Attempt::from_status(200, 1);
     store.settle_delivery(id, ended.id.into(), attempt).await.unwrap();
     let (claimed, id) = open_and_complete(test, client).await;
     assert!(store.claim_delivery(id, claimed.id.into()).await.unwrap());
@@ -251,7 +251,7 @@ async fn use_flows_in_every_state(test: &impl TestStore) -> Vec<(FlowId, AppId)>
     accept_report(test, &pending, ShortReport::Locker("Pending", 1)).await;
     let delivery = accept_report(test, &ended, ShortReport::Locker("Fetched", 1)).await.unwrap();
     assert!(store.claim_delivery(delivery.id, delivery.subject).await.unwrap());
-    let attempt = Attempt::answered(200, 1);
+    let attempt = Attempt::from_status(200, 1);
     store.settle_delivery(delivery.id, delivery.subject, attempt).await.unwrap();
     let consent = flow_fixture::open_flow(test, wealth_flow(test, &party)).await;
     accept_report(test, &consent, ShortReport::Consent("Accepted", 1)).await.unwrap();
@@ -310,7 +310,7 @@ async fn assert_matches_kind(test: &RedisTestStore, kind: KeyKind, key: &[u8]) {
             queued == "0" || ended == "1"
         }
         Expiry::WithRecord(record) => {
-            let record = name(&parse_name(kind.table.unwrap(), key).unwrap().of(record));
+            let record = name(&parse_name(kind.table.unwrap(), key).unwrap().in_table(record));
             assert_eq!(reply_to(test, "PEXPIRETIME", &record, None).await, end.to_string(), "{context}");
             true
         }

@@ -24,7 +24,7 @@ fn servers(server: &RedisServer) -> RedisServers {
     standalone(&server.url())
 }
 
-const DELIVERED: Attempt = Attempt::answered(200, 1);
+const DELIVERED: Attempt = Attempt::from_status(200, 1);
 
 async fn await_due(node: &Node, count: usize) {
     let deadline = tokio::time::Instant::now() + TIMEOUT;

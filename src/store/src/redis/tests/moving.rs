@@ -236,7 +236,7 @@ fn a_moved_store_has_every_kind_of_key_and_gives_the_same_answers() {
         let kept_until = reply_to(&store, "PEXPIRETIME", &name(&delivery_key(&unanswered.id.into()))).await;
         let retained = i64::try_from(RETENTION.expired.as_millis()).unwrap();
         assert_eq!(kept_until, (retained + unanswered.expires_at.millis()).to_string());
-        let attempt = Attempt::answered(200, 1);
+        let attempt = Attempt::from_status(200, 1);
         for delivery in due {
             assert_eq!(target.claim_delivery(delivery.id, delivery.subject).await, Ok(true));
             target.settle_delivery(delivery.id, delivery.subject, attempt).await.unwrap();
@@ -375,7 +375,7 @@ fn a_moved_store_opens_only_with_its_keys_and_installation() {
         test.run(true).await.unwrap();
         let wrong = RedisOptions { vault: Arc::new(test_vault(&[9])), ..test.options() };
         assert_eq!(RedisStore::open(wrong).await.unwrap_err(), StoreError::WrongKey);
-        let other = RedisOptions { ownership: Ownership::of(Profile::Stage, "https://issuer.test"), ..test.options() };
+        let other = RedisOptions { ownership: Ownership::new(Profile::Stage, "https://issuer.test"), ..test.options() };
         assert!(matches!(RedisStore::open(other).await, Err(StoreError::OtherInstallation { .. })));
         test.open_target().await;
     });
@@ -400,7 +400,7 @@ fn a_node_sends_pending_webhooks_once_and_no_claimed_ones() {
         ];
         let nodes = [first.unwrap(), second.unwrap()];
         let (mut sent, since) = (Vec::new(), Instant::now());
-        let attempt = Attempt::answered(200, 1);
+        let attempt = Attempt::from_status(200, 1);
         while sent.len() < waiting.len()
             || nodes[0].load_delivery(claimed.id.into()).await.unwrap().unwrap().attempt.is_none()
         {
@@ -439,7 +439,7 @@ fn moving_a_backup_does_not_change_it() {
             "while the store is open"
         );
         let other =
-            || RedisOptions { ownership: Ownership::of(Profile::Stage, "https://issuer.test"), ..test.options() };
+            || RedisOptions { ownership: Ownership::new(Profile::Stage, "https://issuer.test"), ..test.options() };
         assert!(matches!(move_closed(&file, other, false, |_, _| {}).await, Err(StoreError::OtherInstallation { .. })));
         assert_eq!(std::fs::read(&file).unwrap(), before);
         let beside = std::fs::read_dir(test.directory.path())

@@ -115,7 +115,7 @@ fn records_without_content_do_not_block_a_move() {
         let (txn, id) = open_and_complete(&test, &client).await;
         test.store().choose_intent_key(None).await.unwrap();
         assert!(test.store().claim_delivery(id, txn.id.into()).await.unwrap());
-        let ended = Attempt::answered(200, 1);
+        let ended = Attempt::from_status(200, 1);
         test.store().settle_delivery(id, txn.id.into(), ended).await.unwrap();
         assert_eq!(
             reply_to(&test.store, "EXISTS", &name(&delivery::holders(client.partition()))).await,

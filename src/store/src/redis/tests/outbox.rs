@@ -149,7 +149,7 @@ fn deliveries_of_a_dead_node_are_taken_over_and_its_open_attempts_unknown() {
         assert_eq!(take_over_from(&heir, &dead).await, (0, 0));
         // The node was not dead after all, and records the outcome of one of its attempts.
         let (id, txn) = in_flight[0];
-        let delivered = Attempt::answered(200, 9);
+        let delivered = Attempt::from_status(200, 9);
         dead.settle_delivery(id, txn.into(), delivered).await.unwrap();
         assert_eq!(heir.load_delivery(txn.into()).await.unwrap().unwrap().attempt, Some(delivered));
         assert_eq!(test.store.load_delivery(mine.into()).await.unwrap().unwrap().attempt, None);

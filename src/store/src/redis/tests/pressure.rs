@@ -35,7 +35,7 @@ fn a_full_server_refuses_new_records_and_lets_deliveries_end() {
         assert!(test.store().load_transaction(pending.id).await.unwrap().is_some());
         assert_eq!(audited_balance(test, &client).await, 8);
         assert!(test.store().claim_delivery(id, delivered.id.into()).await.unwrap());
-        let attempt = Attempt::answered(200, 1);
+        let attempt = Attempt::from_status(200, 1);
         test.store().settle_delivery(id, delivered.id.into(), attempt).await.unwrap();
         assert_eq!(test.store().load_delivery(delivered.id.into()).await.unwrap().unwrap().attempt, Some(attempt));
         test.server.answer(&["CONFIG", "SET", "maxmemory", "0"]);

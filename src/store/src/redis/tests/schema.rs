@@ -255,7 +255,7 @@ fn unknown_fields_are_ignored_and_preserved() {
         assert_eq!(test.store().balance(client.clone()).await, Ok(Some(7)));
         assert_eq!(test.server.answer(&["HGET", &hash, "tier"]).text().as_deref(), Some("first"));
         // An entry with one more value.
-        let ledger = String::from_utf8(name(&client::client(&client).of(&client::LEDGER))).unwrap();
+        let ledger = String::from_utf8(name(&client::client(&client).in_table(&client::LEDGER))).unwrap();
         let add = "local e = cmsgpack.unpack(redis.call('LINDEX', KEYS[1], 0)) e[#e + 1] = 'more' redis.call('LSET', \
             KEYS[1], 0, cmsgpack.pack(e))";
         test.server.answer(&["EVAL", add, "1", &ledger]);

@@ -39,7 +39,7 @@ pub(super) fn crashes(recording: &Recording, count: usize, mut random: Random) -
                 files.insert("sakshi.db-shm".into(), (0..32_768).map(|_| random.next().to_le_bytes()[0]).collect());
             }
             let mut hasher = DefaultHasher::new();
-            (&files, recording.answered(at)).hash(&mut hasher);
+            (&files, recording.last_answered_state(at)).hash(&mut hasher);
             if seen.insert(hasher.finish()) {
                 cases.push(Case { files, is_marked: at >= opened, at, description: format!("{survivors:?}") });
             }
@@ -56,7 +56,7 @@ pub(super) fn states_with<'a>(recording: &'a Recording, content: &'a Content) ->
 /// Judges one crash of an honest disk.
 fn judge(recording: &Recording, directory: &Path, case: &Case) -> Option<EmbeddedStore> {
     let (result, store) = open_and_read(directory, case, &recording.keys);
-    let answered = recording.answered(case.at);
+    let answered = recording.last_answered_state(case.at);
     let step = answered.map_or("nothing", |number| recording.states[number].step);
     match result {
         ReadResult::Content(content) if answered.is_none() => {
@@ -98,7 +98,7 @@ fn after_a_power_cut_every_answered_step_is_stored_and_no_step_is_half_done() {
         let store = judge(recording, directory, &case);
         let number = judged.fetch_add(1, Ordering::Relaxed);
         // A verification needs the credits of the first grant.
-        if number.is_multiple_of(every) && recording.answered(case.at).is_some_and(|answered| answered > 2) {
+        if number.is_multiple_of(every) && recording.last_answered_state(case.at).is_some_and(|answered| answered > 2) {
             use_after_crash(directory, store.unwrap(), recording);
         }
     });

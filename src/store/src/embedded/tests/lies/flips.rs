@@ -27,7 +27,7 @@ fn open(directory: &Path) -> Result<EmbeddedStore, crate::StoreError> {
 
 fn take_reading(store: &EmbeddedStore, recording: &Recording) -> Reading {
     let mut reading = None;
-    run(async { reading = Some(Reading::of(store, &recording.business, START).await) });
+    run(async { reading = Some(Reading::run(store, &recording.business, START).await) });
     reading.unwrap()
 }
 
@@ -37,7 +37,7 @@ pub(super) fn reference_reading(recording: &Recording, files: &Files, moment: us
     write_files(directory.path(), files, true);
     let reference = take_reading(&open(directory.path()).unwrap(), recording);
     assert_eq!(reference.refusals().count(), 0);
-    (reference, recording.answered(moment).unwrap())
+    (reference, recording.last_answered_state(moment).unwrap())
 }
 
 /// Judges one case, and counts its effect.

@@ -201,7 +201,7 @@ fn assert_ordinary(error: &StoreError) {
 
 fn judge(recording: &Recording, directory: &Path, case: &Case) -> Outcome {
     let (result, store) = open_and_read(directory, case, &recording.keys);
-    let answered = recording.answered(case.at).unwrap_or(0);
+    let answered = recording.last_answered_state(case.at).unwrap_or(0);
     match result {
         ReadResult::Refused(error) => {
             assert_ordinary(&error);

@@ -140,7 +140,9 @@ impl Recording {
         let (directory, mut state, mut between) = (directory(), DiskState::default(), vec![]);
         for (at, change) in self.changes.iter().enumerate() {
             state.apply_change(change, false);
-            let Some(answered) = self.answered(at).filter(|_| matches!(change, Change::Sync { .. })) else { continue };
+            let Some(answered) = self.last_answered_state(at).filter(|_| matches!(change, Change::Sync { .. })) else {
+                continue;
+            };
             let files = state.after_crash(Survivors::Everything, &mut Random::from_seed(0));
             let case = Case { files, is_marked: true, at, description: String::new() };
             let (result, _) = open_and_read(directory.path(), &case, &self.keys);
@@ -180,7 +182,7 @@ impl Recording {
     }
 
     /// Returns the number of the last state that was answered within this number of disk changes.
-    pub(super) fn answered(&self, changes: usize) -> Option<usize> {
+    pub(super) fn last_answered_state(&self, changes: usize) -> Option<usize> {
         self.states.iter().rposition(|state| state.changes <= changes)
     }
 }

@@ -30,7 +30,7 @@ struct Journal {
     lie: Option<(usize, Lie)>,
 }
 
-/// What the disk does instead of a write.
+/// A fault that the disk makes instead of a write.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Lie {
     /// Drops the write and reports success.
