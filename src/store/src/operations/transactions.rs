@@ -255,21 +255,25 @@ impl Store {
     }
 
     /// Returns the transaction that was read. A client stops polling at a final state, so a final state is confirmed by
-    /// a second read behind the replicas.
+    /// a second read behind the replicas: the first one may have been at a primary that was replaced before the
+    /// servers were asked.
     async fn seen(
         &self,
         id: TxnId,
         record: Option<Record>,
         now: Timestamp,
     ) -> Result<Option<TransactionRecord>, StoreError> {
-        match seen_of(self.vault(), id, record.as_ref(), now)? {
-            Some(TransactionRecord::Completed(_)) if self.engine().may_be_ahead() => {
-                let mut answers = self.engine().read_confirmed(vec![Query::Record(transaction(id))]).await?;
-                seen_of(self.vault(), id, answers.record()?.as_ref(), answers.now)
-            }
-            final_one @ (None | Some(TransactionRecord::Expired(_))) => self.confirmed(final_one).await,
-            found => Ok(found),
+        let seen = seen_of(self.vault(), id, record.as_ref(), now)?;
+        match seen {
+            Some(TransactionRecord::Pending(_)) => return Ok(seen),
+            Some(TransactionRecord::Completed(_)) => {}
+            None | Some(TransactionRecord::Expired(_)) => self.confirmed(()).await?,
         }
+        if !self.engine().may_be_ahead() {
+            return Ok(seen);
+        }
+        let mut answers = self.engine().read_confirmed(vec![Query::Record(transaction(id))]).await?;
+        seen_of(self.vault(), id, answers.record()?.as_ref(), answers.now)
     }
 
     /// Reads the records that decide a completion at this event. A known transaction without an event is assumed to be
