@@ -51,6 +51,10 @@ impl Sim {
                 tenant.number
             ));
         }
+        let has_evidence = self.world.chance(200);
+        if has_evidence {
+            body["evidence"] = json!(true);
+        }
         let init = Request::post("/api/v1/nationalid-ovse/init").json(&body);
         let key = self.world.chance(500).then(|| self.name("order"));
         let keyed = |request: Request| match &key {
@@ -89,6 +93,9 @@ impl Sim {
                         asked.asked = begun;
                     }
                     self.learn(intent.txn, &asked, Knowledge::Opened { expires_at: Some(expires_at) });
+                    if has_evidence {
+                        self.diary.evidence_askers.borrow_mut().insert(intent.txn, tenant.number);
+                    }
                     if is_repeated {
                         self.repeats(&keyed(init.clone()), tenant, &body).await;
                     }

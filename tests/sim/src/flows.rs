@@ -115,6 +115,7 @@ impl Sim {
     async fn reports(&self, tenant: &Tenant, opened: &OpenedFlow, kind: &str, reported: &Value, is_told: bool) {
         sleep(Duration::from_millis(self.world.below(5_000))).await;
         let report = self.as_of(tenant, reported, &opened.id);
+        self.diary.report_keys.borrow_mut().push((opened.id.clone(), deduplication_key(&report)));
         let request = Request::post(format!("/internal/v1/flows/{kind}")).internal(CONNECTOR_TOKEN).json(&report);
         let asked = self.ask_again(&request, TRIES).await;
         let Some(answer) = asked.told() else { return };

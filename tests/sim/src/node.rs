@@ -21,6 +21,7 @@ use sakshi_authority::callback_address::CallbackAddresses;
 use sakshi_authority::intent::{IntentKey, IntentSettings, IntentSigner};
 use sakshi_authority::launch::AppLinks;
 use sakshi_authority::sdjwt::{Jwks, KeyBinding, TrustedIssuer, Verifier};
+use sakshi_domain::checks::CHECKS;
 use sakshi_domain::clock::{Clock, SystemClock};
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::ids::ClientId;
@@ -73,6 +74,8 @@ pub(crate) const WINDOW: Duration = Duration::from_secs(60);
 pub(crate) const ASK_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) const ADMIN_TOKEN: &str = "admin-token-of-the-simulation-0123456789";
 pub(crate) const CONNECTOR_TOKEN: &str = "connector-token-of-the-simulation-0123456789";
+/// Credits above which a grant needs a second operator.
+pub(crate) const SECOND_PERSON_ABOVE: u64 = 20;
 const BASE: &str = "https://sakshi.example";
 const ISSUER: &str = "https://issuer.example";
 /// Retention of ended records: longer than any run.
@@ -312,7 +315,7 @@ pub(crate) async fn start(
             doclocker: upstream("doclocker"),
             estamp: upstream("estamp"),
             wealth: upstream("wealth"),
-            checks: std::collections::BTreeMap::new(),
+            checks: CHECKS.iter().filter_map(|check| Some((check.name, upstream(check.name)?))).collect(),
         },
         idempotency_locks: IdempotencyLocks::new(ASK_TIMEOUT),
         flow_fetches: FlowFetches::default(),
@@ -377,7 +380,7 @@ pub(crate) async fn start(
         urls: UrlPolicy::PUBLIC,
         docs: DocsBase(BASE.into()),
         provider_roles: None,
-        second_person_above: None,
+        second_person_above: Some(SECOND_PERSON_ABOVE),
         body_bytes: BODY_BYTES,
         longest: LongestKept { result_ttl: DAY, registration_ttl: DAY },
     };
