@@ -120,6 +120,17 @@ pub struct Tree {
     heartbeats: Heartbeats,
     on_one_arbiter: bool,
     arbiters: Arc<Vec<actix_rt::ArbiterHandle>>,
+    _unasked: Arc<Unasked>,
+}
+
+/// The addresses of actors that nobody asks. An actor without an address is not restarted after a panic.
+#[derive(Debug)]
+struct Unasked {
+    _reaper: Addr<Reaper>,
+    _figures: Addr<FiguresWriter>,
+    _forwarder: Option<Addr<AuditForwarder>>,
+    _listener: Option<Addr<ChangeListener>>,
+    _sweeper: Addr<FlowSweeper>,
 }
 
 impl Tree {
@@ -178,19 +189,18 @@ impl Tree {
             let make = move || WebhookDispatcher::new(work, in_flight, bounds.webhooks);
             root.start(&sending, "webhook-dispatcher", "webhook_dispatcher", make)
         };
-        {
+        let reaper = {
             let (store, clock) = (store.clone(), Arc::clone(&trusted_clock));
-            root.start(&effects, "reaper", "reaper", move || Reaper::new(store, clock));
-        }
-
-        {
+            root.start(&effects, "reaper", "reaper", move || Reaper::new(store, clock))
+        };
+        let figures = {
             let (store, tally) = (store.clone(), Arc::clone(&tally));
-            root.start(&effects, "figures", "figures", move || FiguresWriter::new(store, tally));
-        }
-        if let Some(receiver) = audit_receiver {
+            root.start(&effects, "figures", "figures", move || FiguresWriter::new(store, tally))
+        };
+        let forwarder = audit_receiver.map(|receiver| {
             let store = store.clone();
-            root.start(&effects, "audit-forwarder", "audit_forwarder", move || AuditForwarder::new(store, receiver));
-        }
+            root.start(&effects, "audit-forwarder", "audit_forwarder", move || AuditForwarder::new(store, receiver))
+        });
 
         let of_kind = |live| ShardBounds { shards: bounds.shards.clamp(1, 256), live, requests: bounds.mailbox_depth };
         let event_context = Arc::new(EventContext { store: store.clone(), clock: Arc::clone(&clock) });
@@ -207,12 +217,12 @@ impl Tree {
         });
         let transactions =
             Shards::new(&root, "transactions", "transaction_registry", context, of_kind(bounds.live_transactions));
-        {
+        let listener = {
             let (store, transactions) = (store.clone(), Arc::clone(&transactions));
             root.start(&effects, "change-listener", "change_listener", move || {
                 ChangeListener::new(store, transactions)
-            });
-        }
+            })
+        };
         let admission = Gate::new(bounds.in_flight);
         let flows = Flows {
             store: store.clone(),
@@ -221,10 +231,19 @@ impl Tree {
             ask_timeout: bounds.ask_timeout,
             result_ttl: bounds.flow_result_ttl,
         };
-        {
+        let sweeper = {
             let (flows, clock) = (flows.clone(), Arc::clone(&trusted_clock));
-            root.start(&effects, "flow-sweeper", "flow_sweeper", move || FlowSweeper::new(flows, clock));
-        }
+            root.start(&effects, "flow-sweeper", "flow_sweeper", move || FlowSweeper::new(flows, clock))
+        };
+        // Without changes of other nodes it ends by itself.
+        let listener = store.is_shared().then_some(listener);
+        let unasked = Arc::new(Unasked {
+            _reaper: reaper,
+            _figures: figures,
+            _forwarder: forwarder,
+            _listener: listener,
+            _sweeper: sweeper,
+        });
         let arbiters = Arc::new(vec![effects, sending]);
         let tree = Self {
             root,
@@ -244,6 +263,7 @@ impl Tree {
             heartbeats,
             on_one_arbiter,
             arbiters,
+            _unasked: unasked,
         };
         Ok((tree, escalations))
     }

@@ -33,6 +33,9 @@ impl Sim {
         if self.world.chance(200) {
             self.asks_for_a_code(&tenant, &intent).await;
         }
+        if self.world.chance(300) {
+            self.watches_page(intent.txn).await;
+        }
         if self.world.chance(200) {
             self.is_nosy(&tenant, &intent).await;
         }

@@ -59,11 +59,6 @@ pub(crate) const EXEMPT: &[Exempt] = &[
         reason: "people of a client have passwords and codes, whose hashing would take most of a run",
         tests: &["tests/node/portal/users.rs", "tests/node/portal/team.rs", "tests/browser/portal_users.test.mjs"],
     },
-    Exempt {
-        cases: TENANCY,
-        reason: "clients and apps are there before the first fault",
-        tests: &["tests/api/clients.rs", "tests/api/transfers.rs"],
-    },
     Exempt { cases: BRANDS, reason: "a brand changes nothing but pages", tests: &["tests/api/brand.rs"] },
     Exempt {
         cases: NODE,
@@ -145,7 +140,7 @@ const REDIRECTS: &[&str] = &[
     "GET /portal/transactions/details",
 ];
 
-const GUEST_PAGES: &[&str] = &["GET /d/t", "GET /e/event.ics", "GET /e/kiosk", "GET /e/ticket", "GET /v/status"];
+const GUEST_PAGES: &[&str] = &["GET /d/t", "GET /e/event.ics", "GET /e/kiosk", "GET /e/ticket"];
 
 const PORTAL_PAGES: &[&str] = &[
     "GET /portal",
@@ -197,16 +192,12 @@ const USERS: &[&str] = &[
     "POST /portal/trial",
 ];
 
-const TENANCY: &[&str] =
-    &["GET /admin/clients/export", "POST /admin/clients", "POST /admin/clients/apps", "POST /admin/clients/import"];
-
 const NODE: &[&str] = &[
     "DELETE /admin/log-level",
     "GET /admin/intent-keys",
     "GET /admin/log-level",
     "GET /admin/nodes",
     "GET /admin/requests",
-    "GET /admin/tree",
     "GET /livez",
     "GET /metrics",
     "GET /readyz",

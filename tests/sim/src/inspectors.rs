@@ -6,6 +6,7 @@ use sakshi_domain::ids::TxnId;
 use serde_json::Value;
 
 use crate::node::ADMIN_TOKEN;
+use crate::shape::Deployment;
 use crate::sim::{Request, Sim, Tenant};
 
 const TRANSACTIONS: &str = "/admin/v1/transactions";
@@ -155,6 +156,20 @@ impl Sim {
             ));
         }
         self.diary.registers.borrow_mut().push((tenant.number, ids));
+    }
+
+    /// Reads the supervision tree of a node: everything runs, and no request waits.
+    pub(crate) async fn inspects_tree(&self) {
+        let tree = self.inspect("/admin/v1/tree").await;
+        let mut parts = vec![&tree];
+        while let Some(part) = parts.pop() {
+            // A node with a store of its own has no changes of others to listen to.
+            let is_unneeded = part["kind"] == "change_listener" && self.world.deployment == Deployment::Alone;
+            if part["state"] != "running" && !is_unneeded || part["mailbox"] != 0 {
+                self.diary.is_wrong(format!("a part of the tree is {part}"));
+            }
+            parts.extend(part["children"].as_array().into_iter().flatten());
+        }
     }
 
     /// Reads the log of what operators have changed: each entry follows the one before.

@@ -43,6 +43,7 @@ mod run;
 mod shape;
 mod sim;
 mod store;
+mod transfers;
 mod world;
 
 pub use coverage::{Gap, gaps};

@@ -16,7 +16,7 @@ use actix_web::web::{self, Data};
 use actix_web::{App, Error};
 use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
-use sakshi_actors::{ByteBounds, DispatchBounds, Flows, Handles, Tree, TreeBounds, TreeConfig};
+use sakshi_actors::{ByteBounds, DispatchBounds, Flows, Handles, NodeView, Tree, TreeBounds, TreeConfig};
 use sakshi_authority::callback_address::CallbackAddresses;
 use sakshi_authority::intent::{IntentKey, IntentSettings, IntentSigner};
 use sakshi_authority::launch::AppLinks;
@@ -346,6 +346,7 @@ pub(crate) async fn start(
             .wrap(from_fn(edge));
         public.push(Edge::of(arbiter, app).await);
     }
+    let viewed = tree.clone();
     let deps = InternalDeps {
         store: store.clone(),
         clock,
@@ -356,18 +357,7 @@ pub(crate) async fn start(
         signer: Arc::clone(&authority.context.signer),
         memory,
         health: Arc::new(Healthy),
-        tree: Arc::new(|| TreeNode {
-            name: String::new(),
-            kind: "root".into(),
-            state: "running".into(),
-            live: 0,
-            restarts: 0,
-            last_exit: None,
-            last_panic: None,
-            age_s: None,
-            mailbox: 0,
-            children: Vec::new(),
-        }),
+        tree: Arc::new(move || tree_node(viewed.view())),
         nodes: Arc::new(|| {
             Box::pin(std::future::ready(NodesResponse { now: Timestamp::from_millis(0), nodes: Vec::new() }))
         }),
@@ -387,6 +377,23 @@ pub(crate) async fn start(
     let internal = App::new().wrap(from_fn(edge)).configure(move |config| sakshi_operator::configure(config, deps));
     let internal = Edge::of(first, internal).await;
     Some((Node { incarnation, store, vault, clock: simulated, tree, public, internal }, escalations))
+}
+
+/// Returns a part of the supervision tree as operators see it, without the times of panics.
+fn tree_node(view: NodeView) -> TreeNode {
+    let NodeView { name, kind, state, live, restarts, last_exit, age_s, mailbox, children, .. } = view;
+    TreeNode {
+        name,
+        kind: kind.into(),
+        state: state.into(),
+        live,
+        restarts,
+        last_exit: last_exit.map(Into::into),
+        last_panic: None,
+        age_s,
+        mailbox: mailbox as u64,
+        children: children.into_iter().map(tree_node).collect(),
+    }
 }
 
 struct LedgerDesk(Tree);

@@ -123,19 +123,29 @@ impl Sim {
             sleep(Duration::from_millis(self.world.below(10_000))).await;
             let revoked = self.diary.revoked.borrow().clone();
             let Some(RevokedKey { tenant, key, from, .. }) = revoked.last().cloned() else { continue };
-            let app = self.tenants[tenant].app.as_str();
-            let request = Request::get("/api/v1/credits").header("x-api-key", key).header("x-api-app-id", app);
-            let asked = self.ask(&request).await;
-            if let Some(answer) = asked
-                .told()
-                .filter(|answer| answer.status != 401 && asked.asked > from && !self.may_be_superseded(&asked))
-            {
-                self.diary.is_wrong(format!(
-                    "a revoked key is answered with {} at {:?}",
-                    answer.status,
-                    START + asked.asked
-                ));
-            }
+            self.tries_key(&self.tenants[tenant], &key, from).await;
+        }
+    }
+
+    /// Tries every key that is revoked or has expired, after the last fault.
+    pub(crate) async fn tries_all_revoked_keys(&self) {
+        let revoked = self.diary.revoked.borrow().clone();
+        for RevokedKey { tenant, key, from, .. } in revoked {
+            self.tries_key(&self.tenants[tenant], &key, from).await;
+        }
+    }
+
+    /// Tries a key that must be refused from a moment on.
+    async fn tries_key(&self, tenant: &Tenant, key: &str, from: Duration) {
+        let request = Request::get("/api/v1/credits").header("x-api-key", key);
+        let asked = self.ask(&request.header("x-api-app-id", tenant.app.as_str())).await;
+        let is_due = asked.asked > from && !self.may_be_superseded(&asked);
+        if let Some(answer) = asked.told().filter(|answer| answer.status != 401 && is_due) {
+            self.diary.is_wrong(format!(
+                "a revoked key is answered with {} at {:?}",
+                answer.status,
+                START + asked.asked
+            ));
         }
     }
 

@@ -145,6 +145,9 @@ async fn simulated(seed: u64, shape: Shape) -> Run {
         people(&sim, tenant, key_id, shape);
     }
     actix_rt::spawn(Rc::clone(&sim).tries_revoked_keys());
+    if world.chance(200) {
+        actix_rt::spawn(Rc::clone(&sim).moves_a_client());
+    }
 
     sleep(ROUGH).await;
     world.calms_down();
@@ -281,5 +284,7 @@ async fn looks_at_everything(sim: &Rc<Sim>) {
         }
         sim.inspects(tenant).await;
     }
+    sim.tries_all_revoked_keys().await;
+    sim.inspects_tree().await;
     sim.inspects_the_log().await;
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use sakshi_domain::checks::CHECKS;
 use sakshi_domain::credits::EntryKind;
+use sakshi_domain::delivery::DeliveryRecord;
 use sakshi_domain::ids::TxnId;
 use sakshi_wire::credits::StatementEntry;
-use sakshi_wire::operator::views::DeliveryResponse;
 use serde_json::{Value, json};
 
 use super::Found;
@@ -120,12 +120,34 @@ pub(super) fn decisions_are_kept(evidence: &Evidence<'_>) -> Found {
     wrong.map(|decided| format!("{decided:?}, and the ledger says otherwise")).collect()
 }
 
+/// Returns a delivery as operators must see it.
+fn shown_to_operators(delivery: &DeliveryRecord) -> Value {
+    let attempt = delivery.attempt.map(|attempt| {
+        let failure = attempt.failure;
+        json!({
+            "outcome": attempt.outcome.as_str(),
+            "reason": failure.map(|failure| failure.reason.as_str()),
+            "part": failure.and_then(|failure| failure.part).map(|part| part.as_str()),
+            "sent": attempt.outcome.sent().as_str(),
+            "status": attempt.status,
+            "duration_ms": attempt.duration_ms,
+        })
+    });
+    json!({
+        "id": delivery.id.0,
+        "origin": delivery.origin,
+        "queued_at": delivery.queued_at,
+        "claimed_at": delivery.claimed_at,
+        "attempt": attempt,
+    })
+}
+
 /// Compares what operators see after the last fault with the store.
 pub(super) fn operators_see_what_is_kept(evidence: &Evidence<'_>) -> Found {
     let mut found = Found::new();
     for (txn, shown) in evidence.sim.diary.shown_webhooks.borrow().iter() {
         let kept = evidence.transactions.get(txn).and_then(|kept| kept.delivery.clone());
-        let kept = kept.map(|delivery| json!(DeliveryResponse::from(delivery))).unwrap_or_default();
+        let kept = kept.map(|delivery| shown_to_operators(&delivery)).unwrap_or_default();
         if kept != *shown {
             found.push(format!("{txn}: its webhook is shown as {shown}, and is {kept}"));
         }
