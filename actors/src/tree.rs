@@ -127,6 +127,18 @@ pub struct Tree {
     heartbeats: Heartbeats,
     on_one_arbiter: bool,
     arbiters: Arc<Vec<ArbiterHandle>>,
+    _background: Arc<BackgroundActors>,
+}
+
+/// The addresses of actors that receive no requests. An actor without an address is not restarted after a panic.
+#[derive(Debug)]
+struct BackgroundActors {
+    _reaper: Addr<Reaper>,
+    _figures: Addr<FiguresWriter>,
+    _forwarder: Option<Addr<AuditForwarder>>,
+    /// `None` on a store of one node: the listener stops there.
+    _listener: Option<Addr<ChangeListener>>,
+    _sweeper: Addr<FlowSweeper>,
 }
 
 impl Tree {
@@ -150,11 +162,11 @@ impl Tree {
 
         let ledger = start_ledger(&root, &effects, &store, bounds.ask_timeout);
         let (dispatcher, in_flight) = start_dispatcher(&root, &sending, &config, &tally, bounds.webhooks);
-        start_store_tasks(&root, &effects, &config, &trusted_clock, &tally);
+        let (reaper, figures, forwarder) = start_store_tasks(&root, &effects, &config, &trusted_clock, &tally);
         let event_context = Arc::new(EventContext { store: store.clone(), clock: Arc::clone(&config.clock) });
         let events = create_event_shards(&root, &event_context, bounds);
         let transactions = create_transaction_shards(&root, &config, &dispatcher, &events, &tally, bounds);
-        start_change_listener(&root, &effects, &store, &transactions);
+        let listener = start_change_listener(&root, &effects, &store, &transactions);
         let admission = Gate::new(bounds.in_flight);
         let flows = Flows {
             store: store.clone(),
@@ -163,7 +175,13 @@ impl Tree {
             ask_timeout: bounds.ask_timeout,
             result_ttl: bounds.flow_result_ttl,
         };
-        start_flow_sweeper(&root, &effects, &flows, &trusted_clock);
+        let background = BackgroundActors {
+            _reaper: reaper,
+            _figures: figures,
+            _forwarder: forwarder,
+            _listener: store.is_shared().then_some(listener),
+            _sweeper: start_flow_sweeper(&root, &effects, &flows, &trusted_clock),
+        };
         let tree = Self {
             root,
             vault: config.vault,
@@ -182,6 +200,7 @@ impl Tree {
             heartbeats,
             on_one_arbiter: config.on_one_arbiter,
             arbiters: Arc::new(vec![effects, sending]),
+            _background: Arc::new(background),
         };
         Ok((tree, escalations))
     }
@@ -389,15 +408,16 @@ fn start_store_tasks(
     config: &TreeConfig,
     trusted_clock: &Arc<TrustedClock>,
     tally: &Arc<Tally>,
-) {
+) -> (Addr<Reaper>, Addr<FiguresWriter>, Option<Addr<AuditForwarder>>) {
     let (store, clock) = (config.store.clone(), Arc::clone(trusted_clock));
-    root.start(arbiter, "reaper", "reaper", move || Reaper::new(store, clock));
+    let reaper = root.start(arbiter, "reaper", "reaper", move || Reaper::new(store, clock));
     let (store, tally) = (config.store.clone(), Arc::clone(tally));
-    root.start(arbiter, "figures", "figures", move || FiguresWriter::new(store, tally));
-    if let Some(receiver) = config.audit_receiver.clone() {
+    let figures = root.start(arbiter, "figures", "figures", move || FiguresWriter::new(store, tally));
+    let forwarder = config.audit_receiver.clone().map(|receiver| {
         let store = config.store.clone();
-        root.start(arbiter, "audit-forwarder", "audit_forwarder", move || AuditForwarder::new(store, receiver));
-    }
+        root.start(arbiter, "audit-forwarder", "audit_forwarder", move || AuditForwarder::new(store, receiver))
+    });
+    (reaper, figures, forwarder)
 }
 
 fn create_event_shards(root: &Root, context: &Arc<EventContext>, bounds: TreeBounds) -> Arc<Shards<EventActor>> {
@@ -431,12 +451,17 @@ fn start_change_listener(
     arbiter: &ArbiterHandle,
     store: &Store,
     transactions: &Arc<Shards<TransactionActor>>,
-) {
+) -> Addr<ChangeListener> {
     let (store, transactions) = (store.clone(), Arc::clone(transactions));
-    root.start(arbiter, "change-listener", "change_listener", move || ChangeListener::new(store, transactions));
+    root.start(arbiter, "change-listener", "change_listener", move || ChangeListener::new(store, transactions))
 }
 
-fn start_flow_sweeper(root: &Root, arbiter: &ArbiterHandle, flows: &Flows, trusted_clock: &Arc<TrustedClock>) {
+fn start_flow_sweeper(
+    root: &Root,
+    arbiter: &ArbiterHandle,
+    flows: &Flows,
+    trusted_clock: &Arc<TrustedClock>,
+) -> Addr<FlowSweeper> {
     let (flows, clock) = (flows.clone(), Arc::clone(trusted_clock));
-    root.start(arbiter, "flow-sweeper", "flow_sweeper", move || FlowSweeper::new(flows, clock));
+    root.start(arbiter, "flow-sweeper", "flow_sweeper", move || FlowSweeper::new(flows, clock))
 }

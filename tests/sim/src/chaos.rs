@@ -14,8 +14,9 @@ use tokio::time::{sleep, timeout};
 use crate::model::history::Event;
 use crate::node::{self, Arbiter, Node};
 use crate::replication::Shards;
+use crate::shape::Deployment;
 use crate::sim::Sim;
-use crate::world::{Deployment, Incarnation, World, lock};
+use crate::world::{Incarnation, World, lock};
 
 /// Largest difference between a node's clock and the store's.
 const DRIFT_MS: u64 = 100;
@@ -137,36 +138,68 @@ async fn takes_over(world: Arc<World>, node: Node, living: Vec<Node>) {
     }
 }
 
+/// The faults that come by themselves, with their chances out of ten thousand.
+pub(crate) const SUDDEN: [(&str, u64); 7] = [
+    ("outages", 2_500),
+    ("full-disks", 1_500),
+    ("failovers", 4_000),
+    ("clock-jumps", 2_000),
+    ("store-clock", 1_500),
+    ("hung-arbiters", 2_000),
+    ("kills", 10_000),
+];
+
 /// Injects one fault after another until the rough period ends.
 pub(crate) async fn breaks(sim: Rc<Sim>) {
-    let world = Arc::clone(&sim.world);
-    while world.is_rough() {
-        sleep(Duration::from_millis(world.below(25_000))).await;
-        if world.goes_wrong("outages", 2_500) {
+    while sim.world.is_rough() {
+        sleep(Duration::from_millis(sim.world.below(25_000))).await;
+        for (fault, chance) in SUDDEN {
+            if injects(&sim, fault, chance).await {
+                break;
+            }
+        }
+    }
+}
+
+/// Injects a fault with this chance, and waits for its end if another of its kind must not begin before. Returns true if
+/// it happened.
+pub(crate) async fn injects(sim: &Rc<Sim>, fault: &'static str, chance: u64) -> bool {
+    let world = &sim.world;
+    if !world.deployment.allows(fault) {
+        return false;
+    }
+    let _alone = match fault {
+        "failovers" => Some(world.failing_over.lock().await),
+        "clock-jumps" => Some(world.jumping.lock().await),
+        _ => None,
+    };
+    let node = sim.node(world.index(world.nodes()));
+    let needs_node = ["clock-jumps", "hung-arbiters", "kills"].contains(&fault);
+    if needs_node && node.is_none() || !world.goes_wrong(fault, chance) {
+        return false;
+    }
+    match (fault, node) {
+        ("outages", _) => {
             let away = world.below(8_000);
             world.say(|line| _ = write!(line, "the store is away for {away} ms"));
             world.away_until.store(world.now_ms() + away, Ordering::Relaxed);
-        } else if world.goes_wrong("full-disks", 1_500) {
-            let full = world.below(8_000);
-            world.say(|line| _ = write!(line, "the store takes nothing in for {full} ms"));
-            world.full_until.store(world.now_ms() + full, Ordering::Relaxed);
-        } else if world.deployment.has_replica() && world.goes_wrong("failovers", 4_000) {
-            fails_over(&sim).await;
-        } else if world.deployment != Deployment::Alone && world.goes_wrong("clock-jumps", 2_000) {
-            clock_jumps(&sim).await;
-        } else if world.goes_wrong("store-clock", 1_500) {
+        }
+        ("full-disks", _) => world.fills_up(),
+        ("failovers", _) => fails_over(sim).await,
+        ("store-clock", _) => {
             let behind = world.below(STORE_BEHIND_MS);
             world.say(|line| _ = write!(line, "the store's clock is {behind} ms behind"));
             world.store_falls_behind(Duration::from_millis(behind));
-        } else if let Some(node) =
-            sim.node(world.index(world.nodes())).filter(|_| world.goes_wrong("hung-arbiters", 2_000))
-        {
-            an_arbiter_hangs(&sim, &node).await;
-        } else if let Some(node) = sim.node(world.index(world.nodes())).filter(|_| world.goes_wrong("kills", 10_000)) {
-            world.say(|line| _ = write!(line, "node {} is killed", node.incarnation.number));
-            kill(&sim, &node.incarnation);
         }
+        ("clock-jumps", Some(node)) => clock_jumps(sim, &node).await,
+        ("hung-arbiters", Some(node)) => an_arbiter_hangs(sim, &node).await,
+        (_, Some(node)) => {
+            world.say(|line| _ = write!(line, "node {} is killed", node.incarnation.number));
+            kill(sim, &node.incarnation);
+        }
+        _ => {}
     }
+    true
 }
 
 /// The replica lags for a while, and then takes over or catches up.
@@ -177,7 +210,7 @@ async fn fails_over(sim: &Sim) {
     lock(&world.outbox).push(Event::Lags(shard));
     world.say(|line| line.push_str("the replica lags"));
     sleep(Duration::from_millis(world.below(3_000))).await;
-    if world.chance(300) {
+    if world.chance(300) && !world.is_called_for("former-primaries") {
         world.say(|line| line.push_str("the replica has caught up"));
         world.reach("replica caught up");
         lock(&world.outbox).push(Event::CaughtUp(shard));
@@ -217,9 +250,8 @@ async fn an_arbiter_hangs(sim: &Rc<Sim>, node: &Node) {
 }
 
 /// Makes the clock of a machine jump, until the node reads the store's time again.
-async fn clock_jumps(sim: &Sim) {
+async fn clock_jumps(sim: &Sim, node: &Node) {
     let world = &sim.world;
-    let Some(node) = sim.node(world.index(world.nodes())) else { return };
     let jump = signed(world.below(2 * JUMP_MS), JUMP_MS);
     world.say(|line| _ = write!(line, "the clock of node {} jumps by {jump} ms", node.incarnation.number));
     let before = node.clock.differ(jump);

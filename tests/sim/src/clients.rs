@@ -33,6 +33,9 @@ impl Sim {
         if self.world.chance(200) {
             self.asks_for_a_code(&tenant, &intent).await;
         }
+        if self.world.chance(300) {
+            self.watches_page(intent.txn).await;
+        }
         if self.world.chance(200) {
             self.is_nosy(&tenant, &intent).await;
         }
@@ -50,6 +53,10 @@ impl Sim {
                 self.world.receiver(self.world.below(4)),
                 tenant.number
             ));
+        }
+        let has_evidence = self.world.chance(200);
+        if has_evidence {
+            body["evidence"] = json!(true);
         }
         let init = Request::post("/api/v1/nationalid-ovse/init").json(&body);
         let key = self.world.chance(500).then(|| self.name("order"));
@@ -89,6 +96,9 @@ impl Sim {
                         asked.asked = begun;
                     }
                     self.learn(intent.txn, &asked, Knowledge::Opened { expires_at: Some(expires_at) });
+                    if has_evidence {
+                        self.diary.evidence_askers.borrow_mut().insert(intent.txn, tenant.number);
+                    }
                     if is_repeated {
                         self.repeats(&keyed(init.clone()), tenant, &body).await;
                     }

@@ -1,11 +1,12 @@
 //! The observations of clients, guests and residents, with the times of request and answer.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display};
 use std::time::Duration;
 
 use bytes::Bytes;
+use sakshi_domain::checks::Check;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::time::Timestamp;
 use serde_json::Value;
@@ -39,10 +40,12 @@ pub(crate) enum Knowledge {
     Pending,
     /// The body of the poll.
     Completed(Bytes),
-    /// The portal shows this end.
+    /// The portal or a list shows this end.
     Ended {
         verified: bool,
     },
+    /// There is evidence of its end.
+    Proven,
     Expired,
     Unknown,
 }
@@ -58,7 +61,8 @@ impl Knowledge {
             Self::TooLate => "too late",
             Self::Pending => "pending",
             Self::Completed(_) => "completed",
-            Self::Ended { .. } => "ended in the portal",
+            Self::Ended { .. } => "ended in a list",
+            Self::Proven => "proven",
             Self::Expired => "expired",
             Self::Unknown => "unknown",
         }
@@ -76,8 +80,9 @@ impl Display for Knowledge {
             Self::Pending => "it waits",
             Self::Completed(body) if body.starts_with(b"{\"success\":true") => "it has ended, verified",
             Self::Completed(_) => "it has ended, not verified",
-            Self::Ended { verified: true } => "the portal shows that it has ended, verified",
-            Self::Ended { verified: false } => "the portal shows that it has ended, not verified",
+            Self::Ended { verified: true } => "a list shows that it has ended, verified",
+            Self::Ended { verified: false } => "a list shows that it has ended, not verified",
+            Self::Proven => "there is evidence that it has ended",
             Self::Expired => "its window has passed",
             Self::Unknown => "it is unknown",
         })
@@ -99,6 +104,8 @@ pub(crate) struct RevokedKey {
     pub(crate) key: String,
     /// Time from which it must be refused.
     pub(crate) from: Duration,
+    /// True if it was revoked, false if it expires because it was rotated.
+    pub(crate) is_revoked: bool,
 }
 
 /// The outcome of a report about a flow.
@@ -114,12 +121,71 @@ pub(crate) struct Reported {
     pub(crate) end: Option<Value>,
 }
 
+/// A reading of a client's records between two moments.
+#[derive(Clone, Debug)]
+pub(crate) struct Reading<T> {
+    pub(crate) tenant: usize,
+    pub(crate) asked: Duration,
+    pub(crate) answered: Duration,
+    pub(crate) content: T,
+}
+
+/// All pages of a statement.
+#[derive(Clone, Debug)]
+pub(crate) struct StatementRead {
+    /// Number of entries according to the last page.
+    pub(crate) total: u64,
+    pub(crate) entries: Vec<Value>,
+}
+
+/// A check that a client has asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Checked {
+    pub(crate) tenant: usize,
+    pub(crate) check: &'static Check,
+    pub(crate) id: String,
+    /// False if nobody knows what became of the request.
+    pub(crate) has_answer: bool,
+}
+
+/// A grant on which a second operator has decided.
+#[derive(Clone, Debug)]
+pub(crate) struct DecidedGrant {
+    pub(crate) tenant: usize,
+    pub(crate) reference: String,
+    pub(crate) is_confirmed: bool,
+}
+
+/// A check-in at a door, as answered.
+#[derive(Clone, Debug)]
+pub(crate) struct DoorCheckIn {
+    pub(crate) tenant: usize,
+    pub(crate) code: String,
+    pub(crate) gate: String,
+    pub(crate) is_new: bool,
+}
+
 /// All observations of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Diary {
     pub(crate) facts: RefCell<Vec<Fact>>,
     /// Check-ins as answered, by client.
     pub(crate) check_ins: RefCell<Vec<(usize, Value)>>,
+    pub(crate) door_check_ins: RefCell<Vec<DoorCheckIn>>,
+    /// Codes of guests, as listed after the last fault.
+    pub(crate) codes: RefCell<BTreeMap<String, TxnId>>,
+    pub(crate) statements: RefCell<Vec<Reading<StatementRead>>>,
+    pub(crate) balances: RefCell<Vec<Reading<u64>>>,
+    /// The transactions that each client lists after the last fault.
+    pub(crate) lists: RefCell<Vec<(usize, BTreeSet<TxnId>)>>,
+    /// Webhooks of transactions as shown to an operator after the last fault.
+    pub(crate) shown_webhooks: RefCell<BTreeMap<TxnId, Value>>,
+    /// Kinds and ids in the register of consents of each client, as shown to an operator after the last fault.
+    pub(crate) registers: RefCell<Vec<(usize, BTreeSet<String>)>>,
+    pub(crate) checks: RefCell<Vec<Checked>>,
+    pub(crate) decided: RefCell<Vec<DecidedGrant>>,
+    /// Transactions opened with evidence, and the client.
+    pub(crate) evidence_askers: RefCell<BTreeMap<TxnId, usize>>,
     /// The answers that residents gave.
     pub(crate) answers: RefCell<Vec<(TxnId, [u8; 32])>>,
     pub(crate) unpaid: RefCell<Vec<Unpaid>>,
@@ -131,6 +197,8 @@ pub(crate) struct Diary {
     /// Transactions that an operator has begun to erase, with the time of the answer.
     pub(crate) erased: RefCell<BTreeMap<TxnId, Option<Duration>>>,
     pub(crate) reported: RefCell<Vec<Reported>>,
+    /// Flows and the deduplication keys of the reports on them, answered or not.
+    pub(crate) report_keys: RefCell<Vec<(String, String)>>,
     /// Bodies of polls of flows, by deduplication key of their webhook.
     pub(crate) polled: RefCell<Vec<(String, Bytes)>>,
     /// Requests being retried until they are answered.

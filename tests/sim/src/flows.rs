@@ -29,21 +29,31 @@ impl Sim {
     /// Registers the URLs for webhooks of flows.
     pub(crate) async fn registers_urls(&self, tenant: &Tenant) {
         let url = format!("https://receiver-{}.example/flows/{}", self.world.receiver(3), tenant.number);
-        let registered = ["ESign", "DocLocker", "RegistryEStamp"].map(|kind| {
-            Request::new(Method::PUT, "/api/v1/user/webhook")
-                .json(&json!({"apiType": kind, "webhookUrl": url}))
-                .of(tenant)
-        });
+        let mut requests: Vec<Request> = ["ESign", "DocLocker", "RegistryEStamp"]
+            .map(|kind| {
+                Request::new(Method::PUT, "/api/v1/user/webhook").json(&json!({"apiType": kind, "webhookUrl": url}))
+            })
+            .to_vec();
         let wealth = json!({"consent_webhook_url": url, "data_webhook_url": url, "historical_webhook_url": url});
-        let set =
-            Request::new(Method::PATCH, format!("/admin/v1/apps/{}", tenant.app)).internal(ADMIN_TOKEN).json(&wealth);
-        for request in registered.iter().chain([&set]) {
-            let asked = self.ask_again(request, 100).await;
-            if asked.told().is_none_or(|answer| answer.status != 200) {
+        requests.push(Request::new(Method::PATCH, format!("/admin/v1/apps/{}", tenant.app)).json(&wealth));
+        for (number, request) in requests.iter().enumerate() {
+            let mut asked = None;
+            // The API key may be replaced meanwhile.
+            for _ in 0..100 {
+                let request = request.clone();
+                let request = if number == 3 { request.internal(ADMIN_TOKEN) } else { request.of(tenant) };
+                let tried = asked.insert(self.ask(&request).await);
+                if tried.told().is_some() {
+                    break;
+                }
+                sleep(self.world.pause(500)).await;
+            }
+            let answer = asked.as_ref().and_then(|asked| asked.told());
+            if answer.is_none_or(|answer| answer.status != 200) {
                 if tenant.may_be_suspended.get() {
                     return;
                 }
-                return self.diary.is_wrong(format!("a URL is not registered: {:?}", asked.answer));
+                return self.diary.is_wrong(format!("a URL is not registered: {asked:?}"));
             }
         }
         tenant.has_urls.set(true);
@@ -115,6 +125,7 @@ impl Sim {
     async fn reports(&self, tenant: &Tenant, opened: &OpenedFlow, kind: &str, reported: &Value, is_told: bool) {
         sleep(Duration::from_millis(self.world.below(5_000))).await;
         let report = self.as_of(tenant, reported, &opened.id);
+        self.diary.report_keys.borrow_mut().push((opened.id.clone(), deduplication_key(&report)));
         let request = Request::post(format!("/internal/v1/flows/{kind}")).internal(CONNECTOR_TOKEN).json(&report);
         let asked = self.ask_again(&request, TRIES).await;
         let Some(answer) = asked.told() else { return };

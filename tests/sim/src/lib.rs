@@ -11,33 +11,43 @@
 // A failed expectation ends the run and is its finding.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod approvals;
 mod chaos;
+mod checks;
 mod clients;
 mod clock;
 mod coverage;
 mod developers;
 mod diary;
+mod doors;
 mod entropy;
 mod evidence;
+mod exempt;
 mod flows;
 mod guests;
 mod history;
+mod inspectors;
 pub mod model;
 mod network;
 mod node;
 mod operators;
+mod pairs;
 mod process;
 mod promises;
+mod readers;
+mod receivers;
 mod replication;
 mod residents;
 mod rotation;
 mod run;
+mod shape;
 mod sim;
 mod store;
+mod transfers;
 mod world;
 
 pub use coverage::{Gap, gaps};
 pub use entropy::keep_memory;
 pub use process::{run, run_all};
 pub use run::{Run, shrunk};
-pub use world::Shape;
+pub use shape::Shape;

@@ -1,5 +1,5 @@
-//! The simulated network. Receivers of webhooks answer, refuse, hang, break off after reading, or are unreachable.
-//! Upstreams take orders in the same ways.
+//! The simulated network: webhooks to [`crate::receivers`], and orders to upstreams, which answer, refuse, hang, or
+//! respond with garbage.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, pending, ready};
-use sakshi_domain::delivery::{Attempt, AttemptPart, DeliveryOutcome, FailureReason};
+use sakshi_domain::delivery::Attempt;
 use sakshi_domain::http_url::WebhookUrl;
 use sakshi_outbound::client::SendWebhook;
 use sakshi_outbound::upstream::{SendOrder, Sending, UpstreamError};
@@ -19,11 +19,10 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 use url::Url;
 
+use crate::checks::answer_of_source;
 use crate::model::history::Event;
+use crate::receivers::{self, Planned};
 use crate::world::{Incarnation, World, lock};
-
-/// Time limit of an attempt.
-const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A webhook that arrived.
 #[derive(Clone, Debug)]
@@ -84,50 +83,28 @@ impl SendWebhook for Network {
     fn attempt<'a>(&'a self, url: &'a WebhookUrl, body: Bytes) -> Pin<Box<dyn Future<Output = Attempt> + Send + 'a>> {
         Box::pin(async move {
             let (way, back) = (self.world.pause(20), self.world.pause(20));
-            let fate = if self.world.goes_wrong("bad-receivers", 3_300) { self.world.below(4) } else { 4 };
+            let Planned { arrives, attempt, time } = receivers::plan(&self.world, way, back);
             self.is_reached(way).await;
-            if fate == 0 {
-                return Attempt::unanswered(
-                    DeliveryOutcome::Unreachable,
-                    FailureReason::Refused,
-                    Some(AttemptPart::Connection),
-                    millis(way),
-                );
-            }
             let told: Value = serde_json::from_slice(&body).expect("JSON");
             let (key, number) = (deduplication_key(&told), self.incarnation.number);
-            self.world.say(|line| _ = write!(line, "{key}: its receiver is told by node {number}"));
-            let ids = ["/txnId", "/data/txn_id", "/data/txnId"]
-                .iter()
-                .filter_map(|pointer| told.pointer(pointer)?.as_str()?.parse().ok());
-            lock(&self.world.outbox).extend(ids.map(|txn| Event::Sent(txn, self.incarnation.id)));
-            lock(&self.inbox).entry(key).or_default().push(Arrival { url: url.as_str().to_owned(), body });
-            let time = if fate == 1 { ATTEMPT_TIMEOUT } else { back };
-            let unanswered =
-                |outcome, reason| Attempt::unanswered(outcome, reason, Some(AttemptPart::Answer), millis(time));
-            let attempt = match fate {
-                1 => unanswered(DeliveryOutcome::TimedOut, FailureReason::TimedOut),
-                2 => unanswered(DeliveryOutcome::Broken, FailureReason::Reset),
-                3 => Attempt::from_status(500, millis(time)),
-                _ => Attempt::from_status(200, millis(time)),
-            };
+            lock(&self.world.attempts).entry(key.clone()).or_default().push(attempt);
+            if arrives {
+                self.world.say(|line| _ = write!(line, "{key}: its receiver is told by node {number}"));
+                let ids = ["/txnId", "/data/txn_id", "/data/txnId"]
+                    .iter()
+                    .filter_map(|pointer| told.pointer(pointer)?.as_str()?.parse().ok());
+                lock(&self.world.outbox).extend(ids.map(|txn| Event::Sent(txn, self.incarnation.id)));
+                lock(&self.inbox).entry(key).or_default().push(Arrival { url: url.as_str().to_owned(), body });
+            }
             self.world.reach(format!("webhook {}", attempt.outcome.as_str()));
-            attempt
-                .failure
-                .iter()
-                .for_each(|failure| self.world.reach(format!("webhook failed: {}", failure.reason.as_str())));
             self.is_reached(time).await;
             attempt
         })
     }
 }
 
-fn millis(time: Duration) -> u32 {
-    u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
-}
-
 impl SendOrder for Network {
-    fn send<'a>(&'a self, _: &'a Url, order: Vec<u8>, _: Option<TraceState>) -> Sending<'a> {
+    fn send<'a>(&'a self, url: &'a Url, order: Vec<u8>, _: Option<TraceState>) -> Sending<'a> {
         Box::pin(async move {
             let (way, back) = (self.world.pause(20), self.world.pause(20));
             let fate = if self.world.goes_wrong("bad-upstreams", 2_000) { self.world.below(4) } else { 4 };
@@ -141,6 +118,9 @@ impl SendOrder for Network {
             self.is_reached(back).await;
             if fate == 3 {
                 return Ok(b"not the answer to this order".to_vec());
+            }
+            if let Some(answer) = answer_of_source(url.path(), self.world.index(3)) {
+                return Ok(answer.to_string().into_bytes());
             }
             Ok(answer_to(&serde_json::from_slice(&order).expect("JSON")).to_string().into_bytes())
         })

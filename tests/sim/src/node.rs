@@ -16,11 +16,12 @@ use actix_web::web::{self, Data};
 use actix_web::{App, Error};
 use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
-use sakshi_actors::{ByteBounds, DispatchBounds, Flows, Handles, Tree, TreeBounds, TreeConfig};
+use sakshi_actors::{ByteBounds, DispatchBounds, Flows, Handles, NodeView, Tree, TreeBounds, TreeConfig};
 use sakshi_authority::callback_address::CallbackAddresses;
 use sakshi_authority::intent::{IntentKey, IntentSettings, IntentSigner};
 use sakshi_authority::launch::AppLinks;
 use sakshi_authority::sdjwt::{Jwks, KeyBinding, TrustedIssuer, Verifier};
+use sakshi_domain::checks::CHECKS;
 use sakshi_domain::clock::{Clock, SystemClock};
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::ids::ClientId;
@@ -73,6 +74,8 @@ pub(crate) const WINDOW: Duration = Duration::from_secs(60);
 pub(crate) const ASK_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) const ADMIN_TOKEN: &str = "admin-token-of-the-simulation-0123456789";
 pub(crate) const CONNECTOR_TOKEN: &str = "connector-token-of-the-simulation-0123456789";
+/// Credits above which a grant needs a second operator.
+pub(crate) const SECOND_PERSON_ABOVE: u64 = 20;
 const BASE: &str = "https://sakshi.example";
 const ISSUER: &str = "https://issuer.example";
 /// Retention of ended records: longer than any run.
@@ -312,7 +315,7 @@ pub(crate) async fn start(
             doclocker: upstream("doclocker"),
             estamp: upstream("estamp"),
             wealth: upstream("wealth"),
-            checks: std::collections::BTreeMap::new(),
+            checks: CHECKS.iter().filter_map(|check| Some((check.name, upstream(check.name)?))).collect(),
         },
         idempotency_locks: IdempotencyLocks::new(ASK_TIMEOUT),
         flow_fetches: FlowFetches::default(),
@@ -343,6 +346,7 @@ pub(crate) async fn start(
             .wrap(from_fn(edge));
         public.push(Edge::of(arbiter, app).await);
     }
+    let viewed = tree.clone();
     let deps = InternalDeps {
         store: store.clone(),
         clock,
@@ -353,18 +357,7 @@ pub(crate) async fn start(
         signer: Arc::clone(&authority.context.signer),
         memory,
         health: Arc::new(Healthy),
-        tree: Arc::new(|| TreeNode {
-            name: String::new(),
-            kind: "root".into(),
-            state: "running".into(),
-            live: 0,
-            restarts: 0,
-            last_exit: None,
-            last_panic: None,
-            age_s: None,
-            mailbox: 0,
-            children: Vec::new(),
-        }),
+        tree: Arc::new(move || tree_node(viewed.view())),
         nodes: Arc::new(|| {
             Box::pin(std::future::ready(NodesResponse { now: Timestamp::from_millis(0), nodes: Vec::new() }))
         }),
@@ -377,13 +370,30 @@ pub(crate) async fn start(
         urls: UrlPolicy::PUBLIC,
         docs: DocsBase(BASE.into()),
         provider_roles: None,
-        second_person_above: None,
+        second_person_above: Some(SECOND_PERSON_ABOVE),
         body_bytes: BODY_BYTES,
         retention_max: RetentionMax { result_ttl: DAY, registration_ttl: DAY },
     };
     let internal = App::new().wrap(from_fn(edge)).configure(move |config| sakshi_operator::configure(config, deps));
     let internal = Edge::of(first, internal).await;
     Some((Node { incarnation, store, vault, clock: simulated, tree, public, internal }, escalations))
+}
+
+/// Returns a part of the supervision tree as operators see it, without the times of panics.
+fn tree_node(view: NodeView) -> TreeNode {
+    let NodeView { name, kind, state, live, restarts, last_exit, age_s, mailbox, children, .. } = view;
+    TreeNode {
+        name,
+        kind: kind.into(),
+        state: state.into(),
+        live,
+        restarts,
+        last_exit: last_exit.map(Into::into),
+        last_panic: None,
+        age_s,
+        mailbox: mailbox as u64,
+        children: children.into_iter().map(tree_node).collect(),
+    }
 }
 
 struct LedgerDesk(Tree);

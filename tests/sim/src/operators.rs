@@ -16,6 +16,10 @@ use crate::world::START;
 /// Time for which a node may still use the state before an operator's change.
 pub(crate) const EFFECTIVE: Duration = Duration::from_secs(1);
 
+/// Time for which a rotated key still works, and the largest error of a node's clock meanwhile.
+const OVERLAP: Duration = Duration::from_secs(60);
+const JUMP: Duration = Duration::from_secs(51);
+
 impl Sim {
     /// Retries until the answer reports the outcome.
     async fn operates_on(&self, what: &str, request: &Request) -> Option<Value> {
@@ -70,6 +74,10 @@ impl Sim {
             if !self.world.goes_wrong("key-changes", 5_000) {
                 continue;
             }
+            if self.world.chance(300) {
+                self.rotates_key(&tenant, number, &mut key_id).await;
+                continue;
+            }
             let path = format!("/admin/v1/clients/{}/keys", tenant.client);
             let issue = Request::post(path).internal(ADMIN_TOKEN).json(&json!({"label": format!("key {number}")}));
             let what = format!("key {number} of client {} is issued", tenant.number);
@@ -83,10 +91,30 @@ impl Sim {
             self.diary.revoking.borrow_mut().push((old.clone(), self.world.begun.elapsed()));
             if self.operates_on(&what, &revoke).await.is_some() {
                 let from = self.world.begun.elapsed() + EFFECTIVE;
-                self.diary.revoked.borrow_mut().push(RevokedKey { tenant: tenant.number, key: old, from });
+                let revoked = RevokedKey { tenant: tenant.number, key: old, from, is_revoked: true };
+                self.diary.revoked.borrow_mut().push(revoked);
             }
             id.clone_into(&mut key_id);
         }
+    }
+
+    /// Replaces a key by a successor; the old key works until the overlap ends.
+    async fn rotates_key(&self, tenant: &Tenant, number: usize, key_id: &mut String) {
+        let rotate = Request::post(format!("/admin/v1/keys/{key_id}/rotate"));
+        let rotate = rotate.internal(ADMIN_TOKEN).json(&json!({"overlap_s": OVERLAP.as_secs()}));
+        let what = format!("key {number} of client {} is rotated", tenant.number);
+        let Some(issued) = self.operates_on(&what, &rotate).await else { return };
+        let (Some(next), Some(id)) = (issued["api_key"].as_str(), issued["key_id"].as_str()) else { return };
+        if issued["previous"]["key_id"] != *key_id || issued["previous"]["expires_at"].is_null() {
+            self.diary.is_wrong(format!("{what}, and the old key is {}", issued["previous"]));
+        }
+        let key = tenant.key.replace(next.to_owned());
+        // Requests with the old key finish.
+        self.diary.revoking.borrow_mut().push((key.clone(), self.world.begun.elapsed() + OVERLAP.saturating_sub(JUMP)));
+        // The clock of a node may be behind.
+        let from = self.world.begun.elapsed() + OVERLAP + JUMP + EFFECTIVE;
+        self.diary.revoked.borrow_mut().push(RevokedKey { tenant: tenant.number, key, from, is_revoked: false });
+        id.clone_into(key_id);
     }
 
     /// Tries revoked keys, as somebody who has copied them.
@@ -94,20 +122,30 @@ impl Sim {
         for _ in 0..25 {
             sleep(Duration::from_millis(self.world.below(10_000))).await;
             let revoked = self.diary.revoked.borrow().clone();
-            let Some(RevokedKey { tenant, key, from }) = revoked.last().cloned() else { continue };
-            let app = self.tenants[tenant].app.as_str();
-            let request = Request::get("/api/v1/credits").header("x-api-key", key).header("x-api-app-id", app);
-            let asked = self.ask(&request).await;
-            if let Some(answer) = asked
-                .told()
-                .filter(|answer| answer.status != 401 && asked.asked > from && !self.may_be_superseded(&asked))
-            {
-                self.diary.is_wrong(format!(
-                    "a revoked key is answered with {} at {:?}",
-                    answer.status,
-                    START + asked.asked
-                ));
-            }
+            let Some(RevokedKey { tenant, key, from, .. }) = revoked.last().cloned() else { continue };
+            self.tries_key(&self.tenants[tenant], &key, from).await;
+        }
+    }
+
+    /// Tries every key that is revoked or has expired, after the last fault.
+    pub(crate) async fn tries_all_revoked_keys(&self) {
+        let revoked = self.diary.revoked.borrow().clone();
+        for RevokedKey { tenant, key, from, .. } in revoked {
+            self.tries_key(&self.tenants[tenant], &key, from).await;
+        }
+    }
+
+    /// Tries a key that must be refused from a moment on.
+    async fn tries_key(&self, tenant: &Tenant, key: &str, from: Duration) {
+        let request = Request::get("/api/v1/credits").header("x-api-key", key);
+        let asked = self.ask(&request.header("x-api-app-id", tenant.app.as_str())).await;
+        let is_due = asked.asked > from && !self.may_be_superseded(&asked);
+        if let Some(answer) = asked.told().filter(|answer| answer.status != 401 && is_due) {
+            self.diary.is_wrong(format!(
+                "a revoked key is answered with {} at {:?}",
+                answer.status,
+                START + asked.asked
+            ));
         }
     }
 

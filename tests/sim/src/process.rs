@@ -5,7 +5,7 @@
 use std::io::{self, Read as _, Write as _};
 
 use crate::run::{Run, prepare, run_here};
-use crate::world::Shape;
+use crate::shape::Shape;
 
 /// Processor seconds after which a run counts as endless: a hundred times the usual.
 const RUN_MAX: u64 = 30;

@@ -9,7 +9,8 @@ use sakshi_store::engine::{Key, Place};
 use sakshi_store::redis::NodeId;
 use tokio::sync::broadcast;
 
-use crate::world::{Deployment, lock};
+use crate::shape::Deployment;
+use crate::world::lock;
 
 /// Number of shards of a cluster.
 const SHARDS: u8 = 3;

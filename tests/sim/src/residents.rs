@@ -155,6 +155,21 @@ impl Sim {
         }
     }
 
+    /// Follows the state of a verification in the browser that shows its code.
+    pub(crate) async fn watches_page(&self, txn: TxnId) {
+        let asked = self.ask(&Request::get(format!("/v/{txn}/status"))).await;
+        let Some(answer) = asked.told() else { return };
+        let learned = match (answer.status, answer.json()["state"].as_str()) {
+            (404, _) => Knowledge::Unknown,
+            (200, Some("waiting")) => Knowledge::Pending,
+            (200, Some("verified")) => Knowledge::Ended { verified: true },
+            (200, Some("not_verified")) => Knowledge::Ended { verified: false },
+            (200, Some("expired")) => Knowledge::Expired,
+            (status, state) => return self.diary.is_wrong(format!("{txn}: its page is {status} {state:?}")),
+        };
+        self.learn(txn, &asked, learned);
+    }
+
     pub(crate) fn learn(&self, txn: TxnId, asked: &Exchange, learned: Knowledge) {
         self.world.say(|line| {
             use std::fmt::Write as _;

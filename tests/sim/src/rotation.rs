@@ -13,8 +13,8 @@ use zeroize::Zeroizing;
 
 use crate::chaos::kill;
 use crate::node::ADMIN_TOKEN;
+use crate::shape::Deployment;
 use crate::sim::{Request, Sim};
-use crate::world::Deployment;
 
 /// Returns a vault with the keys of these numbers; the first one seals.
 pub(crate) fn vault(keys: &[u8]) -> Arc<Vault> {

@@ -22,10 +22,12 @@ use tokio::time::sleep;
 use crate::clock::SimulatedClock;
 use crate::evidence::Evidence;
 use crate::node::{WINDOW, authority};
+use crate::pairs::{meet, scheduled};
 use crate::process::run;
 use crate::rotation::{rotates, vault};
+use crate::shape::Shape;
 use crate::sim::{Sim, Tenant};
-use crate::world::{Shape, World, lock};
+use crate::world::{World, lock};
 use crate::{chaos, entropy, promises};
 
 /// Duration of the faults, and of the quiet period after them: the longest window and some more.
@@ -134,12 +136,18 @@ async fn simulated(seed: u64, shape: Shape) -> Run {
         actix_rt::spawn(chaos::start(Rc::clone(&sim), number));
     }
     actix_rt::spawn(chaos::breaks(Rc::clone(&sim)));
+    for pair in scheduled(seed) {
+        actix_rt::spawn(meet(Rc::clone(&sim), pair));
+    }
     actix_rt::spawn(rotates(Rc::clone(&sim)));
     actix_rt::spawn(chaos::nodes_take_over(Rc::clone(&sim)));
     for (tenant, key_id) in sim.tenants.iter().zip(key_ids) {
         people(&sim, tenant, key_id, shape);
     }
     actix_rt::spawn(Rc::clone(&sim).tries_revoked_keys());
+    if world.chance(200) {
+        actix_rt::spawn(Rc::clone(&sim).moves_a_client());
+    }
 
     sleep(ROUGH).await;
     world.calms_down();
@@ -174,6 +182,14 @@ fn people(sim: &Rc<Sim>, tenant: &Rc<Tenant>, key_id: String, shape: Shape) {
     actix_rt::spawn(sim_of.uses_the_portal(of));
     let (sim_of, of) = both();
     actix_rt::spawn(sim_of.grants(of));
+    let (sim_of, of) = both();
+    actix_rt::spawn(sim_of.reads(of));
+    let (sim_of, of) = both();
+    actix_rt::spawn(sim_of.checks_numbers(of));
+    if world.chance(250) {
+        let (sim_of, of) = both();
+        actix_rt::spawn(sim_of.grants_with_confirmation(of));
+    }
     if world.has("key-changes") {
         let (sim_of, of) = both();
         actix_rt::spawn(sim_of.replaces_keys(of, key_id));
@@ -266,5 +282,9 @@ async fn looks_at_everything(sim: &Rc<Sim>) {
             }
             sim.looks_at(tenant, &event).await;
         }
+        sim.inspects(tenant).await;
     }
+    sim.tries_all_revoked_keys().await;
+    sim.inspects_tree().await;
+    sim.inspects_the_log().await;
 }

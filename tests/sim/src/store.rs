@@ -20,7 +20,8 @@ use tokio::time::sleep;
 use crate::model::history::{DeliveryView, Event};
 use crate::model::outbox::Attempt;
 use crate::replication::Shards;
-use crate::world::{CallPlan, Deployment, Fate, Incarnation, World, lock};
+use crate::shape::Deployment;
+use crate::world::{CallPlan, Fate, Incarnation, World, lock};
 
 /// Time after which a lost call times out.
 const CALL_TIMEOUT: Duration = Duration::from_secs(3);
@@ -369,6 +370,10 @@ impl Engine for NodeEngine {
         }
         let plan = self.world.plan();
         self.answered(plan, self.clone().called(plan, Shards::ALL, |_| Box::pin(ready(Ok(())))))
+    }
+
+    fn may_be_ahead(&self) -> bool {
+        self.world.deployment.waits()
     }
 
     fn works_at_once(&self) -> bool {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
+use sakshi_domain::delivery::Attempt;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::time::Timestamp;
 use sakshi_store::engine::memory::MemoryEngine;
@@ -22,6 +23,7 @@ use crate::coverage::{CLOSE, pair};
 use crate::model::history::Event;
 use crate::node::{Arbiter, RETENTION};
 use crate::replication::Servers;
+use crate::shape::{Deployment, Shape};
 
 /// Start of every run.
 pub(crate) const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
@@ -29,99 +31,6 @@ pub(crate) const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 const AFTER_ERRORS_MS: u64 = 10_000;
 /// Number of notices by which a node may lag.
 const NOTICES: usize = 256;
-
-/// The contents of a run. A broken promise is easier to read with fewer of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
-    /// Verifications of each client; `None` for a random number.
-    pub verifications: Option<u64>,
-    /// Kinds of faults to leave out, one bit each in the order of [`Shape::FAULTS`].
-    pub without: u32,
-}
-
-impl Shape {
-    /// The kinds of faults, and changes by operators and organisers. Those that can prevent an answer come first; nodes
-    /// are also killed for a new encryption key.
-    pub const FAULTS: [&'static str; 26] = [
-        "kills",
-        "outages",
-        "full-disks",
-        "failovers",
-        "former-primaries",
-        "lost-calls",
-        "lost-answers",
-        "panics",
-        "actor-panics",
-        "hangs",
-        "hung-arbiters",
-        "key-rotations",
-        "repeated-steps",
-        "lost-notices",
-        "mistaken-deaths",
-        "drift",
-        "clock-jumps",
-        "store-clock",
-        "bad-receivers",
-        "lost-requests",
-        "bad-upstreams",
-        "event-changes",
-        "key-changes",
-        "suspensions",
-        "erasures",
-        "flows",
-    ];
-
-    /// A run with everything.
-    pub const WHOLE: Self = Self { verifications: None, without: 0 };
-
-    /// Number of [`Shape::FAULTS`] that can prevent an answer.
-    const DISTURBING: usize = 12;
-
-    fn has(self, fault: &str) -> bool {
-        self.without & (1 << Self::number(fault)) == 0
-    }
-
-    fn number(fault: &str) -> usize {
-        Self::FAULTS.iter().position(|known| *known == fault).expect("a kind of faults")
-    }
-}
-
-/// The arrangement of a run's nodes and store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Deployment {
-    /// One node with a store of its own.
-    Alone,
-    /// Nodes that share a store.
-    Shared,
-    /// Nodes that share a store with a replica that lags. An answer waits for the replica.
-    Replicated,
-    /// As [`Deployment::Replicated`], in shards that fail over separately.
-    Cluster,
-    /// As [`Deployment::Replicated`], without waiting: a failover may lose acknowledged writes.
-    LossyReplica,
-}
-
-impl Deployment {
-    const fn of(seed: u64) -> Self {
-        match seed % 8 {
-            0 | 1 => Self::Alone,
-            2 | 3 => Self::Shared,
-            4 => Self::Cluster,
-            5 | 6 => Self::Replicated,
-            _ => Self::LossyReplica,
-        }
-    }
-
-    /// Returns true if answers wait for the replica.
-    pub(crate) const fn waits(self) -> bool {
-        matches!(self, Self::Replicated | Self::Cluster)
-    }
-
-    /// Returns true if there is a replica.
-    pub(crate) const fn has_replica(self) -> bool {
-        self.waits() || matches!(self, Self::LossyReplica)
-    }
-}
 
 /// One start of a node.
 #[derive(Debug)]
@@ -194,10 +103,16 @@ pub(crate) struct World {
     /// Multiplier of the usual chance of each kind of faults. A rare effect shows in a run with much of one kind and
     /// nothing of another. In one run of eight, no fault prevents an answer.
     times: [u64; Shape::FAULTS.len()],
+    /// True if no fault of the run may prevent an answer.
+    spares_answers: bool,
+    /// Faults that happen at their next occasion, to meet another one.
+    called_for: Mutex<BTreeSet<&'static str>>,
     pub(crate) begun: Instant,
     log: Mutex<Vec<String>>,
     /// Changes and sends of webhooks, for the model of the outbox.
     pub(crate) outbox: Mutex<Vec<Event>>,
+    /// Attempts to send webhooks, by deduplication key.
+    pub(crate) attempts: Mutex<BTreeMap<String, Vec<Attempt>>>,
     /// Number of injected faults, by kind.
     pub(crate) faults: Mutex<BTreeMap<&'static str, u64>>,
     /// Time of the last fault of each kind, and the pairs that came close to each other.
@@ -222,6 +137,9 @@ pub(crate) struct World {
     pub(crate) away_until: AtomicU64,
     /// Millisecond of the run until which the store is full.
     pub(crate) full_until: AtomicU64,
+    /// Held by a failover, and by a clock jump, until it is over.
+    pub(crate) failing_over: sync::Mutex<()>,
+    pub(crate) jumping: sync::Mutex<()>,
     /// The arbiter that hangs, and the millisecond of the run until which it does.
     hung: Mutex<(u32, u64)>,
 }
@@ -246,7 +164,8 @@ impl World {
     ) -> Arc<Self> {
         let (begun, mut random) = (store_clock.begun, SmallRng::seed_from_u64(seed));
         let mut times = std::array::from_fn(|_| [0, 1, 1, 4][random.random_range(0..4)]);
-        if random.random_ratio(1, 8) {
+        let spares_answers = random.random_ratio(1, 8);
+        if spares_answers {
             times[..Shape::DISTURBING].fill(0);
         }
         Arc::new(Self {
@@ -254,10 +173,13 @@ impl World {
             deployment: Deployment::of(seed),
             shape,
             times,
+            spares_answers,
+            called_for: Mutex::default(),
             random: Mutex::new(random),
             begun,
             log: Mutex::default(),
             outbox: Mutex::default(),
+            attempts: Mutex::default(),
             faults: Mutex::default(),
             last_faults: Mutex::default(),
             pairs: Mutex::default(),
@@ -271,6 +193,8 @@ impl World {
             is_rough: AtomicBool::new(true),
             away_until: AtomicU64::new(0),
             full_until: AtomicU64::new(0),
+            failing_over: sync::Mutex::default(),
+            jumping: sync::Mutex::default(),
             hung: Mutex::default(),
         })
     }
@@ -352,8 +276,10 @@ impl World {
             return false;
         }
         let chance = of_ten_thousand * self.times[Shape::number(fault)];
-        let happens = self.below(10_000) < chance && self.shape.has(fault);
+        let happens = self.below(10_000) < chance || self.is_called_for(fault);
+        let happens = happens && self.shape.has(fault);
         if happens {
+            lock(&self.called_for).remove(fault);
             *lock(&self.faults).entry(fault).or_default() += 1;
             self.note_pairs(fault);
             if ["panics", "actor-panics"].contains(&fault) {
@@ -361,6 +287,26 @@ impl World {
             }
         }
         happens
+    }
+
+    /// Returns true if the run may have the fault at all.
+    pub(crate) fn allows(&self, fault: &str) -> bool {
+        let is_spared = self.spares_answers && Shape::FAULTS[..Shape::DISTURBING].contains(&fault);
+        !is_spared && self.shape.has(fault) && self.deployment.allows(fault)
+    }
+
+    /// Makes a fault happen at its next occasion.
+    pub(crate) fn call_for(&self, fault: &'static str) {
+        lock(&self.called_for).insert(fault);
+    }
+
+    pub(crate) fn is_called_for(&self, fault: &str) -> bool {
+        lock(&self.called_for).contains(fault)
+    }
+
+    /// Returns true if the fault has happened since this moment.
+    pub(crate) fn has_happened(&self, fault: &str, since: Duration) -> bool {
+        lock(&self.last_faults).get(fault).is_some_and(|at| *at >= since)
     }
 
     fn note_pairs(&self, fault: &'static str) {
@@ -462,10 +408,15 @@ impl World {
     /// Fills the store in one run of sixteen: the last write may be the last that it accepts for a while.
     pub(crate) fn may_be_full(&self) {
         if self.seed % 16 == 9 && self.goes_wrong("full-disks", 1_500) {
-            let full = self.below(8_000);
-            self.say(|line| _ = write!(line, "the store takes nothing in for {full} ms"));
-            self.full_until.store(self.now_ms() + full, Ordering::Relaxed);
+            self.fills_up();
         }
+    }
+
+    /// Fills the store for a while.
+    pub(crate) fn fills_up(&self) {
+        let full = self.below(8_000);
+        self.say(|line| _ = write!(line, "the store takes nothing in for {full} ms"));
+        self.full_until.store(self.now_ms() + full, Ordering::Relaxed);
     }
 
     pub(crate) fn is_full(&self) -> bool {

@@ -118,7 +118,8 @@ impl Store {
                     return Ok(DecideGrantOutcome::Refused(refusal));
                 }
                 if request.state != GrantState::Pending {
-                    return Ok(DecideGrantOutcome::Decided(request));
+                    // An earlier call may have decided it, without an answer and without the replicas.
+                    return store.confirmed(DecideGrantOutcome::Decided(request)).await;
                 }
                 store.commit(decide(store.vault(), &id, &record, &by, decision)?).await?;
             }

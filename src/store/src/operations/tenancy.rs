@@ -302,7 +302,8 @@ impl Store {
         for _ in 0..ATTEMPTS {
             let Some(before) = self.record(key.clone()).await? else { return self.confirmed(None).await };
             let (changes, after) = change(&before)?;
-            let Some(changes) = changes else { return Ok(Some(after)) };
+            // The same change may have been written before, without an answer and without the replicas.
+            let Some(changes) = changes else { return self.confirmed(Some(after)).await };
             if is_done(&self.commit(write(key.clone(), Some(&before), changes)).await?) {
                 return Ok(Some(after));
             }

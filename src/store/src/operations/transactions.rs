@@ -262,21 +262,25 @@ impl Store {
     }
 
     /// Decodes the transaction in a record. A client stops polling at a final state, so that state must survive a
-    /// failover: if replicas may lack it, it is read again with confirmation.
+    /// failover: it is read again with confirmation of the replicas. The first read may have reached a primary that was
+    /// replaced before the servers were asked.
     async fn decode_confirmed(
         &self,
         id: TxnId,
         record: Option<Record>,
         now: Timestamp,
     ) -> Result<Option<TransactionRecord>, StoreError> {
-        match decode_fetchable(self.vault(), id, record.as_ref(), now)? {
-            Some(TransactionRecord::Completed(_)) if self.engine().may_be_ahead() => {
-                let mut answers = self.engine().read_confirmed(vec![Query::Record(transaction(id))]).await?;
-                decode_fetchable(self.vault(), id, answers.record()?.as_ref(), answers.now)
-            }
-            final_state @ (None | Some(TransactionRecord::Expired(_))) => self.confirmed(final_state).await,
-            other => Ok(other),
+        let decoded = decode_fetchable(self.vault(), id, record.as_ref(), now)?;
+        match decoded {
+            Some(TransactionRecord::Pending(_)) => return Ok(decoded),
+            Some(TransactionRecord::Completed(_)) => {}
+            None | Some(TransactionRecord::Expired(_)) => self.confirmed(()).await?,
         }
+        if !self.engine().may_be_ahead() {
+            return Ok(decoded);
+        }
+        let mut answers = self.engine().read_confirmed(vec![Query::Record(transaction(id))]).await?;
+        decode_fetchable(self.vault(), id, answers.record()?.as_ref(), answers.now)
     }
 
     /// Reads the records that decide a completion. A known transaction without an event is assumed to be pending, and

@@ -40,7 +40,8 @@ table! {
         With("decided_at", &["decided_by"]),
         With("decided_by", &["decided_at"]),
         Fixed(&["asked_at", "ends_at"]),
-        Once(&["decided_at", "decided_by"]),
+        // A new encryption key seals `decided_by` anew.
+        Once(&["decided_at"]),
         New,
         Home(Home::Installation),
     }

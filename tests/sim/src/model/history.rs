@@ -11,7 +11,7 @@ use sakshi_store::engine::Place;
 use sakshi_store::redis::NodeId;
 
 use crate::replication::Shards;
-use crate::world::Deployment;
+use crate::shape::Deployment;
 
 use super::outbox::{Attempt, Bounds, Fault, Outbox, State, Step, Task};
 

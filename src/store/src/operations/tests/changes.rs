@@ -1,15 +1,21 @@
 //! Changes of an event whose responses are lost or that race with guests.
 
+use std::sync::atomic::Ordering;
+
 use futures_util::future::join_all;
 use futures_util::join;
 use sakshi_domain::event::{EventPatch, MaxGuests};
+use sakshi_domain::flow::api_type::ApiType;
+use sakshi_domain::grant_request::GrantState;
+use sakshi_domain::operator::Signatory;
 
 use super::shared::SharedEngine;
-use crate::conformance::fixture::{build_guest_scan, client_with, event, store_event};
+use crate::conformance::fixture::{build_guest_scan, client_with, event, grant, open_pending, store_event, url};
+use crate::conformance::flow_fixture::create_party;
 use crate::conformance::run;
 use crate::engine::{Engine as _, Query};
 use crate::records::event::event as key;
-use crate::{OpenOutcome, PatchEventOutcome};
+use crate::{AskGrant, DecideGrant, DecideGrantOutcome, OpenOutcome, PatchEventOutcome, TransactionRecord};
 
 /// Concurrent changes. Fewer than an event remembers, so each retry finds its change.
 const CHANGES: usize = 4;
@@ -39,6 +45,52 @@ fn a_change_whose_response_is_lost_is_applied_once() {
             let applied = usize::try_from(record().await.version - before).unwrap();
             assert!((patched..=CHANGES).contains(&applied), "{seed}: {applied} changes, {patched} responses");
         }
+    });
+}
+
+/// The first call may have written to a primary that is replaced, and its answer was lost.
+#[test]
+fn a_change_that_was_made_before_is_confirmed_by_the_replicas() {
+    run(async {
+        let engine = SharedEngine::new();
+        let node = engine.join();
+        let party = create_party(&node).await;
+        let signatory = |id: &str| Signatory { id: id.to_owned(), name: id.to_owned() };
+        let registered =
+            || node.store.set_webhook_url(party.app.clone(), ApiType::ESign, Some(url("https://a.example/")));
+        let asked = AskGrant {
+            id: format!("gr_{}", "1".repeat(32)).parse().unwrap(),
+            client: party.client.clone(),
+            movement: grant(1, "invoice"),
+            by: signatory("One"),
+        };
+        node.store.ask_grant(asked.clone()).await.unwrap();
+        let by = signatory("Other");
+        let decided = || {
+            let decided = DecideGrant { id: asked.id.clone(), by: by.clone(), decision: GrantState::Refused };
+            node.store.decide_grant(decided)
+        };
+        registered().await.unwrap();
+        decided().await.unwrap();
+        engine.is_unconfirmed.store(true, Ordering::Relaxed);
+        assert!(registered().await.is_err());
+        assert!(decided().await.is_err());
+        engine.is_unconfirmed.store(false, Ordering::Relaxed);
+        assert!(registered().await.is_ok_and(|urls| urls.is_some()));
+        assert!(matches!(decided().await, Ok(DecideGrantOutcome::Decided(_))));
+    });
+}
+
+/// Between both, the node learns of the new primary.
+#[test]
+fn a_transaction_missing_on_a_former_primary_is_looked_up_on_the_new_one() {
+    run(async {
+        let engine = SharedEngine::new();
+        let node = engine.join();
+        let opened = open_pending(&node, &client_with(&node, 1).await).await;
+        engine.reads_former.store(true, Ordering::Relaxed);
+        let seen = node.store.load_transaction(opened.id).await.unwrap();
+        assert!(matches!(seen, Some(TransactionRecord::Pending(_))), "{seen:?}");
     });
 }
 

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use sakshi_trace::invariant::broken_by;
+
 use super::{MemoryTestStore, store_with, test_store};
 use crate::conformance::fixture::{RETENTION, client_with, event, open_pending, register_guest, store_event};
 use crate::conformance::reseal::{fill_store, read_values, reseal_store};
+use crate::conformance::run;
 use crate::engine::{Batch, ColumnKind, Engine as _, Form, Op, Query, ScanFrom, Value};
 use crate::operations::reseal::sealed_tables;
 use crate::records::{ALL, event as events, transaction};
@@ -44,6 +47,19 @@ async fn fields_under(test: &MemoryTestStore, key: EncryptionKeyId) -> BTreeSet<
 fn cursor_at(name: &str) -> ResealCursor {
     let part = sealed_tables().position(|table| table.name == name).unwrap();
     ResealCursor { part: u16::try_from(part).unwrap(), ..ResealCursor::default() }
+}
+
+#[test]
+fn a_new_key_breaks_no_invariant() {
+    let broken = broken_by(|| {
+        run(async {
+            let test = test_store();
+            fill_store(&test, &test_vault(&[7])).await;
+            let test = reopened(&test, &[8, 7]);
+            assert!(reseal_store(&test.store).await.resealed > 0);
+        });
+    });
+    assert_eq!(broken, Vec::<&str>::new());
 }
 
 #[tokio::test]

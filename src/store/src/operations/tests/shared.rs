@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -37,12 +38,23 @@ pub(super) struct SharedEngine {
     pub(super) disorder: Arc<Mutex<Option<Random>>>,
     /// Notices of the end of a transaction.
     pub(super) notices: Arc<Mutex<Notices>>,
+    /// True while no replica confirms a read.
+    pub(super) is_unconfirmed: Arc<AtomicBool>,
+    /// True while reads reach a replaced primary, which has nothing.
+    pub(super) reads_former: Arc<AtomicBool>,
 }
 
 impl SharedEngine {
     pub(super) fn new() -> Self {
         let clock = Arc::new(ManualClock::starting_at(Timestamp::from_millis(1_900_000_000_000)));
-        Self { records: MemoryEngine::new(clock.clone()), clock, disorder: Arc::default(), notices: Arc::default() }
+        Self {
+            records: MemoryEngine::new(clock.clone()),
+            clock,
+            disorder: Arc::default(),
+            notices: Arc::default(),
+            is_unconfirmed: Arc::default(),
+            reads_former: Arc::default(),
+        }
     }
 
     pub(super) fn join(&self) -> Node {
@@ -115,10 +127,16 @@ impl Engine for SharedEngine {
         let engine = self.clone();
         Box::pin(async move {
             engine.pause().await;
-            let answers = engine.records.read(queries).await;
+            let reads_former = engine.reads_former.load(Ordering::Relaxed);
+            let records = if reads_former { MemoryEngine::new(engine.clock.clone()) } else { engine.records.clone() };
+            let answers = records.read(queries).await;
             engine.pause().await;
             answers
         })
+    }
+
+    fn read_confirmed(&self, queries: Vec<Query>) -> StoreFuture<Answers> {
+        self.records.read(queries)
     }
 
     fn commit(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
@@ -135,6 +153,12 @@ impl Engine for SharedEngine {
 
     fn sweep(&self, _: Timestamp, _: usize, _: Batch) -> StoreFuture<Vec<(&'static Table, u64)>> {
         Box::pin(std::future::ready(Ok(vec![])))
+    }
+
+    fn confirm(&self) -> StoreFuture<()> {
+        let is_unconfirmed = self.is_unconfirmed.load(Ordering::Relaxed);
+        let unconfirmed = StoreError::unavailable("no replica has confirmed it");
+        Box::pin(std::future::ready(if is_unconfirmed { Err(unconfirmed) } else { Ok(()) }))
     }
 
     fn is_shared(&self) -> bool {

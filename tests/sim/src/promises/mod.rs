@@ -1,22 +1,30 @@
 //! The promises of `docs/promises.md`, each as one check of a run's evidence.
 
+mod events;
+mod readings;
+mod webhooks;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use sakshi_domain::consent::ConsentAnswer;
 use sakshi_domain::credits::EntryKind;
-use sakshi_domain::event::{EventRefusal, OnDuplicate};
-use sakshi_domain::ids::TxnId;
-use sakshi_store::{Audit, CompletedRecord, KeptConsent, Registration, TransactionRecord};
+use sakshi_store::{Audit, CompletedRecord, KeptConsent, TransactionRecord};
 use sakshi_wire::credits::StatementEntry;
 use serde_json::{Value, json};
 
+use self::events::{events_have_one_order, guests_are_checked_in_once, no_more_guests_than_places, people_are_known};
+use self::readings::{
+    checks_leave_a_consent, decisions_are_kept, lists_are_complete, operators_see_what_is_kept,
+    statements_agree_with_ledgers,
+};
+use self::webhooks::{
+    outcomes_are_those_of_attempts, receivers_get_their_own, webhooks_are_sent_once, webhooks_follow_the_model,
+};
+
 use crate::diary::{Fact, Knowledge};
-use crate::evidence::{Evidence, KeptEvent, StoredTransaction, since_start};
-use crate::guests::PLACES;
-use crate::history::{EventFact, EventView, NoPlace, Step, Verdict, order};
-use crate::model::history::strays;
-use crate::world::{Deployment, lock};
+use crate::evidence::{Evidence, StoredTransaction, since_start};
+use crate::shape::Deployment;
 
 /// The findings of a check.
 type Found = Vec<String>;
@@ -34,7 +42,7 @@ const fn promise(name: &'static str, survives_loss: bool, check: fn(&Evidence<'_
 }
 
 /// All promises.
-pub(crate) const PROMISES: [Promise; 18] = [
+pub(crate) const PROMISES: [Promise; 24] = [
     promise("every answer is one that can be, and comes in time", false, nobody_saw_what_cannot_be),
     promise("a ledger adds up, and a transaction costs one credit", true, credits_are_conserved),
     promise("what was granted is there", false, grants_are_there),
@@ -65,8 +73,14 @@ pub(crate) const PROMISES: [Promise; 18] = [
         false,
         webhooks_follow_the_model,
     ),
+    promise("the recorded outcome of a webhook is that of its attempt", false, outcomes_are_those_of_attempts),
     promise("a flow ends in one way", false, flows_end_in_one_way),
     promise("nobody gets what is of another client", true, receivers_get_their_own),
+    promise("statements and balances are those of the ledger", false, statements_agree_with_ledgers),
+    promise("a list of transactions has each of its client once", false, lists_are_complete),
+    promise("operators see webhooks and consents as they are", false, operators_see_what_is_kept),
+    promise("a check costs nothing and leaves one consent", false, checks_leave_a_consent),
+    promise("credits above the limit move when a second operator confirms", false, decisions_are_kept),
     promise("what is erased is not told any more", false, erased_is_not_told),
     promise("everything ends, and what became of a webhook is known", false, everything_drains),
 ];
@@ -208,7 +222,7 @@ fn what_was_answered_is_kept(evidence: &Evidence<'_>) -> Found {
             {
                 found.push(format!("{txn}: an answer was accepted, and is not what ended it"));
             }
-            Knowledge::AnsweredBefore | Knowledge::Completed(_) | Knowledge::Ended { .. }
+            Knowledge::AnsweredBefore | Knowledge::Completed(_) | Knowledge::Ended { .. } | Knowledge::Proven
                 if completed(kept).is_none() =>
             {
                 found.push(format!("{txn}: it had ended, and waits"));
@@ -257,7 +271,9 @@ fn each_answer_was_true_at_its_time(evidence: &Evidence<'_>) -> Found {
             Knowledge::Completed(body) => {
                 bodies.entry(*txn).or_insert(body.clone()) == body && ended.is_some_and(|ended| ended <= answered)
             }
-            Knowledge::Accepted { .. } | Knowledge::AnsweredBefore => ended.is_some_and(|ended| ended <= answered),
+            Knowledge::Accepted { .. } | Knowledge::AnsweredBefore | Knowledge::Proven => {
+                ended.is_some_and(|ended| ended <= answered)
+            }
             Knowledge::Ended { verified } => {
                 ended.is_some_and(|ended| ended <= answered)
                     && completed(kept).is_some_and(|record| record.passed == *verified)
@@ -267,188 +283,6 @@ fn each_answer_was_true_at_its_time(evidence: &Evidence<'_>) -> Found {
         };
         if !is_true {
             found.push(format!("{txn}: \"{learned}\" was not so between {asked:?} and {answered:?}"));
-        }
-    }
-    found
-}
-
-const fn no_place(refusal: EventRefusal) -> NoPlace {
-    match refusal {
-        EventRefusal::Full => NoPlace::Full,
-        EventRefusal::Disabled | EventRefusal::Expired => NoPlace::Closed,
-        EventRefusal::Duplicate => NoPlace::Twice,
-    }
-}
-
-fn guests<'a>(evidence: &'a Evidence<'_>, event: &'a KeptEvent) -> impl Iterator<Item = &'a StoredTransaction> {
-    let is_guest = move |kept: &&StoredTransaction| {
-        kept.record.as_ref().is_some_and(|record| record.opened().event == Some(event.event.id))
-    };
-    evidence.transactions.values().filter(is_guest)
-}
-
-fn no_more_guests_than_places(evidence: &Evidence<'_>) -> Found {
-    let mut found = Found::new();
-    for event in &evidence.events {
-        let KeptEvent { event: of, listed, .. } = event;
-        let passed = guests(evidence, event).filter(|kept| completed(kept).is_some_and(|record| record.passed)).count();
-        let (counted, most) = (of.counts.registrations as usize, of.terms.max_guests.get() as usize);
-        if counted > most || listed.len() != counted || passed != counted {
-            let listed = listed.len();
-            found.push(format!(
-                "an event for {most} has {counted} guests, {listed} on its list, and {passed} have a place"
-            ));
-        }
-        let (ended, abandoned): (Vec<_>, Vec<_>) = guests(evidence, event).partition(|kept| completed(kept).is_some());
-        let (scans, abandoned) = ((ended.len() + abandoned.len()) as u64, abandoned.len() as u64);
-        if (of.counts.scans, of.counts.abandoned) != (scans, abandoned) {
-            let (counted, given_up) = (of.counts.scans, of.counts.abandoned);
-            found.push(format!(
-                "{scans} guests have scanned and {abandoned} have given up, and the event counts \
-                {counted} and {given_up}"
-            ));
-        }
-    }
-    found
-}
-
-/// All guests of a run are one person, with the same device.
-fn people_are_known(evidence: &Evidence<'_>) -> Found {
-    let mut found = Found::new();
-    for KeptEvent { event, listed, .. } in &evidence.events {
-        let marked = listed.iter().filter(|one| one.guest.duplicate_of.is_some()).count();
-        let first = listed.first().map(|one| one.guest.txn);
-        let are_right = match event.terms.on_duplicate {
-            OnDuplicate::Allow => marked == 0,
-            OnDuplicate::Flag => {
-                let is_of_first = |one: &Registration| one.guest.duplicate_of == first;
-                marked == listed.len().saturating_sub(1) && listed.iter().skip(1).all(is_of_first)
-            }
-            OnDuplicate::Refuse => listed.len() <= 1 && marked == 0,
-        };
-        if !are_right || event.counts.duplicates as usize != marked {
-            let (guests, counted, how) = (listed.len(), event.counts.duplicates, event.terms.on_duplicate);
-            found.push(format!(
-                "one person is {guests} guests of an event that should {how} that: {marked} are \
-                marked, {counted} counted"
-            ));
-        }
-    }
-    found
-}
-
-fn guests_are_checked_in_once(evidence: &Evidence<'_>) -> Found {
-    let mut found = Found::new();
-    let told = evidence.sim.diary.check_ins.borrow();
-    for KeptEvent { tenant, event, listed } in &evidence.events {
-        let inside = listed.iter().filter(|one| one.guest.check_in.is_some()).count();
-        if inside != event.counts.checked_in as usize {
-            found.push(format!("{inside} guests are checked in, and {} are counted", event.counts.checked_in));
-        }
-        for Registration { guest, .. } in listed {
-            let answers: Vec<&Value> = told
-                .iter()
-                .filter(|(of, answer)| of == tenant && answer["txn_id"] == guest.txn.to_string())
-                .map(|(_, answer)| answer)
-                .collect();
-            let first = answers.iter().filter(|answer| answer["already"] == false).count();
-            let known = guest.check_in.as_ref().map(|check_in| (check_in.at.to_string(), check_in.gate.as_str()));
-            let is_known = |answer: &&Value| {
-                known
-                    .as_ref()
-                    .is_some_and(|(at, gate)| answer["checked_in_at"] == at.as_str() && answer["gate"] == *gate)
-            };
-            if first > 1 || !answers.iter().all(is_known) {
-                found.push(format!("{}: it was checked in as {known:?}, and the answers were {answers:?}", guest.txn));
-            }
-        }
-    }
-    found
-}
-
-fn events_have_one_order(evidence: &Evidence<'_>) -> Found {
-    let mut found = Found::new();
-    for event in &evidence.events {
-        let seen = evidence.sim.diary.events.borrow();
-        // Views of an event do not wait for a replica.
-        let is_kept = |fact: &EventFact| {
-            let is_unconfirmed = fact
-                .answered
-                .is_some_and(|answered| evidence.sim.world.servers.may_be_unconfirmed(fact.asked, answered));
-            !(is_unconfirmed && matches!(fact.step, Step::Look(_) | Step::RefusedScan(_)))
-        };
-        let mut facts: Vec<EventFact> = seen
-            .iter()
-            .filter(|(tenant, fact)| *tenant == event.tenant && is_kept(fact))
-            .map(|(_, fact)| *fact)
-            .collect();
-        // The store records when a guest scanned, and when one was registered or refused.
-        let at = |at, step| {
-            let (at, tolerance) = (since_start(at), evidence.sim.world.tolerance());
-            EventFact {
-                asked: (at + Duration::from_millis(1)).saturating_sub(tolerance),
-                answered: Some(at + tolerance),
-                step,
-                is_repeatable: false,
-            }
-        };
-        for kept in guests(evidence, event) {
-            facts.extend(kept.paid_at.map(|paid| at(paid, Step::Scan)));
-            let Some(record) = completed(kept) else { continue };
-            match record.refused {
-                Some(refusal) => facts.push(at(record.verified_at, Step::RefusedGuest(no_place(refusal)))),
-                None if record.passed => facts.push(at(record.verified_at, Step::Register)),
-                None => {}
-            }
-        }
-        let is_strict = event.event.terms.on_duplicate == OnDuplicate::Refuse;
-        let begin = EventView { is_active: true, max_guests: PLACES, registrations: 0, scans: 0, is_strict };
-        match order(begin, &facts) {
-            Verdict::Ordered => evidence.sim.world.reach("event put in order"),
-            Verdict::Undecided => evidence.sim.world.reach("event not put in order, because it takes too long"),
-            Verdict::Unordered { most } => {
-                facts.sort_by_key(|fact| fact.asked);
-                let told: Vec<String> = facts.iter().map(|fact| format!("{fact:?}")).collect();
-                let all = facts.len();
-                found.push(format!(
-                    "of {all} things that happened to the event of client {}, {most} are in order:\n  {}",
-                    event.tenant,
-                    told.join("\n  ")
-                ));
-            }
-        }
-    }
-    found
-}
-
-fn webhooks_are_sent_once(evidence: &Evidence<'_>) -> Found {
-    let mut found = Found::new();
-    let facts = evidence.sim.diary.facts.borrow();
-    for (key, told) in &evidence.inbox {
-        if told.len() > 1 {
-            found.push(format!("{key}: its webhook was sent {} times", told.len()));
-        }
-        let body = &told[0].body;
-        let kept = key.parse().ok().and_then(|txn: TxnId| Some((txn, evidence.transactions.get(&txn)?)));
-        if kept.is_some_and(|(txn, _)| evidence.is_erased(txn)) {
-            continue;
-        }
-        if let Some((txn, kept)) = kept {
-            let says = serde_json::from_slice::<Value>(body)
-                .ok()
-                .and_then(|body| body["data"]["verification_passed"].as_bool());
-            if says.is_none() || says != completed(kept).map(|record| record.passed) {
-                found.push(format!("{key}: its webhook says {says:?}, and it ended otherwise"));
-            }
-            let is_other = |fact: &&Fact| {
-                fact.txn == txn && matches!(&fact.learned, Knowledge::Completed(polled) if polled != body)
-            };
-            if facts.iter().any(|fact| is_other(&fact)) {
-                found.push(format!("{key}: its webhook says something else than a poll"));
-            }
-        // A flow is polled by its id, which is also the deduplication key of its webhook.
-        } else if !evidence.sim.diary.polled.borrow().iter().all(|(flow, polled)| flow != key || polled == body) {
-            found.push(format!("{key}: its webhook says something else than a poll"));
         }
     }
     found
@@ -464,7 +298,10 @@ fn flows_end_in_one_way(evidence: &Evidence<'_>) -> Found {
 fn erased_is_not_told(evidence: &Evidence<'_>) -> Found {
     let erased = evidence.sim.diary.erased.borrow();
     let told = |fact: &&Fact| {
-        matches!(fact.learned, Knowledge::Completed(_) | Knowledge::Ended { .. } | Knowledge::Accepted { .. })
+        matches!(
+            fact.learned,
+            Knowledge::Completed(_) | Knowledge::Ended { .. } | Knowledge::Accepted { .. } | Knowledge::Proven
+        )
     };
     let facts = evidence.sim.diary.facts.borrow();
     let after = |fact: &&Fact| erased.get(&fact.txn).copied().flatten().is_some_and(|at| fact.asked > at);
@@ -478,21 +315,6 @@ fn erased_is_not_told(evidence: &Evidence<'_>) -> Found {
         .iter()
         .filter(|(txn, kept)| matches!(erased.get(txn), Some(Some(_))) && kept.record.is_some());
     after_all.chain(kept.map(|(txn, _)| format!("{txn}: it is erased, and there"))).collect()
-}
-
-fn webhooks_follow_the_model(evidence: &Evidence<'_>) -> Found {
-    let world = &evidence.sim.world;
-    // Each start of a single node has the same id.
-    if world.deployment == Deployment::Alone { Found::new() } else { strays(world.deployment, &lock(&world.outbox)) }
-}
-
-fn receivers_get_their_own(evidence: &Evidence<'_>) -> Found {
-    // The last part of a receiver's URL is the number of its client.
-    let tenant =
-        |url: &str| url.rsplit('/').next().and_then(|number| number.parse().ok()).expect("a client's receiver");
-    let told = evidence.inbox.iter().flat_map(|(key, told)| told.iter().map(move |told| (key, told)));
-    let foreign = told.filter(|(_, told)| evidence.sim.has_foreign(tenant(&told.url), &told.body));
-    foreign.map(|(key, _)| format!("{key}: its webhook holds what is of another client")).collect()
 }
 
 fn everything_drains(evidence: &Evidence<'_>) -> Found {
@@ -517,7 +339,7 @@ fn everything_drains(evidence: &Evidence<'_>) -> Found {
             deliveries.deliveries.is_empty() || deliveries.deliveries.iter().any(|one| one.delivery.attempt.is_none())
         }) {
             found.push(format!(
-                "{}: nobody knows what became of the webhook of {} of client {}",
+                "{}: nobody knows what became of the webhook of {} of client {}: {deliveries:?}",
                 reported.flow, reported.key, reported.tenant
             ));
         }
