@@ -219,9 +219,7 @@ impl Tree {
             Shards::new(&root, "transactions", "transaction_registry", context, of_kind(bounds.live_transactions));
         let listener = {
             let (store, transactions) = (store.clone(), Arc::clone(&transactions));
-            root.start(&effects, "change-listener", "change_listener", move || {
-                ChangeListener::new(store, transactions)
-            })
+            root.start(&effects, "change-listener", "change_listener", move || ChangeListener::new(store, transactions))
         };
         let admission = Gate::new(bounds.in_flight);
         let flows = Flows {
