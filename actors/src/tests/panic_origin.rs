@@ -1,4 +1,4 @@
-//! A panic in an actor is recorded with the request that the actor was handling.
+//! A panic in an actor names the request that it was handling, and the actor is restarted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,6 +7,7 @@ use sakshi_domain::clock::Clock as _;
 use sakshi_domain::ids::AppId;
 use sakshi_domain::time::Timestamp;
 use sakshi_kit::records;
+use sakshi_kit::waiting::{TIMEOUT, eventually};
 use sakshi_store::engine::memory::MemoryEngine;
 use sakshi_store::engine::{Answers, Applied, Batch, Engine, Query, ScanFrom, Scanned, Table};
 use sakshi_store::redis::NodeId;
@@ -15,11 +16,12 @@ use sakshi_store::{OpenTransaction, Retention, Store, StoreFuture};
 use super::{Fixture, WINDOW, create_funded_client, large_bounds, run, verified};
 use crate::{Complete, CompleteReply, Handles, NodeView, Tree, TreeConfig, note_panic};
 
-/// An engine that panics once when a batch is committed.
+/// An engine that panics once when a batch is committed, or when documents that have lapsed are listed.
 #[derive(Clone, Debug)]
 struct Faulty {
     engine: MemoryEngine,
     fails: Arc<AtomicBool>,
+    fails_to_list: Arc<AtomicBool>,
 }
 
 impl Engine for Faulty {
@@ -28,6 +30,8 @@ impl Engine for Faulty {
     }
 
     fn read(&self, queries: Vec<Query>) -> StoreFuture<Answers> {
+        let is_listed = queries.iter().any(|query| query.key().table.name == "lapsing");
+        assert!(!is_listed || !self.fails_to_list.swap(false, Ordering::SeqCst), "as the test asked");
         self.engine.read(queries)
     }
 
@@ -49,6 +53,33 @@ impl Engine for Faulty {
     }
 }
 
+fn faulty(fixture: &Fixture) -> Faulty {
+    let engine = MemoryEngine::new(fixture.clock.clone());
+    Faulty { engine, fails: Arc::default(), fails_to_list: Arc::default() }
+}
+
+#[test]
+fn an_actor_without_requests_is_restarted_after_a_panic() {
+    run(async {
+        let fixture = Fixture::new().await;
+        let engine = faulty(&fixture);
+        engine.fails_to_list.store(true, Ordering::SeqCst);
+        let retention = Retention { expired: WINDOW, events: WINDOW, consents: WINDOW };
+        let vault = Arc::clone(&fixture.config.vault);
+        let store = Store::new(Box::new(engine), vault, retention, NodeId::ALONE, None);
+        let (tree, _escalations) =
+            Tree::start(TreeConfig { store, ..fixture.config.clone() }, large_bounds()).await.unwrap();
+        let sweeper = || tree.view().children.into_iter().find(|node| node.name == "flow-sweeper").unwrap();
+        let runs_again = || async {
+            let NodeView { restarts, state, .. } = sweeper();
+            (restarts == 1 && state == "running").then_some(())
+        };
+        eventually("the flow sweeper runs again", TIMEOUT, runs_again).await;
+        tree.stop();
+        fixture.end().await;
+    });
+}
+
 #[test]
 fn a_panic_in_a_handler_is_recorded_with_its_request_and_place() {
     std::panic::set_hook(Box::new(|panic| {
@@ -56,7 +87,7 @@ fn a_panic_in_a_handler_is_recorded_with_its_request_and_place() {
     }));
     run(async {
         let fixture = Fixture::new().await;
-        let engine = Faulty { engine: MemoryEngine::new(fixture.clock.clone()), fails: Arc::default() };
+        let engine = faulty(&fixture);
         let retention = Retention { expired: WINDOW, events: WINDOW, consents: WINDOW };
         let store =
             Store::new(Box::new(engine.clone()), Arc::clone(&fixture.config.vault), retention, NodeId::ALONE, None);
