@@ -251,7 +251,7 @@ fn a_record_read_before_the_end_is_not_shown_after_it() {
 
 /// An actor may end while the store commits its step, and its successor may have read the record before the commit.
 #[test]
-fn a_copy_shows_the_end_that_its_predecessor_had_begun() {
+fn a_new_actor_shows_the_end_that_the_previous_one_was_committing() {
     run(async {
         let fixture = Fixture::new().await;
         let [completed, expired] = [fixture.open_elsewhere().await, fixture.open_elsewhere().await];

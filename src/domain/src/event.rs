@@ -89,7 +89,7 @@ pub struct EventTerms {
 pub struct EventText(std::sync::Arc<str>);
 
 impl EventText {
-    /// Accepts a text.
+    /// Parses a text.
     ///
     /// # Errors
     /// A message that states the accepted form.
@@ -122,7 +122,7 @@ pub type MaxGuests = Limit<GUESTS_MAX>;
 pub type CreditBudget = Limit<EVENT_BUDGET_MAX>;
 
 impl<const MOST: u32> Limit<MOST> {
-    /// Accepts a limit.
+    /// Parses a limit.
     ///
     /// # Errors
     /// A message that names the bounds.

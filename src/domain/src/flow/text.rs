@@ -49,7 +49,7 @@ impl FromStr for ForeignId {
 pub struct Text(Box<str>);
 
 impl Text {
-    /// Accepts a text, which may be empty.
+    /// Parses a text, which may be empty.
     ///
     /// # Errors
     /// A message, if the text is too long or has control characters other than line feeds.
@@ -60,7 +60,7 @@ impl Text {
         Ok(Self(text.into()))
     }
 
-    /// Accepts a text that is not blank.
+    /// Parses a text that is not blank.
     ///
     /// # Errors
     /// As for [`Text::parse`]; also a message if the text is blank.

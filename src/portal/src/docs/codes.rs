@@ -4,7 +4,7 @@
 
 use super::site::Document;
 
-/// A code with its status, its sentence and its remedy.
+/// An error code with its status, message and advice.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) code: &'static str,

@@ -11,7 +11,7 @@ use crate::schema::{Change, Rewrite, SCHEMA, Schema, Step};
 use crate::vault::Vault;
 
 /// The kinds of records that the next release changes or adds.
-pub(crate) struct Kinds {
+pub(crate) struct NextTables {
     pub(crate) client: &'static Table,
     pub(crate) motto: &'static Table,
     pub(crate) app: &'static Table,
@@ -25,9 +25,9 @@ fn with_field(table: &'static Table, name: &'static str) -> &'static Table {
     Box::leak(Box::new(Table { fields, ..*table }))
 }
 
-pub(crate) fn kinds() -> &'static Kinds {
-    static KINDS: OnceLock<Kinds> = OnceLock::new();
-    KINDS.get_or_init(|| {
+pub(crate) fn next_tables() -> &'static NextTables {
+    static TABLES: OnceLock<NextTables> = OnceLock::new();
+    TABLES.get_or_init(|| {
         let since = SCHEMA.number() + 1;
         let fields = vec![Column { name: "words", kind: ColumnKind::Text, since }].leak();
         let motto = Box::leak(Box::new(Table {
@@ -38,7 +38,7 @@ pub(crate) fn kinds() -> &'static Kinds {
             fields,
             rules: &[],
         }));
-        Kinds { client: with_field(&client::CLIENT, "tier"), motto, app: with_field(&tenancy::APP, "mark") }
+        NextTables { client: with_field(&client::CLIENT, "tier"), motto, app: with_field(&tenancy::APP, "mark") }
     })
 }
 
@@ -54,7 +54,7 @@ fn change_client(_: &Vault, key: &Key, record: &Record) -> Result<Vec<Op>, Store
     }
     let name = record.text("name").to_uppercase();
     let set = Op::Set(key.clone(), vec![("tier", "first".into()), ("name", name.into())]);
-    Ok(vec![set, Op::Put(with_table(key, kinds().motto), vec![("words", "ever onward".into())])])
+    Ok(vec![set, Op::Put(with_table(key, next_tables().motto), vec![("words", "ever onward".into())])])
 }
 
 fn change_app(_: &Vault, key: &Key, record: &Record) -> Result<Vec<Op>, StoreError> {
@@ -66,7 +66,7 @@ fn fail(_: &Vault, _: &Key, _: &Record) -> Result<Vec<Op>, StoreError> {
 }
 
 fn schema(changes: &[Change]) -> &'static Schema {
-    let Kinds { client, motto, app } = kinds();
+    let NextTables { client, motto, app } = next_tables();
     let next_table = |table: &&'static Table| {
         [client, app].into_iter().find(|other| other.name == table.name).map_or(*table, |table| *table)
     };
@@ -118,7 +118,7 @@ pub(crate) async fn records(engine: &dyn Engine, table: &'static Table) -> Vec<(
 
 /// Asserts that the migration changed every record exactly once.
 pub(crate) async fn assert_migrated(engine: &dyn Engine, known_client: &ClientId) {
-    let clients = records(engine, kinds().client).await;
+    let clients = records(engine, next_tables().client).await;
     assert!(clients.iter().any(|(key, _)| key.id == known_client.as_str().as_bytes()));
     for (key, record) in clients {
         assert_eq!(
@@ -127,10 +127,10 @@ pub(crate) async fn assert_migrated(engine: &dyn Engine, known_client: &ClientId
             "{key:?}"
         );
         let motto =
-            engine.read(vec![Query::Record(with_table(&key, kinds().motto))]).await.unwrap().record().unwrap().unwrap();
+            engine.read(vec![Query::Record(with_table(&key, next_tables().motto))]).await.unwrap().record().unwrap().unwrap();
         assert_eq!((motto.version, motto.fields.get("words")), (1, Some(&Value::from("ever onward"))), "{key:?}");
     }
-    for (key, record) in records(engine, kinds().app).await {
+    for (key, record) in records(engine, next_tables().app).await {
         assert_eq!(record.text("mark"), "seen", "{key:?}");
     }
 }

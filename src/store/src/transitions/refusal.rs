@@ -13,8 +13,8 @@ pub(crate) fn slot(number: i64) -> u32 {
     u32::try_from(number.rem_euclid(i64::from(REFUSALS_KEPT_MAX))).unwrap_or_default()
 }
 
-/// Builds the batch that stores a refused request in the slot after the counted requests. The count expires no earlier
-/// than any stored request, so numbering restarts only after all of them.
+/// Builds the batch that stores a refused request in the next slot of the ring. The counter outlives every stored
+/// request, so numbering restarts only once all of them have expired.
 #[must_use]
 pub(crate) fn store_refusal(
     app: &AppId,
@@ -24,7 +24,7 @@ pub(crate) fn store_refusal(
     call: CallId,
 ) -> Batch {
     let (counter, number) = (refusals(app), count.map_or(0, |count| count.integer("kept")));
-    let (until, slot) = (Operand::from(refused.at + REFUSAL_TTL), refusal(app, slot(number)));
+    let (until, slot_key) = (Operand::from(refused.at + REFUSAL_TTL), refusal(app, slot(number)));
     let next = vec![("kept", (number + 1).into())];
     let (guard, ops) = match count {
         Some(_) => (
@@ -38,6 +38,6 @@ pub(crate) fn store_refusal(
     };
     let mut ops = ops.to_vec();
     let fields = vec![("app", app.as_str().into()), ("refused", Operand::from(sealed))];
-    ops.extend([Op::Put(slot.clone(), fields), Op::ExpireAt(slot, until)]);
+    ops.extend([Op::Put(slot_key.clone(), fields), Op::ExpireAt(slot_key, until)]);
     Batch::new(vec![guard], ops).called(call, counter)
 }

@@ -20,7 +20,7 @@ impl Sentinels {
     /// The sentinels' name for the master.
     pub const SERVICE: &'static str = "sakshi";
 
-    /// Starts a master and replicas with lines of `redis.conf`; complete on return.
+    /// Starts a master and replicas with lines of `redis.conf`. Returns once all are in sync and the sentinels agree.
     pub fn start(replicas: usize, lines: &[&str]) -> Self {
         let lines = [lines, REPLICATION].concat();
         let master = RedisServer::start(&lines);

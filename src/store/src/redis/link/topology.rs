@@ -119,7 +119,7 @@ fn address_of(info: &ConnectionInfo) -> Result<Address, BadRedisUrl> {
 impl FromStr for Address {
     type Err = BadRedisUrl;
 
-    /// Parses the form of Redis in a redirection: `host:port`, where an IPv6 host has no brackets.
+    /// Parses an address as Redis writes it in a redirection: `host:port`, an IPv6 host without brackets.
     fn from_str(text: &str) -> Result<Self, BadRedisUrl> {
         let (host, port) = text.rsplit_once(':').ok_or(BadRedisUrl)?;
         let port = port.parse().map_err(|_| BadRedisUrl)?;
