@@ -126,8 +126,13 @@ pub(crate) async fn assert_migrated(engine: &dyn Engine, known_client: &ClientId
             ("first", &*record.text("name").to_uppercase()),
             "{key:?}"
         );
-        let motto =
-            engine.read(vec![Query::Record(with_table(&key, next_tables().motto))]).await.unwrap().record().unwrap().unwrap();
+        let motto = engine
+            .read(vec![Query::Record(with_table(&key, next_tables().motto))])
+            .await
+            .unwrap()
+            .record()
+            .unwrap()
+            .unwrap();
         assert_eq!((motto.version, motto.fields.get("words")), (1, Some(&Value::from("ever onward"))), "{key:?}");
     }
     for (key, record) in records(engine, next_tables().app).await {

@@ -9,7 +9,7 @@ use sakshi_domain::ids::ClientId;
 use super::server::groups::RedisCluster;
 use super::{RedisTestStore, connect_store, options, standalone, test_store};
 use crate::conformance::fixture::{RETENTION, app, client_with, grant, open_and_complete};
-use crate::conformance::next_schema::{self, assert_migrated, kinds, records, with_table};
+use crate::conformance::next_schema::{self, assert_migrated, next_tables, records, with_table};
 use crate::conformance::{TestStore, run};
 use crate::engine::redis::{RedisEngine, name};
 use crate::engine::{Applied, Batch, Engine as _, Guard, Op, Query, Value};
@@ -48,8 +48,8 @@ async fn start_frozen_nodes(
 
 /// Returns a batch as written by a node of the next release: a new field, and a record of a new kind.
 fn next_release_batch(client: &ClientId, words: &str) -> Batch {
-    let key = with_table(&client::client(client), kinds().client);
-    let put = Op::Put(with_table(&key, kinds().motto), vec![("words", words.into())]);
+    let key = with_table(&client::client(client), next_tables().client);
+    let put = Op::Put(with_table(&key, next_tables().motto), vec![("words", words.into())]);
     Batch::new(
         vec![Guard::Present(key.clone())],
         vec![put, Op::Set(key, vec![("tier", words.into()), ("name", words.into())])],
@@ -58,9 +58,9 @@ fn next_release_batch(client: &ClientId, words: &str) -> Batch {
 
 /// Returns the fields that the next release adds, as it reads them.
 async fn next_release_fields(store: &RedisStore, client: &ClientId) -> [Option<Value>; 3] {
-    let key = with_table(&client::client(client), kinds().client);
+    let key = with_table(&client::client(client), next_tables().client);
     let mut found = engine(store)
-        .read(vec![Query::Record(key.clone()), Query::Record(with_table(&key, kinds().motto))])
+        .read(vec![Query::Record(key.clone()), Query::Record(with_table(&key, next_tables().motto))])
         .await
         .unwrap();
     let (record, motto) = (found.record().unwrap().unwrap(), found.record().unwrap());
@@ -117,7 +117,7 @@ fn two_releases_work_side_by_side_until_the_upgrade_is_finished() {
         assert_eq!(
             next_release_fields(&next, &client).await,
             [None, Some("early".into()), None],
-            "newer fields and kinds are left out"
+            "newer fields and next_tables are left out"
         );
         next.move_credits(client.clone(), grant(1, "by the next release")).await.unwrap();
         open_and_complete(&test, &client).await;
@@ -209,7 +209,7 @@ fn another_node_finishes_an_interrupted_upgrade() {
         test.server.answer(&["SET", "{canary}schema", &format!("{} from {number}", number + 1)]);
         let next = RedisStore::open(node_options(&test, next_schema::next())).await.unwrap();
         let step = next_schema::next().steps_from(number)[0].rewrites[0];
-        for (key, record) in records(&engine(&next), kinds().client).await.into_iter().take(10) {
+        for (key, record) in records(&engine(&next), next_tables().client).await.into_iter().take(10) {
             let ops = (step.change)(&next.shared.vault, &key, &record).unwrap();
             engine(&next).commit(vec![Batch::new(vec![], ops)]).await.unwrap();
         }
