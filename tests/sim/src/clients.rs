@@ -41,6 +41,10 @@ impl Sim {
         }
         self.answers(&intent, tenant.resident, WINDOW).await;
         self.look(&tenant, intent.txn, 0).await;
+        if self.world.chance(300) {
+            sleep(Duration::from_millis(self.world.below(40_000))).await;
+            self.watches_page(intent.txn).await;
+        }
     }
 
     /// Opens a verification, with retries until an answer arrives.
