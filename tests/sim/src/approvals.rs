@@ -41,7 +41,7 @@ impl Sim {
     async fn adds_operator(&self, name: &str) -> Option<Operator> {
         let body = json!({"name": name, "role": "owner"});
         let added = self.ask_again(&Request::post(OPERATORS).internal(ADMIN_TOKEN).json(&body), UNTIL_ANSWERED).await;
-        let body = added.told().filter(|answer| answer.status == 200)?.json();
+        let body = added.outcome().filter(|answer| answer.status == 200)?.json();
         Some(Operator { id: body["operator_id"].as_str()?.to_owned(), token: body["token"].as_str()?.to_owned() })
     }
 
@@ -52,7 +52,7 @@ impl Sim {
         let path = format!("/admin/v1/clients/{}/credits", tenant.client);
         let body = json!({"amount": amount, "reference": reference});
         let asked = self.ask_again(&Request::post(path).internal(&first.token).json(&body), UNTIL_ANSWERED).await;
-        let Some(answer) = asked.told().filter(|answer| answer.status == 200) else { return };
+        let Some(answer) = asked.outcome().filter(|answer| answer.status == 200) else { return };
         let request = answer.json()["request"].clone();
         let Some(grant) = request["grant_id"].as_str() else {
             return self.diary.is_wrong(format!("{reference} is granted without a second operator"));
@@ -68,7 +68,7 @@ impl Sim {
             if is_withdrawn { Some(self.ask_again(&refuse, UNTIL_ANSWERED).await) } else { None }
         });
         let status = |answer: Option<&crate::node::Answer>| answer.map(|answer| answer.status);
-        let outcome = [status(confirmed.told()), refused.as_ref().and_then(|refused| status(refused.told()))];
+        let outcome = [status(confirmed.outcome()), refused.as_ref().and_then(|refused| status(refused.outcome()))];
         let is_confirmed = match outcome {
             [Some(200), None | Some(409)] => true,
             [Some(409), Some(200)] => false,
@@ -78,7 +78,7 @@ impl Sim {
         self.world.reach(if is_confirmed { "operator: a grant is confirmed" } else { "operator: a grant is refused" });
         if is_confirmed {
             tenant.credits.set(tenant.credits.get() + amount);
-            tenant.grants.borrow_mut().extend(confirmed.told().map(|answer| answer.json()["entry"].take()));
+            tenant.grants.borrow_mut().extend(confirmed.outcome().map(|answer| answer.json()["entry"].take()));
         }
         self.sees_decision(grant, is_confirmed).await;
         let (tenant, reference) = (tenant.number, reference.to_owned());
@@ -89,7 +89,7 @@ impl Sim {
     async fn may_not_confirm(&self, grant: &str, first: &Operator) {
         let confirm = Request::post(format!("{REQUESTS}/{grant}/confirm")).internal(&first.token);
         let asked = self.ask_again(&confirm, TRIES).await;
-        if let Some(answer) = asked.told().filter(|answer| answer.status != 409) {
+        if let Some(answer) = asked.outcome().filter(|answer| answer.status != 409) {
             self.diary.is_wrong(format!("who asked for {grant} confirms it, answered with {}", answer.status));
         }
     }
@@ -97,7 +97,7 @@ impl Sim {
     /// Reads the list of requests; a decision does not change.
     async fn sees_decision(&self, grant: &str, is_confirmed: bool) {
         let asked = self.ask(&Request::get(REQUESTS).internal(ADMIN_TOKEN)).await;
-        let Some(answer) = asked.told().filter(|answer| answer.status == 200) else { return };
+        let Some(answer) = asked.outcome().filter(|answer| answer.status == 200) else { return };
         let body = answer.json();
         let listed = body["requests"].as_array().into_iter().flatten();
         let states: Vec<&Value> =
@@ -113,16 +113,16 @@ impl Sim {
         let path = format!("{OPERATORS}/{}", operator.id);
         let revoke = Request::new(Method::DELETE, path).internal(ADMIN_TOKEN);
         let revoked = self.ask_again(&revoke, UNTIL_ANSWERED).await;
-        if revoked.told().is_none_or(|answer| answer.status != 200) {
+        if revoked.outcome().is_none_or(|answer| answer.status != 200) {
             return self.diary.is_wrong("an operator is not revoked".to_owned());
         }
         sleep(EFFECTIVE).await;
         let asked = self.ask(&Request::get(OPERATORS).internal(&operator.token)).await;
-        if let Some(answer) = asked.told().filter(|answer| answer.status != 401 && !self.may_be_superseded(&asked)) {
+        if let Some(answer) = asked.outcome().filter(|answer| answer.status != 401 && !self.may_be_superseded(&asked)) {
             self.diary.is_wrong(format!("a revoked operator is answered with {}", answer.status));
         }
         let listed = self.ask(&Request::get(OPERATORS).internal(ADMIN_TOKEN)).await;
-        let Some(answer) = listed.told().filter(|answer| answer.status == 200) else { return };
+        let Some(answer) = listed.outcome().filter(|answer| answer.status == 200) else { return };
         let body = answer.json();
         let own = body["operators"].as_array().into_iter().flatten().find(|one| one["operator_id"] == operator.id);
         if own.is_none_or(|own| own["revoked_at"].is_null()) && !self.may_be_superseded(&listed) {

@@ -33,11 +33,11 @@ const HUNG_MS: u64 = 5_000;
 pub(crate) fn interfere(world: &Arc<World>) {
     let world = Arc::clone(world);
     interfere_with(Box::new(move |arbiter, actor| {
-        if let Some(time) = world.hangs_for(arbiter + Arbiter::of(actor)) {
+        if let Some(time) = world.hangs_for(arbiter + Arbiter::for_actor(actor)) {
             return Some(Interference::Hang(time));
         }
         // Most defects are in error handling. Actors other than workers exist once per node.
-        let chance = match Arbiter::of(actor) {
+        let chance = match Arbiter::for_actor(actor) {
             _ if world.has_store_failed() => 80,
             0 => 12,
             _ => 50,

@@ -33,12 +33,12 @@ impl Sim {
             body["consent"] = json!("Y");
             body["consent_text"] = json!(format!("{} agrees", tenant.resident.name));
         }
-        let asked = self.ask(&Request::post(check.path).json(&body).of(tenant)).await;
-        let status = asked.told().map(|answer| answer.status);
+        let asked = self.ask(&Request::post(check.path).json(&body).as_backend(tenant)).await;
+        let status = asked.outcome().map(|answer| answer.status);
         if status == Some(401) && tenant.may_be_suspended.get() {
             return;
         }
-        if let Some(answer) = asked.told() {
+        if let Some(answer) = asked.outcome() {
             let answer = answer.json();
             let is_right = status == Some(200)
                 && answer["request_id"] == id

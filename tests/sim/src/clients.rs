@@ -71,11 +71,12 @@ impl Sim {
         // The API key may be replaced meanwhile.
         let mut first = None;
         for _ in 0..TRIES {
-            let request = keyed(init.clone()).of(tenant);
+            let request = keyed(init.clone()).as_backend(tenant);
             let mut asked = if key.is_some() && self.world.chance(200) {
                 // The client sends the request twice at once and uses the second answer.
                 let (one, other) = tokio::join!(self.ask(&request), self.ask(&request));
-                let both = one.told().zip(other.told()).filter(|(one, other)| (one.status, other.status) == (200, 200));
+                let both =
+                    one.outcome().zip(other.outcome()).filter(|(one, other)| (one.status, other.status) == (200, 200));
                 if both.is_some_and(|(one, other)| one.body != other.body) {
                     self.diary.is_wrong("two requests under one idempotency key are answered differently".to_owned());
                 }
@@ -84,7 +85,7 @@ impl Sim {
                 self.ask(&request).await
             };
             let begun = *first.get_or_insert(asked.asked);
-            let Some(answer) = asked.told() else {
+            let Some(answer) = asked.outcome() else {
                 sleep(self.world.pause(500)).await;
                 continue;
             };
@@ -136,8 +137,8 @@ impl Sim {
     /// Repeats a request that was answered, and expects the same answer.
     async fn repeats(&self, request: &Request, tenant: &Tenant, answered: &[u8]) {
         sleep(self.world.pause(2_000)).await;
-        let asked = self.ask(&request.clone().of(tenant)).await;
-        match asked.told() {
+        let asked = self.ask(&request.clone().as_backend(tenant)).await;
+        match asked.outcome() {
             Some(answer) if answer.status == 200 && answer.body == *answered => self.world.reach("answer replayed"),
             Some(answer) if answer.status == 401 && tenant.may_be_suspended.get() => {}
             None => {}
@@ -148,9 +149,10 @@ impl Sim {
     }
 
     async fn asks_for_a_code(&self, tenant: &Tenant, intent: &Intent) {
-        let request = Request::post("/api/v1/nationalid-ovse/qr-intent").json(&json!({"txnId": intent.txn})).of(tenant);
+        let request =
+            Request::post("/api/v1/nationalid-ovse/qr-intent").json(&json!({"txnId": intent.txn})).as_backend(tenant);
         let asked = self.ask(&request).await;
-        let learned = match asked.told().map(|answer| answer.status) {
+        let learned = match asked.outcome().map(|answer| answer.status) {
             Some(200) => Knowledge::Pending,
             Some(410) => Knowledge::Expired,
             Some(404) => Knowledge::Unknown,
@@ -168,7 +170,7 @@ impl Sim {
         let Some(other) = self.tenants.iter().find(|other| other.number != tenant.number) else { return };
         let path = format!("/api/v1/nationalid-ovse/result/{}", intent.txn);
         let asked = self.ask(&Request::get(path).of(other)).await;
-        if let Some(answer) = asked.told().filter(|answer| answer.status != 404 && answer.status != 401) {
+        if let Some(answer) = asked.outcome().filter(|answer| answer.status != 404 && answer.status != 401) {
             self.diary.is_wrong(format!("{}: another client is answered with {}", intent.txn, answer.status));
         }
     }

@@ -21,15 +21,15 @@ impl Sim {
         }
         let page = Request::get("/portal/verifications").header("cookie", &cookie);
         let shown = self.ask_again(&page, TRIES).await;
-        let Some(shown) = shown.told().filter(|answer| answer.status == 200) else { return };
+        let Some(shown) = shown.outcome().filter(|answer| answer.status == 200) else { return };
         let token = format!("{CSRF_FIELD}={}", hidden_field(&shown.text(), CSRF_FIELD));
         let leave = form(Request::post("/portal/sign-out"), &token).header("cookie", &cookie);
         let left = self.ask_again(&leave, TRIES).await;
-        if left.told().is_none_or(|answer| answer.header("location") != Some("/portal/sign-in?out=1")) {
+        if left.outcome().is_none_or(|answer| answer.header("location") != Some("/portal/sign-in?out=1")) {
             return;
         }
         let after = self.ask(&page).await;
-        if after.told().is_some_and(|answer| answer.status == 200) && !self.may_be_superseded(&after) {
+        if after.outcome().is_some_and(|answer| answer.status == 200) && !self.may_be_superseded(&after) {
             self.diary.is_wrong("a session goes on that has ended".to_owned());
         }
     }
@@ -38,7 +38,7 @@ impl Sim {
     async fn signs_in(&self, tenant: &Tenant, key: &str) -> Option<String> {
         let enter = form(Request::post("/portal/sign-in"), &format!("app_id={}&key={key}", tenant.app));
         let asked = self.ask_again(&enter, TRIES).await;
-        let answer = asked.told()?;
+        let answer = asked.outcome()?;
         let may_be_refused = tenant.may_be_suspended.get() || self.is_revoked(key, asked.answered);
         if answer.status == 401 && may_be_refused {
             return None;
@@ -55,7 +55,7 @@ impl Sim {
         let Some(txn) = known.get(self.world.index(known.len())).copied() else { return };
         let page = Request::get(format!("/portal/transactions/{txn}")).header("cookie", cookie).seen_by(tenant);
         let asked = self.ask(&page).await;
-        let Some(answer) = asked.told() else { return };
+        let Some(answer) = asked.outcome() else { return };
         let is_revoked =
             self.diary.revoked.borrow().iter().any(|revoked| revoked.key == key && asked.asked > revoked.from);
         let title =

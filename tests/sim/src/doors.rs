@@ -38,20 +38,20 @@ impl Sim {
 
     async fn opens_door(&self, tenant: &Tenant, event: &str) -> Option<Door> {
         let gate = self.name("gate");
-        let open = Request::post(format!("{EVENTS}/{event}/doors")).json(&json!({"name": gate})).of(tenant);
+        let open = Request::post(format!("{EVENTS}/{event}/doors")).json(&json!({"name": gate})).as_backend(tenant);
         let asked = self.ask_again(&open, TRIES).await;
-        let opened = asked.told().filter(|answer| answer.status == 200)?.json();
+        let opened = asked.outcome().filter(|answer| answer.status == 200)?.json();
         let path = opened["door_url"].as_str()?.strip_prefix(&authority().context.public_base)?.to_owned();
         let (id, pin) = (opened["door_id"].as_str()?.to_owned(), opened["pin"].as_str()?);
         let mut door = Door { id, path, gate, cookie: String::new() };
         // Without the PIN, nobody sees a guest.
         let wrong = if pin == "000000" { "000001" } else { "000000" };
         let outside = [self.enter(&door, wrong).await, self.ask(&door.request(Method::GET, "/guests")).await];
-        for asked in outside.iter().filter(|asked| asked.told().is_some_and(|answer| answer.status < 400)) {
+        for asked in outside.iter().filter(|asked| asked.outcome().is_some_and(|answer| answer.status < 400)) {
             self.diary.is_wrong(format!("a door is open without its PIN: {:?}", asked.answer));
         }
         let entered = self.enter(&door, pin).await;
-        let answer = entered.told()?;
+        let answer = entered.outcome()?;
         if answer.status != 303 {
             // The door may have been opened on a primary that the node does not reach yet.
             if !self.may_be_superseded(&entered) {
@@ -73,7 +73,7 @@ impl Sim {
     async fn sees_guests(&self, tenant: &Tenant, door: &Door) -> Vec<String> {
         self.ask(&door.request(Method::GET, "").seen_by(tenant)).await;
         let asked = self.ask(&door.request(Method::GET, "/guests").seen_by(tenant)).await;
-        let Some(answer) = asked.told().filter(|answer| answer.status == 200) else { return Vec::new() };
+        let Some(answer) = asked.outcome().filter(|answer| answer.status == 200) else { return Vec::new() };
         let body = answer.json();
         let guests = body["guests"].as_array().map_or(&[][..], Vec::as_slice);
         let (registered, inside) = (body["registered"].as_u64(), body["inside"].as_u64());
@@ -87,7 +87,7 @@ impl Sim {
     async fn checks_in_at(&self, tenant: &Tenant, event: &str, door: &Door, code: &str) {
         // No guest has shared a photo.
         let photo = self.ask(&door.request(Method::GET, &format!("/photo/{code}"))).await;
-        if photo.told().is_some_and(|answer| answer.status == 200) {
+        if photo.outcome().is_some_and(|answer| answer.status == 200) {
             self.diary.is_wrong("a guest without a photo has one".to_owned());
         }
         let id = 1 + self.world.below(1 << 40);
@@ -99,7 +99,7 @@ impl Sim {
                 self.checks_in_by_code(tenant, event, &json!(code), "A").await;
             }
         });
-        let Some(answer) = asked.told().filter(|answer| answer.status == 200) else { return };
+        let Some(answer) = asked.outcome().filter(|answer| answer.status == 200) else { return };
         let body = answer.json();
         let is_new = match body["state"].as_str() {
             Some("in") => true,
@@ -118,26 +118,26 @@ impl Sim {
             let body: Value = answer.json();
             body["doors"].as_array().is_some_and(|doors| doors.iter().any(|one| one["door_id"] == *door.id))
         };
-        let listed = self.ask(&Request::get(&doors).of(tenant)).await;
-        if listed.told().is_some_and(|answer| answer.status == 200 && !is_listed(answer))
+        let listed = self.ask(&Request::get(&doors).as_backend(tenant)).await;
+        if listed.outcome().is_some_and(|answer| answer.status == 200 && !is_listed(answer))
             && !self.may_be_superseded(&listed)
         {
             self.diary.is_wrong("an open door is not listed".to_owned());
         }
-        let close = Request::new(Method::DELETE, format!("{doors}/{}", door.id)).of(tenant);
+        let close = Request::new(Method::DELETE, format!("{doors}/{}", door.id)).as_backend(tenant);
         let closed = self.ask_again(&close, TRIES).await;
-        if closed.told().is_none_or(|answer| ![204, 404].contains(&answer.status)) {
+        if closed.outcome().is_none_or(|answer| ![204, 404].contains(&answer.status)) {
             return;
         }
         let late =
             [self.ask(&door.request(Method::GET, "/guests")).await, self.ask(&door.request(Method::GET, "")).await];
         for asked in late {
-            if asked.told().is_some_and(|answer| answer.status == 200) && !self.may_be_superseded(&asked) {
+            if asked.outcome().is_some_and(|answer| answer.status == 200) && !self.may_be_superseded(&asked) {
                 self.diary.is_wrong("a closed door is open".to_owned());
             }
         }
-        let listed = self.ask(&Request::get(&doors).of(tenant)).await;
-        if listed.told().is_some_and(|answer| answer.status == 200 && is_listed(answer))
+        let listed = self.ask(&Request::get(&doors).as_backend(tenant)).await;
+        if listed.outcome().is_some_and(|answer| answer.status == 200 && is_listed(answer))
             && !self.may_be_superseded(&listed)
         {
             self.diary.is_wrong("a closed door is listed".to_owned());

@@ -41,14 +41,14 @@ impl Sim {
             // The API key may be replaced meanwhile.
             for _ in 0..100 {
                 let request = request.clone();
-                let request = if number == 3 { request.internal(ADMIN_TOKEN) } else { request.of(tenant) };
+                let request = if number == 3 { request.internal(ADMIN_TOKEN) } else { request.as_backend(tenant) };
                 let tried = asked.insert(self.ask(&request).await);
-                if tried.told().is_some() {
+                if tried.outcome().is_some() {
                     break;
                 }
                 sleep(self.world.pause(500)).await;
             }
-            let answer = asked.as_ref().and_then(|asked| asked.told());
+            let answer = asked.as_ref().and_then(|asked| asked.outcome());
             if answer.is_none_or(|answer| answer.status != 200) {
                 if tenant.may_be_suspended.get() {
                     return;
@@ -97,8 +97,8 @@ impl Sim {
         let body = self.as_of(tenant, &flow.body(), "");
         let request = Request::post(flow.path()).json(&body).header("idempotency-key", self.name("flow"));
         for _ in 0..TRIES {
-            let asked = self.ask(&request.clone().of(tenant)).await;
-            if let Some(answer) = asked.told().filter(|answer| answer.status == 200) {
+            let asked = self.ask(&request.clone().as_backend(tenant)).await;
+            if let Some(answer) = asked.outcome().filter(|answer| answer.status == 200) {
                 let opened = OpenedFlow::read(flow, tenant.app.as_str(), &body, &answer.json());
                 self.world.say(|line| line.push_str(&format!("{}: {} is open", opened.id, flow.name())));
                 return Some(opened);
@@ -128,7 +128,7 @@ impl Sim {
         self.diary.report_keys.borrow_mut().push((opened.id.clone(), deduplication_key(&report)));
         let request = Request::post(format!("/internal/v1/flows/{kind}")).internal(CONNECTOR_TOKEN).json(&report);
         let asked = self.ask_again(&request, TRIES).await;
-        let Some(answer) = asked.told() else { return };
+        let Some(answer) = asked.outcome() else { return };
         let (status, body) = (answer.status, answer.json());
         self.world.say(|line| {
             line.push_str(&format!("{}: a report is answered with {status} {}", opened.id, body["result"]));
@@ -152,8 +152,8 @@ impl Sim {
             Flow::DocLocker => Request::get(format!("/api/v1/doclocker/details/{}", opened.id)),
             Flow::EStamp | Flow::Wealth => return,
         };
-        let asked = self.ask_again(&request.of(tenant), TRIES).await;
-        let Some(answer) = asked.told().filter(|answer| answer.status == 200) else { return };
+        let asked = self.ask_again(&request.as_backend(tenant), TRIES).await;
+        let Some(answer) = asked.outcome().filter(|answer| answer.status == 200) else { return };
         let body = answer.json();
         if body["pending"] != true && body["documentStatus"] != "Pending" {
             self.diary.polled.borrow_mut().push((opened.id.clone(), answer.body.clone()));

@@ -20,7 +20,7 @@ const EVENTS: &str = "/api/v1/nationalid-ovse/events";
 pub(crate) const PLACES: u64 = 4;
 
 /// Reads an event from an answer.
-fn shown(body: &Value) -> Option<EventView> {
+fn read_event_view(body: &Value) -> Option<EventView> {
     Some(EventView {
         is_active: body["is_active"].as_bool()?,
         max_guests: body["max_guests"].as_u64()?,
@@ -64,11 +64,11 @@ impl Sim {
         let (page, cookie) =
             (answer.header("location")?.to_owned(), answer.header("set-cookie")?.split(';').next()?.to_owned());
         let intent = self.ask_again(&Request::get(&page).header("accept", "application/jwt"), TRIES).await;
-        let intent = Intent::read(&intent.told().filter(|answer| answer.status == 200)?.text())?;
+        let intent = Intent::read(&intent.outcome().filter(|answer| answer.status == 200)?.text())?;
         self.learn(intent.txn, &asked, Knowledge::Opened { expires_at: None });
         if self.world.chance(300) {
             let again = self.ask(&start.header("cookie", cookie)).await;
-            if let Some(answer) = again.told().filter(|answer| answer.status == 303)
+            if let Some(answer) = again.outcome().filter(|answer| answer.status == 303)
                 && answer.header("location") != Some(page.as_str())
             {
                 self.diary.is_wrong(format!("{}: a browser that comes back starts another one", intent.txn));
@@ -79,7 +79,7 @@ impl Sim {
 
     /// Records the outcome of a start; `None` if it was refused.
     fn started(&self, tenant: &Tenant, asked: &Exchange) -> Option<()> {
-        let answer = asked.told()?;
+        let answer = asked.outcome()?;
         let why = match answer.status {
             200 | 303 => return Some(()),
             402 => {
@@ -106,7 +106,7 @@ impl Sim {
         }
         let is_repeatable = self.world.has_panicked(asked.asked, asked.answered);
         // An unanswered request may take effect at any time, or never.
-        let (asked, answered) = (asked.asked, asked.told().map(|_| asked.answered));
+        let (asked, answered) = (asked.asked, asked.outcome().map(|_| asked.answered));
         self.diary.events.borrow_mut().push((tenant.number, EventFact { asked, answered, step, is_repeatable }));
     }
 
@@ -123,8 +123,8 @@ impl Sim {
         // Starts may fail for as long as faults happen, and a suspended client waits.
         let mut tries = 0;
         while tries < 100 {
-            let asked = self.ask(&request.clone().of(tenant)).await;
-            if let Some(answer) = asked.told().filter(|answer| answer.status == 200) {
+            let asked = self.ask(&request.clone().as_backend(tenant)).await;
+            if let Some(answer) = asked.outcome().filter(|answer| answer.status == 200) {
                 *tenant.event.borrow_mut() = answer.json()["event_id"].as_str().map(str::to_owned);
                 return;
             }
@@ -173,10 +173,11 @@ impl Sim {
             Some(max_guests) => json!({"max_guests": max_guests}),
             None => json!({"is_active": is_active}),
         };
-        let asked = self.ask(&Request::new(Method::PATCH, format!("{EVENTS}/{event}")).json(&body).of(tenant)).await;
+        let asked =
+            self.ask(&Request::new(Method::PATCH, format!("{EVENTS}/{event}")).json(&body).as_backend(tenant)).await;
         let change = |shown| Step::Change { is_active, max_guests, shown };
-        match asked.told() {
-            Some(answer) if answer.status == 200 => self.notes(tenant, &asked, change(shown(&answer.json()))),
+        match asked.outcome() {
+            Some(answer) if answer.status == 200 => self.notes(tenant, &asked, change(read_event_view(&answer.json()))),
             Some(answer) if answer.status == 400 => match max_guests {
                 Some(max_guests) => self.notes(tenant, &asked, Step::RefusedChange { max_guests }),
                 None => self.diary.is_wrong("a good change is refused".to_owned()),
@@ -185,12 +186,13 @@ impl Sim {
             Some(answer) => self.diary.is_wrong(format!("a change is answered with {}", answer.status)),
             None => self.notes(tenant, &asked, change(None)),
         }
-        asked.told().is_some()
+        asked.outcome().is_some()
     }
 
     pub(crate) async fn looks_at(&self, tenant: &Tenant, event: &str) {
-        let asked = self.ask(&Request::get(format!("{EVENTS}/{event}")).of(tenant)).await;
-        if let Some(shown) = asked.told().filter(|answer| answer.status == 200).and_then(|answer| shown(&answer.json()))
+        let asked = self.ask(&Request::get(format!("{EVENTS}/{event}")).as_backend(tenant)).await;
+        if let Some(shown) =
+            asked.outcome().filter(|answer| answer.status == 200).and_then(|answer| read_event_view(&answer.json()))
         {
             self.notes(tenant, &asked, Step::Look(shown));
         }
@@ -198,8 +200,9 @@ impl Sim {
 
     /// Checks in a guest, perhaps at two gates at once.
     async fn checks_in(&self, tenant: &Tenant, event: &str) {
-        let asked = self.ask(&Request::get(format!("{EVENTS}/{event}/registrations?page_size=100")).of(tenant)).await;
-        let Some(answer) = asked.told().filter(|answer| answer.status == 200) else { return };
+        let asked =
+            self.ask(&Request::get(format!("{EVENTS}/{event}/registrations?page_size=100")).as_backend(tenant)).await;
+        let Some(answer) = asked.outcome().filter(|answer| answer.status == 200) else { return };
         let body = answer.json();
         let listed = body["registrations"].as_array().map_or(&[][..], Vec::as_slice);
         if listed.is_empty() {
@@ -217,8 +220,9 @@ impl Sim {
     /// Checks in a guest through the API.
     pub(crate) async fn checks_in_by_code(&self, tenant: &Tenant, event: &str, code: &Value, gate: &str) {
         let body = json!({"code": code, "gate": gate});
-        let asked = self.ask(&Request::post(format!("{EVENTS}/{event}/check-ins")).json(&body).of(tenant)).await;
-        match asked.told() {
+        let asked =
+            self.ask(&Request::post(format!("{EVENTS}/{event}/check-ins")).json(&body).as_backend(tenant)).await;
+        match asked.outcome() {
             Some(answer) if answer.status == 200 => {
                 let answer = answer.json();
                 let is_repeated = answer["already"] == true;
@@ -235,8 +239,9 @@ impl Sim {
 
     /// Checks that the guest list is consistent.
     async fn lists(&self, tenant: &Tenant, event: &str) {
-        let asked = self.ask(&Request::get(format!("{EVENTS}/{event}/registrations?page_size=100")).of(tenant)).await;
-        let Some(answer) = asked.told().filter(|answer| answer.status == 200) else { return };
+        let asked =
+            self.ask(&Request::get(format!("{EVENTS}/{event}/registrations?page_size=100")).as_backend(tenant)).await;
+        let Some(answer) = asked.outcome().filter(|answer| answer.status == 200) else { return };
         let body = answer.json();
         let listed = body["registrations"].as_array().map_or(&[][..], Vec::as_slice);
         let times: Vec<Option<Timestamp>> =

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_whose_actor_was_restarted_may_have_been_made_before_the_one_that_was_answered() {
+    fn a_change_of_a_restarted_actor_may_precede_the_answered_one() {
         let closed = EventView { is_active: false, ..EMPTY };
         let opened =
             Step::Change { is_active: Some(true), max_guests: None, shown: Some(EventView { scans: 1, ..EMPTY }) };

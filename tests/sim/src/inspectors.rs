@@ -35,7 +35,7 @@ impl Sim {
     /// Reads a page as an operator; there must be one.
     async fn inspect(&self, path: &str) -> Value {
         let asked = self.ask(&Request::get(path).internal(ADMIN_TOKEN)).await;
-        match asked.told().filter(|answer| answer.status == 200) {
+        match asked.outcome().filter(|answer| answer.status == 200) {
             Some(answer) => answer.json(),
             None => {
                 self.diary.is_wrong(format!("{path} is answered with {:?}", asked.answer));
@@ -46,8 +46,8 @@ impl Sim {
 
     async fn reads_codes(&self, tenant: &Tenant, event: &str) {
         let path = format!("/api/v1/nationalid-ovse/events/{event}/registrations?page_size=100");
-        let asked = self.ask(&Request::get(path).of(tenant)).await;
-        let listed = asked.told().map(|answer| answer.json()["registrations"].take()).unwrap_or_default();
+        let asked = self.ask(&Request::get(path).as_backend(tenant)).await;
+        let listed = asked.outcome().map(|answer| answer.json()["registrations"].take()).unwrap_or_default();
         for guest in listed.as_array().into_iter().flatten() {
             let (code, txn) = (guest["registration_code"].as_str(), guest["txn_id"].as_str());
             if let (Some(code), Some(txn)) = (code, txn.and_then(|txn| txn.parse().ok())) {
@@ -123,7 +123,7 @@ impl Sim {
         let get = |path: String| Request::get(path).internal(ADMIN_TOKEN);
         let shown = self.ask(&get(format!("{TRANSACTIONS}/{txn}"))).await;
         let delivery = self.ask(&get(format!("{TRANSACTIONS}/{txn}/delivery"))).await;
-        let [shown, delivery] = [&shown, &delivery].map(|asked| asked.told().filter(|answer| answer.status == 200));
+        let [shown, delivery] = [&shown, &delivery].map(|asked| asked.outcome().filter(|answer| answer.status == 200));
         let [body, delivery] =
             [shown, delivery].map(|answer| answer.map(crate::node::Answer::json).unwrap_or_default());
         if body["delivery"] != delivery {

@@ -106,7 +106,7 @@ impl Arbiter {
     }
 
     /// Returns an actor's arbiter among those of its node. For actors directly under the root, the type decides.
-    pub(crate) fn of(actor: &str) -> u32 {
+    pub(crate) fn for_actor(actor: &str) -> u32 {
         match actor.rsplit("::").next() {
             Some("CreditLedger" | "Reaper" | "ChangeListener" | "FlowSweeper") => Self::Effects as u32,
             Some("WebhookDispatcher") => Self::Dispatch as u32,
@@ -123,7 +123,7 @@ pub(crate) struct Edge {
 }
 
 impl Edge {
-    async fn of<F, B>(arbiter: u32, app: App<F>) -> Self
+    async fn start<F, B>(arbiter: u32, app: App<F>) -> Self
     where
         F: ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse<B>, Error = Error, InitError = ()>
             + 'static,
@@ -282,30 +282,34 @@ pub(crate) async fn start(
     let simulated = SimulatedClock::new(world.begun, difference_ms);
     let clock: Arc<dyn Clock> = simulated.clone();
     let vault = world.vault();
-    let config = TreeConfig {
-        store: store.clone(),
-        vault: Arc::clone(&vault),
-        clock: Arc::clone(&clock),
-        client: network.clone(),
-        audit_receiver: None,
-        on_one_arbiter: true,
-    };
+    let config =
+        TreeConfig { store, vault, clock, client: network.clone(), audit_receiver: None, on_one_arbiter: true };
     let first = Arbiter::first(incarnation.number);
     let bounds = bounds(world.workers(), 1 + usize::from(world.seed.is_multiple_of(2)));
-    let (tree, escalations) = while_on_arbiter(first, Tree::start(config, bounds)).await.ok()?;
+    let (tree, escalations) = while_on_arbiter(first, Tree::start(config.clone(), bounds)).await.ok()?;
+    let service = create_service(&config, &tree, network);
+    let public = start_public(world, first, &tree, &service).await?;
+    let deps = internal_deps(&service, &tree);
+    let internal = App::new().wrap(from_fn(edge)).configure(move |app| sakshi_operator::configure(app, deps));
+    let internal = Edge::start(first, internal).await;
+    let TreeConfig { store, vault, .. } = config;
+    Some((Node { incarnation, store, vault, clock: simulated, tree, public, internal }, escalations))
+}
+
+/// Creates the use cases of a node, for the shards with number 0.
+fn create_service(config: &TreeConfig, tree: &Tree, network: Arc<Network>) -> Service {
     let Handles { transactions, events, flows } = tree.handles(0);
     let upstreams = UpstreamClient::over(network, ASK_TIMEOUT);
     let upstream =
         |flow: &str| Url::parse(&format!("https://upstream.example/{flow}")).ok().map(|url| upstreams.at(url, 8));
-    let authority = authority();
-    let service = Service {
+    Service {
         transactions,
         events,
-        flows: flows.clone(),
-        store: store.clone(),
-        vault: Arc::clone(&vault),
-        clock: Arc::clone(&clock),
-        authority: Arc::clone(&authority.context),
+        flows,
+        store: config.store.clone(),
+        vault: Arc::clone(&config.vault),
+        clock: Arc::clone(&config.clock),
+        authority: Arc::clone(&authority().context),
         rules: rules(),
         pages: Arc::default(),
         names: Names::default(),
@@ -321,8 +325,11 @@ pub(crate) async fn start(
         flow_fetches: FlowFetches::default(),
         memory: MemoryBudgets::default(),
         cpu: CpuBudget::without_threads(),
-    };
-    let memory = service.memory.clone();
+    }
+}
+
+/// Starts the public listener's app on each worker, with shards of its own. Returns `None` if a shard does not start.
+async fn start_public(world: &World, first: u32, tree: &Tree, service: &Service) -> Option<Vec<Edge>> {
     let rates = rates();
     let mut public = Vec::new();
     for arbiter in (first..).take(world.workers()) {
@@ -330,10 +337,10 @@ pub(crate) async fn start(
         let service = Service { transactions, events, flows, ..service.clone() };
         let app = App::new()
             .app_data(DocsBase(BASE.into()))
-            .app_data(Data::new(memory.clone()))
+            .app_data(Data::new(service.memory.clone()))
+            .app_data(KeyGate::new(service.store.clone(), Arc::clone(&service.clock), Profile::Sandbox))
             .app_data(Data::new(service))
             .app_data(Data::new(rates.clone()))
-            .app_data(KeyGate::new(store.clone(), Arc::clone(&clock), Profile::Sandbox))
             .app_data(BodyLimit(BODY_BYTES))
             .app_data(RouteMetrics::unmatched())
             .app_data(PageIntents::default())
@@ -344,18 +351,23 @@ pub(crate) async fn start(
             })
             .default_service(web::to(unknown_path))
             .wrap(from_fn(edge));
-        public.push(Edge::of(arbiter, app).await);
+        public.push(Edge::start(arbiter, app).await);
     }
+    Some(public)
+}
+
+/// Creates the dependencies of the internal listener.
+fn internal_deps(service: &Service, tree: &Tree) -> InternalDeps {
     let viewed = tree.clone();
-    let deps = InternalDeps {
-        store: store.clone(),
-        clock,
+    InternalDeps {
+        store: service.store.clone(),
+        clock: Arc::clone(&service.clock),
         accept_clock: Arc::new(|| None),
         log_level: LogLevel::default(),
         credits: Arc::new(LedgerDesk(tree.clone())),
-        flows: Arc::new(Reports(flows)),
-        signer: Arc::clone(&authority.context.signer),
-        memory,
+        flows: Arc::new(Reports(service.flows.clone())),
+        signer: Arc::clone(&service.authority.signer),
+        memory: service.memory.clone(),
         health: Arc::new(Healthy),
         tree: Arc::new(move || tree_node(viewed.view())),
         nodes: Arc::new(|| {
@@ -373,10 +385,7 @@ pub(crate) async fn start(
         second_person_above: Some(SECOND_PERSON_ABOVE),
         body_bytes: BODY_BYTES,
         retention_max: RetentionMax { result_ttl: DAY, registration_ttl: DAY },
-    };
-    let internal = App::new().wrap(from_fn(edge)).configure(move |config| sakshi_operator::configure(config, deps));
-    let internal = Edge::of(first, internal).await;
-    Some((Node { incarnation, store, vault, clock: simulated, tree, public, internal }, escalations))
+    }
 }
 
 /// Returns a part of the supervision tree as operators see it, without the times of panics.

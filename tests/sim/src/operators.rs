@@ -26,7 +26,7 @@ impl Sim {
         self.diary.waits_for(what);
         loop {
             let asked = self.ask(request).await;
-            match asked.told() {
+            match asked.outcome() {
                 Some(answer) if answer.status == 200 => {
                     self.diary.was_answered(what);
                     self.world.say(|line| line.push_str(what));
@@ -140,7 +140,7 @@ impl Sim {
         let request = Request::get("/api/v1/credits").header("x-api-key", key);
         let asked = self.ask(&request.header("x-api-app-id", tenant.app.as_str())).await;
         let is_due = asked.asked > from && !self.may_be_superseded(&asked);
-        if let Some(answer) = asked.told().filter(|answer| answer.status != 401 && is_due) {
+        if let Some(answer) = asked.outcome().filter(|answer| answer.status != 401 && is_due) {
             self.diary.is_wrong(format!(
                 "a revoked key is answered with {} at {:?}",
                 answer.status,
@@ -175,9 +175,9 @@ impl Sim {
             let from = self.world.begun.elapsed() + EFFECTIVE;
             for _ in 0..3 {
                 sleep(Duration::from_millis(self.world.below(4_000))).await;
-                let asked = self.ask(&Request::get("/api/v1/credits").of(&tenant)).await;
+                let asked = self.ask(&Request::get("/api/v1/credits").as_backend(&tenant)).await;
                 if let Some(answer) = asked
-                    .told()
+                    .outcome()
                     .filter(|answer| answer.status != 401 && asked.asked > from && !self.may_be_superseded(&asked))
                 {
                     self.diary.is_wrong(format!("a suspended client is answered with {}", answer.status));

@@ -36,7 +36,7 @@ impl Sim {
         let (mut pages, mut next) = (Vec::new(), Some(path));
         while let Some(path) = next {
             let asked = self.ask_again(&request(&path), TRIES).await;
-            let answer = asked.told().filter(|answer| answer.status == 200)?;
+            let answer = asked.outcome().filter(|answer| answer.status == 200)?;
             next = answer.json()["next"].as_str().map(str::to_owned);
             pages.push(asked);
         }
@@ -54,21 +54,21 @@ impl Sim {
         };
         let request = |path: &str| {
             let request = Request::get(path);
-            if as_operator { request.internal(ADMIN_TOKEN).seen_by(tenant) } else { request.of(tenant) }
+            if as_operator { request.internal(ADMIN_TOKEN).seen_by(tenant) } else { request.as_backend(tenant) }
         };
         let asked = self.ask(&request(&balance)).await;
-        if let Some(balance) = asked.told().and_then(|answer| answer.json()["balance"].as_u64()) {
+        if let Some(balance) = asked.outcome().and_then(|answer| answer.json()["balance"].as_u64()) {
             let (tenant, asked, answered) = (tenant.number, asked.asked, asked.answered);
             self.diary.balances.borrow_mut().push(Reading { tenant, asked, answered, content: balance });
         }
         let Some(pages) = self.reads_pages(path, request).await else { return };
         let mut entries = Vec::new();
         for page in &pages {
-            let body = page.told().map(crate::node::Answer::json).unwrap_or_default();
+            let body = page.outcome().map(crate::node::Answer::json).unwrap_or_default();
             entries.extend(body["entries"].as_array().cloned().unwrap_or_default());
         }
         let (Some(first), Some(last)) = (pages.first(), pages.last()) else { return };
-        let total = last.told().and_then(|answer| answer.json()["total"].as_u64()).unwrap_or_default();
+        let total = last.outcome().and_then(|answer| answer.json()["total"].as_u64()).unwrap_or_default();
         self.world.reach(if as_operator { "statement read by an operator" } else { "statement read" });
         let (tenant, asked, answered) = (tenant.number, first.asked, last.answered);
         let content = StatementRead { total, entries };
@@ -78,10 +78,10 @@ impl Sim {
     /// Reads the whole list of transactions. Returns those that it has; `None` if it was not answered.
     pub(crate) async fn lists_transactions(&self, tenant: &Tenant) -> Option<BTreeSet<TxnId>> {
         let path = format!("/api/v1/nationalid-ovse/transactions?limit={}", 1 + self.world.below(30));
-        let pages = self.reads_pages(path, |path| Request::get(path).of(tenant)).await?;
+        let pages = self.reads_pages(path, |path| Request::get(path).as_backend(tenant)).await?;
         let mut listed = BTreeSet::new();
         for page in &pages {
-            let body = page.told()?.json();
+            let body = page.outcome()?.json();
             for row in body["transactions"].as_array()? {
                 let txn: TxnId = row["txn_id"].as_str()?.parse().ok()?;
                 if !listed.insert(txn) {
@@ -107,8 +107,8 @@ impl Sim {
     /// Reads the URLs of webhooks; those that were registered must be there.
     async fn reads_webhook_urls(&self, tenant: &Tenant) {
         let has_urls = tenant.has_urls.get();
-        let asked = self.ask(&Request::get("/api/v1/user/webhook").of(tenant)).await;
-        let Some(answer) = asked.told().filter(|answer| answer.status == 200) else { return };
+        let asked = self.ask(&Request::get("/api/v1/user/webhook").as_backend(tenant)).await;
+        let Some(answer) = asked.outcome().filter(|answer| answer.status == 200) else { return };
         let body = answer.json();
         let urls: Vec<&str> =
             body["data"].as_array().into_iter().flatten().filter_map(|entry| entry["webhookUrl"].as_str()).collect();
@@ -120,8 +120,8 @@ impl Sim {
 
     /// Reads the service's status; its counts are those of newest webhooks.
     async fn reads_status(&self, tenant: &Tenant) {
-        let asked = self.ask(&Request::get("/api/v1/status").of(tenant)).await;
-        let Some(answer) = asked.told().filter(|answer| answer.status == 200) else { return };
+        let asked = self.ask(&Request::get("/api/v1/status").as_backend(tenant)).await;
+        let Some(answer) = asked.outcome().filter(|answer| answer.status == 200) else { return };
         let body = answer.json();
         let counted = ["delivered", "failed", "waiting"].map(|name| body["webhooks"][name].as_u64());
         if counted.iter().any(Option::is_none) {
@@ -133,8 +133,8 @@ impl Sim {
     async fn reads_evidence(&self, tenant: &Tenant) {
         let known: Vec<TxnId> = self.diary.facts.borrow().iter().map(|fact| fact.txn).collect();
         let Some(txn) = known.get(self.world.index(known.len())).copied() else { return };
-        let asked = self.ask(&Request::get(format!("{RESULT}/{txn}/evidence")).of(tenant)).await;
-        let Some(answer) = asked.told().filter(|answer| answer.status == 200) else { return };
+        let asked = self.ask(&Request::get(format!("{RESULT}/{txn}/evidence")).as_backend(tenant)).await;
+        let Some(answer) = asked.outcome().filter(|answer| answer.status == 200) else { return };
         self.world.reach("evidence read");
         let owner = self.diary.evidence_askers.borrow().get(&txn).copied();
         if owner != Some(tenant.number) {

@@ -23,7 +23,7 @@ const DIGEST_BYTES: usize = 32;
 
 impl Shards {
     /// Returns the shards of these keys.
-    pub(crate) fn of<'a>(deployment: Deployment, keys: impl IntoIterator<Item = &'a Key>) -> Self {
+    pub(crate) fn of_keys<'a>(deployment: Deployment, keys: impl IntoIterator<Item = &'a Key>) -> Self {
         Self(keys.into_iter().fold(0, |shards, key| shards | Self::one(deployment, key.place, &key.id).0))
     }
 

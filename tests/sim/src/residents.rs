@@ -80,7 +80,7 @@ impl Sim {
     async fn hand_in(&self, intent: &Intent, callback: &Callback) {
         let request = Request::post(&intent.path).body(callback.format.content_type(), callback.body.clone());
         let asked = self.ask_again(&request, TRIES).await;
-        let Some(answer) = asked.told() else { return };
+        let Some(answer) = asked.outcome() else { return };
         let text = answer.text();
         let learned = match answer.status {
             200 => Knowledge::Accepted { digest: callback.digest, has_place: true },
@@ -110,14 +110,14 @@ impl Sim {
         let pick = self.world.index(bodies.len());
         let request = Request::post(&intent.path).body(format.content_type(), bodies[pick].clone());
         let asked = self.ask(&request).await;
-        if asked.told().is_some_and(|answer| answer.status == 200 && pick != 3) {
+        if asked.outcome().is_some_and(|answer| answer.status == 200 && pick != 3) {
             self.diary.is_wrong(format!("{}: garbage is accepted", intent.txn));
         }
         // A stranger who knows the verification's id, but not its callback address.
         let path = format!("/cb/{}/{}", intent.txn, "A".repeat(24));
         let declining = format.failure(&intent.claims.txn, "301", "User Reject");
         let asked = self.ask(&Request::post(path).body(format.content_type(), declining)).await;
-        if asked.told().is_some_and(|answer| answer.status != 404) {
+        if asked.outcome().is_some_and(|answer| answer.status != 404) {
             self.diary.is_wrong(format!("{}: a stranger's answer is accepted", intent.txn));
         }
     }
@@ -158,7 +158,7 @@ impl Sim {
     /// Follows the state of a verification in the browser that shows its code.
     pub(crate) async fn watches_page(&self, txn: TxnId) {
         let asked = self.ask(&Request::get(format!("/v/{txn}/status"))).await;
-        let Some(answer) = asked.told() else { return };
+        let Some(answer) = asked.outcome() else { return };
         let learned = match (answer.status, answer.json()["state"].as_str()) {
             (404, _) => Knowledge::Unknown,
             (200, Some("waiting")) => Knowledge::Pending,
@@ -182,13 +182,13 @@ impl Sim {
     /// Polls a verification as its client.
     pub(crate) async fn look(&self, tenant: &Tenant, txn: TxnId, wait: u64) {
         let request = Request::new(Method::GET, format!("/api/v1/nationalid-ovse/result/{txn}?wait={wait}"));
-        let asked = self.ask(&request.of(tenant).held(Duration::from_secs(wait))).await;
+        let asked = self.ask(&request.as_backend(tenant).with_delay(Duration::from_secs(wait))).await;
         self.saw(tenant, txn, &asked);
     }
 
     /// Records the observation of a poll.
     pub(crate) fn saw(&self, tenant: &Tenant, txn: TxnId, asked: &Exchange) {
-        let Some(answer) = asked.told() else { return };
+        let Some(answer) = asked.outcome() else { return };
         let body = answer.json();
         let learned = match answer.status {
             200 if body["data"]["pending"] == Value::Bool(true) => Knowledge::Pending,

@@ -62,7 +62,7 @@ async fn seals_anew(sim: &Sim) {
         let body = if from.is_null() { json!({}) } else { json!({"from": from}) };
         let request = Request::post("/admin/v1/reseal").internal(ADMIN_TOKEN).json(&body);
         let asked = sim.ask(&request).await;
-        let Some(answer) = asked.told() else {
+        let Some(answer) = asked.outcome() else {
             // The outcome of a step may be unknown, so this pass proves nothing.
             is_clean = false;
             sleep(sim.world.pause(500)).await;

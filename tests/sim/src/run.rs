@@ -264,9 +264,10 @@ async fn looks_at_everything(sim: &Rc<Sim>) {
                 continue;
             };
             for txn in &known {
-                let request = crate::sim::Request::get(format!("/api/v1/nationalid-ovse/result/{txn}")).of(tenant);
+                let request =
+                    crate::sim::Request::get(format!("/api/v1/nationalid-ovse/result/{txn}")).as_backend(tenant);
                 let asked = sim.ask_node(Some(node.clone()), &request).await;
-                match asked.told().map(|answer| answer.status) {
+                match asked.outcome().map(|answer| answer.status) {
                     // It may be another client's.
                     Some(404) if sim.tenants.len() > 1 => {}
                     Some(_) => sim.saw(tenant, *txn, &asked),

@@ -72,7 +72,7 @@ pub(crate) enum Deployment {
 }
 
 impl Deployment {
-    pub(crate) const fn of(seed: u64) -> Self {
+    pub(crate) const fn from_seed(seed: u64) -> Self {
         match seed % 8 {
             0 | 1 => Self::Alone,
             2 | 3 => Self::Shared,

@@ -68,7 +68,7 @@ pub(crate) struct Request {
     body: Bytes,
     is_internal: bool,
     /// Time for which the answer may be held back on purpose.
-    held: Duration,
+    delay: Duration,
     /// The client it concerns; the answer must not contain another client's data.
     tenant: Option<usize>,
 }
@@ -76,7 +76,7 @@ pub(crate) struct Request {
 impl Request {
     pub(crate) fn new(method: Method, path: impl Into<String>) -> Self {
         let (headers, body) = (Vec::new(), Bytes::new());
-        Self { method, path: path.into(), headers, body, is_internal: false, held: Duration::ZERO, tenant: None }
+        Self { method, path: path.into(), headers, body, is_internal: false, delay: Duration::ZERO, tenant: None }
     }
 
     pub(crate) fn get(path: impl Into<String>) -> Self {
@@ -103,7 +103,7 @@ impl Request {
     }
 
     /// Adds the client's credentials.
-    pub(crate) fn of(mut self, tenant: &Tenant) -> Self {
+    pub(crate) fn as_backend(mut self, tenant: &Tenant) -> Self {
         self.tenant = Some(tenant.number);
         let key = tenant.key.borrow().clone();
         self.header("x-api-key", key).header("x-api-app-id", tenant.app.as_str())
@@ -121,8 +121,8 @@ impl Request {
         self.header("authorization", format!("Bearer {token}"))
     }
 
-    pub(crate) fn held(mut self, held: Duration) -> Self {
-        self.held = held;
+    pub(crate) fn with_delay(mut self, delay: Duration) -> Self {
+        self.delay = delay;
         self
     }
 
@@ -148,7 +148,7 @@ pub(crate) struct Exchange {
 
 impl Exchange {
     /// Returns the answer if it reports an outcome; "try again" does not.
-    pub(crate) fn told(&self) -> Option<&Answer> {
+    pub(crate) fn outcome(&self) -> Option<&Answer> {
         self.answer.as_ref().filter(|answer| answer.status < 500)
     }
 }
@@ -199,7 +199,7 @@ impl Sim {
         let mut asked = self.ask(request).await;
         let first = asked.asked;
         for _ in 1..tries {
-            if asked.told().is_some() {
+            if asked.outcome().is_some() {
                 break;
             }
             sleep(self.world.pause(500)).await;
@@ -245,7 +245,7 @@ impl Sim {
         };
         // A caller cut off by a dying process, or whose answer is lost, does not know the outcome.
         let answer = tokio::select! {
-            answer = timeout(WAIT_MAX + request.held, serving) => Some(answer),
+            answer = timeout(WAIT_MAX + request.delay, serving) => Some(answer),
             () = incarnation.death() => None,
         };
         if answer_is_lost {

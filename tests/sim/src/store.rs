@@ -66,7 +66,7 @@ impl NodeEngine {
         }
         let plan = self.world.plan();
         let called = self.clone().called(plan, Shards::default(), work);
-        self.answered(plan, called)
+        self.answer_call(plan, called)
     }
 
     /// Returns the records that this node reaches.
@@ -82,7 +82,7 @@ impl NodeEngine {
 
     /// Returns the shards whose replicas a call waits for.
     fn awaited<'a>(&self, keys: impl IntoIterator<Item = &'a Key>) -> Shards {
-        Shards::of(self.world.deployment, keys)
+        Shards::of_keys(self.world.deployment, keys)
     }
 
     /// Makes a call that waits for the replicas of these shards.
@@ -145,7 +145,7 @@ impl NodeEngine {
                 work(&node.engine()).await
             })
         });
-        self.answered(plan, called)
+        self.answer_call(plan, called)
     }
 
     /// Looks up the outcome of steps that were begun before.
@@ -156,7 +156,7 @@ impl NodeEngine {
             let committing = node.clone();
             node.called(plan, Shards::default(), move |engine| committing.commit_and_note(engine, batches)).await
         };
-        self.answered(plan, called)
+        self.answer_call(plan, called)
     }
 
     /// Waits until the replicas of these shards have the last write; returns false if they never will.
@@ -196,11 +196,11 @@ impl NodeEngine {
             }
             pending().await
         };
-        self.answered(plan, called)
+        self.answer_call(plan, called)
     }
 
     /// Returns what the caller gets from a call.
-    fn answered<T: Send + 'static>(
+    fn answer_call<T: Send + 'static>(
         &self,
         plan: CallPlan,
         called: impl Future<Output = Result<T, StoreError>> + Send + 'static,
@@ -369,7 +369,7 @@ impl Engine for NodeEngine {
             return Box::pin(ready(Ok(())));
         }
         let plan = self.world.plan();
-        self.answered(plan, self.clone().called(plan, Shards::ALL, |_| Box::pin(ready(Ok(())))))
+        self.answer_call(plan, self.clone().called(plan, Shards::ALL, |_| Box::pin(ready(Ok(())))))
     }
 
     fn may_be_ahead(&self) -> bool {

@@ -41,7 +41,7 @@ impl Sim {
     /// Sends an operator's request until it is answered, and returns the body.
     async fn operate(&self, request: Request) -> Option<Value> {
         let asked = self.ask_again(&request.internal(ADMIN_TOKEN), UNTIL_ANSWERED).await;
-        let answer = asked.told()?;
+        let answer = asked.outcome()?;
         if answer.status != 200 {
             self.diary.is_wrong(format!("a move of a client is answered with {} {}", answer.status, answer.text()));
             return None;
