@@ -43,7 +43,7 @@ nightly: needs
 	$(WITHIN) 10m $(CARGO) clippy --package sakshi --lib --bins --no-default-features -- -D warnings
 	+$(MAKE) test
 	SAKSHI_TEST_STORE=redis $(WITHIN) 10m env $(TESTS) --test hostile
-	$(CARGO) run --profile simulation --package sakshi-sim -- --from 60 --seeds 20000
+	$(CARGO) run --profile simulation --package sakshi-sim -- --from 60 --seeds 20000 --gaps
 	$(CARGO) run --profile simulation --package sakshi-sim -- --plant all
 	+$(MAKE) rehearsal && SAKSHI_NEXT=$(CURDIR)/target/rehearsal/sakshi $(WITHIN) 15m $(CARGO) test --package sakshi --test cluster -- --nocapture upgrade::
 	SAKSHI_STORAGE=long $(WITHIN) 120m $(CARGO) test --profile simulation --package sakshi-store --lib -- tests::lies tests::flips tests::appended

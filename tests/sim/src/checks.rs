@@ -33,7 +33,7 @@ impl Sim {
             body["consent"] = json!("Y");
             body["consent_text"] = json!(format!("{} agrees", tenant.resident.name));
         }
-        let asked = self.ask(&Request::post(check.path).json(&body).as_backend(tenant)).await;
+        let asked = self.ask(&Request::post(check.path).json(&body).with_key_of(tenant)).await;
         let status = asked.outcome().map(|answer| answer.status);
         if status == Some(401) && tenant.may_be_suspended.get() {
             return;

@@ -71,7 +71,7 @@ impl Sim {
         // The API key may be replaced meanwhile.
         let mut first = None;
         for _ in 0..TRIES {
-            let request = keyed(init.clone()).as_backend(tenant);
+            let request = keyed(init.clone()).with_key_of(tenant);
             let mut asked = if key.is_some() && self.world.chance(200) {
                 // The client sends the request twice at once and uses the second answer.
                 let (one, other) = tokio::join!(self.ask(&request), self.ask(&request));
@@ -137,7 +137,7 @@ impl Sim {
     /// Repeats a request that was answered, and expects the same answer.
     async fn repeats(&self, request: &Request, tenant: &Tenant, answered: &[u8]) {
         sleep(self.world.pause(2_000)).await;
-        let asked = self.ask(&request.clone().as_backend(tenant)).await;
+        let asked = self.ask(&request.clone().with_key_of(tenant)).await;
         match asked.outcome() {
             Some(answer) if answer.status == 200 && answer.body == *answered => self.world.reach("answer replayed"),
             Some(answer) if answer.status == 401 && tenant.may_be_suspended.get() => {}
@@ -150,7 +150,7 @@ impl Sim {
 
     async fn asks_for_a_code(&self, tenant: &Tenant, intent: &Intent) {
         let request =
-            Request::post("/api/v1/nationalid-ovse/qr-intent").json(&json!({"txnId": intent.txn})).as_backend(tenant);
+            Request::post("/api/v1/nationalid-ovse/qr-intent").json(&json!({"txnId": intent.txn})).with_key_of(tenant);
         let asked = self.ask(&request).await;
         let learned = match asked.outcome().map(|answer| answer.status) {
             Some(200) => Knowledge::Pending,
@@ -169,7 +169,7 @@ impl Sim {
     async fn is_nosy(&self, tenant: &Tenant, intent: &Intent) {
         let Some(other) = self.tenants.iter().find(|other| other.number != tenant.number) else { return };
         let path = format!("/api/v1/nationalid-ovse/result/{}", intent.txn);
-        let asked = self.ask(&Request::get(path).of(other)).await;
+        let asked = self.ask(&Request::get(path).with_key_of(other)).await;
         if let Some(answer) = asked.outcome().filter(|answer| answer.status != 404 && answer.status != 401) {
             self.diary.is_wrong(format!("{}: another client is answered with {}", intent.txn, answer.status));
         }

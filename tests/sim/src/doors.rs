@@ -38,7 +38,7 @@ impl Sim {
 
     async fn opens_door(&self, tenant: &Tenant, event: &str) -> Option<Door> {
         let gate = self.name("gate");
-        let open = Request::post(format!("{EVENTS}/{event}/doors")).json(&json!({"name": gate})).as_backend(tenant);
+        let open = Request::post(format!("{EVENTS}/{event}/doors")).json(&json!({"name": gate})).with_key_of(tenant);
         let asked = self.ask_again(&open, TRIES).await;
         let opened = asked.outcome().filter(|answer| answer.status == 200)?.json();
         let path = opened["door_url"].as_str()?.strip_prefix(&authority().context.public_base)?.to_owned();
@@ -118,13 +118,13 @@ impl Sim {
             let body: Value = answer.json();
             body["doors"].as_array().is_some_and(|doors| doors.iter().any(|one| one["door_id"] == *door.id))
         };
-        let listed = self.ask(&Request::get(&doors).as_backend(tenant)).await;
+        let listed = self.ask(&Request::get(&doors).with_key_of(tenant)).await;
         if listed.outcome().is_some_and(|answer| answer.status == 200 && !is_listed(answer))
             && !self.may_be_superseded(&listed)
         {
             self.diary.is_wrong("an open door is not listed".to_owned());
         }
-        let close = Request::new(Method::DELETE, format!("{doors}/{}", door.id)).as_backend(tenant);
+        let close = Request::new(Method::DELETE, format!("{doors}/{}", door.id)).with_key_of(tenant);
         let closed = self.ask_again(&close, TRIES).await;
         if closed.outcome().is_none_or(|answer| ![204, 404].contains(&answer.status)) {
             return;
@@ -136,7 +136,7 @@ impl Sim {
                 self.diary.is_wrong("a closed door is open".to_owned());
             }
         }
-        let listed = self.ask(&Request::get(&doors).as_backend(tenant)).await;
+        let listed = self.ask(&Request::get(&doors).with_key_of(tenant)).await;
         if listed.outcome().is_some_and(|answer| answer.status == 200 && is_listed(answer))
             && !self.may_be_superseded(&listed)
         {

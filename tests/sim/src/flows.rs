@@ -41,7 +41,7 @@ impl Sim {
             // The API key may be replaced meanwhile.
             for _ in 0..100 {
                 let request = request.clone();
-                let request = if number == 3 { request.internal(ADMIN_TOKEN) } else { request.as_backend(tenant) };
+                let request = if number == 3 { request.internal(ADMIN_TOKEN) } else { request.with_key_of(tenant) };
                 let tried = asked.insert(self.ask(&request).await);
                 if tried.outcome().is_some() {
                     break;
@@ -97,7 +97,7 @@ impl Sim {
         let body = self.as_of(tenant, &flow.body(), "");
         let request = Request::post(flow.path()).json(&body).header("idempotency-key", self.name("flow"));
         for _ in 0..TRIES {
-            let asked = self.ask(&request.clone().as_backend(tenant)).await;
+            let asked = self.ask(&request.clone().with_key_of(tenant)).await;
             if let Some(answer) = asked.outcome().filter(|answer| answer.status == 200) {
                 let opened = OpenedFlow::read(flow, tenant.app.as_str(), &body, &answer.json());
                 self.world.say(|line| line.push_str(&format!("{}: {} is open", opened.id, flow.name())));
@@ -152,7 +152,7 @@ impl Sim {
             Flow::DocLocker => Request::get(format!("/api/v1/doclocker/details/{}", opened.id)),
             Flow::EStamp | Flow::Wealth => return,
         };
-        let asked = self.ask_again(&request.as_backend(tenant), TRIES).await;
+        let asked = self.ask_again(&request.with_key_of(tenant), TRIES).await;
         let Some(answer) = asked.outcome().filter(|answer| answer.status == 200) else { return };
         let body = answer.json();
         if body["pending"] != true && body["documentStatus"] != "Pending" {

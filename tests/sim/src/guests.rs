@@ -123,7 +123,7 @@ impl Sim {
         // Starts may fail for as long as faults happen, and a suspended client waits.
         let mut tries = 0;
         while tries < 100 {
-            let asked = self.ask(&request.clone().as_backend(tenant)).await;
+            let asked = self.ask(&request.clone().with_key_of(tenant)).await;
             if let Some(answer) = asked.outcome().filter(|answer| answer.status == 200) {
                 *tenant.event.borrow_mut() = answer.json()["event_id"].as_str().map(str::to_owned);
                 return;
@@ -174,7 +174,7 @@ impl Sim {
             None => json!({"is_active": is_active}),
         };
         let asked =
-            self.ask(&Request::new(Method::PATCH, format!("{EVENTS}/{event}")).json(&body).as_backend(tenant)).await;
+            self.ask(&Request::new(Method::PATCH, format!("{EVENTS}/{event}")).json(&body).with_key_of(tenant)).await;
         let change = |shown| Step::Change { is_active, max_guests, shown };
         match asked.outcome() {
             Some(answer) if answer.status == 200 => self.notes(tenant, &asked, change(read_event_view(&answer.json()))),
@@ -190,7 +190,7 @@ impl Sim {
     }
 
     pub(crate) async fn looks_at(&self, tenant: &Tenant, event: &str) {
-        let asked = self.ask(&Request::get(format!("{EVENTS}/{event}")).as_backend(tenant)).await;
+        let asked = self.ask(&Request::get(format!("{EVENTS}/{event}")).with_key_of(tenant)).await;
         if let Some(shown) =
             asked.outcome().filter(|answer| answer.status == 200).and_then(|answer| read_event_view(&answer.json()))
         {
@@ -201,7 +201,7 @@ impl Sim {
     /// Checks in a guest, perhaps at two gates at once.
     async fn checks_in(&self, tenant: &Tenant, event: &str) {
         let asked =
-            self.ask(&Request::get(format!("{EVENTS}/{event}/registrations?page_size=100")).as_backend(tenant)).await;
+            self.ask(&Request::get(format!("{EVENTS}/{event}/registrations?page_size=100")).with_key_of(tenant)).await;
         let Some(answer) = asked.outcome().filter(|answer| answer.status == 200) else { return };
         let body = answer.json();
         let listed = body["registrations"].as_array().map_or(&[][..], Vec::as_slice);
@@ -221,7 +221,7 @@ impl Sim {
     pub(crate) async fn checks_in_by_code(&self, tenant: &Tenant, event: &str, code: &Value, gate: &str) {
         let body = json!({"code": code, "gate": gate});
         let asked =
-            self.ask(&Request::post(format!("{EVENTS}/{event}/check-ins")).json(&body).as_backend(tenant)).await;
+            self.ask(&Request::post(format!("{EVENTS}/{event}/check-ins")).json(&body).with_key_of(tenant)).await;
         match asked.outcome() {
             Some(answer) if answer.status == 200 => {
                 let answer = answer.json();
@@ -240,7 +240,7 @@ impl Sim {
     /// Checks that the guest list is consistent.
     async fn lists(&self, tenant: &Tenant, event: &str) {
         let asked =
-            self.ask(&Request::get(format!("{EVENTS}/{event}/registrations?page_size=100")).as_backend(tenant)).await;
+            self.ask(&Request::get(format!("{EVENTS}/{event}/registrations?page_size=100")).with_key_of(tenant)).await;
         let Some(answer) = asked.outcome().filter(|answer| answer.status == 200) else { return };
         let body = answer.json();
         let listed = body["registrations"].as_array().map_or(&[][..], Vec::as_slice);

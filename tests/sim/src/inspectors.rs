@@ -46,7 +46,7 @@ impl Sim {
 
     async fn reads_codes(&self, tenant: &Tenant, event: &str) {
         let path = format!("/api/v1/nationalid-ovse/events/{event}/registrations?page_size=100");
-        let asked = self.ask(&Request::get(path).as_backend(tenant)).await;
+        let asked = self.ask(&Request::get(path).with_key_of(tenant)).await;
         let listed = asked.outcome().map(|answer| answer.json()["registrations"].take()).unwrap_or_default();
         for guest in listed.as_array().into_iter().flatten() {
             let (code, txn) = (guest["registration_code"].as_str(), guest["txn_id"].as_str());

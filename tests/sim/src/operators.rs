@@ -175,7 +175,7 @@ impl Sim {
             let from = self.world.begun.elapsed() + EFFECTIVE;
             for _ in 0..3 {
                 sleep(Duration::from_millis(self.world.below(4_000))).await;
-                let asked = self.ask(&Request::get("/api/v1/credits").as_backend(&tenant)).await;
+                let asked = self.ask(&Request::get("/api/v1/credits").with_key_of(&tenant)).await;
                 if let Some(answer) = asked
                     .outcome()
                     .filter(|answer| answer.status != 401 && asked.asked > from && !self.may_be_superseded(&asked))

@@ -31,7 +31,7 @@ fn is_sudden(fault: &str) -> bool {
 
 /// Returns the pairs on the schedule of a run, the fault that is easier to bring about last.
 pub(crate) fn scheduled(seed: u64) -> Vec<[&'static str; 2]> {
-    let deployment = Deployment::of(seed);
+    let deployment = Deployment::from_seed(seed);
     let is_possible = |pair: &[&'static str; 2]| {
         pair.iter().all(|fault| deployment.allows(fault)) && pair.iter().any(|fault| is_sudden(fault))
     };

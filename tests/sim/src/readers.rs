@@ -54,7 +54,7 @@ impl Sim {
         };
         let request = |path: &str| {
             let request = Request::get(path);
-            if as_operator { request.internal(ADMIN_TOKEN).seen_by(tenant) } else { request.as_backend(tenant) }
+            if as_operator { request.internal(ADMIN_TOKEN).seen_by(tenant) } else { request.with_key_of(tenant) }
         };
         let asked = self.ask(&request(&balance)).await;
         if let Some(balance) = asked.outcome().and_then(|answer| answer.json()["balance"].as_u64()) {
@@ -78,7 +78,7 @@ impl Sim {
     /// Reads the whole list of transactions. Returns those that it has; `None` if it was not answered.
     pub(crate) async fn lists_transactions(&self, tenant: &Tenant) -> Option<BTreeSet<TxnId>> {
         let path = format!("/api/v1/nationalid-ovse/transactions?limit={}", 1 + self.world.below(30));
-        let pages = self.reads_pages(path, |path| Request::get(path).as_backend(tenant)).await?;
+        let pages = self.reads_pages(path, |path| Request::get(path).with_key_of(tenant)).await?;
         let mut listed = BTreeSet::new();
         for page in &pages {
             let body = page.outcome()?.json();
@@ -107,7 +107,7 @@ impl Sim {
     /// Reads the URLs of webhooks; those that were registered must be there.
     async fn reads_webhook_urls(&self, tenant: &Tenant) {
         let has_urls = tenant.has_urls.get();
-        let asked = self.ask(&Request::get("/api/v1/user/webhook").as_backend(tenant)).await;
+        let asked = self.ask(&Request::get("/api/v1/user/webhook").with_key_of(tenant)).await;
         let Some(answer) = asked.outcome().filter(|answer| answer.status == 200) else { return };
         let body = answer.json();
         let urls: Vec<&str> =
@@ -120,7 +120,7 @@ impl Sim {
 
     /// Reads the service's status; its counts are those of newest webhooks.
     async fn reads_status(&self, tenant: &Tenant) {
-        let asked = self.ask(&Request::get("/api/v1/status").as_backend(tenant)).await;
+        let asked = self.ask(&Request::get("/api/v1/status").with_key_of(tenant)).await;
         let Some(answer) = asked.outcome().filter(|answer| answer.status == 200) else { return };
         let body = answer.json();
         let counted = ["delivered", "failed", "waiting"].map(|name| body["webhooks"][name].as_u64());
@@ -133,7 +133,7 @@ impl Sim {
     async fn reads_evidence(&self, tenant: &Tenant) {
         let known: Vec<TxnId> = self.diary.facts.borrow().iter().map(|fact| fact.txn).collect();
         let Some(txn) = known.get(self.world.index(known.len())).copied() else { return };
-        let asked = self.ask(&Request::get(format!("{RESULT}/{txn}/evidence")).as_backend(tenant)).await;
+        let asked = self.ask(&Request::get(format!("{RESULT}/{txn}/evidence")).with_key_of(tenant)).await;
         let Some(answer) = asked.outcome().filter(|answer| answer.status == 200) else { return };
         self.world.reach("evidence read");
         let owner = self.diary.evidence_askers.borrow().get(&txn).copied();

@@ -182,7 +182,7 @@ impl Sim {
     /// Polls a verification as its client.
     pub(crate) async fn look(&self, tenant: &Tenant, txn: TxnId, wait: u64) {
         let request = Request::new(Method::GET, format!("/api/v1/nationalid-ovse/result/{txn}?wait={wait}"));
-        let asked = self.ask(&request.as_backend(tenant).with_delay(Duration::from_secs(wait))).await;
+        let asked = self.ask(&request.with_key_of(tenant).with_delay(Duration::from_secs(wait))).await;
         self.saw(tenant, txn, &asked);
     }
 

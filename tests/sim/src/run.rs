@@ -265,7 +265,7 @@ async fn looks_at_everything(sim: &Rc<Sim>) {
             };
             for txn in &known {
                 let request =
-                    crate::sim::Request::get(format!("/api/v1/nationalid-ovse/result/{txn}")).as_backend(tenant);
+                    crate::sim::Request::get(format!("/api/v1/nationalid-ovse/result/{txn}")).with_key_of(tenant);
                 let asked = sim.ask_node(Some(node.clone()), &request).await;
                 match asked.outcome().map(|answer| answer.status) {
                     // It may be another client's.

@@ -103,7 +103,7 @@ impl Request {
     }
 
     /// Adds the client's credentials.
-    pub(crate) fn as_backend(mut self, tenant: &Tenant) -> Self {
+    pub(crate) fn with_key_of(mut self, tenant: &Tenant) -> Self {
         self.tenant = Some(tenant.number);
         let key = tenant.key.borrow().clone();
         self.header("x-api-key", key).header("x-api-app-id", tenant.app.as_str())

@@ -329,7 +329,7 @@ impl Engine for NodeEngine {
         self.read_by_shard(queries, move |queries| {
             let (plan, awaited) = (node.world.plan(), node.awaited(queries.iter().map(Query::key)));
             let called = node.clone().called(plan, awaited, move |engine| engine.read(queries));
-            node.answered(plan, called)
+            node.answer_call(plan, called)
         })
     }
 

@@ -170,7 +170,7 @@ impl World {
         }
         Arc::new(Self {
             seed,
-            deployment: Deployment::of(seed),
+            deployment: Deployment::from_seed(seed),
             shape,
             times,
             spares_answers,
@@ -185,7 +185,7 @@ impl World {
             pairs: Mutex::default(),
             panics: Mutex::default(),
             reached: Mutex::default(),
-            servers: Servers::new(Deployment::of(seed), engine),
+            servers: Servers::new(Deployment::from_seed(seed), engine),
             vault: Mutex::new(vault),
             store_clock,
             behind: Mutex::default(),
