@@ -64,8 +64,8 @@ impl<A: ShardActor> Clone for ShardRouter<A> {
 }
 
 impl<A: ShardActor> ShardRouter<A> {
-    /// Returns the shard byte of a new id. It takes each value that the local shard serves, for 64 ms each, so that ids
-    /// made together stay neighbours in the store.
+    /// Returns the shard byte of a new id. The byte cycles through the values that the local shard serves, and changes
+    /// every 64 ms, so that ids created at about the same time are neighbours in the store.
     pub(crate) fn new_shard_byte(&self) -> u8 {
         self.shards.shard_byte(self.local, coarse_time())
     }

@@ -13,7 +13,7 @@ use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 const SOME_TXN: &str = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
 
-/// Checks for the members of the specification and the four further members of the error envelope.
+/// Checks the body: the fields that the specification requires, and the four that our error envelope adds.
 fn assert_specified_401(answer: &Answer, case: &str) {
     let error_id = answer.header("x-request-id").unwrap_or_default();
     let expected = json!({

@@ -101,15 +101,15 @@ fn an_attempt_that_panics_has_an_unknown_outcome_and_is_not_repeated() {
 #[derive(Debug)]
 struct FakeResolver {
     /// State of the pending origin: `None` while its lookup is pending, then true if it resolves.
-    dark: watch::Sender<Option<bool>>,
+    answer_received: watch::Sender<Option<bool>>,
     sent: Mutex<Vec<String>>,
 }
 
 impl FakeResolver {
-    const DARK: &str = "http://dark.example";
+    const UNANSWERED: &str = "http://unanswered.example";
 
     fn new() -> Arc<Self> {
-        Arc::new(Self { dark: watch::Sender::new(None), sent: Mutex::default() })
+        Arc::new(Self { answer_received: watch::Sender::new(None), sent: Mutex::default() })
     }
 
     fn sent_origins(&self) -> Vec<String> {
@@ -119,9 +119,10 @@ impl FakeResolver {
 
 impl SendWebhook for FakeResolver {
     fn resolves(&self, origin: &str, _: tokio::time::Instant) -> BoxFuture<'static, bool> {
-        let (is_dark, mut dark) = (origin == Self::DARK, self.dark.subscribe());
-        let answer =
-            async move { !is_dark || dark.wait_for(Option::is_some).await.is_ok_and(|answer| *answer == Some(true)) };
+        let (is_unanswered, mut answer_received) = (origin == Self::UNANSWERED, self.answer_received.subscribe());
+        let answer = async move {
+            !is_unanswered || answer_received.wait_for(Option::is_some).await.is_ok_and(|answer| *answer == Some(true))
+        };
         answer.boxed()
     }
 
@@ -169,17 +170,20 @@ fn webhooks_wait_for_a_name_unclaimed_and_are_sent_once() {
         let fixture = Fixture::new().await;
         fixture.tree.stop();
         let resolver = FakeResolver::new();
-        let (tree, ids) =
-            start_sending_to(&fixture, &resolver, &[FakeResolver::DARK, FakeResolver::DARK, "http://lit.example"])
-                .await;
+        let (tree, ids) = start_sending_to(
+            &fixture,
+            &resolver,
+            &[FakeResolver::UNANSWERED, FakeResolver::UNANSWERED, "http://lit.example"],
+        )
+        .await;
         assert_eq!(wait_for_outcome(&fixture, ids[2]).await, DeliveryOutcome::Delivered);
         wait_until("the attempt has ended", || tree.attempts_in_flight() == 0).await;
         assert_eq!(fixture.unclaimed_deliveries().await, 2, "the two deliveries are not claimed");
-        resolver.dark.send_replace(Some(true));
+        resolver.answer_received.send_replace(Some(true));
         for id in &ids {
             assert_eq!(wait_for_outcome(&fixture, *id).await, DeliveryOutcome::Delivered);
         }
-        assert_eq!(resolver.sent_origins(), ["http://lit.example", FakeResolver::DARK, FakeResolver::DARK]);
+        assert_eq!(resolver.sent_origins(), ["http://lit.example", FakeResolver::UNANSWERED, FakeResolver::UNANSWERED]);
         tree.stop();
         fixture.end().await;
     });
@@ -191,8 +195,9 @@ fn webhooks_whose_name_does_not_resolve_in_time_are_not_sent() {
         let fixture = Fixture::new().await;
         fixture.tree.stop();
         let resolver = FakeResolver::new();
-        let (tree, ids) = start_sending_to(&fixture, &resolver, &[FakeResolver::DARK, FakeResolver::DARK]).await;
-        resolver.dark.send_replace(Some(false));
+        let (tree, ids) =
+            start_sending_to(&fixture, &resolver, &[FakeResolver::UNANSWERED, FakeResolver::UNANSWERED]).await;
+        resolver.answer_received.send_replace(Some(false));
         for id in ids {
             assert_eq!(wait_for_outcome(&fixture, id).await, DeliveryOutcome::Unresolved);
         }
@@ -208,9 +213,9 @@ fn webhooks_that_wait_for_a_name_do_not_delay_a_drain_and_stay_due() {
         let fixture = Fixture::new().await;
         fixture.tree.stop();
         let resolver = FakeResolver::new();
-        let (tree, _) = start_sending_to(&fixture, &resolver, &[FakeResolver::DARK]).await;
+        let (tree, _) = start_sending_to(&fixture, &resolver, &[FakeResolver::UNANSWERED]).await;
         assert_eq!(tree.drain(TIMEOUT).await, 0);
-        resolver.dark.send_replace(Some(true));
+        resolver.answer_received.send_replace(Some(true));
         assert_eq!(tree.drain(TIMEOUT).await, 0);
         assert!(resolver.sent_origins().is_empty());
         tree.stop();

@@ -78,9 +78,9 @@ fn many_documents_that_lapse_together_send_one_webhook_each() {
         }
         fixture.clock.advance(INVITED);
         let received = receiver.wait_for(40, TIMEOUT).await;
-        let body =
+        let document_id =
             |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).unwrap()["documentId"].as_str().unwrap().to_owned();
-        let mut reported: Vec<_> = received.iter().map(|webhook| body(&webhook.body)).collect();
+        let mut reported: Vec<_> = received.iter().map(|webhook| document_id(&webhook.body)).collect();
         reported.sort_unstable();
         ids.sort_unstable();
         assert_eq!(reported, ids);

@@ -45,7 +45,7 @@ pub(crate) trait Supervisor: 'static {
     fn handle_panic(&self, panic: Panic) -> Option<Duration>;
     /// Returns true if the supervisor has forgotten the actor. The actor then ends before its next message, because a
     /// new actor may have its id.
-    fn has_forgotten(&self) -> bool {
+    fn were_failures_reset(&self) -> bool {
         false
     }
     /// Handles the end of the actor.
@@ -82,9 +82,9 @@ impl RestartBudget {
         })
     }
 
-    /// Returns true if every crash has left the window.
-    pub(crate) fn has_no_recent_crash(&self) -> bool {
-        self.crashes.back().is_none_or(|at| at.elapsed() > WINDOW)
+    /// Returns true if a crash is within the window.
+    pub(crate) fn has_recent_crash(&self) -> bool {
+        self.crashes.back().is_some_and(|at| at.elapsed() <= WINDOW)
     }
 }
 
@@ -136,7 +136,7 @@ where
                 }
                 this.pause = None;
             }
-            if this.supervisor.has_forgotten() {
+            if this.supervisor.were_failures_reset() {
                 return this.finish(ExitReason::Stopped);
             }
             let Some(running) = &mut this.running else { return Poll::Ready(()) };
@@ -204,14 +204,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_crash_counts_for_the_whole_window_and_no_longer() {
         let mut budget = RestartBudget::new(1);
-        assert!(budget.has_no_recent_crash());
+        assert!(!budget.has_recent_crash());
         assert_eq!(budget.spend(), Some(Duration::ZERO));
         advance(WINDOW).await;
-        assert!(!budget.has_no_recent_crash());
+        assert!(budget.has_recent_crash());
         assert_eq!(budget.spend(), None);
         advance(Duration::from_millis(1)).await;
-        assert!(budget.has_no_recent_crash());
+        assert!(!budget.has_recent_crash());
         assert_eq!(budget.spend(), Some(Duration::ZERO));
-        assert!(!budget.has_no_recent_crash());
+        assert!(budget.has_recent_crash());
     }
 }

@@ -43,7 +43,7 @@ pub(crate) struct ShardFailures<A: ShardActor> {
     crashes: RefCell<HashMap<A::Id, RestartBudget>>,
     given_up: RefCell<RestartBudget>,
     /// Number of times that the shard has forgotten all its actors.
-    times_forgotten: Cell<u64>,
+    resets: Cell<u64>,
 }
 
 impl<A: ShardActor> ShardFailures<A> {
@@ -54,17 +54,17 @@ impl<A: ShardActor> ShardFailures<A> {
         start_over: Recipient<StartOver>,
     ) -> Self {
         let given_up = RefCell::new(RestartBudget::new(GIVEN_UP_MAX));
-        Self { node, root, ended, start_over, crashes: RefCell::default(), given_up, times_forgotten: Cell::new(0) }
+        Self { node, root, ended, start_over, crashes: RefCell::default(), given_up, resets: Cell::new(0) }
     }
 
     /// Builds the supervisor of an actor that starts now.
     pub(crate) fn child(self: &Rc<Self>, id: A::Id) -> ShardChild<A> {
-        ShardChild { id, failures: Rc::clone(self), started_after: self.times_forgotten.get() }
+        ShardChild { id, failures: Rc::clone(self), resets_at_start: self.resets.get() }
     }
 
     /// Notes that the shard has forgotten all actors.
     pub(crate) fn note_all_forgotten(&self) {
-        self.times_forgotten.update(|times| times + 1);
+        self.resets.update(|times| times + 1);
     }
 
     fn handle_given_up(&self, id: A::Id) {
@@ -86,13 +86,13 @@ impl<A: ShardActor> ShardFailures<A> {
 pub(crate) struct ShardChild<A: ShardActor> {
     id: A::Id,
     failures: Rc<ShardFailures<A>>,
-    /// Value of `times_forgotten` when the actor was started.
-    started_after: u64,
+    /// Value of `resets` when the actor was started.
+    resets_at_start: u64,
 }
 
 impl<A: ShardActor> Supervisor for ShardChild<A> {
-    fn has_forgotten(&self) -> bool {
-        self.failures.times_forgotten.get() != self.started_after
+    fn were_failures_reset(&self) -> bool {
+        self.failures.resets.get() != self.resets_at_start
     }
 
     fn handle_panic(&self, panic: Panic) -> Option<Duration> {
@@ -100,7 +100,7 @@ impl<A: ShardActor> Supervisor for ShardChild<A> {
         metrics::counter!("sakshi_actor_restarts_total", "actor" => A::KIND).increment(1);
         let mut crashes = self.failures.crashes.borrow_mut();
         if crashes.len() >= BUDGETS_MAX {
-            crashes.retain(|_, budget| !budget.has_no_recent_crash());
+            crashes.retain(|_, budget| budget.has_recent_crash());
         }
         let pause = crashes.entry(self.id).or_insert_with(|| RestartBudget::new(RESTARTS_MAX)).spend();
         tracing::error!(actor.kind = A::KIND, actor.id = %self.id, restart.pause = ?pause, "an actor panicked");

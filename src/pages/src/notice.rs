@@ -27,7 +27,7 @@ pub(super) struct Link {
     /// Name of the target site, and the text after it.
     pub(super) site: Option<(String, &'static str)>,
     /// True if the script follows the link after a moment.
-    pub(super) followed: bool,
+    pub(super) is_automatic: bool,
 }
 
 /// Colour and mark of a notice.
@@ -190,23 +190,23 @@ pub(super) async fn render_ended(
     )
 }
 
-/// Returns the link back to the requester; without one, the link to the event after a failure.
+/// Returns the link back to the requester. Without one, returns the link to the event after a failure.
 fn choose_link(state: &PageState, language: PageLanguage) -> Option<Link> {
     let PageLanguage { texts, .. } = language;
     // After a failure, people read the reason before they follow the link.
-    let followed = matches!(state, PageState::Verified(..));
-    let label = if followed { &texts.continue_to } else { &texts.back_to };
+    let is_automatic = matches!(state, PageState::Verified(..));
+    let label = if is_automatic { &texts.continue_to } else { &texts.back_to };
     let redirect = state.redirect_url().map(|address| Link {
         address: address.to_owned(),
         label: label.before,
         site: Some((host(address), label.after)),
-        followed,
+        is_automatic,
     });
     let event_link = |id| Link {
         address: language.localise(&format!("/e/{id}")),
         label: texts.event.to_event,
         site: None,
-        followed: false,
+        is_automatic: false,
     };
     match state {
         PageState::NotVerified(opened, _) => redirect.or(opened.event.map(event_link)),
@@ -262,7 +262,7 @@ pub(super) fn render_busy(
         words: if retry == Retry::Automatic { vec![reason, texts.busy_again] } else { vec![reason] },
         tips: Vec::new(),
         receipt: None,
-        link: Some(Link { address: language.localise(path), label: texts.try_again, site: None, followed: false }),
+        link: Some(Link { address: language.localise(path), label: texts.try_again, site: None, is_automatic: false }),
         retry_s: (retry == Retry::Automatic).then_some(seconds),
         reference: None,
     };

@@ -82,7 +82,7 @@ pub struct CompleteTransaction {
     pub result_ttl: Duration,
 }
 
-/// A guest who may be registered.
+/// The data stored about a guest if the event accepts the guest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GuestDetails {
     /// The name that was shared.

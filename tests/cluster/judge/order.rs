@@ -38,9 +38,9 @@ pub(crate) enum Verdict {
 /// A model that rejects positions which the search has already visited: equal states after the same answered
 /// operations.
 ///
-/// An operation without a response may happen at any time; after the last response, that is the same as never. Before
-/// that, it is placed only where it changes the state. A state includes the operations that produced it, so it
-/// determines which are left.
+/// An unanswered operation may take effect at any time or never. The search places it only before the last response,
+/// and only where it changes the state. The model's state records which of them took effect, so `done` needs bits only
+/// for the answered ones.
 #[derive(Clone)]
 struct Memo<M> {
     model: M,

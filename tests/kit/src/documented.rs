@@ -26,7 +26,7 @@ pub(crate) async fn assert_listed(http: &Client, method: &Method, url: &Url, sta
             && parts.zip(known).all(|(part, known)| part == known || known.starts_with('{'))
     };
     let item = document["paths"].as_object().and_then(|paths| paths.iter().find(|(pattern, _)| fits(pattern)));
-    // Another path or method is the default response.
+    // For an unlisted path or method, the service sends its default response, which the document does not list.
     let Some(operation) = item.and_then(|(_, item)| item.get(method.as_str().to_lowercase())) else { return };
     let path = url.path();
     assert!(

@@ -55,7 +55,7 @@ impl Sim {
         let Some(answer) = asked.outcome().filter(|answer| answer.status == 200) else { return };
         let request = answer.json()["request"].clone();
         let Some(grant) = request["grant_id"].as_str() else {
-            return self.diary.is_wrong(format!("{reference} is granted without a second operator"));
+            return self.diary.record_fault(format!("{reference} is granted without a second operator"));
         };
         self.may_not_confirm(grant, first).await;
         let decide = |operator: &Operator, decision: &str| {
@@ -72,8 +72,8 @@ impl Sim {
         let is_confirmed = match outcome {
             [Some(200), None | Some(409)] => true,
             [Some(409), Some(200)] => false,
-            [None, _] => return self.diary.is_wrong(format!("nobody answers the decision about {reference}")),
-            _ => return self.diary.is_wrong(format!("{reference} is decided with {outcome:?}")),
+            [None, _] => return self.diary.record_fault(format!("nobody answers the decision about {reference}")),
+            _ => return self.diary.record_fault(format!("{reference} is decided with {outcome:?}")),
         };
         self.world.reach(if is_confirmed { "operator: a grant is confirmed" } else { "operator: a grant is refused" });
         if is_confirmed {
@@ -90,7 +90,7 @@ impl Sim {
         let confirm = Request::post(format!("{REQUESTS}/{grant}/confirm")).internal(&first.token);
         let asked = self.ask_again(&confirm, TRIES).await;
         if let Some(answer) = asked.outcome().filter(|answer| answer.status != 409) {
-            self.diary.is_wrong(format!("who asked for {grant} confirms it, answered with {}", answer.status));
+            self.diary.record_fault(format!("who asked for {grant} confirms it, answered with {}", answer.status));
         }
     }
 
@@ -104,7 +104,7 @@ impl Sim {
             listed.filter(|request| request["grant_id"] == grant).map(|request| &request["state"]).collect();
         let expected = if is_confirmed { "confirmed" } else { "refused" };
         if states != [expected] && !self.may_be_superseded(&asked) {
-            self.diary.is_wrong(format!("{grant} was {expected}, and is listed as {states:?}"));
+            self.diary.record_fault(format!("{grant} was {expected}, and is listed as {states:?}"));
         }
     }
 
@@ -114,19 +114,19 @@ impl Sim {
         let revoke = Request::new(Method::DELETE, path).internal(ADMIN_TOKEN);
         let revoked = self.ask_again(&revoke, UNTIL_ANSWERED).await;
         if revoked.outcome().is_none_or(|answer| answer.status != 200) {
-            return self.diary.is_wrong("an operator is not revoked".to_owned());
+            return self.diary.record_fault("an operator is not revoked".to_owned());
         }
         sleep(EFFECTIVE).await;
         let asked = self.ask(&Request::get(OPERATORS).internal(&operator.token)).await;
         if let Some(answer) = asked.outcome().filter(|answer| answer.status != 401 && !self.may_be_superseded(&asked)) {
-            self.diary.is_wrong(format!("a revoked operator is answered with {}", answer.status));
+            self.diary.record_fault(format!("a revoked operator is answered with {}", answer.status));
         }
         let listed = self.ask(&Request::get(OPERATORS).internal(ADMIN_TOKEN)).await;
         let Some(answer) = listed.outcome().filter(|answer| answer.status == 200) else { return };
         let body = answer.json();
         let own = body["operators"].as_array().into_iter().flatten().find(|one| one["operator_id"] == operator.id);
         if own.is_none_or(|own| own["revoked_at"].is_null()) && !self.may_be_superseded(&listed) {
-            self.diary.is_wrong(format!("a revoked operator is listed as {own:?}"));
+            self.diary.record_fault(format!("a revoked operator is listed as {own:?}"));
         }
     }
 }

@@ -45,7 +45,7 @@ impl Sim {
                 && answer["data"]["status"].as_str().is_some_and(|status| STATUSES.contains(&status))
                 && check.numbers.iter().all(|form| answer["data"][form.field] == form.example);
             if !is_right {
-                self.diary.is_wrong(format!("a check of {} is answered with {status:?} {answer}", check.name));
+                self.diary.record_fault(format!("a check of {} is answered with {status:?} {answer}", check.name));
             }
         }
         let has_answer = status.is_some();

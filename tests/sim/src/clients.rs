@@ -78,7 +78,8 @@ impl Sim {
                 let both =
                     one.outcome().zip(other.outcome()).filter(|(one, other)| (one.status, other.status) == (200, 200));
                 if both.is_some_and(|(one, other)| one.body != other.body) {
-                    self.diary.is_wrong("two requests under one idempotency key are answered differently".to_owned());
+                    self.diary
+                        .record_fault("two requests under one idempotency key are answered differently".to_owned());
                 }
                 Exchange { asked: one.asked, ..other }
             } else {
@@ -117,7 +118,7 @@ impl Sim {
                 // Another request under the key is in flight.
                 409 if key.is_some() => sleep(self.world.pause(500)).await,
                 _ => {
-                    self.diary.is_wrong(format!("init is answered with {} {answered}", answer.status));
+                    self.diary.record_fault(format!("init is answered with {} {answered}", answer.status));
                     return None;
                 }
             }
@@ -143,7 +144,11 @@ impl Sim {
             Some(answer) if answer.status == 401 && tenant.may_be_suspended.get() => {}
             None => {}
             Some(answer) => {
-                self.diary.is_wrong(format!("a repeated request is answered with {} {}", answer.status, answer.text()));
+                self.diary.record_fault(format!(
+                    "a repeated request is answered with {} {}",
+                    answer.status,
+                    answer.text()
+                ));
             }
         }
     }
@@ -158,7 +163,7 @@ impl Sim {
             Some(404) => Knowledge::Unknown,
             // Not before the resident answers.
             Some(status) if status != 401 => {
-                return self.diary.is_wrong(format!("{}: a code is answered with {status}", intent.txn));
+                return self.diary.record_fault(format!("{}: a code is answered with {status}", intent.txn));
             }
             _ => return,
         };
@@ -171,7 +176,7 @@ impl Sim {
         let path = format!("/api/v1/nationalid-ovse/result/{}", intent.txn);
         let asked = self.ask(&Request::get(path).with_key_of(other)).await;
         if let Some(answer) = asked.outcome().filter(|answer| answer.status != 404 && answer.status != 401) {
-            self.diary.is_wrong(format!("{}: another client is answered with {}", intent.txn, answer.status));
+            self.diary.record_fault(format!("{}: another client is answered with {}", intent.txn, answer.status));
         }
     }
 }

@@ -30,7 +30,7 @@ impl Sim {
         }
         let after = self.ask(&page).await;
         if after.outcome().is_some_and(|answer| answer.status == 200) && !self.may_be_superseded(&after) {
-            self.diary.is_wrong("a session goes on that has ended".to_owned());
+            self.diary.record_fault("a session goes on that has ended".to_owned());
         }
     }
 
@@ -44,7 +44,7 @@ impl Sim {
             return None;
         }
         if answer.status != 303 {
-            self.diary.is_wrong(format!("signing in to the portal is answered with {}", answer.status));
+            self.diary.record_fault(format!("signing in to the portal is answered with {}", answer.status));
         }
         Some(answer.header("set-cookie")?.split(';').next()?.to_owned())
     }
@@ -62,7 +62,7 @@ impl Sim {
             answer.text().split_once("<title>").and_then(|(_, rest)| Some(rest.split_once(" · ")?.0.to_owned()));
         let learned = match (answer.status, title.as_deref()) {
             (200, _) if is_revoked && !self.may_be_superseded(&asked) => {
-                return self.diary.is_wrong("a session goes on whose key is revoked".to_owned());
+                return self.diary.record_fault("a session goes on whose key is revoked".to_owned());
             }
             (200, Some("Waiting")) => Knowledge::Pending,
             (200, Some("Verified")) => Knowledge::Ended { verified: true },
@@ -73,7 +73,7 @@ impl Sim {
             // The session ends with its key.
             (303, _) if tenant.may_be_suspended.get() || self.is_revoked(key, asked.answered) => return,
             (status, title) => {
-                return self.diary.is_wrong(format!("{txn}: the portal answers with {status} {title:?}"));
+                return self.diary.record_fault(format!("{txn}: the portal answers with {status} {title:?}"));
             }
         };
         self.learn(txn, &asked, learned);

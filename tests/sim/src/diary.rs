@@ -208,7 +208,7 @@ pub(crate) struct Diary {
 }
 
 impl Diary {
-    pub(crate) fn is_wrong(&self, what: String) {
+    pub(crate) fn record_fault(&self, what: String) {
         let mut wrong = self.wrong.borrow_mut();
         if !wrong.contains(&what) {
             wrong.push(what);

@@ -48,14 +48,14 @@ impl Sim {
         let wrong = if pin == "000000" { "000001" } else { "000000" };
         let outside = [self.enter(&door, wrong).await, self.ask(&door.request(Method::GET, "/guests")).await];
         for asked in outside.iter().filter(|asked| asked.outcome().is_some_and(|answer| answer.status < 400)) {
-            self.diary.is_wrong(format!("a door is open without its PIN: {:?}", asked.answer));
+            self.diary.record_fault(format!("a door is open without its PIN: {:?}", asked.answer));
         }
         let entered = self.enter(&door, pin).await;
         let answer = entered.outcome()?;
         if answer.status != 303 {
             // The door may have been opened on a primary that the node does not reach yet.
             if !self.may_be_superseded(&entered) {
-                self.diary.is_wrong(format!("the PIN of a door is answered with {}", answer.status));
+                self.diary.record_fault(format!("the PIN of a door is answered with {}", answer.status));
             }
             return None;
         }
@@ -78,7 +78,7 @@ impl Sim {
         let guests = body["guests"].as_array().map_or(&[][..], Vec::as_slice);
         let (registered, inside) = (body["registered"].as_u64(), body["inside"].as_u64());
         if guests.iter().any(|guest| guest[1] != *tenant.resident.name) || inside > registered {
-            self.diary.is_wrong(format!("the guests of client {} at a door are {body}", tenant.number));
+            self.diary.record_fault(format!("the guests of client {} at a door are {body}", tenant.number));
         }
         guests.iter().filter_map(|guest| guest[0].as_str().map(str::to_owned)).collect()
     }
@@ -88,7 +88,7 @@ impl Sim {
         // No guest has shared a photo.
         let photo = self.ask(&door.request(Method::GET, &format!("/photo/{code}"))).await;
         if photo.outcome().is_some_and(|answer| answer.status == 200) {
-            self.diary.is_wrong("a guest without a photo has one".to_owned());
+            self.diary.record_fault("a guest without a photo has one".to_owned());
         }
         let id = 1 + self.world.below(1 << 40);
         let form = format!("code={code}&id={id}");
@@ -104,7 +104,7 @@ impl Sim {
         let is_new = match body["state"].as_str() {
             Some("in") => true,
             Some("already") => false,
-            _ => return self.diary.is_wrong(format!("a guest at a door is answered with {body}")),
+            _ => return self.diary.record_fault(format!("a guest at a door is answered with {body}")),
         };
         self.world.reach(if is_new { "guest checked in at a door" } else { "guest at a door checked in before" });
         let (gate, tenant, code) = (door.gate.clone(), tenant.number, code.to_owned());
@@ -122,7 +122,7 @@ impl Sim {
         if listed.outcome().is_some_and(|answer| answer.status == 200 && !is_listed(answer))
             && !self.may_be_superseded(&listed)
         {
-            self.diary.is_wrong("an open door is not listed".to_owned());
+            self.diary.record_fault("an open door is not listed".to_owned());
         }
         let close = Request::new(Method::DELETE, format!("{doors}/{}", door.id)).with_key_of(tenant);
         let closed = self.ask_again(&close, TRIES).await;
@@ -133,14 +133,14 @@ impl Sim {
             [self.ask(&door.request(Method::GET, "/guests")).await, self.ask(&door.request(Method::GET, "")).await];
         for asked in late {
             if asked.outcome().is_some_and(|answer| answer.status == 200) && !self.may_be_superseded(&asked) {
-                self.diary.is_wrong("a closed door is open".to_owned());
+                self.diary.record_fault("a closed door is open".to_owned());
             }
         }
         let listed = self.ask(&Request::get(&doors).with_key_of(tenant)).await;
         if listed.outcome().is_some_and(|answer| answer.status == 200 && is_listed(answer))
             && !self.may_be_superseded(&listed)
         {
-            self.diary.is_wrong("a closed door is listed".to_owned());
+            self.diary.record_fault("a closed door is listed".to_owned());
         }
     }
 }

@@ -53,7 +53,7 @@ impl Sim {
                 if tenant.may_be_suspended.get() {
                     return;
                 }
-                return self.diary.is_wrong(format!("a URL is not registered: {asked:?}"));
+                return self.diary.record_fault(format!("a URL is not registered: {asked:?}"));
             }
         }
         tenant.has_urls.set(true);
@@ -142,7 +142,7 @@ impl Sim {
             }
             // Another report has ended it.
             409 => {}
-            _ => self.diary.is_wrong(format!("{}: a report is answered with {status} {body}", opened.id)),
+            _ => self.diary.record_fault(format!("{}: a report is answered with {status} {body}", opened.id)),
         }
     }
 

@@ -71,7 +71,7 @@ impl Sim {
             if let Some(answer) = again.outcome().filter(|answer| answer.status == 303)
                 && answer.header("location") != Some(page.as_str())
             {
-                self.diary.is_wrong(format!("{}: a browser that comes back starts another one", intent.txn));
+                self.diary.record_fault(format!("{}: a browser that comes back starts another one", intent.txn));
             }
         }
         Some(intent)
@@ -89,7 +89,7 @@ impl Sim {
             409 => NoPlace::Full,
             410 => NoPlace::Closed,
             _ => {
-                self.diary.is_wrong(format!("a start is answered with {} {}", answer.status, answer.text()));
+                self.diary.record_fault(format!("a start is answered with {} {}", answer.status, answer.text()));
                 return None;
             }
         };
@@ -132,7 +132,7 @@ impl Sim {
             tries += usize::from(has_run || !self.world.is_rough());
             sleep(self.world.pause(500)).await;
         }
-        self.diary.is_wrong("nobody creates the event".to_owned());
+        self.diary.record_fault("nobody creates the event".to_owned());
     }
 
     /// Changes and views the event now and then.
@@ -180,10 +180,10 @@ impl Sim {
             Some(answer) if answer.status == 200 => self.notes(tenant, &asked, change(read_event_view(&answer.json()))),
             Some(answer) if answer.status == 400 => match max_guests {
                 Some(max_guests) => self.notes(tenant, &asked, Step::RefusedChange { max_guests }),
-                None => self.diary.is_wrong("a good change is refused".to_owned()),
+                None => self.diary.record_fault("a good change is refused".to_owned()),
             },
             Some(answer) if answer.status == 401 && tenant.may_be_suspended.get() => {}
-            Some(answer) => self.diary.is_wrong(format!("a change is answered with {}", answer.status)),
+            Some(answer) => self.diary.record_fault(format!("a change is answered with {}", answer.status)),
             None => self.notes(tenant, &asked, change(None)),
         }
         asked.outcome().is_some()
@@ -231,7 +231,7 @@ impl Sim {
             }
             Some(answer) if answer.status == 401 && tenant.may_be_suspended.get() => {}
             Some(answer) => {
-                self.diary.is_wrong(format!("a check-in is answered with {} {}", answer.status, answer.text()));
+                self.diary.record_fault(format!("a check-in is answered with {} {}", answer.status, answer.text()));
             }
             None => {}
         }
@@ -248,7 +248,7 @@ impl Sim {
             listed.iter().map(|guest| guest["verified_at"].as_str().and_then(Timestamp::parse_iso8601)).collect();
         let is_in_order = times.is_sorted() && times.iter().all(Option::is_some);
         if body["total"].as_u64() != Some(listed.len() as u64) || !is_in_order {
-            self.diary.is_wrong(format!("a list of guests is wrong: {body}"));
+            self.diary.record_fault(format!("a list of guests is wrong: {body}"));
         }
     }
 }

@@ -21,7 +21,7 @@ impl Sim {
         }
         match self.lists_transactions(tenant).await {
             Some(listed) => self.diary.lists.borrow_mut().push((tenant.number, listed)),
-            None => self.diary.is_wrong(format!("the transactions of client {} are not listed", tenant.number)),
+            None => self.diary.record_fault(format!("the transactions of client {} are not listed", tenant.number)),
         }
         let event = tenant.event.borrow().clone();
         if let Some(event) = event {
@@ -38,7 +38,7 @@ impl Sim {
         match asked.outcome().filter(|answer| answer.status == 200) {
             Some(answer) => answer.json(),
             None => {
-                self.diary.is_wrong(format!("{path} is answered with {:?}", asked.answer));
+                self.diary.record_fault(format!("{path} is answered with {:?}", asked.answer));
                 Value::Null
             }
         }
@@ -71,16 +71,16 @@ impl Sim {
             || !is_listed(&apps["apps"], "app_id", app_id)
             || !is_listed(&clients["clients"], "client_id", client_id)
         {
-            self.diary.is_wrong(format!("the records of client {} are {client} {apps} {app}", tenant.number));
+            self.diary.record_fault(format!("the records of client {} are {client} {apps} {app}", tenant.number));
         }
         let events = self.inspect(&format!("/admin/v1/apps/{app_id}/events")).await;
         let count = events["events"].as_array().map_or(0, Vec::len);
         if count != usize::from(tenant.event.borrow().is_some()) {
-            self.diary.is_wrong(format!("client {} has {count} events", tenant.number));
+            self.diary.record_fault(format!("client {} has {count} events", tenant.number));
         }
         let urls = self.inspect(&format!("/admin/v1/apps/{app_id}/webhook-urls")).await.to_string();
         if urls.contains("/flows/") {
-            self.diary.is_wrong(format!("an operator sees the path of a webhook's URL: {urls}"));
+            self.diary.record_fault(format!("an operator sees the path of a webhook's URL: {urls}"));
         }
         self.inspects_keys(tenant).await;
     }
@@ -94,7 +94,7 @@ impl Sim {
             self.diary.revoked.borrow().iter().filter(|key| key.tenant == tenant.number && key.is_revoked).count();
         let is_shown = keys.to_string().contains(&*tenant.key.borrow());
         if revoked < told || revoked >= listed.len() || is_shown {
-            self.diary.is_wrong(format!("client {} has revoked {told} keys, of {keys}", tenant.number));
+            self.diary.record_fault(format!("client {} has revoked {told} keys, of {keys}", tenant.number));
         }
     }
 
@@ -114,7 +114,7 @@ impl Sim {
         for flow in flows {
             let shown = self.inspect(&format!("/admin/v1/flows/{flow}/deliveries")).await.to_string();
             if shown.contains(&*tenant.resident.name) {
-                self.diary.is_wrong(format!("{flow}: an operator sees whom it is about"));
+                self.diary.record_fault(format!("{flow}: an operator sees whom it is about"));
             }
         }
     }
@@ -128,10 +128,10 @@ impl Sim {
             [shown, delivery].map(|answer| answer.map(crate::node::Answer::json).unwrap_or_default());
         if body["delivery"] != delivery {
             self.diary
-                .is_wrong(format!("{txn}: its webhook is {delivery}, and in its transaction {}", body["delivery"]));
+                .record_fault(format!("{txn}: its webhook is {delivery}, and in its transaction {}", body["delivery"]));
         }
         if self.tenants.iter().any(|tenant| body.to_string().contains(&*tenant.resident.name)) {
-            self.diary.is_wrong(format!("{txn}: an operator sees whom it is about"));
+            self.diary.record_fault(format!("{txn}: an operator sees whom it is about"));
         }
         self.diary.shown_webhooks.borrow_mut().insert(txn, delivery);
     }
@@ -149,7 +149,7 @@ impl Sim {
             next = page["next"].as_str().map(str::to_owned);
         }
         if ids.len() != count {
-            self.diary.is_wrong(format!(
+            self.diary.record_fault(format!(
                 "the register of client {} has {count} entries of {}",
                 tenant.number,
                 ids.len()
@@ -166,7 +166,7 @@ impl Sim {
             // A node with a store of its own has no changes of others to listen to.
             let is_unneeded = part["kind"] == "change_listener" && self.world.deployment == Deployment::Alone;
             if part["state"] != "running" && !is_unneeded || part["mailbox"] != 0 {
-                self.diary.is_wrong(format!("a part of the tree is {part}"));
+                self.diary.record_fault(format!("a part of the tree is {part}"));
             }
             parts.extend(part["children"].as_array().into_iter().flatten());
         }
@@ -176,7 +176,7 @@ impl Sim {
     pub(crate) async fn inspects_the_log(&self) {
         let audit = self.inspect("/admin/v1/credits/audit").await;
         if audit["clean"] != true {
-            self.diary.is_wrong(format!("the audit of credits says {audit}"));
+            self.diary.record_fault(format!("the audit of credits says {audit}"));
         }
         let (mut after, mut last) = (0, Value::Null);
         loop {
@@ -185,13 +185,14 @@ impl Sim {
             for entry in &entries {
                 after += 1;
                 if entry["number"] != after || !last.is_null() && entry["previous_hash"] != last {
-                    self.diary.is_wrong(format!("entry {after} of the audit log does not follow: {entry}"));
+                    self.diary.record_fault(format!("entry {after} of the audit log does not follow: {entry}"));
                 }
                 last = entry["hash"].clone();
             }
             if entries.is_empty() {
                 if page["head"]["number"] != after || after > 0 && page["head"]["hash"] != last {
-                    self.diary.is_wrong(format!("the audit log has {after} entries, and its head is {}", page["head"]));
+                    self.diary
+                        .record_fault(format!("the audit log has {after} entries, and its head is {}", page["head"]));
                 }
                 return self.world.reach("audit log read");
             }

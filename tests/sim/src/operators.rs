@@ -39,7 +39,7 @@ impl Sim {
                     return None;
                 }
                 Some(answer) => {
-                    self.diary.is_wrong(format!("{what} is answered with {} {}", answer.status, answer.text()));
+                    self.diary.record_fault(format!("{what} is answered with {} {}", answer.status, answer.text()));
                     return None;
                 }
                 None => sleep(self.world.pause(500)).await,
@@ -106,7 +106,7 @@ impl Sim {
         let Some(issued) = self.operates_on(&what, &rotate).await else { return };
         let (Some(next), Some(id)) = (issued["api_key"].as_str(), issued["key_id"].as_str()) else { return };
         if issued["previous"]["key_id"] != *key_id || issued["previous"]["expires_at"].is_null() {
-            self.diary.is_wrong(format!("{what}, and the old key is {}", issued["previous"]));
+            self.diary.record_fault(format!("{what}, and the old key is {}", issued["previous"]));
         }
         let key = tenant.key.replace(next.to_owned());
         // Requests with the old key finish.
@@ -141,7 +141,7 @@ impl Sim {
         let asked = self.ask(&request.header("x-api-app-id", tenant.app.as_str())).await;
         let is_due = asked.asked > from && !self.may_be_superseded(&asked);
         if let Some(answer) = asked.outcome().filter(|answer| answer.status != 401 && is_due) {
-            self.diary.is_wrong(format!(
+            self.diary.record_fault(format!(
                 "a revoked key is answered with {} at {:?}",
                 answer.status,
                 START + asked.asked
@@ -180,7 +180,7 @@ impl Sim {
                     .outcome()
                     .filter(|answer| answer.status != 401 && asked.asked > from && !self.may_be_superseded(&asked))
                 {
-                    self.diary.is_wrong(format!("a suspended client is answered with {}", answer.status));
+                    self.diary.record_fault(format!("a suspended client is answered with {}", answer.status));
                 }
             }
         }

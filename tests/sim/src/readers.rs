@@ -85,7 +85,7 @@ impl Sim {
             for row in body["transactions"].as_array()? {
                 let txn: TxnId = row["txn_id"].as_str()?.parse().ok()?;
                 if !listed.insert(txn) {
-                    self.diary.is_wrong(format!("{txn}: it is twice in the list of transactions"));
+                    self.diary.record_fault(format!("{txn}: it is twice in the list of transactions"));
                 }
                 let learned = match row["status"].as_str()? {
                     "pending" => Knowledge::Pending,
@@ -93,7 +93,7 @@ impl Sim {
                     "failed" => Knowledge::Ended { verified: false },
                     "expired" => Knowledge::Expired,
                     other => {
-                        self.diary.is_wrong(format!("{txn}: the list of transactions says {other}"));
+                        self.diary.record_fault(format!("{txn}: the list of transactions says {other}"));
                         continue;
                     }
                 };
@@ -114,7 +114,7 @@ impl Sim {
             body["data"].as_array().into_iter().flatten().filter_map(|entry| entry["webhookUrl"].as_str()).collect();
         let own = format!("/flows/{}", tenant.number);
         if has_urls && urls.len() != 3 || !urls.iter().all(|url| url.ends_with(&own)) {
-            self.diary.is_wrong(format!("the registered URLs of client {} are {urls:?}", tenant.number));
+            self.diary.record_fault(format!("the registered URLs of client {} are {urls:?}", tenant.number));
         }
     }
 
@@ -125,7 +125,7 @@ impl Sim {
         let body = answer.json();
         let counted = ["delivered", "failed", "waiting"].map(|name| body["webhooks"][name].as_u64());
         if counted.iter().any(Option::is_none) {
-            self.diary.is_wrong(format!("a status has no counts of webhooks: {body}"));
+            self.diary.record_fault(format!("a status has no counts of webhooks: {body}"));
         }
     }
 
@@ -138,12 +138,12 @@ impl Sim {
         self.world.reach("evidence read");
         let owner = self.diary.evidence_askers.borrow().get(&txn).copied();
         if owner != Some(tenant.number) {
-            self.diary.is_wrong(format!("{txn}: client {} reads evidence that it did not ask for", tenant.number));
+            self.diary.record_fault(format!("{txn}: client {} reads evidence that it did not ask for", tenant.number));
         }
         // It exists for a transaction that has ended with a credential, whether it passed or not.
         self.learn(txn, &asked, Knowledge::Proven);
         if answer.json()["payload"].as_str().is_none() && answer.json() == Value::Null {
-            self.diary.is_wrong(format!("{txn}: its evidence is {}", answer.text()));
+            self.diary.record_fault(format!("{txn}: its evidence is {}", answer.text()));
         }
     }
 }

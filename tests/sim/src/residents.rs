@@ -91,7 +91,7 @@ impl Sim {
             _ => {
                 return self
                     .diary
-                    .is_wrong(format!("{}: a good answer is refused: {} {text}", intent.txn, answer.status));
+                    .record_fault(format!("{}: a good answer is refused: {} {text}", intent.txn, answer.status));
             }
         };
         self.learn(intent.txn, &asked, learned);
@@ -111,14 +111,14 @@ impl Sim {
         let request = Request::post(&intent.path).body(format.content_type(), bodies[pick].clone());
         let asked = self.ask(&request).await;
         if asked.outcome().is_some_and(|answer| answer.status == 200 && pick != 3) {
-            self.diary.is_wrong(format!("{}: garbage is accepted", intent.txn));
+            self.diary.record_fault(format!("{}: garbage is accepted", intent.txn));
         }
         // A stranger who knows the verification's id, but not its callback address.
         let path = format!("/cb/{}/{}", intent.txn, "A".repeat(24));
         let declining = format.failure(&intent.claims.txn, "301", "User Reject");
         let asked = self.ask(&Request::post(path).body(format.content_type(), declining)).await;
         if asked.outcome().is_some_and(|answer| answer.status != 404) {
-            self.diary.is_wrong(format!("{}: a stranger's answer is accepted", intent.txn));
+            self.diary.record_fault(format!("{}: a stranger's answer is accepted", intent.txn));
         }
     }
 
@@ -165,7 +165,7 @@ impl Sim {
             (200, Some("verified")) => Knowledge::Ended { verified: true },
             (200, Some("not_verified")) => Knowledge::Ended { verified: false },
             (200, Some("expired")) => Knowledge::Expired,
-            (status, state) => return self.diary.is_wrong(format!("{txn}: its page is {status} {state:?}")),
+            (status, state) => return self.diary.record_fault(format!("{txn}: its page is {status} {state:?}")),
         };
         self.learn(txn, &asked, learned);
     }
@@ -196,7 +196,7 @@ impl Sim {
             410 => Knowledge::Expired,
             404 => Knowledge::Unknown,
             401 if tenant.may_be_suspended.get() => return,
-            _ => return self.diary.is_wrong(format!("{txn}: a poll is answered with {} {body}", answer.status)),
+            _ => return self.diary.record_fault(format!("{txn}: a poll is answered with {} {body}", answer.status)),
         };
         self.learn(txn, asked, learned);
     }

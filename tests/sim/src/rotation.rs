@@ -70,7 +70,7 @@ async fn seals_anew(sim: &Sim) {
         };
         let step = answer.json();
         if answer.status != 200 {
-            return sim.diary.is_wrong(format!("sealing anew is answered with {} {step}", answer.status));
+            return sim.diary.record_fault(format!("sealing anew is answered with {} {step}", answer.status));
         }
         is_clean &= step["resealed"] == 0 && step["left"].as_array().is_some_and(Vec::is_empty);
         from = step["next"].clone();

@@ -260,7 +260,7 @@ async fn looks_at_everything(sim: &Rc<Sim>) {
         known.dedup();
         for number in 0..sim.world.nodes() {
             let Some(node) = sim.node(number) else {
-                sim.diary.is_wrong(format!("node {number} does not run at the end"));
+                sim.diary.record_fault(format!("node {number} does not run at the end"));
                 continue;
             };
             for txn in &known {
@@ -271,7 +271,7 @@ async fn looks_at_everything(sim: &Rc<Sim>) {
                     // It may be another client's.
                     Some(404) if sim.tenants.len() > 1 => {}
                     Some(_) => sim.saw(tenant, *txn, &asked),
-                    None => sim.diary.is_wrong(format!("{txn}: node {number} does not tell at the end")),
+                    None => sim.diary.record_fault(format!("{txn}: node {number} does not tell at the end")),
                 }
             }
         }
@@ -279,7 +279,7 @@ async fn looks_at_everything(sim: &Rc<Sim>) {
         if let Some(event) = event {
             // With guests registered, that is too few places.
             if !sim.changes(tenant, &event, None, Some(1)).await {
-                sim.diary.is_wrong("a change of an event is not answered at the end".to_owned());
+                sim.diary.record_fault("a change of an event is not answered at the end".to_owned());
             }
             sim.looks_at(tenant, &event).await;
         }

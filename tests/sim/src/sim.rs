@@ -255,7 +255,7 @@ impl Sim {
         match answer {
             None => unanswered(),
             Some(Err(_)) => {
-                self.diary.is_wrong(format!("{} {} is not answered in time", request.method, request.path));
+                self.diary.record_fault(format!("{} {} is not answered in time", request.method, request.path));
                 unanswered()
             }
             Some(Ok(answer)) => {
@@ -279,7 +279,7 @@ impl Sim {
         let said = format!("{} to {method} {path}", answer.status);
         // Panics are injected into callers of the store.
         if answer.status == 500 && !lock(&self.world.faults).contains_key("panics") {
-            self.diary.is_wrong(format!("{said}: {}", answer.text()));
+            self.diary.record_fault(format!("{said}: {}", answer.text()));
         }
         let is_error = answer.status >= 400 && !path.starts_with("/cb/");
         if is_error && answer.header("content-type").is_some_and(|kind| kind.starts_with("application/json")) {
@@ -289,17 +289,17 @@ impl Sim {
                 || body["statusCode"] != answer.status
                 || !body["errorId"].is_string()
             {
-                self.diary.is_wrong(format!("{said} is not the body of an error: {body}"));
+                self.diary.record_fault(format!("{said} is not the body of an error: {body}"));
             }
         }
         if answer.status == 503 && self.world.is_undisturbed() {
-            self.diary.is_wrong(format!("{said} although nothing is in its way: {}", answer.text()));
+            self.diary.record_fault(format!("{said} although nothing is in its way: {}", answer.text()));
         }
         if matches!(answer.status, 429 | 503) && answer.header("retry-after").is_none() {
-            self.diary.is_wrong(format!("{said} does not say when to try again"));
+            self.diary.record_fault(format!("{said} does not say when to try again"));
         }
         if request.tenant.is_some_and(|tenant| self.has_foreign(tenant, &answer.body)) {
-            self.diary.is_wrong(format!("{said} holds what is of another client"));
+            self.diary.record_fault(format!("{said} holds what is of another client"));
         }
     }
 

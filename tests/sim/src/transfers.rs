@@ -29,11 +29,11 @@ impl Sim {
         };
         let Some(after) = export().await else { return };
         if before != after {
-            self.diary.is_wrong(format!("an import of {before} makes it {after}: {imported}"));
+            self.diary.record_fault(format!("an import of {before} makes it {after}: {imported}"));
         }
         // An answer that was lost leaves a second app.
         if !before.to_string().contains(app["app_id"].as_str().unwrap_or("?")) {
-            self.diary.is_wrong(format!("{app} is not exported: {before}"));
+            self.diary.record_fault(format!("{app} is not exported: {before}"));
         }
         self.world.reach("operator: a client is moved");
     }
@@ -43,7 +43,7 @@ impl Sim {
         let asked = self.ask_again(&request.internal(ADMIN_TOKEN), UNTIL_ANSWERED).await;
         let answer = asked.outcome()?;
         if answer.status != 200 {
-            self.diary.is_wrong(format!("a move of a client is answered with {} {}", answer.status, answer.text()));
+            self.diary.record_fault(format!("a move of a client is answered with {} {}", answer.status, answer.text()));
             return None;
         }
         Some(answer.json())

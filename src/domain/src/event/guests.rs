@@ -40,7 +40,7 @@ impl OnDuplicate {
 pub struct EventSecret(Uuid);
 
 impl EventSecret {
-    /// Generates a key of 122 random bits.
+    /// Generates a secret of 122 random bits.
     #[must_use]
     pub fn generate() -> Self {
         Self(Uuid::new_v4())

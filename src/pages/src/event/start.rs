@@ -43,10 +43,10 @@ pub(crate) async fn start(
     }
 }
 
-/// Redirects from a reopened address of the button (`GET /e/{eventId}/start`) to the event's page.
+/// Redirects a GET of the start button's address, as after a reload, to the event's page.
 ///
 /// # Errors
-/// 404 for a path that is not an event's id, for programs that read the error table.
+/// 404, as in the API's error table, for a path that is not an event id.
 pub(crate) async fn redirect_to_event(
     path: Path<String>,
     request: HttpRequest,

@@ -249,7 +249,7 @@ macro_rules! store_conformance {
             reseal::a_pass_checks_the_values_of_every_client,
             upkeep::an_event_of_a_client_with_a_shorter_retention_expires_earlier,
             upkeep::abandoned_scans_are_counted_before_and_after_they_are_swept,
-            upkeep::a_scan_whose_window_is_ended_is_abandoned_once,
+            upkeep::a_scan_whose_window_has_ended_counts_as_abandoned_once,
             upkeep::an_expired_event_is_removed_with_its_registrations_but_not_deliveries,
             upkeep::a_partly_removed_event_is_hidden,
             upkeep::pages_of_a_long_list_of_events_are_complete_after_removals,

@@ -189,7 +189,7 @@ pub(crate) async fn abandoned_scans(test: &impl TestStore) -> [u64; 3] {
     [first, second, third]
 }
 
-pub(crate) async fn a_scan_whose_window_is_ended_is_abandoned_once(test: &impl TestStore) {
+pub(crate) async fn a_scan_whose_window_has_ended_counts_as_abandoned_once(test: &impl TestStore) {
     let client = client_with(test, 10).await;
     let event = store_event(test, event(test, &client, 10)).await;
     let first = open_guest_scan(test, &event).await;

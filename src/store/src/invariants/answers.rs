@@ -22,9 +22,9 @@ pub(super) const NAMES: &[&str] = &[
     SWEPT_MEMBERS,
     DRAWN_NUMBER,
     NO_RESULT,
-    OWN_ANSWER,
+    ANSWER_MATCHES_QUERY,
     OWN_FIELDS,
-    OWN_VERSION,
+    VERSION_FROM_ONE,
     WHOLE_ENTRY,
     FEW_ENTRIES,
     FEW_MEMBERS,
@@ -46,10 +46,10 @@ const ENTRY_NUMBER: &str = "an appended entry has a number";
 const REMOVED_MEMBER: &str = "a member was removed or was missing";
 const SWEPT_MEMBERS: &str = "members were swept or were missing";
 const DRAWN_NUMBER: &str = "a drawn number is positive";
-const NO_RESULT: &str = "an operation without a result has none";
-const OWN_ANSWER: &str = "an answer has the form of its query";
+const NO_RESULT: &str = "an operation that yields no value returns no result";
+const ANSWER_MATCHES_QUERY: &str = "an answer has the form of its query";
 const OWN_FIELDS: &str = "a record has only the requested fields";
-const OWN_VERSION: &str = "a record has a version from one";
+const VERSION_FROM_ONE: &str = "the version of a read record is at least 1";
 const WHOLE_ENTRY: &str = "an entry that is read has a value for each field";
 const FEW_ENTRIES: &str = "no more entries are returned than requested";
 const FEW_MEMBERS: &str = "no more members are returned than requested";
@@ -203,7 +203,7 @@ fn check_query(query: &Query, answer: &Answer, answers: &Answers) -> Broken {
         }
         (Query::Last(_), Answer::Members(found)) => unless(found.len() <= 1, ONE_LAST).or_else(|| check_members(found)),
         (Query::End(_) | Query::Length(_) | Query::Count(..), Answer::Number(_)) => None,
-        _ => Some(OWN_ANSWER),
+        _ => Some(ANSWER_MATCHES_QUERY),
     }
 }
 
@@ -218,7 +218,8 @@ fn check_found(key: &Key, found: &Record, requested: Option<&[&'static str]>) ->
 
 fn check_record(table: &Table, found: &Record, requested: Option<&[&str]>) -> Broken {
     let rules = compiled_rules(table)?;
-    unless(found.version >= 1, OWN_VERSION).or_else(|| View::from_record(rules, table, found, requested).broken(rules))
+    unless(found.version >= 1, VERSION_FROM_ONE)
+        .or_else(|| View::from_record(rules, table, found, requested).broken(rules))
 }
 
 fn check_entries(list: &Key, first: u64, found: &[Vec<Value>]) -> Broken {

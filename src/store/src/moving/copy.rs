@@ -26,10 +26,10 @@ const ENTRY_BYTES_PER_READ: usize = 4 * 1_024 * 1_024;
 /// Number of members read at once.
 const MEMBERS_PER_READ: u64 = 1_000;
 
-/// Kinds that belong to running nodes: leases, the time of the last sweep, and nodes' snapshots of themselves.
+/// Tables that belong to running nodes: leases, the time of the last sweep, the clock watch and nodes' snapshots.
 static NOT_MOVED: [&Table; 4] = [&idempotency::ORDER_LEASE, &installation::SWEPT, &node::WATCH, &node::SNAPSHOT];
 
-/// A compared key: its kind, and true if it differs.
+/// A compared key: its table, and true if it differs.
 type ComparedKey = (&'static Table, bool);
 
 /// A pass over a source and its target.

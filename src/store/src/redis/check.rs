@@ -30,7 +30,7 @@ impl Shared {
     /// Checks without a time limit.
     pub(crate) async fn check_untimed(&self) -> Result<(), StoreError> {
         self.compare().await?;
-        if !self.link.loss_guard().has_joined() {
+        if !self.link.loss_guard().has_opened_store() {
             self.join().await?;
         }
         // A node stays unhealthy until wrong settings are corrected, and refuses new records until there is memory.

@@ -44,7 +44,7 @@ pub(crate) struct LossGuard {
 #[derive(Debug, Default)]
 struct Knowledge {
     lost_since: Option<Timestamp>,
-    has_joined: bool,
+    has_opened_store: bool,
     /// Number of accepted losses; `None` before the store was read.
     acceptances: Option<u64>,
     marks: BTreeMap<u8, Mark>,
@@ -112,11 +112,11 @@ impl LossGuard {
 
     /// Notes that this node has opened the store, which therefore has a canary.
     pub(crate) fn join(&self) {
-        self.lock().has_joined = true;
+        self.lock().has_opened_store = true;
     }
 
-    pub(crate) fn has_joined(&self) -> bool {
-        self.lock().has_joined
+    pub(crate) fn has_opened_store(&self) -> bool {
+        self.lock().has_opened_store
     }
 
     /// Returns a comparison of all marks.
@@ -178,7 +178,7 @@ impl Knowledge {
                 self.marks.clear();
                 return None;
             }
-            let lacks_canary = !own.has_canary && (self.has_joined || own.starts > 0);
+            let lacks_canary = !own.has_canary && (self.has_opened_store || own.starts > 0);
             if lacks_canary || own.steps < own.starts || own.acceptances < known {
                 return Some(now);
             }
@@ -285,7 +285,7 @@ mod tests {
     }
 
     fn detected_loss(own: OwnMarks) -> Option<Timestamp> {
-        let mut known = Knowledge { has_joined: true, acceptances: Some(1), ..Knowledge::default() };
+        let mut known = Knowledge { has_opened_store: true, acceptances: Some(1), ..Knowledge::default() };
         known.detect_loss(Some(own), &[], at(9))
     }
 

@@ -41,7 +41,7 @@ impl RedisEngine {
         Self(shared)
     }
 
-    /// Runs an operation, unless the store is not open yet.
+    /// Runs an operation if this node has opened the store; fails otherwise, with `DataLost` if its data were lost.
     fn run<T, F>(&self, operation: impl FnOnce(Arc<Shared>) -> F) -> StoreFuture<T>
     where
         T: Send + 'static,
@@ -49,7 +49,7 @@ impl RedisEngine {
     {
         let guard = self.0.link.loss_guard();
         match guard.lost_since() {
-            _ if guard.has_joined() => self.run_always(operation),
+            _ if guard.has_opened_store() => self.run_always(operation),
             Some(since) => Box::pin(ready(Err(StoreError::DataLost(since)))),
             None => Box::pin(ready(Err(StoreError::unavailable("it cannot be opened yet")))),
         }
@@ -331,7 +331,7 @@ impl Engine for RedisEngine {
     }
 
     fn is_open(&self) -> bool {
-        self.0.link.loss_guard().has_joined()
+        self.0.link.loss_guard().has_opened_store()
     }
 
     fn accept_loss(&self) -> StoreFuture<Option<Timestamp>> {

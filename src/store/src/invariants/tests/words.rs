@@ -126,7 +126,7 @@ fn each_invariant_of_batch_answers_can_be_broken() {
         ("members were swept or were missing", with(Op::Sweep(waiting, 0, 1.into()), -1)),
         ("members were swept or were missing", with(Op::Append(guests, vec![]), -1)),
         ("a drawn number is positive", with(Op::Number(last_numbers(owner().partition()), "last"), 0)),
-        ("an operation without a result has none", with(remove(), 1)),
+        ("an operation that yields no value returns no result", with(remove(), 1)),
     ];
     for (name, (batch, applied)) in &cases {
         assert_eq!(answers::check_batches(&[Expected::new(batch)], applied), Some(*name), "{batch:?} {applied:?}");
@@ -164,7 +164,7 @@ fn query_cases() -> Vec<AnswerCase> {
     vec![
         ("an answer has the form of its query", (Query::Record(key.clone()), Answer::Number(1))),
         ("a record has only the requested fields", (Query::Fields(key.clone(), &["number"]), reference_answer(1, &[]))),
-        ("a record has a version from one", (Query::Record(key.clone()), reference_answer(0, &[]))),
+        ("the version of a read record is at least 1", (Query::Record(key.clone()), reference_answer(0, &[]))),
         ("an entry that is read has a value for each field", list(ledger(&owner()), 1, vec![vec!["grant".into()]])),
         ("no more entries are returned than requested", list(ledger(&owner()), 1, vec![entry("grant", 1, 1); 4])),
         ("no more members are returned than requested", page(&[(1, 11), (2, 12), (3, 13)])),

@@ -151,7 +151,7 @@ impl Monitor {
             }
         }
         let us = self.shared.node;
-        if !self.shared.link.loss_guard().has_joined() {
+        if !self.shared.link.loss_guard().has_opened_store() {
             return;
         }
         // The heartbeat reports the schema number at which this node works.
