@@ -14,7 +14,8 @@ const ASKED_FOR = new Map([...rows].map(([, name, lang, named], at) => [lang, na
 // The languages that have texts, with the script that each is written in.
 export const LANGUAGES = readdirSync(source("pages/src/text/")).flatMap((file) => {
   const words = readFileSync(source(`pages/src/text/${file}`), "utf8");
-  const field = (name) => words.match(new RegExp(`^    ${name}: "(.*)",$`, "m"))?.[1];
+  // A long text is broken in its source by a backslash at the end of a line.
+  const field = (name) => words.match(new RegExp(`^    ${name}:\\s+"([^"]*)",$`, "m"))?.[1].replace(/\\\n\s*/g, "");
   const [lang, dir, fonts] = ["tag", "direction", "fonts"].map(field);
   if (!fonts) return [];
   const script = dir === "rtl" ? "Arabic" : fonts.match(/'Noto Sans (\w+)'/)?.[1] ?? "Latin";
