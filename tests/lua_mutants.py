@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Small changes of the Lua scripts, one at a time, and the tests that notice them.
 
-    tests/lua_mutants.py [--only NAME] [--list]
+    tests/lua_mutants.py [--only NAME] [--sample N] [--list]
 
 The scripts stand as text in the test program of the store, so a mutant is a copy of that program in which a line has another text of the same
 length. Nothing is compiled again. A mutant that Redis cannot compile is unviable. Prints what survives; ends with 1 if there is any that
@@ -17,6 +17,7 @@ import sys
 import tempfile
 import threading
 import time
+from itertools import islice
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -145,6 +146,7 @@ def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--only", help="a script alone, such as apply")
     options.add_argument("--list", action="store_true", help="print the mutants and try none")
+    options.add_argument("--sample", type=int, default=1, help="try every N-th mutant")
     options.add_argument("--program", help="the test program of the store; built when left out")
     given = options.parse_args()
     program = b"" if given.list else Path(given.program or test_program()).read_bytes()
@@ -154,7 +156,7 @@ def main():
         for path in sorted(LUA.glob("*.lua")):
             if given.only and path.stem != given.only:
                 continue
-            for number, before, after in mutants(path):
+            for number, before, after in islice(mutants(path), None, None, given.sample):
                 place = f"{path.name}:{number}: {before.strip()}  →  {after.strip() or '(nothing)'}"
                 text = fitted(before, after)
                 if text is None:
