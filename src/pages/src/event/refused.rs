@@ -87,7 +87,7 @@ impl Refusal {
             words,
             tips: Vec::new(),
             receipt: None,
-            link: label.map(|label| Link { address: language.localise(&path), label, site: None, followed: false }),
+            link: label.map(|label| Link { address: language.localise(&path), label, site: None, is_automatic: false }),
             retry_s: None,
             reference: None,
         };
