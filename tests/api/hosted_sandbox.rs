@@ -157,7 +157,7 @@ async fn a_wrong_setting_is_explained_and_costs_no_credit() {
     for (key, app, base, message) in [
         ("sk_wrong", &*backend.app, &*base, "does not take this API key with this app id"),
         (&backend.key, &other.app, &base, "the app must belong to the client of the key"),
-        (&backend.key, "", &base, "say with --app for which app"),
+        (&backend.key, "", &base, "name an app of its client with --app"),
         ("", "", &base, "there is no API key to use: give --key and --app"),
         ("", &backend.app, &base, "there is no API key to use: give --key and --app"),
         (&backend.key, &backend.app, &internal, "is no sandbox"),
@@ -253,7 +253,7 @@ async fn listen_reports_missing_settings_and_a_replaced_inbox() {
     for (words, key, message) in [
         (&["--base", &*base][..], "", "--key"),
         (&["--base", &base], "sk_wrong", "does not take this API key"),
-        (&["--base", &internal], &backend.key, "the node is not a sandbox"),
+        (&["--base", &internal], &backend.key, "it is no sandbox"),
         (&["--base", &base, "--hang"], &backend.key, "cannot be used with"),
         (&["--forward", "ftp://a.example/"], &backend.key, "must be an http or https URL"),
     ] {

@@ -146,7 +146,7 @@ fn three_doors_check_in_each_guest_once_although_one_door_has_no_network() {
     let findings = summary["findings"].as_array().unwrap();
     let marked = findings
         .iter()
-        .find(|finding| finding["rule"].as_str().unwrap().starts_with("every duplicate is marked"))
+        .find(|finding| finding["rule"].as_str().unwrap().contains("every duplicate is marked"))
         .unwrap();
     let marked_count = marked["figures"].as_str().unwrap().split(' ').next().unwrap().parse::<u64>().unwrap();
     assert!((10..50).contains(&marked_count), "{output}");
