@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use sakshi_domain::time::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::diary::{Knowledge, Unpaid};
@@ -47,8 +47,8 @@ impl Sim {
         }
     }
 
-    /// Opens a verification, with retries until an answer arrives.
-    async fn opens(&self, tenant: &Tenant) -> Option<Intent> {
+    /// Chooses the body of an init. Returns true with it if it asks for evidence.
+    fn choose_terms(&self, tenant: &Tenant) -> (Value, bool) {
         let channel = ["web", "qr", "app"][self.world.index(3)];
         let mut body = json!({"claims": ["name", "age_above_18"], "channel": channel});
         if self.world.chance(800) {
@@ -62,6 +62,25 @@ impl Sim {
         if has_evidence {
             body["evidence"] = json!(true);
         }
+        (body, has_evidence)
+    }
+
+    /// Sends a request. With a key, some are sent twice at once, and the client uses the second answer.
+    async fn ask_perhaps_twice(&self, request: &Request, has_key: bool) -> Exchange {
+        if !has_key || !self.world.chance(200) {
+            return self.ask(request).await;
+        }
+        let (one, other) = tokio::join!(self.ask(request), self.ask(request));
+        let both = one.outcome().zip(other.outcome()).filter(|(one, other)| (one.status, other.status) == (200, 200));
+        if both.is_some_and(|(one, other)| one.body != other.body) {
+            self.diary.record_fault("two requests under one idempotency key are answered differently".to_owned());
+        }
+        Exchange { asked: one.asked, ..other }
+    }
+
+    /// Opens a verification, with retries until an answer arrives.
+    async fn opens(&self, tenant: &Tenant) -> Option<Intent> {
+        let (body, has_evidence) = self.choose_terms(tenant);
         let init = Request::post("/api/v1/nationalid-ovse/init").json(&body);
         let key = self.world.chance(500).then(|| self.name("order"));
         let keyed = |request: Request| match &key {
@@ -72,19 +91,7 @@ impl Sim {
         let mut first = None;
         for _ in 0..TRIES {
             let request = keyed(init.clone()).with_key_of(tenant);
-            let mut asked = if key.is_some() && self.world.chance(200) {
-                // The client sends the request twice at once and uses the second answer.
-                let (one, other) = tokio::join!(self.ask(&request), self.ask(&request));
-                let both =
-                    one.outcome().zip(other.outcome()).filter(|(one, other)| (one.status, other.status) == (200, 200));
-                if both.is_some_and(|(one, other)| one.body != other.body) {
-                    self.diary
-                        .record_fault("two requests under one idempotency key are answered differently".to_owned());
-                }
-                Exchange { asked: one.asked, ..other }
-            } else {
-                self.ask(&request).await
-            };
+            let mut asked = self.ask_perhaps_twice(&request, key.is_some()).await;
             let begun = *first.get_or_insert(asked.asked);
             let Some(answer) = asked.outcome() else {
                 sleep(self.world.pause(500)).await;
