@@ -161,8 +161,8 @@ pub(crate) async fn breaks(sim: Rc<Sim>) {
     }
 }
 
-/// Injects a fault with this chance, and waits for its end if another of its kind must not begin before. Returns true if
-/// it happened.
+/// Injects a fault with this chance, and waits for its end if another of its kind must not begin before. Returns true
+/// if it happened.
 pub(crate) async fn injects(sim: &Rc<Sim>, fault: &'static str, chance: u64) -> bool {
     let world = &sim.world;
     if !world.deployment.allows(fault) {

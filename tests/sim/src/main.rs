@@ -49,8 +49,8 @@ struct Options {
     /// Run the seeds of this file first, and add those that break a promise, with the commit.
     #[arg(long, value_name = "FILE")]
     failed: Option<PathBuf>,
-    /// List what no run has produced: pairs of faults, routes, reasons of failed webhooks. Exits with 1 if one of them has
-    /// no reason in `src/exempt.rs`, or if a run has produced one that has; it takes some 300 seeds.
+    /// List what no run has produced: pairs of faults, routes, reasons of failed webhooks. Exits with 1 if one of them
+    /// has no reason in `src/exempt.rs`, or if a run has produced one that has; it takes some 300 seeds.
     #[arg(long)]
     gaps: bool,
     /// Kinds of faults to leave out, separated by commas.

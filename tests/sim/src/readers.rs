@@ -1,5 +1,5 @@
-//! Clients' backends that read what they have: the statement of their credits, their transactions, evidence, and the URLs
-//! of their webhooks.
+//! Clients' backends that read what they have: the statement of their credits, their transactions, evidence, and the
+//! URLs of their webhooks.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;

@@ -22,8 +22,8 @@ pub enum Command {
     Demo(demo::Demo),
     /// Drive one flow on a running sandbox, from its order to its outcome, and print each step; a tool for developers.
     ///
-    /// The sandbox's built-in upstreams simulate the outcome. The command needs the public URL of the sandbox, an API key and an
-    /// app id; on the sandbox's machine, none of these.
+    /// The sandbox's built-in upstreams simulate the outcome. The command needs the public URL of the sandbox, an API
+    /// key and an app id; on the sandbox's machine, none of these.
     Trigger(Box<trigger::Trigger>),
     /// Receive webhooks and show them; a tool for developers, for webhooks of sandboxes only.
     ///

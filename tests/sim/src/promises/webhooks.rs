@@ -59,8 +59,8 @@ pub(super) fn receivers_get_their_own(evidence: &Evidence<'_>) -> Found {
     foreign.map(|(key, _)| format!("{key}: its webhook holds what is of another client")).collect()
 }
 
-/// Compares the recorded attempts with those that were made. One whose process ended is recorded as unknown, and one to a
-/// name that did not resolve is not made.
+/// Compares the recorded attempts with those that were made. One whose process ended is recorded as unknown, and one to
+/// a name that did not resolve is not made.
 pub(super) fn outcomes_are_those_of_attempts(evidence: &Evidence<'_>) -> Found {
     let of_txns = evidence.transactions.iter().filter_map(|(txn, kept)| {
         let attempt = kept.delivery.as_ref()?.attempt?;
