@@ -57,11 +57,12 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     report.figure("memory of an idle connection, bytes", &[bytes]);
     report.figure("the same of a million, GiB", &[bytes * MILLION / f64::from(1 << 30)]);
     report.note(format!(
-        "Open loop: clients come whether or not others are served, {} s at twice the capacity. Each tries five times, \
-         after Retry-After and up to half as long again, while the budget of its backend lasts (`clients/`). \
-         Service is normal from the first second after which no request is refused and p99 is at most {P99_FACTOR_MAX} times that \
-         of the calm time, or {P99_ALWAYS_ALLOWED:?}. A process takes no more connections than it has descriptors for \
-         (docs/security.md), so a million needs as many descriptors on as many nodes as have the memory.",
+        "Open loop: clients come whether or not others are served, {} s at twice the capacity. Each tries five \
+         times, after Retry-After and up to half as long again, while the budget of its backend lasts \
+         (`clients/`). Service is normal from the first second after which no request is refused and p99 is at \
+         most {P99_FACTOR_MAX} times that of the calm time, or {P99_ALWAYS_ALLOWED:?}. A process takes no more \
+         connections than it has descriptors for (docs/security.md), so a million needs as many descriptors on as \
+         many nodes as have the memory.",
         scale.overload.as_secs()
     ));
     Ok(report)
