@@ -1,12 +1,14 @@
 //! Progress and memory samples during a run: each second a line on stderr. After Ctrl-C no further guest starts, the
 //! present guests finish, and the run is judged as usual.
 
+use std::cell::RefCell;
+use std::convert::Infallible;
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use sakshi_client::judge::journal::{Posted, Records, Reply};
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
 
 use crate::operator::Operator;
 use crate::process::{NamedProcess, resident_bytes};
@@ -30,36 +32,51 @@ impl Watch<'_> {
         operator: &Operator,
         processes: &[NamedProcess],
     ) -> (Vec<(f64, u64)>, Duration) {
+        let (started_at, memory) = (Instant::now(), RefCell::new(Vec::new()));
         let mut guests = std::pin::pin!(guests);
-        let (mut ticks, mut memory) = (interval(Duration::from_secs(1)), Vec::new());
+        let mut sampling = std::pin::pin!(self.sample_memory(started_at, operator, processes, &memory));
+        // One listener for the whole run. With a new one in each turn, a signal between two turns would be lost.
+        let mut interrupted = std::pin::pin!(tokio::signal::ctrl_c());
+        let mut ticks = interval(Duration::from_secs(1));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        let started_at = Instant::now();
-        // One sample for each point of the report.
-        let (mut next_sample, mut is_stopping) = (Duration::ZERO, false);
+        let mut is_stopping = false;
         loop {
             tokio::select! {
                 () = &mut guests => break,
-                signal = tokio::signal::ctrl_c(), if !is_stopping => {
-                    is_stopping = signal.is_ok();
+                never = &mut sampling => match never {},
+                _ = &mut interrupted, if !is_stopping => {
+                    is_stopping = true;
                     self.site.progress.stopped.store(true, Ordering::Relaxed);
                 }
-                _ = ticks.tick() => {
-                    if started_at.elapsed() >= next_sample {
-                        next_sample = started_at.elapsed() + self.workload.slice;
-                        let bytes = total_resident_bytes(operator, processes).await;
-                        memory.extend(bytes.map(|bytes| (started_at.elapsed().as_secs_f64(), bytes)));
-                    }
-                    self.print_progress(started_at.elapsed());
-                }
+                _ = ticks.tick() => self.print_progress(started_at.elapsed()),
             }
         }
         let duration = started_at.elapsed();
+        let mut memory = memory.take();
         memory.extend(total_resident_bytes(operator, processes).await.map(|bytes| (duration.as_secs_f64(), bytes)));
         self.print_progress(duration);
         if std::io::stderr().is_terminal() {
             let _ = writeln!(std::io::stderr());
         }
         (memory, duration)
+    }
+
+    /// Appends a memory sample for each point of the report.
+    async fn sample_memory(
+        &self,
+        started_at: Instant,
+        operator: &Operator,
+        processes: &[NamedProcess],
+        samples: &RefCell<Vec<(f64, u64)>>,
+    ) -> Infallible {
+        let mut ticks = interval_at(started_at, self.workload.slice);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        loop {
+            ticks.tick().await;
+            if let Some(bytes) = total_resident_bytes(operator, processes).await {
+                samples.borrow_mut().push((started_at.elapsed().as_secs_f64(), bytes));
+            }
+        }
     }
 
     fn print_progress(&self, elapsed: Duration) {
