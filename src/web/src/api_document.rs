@@ -31,7 +31,9 @@ impl ApiDocument {
     /// Builds the document. The member [`ORDER`] of each value holds its position.
     #[must_use]
     pub fn value(&self) -> Value {
-        (self.0.describe)()
+        let mut document = (self.0.describe)();
+        unwrap_descriptions(&mut document);
+        document
     }
 
     /// Returns the document as JSON.
@@ -44,6 +46,29 @@ impl ApiDocument {
         // Plain data always serialises.
         self.0.text.get_or_init(|| Compressed::new(serde_json::to_string(&Ordered(&self.value())).unwrap_or_default()))
     }
+}
+
+/// Puts each paragraph of a description on one line. Doc comments break lines in mid-sentence.
+fn unwrap_descriptions(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                match member {
+                    Value::String(text) if name == "description" => *text = unwrap_paragraphs(text),
+                    member => unwrap_descriptions(member),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(unwrap_descriptions),
+        _ => {}
+    }
+}
+
+/// Joins the lines of each paragraph. Lists keep their lines.
+fn unwrap_paragraphs(text: &str) -> String {
+    let is_list = |paragraph: &str| paragraph.lines().any(|line| line.starts_with(['-', '*', '|']));
+    let unwrap = |paragraph: &str| if is_list(paragraph) { paragraph.to_owned() } else { paragraph.replace('\n', " ") };
+    text.split("\n\n").map(unwrap).collect::<Vec<_>>().join("\n\n")
 }
 
 /// Serialises the members of objects in their [`ORDER`], and omits the member [`ORDER`].
