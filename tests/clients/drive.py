@@ -20,6 +20,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -28,6 +29,8 @@ PATIENCE_S = 60
 SIDE_BY_SIDE = 8
 HOP_BY_HOP = {"host", "connection", "upgrade", "http2-settings", "transfer-encoding", "content-length", "keep-alive"}
 OVSE = "/api/v1/nationalid-ovse"
+# Retries that a client saves up, attempts at one request, and requests that earn one retry: clients/README.md.
+RETRIES, ATTEMPTS, REQUESTS_PER_RETRY = 50, 5, 10
 
 
 def exchange(base, method, path, body=None, headers=None, patience=PATIENCE_S):
@@ -393,6 +396,20 @@ def refused(command, usual, *_):
     assert len(network.seen.items) == 1
 
 
+def outage(command, usual, *_):
+    """refused, while the service is overloaded: the shop spends its retries, and then sends each request once"""
+    orders = 40
+    network = Network(usual["BASE"], lambda request: (503, [("Retry-After", "0")]))
+    with Shop(command, usual, network.server.url) as shop:
+        answers = [shop.order(f"order-9-{number}", "name")[0] for number in range(orders)]
+    assert set(answers) == {502}, f"the customer is told {answers}"
+    attempts = Counter(init["once"] for init in network.requests("/init"))
+    assert len(attempts) == orders, "each order has a key of its own"
+    assert max(attempts.values()) == ATTEMPTS, f"a client with retries left makes {max(attempts.values())} attempts"
+    retries = attempts.total() - orders
+    assert RETRIES <= retries <= RETRIES + orders // REQUESTS_PER_RETRY, f"{retries} retries for {orders} requests"
+
+
 def event(command, usual, *_):
     """the guests of an event, on two pages"""
 
@@ -417,7 +434,7 @@ def event(command, usual, *_):
     assert len(network.requests("/registrations")) == 2, "there were two pages"
 
 
-SCENARIOS = [never, expired, restarted, passed, event, declined, twice, refused]
+SCENARIOS = [never, expired, restarted, passed, event, declined, twice, outage, refused]
 
 
 def main(usual, short, camel, *programs):
