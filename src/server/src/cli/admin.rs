@@ -345,7 +345,7 @@ async fn send(api: &Api, subject: &Subject) -> Result<(Value, View), CliError> {
         }
         Subject::Transaction { txn_id } => send_call(api, internal::transaction(txn_id), View::Transaction).await,
         Subject::Request { error_id } => {
-            send_call(api, internal::request(error_id), View::Rows("requests", REFUSED)).await
+            send_call(api, internal::refused_requests(error_id), View::Rows("requests", REFUSED)).await
         }
         Subject::Delivery { txn_id } => send_call(api, internal::delivery(txn_id), View::Pairs).await,
         Subject::Operators(operators) => operators.send(api).await,
