@@ -179,8 +179,8 @@ fn encryption_keys(
         (Some(KeySource::Command(command)), _) => {
             key_command::run(command)?.iter().map(|key| key.bytes().clone()).collect()
         }
-        (Some(KeySource::Wrapped { keys, by }), _) => {
-            let unwrapped: Result<_, _> = keys.iter().map(|key| pkcs11::unwrap_key(by, key)).collect();
+        (Some(KeySource::Wrapped { keys, unwrapping_key }), _) => {
+            let unwrapped: Result<_, _> = keys.iter().map(|key| pkcs11::unwrap_key(unwrapping_key, key)).collect();
             unwrapped.map_err(|error| KeyError::Token { key: "store.encryption_key_wrapped", error })?
         }
         (None, Some(sandbox_keys)) => {

@@ -1,4 +1,4 @@
-//! Flows that an upstream carries out: documents to be signed, locker documents, e-stamps and wealth-data consents
+//! Flows that an upstream (an external provider) carries out: documents to be signed, locker documents, e-stamps and wealth-data consents
 //! (specification, "Other shown endpoints" and "Polling fallbacks").
 
 pub(crate) mod doclocker;

@@ -55,7 +55,7 @@ impl From<String> for Place {
 /// Moves the store and writes a summary to `out`.
 pub(super) async fn run(options: &Move, settings: &Settings, out: &mut dyn Out) -> Result<bool, CliError> {
     let local = |error: &dyn std::fmt::Display| CliError::Local(error.to_string());
-    let (path, url, is_back) = match (&options.from, &options.to) {
+    let (path, url, is_to_directory) = match (&options.from, &options.to) {
         (Some(Place::Path(_)), Some(Place::Path(_))) => return Err(local(&"one of --from and --to must be a Redis")),
         (Some(Place::Redis(_)), Some(Place::Redis(_))) => return Err(local(&"one of --from and --to must be a path")),
         (Some(Place::Path(from)), to) => (from, to, false),
@@ -88,7 +88,7 @@ pub(super) async fn run(options: &Move, settings: &Settings, out: &mut dyn Out) 
             let _ = write!(io::stderr(), "\r{phase}: {keys} keys");
         }
     };
-    let moved = if is_back {
+    let moved = if is_to_directory {
         move_to_directory(servers, path, progress).await
     } else {
         move_to_redis(path, servers, options.finish, progress).await
@@ -103,17 +103,17 @@ pub(super) async fn run(options: &Move, settings: &Settings, out: &mut dyn Out) 
         .map(|(kind, counts)| json!({ "kind": kind, "keys": counts.keys, "written": counts.written }))
         .collect();
     paint::table(&rows, &["kind", "keys", "written"], out)?;
-    let removed = if is_back {
+    let removals = if is_to_directory {
         String::new()
     } else {
         format!("{} keys that the source no longer has were removed. ", moved.removed)
     };
-    writeln!(out, "\n{removed}{:.1} s.", started.elapsed().as_secs_f64())?;
+    writeln!(out, "\n{removals}{:.1} s.", started.elapsed().as_secs_f64())?;
     writeln!(out, "Both stores were read again; their contents are equal.")?;
     writeln!(
         out,
         "{}",
-        if is_back {
+        if is_to_directory {
             "A node can be started on the directory. No node opens the servers any more; keep them until it has \
                 served for a while."
         } else if moved.is_finished {

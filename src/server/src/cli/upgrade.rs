@@ -29,12 +29,12 @@ pub(super) fn migrate(settings: &Settings, out: &mut dyn Write) -> Result<bool, 
     let migrated = embedded::migrate(storage::embedded_options(settings, vault, bounds::retention(settings)));
     match migrated.map_err(|error| local(&error))? {
         None => writeln!(out, "{}: the store has the schema of this release", directory.display())?,
-        Some(done) => {
-            writeln!(out, "{}: schema {}, from {}", directory.display(), done.to, done.from)?;
+        Some(migration) => {
+            writeln!(out, "{}: schema {}, from {}", directory.display(), migration.to, migration.from)?;
             writeln!(
                 out,
                 "The backup made before the migration is {}. To go back, restore it with the previous release.",
-                done.backup.display()
+                migration.backup.display()
             )?;
         }
     }
@@ -45,7 +45,9 @@ pub(super) fn migrate(settings: &Settings, out: &mut dyn Write) -> Result<bool, 
 pub(super) async fn finish(api: &Api) -> Result<Value, CliError> {
     loop {
         let answer = api.send(internal::finish_upgrade()).await?;
+        // `walking`: the service has converted a part of the records.
         if answer.state != "walking" {
+            // `behind`: a node still runs an earlier release.
             let is_done = answer.state != "behind";
             let mut answer = json!(answer);
             answer["clean"] = is_done.into();
@@ -56,6 +58,7 @@ pub(super) async fn finish(api: &Api) -> Result<Value, CliError> {
     }
 }
 
+/// Writes the result, and the steps that remain for the operator.
 pub(super) fn show(answer: &Value, out: &mut dyn Out) -> std::io::Result<()> {
     let (schema, changed) = (&answer["schema"], &answer["changed"]);
     match answer["state"].as_str() {

@@ -20,7 +20,7 @@ pub struct ConsoleSettings {
     pub provider: Option<(ProviderSettings, ProviderRoles)>,
 }
 
-/// Problem of a key that the provider needs.
+/// Error for a missing key that the identity provider needs.
 const WITH_ISSUER: &str = "must be set together with console.oidc_issuer";
 
 impl ConsoleSettings {

@@ -44,13 +44,13 @@ pub struct Flows {
 impl Upstreams {
     pub(super) fn read(reader: &mut Reader) -> Self {
         Self {
-            esign_url: reader.optional("upstreams.esign_url", address),
-            doclocker_url: reader.optional("upstreams.doclocker_url", address),
-            estamp_url: reader.optional("upstreams.estamp_url", address),
-            wealth_url: reader.optional("upstreams.wealth_url", address),
+            esign_url: reader.optional("upstreams.esign_url", parse_address),
+            doclocker_url: reader.optional("upstreams.doclocker_url", parse_address),
+            estamp_url: reader.optional("upstreams.estamp_url", parse_address),
+            wealth_url: reader.optional("upstreams.wealth_url", parse_address),
             check_urls: CHECKS
                 .iter()
-                .filter_map(|check| Some((check.name, reader.optional(&url_key(check.name), address)?)))
+                .filter_map(|check| Some((check.name, reader.optional(&url_key(check.name), parse_address)?)))
                 .collect(),
             token: reader.secret("upstreams.token").unwrap_or_default(),
             timeout: reader.millis("upstreams.timeout_ms", 1..=600_000),
@@ -84,7 +84,7 @@ impl Flows {
     }
 }
 
-fn address(text: &str) -> Result<Url, &'static str> {
+fn parse_address(text: &str) -> Result<Url, &'static str> {
     let address = HttpUrl::parse(text, Schemes::HttpAndHttps)?;
     Url::parse(address.as_str()).map_err(|_| "must be an absolute URL")
 }

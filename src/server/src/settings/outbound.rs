@@ -7,6 +7,7 @@ use url::Url;
 
 use super::reader::Reader;
 
+/// Error for an invalid URL of the proxy.
 const PROXY: &str = "must be a URL such as http://[user:password@]proxy.example:3128";
 
 /// `[outbound]`

@@ -30,6 +30,7 @@ const SECTIONS: [&str; 14] = [
     "audit_log",
 ];
 
+/// Problem of a key that no setting has.
 const UNKNOWN: &str = "is not a setting; config/default.toml lists them all";
 
 /// Problem of a listener's address.
@@ -55,7 +56,7 @@ impl Reader {
         Self { table, problems: Problems::default(), effective: Vec::new(), secrets: Vec::new() }
     }
 
-    /// Returns the problems, if there are any.
+    /// Ends the reading, with an error if there are problems.
     pub(super) fn finish(self) -> Result<(), Problems> {
         if self.problems.0.is_empty() { Ok(()) } else { Err(self.problems) }
     }
@@ -67,7 +68,7 @@ impl Reader {
         text
     }
 
-    /// Reads a required text.
+    /// Reads a required text. `refusal` is the problem of a missing one.
     pub(super) fn required(&mut self, path: &str, refusal: &str) -> String {
         let text = self.text(path);
         self.problems.require(!text.is_empty(), path, refusal);

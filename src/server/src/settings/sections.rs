@@ -19,7 +19,7 @@ use url::Url;
 use super::reader::{ADDRESS, Reader};
 
 const DAY: u64 = 86_400;
-/// Range of a rate.
+/// Range of a rate: requests per second or per minute.
 const RATE: RangeInclusive<u64> = 0..=1_000_000;
 
 /// Maximum number of workers: one byte of an id chooses the worker.
@@ -204,6 +204,7 @@ impl Server {
 }
 
 impl ListenerFiles {
+    /// Reads the files of the listener whose settings have this prefix; `None` for a listener without TLS.
     fn read(reader: &mut Reader, listener: &'static str) -> Option<Self> {
         let [certificate, key, authorities] =
             ["tls_cert", "tls_key", "client_ca"].map(|name| format!("server.{listener}{name}"));
@@ -317,9 +318,9 @@ impl AuditLog {
 /// Parses an http(s) URL that is only an origin.
 pub(super) fn origin(text: &str) -> Result<Url, &'static str> {
     let is_origin = |url: &Url| {
-        let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
-        let anonymous = url.username().is_empty() && url.password().is_none();
-        bare && anonymous && matches!(url.scheme(), "http" | "https") && url.has_host()
+        let is_bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
+        let has_no_credentials = url.username().is_empty() && url.password().is_none();
+        is_bare && has_no_credentials && matches!(url.scheme(), "http" | "https") && url.has_host()
     };
     let url = Url::parse(text).ok().filter(is_origin);
     url.ok_or("must be an http or https URL without credentials, path, query or fragment")

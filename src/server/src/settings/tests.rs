@@ -9,20 +9,24 @@ use crate::settings::*;
 
 mod secrets;
 
+/// Base64 of 32 bytes.
 const KEY: &str = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
 
+/// Returns sources with these environment variables.
 fn environment(pairs: &[(&str, &str)]) -> Sources {
     let environment: HashMap<String, String> =
         pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     Sources { environment, ..Sources::default() }
 }
 
+/// Returns sources with a settings file of this text. The file is deleted when it is dropped.
 fn file(text: &str) -> (Sources, tempfile::NamedTempFile) {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(text.as_bytes()).unwrap();
     (Sources { file: Some(file.path().to_owned()), ..Sources::default() }, file)
 }
 
+/// Returns the settings that have a problem.
 fn keys(problems: &Problems) -> Vec<&str> {
     problems.0.iter().map(|problem| problem.key.as_str()).collect()
 }
@@ -348,9 +352,9 @@ fn the_default_status_host_is_that_of_the_issuer() {
     };
     assert_eq!(hosts(&[]), ["issuer.example"]);
     assert_eq!(hosts(&[("SAKSHI__AUTHORITY__ISSUER", "the authority")]), [""; 0]);
-    let listed = "Status.Example, status.example:443, [2001:db8::1]:8443, 192.0.2.1";
+    let hosts_set = "Status.Example, status.example:443, [2001:db8::1]:8443, 192.0.2.1";
     assert_eq!(
-        hosts(&[("SAKSHI__AUTHORITY__STATUS_HOSTS", listed)]),
+        hosts(&[("SAKSHI__AUTHORITY__STATUS_HOSTS", hosts_set)]),
         ["status.example", "status.example:443", "[2001:db8::1]:8443", "192.0.2.1"]
     );
 }
@@ -360,8 +364,8 @@ fn production_skips_status_checks_only_if_two_settings_say_so() {
     let off = [("SAKSHI__AUTHORITY__STATUS", "off"), ("SAKSHI__AUTHORITY__ACCEPT_REVOKED", "true")];
     let loaded = load(&environment(&[&production()[..], &off].concat())).unwrap();
     assert_eq!(loaded.warnings.iter().map(|warning| &*warning.key).collect::<Vec<_>>(), ["authority.status"]);
-    let nowhere = [("SAKSHI__AUTHORITY__ISSUER", "the authority")];
-    let loaded = load(&environment(&[&production()[..], &nowhere].concat())).unwrap();
+    let without_status_host = [("SAKSHI__AUTHORITY__ISSUER", "the authority")];
+    let loaded = load(&environment(&[&production()[..], &without_status_host].concat())).unwrap();
     assert_eq!(loaded.warnings.iter().map(|warning| &*warning.key).collect::<Vec<_>>(), ["authority.status_hosts"]);
 }
 

@@ -20,7 +20,7 @@ fn a_secret_is_read_from_the_file_of_its_file_key() {
     let token = in_file("token", "from-a-mounted-secret-from-a-mounted-secret\n");
     let keys_before = in_file("keys", &format!("{KEY}\n{KEY}\n"));
     let mut sources = environment(&[
-        ("SAKSHI__ADMIN__TOKEN", "what-goes-second-what-goes-second-what"),
+        ("SAKSHI__ADMIN__TOKEN", "overridden-by-the-file-overridden-by-it"),
         ("SAKSHI__ADMIN__TOKEN_FILE", &token),
         ("SAKSHI__STORE__ENCRYPTION_KEY", KEY),
         ("SAKSHI__STORE__PREVIOUS_ENCRYPTION_KEYS_FILE", &keys_before),
