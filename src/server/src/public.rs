@@ -67,7 +67,7 @@ pub fn app(
         service.events = events;
         service.flows = flows;
     }
-    let gate = KeyGate::new(service.store.clone(), Arc::clone(&service.clock), shared.profile);
+    let key_gate = KeyGate::new(service.store.clone(), Arc::clone(&service.clock), shared.profile);
     let stand_ins = shared.stand_ins.clone();
     App::new()
         .app_data(Data::new(document_of(&service.authority.public_base, PosterApi::openapi, KeyCase::SnakeCase)))
@@ -83,7 +83,7 @@ pub fn app(
         .app_data(Data::new(service))
         .app_data(Data::new(shared.rates.clone()))
         .app_data(shared.rates.trusted_proxies.clone())
-        .app_data(gate)
+        .app_data(key_gate)
         .app_data(BodyLimit(shared.body_bytes))
         .app_data(RouteMetrics::unmatched())
         .app_data(PageIntents::default())

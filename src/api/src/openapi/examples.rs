@@ -117,10 +117,11 @@ fn attach_verifications(writer: &mut ExampleWriter<'_>, spelling: KeyCase) {
 fn init_requests() -> Value {
     let claims = json!(["name", "dob", "gender", "address", "pincode"]);
     let mut requests = json!({
-        "web": named_example("Web: a page on the phone", &json!({ "claims": claims, "channel": "web", "language": "hindi",
-            "face_auth": true, "purpose": "To open your savings account", "webhook_url": WEBHOOK_URL })),
-        "qr": named_example("A QR code at a counter", &json!({ "claims": ["name", "photo", "age_above_18"], "channel": "qr",
-            "client_reference_id": "order-42" })),
+        "web": named_example("Web: a page on the phone", &json!({ "claims": claims, "channel": "web",
+            "language": "hindi", "face_auth": true, "purpose": "To open your savings account",
+            "webhook_url": WEBHOOK_URL })),
+        "qr": named_example("A QR code at a counter", &json!({ "claims": ["name", "photo", "age_above_18"],
+            "channel": "qr", "client_reference_id": "order-42" })),
         "android": named_example("A native app on Android", &json!({ "claims": ["name"], "channel": "app",
             "app_id": "com.client.example",
             "app_signature": "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=" })),

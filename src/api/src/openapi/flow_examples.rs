@@ -127,7 +127,10 @@ pub(super) fn wealth_data() -> Value {
             "fiRequestTrigger": if_ready("CONSENT"), "maskedAccountNumber": if_ready("XX1234"), "txnId": "fetch-1" });
         round_trip::<WealthDataNotice>(&body)
     };
-    json!({ "ready": named_example("Raw data is ready.", &notice("SUCCESS")), "failed": named_example("Fetching failed.", &notice("FAILED")) })
+    json!({
+        "ready": named_example("Raw data is ready.", &notice("SUCCESS")),
+        "failed": named_example("Fetching failed.", &notice("FAILED")),
+    })
 }
 
 /// Builds the notice of a fetch with a partial result.

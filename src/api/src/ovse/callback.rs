@@ -21,8 +21,8 @@ use sakshi_web::rate_limit::RateLimits;
 
 /// Receives an answer of the identity app.
 ///
-/// `capability`, the last segment of the path, is a secret of the transaction. The body is read only if the path belongs
-/// to a transaction that still accepts answers, and the sender is below its rate limit.
+/// `capability`, the last segment of the path, is a secret of the transaction. The body is read only if the path
+/// belongs to a transaction that still accepts answers, and the sender is below its rate limit.
 ///
 /// # Errors
 /// 413 and 429. Every other outcome is a reply in the format of the callback.

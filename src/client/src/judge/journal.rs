@@ -252,8 +252,8 @@ impl Records {
         self.entries.iter().filter(move |(_, entry)| matches(entry)).map(|(txn, _)| txn.as_str())
     }
 
-    /// Returns the number of the first guest who is the same person as the guest of a transaction. `None` if this tester
-    /// did not open the transaction.
+    /// Returns the number of the first guest who is the same person as the guest of a transaction. `None` if this
+    /// tester did not open the transaction.
     #[must_use]
     pub fn person(&self, txn: &str) -> Option<u64> {
         let guest = self.entries.get(txn)?.guest;

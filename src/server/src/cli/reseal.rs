@@ -53,7 +53,8 @@ impl Pass {
         self.resealed == 0
     }
 
-    /// Returns true if no value needs another key. A pass with changes proves nothing: values may have changed behind it.
+    /// Returns true if no value needs another key. A pass with changes does not prove that: records may have been
+    /// written behind it.
     fn is_clean(&self) -> bool {
         self.resealed == 0 && self.remaining.is_empty()
     }

@@ -9,7 +9,7 @@ use secrecy::SecretString;
 
 use super::module::TokenError;
 
-/// Error for any other text.
+/// Error for a text that is not such a URI.
 const FORM: &str = "must be a PKCS#11 URI such as \
     pkcs11:token=NAME;object=NAME?module-path=/usr/lib/MODULE.so&pin-source=/run/secrets/pin, \
     with `token`, `serial` or `slot-id`, and `object` or `id`";
@@ -29,6 +29,7 @@ pub struct KeyUri {
     pub(super) id: Option<Vec<u8>>,
     /// Library of the token.
     pub(super) module: PathBuf,
+    /// The PIN of the token.
     pin: Pin,
 }
 
@@ -120,6 +121,7 @@ impl KeyUri {
     }
 }
 
+/// Sets an attribute of the URI, which may occur only once.
 fn set_once<T>(field: &mut Option<T>, value: T) -> Result<(), &'static str> {
     if field.is_some() {
         return Err(FORM);
@@ -128,6 +130,7 @@ fn set_once<T>(field: &mut Option<T>, value: T) -> Result<(), &'static str> {
     Ok(())
 }
 
+/// Decodes percent-encoded text.
 fn decode(value: &str) -> Result<String, &'static str> {
     percent_decode_str(value).decode_utf8().map(String::from).map_err(|_| FORM)
 }

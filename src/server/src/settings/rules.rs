@@ -171,7 +171,10 @@ fn check_requirements(settings: &Settings, problems: &mut Problems) {
     for (key, place) in authority.intent_key.iter().map(|place| ("authority.intent_key", place)).chain(places) {
         demand(!place.has_open_pin(), key, "must have a pin-source instead of a pin-value");
     }
-    let has_open_pin = matches!(&store.encryption_key, Some(KeySource::Wrapped { unwrapping_key, .. }) if unwrapping_key.has_open_pin());
+    let has_open_pin = match &store.encryption_key {
+        Some(KeySource::Wrapped { unwrapping_key, .. }) => unwrapping_key.has_open_pin(),
+        _ => false,
+    };
     demand(!has_open_pin, "store.unwrapping_key", "must have a pin-source instead of a pin-value");
     demand(webhooks.schemes == Schemes::HttpsOnly, "webhooks.allow_http", "must be false");
     demand(!webhooks.allow_private_targets, "webhooks.allow_private_targets", "must be false");

@@ -40,7 +40,7 @@ impl Spans {
     ///
     /// # Errors
     /// The HTTP client or the thread cannot be created.
-    pub fn to(collector: &Url, per_thousand: u32) -> io::Result<Self> {
+    pub fn start(collector: &Url, per_thousand: u32) -> io::Result<Self> {
         let url = collector.join("/v1/traces").map_err(io::Error::other)?;
         let exporter = SpanExporter::builder().with_http().with_http_client(client()?).with_timeout(TIMEOUT);
         let exporter = exporter.with_endpoint(url).build().map_err(io::Error::other)?;

@@ -45,11 +45,13 @@ pub(crate) fn cpu_time() -> Duration {
 /// Returns the sum of user and system time, fields 14 and 15. The second field is the program's name, which may contain
 /// spaces.
 fn cpu_ticks(stat: &str) -> Option<u64> {
+    // The third field follows the name, so eleven fields come before the 14th.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     let mut next = || fields.next()?.parse::<u64>().ok();
     Some(next()? + next()?)
 }
 
+/// Returns the soft limit of open files.
 fn fds_max(limits: &str) -> Option<u32> {
     limits.lines().find_map(|line| line.strip_prefix("Max open files"))?.split_whitespace().next()?.parse().ok()
 }

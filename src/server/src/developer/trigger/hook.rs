@@ -31,8 +31,8 @@ enum Target {
 }
 
 impl Hook {
-    /// Uses `url` if there is one. Otherwise opens an inbox if the order can name its URL, or if the app belongs to this
-    /// command. Otherwise uses the URL registered for the app, which an inbox would replace.
+    /// Uses `url` if there is one. Otherwise opens an inbox if the order can name its URL, or if the app belongs to
+    /// this command. Otherwise uses the URL registered for the app, which an inbox would replace.
     pub(super) async fn choose(url: Option<&Url>, session: &Session, order_has_url: bool) -> Result<Self, CliError> {
         Ok(Self::new(match url {
             Some(url) => Target::Url(url.clone()),
