@@ -219,7 +219,7 @@ async fn await_webhooks(options: &Options, workload: &Workload, site: &Site, rec
 async fn read_refused_results(site: &Site) {
     let refused: Vec<String> = site
         .journal
-        .with(|records| records.replied(CallbackKind::Consent, Reply::Duplicate).map(str::to_owned).collect());
+        .with(|records| records.txns_with_reply(CallbackKind::Consent, Reply::Duplicate).map(str::to_owned).collect());
     for txn in refused {
         let polled = match site.backend.api.send(public::result(&txn).read_as::<Value>()).await {
             Ok(body) => PollResult::read(&body),

@@ -29,7 +29,7 @@ pub(crate) fn summarise(workload: &Workload, evidence: &Evidence, findings: Vec<
     let seconds = course.duration.as_secs_f64();
     let journal = &evidence.journal;
     let opened = journal.entries.len() as u64;
-    let count = |posted, reply| journal.replied(posted, reply).count() as u64;
+    let count = |posted, reply| journal.txns_with_reply(posted, reply).count() as u64;
     let spent = evidence.ledger.iter().filter(|line| line.kind == EntryKind::Debit).map(|line| line.amount).sum();
     let guests = Guests {
         started: evidence.started,

@@ -64,7 +64,11 @@ impl Watch<'_> {
 
     fn print_progress(&self, elapsed: Duration) {
         let count = |records: &Records| {
-            (records.visits, records.entries.len(), records.replied(CallbackKind::Consent, Reply::Accepted).count())
+            (
+                records.visits,
+                records.entries.len(),
+                records.txns_with_reply(CallbackKind::Consent, Reply::Accepted).count(),
+            )
         };
         let ((visits, opened, completed), scans) =
             self.site.journal.with(|records| (count(records), records.scans.len()));

@@ -20,7 +20,8 @@ struct Choice {
     kid: Option<String>,
 }
 
-/// Applies the choice before the node serves, and then periodically on the current arbiter.
+/// Lets the intent key sign that operators have chosen: once before the node serves, and then periodically on the
+/// current arbiter.
 pub(crate) async fn follow(store: Store, signer: Arc<IntentSigner>) {
     let mut choice = Choice { store, signer, kid: None };
     gauge!("sakshi_intent_key_missing").set(0);

@@ -398,8 +398,8 @@ impl StormClient {
 /// Summarises a storm in one line.
 pub fn summary(evidence: &Evidence) -> String {
     let journal = &evidence.journal;
-    let accepted =
-        [CallbackKind::Consent, CallbackKind::Refusal].map(|kind| journal.replied(kind, Reply::Accepted).count());
+    let accepted = [CallbackKind::Consent, CallbackKind::Refusal]
+        .map(|kind| journal.txns_with_reply(kind, Reply::Accepted).count());
     let outcomes = evidence.deliveries.iter().flat_map(|deliveries| &deliveries.outcomes);
     let unknown: Vec<_> = outcomes.filter(|(_, outcome)| *outcome == "unknown").collect();
     let lost = unknown.iter().filter(|(txn, _)| !evidence.webhooks.by_txn.contains_key(*txn)).count();

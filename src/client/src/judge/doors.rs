@@ -49,7 +49,7 @@ fn scans_by_code(evidence: &Evidence) -> HashMap<&str, Vec<&Scan>> {
 }
 
 /// Formats a scan as one line.
-fn line(scan: &Scan) -> String {
+fn describe_scan(scan: &Scan) -> String {
     let note = if scan.was_sent_later { ", sent later" } else { "" };
     format!("{} at {}, {}{note}: {:?}", scan.code, Timestamp::from_millis(scan.at), scan.gate, scan.answer)
 }
@@ -64,8 +64,12 @@ pub(super) fn check_lists(evidence: &Evidence, guests: &[RegisteredGuest]) -> Fi
     let unscanned = unscanned.map(|guest| format!("not listed at a door: {}", evidence.journal.line(&guest.txn)));
     let unknown_codes =
         scans.keys().filter(|code| !registered.contains(**code)).map(|code| format!("{code} is nobody's code"));
-    let refused_scans =
-        evidence.journal.scans.iter().filter(|scan| matches!(scan.answer, CheckInAnswer::Refused(_))).map(line);
+    let refused_scans = evidence
+        .journal
+        .scans
+        .iter()
+        .filter(|scan| matches!(scan.answer, CheckInAnswer::Refused(_)))
+        .map(describe_scan);
     let wrong_lists = evidence.doors.iter().filter_map(|door| {
         let matches =
             |(entry, guest): (&DoorGuest, &RegisteredGuest)| entry.code == guest.code && entry.name == guest.name;
@@ -93,7 +97,7 @@ pub(super) fn check_single_check_in(evidence: &Evidence, guests: &[RegisteredGue
         let is_check_in_lost = lost_responses.any(|scan| is_check_in(guest, scan));
         let is_right = checked_in == usize::from(!is_check_in_lost) && guest.checked_in_at.is_some();
         if !is_right && !scans_of_guest.is_empty() {
-            let scans = scans_of_guest.iter().map(|scan| line(scan)).collect::<Vec<_>>().join("; ");
+            let scans = scans_of_guest.iter().map(|scan| describe_scan(scan)).collect::<Vec<_>>().join("; ");
             let state =
                 if guest.checked_in_at.is_some() { "registered as checked in" } else { "not registered as checked in" };
             violations.push(format!("checked in {checked_in} times, {state}: {scans}"));
@@ -137,7 +141,7 @@ pub(super) fn check_times_and_gates(evidence: &Evidence, event: &EventResponse, 
                 CheckInAnswer::Refused(_) | CheckInAnswer::Lost => false,
             }
         })
-        .map(line)
+        .map(describe_scan)
         .collect();
     let figures =
         format!("{} scans, {repeat_scans} of them of guests who were in already", evidence.journal.scans.len());

@@ -97,7 +97,7 @@ pub(super) fn check_refusals(evidence: &Evidence, event: &EventResponse, guests:
     let is_refusing = event.on_duplicate == OnDuplicate::Refuse;
     let registered_twice = registered.values().filter(|txns| is_refusing && txns.len() > 1);
     let registered_twice = registered_twice.map(|txns| format!("one person is registered as {}", txns.join(" and ")));
-    let refused_txns = || journal.replied(CallbackKind::Consent, Reply::Duplicate);
+    let refused_txns = || journal.txns_with_reply(CallbackKind::Consent, Reply::Duplicate);
     let earlier_registration = |txn: &str| {
         let entry = journal.entries.get(txn)?;
         let refused_at = entry.callback?.replied_at;

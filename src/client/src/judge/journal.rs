@@ -245,7 +245,7 @@ impl Journal {
 
 impl Records {
     /// Returns the ids of transactions whose callback of this kind got this reply.
-    pub fn replied(&self, kind: CallbackKind, reply: Reply) -> impl Iterator<Item = &str> {
+    pub fn txns_with_reply(&self, kind: CallbackKind, reply: Reply) -> impl Iterator<Item = &str> {
         let matches = move |entry: &Entry| {
             entry.callback.is_some_and(|callback| callback.kind == kind && callback.reply == reply)
         };

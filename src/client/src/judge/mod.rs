@@ -129,11 +129,11 @@ impl<'a> Expected<'a> {
     fn from_evidence(evidence: &'a Evidence) -> Self {
         let journal = &evidence.journal;
         let unknown = journal
-            .replied(CallbackKind::Consent, Reply::Unknown)
-            .chain(journal.replied(CallbackKind::Refusal, Reply::Unknown));
+            .txns_with_reply(CallbackKind::Consent, Reply::Unknown)
+            .chain(journal.txns_with_reply(CallbackKind::Refusal, Reply::Unknown));
         Self {
-            accepted: journal.replied(CallbackKind::Consent, Reply::Accepted).collect(),
-            declined: journal.replied(CallbackKind::Refusal, Reply::Accepted).collect(),
+            accepted: journal.txns_with_reply(CallbackKind::Consent, Reply::Accepted).collect(),
+            declined: journal.txns_with_reply(CallbackKind::Refusal, Reply::Accepted).collect(),
             unknown: unknown.collect(),
             registered: evidence.event.as_ref().map(|(_, txns)| txns.iter().map(String::as_str).collect()),
         }
@@ -161,8 +161,8 @@ impl<'a> Expected<'a> {
 /// webhook.
 #[must_use]
 pub fn txns_with_webhook(journal: &Records, has_event: bool) -> Vec<String> {
-    let declined = journal.replied(CallbackKind::Refusal, Reply::Accepted).filter(|_| !has_event);
-    journal.replied(CallbackKind::Consent, Reply::Accepted).chain(declined).map(str::to_owned).collect()
+    let declined = journal.txns_with_reply(CallbackKind::Refusal, Reply::Accepted).filter(|_| !has_event);
+    journal.txns_with_reply(CallbackKind::Consent, Reply::Accepted).chain(declined).map(str::to_owned).collect()
 }
 
 /// Counts the webhooks by their arrival.

@@ -53,8 +53,8 @@ impl Pass {
         self.resealed == 0
     }
 
-    /// Returns true if no value needs another key. A pass with changes does not prove that: records may have been
-    /// written behind it.
+    /// Returns true if no value needs another key. A pass that re-encrypted values does not prove that, because a node
+    /// may still write with another key.
     fn is_clean(&self) -> bool {
         self.resealed == 0 && self.remaining.is_empty()
     }

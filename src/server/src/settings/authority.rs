@@ -12,11 +12,11 @@ use sakshi_service::credential_status::{StatusPolicy, StatusRules};
 use url::Url;
 
 use super::reader::Reader;
-use super::sections::origin;
+use super::sections::parse_origin;
 use crate::pkcs11::KeyUri;
 
 /// Error for an invalid entry of `authority.further_intent_keys`.
-const FURTHER_KEY: &str = "must be a key id, a path or a PKCS#11 URI without spaces, and if the key is to sign a time \
+const FURTHER_KEY_ERROR: &str = "must be a key id, a path or a PKCS#11 URI without spaces, and if the key is to sign a time \
     such as 2026-12-01T00:00:00Z";
 /// Minimum length of the scope bitmap of an intent: its first characters stand for claims, the rest is padding.
 const SCOPE_BITS: u64 = 40;
@@ -77,7 +77,7 @@ impl KeyPlace {
 pub struct FurtherKey {
     /// Id of the key at the authority.
     pub kid: String,
-    /// The private key.
+    /// Location of the private key.
     pub place: KeyPlace,
     /// Time from which the key signs. Without a time, it signs only if operators choose it.
     pub not_before: Option<Timestamp>,
@@ -87,12 +87,12 @@ impl FurtherKey {
     fn parse(text: &str) -> Result<Self, &'static str> {
         let mut words = text.split_whitespace();
         let (kid, place, time, end) = (words.next(), words.next(), words.next(), words.next());
-        let not_before = time.map(|time| Timestamp::parse_iso8601(time).ok_or(FURTHER_KEY)).transpose()?;
+        let not_before = time.map(|time| Timestamp::parse_iso8601(time).ok_or(FURTHER_KEY_ERROR)).transpose()?;
         match (kid, place, end) {
             (Some(kid), Some(place), None) => {
                 Ok(Self { kid: kid.to_owned(), place: KeyPlace::parse(place)?, not_before })
             }
-            _ => Err(FURTHER_KEY),
+            _ => Err(FURTHER_KEY_ERROR),
         }
     }
 }
@@ -111,7 +111,7 @@ impl Authority {
             jwks_url: reader.optional("authority.jwks_url", |text| Url::parse(text).map_err(|_| "must be a URL")),
             jwks_refresh: reader.seconds("authority.jwks_refresh_s", 60..=7 * 86_400),
             key_binding: reader.one_of("authority.key_binding", &policies),
-            qr_host: reader.optional("authority.qr_host", origin),
+            qr_host: reader.optional("authority.qr_host", parse_origin),
             credential_replay_window: reader.seconds("authority.credential_replay_window_s", 1..=31 * 86_400),
             intent_key: reader.optional("authority.intent_key", KeyPlace::parse),
             further_intent_keys: reader.list("authority.further_intent_keys", FurtherKey::parse),

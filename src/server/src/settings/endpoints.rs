@@ -10,7 +10,7 @@ use url::{Host, Url};
 use super::layers::{Sources, merge};
 use super::problem::Problems;
 use super::reader::Reader;
-use super::sections::origin;
+use super::sections::parse_origin;
 
 /// The internal listener, as a command calls it.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ pub fn internal_endpoint(sources: &Sources, url_override: Option<&Url>) -> Resul
 /// The settings cannot be read, or the configured port is 0 (chosen by the operating system).
 pub fn public_endpoint(sources: &Sources) -> Result<Url, Problems> {
     let mut reader = Reader::new(merge(sources)?.1);
-    let name = reader.optional("server.public_base_url", origin);
+    let name = reader.optional("server.public_base_url", parse_origin);
     let address = reader.address("server.public_addr");
     reader.finish()?;
     name.map_or_else(|| listener_url("http", address, "server.public_addr", "--base"), Ok)

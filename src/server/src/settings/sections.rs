@@ -25,7 +25,8 @@ const RATE: RangeInclusive<u64> = 0..=1_000_000;
 /// Maximum number of workers: one byte of an id chooses the worker.
 pub(crate) const WORKERS_MAX: u16 = 256;
 
-/// Keys of the connector tokens for a single flow, with the reports that each allows.
+/// Keys of the connector tokens for a single flow, with the reports that each allows. Connectors are programs that
+/// report the progress of flows for upstreams.
 pub(super) const CONNECTOR_TOKENS: [(&str, &[ReportKind]); 4] = [
     ("admin.connector_token_esign", &[ReportKind::ESign]),
     ("admin.connector_token_doclocker", &[ReportKind::DocLocker]),
@@ -191,7 +192,7 @@ impl Server {
             public_addr: reader.address("server.public_addr"),
             internal_addr: reader.address("server.internal_addr"),
             connector_addr: reader.optional("server.connector_addr", |text| text.parse().map_err(|_| ADDRESS)),
-            public_base_url: reader.optional("server.public_base_url", origin),
+            public_base_url: reader.optional("server.public_base_url", parse_origin),
             tls: ListenerFiles::read(reader, ""),
             internal_tls: ListenerFiles::read(reader, "internal_"),
             connector_tls: ListenerFiles::read(reader, "connector_"),
@@ -303,7 +304,7 @@ impl Telemetry {
     pub(super) fn read(reader: &mut Reader) -> Self {
         let log_format = reader.one_of("telemetry.log_format", &[("text", LogFormat::Text), ("json", LogFormat::Json)]);
         let low_credits = reader.number("telemetry.low_credits", 0..=u64::MAX);
-        let otlp_endpoint = reader.optional("telemetry.otlp_endpoint", origin);
+        let otlp_endpoint = reader.optional("telemetry.otlp_endpoint", parse_origin);
         let traces_per_thousand = reader.number("telemetry.traces_per_thousand", 0..=1_000);
         Self { log_format, low_credits, otlp_endpoint, traces_per_thousand }
     }
@@ -316,7 +317,7 @@ impl AuditLog {
 }
 
 /// Parses an http(s) URL that is only an origin.
-pub(super) fn origin(text: &str) -> Result<Url, &'static str> {
+pub(super) fn parse_origin(text: &str) -> Result<Url, &'static str> {
     let is_origin = |url: &Url| {
         let is_bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
         let has_no_credentials = url.username().is_empty() && url.password().is_none();

@@ -184,7 +184,7 @@ fn a_setting_with_fixed_words_accepts_only_them() {
 }
 
 #[test]
-fn a_complete_production_is_accepted() {
+fn complete_settings_for_production_are_accepted() {
     let loaded = load(&environment(&production())).unwrap();
     assert_eq!(loaded.settings.profile, Profile::Production);
     assert_eq!(loaded.settings.authority.intent.registration, "0042");

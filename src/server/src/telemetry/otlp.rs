@@ -49,8 +49,9 @@ impl Spans {
             KeyValue::new("process.pid", i64::from(std::process::id())),
         ];
         let resource = Resource::builder_empty().with_service_name("sakshi").with_attributes(attributes).build();
-        let builder =
-            SdkTracerProvider::builder().with_batch_exporter(CountingExporter(exporter)).with_resource(resource);
+        let builder = SdkTracerProvider::builder()
+            .with_batch_exporter(CountingExporter { inner: exporter })
+            .with_resource(resource);
         Ok(Self { provider: builder.with_sampler(TraceIdSampler { per_thousand }).build() })
     }
 

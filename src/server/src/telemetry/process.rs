@@ -63,6 +63,7 @@ mod tests {
     #[test]
     fn processor_time_and_limits_are_parsed() {
         let stat = "7 (a (b) c) S 1 7 7 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 9 0 100 1000 10 18446744073709551615";
+        // 250 ticks of user time, and 50 of system time.
         assert_eq!(cpu_ticks(stat), Some(300));
         assert_eq!(
             fds_max(

@@ -6,10 +6,12 @@ use crate::judge::doors::{DoorGuest, DoorView};
 use crate::judge::guests::RegisteredGuest;
 use crate::judge::journal::{CheckInAnswer, Scan};
 
-const TRIED: &str = "each door lists the registered guests and takes their codes";
+const LISTS: &str = "each door lists the registered guests and takes their codes";
 const ONCE: &str = "each guest is checked in exactly once";
 const AGREE: &str = "doors and registrations agree on the time and gate of each check-in";
 const COUNTS: &str = "the counts of check-ins agree";
+/// Index of the scan of a guest who is checked in already.
+const REPEAT_SCAN: usize = 8;
 /// 10:00 in India, in milliseconds since the Unix epoch.
 const MORNING: i64 = 1_767_241_800_000;
 
@@ -68,7 +70,7 @@ fn a_check_in_with_a_lost_response_may_or_may_not_count() {
         broken_rules_in(checked_in(), |evidence| evidence.journal.scans[number].answer = CheckInAnswer::Lost)
     };
     assert_eq!(lost(0), Vec::<&str>::new(), "the registration shows the check-in");
-    assert_eq!(lost(8), Vec::<&str>::new(), "another scan is the check-in");
+    assert_eq!(lost(REPEAT_SCAN), Vec::<&str>::new(), "another scan is the check-in");
     let moved = broken_rules_in(checked_in(), |evidence| {
         evidence.journal.scans[3].answer = CheckInAnswer::Lost;
         guest(evidence, 3).gate = Some("Gate 1".to_owned());
@@ -79,11 +81,11 @@ fn a_check_in_with_a_lost_response_may_or_may_not_count() {
 #[test]
 fn a_guest_who_is_checked_in_twice_or_never_is_detected() {
     let twice = broken_rules_in(checked_in(), |evidence| {
-        evidence.journal.scans[8].answer = CheckInAnswer::In { when: "09:59, Gate 2".to_owned() };
+        evidence.journal.scans[REPEAT_SCAN].answer = CheckInAnswer::In { when: "09:59, Gate 2".to_owned() };
     });
     assert_eq!(twice, [ONCE, AGREE]);
     let plants: [Plant; 4] = [
-        |evidence| evidence.journal.scans[8].answer = CheckInAnswer::In { when: "10:00, Gate 1".to_owned() },
+        |evidence| evidence.journal.scans[REPEAT_SCAN].answer = CheckInAnswer::In { when: "10:00, Gate 1".to_owned() },
         |evidence| evidence.journal.scans[3].answer = CheckInAnswer::Already { when: "10:03, Gate 2".to_owned() },
         |evidence| (guest(evidence, 3).checked_in_at, guest(evidence, 3).gate) = (None, None),
         |evidence| drop(evidence.journal.scans.remove(3)),
@@ -94,8 +96,12 @@ fn a_guest_who_is_checked_in_twice_or_never_is_detected() {
 #[test]
 fn a_wrong_time_or_gate_of_a_check_in_is_detected() {
     let plants: [Plant; 6] = [
-        |evidence| evidence.journal.scans[8].answer = CheckInAnswer::Already { when: "10:00, Gate 2".to_owned() },
-        |evidence| evidence.journal.scans[8].answer = CheckInAnswer::Already { when: "09:59, Gate 1".to_owned() },
+        |evidence| {
+            evidence.journal.scans[REPEAT_SCAN].answer = CheckInAnswer::Already { when: "10:00, Gate 2".to_owned() }
+        },
+        |evidence| {
+            evidence.journal.scans[REPEAT_SCAN].answer = CheckInAnswer::Already { when: "09:59, Gate 1".to_owned() }
+        },
         |evidence| evidence.journal.scans[3].answer = CheckInAnswer::In { when: "10:04, Gate 2".to_owned() },
         |evidence| guest(evidence, 3).gate = None,
         |evidence| guest(evidence, 3).checked_in_at = Some(Timestamp::from_millis(MORNING + 3 * 60_000 + 1)),
@@ -110,12 +116,12 @@ fn a_guest_whom_a_door_does_not_list_or_accept_is_detected() {
         |evidence| drop(evidence.doors[1].guests.pop()),
         |evidence| evidence.doors[1].guests[3].name = "Guest 99".to_owned(),
         |evidence| evidence.doors[1].guests.swap(3, 4),
-        |evidence| evidence.journal.scans[8].answer = CheckInAnswer::Refused("unknown".to_owned()),
-        |evidence| evidence.journal.scans[8].code = "CODE99".to_owned(),
+        |evidence| evidence.journal.scans[REPEAT_SCAN].answer = CheckInAnswer::Refused("unknown".to_owned()),
+        |evidence| evidence.journal.scans[REPEAT_SCAN].code = "CODE99".to_owned(),
         |evidence| drop(evidence.journal.scans.remove(3)),
         |evidence| guest(evidence, 3).code = guest(evidence, 4).code.clone(),
     ];
-    assert_each_breaks(TRIED, plants);
+    assert_each_breaks(LISTS, plants);
 }
 
 #[test]

@@ -17,6 +17,7 @@ type Spellings = &'static [&'static str];
 
 /// Shape of a flow's payload.
 struct PayloadShape {
+    /// Name of the flow.
     kind: &'static str,
     /// True if the fields are in the member `data`.
     within_data: bool,

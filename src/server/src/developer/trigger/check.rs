@@ -38,10 +38,10 @@ pub(super) async fn drive(
     outcome: Outcome,
 ) -> Result<bool, CliError> {
     let numbers = run.session.client.json(Call::<Value>::get("/sandbox/checks")).await?;
-    let word = value_name(outcome).replace('-', "_");
+    let status_word = value_name(outcome).replace('-', "_");
     // The sandbox lists numbers with a status, and numbers at which its upstream misbehaves.
     let mut numbers = numbers[check.name].as_array().into_iter().flatten();
-    let number = numbers.find(|number| number["status"] == word || number["behaviour"] == word);
+    let number = numbers.find(|number| number["status"] == status_word || number["behaviour"] == status_word);
     let number =
         number.ok_or_else(|| CliError::Refused(format!("the sandbox knows no {} for this outcome", check.noun)))?;
 
@@ -58,7 +58,7 @@ pub(super) async fn drive(
     let expected = match outcome {
         Outcome::TimeOut => "upstream_timed_out",
         Outcome::Fail => "upstream_failed",
-        Outcome::Valid | Outcome::Invalid | Outcome::NotFound => word.as_str(),
+        Outcome::Valid | Outcome::Invalid | Outcome::NotFound => status_word.as_str(),
     };
     if outcome == Outcome::TimeOut {
         run.timeline.line("waiting", "for the service's timeout; the upstream does not answer")?;

@@ -33,7 +33,7 @@ const INVITATION: Duration = Duration::from_secs(24 * 3_600);
 /// Lifetime of an invitation that is meant to expire.
 const SHORT_INVITATION: Duration = Duration::from_secs(3);
 /// Time in which the service must notice that the invitation has expired.
-const LAPSE_TIMEOUT: Duration = Duration::from_secs(60);
+const EXPIRY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Pause between two polls.
 const PAUSE: Duration = Duration::from_millis(250);
 
@@ -51,7 +51,7 @@ pub(super) async fn drive(run: &mut FlowRun<'_, '_>, outcome: Outcome, signers: 
     let poll = Poll::Document(document.clone());
     let mut passed = run.poll_pending(&poll).await?;
     if outcome == Outcome::Lapsed {
-        wait_for_lapse(run, &poll).await?;
+        wait_for_expiry(run, &poll).await?;
     } else {
         passed &= run.play("esign", &document, &value_name(outcome)).await?.refused == 0;
     }
@@ -94,12 +94,12 @@ fn order(signers: u8, invitation: Duration) -> Value {
 }
 
 /// Waits until the service has noticed that the invitation expired.
-async fn wait_for_lapse(run: &mut FlowRun<'_, '_>, poll: &Poll) -> Result<(), CliError> {
+async fn wait_for_expiry(run: &mut FlowRun<'_, '_>, poll: &Poll) -> Result<(), CliError> {
     run.timeline.line(
         "signers",
         &format!("do nothing; waiting for the invitation to end, after {} s", SHORT_INVITATION.as_secs()),
     )?;
-    let end = Instant::now() + SHORT_INVITATION + LAPSE_TIMEOUT;
+    let end = Instant::now() + SHORT_INVITATION + EXPIRY_TIMEOUT;
     while is_pending(&run.poll(poll).await?) && Instant::now() < end {
         sleep(PAUSE).await;
     }
