@@ -43,6 +43,7 @@ impl FdBudget {
         let workers = workers.max(1);
         let free =
             limit.saturating_sub(RESERVED + RESERVED_PER_WORKER * workers + INTERNAL_CONNECTIONS * listeners + PROBES);
+        // Orders get up to an eighth of the free descriptors.
         let orders_of_a_kind = (free / 8 / ORDER_KINDS).clamp(1, ORDERS_PER_KIND_MAX);
         let free = free.saturating_sub(ORDER_KINDS * orders_of_a_kind);
         // Every worker gets a connection before webhooks get a second one.

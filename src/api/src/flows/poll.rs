@@ -96,6 +96,7 @@ mod tests {
         client
     }
 
+    /// Waits until responses hold this many bytes of the budget.
     async fn wait_until_held(budget: &MemoryBudget, bytes: usize) {
         let held = async {
             while budget.bytes_held() != bytes {

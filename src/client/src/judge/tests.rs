@@ -21,6 +21,7 @@ const DUPLICATE_RULES: usize = 2;
 /// Number of further rules if there are doors.
 const DOOR_RULES: usize = 4;
 
+/// Returns a time since the start of the run.
 fn at(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
@@ -108,6 +109,7 @@ fn broken_rules_in(mut evidence: Evidence, plant: impl FnOnce(&mut Evidence)) ->
     judge(&evidence).into_iter().filter(|finding| !finding.held).map(|finding| finding.rule).collect()
 }
 
+/// Returns the event, and the transaction ids of its registered guests.
 fn event(evidence: &mut Evidence) -> &mut (EventResponse, Vec<String>) {
     evidence.event.as_mut().unwrap()
 }

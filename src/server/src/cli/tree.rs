@@ -54,7 +54,9 @@ fn is_unneeded(node: &TreeNode) -> bool {
     node.kind == CHANGE_LISTENER && node.state == "down" && node.last_exit.is_none()
 }
 
+/// The row of an actor.
 struct Row<'a> {
+    /// The name, with the branches of the tree before it.
     label: String,
     /// Indentation of a line below this row.
     indentation: String,
@@ -71,6 +73,7 @@ fn collect_rows<'a>(node: &'a TreeNode, lead: &str, bars: &str, rows: &mut Vec<R
     }
 }
 
+/// Formats the columns of an actor, its problems in colour.
 fn row(label: &str, node: &TreeNode) -> Line {
     if is_unneeded(node) {
         return Line::new(Tone::Dim, format!("{label}  not needed (embedded store)"));

@@ -41,6 +41,7 @@ pub struct Demo {
     pub internal_port: Option<u16>,
 }
 
+/// Error that ends the demo.
 type Failure = Box<dyn std::error::Error>;
 
 /// Runs the demo until a signal.

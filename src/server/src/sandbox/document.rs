@@ -54,6 +54,7 @@ fn document(base: &str) -> Value {
     })
 }
 
+/// Builds the operation that answers an intent as the simulated person.
 fn answer_intent() -> Value {
     let actions = [
         "approve",
@@ -83,6 +84,7 @@ fn answer_intent() -> Value {
     operation("answerIntent", "Answer an intent as the person", Access::Open, NO_PARAMETERS, Some(body), &any_object())
 }
 
+/// Builds the operation that plays an outcome of a flow's upstream.
 fn play_flow() -> Value {
     let flow = json!({ "name": "flow", "in": "path", "required": true, "schema": { "type": "string",
         "enum": ["esign", "doclocker", "estamp", "wealth"] } });
@@ -102,6 +104,7 @@ fn play_flow() -> Value {
     )
 }
 
+/// Builds the operation that changes the settings of an app.
 fn change_settings() -> Value {
     let schema = object_schema(
         &json!({ "payload_spelling": { "type": "string", "enum": ["snake_case", "camelCase"] },
@@ -155,6 +158,7 @@ fn path_parameter(name: &str) -> Value {
     json!({ "name": name, "in": "path", "required": true, "schema": string_schema() })
 }
 
+/// Builds an optional parameter of the query, a number.
 fn query_parameter(name: &str, description: &str) -> Value {
     json!({ "name": name, "in": "query", "schema": { "type": "integer" }, "description": description })
 }

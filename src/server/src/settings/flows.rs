@@ -11,6 +11,7 @@ use url::Url;
 use super::endpoints::is_loopback;
 use super::reader::Reader;
 
+/// Seconds of a day.
 const DAY: u64 = 86_400;
 
 /// `[upstreams]`; a flow without a URL is not offered, except in the sandbox, which stands in for every upstream.
@@ -84,6 +85,7 @@ impl Flows {
     }
 }
 
+/// Parses the URL of an upstream.
 fn parse_address(text: &str) -> Result<Url, &'static str> {
     let address = HttpUrl::parse(text, Schemes::HttpAndHttps)?;
     Url::parse(address.as_str()).map_err(|_| "must be an absolute URL")

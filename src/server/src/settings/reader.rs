@@ -201,10 +201,12 @@ impl Reader {
         }
     }
 
+    /// Records the effective value of a setting, for `check-config --show`.
     fn record_effective(&mut self, path: &str, value: impl Into<String>) {
         self.effective.push((path.to_owned(), value.into()));
     }
 
+    /// Removes the value of a setting from the table.
     fn take(&mut self, path: &str) -> Option<Value> {
         match path.split_once('.') {
             None => self.table.remove(path),
@@ -250,6 +252,7 @@ impl Reader {
         texts.into_iter().flatten().filter(|text| !text.is_empty()).collect()
     }
 
+    /// Parses the items of a list. The problem of an item names its index.
     fn parse_list<T>(
         &mut self,
         path: &str,

@@ -18,6 +18,7 @@ use url::Url;
 
 use super::reader::{ADDRESS, Reader};
 
+/// Seconds of a day.
 const DAY: u64 = 86_400;
 /// Range of a rate: requests per second or per minute.
 const RATE: RangeInclusive<u64> = 0..=1_000_000;

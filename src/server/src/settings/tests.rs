@@ -227,7 +227,8 @@ fn production_refuses_each_convenience_of_the_sandbox() {
 
 #[test]
 fn contradictory_and_meaningless_settings_are_refused_with_their_key() {
-    const TOKEN: &str = "0123456789abcdef 123456789abcdef";
+    /// A token with a space, which no header can contain.
+    const TOKEN_WITH_SPACE: &str = "0123456789abcdef 123456789abcdef";
     let redis = [("SAKSHI__STORE__KIND", "redis"), ("SAKSHI__STORE__ENCRYPTION_KEY", KEY)];
     let with_redis = |more: &[(&'static str, &'static str)]| [&redis, more].concat();
     for (pairs, key) in [
@@ -241,7 +242,7 @@ fn contradictory_and_meaningless_settings_are_refused_with_their_key() {
         (vec![("SAKSHI__SERVER__CONNECTOR_ADDR", "127.0.0.1:8081")], "server.connector_addr"),
         (vec![("SAKSHI__SERVER__CONNECTOR_ADDR", "localhost:8082")], "server.connector_addr"),
         (vec![("SAKSHI__SERVER__WORKERS", "257")], "server.workers"),
-        (vec![("SAKSHI__ADMIN__TOKEN", TOKEN)], "admin.token"),
+        (vec![("SAKSHI__ADMIN__TOKEN", TOKEN_WITH_SPACE)], "admin.token"),
         (vec![("SAKSHI__AUTHORITY__JWKS_PATH", "/etc/jwks.json")], "authority.issuer"),
         (vec![("SAKSHI__AUTHORITY__INTENT_LIFETIME_S", "29")], "authority.intent_lifetime_s"),
         (
@@ -296,7 +297,7 @@ fn contradictory_and_meaningless_settings_are_refused_with_their_key() {
 #[test]
 fn an_upstream_needs_a_private_connection_and_its_own_token() {
     const TOKEN: &str = "00112233445566778899aabbccddeeff";
-    const CONNECTORS: &str = "fedcba9876543210fedcba9876543210";
+    const CONNECTOR_TOKEN: &str = "fedcba9876543210fedcba9876543210";
     let load = |url: &str, token: &str| {
         let mut pairs = production();
         pairs.extend([("SAKSHI__UPSTREAMS__WEALTH_URL", url), ("SAKSHI__UPSTREAMS__TOKEN", token)]);
@@ -321,15 +322,15 @@ fn an_upstream_needs_a_private_connection_and_its_own_token() {
         assert_eq!(keys(&load(url, TOKEN).unwrap_err()), ["upstreams.wealth_url"], "{url}");
     }
     for token in
-        ["", "short", "sandbox-upstream-token-never-in-production", "0123456789abcdef0123456789abcdef", CONNECTORS]
+        ["", "short", "sandbox-upstream-token-never-in-production", "0123456789abcdef0123456789abcdef", CONNECTOR_TOKEN]
     {
         assert_eq!(keys(&load("https://wealth.example/", token).unwrap_err()), ["upstreams.token"], "{token}");
     }
     assert!(load("", "").is_ok(), "no flow need be offered");
     let mut staged = production();
-    staged.extend([("SAKSHI__PROFILE", "stage"), ("SAKSHI__UPSTREAMS__TOKEN", CONNECTORS)]);
+    staged.extend([("SAKSHI__PROFILE", "stage"), ("SAKSHI__UPSTREAMS__TOKEN", CONNECTOR_TOKEN)]);
     assert_eq!(keys(&super::load(&environment(&staged)).unwrap_err()), ["upstreams.token"]);
-    let sandbox = [("SAKSHI__ADMIN__CONNECTOR_TOKEN", CONNECTORS), ("SAKSHI__UPSTREAMS__TOKEN", CONNECTORS)];
+    let sandbox = [("SAKSHI__ADMIN__CONNECTOR_TOKEN", CONNECTOR_TOKEN), ("SAKSHI__UPSTREAMS__TOKEN", CONNECTOR_TOKEN)];
     assert!(super::load(&environment(&sandbox)).is_ok());
 }
 

@@ -27,6 +27,7 @@ where
     }
 }
 
+/// Writes an event as a line.
 fn write_line(mut line: Writer<'_>, event: &Event<'_>) -> fmt::Result {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let now = Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX));
@@ -48,6 +49,7 @@ struct Members<'a> {
 }
 
 impl Members<'_> {
+    /// Writes a member of the object. After an error it writes nothing.
     fn write_member(&mut self, field: &Field, value: impl FnOnce(&mut Writer<'_>) -> fmt::Result) {
         let line = &mut self.line;
         let name = [",\"", field.name(), "\":"];
@@ -55,6 +57,7 @@ impl Members<'_> {
             self.result.and_then(|()| name.iter().try_for_each(|part| line.write_str(part))).and_then(|()| value(line));
     }
 
+    /// Writes a member whose value is a string.
     fn write_string(&mut self, field: &Field, value: impl FnOnce(&mut Escaped<'_>) -> fmt::Result) {
         self.write_member(field, |line| {
             line.write_char('"')?;

@@ -168,6 +168,7 @@ impl PrometheusRecorder {
     }
 }
 
+/// Writes the line of a series.
 fn write_line(page: &mut String, name: &str, labels: &str, value: &dyn std::fmt::Display) {
     // Writing to a string does not fail.
     let _ =

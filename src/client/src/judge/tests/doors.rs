@@ -45,8 +45,9 @@ fn checked_in() -> Evidence {
     evidence
 }
 
-fn guest(evidence: &mut Evidence, number: usize) -> &mut RegisteredGuest {
-    &mut evidence.guests.as_mut().unwrap()[number]
+/// Returns the registered guest at this index.
+fn guest(evidence: &mut Evidence, index: usize) -> &mut RegisteredGuest {
+    &mut evidence.guests.as_mut().unwrap()[index]
 }
 
 /// Checks that each plant breaks the rule.

@@ -25,6 +25,7 @@ fn guest<'a>(evidence: &'a mut Evidence, txn: &str) -> &'a mut RegisteredGuest {
     evidence.guests.as_mut().unwrap().iter_mut().find(|guest| guest.txn == txn).unwrap()
 }
 
+/// Marks a guest as a possible duplicate of the original, or removes the mark.
 fn mark(evidence: &mut Evidence, txn: &str, original: Option<&str>) {
     guest(evidence, txn).possible_duplicate_of = original.map(str::to_owned);
 }

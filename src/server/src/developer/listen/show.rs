@@ -64,6 +64,7 @@ pub(super) struct WebhookView<'a> {
 }
 
 impl WebhookView<'_> {
+    /// Prints the webhook as a paragraph.
     pub(super) fn write_text(&self, out: &mut dyn Out) -> io::Result<()> {
         let Self { number, request, kind, .. } = self;
         let bytes = request.body.len();
@@ -98,6 +99,7 @@ impl WebhookView<'_> {
         out.flush()
     }
 
+    /// Prints the webhook as a line of JSON.
     pub(super) fn write_json(&self, out: &mut dyn Out) -> io::Result<()> {
         let request = self.request;
         let line = json!({
@@ -118,6 +120,7 @@ impl WebhookView<'_> {
 #[derive(Debug, Default)]
 pub(super) struct WebhookCounts(BTreeMap<&'static str, Count>);
 
+/// Counts of one kind of webhook.
 #[derive(Debug, Default)]
 struct Count {
     webhooks: u64,
@@ -125,6 +128,7 @@ struct Count {
 }
 
 impl WebhookCounts {
+    /// Counts a webhook of this kind.
     pub(super) fn count(&mut self, kind: &'static str, is_repeat: bool) {
         let count = self.0.entry(kind).or_default();
         count.webhooks += 1;
@@ -139,6 +143,7 @@ impl WebhookCounts {
         self.0.values().map(|count| count.repeats).sum()
     }
 
+    /// Prints the summary.
     pub(super) fn show(&self, is_json: bool, out: &mut dyn Out) -> io::Result<()> {
         let row = |(kind, count): (&&str, &Count)| {
             json!({ "kind": kind, "webhooks": count.webhooks,

@@ -114,6 +114,7 @@ impl Hook {
         const FIELDS: [&str; 3] = ["consent_webhook_url", "data_webhook_url", "historical_webhook_url"];
         if let Some(url) = self.url() {
             let patch = |urls: &Value| Call::<Value>::new(reqwest::Method::PATCH, "/sandbox/settings").body(urls);
+            // An empty change returns the current URLs.
             let previous = session.client.json(patch(&json!({}))).await?;
             let urls = FIELDS.map(|field| (field.to_owned(), json!(url))).into_iter().collect();
             session.client.json(patch(&urls)).await?;
