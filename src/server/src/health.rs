@@ -26,7 +26,9 @@ const CHECK_AGE_MAX: Duration = Duration::from_millis(200);
 /// The health of the process, as the probes `/livez` and `/readyz` return it.
 #[derive(Clone, Debug)]
 pub(crate) struct Health {
+    /// The supervision tree of the actors.
     tree: Tree,
+    /// The state of the graceful shutdown.
     drain: Drain,
     store: Arc<StoreHealth>,
     signer: Arc<IntentSigner>,

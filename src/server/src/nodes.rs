@@ -31,7 +31,9 @@ const RECEIVERS_MAX: usize = 20;
 #[derive(Clone, Debug)]
 pub(crate) struct Nodes {
     store: Store,
+    /// The supervision tree of this node's actors.
     tree: Tree,
+    /// The state of the graceful shutdown.
     drain: Drain,
     figures: Figures,
     clock: Arc<dyn Clock>,

@@ -33,9 +33,9 @@ pub const ROUTES: [&[Row]; 3] = [sakshi_api::ROUTES, sakshi_pages::ROUTES, saksh
 /// State shared by all workers.
 #[derive(Clone)]
 pub struct Shared {
-    /// The service; each worker replaces its handles with those of its shard.
+    /// The use cases. Each worker replaces the handles of actors in it with those of its own shard.
     pub service: Service,
-    /// The tree in which each worker starts its shard.
+    /// The supervision tree of the actors, in which each worker starts its shard: its part of the actors.
     pub tree: Tree,
     /// Rate limits, counted over all workers.
     pub rates: RateLimits,
@@ -49,7 +49,7 @@ pub struct Shared {
     pub stand_ins: Option<StandIns>,
 }
 
-/// Builds one worker's app. Must be called on the worker's arbiter, where its registry shard lives.
+/// Builds one worker's app. Must be called on the worker's arbiter, the thread on which its shard of the actors runs.
 pub fn app(
     shared: &Shared,
 ) -> App<

@@ -20,6 +20,7 @@ const TAG: &str = "Checks";
 pub(super) fn describe(document: &mut Value) {
     for check in CHECKS {
         let schemas = schemas(check);
+        // The third schema is that of the answer's `data`.
         let [(request, _), (answer, _), _] = &schemas;
         document["paths"][check.path]["post"] = operation(check, request, answer);
         for (name, schema) in schemas {

@@ -51,29 +51,31 @@ pub(super) fn deadline() -> Timestamp {
 }
 
 /// Writes examples into the operations of a document.
-struct ExampleWriter<'a>(&'a mut Value);
+struct ExampleWriter<'a> {
+    document: &'a mut Value,
+}
 
 impl ExampleWriter<'_> {
     fn set_request(&mut self, path: &str, method: &str, example: Value) {
-        self.0["paths"][path][method]["requestBody"]["content"]["application/json"]["example"] = example;
+        self.document["paths"][path][method]["requestBody"]["content"]["application/json"]["example"] = example;
     }
 
     fn set_named_requests(&mut self, path: &str, method: &str, examples: Value) {
-        self.0["paths"][path][method]["requestBody"]["content"]["application/json"]["examples"] = examples;
+        self.document["paths"][path][method]["requestBody"]["content"]["application/json"]["examples"] = examples;
     }
 
     fn set_response(&mut self, path: &str, method: &str, example: Value) {
-        self.0["paths"][path][method]["responses"]["200"]["content"]["application/json"]["example"] = example;
+        self.document["paths"][path][method]["responses"]["200"]["content"]["application/json"]["example"] = example;
     }
 
     fn set_named_responses(&mut self, path: &str, method: &str, examples: Value) {
-        self.0["paths"][path][method]["responses"]["200"]["content"]["application/json"]["examples"] = examples;
+        self.document["paths"][path][method]["responses"]["200"]["content"]["application/json"]["examples"] = examples;
     }
 }
 
 /// Adds examples to the bodies of all operations.
 pub(super) fn attach(document: &mut Value, spelling: KeyCase) {
-    let writer = &mut ExampleWriter(document);
+    let writer = &mut ExampleWriter { document };
     attach_verifications(writer, spelling);
     attach_events(writer);
     attach_doors(writer);

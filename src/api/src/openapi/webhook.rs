@@ -15,12 +15,14 @@ const WITHOUT_POLL: &str =
 /// A webhook of the document.
 struct Webhook {
     name: &'static str,
+    /// Its `operationId`.
     operation: &'static str,
     summary: &'static str,
     /// Sentences about the receiver, and about the time of sending.
     target: &'static str,
     /// Operation that returns the same body, if any.
     poll: Option<&'static str>,
+    /// Name of the schema of its body.
     schema: &'static str,
     examples: fn(KeyCase) -> Value,
 }

@@ -139,6 +139,7 @@ mod tests {
         (1..=length).map(&mut entry).collect()
     }
 
+    /// Returns the head of a log that ends with these entries.
     fn head_of(entries: &[AuditLogEntry]) -> AuditHead {
         let last = entries.last().unwrap();
         parse_head(&format!("{}:{}", last.number, last.hash)).unwrap()

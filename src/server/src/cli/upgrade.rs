@@ -15,19 +15,19 @@ use crate::{bounds, keys, storage};
 
 /// Migrates the embedded store to the schema of this release, while no node serves.
 pub(super) fn migrate(settings: &Settings, out: &mut dyn Write) -> Result<bool, CliError> {
-    let local = |error: &dyn std::fmt::Display| CliError::Local(error.to_string());
+    let local_error = |error: &dyn std::fmt::Display| CliError::Local(error.to_string());
     if !matches!(settings.store.kind, StoreKind::Embedded) {
-        return Err(local(
+        return Err(local_error(
             &"this is for the embedded store; a store in Redis is upgraded by `sakshi admin finish-upgrade`",
         ));
     }
     let directory = &settings.store.path;
     if !embedded::exists(directory) {
-        return Err(local(&format!("there is no store in {}", directory.display())));
+        return Err(local_error(&format!("there is no store in {}", directory.display())));
     }
-    let vault = Arc::new(keys::vault(settings).map_err(|error| local(&error))?);
+    let vault = Arc::new(keys::vault(settings).map_err(|error| local_error(&error))?);
     let migrated = embedded::migrate(storage::embedded_options(settings, vault, bounds::retention(settings)));
-    match migrated.map_err(|error| local(&error))? {
+    match migrated.map_err(|error| local_error(&error))? {
         None => writeln!(out, "{}: the store has the schema of this release", directory.display())?,
         Some(migration) => {
             writeln!(out, "{}: schema {}, from {}", directory.display(), migration.to, migration.from)?;

@@ -16,8 +16,8 @@ use super::sections::parse_origin;
 use crate::pkcs11::KeyUri;
 
 /// Error for an invalid entry of `authority.further_intent_keys`.
-const FURTHER_KEY_ERROR: &str = "must be a key id, a path or a PKCS#11 URI without spaces, and if the key is to sign a time \
-    such as 2026-12-01T00:00:00Z";
+const FURTHER_KEY_ERROR: &str = "must be a key id, a path or a PKCS#11 URI without spaces, and if the key is to sign \
+    a time such as 2026-12-01T00:00:00Z";
 /// Minimum length of the scope bitmap of an intent: its first characters stand for claims, the rest is padding.
 const SCOPE_BITS: u64 = 40;
 
@@ -86,9 +86,9 @@ pub struct FurtherKey {
 impl FurtherKey {
     fn parse(text: &str) -> Result<Self, &'static str> {
         let mut words = text.split_whitespace();
-        let (kid, place, time, end) = (words.next(), words.next(), words.next(), words.next());
+        let (kid, place, time, extra) = (words.next(), words.next(), words.next(), words.next());
         let not_before = time.map(|time| Timestamp::parse_iso8601(time).ok_or(FURTHER_KEY_ERROR)).transpose()?;
-        match (kid, place, end) {
+        match (kid, place, extra) {
             (Some(kid), Some(place), None) => {
                 Ok(Self { kid: kid.to_owned(), place: KeyPlace::parse(place)?, not_before })
             }

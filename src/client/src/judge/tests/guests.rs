@@ -127,6 +127,7 @@ fn a_person_registered_twice_or_refused_without_reason_is_detected() {
 #[test]
 fn a_refusal_before_the_first_registration_is_detected() {
     let rules = broken_rules_in(refusing(), |evidence| {
+        // The first guest who is the same person as the refused guest.
         let first = evidence.journal.entries.get_mut("txn-03").unwrap().callback.as_mut().unwrap();
         (first.sent_at, first.replied_at) = (at(60_000), at(60_001));
     });

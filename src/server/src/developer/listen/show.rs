@@ -135,10 +135,12 @@ impl WebhookCounts {
         count.repeats += u64::from(is_repeat);
     }
 
+    /// Returns the number of webhooks of all kinds.
     pub(super) fn webhooks(&self) -> u64 {
         self.0.values().map(|count| count.webhooks).sum()
     }
 
+    /// Returns the number of repeats of all kinds.
     pub(super) fn repeats(&self) -> u64 {
         self.0.values().map(|count| count.repeats).sum()
     }

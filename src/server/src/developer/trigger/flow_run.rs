@@ -21,9 +21,11 @@ const NOTICE_AFTER: Duration = Duration::from_secs(1);
 
 /// One flow on the sandbox, from its order to its outcome.
 pub(super) struct FlowRun<'a, 'out> {
+    /// The service and the credentials for it.
     pub(super) session: &'a Session,
     /// Target of the webhooks.
     pub(super) hook: Hook,
+    /// Prints the steps.
     pub(super) timeline: &'a mut Timeline<'out>,
 }
 
