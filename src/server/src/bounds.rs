@@ -20,7 +20,8 @@ const ASK_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time for which an expired transaction answers 410 before it is forgotten.
 const EXPIRED_GRACE: Duration = Duration::from_secs(24 * 3_600);
 
-/// Returns the number of HTTP workers: as configured, or one per core. Each worker has one shard of each actor kind.
+/// Returns the number of HTTP workers: as configured, or one per core. Each worker runs one shard, a part of the
+/// actors, of each kind.
 pub(crate) fn workers(settings: &Settings) -> usize {
     match settings.server.workers {
         0 => std::thread::available_parallelism().map_or(1, usize::from).min(WORKERS_MAX.into()),

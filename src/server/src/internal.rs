@@ -134,20 +134,24 @@ fn publish_mailboxes(view: &NodeView) {
 }
 
 /// Gives the operator's API access to the credit ledger.
-pub(crate) struct LedgerDesk(pub(crate) Tree);
+pub(crate) struct LedgerDesk {
+    pub(crate) tree: Tree,
+}
 
 impl CreditDesk for LedgerDesk {
     fn move_credits(&self, client: ClientId, movement: CreditMove) -> StoreFuture<CreditOutcome> {
-        self.0.move_credits(client, movement)
+        self.tree.move_credits(client, movement)
     }
 }
 
 /// Gives the reports of connectors access to the flows.
-pub(crate) struct Reports(pub(crate) Flows);
+pub(crate) struct Reports {
+    pub(crate) flows: Flows,
+}
 
 impl FlowDesk for Reports {
     fn report(&self, report: FlowReport) -> LocalBoxFuture<'static, Result<ReportFlowOutcome, ApiError>> {
-        let flows = self.0.clone();
+        let flows = self.flows.clone();
         Box::pin(async move { Ok(flows.report(report).await?) })
     }
 }

@@ -53,7 +53,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(30);
 const SINGLE_WORKER: usize = 1;
 /// Number of connections reserved for probes on a listener without probes.
 const NO_PROBES: usize = 0;
-/// Shard of the actors to which callers without shards of their own add new ids.
+/// Index of the shard (a part of the actors) that gets the new ids of callers without a shard of their own.
 const FIRST_SHARD: usize = 0;
 
 /// Error of a node's start.
@@ -427,8 +427,8 @@ impl<'a> Parts<'a> {
             clock: Arc::clone(clock),
             accept_clock: Arc::new(move || tree_for_clock.accept_clock()),
             log_level,
-            credits: Arc::new(internal::LedgerDesk(tree.clone())),
-            flows: Arc::new(internal::Reports(tree.handles(FIRST_SHARD).flows)),
+            credits: Arc::new(internal::LedgerDesk { tree: tree.clone() }),
+            flows: Arc::new(internal::Reports { flows: tree.handles(FIRST_SHARD).flows }),
             signer: Arc::clone(&self.authority.signer),
             memory: memory.clone(),
             health: Arc::clone(&health),
