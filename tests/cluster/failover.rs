@@ -3,7 +3,7 @@
 //! If writes wait for the replica, nothing is lost. Otherwise acknowledged writes are lost, and the nodes stop until an
 //! operator accepts the loss; the test prints the losses.
 
-use sakshi_client::judge::journal::{Polled, Reply};
+use sakshi_client::judge::journal::{PollResult, Reply};
 use sakshi_domain::ids::ClientId;
 use sakshi_kit::node::TestNode;
 use sakshi_kit::random::Random;
@@ -109,12 +109,13 @@ impl Failover {
     async fn count_losses(&self) -> Losses {
         self.client.poll().await;
         let records = self.client.notes.journal.with(Clone::clone);
-        let with_poll =
-            |polled: Polled| records.entries.values().filter(move |entry| entry.polled.as_ref() == Some(&polled));
+        let with_poll = |polled: PollResult| {
+            records.entries.values().filter(move |entry| entry.poll_result.as_ref() == Some(&polled))
+        };
         Losses {
-            transactions: with_poll(Polled::Refused(404)).count(),
-            answers: with_poll(Polled::Pending)
-                .filter(|entry| entry.answered.is_some_and(|answer| answer.reply == Reply::Accepted))
+            transactions: with_poll(PollResult::Refused(404)).count(),
+            answers: with_poll(PollResult::Pending)
+                .filter(|entry| entry.callback.is_some_and(|answer| answer.reply == Reply::Accepted))
                 .count(),
             webhooks_twice: self.client.arrivals().by_txn.values().filter(|arrival| arrival.count > 1).count(),
         }

@@ -55,7 +55,8 @@ pub(crate) async fn statement(
     query.finish()?;
     let list = sakshi_service::statement::statement(&service.store, &caller.client, page, from, to).await?;
     let times = [("from", from), ("to", to)];
-    let times: String = times.into_iter().filter_map(|(name, time)| Some(format!("&{name}={}", time?))).collect();
-    let next = next_page(request.path(), page, list.total).map(|next| next + &times);
+    let time_parameters: String =
+        times.into_iter().filter_map(|(name, time)| Some(format!("&{name}={}", time?))).collect();
+    let next = next_page(request.path(), page, list.total).map(|next| next + &time_parameters);
     Ok(HttpResponse::Ok().json(Statement::new(page.page, page.page_size, list.total, list.items, next)))
 }

@@ -18,13 +18,14 @@ pub const ROUTES: &[Row] = &{
     while index < routes.len() {
         routes[index] = match index.checked_sub(FIXED_ROUTES.len()) {
             None => FIXED_ROUTES[index],
-            Some(check) => row("POST", CHECKS[check].path, Audience::Clients, || web::to(checks::verify)),
+            Some(check_index) => row("POST", CHECKS[check_index].path, Audience::Clients, || web::to(checks::verify)),
         };
         index += 1;
     }
     routes
 };
 
+/// The routes besides the checks.
 const FIXED_ROUTES: &[Row] = &[
     row("GET", "/api/ping", Audience::Anybody, || web::to(ping::ping)),
     row("POST", "/api/v1/nationalid-ovse/init", Audience::Clients, || web::to(ovse::init)),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use reqwest::Method;
 use serde::Serialize;
 
-/// One operation, whose response has type `T`.
+/// One operation of an API, not yet sent; the service's response has type `T`.
 #[derive(Debug)]
 #[must_use = "a call does nothing until it is sent"]
 pub struct Call<T> {

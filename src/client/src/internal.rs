@@ -220,12 +220,13 @@ pub fn revoke_operator(operator_id: &str) -> Call<OperatorResponse> {
     Call::new(Method::DELETE, format!("/admin/v1/operators/{}", segment(operator_id)))
 }
 
-/// Re-encrypts a part of the sealed values with the current key. Without `from` a new pass begins.
+/// Re-encrypts a part of the sealed values with the current key. `from` is the `next` of the previous response; without
+/// it a new pass begins.
 pub fn reseal(from: Option<&str>) -> Call<ResealResponse> {
     Call::post("/admin/v1/reseal", &json!({ "from": from }))
 }
 
-/// Accepts the clock of the responding node after a jump.
+/// Accepts the clock of the responding node after a jump. Until then the node deletes no expired records.
 pub fn accept_clock() -> Call<AcceptClockResponse> {
     Call::new(Method::POST, "/admin/v1/clock/accept")
 }
@@ -235,7 +236,7 @@ pub fn log_level() -> Call<LogLevelResponse> {
     Call::get(LOG_LEVEL)
 }
 
-/// Changes the log level of the responding node for `for_s` seconds.
+/// Changes the log level of the responding node for `for_s` seconds, or for the service's default time.
 pub fn change_log_level(level: &str, for_s: Option<u64>) -> Call<LogLevelResponse> {
     Call::new(Method::PUT, LOG_LEVEL).body(&json!({ "level": level, "for_s": for_s }))
 }
@@ -245,12 +246,12 @@ pub fn reset_log_level() -> Call<LogLevelResponse> {
     Call::new(Method::DELETE, LOG_LEVEL)
 }
 
-/// Erases personal data.
+/// Erases the personal data of a transaction, flow, event, app or client: `kind` names one of these words.
 pub fn erase(kind: &str, id: &str) -> Call<EraseResponse> {
     Call::post("/admin/v1/erasures", &json!({ "kind": kind, "id": id }))
 }
 
-/// Accepts a loss of data in the store.
+/// Accepts a loss of data in the store, so that the service writes to it again.
 pub fn accept_loss() -> Call<AcceptLossResponse> {
     Call::post("/admin/v1/store/accept-loss", &json!({}))
 }
@@ -278,8 +279,10 @@ pub fn audit_log(after: u64, limit: u32, since: Option<&str>) -> Call<AuditLogPa
 
 /// Lists the first page of a client's register of consents, for requests between these times.
 pub fn consents(client: &str, from: Option<&str>, to: Option<&str>, limit: u32) -> Call<ConsentsPage> {
-    let time = |name: &str, at: Option<&str>| at.map(|at| format!("&{name}={}", segment(at))).unwrap_or_default();
-    Call::get(format!("{}?limit={limit}{}{}", client_path(client, "consents"), time("from", from), time("to", to)))
+    let parameter =
+        |name: &str, time: Option<&str>| time.map(|time| format!("&{name}={}", segment(time))).unwrap_or_default();
+    let times = parameter("from", from) + &parameter("to", to);
+    Call::get(format!("{}?limit={limit}{times}", client_path(client, "consents")))
 }
 
 /// Lists a further page of a register of consents. `next` is from the previous page.
@@ -297,8 +300,8 @@ pub fn transaction(txn: &str) -> Call<TransactionResponse> {
     Call::get(format!("/admin/v1/transactions/{}", segment(txn)))
 }
 
-/// Lists the refused requests with this request id.
-pub fn request(error_id: &str) -> Call<RefusedRequests> {
+/// Lists the refused requests with this request id, the `errorId` of their responses.
+pub fn refused_requests(error_id: &str) -> Call<RefusedRequests> {
     Call::get(format!("/admin/v1/requests/{}", segment(error_id)))
 }
 
@@ -317,7 +320,7 @@ pub fn nodes() -> Call<NodesResponse> {
     Call::get("/admin/v1/nodes")
 }
 
-/// Sends a connector's report on a flow.
+/// Reports the progress of a flow, as a connector does: a program between an upstream and this service.
 pub fn report(kind: &str, report: &impl Serialize) -> Call<ReportResponse> {
     Call::post(format!("/internal/v1/flows/{}", segment(kind)), report)
 }

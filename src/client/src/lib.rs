@@ -58,7 +58,8 @@ pub struct Client {
     credentials: Credentials,
 }
 
-/// Builds an HTTP client without proxy, redirects and retries. Without `tls` it needs no root certificates.
+/// Builds an HTTP client without proxy, redirects and retries. Without `tls` it loads no root certificates, so it can
+/// only call `http://` URLs.
 ///
 /// # Errors
 /// [`reqwest::Error`] if TLS cannot be set up.

@@ -78,7 +78,7 @@ pub fn registrations(id: &str, page: Page) -> Call<RegistrationsPage> {
     Call::get(format!("{}/registrations{page}", event_path(id)))
 }
 
-/// Opens a door of an event.
+/// Opens a door of an event: a page on which people at an entrance check guests in.
 pub fn create_door(event: &str, terms: &impl Serialize) -> Call<CreateDoorResponse> {
     Call::post(format!("{}/doors", event_path(event)), terms)
 }
@@ -113,7 +113,7 @@ pub fn wealth_consent(order: &impl Serialize) -> Call<WealthConsentResponse> {
     Call::post("/api/v1/wealth/consents", order)
 }
 
-/// Verifies a number of this kind.
+/// Verifies a number, such as a PAN, with the check of its kind.
 pub fn verify(check: &Check, order: &impl Serialize) -> Call<Value> {
     Call::post(check.path, order)
 }

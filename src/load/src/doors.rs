@@ -230,8 +230,8 @@ async fn send_until_answered(site: &Site, door: &Door, scan: &UnansweredScan) ->
     CheckInAnswer::Lost
 }
 
-fn record_scan(site: &Site, door: &Door, scan: UnansweredScan, kept: bool, answer: CheckInAnswer) {
-    site.journal.scanned(Scan { gate: door.gate.clone(), code: scan.code, at: scan.at, kept, answer });
+fn record_scan(site: &Site, door: &Door, scan: UnansweredScan, was_sent_later: bool, answer: CheckInAnswer) {
+    site.journal.scanned(Scan { gate: door.gate.clone(), code: scan.code, at: scan.at, was_sent_later, answer });
 }
 
 impl DoorsTask {
@@ -264,6 +264,6 @@ pub(crate) fn count_scans(scans: &[Scan]) -> (u64, u64, u64) {
     (
         inside,
         by_code.values().filter(|count| **count > 1).count() as u64,
-        scans.iter().filter(|scan| scan.kept).count() as u64,
+        scans.iter().filter(|scan| scan.was_sent_later).count() as u64,
     )
 }

@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use sakshi_client::judge::guests::RegisteredGuest;
-use sakshi_client::judge::journal::{Journal, Polled, Posted, Records, Reply, Visit};
-use sakshi_client::judge::{Evidence, Finding, judge, owed};
+use sakshi_client::judge::journal::{CallbackKind, Journal, PollResult, Records, Reply, Visit};
+use sakshi_client::judge::{Evidence, Finding, judge, txns_with_webhook};
 use sakshi_client::{internal, public};
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use serde_json::Value;
@@ -191,7 +191,7 @@ fn processor_share(before: Option<Duration>, duration: Duration) -> Option<f64> 
 
 /// Waits for the expected webhooks, then for unexpected ones, then until the guests who left have expired.
 async fn await_webhooks(options: &Options, workload: &Workload, site: &Site, receiver: &Receiver) {
-    let expected = site.journal.with(|records| owed(records, workload.has_event()));
+    let expected = site.journal.with(|records| txns_with_webhook(records, workload.has_event()));
     let end = Instant::now() + Duration::from_secs_f64(options.patience);
     while Instant::now() < end
         && !receiver.with(|arrivals| expected.iter().all(|txn| arrivals.by_txn.contains_key(txn)))
@@ -201,8 +201,8 @@ async fn await_webhooks(options: &Options, workload: &Workload, site: &Site, rec
     sleep(REPEAT_WAIT).await;
     let Place::Event(event) = &site.place else { return };
     let unanswered = |records: &Records| {
-        let entries = records.entries.values().filter(|entry| entry.answered.is_none());
-        (entries.clone().count() as u64, entries.filter_map(|entry| entry.expires).max())
+        let entries = records.entries.values().filter(|entry| entry.callback.is_none());
+        (entries.clone().count() as u64, entries.filter_map(|entry| entry.intent_expires_at).max())
     };
     if let (true, (left, Some(last))) = (options.until_expired, site.journal.with(unanswered)) {
         // The count may be correct before the end of the margin. If it stays wrong, the judge reports it.
@@ -217,12 +217,13 @@ async fn await_webhooks(options: &Options, workload: &Workload, site: &Site, rec
 
 /// Reads the results of guests who were refused because they are already registered.
 async fn read_refused_results(site: &Site) {
-    let refused: Vec<String> =
-        site.journal.with(|records| records.replied(Posted::Consent, Reply::Duplicate).map(str::to_owned).collect());
+    let refused: Vec<String> = site
+        .journal
+        .with(|records| records.txns_with_reply(CallbackKind::Consent, Reply::Duplicate).map(str::to_owned).collect());
     for txn in refused {
         let polled = match site.backend.api.send(public::result(&txn).read_as::<Value>()).await {
-            Ok(body) => Polled::read(&body),
-            Err(error) => Polled::Refused(error.status().unwrap_or_default()),
+            Ok(body) => PollResult::read(&body),
+            Err(error) => PollResult::Refused(error.status().unwrap_or_default()),
         };
         site.journal.polled(&txn, polled);
     }
@@ -256,11 +257,11 @@ async fn read_evidence(
         doors: Vec::new(),
         deliveries: None,
         granted: credits_to_grant(workload),
-        polled: !workload.has_event(),
+        has_poll_results: !workload.has_event(),
         max_guests: Some(workload.max_guests),
         read_at,
         all_expired: options.until_expired,
-        late: Duration::from_secs_f64(options.late),
+        late_after: Duration::from_secs_f64(options.late),
     })
 }
 

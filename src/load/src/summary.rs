@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use sakshi_client::judge::journal::{Posted, Reply};
-use sakshi_client::judge::{Evidence, Finding, Verdict, webhooks};
+use sakshi_client::judge::journal::{CallbackKind, Reply};
+use sakshi_client::judge::{Evidence, Finding, Verdict, count_webhooks};
 use sakshi_domain::credits::EntryKind;
 use sakshi_domain::time::Timestamp;
 
@@ -29,15 +29,15 @@ pub(crate) fn summarise(workload: &Workload, evidence: &Evidence, findings: Vec<
     let seconds = course.duration.as_secs_f64();
     let journal = &evidence.journal;
     let opened = journal.entries.len() as u64;
-    let count = |posted, reply| journal.replied(posted, reply).count() as u64;
+    let count = |posted, reply| journal.txns_with_reply(posted, reply).count() as u64;
     let spent = evidence.ledger.iter().filter(|line| line.kind == EntryKind::Debit).map(|line| line.amount).sum();
     let guests = Guests {
         started: evidence.started,
-        completed: count(Posted::Consent, Reply::Accepted),
-        declined: count(Posted::Refusal, Reply::Accepted),
-        left: journal.entries.values().filter(|entry| entry.answered.is_none()).count() as u64,
-        turned_away: journal.turned_away.len() as u64 + count(Posted::Consent, Reply::Full),
-        already_registered: count(Posted::Consent, Reply::Duplicate),
+        completed: count(CallbackKind::Consent, Reply::Accepted),
+        declined: count(CallbackKind::Refusal, Reply::Accepted),
+        left: journal.entries.values().filter(|entry| entry.callback.is_none()).count() as u64,
+        turned_away: journal.turned_away.len() as u64 + count(CallbackKind::Consent, Reply::Full),
+        already_registered: count(CallbackKind::Consent, Reply::Duplicate),
         failed: journal.failed,
     };
     Summary {
@@ -53,7 +53,7 @@ pub(crate) fn summarise(workload: &Workload, evidence: &Evidence, findings: Vec<
             .iter()
             .map(|(step, record)| StepSummary::new(*step, record, workload.slice, seconds))
             .collect(),
-        webhooks: webhooks(evidence),
+        webhooks: count_webhooks(evidence),
         credits: Credits { spent, least: opened, most: opened + journal.unknown_openings },
         places: evidence.event.as_ref().map(|(event, _)| Places {
             registered: event.registration_count.into(),

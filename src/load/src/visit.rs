@@ -10,7 +10,7 @@ use std::time::Duration;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, COOKIE, LOCATION, SET_COOKIE, USER_AGENT};
 use reqwest::{Method, RequestBuilder};
 use sakshi_authority::intent::{IntentClaims, decode_unverified};
-use sakshi_client::judge::journal::{Entry, Journal, Polled, Posted, PostedAnswer, REJECTED, Reply, Visit};
+use sakshi_client::judge::journal::{CallbackKind, Entry, Journal, PollResult, PostedCallback, REJECTED, Reply, Visit};
 use sakshi_client::public::{INIT, result_path};
 use sakshi_domain::event::EventRefusal;
 use sakshi_wire::ovse::InitResponse;
@@ -154,7 +154,7 @@ impl Site {
         let intent = self.decode_intent(txn, jwt)?;
         let due = self.think(guest, due).await;
         let polled = self.poll(guest, Step::Pending, due, txn).await;
-        if polled != Ok(Polled::Pending) {
+        if polled != Ok(PollResult::Pending) {
             return Err(Stuck(format!("the result of an open transaction was {polled:?}")));
         }
         let due = self.think(guest, due).await;
@@ -164,7 +164,7 @@ impl Site {
         }
         for _ in 0..POLLS_MAX {
             match self.poll(guest, Step::Result, due_now(due), txn).await {
-                Ok(Polled::Pending) => sleep(POLL_GAP).await,
+                Ok(PollResult::Pending) => sleep(POLL_GAP).await,
                 Ok(polled) => {
                     self.journal.polled(txn, polled);
                     return Ok(visit);
@@ -176,27 +176,27 @@ impl Site {
     }
 
     /// Polls the result of a transaction.
-    async fn poll(&self, guest: &Guest, step: Step, due: Due, txn: &str) -> Result<Polled, String> {
+    async fn poll(&self, guest: &Guest, step: Step, due: Due, txn: &str) -> Result<PollResult, String> {
         let request = self.authorize(self.transport.request(guest.number, Method::GET, &result_path(txn)));
         let polled = self.transport.exchange(step, due, request).await;
         let (Outcome::Status(200), Some(answer)) = (polled.outcome, &polled.answer) else {
             return Err(polled.outcome.to_string());
         };
         let body: Value = serde_json::from_slice(&answer.body).map_err(|_| "no JSON".to_owned())?;
-        Ok(Polled::read(&body))
+        Ok(PollResult::read(&body))
     }
 
     /// Answers the intent as the guest has chosen.
     async fn answer_intent(&self, guest: &mut Guest, due: Due, intent: &IntentClaims) -> Result<Visit, Stuck> {
-        let (posted, body) = match guest.choice {
+        let (kind, body) = match guest.choice {
             Choice::Abandon => return Ok(Visit::Done),
             Choice::Decline => {
-                (Posted::Refusal, json!({ "txn": intent.txn, "errCode": REJECTED, "errInfo": "User Reject" }))
+                (CallbackKind::Refusal, json!({ "txn": intent.txn, "errCode": REJECTED, "errInfo": "User Reject" }))
             }
             Choice::Complete => {
                 let signed =
                     self.signer.credential(guest.person, intent).await.map_err(|error| Stuck(error.to_string()))?;
-                (Posted::Consent, json!({ "txn": intent.txn, "response": signed }))
+                (CallbackKind::Consent, json!({ "txn": intent.txn, "response": signed }))
             }
         };
         let due = self.think(guest, due).await;
@@ -223,8 +223,8 @@ impl Site {
             Outcome::Status(status) => Reply::Refused(status),
             Outcome::TimedOut | Outcome::Unreachable | Outcome::Broken => Reply::Unknown,
         };
-        let (sent, replied) = (sent - self.origin, exchange.done - self.origin);
-        self.journal.record_callback(&intent.txn, PostedAnswer { posted, sent, replied, reply });
+        let (sent_at, replied_at) = (sent - self.origin, exchange.done - self.origin);
+        self.journal.record_callback(&intent.txn, PostedCallback { kind, sent_at, replied_at, reply });
         match reply {
             Reply::Accepted | Reply::Duplicate => Ok(Visit::Done),
             Reply::Full => Ok(Visit::TurnedAway),
@@ -242,12 +242,21 @@ impl Site {
     }
 
     fn record_opening(&self, guest: &Guest, txn: &str, exchange: &Exchange) {
-        let (asked, opened) = (exchange.sent - self.origin, exchange.done - self.origin);
+        let (requested_at, opened_at) = (exchange.sent - self.origin, exchange.done - self.origin);
         if guest.person != guest.number {
             self.journal.came_again(guest.number, guest.person);
         }
-        self.journal
-            .opened(txn, Entry { guest: guest.number, asked, opened, expires: None, answered: None, polled: None });
+        self.journal.opened(
+            txn,
+            Entry {
+                guest: guest.number,
+                requested_at,
+                opened_at,
+                intent_expires_at: None,
+                callback: None,
+                poll_result: None,
+            },
+        );
     }
 
     fn opening_error(&self, step: Step, outcome: Outcome, exchange: &Exchange) -> Stuck {

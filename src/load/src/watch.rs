@@ -7,7 +7,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use sakshi_client::judge::journal::{Posted, Records, Reply};
+use sakshi_client::judge::journal::{CallbackKind, Records, Reply};
 use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
 
 use crate::operator::Operator;
@@ -81,7 +81,11 @@ impl Watch<'_> {
 
     fn print_progress(&self, elapsed: Duration) {
         let count = |records: &Records| {
-            (records.visits, records.entries.len(), records.replied(Posted::Consent, Reply::Accepted).count())
+            (
+                records.visits,
+                records.entries.len(),
+                records.txns_with_reply(CallbackKind::Consent, Reply::Accepted).count(),
+            )
         };
         let ((visits, opened, completed), scans) =
             self.site.journal.with(|records| (count(records), records.scans.len()));

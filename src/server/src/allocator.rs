@@ -33,6 +33,7 @@ mod tests {
         #[allow(unsafe_code, reason = "as above")]
         // SAFETY: it reads a number out of a table of the allocator.
         let delay = || unsafe { mi_option_get(PURGE_DELAY) };
+        // The default of the allocator is one second.
         assert_eq!(delay(), 1_000);
         give_memory_back_soon();
         assert_eq!(delay(), DELAY_MS);

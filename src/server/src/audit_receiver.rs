@@ -10,18 +10,18 @@ use sakshi_outbound::audit::SendAuditLog;
 
 use crate::settings::Settings;
 
-/// Environment variable with headers for the collector, also used for traces.
+/// Environment variable with headers for requests to the receiver. The trace exporter uses it too.
 const HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
 
-/// Builds the sender for the receiver, if one is set.
+/// Builds the sender of the audit log, if the settings name a receiver.
 pub(crate) fn build(settings: &Settings, egress: &Egress) -> Option<Arc<dyn SendAuditLog>> {
     let receiver = settings.audit_log.push.clone()?;
-    let headers = std::env::var(HEADERS).map(|text| headers(&text)).unwrap_or_default();
+    let headers = std::env::var(HEADERS).map(|text| parse_headers(&text)).unwrap_or_default();
     Some(receiver.sender(egress, headers, env!("CARGO_PKG_VERSION"), AUDIT_SEND_TIME).into())
 }
 
 /// Reads a list of `name=value`, percent-encoded. Invalid headers are skipped, as in the trace exporter.
-fn headers(text: &str) -> HeaderMap {
+fn parse_headers(text: &str) -> HeaderMap {
     let header = |pair: &str| {
         let (name, value) = pair.split_once('=')?;
         let value = percent_decode_str(value.trim()).decode_utf8().ok()?;
@@ -38,11 +38,11 @@ mod tests {
 
     #[test]
     fn headers_are_parsed_like_those_of_the_trace_exporter() {
-        let read = headers("Authorization=Bearer%20planted, x-tenant = seven,broken,=none,bad name=1");
+        let headers = parse_headers("Authorization=Bearer%20planted, x-tenant = seven,broken,=none,bad name=1");
         assert_eq!(
-            (read.len(), &read["authorization"], &read["x-tenant"]),
+            (headers.len(), &headers["authorization"], &headers["x-tenant"]),
             (2, &"Bearer planted".parse().unwrap(), &"seven".parse().unwrap())
         );
-        assert!(!format!("{read:?}").contains("planted"));
+        assert!(!format!("{headers:?}").contains("planted"));
     }
 }

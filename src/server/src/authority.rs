@@ -1,4 +1,4 @@
-//! Builds the authority context from settings and keys.
+//! Builds the authority context: everything that the service needs to talk to the identity authority and its app.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use url::Url;
 use crate::keys::KeyMaterial;
 use crate::settings::Settings;
 
-/// Builds the authority context.
+/// Builds the authority context from the settings and keys. `egress` is the configuration of outbound requests.
 ///
 /// # Errors
 /// The public base URL yields no callback address.
@@ -58,7 +58,7 @@ pub fn build(
 /// Returns the status rules of the settings. The sandbox's issuer publishes its status under the public URL.
 fn status_rules(settings: &Settings, public_base: &str, has_sandbox_issuer: bool) -> StatusRules {
     let mut rules = settings.authority.status.clone();
-    let own = Url::parse(public_base).ok().filter(|_| has_sandbox_issuer);
-    rules.hosts.extend(own.and_then(|url| Some(format!("{}:{}", url.host_str()?, url.port_or_known_default()?))));
+    let own_url = Url::parse(public_base).ok().filter(|_| has_sandbox_issuer);
+    rules.hosts.extend(own_url.and_then(|url| Some(format!("{}:{}", url.host_str()?, url.port_or_known_default()?))));
     rules
 }

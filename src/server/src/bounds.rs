@@ -20,7 +20,8 @@ const ASK_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time for which an expired transaction answers 410 before it is forgotten.
 const EXPIRED_GRACE: Duration = Duration::from_secs(24 * 3_600);
 
-/// Returns the number of HTTP workers: as configured, or one per core. Each worker has one shard of each actor kind.
+/// Returns the number of HTTP workers: as configured, or one per core. Each worker runs one shard, a part of the
+/// actors, of each kind.
 pub(crate) fn workers(settings: &Settings) -> usize {
     match settings.server.workers {
         0 => std::thread::available_parallelism().map_or(1, usize::from).min(WORKERS_MAX.into()),
@@ -28,12 +29,13 @@ pub(crate) fn workers(settings: &Settings) -> usize {
     }
 }
 
-/// Returns the number of processors that the node may use: one per HTTP worker, within the machine's or its quota.
+/// Returns the number of processors that the node may use: one per HTTP worker, but no more than the machine or its
+/// quota has.
 pub(crate) fn processors(settings: &Settings) -> usize {
     workers(settings).min(std::thread::available_parallelism().map_or(1, usize::from))
 }
 
-/// Returns the bounds of the supervision tree.
+/// Returns the bounds of the actors. `fds` is the division of the file descriptors.
 pub(crate) fn tree(settings: &Settings, fds: &FdBudget) -> TreeBounds {
     TreeBounds {
         shards: workers(settings),
@@ -58,7 +60,7 @@ pub(crate) fn retention(settings: &Settings) -> Retention {
     Retention { expired: EXPIRED_GRACE, events: settings.ovse.registration_ttl, consents: settings.ovse.consent_ttl }
 }
 
-/// Returns the rules of the use cases.
+/// Returns the settings that the use cases apply.
 pub(crate) fn rules(settings: &Settings) -> Rules {
     Rules {
         window: settings.ovse.window,

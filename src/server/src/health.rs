@@ -1,5 +1,6 @@
-//! Readiness: every arbiter runs, every shard has started, the store accepts writes, the token that signs intents is
-//! available, and the process is not draining. Changes are logged here, because probes are too frequent to log.
+//! Readiness: every arbiter (a thread of actors) runs, every shard has started, the store accepts writes, the token
+//! that signs intents is available, and the process is not draining. Changes are logged here, because probes are too
+//! frequent to log.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,10 +23,12 @@ const SHARED_CHECK_TIMEOUT: Duration = Duration::from_millis(750);
 /// Age up to which a probe reuses the last check of a shared store.
 const CHECK_AGE_MAX: Duration = Duration::from_millis(200);
 
-/// The health of the process.
+/// The health of the process, as the probes `/livez` and `/readyz` return it.
 #[derive(Clone, Debug)]
 pub(crate) struct Health {
+    /// The supervision tree of the actors.
     tree: Tree,
+    /// The state of the graceful shutdown.
     drain: Drain,
     store: Arc<StoreHealth>,
     signer: Arc<IntentSigner>,
@@ -45,22 +48,22 @@ impl Health {
         let state = Arc::new(StoreHealth {
             store,
             drain: drain.clone(),
-            last: Mutex::new(Ok(())),
+            last_result: Mutex::new(Ok(())),
             checked_at: AsyncMutex::new(None),
         });
-        let (store, actors) = (Arc::clone(&state), tree.clone());
+        let (store, tree_for_check) = (Arc::clone(&state), tree.clone());
         actix_rt::spawn(async move {
-            let mut reported = None;
+            let mut reported_hang = None;
             // A draining node is unready in any case, and it closes its store.
             while !store.drain.is_announced() {
                 store.check(Duration::ZERO).await;
-                let hung = actors.hung_arbiter();
-                match (&reported, &hung) {
+                let hung = tree_for_check.hung_arbiter();
+                match (&reported_hang, &hung) {
                     (None, Some(name)) => tracing::error!(arbiter.name = name, "a thread hangs"),
                     (Some(name), None) => tracing::info!(arbiter.name = name, "the thread runs again"),
                     _ => {}
                 }
-                reported = hung;
+                reported_hang = hung;
                 sleep(INTERVAL).await;
             }
         });
@@ -73,7 +76,7 @@ impl Health {
 struct StoreHealth {
     store: Store,
     drain: Drain,
-    last: Mutex<Result<(), StoreError>>,
+    last_result: Mutex<Result<(), StoreError>>,
     /// End of the last check; locked while one is in flight.
     checked_at: AsyncMutex<Option<Instant>>,
 }
@@ -89,7 +92,8 @@ impl StoreHealth {
         let timed_out = |_| Err(StoreError::Unavailable("it does not answer".into()));
         let state = timeout(limit, self.store.check()).await.unwrap_or_else(timed_out);
         *checked_at = Some(Instant::now());
-        let previous = std::mem::replace(&mut *self.last.lock().unwrap_or_else(PoisonError::into_inner), state.clone());
+        let previous =
+            std::mem::replace(&mut *self.last_result.lock().unwrap_or_else(PoisonError::into_inner), state.clone());
         match (&previous, &state) {
             _ if self.drain.is_announced() => {}
             (Ok(()), Err(error)) => tracing::error!(%error, "the store takes no writes"),
@@ -109,7 +113,7 @@ impl sakshi_operator::Health for Health {
     }
 
     fn livez(&self) -> Result<(), String> {
-        self.tree.hung_arbiter().map_or(Ok(()), |name| Err(format!("arbiter {name} does not turn")))
+        self.tree.hung_arbiter().map_or(Ok(()), |name| Err(format!("arbiter {name} does not run")))
     }
 
     fn readyz(&self) -> Result<(), String> {
@@ -120,7 +124,7 @@ impl sakshi_operator::Health for Health {
         if !self.tree.is_complete() {
             return Err("starting".to_owned());
         }
-        let store = self.store.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let store = self.store.last_result.lock().unwrap_or_else(PoisonError::into_inner).clone();
         store.map_err(|error| error.to_string())?;
         self.signer.is_available(self.clock.now()).map_err(|error| error.to_string())
     }

@@ -16,10 +16,12 @@ const INTERVAL: Duration = Duration::from_millis(800);
 struct Choice {
     store: Store,
     signer: Arc<IntentSigner>,
+    /// Id of the chosen key; `None` if the settings decide.
     kid: Option<String>,
 }
 
-/// Applies the choice before the node serves, and then periodically on the current arbiter.
+/// Lets the intent key sign that operators have chosen: once before the node serves, and then periodically on the
+/// current arbiter.
 pub(crate) async fn follow(store: Store, signer: Arc<IntentSigner>) {
     let mut choice = Choice { store, signer, kid: None };
     gauge!("sakshi_intent_key_missing").set(0);
@@ -33,9 +35,10 @@ pub(crate) async fn follow(store: Store, signer: Arc<IntentSigner>) {
 }
 
 impl Choice {
+    /// Reads the choice, and lets its key sign. Reports a change in the log and the metric.
     async fn refresh(&mut self) {
-        let Ok(chosen) = self.store.chosen_intent_key().await else { return };
-        let kid = chosen.map(|chosen| chosen.kid);
+        let Ok(choice) = self.store.chosen_intent_key().await else { return };
+        let kid = choice.map(|choice| choice.kid);
         // On the node that took the operator's request the signer has changed already; setting it again is harmless.
         let is_known = self.signer.choose(kid.as_deref());
         if kid == self.kid {

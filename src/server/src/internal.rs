@@ -53,7 +53,7 @@ pub(crate) fn app(
 }
 
 /// Builds the app of the connectors' listener, which also has a single worker.
-pub(crate) fn connectors(
+pub(crate) fn connectors_app(
     deps: InternalDeps,
 ) -> App<
     impl ServiceFactory<
@@ -85,13 +85,15 @@ pub(crate) fn tree_node(view: NodeView) -> TreeNode {
     }
 }
 
+/// Converts the last panic of an actor for the operator.
 fn panic_body(panic: sakshi_actors::LastPanic) -> LastPanic {
     let sakshi_actors::LastPanic { at, place, request_id, count } = panic;
     let at = at.duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX));
     LastPanic { at: Timestamp::from_millis(at), place, request_id, count }
 }
 
-/// Renders all metrics after updating those of the store, the tree, the budgets and the node's health.
+/// Returns a function that renders all metrics, after updating those of the store, the tree, the budgets and the node's
+/// health.
 pub(crate) fn metrics_page(
     metrics: PrometheusRecorder,
     storage: &Storage,
@@ -101,9 +103,9 @@ pub(crate) fn metrics_page(
     cpu: CpuBudget,
     drain: Drain,
 ) -> Arc<dyn Fn() -> String + Send + Sync> {
-    let store = storage.figures();
+    let update_store_metrics = storage.metrics_updater();
     Arc::new(move || {
-        store();
+        update_store_metrics();
         process::publish();
         gauge!("sakshi_ready").set(u8::from(health.readyz().is_ok()));
         tree.update_gauges();
@@ -119,33 +121,37 @@ pub(crate) fn metrics_page(
 
 /// Publishes the number of messages that wait for actors, by kind of actor.
 fn publish_mailboxes(view: &NodeView) {
-    let mut waiting = BTreeMap::new();
+    let mut waiting_messages = BTreeMap::new();
     let mut nodes = vec![view];
     while let Some(node) = nodes.pop() {
-        *waiting.entry(node.kind).or_insert(0) += node.mailbox;
+        *waiting_messages.entry(node.kind).or_insert(0) += node.mailbox;
         nodes.extend(&node.children);
     }
-    for (kind, messages) in waiting {
+    for (kind, messages) in waiting_messages {
         #[allow(clippy::cast_precision_loss)]
         gauge!("sakshi_mailbox_messages", "actor" => kind).set(messages as f64);
     }
 }
 
 /// Gives the operator's API access to the credit ledger.
-pub(crate) struct LedgerDesk(pub(crate) Tree);
+pub(crate) struct LedgerDesk {
+    pub(crate) tree: Tree,
+}
 
 impl CreditDesk for LedgerDesk {
     fn move_credits(&self, client: ClientId, movement: CreditMove) -> StoreFuture<CreditOutcome> {
-        self.0.move_credits(client, movement)
+        self.tree.move_credits(client, movement)
     }
 }
 
 /// Gives the reports of connectors access to the flows.
-pub(crate) struct Reports(pub(crate) Flows);
+pub(crate) struct Reports {
+    pub(crate) flows: Flows,
+}
 
 impl FlowDesk for Reports {
     fn report(&self, report: FlowReport) -> LocalBoxFuture<'static, Result<ReportFlowOutcome, ApiError>> {
-        let flows = self.0.clone();
+        let flows = self.flows.clone();
         Box::pin(async move { Ok(flows.report(report).await?) })
     }
 }

@@ -48,16 +48,18 @@ pub enum ReadError {
     Jwks(#[from] JwksError),
 }
 
-/// Source of the keys.
+/// Source of the keys: a file, or a URL whose keys are copied to the file.
 struct Source {
     issuer: String,
     path: PathBuf,
+    /// URL of the keys, and the client that fetches it.
     remote: Option<(Url, DocumentClient)>,
+    /// Interval between fetches.
     refresh: Duration,
     /// Content of the last read.
     bytes: Vec<u8>,
     /// Modification time and length of the file at the last read.
-    seen: Option<(SystemTime, u64)>,
+    last_stamp: Option<(SystemTime, u64)>,
 }
 
 impl Source {
@@ -66,8 +68,8 @@ impl Source {
         let authority = &settings.authority;
         let (issuer, path) = (authority.issuer.clone()?, authority.jwks_path.clone()?);
         let remote = authority.jwks_url.clone().map(|url| (url, DocumentClient::new(FETCH_TIMEOUT, egress)));
-        let (bytes, seen) = (fs::read(&path).unwrap_or_default(), stamp(&path));
-        Some(Self { issuer, path, remote, refresh: authority.jwks_refresh, bytes, seen })
+        let (bytes, last_stamp) = (fs::read(&path).unwrap_or_default(), stamp(&path));
+        Some(Self { issuer, path, remote, refresh: authority.jwks_refresh, bytes, last_stamp })
     }
 
     /// Reads the keys from the URL if there is one, otherwise from the file. Returns `None` if they are unchanged.
@@ -77,7 +79,7 @@ impl Source {
                 client.fetch(url, "application/jwk-set+json, application/json", JWKS_BYTES_MAX).await?
             }
             None => {
-                self.seen = stamp(&self.path);
+                self.last_stamp = stamp(&self.path);
                 fs::read(&self.path).map_err(|error| ReadError::File { path: self.path.clone(), error })?
             }
         };
@@ -86,7 +88,7 @@ impl Source {
         }
         let jwks = Jwks::parse(&bytes)?;
         if self.remote.is_some()
-            && let Err(error) = write(&self.path, &bytes)
+            && let Err(error) = write_atomically(&self.path, &bytes)
         {
             tracing::warn!(%error, "the issuer's keys are in use, but authority.jwks_path could not be written");
         }
@@ -96,12 +98,11 @@ impl Source {
 
     /// Returns true if the file has changed since it was read. A source with a URL ignores the file.
     fn has_changed(&self) -> bool {
-        self.remote.is_none() && stamp(&self.path) != self.seen
+        self.remote.is_none() && stamp(&self.path) != self.last_stamp
     }
 }
 
-/// Writes the file atomically.
-fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+fn write_atomically(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let mut draft = NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
     draft.write_all(bytes)?;
     draft.as_file().sync_all()?;
@@ -143,19 +144,19 @@ pub(crate) fn watch(settings: &Settings, egress: &Egress, authority: Arc<Authori
             while hangups.recv().await.is_some() {}
             return;
         };
-        let mut fetched = Instant::now();
+        let mut fetched_at = Instant::now();
         let mut checks = interval(CHECK_INTERVAL);
         loop {
             tokio::select! {
                 _ = checks.tick() => {
-                    if !source.has_changed() && (source.remote.is_none() || fetched.elapsed() < source.refresh) {
+                    if !source.has_changed() && (source.remote.is_none() || fetched_at.elapsed() < source.refresh) {
                         continue;
                     }
                 }
                 _ = hangups.recv() => {}
                 () = authority.issuer_keys.wait_for_request() => {}
             }
-            fetched = Instant::now();
+            fetched_at = Instant::now();
             authority.issuer_keys.begin();
             let changed = refresh(&mut source, &authority).await;
             authority.issuer_keys.finish(changed);
@@ -184,7 +185,7 @@ async fn refresh(source: &mut Source, authority: &AuthorityContext) -> bool {
     matches!(read, Ok(Some(_)))
 }
 
-/// Logs and counts the unusual keys of a set.
+/// Logs and counts the unusual keys of a set, by reason.
 pub(crate) fn report_odd_keys(jwks: &Jwks) {
     for reason in OddKey::ALL {
         let count = jwks.odd().iter().filter(|odd| **odd == reason).count();

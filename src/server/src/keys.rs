@@ -122,7 +122,7 @@ pub enum KeyError {
 /// # Errors
 /// A key is missing, unreadable or invalid.
 pub fn read_all(settings: &Settings) -> Result<KeyMaterial, KeyError> {
-    let sandbox_keys = SandboxKeys::from_settings(settings, true);
+    let sandbox_keys = SandboxKeys::from_settings(settings, MissingKeys::Generate);
     let keys = encryption_keys(settings, sandbox_keys.as_ref())?.ok_or(KeyError::Missing("store.encryption_key"))?;
     let callback_secrets = keys.iter().map(|key| derive(key, b"sakshi callback capability 1")).collect();
     let vault = Arc::new(Vault::new(&keys)?);
@@ -143,7 +143,7 @@ pub fn read_all(settings: &Settings) -> Result<KeyMaterial, KeyError> {
 /// # Errors
 /// The key is missing, unreadable or invalid.
 pub(crate) fn vault(settings: &Settings) -> Result<Vault, KeyError> {
-    let sandbox_keys = SandboxKeys::from_settings(settings, false);
+    let sandbox_keys = SandboxKeys::from_settings(settings, MissingKeys::Leave);
     let keys = encryption_keys(settings, sandbox_keys.as_ref())?.ok_or(KeyError::Missing("store.encryption_key"))?;
     Ok(Vault::new(&keys)?)
 }
@@ -152,7 +152,7 @@ pub(crate) fn vault(settings: &Settings) -> Result<Vault, KeyError> {
 /// missing.
 #[must_use]
 pub fn check_all(settings: &Settings) -> Vec<KeyError> {
-    let sandbox_keys = SandboxKeys::from_settings(settings, false);
+    let sandbox_keys = SandboxKeys::from_settings(settings, MissingKeys::Leave);
     let vault = encryption_keys(settings, sandbox_keys.as_ref())
         .and_then(|keys| Ok(keys.map(|keys| Vault::new(&keys)).transpose()?));
     let errors = [
@@ -179,8 +179,8 @@ fn encryption_keys(
         (Some(KeySource::Command(command)), _) => {
             key_command::run(command)?.iter().map(|key| key.bytes().clone()).collect()
         }
-        (Some(KeySource::Wrapped { keys, by }), _) => {
-            let unwrapped: Result<_, _> = keys.iter().map(|key| pkcs11::unwrap_key(by, key)).collect();
+        (Some(KeySource::Wrapped { keys, unwrapping_key }), _) => {
+            let unwrapped: Result<_, _> = keys.iter().map(|key| pkcs11::unwrap_key(unwrapping_key, key)).collect();
             unwrapped.map_err(|error| KeyError::Token { key: "store.encryption_key_wrapped", error })?
         }
         (None, Some(sandbox_keys)) => {
@@ -199,6 +199,7 @@ fn encryption_keys(
     Ok(Some(keys))
 }
 
+/// Returns the key that signs intents by default; `None` if there is none yet, or it was only checked.
 fn intent_key(
     settings: &Settings,
     sandbox_keys: Option<&SandboxKeys>,
@@ -260,6 +261,7 @@ fn intent_key_error(key: &'static str, error: IntentKeyError) -> KeyError {
     KeyError::IntentKey { key, error }
 }
 
+/// Returns the intent keys that sign from a later time, or when operators choose them.
 fn further_intent_keys(settings: &Settings, token_use: TokenUse) -> Result<Vec<FurtherIntentKey>, KeyError> {
     let read = |FurtherKey { kid, place, not_before }: &FurtherKey| {
         let key = read_intent_key(settings, "authority.further_intent_keys", place, token_use)?;
@@ -285,6 +287,7 @@ pub(crate) fn egress(settings: &Settings) -> Result<Egress, KeyError> {
     })?)
 }
 
+/// Returns the issuer of the settings with its keys; `None` if none is set, or its keys are not fetched yet.
 fn trusted_issuer(settings: &Settings) -> Result<Option<TrustedIssuer>, KeyError> {
     let (Some(issuer), Some(path)) = (&settings.authority.issuer, &settings.authority.jwks_path) else {
         return Ok(None);
@@ -297,6 +300,7 @@ fn trusted_issuer(settings: &Settings) -> Result<Option<TrustedIssuer>, KeyError
     Ok(Some(TrustedIssuer { issuer: issuer.clone(), jwks }))
 }
 
+/// Returns the sandbox's issuer, for signing credentials and for trusting them.
 fn sandbox_issuer(sandbox_keys: Option<&SandboxKeys>) -> Result<Option<(sandbox::Issuer, TrustedIssuer)>, KeyError> {
     let Some(sandbox_keys) = sandbox_keys else { return Ok(None) };
     let Some(pkcs8) = sandbox_keys.read_or_generate("issuer.p8", || Ok(sandbox::new_issuer_key()?))? else {
@@ -313,6 +317,7 @@ fn derive(key: &[u8], purpose: &[u8]) -> Zeroizing<Vec<u8>> {
     Zeroizing::new(tag.as_ref().to_vec())
 }
 
+/// Returns 32 random bytes.
 fn random_key() -> Result<Vec<u8>, KeyError> {
     let mut bytes = vec![0; 32];
     let no_random_bytes = |_| KeyError::Unreadable {
@@ -324,42 +329,50 @@ fn random_key() -> Result<Vec<u8>, KeyError> {
     Ok(bytes)
 }
 
+/// Reads a file that the setting `key` names.
 fn read(key: &'static str, path: &Path) -> Result<Zeroizing<Vec<u8>>, KeyError> {
     let mut bytes = Zeroizing::new(Vec::new());
-    let read = File::open(path).and_then(|mut file| file.read_to_end(&mut bytes));
-    read.map_err(|error| KeyError::Unreadable { key, path: path.to_owned(), error })?;
+    let outcome = File::open(path).and_then(|mut file| file.read_to_end(&mut bytes));
+    outcome.map_err(|error| KeyError::Unreadable { key, path: path.to_owned(), error })?;
     Ok(bytes)
 }
 
-/// Keys that the sandbox generates.
+/// Handling of keys that the sandbox has not generated yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MissingKeys {
+    Generate,
+    Leave,
+}
+
+/// Files with the keys that the sandbox generates.
 struct SandboxKeys {
     directory: PathBuf,
-    /// True if missing keys are generated now.
-    generate: bool,
+    missing: MissingKeys,
 }
 
 impl SandboxKeys {
-    fn from_settings(settings: &Settings, generate: bool) -> Option<Self> {
+    /// Returns `None` outside the sandbox profile.
+    fn from_settings(settings: &Settings, missing: MissingKeys) -> Option<Self> {
         (settings.profile == Profile::Sandbox)
-            .then(|| Self { directory: settings.store.path.join("sandbox-keys"), generate })
+            .then(|| Self { directory: settings.store.path.join("sandbox-keys"), missing })
     }
 
     fn path(&self, name: &str) -> PathBuf {
         self.directory.join(name)
     }
 
-    /// Returns the bytes of a file. A missing file is generated, if `generate` is set, readable by its owner only.
+    /// Returns the bytes of a file. A missing file is written with a key of `generate`, or left, as `missing` says.
     fn read_or_generate(
         &self,
         name: &str,
-        make: impl FnOnce() -> Result<Vec<u8>, KeyError>,
+        generate: impl FnOnce() -> Result<Vec<u8>, KeyError>,
     ) -> Result<Option<Zeroizing<Vec<u8>>>, KeyError> {
         let path = self.path(name);
         if !path.exists() {
-            if !self.generate {
+            if self.missing == MissingKeys::Leave {
                 return Ok(None);
             }
-            let bytes = Zeroizing::new(make()?);
+            let bytes = Zeroizing::new(generate()?);
             self.write(&path, &bytes).map_err(|error| KeyError::Unwritable { path: path.clone(), error })?;
         }
         read("store.path", &path).map(Some)

@@ -49,6 +49,12 @@ const BACKLOG: u32 = 4_096;
 const PROVIDER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout of the start of the HTTP workers.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
+/// Number of workers of the listeners that clients do not use.
+const SINGLE_WORKER: usize = 1;
+/// Number of connections reserved for probes on a listener without probes.
+const NO_PROBES: usize = 0;
+/// Index of the shard (a part of the actors) that gets the new ids of callers without a shard of their own.
+const FIRST_SHARD: usize = 0;
 
 /// Error of a node's start.
 #[derive(Debug, thiserror::Error)]
@@ -141,9 +147,8 @@ impl Node {
             Some(url) => url.as_str().trim_end_matches('/').to_owned(),
             None => tls_files::url(&tls.public, reachable(public_addr)),
         };
-        let internal_at = reachable(internal_addr);
-        let addresses =
-            Addresses { public_base, internal: internal_at, reports: connector_addr.map_or(internal_at, reachable) };
+        let internal = reachable(internal_addr);
+        let addresses = Addresses { public_base, internal, reports: connector_addr.map_or(internal, reachable) };
 
         let (parts, service, stand_ins, escalations) =
             Box::pin(Parts::start(settings, fds, egress, keys, addresses)).await?;
@@ -158,7 +163,7 @@ impl Node {
             docs: DocsPages::default(),
             stand_ins: stand_ins.clone(),
         };
-        let config = parts.listener("public", &tls.public, workers, fds.public_per_worker, 0);
+        let config = parts.listener("public", &tls.public, workers, fds.public_per_worker, NO_PROBES);
         let public = Listener::start(config, public_socket, move || public::app(&shared))?;
         tls.watch(&settings.server)?;
         log_level.watch();
@@ -170,10 +175,10 @@ impl Node {
         let deps = parts.internal_deps(metrics, log_level, connector_addr.is_some());
         let console = parts.console(tls.internal.is_some());
         let reports = deps.clone();
-        let config = parts.listener("connectors", &tls.connectors, 1, fds.internal, 0);
-        let start = |socket| Listener::start(config, socket, move || internal::connectors(reports.clone()));
+        let config = parts.listener("connectors", &tls.connectors, SINGLE_WORKER, fds.internal, NO_PROBES);
+        let start = |socket| Listener::start(config, socket, move || internal::connectors_app(reports.clone()));
         let connectors = connector_socket.map(start).transpose()?;
-        let config = parts.listener("internal", &tls.internal, 1, fds.internal, PROBES);
+        let config = parts.listener("internal", &tls.internal, SINGLE_WORKER, fds.internal, PROBES);
         let internal = Listener::start(config, internal_socket, move || {
             internal::app(deps.clone(), console.clone(), stand_ins.clone())
         })?;
@@ -199,6 +204,7 @@ impl Node {
         Ok(node)
     }
 
+    /// Waits until every worker has started its shard of the actors.
     async fn wait_for_workers(&self) -> Result<(), StartError> {
         let end = Instant::now() + START_TIMEOUT;
         while !self.tree.is_complete() {
@@ -256,6 +262,7 @@ struct Resources {
 }
 
 impl Resources {
+    /// Claims file descriptors and sockets, and reads TLS files and keys.
     async fn claim(settings: &Settings) -> Result<Self, StartError> {
         // A sandbox keeps its keys in the directory, whatever its store is.
         if settings.profile == Profile::Sandbox || matches!(settings.store.kind, StoreKind::Embedded) {
@@ -359,7 +366,7 @@ impl<'a> Parts<'a> {
     /// Builds the use cases.
     fn service(&self, internal: SocketAddr, orders_of_a_kind: usize) -> Result<Service, StartError> {
         let settings = self.settings;
-        let Handles { transactions, events, flows } = self.tree.handles(0);
+        let Handles { transactions, events, flows } = self.tree.handles(FIRST_SHARD);
         Ok(Service {
             transactions,
             events,
@@ -393,11 +400,12 @@ impl<'a> Parts<'a> {
         ListenerConfig { name, workers, connections_per_worker, probes_per_worker, answers, tls: tls.clone() }
     }
 
-    /// Builds what the internal listener needs, and starts watching the nodes and the health.
+    /// Builds the dependencies of the internal listener, and starts watching the nodes and the health.
+    /// `connectors_apart` is true if connectors have their own listener.
     fn internal_deps(&self, metrics: PrometheusRecorder, log_level: LogLevel, connectors_apart: bool) -> InternalDeps {
         let Self { settings, tree, drain, .. } = self;
         let (store, clock) = (&self.storage.store, &self.storage.clock);
-        let (viewed, watched) = (tree.clone(), tree.clone());
+        let (tree_for_view, tree_for_clock) = (tree.clone(), tree.clone());
         let nodes = Nodes::watch(
             store.clone(),
             tree.clone(),
@@ -417,14 +425,14 @@ impl<'a> Parts<'a> {
             },
             store: store.clone(),
             clock: Arc::clone(clock),
-            accept_clock: Arc::new(move || watched.accept_clock()),
+            accept_clock: Arc::new(move || tree_for_clock.accept_clock()),
             log_level,
-            credits: Arc::new(internal::LedgerDesk(tree.clone())),
-            flows: Arc::new(internal::Reports(tree.handles(0).flows)),
+            credits: Arc::new(internal::LedgerDesk { tree: tree.clone() }),
+            flows: Arc::new(internal::Reports { flows: tree.handles(FIRST_SHARD).flows }),
             signer: Arc::clone(&self.authority.signer),
             memory: memory.clone(),
             health: Arc::clone(&health),
-            tree: Arc::new(move || internal::tree_node(viewed.view())),
+            tree: Arc::new(move || internal::tree_node(tree_for_view.view())),
             nodes: Arc::new(move || {
                 let nodes = nodes.clone();
                 Box::pin(async move { nodes.all().await })

@@ -18,8 +18,8 @@ use crate::telemetry::figures::Figures;
 
 /// Interval between two snapshots.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Interval between checks for watchers while there are none.
-const IDLE: Duration = Duration::from_secs(2);
+/// Interval between checks for watchers while nobody watches.
+const UNWATCHED_INTERVAL: Duration = Duration::from_secs(2);
 /// Time without a heartbeat after which a node is silent.
 const SILENT_AFTER: Duration = Duration::from_secs(3);
 /// Timeout of reading the other nodes from the store.
@@ -31,7 +31,9 @@ const RECEIVERS_MAX: usize = 20;
 #[derive(Clone, Debug)]
 pub(crate) struct Nodes {
     store: Store,
+    /// The supervision tree of this node's actors.
     tree: Tree,
+    /// The state of the graceful shutdown.
     drain: Drain,
     figures: Figures,
     clock: Arc<dyn Clock>,
@@ -48,7 +50,7 @@ impl Nodes {
             actix_rt::spawn(async move {
                 loop {
                     let is_watched = publisher.publish().await;
-                    sleep(if is_watched { INTERVAL } else { IDLE }).await;
+                    sleep(if is_watched { INTERVAL } else { UNWATCHED_INTERVAL }).await;
                 }
             });
         }
@@ -72,6 +74,7 @@ impl Nodes {
         let now = self.clock.now();
         let mut nodes: Vec<_> = others.into_iter().map(|other| other_state(other, now)).collect();
         nodes.push(NodeState { is_this: true, ..self.own_state() });
+        // Nodes without a snapshot, whose start is unknown, come last.
         nodes.sort_by(|one, other| {
             (one.started_at.is_none(), one.started_at, &one.node).cmp(&(
                 other.started_at.is_none(),
@@ -82,6 +85,7 @@ impl Nodes {
         NodesResponse { now, nodes }
     }
 
+    /// Returns the state of this node as other nodes see it, so `is_this` is false.
     fn own_state(&self) -> NodeState {
         let (receivers, total) = self.tree.receivers(RECEIVERS_MAX);
         NodeState {
@@ -101,6 +105,7 @@ impl Nodes {
     }
 }
 
+/// Converts the queue of webhooks for a receiver.
 fn receiver_queue(view: ReceiverView) -> ReceiverQueue {
     let ReceiverView { client, origin, waiting, in_flight, oldest_s } = view;
     ReceiverQueue { origin, client_id: client, waiting: waiting as u64, in_flight: in_flight as u64, oldest_s }

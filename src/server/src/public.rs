@@ -33,9 +33,9 @@ pub const ROUTES: [&[Row]; 3] = [sakshi_api::ROUTES, sakshi_pages::ROUTES, saksh
 /// State shared by all workers.
 #[derive(Clone)]
 pub struct Shared {
-    /// The service; each worker replaces its handles with those of its shard.
+    /// The use cases. Each worker replaces the handles of actors in it with those of its own shard.
     pub service: Service,
-    /// The tree in which each worker starts its shard.
+    /// The supervision tree of the actors, in which each worker starts its shard: its part of the actors.
     pub tree: Tree,
     /// Rate limits, counted over all workers.
     pub rates: RateLimits,
@@ -49,7 +49,7 @@ pub struct Shared {
     pub stand_ins: Option<StandIns>,
 }
 
-/// Builds one worker's app. Must be called on the worker's arbiter, where its registry shard lives.
+/// Builds one worker's app. Must be called on the worker's arbiter, the thread on which its shard of the actors runs.
 pub fn app(
     shared: &Shared,
 ) -> App<
@@ -67,7 +67,7 @@ pub fn app(
         service.events = events;
         service.flows = flows;
     }
-    let gate = KeyGate::new(service.store.clone(), Arc::clone(&service.clock), shared.profile);
+    let key_gate = KeyGate::new(service.store.clone(), Arc::clone(&service.clock), shared.profile);
     let stand_ins = shared.stand_ins.clone();
     App::new()
         .app_data(Data::new(document_of(&service.authority.public_base, PosterApi::openapi, KeyCase::SnakeCase)))
@@ -83,7 +83,7 @@ pub fn app(
         .app_data(Data::new(service))
         .app_data(Data::new(shared.rates.clone()))
         .app_data(shared.rates.trusted_proxies.clone())
-        .app_data(gate)
+        .app_data(key_gate)
         .app_data(BodyLimit(shared.body_bytes))
         .app_data(RouteMetrics::unmatched())
         .app_data(PageIntents::default())

@@ -92,7 +92,7 @@ fn print_addresses(node: &Node, out: &mut dyn Write) -> std::io::Result<()> {
     out.flush()
 }
 
-/// SIGTERM and SIGINT.
+/// Receiver of the signals SIGTERM and SIGINT, which stop the process.
 #[derive(Debug)]
 pub(crate) struct Signals {
     terminate: Signal,

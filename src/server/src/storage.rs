@@ -37,6 +37,7 @@ pub(crate) struct Storage {
     kind: Kind,
 }
 
+/// The kind of store, with the handle that closes it or reads its figures.
 #[derive(Clone, Debug)]
 enum Kind {
     /// The store, and the directory of its files.
@@ -82,11 +83,11 @@ impl Storage {
 
     /// Returns a function that updates the store's metrics; call it before each rendering.
     #[must_use]
-    pub(crate) fn figures(&self) -> Arc<dyn Fn() + Send + Sync> {
+    pub(crate) fn metrics_updater(&self) -> Arc<dyn Fn() + Send + Sync> {
         match self.kind.clone() {
             Kind::Embedded(_, directory) => Arc::new(move || publish_directory(&directory)),
             Kind::Redis(store) => Arc::new(move || {
-                publish_link(&store.figures());
+                publish_redis_calls(&store.figures());
                 // Gauges are floats by their format.
                 #[allow(clippy::cast_precision_loss)]
                 gauge!("sakshi_store_clock_offset_seconds").set(store.clock_ahead_ms() as f64 / 1_000.0);
@@ -177,8 +178,8 @@ fn size_of_files(directory: &Path) -> f64 {
     bytes
 }
 
-/// Updates the metrics of the connection to Redis.
-fn publish_link(figures: &LinkFigures) {
+/// Updates the metrics of the calls to Redis.
+fn publish_redis_calls(figures: &LinkFigures) {
     let in_flight = u32::try_from(figures.in_flight).unwrap_or(u32::MAX);
     gauge!("sakshi_redis_calls_in_flight").set(in_flight);
     counter!("sakshi_redis_retries_total").absolute(figures.repeats);
@@ -191,6 +192,7 @@ fn publish_link(figures: &LinkFigures) {
     }
 }
 
+/// Builds the addresses of the Redis servers, with the certificates for them.
 fn servers(redis: &RedisSettings) -> Result<RedisServers, StoreError> {
     let addresses: Vec<&str> = redis.addresses.iter().map(ExposeSecret::expose_secret).collect();
     // The settings have validated the URLs; only details of their paths can be refused here.

@@ -56,7 +56,7 @@ pub fn start(settings: &Telemetry) -> io::Result<Guard> {
     let spans = settings
         .otlp_endpoint
         .as_ref()
-        .map(|endpoint| Spans::to(endpoint, settings.traces_per_thousand))
+        .map(|endpoint| Spans::start(endpoint, settings.traces_per_thousand))
         .transpose()?;
     start_at(settings.log_format, spans, "info,actix_server=warn")
 }
@@ -99,7 +99,7 @@ pub fn start_at(format: LogFormat, spans: Option<Spans>, default: &str) -> io::R
 }
 
 /// Log target of the library's errors about peers that do not speak HTTP; they get an empty 400.
-const NO_HTTP: &str = "actix_http::h1::dispatcher";
+const NON_HTTP_PEERS_TARGET: &str = "actix_http::h1::dispatcher";
 
 /// Returns the requested levels, or the default ones with the parse error.
 fn choose_levels(requested: Option<&str>, default: &str) -> (String, Option<ParseError>) {
@@ -113,7 +113,7 @@ fn choose_levels(requested: Option<&str>, default: &str) -> (String, Option<Pars
 /// Builds the filter for these levels. It excludes spans and errors about peers that do not speak HTTP.
 fn filter(levels: &str) -> Targets {
     let targets = levels.parse().unwrap_or_else(|_| Targets::new().with_default(Level::INFO));
-    targets.with_target(NO_HTTP, LevelFilter::OFF).with_target(sakshi_trace::TARGET, LevelFilter::OFF)
+    targets.with_target(NON_HTTP_PEERS_TARGET, LevelFilter::OFF).with_target(sakshi_trace::TARGET, LevelFilter::OFF)
 }
 
 /// Builds a log level that replaces the filter behind `handle` when it changes.
@@ -124,14 +124,15 @@ fn replaceable_level<S: 'static>(default: String, handle: reload::Handle<Targets
     })
 }
 
+/// Logs a panic, and notes its place and request for the supervision tree.
 fn log_panic(panic: &PanicHookInfo<'_>) {
     let place = panic.location().map(ToString::to_string);
     note_panic(panic.location(), sakshi_trace::request_id().map(|id| id.to_string()));
-    tracing::error!(panic.place = place, panic.message = message(panic.payload()), "a panic");
+    tracing::error!(panic.place = place, panic.message = literal_message(panic.payload()), "a panic");
 }
 
 /// Returns the message if it is a literal in the source; a formatted message may contain personal data.
-fn message(payload: &(dyn std::any::Any + Send)) -> &'static str {
+fn literal_message(payload: &(dyn std::any::Any + Send)) -> &'static str {
     payload.downcast_ref::<&'static str>().copied().unwrap_or("[put together at run time, not shown]")
 }
 
@@ -141,14 +142,14 @@ mod tests {
 
     #[test]
     fn an_unreadable_level_is_replaced_by_the_default() {
-        let read = |requested| {
+        let filter_for = |requested| {
             let (levels, parse_error) = choose_levels(Some(requested), "info,actix_server=warn");
             (filter(&levels), parse_error)
         };
-        let (levels, parse_error) = read("sakshi=loud");
+        let (levels, parse_error) = filter_for("sakshi=loud");
         assert!(parse_error.is_some());
         assert!(levels.would_enable("sakshi", &Level::INFO) && !levels.would_enable("actix_server", &Level::INFO));
-        let (levels, parse_error) = read("warn,sakshi_store=debug");
+        let (levels, parse_error) = filter_for("warn,sakshi_store=debug");
         assert!(
             parse_error.is_none()
                 && levels.would_enable("sakshi_store::redis", &Level::DEBUG)
@@ -165,13 +166,14 @@ mod tests {
         let levels = filter("info,sakshi=trace,sakshi_trace=trace,actix_http::h1::dispatcher=trace");
         assert!(levels.would_enable("sakshi_store::redis", &Level::TRACE));
         assert!(
-            !levels.would_enable(sakshi_trace::TARGET, &Level::ERROR) && !levels.would_enable(NO_HTTP, &Level::ERROR)
+            !levels.would_enable(sakshi_trace::TARGET, &Level::ERROR)
+                && !levels.would_enable(NON_HTTP_PEERS_TARGET, &Level::ERROR)
         );
     }
 
     #[test]
     fn a_panic_message_is_logged_only_if_it_is_a_literal() {
-        assert_eq!(message(&"the ledger is out of balance"), "the ledger is out of balance");
-        assert_eq!(message(&String::from("Asha Rao")), "[put together at run time, not shown]");
+        assert_eq!(literal_message(&"the ledger is out of balance"), "the ledger is out of balance");
+        assert_eq!(literal_message(&String::from("Asha Rao")), "[put together at run time, not shown]");
     }
 }

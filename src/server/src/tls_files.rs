@@ -38,7 +38,7 @@ pub enum TlsFileError {
     },
 }
 
-/// TLS of the listeners that have it.
+/// The TLS configurations of the listeners; `None` for a listener without TLS.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Listeners {
     pub(crate) public: Option<ListenerTls>,
@@ -107,20 +107,22 @@ type Stamps = Vec<Option<(SystemTime, u64)>>;
 struct WatchedListener {
     tls: ListenerTls,
     files: ListenerFiles,
-    seen: Stamps,
+    /// Stamps of the files at the last read.
+    last_stamps: Stamps,
 }
 
 impl WatchedListener {
     fn new(tls: ListenerTls, files: ListenerFiles) -> Self {
-        Self { tls, seen: stamps(&files), files }
+        Self { tls, last_stamps: stamps(&files), files }
     }
 
+    /// Reads the files again if they have changed, or in any case if `is_forced`.
     fn reload_if_changed(&mut self, is_forced: bool) {
         let stamps = stamps(&self.files);
-        if stamps == self.seen && !is_forced {
+        if stamps == self.last_stamps && !is_forced {
             return;
         }
-        self.seen = stamps;
+        self.last_stamps = stamps;
         let result = match load(&self.files, |pem| self.tls.replace(pem)) {
             Ok(()) => {
                 tracing::info!(listener.files = ?self.files, "the certificate of a listener was read again");
@@ -135,6 +137,7 @@ impl WatchedListener {
     }
 }
 
+/// Reads the files of a listener, builds its TLS configuration from them, and publishes the certificate's expiry.
 fn load<T>(
     files: &ListenerFiles,
     build: impl FnOnce(ListenerPem<'_>) -> Result<T, ListenerTlsError>,

@@ -60,6 +60,7 @@ mod tests {
     use super::*;
     use crate::settings::{Sources, load};
 
+    /// Returns the upstreams of the default settings after a change. The internal listener has port 7.
     fn upstreams(change: impl FnOnce(&mut Settings)) -> Upstreams {
         let mut settings = load(&Sources::default()).unwrap().settings;
         change(&mut settings);

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use reqwest::Method;
-use sakshi_client::judge::journal::{Entry, Journal, Polled, Posted, PostedAnswer, REJECTED, Reply, Visit};
+use sakshi_client::judge::journal::{CallbackKind, Entry, Journal, PollResult, PostedCallback, REJECTED, Reply, Visit};
 use sakshi_client::judge::webhooks::Arrivals;
 use sakshi_client::judge::{Deliveries, Evidence, judge};
 use sakshi_client::{internal, public};
@@ -72,7 +72,7 @@ impl Notes {
 
     /// Returns the number of transactions with an accepted callback.
     pub fn accepted(&self) -> usize {
-        let is_accepted = |entry: &&Entry| entry.answered.is_some_and(|answered| answered.reply == Reply::Accepted);
+        let is_accepted = |entry: &&Entry| entry.callback.is_some_and(|callback| callback.reply == Reply::Accepted);
         self.journal.with(|records| records.entries.values().filter(is_accepted).count())
     }
 
@@ -92,9 +92,18 @@ impl Notes {
     }
 
     /// Records an opened transaction.
-    pub fn record_opened(&self, txn: &str, asked: Duration) {
-        self.journal
-            .opened(txn, Entry { guest: 0, asked, opened: self.now(), expires: None, answered: None, polled: None });
+    pub fn record_opened(&self, txn: &str, requested_at: Duration) {
+        self.journal.opened(
+            txn,
+            Entry {
+                guest: 0,
+                requested_at,
+                opened_at: self.now(),
+                intent_expires_at: None,
+                callback: None,
+                poll_result: None,
+            },
+        );
     }
 
     /// Posts a callback and records the answer.
@@ -104,16 +113,16 @@ impl Notes {
         opened: &Opened,
         callback: &Callback,
     ) -> Result<Answer, reqwest::Error> {
-        let (posted, body) = match callback {
+        let (kind, body) = match callback {
             Callback::Credential(credential) => {
-                (Posted::Consent, CallbackFormat::Json.success(&opened.txn, credential))
+                (CallbackKind::Consent, CallbackFormat::Json.success(&opened.txn, credential))
             }
             Callback::Rejection => {
-                (Posted::Refusal, CallbackFormat::Json.failure(&opened.txn, REJECTED, "User Reject"))
+                (CallbackKind::Refusal, CallbackFormat::Json.failure(&opened.txn, REJECTED, "User Reject"))
             }
         };
         let first = || (opened.clone(), callback.clone(), self.now());
-        let (.., sent) = *self.in_doubt.lock().unwrap().callbacks.entry(opened.txn.clone()).or_insert_with(first);
+        let (.., sent_at) = *self.in_doubt.lock().unwrap().callbacks.entry(opened.txn.clone()).or_insert_with(first);
         let request = identity_app.request(&opened.callback_path(), CallbackFormat::Json.content_type(), body);
         let answer = Answer::attempt(request).await?;
         if answer.status < 500 || !self.has_other_nodes {
@@ -122,7 +131,7 @@ impl Notes {
                 409 => Reply::Full,
                 status => Reply::Refused(status),
             };
-            self.journal.record_callback(&opened.txn, PostedAnswer { posted, sent, replied: self.now(), reply });
+            self.journal.record_callback(&opened.txn, PostedCallback { kind, sent_at, replied_at: self.now(), reply });
             self.in_doubt.lock().unwrap().callbacks.remove(&opened.txn);
         }
         Ok(answer)
@@ -315,8 +324,11 @@ impl StormClient {
         let txns: Vec<String> = self.notes.journal.with(|records| records.entries.keys().cloned().collect());
         for txn in txns {
             let result = self.backend.result(&txn).await;
-            let polled =
-                if result.status == 200 { Polled::read(&result.json()) } else { Polled::Refused(result.status) };
+            let polled = if result.status == 200 {
+                PollResult::read(&result.json())
+            } else {
+                PollResult::Refused(result.status)
+            };
             self.notes.journal.polled(&txn, polled);
         }
     }
@@ -352,9 +364,9 @@ impl StormClient {
         self.poll().await;
         let mut outcomes = HashMap::new();
         for (txn, entry) in self.notes.journal.with(|records| records.entries.clone()) {
-            let Some(answered) = entry.answered else { continue };
+            let Some(callback) = entry.callback else { continue };
             let is_reported =
-                answered.reply == Reply::Accepted && (event.is_none() || answered.posted == Posted::Consent);
+                callback.reply == Reply::Accepted && (event.is_none() || callback.kind == CallbackKind::Consent);
             if is_reported || admin.send(internal::delivery(&txn)).await.is_ok() {
                 outcomes.insert(txn.clone(), operator.outcome(&txn).await);
             }
@@ -374,7 +386,7 @@ impl StormClient {
             webhooks,
             deliveries: Some(Deliveries { outcomes, unknown_max }),
             granted: i64::try_from(CREDITS).expect("a number of credits"),
-            polled: true,
+            has_poll_results: true,
             ledger: admin.ledger(client).await.expect("the ledger"),
             balance: admin.send(internal::balance(client)).await.expect("the balance").balance,
             event,
@@ -386,7 +398,8 @@ impl StormClient {
 /// Summarises a storm in one line.
 pub fn summary(evidence: &Evidence) -> String {
     let journal = &evidence.journal;
-    let accepted = [Posted::Consent, Posted::Refusal].map(|posted| journal.replied(posted, Reply::Accepted).count());
+    let accepted = [CallbackKind::Consent, CallbackKind::Refusal]
+        .map(|kind| journal.txns_with_reply(kind, Reply::Accepted).count());
     let outcomes = evidence.deliveries.iter().flat_map(|deliveries| &deliveries.outcomes);
     let unknown: Vec<_> = outcomes.filter(|(_, outcome)| *outcome == "unknown").collect();
     let lost = unknown.iter().filter(|(txn, _)| !evidence.webhooks.by_txn.contains_key(*txn)).count();

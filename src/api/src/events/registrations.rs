@@ -46,7 +46,7 @@ pub(crate) async fn list(
     let permit = service.memory.answers.permit(caller.owners(), Stage::Leaving);
     let watch = close_connection_when(&request, permit.wait_until_revoked());
     let list = GuestList::new(&service, &caller, &event, page);
-    let mut document = Document {
+    let mut body = StreamedPage {
         path: request.path().to_owned(),
         list,
         page,
@@ -55,25 +55,26 @@ pub(crate) async fn list(
         is_complete: false,
         _watch: watch,
     };
-    let (first, total) = document.write().await?;
+    let (first_slice, total) = body.write_slice().await?;
     let PageRequest { page, page_size } = page;
     let head = format!(
         r#"{{"event_id":"{}","page":{page},"page_size":{page_size},"total":{total},"registrations":["#,
         event.id
     );
-    let (is_complete, bytes) = (document.is_complete, head.len() + first.len());
-    let pieces = iter([Ok(Bytes::from(head)), Ok(first.into())]).chain(document.into_stream());
+    let (is_complete, bytes) = (body.is_complete, head.len() + first_slice.len());
+    let pieces = iter([Ok(Bytes::from(head)), Ok(first_slice.into())]).chain(body.into_stream());
     let mut response = HttpResponse::Ok();
     response.content_type(ContentType::json());
     Ok(if is_complete { response.body(SizedStream::new(bytes as u64, pieces)) } else { response.streaming(pieces) })
 }
 
-/// Error that ends a list of guests after its beginning was sent.
+/// Error that cuts off a list of guests after its beginning was sent.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("a list of guests was cut off")]
 struct CutOff;
 
 impl CutOff {
+    /// Logs the cause, which the client cannot be sent any more.
     fn log(error: &ApiError) -> Self {
         tracing::warn!(error.type = error.code(), error.detail = error.detail().as_deref(), "a list of guests was cut \
             off");
@@ -81,12 +82,13 @@ impl CutOff {
     }
 }
 
-/// The remaining guests of a page, serialized while they are sent.
-struct Document {
+/// The body of the response: a page of guests, serialized slice by slice while it is sent.
+struct StreamedPage {
     /// The path of the request.
     path: String,
     list: GuestList,
     page: PageRequest,
+    /// Share of the memory budget for the slice in memory.
     permit: MemoryPermit,
     /// True after the first guest.
     is_begun: bool,
@@ -96,18 +98,18 @@ struct Document {
     _watch: Option<CloseWatch>,
 }
 
-impl Document {
-    /// Serializes the next guests, and the end of the document after the last guest. Also returns the number of guests
-    /// of the event.
-    async fn write(&mut self) -> Result<(Vec<u8>, u64), ApiError> {
+impl StreamedPage {
+    /// Serializes the next slice of guests, and the end of the page after the last slice. Also returns the number of
+    /// guests of the event.
+    async fn write_slice(&mut self) -> Result<(Vec<u8>, u64), ApiError> {
         self.permit.grow_to(GUEST_SLICE_BYTES)?;
         let is_begun = self.is_begun;
-        let Slice { mut made, total } = self.list.next(move |rows| rows_to_json(&rows, is_begun)).await?;
-        self.permit.grow_to(made.len())?;
-        self.is_begun = self.is_begun || !made.is_empty();
+        let Slice { made: mut json, total } = self.list.next(move |rows| rows_to_json(&rows, is_begun)).await?;
+        self.permit.grow_to(json.len())?;
+        self.is_begun = self.is_begun || !json.is_empty();
         self.is_complete = self.list.is_read(total);
         if self.is_complete {
-            made.extend_from_slice(
+            json.extend_from_slice(
                 match next_page(&self.path, self.page, total) {
                     Some(next) => format!(r#"],"next":"{next}"}}"#),
                     None => "]}".to_owned(),
@@ -115,18 +117,18 @@ impl Document {
                 .as_bytes(),
             );
         }
-        Ok((made, total))
+        Ok((json, total))
     }
 
     /// Streams the remaining pieces. Each piece is serialized after the client has received the previous piece.
     fn into_stream(self) -> impl Stream<Item = Result<Bytes, CutOff>> {
-        try_unfold(self, |mut document| async move {
-            if document.is_complete {
+        try_unfold(self, |mut body| async move {
+            if body.is_complete {
                 return Ok(None);
             }
-            document.permit.shrink_to(0);
-            let (piece, _) = document.write().await.map_err(|error| CutOff::log(&error))?;
-            Ok(Some((Bytes::from(piece), document)))
+            body.permit.shrink_to(0);
+            let (piece, _) = body.write_slice().await.map_err(|error| CutOff::log(&error))?;
+            Ok(Some((Bytes::from(piece), body)))
         })
     }
 }

@@ -50,7 +50,7 @@ pub(crate) async fn init(
 /// documents that have arrived.
 ///
 /// # Errors
-/// 404 unless the app has a fetch with this id.
+/// 404 unless the app has requested documents with this id.
 #[utoipa::path(
     get, path = "/api/v1/doclocker/details/{transactionId}", tag = "Document locker",
     operation_id = "getDocLockerDetails",

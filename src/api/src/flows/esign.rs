@@ -12,7 +12,7 @@ use sakshi_web::idempotency;
 use sakshi_web::rate_limit::RateLimits;
 use sakshi_wire::esign::{EsignRequest, EsignResponse, EsignStatus, EsignStatusRequest};
 
-use super::file_body::{FileRequest, receive};
+use super::file_body::{FileRequest, receive_file_request};
 use super::poll::poll_response;
 
 /// Requests the signatures of one or more people, in the order of `signerInfo`. The outcome comes by webhook, to
@@ -39,7 +39,7 @@ pub(crate) async fn request(
     rates.orders.count(&request, &caller.client)?;
     let upstream = service.upstreams.esign.as_ref().ok_or(ServiceError::NotOffered)?;
     let FileRequest { order, idempotent, _permit } =
-        receive::<EsignRequest>(&service, &caller, &request, payload, "esign").await?;
+        receive_file_request::<EsignRequest>(&service, &caller, &request, payload, "esign").await?;
     let request_id = adopt_request_id(&request, order.request_id.clone());
     let call = FlowCall { caller, request_id, idempotent };
     Ok(idempotency::answer(request_signatures(&service, upstream, call, order).await?))

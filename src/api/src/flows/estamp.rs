@@ -11,7 +11,7 @@ use sakshi_web::idempotency;
 use sakshi_web::rate_limit::RateLimits;
 use sakshi_wire::estamp::{EStampInitRequest, EStampResponse};
 
-use super::file_body::{FileRequest, receive};
+use super::file_body::{FileRequest, receive_file_request};
 
 /// Requests an e-stamp on a document, of the registry or on paper. The outcome comes by webhook, to the URL registered
 /// for the `apiType` of the request.
@@ -36,7 +36,7 @@ pub(crate) async fn init(
     rates.orders.count(&request, &caller.client)?;
     let upstream = service.upstreams.estamp.as_ref().ok_or(ServiceError::NotOffered)?;
     let FileRequest { order, idempotent, _permit } =
-        receive::<EStampInitRequest>(&service, &caller, &request, payload, "estamp").await?;
+        receive_file_request::<EStampInitRequest>(&service, &caller, &request, payload, "estamp").await?;
     let request_id = adopt_request_id(&request, order.request_id.clone());
     let call = FlowCall { caller, request_id, idempotent };
     Ok(idempotency::answer(request_stamp(&service, upstream, call, order).await?))

@@ -17,16 +17,18 @@ use sakshi_wire::{Body, Sent};
 
 /// A parsed request with a file, and its share of the memory budget.
 pub(super) struct FileRequest<T> {
+    /// The parsed body.
     pub(super) order: T,
     pub(super) idempotent: Option<IdempotentRequest>,
+    /// Holds the memory of the body while the order is sent to the upstream.
     pub(super) _permit: MemoryPermit,
 }
 
-/// Receives and parses a body.
+/// Receives and parses a body with a file. `operation` separates the idempotency keys of different operations.
 ///
 /// # Errors
 /// 400, 408, 413, 415; 503 when the memory budget is used up.
-pub(super) async fn receive<T: Body + Send + 'static>(
+pub(super) async fn receive_file_request<T: Body + Send + 'static>(
     service: &Service,
     caller: &Caller,
     request: &HttpRequest,

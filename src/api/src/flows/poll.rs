@@ -9,7 +9,7 @@ use sakshi_service::flow_polls::PollAnswer;
 use sakshi_web::listener::{CloseWatch, close_connection_when};
 use tokio::time::timeout;
 
-/// A response that is being sent.
+/// The bytes of a response that is being sent, with their share of the memory budget.
 struct OutgoingResponse {
     json: Vec<u8>,
     _permit: MemoryPermit,
@@ -23,6 +23,7 @@ impl AsRef<[u8]> for OutgoingResponse {
     }
 }
 
+/// Builds the response to a poll. It holds the memory of the JSON until it was sent, if there is a permit.
 pub(super) fn poll_response(request: &HttpRequest, PollAnswer { json, permit }: PollAnswer) -> HttpResponse {
     let bytes = match permit {
         None => json.into(),
@@ -56,8 +57,9 @@ mod tests {
     /// Size of a response, larger than the buffers of the kernel on both sides.
     const RESPONSE_BYTES: usize = 16 * 1_024 * 1_024;
 
-    fn owner(last: u8) -> OwnerPath {
-        OwnerPath::new([Owner::Address(IpAddr::from([203, 0, 113, last]))])
+    /// Returns the owner of memory for a client at the address 203.0.113.`last_byte`.
+    fn owner(last_byte: u8) -> OwnerPath {
+        OwnerPath::new([Owner::Address(IpAddr::from([203, 0, 113, last_byte]))])
     }
 
     /// Starts a listener whose only route answers a poll with [`RESPONSE_BYTES`] bytes out of this budget.
@@ -94,6 +96,7 @@ mod tests {
         client
     }
 
+    /// Waits until responses hold this many bytes of the budget.
     async fn wait_until_held(budget: &MemoryBudget, bytes: usize) {
         let held = async {
             while budget.bytes_held() != bytes {

@@ -16,10 +16,11 @@ use serde_json::{Value, json};
 /// Tag of these operations.
 const TAG: &str = "Checks";
 
-/// Adds the operations and their schemas.
+/// Adds an operation for each kind of check, such as PAN or IFSC, and the schemas of their bodies.
 pub(super) fn describe(document: &mut Value) {
     for check in CHECKS {
         let schemas = schemas(check);
+        // The third schema is that of the answer's `data`.
         let [(request, _), (answer, _), _] = &schemas;
         document["paths"][check.path]["post"] = operation(check, request, answer);
         for (name, schema) in schemas {
@@ -28,10 +29,11 @@ pub(super) fn describe(document: &mut Value) {
     }
 }
 
+/// Builds the operation of a kind of check. `request` and `answer` name the schemas of its bodies.
 fn operation(check: &Check, request: &str, answer: &str) -> Value {
     let content =
         |name: &str| json!({ "application/json": { "schema": { "$ref": format!("#/components/schemas/{name}") } } });
-    let fields: Vec<String> =
+    let malformed: Vec<String> =
         check.numbers.iter().map(|form| format!("`{}` is not {}", form.field, form.rule)).collect();
     let invalid =
         if check.needs_consent { "A field is not valid, or consent is missing." } else { "A field is not valid." };
@@ -44,7 +46,7 @@ fn operation(check: &Check, request: &str, answer: &str) -> Value {
         "responses": {
             "200": { "description": "The record of the source; decide by `data.status`.", "content": content(answer) },
             "400": { "description": invalid },
-            "422": { "description": format!("{}.", fields.join(", or ")) },
+            "422": { "description": format!("{}.", malformed.join(", or ")) },
             "501": { "description": "This service has no source for these numbers." },
             "502": { "description": "The source failed. The request may be repeated." },
             "504": { "description": "The source did not answer in time. The request may be repeated." },
@@ -83,7 +85,7 @@ fn example_request(check: &Check) -> Value {
     request
 }
 
-/// Builds an answer for a known and for an unknown number.
+/// Builds example answers: for a known and for an unknown number.
 fn example_answers(check: &'static Check) -> Value {
     // The examples are well-formed: a test checks the table.
     let numbers = check.numbers.iter().filter_map(|form| form.parse(form.example).ok()).collect();

@@ -8,9 +8,9 @@ use serde_json::{Map, Value};
 const EXTENSION: &str = "x-extensible-enum";
 const SCHEMA_REFERENCE: &str = "#/components/schemas/";
 
-/// Opens every enum that is not part of a request.
+/// Makes every enum open that is not part of a request: a response may contain values that are not listed.
 pub(super) fn open_enums(document: &mut Value) {
-    let mut in_requests = BTreeSet::new();
+    let mut names_in_requests = BTreeSet::new();
     for operation in document["paths"]
         .as_object()
         .into_iter()
@@ -21,12 +21,12 @@ pub(super) fn open_enums(document: &mut Value) {
         collect_references(
             document,
             &operation["requestBody"]["content"]["application/json"]["schema"],
-            &mut in_requests,
+            &mut names_in_requests,
         );
     }
     let original = document.clone();
     for (name, schema) in document["components"]["schemas"].as_object_mut().into_iter().flatten() {
-        if !in_requests.contains(name) {
+        if !names_in_requests.contains(name) {
             open_enums_in(&original, schema);
         }
     }
@@ -48,7 +48,7 @@ fn collect_references(document: &Value, node: &Value, names: &mut BTreeSet<Strin
     }
 }
 
-/// Opens the enums in a schema. A reference to an enum becomes an open copy of the enum.
+/// Makes the enums in a schema open. A reference to an enum becomes an open copy of the enum.
 fn open_enums_in(document: &Value, node: &mut Value) {
     match node {
         Value::Object(members) => {

@@ -1,4 +1,4 @@
-//! Examples in the document. The real response types serialize the outcomes.
+//! Examples in the OpenAPI document. The real response types serialize the outcomes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,29 +51,31 @@ pub(super) fn deadline() -> Timestamp {
 }
 
 /// Writes examples into the operations of a document.
-struct ExampleWriter<'a>(&'a mut Value);
+struct ExampleWriter<'a> {
+    document: &'a mut Value,
+}
 
 impl ExampleWriter<'_> {
-    fn request(&mut self, path: &str, method: &str, example: Value) {
-        self.0["paths"][path][method]["requestBody"]["content"]["application/json"]["example"] = example;
+    fn set_request(&mut self, path: &str, method: &str, example: Value) {
+        self.document["paths"][path][method]["requestBody"]["content"]["application/json"]["example"] = example;
     }
 
-    fn requests(&mut self, path: &str, method: &str, examples: Value) {
-        self.0["paths"][path][method]["requestBody"]["content"]["application/json"]["examples"] = examples;
+    fn set_named_requests(&mut self, path: &str, method: &str, examples: Value) {
+        self.document["paths"][path][method]["requestBody"]["content"]["application/json"]["examples"] = examples;
     }
 
-    fn response(&mut self, path: &str, method: &str, example: Value) {
-        self.0["paths"][path][method]["responses"]["200"]["content"]["application/json"]["example"] = example;
+    fn set_response(&mut self, path: &str, method: &str, example: Value) {
+        self.document["paths"][path][method]["responses"]["200"]["content"]["application/json"]["example"] = example;
     }
 
-    fn responses(&mut self, path: &str, method: &str, examples: Value) {
-        self.0["paths"][path][method]["responses"]["200"]["content"]["application/json"]["examples"] = examples;
+    fn set_named_responses(&mut self, path: &str, method: &str, examples: Value) {
+        self.document["paths"][path][method]["responses"]["200"]["content"]["application/json"]["examples"] = examples;
     }
 }
 
 /// Adds examples to the bodies of all operations.
 pub(super) fn attach(document: &mut Value, spelling: KeyCase) {
-    let writer = &mut ExampleWriter(document);
+    let writer = &mut ExampleWriter { document };
     attach_verifications(writer, spelling);
     attach_events(writer);
     attach_doors(writer);
@@ -84,47 +86,50 @@ pub(super) fn attach(document: &mut Value, spelling: KeyCase) {
     checks::attach_examples(document);
 }
 
-/// Builds an entry of `examples`.
-pub(super) fn named(summary: &str, value: &Value) -> Value {
+/// Builds an entry of `examples`, where an operation has several.
+pub(super) fn named_example(summary: &str, value: &Value) -> Value {
     json!({ "summary": summary, "value": value })
 }
 
 fn attach_verifications(writer: &mut ExampleWriter<'_>, spelling: KeyCase) {
     let mut polled = outcomes(spelling);
-    polled["pending"] = named("Waiting for the person", &json!(OvsePending::new(TxnId::from_bytes(*TXN.as_bytes()))));
+    polled["pending"] =
+        named_example("Waiting for the person", &json!(OvsePending::new(TxnId::from_bytes(*TXN.as_bytes()))));
 
     let opened = json!({ "txnId": TXN, "intentJwt": "eyJhbGciOiJSUzI1NiIs…", "expiresAt": month_start() + WINDOW,
         "requestUrl": format!("https://verify.example/v/{TXN}") });
-    writer.requests("/api/v1/nationalid-ovse/init", "post", init_requests());
-    writer.response("/api/v1/nationalid-ovse/init", "post", opened);
+    writer.set_named_requests("/api/v1/nationalid-ovse/init", "post", init_requests());
+    writer.set_response("/api/v1/nationalid-ovse/init", "post", opened);
 
     let qr = json!({ "qrPayload": "https://qr.example/getIntent?value=3141592653589793" });
-    writer.request("/api/v1/nationalid-ovse/qr-intent", "post", json!({ "txnId": TXN }));
-    writer.response("/api/v1/nationalid-ovse/qr-intent", "post", qr);
+    writer.set_request("/api/v1/nationalid-ovse/qr-intent", "post", json!({ "txnId": TXN }));
+    writer.set_response("/api/v1/nationalid-ovse/qr-intent", "post", qr);
 
-    writer.responses("/api/v1/nationalid-ovse/result/{txnId}", "get", polled);
+    writer.set_named_responses("/api/v1/nationalid-ovse/result/{txnId}", "get", polled);
     let evidence = json!({ "payload": "eyJ2ZXJzaW9uIjoxLCJ0eG5faWQi…", "protected": "eyJhbGciOiJSUzI1NiIs…",
         "signature": "Xk2h0Tz9aVnB4cLrE8yW…" });
-    writer.response("/api/v1/nationalid-ovse/result/{txnId}/evidence", "get", evidence);
+    writer.set_response("/api/v1/nationalid-ovse/result/{txnId}/evidence", "get", evidence);
 
     let row = json!({ "txn_id": TXN, "status": "passed", "opened_at": month_start(), "channel": "web",
         "client_reference_id": "order-42" });
-    writer.response("/api/v1/nationalid-ovse/transactions", "get", json!({ "transactions": [row] }));
+    writer.set_response("/api/v1/nationalid-ovse/transactions", "get", json!({ "transactions": [row] }));
 }
 
 /// Builds a request for each channel.
 fn init_requests() -> Value {
     let claims = json!(["name", "dob", "gender", "address", "pincode"]);
     let mut requests = json!({
-        "web": named("Web: a page on the phone", &json!({ "claims": claims, "channel": "web", "language": "hindi",
-            "face_auth": true, "purpose": "To open your savings account", "webhook_url": WEBHOOK_URL })),
-        "qr": named("A QR code at a counter", &json!({ "claims": ["name", "photo", "age_above_18"], "channel": "qr",
-            "client_reference_id": "order-42" })),
-        "android": named("A native app on Android", &json!({ "claims": ["name"], "channel": "app",
+        "web": named_example("Web: a page on the phone", &json!({ "claims": claims, "channel": "web",
+            "language": "hindi", "face_auth": true, "purpose": "To open your savings account",
+            "webhook_url": WEBHOOK_URL })),
+        "qr": named_example("A QR code at a counter", &json!({ "claims": ["name", "photo", "age_above_18"],
+            "channel": "qr", "client_reference_id": "order-42" })),
+        "android": named_example("A native app on Android", &json!({ "claims": ["name"], "channel": "app",
             "app_id": "com.client.example",
             "app_signature": "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=" })),
-        "ios": named("A native app on iOS", &json!({ "claims": ["name"], "channel": "app" })),
+        "ios": named_example("A native app on iOS", &json!({ "claims": ["name"], "channel": "app" })),
     });
+    // The web channel comes first in the document, not in alphabetical order.
     requests["web"][ORDER] = json!(0);
     requests
 }
@@ -134,14 +139,14 @@ fn attach_events(writer: &mut ExampleWriter<'_>) {
     let request = json!({ "name": "Open day", "claims": ["name", "age_above_18"], "language": "hindi",
         "max_guests": 200, "expires_at": deadline(), "time_zone": "Asia/Kolkata", "organiser": ORGANISER,
         "purpose": PURPOSE, "webhook_url": WEBHOOK_URL });
-    writer.request(EVENTS, "post", request);
-    writer.response(EVENTS, "post", json!({ "event_id": EVENT_ID, "qr_url": qr_url }));
+    writer.set_request(EVENTS, "post", request);
+    writer.set_response(EVENTS, "post", json!({ "event_id": EVENT_ID, "qr_url": qr_url }));
 
     let event = event(&qr_url);
-    writer.response(EVENTS, "get", json!({ "page": 1, "page_size": 20, "total": 1, "events": [event] }));
-    writer.response(EVENT, "get", event.clone());
-    writer.request(EVENT, "patch", json!({ "max_guests": 250, "expires_at": deadline() }));
-    writer.response(EVENT, "patch", event);
+    writer.set_response(EVENTS, "get", json!({ "page": 1, "page_size": 20, "total": 1, "events": [event] }));
+    writer.set_response(EVENT, "get", event.clone());
+    writer.set_request(EVENT, "patch", json!({ "max_guests": 250, "expires_at": deadline() }));
+    writer.set_response(EVENT, "patch", event);
 
     let verified_at = month_start() + WINDOW;
     let guest = json!({ "txn_id": TXN, "registration_code": "7KMQ2X", "verified_at": verified_at,
@@ -149,7 +154,7 @@ fn attach_events(writer: &mut ExampleWriter<'_>) {
         "checked_in_at": verified_at, "gate": "Gate B", "verification_passed": true,
         "verified_claims": { "residentName": "Asha Rao", "ageAbove18": true } });
     let page = json!({ "event_id": EVENT_ID, "page": 1, "page_size": 20, "total": 1, "registrations": [guest] });
-    writer.response("/api/v1/nationalid-ovse/events/{eventId}/registrations", "get", page);
+    writer.set_response("/api/v1/nationalid-ovse/events/{eventId}/registrations", "get", page);
 }
 
 fn event(qr_url: &str) -> Value {
@@ -170,15 +175,15 @@ fn attach_doors(writer: &mut ExampleWriter<'_>) {
     let door = json!({ "door_id": "k7w2p9x4m3qz", "name": "Gate B", "door_url": door_url, "expires_at": deadline() });
     let mut opened = door.clone();
     opened["pin"] = "04291738".into();
-    writer.request(doors, "post", json!({ "name": "Gate B" }));
-    writer.response(doors, "post", opened);
-    writer.response(doors, "get", json!({ "event_id": EVENT_ID, "doors": [door] }));
+    writer.set_request(doors, "post", json!({ "name": "Gate B" }));
+    writer.set_response(doors, "post", opened);
+    writer.set_response(doors, "get", json!({ "event_id": EVENT_ID, "doors": [door] }));
 
     let check_ins = "/api/v1/nationalid-ovse/events/{eventId}/check-ins";
     let checked_in =
         json!({ "txn_id": TXN, "checked_in_at": month_start() + WINDOW, "gate": "Gate B", "already": false });
-    writer.request(check_ins, "post", json!({ "code": "7KMQ2X", "gate": "Gate B" }));
-    writer.response(check_ins, "post", checked_in);
+    writer.set_request(check_ins, "post", json!({ "code": "7KMQ2X", "gate": "Gate B" }));
+    writer.set_response(check_ins, "post", checked_in);
 }
 
 fn attach_credits(writer: &mut ExampleWriter<'_>) {
@@ -189,25 +194,25 @@ fn attach_credits(writer: &mut ExampleWriter<'_>) {
             "at": month_start() + WINDOW },
     ]);
     let page = json!({ "page": 1, "page_size": 20, "total": 2, "entries": entries });
-    writer.response("/api/v1/credits", "get", json!({ "balance": 999 }));
-    writer.response("/api/v1/credits/statement", "get", page);
+    writer.set_response("/api/v1/credits", "get", json!({ "balance": 999 }));
+    writer.set_response("/api/v1/credits/statement", "get", page);
 }
 
 fn attach_flows(writer: &mut ExampleWriter<'_>) {
     for (path, request, response) in flow_examples::openings() {
-        writer.request(path, "post", request);
-        writer.response(path, "post", response);
+        writer.set_request(path, "post", request);
+        writer.set_response(path, "post", response);
     }
-    writer.request("/api/v1/esign/status", "post", json!({ "documentId": TXN }));
-    writer.responses("/api/v1/esign/status", "post", flow_examples::esign_polls());
-    writer.responses("/api/v1/doclocker/details/{transactionId}", "get", flow_examples::doclocker_polls());
+    writer.set_request("/api/v1/esign/status", "post", json!({ "documentId": TXN }));
+    writer.set_named_responses("/api/v1/esign/status", "post", flow_examples::esign_polls());
+    writer.set_named_responses("/api/v1/doclocker/details/{transactionId}", "get", flow_examples::doclocker_polls());
 }
 
 fn attach_webhook_urls(writer: &mut ExampleWriter<'_>) {
     let setting = json!({ "apiType": "ESign", "webhookUrl": "https://client.example/hooks/esign" });
-    writer.request("/api/v1/user/webhook", "put", setting.clone());
-    writer.response("/api/v1/user/webhook", "put", json!({ "success": true, "data": setting }));
-    writer.response("/api/v1/user/webhook", "get", json!({ "success": true, "data": [setting] }));
+    writer.set_request("/api/v1/user/webhook", "put", setting.clone());
+    writer.set_response("/api/v1/user/webhook", "put", json!({ "success": true, "data": setting }));
+    writer.set_response("/api/v1/user/webhook", "get", json!({ "success": true, "data": [setting] }));
 }
 
 fn attach_service(writer: &mut ExampleWriter<'_>) {
@@ -216,10 +221,10 @@ fn attach_service(writer: &mut ExampleWriter<'_>) {
         "upstreams": [{ "kind": "esign", "answered": 7, "failed": 0 }],
         "webhooks": { "delivered": 98, "failed": 1, "waiting": 1 },
     });
-    writer.response("/api/v1/status", "get", status);
-    writer.response("/api/ping", "get", json!({ "success": true, "message": "pong" }));
+    writer.set_response("/api/v1/status", "get", status);
+    writer.set_response("/api/ping", "get", json!({ "success": true, "message": "pong" }));
     let key = json!({ "kty": "RSA", "alg": "RS256", "use": "sig", "kid": "intent-1", "n": "qK3v…", "e": "AQAB" });
-    writer.response("/.well-known/jwks.json", "get", json!({ "keys": [key] }));
+    writer.set_response("/.well-known/jwks.json", "get", json!({ "keys": [key] }));
 }
 
 /// Builds the outcomes in webhooks and finished results.
@@ -230,13 +235,15 @@ pub(super) fn outcomes(spelling: KeyCase) -> Value {
     let passed = completed(Outcome::Verified(Arc::new(VerifiedClaims::new(claims))));
     let failed = completed(Outcome::NotVerified(Failure::new("User Reject", Some("301"))));
     let mut outcomes = json!({
-        "passed": named("Verified", &json!(OvsePayload::new(&passed, spelling))),
-        "failed": named("Rejected by the person", &json!(OvsePayload::new(&failed, spelling))),
+        "passed": named_example("Verified", &json!(OvsePayload::new(&passed, spelling))),
+        "failed": named_example("Rejected by the person", &json!(OvsePayload::new(&failed, spelling))),
     });
+    // The successful outcome comes first in the document.
     outcomes["passed"][ORDER] = json!(0);
     outcomes
 }
 
+/// Builds a completed transaction with this outcome.
 fn completed(outcome: Outcome) -> Completed {
     let terms = Terms {
         claims: ClaimSet::from_iter([Claim::Name, Claim::Dob, Claim::Gender, Claim::Address, Claim::Pincode]),

@@ -9,7 +9,7 @@ use sakshi_wire::{Body, read_report};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::examples::{deadline, named};
+use super::examples::{deadline, named_example};
 
 const ID: &str = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
 /// The beginning of a PDF.
@@ -59,33 +59,33 @@ pub(super) fn openings() -> [(&'static str, Value, Value); 4] {
 /// Builds the outcomes of a signed and of a rejected document.
 pub(super) fn esign_outcomes() -> Value {
     json!({
-        "completed": named("All signers have signed.", &esign("Completed")),
-        "rejected": named("A signer refused.", &esign("Rejected")),
+        "completed": named_example("All signers have signed.", &esign("Completed")),
+        "rejected": named_example("A signer refused.", &esign("Rejected")),
     })
 }
 
 /// Builds responses to polls for a document: the outcomes, and a stub while a signature is missing.
 pub(super) fn esign_polls() -> Value {
     let mut polls = esign_outcomes();
-    polls["pending"] = named("A signature is missing.", &esign("Pending"));
+    polls["pending"] = named_example("A signature is missing.", &esign("Pending"));
     polls
 }
 
 /// Builds the outcomes of a fetch with documents, and of a fetch that the person declined.
 pub(super) fn doclocker_outcomes() -> Value {
-    let refused = json!({ "success": false, "statusCode": 403, "message": "The user declined to share documents",
+    let declined = json!({ "success": false, "statusCode": 403, "message": "The user declined to share documents",
         "request_id": "order-42-try-1", "data": { "transactionId": ID, "docs": [] } });
     json!({
-        "fetched": named("Every document has arrived or failed.", &doclocker(&fetched())),
-        "refused": named("The person declined.", &doclocker(&refused)),
+        "fetched": named_example("Every document has arrived or failed.", &doclocker(&fetched_outcome())),
+        "refused": named_example("The person declined.", &doclocker(&declined)),
     })
 }
 
 /// Builds responses to polls for locker documents: the outcomes, and a stub without documents.
 pub(super) fn doclocker_polls() -> Value {
     let mut polls = doclocker_outcomes();
-    let nothing = ID.parse().map_or(Value::Null, |id: FlowId| json!(DocLockerDetails::new(id, None)));
-    polls["pending"] = named("No document has arrived yet.", &nothing);
+    let stub = ID.parse().map_or(Value::Null, |id: FlowId| json!(DocLockerDetails::new(id, None)));
+    polls["pending"] = named_example("No document has arrived yet.", &stub);
     polls
 }
 
@@ -98,7 +98,7 @@ pub(super) fn estamp_outcomes() -> Value {
             "remarks": null,
             "signType": "electronic", "signedDate": "2026-01-31T09:30:00.000Z" }],
     } });
-    json!({ "completed": named("Stamped and signed.", &round_trip::<EStampOutcome>(&body)) })
+    json!({ "completed": named_example("Stamped and signed.", &round_trip::<EStampOutcome>(&body)) })
 }
 
 /// Builds an accepted consent.
@@ -109,24 +109,28 @@ pub(super) fn wealth_consents() -> Value {
         "consentId": "consent-1",
         "consentStartDate": "2026-01-31 09:30:00", "consentEndDate": "2027-01-31 09:30:00", "accounts": [account],
         "userSessionId": "session-1" });
-    json!({ "accepted": named("The person agreed.", &round_trip::<WealthConsentChange>(&body)) })
+    json!({ "accepted": named_example("The person agreed.", &round_trip::<WealthConsentChange>(&body)) })
 }
 
-/// Builds the notices of ready data and of a failed fetch.
+/// Builds examples of the notices of ready data and of a failed fetch.
 pub(super) fn wealth_data() -> Value {
-    let notice = |failed: bool| {
+    let notice = |status: &str| {
+        let failed = status == "FAILED";
         let if_ready = |value: &str| (!failed).then(|| value.to_owned());
         let body = json!({ "uniqueIdentifier": ID, "consentId": "consent-1", "consentHandle": "handle-1",
             "sessionId": if_ready("session-2"),
             "accountId": if_ready("account-1"), "fiType": if_ready("DEPOSIT"),
-            "fiDataStatus": if failed { "FAILED" } else { "SUCCESS" },
+            "fiDataStatus": status,
             "dataType": "RAW", "dataOrigin": "ACCOUNT_AGGREGATOR", "fipId": if_ready("example-bank"),
             "desc": if_ready("Twelve months"),
             "errMsg": failed.then_some("The provider did not answer"), "errStage": failed.then_some("FI_REQUEST"),
             "fiRequestTrigger": if_ready("CONSENT"), "maskedAccountNumber": if_ready("XX1234"), "txnId": "fetch-1" });
         round_trip::<WealthDataNotice>(&body)
     };
-    json!({ "ready": named("Raw data is ready.", &notice(false)), "failed": named("Fetching failed.", &notice(true)) })
+    json!({
+        "ready": named_example("Raw data is ready.", &notice("SUCCESS")),
+        "failed": named_example("Fetching failed.", &notice("FAILED")),
+    })
 }
 
 /// Builds the notice of a fetch with a partial result.
@@ -136,7 +140,7 @@ pub(super) fn wealth_historical() -> Value {
         "status": "HISTORICAL_DATA_FETCH_PARTIAL_SUCCESS", "fromDate": "2020-04-01", "toDate": "2026-01-31",
         "fiType": "MUTUAL_FUNDS",
         "consentHandleId": "handle-1", "maskedAccountNumber": "XX5678" });
-    json!({ "partly": named("Some of the data was fetched.", &round_trip::<WealthHistoricalNotice>(&body)) })
+    json!({ "partly": named_example("Some of the data was fetched.", &round_trip::<WealthHistoricalNotice>(&body)) })
 }
 
 /// Parses and serializes a payload. An invalid payload becomes null: it fits no schema, so a test fails.
@@ -144,6 +148,7 @@ fn round_trip<B: Body + Serialize>(body: &Value) -> Value {
     read_report::<B>(body.to_string().as_bytes()).map_or(Value::Null, |payload| json!(payload))
 }
 
+/// Builds the state of a document with one signer, in this status.
 fn esign(status: &str) -> Value {
     let signed = status == "Completed";
     let audit =
@@ -162,7 +167,8 @@ fn esign(status: &str) -> Value {
     payload.map_or(Value::Null, |payload| json!(EsignStatus::from(payload)))
 }
 
-fn fetched() -> Value {
+/// Builds the outcome of a fetch of two documents, one of which failed.
+fn fetched_outcome() -> Value {
     let issued = json!({ "name": "Driving Licence", "type": "file", "size": "48211", "date": "2019-05-02",
         "uri": "in.example.transport-DRVLC-DEMO0000000", "doctype": "DRVLC",
         "issuer": "Example Transport Department" });
@@ -178,6 +184,7 @@ fn fetched() -> Value {
     } })
 }
 
+/// Builds the response to a poll from the body of the webhook.
 fn doclocker(body: &Value) -> Value {
     let payload = read_report::<DocLockerOutcome>(body.to_string().as_bytes());
     payload.map_or(Value::Null, |payload| json!(DocLockerDetails::new(payload.data.transaction_id, Some(payload))))

@@ -43,11 +43,13 @@ Every error has the body `Error`, also for unknown paths and malformed JSON. A m
 The first successful response to an `Idempotency-Key` is stored for 24 hours. A retry with the same body, byte for \
 byte, gets it again; another request under the key gets 422.";
 
+/// Description of the request header `X-Request-ID`.
 const REQUEST_ID: &str = "\
 A correlation id of your own, 1 to 128 visible ASCII characters. It is returned in this header, in `errorId` of \
 errors, and in `request_id` of webhooks and results. Any other value is replaced by a new id. A `request_id` in the \
 body takes precedence over the header.";
 
+/// Name of the header whose parameter the operations share.
 const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
 /// The declarations of the handlers.
@@ -108,12 +110,16 @@ const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 )]
 struct Declarations;
 
-/// Builds the document of a service at `public_base`, for apps with this spelling of outcomes. `more` describes the
-/// client routes of other edges.
+/// Builds the document of a service at `public_base`, for apps with this spelling of outcomes. `other_routes` describes
+/// the routes for clients that other crates serve.
 #[must_use]
-pub fn document_of(public_base: &str, more: fn() -> utoipa::openapi::OpenApi, spelling: KeyCase) -> ApiDocument {
+pub fn document_of(
+    public_base: &str,
+    other_routes: fn() -> utoipa::openapi::OpenApi,
+    spelling: KeyCase,
+) -> ApiDocument {
     let public_base = public_base.to_owned();
-    ApiDocument::new(move || describe(&public_base, more(), spelling))
+    ApiDocument::new(move || describe(&public_base, other_routes(), spelling))
 }
 
 /// The document for apps with outcomes in camelCase, as app data. The `snake_case` document is an [`ApiDocument`].
@@ -140,16 +146,17 @@ pub(crate) async fn document(
     Ok(open_to_every_origin(document.clone().respond_to(&request)))
 }
 
-/// Assembles the document.
-fn describe(public_base: &str, more: utoipa::openapi::OpenApi, spelling: KeyCase) -> Value {
+/// Assembles the document: the declarations of the handlers, then the shared parts.
+fn describe(public_base: &str, other_routes: utoipa::openapi::OpenApi, spelling: KeyCase) -> Value {
     let mut declared = Declarations::openapi();
-    declared.merge(more);
+    declared.merge(other_routes);
     // The derived document is plain data, which can always be written as JSON.
     let mut document = serde_json::to_value(declared).unwrap_or_default();
     document["servers"] = json!([{ "url": public_base, "description": "This service." }]);
     document["webhooks"] = webhook::describe(spelling);
     let components = &mut document["components"];
     if let Some(schemas) = components["schemas"].as_object_mut() {
+        // Each declared schema holds the whole one, which has keywords that utoipa does not support.
         schemas.values_mut().for_each(|schema| *schema = schema[CARRIED].take());
         if let (Some(camel), KeyCase::CamelCase) = (schemas.remove("OvseDataCamelCase"), spelling) {
             schemas.insert("OvseData".to_owned(), camel);

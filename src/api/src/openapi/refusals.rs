@@ -37,7 +37,7 @@ pub(super) const SHARED: [SharedRefusal; 9] = [
         status: "422",
         name: "KeyReused",
         description: "The `Idempotency-Key` was used for another request.",
-        applies_to: has_key,
+        applies_to: accepts_idempotency_key,
     },
     SharedRefusal {
         status: "429",
@@ -65,7 +65,8 @@ pub(super) const SHARED: [SharedRefusal; 9] = [
     },
 ];
 
-fn has_key(operation: &Value) -> bool {
+/// Returns true if the operation accepts an `Idempotency-Key`.
+fn accepts_idempotency_key(operation: &Value) -> bool {
     let parameters = operation["parameters"].as_array();
     parameters
         .is_some_and(|all| all.iter().any(|parameter| parameter["$ref"] == "#/components/parameters/IdempotencyKey"))

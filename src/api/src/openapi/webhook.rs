@@ -5,20 +5,24 @@ use serde_json::{Value, json};
 
 use super::{examples, flow_examples};
 
+/// Sentences about the delivery, in the description of every webhook.
 const DELIVERY: &str = "Sent at most once: there is no retry. It carries no authentication and no signature. Return \
     any 2xx within a few seconds; the body is ignored, and redirects are not followed.";
+/// Sentence of a webhook whose body no operation returns.
 const WITHOUT_POLL: &str =
     "It cannot be polled: keep the receiver available, and put a secret into the path of its URL.";
 
 /// A webhook of the document.
 struct Webhook {
     name: &'static str,
+    /// Its `operationId`.
     operation: &'static str,
     summary: &'static str,
-    /// Sentences about the receiver.
+    /// Sentences about the receiver, and about the time of sending.
     target: &'static str,
     /// Operation that returns the same body, if any.
     poll: Option<&'static str>,
+    /// Name of the schema of its body.
     schema: &'static str,
     examples: fn(KeyCase) -> Value,
 }
@@ -99,6 +103,7 @@ pub(super) fn describe(spelling: KeyCase) -> Value {
 }
 
 impl Webhook {
+    /// Builds the path item of the webhook.
     fn describe(&self, spelling: KeyCase) -> Value {
         let poll = self.poll.map_or_else(
             || WITHOUT_POLL.to_owned(),

@@ -21,8 +21,8 @@ use sakshi_web::rate_limit::RateLimits;
 
 /// Receives an answer of the identity app.
 ///
-/// The body is read only if the address belongs to a transaction that still accepts answers, and the sender is below
-/// its rate limit.
+/// `capability`, the last segment of the path, is a secret of the transaction. The body is read only if the path
+/// belongs to a transaction that still accepts answers, and the sender is below its rate limit.
 ///
 /// # Errors
 /// 413 and 429. Every other outcome is a reply in the format of the callback.
@@ -33,19 +33,19 @@ pub(crate) async fn receive(
     rates: Data<RateLimits>,
     payload: Payload,
 ) -> Result<HttpResponse, ApiError> {
-    let address = rates.client_address(&request);
+    let client_address = rates.client_address(&request);
     let (txn, capability) = path.into_inner();
-    // Garbage from a phone behind the same address must not use up the limit of a transaction.
+    // A callback for no transaction counts against the sender's address, a valid one against its transaction.
     let id = addressed_transaction(&service, &txn, &capability);
     match &id {
         Some(id) => rates.callbacks.take(id)?,
-        None => rates.stray_callbacks.take(&address)?,
+        None => rates.stray_callbacks.take(&client_address)?,
     }
     let header = |name: HeaderName| request.headers().get(name).and_then(|value| value.to_str().ok());
     let content_type = header(CONTENT_TYPE);
     let announced_form = CallbackForm::announced(content_type, header(ACCEPT));
     let target = match id {
-        Some(id) => callback_target(&service, id, address).await,
+        Some(id) => callback_target(&service, id, client_address).await,
         None => Err(CallbackOutcome::Done(CompleteReply::Unknown)),
     };
     let target = match target {
@@ -125,7 +125,7 @@ fn count_outcome(outcome: &CallbackOutcome) -> ReplyContent {
     (status, sentence.into())
 }
 
-/// Builds the reply to a body that was not read to its end.
+/// Builds the reply to a body that was not read to its end, and counts it by `reason`.
 fn unread_reply(form: CallbackForm, txn: &str, reason: &'static str, content: ReplyContent) -> HttpResponse {
     metrics::counter!("sakshi_callbacks_unread_total", "reason" => reason).increment(1);
     reply(form, txn, content)

@@ -15,7 +15,7 @@ use sakshi_web::rate_limit::RateLimits;
 use sakshi_wire::transactions::{TransactionRow, TransactionsPage};
 use url::form_urlencoded;
 
-/// Largest value of `before`. Integers in the document are signed, with 64 bits.
+/// Largest value of `before`, the default. Integers in the document are signed, with 64 bits.
 const BEFORE_MAX: u64 = i64::MAX as u64;
 
 /// Lists the app's stored transactions.
@@ -62,20 +62,21 @@ pub(crate) async fn transactions(
     query.finish()?;
     let mut before = (before < BEFORE_MAX).then_some(before);
     if let Some(to) = to {
-        let end = entries_before(&service.store, &caller.client, to).await? + 1;
-        before = Some(before.map_or(end, |before| before.min(end)));
+        // A position is the number of an entry in the client's ledger, from 1.
+        let first_excluded = entries_before(&service.store, &caller.client, to).await? + 1;
+        before = Some(before.map_or(first_excluded, |before| before.min(first_excluded)));
     }
     let filter = Filter { status, exact_reference: exact_reference.clone(), from, ..Filter::default() };
     let listing = list(&service, &caller, &filter, before, limit as usize).await?;
     let next = listing.older.map(|before| {
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.append_pair("before", &before.to_string()).append_pair("limit", &limit.to_string());
-        let texts = [
+        let filters = [
             ("client_reference_id", exact_reference),
             ("status", status.map(|status| status.to_string())),
             ("from", from.map(|from| from.to_string())),
         ];
-        for (name, text) in texts {
+        for (name, text) in filters {
             query.extend_pairs(text.map(|text| (name, text)));
         }
         format!("{}?{}", request.path(), query.finish())
@@ -84,6 +85,7 @@ pub(crate) async fn transactions(
         .json(TransactionsPage { transactions: listing.verifications.into_iter().map(row).collect(), next }))
 }
 
+/// Builds the entry of a transaction in the list.
 fn row(TransactionSummary { opened, status, .. }: TransactionSummary) -> TransactionRow {
     TransactionRow {
         txn_id: opened.id,

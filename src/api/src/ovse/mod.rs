@@ -57,6 +57,7 @@ pub(crate) async fn init(
     let init: InitRequest = body.sent.request(service.request_context())?;
     let request_id = adopt_request_id(&request, init.request_id.clone());
     let (with_qr, terms) = (init.qr.0, init.terms(request_id, caller.app.evidence));
+    // Only the sandbox has a listener: a simulated person, whom the name hint tells how to answer.
     let listener = request.app_data::<Data<OnOpened>>();
     let hint = listener.and_then(|_| terms.extras.as_ref()?.name_hint.clone());
     if let (Some(listener), Some(hint)) = (listener, &hint) {

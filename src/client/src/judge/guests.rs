@@ -9,12 +9,12 @@ use sakshi_domain::time::Timestamp;
 use sakshi_wire::events::EventResponse;
 use sakshi_wire::guests::RegistrationRow;
 
-use super::journal::{Posted, Reply};
-use super::rules::{expected_result, finding, out_of_range};
+use super::journal::{CallbackKind, Reply};
+use super::rules::{expected_result, finding, mismatch};
 use super::{Evidence, Finding};
 
 /// The claim with the person's name, by its name in credentials.
-const NAME: &str = "residentName";
+const NAME_CLAIM: &str = "residentName";
 
 /// A registered guest in the service's list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct RegisteredGuest {
 
 impl From<RegistrationRow> for RegisteredGuest {
     fn from(row: RegistrationRow) -> Self {
-        let name = row.verified_claims.as_map().get(NAME).and_then(serde_json::Value::as_str);
+        let name = row.verified_claims.as_map().get(NAME_CLAIM).and_then(serde_json::Value::as_str);
         Self {
             txn: row.txn_id.to_string(),
             code: row.registration_code,
@@ -52,15 +52,15 @@ impl From<RegistrationRow> for RegisteredGuest {
 pub(super) fn check_marks(evidence: &Evidence, event: &EventResponse, guests: &[RegisteredGuest]) -> Finding {
     let journal = &evidence.journal;
     let is_flagging = event.on_duplicate == OnDuplicate::Flag;
-    let mut earlier: HashMap<u64, HashSet<&str>> = HashMap::new();
-    let (mut violations, mut repeated) = (Vec::new(), 0_u64);
+    let mut earlier_txns: HashMap<u64, HashSet<&str>> = HashMap::new();
+    let (mut violations, mut repeat_count) = (Vec::new(), 0_u64);
     for guest in guests {
-        let known = journal.person(&guest.txn).map(|person| earlier.entry(person).or_default());
-        let is_repeated = known.as_ref().is_some_and(|known| !known.is_empty());
-        repeated += u64::from(is_repeated);
+        let earlier = journal.person(&guest.txn).map(|person| earlier_txns.entry(person).or_default());
+        let is_repeated = earlier.as_ref().is_some_and(|txns| !txns.is_empty());
+        repeat_count += u64::from(is_repeated);
         let is_right = match &guest.possible_duplicate_of {
             None => !(is_flagging && is_repeated),
-            Some(original) => is_flagging && known.as_ref().is_some_and(|known| known.contains(original.as_str())),
+            Some(original) => is_flagging && earlier.as_ref().is_some_and(|txns| txns.contains(original.as_str())),
         };
         if !is_right {
             let mark = guest
@@ -69,18 +69,18 @@ pub(super) fn check_marks(evidence: &Evidence, event: &EventResponse, guests: &[
                 .map_or_else(|| "not marked".to_owned(), |original| format!("marked with {original}"));
             violations.push(format!("{mark}: {}", journal.line(&guest.txn)));
         }
-        known.map(|known| known.insert(&guest.txn));
+        earlier.map(|txns| txns.insert(&guest.txn));
     }
     let marked = guests.iter().filter(|guest| guest.possible_duplicate_of.is_some()).count() as u64;
-    let counted = out_of_range("duplicates counted", event.duplicate_count.into(), marked, marked);
+    let miscounted = mismatch("duplicates counted", event.duplicate_count.into(), marked);
     let figures = format!(
-        "{repeated} came again, {marked} marked, {} counted, with {}",
+        "{repeat_count} came again, {marked} marked, {} counted, with {}",
         event.duplicate_count, event.on_duplicate
     );
     finding(
         "if the event flags duplicates, every duplicate is marked, and nobody else is",
         figures,
-        counted.into_iter().chain(violations),
+        miscounted.into_iter().chain(violations),
     )
 }
 
@@ -95,33 +95,37 @@ pub(super) fn check_refusals(evidence: &Evidence, event: &EventResponse, guests:
         }
     }
     let is_refusing = event.on_duplicate == OnDuplicate::Refuse;
-    let twice = registered.values().filter(|txns| is_refusing && txns.len() > 1);
-    let twice = twice.map(|txns| format!("one person is registered as {}", txns.join(" and ")));
-    let refused = || journal.replied(Posted::Consent, Reply::Duplicate);
+    let registered_twice = registered.values().filter(|txns| is_refusing && txns.len() > 1);
+    let registered_twice = registered_twice.map(|txns| format!("one person is registered as {}", txns.join(" and ")));
+    let refused_txns = || journal.txns_with_reply(CallbackKind::Consent, Reply::Duplicate);
     let earlier_registration = |txn: &str| {
         let entry = journal.entries.get(txn)?;
-        let replied = entry.answered?.replied;
-        let mut of_person = registered.get(&journal.person(txn)?)?.iter();
-        of_person.find(|first| sent_at(evidence, first).is_some_and(|sent| sent <= replied)).copied()
+        let refused_at = entry.callback?.replied_at;
+        let mut txns_of_person = registered.get(&journal.person(txn)?)?.iter();
+        txns_of_person.find(|first| callback_sent_at(evidence, first).is_some_and(|sent| sent <= refused_at)).copied()
     };
-    let baseless = refused().filter(|txn| !is_refusing || earlier_registration(txn).is_none());
-    let baseless = baseless.map(|txn| format!("refused, and the person was not registered: {}", journal.line(txn)));
-    let otherwise =
-        refused().filter(|txn| journal.entries.get(*txn).is_none_or(|entry| entry.polled != expected_result(entry)));
-    let otherwise = otherwise.map(|txn| {
-        let polled = journal.entries.get(txn).and_then(|entry| entry.polled.as_ref());
-        format!("its result is {polled:?}: {}", journal.line(txn))
+    let unfounded = refused_txns().filter(|txn| !is_refusing || earlier_registration(txn).is_none());
+    let unfounded = unfounded.map(|txn| format!("refused, and the person was not registered: {}", journal.line(txn)));
+    let wrong_results = refused_txns()
+        .filter(|txn| journal.entries.get(*txn).is_none_or(|entry| entry.poll_result != expected_result(entry)));
+    let wrong_results = wrong_results.map(|txn| {
+        let result = journal.entries.get(txn).and_then(|entry| entry.poll_result.as_ref());
+        format!("its result is {result:?}: {}", journal.line(txn))
     });
-    let figures =
-        format!("{} people registered, {} refused, with {}", registered.len(), refused().count(), event.on_duplicate);
+    let figures = format!(
+        "{} people registered, {} refused, with {}",
+        registered.len(),
+        refused_txns().count(),
+        event.on_duplicate
+    );
     finding(
         "if the event refuses duplicates, every duplicate is refused, and nobody else is",
         figures,
-        twice.chain(baseless).chain(otherwise),
+        registered_twice.chain(unfounded).chain(wrong_results),
     )
 }
 
 /// Returns the time at which the callback of a transaction was first sent.
-fn sent_at(evidence: &Evidence, txn: &str) -> Option<std::time::Duration> {
-    evidence.journal.entries.get(txn)?.answered.map(|answered| answered.sent)
+fn callback_sent_at(evidence: &Evidence, txn: &str) -> Option<std::time::Duration> {
+    evidence.journal.entries.get(txn)?.callback.map(|callback| callback.sent_at)
 }

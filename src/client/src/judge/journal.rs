@@ -24,8 +24,8 @@ pub enum Reply {
 
 /// The kind of a posted callback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Posted {
-    /// A credential.
+pub enum CallbackKind {
+    /// The credential of a person who consents.
     Consent,
     /// The error code of a person who declines.
     Refusal,
@@ -33,23 +33,23 @@ pub enum Posted {
 
 /// The callback that was posted for a transaction.
 #[derive(Clone, Copy, Debug)]
-pub struct PostedAnswer {
+pub struct PostedCallback {
     /// The kind of callback.
-    pub posted: Posted,
+    pub kind: CallbackKind,
     /// Time of the first attempt, since the start of the run.
-    pub sent: Duration,
+    pub sent_at: Duration,
     /// Time of the reply, since the start of the run.
-    pub replied: Duration,
+    pub replied_at: Duration,
     /// The service's reply.
     pub reply: Reply,
 }
 
-/// The error code of a person who declines (authority protocol, section 5).
+/// The error code of a callback from a person who declines (authority protocol, section 5).
 pub const REJECTED: &str = "301";
 
 /// The result of polling a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Polled {
+pub enum PollResult {
     /// The transaction is pending.
     Pending,
     /// The transaction has ended.
@@ -63,7 +63,7 @@ pub enum Polled {
     Refused(u16),
 }
 
-impl Polled {
+impl PollResult {
     /// Reads the body of a response with status 200.
     #[must_use]
     pub fn read(body: &Value) -> Self {
@@ -82,15 +82,15 @@ pub struct Entry {
     /// The number of the guest.
     pub guest: u64,
     /// Time at which the opening request was sent.
-    pub asked: Duration,
+    pub requested_at: Duration,
     /// Time of the response to the opening request.
-    pub opened: Duration,
+    pub opened_at: Duration,
     /// Expiry of the intent, in seconds since the Unix epoch.
-    pub expires: Option<i64>,
+    pub intent_expires_at: Option<i64>,
     /// The callback of the person; `None` if the person left.
-    pub answered: Option<PostedAnswer>,
+    pub callback: Option<PostedCallback>,
     /// The last result of polling.
-    pub polled: Option<Polled>,
+    pub poll_result: Option<PollResult>,
 }
 
 /// The end of a guest's visit.
@@ -133,7 +133,7 @@ pub struct Scan {
     /// The time of the scan, in milliseconds since 1970.
     pub at: i64,
     /// True if the scan was stored without a network, and sent later.
-    pub kept: bool,
+    pub was_sent_later: bool,
     /// The response to the last attempt.
     pub answer: CheckInAnswer,
 }
@@ -143,8 +143,8 @@ pub struct Scan {
 pub struct Records {
     /// Records of transactions, by id.
     pub entries: HashMap<String, Entry>,
-    /// Guests who are the same person as an earlier guest, with the number of the first such guest.
-    pub comes_again: HashMap<u64, u64>,
+    /// For each guest who is the same person as an earlier guest: the number of that person's first guest.
+    pub repeat_guests: HashMap<u64, u64>,
     /// Scans at doors.
     pub scans: Vec<Scan>,
     /// Times at which guests were turned away because the event was full.
@@ -161,7 +161,7 @@ pub struct Records {
     pub failed: u64,
 }
 
-/// Number of problems that are recorded.
+/// Maximum number of problems that are recorded.
 const PROBLEMS_MAX: usize = 50;
 
 /// The tester's records, which any thread may write.
@@ -179,22 +179,22 @@ impl Journal {
 
     /// Records the expiry of a transaction's intent, in seconds since the Unix epoch.
     pub fn expires(&self, txn: &str, at: i64) {
-        self.change(txn, |entry| entry.expires = Some(at));
+        self.change(txn, |entry| entry.intent_expires_at = Some(at));
     }
 
     /// Records the callback of a person; called again with the reply.
-    pub fn record_callback(&self, txn: &str, answered: PostedAnswer) {
-        self.change(txn, |entry| entry.answered = Some(answered));
+    pub fn record_callback(&self, txn: &str, callback: PostedCallback) {
+        self.change(txn, |entry| entry.callback = Some(callback));
     }
 
     /// Records a result of polling.
-    pub fn polled(&self, txn: &str, polled: Polled) {
-        self.change(txn, |entry| entry.polled = Some(polled));
+    pub fn polled(&self, txn: &str, result: PollResult) {
+        self.change(txn, |entry| entry.poll_result = Some(result));
     }
 
     /// Records that a guest is the same person as an earlier guest.
     pub fn came_again(&self, guest: u64, first: u64) {
-        self.records().comes_again.insert(guest, first);
+        self.records().repeat_guests.insert(guest, first);
     }
 
     /// Records a scan at a door, with its response.
@@ -245,19 +245,19 @@ impl Journal {
 
 impl Records {
     /// Returns the ids of transactions whose callback of this kind got this reply.
-    pub fn replied(&self, posted: Posted, reply: Reply) -> impl Iterator<Item = &str> {
+    pub fn txns_with_reply(&self, kind: CallbackKind, reply: Reply) -> impl Iterator<Item = &str> {
         let matches = move |entry: &Entry| {
-            entry.answered.is_some_and(|answered| answered.posted == posted && answered.reply == reply)
+            entry.callback.is_some_and(|callback| callback.kind == kind && callback.reply == reply)
         };
         self.entries.iter().filter(move |(_, entry)| matches(entry)).map(|(txn, _)| txn.as_str())
     }
 
-    /// Identifies the person of a transaction by the number of the person's first guest. `None` if this tester did not
-    /// open the transaction.
+    /// Returns the number of the first guest who is the same person as the guest of a transaction. `None` if this
+    /// tester did not open the transaction.
     #[must_use]
     pub fn person(&self, txn: &str) -> Option<u64> {
         let guest = self.entries.get(txn)?.guest;
-        Some(self.comes_again.get(&guest).copied().unwrap_or(guest))
+        Some(self.repeat_guests.get(&guest).copied().unwrap_or(guest))
     }
 
     /// Formats the records of a transaction as one line.
@@ -267,21 +267,21 @@ impl Records {
         let opened = format!(
             "{txn}: guest {}, opened {:.3} s to {:.3} s",
             entry.guest,
-            entry.asked.as_secs_f64(),
-            entry.opened.as_secs_f64()
+            entry.requested_at.as_secs_f64(),
+            entry.opened_at.as_secs_f64()
         );
-        let answered = match entry.answered {
+        let end = match entry.callback {
             None => "left without an answer".to_owned(),
-            Some(answer) => {
+            Some(callback) => {
                 format!(
                     "{:?} {:.3} s to {:.3} s: {:?}",
-                    answer.posted,
-                    answer.sent.as_secs_f64(),
-                    answer.replied.as_secs_f64(),
-                    answer.reply
+                    callback.kind,
+                    callback.sent_at.as_secs_f64(),
+                    callback.replied_at.as_secs_f64(),
+                    callback.reply
                 )
             }
         };
-        format!("{opened}, {answered}")
+        format!("{opened}, {end}")
     }
 }

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use self::doors::DoorView;
 use self::guests::RegisteredGuest;
-use self::journal::{Posted, Records, Reply};
+use self::journal::{CallbackKind, Records, Reply};
 use self::webhooks::Arrivals;
 
 pub mod doors;
@@ -37,8 +37,8 @@ pub struct Evidence {
     pub deliveries: Option<Deliveries>,
     /// Credits granted to the client.
     pub granted: i64,
-    /// True if the result of every answered transaction was read.
-    pub polled: bool,
+    /// True if the result of every transaction with a callback was polled.
+    pub has_poll_results: bool,
     /// The client's ledger.
     pub ledger: Vec<StatementEntry>,
     /// The client's balance.
@@ -49,14 +49,14 @@ pub struct Evidence {
     pub guests: Option<Vec<RegisteredGuest>>,
     /// The doors of the event at the end of the run.
     pub doors: Vec<DoorView>,
-    /// The places of the event; `None` if their number was changed during the run.
+    /// The number of places of the event; `None` if their number was changed during the run.
     pub max_guests: Option<u64>,
     /// Time at which the service's counts were read, in seconds since the Unix epoch.
     pub read_at: i64,
     /// True if the transactions of all guests who left must have expired.
     pub all_expired: bool,
     /// Time after the callback's reply from which a webhook is late.
-    pub late: Duration,
+    pub late_after: Duration,
 }
 
 /// The service's records of its webhooks.
@@ -128,19 +128,20 @@ const EXAMPLES_MAX: usize = 10;
 impl<'a> Expected<'a> {
     fn from_evidence(evidence: &'a Evidence) -> Self {
         let journal = &evidence.journal;
-        let unknown =
-            journal.replied(Posted::Consent, Reply::Unknown).chain(journal.replied(Posted::Refusal, Reply::Unknown));
+        let unknown = journal
+            .txns_with_reply(CallbackKind::Consent, Reply::Unknown)
+            .chain(journal.txns_with_reply(CallbackKind::Refusal, Reply::Unknown));
         Self {
-            accepted: journal.replied(Posted::Consent, Reply::Accepted).collect(),
-            declined: journal.replied(Posted::Refusal, Reply::Accepted).collect(),
+            accepted: journal.txns_with_reply(CallbackKind::Consent, Reply::Accepted).collect(),
+            declined: journal.txns_with_reply(CallbackKind::Refusal, Reply::Accepted).collect(),
             unknown: unknown.collect(),
-            registered: evidence.event.as_ref().map(|(_, list)| list.iter().map(String::as_str).collect()),
+            registered: evidence.event.as_ref().map(|(_, txns)| txns.iter().map(String::as_str).collect()),
         }
     }
 
     /// Returns the transactions whose webhook must arrive: those of registered guests at an event, otherwise all
     /// accepted and declined ones.
-    fn webhooks_owed(&self) -> HashSet<&'a str> {
+    fn required_webhooks(&self) -> HashSet<&'a str> {
         match &self.registered {
             Some(registered) => registered.union(&self.accepted).copied().collect(),
             None => self.accepted.union(&self.declined).copied().collect(),
@@ -148,32 +149,36 @@ impl<'a> Expected<'a> {
     }
 
     /// Returns the transactions whose webhook may arrive.
-    fn webhooks_allowed(&self) -> HashSet<&'a str> {
+    fn allowed_webhooks(&self) -> HashSet<&'a str> {
         match &self.registered {
             Some(registered) => registered.clone(),
-            None => self.webhooks_owed().union(&self.unknown).copied().collect(),
+            None => self.required_webhooks().union(&self.unknown).copied().collect(),
         }
     }
 }
 
-/// Returns the transactions for whose webhooks a run must wait.
+/// Returns the ids of the transactions for whose webhooks a run must wait. At an event, declined transactions have no
+/// webhook.
 #[must_use]
-pub fn owed(journal: &Records, event: bool) -> Vec<String> {
-    let declined = journal.replied(Posted::Refusal, Reply::Accepted).filter(|_| !event);
-    journal.replied(Posted::Consent, Reply::Accepted).chain(declined).map(str::to_owned).collect()
+pub fn txns_with_webhook(journal: &Records, has_event: bool) -> Vec<String> {
+    let declined = journal.txns_with_reply(CallbackKind::Refusal, Reply::Accepted).filter(|_| !has_event);
+    journal.txns_with_reply(CallbackKind::Consent, Reply::Accepted).chain(declined).map(str::to_owned).collect()
 }
 
 /// Counts the webhooks by their arrival.
 #[must_use]
-pub fn webhooks(evidence: &Evidence) -> WebhookCounts {
+pub fn count_webhooks(evidence: &Evidence) -> WebhookCounts {
     let expected = Expected::from_evidence(evidence);
-    let (owed, allowed, arrived) = (expected.webhooks_owed(), expected.webhooks_allowed(), &evidence.webhooks.by_txn);
-    let mut counts = WebhookCounts { expected: owed.len() as u64, ..WebhookCounts::default() };
-    for txn in &owed {
-        let answered = evidence.journal.entries.get(*txn).and_then(|entry| entry.answered);
+    let (required, allowed, arrived) =
+        (expected.required_webhooks(), expected.allowed_webhooks(), &evidence.webhooks.by_txn);
+    let mut counts = WebhookCounts { expected: required.len() as u64, ..WebhookCounts::default() };
+    for txn in &required {
+        let callback = evidence.journal.entries.get(*txn).and_then(|entry| entry.callback);
         match arrived.get(*txn) {
             None => counts.lost += 1,
-            Some(arrival) if answered.is_some_and(|answered| arrival.first > answered.replied + evidence.late) => {
+            Some(arrival)
+                if callback.is_some_and(|callback| arrival.first > callback.replied_at + evidence.late_after) =>
+            {
                 counts.late += 1;
             }
             Some(_) => counts.on_time += 1,
@@ -194,10 +199,10 @@ pub fn judge(evidence: &Evidence) -> Vec<Finding> {
         rules::check_debits(evidence),
         rules::check_ledger(evidence),
     ];
-    if let Some((event, list)) = &evidence.event {
+    if let Some((event, registered_txns)) = &evidence.event {
         findings.extend([
-            rules::check_places(evidence, event, list),
-            rules::check_registrations(evidence, &expected, event, list),
+            rules::check_places(evidence, event, registered_txns),
+            rules::check_registrations(evidence, &expected, event, registered_txns),
             rules::check_scan_count(evidence, event),
             rules::check_abandoned_count(evidence, event),
         ]);
@@ -215,18 +220,18 @@ pub fn judge(evidence: &Evidence) -> Vec<Finding> {
             }
         }
     }
-    if evidence.polled {
+    if evidence.has_poll_results {
         findings.push(rules::check_results(evidence));
     }
     findings.extend(
         evidence.deliveries.as_ref().map(|deliveries| rules::check_deliveries(evidence, deliveries, &expected)),
     );
     findings.extend([
-        rules::check_owed_webhooks(evidence, &expected),
+        rules::check_required_webhooks(evidence, &expected),
         rules::check_repeated_webhooks(evidence),
         rules::check_unexpected_webhooks(evidence, &expected),
         rules::check_webhook_outcomes(evidence, &expected),
-        rules::check_refused_answers(evidence),
+        rules::check_refused_callbacks(evidence),
     ]);
     findings
 }
@@ -274,14 +279,14 @@ impl Verdict {
 
 /// Returns the debits of a ledger.
 fn debits(ledger: &[StatementEntry]) -> impl Iterator<Item = &StatementEntry> {
-    ledger.iter().filter(|line| line.kind == EntryKind::Debit)
+    ledger.iter().filter(|entry| entry.kind == EntryKind::Debit)
 }
 
 /// Counts debits by the transaction that they name.
 fn debits_by_txn(ledger: &[StatementEntry]) -> HashMap<&str, u32> {
     let mut by_txn = HashMap::new();
-    for line in debits(ledger) {
-        *by_txn.entry(line.reference.as_str()).or_default() += 1;
+    for debit in debits(ledger) {
+        *by_txn.entry(debit.reference.as_str()).or_default() += 1;
     }
     by_txn
 }

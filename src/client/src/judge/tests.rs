@@ -7,20 +7,26 @@ use sakshi_domain::event::MaxGuests;
 use sakshi_domain::time::Timestamp;
 use serde_json::json;
 
-use super::journal::{Entry, Journal, Polled, PostedAnswer, REJECTED, Visit};
+use super::journal::{Entry, Journal, PollResult, PostedCallback, REJECTED, Visit};
 use super::webhooks::Arrival;
 use super::*;
 
 mod doors;
 mod guests;
 
+/// Number of rules that are checked for a run with an event.
 const EVENT_RULES: usize = 14;
+/// Number of further rules if the registered guests are checked for duplicates.
+const DUPLICATE_RULES: usize = 2;
+/// Number of further rules if there are doors.
+const DOOR_RULES: usize = 4;
 
+/// Returns a time since the start of the run.
 fn at(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-fn entry(seq: u64, kind: EntryKind, amount: i64, balance_after: u64, reference: &str) -> StatementEntry {
+fn ledger_entry(seq: u64, kind: EntryKind, amount: i64, balance_after: u64, reference: &str) -> StatementEntry {
     LedgerEntry { seq, kind, amount, balance_after, reference: reference.to_owned(), at: Timestamp::from_millis(0) }
         .into()
 }
@@ -31,28 +37,35 @@ fn faultless() -> Evidence {
     let journal = Journal::default();
     let mut list = Vec::new();
     let mut webhooks = Arrivals::default();
-    let mut ledger = vec![entry(1, EntryKind::Grant, 100, 100, "start")];
+    let mut ledger = vec![ledger_entry(1, EntryKind::Grant, 100, 100, "start")];
     for guest in 0..11_u64 {
-        let (txn, asked) = (format!("txn-{guest:02}"), at(guest * 100));
+        let (txn, requested_at) = (format!("txn-{guest:02}"), at(guest * 100));
         journal.opened(
             &txn,
-            Entry { guest, asked, opened: asked + at(1), expires: Some(900), answered: None, polled: None },
+            Entry {
+                guest,
+                requested_at,
+                opened_at: requested_at + at(1),
+                intent_expires_at: Some(900),
+                callback: None,
+                poll_result: None,
+            },
         );
-        ledger.push(entry(2 + guest, EntryKind::Debit, 1, 99 - guest, &txn));
-        let (posted, reply) = match guest {
-            0 => (Posted::Refusal, Reply::Accepted),
-            1 => (Posted::Consent, Reply::Unknown),
-            10 => (Posted::Consent, Reply::Full),
-            _ => (Posted::Consent, Reply::Accepted),
+        ledger.push(ledger_entry(2 + guest, EntryKind::Debit, 1, 99 - guest, &txn));
+        let (kind, reply) = match guest {
+            0 => (CallbackKind::Refusal, Reply::Accepted),
+            1 => (CallbackKind::Consent, Reply::Unknown),
+            10 => (CallbackKind::Consent, Reply::Full),
+            _ => (CallbackKind::Consent, Reply::Accepted),
         };
         if guest != 2 {
-            journal
-                .record_callback(&txn, PostedAnswer { posted, sent: asked + at(10), replied: asked + at(12), reply });
+            let (sent_at, replied_at) = (requested_at + at(10), requested_at + at(12));
+            journal.record_callback(&txn, PostedCallback { kind, sent_at, replied_at, reply });
         }
         // The guest without a reply was registered.
         if guest == 1 || (guest > 2 && guest < 10) {
             list.push(txn.clone());
-            webhooks.by_txn.insert(txn, Arrival { count: 1, first: asked + at(15), passed: true });
+            webhooks.by_txn.insert(txn, Arrival { count: 1, first: requested_at + at(15), passed: true });
         }
         journal.ended(Visit::Done);
     }
@@ -77,25 +90,26 @@ fn faultless() -> Evidence {
         doors: Vec::new(),
         deliveries: None,
         granted: 100,
-        polled: false,
+        has_poll_results: false,
         max_guests: Some(8),
         read_at: 500,
         all_expired: false,
-        late: at(1_000),
+        late_after: at(1_000),
     }
 }
 
 /// Returns the rules that a change of the faultless run breaks.
-fn broken(plant: impl FnOnce(&mut Evidence)) -> Vec<&'static str> {
-    broken_in(faultless(), plant)
+fn broken_rules(plant: impl FnOnce(&mut Evidence)) -> Vec<&'static str> {
+    broken_rules_in(faultless(), plant)
 }
 
 /// Returns the rules that a change of this run breaks.
-fn broken_in(mut evidence: Evidence, plant: impl FnOnce(&mut Evidence)) -> Vec<&'static str> {
+fn broken_rules_in(mut evidence: Evidence, plant: impl FnOnce(&mut Evidence)) -> Vec<&'static str> {
     plant(&mut evidence);
     judge(&evidence).into_iter().filter(|finding| !finding.held).map(|finding| finding.rule).collect()
 }
 
+/// Returns the event, and the transaction ids of its registered guests.
 fn event(evidence: &mut Evidence) -> &mut (EventResponse, Vec<String>) {
     evidence.event.as_mut().unwrap()
 }
@@ -105,13 +119,13 @@ fn a_faultless_run_breaks_no_rule() {
     let findings = judge(&faultless());
     assert_eq!(findings.iter().filter(|finding| !finding.held).collect::<Vec<_>>(), Vec::<&Finding>::new());
     assert_eq!((findings.len(), Verdict::from_findings(&findings)), (EVENT_RULES, Verdict::Held));
-    let counts = webhooks(&faultless());
+    let counts = count_webhooks(&faultless());
     assert_eq!(counts, WebhookCounts { expected: 8, on_time: 8, ..WebhookCounts::default() });
 }
 
 #[test]
 fn a_lost_webhook_is_detected() {
-    let rules = broken(|evidence| {
+    let rules = broken_rules(|evidence| {
         evidence.webhooks.by_txn.remove("txn-05");
     });
     assert_eq!(rules, ["each outcome is reported by a webhook"]);
@@ -120,7 +134,7 @@ fn a_lost_webhook_is_detected() {
 #[test]
 fn a_repeated_webhook_is_detected() {
     assert_eq!(
-        broken(|evidence| evidence.webhooks.by_txn.get_mut("txn-05").unwrap().count = 2),
+        broken_rules(|evidence| evidence.webhooks.by_txn.get_mut("txn-05").unwrap().count = 2),
         ["no webhook is sent twice"]
     );
 }
@@ -129,7 +143,7 @@ fn a_repeated_webhook_is_detected() {
 fn a_webhook_for_an_unregistered_guest_is_detected() {
     for txn in ["txn-00", "txn-02", "txn-10", "a-stranger"] {
         let arrival = Arrival { count: 1, first: at(5_000), passed: true };
-        let rules = broken(|evidence| {
+        let rules = broken_rules(|evidence| {
             evidence.webhooks.by_txn.insert(txn.to_owned(), arrival);
         });
         assert_eq!(rules[0], "no webhook is sent without an outcome", "{txn}");
@@ -139,34 +153,34 @@ fn a_webhook_for_an_unregistered_guest_is_detected() {
 #[test]
 fn a_webhook_with_another_outcome_than_the_callback_is_detected() {
     assert_eq!(
-        broken(|evidence| evidence.webhooks.by_txn.get_mut("txn-05").unwrap().passed = false),
-        ["each webhook says what was answered"]
+        broken_rules(|evidence| evidence.webhooks.by_txn.get_mut("txn-05").unwrap().passed = false),
+        ["each webhook reports the outcome of the callback"]
     );
 }
 
 #[test]
 fn missing_and_superfluous_debits_are_detected() {
-    let twice = broken(|evidence| {
-        let again = entry(13, EntryKind::Debit, 1, 88, &evidence.ledger[5].reference);
+    let twice = broken_rules(|evidence| {
+        let again = ledger_entry(13, EntryKind::Debit, 1, 88, &evidence.ledger[5].reference);
         evidence.ledger.push(again);
         evidence.balance = 88;
     });
     assert_eq!(twice, ["each transaction opened costs one credit", "each scan is counted"]);
-    let free = broken(|evidence| {
+    let free = broken_rules(|evidence| {
         evidence.ledger.pop();
         evidence.balance = 90;
     });
     assert_eq!(free, ["each transaction opened costs one credit", "each scan is counted"]);
-    assert_eq!(broken(|evidence| evidence.balance -= 1), ["the ledger adds up to the balance"]);
-    assert_eq!(broken(|evidence| evidence.granted += 1), ["the ledger adds up to the balance"]);
+    assert_eq!(broken_rules(|evidence| evidence.balance -= 1), ["the ledger adds up to the balance"]);
+    assert_eq!(broken_rules(|evidence| evidence.granted += 1), ["the ledger adds up to the balance"]);
 }
 
 #[test]
 fn an_opening_without_a_response_may_have_cost_a_credit() {
-    assert_eq!(broken(|evidence| evidence.journal.unknown_openings = 1), Vec::<&str>::new());
-    let charged = broken(|evidence| {
+    assert_eq!(broken_rules(|evidence| evidence.journal.unknown_openings = 1), Vec::<&str>::new());
+    let charged = broken_rules(|evidence| {
         evidence.journal.unknown_openings = 1;
-        evidence.ledger.push(entry(13, EntryKind::Debit, 1, 88, "unheard of"));
+        evidence.ledger.push(ledger_entry(13, EntryKind::Debit, 1, 88, "unheard of"));
         evidence.balance = 88;
         event(evidence).0.scan_count += 1;
     });
@@ -175,33 +189,34 @@ fn an_opening_without_a_response_may_have_cost_a_credit() {
 
 #[test]
 fn an_overfull_event_is_detected() {
-    let rules = broken(|evidence| {
+    let rules = broken_rules(|evidence| {
         event(evidence).1.push("txn-10".to_owned());
         event(evidence).0.registration_count = 9;
     });
     assert!(
         rules.contains(&"never more guests than places")
-            && rules.contains(&"the registered guests are those who were told so"),
+            && rules.contains(&"the registered guests are those with an accepted credential"),
         "{rules:?}"
     );
 }
 
 #[test]
 fn an_accepted_guest_who_is_not_registered_is_detected() {
-    let rules = broken(|evidence| {
+    let rules = broken_rules(|evidence| {
         let (view, list) = event(evidence);
         list.retain(|txn| txn != "txn-05");
         view.registration_count = 7;
     });
-    assert!(rules.contains(&"the registered guests are those who were told so"), "{rules:?}");
+    assert!(rules.contains(&"the registered guests are those with an accepted credential"), "{rules:?}");
 }
 
 #[test]
 fn a_409_before_the_event_is_full_is_detected() {
-    let turned_away = |millis| broken(|evidence| evidence.journal.turned_away.push(at(millis)));
+    let turned_away = |millis| broken_rules(|evidence| evidence.journal.turned_away.push(at(millis)));
+    // The eighth credential, which fills the event, is sent after 910 ms.
     assert_eq!(turned_away(950), Vec::<&str>::new());
     assert_eq!(turned_away(300), ["nobody is turned away before the event is full"]);
-    let with_free_place = broken(|evidence| {
+    let with_free_place = broken_rules(|evidence| {
         evidence.max_guests = Some(9);
         event(evidence).0.max_guests = MaxGuests::new(9).unwrap();
     });
@@ -210,11 +225,14 @@ fn a_409_before_the_event_is_full_is_detected() {
 
 #[test]
 fn wrong_counts_of_scans_and_abandoned_scans_are_detected() {
-    assert_eq!(broken(|evidence| event(evidence).0.scan_count = 12), ["each scan is counted"]);
-    assert_eq!(broken(|evidence| event(evidence).0.abandoned_count = 3), ["guests who left are counted once expired"]);
+    assert_eq!(broken_rules(|evidence| event(evidence).0.scan_count = 12), ["each scan is counted"]);
+    assert_eq!(
+        broken_rules(|evidence| event(evidence).0.abandoned_count = 3),
+        ["guests who left are counted once expired"]
+    );
     // txn-02 left, and the callback of txn-01 may have been accepted or not.
-    assert_eq!(broken(|evidence| evidence.read_at = 2_000), ["guests who left are counted once expired"]);
-    let counted = broken(|evidence| {
+    assert_eq!(broken_rules(|evidence| evidence.read_at = 2_000), ["guests who left are counted once expired"]);
+    let counted = broken_rules(|evidence| {
         evidence.read_at = 2_000;
         event(evidence).0.abandoned_count = 1;
     });
@@ -223,9 +241,9 @@ fn wrong_counts_of_scans_and_abandoned_scans_are_detected() {
 
 #[test]
 fn a_refused_valid_callback_is_detected() {
-    let rules = broken(|evidence| {
+    let rules = broken_rules(|evidence| {
         let entry = evidence.journal.entries.get_mut("txn-00").unwrap();
-        entry.answered.as_mut().unwrap().reply = Reply::Refused(400);
+        entry.callback.as_mut().unwrap().reply = Reply::Refused(400);
     });
     assert_eq!(rules, ["valid answers of the identity app are not refused"]);
 }
@@ -233,7 +251,7 @@ fn a_refused_valid_callback_is_detected() {
 #[test]
 fn a_tester_that_contradicts_itself_blames_itself() {
     for plant in [(|evidence: &mut Evidence| evidence.started = 12) as fn(&mut Evidence), |evidence| {
-        evidence.journal.entries.get_mut("txn-05").unwrap().asked = at(60_000);
+        evidence.journal.entries.get_mut("txn-05").unwrap().requested_at = at(60_000);
     }] {
         let mut evidence = faultless();
         plant(&mut evidence);
@@ -257,23 +275,26 @@ fn a_run_in_which_every_visit_failed_proves_nothing() {
 fn late_webhooks_are_counted_and_break_no_rule() {
     let mut evidence = faultless();
     evidence.webhooks.by_txn.get_mut("txn-05").unwrap().first = at(60_000);
-    assert_eq!(webhooks(&evidence), WebhookCounts { expected: 8, on_time: 7, late: 1, ..WebhookCounts::default() });
+    assert_eq!(
+        count_webhooks(&evidence),
+        WebhookCounts { expected: 8, on_time: 7, late: 1, ..WebhookCounts::default() }
+    );
     assert_eq!(Verdict::from_findings(&judge(&evidence)), Verdict::Held);
 }
 
 #[test]
 fn without_an_event_every_outcome_is_sent_and_polled() {
-    let api = || {
+    let run_without_event = || {
         let mut evidence = faultless();
-        (evidence.event, evidence.polled) = (None, true);
+        (evidence.event, evidence.has_poll_results) = (None, true);
         for (txn, entry) in &mut evidence.journal.entries {
-            match entry.answered.as_mut() {
-                Some(answered) if matches!(answered.reply, Reply::Full) => answered.reply = Reply::Accepted,
+            match entry.callback.as_mut() {
+                Some(callback) if matches!(callback.reply, Reply::Full) => callback.reply = Reply::Accepted,
                 _ => {}
             }
-            if let Some(answered) = entry.answered.filter(|answer| answer.reply == Reply::Accepted) {
-                let passed = answered.posted == Posted::Consent;
-                entry.polled = Some(Polled::Finished { passed, code: (!passed).then(|| REJECTED.to_owned()) });
+            if let Some(callback) = entry.callback.filter(|callback| callback.reply == Reply::Accepted) {
+                let passed = callback.kind == CallbackKind::Consent;
+                entry.poll_result = Some(PollResult::Finished { passed, code: (!passed).then(|| REJECTED.to_owned()) });
                 evidence.webhooks.by_txn.insert(txn.clone(), Arrival { count: 1, first: at(5_000), passed });
             }
         }
@@ -283,13 +304,13 @@ fn without_an_event_every_outcome_is_sent_and_polled() {
         let broken = judge(evidence).into_iter().filter(|finding| !finding.held);
         broken.map(|finding| finding.rule).collect::<Vec<_>>()
     };
-    assert_eq!(rules(&api()), Vec::<&str>::new());
-    let mut evidence = api();
-    for wrong in [Polled::Pending, Polled::Refused(404), Polled::Finished { passed: true, code: None }] {
-        evidence.journal.entries.get_mut("txn-00").unwrap().polled = Some(wrong);
-        assert_eq!(rules(&evidence), ["polling says what was answered"]);
+    assert_eq!(rules(&run_without_event()), Vec::<&str>::new());
+    let mut evidence = run_without_event();
+    for wrong in [PollResult::Pending, PollResult::Refused(404), PollResult::Finished { passed: true, code: None }] {
+        evidence.journal.entries.get_mut("txn-00").unwrap().poll_result = Some(wrong);
+        assert_eq!(rules(&evidence), ["polling returns the outcome of the callback"]);
     }
-    evidence = api();
+    evidence = run_without_event();
     evidence.webhooks.by_txn.remove("txn-00");
     assert_eq!(rules(&evidence), ["each outcome is reported by a webhook"]);
 }
@@ -297,9 +318,9 @@ fn without_an_event_every_outcome_is_sent_and_polled() {
 #[test]
 fn records_of_deliveries_must_agree_with_the_webhooks_that_arrived() {
     let broken_with_records = |plant: fn(&mut Evidence, &mut Deliveries)| {
-        broken(|evidence| {
-            let owed = evidence.webhooks.by_txn.keys().map(|txn| (txn.clone(), "delivered".to_owned()));
-            let mut deliveries = Deliveries { outcomes: owed.collect(), unknown_max: 1 };
+        broken_rules(|evidence| {
+            let delivered = evidence.webhooks.by_txn.keys().map(|txn| (txn.clone(), "delivered".to_owned()));
+            let mut deliveries = Deliveries { outcomes: delivered.collect(), unknown_max: 1 };
             plant(evidence, &mut deliveries);
             evidence.deliveries = Some(deliveries);
         })
@@ -336,17 +357,19 @@ fn records_of_deliveries_must_agree_with_the_webhooks_that_arrived() {
 /// A change that plants a fault in the evidence.
 type Plant = fn(&mut Evidence);
 
-/// Each plant violates one part of one rule, while every sum is right.
+/// Each plant (a change of the evidence) violates one part of one rule, while every sum is right.
 #[test]
 fn each_part_of_a_rule_detects_its_fault() {
     const DEBITS: &str = "each transaction opened costs one credit";
     const LEDGER: &str = "the ledger adds up to the balance";
     const PLACES: &str = "never more guests than places";
-    const GUESTS: &str = "the registered guests are those who were told so";
+    const GUESTS: &str = "the registered guests are those with an accepted credential";
     let plants: [(&str, Plant); 12] = [
         ("every guest has a transaction of their own", |evidence| evidence.journal.shared.push("txn-05".to_owned())),
         (DEBITS, |evidence| evidence.ledger[5].reference = evidence.ledger[6].reference.clone()),
-        (DEBITS, |evidence| evidence.ledger[5].reference = entry(1, EntryKind::Debit, 1, 0, "unheard of").reference),
+        (DEBITS, |evidence| {
+            evidence.ledger[5].reference = ledger_entry(1, EntryKind::Debit, 1, 0, "unheard of").reference;
+        }),
         (LEDGER, |evidence| evidence.ledger[5].balance_after += 1),
         (LEDGER, |evidence| evidence.ledger[5].seq = evidence.ledger[6].seq),
         (PLACES, |evidence| event(evidence).0.max_guests = MaxGuests::new(9).unwrap()),
@@ -355,13 +378,13 @@ fn each_part_of_a_rule_detects_its_fault() {
         ("guests who left are counted once expired", |evidence| evidence.all_expired = true),
         ("no webhook is sent without an outcome", |evidence| evidence.webhooks.unreadable = 1),
         ("valid answers of the identity app are not refused", |evidence| {
-            evidence.journal.entries.get_mut("txn-00").unwrap().answered.as_mut().unwrap().reply = Reply::Full;
+            evidence.journal.entries.get_mut("txn-00").unwrap().callback.as_mut().unwrap().reply = Reply::Full;
         }),
         ("the tester's own records agree", |evidence| {
-            evidence.journal.entries.get_mut("txn-05").unwrap().answered.as_mut().unwrap().replied = at(1);
+            evidence.journal.entries.get_mut("txn-05").unwrap().callback.as_mut().unwrap().replied_at = at(1);
         }),
     ];
     for (number, (rule, plant)) in plants.into_iter().enumerate() {
-        assert!(broken(plant).contains(&rule), "{number}: {rule} instead of {:?}", broken(plant));
+        assert!(broken_rules(plant).contains(&rule), "{number}: {rule} instead of {:?}", broken_rules(plant));
     }
 }

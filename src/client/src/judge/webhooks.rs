@@ -41,7 +41,7 @@ impl Arrivals {
     }
 }
 
-/// Returns the transaction id and whether the verification passed, in either spelling.
+/// Reads the transaction id and whether the verification passed, in `snake_case` or `camelCase`.
 fn read_outcome(data: &Value) -> Option<(String, bool)> {
     let txn = data["txn_id"].as_str().or(data["txnId"].as_str())?;
     let passed = data["verification_passed"].as_bool().or(data["verificationPassed"].as_bool())?;

@@ -66,7 +66,7 @@ async fn each_fault_is_found_and_the_exit_code_is_1() {
         (Fault::SendsAWebhookTwice, GUESTS, "no webhook is sent twice"),
         (Fault::DebitsTwice, GUESTS, "each transaction opened costs one credit"),
         (Fault::AcceptsOneTooMany, ALL_COMPLETE, "never more guests than places"),
-        (Fault::ForgetsAGuest, GUESTS, "the registered guests are those who were told so"),
+        (Fault::ForgetsAGuest, GUESTS, "the registered guests are those with an accepted credential"),
         (Fault::TurnsAwayEarly, GUESTS, "nobody is turned away before the event is full"),
         (Fault::MarksNobody, RETURNING, "if the event flags duplicates, every duplicate is marked, and nobody else is"),
         (Fault::MarksAStranger, GUESTS, "if the event flags duplicates, every duplicate is marked, and nobody else is"),

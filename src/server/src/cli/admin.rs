@@ -262,6 +262,7 @@ pub(super) struct Paging {
 /// Layout of a response.
 pub(super) enum View {
     Pairs,
+    /// The member with the rows, and the fields that become columns.
     Rows(&'static str, &'static [&'static str]),
     /// A table below the other fields of the response.
     PairsAndRows(&'static str, &'static [&'static str]),
@@ -275,6 +276,7 @@ pub(super) enum View {
     Json,
 }
 
+// Columns of tables: the fields of one entry of a response.
 const APP: &[&str] = &["app_id", "name", "payload_spelling", "evidence", "created_at"];
 const EVENT: &[&str] =
     &["event_id", "name", "status", "max_guests", "registrations", "scans", "abandoned", "expires_at"];
@@ -297,9 +299,9 @@ pub(super) async fn run(admin: &Admin, sources: &Sources, out: &mut dyn Out) -> 
         match view {
             View::Pairs => paint::pairs(&answer, out)?,
             View::PairsAndRows(name, columns) => {
-                let mut beside = answer.clone();
-                let rows = beside.as_object_mut().and_then(|members| members.remove(name)).unwrap_or_default();
-                paint::pairs(&beside, out)?;
+                let mut other_fields = answer.clone();
+                let rows = other_fields.as_object_mut().and_then(|members| members.remove(name)).unwrap_or_default();
+                paint::pairs(&other_fields, out)?;
                 writeln!(out)?;
                 paint::table(rows.as_array().map(Vec::as_slice).unwrap_or_default(), columns, out)?;
             }
@@ -313,14 +315,14 @@ pub(super) async fn run(admin: &Admin, sources: &Sources, out: &mut dyn Out) -> 
             View::Rows(name, columns) => {
                 let rows = answer.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
                 paint::table(rows, columns, out)?;
-                if let Some(total) =
-                    answer.get("total").and_then(Value::as_u64).filter(|total| *total > rows.len() as u64)
-                {
+                let total = answer.get("total").and_then(Value::as_u64).unwrap_or(0);
+                if total > rows.len() as u64 {
                     writeln!(out, "{} of {total}; see --page", rows.len())?;
                 }
             }
         }
     }
+    // Commands that can find a problem return `clean`.
     Ok(answer.get("clean").and_then(Value::as_bool).unwrap_or(true))
 }
 
@@ -345,7 +347,7 @@ async fn send(api: &Api, subject: &Subject) -> Result<(Value, View), CliError> {
         }
         Subject::Transaction { txn_id } => send_call(api, internal::transaction(txn_id), View::Transaction).await,
         Subject::Request { error_id } => {
-            send_call(api, internal::request(error_id), View::Rows("requests", REFUSED)).await
+            send_call(api, internal::refused_requests(error_id), View::Rows("requests", REFUSED)).await
         }
         Subject::Delivery { txn_id } => send_call(api, internal::delivery(txn_id), View::Pairs).await,
         Subject::Operators(operators) => operators.send(api).await,

@@ -43,6 +43,7 @@ impl Api {
         self.0.send_raw(call).await.map(drop).map_err(|error| self.explain(error))
     }
 
+    /// Adds hints for the person at the command line to an error.
     fn explain(&self, error: Error) -> CliError {
         match error {
             Error::Unreachable(reason) => CliError::Unreachable(format!("{reason}; {}", self.address_hint())),

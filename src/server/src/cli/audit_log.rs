@@ -17,6 +17,7 @@ use super::error::CliError;
 use super::paint;
 use super::style::Out;
 
+/// Columns of an entry.
 const ENTRY: &[&str] = &["number", "at", "operator", "operation", "stage", "status", "ids", "from", "count"];
 
 /// Options of `admin audit-log`.
@@ -33,6 +34,7 @@ pub(super) struct AuditLog {
     head: Option<AuditHead>,
 }
 
+/// Parses the head of a log: the number of its last entry, a colon, and the hash.
 fn parse_head(text: &str) -> Result<AuditHead, String> {
     let (number, hash) = text.split_once(':').ok_or("a head is a number, a colon and a hash")?;
     Ok(AuditHead { number: number.parse().map_err(|_| "a head begins with a whole number")?, hash: hash.parse()? })
@@ -48,7 +50,7 @@ pub(super) async fn read_log(api: &Api, options: &AuditLog) -> Result<Value, Cli
     let invalid_since = || CliError::Local(format!("--since {ISO_8601}"));
     let since = since.as_deref().map(|since| Timestamp::parse_iso8601(since).ok_or_else(invalid_since)).transpose()?;
     let (mut entries, log_head) = read_entries(api, None).await?;
-    let fault = check(&entries, *head).err();
+    let fault = check_chain(&entries, *head).err();
     entries.retain(|entry| entry_time(entry) >= since);
     Ok(json!({ "entries": entries, "head": log_head, "clean": fault.is_none(), "fault": fault }))
 }
@@ -84,6 +86,7 @@ fn entry_time(entry: &AuditLogEntry) -> Option<Timestamp> {
     entry.entry.get("at").and_then(Value::as_str).and_then(Timestamp::parse_iso8601)
 }
 
+/// Flattens an entry to a row; its ids share one column.
 fn table_row(entry: &Value) -> Value {
     let mut row = entry["entry"].clone();
     row["number"] = entry["number"].clone();
@@ -96,10 +99,10 @@ fn table_row(entry: &Value) -> Value {
 ///
 /// # Errors
 /// A sentence that names the first faulty entry.
-fn check(entries: &[AuditLogEntry], saved: Option<AuditHead>) -> Result<(), String> {
+fn check_chain(entries: &[AuditLogEntry], saved: Option<AuditHead>) -> Result<(), String> {
     let mut head = AuditHead::NONE;
     for entry in entries {
-        head = head.followed(&record(entry)?)?;
+        head = head.followed(&to_record(entry)?)?;
         if saved.is_some_and(|saved| saved.number == head.number && saved.hash != head.hash) {
             return Err(format!("entry {} is not the one that was its head", head.number));
         }
@@ -113,7 +116,7 @@ fn check(entries: &[AuditLogEntry], saved: Option<AuditHead>) -> Result<(), Stri
 }
 
 /// Converts an entry to the store's record. An unreadable hash becomes one that never matches.
-fn record(entry: &AuditLogEntry) -> Result<AuditRecord, String> {
+fn to_record(entry: &AuditLogEntry) -> Result<AuditRecord, String> {
     let text = serde_json::to_string(&entry.entry).map_err(|error| error.to_string())?;
     let hash = |text: &str| text.parse().unwrap_or(AuditHash([0xff; 32]));
     Ok(AuditRecord { number: entry.number, previous: hash(&entry.previous_hash), hash: hash(&entry.hash), entry: text })
@@ -123,11 +126,11 @@ fn record(entry: &AuditLogEntry) -> Result<AuditRecord, String> {
 mod tests {
     use super::*;
 
+    /// Builds a valid chain of this many entries.
     fn chain(length: u64) -> Vec<AuditLogEntry> {
         let mut head = AuditHead::NONE;
         let mut entry = |number| {
-            let entry =
-                [("operation".to_owned(), json!("createClient")), ("asked_number".to_owned(), json!(number))].into();
+            let entry = [("operation".to_owned(), json!("createClient")), ("count".to_owned(), json!(number))].into();
             let (previous_hash, hash) =
                 (head.hash.to_string(), head.hash.followed_by(&serde_json::to_string(&entry).unwrap()));
             head = AuditHead { number, hash };
@@ -136,6 +139,7 @@ mod tests {
         (1..=length).map(&mut entry).collect()
     }
 
+    /// Returns the head of a log that ends with these entries.
     fn head_of(entries: &[AuditLogEntry]) -> AuditHead {
         let last = entries.last().unwrap();
         parse_head(&format!("{}:{}", last.number, last.hash)).unwrap()
@@ -143,11 +147,11 @@ mod tests {
 
     #[test]
     fn a_complete_chain_passes_with_the_head_of_any_of_its_entries() {
-        assert_eq!(check(&[], None), Ok(()));
+        assert_eq!(check_chain(&[], None), Ok(()));
         let entries = chain(5);
-        assert_eq!(check(&entries, None), Ok(()));
-        assert_eq!(check(&entries, Some(head_of(&entries))), Ok(()));
-        assert_eq!(check(&entries, Some(head_of(&entries[..3]))), Ok(()));
+        assert_eq!(check_chain(&entries, None), Ok(()));
+        assert_eq!(check_chain(&entries, Some(head_of(&entries))), Ok(()));
+        assert_eq!(check_chain(&entries, Some(head_of(&entries[..3]))), Ok(()));
     }
 
     #[test]
@@ -156,7 +160,7 @@ mod tests {
         let fault_after = |change: fn(&mut Vec<AuditLogEntry>)| {
             let mut entries = whole.clone();
             change(&mut entries);
-            check(&entries, None).unwrap_err()
+            check_chain(&entries, None).unwrap_err()
         };
         assert_eq!(fault_after(|entries| drop(entries.remove(1))), "entry 2 is missing");
         assert_eq!(fault_after(|entries| entries.swap(2, 3)), "entry 3 is missing");
@@ -172,13 +176,13 @@ mod tests {
     #[test]
     fn a_saved_head_reveals_a_cut_off_end_and_a_forged_chain() {
         let whole = chain(5);
-        assert_eq!(check(&whole[..3], None), Ok(()), "only a saved head reveals it");
+        assert_eq!(check_chain(&whole[..3], None), Ok(()), "only a saved head reveals it");
         assert_eq!(
-            check(&whole[..3], Some(head_of(&whole))),
+            check_chain(&whole[..3], Some(head_of(&whole))),
             Err("entry 4 is missing: the end was cut off".to_owned())
         );
         let other = AuditHead { hash: AuditHash::NONE, ..head_of(&whole) };
-        assert_eq!(check(&whole, Some(other)), Err("entry 5 is not the one that was its head".to_owned()));
+        assert_eq!(check_chain(&whole, Some(other)), Err("entry 5 is not the one that was its head".to_owned()));
         assert!(parse_head("5").is_err() && parse_head("x:00").is_err() && parse_head("5:00").is_err());
     }
 }

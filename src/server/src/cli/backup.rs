@@ -56,7 +56,7 @@ pub(super) fn write(options: &Backup, settings: &Settings, out: &mut dyn Write) 
     })?;
     let contents = embedded::backup(&settings.store.path, &file, clock, &vault).map_err(local_error)?;
     writeln!(out, "{}: {}", file.display(), summary(&contents))?;
-    if let Err(error) = note_time(&settings.store.path) {
+    if let Err(error) = record_backup_time(&settings.store.path) {
         writeln!(out, "The node will not know the time of this backup: {error}")?;
     }
     if let Some(keep) = options.keep {
@@ -81,7 +81,7 @@ pub(super) fn write(options: &Backup, settings: &Settings, out: &mut dyn Write) 
 }
 
 /// Records the time of a backup for the node's metrics. A mark file that belongs to another user is replaced.
-fn note_time(store: &Path) -> std::io::Result<()> {
+fn record_backup_time(store: &Path) -> std::io::Result<()> {
     let mark = storage::backup_mark(store);
     match fs::remove_file(&mark) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
@@ -102,9 +102,9 @@ pub(super) fn restore(options: &Restore, settings: &Settings, out: &mut dyn Writ
     let (clock, vault) = embedded_store(settings)?;
     let webhooks = if options.send_webhooks { QueuedWebhooks::Send } else { QueuedWebhooks::Drop };
     let directory = &settings.store.path;
-    // Outside the sandbox only the service may know the issuer.
-    let is_known = settings.authority.issuer.is_some() || settings.profile == Profile::Sandbox;
-    let ownership = is_known.then(|| storage::ownership(settings));
+    // The owner of a store is named by its issuer. Outside the sandbox only the service may know the issuer.
+    let is_owner_known = settings.authority.issuer.is_some() || settings.profile == Profile::Sandbox;
+    let ownership = is_owner_known.then(|| storage::ownership(settings));
     let restored =
         embedded::restore(&options.file, directory, (clock, vault), ownership.as_ref(), webhooks, options.replace);
     let (contents, previous) = restored.map_err(local_error)?;

@@ -26,8 +26,8 @@ pub(super) async fn run(options: CheckConfig, sources: &Sources, out: &mut dyn W
         write_problems(&key_problems, out)?;
         return Ok(ExitCode::FAILURE);
     }
-    let opened = storage::may_open(&loaded.settings).await;
-    if let Err(OpenError::Refused(refusal)) = &opened {
+    let store_check = storage::may_open(&loaded.settings).await;
+    if let Err(OpenError::Refused(refusal)) = &store_check {
         write_problems(&[refusal], out)?;
         return Ok(ExitCode::FAILURE);
     }
@@ -46,7 +46,7 @@ pub(super) async fn run(options: CheckConfig, sources: &Sources, out: &mut dyn W
     for warning in &loaded.warnings {
         writeln!(out, "warning: {warning}")?;
     }
-    if let Err(reason) = opened {
+    if let Err(reason) = store_check {
         writeln!(out, "note: the store could not be checked: {reason}")?;
     }
     let warnings = pluralise(loaded.warnings.len(), "warning");
@@ -61,6 +61,7 @@ fn write_problems(problems: &[impl Display], out: &mut dyn Write) -> io::Result<
     writeln!(out, "{} to solve; the service would not start.", pluralise(problems.len(), "problem"))
 }
 
+/// Returns a number with its noun, such as `2 warnings`.
 fn pluralise(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }

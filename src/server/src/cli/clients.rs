@@ -81,19 +81,19 @@ pub(super) struct Limits {
     /// Id of the client.
     client_id: String,
     /// API requests per second, of all its apps together, at each node.
-    #[arg(long, value_name = "N|none", value_parser = limit)]
+    #[arg(long, value_name = "N|none", value_parser = parse_limit)]
     requests_per_second: Option<Value>,
     /// Events of each of its apps, including ended events that are still stored.
-    #[arg(long, value_name = "N|none", value_parser = limit)]
+    #[arg(long, value_name = "N|none", value_parser = parse_limit)]
     events_per_app: Option<Value>,
     /// Balance below which the client counts as low on credits. Default: telemetry.low_credits of the settings.
-    #[arg(long, value_name = "N|none", value_parser = limit)]
+    #[arg(long, value_name = "N|none", value_parser = parse_limit)]
     low_credits: Option<Value>,
     /// Retention of the results of new transactions and flows, in seconds; at most ovse.result_ttl_s.
-    #[arg(long, value_name = "N|none", value_parser = limit)]
+    #[arg(long, value_name = "N|none", value_parser = parse_limit)]
     result_ttl_s: Option<Value>,
     /// Retention of new events after their end, in days; at most ovse.registration_ttl_days.
-    #[arg(long, value_name = "N|none", value_parser = limit)]
+    #[arg(long, value_name = "N|none", value_parser = parse_limit)]
     registration_ttl_days: Option<Value>,
 }
 
@@ -122,6 +122,7 @@ pub(super) struct Brand {
 }
 
 impl Brand {
+    /// Returns the changes of the options that are set. `none` removes a part of the brand.
     fn change(&self) -> Result<Value, CliError> {
         let file = |path: &Option<String>| -> Result<Option<String>, CliError> {
             match path.as_deref() {
@@ -151,7 +152,7 @@ impl Brand {
 }
 
 /// Reads a limit: a number, or null for none.
-fn limit(text: &str) -> Result<Value, String> {
+fn parse_limit(text: &str) -> Result<Value, String> {
     if text == "none" {
         return Ok(Value::Null);
     }
@@ -159,6 +160,7 @@ fn limit(text: &str) -> Result<Value, String> {
 }
 
 impl Limits {
+    /// Returns the changes of the options that are set.
     fn change(&self) -> Value {
         let limits = [
             ("requests_per_second", &self.requests_per_second),

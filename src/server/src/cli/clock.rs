@@ -4,15 +4,15 @@ use std::io::{self, Write};
 
 use serde_json::Value;
 
-/// Writes the time of the clock's jump and its size.
+/// Writes the time of the clock's jump and its size. `ahead_s` is negative if the clock jumped back.
 pub(super) fn show(answer: &Value, out: &mut dyn Write) -> io::Result<()> {
     let (Some(since), Some(ahead)) = (answer["since"].as_str(), answer["ahead_s"].as_i64()) else {
         return writeln!(out, "The clock of this node has not jumped; there is nothing to accept.");
     };
-    let side = if ahead < 0 { "behind" } else { "ahead of" };
+    let direction = if ahead < 0 { "behind" } else { "ahead of" };
     writeln!(
         out,
-        "Accepted. The clock was right at {since} and is {} s {side} where it would be without the jump.",
+        "Accepted. The clock was right at {since} and is {} s {direction} where it would be without the jump.",
         ahead.unsigned_abs()
     )?;
     writeln!(out, "The node deletes expired records again within ten seconds.")

@@ -60,11 +60,12 @@ impl Access {
 }
 
 impl Certificates {
-    /// Builds the egress to a listener. `own` is the listener's certificate, if the settings name it.
+    /// Builds the network configuration for requests to a listener. Without `--ca`, only `listener_certificate` is
+    /// trusted, if the settings name it.
     ///
     /// # Errors
     /// A file cannot be read or used.
-    pub(crate) fn egress(&self, own: Option<&Path>) -> Result<Egress, CliError> {
+    pub(crate) fn egress(&self, listener_certificate: Option<&Path>) -> Result<Egress, CliError> {
         let read = |path: &Path| {
             fs::read(path).map_err(|error| CliError::Local(format!("{} cannot be read: {error}", path.display())))
         };
@@ -76,7 +77,7 @@ impl Certificates {
         let options = EgressOptions {
             roots_pem: file(&self.ca)?,
             identity_pem: chain.zip(key.map(Zeroizing::new)),
-            pinned_pem: own.filter(|_| self.ca.is_none()).map(read).transpose()?,
+            pinned_pem: listener_certificate.filter(|_| self.ca.is_none()).map(read).transpose()?,
             ..EgressOptions::default()
         };
         Egress::new(&options).map_err(|error| CliError::Local(error.to_string()))

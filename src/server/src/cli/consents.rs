@@ -13,7 +13,9 @@ use super::error::CliError;
 use super::paint;
 use super::style::Out;
 
+/// Columns of the table.
 const COLUMNS: &[&str] = &["kind", "id", "app_id", "asked", "purpose", "opened_at", "answered_at", "answer", "code"];
+/// Columns of the CSV file: all fields of an entry.
 const FIELDS: &[&str] = &[
     "kind",
     "id",

@@ -79,6 +79,7 @@ pub(super) enum Credits {
 }
 
 impl Credits {
+    /// Sends the command's request to the service.
     pub(super) async fn send(&self, api: &Api) -> Result<(Value, View), CliError> {
         match self {
             Self::Grant { client_id, amount, reference } => {
@@ -99,6 +100,7 @@ impl Credits {
     }
 }
 
+/// Builds the call that moves credits; `kind` is `grant` or `adjust`.
 fn movement(client: &str, kind: &str, amount: i64, reference: &str) -> Call<MoveCreditsResponse> {
     internal::move_credits(client, &json!({ "kind": kind, "amount": amount, "reference": reference }))
 }

@@ -31,7 +31,7 @@ pub enum CliError {
     Output(#[from] io::Error),
 }
 
-/// Writes the error, if there is one, and returns the exit code.
+/// Writes the error, if there is one, and returns the exit code. `Ok(false)` is a negative result, with code 1.
 pub fn conclude(outcome: Result<bool, CliError>, err: &mut dyn Write) -> ExitCode {
     match outcome {
         Ok(true) => ExitCode::SUCCESS,

@@ -34,15 +34,15 @@ impl VerifyEvidence {
     /// # Errors
     /// A file cannot be read.
     pub(super) fn run(&self, out: &mut dyn Out) -> Result<bool, CliError> {
-        let file = read(&self.file)?;
-        let issuer_keys = self.issuer_keys.as_deref().map(keys).transpose()?;
-        let seal_keys = self.seal_keys.as_deref().map(keys).transpose()?;
+        let file = read_file(&self.file)?;
+        let issuer_keys = self.issuer_keys.as_deref().map(read_jwks).transpose()?;
+        let seal_keys = self.seal_keys.as_deref().map(read_jwks).transpose()?;
         let sealed = Sealed::open(&file, seal_keys.as_deref());
         let checked =
             sealed.and_then(|sealed| sealed.evidence.check(issuer_keys.as_deref()).map(|checked| (sealed, checked)));
         let (answer, is_good) = match checked {
             Ok((sealed, checked)) => {
-                (describe_valid(&sealed, checked, (issuer_keys.is_some(), seal_keys.is_some())), true)
+                (describe_valid(&sealed, checked, issuer_keys.is_some(), seal_keys.is_some()), true)
             }
             Err(fault) => (describe_invalid(fault), false),
         };
@@ -62,21 +62,23 @@ impl VerifyEvidence {
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, CliError> {
+fn read_file(path: &Path) -> Result<Vec<u8>, CliError> {
     std::fs::read(path).map_err(|error| CliError::Local(format!("{}: {error}", path.display())))
 }
 
 /// Reads the keys of a JWKS.
-fn keys(path: &Path) -> Result<Vec<Value>, CliError> {
-    let set: Option<Value> = serde_json::from_slice(&read(path)?).ok();
+fn read_jwks(path: &Path) -> Result<Vec<Value>, CliError> {
+    let set: Option<Value> = serde_json::from_slice(&read_file(path)?).ok();
     let listed = set.and_then(|mut set| set.get_mut("keys").and_then(Value::as_array_mut).map(std::mem::take));
     listed.ok_or_else(|| CliError::Local(format!("{} is not a JWKS", path.display())))
 }
 
+/// Describes a file that passed every check. A key is trusted if the options list it.
 fn describe_valid(
     Sealed { evidence, kid, key }: &Sealed,
     checked: Checked,
-    (knows_issuer, knows_seal): (bool, bool),
+    is_issuer_key_trusted: bool,
+    is_seal_key_trusted: bool,
 ) -> Value {
     let Evidence { txn_id, client_id, app_id, requested, opened_at, verified_at, verification_passed, proof, .. } =
         evidence;
@@ -98,14 +100,14 @@ fn describe_valid(
         "shared": names(checked.shared),
         "issuer": proof.issuer,
         "issuer_key": thumbprint(&proof.issuer_key),
-        "issuer_key_trusted": knows_issuer,
+        "issuer_key_trusted": is_issuer_key_trusted,
         "holder_bound": proof.holder_bound,
         "holder_binding_checked": checked.holder_bound,
         "status": status,
         "status_key": proof.status.as_ref().and_then(|status| thumbprint(&status.key)),
         "sealed_by": kid,
         "seal_key": thumbprint(key),
-        "seal_key_trusted": knows_seal,
+        "seal_key_trusted": is_seal_key_trusted,
     })
 }
 

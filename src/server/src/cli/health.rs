@@ -9,6 +9,7 @@ use super::api::Api;
 use super::error::CliError;
 use crate::settings::{Sources, internal_endpoint};
 
+/// Asks a node whether it is ready, and prints the answer. Returns true if it is.
 pub(super) async fn run(options: &Healthcheck, sources: &Sources, out: &mut dyn Write) -> Result<bool, CliError> {
     let (base, certificate) = match &options.url {
         Some(url) => (url.clone(), None),

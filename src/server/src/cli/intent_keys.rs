@@ -31,6 +31,7 @@ enum Action {
 }
 
 impl IntentKeys {
+    /// Lists the keys, or chooses the key that signs.
     pub(super) async fn send(&self, api: &Api) -> Result<(Value, View), CliError> {
         let call = match &self.action {
             None => internal::intent_keys(),

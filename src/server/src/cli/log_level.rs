@@ -14,7 +14,7 @@ pub(super) struct LogLevel {
     /// The level, such as debug or sakshi_store=trace. Without one, show the level in effect.
     level: Option<String>,
     /// Time after which the node returns to its default level, such as 90s, 10m or 2h. Default: 15m; at most 24h.
-    #[arg(long = "for", value_name = "TIME", requires = "level", value_parser = seconds)]
+    #[arg(long = "for", value_name = "TIME", requires = "level", value_parser = parse_seconds)]
     time: Option<u64>,
     /// Return to the default level now.
     #[arg(long, conflicts_with = "level")]
@@ -33,7 +33,7 @@ impl LogLevel {
 }
 
 /// Parses a time such as 10m, in seconds.
-fn seconds(text: &str) -> Result<u64, String> {
+fn parse_seconds(text: &str) -> Result<u64, String> {
     let (number, unit) = text.split_at(text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len()));
     let unit = match unit {
         "s" => 1,
@@ -53,10 +53,10 @@ mod tests {
     #[test]
     fn a_time_has_a_unit_and_is_at_most_a_day() {
         for (text, expected) in [("90s", 90), ("10m", 600), ("24h", 86_400)] {
-            assert_eq!(seconds(text), Ok(expected));
+            assert_eq!(parse_seconds(text), Ok(expected));
         }
         for text in ["", "10", "m", "0s", "25h", "1d", "-1m", "99999999999999999999h", "9999999999999999999h"] {
-            assert!(seconds(text).is_err(), "{text}");
+            assert!(parse_seconds(text).is_err(), "{text}");
         }
     }
 }

@@ -56,6 +56,7 @@ mod tests {
         }
         let mut first = Vec::new();
         assert!(pages(None, &mut first).unwrap());
+        // A page is roff, which begins with a conditional request.
         assert!(String::from_utf8(first).unwrap().starts_with(".ie"));
     }
 }

@@ -150,7 +150,7 @@ impl Cli {
         write_warnings(load(&self.sources()), err)
     }
 
-    /// Reads and checks the settings that a command uses, and writes their warnings to `err`.
+    /// Reads and checks only the settings of these names, which a command uses, and writes their warnings to `err`.
     fn used_settings(&self, names: SettingNames, err: &mut dyn Write) -> Result<Loaded, CliError> {
         write_warnings(load_used(&self.sources(), names), err)
     }

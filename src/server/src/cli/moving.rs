@@ -54,32 +54,30 @@ impl From<String> for Place {
 
 /// Moves the store and writes a summary to `out`.
 pub(super) async fn run(options: &Move, settings: &Settings, out: &mut dyn Out) -> Result<bool, CliError> {
-    let local = |error: &dyn std::fmt::Display| CliError::Local(error.to_string());
-    let (path, url, is_back) = match (&options.from, &options.to) {
-        (Some(Place::Path(_)), Some(Place::Path(_))) => return Err(local(&"one of --from and --to must be a Redis")),
-        (Some(Place::Redis(_)), Some(Place::Redis(_))) => return Err(local(&"one of --from and --to must be a path")),
+    let local_error = |error: &dyn std::fmt::Display| CliError::Local(error.to_string());
+    let (path, url, is_to_directory) = match (&options.from, &options.to) {
+        (Some(Place::Path(_)), Some(Place::Path(_))) => {
+            return Err(local_error(&"one of --from and --to must be a Redis"));
+        }
+        (Some(Place::Redis(_)), Some(Place::Redis(_))) => {
+            return Err(local_error(&"one of --from and --to must be a path"));
+        }
         (Some(Place::Path(from)), to) => (from, to, false),
         (from, Some(Place::Path(to))) => (to, from, true),
-        _ => return Err(local(&"give the path of the embedded store by --from or --to")),
+        _ => return Err(local_error(&"give the path of the embedded store by --from or --to")),
     };
     let redis = match (url, &settings.store.kind) {
-        (Some(Place::Redis(url)), _) => RedisSettings {
-            addresses: vec![url.clone()],
-            topology: RedisTopology::Standalone,
-            wait_replicas: 0,
-            ca_file: None,
-            client_cert: None,
-            client_key: None,
-            waits_at_start: false,
-        },
+        (Some(Place::Redis(url)), _) => single_server(url),
         (_, StoreKind::Redis(redis)) => redis.clone(),
         (_, StoreKind::Embedded) => {
-            return Err(local(&"give the URL of the Redis by --from or --to, or by store.kind and store.redis_url"));
+            return Err(local_error(
+                &"give the URL of the Redis by --from or --to, or by store.kind and store.redis_url",
+            ));
         }
     };
-    let vault = Arc::new(keys::vault(settings).map_err(|error| local(&error))?);
-    let servers =
-        storage::redis_options(&redis, settings, vault, bounds::retention(settings)).map_err(|error| local(&error))?;
+    let vault = Arc::new(keys::vault(settings).map_err(|error| local_error(&error))?);
+    let servers = storage::redis_options(&redis, settings, vault, bounds::retention(settings))
+        .map_err(|error| local_error(&error))?;
     let started = Instant::now();
     let is_terminal = io::stderr().is_terminal();
     let progress = move |phase: &str, keys: u64| {
@@ -88,12 +86,12 @@ pub(super) async fn run(options: &Move, settings: &Settings, out: &mut dyn Out) 
             let _ = write!(io::stderr(), "\r{phase}: {keys} keys");
         }
     };
-    let moved = if is_back {
+    let moved = if is_to_directory {
         move_to_directory(servers, path, progress).await
     } else {
         move_to_redis(path, servers, options.finish, progress).await
     };
-    let moved = moved.map_err(|error| local(&error))?;
+    let moved = moved.map_err(|error| local_error(&error))?;
     if is_terminal {
         writeln!(io::stderr())?;
     }
@@ -103,17 +101,17 @@ pub(super) async fn run(options: &Move, settings: &Settings, out: &mut dyn Out) 
         .map(|(kind, counts)| json!({ "kind": kind, "keys": counts.keys, "written": counts.written }))
         .collect();
     paint::table(&rows, &["kind", "keys", "written"], out)?;
-    let removed = if is_back {
+    let removals = if is_to_directory {
         String::new()
     } else {
         format!("{} keys that the source no longer has were removed. ", moved.removed)
     };
-    writeln!(out, "\n{removed}{:.1} s.", started.elapsed().as_secs_f64())?;
+    writeln!(out, "\n{removals}{:.1} s.", started.elapsed().as_secs_f64())?;
     writeln!(out, "Both stores were read again; their contents are equal.")?;
     writeln!(
         out,
         "{}",
-        if is_back {
+        if is_to_directory {
             "A node can be started on the directory. No node opens the servers any more; keep them until it has \
                 served for a while."
         } else if moved.is_finished {
@@ -124,4 +122,17 @@ pub(super) async fn run(options: &Move, settings: &Settings, out: &mut dyn Out) 
         }
     )?;
     Ok(true)
+}
+
+/// Returns the settings of one Redis server at this URL.
+fn single_server(url: &SecretString) -> RedisSettings {
+    RedisSettings {
+        addresses: vec![url.clone()],
+        topology: RedisTopology::Standalone,
+        wait_replicas: 0,
+        ca_file: None,
+        client_cert: None,
+        client_key: None,
+        waits_at_start: false,
+    }
 }

@@ -69,6 +69,7 @@ pub(super) fn cell(value: &Value) -> String {
     }
 }
 
+/// Formats the members of an object in one line.
 fn inline(object: &Map<String, Value>) -> String {
     object.iter().map(|(name, value)| format!("{name}={}", cell(value))).collect::<Vec<_>>().join(" ")
 }
@@ -90,9 +91,9 @@ mod tests {
     fn a_table_is_cut_at_the_width_of_a_terminal_but_not_in_a_pipe() {
         let rows = [json!({"id": "ev_1", "name": "n".repeat(120), "status": "active"})];
         let columns = ["id", "name", "status"];
-        let mut screen = Screen(Vec::new(), 40);
+        let mut screen = Screen { output: Vec::new(), width: 40 };
         table(&rows, &columns, &mut screen).unwrap();
-        let output = String::from_utf8(screen.0).unwrap();
+        let output = String::from_utf8(screen.output).unwrap();
         let row = output.lines().nth(1).unwrap().replace("\u{1b}[2m", "").replace("\u{1b}[0m", "");
         assert_eq!(row, format!("ev_1  {}…  active", "n".repeat(25)));
         assert!(plain_table(&rows, &columns).contains(&"n".repeat(120)));

@@ -21,17 +21,17 @@ pub(super) const REMAINING_KEY: &[&str] = &["key_id", "values"];
 
 /// Runs passes until one changes nothing.
 pub(super) async fn run_passes(api: &Api) -> Result<Value, CliError> {
-    let mut all = 0;
+    let mut resealed_total = 0;
     for pass in 1..=PASSES_MAX {
-        let done = run_pass(api, pass).await?;
-        all += done.resealed;
-        if done.is_last() || pass == PASSES_MAX {
-            let is_clean = done.is_clean();
-            let left: Vec<_> =
-                done.left.into_iter().map(|(key_id, values)| json!({ "key_id": key_id, "values": values })).collect();
-            let Pass { sealing_key, looked_at, .. } = done;
-            return Ok(json!({ "sealing_key": sealing_key, "looked_at": looked_at, "resealed": all, "left": left,
-                    "clean": is_clean }));
+        let result = run_pass(api, pass).await?;
+        resealed_total += result.resealed;
+        if result.is_last() || pass == PASSES_MAX {
+            let is_clean = result.is_clean();
+            let Pass { sealing_key, values_read, remaining, .. } = result;
+            let remaining: Vec<_> =
+                remaining.into_iter().map(|(key_id, values)| json!({ "key_id": key_id, "values": values })).collect();
+            return Ok(json!({ "sealing_key": sealing_key, "looked_at": values_read, "resealed": resealed_total,
+                    "left": remaining, "clean": is_clean }));
         }
     }
     Err(CliError::Local("there was no pass".to_owned()))
@@ -41,22 +41,26 @@ pub(super) async fn run_passes(api: &Api) -> Result<Value, CliError> {
 #[derive(Default)]
 struct Pass {
     sealing_key: String,
-    looked_at: u64,
+    values_read: u64,
     resealed: u64,
-    left: BTreeMap<String, u64>,
+    /// Number of values that are still encrypted with another key, by the id of that key.
+    remaining: BTreeMap<String, u64>,
 }
 
 impl Pass {
-    /// Returns true if another pass is pointless. Values left by a pass with changes may have changed concurrently.
+    /// Returns true if the pass changed nothing, so that another pass is pointless.
     const fn is_last(&self) -> bool {
         self.resealed == 0
     }
 
+    /// Returns true if no value needs another key. A pass that re-encrypted values does not prove that, because a node
+    /// may still write with another key.
     fn is_clean(&self) -> bool {
-        self.resealed == 0 && self.left.is_empty()
+        self.resealed == 0 && self.remaining.is_empty()
     }
 }
 
+/// Re-encrypts every value once, part by part.
 async fn run_pass(api: &Api, number: u32) -> Result<Pass, CliError> {
     let mut pass = Pass::default();
     let mut from = None;
@@ -64,14 +68,14 @@ async fn run_pass(api: &Api, number: u32) -> Result<Pass, CliError> {
         let ResealResponse { sealing_key, next, looked_at, resealed, left } =
             api.send(internal::reseal(from.as_deref())).await?;
         pass.sealing_key = sealing_key;
-        pass.looked_at += looked_at;
+        pass.values_read += looked_at;
         pass.resealed += resealed;
-        for left in left {
-            *pass.left.entry(left.key_id).or_default() += left.values;
+        for old_key in left {
+            *pass.remaining.entry(old_key.key_id).or_default() += old_key.values;
         }
         // Progress goes to stderr; it is not part of the output.
-        let Pass { looked_at, resealed, .. } = &pass;
-        writeln!(io::stderr(), "pass {number}: {looked_at} values read, {resealed} re-encrypted")?;
+        let Pass { values_read, resealed, .. } = &pass;
+        writeln!(io::stderr(), "pass {number}: {values_read} values read, {resealed} re-encrypted")?;
         match next {
             Some(next) => from = Some(next),
             None => return Ok(pass),
@@ -96,8 +100,8 @@ pub(super) fn show(answer: &Value, out: &mut dyn Out) -> io::Result<()> {
         )?;
         return Ok(());
     }
-    let left = answer["left"].as_array().map(Vec::as_slice).unwrap_or_default();
-    if left.is_empty() {
+    let remaining = answer["left"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if remaining.is_empty() {
         return writeln!(
             out,
             "Every pass found values under another key: a node still seals with it. Restart that node with {key} as \
@@ -105,7 +109,7 @@ pub(super) fn show(answer: &Value, out: &mut dyn Out) -> io::Result<()> {
         );
     }
     writeln!(out, "These values stay under another key; keep it, or find out what they are:")?;
-    paint::table(left, REMAINING_KEY, out)
+    paint::table(remaining, REMAINING_KEY, out)
 }
 
 #[cfg(test)]
@@ -114,13 +118,15 @@ mod tests {
 
     #[test]
     fn passes_repeat_until_one_changes_nothing() {
-        let pass = |resealed, left: &[u64]| {
-            let left = left.iter().map(|values| ("9f86d081".to_owned(), *values)).collect();
-            let pass = Pass { resealed, left, ..Pass::default() };
-            (pass.is_last(), pass.is_clean())
+        let pass = |resealed, values_under_old_key: Option<u64>| {
+            let remaining = values_under_old_key.map(|values| ("9f86d081".to_owned(), values)).into_iter().collect();
+            Pass { resealed, remaining, ..Pass::default() }
         };
-        assert_eq!((pass(7, &[]), pass(7, &[1])), ((false, false), (false, false)));
-        assert_eq!((pass(0, &[]), pass(0, &[1])), ((true, true), (true, false)));
+        let changed = [pass(7, None), pass(7, Some(1))];
+        assert!(changed.iter().all(|pass| !pass.is_last() && !pass.is_clean()));
+        let (clean, unclean) = (pass(0, None), pass(0, Some(1)));
+        assert!(clean.is_last() && clean.is_clean());
+        assert!(unclean.is_last() && !unclean.is_clean());
     }
 
     #[test]

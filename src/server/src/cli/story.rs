@@ -1,4 +1,4 @@
-//! A transaction for people: the request, its outcome and its webhook; ids come last.
+//! A transaction as text for people: the request, its outcome and its webhook; ids come last.
 
 use sakshi_domain::delivery::DeliveryOutcome;
 use sakshi_domain::time::Timestamp;
@@ -8,7 +8,7 @@ use serde_json::json;
 use super::paint::cell;
 use super::style::{Line, Tone, span};
 
-/// Returns the lines, as of `now`.
+/// Returns the lines of a transaction. Ages count up to `now`.
 pub(super) fn lines(transaction: &TransactionResponse, now: Timestamp) -> Vec<Line> {
     let TransactionResponse { txn_id, client_id, app_id, event_id, client_name, app_name, event_name, .. } =
         transaction;
@@ -17,28 +17,29 @@ pub(super) fn lines(transaction: &TransactionResponse, now: Timestamp) -> Vec<Li
         (quoted(client_name.as_deref().unwrap_or("a client")), quoted(app_name.as_deref().unwrap_or("an app")));
     let title = format!("A verification for {client}, by {app}{event}");
     let mut lines = vec![Line::new(Tone::Bold, title), Line::default()];
-    lines.push(fact("asked for", Tone::Plain, &transaction.claims.join(", ")));
+    lines.push(labelled("asked for", Tone::Plain, &transaction.claims.join(", ")));
     let opened = format!(
         "{} ago, by {} ({})",
         span(now.since(transaction.opened_at).as_secs()),
         transaction.channel,
         transaction.opened_at
     );
-    lines.push(fact("opened", Tone::Plain, &opened));
+    lines.push(labelled("opened", Tone::Plain, &opened));
     let (tone, outcome) = outcome(transaction, now);
-    lines.push(fact("answered", tone, &outcome));
+    lines.push(labelled("answered", tone, &outcome));
     let (tone, webhook) = webhook(transaction);
-    lines.push(fact("webhook", tone, &webhook));
+    lines.push(labelled("webhook", tone, &webhook));
     lines.push(Line::default());
     let event = event_id.as_ref().map(|id| ("event", id.to_string()));
     let trace = transaction.trace_id.as_ref().map(|id| ("trace", id.clone()));
     let ids = [("transaction", txn_id.to_string()), ("client", client_id.to_string()), ("app", app_id.to_string())];
     let ids = ids.into_iter().chain(event).chain([("request", transaction.request_id.to_string())]).chain(trace);
-    lines.extend(ids.map(|(name, id)| fact(name, Tone::Dim, &id)));
+    lines.extend(ids.map(|(name, id)| labelled(name, Tone::Dim, &id)));
     lines
 }
 
-fn fact(name: &str, tone: Tone, value: &str) -> Line {
+/// Returns a line with a name in a column of its own and a value in this tone.
+fn labelled(name: &str, tone: Tone, value: &str) -> Line {
     Line::new(Tone::Plain, format!("{name:<13}")).and(tone, value)
 }
 
@@ -47,18 +48,22 @@ fn quoted(name: &str) -> String {
     format!("\u{201c}{}\u{201d}", cell(&json!(name)))
 }
 
-/// Returns the outcome.
+/// Returns the outcome in words, with its tone.
 fn outcome(transaction: &TransactionResponse, now: Timestamp) -> (Tone, String) {
     let TransactionResponse { status, expires_at, opened_at, verified_at, verification_passed, refused, .. } =
         transaction;
-    let after = |at: &Timestamp| match at.since(*opened_at).as_secs() {
+    let time_taken = |at: &Timestamp| match at.since(*opened_at).as_secs() {
         0 => "within a second".to_owned(),
         seconds => format!("{} after it was opened", span(seconds)),
     };
     match (&**status, verified_at, refused) {
-        (_, Some(at), Some(reason)) => (Tone::Warn, format!("verified, but not registered: {reason}; {}", after(at))),
-        (_, Some(at), None) if *verification_passed == Some(true) => (Tone::Good, format!("verified, {}", after(at))),
-        (_, Some(at), None) => (Tone::Warn, format!("not verified, {}", after(at))),
+        (_, Some(at), Some(reason)) => {
+            (Tone::Warn, format!("verified, but not registered: {reason}; {}", time_taken(at)))
+        }
+        (_, Some(at), None) if *verification_passed == Some(true) => {
+            (Tone::Good, format!("verified, {}", time_taken(at)))
+        }
+        (_, Some(at), None) => (Tone::Warn, format!("not verified, {}", time_taken(at))),
         ("expired", ..) => {
             (Tone::Warn, format!("not in time; the window ended {} ago", span(now.since(*expires_at).as_secs())))
         }
@@ -66,7 +71,7 @@ fn outcome(transaction: &TransactionResponse, now: Timestamp) -> (Tone, String) 
     }
 }
 
-/// Returns the outcome of the webhook.
+/// Returns the state of the webhook in words, with its tone.
 fn webhook(transaction: &TransactionResponse) -> (Tone, String) {
     let origin = transaction.webhook_origin.as_deref();
     let Some(delivery) = &transaction.delivery else {
@@ -99,6 +104,7 @@ mod tests {
     use super::super::style::Capabilities;
     use super::*;
 
+    /// Renders a delivered transaction after this change of its fields.
     fn rendered(change: &serde_json::Value) -> Vec<String> {
         let mut transaction = json!({
             "txn_id": "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11", "status": "completed", "client_id": "cl_1",

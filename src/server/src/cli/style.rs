@@ -40,7 +40,7 @@ impl Out for io::Stdout {
     }
 }
 
-/// Tone of a text.
+/// Tone of a text, shown as a colour or weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain,
@@ -123,11 +123,11 @@ impl Line {
         if self.width() <= width {
             return self;
         }
-        let mut left = width.saturating_sub(1);
+        let mut remaining = width.saturating_sub(1);
         let mut line = Self::default();
         for (tone, text) in self.0 {
-            let beginning: String = text.chars().take(left).collect();
-            left -= beginning.chars().count();
+            let beginning: String = text.chars().take(remaining).collect();
+            remaining -= beginning.chars().count();
             line = line.and(tone, beginning);
         }
         line.and(Tone::Dim, if width > 0 { "…" } else { "" })
@@ -165,11 +165,14 @@ pub(crate) mod tests {
     use super::*;
 
     /// A terminal output with colours, of this width.
-    pub(crate) struct Screen(pub(crate) Vec<u8>, pub(crate) usize);
+    pub(crate) struct Screen {
+        pub(crate) output: Vec<u8>,
+        pub(crate) width: usize,
+    }
 
     impl Write for Screen {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.write(bytes)
+            self.output.write(bytes)
         }
 
         fn flush(&mut self) -> io::Result<()> {
@@ -179,17 +182,17 @@ pub(crate) mod tests {
 
     impl Out for Screen {
         fn capabilities(&self) -> Capabilities {
-            Capabilities { is_terminal: true, has_colour: true, size: Some((self.1, 24)) }
+            Capabilities { is_terminal: true, has_colour: true, size: Some((self.width, 24)) }
         }
     }
 
     #[test]
     fn a_line_is_cut_with_an_ellipsis_only_on_a_terminal() {
         let line = || Line::new(Tone::Plain, "one ").and(Tone::Bad, "two").and(Tone::Plain, " three");
-        let (mut screen, mut pipe) = (Screen(Vec::new(), 6), Vec::new());
+        let (mut screen, mut pipe) = (Screen { output: Vec::new(), width: 6 }, Vec::new());
         write_lines([line()], &mut screen).unwrap();
         write_lines([line()], &mut pipe).unwrap();
-        assert_eq!(String::from_utf8(screen.0).unwrap(), "one \u{1b}[1;31mt\u{1b}[0m\u{1b}[2m…\u{1b}[0m\n");
+        assert_eq!(String::from_utf8(screen.output).unwrap(), "one \u{1b}[1;31mt\u{1b}[0m\u{1b}[2m…\u{1b}[0m\n");
         assert_eq!(String::from_utf8(pipe).unwrap(), "one two three\n");
         assert_eq!(line().cut(13), line());
         assert_eq!(line().cut(0).width(), 0);

@@ -13,16 +13,16 @@ const CHANGE_LISTENER: &str = "change_listener";
 /// Returns one line for each node of the tree, and one more below each that has panicked.
 pub(super) fn lines(root: &TreeNode, now: Timestamp) -> Vec<Line> {
     let mut rows = Vec::new();
-    collect(root, "", "", &mut rows);
+    collect_rows(root, "", "", &mut rows);
     let width = rows.iter().map(|row| row.label.chars().count()).max().unwrap_or(0).max("ACTOR".len());
     let header =
         format!("{:width$}  {:<10}{:>6}{:>10}{:>9}  {}", "ACTOR", "STATE", "LIVE", "RESTARTS", "MAILBOX", "AGE");
     let mut lines = vec![Line::new(Tone::Dim, header)];
-    for Row { label, below, node } in rows {
+    for Row { label, indentation, node } in rows {
         lines.push(row(&format!("{label:width$}"), node));
         if let Some(panic) = &node.last_panic {
             lines.push(
-                Line::new(Tone::Plain, below)
+                Line::new(Tone::Plain, indentation)
                     .and(trouble(node).map_or(Tone::Warn, |(tone, _)| tone), describe_panic(panic, now)),
             );
         }
@@ -54,31 +54,35 @@ fn is_unneeded(node: &TreeNode) -> bool {
     node.kind == CHANGE_LISTENER && node.state == "down" && node.last_exit.is_none()
 }
 
+/// The row of an actor.
 struct Row<'a> {
+    /// The name, with the branches of the tree before it.
     label: String,
     /// Indentation of a line below this row.
-    below: String,
+    indentation: String,
     node: &'a TreeNode,
 }
 
-fn collect<'a>(node: &'a TreeNode, lead: &str, bars: &str, rows: &mut Vec<Row<'a>>) {
+/// Collects the rows of a node and its descendants. `lead` is drawn before the node, `bars` before its children.
+fn collect_rows<'a>(node: &'a TreeNode, lead: &str, bars: &str, rows: &mut Vec<Row<'a>>) {
     let branch = if node.children.is_empty() { "     " } else { "│    " };
-    rows.push(Row { label: format!("{lead}{}", node.name), below: format!("{bars}{branch}"), node });
+    rows.push(Row { label: format!("{lead}{}", node.name), indentation: format!("{bars}{branch}"), node });
     for (index, child) in node.children.iter().enumerate() {
         let (tip, bar) = if index + 1 == node.children.len() { ("└─ ", "   ") } else { ("├─ ", "│  ") };
-        collect(child, &format!("{bars}{tip}"), &format!("{bars}{bar}"), rows);
+        collect_rows(child, &format!("{bars}{tip}"), &format!("{bars}{bar}"), rows);
     }
 }
 
+/// Formats the columns of an actor, its problems in colour.
 fn row(label: &str, node: &TreeNode) -> Line {
     if is_unneeded(node) {
         return Line::new(Tone::Dim, format!("{label}  not needed (embedded store)"));
     }
     let (tone, state) = trouble(node).unwrap_or_else(|| (Tone::Plain, node.state.clone()));
     let tone_if = |condition: bool, tone: Tone| if condition { tone } else { Tone::Plain };
-    let name = if node.mailbox > 0 && tone == Tone::Plain { Tone::Bold } else { tone };
+    let label_tone = if node.mailbox > 0 && tone == Tone::Plain { Tone::Bold } else { tone };
     let age = node.age_s.map_or_else(|| "-".to_owned(), span);
-    Line::new(name, label)
+    Line::new(label_tone, label)
         .and(tone, format!("  {state:<10}"))
         .and(Tone::Plain, format!("{:>6}", node.live))
         .and(tone_if(node.restarts > 0, tone), format!("{:>10}", node.restarts))
@@ -125,6 +129,7 @@ pub(super) mod tests {
         }
     }
 
+    /// Renders the tree, five seconds after the panic of [`panicked`].
     fn drawn(root: &TreeNode, capabilities: Capabilities) -> Vec<String> {
         lines(root, Timestamp::from_millis(8_000)).iter().map(|line| line.render(capabilities)).collect()
     }

@@ -15,26 +15,26 @@ use crate::{bounds, keys, storage};
 
 /// Migrates the embedded store to the schema of this release, while no node serves.
 pub(super) fn migrate(settings: &Settings, out: &mut dyn Write) -> Result<bool, CliError> {
-    let local = |error: &dyn std::fmt::Display| CliError::Local(error.to_string());
+    let local_error = |error: &dyn std::fmt::Display| CliError::Local(error.to_string());
     if !matches!(settings.store.kind, StoreKind::Embedded) {
-        return Err(local(
+        return Err(local_error(
             &"this is for the embedded store; a store in Redis is upgraded by `sakshi admin finish-upgrade`",
         ));
     }
     let directory = &settings.store.path;
     if !embedded::exists(directory) {
-        return Err(local(&format!("there is no store in {}", directory.display())));
+        return Err(local_error(&format!("there is no store in {}", directory.display())));
     }
-    let vault = Arc::new(keys::vault(settings).map_err(|error| local(&error))?);
+    let vault = Arc::new(keys::vault(settings).map_err(|error| local_error(&error))?);
     let migrated = embedded::migrate(storage::embedded_options(settings, vault, bounds::retention(settings)));
-    match migrated.map_err(|error| local(&error))? {
+    match migrated.map_err(|error| local_error(&error))? {
         None => writeln!(out, "{}: the store has the schema of this release", directory.display())?,
-        Some(done) => {
-            writeln!(out, "{}: schema {}, from {}", directory.display(), done.to, done.from)?;
+        Some(migration) => {
+            writeln!(out, "{}: schema {}, from {}", directory.display(), migration.to, migration.from)?;
             writeln!(
                 out,
                 "The backup made before the migration is {}. To go back, restore it with the previous release.",
-                done.backup.display()
+                migration.backup.display()
             )?;
         }
     }
@@ -45,7 +45,9 @@ pub(super) fn migrate(settings: &Settings, out: &mut dyn Write) -> Result<bool, 
 pub(super) async fn finish(api: &Api) -> Result<Value, CliError> {
     loop {
         let answer = api.send(internal::finish_upgrade()).await?;
+        // `walking`: the service has converted a part of the records.
         if answer.state != "walking" {
+            // `behind`: a node still runs an earlier release.
             let is_done = answer.state != "behind";
             let mut answer = json!(answer);
             answer["clean"] = is_done.into();
@@ -56,6 +58,7 @@ pub(super) async fn finish(api: &Api) -> Result<Value, CliError> {
     }
 }
 
+/// Writes the result, and the steps that remain for the operator.
 pub(super) fn show(answer: &Value, out: &mut dyn Out) -> std::io::Result<()> {
     let (schema, changed) = (&answer["schema"], &answer["changed"]);
     match answer["state"].as_str() {

@@ -41,6 +41,7 @@ pub struct Demo {
     pub internal_port: Option<u16>,
 }
 
+/// Error that ends the demo.
 type Failure = Box<dyn std::error::Error>;
 
 /// Runs the demo until a signal.
@@ -59,7 +60,7 @@ pub(super) async fn run(options: Demo, sources: &Sources, out: &mut dyn Out, err
     }
 }
 
-/// Starts a node, runs one verification and prints it. Returns what must keep running afterwards.
+/// Starts a node, runs one verification and prints it. Returns the parts that must live while the node serves.
 async fn run_steps(
     options: Demo,
     sources: &Sources,
@@ -69,7 +70,7 @@ async fn run_steps(
     let directory = tempfile::Builder::new().prefix("sakshi-demo-").tempdir()?;
     let signals = Signals::listen()?;
     let node = start_node(options, sources, directory.path(), (serve::recorder()?, level)).await?;
-    let first =
+    let first_client =
         first_client::ensure(&node.store, SystemClock.now()).await?.ok_or("the fresh store has a client already")?;
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await?;
 
@@ -121,9 +122,9 @@ async fn verify(api: &Client, receiver: &WebhookReceiver, timeline: &mut Timelin
     let claims: Vec<&str> = request["claims"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     timeline.line("init", &format!("client asks for {}", claims.join(", ")))?;
     let opened = api.send(public::init(&request).read_as::<Value>()).await?;
-    let txn = text(&opened, "txnId")?;
-    timeline.line("", &format!("txnId {txn}, expires {}", text(&opened, "expiresAt")?))?;
-    let intent = text(&opened, "intentJwt")?;
+    let txn = text_member(&opened, "txnId")?;
+    timeline.line("", &format!("txnId {txn}, expires {}", text_member(&opened, "expiresAt")?))?;
+    let intent = text_member(&opened, "intentJwt")?;
     timeline.line("intent", &format!("signed for the identity app: {} characters", intent.len()))?;
 
     let pending = api.send(public::result(txn).read_as::<Value>()).await?;
@@ -141,17 +142,17 @@ async fn verify(api: &Client, receiver: &WebhookReceiver, timeline: &mut Timelin
     timeline.line("webhook", &format!("POST {}, {} bytes", webhook.path, webhook.body.len()))?;
     timeline.body(&String::from_utf8_lossy(&webhook.body))?;
     let result = api.send(public::result(txn).read_as::<Value>()).await?;
-    let same = serde_json::from_slice::<Value>(&webhook.body).is_ok_and(|body| body == result);
+    let is_same = serde_json::from_slice::<Value>(&webhook.body).is_ok_and(|body| body == result);
     timeline.verdict(
         "result",
-        same,
-        if same { "the poll returns the same body" } else { "the poll returns a different body" },
+        is_same,
+        if is_same { "the poll returns the same body" } else { "the poll returns a different body" },
     )?;
-    if same { Ok(()) } else { Err("the webhook and the result differ".into()) }
+    if is_same { Ok(()) } else { Err("the webhook and the result differ".into()) }
 }
 
-fn text<'a>(body: &'a Value, field: &str) -> Result<&'a str, Failure> {
-    body[field].as_str().ok_or_else(|| format!("the response has no {field}").into())
+fn text_member<'a>(body: &'a Value, member: &str) -> Result<&'a str, Failure> {
+    body[member].as_str().ok_or_else(|| format!("the response has no {member}").into())
 }
 
 /// Prints the address to open first, in a box if it fits.
@@ -167,19 +168,19 @@ fn print_link(out: &mut dyn Out, base: &str, link: Option<&str>) -> io::Result<(
         out.capabilities(),
         [(Tone::Bold, "Open this"), (Tone::Good, url.as_str()), (Tone::Plain, explanation.as_str())],
     );
-    let inside = lines.iter().map(|(_, text)| text.chars().count()).max().unwrap_or(0);
+    let text_width = lines.iter().map(|(_, text)| text.chars().count()).max().unwrap_or(0);
     writeln!(out)?;
-    if capabilities.width().is_some_and(|width| width < inside + 4) {
+    if capabilities.width().is_some_and(|width| width < text_width + 4) {
         for (tone, text) in lines {
             writeln!(out, "{}", capabilities.paint(tone, text))?;
         }
         return out.flush();
     }
-    writeln!(out, "╭{}╮", "─".repeat(inside + 2))?;
+    writeln!(out, "╭{}╮", "─".repeat(text_width + 2))?;
     for (tone, text) in lines {
-        writeln!(out, "│ {}{} │", capabilities.paint(tone, text), " ".repeat(inside - text.chars().count()))?;
+        writeln!(out, "│ {}{} │", capabilities.paint(tone, text), " ".repeat(text_width - text.chars().count()))?;
     }
-    writeln!(out, "╰{}╯", "─".repeat(inside + 2))?;
+    writeln!(out, "╰{}╯", "─".repeat(text_width + 2))?;
     out.flush()
 }
 

@@ -1,4 +1,5 @@
-//! An inbox of a sandbox queues webhooks until this command reads them. This machine needs no public address.
+//! Webhooks by way of an inbox: a URL of the sandbox that queues webhooks until this command reads them. This machine
+//! needs no public address.
 
 use std::time::Duration;
 
@@ -14,14 +15,16 @@ use crate::cli::error::CliError;
 /// Error for a service without this path.
 const NO_INBOXES: &str = "the service has no inboxes for webhooks: it is no sandbox, or its version is too old";
 
+/// Response of the sandbox to a read of an inbox.
 #[derive(Deserialize)]
-struct Next {
+struct NextResponse {
     webhook: Option<InboxWebhook>,
 }
 
 /// An inbox of this run; the sandbox closes it some time after the last read.
 pub(super) struct Inbox {
     api: Api,
+    /// Path of the inbox at the sandbox.
     path: String,
     /// URL for the webhooks.
     pub(super) url: String,
@@ -43,7 +46,7 @@ impl Inbox {
     /// Returns the next webhook, or `None` if none arrives within `wait`, in whole seconds.
     pub(super) async fn next(&mut self, wait: Duration) -> Result<Option<Received>, CliError> {
         let path = format!("{}?after={}&wait={}", self.path, self.last_read, wait.as_secs());
-        let Some(webhook) = self.api.send(Call::<Next>::get(path)).await?.webhook else { return Ok(None) };
+        let Some(webhook) = self.api.send(Call::<NextResponse>::get(path)).await?.webhook else { return Ok(None) };
         self.last_read = webhook.number;
         let received = webhook.received();
         received.map(Some).ok_or_else(|| {

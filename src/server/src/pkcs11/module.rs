@@ -98,7 +98,7 @@ pub fn finalize_libraries() {
 /// True once libraries are finalised; they never restart.
 static ARE_FINALIZED: AtomicBool = AtomicBool::new(false);
 
-/// The library of a key, shared by its sessions.
+/// The library of a key on a token, shared by the sessions of the key.
 pub(super) struct Module {
     uri: KeyUri,
     library: Arc<Library>,
@@ -131,9 +131,9 @@ impl Module {
     ///
     /// # Errors
     /// A call fails, or the library does not start.
-    pub(super) fn call<T>(&self, calls: impl FnOnce(&Pkcs11) -> Result<T, TokenError>) -> Result<T, TokenError> {
+    pub(super) fn call<T>(&self, use_library: impl FnOnce(&Pkcs11) -> Result<T, TokenError>) -> Result<T, TokenError> {
         let library = self.library.read().unwrap_or_else(PoisonError::into_inner);
-        calls(library.as_ref().ok_or_else(|| TokenError::Failed("the library does not start".to_owned()))?)
+        use_library(library.as_ref().ok_or_else(|| TokenError::Failed("the library does not start".to_owned()))?)
     }
 
     /// Closes a session, unless the library is finalised: calling it would crash the process.
@@ -172,6 +172,7 @@ impl Module {
         Ok(KeySession { session, key })
     }
 
+    /// Finds the only slot whose token the URI names.
     fn find_slot(&self, library: &Pkcs11) -> Result<Slot, TokenError> {
         let mut slots = Vec::new();
         for slot in library.get_slots_with_token()? {
@@ -187,6 +188,7 @@ impl Module {
         if let [slot] = slots[..] { Ok(slot) } else { Err(TokenError::NoToken) }
     }
 
+    /// Logs in with the PIN, unless it was refused before: further attempts would lock the token.
     fn log_in(&self, session: &Session) -> Result<(), TokenError> {
         let Some(pin) = self.uri.pin()? else { return Ok(()) };
         let mut pin_refused = self.lock_pin_refused();
@@ -205,6 +207,7 @@ impl Module {
     }
 }
 
+/// Loads and initialises the library of a key.
 fn start(uri: &KeyUri) -> Result<Pkcs11, TokenError> {
     let unusable = |error: Error| TokenError::Library { path: uri.module.clone(), error: error.to_string() };
     let library = Pkcs11::new(&uri.module).map_err(unusable)?;
@@ -225,7 +228,8 @@ impl KeySession {
                     _ => {}
                 }
             }
-            let numbers = RsaPublicNumbers { modulus: without_zeros(modulus), exponent: without_zeros(exponent) };
+            let numbers =
+                RsaPublicNumbers { modulus: without_leading_zeros(modulus), exponent: without_leading_zeros(exponent) };
             Ok(Some(numbers).filter(|numbers| !numbers.modulus.is_empty() && !numbers.exponent.is_empty()))
         };
         const PUBLIC_ATTRIBUTES: [AttributeType; 3] =
@@ -246,6 +250,6 @@ impl KeySession {
     }
 }
 
-fn without_zeros(bytes: Vec<u8>) -> Vec<u8> {
+fn without_leading_zeros(bytes: Vec<u8>) -> Vec<u8> {
     bytes.into_iter().skip_while(|byte| *byte == 0).collect()
 }

@@ -36,6 +36,7 @@ const PROBE: &[u8] = b"sakshi asks whether the token signs";
 /// A request for a signature.
 struct Job {
     message: Vec<u8>,
+    /// Receives the signature; dropped if there is none.
     answer: oneshot::Sender<Vec<u8>>,
 }
 
@@ -58,12 +59,12 @@ impl TokenKey {
     /// The token or the key cannot be used.
     pub(crate) fn open(uri: &KeyUri) -> Result<IntentKey, TokenError> {
         let (module, public) = open_and_verify(uri)?;
-        let (jobs, waiting) = sync_channel(QUEUE_MAX);
-        let (waiting, is_available) = (Arc::new(Mutex::new(waiting)), Arc::new(AtomicBool::new(true)));
+        let (jobs, queue) = sync_channel(QUEUE_MAX);
+        let (queue, is_available) = (Arc::new(Mutex::new(queue)), Arc::new(AtomicBool::new(true)));
         for number in 0..SESSIONS {
             let thread = SigningThread {
                 module: Arc::clone(&module),
-                waiting: Arc::clone(&waiting),
+                queue: Arc::clone(&queue),
                 is_available: Arc::clone(&is_available),
             };
             let started = thread::Builder::new().name(format!("token-{number}")).spawn(move || thread.run());
@@ -86,8 +87,8 @@ pub(crate) fn check(uri: &KeyUri) -> Result<(), TokenError> {
 fn open_and_verify(uri: &KeyUri) -> Result<(Arc<Module>, RsaPublicNumbers), TokenError> {
     let module = Module::load(uri)?;
     let (public, signature) = module.call(|library| {
-        let open = module.open(library)?;
-        Ok((open.public_numbers()?, open.sign(PROBE)?))
+        let session = module.open(library)?;
+        Ok((session.public_numbers()?, session.sign(PROBE)?))
     })?;
     let key = RsaPublicKeyComponents { n: &public.modulus, e: &public.exponent };
     let verified = key.verify(&RSA_PKCS1_2048_8192_SHA256, PROBE, &signature);
@@ -124,38 +125,40 @@ impl KeySession {
     }
 }
 
+/// A thread that signs the queued messages in a session of its own.
 struct SigningThread {
     module: Arc<Module>,
-    waiting: Arc<Mutex<Receiver<Job>>>,
+    queue: Arc<Mutex<Receiver<Job>>>,
     is_available: Arc<AtomicBool>,
 }
 
 impl SigningThread {
+    /// Signs until the queue is closed.
     fn run(self) {
-        let mut open = None;
+        let mut session = None;
         loop {
             let job = {
-                let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-                waiting.recv_timeout(PROBE_INTERVAL)
+                let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+                queue.recv_timeout(PROBE_INTERVAL)
             };
             match job {
                 Ok(job) if job.answer.is_closed() => {}
-                Ok(Job { message, answer }) => match self.sign_with_retry(&mut open, &message) {
+                Ok(Job { message, answer }) => match self.sign_with_retry(&mut session, &message) {
                     // The requester may have stopped waiting.
                     Some(signature) => drop(answer.send(signature)),
                     None => {
                         drop(answer);
-                        self.recover(&mut open);
+                        self.recover(&mut session);
                     }
                 },
                 // Only one thread at a time waits for jobs, so the token is probed once per interval.
                 Err(RecvTimeoutError::Timeout) => {
-                    if self.sign_with_retry(&mut open, PROBE).is_none() {
-                        self.recover(&mut open);
+                    if self.sign_with_retry(&mut session, PROBE).is_none() {
+                        self.recover(&mut session);
                     }
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    open.into_iter().for_each(|session| self.module.close(session));
+                    session.into_iter().for_each(|session| self.module.close(session));
                     return;
                 }
             }
@@ -163,44 +166,45 @@ impl SigningThread {
     }
 
     /// Signs, and retries once in a new session. Logs a failure.
-    fn sign_with_retry(&self, open: &mut Option<KeySession>, message: &[u8]) -> Option<Vec<u8>> {
-        let signed = self.try_to_sign(open, message).or_else(|_| self.try_to_sign(open, message));
-        signed.inspect_err(|error| tracing::error!(%error, "the token that signs intents failed to sign")).ok()
+    fn sign_with_retry(&self, session: &mut Option<KeySession>, message: &[u8]) -> Option<Vec<u8>> {
+        let signature = self.try_to_sign(session, message).or_else(|_| self.try_to_sign(session, message));
+        signature.inspect_err(|error| tracing::error!(%error, "the token that signs intents failed to sign")).ok()
     }
 
     /// Marks the token unavailable. The first thread to do so waits until the token signs again.
-    fn recover(&self, open: &mut Option<KeySession>) {
+    fn recover(&self, session: &mut Option<KeySession>) {
         if self.is_available.swap(false, Ordering::AcqRel) {
             metrics::gauge!("sakshi_signer_available").set(0);
-            self.wait_for_token(open);
+            self.wait_for_token(session);
             self.is_available.store(true, Ordering::Release);
             metrics::gauge!("sakshi_signer_available").set(1);
             tracing::info!("the token that signs intents is available again");
         }
     }
 
-    fn wait_for_token(&self, open: &mut Option<KeySession>) {
+    /// Signs a probe again and again, with a restart of the library in between, until the token signs.
+    fn wait_for_token(&self, session: &mut Option<KeySession>) {
         loop {
             thread::park_timeout(RETRY_PAUSE);
-            let signed = self.try_to_sign(open, PROBE).or_else(|_| {
+            let probe = self.try_to_sign(session, PROBE).or_else(|_| {
                 self.module.restart()?;
-                self.try_to_sign(open, PROBE)
+                self.try_to_sign(session, PROBE)
             });
-            if signed.is_ok() {
+            if probe.is_ok() {
                 return;
             }
         }
     }
 
     /// Signs in the open session, or opens a session. A failed session is closed.
-    fn try_to_sign(&self, open: &mut Option<KeySession>, message: &[u8]) -> Result<Vec<u8>, TokenError> {
+    fn try_to_sign(&self, session: &mut Option<KeySession>, message: &[u8]) -> Result<Vec<u8>, TokenError> {
         self.module.call(|library| {
-            let session = match open.take() {
-                Some(session) => session,
+            let open_session = match session.take() {
+                Some(open_session) => open_session,
                 None => self.module.open(library)?,
             };
-            let signature = session.sign(message)?;
-            *open = Some(session);
+            let signature = open_session.sign(message)?;
+            *session = Some(open_session);
             Ok(signature)
         })
     }

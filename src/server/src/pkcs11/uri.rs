@@ -9,8 +9,8 @@ use secrecy::SecretString;
 
 use super::module::TokenError;
 
-/// Error for any other text.
-const FORM: &str = "must be a PKCS#11 URI such as \
+/// Error for a text that is not such a URI.
+const FORM_ERROR: &str = "must be a PKCS#11 URI such as \
     pkcs11:token=NAME;object=NAME?module-path=/usr/lib/MODULE.so&pin-source=/run/secrets/pin, \
     with `token`, `serial` or `slot-id`, and `object` or `id`";
 
@@ -29,6 +29,7 @@ pub struct KeyUri {
     pub(super) id: Option<Vec<u8>>,
     /// Library of the token.
     pub(super) module: PathBuf,
+    /// The PIN of the token.
     pin: Pin,
 }
 
@@ -59,7 +60,7 @@ impl KeyUri {
     /// # Errors
     /// A sentence about the expected form.
     pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
-        let rest = text.strip_prefix("pkcs11:").ok_or(FORM)?;
+        let rest = text.strip_prefix("pkcs11:").ok_or(FORM_ERROR)?;
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
         let mut uri = Self {
             token: None,
@@ -71,19 +72,19 @@ impl KeyUri {
             pin: Pin::None,
         };
         for pair in path.split(';').filter(|pair| !pair.is_empty()) {
-            let (name, value) = pair.split_once('=').ok_or(FORM)?;
+            let (name, value) = pair.split_once('=').ok_or(FORM_ERROR)?;
             match name {
                 "token" => set_once(&mut uri.token, decode(value)?)?,
                 "serial" => set_once(&mut uri.serial, decode(value)?)?,
-                "slot-id" => set_once(&mut uri.slot, value.parse().map_err(|_| FORM)?)?,
+                "slot-id" => set_once(&mut uri.slot, value.parse().map_err(|_| FORM_ERROR)?)?,
                 "object" => set_once(&mut uri.object, decode(value)?)?,
                 "id" => set_once(&mut uri.id, percent_decode_str(value).collect())?,
                 "type" if value == "private" => {}
-                _ => return Err(FORM),
+                _ => return Err(FORM_ERROR),
             }
         }
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-            let (name, value) = pair.split_once('=').ok_or(FORM)?;
+            let (name, value) = pair.split_once('=').ok_or(FORM_ERROR)?;
             let value = decode(value)?;
             match name {
                 "module-path" if uri.module.as_os_str().is_empty() => uri.module = value.into(),
@@ -91,12 +92,12 @@ impl KeyUri {
                     uri.pin = Pin::File(value.strip_prefix("file:").unwrap_or(&value).into());
                 }
                 "pin-value" if uri.pin == Pin::None => uri.pin = Pin::Value(value),
-                _ => return Err(FORM),
+                _ => return Err(FORM_ERROR),
             }
         }
         let names_token = uri.token.is_some() || uri.serial.is_some() || uri.slot.is_some();
         let names_key = uri.object.is_some() || uri.id.is_some();
-        if names_token && names_key && uri.module.is_absolute() { Ok(uri) } else { Err(FORM) }
+        if names_token && names_key && uri.module.is_absolute() { Ok(uri) } else { Err(FORM_ERROR) }
     }
 
     /// Returns true if the PIN is in the URI, visible to readers of the settings.
@@ -120,16 +121,18 @@ impl KeyUri {
     }
 }
 
+/// Sets an attribute of the URI, which may occur only once.
 fn set_once<T>(field: &mut Option<T>, value: T) -> Result<(), &'static str> {
     if field.is_some() {
-        return Err(FORM);
+        return Err(FORM_ERROR);
     }
     *field = Some(value);
     Ok(())
 }
 
+/// Decodes percent-encoded text.
 fn decode(value: &str) -> Result<String, &'static str> {
-    percent_decode_str(value).decode_utf8().map(String::from).map_err(|_| FORM)
+    percent_decode_str(value).decode_utf8().map(String::from).map_err(|_| FORM_ERROR)
 }
 
 #[cfg(test)]
@@ -174,7 +177,7 @@ mod tests {
             "pkcs11:token=%ff;object=b?module-path=/m.so",
             "pkcs11:slot-id=x;object=b?module-path=/m.so",
         ] {
-            assert_eq!(KeyUri::parse(text), Err(FORM), "{text}");
+            assert_eq!(KeyUri::parse(text), Err(FORM_ERROR), "{text}");
         }
     }
 }

@@ -24,30 +24,37 @@ fn document(base: &str) -> Value {
         "paths": {
             "/sandbox/app/answer": { "post": answer_intent() },
             "/sandbox/residents": { "get":
-                operation("listResidents", "List the residents", Access::Open, &[], None, &any()) },
+                operation("listResidents", "List the residents", Access::Open, NO_PARAMETERS, NO_BODY,
+                    &any_object()) },
             "/sandbox/checks": { "get":
-                operation("listChecks", "List the numbers that checks know", Access::Open, &[], None, &any()) },
+                operation("listChecks", "List the numbers that checks know", Access::Open, NO_PARAMETERS, NO_BODY,
+                    &any_object()) },
             "/sandbox/transactions/{txnId}/expire": { "post": operation("expireTransaction",
-                "End the window of a transaction now", Access::Open, &[path("txnId")], None, &any()) },
+                "End the window of a transaction now", Access::Open, &[path_parameter("txnId")], NO_BODY,
+                &any_object()) },
             "/sandbox/transactions/{txnId}/delivery": { "get": operation("getDelivery",
-                "Get the delivery of a transaction's webhook", Access::App, &[path("txnId")], None, &any()) },
+                "Get the delivery of a transaction's webhook", Access::App, &[path_parameter("txnId")], NO_BODY,
+                &any_object()) },
             "/sandbox/transactions/{txnId}/webhook": { "post": operation("sendWebhookAgain",
-                "Send the webhook of a transaction again", Access::App, &[path("txnId")], None,
-                &object(&json!({ "repeated": { "type": "boolean" }, "outcome": text(),
+                "Send the webhook of a transaction again", Access::App, &[path_parameter("txnId")], NO_BODY,
+                &object_schema(&json!({ "repeated": { "type": "boolean" }, "outcome": string_schema(),
                     "status": { "type": ["integer", "null"] } }), &["repeated", "outcome"])) },
             "/sandbox/flows/{flow}/{id}": { "post": play_flow() },
             "/sandbox/flows/{id}/deliveries": { "get": operation("listDeliveries",
-                "List the deliveries of a flow's webhooks", Access::App, &[path("id")], None, &any()) },
-            "/sandbox/inboxes": { "post": operation("openInbox", "Open an inbox for webhooks", Access::App, &[],
-                None, &object(&json!({ "id": text(), "url": text() }), &["id", "url"])) },
+                "List the deliveries of a flow's webhooks", Access::App, &[path_parameter("id")], NO_BODY,
+                &any_object()) },
+            "/sandbox/inboxes": { "post": operation("openInbox", "Open an inbox for webhooks", Access::App,
+                NO_PARAMETERS, NO_BODY,
+                &object_schema(&json!({ "id": string_schema(), "url": string_schema() }), &["id", "url"])) },
             "/sandbox/inboxes/{id}": { "get": operation("readInbox", "Read the next webhook of an inbox", Access::App,
-                &[path("id"), query("after", "Number of the last webhook read."),
-                    query("wait", "Seconds to wait for a webhook, 30 at most.")], None, &any()) },
+                &[path_parameter("id"), query_parameter("after", "Number of the last webhook read."),
+                    query_parameter("wait", "Seconds to wait for a webhook, 30 at most.")], NO_BODY, &any_object()) },
             "/sandbox/settings": { "patch": change_settings() },
         },
     })
 }
 
+/// Builds the operation that answers an intent as the simulated person.
 fn answer_intent() -> Value {
     let actions = [
         "approve",
@@ -62,7 +69,7 @@ fn answer_intent() -> Value {
         "malformed_claims",
         "walk_away",
     ];
-    let schema = object(
+    let schema = object_schema(
         &json!({
             "intent": { "type": "string", "description": "The `intentJwt`, or a `qrPayload`." },
             "resident": { "type": "string", "default": "asha" },
@@ -73,10 +80,11 @@ fn answer_intent() -> Value {
         }),
         &["intent"],
     );
-    let body = body(&schema, &json!({ "intent": "eyJ…", "resident": "asha", "action": "approve" }));
-    operation("answerIntent", "Answer an intent as the person", Access::Open, &[], Some(body), &any())
+    let body = json_body(&schema, &json!({ "intent": "eyJ…", "resident": "asha", "action": "approve" }));
+    operation("answerIntent", "Answer an intent as the person", Access::Open, NO_PARAMETERS, Some(body), &any_object())
 }
 
+/// Builds the operation that plays an outcome of a flow's upstream.
 fn play_flow() -> Value {
     let flow = json!({ "name": "flow", "in": "path", "required": true, "schema": { "type": "string",
         "enum": ["esign", "doclocker", "estamp", "wealth"] } });
@@ -84,27 +92,35 @@ fn play_flow() -> Value {
         doclocker: fetched, partly, pending, failed (the person refuses). estamp: completed, rejected, expired, \
         pending. wealth: accepted, rejected, revoked, expiring-soon, expired, raw, analysed, data-failed, historical, \
         historical-partial, historical-failed." });
-    let body = body(&object(&json!({ "outcome": outcome }), &["outcome"]), &json!({ "outcome": "completed" }));
+    let body =
+        json_body(&object_schema(&json!({ "outcome": outcome }), &["outcome"]), &json!({ "outcome": "completed" }));
     operation(
         "playFlow",
         "Play an order of a flow to an outcome",
         Access::Open,
-        &[flow, path("id")],
+        &[flow, path_parameter("id")],
         Some(body),
-        &any(),
+        &any_object(),
     )
 }
 
+/// Builds the operation that changes the settings of an app.
 fn change_settings() -> Value {
-    let schema = object(
+    let schema = object_schema(
         &json!({ "payload_spelling": { "type": "string", "enum": ["snake_case", "camelCase"] },
-            "consent_webhook_url": text(), "data_webhook_url": text(), "historical_webhook_url": text() }),
+            "consent_webhook_url": string_schema(), "data_webhook_url": string_schema(),
+            "historical_webhook_url": string_schema() }),
         &[],
     );
-    let body = body(&schema, &json!({ "payload_spelling": "camelCase" }));
+    let body = json_body(&schema, &json!({ "payload_spelling": "camelCase" }));
     let summary = "Change the settings that an operator changes in production";
-    operation("changeSettings", summary, Access::App, &[], Some(body), &any())
+    operation("changeSettings", summary, Access::App, NO_PARAMETERS, Some(body), &any_object())
 }
+
+/// Parameters of an operation without any.
+const NO_PARAMETERS: &[Value] = &[];
+/// Body of a request without one.
+const NO_BODY: Option<Value> = None;
 
 /// Credentials that an operation needs.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -114,6 +130,7 @@ enum Access {
     App,
 }
 
+/// Builds an operation. `response` is the schema of a successful response.
 fn operation(
     id: &str,
     summary: &str,
@@ -137,26 +154,27 @@ fn operation(
     operation
 }
 
-fn path(name: &str) -> Value {
-    json!({ "name": name, "in": "path", "required": true, "schema": text() })
+fn path_parameter(name: &str) -> Value {
+    json!({ "name": name, "in": "path", "required": true, "schema": string_schema() })
 }
 
-fn query(name: &str, description: &str) -> Value {
+/// Builds an optional parameter of the query, a number.
+fn query_parameter(name: &str, description: &str) -> Value {
     json!({ "name": name, "in": "query", "schema": { "type": "integer" }, "description": description })
 }
 
-fn body(schema: &Value, example: &Value) -> Value {
+fn json_body(schema: &Value, example: &Value) -> Value {
     json!({ "required": true, "content": { "application/json": { "schema": schema, "example": example } } })
 }
 
-fn object(properties: &Value, required: &[&str]) -> Value {
+fn object_schema(properties: &Value, required: &[&str]) -> Value {
     json!({ "type": "object", "properties": properties, "required": required })
 }
 
-fn text() -> Value {
+fn string_schema() -> Value {
     json!({ "type": "string" })
 }
 
-fn any() -> Value {
+fn any_object() -> Value {
     json!({ "type": "object" })
 }

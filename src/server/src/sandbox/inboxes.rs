@@ -1,4 +1,5 @@
-//! `/sandbox/inboxes`: URLs that receive webhooks. A developer's machine reads the webhooks from its inbox.
+//! `/sandbox/inboxes`: each inbox is a URL that receives webhooks and queues them. A developer's machine reads the
+//! webhooks from its inbox.
 
 use std::time::Duration;
 
@@ -72,6 +73,7 @@ fn convert_headers(headers: &HeaderMap) -> reqwest::header::HeaderMap {
     converted.collect()
 }
 
+/// Converts an error of the inboxes to a row of the error table.
 fn refusal(error: &InboxError) -> ApiError {
     let (status, code) = match error {
         InboxError::NoSuchInbox => (StatusCode::NOT_FOUND, "inbox_not_found"),

@@ -65,7 +65,7 @@ pub fn issuer(pkcs8: &[u8]) -> Result<Issuer, IssuerError> {
     SandboxIssuer::from_pkcs8(ISSUER, pkcs8)
 }
 
-/// Stand-ins of one node.
+/// Stand-ins of one node, which simulate the systems around the service.
 #[derive(Clone, Debug)]
 pub struct StandIns {
     app: Option<Data<SandboxApp>>,
@@ -82,21 +82,21 @@ impl StandIns {
     pub fn build(
         settings: &Settings,
         issuer: Option<&Arc<Issuer>>,
-        (public_base, reports): (&str, SocketAddr),
+        (public_base, reports_address): (&str, SocketAddr),
         clock: &Arc<dyn Clock>,
         webhooks: &Arc<WebhookClient>,
     ) -> Result<Option<Self>, SetupError> {
         if settings.profile != Profile::Sandbox {
             return Ok(None);
         }
-        let pause = settings.ovse.sandbox_person;
+        let thinking_time = settings.ovse.sandbox_person;
         let app = issuer
-            .map(|issuer| SandboxApp::new(Arc::clone(issuer), public_base, Arc::clone(clock), pause))
+            .map(|issuer| SandboxApp::new(Arc::clone(issuer), public_base, Arc::clone(clock), thinking_time))
             .transpose()?
             .map(Data::new);
         let upstreams = SandboxUpstreams::new(SandboxUpstreamsOptions {
             public_base: public_base.to_owned(),
-            internal_base: format!("http://{reports}"),
+            internal_base: format!("http://{reports_address}"),
             connector_tokens: ReportKind::ALL
                 .iter()
                 .map(|kind| (*kind, settings.admin.connector_tokens.token_for(*kind).clone()))
@@ -171,6 +171,7 @@ fn mount(config: &mut ServiceConfig, stand_ins: impl FnOnce(&mut ServiceConfig))
     config.service(web::scope("").wrap(from_fn(convert_errors)).configure(stand_ins));
 }
 
+/// Converts the errors of stand-ins to the service's error body.
 async fn convert_errors<B: MessageBody>(
     request: ServiceRequest,
     next: Next<B>,

@@ -12,12 +12,13 @@ use sakshi_service::credential_status::{StatusPolicy, StatusRules};
 use url::Url;
 
 use super::reader::Reader;
-use super::sections::origin;
+use super::sections::parse_origin;
 use crate::pkcs11::KeyUri;
 
-const FURTHER_KEY: &str = "must be a key id, a path or a PKCS#11 URI without spaces, and if the key is to sign a time \
-    such as 2026-12-01T00:00:00Z";
-/// Significant characters of the scope bitmap.
+/// Error for an invalid entry of `authority.further_intent_keys`.
+const FURTHER_KEY_ERROR: &str = "must be a key id, a path or a PKCS#11 URI without spaces, and if the key is to sign \
+    a time such as 2026-12-01T00:00:00Z";
+/// Minimum length of the scope bitmap of an intent: its first characters stand for claims, the rest is padding.
 const SCOPE_BITS: u64 = 40;
 
 /// `[authority]`; the keys with `None` are optional in the sandbox only.
@@ -76,7 +77,7 @@ impl KeyPlace {
 pub struct FurtherKey {
     /// Id of the key at the authority.
     pub kid: String,
-    /// The private key.
+    /// Location of the private key.
     pub place: KeyPlace,
     /// Time from which the key signs. Without a time, it signs only if operators choose it.
     pub not_before: Option<Timestamp>,
@@ -85,13 +86,13 @@ pub struct FurtherKey {
 impl FurtherKey {
     fn parse(text: &str) -> Result<Self, &'static str> {
         let mut words = text.split_whitespace();
-        let (kid, place, time, end) = (words.next(), words.next(), words.next(), words.next());
-        let not_before = time.map(|time| Timestamp::parse_iso8601(time).ok_or(FURTHER_KEY)).transpose()?;
-        match (kid, place, end) {
+        let (kid, place, time, extra) = (words.next(), words.next(), words.next(), words.next());
+        let not_before = time.map(|time| Timestamp::parse_iso8601(time).ok_or(FURTHER_KEY_ERROR)).transpose()?;
+        match (kid, place, extra) {
             (Some(kid), Some(place), None) => {
                 Ok(Self { kid: kid.to_owned(), place: KeyPlace::parse(place)?, not_before })
             }
-            _ => Err(FURTHER_KEY),
+            _ => Err(FURTHER_KEY_ERROR),
         }
     }
 }
@@ -110,7 +111,7 @@ impl Authority {
             jwks_url: reader.optional("authority.jwks_url", |text| Url::parse(text).map_err(|_| "must be a URL")),
             jwks_refresh: reader.seconds("authority.jwks_refresh_s", 60..=7 * 86_400),
             key_binding: reader.one_of("authority.key_binding", &policies),
-            qr_host: reader.optional("authority.qr_host", origin),
+            qr_host: reader.optional("authority.qr_host", parse_origin),
             credential_replay_window: reader.seconds("authority.credential_replay_window_s", 1..=31 * 86_400),
             intent_key: reader.optional("authority.intent_key", KeyPlace::parse),
             further_intent_keys: reader.list("authority.further_intent_keys", FurtherKey::parse),
@@ -131,8 +132,8 @@ impl Authority {
             links: AppLinks {
                 android_web_action: reader.text("authority.android_web_action"),
                 android_app_action: reader.text("authority.android_app_action"),
-                android_package: reader.optional("authority.android_package", android_package),
-                android_component: reader.optional("authority.android_component", android_component),
+                android_package: reader.optional("authority.android_package", parse_android_package),
+                android_component: reader.optional("authority.android_component", parse_android_component),
                 ios_scheme: reader.text("authority.ios_scheme"),
                 ios_host: reader.text("authority.ios_host"),
             },
@@ -145,7 +146,7 @@ fn status_rules(reader: &mut Reader, issuer: Option<&str>, profile: Profile) -> 
     let policies =
         [("require", StatusPolicy::Require), ("if_present", StatusPolicy::IfPresent), ("off", StatusPolicy::Off)];
     let policy = reader.one_of("authority.status", &policies);
-    let mut hosts = reader.list("authority.status_hosts", host);
+    let mut hosts = reader.list("authority.status_hosts", parse_host);
     if hosts.is_empty() {
         let issuer = issuer.and_then(|issuer| Url::parse(issuer).ok());
         hosts.extend(issuer.and_then(|url| Some(url.host_str()?.to_owned())));
@@ -154,11 +155,11 @@ fn status_rules(reader: &mut Reader, issuer: Option<&str>, profile: Profile) -> 
     StatusRules { policy, hosts, allow_http: profile == Profile::Sandbox, answer_ttl: cache_time }
 }
 
-fn android_package(text: &str) -> Result<String, &'static str> {
+fn parse_android_package(text: &str) -> Result<String, &'static str> {
     is_package(text).then(|| text.to_owned()).ok_or("must be an Android package id such as org.example.idapp")
 }
 
-fn android_component(text: &str) -> Result<String, &'static str> {
+fn parse_android_component(text: &str) -> Result<String, &'static str> {
     let is_component = text
         .split_once('/')
         .is_some_and(|(package, class)| is_package(package) && is_package(class.trim_start_matches('.')));
@@ -173,7 +174,7 @@ fn is_package(text: &str) -> bool {
 }
 
 /// Parses a host, with or without a port, as URLs spell it.
-fn host(text: &str) -> Result<String, &'static str> {
+fn parse_host(text: &str) -> Result<String, &'static str> {
     const REFUSAL: &str = "must be a host such as status.example or status.example:8443";
     let url = Url::parse(&format!("https://{text}/")).map_err(|_| REFUSAL)?;
     let is_bare = url.path() == "/"

@@ -9,7 +9,7 @@ use url::Url;
 use super::flows::is_private;
 use super::problem::Problems;
 use super::reader::Reader;
-use super::sections::origin;
+use super::sections::parse_origin;
 
 /// `[console]`
 #[derive(Clone, Debug)]
@@ -20,12 +20,12 @@ pub struct ConsoleSettings {
     pub provider: Option<(ProviderSettings, ProviderRoles)>,
 }
 
-/// Problem of a key that the provider needs.
+/// Error for a missing key that the identity provider needs.
 const WITH_ISSUER: &str = "must be set together with console.oidc_issuer";
 
 impl ConsoleSettings {
     pub(super) fn read(reader: &mut Reader) -> Self {
-        let base_url = reader.optional("console.base_url", origin);
+        let base_url = reader.optional("console.base_url", parse_origin);
         let issuer = reader.optional("console.oidc_issuer", parse_issuer);
         let client_id = reader.text("console.oidc_client_id");
         let client_secret = reader.secret("console.oidc_client_secret");

@@ -11,6 +11,7 @@ use url::Url;
 use super::endpoints::is_loopback;
 use super::reader::Reader;
 
+/// Seconds of a day.
 const DAY: u64 = 86_400;
 
 /// `[upstreams]`; a flow without a URL is not offered, except in the sandbox, which stands in for every upstream.
@@ -44,13 +45,13 @@ pub struct Flows {
 impl Upstreams {
     pub(super) fn read(reader: &mut Reader) -> Self {
         Self {
-            esign_url: reader.optional("upstreams.esign_url", address),
-            doclocker_url: reader.optional("upstreams.doclocker_url", address),
-            estamp_url: reader.optional("upstreams.estamp_url", address),
-            wealth_url: reader.optional("upstreams.wealth_url", address),
+            esign_url: reader.optional("upstreams.esign_url", parse_address),
+            doclocker_url: reader.optional("upstreams.doclocker_url", parse_address),
+            estamp_url: reader.optional("upstreams.estamp_url", parse_address),
+            wealth_url: reader.optional("upstreams.wealth_url", parse_address),
             check_urls: CHECKS
                 .iter()
-                .filter_map(|check| Some((check.name, reader.optional(&url_key(check.name), address)?)))
+                .filter_map(|check| Some((check.name, reader.optional(&url_key(check.name), parse_address)?)))
                 .collect(),
             token: reader.secret("upstreams.token").unwrap_or_default(),
             timeout: reader.millis("upstreams.timeout_ms", 1..=600_000),
@@ -84,7 +85,8 @@ impl Flows {
     }
 }
 
-fn address(text: &str) -> Result<Url, &'static str> {
+/// Parses the URL of an upstream.
+fn parse_address(text: &str) -> Result<Url, &'static str> {
     let address = HttpUrl::parse(text, Schemes::HttpAndHttps)?;
     Url::parse(address.as_str()).map_err(|_| "must be an absolute URL")
 }

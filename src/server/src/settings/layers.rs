@@ -43,19 +43,21 @@ impl Sources {
 
 /// Returns the profile and the merged table.
 pub(super) fn merge(sources: &Sources) -> Result<(Profile, Table), Problems> {
-    let mut operators = sources.file.as_deref().map_or_else(|| Ok(Table::new()), read)?;
+    // The file, the environment and the command line; the built-in files are layers below them.
+    let mut operator_table = sources.file.as_deref().map_or_else(|| Ok(Table::new()), read_file)?;
     let variables: BTreeMap<String, &String> =
         sources.environment.iter().map(|(name, value)| (name.to_ascii_lowercase(), value)).collect();
     for (name, value) in variables {
         if let Some(name) = name.strip_prefix(PREFIX) {
-            set(&mut operators, &name.replace("__", "."), value);
+            set(&mut operator_table, &name.replace("__", "."), value);
         }
     }
     for (key, value) in &sources.overrides {
-        set(&mut operators, key, value);
+        set(&mut operator_table, key, value);
     }
     let mut merged = parse("config/default.toml", DEFAULT)?;
-    let profile_name = operators.get("profile").or(merged.get("profile")).and_then(Value::as_str).unwrap_or_default();
+    let profile_name =
+        operator_table.get("profile").or(merged.get("profile")).and_then(Value::as_str).unwrap_or_default();
     let profile: Profile = profile_name.parse().map_err(|message: String| Problems::single("profile", message))?;
     let profile_layer = match profile {
         Profile::Sandbox => parse("config/sandbox.toml", SANDBOX),
@@ -63,19 +65,23 @@ pub(super) fn merge(sources: &Sources) -> Result<(Profile, Table), Problems> {
         Profile::Production => parse("config/production.toml", PRODUCTION),
     };
     merge_layer(&mut merged, profile_layer?);
-    merge_layer(&mut merged, operators);
+    merge_layer(&mut merged, operator_table);
     Ok((profile, merged))
 }
 
 /// Returns a warning if a file contains one of these secrets and users other than its owner can read it.
 pub(super) fn exposure_warning(file: &Path, secrets: &[String]) -> Option<Problem> {
     let mode = file.metadata().ok()?.permissions().mode() & 0o777;
-    let table = read(file).ok()?;
-    let value = |path: &String| table.get(path.split_once('.')?.0)?.get(path.split_once('.')?.1);
+    let table = read_file(file).ok()?;
+    let value = |path: &String| {
+        let (section, key) = path.split_once('.')?;
+        table.get(section)?.get(key)
+    };
     let has_secret = secrets.iter().filter_map(value).any(is_secret);
     let message =
         format!("contains secrets, and other users than its owner can read it (mode {mode:o}); chmod 600 restricts it");
-    (mode & 0o044 != 0 && has_secret).then(|| Problem { key: file.display().to_string(), message })
+    let is_readable_by_others = mode & 0o044 != 0;
+    (is_readable_by_others && has_secret).then(|| Problem { key: file.display().to_string(), message })
 }
 
 /// Returns true if a value is secret: neither empty nor a URL without a password.
@@ -108,7 +114,7 @@ fn merge_layer(merged: &mut Table, layer: Table) {
     }
 }
 
-fn read(path: &Path) -> Result<Table, Problems> {
+fn read_file(path: &Path) -> Result<Table, Problems> {
     let name = path.display().to_string();
     let text =
         std::fs::read_to_string(path).map_err(|error| Problems::single(&name, format!("cannot be read: {error}")))?;

@@ -105,6 +105,7 @@ pub(crate) fn load_used(sources: &Sources, names: SettingNames) -> Result<Loaded
     read(sources, |problem| names.iter().any(|name| problem.is_within(name)))
 }
 
+/// Reads and checks all settings; problems and warnings that are not relevant are ignored.
 fn read(sources: &Sources, is_relevant: impl Fn(&Problem) -> bool) -> Result<Loaded, Problems> {
     let (profile, table) = layers::merge(sources)?;
     let mut reader = Reader::new(table);

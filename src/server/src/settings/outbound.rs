@@ -7,7 +7,8 @@ use url::Url;
 
 use super::reader::Reader;
 
-const PROXY: &str = "must be a URL such as http://[user:password@]proxy.example:3128";
+/// Error for an invalid URL of the proxy.
+const PROXY_ERROR: &str = "must be a URL such as http://[user:password@]proxy.example:3128";
 
 /// `[outbound]`
 #[derive(Clone, Debug, Default)]
@@ -47,5 +48,5 @@ impl Outbound {
 fn parse_proxy(text: &str) -> Result<SecretString, &'static str> {
     let is_bare = |url: &Url| url.path() == "/" && url.query().is_none() && url.fragment().is_none();
     let is_proxy = |url: &Url| url.scheme() == "http" && url.has_host() && is_bare(url);
-    Url::parse(text).ok().filter(is_proxy).map(|url| String::from(url).into()).ok_or(PROXY)
+    Url::parse(text).ok().filter(is_proxy).map(|url| String::from(url).into()).ok_or(PROXY_ERROR)
 }

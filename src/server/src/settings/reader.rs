@@ -30,6 +30,7 @@ const SECTIONS: [&str; 14] = [
     "audit_log",
 ];
 
+/// Problem of a key that no setting has.
 const UNKNOWN: &str = "is not a setting; config/default.toml lists them all";
 
 /// Problem of a listener's address.
@@ -55,7 +56,7 @@ impl Reader {
         Self { table, problems: Problems::default(), effective: Vec::new(), secrets: Vec::new() }
     }
 
-    /// Returns the problems, if there are any.
+    /// Ends the reading, with an error if there are problems.
     pub(super) fn finish(self) -> Result<(), Problems> {
         if self.problems.0.is_empty() { Ok(()) } else { Err(self.problems) }
     }
@@ -67,7 +68,7 @@ impl Reader {
         text
     }
 
-    /// Reads a required text.
+    /// Reads a required text. `refusal` is the problem of a missing one.
     pub(super) fn required(&mut self, path: &str, refusal: &str) -> String {
         let text = self.text(path);
         self.problems.require(!text.is_empty(), path, refusal);
@@ -200,10 +201,12 @@ impl Reader {
         }
     }
 
+    /// Records the effective value of a setting, for `check-config --show`.
     fn record_effective(&mut self, path: &str, value: impl Into<String>) {
         self.effective.push((path.to_owned(), value.into()));
     }
 
+    /// Removes the value of a setting from the table.
     fn take(&mut self, path: &str) -> Option<Value> {
         match path.split_once('.') {
             None => self.table.remove(path),
@@ -249,6 +252,7 @@ impl Reader {
         texts.into_iter().flatten().filter(|text| !text.is_empty()).collect()
     }
 
+    /// Parses the items of a list. The problem of an item names its index.
     fn parse_list<T>(
         &mut self,
         path: &str,

@@ -19,7 +19,7 @@ const TOKEN_CHARS_MIN: usize = 32;
 /// Minimum lifetime of an intent. It is backdated by 10 s against clock skew (protocol, section 1), and a person has to
 /// scan it.
 const INTENT_LIFETIME_MIN: Duration = Duration::from_secs(30);
-/// Problem of a flow's own connector token.
+/// Problem of a connector token for a single flow that equals another token.
 const OWN_TOKEN: &str = "must be another token than admin.token, upstreams.token and those of other connectors";
 /// Prefix of all tokens and issuers of the sandbox.
 const SANDBOX_MARK: &str = "sandbox";
@@ -41,6 +41,7 @@ pub(super) fn check_build(profile: Profile, has_sandbox: bool, problems: &mut Pr
     problems.require(profile != Profile::Sandbox || has_sandbox, "profile", refusal);
 }
 
+/// Adds problems for tokens that are missing, weak or equal to each other.
 fn check_tokens(settings: &Settings, problems: &mut Problems) {
     let is_sandbox = settings.profile == Profile::Sandbox;
     let (admin, connectors) =
@@ -48,11 +49,11 @@ fn check_tokens(settings: &Settings, problems: &mut Problems) {
     let upstreams = settings.upstreams.token.expose_secret();
     let has_upstreams = is_sandbox || settings.upstreams.urls().next().is_some();
     let mut require = |holds: bool, key: &str, sentence: &str| problems.require(holds, key, sentence);
-    let own = CONNECTOR_TOKENS
+    let own_tokens = CONNECTOR_TOKENS
         .map(|(key, kinds)| (key, settings.admin.connector_tokens.own.get(&kinds[0]).map(ExposeSecret::expose_secret)));
-    let own: Vec<(&str, &str)> = own.into_iter().filter_map(|(key, token)| Some((key, token?))).collect();
-    let all = [("admin.token", admin), ("admin.connector_token", connectors), ("upstreams.token", upstreams)];
-    for (key, token) in all.into_iter().chain(own.iter().copied()) {
+    let own_tokens: Vec<(&str, &str)> = own_tokens.into_iter().filter_map(|(key, token)| Some((key, token?))).collect();
+    let shared_tokens = [("admin.token", admin), ("admin.connector_token", connectors), ("upstreams.token", upstreams)];
+    for (key, token) in shared_tokens.into_iter().chain(own_tokens.iter().copied()) {
         if key == "upstreams.token" && token.is_empty() && !has_upstreams {
             continue;
         }
@@ -71,8 +72,8 @@ fn check_tokens(settings: &Settings, problems: &mut Problems) {
     let sentence =
         format!("must be another token than admin.connector_token in the {} profile", settings.profile.as_str());
     require(is_sandbox || differ(upstreams, connectors), "upstreams.token", &sentence);
-    for (place, (key, token)) in own.iter().enumerate() {
-        let is_repeated = own[..place].iter().any(|(_, other)| other == token);
+    for (index, (key, token)) in own_tokens.iter().enumerate() {
+        let is_repeated = own_tokens[..index].iter().any(|(_, other)| other == token);
         require(
             !is_repeated && differ(token, admin) && differ(token, connectors) && differ(token, upstreams),
             key,
@@ -81,6 +82,7 @@ fn check_tokens(settings: &Settings, problems: &mut Problems) {
     }
 }
 
+/// Adds problems for settings that exclude or need each other.
 fn check_contradictions(settings: &Settings, problems: &mut Problems) {
     let Settings { profile, server, authority, webhooks, store, .. } = settings;
     let has_no_key = store.encryption_key.is_none() && !problems.has("store.encryption_key");
@@ -169,7 +171,10 @@ fn check_requirements(settings: &Settings, problems: &mut Problems) {
     for (key, place) in authority.intent_key.iter().map(|place| ("authority.intent_key", place)).chain(places) {
         demand(!place.has_open_pin(), key, "must have a pin-source instead of a pin-value");
     }
-    let has_open_pin = matches!(&store.encryption_key, Some(KeySource::Wrapped { by, .. }) if by.has_open_pin());
+    let has_open_pin = match &store.encryption_key {
+        Some(KeySource::Wrapped { unwrapping_key, .. }) => unwrapping_key.has_open_pin(),
+        _ => false,
+    };
     demand(!has_open_pin, "store.unwrapping_key", "must have a pin-source instead of a pin-value");
     demand(webhooks.schemes == Schemes::HttpsOnly, "webhooks.allow_http", "must be false");
     demand(!webhooks.allow_private_targets, "webhooks.allow_private_targets", "must be false");

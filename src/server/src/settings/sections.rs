@@ -18,14 +18,16 @@ use url::Url;
 
 use super::reader::{ADDRESS, Reader};
 
+/// Seconds of a day.
 const DAY: u64 = 86_400;
-/// Range of a rate.
+/// Range of a rate: requests per second or per minute.
 const RATE: RangeInclusive<u64> = 0..=1_000_000;
 
 /// Maximum number of workers: one byte of an id chooses the worker.
 pub(crate) const WORKERS_MAX: u16 = 256;
 
-/// Keys of the connector tokens for a single flow, with the reports that each allows.
+/// Keys of the connector tokens for a single flow, with the reports that each allows. Connectors are programs that
+/// report the progress of flows for upstreams.
 pub(super) const CONNECTOR_TOKENS: [(&str, &[ReportKind]); 4] = [
     ("admin.connector_token_esign", &[ReportKind::ESign]),
     ("admin.connector_token_doclocker", &[ReportKind::DocLocker]),
@@ -191,7 +193,7 @@ impl Server {
             public_addr: reader.address("server.public_addr"),
             internal_addr: reader.address("server.internal_addr"),
             connector_addr: reader.optional("server.connector_addr", |text| text.parse().map_err(|_| ADDRESS)),
-            public_base_url: reader.optional("server.public_base_url", origin),
+            public_base_url: reader.optional("server.public_base_url", parse_origin),
             tls: ListenerFiles::read(reader, ""),
             internal_tls: ListenerFiles::read(reader, "internal_"),
             connector_tls: ListenerFiles::read(reader, "connector_"),
@@ -204,6 +206,7 @@ impl Server {
 }
 
 impl ListenerFiles {
+    /// Reads the files of the listener whose settings have this prefix; `None` for a listener without TLS.
     fn read(reader: &mut Reader, listener: &'static str) -> Option<Self> {
         let [certificate, key, authorities] =
             ["tls_cert", "tls_key", "client_ca"].map(|name| format!("server.{listener}{name}"));
@@ -302,7 +305,7 @@ impl Telemetry {
     pub(super) fn read(reader: &mut Reader) -> Self {
         let log_format = reader.one_of("telemetry.log_format", &[("text", LogFormat::Text), ("json", LogFormat::Json)]);
         let low_credits = reader.number("telemetry.low_credits", 0..=u64::MAX);
-        let otlp_endpoint = reader.optional("telemetry.otlp_endpoint", origin);
+        let otlp_endpoint = reader.optional("telemetry.otlp_endpoint", parse_origin);
         let traces_per_thousand = reader.number("telemetry.traces_per_thousand", 0..=1_000);
         Self { log_format, low_credits, otlp_endpoint, traces_per_thousand }
     }
@@ -315,11 +318,11 @@ impl AuditLog {
 }
 
 /// Parses an http(s) URL that is only an origin.
-pub(super) fn origin(text: &str) -> Result<Url, &'static str> {
+pub(super) fn parse_origin(text: &str) -> Result<Url, &'static str> {
     let is_origin = |url: &Url| {
-        let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
-        let anonymous = url.username().is_empty() && url.password().is_none();
-        bare && anonymous && matches!(url.scheme(), "http" | "https") && url.has_host()
+        let is_bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
+        let has_no_credentials = url.username().is_empty() && url.password().is_none();
+        is_bare && has_no_credentials && matches!(url.scheme(), "http" | "https") && url.has_host()
     };
     let url = Url::parse(text).ok().filter(is_origin);
     url.ok_or("must be an http or https URL without credentials, path, query or fragment")

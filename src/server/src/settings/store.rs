@@ -40,8 +40,8 @@ pub enum KeySource {
     Wrapped {
         /// Encrypted keys, in Base64.
         keys: Vec<String>,
-        /// Key on the token.
-        by: KeyUri,
+        /// Key on the token that decrypts them.
+        unwrapping_key: KeyUri,
     },
 }
 
@@ -50,8 +50,8 @@ impl KeySource {
         let inline = reader.parsed_secret("store.encryption_key", SecretKey::from_base64);
         let command = reader.list("store.encryption_key_command", |text| Ok(text.to_owned()));
         let wrapped = reader.secrets("store.encryption_key_wrapped", |text| Ok(text.to_owned()));
-        let by = reader.parsed_secret("store.unwrapping_key", KeyUri::parse);
-        let is_pair = wrapped.is_empty() == by.is_none() || reader.problems.has("store.unwrapping_key");
+        let unwrapping_key = reader.parsed_secret("store.unwrapping_key", KeyUri::parse);
+        let is_pair = wrapped.is_empty() == unwrapping_key.is_none() || reader.problems.has("store.unwrapping_key");
         reader.problems.require(
             is_pair,
             "store.unwrapping_key",
@@ -64,7 +64,9 @@ impl KeySource {
             "store.encryption_key",
             "must be set in one way only: directly, by a command, or wrapped",
         );
-        let wrapped = by.filter(|_| !wrapped.is_empty()).map(|by| Self::Wrapped { keys: wrapped, by });
+        let wrapped = unwrapping_key
+            .filter(|_| !wrapped.is_empty())
+            .map(|unwrapping_key| Self::Wrapped { keys: wrapped, unwrapping_key });
         inline
             .map(Self::Inline)
             .or_else(|| Some(command).filter(|command| !command.is_empty()).map(Self::Command))
@@ -135,7 +137,7 @@ impl StoreSettings {
 
 impl RedisSettings {
     fn read(reader: &mut Reader) -> Self {
-        let addresses = reader.secrets("store.redis_url", redis_url);
+        let addresses = reader.secrets("store.redis_url", parse_redis_url);
         let service = reader.text("store.redis_sentinel_service");
         let topologies = [
             ("standalone", RedisTopology::Standalone),
@@ -162,9 +164,9 @@ impl RedisSettings {
             "store.redis_client_cert",
             "must be set together with store.redis_client_key, or neither",
         );
-        let has_few_addresses = self.topology != RedisTopology::Standalone || self.addresses.len() <= 1;
+        let is_count_allowed = self.topology != RedisTopology::Standalone || self.addresses.len() <= 1;
         problems.require(
-            has_few_addresses,
+            is_count_allowed,
             "store.redis_url",
             "must be one address while store.redis_topology is \"standalone\"",
         );
@@ -178,7 +180,7 @@ impl RedisSettings {
 }
 
 /// Parses the URL of a server, a sentinel or a cluster node.
-fn redis_url(text: &str) -> Result<SecretString, &'static str> {
+fn parse_redis_url(text: &str) -> Result<SecretString, &'static str> {
     let is_redis = |url: &Url| {
         matches!(url.scheme(), "redis" | "rediss")
             && url.has_host()

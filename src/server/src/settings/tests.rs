@@ -9,20 +9,24 @@ use crate::settings::*;
 
 mod secrets;
 
+/// Base64 of 32 bytes.
 const KEY: &str = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
 
+/// Returns sources with these environment variables.
 fn environment(pairs: &[(&str, &str)]) -> Sources {
     let environment: HashMap<String, String> =
         pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     Sources { environment, ..Sources::default() }
 }
 
+/// Returns sources with a settings file of this text. The file is deleted when it is dropped.
 fn file(text: &str) -> (Sources, tempfile::NamedTempFile) {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(text.as_bytes()).unwrap();
     (Sources { file: Some(file.path().to_owned()), ..Sources::default() }, file)
 }
 
+/// Returns the settings that have a problem.
 fn keys(problems: &Problems) -> Vec<&str> {
     problems.0.iter().map(|problem| problem.key.as_str()).collect()
 }
@@ -180,7 +184,7 @@ fn a_setting_with_fixed_words_accepts_only_them() {
 }
 
 #[test]
-fn a_complete_production_is_accepted() {
+fn complete_settings_for_production_are_accepted() {
     let loaded = load(&environment(&production())).unwrap();
     assert_eq!(loaded.settings.profile, Profile::Production);
     assert_eq!(loaded.settings.authority.intent.registration, "0042");
@@ -223,7 +227,8 @@ fn production_refuses_each_convenience_of_the_sandbox() {
 
 #[test]
 fn contradictory_and_meaningless_settings_are_refused_with_their_key() {
-    const TOKEN: &str = "0123456789abcdef 123456789abcdef";
+    /// A token with a space, which no header can contain.
+    const TOKEN_WITH_SPACE: &str = "0123456789abcdef 123456789abcdef";
     let redis = [("SAKSHI__STORE__KIND", "redis"), ("SAKSHI__STORE__ENCRYPTION_KEY", KEY)];
     let with_redis = |more: &[(&'static str, &'static str)]| [&redis, more].concat();
     for (pairs, key) in [
@@ -237,7 +242,7 @@ fn contradictory_and_meaningless_settings_are_refused_with_their_key() {
         (vec![("SAKSHI__SERVER__CONNECTOR_ADDR", "127.0.0.1:8081")], "server.connector_addr"),
         (vec![("SAKSHI__SERVER__CONNECTOR_ADDR", "localhost:8082")], "server.connector_addr"),
         (vec![("SAKSHI__SERVER__WORKERS", "257")], "server.workers"),
-        (vec![("SAKSHI__ADMIN__TOKEN", TOKEN)], "admin.token"),
+        (vec![("SAKSHI__ADMIN__TOKEN", TOKEN_WITH_SPACE)], "admin.token"),
         (vec![("SAKSHI__AUTHORITY__JWKS_PATH", "/etc/jwks.json")], "authority.issuer"),
         (vec![("SAKSHI__AUTHORITY__INTENT_LIFETIME_S", "29")], "authority.intent_lifetime_s"),
         (
@@ -292,7 +297,7 @@ fn contradictory_and_meaningless_settings_are_refused_with_their_key() {
 #[test]
 fn an_upstream_needs_a_private_connection_and_its_own_token() {
     const TOKEN: &str = "00112233445566778899aabbccddeeff";
-    const CONNECTORS: &str = "fedcba9876543210fedcba9876543210";
+    const CONNECTOR_TOKEN: &str = "fedcba9876543210fedcba9876543210";
     let load = |url: &str, token: &str| {
         let mut pairs = production();
         pairs.extend([("SAKSHI__UPSTREAMS__WEALTH_URL", url), ("SAKSHI__UPSTREAMS__TOKEN", token)]);
@@ -317,15 +322,15 @@ fn an_upstream_needs_a_private_connection_and_its_own_token() {
         assert_eq!(keys(&load(url, TOKEN).unwrap_err()), ["upstreams.wealth_url"], "{url}");
     }
     for token in
-        ["", "short", "sandbox-upstream-token-never-in-production", "0123456789abcdef0123456789abcdef", CONNECTORS]
+        ["", "short", "sandbox-upstream-token-never-in-production", "0123456789abcdef0123456789abcdef", CONNECTOR_TOKEN]
     {
         assert_eq!(keys(&load("https://wealth.example/", token).unwrap_err()), ["upstreams.token"], "{token}");
     }
     assert!(load("", "").is_ok(), "no flow need be offered");
     let mut staged = production();
-    staged.extend([("SAKSHI__PROFILE", "stage"), ("SAKSHI__UPSTREAMS__TOKEN", CONNECTORS)]);
+    staged.extend([("SAKSHI__PROFILE", "stage"), ("SAKSHI__UPSTREAMS__TOKEN", CONNECTOR_TOKEN)]);
     assert_eq!(keys(&super::load(&environment(&staged)).unwrap_err()), ["upstreams.token"]);
-    let sandbox = [("SAKSHI__ADMIN__CONNECTOR_TOKEN", CONNECTORS), ("SAKSHI__UPSTREAMS__TOKEN", CONNECTORS)];
+    let sandbox = [("SAKSHI__ADMIN__CONNECTOR_TOKEN", CONNECTOR_TOKEN), ("SAKSHI__UPSTREAMS__TOKEN", CONNECTOR_TOKEN)];
     assert!(super::load(&environment(&sandbox)).is_ok());
 }
 
@@ -348,9 +353,9 @@ fn the_default_status_host_is_that_of_the_issuer() {
     };
     assert_eq!(hosts(&[]), ["issuer.example"]);
     assert_eq!(hosts(&[("SAKSHI__AUTHORITY__ISSUER", "the authority")]), [""; 0]);
-    let listed = "Status.Example, status.example:443, [2001:db8::1]:8443, 192.0.2.1";
+    let hosts_set = "Status.Example, status.example:443, [2001:db8::1]:8443, 192.0.2.1";
     assert_eq!(
-        hosts(&[("SAKSHI__AUTHORITY__STATUS_HOSTS", listed)]),
+        hosts(&[("SAKSHI__AUTHORITY__STATUS_HOSTS", hosts_set)]),
         ["status.example", "status.example:443", "[2001:db8::1]:8443", "192.0.2.1"]
     );
 }
@@ -360,8 +365,8 @@ fn production_skips_status_checks_only_if_two_settings_say_so() {
     let off = [("SAKSHI__AUTHORITY__STATUS", "off"), ("SAKSHI__AUTHORITY__ACCEPT_REVOKED", "true")];
     let loaded = load(&environment(&[&production()[..], &off].concat())).unwrap();
     assert_eq!(loaded.warnings.iter().map(|warning| &*warning.key).collect::<Vec<_>>(), ["authority.status"]);
-    let nowhere = [("SAKSHI__AUTHORITY__ISSUER", "the authority")];
-    let loaded = load(&environment(&[&production()[..], &nowhere].concat())).unwrap();
+    let without_status_host = [("SAKSHI__AUTHORITY__ISSUER", "the authority")];
+    let loaded = load(&environment(&[&production()[..], &without_status_host].concat())).unwrap();
     assert_eq!(loaded.warnings.iter().map(|warning| &*warning.key).collect::<Vec<_>>(), ["authority.status_hosts"]);
 }
 

@@ -28,22 +28,27 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 pub(super) struct BufferedLog(Arc<Shared>);
 
 struct Shared {
-    waiting: Mutex<Waiting>,
+    buffer: Mutex<Buffer>,
+    /// Wakes the thread.
     changed: Condvar,
 }
 
+/// Lines that the thread has not taken yet.
 #[derive(Default)]
-struct Waiting {
+struct Buffer {
     lines: Vec<u8>,
+    /// Number of lines dropped since the last write.
     dropped: u64,
-    ended: bool,
+    /// True once the thread must write the remaining lines and end.
+    is_ended: bool,
 }
 
 /// Keeps the log's thread running. On drop, the thread writes the remaining lines and ends.
 #[must_use]
 pub(super) struct FlushGuard {
-    lines: BufferedLog,
-    written: Receiver<()>,
+    log: BufferedLog,
+    /// Closed when the thread has ended.
+    thread_ended: Receiver<()>,
 }
 
 impl BufferedLog {
@@ -52,26 +57,28 @@ impl BufferedLog {
     /// # Errors
     /// The thread cannot be started.
     pub(super) fn start(out: impl Write + Send + 'static) -> io::Result<(Self, FlushGuard)> {
-        let lines = Self(Arc::new(Shared { waiting: Mutex::default(), changed: Condvar::new() }));
-        let (end, written) = channel();
-        let shared = lines.clone();
-        thread::Builder::new().name("log".to_owned()).spawn(move || shared.write_out(out, end))?;
-        Ok((lines.clone(), FlushGuard { lines, written }))
+        let log = Self(Arc::new(Shared { buffer: Mutex::default(), changed: Condvar::new() }));
+        let (alive, thread_ended) = channel();
+        let shared = log.clone();
+        thread::Builder::new().name("log".to_owned()).spawn(move || shared.write_out(out, alive))?;
+        Ok((log.clone(), FlushGuard { log, thread_ended }))
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_buffer(&self) -> MutexGuard<'_, Buffer> {
+        self.0.buffer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Writes the buffered lines until the guard is dropped. `_alive` closes the guard's channel at the end.
     #[expect(clippy::disallowed_methods, reason = "the pause is intended, and the thread does nothing else")]
-    fn write_out(self, mut out: impl Write, _end: Sender<()>) {
+    fn write_out(self, mut out: impl Write, _alive: Sender<()>) {
         let mut lines = Vec::new();
         loop {
-            let idle = |waiting: &mut Waiting| waiting.lines.is_empty() && !waiting.ended;
-            let mut waiting = self.0.changed.wait_while(self.waiting(), idle).unwrap_or_else(PoisonError::into_inner);
-            mem::swap(&mut waiting.lines, &mut lines);
-            let (dropped, ended) = (mem::take(&mut waiting.dropped), waiting.ended);
-            drop(waiting);
+            let is_idle = |buffer: &mut Buffer| buffer.lines.is_empty() && !buffer.is_ended;
+            let mut buffer =
+                self.0.changed.wait_while(self.lock_buffer(), is_idle).unwrap_or_else(PoisonError::into_inner);
+            mem::swap(&mut buffer.lines, &mut lines);
+            let (dropped, is_ended) = (mem::take(&mut buffer.dropped), buffer.is_ended);
+            drop(buffer);
             // There is nowhere to report a failed write.
             let _ = out.write_all(&lines).and_then(|()| out.flush());
             lines.clear();
@@ -80,7 +87,7 @@ impl BufferedLog {
                 metrics::counter!("sakshi_log_lines_dropped_total").increment(dropped);
                 tracing::warn!(log.dropped = dropped, "log lines were dropped because stderr was read too slowly");
             }
-            if ended {
+            if is_ended {
                 return;
             }
             thread::sleep(PAUSE);
@@ -90,14 +97,14 @@ impl BufferedLog {
 
 impl Write for &BufferedLog {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let mut waiting = self.waiting();
-        if waiting.lines.len() + line.len() > BUFFERED_BYTES_MAX {
-            waiting.dropped += 1;
+        let mut buffer = self.lock_buffer();
+        if buffer.lines.len() + line.len() > BUFFERED_BYTES_MAX {
+            buffer.dropped += 1;
             return Ok(line.len());
         }
-        let was_empty = waiting.lines.is_empty();
-        waiting.lines.extend_from_slice(line);
-        drop(waiting);
+        let was_empty = buffer.lines.is_empty();
+        buffer.lines.extend_from_slice(line);
+        drop(buffer);
         if was_empty {
             self.0.changed.notify_one();
         }
@@ -119,10 +126,10 @@ impl<'a> MakeWriter<'a> for BufferedLog {
 
 impl Drop for FlushGuard {
     fn drop(&mut self) {
-        self.lines.waiting().ended = true;
-        self.lines.0.changed.notify_one();
+        self.log.lock_buffer().is_ended = true;
+        self.log.0.changed.notify_one();
         // The channel closes when the thread ends.
-        let _ = self.written.recv_timeout(FLUSH_TIMEOUT);
+        let _ = self.thread_ended.recv_timeout(FLUSH_TIMEOUT);
     }
 }
 
@@ -150,56 +157,57 @@ mod tests {
         }
     }
 
+    /// Returns a writer, the writes that it reports, and the sender that lets it complete a write.
     fn blocking_writer() -> (BlockingWriter, Receiver<Vec<u8>>, Sender<()>) {
-        let ((writes, written), (go, proceed)) = (channel(), channel());
-        (BlockingWriter { writes, proceed }, written, go)
+        let ((writes, reported_writes), (release, proceed)) = (channel(), channel());
+        (BlockingWriter { writes, proceed }, reported_writes, release)
     }
 
     #[test]
     fn lines_logged_during_a_write_are_written_together_in_order() {
-        let (out, written, go) = blocking_writer();
-        let (lines, guard) = BufferedLog::start(out).unwrap();
-        (&lines).write_all(b"one\n").unwrap();
-        assert_eq!(written.recv().unwrap(), b"one\n");
-        (&lines).write_all(b"two\n").unwrap();
-        (&lines).write_all(b"three\n").unwrap();
-        go.send(()).unwrap();
-        assert_eq!(written.recv().unwrap(), b"two\nthree\n");
-        go.send(()).unwrap();
+        let (out, writes, release) = blocking_writer();
+        let (log, guard) = BufferedLog::start(out).unwrap();
+        (&log).write_all(b"one\n").unwrap();
+        assert_eq!(writes.recv().unwrap(), b"one\n");
+        (&log).write_all(b"two\n").unwrap();
+        (&log).write_all(b"three\n").unwrap();
+        release.send(()).unwrap();
+        assert_eq!(writes.recv().unwrap(), b"two\nthree\n");
+        release.send(()).unwrap();
         drop(guard);
-        assert!(written.recv().is_err(), "the thread has ended");
+        assert!(writes.recv().is_err(), "the thread has ended");
     }
 
     #[test]
     fn dropping_the_guard_writes_the_last_lines() {
-        let (out, written, go) = blocking_writer();
-        let (lines, guard) = BufferedLog::start(out).unwrap();
-        go.send(()).unwrap();
-        go.send(()).unwrap();
-        (&lines).write_all(b"almost\n").unwrap();
-        (&lines).write_all(b"last\n").unwrap();
+        let (out, writes, release) = blocking_writer();
+        let (log, guard) = BufferedLog::start(out).unwrap();
+        release.send(()).unwrap();
+        release.send(()).unwrap();
+        (&log).write_all(b"almost\n").unwrap();
+        (&log).write_all(b"last\n").unwrap();
         drop(guard);
-        assert_eq!(written.iter().collect::<Vec<_>>().concat(), b"almost\nlast\n");
+        assert_eq!(writes.iter().collect::<Vec<_>>().concat(), b"almost\nlast\n");
     }
 
     #[test]
     fn logging_does_not_wait_for_a_stalled_reader() {
-        let (out, written, go) = blocking_writer();
-        let (lines, guard) = BufferedLog::start(out).unwrap();
-        (&lines).write_all(b"first\n").unwrap();
-        written.recv().unwrap();
+        let (out, writes, release) = blocking_writer();
+        let (log, guard) = BufferedLog::start(out).unwrap();
+        (&log).write_all(b"first\n").unwrap();
+        writes.recv().unwrap();
         let line = [b'x'; 1_024];
         for _ in 0..BUFFERED_BYTES_MAX / line.len() + 3 {
-            (&lines).write_all(&line).unwrap();
+            (&log).write_all(&line).unwrap();
         }
         let (buffered, dropped) = {
-            let waiting = lines.waiting();
-            (waiting.lines.len(), waiting.dropped)
+            let buffer = log.lock_buffer();
+            (buffer.lines.len(), buffer.dropped)
         };
         assert_eq!((buffered, dropped), (BUFFERED_BYTES_MAX, 3));
         let started = Instant::now();
         drop(guard);
         assert!(started.elapsed() < FLUSH_TIMEOUT * 10, "dropping the guard does not wait either");
-        drop(go);
+        drop(release);
     }
 }

@@ -176,16 +176,16 @@ pub fn begin() {
     gauge!("sakshi_store_data_lost").set(0);
     gauge!("sakshi_clock_jumped").set(0);
     gauge!("sakshi_load_ratio").set(0);
-    begin_labelled();
-    begin_objectives();
+    start_labelled_counters();
+    start_objective_histograms();
     let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     gauge!("process_start_time_seconds").set(started.as_secs_f64());
     let schema = SCHEMA.number().to_string();
     gauge!("sakshi_build_info", "version" => env!("CARGO_PKG_VERSION"), "commit" => COMMIT, "schema" => schema).set(1);
 }
 
-/// Starts the series of the objectives, so that the first miss is an increase.
-fn begin_objectives() {
+/// Starts the histograms by which the service levels are measured, so that the first miss is an increase.
+fn start_objective_histograms() {
     drop(histogram!("sakshi_callback_seconds"));
     for busy in ["false", "true"] {
         drop(histogram!("sakshi_webhook_delay_seconds", "receiver_busy" => busy));
@@ -193,20 +193,24 @@ fn begin_objectives() {
 }
 
 /// Starts the labelled counters of this process. Routes, actors and connections start their own.
-fn begin_labelled() {
-    begin_each("sakshi_webhook_attempts_total", "outcome", DeliveryOutcome::ALL.iter().map(|outcome| outcome.as_str()));
-    begin_each("sakshi_invariants_broken_total", "part", Part::ALL.map(Part::as_str));
-    begin_each("sakshi_check_ins_total", "already", ["false", "true"]);
-    begin_each("sakshi_webhook_failures_total", "reason", FailureReason::ALL.iter().map(|reason| reason.as_str()));
-    begin_each("sakshi_http_refusals_total", "code", CODES.iter().copied());
-    begin_each("sakshi_transactions_completed_total", "verification_passed", ["true", "false"]);
-    begin_each("sakshi_intents_total", "made", ["signed", "again"]);
-    begin_each("sakshi_issuer_keys_read_total", "result", ["changed", "same", "failed"]);
-    begin_each("sakshi_tls_certificates_read_total", "result", ["replaced", "failed"]);
-    begin_each("sakshi_callbacks_total", "outcome", ["accepted", "refused", "issuer_unavailable", "failed"]);
-    begin_each("sakshi_callbacks_unread_total", "reason", ["broken", "memory", "too_slow"]);
+fn start_labelled_counters() {
+    start_counters(
+        "sakshi_webhook_attempts_total",
+        "outcome",
+        DeliveryOutcome::ALL.iter().map(|outcome| outcome.as_str()),
+    );
+    start_counters("sakshi_invariants_broken_total", "part", Part::ALL.map(Part::as_str));
+    start_counters("sakshi_check_ins_total", "already", ["false", "true"]);
+    start_counters("sakshi_webhook_failures_total", "reason", FailureReason::ALL.iter().map(|reason| reason.as_str()));
+    start_counters("sakshi_http_refusals_total", "code", CODES.iter().copied());
+    start_counters("sakshi_transactions_completed_total", "verification_passed", ["true", "false"]);
+    start_counters("sakshi_intents_total", "made", ["signed", "again"]);
+    start_counters("sakshi_issuer_keys_read_total", "result", ["changed", "same", "failed"]);
+    start_counters("sakshi_tls_certificates_read_total", "result", ["replaced", "failed"]);
+    start_counters("sakshi_callbacks_total", "outcome", ["accepted", "refused", "issuer_unavailable", "failed"]);
+    start_counters("sakshi_callbacks_unread_total", "reason", ["broken", "memory", "too_slow"]);
     let refused = CredentialRefusal::ALL.iter().map(|refusal| refusal.code());
-    begin_each("sakshi_credentials_refused_total", "reason", refused.chain(["credential_replayed"]));
+    start_counters("sakshi_credentials_refused_total", "reason", refused.chain(["credential_replayed"]));
     let states = [
         "absent",
         "valid",
@@ -216,10 +220,10 @@ fn begin_labelled() {
         "credential_suspended",
         "credential_not_valid",
     ];
-    begin_each("sakshi_credential_status_checks_total", "outcome", states.into_iter().chain(StatusFailure::CODES));
-    begin_each("sakshi_store_operations_total", "operation", OPERATIONS.iter().copied());
-    begin_each("sakshi_flows_opened_total", "flow", ["esign", "doclocker", "estamp", "wealth"]);
-    begin_each("sakshi_operator_logins_failed_total", "token", ["operator", "connector"]);
+    start_counters("sakshi_credential_status_checks_total", "outcome", states.into_iter().chain(StatusFailure::CODES));
+    start_counters("sakshi_store_operations_total", "operation", OPERATIONS.iter().copied());
+    start_counters("sakshi_flows_opened_total", "flow", ["esign", "doclocker", "estamp", "wealth"]);
+    start_counters("sakshi_operator_logins_failed_total", "token", ["operator", "connector"]);
     for kind in ReportKind::ALL {
         for result in ["accepted", "repeated", "refused", "not_found", "failed"] {
             counter!("sakshi_flow_reports_total", "kind" => kind.as_str(), "result" => result).increment(0);
@@ -236,7 +240,8 @@ fn begin_labelled() {
     }
 }
 
-fn begin_each(name: &'static str, label: &'static str, values: impl IntoIterator<Item = &'static str>) {
+/// Starts one series of a counter for each value of a label.
+fn start_counters(name: &'static str, label: &'static str, values: impl IntoIterator<Item = &'static str>) {
     for value in values {
         counter!(name, label => value).increment(0);
     }

@@ -27,6 +27,7 @@ where
     }
 }
 
+/// Writes an event as a line.
 fn write_line(mut line: Writer<'_>, event: &Event<'_>) -> fmt::Result {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let now = Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX));
@@ -48,15 +49,17 @@ struct Members<'a> {
 }
 
 impl Members<'_> {
-    fn member(&mut self, field: &Field, value: impl FnOnce(&mut Writer<'_>) -> fmt::Result) {
+    /// Writes a member of the object. After an error it writes nothing.
+    fn write_member(&mut self, field: &Field, value: impl FnOnce(&mut Writer<'_>) -> fmt::Result) {
         let line = &mut self.line;
         let name = [",\"", field.name(), "\":"];
         self.result =
             self.result.and_then(|()| name.iter().try_for_each(|part| line.write_str(part))).and_then(|()| value(line));
     }
 
-    fn string(&mut self, field: &Field, value: impl FnOnce(&mut Escaped<'_>) -> fmt::Result) {
-        self.member(field, |line| {
+    /// Writes a member whose value is a string.
+    fn write_string(&mut self, field: &Field, value: impl FnOnce(&mut Escaped<'_>) -> fmt::Result) {
+        self.write_member(field, |line| {
             line.write_char('"')?;
             value(&mut Escaped(line.by_ref()))?;
             line.write_char('"')
@@ -66,28 +69,31 @@ impl Members<'_> {
 
 impl Visit for Members<'_> {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.string(field, |text| write!(text, "{value:?}"));
+        self.write_string(field, |text| write!(text, "{value:?}"));
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.string(field, |text| text.write_str(value));
+        self.write_string(field, |text| text.write_str(value));
     }
 
     fn record_f64(&mut self, field: &Field, value: f64) {
         // JSON has neither NaN nor infinity.
-        self.member(field, |line| if value.is_finite() { write!(line, "{value}") } else { line.write_str("null") });
+        self.write_member(
+            field,
+            |line| if value.is_finite() { write!(line, "{value}") } else { line.write_str("null") },
+        );
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.member(field, |line| write!(line, "{value}"));
+        self.write_member(field, |line| write!(line, "{value}"));
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.member(field, |line| write!(line, "{value}"));
+        self.write_member(field, |line| write!(line, "{value}"));
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.member(field, |line| line.write_str(if value { "true" } else { "false" }));
+        self.write_member(field, |line| line.write_str(if value { "true" } else { "false" }));
     }
 }
 
@@ -120,9 +126,9 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Default)]
-    struct Captured(Arc<Mutex<Vec<u8>>>);
+    struct SharedBuffer(Arc<Mutex<Vec<u8>>>);
 
-    impl std::io::Write for Captured {
+    impl std::io::Write for SharedBuffer {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             self.0.lock().unwrap().extend_from_slice(bytes);
             Ok(bytes.len())
@@ -133,12 +139,13 @@ mod tests {
         }
     }
 
-    fn line(log: impl FnOnce()) -> Value {
-        let captured = Captured::default();
-        let writer = captured.clone();
+    /// Returns the line that `log` writes, as JSON.
+    fn logged_line(log: impl FnOnce()) -> Value {
+        let output = SharedBuffer::default();
+        let writer = output.clone();
         let subscriber = tracing_subscriber::fmt().event_format(JsonLine).with_writer(move || writer.clone()).finish();
         tracing::subscriber::with_default(subscriber, log);
-        let text = String::from_utf8(captured.0.lock().unwrap().clone()).unwrap();
+        let text = String::from_utf8(output.0.lock().unwrap().clone()).unwrap();
         assert_eq!(text.find('\n'), Some(text.len() - 1), "{text}");
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
     }
@@ -146,16 +153,16 @@ mod tests {
     #[test]
     fn a_line_is_an_object_with_typed_event_fields() {
         let id = "a\"b\\c\nd\u{1}é";
-        let mut read = line(|| {
+        let mut logged = logged_line(|| {
             tracing::warn!(whole = -3, count = 7_u64, part = 0.5, none = f64::NAN, flag = true, shown = %id, text = id,
                 absent = None::<u64>, "said {}", 1);
         });
-        let at = read["timestamp"].take();
+        let at = logged["timestamp"].take();
         assert!(Timestamp::parse_iso8601(at.as_str().unwrap()).is_some(), "{at}");
         let fields = json!({
             "timestamp": null, "level": "WARN", "whole": -3, "count": 7, "part": 0.5, "none": null, "flag": true,
             "shown": id, "text": id, "message": "said 1", "target": "sakshi::telemetry::json_line::tests",
         });
-        assert_eq!(read, fields);
+        assert_eq!(logged, fields);
     }
 }

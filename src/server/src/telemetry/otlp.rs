@@ -40,7 +40,7 @@ impl Spans {
     ///
     /// # Errors
     /// The HTTP client or the thread cannot be created.
-    pub fn to(collector: &Url, per_thousand: u32) -> io::Result<Self> {
+    pub fn start(collector: &Url, per_thousand: u32) -> io::Result<Self> {
         let url = collector.join("/v1/traces").map_err(io::Error::other)?;
         let exporter = SpanExporter::builder().with_http().with_http_client(client()?).with_timeout(TIMEOUT);
         let exporter = exporter.with_endpoint(url).build().map_err(io::Error::other)?;
@@ -49,8 +49,9 @@ impl Spans {
             KeyValue::new("process.pid", i64::from(std::process::id())),
         ];
         let resource = Resource::builder_empty().with_service_name("sakshi").with_attributes(attributes).build();
-        let builder =
-            SdkTracerProvider::builder().with_batch_exporter(CountingExporter(exporter)).with_resource(resource);
+        let builder = SdkTracerProvider::builder()
+            .with_batch_exporter(CountingExporter { inner: exporter })
+            .with_resource(resource);
         Ok(Self { provider: builder.with_sampler(TraceIdSampler { per_thousand }).build() })
     }
 

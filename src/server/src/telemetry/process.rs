@@ -45,11 +45,13 @@ pub(crate) fn cpu_time() -> Duration {
 /// Returns the sum of user and system time, fields 14 and 15. The second field is the program's name, which may contain
 /// spaces.
 fn cpu_ticks(stat: &str) -> Option<u64> {
+    // The third field follows the name, so eleven fields come before the 14th.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     let mut next = || fields.next()?.parse::<u64>().ok();
     Some(next()? + next()?)
 }
 
+/// Returns the soft limit of open files.
 fn fds_max(limits: &str) -> Option<u32> {
     limits.lines().find_map(|line| line.strip_prefix("Max open files"))?.split_whitespace().next()?.parse().ok()
 }
@@ -61,6 +63,7 @@ mod tests {
     #[test]
     fn processor_time_and_limits_are_parsed() {
         let stat = "7 (a (b) c) S 1 7 7 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 9 0 100 1000 10 18446744073709551615";
+        // 250 ticks of user time, and 50 of system time.
         assert_eq!(cpu_ticks(stat), Some(300));
         assert_eq!(
             fds_max(

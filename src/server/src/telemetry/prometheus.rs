@@ -13,16 +13,17 @@ use std::time::Duration;
 use metrics::{Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 
 /// Upper bounds of every histogram's buckets, in seconds.
-pub(crate) const SECONDS: [f64; 12] =
+pub(crate) const BUCKET_BOUNDS_SECONDS: [f64; 12] =
     [0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.25, 1.0, 5.0, 30.0];
 
 /// Number of values per bucket: one for each bound, and one for values above all bounds.
-pub(crate) type BucketCounts = [u64; SECONDS.len() + 1];
+pub(crate) type BucketCounts = [u64; BUCKET_BOUNDS_SECONDS.len() + 1];
 
 /// All metrics of the process; clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct PrometheusRecorder(Arc<Series>);
 
+/// The metrics by kind, and their help texts by name.
 #[derive(Debug, Default)]
 struct Series {
     counters: Table<Key, AtomicU64>,
@@ -31,20 +32,22 @@ struct Series {
     help: RwLock<BTreeMap<String, SharedString>>,
 }
 
+/// The metrics of one kind, by name and labels.
 type Table<K, T> = RwLock<HashMap<K, Arc<T>>>;
 
 /// Number of values per bucket, and their sum.
 #[derive(Debug, Default)]
 struct Buckets {
     /// One count for each bound, and one for values above all bounds.
-    counts: [AtomicU64; SECONDS.len() + 1],
+    counts: [AtomicU64; BUCKET_BOUNDS_SECONDS.len() + 1],
     /// Bits of an `f64`.
     sum: AtomicU64,
 }
 
 impl HistogramFn for Buckets {
     fn record(&self, value: f64) {
-        let bucket = SECONDS.iter().position(|bound| value <= *bound).unwrap_or(SECONDS.len());
+        let bucket =
+            BUCKET_BOUNDS_SECONDS.iter().position(|bound| value <= *bound).unwrap_or(BUCKET_BOUNDS_SECONDS.len());
         self.counts[bucket].fetch_add(1, Ordering::Relaxed);
         let add = |sum: u64| Some((f64::from_bits(sum) + value).to_bits());
         // The closure always returns a value.
@@ -120,19 +123,25 @@ impl PrometheusRecorder {
             write_line(page, name, labels, &f64::from_bits(value.load(Ordering::Relaxed)));
         });
         self.render_kind(&mut page, "histogram", &self.0.histograms, |page, name, labels, buckets| {
-            let mut below = 0;
+            let mut cumulative_count = 0;
             for (index, count) in buckets.counts.iter().enumerate() {
-                below += count.load(Ordering::Relaxed);
-                let bound = SECONDS.get(index).map_or_else(|| "+Inf".to_owned(), ToString::to_string);
+                cumulative_count += count.load(Ordering::Relaxed);
+                let bound = BUCKET_BOUNDS_SECONDS.get(index).map_or_else(|| "+Inf".to_owned(), ToString::to_string);
                 let comma = if labels.is_empty() { "" } else { "," };
-                write_line(page, &format!("{name}_bucket"), &format!("{labels}{comma}le=\"{bound}\""), &below);
+                write_line(
+                    page,
+                    &format!("{name}_bucket"),
+                    &format!("{labels}{comma}le=\"{bound}\""),
+                    &cumulative_count,
+                );
             }
             write_line(page, &format!("{name}_sum"), labels, &f64::from_bits(buckets.sum.load(Ordering::Relaxed)));
-            write_line(page, &format!("{name}_count"), labels, &below);
+            write_line(page, &format!("{name}_count"), labels, &cumulative_count);
         });
         page
     }
 
+    /// Renders the metrics of a kind, with one help text and type for each name. `write` renders one of them.
     fn render_kind<T>(
         &self,
         page: &mut String,
@@ -159,12 +168,14 @@ impl PrometheusRecorder {
     }
 }
 
+/// Writes the line of a series.
 fn write_line(page: &mut String, name: &str, labels: &str, value: &dyn std::fmt::Display) {
     // Writing to a string does not fail.
     let _ =
         if labels.is_empty() { writeln!(page, "{name} {value}") } else { writeln!(page, "{name}{{{labels}}} {value}") };
 }
 
+/// Renders the labels of a series, without braces.
 fn labels(key: &Key) -> String {
     let escaped = |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
     key.labels().map(|label| format!("{}=\"{}\"", label.key(), escaped(label.value()))).collect::<Vec<_>>().join(",")
@@ -178,8 +189,8 @@ mod tests {
 
     #[test]
     fn metrics_are_rendered_in_the_prometheus_text_format() {
-        let figures = PrometheusRecorder::default();
-        with_local_recorder(&figures, || {
+        let recorder = PrometheusRecorder::default();
+        with_local_recorder(&recorder, || {
             describe_counter!("b_total", "How many.\nReally.");
             counter!("b_total", "word" => "a \"b\" \\ c\nd").increment(2);
             counter!("b_total", "word" => "a \"b\" \\ c\nd").increment(1);
@@ -189,7 +200,7 @@ mod tests {
             gauge!("depth").decrement(3.0);
         });
         assert_eq!(
-            figures.render(),
+            recorder.render(),
             "# TYPE a_total counter\na_total 7\n# HELP b_total How many.\\nReally.\n# TYPE b_total counter\n\
              b_total{word=\"a \\\"b\\\" \\\\ c\\nd\"} 3\n# TYPE c_seconds_total counter\nc_seconds_total 1.5\n# TYPE \
              depth gauge\ndepth -1.5\n"
@@ -198,13 +209,13 @@ mod tests {
 
     #[test]
     fn a_value_is_counted_in_its_bucket_and_in_every_larger_one() {
-        let figures = PrometheusRecorder::default();
-        with_local_recorder(&figures, || {
+        let recorder = PrometheusRecorder::default();
+        with_local_recorder(&recorder, || {
             for value in [0.001, 0.0011, 31.0] {
                 histogram!("took_seconds", "route" => "/a").record(value);
             }
         });
-        let page = figures.render();
+        let page = recorder.render();
         for line in [
             "# TYPE took_seconds histogram",
             "took_seconds_bucket{route=\"/a\",le=\"0.0005\"} 0",
@@ -215,7 +226,7 @@ mod tests {
             "took_seconds_sum{route=\"/a\"} 31.0021",
             "took_seconds_count{route=\"/a\"} 3",
         ] {
-            assert!(page.lines().any(|found| found == line), "{line} in {page}");
+            assert!(page.lines().any(|rendered| rendered == line), "{line} in {page}");
         }
     }
 }

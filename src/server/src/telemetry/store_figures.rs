@@ -40,17 +40,18 @@ pub(crate) fn watch(store: Store, clock: Arc<dyn Clock>, low_credits: u64) {
 
 /// Returns the number of clients with a balance below their own limit, or below `default` without one.
 async fn clients_below(store: &Store, default: u64) -> Result<u32, StoreError> {
-    let mut low = 0;
+    let mut low_count = 0;
     for page in 1.. {
         let clients = store.list_clients(PageRequest { page, page_size: PAGE_SIZE_MAX }).await?.items;
         let balances = try_join_all(clients.iter().map(|client| store.balance(client.client_id.clone()))).await?;
         let is_low = |(client, balance): (&Client, Option<u64>)| {
             balance.is_some_and(|balance| balance < client.limits.low_credits.unwrap_or(default))
         };
-        low += clients.iter().zip(balances).map(|each| u32::from(is_low(each))).sum::<u32>();
+        low_count +=
+            clients.iter().zip(balances).map(|client_and_balance| u32::from(is_low(client_and_balance))).sum::<u32>();
         if clients.len() < PAGE_SIZE_MAX as usize {
             break;
         }
     }
-    Ok(low)
+    Ok(low_count)
 }

@@ -25,6 +25,7 @@ fn guest<'a>(evidence: &'a mut Evidence, txn: &str) -> &'a mut RegisteredGuest {
     evidence.guests.as_mut().unwrap().iter_mut().find(|guest| guest.txn == txn).unwrap()
 }
 
+/// Marks a guest as a possible duplicate of the original, or removes the mark.
 fn mark(evidence: &mut Evidence, txn: &str, original: Option<&str>) {
     guest(evidence, txn).possible_duplicate_of = original.map(str::to_owned);
 }
@@ -33,7 +34,7 @@ fn mark(evidence: &mut Evidence, txn: &str, original: Option<&str>) {
 fn flagged() -> Evidence {
     let mut evidence = faultless();
     evidence.guests = Some(registered(&evidence));
-    evidence.journal.comes_again = [(5, 3), (7, 3), (8, 6), (9, 2)].into();
+    evidence.journal.repeat_guests = [(5, 3), (7, 3), (8, 6), (9, 2)].into();
     for (txn, original) in [("txn-05", "txn-03"), ("txn-07", "txn-05"), ("txn-08", "txn-06")] {
         mark(&mut evidence, txn, Some(original));
     }
@@ -45,11 +46,11 @@ fn flagged() -> Evidence {
 fn refusing() -> Evidence {
     let mut evidence = faultless();
     evidence.guests = Some(registered(&evidence));
-    evidence.journal.comes_again = [(10, 3)].into();
+    evidence.journal.repeat_guests = [(10, 3)].into();
     event(&mut evidence).0.on_duplicate = OnDuplicate::Refuse;
     let entry = evidence.journal.entries.get_mut("txn-10").unwrap();
-    entry.answered.as_mut().unwrap().reply = Reply::Duplicate;
-    entry.polled = Some(Polled::Finished { passed: false, code: Some("already_registered".to_owned()) });
+    entry.callback.as_mut().unwrap().reply = Reply::Duplicate;
+    entry.poll_result = Some(PollResult::Finished { passed: false, code: Some("already_registered".to_owned()) });
     evidence
 }
 
@@ -58,9 +59,9 @@ fn faultless_runs_with_duplicates_break_no_rule() {
     for evidence in [flagged(), refusing()] {
         let findings = judge(&evidence);
         assert_eq!(findings.iter().filter(|finding| !finding.held).collect::<Vec<_>>(), Vec::<&Finding>::new());
-        assert_eq!(findings.len(), EVENT_RULES + 2);
+        assert_eq!(findings.len(), EVENT_RULES + DUPLICATE_RULES);
     }
-    let allowing = broken_in(flagged(), |evidence| {
+    let allowing = broken_rules_in(flagged(), |evidence| {
         (event(evidence).0.on_duplicate, event(evidence).0.duplicate_count) = (OnDuplicate::Allow, 0);
         evidence.guests = Some(registered(evidence));
     });
@@ -70,11 +71,11 @@ fn faultless_runs_with_duplicates_break_no_rule() {
 #[test]
 fn the_order_of_the_list_decides_which_guest_is_the_duplicate() {
     let race = |marks: [(&str, Option<&str>); 2]| {
-        broken_in(flagged(), |evidence| {
+        broken_rules_in(flagged(), |evidence| {
             // Guest 8 was faster than guest 6.
             let guests = evidence.guests.as_mut().unwrap();
-            let places = ["txn-06", "txn-08"].map(|txn| guests.iter().position(|guest| guest.txn == txn).unwrap());
-            guests.swap(places[0], places[1]);
+            let indexes = ["txn-06", "txn-08"].map(|txn| guests.iter().position(|guest| guest.txn == txn).unwrap());
+            guests.swap(indexes[0], indexes[1]);
             for (txn, original) in marks {
                 mark(evidence, txn, original);
             }
@@ -100,34 +101,35 @@ fn wrong_marks_and_counts_of_duplicates_are_detected() {
         |evidence| event(evidence).0.on_duplicate = OnDuplicate::Allow,
     ];
     for (number, plant) in plants.into_iter().enumerate() {
-        assert_eq!(broken_in(flagged(), plant), [MARKED], "{number}");
+        assert_eq!(broken_rules_in(flagged(), plant), [MARKED], "{number}");
     }
 }
 
 #[test]
 fn a_person_registered_twice_or_refused_without_reason_is_detected() {
     let plants: [Plant; 5] = [
-        |evidence| evidence.journal.comes_again.extend([(5, 3)]),
-        |evidence| evidence.journal.comes_again.clear(),
-        |evidence| evidence.journal.comes_again.extend([(10, 2)]),
-        |evidence| evidence.journal.entries.get_mut("txn-10").unwrap().polled = None,
+        |evidence| evidence.journal.repeat_guests.extend([(5, 3)]),
+        |evidence| evidence.journal.repeat_guests.clear(),
+        |evidence| evidence.journal.repeat_guests.extend([(10, 2)]),
+        |evidence| evidence.journal.entries.get_mut("txn-10").unwrap().poll_result = None,
         |evidence| {
-            evidence.journal.entries.get_mut("txn-10").unwrap().polled =
-                Some(Polled::Finished { passed: false, code: Some("event_full".to_owned()) });
+            evidence.journal.entries.get_mut("txn-10").unwrap().poll_result =
+                Some(PollResult::Finished { passed: false, code: Some("event_full".to_owned()) });
         },
     ];
     for (number, plant) in plants.into_iter().enumerate() {
-        assert_eq!(broken_in(refusing(), plant), [REFUSED], "{number}");
+        assert_eq!(broken_rules_in(refusing(), plant), [REFUSED], "{number}");
     }
-    let flagging = broken_in(refusing(), |evidence| event(evidence).0.on_duplicate = OnDuplicate::Flag);
+    let flagging = broken_rules_in(refusing(), |evidence| event(evidence).0.on_duplicate = OnDuplicate::Flag);
     assert_eq!(flagging, [REFUSED]);
 }
 
 #[test]
 fn a_refusal_before_the_first_registration_is_detected() {
-    let rules = broken_in(refusing(), |evidence| {
-        let first = evidence.journal.entries.get_mut("txn-03").unwrap().answered.as_mut().unwrap();
-        (first.sent, first.replied) = (at(60_000), at(60_001));
+    let rules = broken_rules_in(refusing(), |evidence| {
+        // The first guest who is the same person as the refused guest.
+        let first = evidence.journal.entries.get_mut("txn-03").unwrap().callback.as_mut().unwrap();
+        (first.sent_at, first.replied_at) = (at(60_000), at(60_001));
     });
     assert!(rules.contains(&REFUSED), "{rules:?}");
 }

@@ -49,9 +49,9 @@ impl Top {
             print(&api, first, out).await?;
             return Ok(true);
         };
-        let drawn = draw_until_ended(&api, first, terminal, out).await;
+        let result = draw_until_ended(&api, first, terminal, out).await;
         Terminal::leave(out)?;
-        drawn.map(|()| true)
+        result.map(|()| true)
     }
 }
 
@@ -61,8 +61,8 @@ async fn fetch_nodes(api: &Api) -> Result<NodesResponse, CliError> {
 
 /// Prints one picture, once the nodes have published snapshots.
 async fn print(api: &Api, first: NodesResponse, out: &mut dyn Out) -> Result<(), CliError> {
-    let is_whole = first.nodes.iter().all(|node| node.tree.is_some());
-    let answer = if is_whole {
+    let have_all_published = first.nodes.iter().all(|node| node.tree.is_some());
+    let answer = if have_all_published {
         first
     } else {
         sleep(FIRST_SNAPSHOT_TIME).await;

@@ -15,6 +15,16 @@ const GAP: usize = 3;
 const ID_SHOWN: usize = 8;
 /// Age in seconds from which a pending webhook is reported.
 const LONG_WAIT_S: u64 = 60;
+/// Width of the name of a curve, with its spaces.
+const NAME_WIDTH: usize = 12;
+/// Width reserved for the latest value of a curve.
+const LATEST_WIDTH: usize = 14;
+/// Maximum width of a curve: a node keeps this many samples.
+const CURVE_WIDTH_MAX: usize = 60;
+/// Width of the columns beside the name of a receiver.
+const QUEUE_COLUMNS_WIDTH: usize = 32;
+/// Minimum width of the name of a receiver.
+const ORIGIN_WIDTH_MIN: usize = 16;
 /// Bars from the smallest to the largest.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
@@ -34,11 +44,14 @@ pub(super) fn picture(answer: &NodesResponse, width: usize, hint: &str) -> Vec<L
     ];
     let problems: Vec<Line> = nodes.iter().flat_map(|node| problems(node, *now)).collect();
     lines.extend(if problems.is_empty() { vec![Line::new(Tone::Good, "everything runs")] } else { problems });
-    let beside = ((width + GAP) / (NODE_WIDTH + GAP)).clamp(1, nodes.len().max(1));
-    let column = ((width + GAP) / beside).saturating_sub(GAP);
-    for nodes in nodes.chunks(beside) {
+    let nodes_per_row = ((width + GAP) / (NODE_WIDTH + GAP)).clamp(1, nodes.len().max(1));
+    let column_width = ((width + GAP) / nodes_per_row).saturating_sub(GAP);
+    for nodes in nodes.chunks(nodes_per_row) {
         lines.push(Line::default());
-        lines.extend(side_by_side(&nodes.iter().map(|node| block(node, *now, column)).collect::<Vec<_>>(), column));
+        lines.extend(side_by_side(
+            &nodes.iter().map(|node| node_block(node, *now, column_width)).collect::<Vec<_>>(),
+            column_width,
+        ));
     }
     lines
 }
@@ -79,6 +92,7 @@ fn problems(node: &NodeState, now: Timestamp) -> Vec<Line> {
     problems
 }
 
+/// Returns the predicate of a sentence about an actor in this state.
 fn phrase(word: &str) -> String {
     match word {
         "restarted" => "has restarted".to_owned(),
@@ -88,7 +102,7 @@ fn phrase(word: &str) -> String {
 }
 
 /// Returns a node's figures, actors and receivers with pending webhooks.
-fn block(node: &NodeState, now: Timestamp, width: usize) -> Vec<Line> {
+fn node_block(node: &NodeState, now: Timestamp, width: usize) -> Vec<Line> {
     let tone = match &*node.state {
         "live" => Tone::Good,
         "silent" => Tone::Bad,
@@ -107,8 +121,7 @@ fn block(node: &NodeState, now: Timestamp, width: usize) -> Vec<Line> {
         lines.push(Line::new(Tone::Dim, "has not published a snapshot yet"));
         return lines;
     };
-    let live = |count: Option<i64>| count.unwrap_or(0);
-    let (transactions, events) = (live(node.live_transactions), live(node.live_events));
+    let (transactions, events) = (node.live_transactions.unwrap_or(0), node.live_events.unwrap_or(0));
     lines.push(Line::new(
         Tone::Plain,
         format!("up {}, {transactions} live transactions, {events} live events", age(started_at, now)),
@@ -135,10 +148,10 @@ fn curves(figures: &NodeFigures, width: usize) -> Vec<Line> {
     let failed: u64 = figures.webhooks_failed.iter().sum();
     let failures = if failed > 0 { format!(", {failed} failed in the time shown") } else { String::new() };
     let latest = |series: &[f64]| series.last().copied().unwrap_or(0.0);
-    let room = width.saturating_sub(12 + 14).min(60);
+    let curve_width = width.saturating_sub(NAME_WIDTH + LATEST_WIDTH).min(CURVE_WIDTH_MAX);
     let curve = |name: &str, series: &[f64], latest: String| {
         Line::new(Tone::Plain, format!("{name:<10}  "))
-            .and(Tone::Plain, sparkline(series, room))
+            .and(Tone::Plain, sparkline(series, curve_width))
             .and(Tone::Plain, format!("  {latest}"))
     };
     vec![
@@ -166,18 +179,18 @@ fn queues(receivers: &[ReceiverQueue], total: u64, width: usize) -> Vec<Line> {
     if receivers.is_empty() {
         return vec![Line::default(), Line::new(Tone::Dim, "no webhook waits")];
     }
-    let origin = width.saturating_sub(32).max(16);
+    let origin_width = width.saturating_sub(QUEUE_COLUMNS_WIDTH).max(ORIGIN_WIDTH_MIN);
     let mut lines = vec![
         Line::default(),
-        Line::new(Tone::Dim, format!("{:origin$}{:>9}{:>11}  {}", "RECEIVER", "WAITING", "IN FLIGHT", "OLDEST")),
+        Line::new(Tone::Dim, format!("{:origin_width$}{:>9}{:>11}  {}", "RECEIVER", "WAITING", "IN FLIGHT", "OLDEST")),
     ];
     lines.extend(receivers.iter().map(|receiver| {
-        let ReceiverQueue { origin: name, waiting, in_flight, oldest_s, .. } = receiver;
+        let ReceiverQueue { origin, waiting, in_flight, oldest_s, .. } = receiver;
         let is_late = oldest_s.is_some_and(|oldest| oldest >= LONG_WAIT_S);
         let columns = format!("{waiting:>9}{in_flight:>11}  {}", oldest_s.map_or_else(|| "-".to_owned(), span));
-        Line::new(Tone::Plain, name)
-            .cut(origin)
-            .pad(origin)
+        Line::new(Tone::Plain, origin)
+            .cut(origin_width)
+            .pad(origin_width)
             .and(if is_late { Tone::Warn } else { Tone::Plain }, columns)
     }));
     let more = total.saturating_sub(receivers.len() as u64);
@@ -213,6 +226,7 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(8_000);
 
+    /// Returns a live node whose id repeats this text.
     fn state(id: &str) -> NodeState {
         let figures = NodeFigures {
             interval_s: 2,

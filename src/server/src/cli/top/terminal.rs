@@ -13,7 +13,7 @@ use crate::serve::Signals;
 const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l";
 /// Shows the cursor and the previous screen.
 const LEAVE: &str = "\u{1b}[?25h\u{1b}[?1049l";
-/// Moves to the first corner.
+/// Moves the cursor to the upper left corner.
 const HOME: &str = "\u{1b}[H";
 /// Clears the rest of a line.
 const REST_OF_LINE: &str = "\u{1b}[K";
@@ -25,7 +25,8 @@ const EXIT_KEYS: [u8; 4] = [b'q', b'Q', 3, 4];
 /// A terminal with unbuffered keys. Drop restores its modes.
 pub(super) struct Terminal {
     input: Stdin,
-    before: Termios,
+    /// Modes that are restored at the end.
+    modes_before: Termios,
     keys: mpsc::UnboundedReceiver<u8>,
     signals: Signals,
 }
@@ -37,8 +38,8 @@ impl Terminal {
         if !input.is_terminal() {
             return Ok(None);
         }
-        let (before, signals) = (tcgetattr(&input)?, Signals::listen()?);
-        let mut modes = before.clone();
+        let (modes_before, signals) = (tcgetattr(&input)?, Signals::listen()?);
+        let mut modes = modes_before.clone();
         modes.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG);
         tcsetattr(&input, OptionalActions::Now, &modes)?;
         let (sender, keys) = mpsc::unbounded_channel();
@@ -47,7 +48,7 @@ impl Terminal {
             io::stdin().lock().bytes().map_while(Result::ok).try_for_each(|key| sender.send(key))
         });
         write!(out, "{ENTER}")?;
-        Ok(Some(Self { input, before, keys, signals }))
+        Ok(Some(Self { input, modes_before, keys, signals }))
     }
 
     /// Waits for a key that exits, or for a signal.
@@ -70,7 +71,7 @@ impl Terminal {
 impl Drop for Terminal {
     fn drop(&mut self) {
         // A terminal that is gone has no modes.
-        let _ = tcsetattr(&self.input, OptionalActions::Now, &self.before);
+        let _ = tcsetattr(&self.input, OptionalActions::Now, &self.modes_before);
     }
 }
 

@@ -28,20 +28,21 @@ const HEADERS_REMOVED: [&str; 11] = [
     "upgrade",
 ];
 
-/// Sends webhooks to the target.
+/// Sends received webhooks on to one URL.
 pub(super) struct Forwarder {
     http: reqwest::Client,
     url: Url,
 }
 
 /// Result of a forwarded webhook.
-pub(super) struct Forwarded {
-    answer: Result<u16, Error>,
+pub(super) struct ForwardResult {
+    /// Status of the response, or the reason why there is none.
+    status: Result<u16, Error>,
     duration: Duration,
 }
 
 /// Parses an http or https URL.
-pub(super) fn target(text: &str) -> Result<Url, &'static str> {
+pub(super) fn parse_target(text: &str) -> Result<Url, &'static str> {
     Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https")).ok_or("must be an http or https URL")
 }
 
@@ -53,31 +54,32 @@ impl Forwarder {
     }
 
     /// Sends the request with its method, headers and body, and waits for the response.
-    pub(super) async fn forward(&self, request: &Received) -> Forwarded {
+    pub(super) async fn forward(&self, request: &Received) -> ForwardResult {
         let mut headers = request.headers.clone();
         for name in HEADERS_REMOVED {
             headers.remove(name);
         }
         let started = Instant::now();
-        let sent = self
+        let response = self
             .http
             .request(request.method.clone(), self.url.clone())
             .headers(headers)
             .body(request.body.clone())
             .send()
             .await;
-        let answer = sent.map(|answer| answer.status().as_u16()).map_err(|error| Error::unreachable(&error));
-        Forwarded { answer, duration: started.elapsed() }
+        let status = response.map(|response| response.status().as_u16()).map_err(|error| Error::unreachable(&error));
+        ForwardResult { status, duration: started.elapsed() }
     }
 }
 
-impl Forwarded {
-    pub(super) fn show(&self, number: u64, json: bool, out: &mut dyn Out) -> io::Result<()> {
+impl ForwardResult {
+    /// Prints the result of the webhook with this number, as a line of text or of JSON.
+    pub(super) fn show(&self, number: u64, is_json: bool, out: &mut dyn Out) -> io::Result<()> {
         let millis = self.duration.as_millis();
-        match &self.answer {
-            _ if json => {
-                let error = self.answer.as_ref().err().map(ToString::to_string);
-                let status = self.answer.as_ref().ok();
+        match &self.status {
+            _ if is_json => {
+                let error = self.status.as_ref().err().map(ToString::to_string);
+                let status = self.status.as_ref().ok();
                 let duration = u64::try_from(millis).unwrap_or(u64::MAX);
                 writeln!(
                     out,

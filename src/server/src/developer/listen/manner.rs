@@ -34,12 +34,13 @@ impl FaultOptions {
     pub(super) fn behaviour_for(&self, number: u64) -> Behaviour {
         match self.fail_every {
             Some(every) if number % every != 0 => Behaviour::Answer(200),
-            Some(_) => self.chosen().unwrap_or(Behaviour::Answer(500)),
-            None => self.chosen().unwrap_or(Behaviour::Answer(200)),
+            Some(_) => self.chosen_behaviour().unwrap_or(Behaviour::Answer(500)),
+            None => self.chosen_behaviour().unwrap_or(Behaviour::Answer(200)),
         }
     }
 
-    fn chosen(&self) -> Option<Behaviour> {
+    /// Returns the behaviour that an option chooses, if any.
+    fn chosen_behaviour(&self) -> Option<Behaviour> {
         let slow = self.slow.map(Behaviour::SlowAnswer);
         let redirect = || self.redirect.clone().map(Behaviour::Redirect);
         let answer = || self.answer.map(Behaviour::Answer);
@@ -51,7 +52,7 @@ impl FaultOptions {
 
     /// Describes the behaviour, unless every webhook gets 200.
     pub(super) fn describe(&self) -> Option<String> {
-        let behaviour = self.chosen().or(self.fail_every.map(|_| Behaviour::Answer(500)))?;
+        let behaviour = self.chosen_behaviour().or(self.fail_every.map(|_| Behaviour::Answer(500)))?;
         let webhooks = self.fail_every.map_or_else(
             || "every webhook".to_owned(),
             |every| format!("every webhook with a number divisible by {every}"),
@@ -81,6 +82,6 @@ fn parse_seconds(text: &str) -> Result<Duration, &'static str> {
 }
 
 fn parse_location(text: &str) -> Result<String, &'static str> {
-    let fits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
-    fits.then(|| text.to_owned()).ok_or("must be a URL in visible ASCII characters")
+    let is_header_value = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+    is_header_value.then(|| text.to_owned()).ok_or("must be a URL in visible ASCII characters")
 }

@@ -65,7 +65,7 @@ pub struct Listen {
     #[command(flatten)]
     faults: FaultOptions,
     /// Forward each webhook to this URL, one after the other, with its method, headers and body.
-    #[arg(long, value_name = "URL", value_parser = forward::target)]
+    #[arg(long, value_name = "URL", value_parser = forward::parse_target)]
     forward: Option<Url>,
     /// Print one JSON object per line: `listening`, each `webhook` with its whole body, and the `summary`.
     #[arg(long)]
@@ -89,7 +89,7 @@ pub(super) async fn run(options: &Listen, out: &mut dyn Out) -> Result<bool, Cli
     }
     let mut signals = Signals::listen()?;
     let forwarder = options.forward.clone().map(Forwarder::new).transpose()?;
-    let mut log = Log { options, forwarder, seen: HashMap::new(), counts: WebhookCounts::default() };
+    let mut log = Log { options, forwarder, first_webhooks: HashMap::new(), counts: WebhookCounts::default() };
     if let (Some(base), Some(key), Some(app)) = (&options.base, &options.key, &options.app) {
         let api =
             Api::new(base.clone(), Credentials::Client { key: key.clone(), app: app.clone() }, &Egress::default())?;
@@ -130,8 +130,8 @@ async fn open_receiver(address: SocketAddr) -> Result<(receiver::WebhookReceiver
 struct Log<'a> {
     options: &'a Listen,
     forwarder: Option<Forwarder>,
-    /// First webhook by the SHA-256 of its kind and key.
-    seen: HashMap<[u8; 32], FirstWebhook>,
+    /// The first webhook with each kind and deduplication key, by the SHA-256 of both.
+    first_webhooks: HashMap<[u8; 32], FirstWebhook>,
     counts: WebhookCounts,
 }
 
@@ -152,6 +152,7 @@ impl Log<'_> {
         [Some(hint.to_owned()), warning, faults, forward].into_iter().flatten().collect()
     }
 
+    /// Handles and answers the webhooks that this machine receives.
     async fn handle_arrivals(
         &mut self,
         mut arrivals: mpsc::Receiver<Arrival>,
@@ -190,6 +191,7 @@ impl Log<'_> {
         }
     }
 
+    /// Forwards the webhook that was handled last, if a target is set.
     async fn forward(&self, request: &Received, out: &mut dyn Out) -> Result<(), CliError> {
         let Some(forwarder) = &self.forwarder else { return Ok(()) };
         Ok(forwarder.forward(request).await.show(self.counts.webhooks(), self.options.json, out)?)
@@ -227,10 +229,10 @@ impl Log<'_> {
     fn find_repeat(&mut self, number: u64, known: &KnownWebhook, body: &[u8]) -> Option<Repeat> {
         let key = known.key.as_ref()?;
         let (key, body_sha256) = (sha256(format!("{} {key}", known.kind).as_bytes()), sha256(body));
-        if let Some(first) = self.seen.get(&key) {
+        if let Some(first) = self.first_webhooks.get(&key) {
             return Some(Repeat { first_number: first.number, same_body: first.body_sha256 == body_sha256 });
         }
-        self.seen.insert(key, FirstWebhook { number, body_sha256 });
+        self.first_webhooks.insert(key, FirstWebhook { number, body_sha256 });
         None
     }
 
@@ -247,9 +249,9 @@ impl Log<'_> {
 }
 
 fn sha256(bytes: &[u8]) -> [u8; 32] {
-    let mut fixed = [0; 32];
-    fixed.copy_from_slice(digest(&SHA256, bytes).as_ref());
-    fixed
+    let mut hash = [0; 32];
+    hash.copy_from_slice(digest(&SHA256, bytes).as_ref());
+    hash
 }
 
 #[cfg(test)]

@@ -12,15 +12,19 @@ pub(in crate::developer) struct KnownWebhook {
     pub(in crate::developer) key: Option<String>,
 }
 
+/// Spellings of a field's name.
+type Spellings = &'static [&'static str];
+
 /// Shape of a flow's payload.
 struct PayloadShape {
+    /// Name of the flow.
     kind: &'static str,
     /// True if the fields are in the member `data`.
     within_data: bool,
-    /// Fields that together identify the flow, each with its possible spellings.
-    marks: &'static [&'static [&'static str]],
-    /// Parts of the key, each with its possible spellings.
-    key: &'static [&'static [&'static str]],
+    /// Fields that identify the flow if a payload has all of them.
+    marks: &'static [Spellings],
+    /// Fields that together are the deduplication key.
+    key: &'static [Spellings],
 }
 
 const SHAPES: [PayloadShape; 7] = [
@@ -92,6 +96,7 @@ mod tests {
 
     use super::*;
 
+    /// Reads an example payload of the specification.
     fn golden(name: &str) -> Value {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../wire/tests/golden").join(name);
         serde_json::from_slice(&fs::read(path).unwrap()).unwrap()

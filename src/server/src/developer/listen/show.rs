@@ -17,8 +17,8 @@ use crate::cli::style::{Out, Tone};
 const TEXT_SHOWN: usize = 2_000;
 
 /// Prints the URL that receives webhooks, and `notes` about their treatment.
-pub(super) fn write_listening(url: &str, notes: &[String], json: bool, out: &mut dyn Out) -> io::Result<()> {
-    if json {
+pub(super) fn write_listening(url: &str, notes: &[String], is_json: bool, out: &mut dyn Out) -> io::Result<()> {
+    if is_json {
         writeln!(out, "{}", json!({ "event": "listening", "url": url, "notes": notes }))?;
     } else {
         writeln!(out, "Listening at {url}; Ctrl-C ends it.")?;
@@ -31,8 +31,8 @@ pub(super) fn write_listening(url: &str, notes: &[String], json: bool, out: &mut
 }
 
 /// Reports that the sandbox cannot be reached and is retried.
-pub(super) fn write_unreachable(reason: &str, json: bool, out: &mut dyn Out) -> io::Result<()> {
-    if json {
+pub(super) fn write_unreachable(reason: &str, is_json: bool, out: &mut dyn Out) -> io::Result<()> {
+    if is_json {
         writeln!(out, "{}", json!({ "event": "unreachable", "reason": reason }))?;
     } else {
         writeln!(out, "cannot reach the sandbox: {reason}; trying again\n")?;
@@ -52,14 +52,19 @@ pub(super) struct WebhookView<'a> {
     pub(super) request: &'a Received,
     /// The body, if it is JSON.
     pub(super) body: Option<Value>,
+    /// Name of the flow, or `unknown`.
     pub(super) kind: &'static str,
+    /// Deduplication key.
     pub(super) key: Option<String>,
     pub(super) repeat: Option<Repeat>,
+    /// Response that the webhook gets.
     pub(super) behaviour: &'a Behaviour,
+    /// File with the body, if bodies are written to files.
     pub(super) file: Option<PathBuf>,
 }
 
 impl WebhookView<'_> {
+    /// Prints the webhook as a paragraph.
     pub(super) fn write_text(&self, out: &mut dyn Out) -> io::Result<()> {
         let Self { number, request, kind, .. } = self;
         let bytes = request.body.len();
@@ -94,6 +99,7 @@ impl WebhookView<'_> {
         out.flush()
     }
 
+    /// Prints the webhook as a line of JSON.
     pub(super) fn write_json(&self, out: &mut dyn Out) -> io::Result<()> {
         let request = self.request;
         let line = json!({
@@ -114,6 +120,7 @@ impl WebhookView<'_> {
 #[derive(Debug, Default)]
 pub(super) struct WebhookCounts(BTreeMap<&'static str, Count>);
 
+/// Counts of one kind of webhook.
 #[derive(Debug, Default)]
 struct Count {
     webhooks: u64,
@@ -121,28 +128,32 @@ struct Count {
 }
 
 impl WebhookCounts {
-    pub(super) fn count(&mut self, kind: &'static str, repeat: bool) {
+    /// Counts a webhook of this kind.
+    pub(super) fn count(&mut self, kind: &'static str, is_repeat: bool) {
         let count = self.0.entry(kind).or_default();
         count.webhooks += 1;
-        count.repeats += u64::from(repeat);
+        count.repeats += u64::from(is_repeat);
     }
 
+    /// Returns the number of webhooks of all kinds.
     pub(super) fn webhooks(&self) -> u64 {
         self.0.values().map(|count| count.webhooks).sum()
     }
 
+    /// Returns the number of repeats of all kinds.
     pub(super) fn repeats(&self) -> u64 {
         self.0.values().map(|count| count.repeats).sum()
     }
 
-    pub(super) fn show(&self, json: bool, out: &mut dyn Out) -> io::Result<()> {
+    /// Prints the summary.
+    pub(super) fn show(&self, is_json: bool, out: &mut dyn Out) -> io::Result<()> {
         let row = |(kind, count): (&&str, &Count)| {
             json!({ "kind": kind, "webhooks": count.webhooks,
             "duplicates": count.repeats })
         };
         let rows: Vec<Value> = self.0.iter().map(row).collect();
         let (webhooks, duplicates) = (self.webhooks(), self.repeats());
-        if json {
+        if is_json {
             writeln!(
                 out,
                 "{}",

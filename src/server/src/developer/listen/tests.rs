@@ -12,6 +12,7 @@ struct CommandLine {
     listen: Listen,
 }
 
+/// Parses the options of `listen` on any free port.
 fn parse(words: &[&str]) -> Result<Listen, clap::Error> {
     CommandLine::try_parse_from([&["listen", "--port", "0"], words].concat()).map(|parse| parse.listen)
 }
@@ -24,7 +25,7 @@ async fn listen_to(words: &[&str], bodies: &[&str]) -> (Vec<Option<u16>>, String
     let mut log = Log {
         options: &options,
         forwarder: options.forward.clone().map(Forwarder::new).transpose().unwrap(),
-        seen: HashMap::new(),
+        first_webhooks: HashMap::new(),
         counts: WebhookCounts::default(),
     };
     let http = Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
@@ -44,6 +45,7 @@ async fn listen_to(words: &[&str], bodies: &[&str]) -> (Vec<Option<u16>>, String
     (statuses, String::from_utf8(out).unwrap())
 }
 
+/// Builds the webhook of a wealth consent. The session is not part of its deduplication key.
 fn consent(status: &str, session: &str) -> String {
     json!({ "consentHandle": "h", "status": status, "consentId": "c-1", "accounts": [], "userSessionId": session })
         .to_string()
@@ -66,12 +68,12 @@ async fn a_second_webhook_with_the_same_key_is_marked_as_a_duplicate() {
 
 #[actix_rt::test]
 async fn the_receiver_misbehaves_exactly_as_requested() {
-    let four = ["{}", "1", "not JSON", "{}"];
-    assert_eq!(listen_to(&["--answer", "410"], &four).await.0, [Some(410); 4]);
-    assert_eq!(listen_to(&["--drop"], &four[..2]).await.0, [None, None]);
-    assert_eq!(listen_to(&["--redirect", "http://elsewhere.example/"], &four[..1]).await.0, [Some(302)]);
-    assert_eq!(listen_to(&["--fail-every", "2"], &four).await.0, [Some(200), Some(500), Some(200), Some(500)]);
-    let (statuses, out) = listen_to(&["--drop", "--fail-every", "3"], &four).await;
+    let four_bodies = ["{}", "1", "not JSON", "{}"];
+    assert_eq!(listen_to(&["--answer", "410"], &four_bodies).await.0, [Some(410); 4]);
+    assert_eq!(listen_to(&["--drop"], &four_bodies[..2]).await.0, [None, None]);
+    assert_eq!(listen_to(&["--redirect", "http://elsewhere.example/"], &four_bodies[..1]).await.0, [Some(302)]);
+    assert_eq!(listen_to(&["--fail-every", "2"], &four_bodies).await.0, [Some(200), Some(500), Some(200), Some(500)]);
+    let (statuses, out) = listen_to(&["--drop", "--fail-every", "3"], &four_bodies).await;
     assert_eq!(statuses, [Some(200), Some(200), None, Some(200)]);
     assert!(
         out.contains("unknown  8 bytes, hung up on\n    no deduplication key in it\n    no JSON: not JSON"),

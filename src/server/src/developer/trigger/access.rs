@@ -22,6 +22,7 @@ const TRIGGER_APP: &str = "sakshi trigger";
 /// Validity of a run's key, in case the run does not revoke it.
 const KEY_LIFETIME: Duration = Duration::from_secs(3_600);
 
+/// Error for a run without an API key, on a machine that cannot issue one.
 const NO_KEY: &str = "there is no API key to use: give --key and --app, or set SAKSHI_API_KEY and SAKSHI_APP_ID. The \
                       portal of the sandbox shows the app id, and its operator issues keys: `sakshi admin keys issue \
                       <client_id>`. (On the machine of a sandbox, trigger issues a key itself.)";
@@ -60,8 +61,8 @@ pub(super) struct Session {
     app: String,
     /// True if the app is [`TRIGGER_APP`], so that its registered URLs may change.
     pub(super) is_trigger_app: bool,
-    /// Operator's API and the id of the issued key, which is revoked there.
-    issued: Option<(Api, String)>,
+    /// The operator's API and the id of the key that this run issued there, if it did.
+    issued_key: Option<(Api, String)>,
 }
 
 impl Session {
@@ -69,7 +70,7 @@ impl Session {
     pub(super) async fn open(access: &Access, sources: &Sources) -> Result<Self, CliError> {
         let base = access.base.clone().map_or_else(|| public_endpoint(sources), Ok)?;
         require_sandbox(&base).await?;
-        let (key, app, is_trigger_app, issued) = match (&access.key, &access.app) {
+        let (key, app, is_trigger_app, issued_key) = match (&access.key, &access.app) {
             (Some(key), Some(app)) => (key.clone(), app.clone(), false, None),
             (Some(_), None) => {
                 return Err(CliError::Local("a key alone is not enough: name an app of its client with --app".into()));
@@ -91,7 +92,7 @@ impl Session {
             }
         };
         let client = Api::new(base.clone(), Credentials::Client { key, app: app.clone() }, &Egress::default())?;
-        Ok(Self { base, client, app, is_trigger_app, issued })
+        Ok(Self { base, client, app, is_trigger_app, issued_key })
     }
 
     /// Checks that the service accepts the key, and that the client has a credit if the flow costs one.
@@ -105,8 +106,11 @@ impl Session {
 
     /// Writes the app of the run, and the origin of its key.
     pub(super) fn introduce(&self, timeline: &mut Timeline<'_>) -> Result<(), CliError> {
-        let key =
-            if self.issued.is_some() { "with a key for this run, revoked at its end" } else { "with the given key" };
+        let key = if self.issued_key.is_some() {
+            "with a key for this run, revoked at its end"
+        } else {
+            "with the given key"
+        };
         let app = if self.is_trigger_app {
             format!("app {} (\"{TRIGGER_APP}\")", self.app)
         } else {
@@ -117,7 +121,7 @@ impl Session {
 
     /// Revokes a key that was issued for this run.
     pub(super) async fn revoke_key(&self) -> Result<(), CliError> {
-        let Some((operator, key)) = &self.issued else { return Ok(()) };
+        let Some((operator, key)) = &self.issued_key else { return Ok(()) };
         operator.send_and_discard(internal::revoke_key(key)).await
     }
 }
@@ -136,6 +140,7 @@ async fn require_sandbox(base: &Url) -> Result<(), CliError> {
     }
 }
 
+/// Issues a temporary key of a client. Returns the key and its id.
 async fn issue_key(operator: &Api, client: &str) -> Result<(SecretString, String), CliError> {
     let until = SystemClock.now() + KEY_LIFETIME;
     let terms = json!({ "label": TRIGGER_APP, "environments": ["sandbox"], "expires_at": until });

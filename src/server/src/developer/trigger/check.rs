@@ -10,7 +10,7 @@ use super::flow_run::FlowRun;
 use super::value_name;
 use crate::cli::error::CliError;
 
-/// Outcome at the upstream.
+/// Outcome at the upstream that the sandbox simulates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Outcome {
     #[default]
@@ -21,25 +21,27 @@ pub(super) enum Outcome {
     Fail,
 }
 
-/// Parses a kind.
+/// Parses the name of a kind of check, such as `pan`.
 pub(super) fn parse_kind(name: &str) -> Result<&'static Check, String> {
     Check::named(&name.replace('-', "_")).ok_or_else(|| format!("the kinds are {}", kinds()))
 }
 
-/// Returns the list of kinds.
+/// Returns the names of all kinds of checks, for people.
 pub(super) fn kinds() -> String {
     CHECKS.iter().map(|check| check.name.replace('_', "-")).collect::<Vec<_>>().join(", ")
 }
 
+/// Runs the check and compares its status with this outcome. Returns true if it is as expected.
 pub(super) async fn drive(
     run: &mut FlowRun<'_, '_>,
     check: &'static Check,
     outcome: Outcome,
 ) -> Result<bool, CliError> {
     let numbers = run.session.client.json(Call::<Value>::get("/sandbox/checks")).await?;
-    let word = value_name(outcome).replace('-', "_");
+    let status_word = value_name(outcome).replace('-', "_");
+    // The sandbox lists numbers with a status, and numbers at which its upstream misbehaves.
     let mut numbers = numbers[check.name].as_array().into_iter().flatten();
-    let number = numbers.find(|number| number["status"] == word || number["behaviour"] == word);
+    let number = numbers.find(|number| number["status"] == status_word || number["behaviour"] == status_word);
     let number =
         number.ok_or_else(|| CliError::Refused(format!("the sandbox knows no {} for this outcome", check.noun)))?;
 
@@ -56,7 +58,7 @@ pub(super) async fn drive(
     let expected = match outcome {
         Outcome::TimeOut => "upstream_timed_out",
         Outcome::Fail => "upstream_failed",
-        Outcome::Valid | Outcome::Invalid | Outcome::NotFound => word.as_str(),
+        Outcome::Valid | Outcome::Invalid | Outcome::NotFound => status_word.as_str(),
     };
     if outcome == Outcome::TimeOut {
         run.timeline.line("waiting", "for the service's timeout; the upstream does not answer")?;

@@ -18,23 +18,25 @@ pub(super) enum Outcome {
     Failed,
 }
 
+/// Runs the flow to this outcome. Returns true if every result is as expected.
 pub(super) async fn drive(run: &mut FlowRun<'_, '_>, outcome: Outcome) -> Result<bool, CliError> {
     run.hook.register(run.session, run.timeline, "DocLocker").await?;
     let order = json!({ "docs": ["driving_licence", "degree_certificate"], "consent": "Y",
         "consent_text": "I agree that these documents are fetched." });
     let (opened, transaction) = run.order(public::doclocker(&order), "transactionId").await?;
-    run.page(&opened["requestUrl"])?;
+    run.print_page(&opened["requestUrl"])?;
     let poll = Poll::Documents(transaction.clone());
-    let mut good = run.poll_pending(&poll).await?;
-    good &= run.play("doclocker", &transaction, &value_name(outcome)).await?.refused == 0;
+    let mut passed = run.poll_pending(&poll).await?;
+    passed &= run.play("doclocker", &transaction, &value_name(outcome)).await?.refused == 0;
 
     let webhooks = run.flow_webhooks(&transaction).await?;
-    let (details, same) = run.poll_outcome(&poll).await?;
-    good &= same & run.judge("documents", outcome_of(&details), &value_name(outcome))?;
+    let (details, is_same) = run.poll_outcome(&poll).await?;
+    // `&`, not `&&`: each comparison also prints its verdict.
+    passed &= is_same & run.judge("documents", outcome_of(&details), &value_name(outcome))?;
     if run.hook.url().is_some() {
-        good &= run.judge("webhooks", &webhooks.to_string(), if outcome == Outcome::Pending { "0" } else { "1" })?;
+        passed &= run.judge("webhooks", &webhooks.to_string(), if outcome == Outcome::Pending { "0" } else { "1" })?;
     }
-    Ok(good)
+    Ok(passed)
 }
 
 /// Returns the outcome that the details show.

@@ -20,8 +20,11 @@ pub(super) enum Outcome {
     #[default]
     Completed,
     Rejected,
+    // The upstream reports that the document has expired.
     Expired,
+    // Only the first signer signs.
     SignedOnce,
+    // Nobody acts, so the invitation expires.
     Lapsed,
 }
 
@@ -30,9 +33,11 @@ const INVITATION: Duration = Duration::from_secs(24 * 3_600);
 /// Lifetime of an invitation that is meant to expire.
 const SHORT_INVITATION: Duration = Duration::from_secs(3);
 /// Time in which the service must notice that the invitation has expired.
-const LAPSE_TIMEOUT: Duration = Duration::from_secs(60);
+const EXPIRY_TIMEOUT: Duration = Duration::from_secs(60);
+/// Pause between two polls.
 const PAUSE: Duration = Duration::from_millis(250);
 
+/// Runs the flow to this outcome. Returns true if every result is as expected.
 pub(super) async fn drive(run: &mut FlowRun<'_, '_>, outcome: Outcome, signers: u8) -> Result<bool, CliError> {
     let mut order = order(signers, if outcome == Outcome::Lapsed { SHORT_INVITATION } else { INVITATION });
     if let Some(url) = run.hook.url() {
@@ -41,18 +46,18 @@ pub(super) async fn drive(run: &mut FlowRun<'_, '_>, outcome: Outcome, signers: 
     run.hook.introduce(run.timeline, "named in the order")?;
     let (opened, document) = run.order(public::esign(&order), "documentId").await?;
     for signer in opened["signerInfo"].as_array().into_iter().flatten() {
-        run.page(&signer["signingUrl"])?;
+        run.print_page(&signer["signingUrl"])?;
     }
     let poll = Poll::Document(document.clone());
-    let mut good = run.poll_pending(&poll).await?;
+    let mut passed = run.poll_pending(&poll).await?;
     if outcome == Outcome::Lapsed {
-        wait_for_lapse(run, &poll).await?;
+        wait_for_expiry(run, &poll).await?;
     } else {
-        good &= run.play("esign", &document, &value_name(outcome)).await?.refused == 0;
+        passed &= run.play("esign", &document, &value_name(outcome)).await?.refused == 0;
     }
 
     let webhooks = run.flow_webhooks(&document).await?;
-    let (status, same) = run.poll_outcome(&poll).await?;
+    let (status, is_same) = run.poll_outcome(&poll).await?;
     let document_status = status["documentStatus"]
         .as_str()
         .or_else(|| status["data"]["documentStatus"].as_str())
@@ -65,14 +70,16 @@ pub(super) async fn drive(run: &mut FlowRun<'_, '_>, outcome: Outcome, signers: 
         Outcome::Rejected => "Rejected",
         Outcome::Expired | Outcome::Lapsed => "Expired",
     };
-    good &= same & run.judge("documentStatus", &document_status, expected)?;
+    // `&`, not `&&`: each comparison also prints its verdict.
+    passed &= is_same & run.judge("documentStatus", &document_status, expected)?;
     if run.hook.url().is_some() {
         let webhooks_expected = if expected == "Pending" { "0" } else { "1" };
-        good &= run.judge("webhooks", &webhooks.to_string(), webhooks_expected)?;
+        passed &= run.judge("webhooks", &webhooks.to_string(), webhooks_expected)?;
     }
-    Ok(good)
+    Ok(passed)
 }
 
+/// Builds the request for this many signers, whose invitations expire after `invitation`.
 fn order(signers: u8, invitation: Duration) -> Value {
     let until = SystemClock.now() + invitation;
     let signer = |number| {
@@ -87,19 +94,19 @@ fn order(signers: u8, invitation: Duration) -> Value {
 }
 
 /// Waits until the service has noticed that the invitation expired.
-async fn wait_for_lapse(run: &mut FlowRun<'_, '_>, poll: &Poll) -> Result<(), CliError> {
+async fn wait_for_expiry(run: &mut FlowRun<'_, '_>, poll: &Poll) -> Result<(), CliError> {
     run.timeline.line(
         "signers",
         &format!("do nothing; waiting for the invitation to end, after {} s", SHORT_INVITATION.as_secs()),
     )?;
-    let end = Instant::now() + SHORT_INVITATION + LAPSE_TIMEOUT;
+    let end = Instant::now() + SHORT_INVITATION + EXPIRY_TIMEOUT;
     while is_pending(&run.poll(poll).await?) && Instant::now() < end {
         sleep(PAUSE).await;
     }
     Ok(())
 }
 
-/// A blank page.
+/// A PDF with a blank page.
 pub(super) const DOCUMENT: &str = "%PDF-1.4
 1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj
 2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj

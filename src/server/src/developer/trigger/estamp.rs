@@ -30,6 +30,7 @@ pub(super) enum ApiType {
     Physical,
 }
 
+/// Runs the flow to this outcome. Returns true if every result is as expected.
 pub(super) async fn drive(run: &mut FlowRun<'_, '_>, outcome: Outcome, api_type: ApiType) -> Result<bool, CliError> {
     let api_type = value_name(api_type);
     run.hook.register(run.session, run.timeline, &api_type).await?;
@@ -39,7 +40,7 @@ pub(super) async fn drive(run: &mut FlowRun<'_, '_>, outcome: Outcome, api_type:
         "signatoriesInfo": [{ "name": "Asha Rao", "emailID": "asha@example.com", "signType": "electronic" }],
     });
     let (_, estamp) = run.order(public::estamp(&order), "eStampId").await?;
-    let mut good = run.play("estamp", &estamp, &value_name(outcome)).await?.refused == 0;
+    let mut passed = run.play("estamp", &estamp, &value_name(outcome)).await?.refused == 0;
 
     let webhooks = run.flow_webhooks(&estamp).await?;
     let expected = match outcome {
@@ -50,11 +51,12 @@ pub(super) async fn drive(run: &mut FlowRun<'_, '_>, outcome: Outcome, api_type:
     };
     if let Some(webhook) = run.hook.received().last() {
         let body: Value = serde_json::from_slice(&webhook.body).unwrap_or_default();
-        good &= run.judge("workflowStatus", body["data"]["workflowStatus"].as_str().unwrap_or("unknown"), expected)?;
+        passed &=
+            run.judge("workflowStatus", body["data"]["workflowStatus"].as_str().unwrap_or("unknown"), expected)?;
     }
     if run.hook.url().is_some() {
-        good &= run.judge("webhooks", &webhooks.to_string(), if outcome == Outcome::Pending { "0" } else { "1" })?;
+        passed &= run.judge("webhooks", &webhooks.to_string(), if outcome == Outcome::Pending { "0" } else { "1" })?;
     }
     run.timeline.line("poll", "none: the outcome of an e-stamp comes only by webhook")?;
-    Ok(good)
+    Ok(passed)
 }

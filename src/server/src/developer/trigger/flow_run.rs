@@ -14,14 +14,18 @@ use crate::developer::timeline::Timeline;
 
 /// Time to wait for the webhook attempts. An attempt at a receiver that hangs takes longer.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(15);
+/// Pause between two reads of the attempts.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Waiting time after which a line is printed.
 const NOTICE_AFTER: Duration = Duration::from_secs(1);
 
 /// One flow on the sandbox, from its order to its outcome.
 pub(super) struct FlowRun<'a, 'out> {
+    /// The service and the credentials for it.
     pub(super) session: &'a Session,
+    /// Target of the webhooks.
     pub(super) hook: Hook,
+    /// Prints the steps.
     pub(super) timeline: &'a mut Timeline<'out>,
 }
 
@@ -40,13 +44,13 @@ impl FlowRun<'_, '_> {
     pub(super) async fn order<T>(&mut self, order: Call<T>, id: &str) -> Result<(Value, String), CliError> {
         let path = order.path.clone();
         let opened = self.session.client.json(order).await?;
-        let value = required_text(&opened, id)?;
-        self.timeline.line("order", &format!("POST {path}: {id} {value}"))?;
-        Ok((opened, value))
+        let id_value = required_text(&opened, id)?;
+        self.timeline.line("order", &format!("POST {path}: {id} {id_value}"))?;
+        Ok((opened, id_value))
     }
 
     /// Prints a page that a person could use instead of this command.
-    pub(super) fn page(&mut self, url: &Value) -> Result<(), CliError> {
+    pub(super) fn print_page(&mut self, url: &Value) -> Result<(), CliError> {
         Ok(url.as_str().map_or(Ok(()), |url| self.timeline.line("", &format!("page {url}")))?)
     }
 
@@ -63,13 +67,13 @@ impl FlowRun<'_, '_> {
     /// Polls a flow that must still be pending.
     pub(super) async fn poll_pending(&mut self, poll: &Poll) -> Result<bool, CliError> {
         let answer = self.poll(poll).await?;
-        let good = is_pending(&answer);
+        let is_pending = is_pending(&answer);
         self.timeline.verdict(
             "poll",
-            good,
-            if good { "pending" } else { "NOT pending, although nothing has happened" },
+            is_pending,
+            if is_pending { "pending" } else { "NOT pending, although nothing has happened" },
         )?;
-        Ok(good)
+        Ok(is_pending)
     }
 
     /// Lets the sandbox's upstream play an outcome. Returns the number of accepted and refused reports.
@@ -146,6 +150,7 @@ impl FlowRun<'_, '_> {
         }
     }
 
+    /// Reads and prints the webhooks that have arrived at the inbox of this run.
     async fn show_received(&mut self) -> Result<(), CliError> {
         self.hook.read().await?;
         for webhook in self.hook.received() {
@@ -158,6 +163,7 @@ impl FlowRun<'_, '_> {
         Ok(())
     }
 
+    /// Prints an attempt: the report it carries, its state, and its result.
     fn write_attempt(&mut self, summary: &Value, state: &Value, attempt: &Value) -> Result<(), CliError> {
         let state = state.as_str().unwrap_or("still under way");
         let mut message = format!("{}: {state}", summary.as_str().unwrap_or("webhook"));
@@ -173,30 +179,34 @@ impl FlowRun<'_, '_> {
         Ok(self.timeline.line("attempt", &message)?)
     }
 
-    /// Polls the outcome, and compares it with the webhook if this run received one.
+    /// Polls the outcome, and compares it with the webhook if this run received one. Returns the outcome, and false if
+    /// they differ.
     pub(super) async fn poll_outcome(&mut self, poll: &Poll) -> Result<(Value, bool), CliError> {
         let answer = self.poll(poll).await?;
         let webhook =
             self.hook.received().last().and_then(|webhook| serde_json::from_slice::<Value>(&webhook.body).ok());
-        let same = webhook.as_ref().is_none_or(|webhook| *webhook == answer);
+        let is_same = webhook.as_ref().is_none_or(|webhook| *webhook == answer);
         match webhook {
-            Some(_) if same => self.timeline.verdict("poll", true, "the same body as the webhook's")?,
+            Some(_) if is_same => self.timeline.verdict("poll", true, "the same body as the webhook's")?,
             Some(_) => self.timeline.verdict("poll", false, "NOT the webhook's body:")?,
             None => self.timeline.line("poll", if is_pending(&answer) { "still pending:" } else { "finished:" })?,
         }
-        if webhook.is_none() || !same {
+        if webhook.is_none() || !is_same {
             self.timeline.body(&answer.to_string())?;
         }
-        Ok((answer, same))
+        Ok((answer, is_same))
     }
 
-    /// Compares an actual value with the expected value, and prints the verdict.
+    /// Compares an actual value with the expected value, and prints the verdict. Returns true if they are equal.
     pub(super) fn judge(&mut self, name: &str, actual: &str, expected: &str) -> Result<bool, CliError> {
-        let good = actual == expected;
-        let message =
-            if good { format!("{name} {actual}, as it should be") } else { format!("{name} {actual}, NOT {expected}") };
-        self.timeline.verdict("result", good, &message)?;
-        Ok(good)
+        let is_right = actual == expected;
+        let message = if is_right {
+            format!("{name} {actual}, as it should be")
+        } else {
+            format!("{name} {actual}, NOT {expected}")
+        };
+        self.timeline.verdict("result", is_right, &message)?;
+        Ok(is_right)
     }
 }
 

@@ -17,9 +17,10 @@ use crate::developer::timeline::Timeline;
 pub(super) struct Hook {
     target: Target,
     /// Requests that restore the registrations that this run replaced.
-    undo: Vec<Call<Value>>,
+    undo_calls: Vec<Call<Value>>,
 }
 
+/// Receiver of the webhooks.
 enum Target {
     /// An inbox of this run, with the webhooks read from it.
     Inbox(Inbox, Vec<Received>),
@@ -30,8 +31,8 @@ enum Target {
 }
 
 impl Hook {
-    /// Uses `url` if there is one. Otherwise opens an inbox, unless that would replace a URL registered for the app of
-    /// a client: the order must name the URL, or the app must be that of `trigger`.
+    /// Uses `url` if there is one. Otherwise opens an inbox if the order can name its URL, or if the app belongs to
+    /// this command. Otherwise uses the URL registered for the app, which an inbox would replace.
     pub(super) async fn choose(url: Option<&Url>, session: &Session, order_has_url: bool) -> Result<Self, CliError> {
         Ok(Self::new(match url {
             Some(url) => Target::Url(url.clone()),
@@ -48,7 +49,7 @@ impl Hook {
     }
 
     fn new(target: Target) -> Self {
-        Self { target, undo: Vec::new() }
+        Self { target, undo_calls: Vec::new() }
     }
 
     /// Returns the URL, unless it is the URL registered for the app.
@@ -75,7 +76,7 @@ impl Hook {
         if let Target::Inbox(_, received) = &self.target { received } else { &[] }
     }
 
-    /// Prints the target of the webhook.
+    /// Prints the target of the webhook. `configured` says how the service knows the target.
     pub(super) fn introduce(&self, timeline: &mut Timeline<'_>, configured: &str) -> Result<(), CliError> {
         let message = match &self.target {
             Target::Inbox(..) => format!("to this command, through the sandbox, {configured}"),
@@ -99,7 +100,7 @@ impl Hook {
             let previous = urls["data"].as_array().into_iter().flatten().find(|entry| entry["apiType"] == api_type);
             let previous_url = previous.map_or(Value::Null, |entry| entry["webhookUrl"].clone());
             session.client.json(registration(&url.into())).await?;
-            self.undo.push(registration(&previous_url));
+            self.undo_calls.push(registration(&previous_url));
         }
         self.introduce(timeline, &format!("registered for {api_type} during this run"))
     }
@@ -113,18 +114,19 @@ impl Hook {
         const FIELDS: [&str; 3] = ["consent_webhook_url", "data_webhook_url", "historical_webhook_url"];
         if let Some(url) = self.url() {
             let patch = |urls: &Value| Call::<Value>::new(reqwest::Method::PATCH, "/sandbox/settings").body(urls);
+            // An empty change returns the current URLs.
             let previous = session.client.json(patch(&json!({}))).await?;
             let urls = FIELDS.map(|field| (field.to_owned(), json!(url))).into_iter().collect();
             session.client.json(patch(&urls)).await?;
             let previous = FIELDS.map(|field| (field.to_owned(), previous[field].clone())).into_iter().collect();
-            self.undo.push(patch(&previous));
+            self.undo_calls.push(patch(&previous));
         }
         self.introduce(timeline, "set for consent, data and historical data during this run")
     }
 
     /// Restores the previous registrations.
     pub(super) async fn restore(self, session: &Session) -> Result<(), CliError> {
-        for call in self.undo {
+        for call in self.undo_calls {
             session.client.send_and_discard(call).await?;
         }
         Ok(())

@@ -99,6 +99,7 @@ impl Flow {
         }
     }
 
+    /// Returns the name of the outcome on the command line.
     fn outcome_name(self) -> String {
         match self {
             Self::Ovse { outcome } => value_name(outcome),
@@ -154,19 +155,20 @@ pub async fn run(trigger: &Trigger, sources: &Sources, out: &mut dyn Out) -> Res
         session.base.as_str().trim_end_matches('/')
     ))?;
     session.introduce(&mut timeline)?;
-    let driven = drive(trigger, &session, &mut timeline).await;
+    let result = drive(trigger, &session, &mut timeline).await;
     // The key is revoked in any case. If both fail, the error of the flow matters more.
     let revoked = session.revoke_key().await;
-    let good = driven?;
+    let passed = result?;
     revoked?;
     timeline.verdict(
         "end",
-        good,
-        if good { "everything came out as it should" } else { "NOT everything came out as it should" },
+        passed,
+        if passed { "everything came out as it should" } else { "NOT everything came out as it should" },
     )?;
-    Ok(good)
+    Ok(passed)
 }
 
+/// Checks the credentials, chooses the target of the webhook, and runs the flow.
 async fn drive(trigger: &Trigger, session: &Session, timeline: &mut Timeline<'_>) -> Result<bool, CliError> {
     session.check(trigger.flow.costs_a_credit()).await?;
     let hook = match trigger.flow {
@@ -174,7 +176,7 @@ async fn drive(trigger: &Trigger, session: &Session, timeline: &mut Timeline<'_>
         flow => Hook::choose(trigger.webhook_url.as_ref(), session, flow.order_has_url()).await?,
     };
     let mut run = FlowRun { session, hook, timeline };
-    let driven = match trigger.flow {
+    let result = match trigger.flow {
         Flow::Ovse { outcome } => ovse::drive(&mut run, outcome).await,
         Flow::Esign { outcome, signers } => esign::drive(&mut run, outcome, signers).await,
         Flow::Doclocker { outcome } => doclocker::drive(&mut run, outcome).await,
@@ -183,6 +185,6 @@ async fn drive(trigger: &Trigger, session: &Session, timeline: &mut Timeline<'_>
         Flow::Check { kind, outcome } => check::drive(&mut run, kind, outcome).await,
     };
     let restored = run.hook.restore(session).await;
-    let good = driven?;
-    restored.map(|()| good)
+    let passed = result?;
+    restored.map(|()| passed)
 }

@@ -30,7 +30,7 @@ pub(super) enum Outcome {
 }
 
 impl Outcome {
-    /// Returns the resident, and the resident's answer in the identity app.
+    /// Returns the name of a resident of the sandbox, and the resident's answer in the identity app.
     fn answer(self) -> (&'static str, Value) {
         match self {
             Self::Revoked => ("revoked_ravi", json!({ "action": "approve" })),
@@ -51,8 +51,8 @@ impl Outcome {
     }
 }
 
-/// Ends the window and polls the result; no webhook is sent.
-async fn expire(run: &mut FlowRun<'_, '_>, txn: &str, good: bool) -> Result<bool, CliError> {
+/// Ends the window of the transaction, and checks that it expires without a webhook.
+async fn expire(run: &mut FlowRun<'_, '_>, txn: &str) -> Result<bool, CliError> {
     let path = format!("/sandbox/transactions/{}/expire", segment(txn));
     let expired = run.session.client.send(Call::<Value>::post(path, &json!({}))).await?;
     run.timeline
@@ -66,7 +66,7 @@ async fn expire(run: &mut FlowRun<'_, '_>, txn: &str, good: bool) -> Result<bool
         }
         Err(error) => return Err(error),
     };
-    Ok(good & run.judge("verification", &state, "expired")? & run.judge("webhooks", &webhooks.to_string(), "0")?)
+    Ok(run.judge("verification", &state, "expired")? & run.judge("webhooks", &webhooks.to_string(), "0")?)
 }
 
 /// Lets the sandbox's identity app answer, and returns the response to the callback.
@@ -83,6 +83,7 @@ async fn post_answer(run: &mut FlowRun<'_, '_>, opened: &Value, outcome: Outcome
     Ok(posted["callback"].take())
 }
 
+/// Runs the flow to this outcome. Returns true if every result is as expected.
 pub(super) async fn drive(run: &mut FlowRun<'_, '_>, outcome: Outcome) -> Result<bool, CliError> {
     let mut order = json!({ "claims": ["name", "dob", "gender", "address", "pincode"], "channel": "web",
         "client_reference_id": "order-42" });
@@ -91,18 +92,18 @@ pub(super) async fn drive(run: &mut FlowRun<'_, '_>, outcome: Outcome) -> Result
     }
     run.hook.introduce(run.timeline, "named in the order")?;
     let (opened, txn) = run.order(public::init(&order), "txnId").await?;
-    run.page(&opened["requestUrl"])?;
+    run.print_page(&opened["requestUrl"])?;
     let poll = Poll::Result(txn.clone());
-    let mut good = run.poll_pending(&poll).await?;
+    let mut passed = run.poll_pending(&poll).await?;
 
     if outcome == Outcome::Expired {
-        return expire(run, &txn, good).await;
+        return Ok(passed & expire(run, &txn).await?);
     }
     let callback = post_answer(run, &opened, outcome).await?;
     if let Some((status, reason)) = outcome.refusal() {
         let body = callback["body"].as_str().unwrap_or_default();
-        let reason_found = if callback["status"] == status && body.contains(reason) { reason } else { "accepted" };
-        good &= run.judge("callback", reason_found, reason)? & run.poll_pending(&poll).await?;
+        let actual_reason = if callback["status"] == status && body.contains(reason) { reason } else { "accepted" };
+        passed &= run.judge("callback", actual_reason, reason)? & run.poll_pending(&poll).await?;
     }
     if outcome == Outcome::StatusUnavailable {
         run.timeline.line("issuer", "the issuer answers again, and the app repeats the callback")?;
@@ -110,7 +111,7 @@ pub(super) async fn drive(run: &mut FlowRun<'_, '_>, outcome: Outcome) -> Result
     }
 
     let webhooks = run.transaction_webhook(&txn).await?;
-    let (result, same) = run.poll_outcome(&poll).await?;
+    let (result, is_same) = run.poll_outcome(&poll).await?;
     let state = match &result["data"] {
         _ if is_pending(&result) => "pending",
         data if data["verification_passed"] == true || data["verificationPassed"] == true => "passed",
@@ -121,7 +122,8 @@ pub(super) async fn drive(run: &mut FlowRun<'_, '_>, outcome: Outcome) -> Result
         Outcome::WalkAway | Outcome::Expired | Outcome::Revoked | Outcome::Suspended => "pending",
         Outcome::Decline | Outcome::Abort | Outcome::FailLiveness | Outcome::FailMatch => "failed",
     };
-    good &= same & run.judge("verification", state, expected)?;
+    // `&`, not `&&`: each comparison also prints its verdict.
+    passed &= is_same & run.judge("verification", state, expected)?;
     let webhooks_expected = usize::from(expected != "pending" && run.hook.url().is_some());
-    Ok(good & run.judge("webhooks", &webhooks.to_string(), &webhooks_expected.to_string())?)
+    Ok(passed & run.judge("webhooks", &webhooks.to_string(), &webhooks_expected.to_string())?)
 }

@@ -20,7 +20,7 @@ fn a_secret_is_read_from_the_file_of_its_file_key() {
     let token = in_file("token", "from-a-mounted-secret-from-a-mounted-secret\n");
     let keys_before = in_file("keys", &format!("{KEY}\n{KEY}\n"));
     let mut sources = environment(&[
-        ("SAKSHI__ADMIN__TOKEN", "what-goes-second-what-goes-second-what"),
+        ("SAKSHI__ADMIN__TOKEN", "overridden-by-the-file-overridden-by-it"),
         ("SAKSHI__ADMIN__TOKEN_FILE", &token),
         ("SAKSHI__STORE__ENCRYPTION_KEY", KEY),
         ("SAKSHI__STORE__PREVIOUS_ENCRYPTION_KEYS_FILE", &keys_before),
@@ -71,40 +71,36 @@ fn a_file_with_a_secret_that_others_can_read_causes_a_warning() {
 
 #[test]
 fn a_flows_connector_token_must_be_strong_and_unique() {
-    const OWN: &str = "00112233445566778899aabbccddeeff";
+    const WEALTH_TOKEN: &str = "00112233445566778899aabbccddeeff";
+    const ESIGN_TOKEN: &str = "ffeeddccbbaa99887766554433221100";
+    /// The token of all connectors, in the environment of [`production`].
+    const SHARED_TOKEN: &str = "fedcba9876543210fedcba9876543210";
     let load = |variable: &'static str, value: &'static str| {
         let mut pairs = production();
-        pairs.extend([("SAKSHI__ADMIN__CONNECTOR_TOKEN_WEALTH", OWN), (variable, value)]);
+        pairs.extend([("SAKSHI__ADMIN__CONNECTOR_TOKEN_WEALTH", WEALTH_TOKEN), (variable, value)]);
         load(&environment(&pairs))
     };
-    let tokens = load("SAKSHI__ADMIN__CONNECTOR_TOKEN_ESIGN", "ffeeddccbbaa99887766554433221100")
-        .unwrap()
-        .settings
-        .admin
-        .connector_tokens;
+    let tokens = load("SAKSHI__ADMIN__CONNECTOR_TOKEN_ESIGN", ESIGN_TOKEN).unwrap().settings.admin.connector_tokens;
     let token_for = |kind: ReportKind| tokens.token_for(kind).expose_secret().to_owned();
     assert!(
         [ReportKind::WealthConsent, ReportKind::WealthData, ReportKind::WealthHistorical]
             .iter()
-            .all(|kind| token_for(*kind) == OWN)
+            .all(|kind| token_for(*kind) == WEALTH_TOKEN)
     );
-    assert_eq!(
-        (&*token_for(ReportKind::ESign), &*token_for(ReportKind::EStamp)),
-        ("ffeeddccbbaa99887766554433221100", "fedcba9876543210fedcba9876543210")
-    );
+    assert_eq!((&*token_for(ReportKind::ESign), &*token_for(ReportKind::EStamp)), (ESIGN_TOKEN, SHARED_TOKEN));
     for wrong in [
         "short",
         "a token with blanks is not sendable",
         "sandbox-connector-token-never-in-production",
         "0123456789abcdef0123456789abcdef",
-        "fedcba9876543210fedcba9876543210",
-        OWN,
+        SHARED_TOKEN,
+        WEALTH_TOKEN,
     ] {
         // The problem names one of two equal tokens.
-        let key = if wrong == OWN { "admin.connector_token_wealth" } else { "admin.connector_token_esign" };
+        let key = if wrong == WEALTH_TOKEN { "admin.connector_token_wealth" } else { "admin.connector_token_esign" };
         assert_eq!(keys(&load("SAKSHI__ADMIN__CONNECTOR_TOKEN_ESIGN", wrong).unwrap_err()), [key], "{wrong}");
     }
-    assert_eq!(keys(&load("SAKSHI__UPSTREAMS__TOKEN", OWN).unwrap_err()), ["admin.connector_token_wealth"]);
+    assert_eq!(keys(&load("SAKSHI__UPSTREAMS__TOKEN", WEALTH_TOKEN).unwrap_err()), ["admin.connector_token_wealth"]);
 }
 
 #[test]

@@ -9,23 +9,25 @@ use opentelemetry_sdk::trace::{SpanData, SpanExporter};
 
 /// Exporter that counts the spans of failed exports.
 #[derive(Debug)]
-pub(super) struct CountingExporter<E>(pub(super) E);
+pub(super) struct CountingExporter<E> {
+    pub(super) inner: E,
+}
 
 impl<E: SpanExporter> SpanExporter for CountingExporter<E> {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
         let spans = batch.len() as u64;
-        self.0.export(batch).await.inspect_err(|_| counter!("sakshi_spans_lost_total").increment(spans))
+        self.inner.export(batch).await.inspect_err(|_| counter!("sakshi_spans_lost_total").increment(spans))
     }
 
     fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
-        self.0.shutdown_with_timeout(timeout)
+        self.inner.shutdown_with_timeout(timeout)
     }
 
     fn force_flush(&self) -> OTelSdkResult {
-        self.0.force_flush()
+        self.inner.force_flush()
     }
 
     fn set_resource(&mut self, resource: &Resource) {
-        self.0.set_resource(resource);
+        self.inner.set_resource(resource);
     }
 }
