@@ -11,7 +11,7 @@ use sakshi_service::budget::Stage;
 use sakshi_service::verifications::{list, reference};
 use sakshi_store::TransactionSummary;
 use sakshi_web::html::private;
-use sakshi_wire::csv::{BYTE_ORDER_MARK, cell};
+use sakshi_wire::csv::{BYTE_ORDER_MARK, quote_cell};
 
 use super::delivery::result;
 use super::error::PortalError;
@@ -67,12 +67,12 @@ fn line(summary: &TransactionSummary, event: &str) -> String {
     let duration = verified_at.map(|at| format!("{:.3}", at.since(opened.opened_at).as_secs_f64())).unwrap_or_default();
     [
         opened.id.to_string(),
-        cell(reference(opened).unwrap_or_default()),
+        quote_cell(reference(opened).unwrap_or_default()),
         status.as_str().to_owned(),
         code.clone().unwrap_or_default(),
         opened.terms.channel.name().to_owned(),
         opened.event.map(|event| event.to_string()).unwrap_or_default(),
-        cell(event),
+        quote_cell(event),
         claims.join(" "),
         opened.opened_at.to_string(),
         time(*page_seen_at),

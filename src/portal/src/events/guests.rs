@@ -22,7 +22,7 @@ use sakshi_store::PageRequest;
 use sakshi_web::error::ApiError;
 use sakshi_web::html::private;
 use sakshi_web::listener::{CloseWatch, close_connection_when};
-use sakshi_wire::csv::{BYTE_ORDER_MARK, cell};
+use sakshi_wire::csv::{BYTE_ORDER_MARK, quote_cell};
 use sakshi_wire::guests::RegistrationRow;
 
 use crate::error::PortalError;
@@ -124,10 +124,10 @@ fn line(claims: &[Claim], guest: &RegistrationRow) -> String {
     let shared = guest.verified_claims.as_map();
     let claim = |claim: &Claim| shared.get(credential_name(*claim)).map(unquoted).unwrap_or_default();
     let [id, code, verified_at, earlier, checked_in_at, gate] = fixed_values(guest);
-    let mut line = [id, cell(&code), verified_at, earlier, checked_in_at, cell(&gate)].join(",");
+    let mut line = [id, quote_cell(&code), verified_at, earlier, checked_in_at, quote_cell(&gate)].join(",");
     for value in claims.iter().map(claim) {
         line.push(',');
-        line.push_str(&cell(&value));
+        line.push_str(&quote_cell(&value));
     }
     line + "\r\n"
 }

@@ -4,7 +4,7 @@
 use clap::{Args, ValueEnum};
 use sakshi_client::internal;
 use sakshi_domain::limits::PAGE_SIZE_MAX;
-use sakshi_wire::csv::{BYTE_ORDER_MARK, cell};
+use sakshi_wire::csv::{BYTE_ORDER_MARK, quote_cell};
 use sakshi_wire::operator::consents::ConsentEntry;
 use serde_json::{Value, json};
 
@@ -87,7 +87,7 @@ impl Consents {
     }
 }
 
-/// Formats an entry as a line of CSV. A list is one cell, separated by spaces.
+/// Formats an entry as a line of CSV. A list is one quote_cell, separated by spaces.
 fn csv_line(entry: &ConsentEntry) -> String {
     let entry = json!(entry);
     let text = |value: &Value| match value {
@@ -96,5 +96,5 @@ fn csv_line(entry: &ConsentEntry) -> String {
         Value::Array(items) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "),
         other => other.to_string(),
     };
-    FIELDS.iter().map(|field| cell(&text(&entry[*field]))).collect::<Vec<_>>().join(",")
+    FIELDS.iter().map(|field| quote_cell(&text(&entry[*field]))).collect::<Vec<_>>().join(",")
 }

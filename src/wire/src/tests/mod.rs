@@ -11,9 +11,9 @@ use sakshi_domain::time::Timestamp;
 use crate::{Body, Context, Sent, UrlRules};
 
 /// Accepts only https URLs, and no webhook to 127.0.0.1.
-struct Strict;
+struct StrictUrlRules;
 
-impl UrlRules for Strict {
+impl UrlRules for StrictUrlRules {
     fn webhook(&self, text: &str) -> Result<WebhookUrl, &'static str> {
         HttpUrl::parse_if(text, Schemes::HttpsOnly, |url| url.host_str() != Some("127.0.0.1"), "must not be internal")
     }
@@ -30,7 +30,7 @@ fn at(text: &str) -> Timestamp {
 }
 
 fn context() -> Context<'static> {
-    Context { urls: &Strict, now: at(NOW) }
+    Context { urls: &StrictUrlRules, now: at(NOW) }
 }
 
 fn read<B: Body>(json: &str) -> B {

@@ -24,7 +24,7 @@ use crate::{NotRead, body::body};
 
 body! { request
     /// A request for tests.
-    pub struct Probe {
+    pub struct SampleRequest {
         /// A flag.
         face_auth: bool,
         /// A number.
@@ -39,7 +39,7 @@ body! { request
         list_of: Option<crate::List<String, 0, 99>>,
     }
     check(fields) {
-        fields.refuse("list_of[2].part", "is odd");
+        fields.refuse("list_of[2].part", "is wrong");
     }
 }
 
@@ -63,7 +63,7 @@ fn problems_are_reported_as_spelled_and_in_the_order_of_declaration() {
                 ("faceAuth", "must be true or false"),
                 ("maxGuests", "must be a whole number from 1 to 9"),
                 ("time_zone", "must be 1 to 3 characters without control characters"),
-                ("list_of[2].part", "is odd"),
+                ("list_of[2].part", "is wrong"),
                 ("x", "is not a field of this request"),
                 ("y", "is not a field of this request"),
             ],
@@ -74,7 +74,7 @@ fn problems_are_reported_as_spelled_and_in_the_order_of_declaration() {
                 ("face_auth", "is required"),
                 ("max_guests", "must be a whole number from 1 to 9"),
                 ("timeZone", "must not be null; leave it out to keep what is set"),
-                ("listOf[2].part", "is odd"),
+                ("listOf[2].part", "is wrong"),
             ],
         ),
         (
@@ -82,7 +82,7 @@ fn problems_are_reported_as_spelled_and_in_the_order_of_declaration() {
             vec![
                 ("faceAuth", "is given as face_auth too; give one of them"),
                 ("max_guests", "is given more than once"),
-                ("list_of[2].part", "is odd"),
+                ("list_of[2].part", "is wrong"),
             ],
         ),
         (
@@ -108,7 +108,7 @@ fn problems_are_reported_as_spelled_and_in_the_order_of_declaration() {
     ] {
         let expected: Vec<_> =
             expected.into_iter().map(|(field, sentence)| (field.to_owned(), sentence.to_owned())).collect();
-        assert_eq!(problems::<Probe>(body), expected, "{body}");
+        assert_eq!(problems::<SampleRequest>(body), expected, "{body}");
     }
     let long = "n".repeat(1_000);
     let unknown = format!(r#"{{"guestName": "A", "{long}": 1}}"#);
