@@ -46,14 +46,14 @@ pub(crate) fn headers(data: &[u8]) {
         assert_eq!(sakshi_portal::fuzzing::session(&again), Some((cookie.clone(), token.clone())));
         assert!(!cookie.contains(&token), "a form shows the session");
     }
-    for (txn, value) in sakshi_pages::fuzzing::visits(&request) {
+    for (txn, value) in sakshi_pages::fuzzing::read_visit_cookies(&request) {
         let again =
             TestRequest::get().insert_header(("cookie", format!("sakshi_visit_{txn}={value}"))).to_http_request();
-        assert_eq!(sakshi_pages::fuzzing::visits(&again), [(txn, value.trim_end().to_owned())]);
+        assert_eq!(sakshi_pages::fuzzing::read_visit_cookies(&again), [(txn, value.trim_end().to_owned())]);
     }
-    let (address, tag) = sakshi_pages::fuzzing::address(&request, "/e/x");
+    let (address, tag) = sakshi_pages::fuzzing::localise(&request, "/e/x");
     assert!(address == "/e/x" || address == format!("/e/x?lang={tag}"), "the address has another part of the request");
-    let (intent, _) = sakshi_pages::fuzzing::wants(&request);
+    let (intent, _) = sakshi_pages::fuzzing::wants_intent_and_json(&request);
     let accepts = |word: &str| {
         request
             .headers()

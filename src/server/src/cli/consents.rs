@@ -87,7 +87,7 @@ impl Consents {
     }
 }
 
-/// Formats an entry as a line of CSV. A list is one quote_cell, separated by spaces.
+/// Formats an entry as a line of CSV. A list is one cell, separated by spaces.
 fn csv_line(entry: &ConsentEntry) -> String {
     let entry = json!(entry);
     let text = |value: &Value| match value {
