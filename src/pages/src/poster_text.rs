@@ -86,8 +86,8 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// Breaks a text into at most `lines_max` lines in letters of this size. A longer text gets smaller letters, down to
-    /// half the size.
+    /// Breaks a text into at most `lines_max` lines in letters of this size. A longer text gets smaller letters, of at
+    /// least half the size.
     pub(super) fn new(text: &str, size: f64, lines_max: usize) -> Self {
         let sizes = (0..10).map(|step| size * (1.0 - f64::from(step) * 0.05));
         let fits = |size: &f64| break_lines(text, TEXT_WIDTH / size).len() <= lines_max;

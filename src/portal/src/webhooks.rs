@@ -41,12 +41,14 @@ impl Row {
     }
 }
 
+/// The page of the webhook URLs.
 #[derive(Template)]
 #[template(path = "webhooks.html")]
 struct Page {
     layout: Layout,
     rows: Vec<Row>,
     is_saved: bool,
+    /// Error of the form as a whole.
     trouble: Option<String>,
     /// Time for which a result can be fetched.
     result_ttl: String,
@@ -56,7 +58,7 @@ struct Page {
 }
 
 impl Page {
-    fn is_wrong(&self) -> bool {
+    fn has_errors(&self) -> bool {
         self.trouble.is_some() || self.rows.iter().any(|row| row.problem.is_some())
     }
 }

@@ -40,10 +40,10 @@ fn request(data: &[u8]) -> HttpRequest {
 
 pub(crate) fn headers(data: &[u8]) {
     let request = request(data);
-    if let Some((cookie, token)) = sakshi_portal::fuzzing::session(&request) {
+    if let Some((cookie, token)) = sakshi_portal::fuzzing::read_session(&request) {
         let pair = cookie.split(';').next().unwrap();
         let again = TestRequest::get().insert_header(("cookie", pair)).to_http_request();
-        assert_eq!(sakshi_portal::fuzzing::session(&again), Some((cookie.clone(), token.clone())));
+        assert_eq!(sakshi_portal::fuzzing::read_session(&again), Some((cookie.clone(), token.clone())));
         assert!(!cookie.contains(&token), "a form shows the session");
     }
     for (txn, value) in sakshi_pages::fuzzing::read_visit_cookies(&request) {
@@ -78,21 +78,21 @@ pub(crate) fn headers(data: &[u8]) {
 }
 
 pub(crate) fn forms(data: &[u8]) {
-    let sent = sakshi_portal::fuzzing::sent(data);
+    let sent = sakshi_portal::fuzzing::read_request(data);
     for (name, value) in &sent.0 {
         assert!(name != "once" && !matches!(value, Json::Object(_)));
         assert!(!matches!(value, Json::Text(text) if text.trim() != text || text.is_empty()));
     }
     for invalid in [read::<CreateEventRequest>(data), read::<PatchEventRequest>(data)].into_iter().flatten() {
         assert_echoes_nothing(&invalid);
-        let problems = sakshi_portal::fuzzing::problems(data, &invalid);
+        let problems = sakshi_portal::fuzzing::list_problems(data, &invalid);
         assert!(!problems.is_empty());
     }
     let _ = sent;
 }
 
 fn read<B: sakshi_wire::Body>(data: &[u8]) -> Option<sakshi_domain::invalid::Invalid> {
-    let Sent(members) = sakshi_portal::fuzzing::sent(data);
+    let Sent(members) = sakshi_portal::fuzzing::read_request(data);
     Sent(members).request::<B>(context()).err()
 }
 

@@ -7,7 +7,7 @@ use sakshi::public::ROUTES;
 use sakshi_domain::clock::Clock as _;
 use sakshi_domain::ids::AppId;
 use sakshi_domain::tenancy::App;
-use sakshi_portal::once::{LINK_LIFETIME, link};
+use sakshi_portal::once::{LINK_LIFETIME, create_link};
 use sakshi_service::api_key::ApiKey;
 use sakshi_web::routing::Audience;
 

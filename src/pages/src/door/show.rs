@@ -174,7 +174,7 @@ pub(crate) async fn show(
     ))
 }
 
-/// Describes a guest. `state` and `new_check_in` are from the page's address and prove nothing: the store decides if the
+/// Describes a guest. `state` and `new_check_in` are from the page's address and prove nothing: the store knows if the
 /// guest is checked in, and since when.
 fn guest_card(
     open_door: &OpenDoor,

@@ -6,7 +6,7 @@ use super::links::{served_path, title_at};
 use super::markdown::{credentials, helpers, text_for};
 use super::reference::{Reference, Section};
 use super::site::{Document, PAGES, Page, Source};
-use super::tabs::pieces;
+use super::tabs::code_in_languages;
 
 /// Renders a page as Markdown, with full addresses in its links.
 pub(super) fn render(page: &Page, reference: &Reference, base: &str) -> String {
@@ -43,8 +43,9 @@ pub(super) fn render_list(base: &str) -> String {
     text
 }
 
+/// Renders a document, with full addresses in its links.
 fn render_document(document: &Document, base: &str) -> String {
-    let text = insert_helpers(&add_pieces(&text_for(document, base)), document, base);
+    let text = insert_helpers(&add_other_languages(&text_for(document, base)), document, base);
     let mut output = String::with_capacity(text.len());
     let mut remaining = text.as_str();
     while let Some((before, link)) = remaining.split_once("](") {
@@ -76,22 +77,22 @@ fn render_document(document: &Document, base: &str) -> String {
 }
 
 /// Adds the code in other languages after each command with a name.
-fn add_pieces(text: &str) -> String {
+fn add_other_languages(text: &str) -> String {
     let mut output = String::with_capacity(text.len());
     let mut name = None;
     for line in text.lines() {
-        // Name of the code to add after this line.
-        let mut due = None;
+        // The name of the code to add after this line.
+        let mut code_to_add = None;
         match line.strip_prefix("<!-- ").and_then(|line| line.strip_suffix(" -->")?.split_once(": ")) {
             Some(("code", code)) => name = Some(code),
-            Some((_, code)) => due = Some(code),
+            Some((_, code)) => code_to_add = Some(code),
             None => {
                 output.push_str(line);
                 output.push('\n');
-                due = if line == "```" { name.take() } else { None };
+                code_to_add = if line == "```" { name.take() } else { None };
             }
         }
-        for (language, block, piece) in due.into_iter().flat_map(pieces) {
+        for (language, block, piece) in code_to_add.into_iter().flat_map(code_in_languages) {
             let _ = write!(output, "\n{language}:\n\n```{block}\n{piece}```\n");
         }
     }
@@ -109,6 +110,7 @@ fn insert_helpers(text: &str, document: &Document, base: &str) -> String {
     text.replace("need [the helpers](start.md#authenticate).", &introduction)
 }
 
+/// Renders the rules for all operations, and the list of operations.
 fn render_overview(reference: &Reference, base: &str) -> String {
     let mut text = format!(
         "# Reference\n\n{}\n\nAs documents: [OpenAPI]({base}/openapi.json), [AsyncAPI]({base}/docs/asyncapi.json), \
@@ -125,6 +127,7 @@ fn render_overview(reference: &Reference, base: &str) -> String {
     text
 }
 
+/// Renders the operations of a section.
 fn render_section(label: &str, section: &Section) -> String {
     let mut text = format!("# {label}\n\n{}\n", section.about);
     for operation in &section.operations {

@@ -23,7 +23,7 @@ use sakshi_wire::guests::RegistrationRow;
 
 use super::arrivals::Arrivals;
 use super::live::Counts;
-use super::workbook::fits;
+use super::workbook::fits_workbook;
 use super::{event_time, printed};
 use crate::error::PortalError;
 use crate::layout::{Layout, Section, page};
@@ -41,6 +41,7 @@ struct Guest {
     name: Option<String>,
     photo: Option<String>,
     at: Timestamp,
+    /// Time and gate of the check-in.
     checked_in: Option<(Timestamp, Option<String>)>,
     /// Id of an earlier guest who may be the same person.
     duplicate_of: Option<String>,
@@ -49,6 +50,7 @@ struct Guest {
 }
 
 impl Guest {
+    /// Separates the name and the photo from the other shared claims.
     fn from_row(row: &RegistrationRow) -> Self {
         let mut shared = SharedClaim::list(&row.verified_claims);
         let mut take = |matches: &dyn Fn(&SharedClaim) -> bool| {
@@ -69,6 +71,7 @@ impl Guest {
     }
 }
 
+/// The page of an event.
 #[derive(Template)]
 #[template(path = "event.html")]
 struct Page {
@@ -88,12 +91,14 @@ struct Page {
 }
 
 impl Page {
+    /// Returns true if the page links the workbook.
     fn has_workbook(&self) -> bool {
-        fits(&self.event)
+        fits_workbook(&self.event)
     }
 
+    /// Returns true if the page links the printed list.
     fn has_paper(&self) -> bool {
-        printed::fits(&self.event)
+        printed::fits_paper(&self.event)
     }
 
     fn time(&self, at: &Timestamp) -> EventTime {
