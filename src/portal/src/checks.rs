@@ -134,7 +134,7 @@ async fn run_check(
     rates.init.take(&user.caller.app.app_id)?;
     rates.orders.take(&user.caller.client)?;
     let response =
-        verify(service, &user.caller, check, form.to_request(&[]), |id_in_body| adopt_request_id(request, id_in_body))
+        verify(service, &user.caller, check, form.to_object(&[]), |id_in_body| adopt_request_id(request, id_in_body))
             .await?;
     user.log(service, Action::CheckMade, Vec::new()).await?;
     let consent_fields: &[&str] = if check.needs_consent { &["consent", "consent_text"] } else { &[] };

@@ -192,7 +192,7 @@ mod tests {
     use sakshi_domain::transaction::OptionalTerms;
     use sakshi_service::url_policy::UrlPolicy;
     use sakshi_wire::ovse::InitRequest;
-    use sakshi_wire::{Sent, UrlRules as _};
+    use sakshi_wire::{ReceivedObject, UrlRules as _};
 
     use super::*;
 
@@ -225,8 +225,8 @@ mod tests {
                 extras,
             };
             let body = init_body(&terms).to_string();
-            let sent = Sent::read(body.as_bytes()).unwrap();
-            let request: InitRequest = sent.request(url_policy.at(Timestamp::from_millis(0))).unwrap();
+            let received = ReceivedObject::read(body.as_bytes()).unwrap();
+            let request: InitRequest = received.into_request(url_policy.at(Timestamp::from_millis(0))).unwrap();
             let default_evidence = false;
             assert_eq!(request.terms(terms.request_id.clone(), default_evidence), terms, "{body}");
         }

@@ -18,7 +18,7 @@ pub(super) use sakshi_web::form::Kind;
 use sakshi_web::form::{self, CSRF_FIELD, Pairs, check_media_type};
 use sakshi_web::rate_limit::RateLimits;
 use sakshi_web::same_site::refuse_cross_site;
-use sakshi_wire::Sent;
+use sakshi_wire::ReceivedObject;
 use url::form_urlencoded;
 
 use super::error::PortalError;
@@ -110,8 +110,8 @@ impl Form {
         Field::new(name, label, kind, self.value(name), self.problem(name))
     }
 
-    /// Converts the form into the fields of a request. Fields outside the shape are included, and will be refused.
-    pub(super) fn to_request(&self, shape: &[(&str, Kind)]) -> Sent {
+    /// Converts the form into the object of a request. Fields outside the shape are included, and will be refused.
+    pub(super) fn to_object(&self, shape: &[(&str, Kind)]) -> ReceivedObject {
         form::request_fields(self.pairs.iter().filter(|(name, _)| name != ONCE_FIELD), shape)
     }
 
@@ -278,7 +278,7 @@ mod tests {
 
     fn parse_request<B: Body>(form: &Form) -> Result<B, ApiError> {
         let now = Timestamp::parse_iso8601("2026-12-01T00:00:00Z").unwrap();
-        Ok(form.to_request(SHAPE).request(UrlPolicy::PUBLIC.at(now))?)
+        Ok(form.to_object(SHAPE).into_request(UrlPolicy::PUBLIC.at(now))?)
     }
 
     #[test]

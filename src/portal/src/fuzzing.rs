@@ -1,7 +1,7 @@
 //! The parts of a request that the portal reads, for the fuzzer.
 
 use actix_web::HttpRequest;
-use sakshi_wire::Sent;
+use sakshi_wire::ReceivedObject;
 
 use super::form::{Form, Kind};
 use super::session::COOKIE;
@@ -23,8 +23,8 @@ pub fn read_session(request: &HttpRequest) -> Option<(String, String)> {
 
 /// Reads a form as the fields of a request.
 #[must_use]
-pub fn read_request(body: &[u8]) -> Sent {
-    Form::read(body).to_request(SHAPE)
+pub fn read_request(body: &[u8]) -> ReceivedObject {
+    Form::read(body).to_object(SHAPE)
 }
 
 /// Returns the validation messages that the page of a form shows for this body.

@@ -141,7 +141,8 @@ pub(crate) async fn issue_key(submitted: SessionForm, service: Data<Service>) ->
 
 /// Issues the key that the form describes, and returns its text.
 async fn issue_from_form(user: &PortalUser, service: &Service, form: &Form) -> Result<String, ServiceError> {
-    let request: IssueKeyRequest = form.split_words("networks").to_request(SHAPE).request(service.request_context())?;
+    let request: IssueKeyRequest =
+        form.split_words("networks").to_object(SHAPE).into_request(service.request_context())?;
     let IssuedKey { key_id, key } = issue(&service.store, &*service.clock, user.caller.client.clone(), request).await?;
     user.log(service, Action::KeyIssued, vec![Subject::Key(key_id)]).await?;
     Ok(key.reveal().to_owned())
@@ -185,7 +186,7 @@ pub(crate) async fn change(
 
 /// Replaces a key, and returns the text of the new key.
 async fn rotate_from_form(service: &Service, id: &KeyId, form: &Form) -> Result<String, ServiceError> {
-    let request: RotateKeyRequest = form.to_request(ROTATION_SHAPE).request(service.request_context())?;
+    let request: RotateKeyRequest = form.to_object(ROTATION_SHAPE).into_request(service.request_context())?;
     let (issued, _) =
         rotate(&service.store, &*service.clock, id.clone(), request.overlap_s.map(|overlap| overlap.0)).await?;
     Ok(issued.key.reveal().to_owned())

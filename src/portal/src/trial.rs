@@ -180,7 +180,7 @@ async fn open_from_form(
 ) -> Result<TxnId, ApiError> {
     let caller = &user.caller;
     rates.init.take(&caller.app.app_id)?;
-    let request_body: InitRequest = form.to_request(SHAPE).request(service.request_context())?;
+    let request_body: InitRequest = form.to_object(SHAPE).into_request(service.request_context())?;
     let terms = request_body.terms(request_id(request), user.caller.app.evidence);
     let id = open_transaction(service, caller.clone(), terms, WITH_QR, form.idempotent_request(caller, OPERATION))
         .await?

@@ -113,9 +113,9 @@ pub(crate) async fn set(submitted: SessionForm, service: Data<Service>) -> Resul
     let is_removal = form.take("remove").is_some();
     let request = if is_removal {
         Form::prefilled(&[("apiType", form.value("apiType")), ("webhookUrl", "")])
-            .to_request(&[("webhookUrl", Kind::Removable)])
+            .to_object(&[("webhookUrl", Kind::Removable)])
     } else {
-        form.to_request(&[])
+        form.to_object(&[])
     };
     match register_webhook(&service, &user.caller.app.app_id, request).await {
         Ok(_) => {

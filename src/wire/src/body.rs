@@ -196,7 +196,7 @@ macro_rules! readable {
 pub(crate) use {alternatives, body, define, described, json_name, named, openapi, readable};
 
 /// Extension that holds a whole schema, because utoipa does not support every keyword of JSON Schema used here.
-pub const CARRIED: &str = "x-schema";
+pub const SCHEMA_EXTENSION: &str = "x-schema";
 
 /// Returns every named schema that a type refers to, itself included.
 pub(crate) fn schemas<T: Describe>() -> Schemas {
@@ -205,8 +205,8 @@ pub(crate) fn schemas<T: Describe>() -> Schemas {
     schemas
 }
 
-/// Wraps a schema in the extension [`CARRIED`]. The API crate unwraps it in the finished document.
+/// Wraps a schema in the extension [`SCHEMA_EXTENSION`]. The API crate unwraps it in the finished document.
 pub(crate) fn wrap_schema(schema: &serde_json::Value) -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
-    let extensions = utoipa::openapi::extensions::Extensions::from_iter([(CARRIED, schema.clone())]);
+    let extensions = utoipa::openapi::extensions::Extensions::from_iter([(SCHEMA_EXTENSION, schema.clone())]);
     utoipa::openapi::schema::ObjectBuilder::new().extensions(Some(extensions)).into()
 }

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::body::{Describe, Field as _, Properties, reference};
 use crate::consent::{Consent, OptionalConsent};
-use crate::fields::{Context, Fields, Sent};
+use crate::fields::{Context, Fields, ReceivedObject};
 use crate::json::Json;
 use crate::text::{Always, Bounded};
 
@@ -42,8 +42,8 @@ impl CheckRequest {
     ///
     /// # Errors
     /// [`Invalid`] with every field that is invalid, missing or unknown.
-    pub fn read(check: &'static Check, sent: Sent, context: Context<'_>) -> Result<Self, Invalid> {
-        sent.read_by(context, |fields| {
+    pub fn read(check: &'static Check, received: ReceivedObject, context: Context<'_>) -> Result<Self, Invalid> {
+        received.read_with(context, |fields| {
             let numbers: Vec<_> = check.numbers.iter().map(|form| read_number(fields, form)).collect();
             let consent = if check.needs_consent {
                 Consent::take(fields, "consent").map(Some)

@@ -74,7 +74,7 @@ pub struct Context<'c> {
 
 /// The reason why no field of a body was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotRead {
+pub enum UnreadableBody {
     /// The body is empty.
     Empty,
     /// The body is not JSON, or exceeds the limits of nesting or size.
@@ -83,23 +83,23 @@ pub enum NotRead {
     NoObject,
 }
 
-/// The members of an object that a client sent, as JSON or as a form.
+/// An object that a client sent, as JSON or as a form, before its members are validated.
 #[derive(Debug, Default)]
-pub struct Sent(pub Vec<(String, Json)>);
+pub struct ReceivedObject(pub Vec<(String, Json)>);
 
-impl Sent {
+impl ReceivedObject {
     /// Reads a JSON object of at most 10,000 values.
     ///
     /// # Errors
-    /// [`NotRead`] if the bytes are anything else.
-    pub fn read(bytes: &[u8]) -> Result<Self, NotRead> {
+    /// [`UnreadableBody`] if the bytes are anything else.
+    pub fn read(bytes: &[u8]) -> Result<Self, UnreadableBody> {
         if bytes.trim_ascii().is_empty() {
-            return Err(NotRead::Empty);
+            return Err(UnreadableBody::Empty);
         }
         match read(bytes, usize::MAX, &ValuesLeft::new(BODY_VALUES_MAX)) {
             Ok(Json::Object(members)) => Ok(Self(members)),
-            Ok(_) => Err(NotRead::NoObject),
-            Err(error) => Err(NotRead::Json(error)),
+            Ok(_) => Err(UnreadableBody::NoObject),
+            Err(error) => Err(UnreadableBody::Json(error)),
         }
     }
 
@@ -107,23 +107,23 @@ impl Sent {
     ///
     /// # Errors
     /// [`Invalid`] with every field that is invalid, missing or unknown.
-    pub fn request<B: Body>(self, context: Context<'_>) -> Result<B, Invalid> {
-        self.spelled(context).map(|(body, _)| body)
+    pub fn into_request<B: Body>(self, context: Context<'_>) -> Result<B, Invalid> {
+        self.into_request_with_spellings(context).map(|(body, _)| body)
     }
 
     /// Reads the request, and also returns the spellings of its fields.
     ///
     /// # Errors
-    /// As for [`Sent::request`].
-    pub fn spelled<B: Body>(self, context: Context<'_>) -> Result<(B, Spellings), Invalid> {
+    /// As for [`ReceivedObject::into_request`].
+    pub fn into_request_with_spellings<B: Body>(self, context: Context<'_>) -> Result<(B, Spellings), Invalid> {
         read_members(Some(context), self.0, B::read)
     }
 
     /// Reads a request with a function instead of a [`Body`].
     ///
     /// # Errors
-    /// As for [`Sent::request`].
-    pub(crate) fn read_by<'c, T>(
+    /// As for [`ReceivedObject::into_request`].
+    pub(crate) fn read_with<'c, T>(
         self,
         context: Context<'c>,
         read: impl FnOnce(&mut Fields<'c>) -> Option<T>,

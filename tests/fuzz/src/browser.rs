@@ -6,7 +6,7 @@ use actix_web::test::TestRequest;
 use sakshi_domain::limits::{PAGE_MAX, PAGE_SIZE_MAX};
 use sakshi_web::query::{Query, parse_page};
 use sakshi_web::same_site::is_of_page_at;
-use sakshi_wire::Sent;
+use sakshi_wire::ReceivedObject;
 use sakshi_wire::events::{CreateEventRequest, PatchEventRequest};
 use sakshi_wire::json::Json;
 
@@ -92,8 +92,8 @@ pub(crate) fn forms(data: &[u8]) {
 }
 
 fn read<B: sakshi_wire::Body>(data: &[u8]) -> Option<sakshi_domain::invalid::Invalid> {
-    let Sent(members) = sakshi_portal::fuzzing::read_request(data);
-    Sent(members).request::<B>(context()).err()
+    let ReceivedObject(members) = sakshi_portal::fuzzing::read_request(data);
+    ReceivedObject(members).into_request::<B>(context()).err()
 }
 
 pub(crate) fn queries(data: &[u8]) {

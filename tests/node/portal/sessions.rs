@@ -166,7 +166,7 @@ async fn sign_in_attempts_are_rate_limited() {
 /// Returns the path of a link for the first client.
 async fn fresh_link(fixture: &PagesFixture) -> String {
     let (store, key) = (&fixture.shared.service.store, fixture.first.key.digest());
-    link(store, fixture.clock.now(), key, fixture.first.app.clone()).await.unwrap().unwrap()
+    create_link(store, fixture.clock.now(), key, fixture.first.app.clone()).await.unwrap().unwrap()
 }
 
 #[actix_rt::test]

@@ -87,7 +87,7 @@ async fn create_from_form(
 ) -> Result<EventId, ApiError> {
     let caller = &user.caller;
     rates.orders.take(&caller.client)?;
-    let request: CreateEventRequest = form.to_request(SHAPE).request(service.request_context())?;
+    let request: CreateEventRequest = form.to_object(SHAPE).into_request(service.request_context())?;
     let terms = request.terms(service.rules.time_zone);
     let id = create_event(service, caller.clone(), terms, form.idempotent_request(caller, OPERATION))
         .await?

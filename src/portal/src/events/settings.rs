@@ -160,7 +160,7 @@ pub(crate) async fn patch(
         }
     }
     let only_if = tag.clone().map(|tag| vec![tag]);
-    match change_event(&service, &user.caller.app.app_id, &path, form.to_request(SHAPE), only_if).await {
+    match change_event(&service, &user.caller.app.app_id, &path, form.to_object(SHAPE), only_if).await {
         Ok(event) => {
             user.log(&service, Action::EventChanged, vec![Subject::Event(event.id)]).await?;
             Ok(redirect(&format!("/portal/events/{}/settings?done=saved", event.id)))

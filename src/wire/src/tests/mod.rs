@@ -8,7 +8,7 @@ mod requests;
 use sakshi_domain::http_url::{HttpUrl, Schemes, WebhookUrl};
 use sakshi_domain::time::Timestamp;
 
-use crate::{Body, Context, Sent, UrlRules};
+use crate::{Body, Context, ReceivedObject, UrlRules};
 
 /// Accepts only https URLs, and no webhook to 127.0.0.1.
 struct StrictUrlRules;
@@ -34,12 +34,15 @@ fn context() -> Context<'static> {
 }
 
 fn read<B: Body>(json: &str) -> B {
-    Sent::read(json.as_bytes()).unwrap().request(context()).unwrap_or_else(|invalid| panic!("{json}: {invalid}"))
+    ReceivedObject::read(json.as_bytes())
+        .unwrap()
+        .into_request(context())
+        .unwrap_or_else(|invalid| panic!("{json}: {invalid}"))
 }
 
 /// Returns every problem as field and message.
 fn problems<B: Body>(json: &str) -> Vec<(String, String)> {
-    match Sent::read(json.as_bytes()).unwrap().request::<B>(context()) {
+    match ReceivedObject::read(json.as_bytes()).unwrap().into_request::<B>(context()) {
         Ok(_) => Vec::new(),
         Err(invalid) => {
             invalid.fields().iter().map(|problem| (problem.field.clone(), problem.message.clone())).collect()
