@@ -77,7 +77,7 @@ impl PageState {
         }
     }
 
-    /// Returns the requester's address for the person, once the transaction has ended.
+    /// Returns the URL to which the requester wants the person to return, once the transaction has ended.
     pub(super) fn redirect_url(&self) -> Option<&str> {
         if matches!(self, Self::Waiting(_)) {
             return None;

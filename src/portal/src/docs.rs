@@ -247,7 +247,7 @@ fn render_page(page: &'static Page, docs: &DocsRequest) -> askama::Result<String
             }
             Guide { layout, frame, title: page.title(), html }.render()
         }
-        Source::Codes(document) => Codes { layout, frame, entries: codes::entries(document) }.render(),
+        Source::Codes(document) => Codes { layout, frame, entries: codes::parse_entries(document) }.render(),
         Source::Overview => Overview { layout, frame, reference: docs.reference() }.render(),
         Source::Section(anchor) => match docs.reference().section(anchor) {
             Some(section) => Operations { layout, frame, title: page.label, section }.render(),

@@ -107,6 +107,7 @@ impl ListFilters {
                 query.append_pair(name, value);
             }
         }
+        // `before` is not a filter but a place in the list, which another filter would change.
         for (name, value) in changes.iter().filter(|(name, _)| *name == "before") {
             query.append_pair(name, value);
         }

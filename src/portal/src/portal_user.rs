@@ -140,9 +140,9 @@ impl PortalUser {
     /// Extends the session, which ends after [`IDLE`] without use.
     async fn prolong(&self, service: &Service) -> Result<(), PortalError> {
         let record = &self.session.record;
-        let until = service.clock.now() + IDLE;
-        if until.since(record.idle_until) >= PROLONG_INTERVAL && record.idle_until < record.ends_at {
-            service.store.prolong_session(record.digest, until).await?;
+        let idle_until = service.clock.now() + IDLE;
+        if idle_until.since(record.idle_until) >= PROLONG_INTERVAL && record.idle_until < record.ends_at {
+            service.store.prolong_session(record.digest, idle_until).await?;
         }
         Ok(())
     }

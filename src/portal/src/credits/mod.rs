@@ -85,10 +85,10 @@ pub(crate) async fn show(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
-    let number = Query::parse(request.query_string()).number(&["page"], 1..=u32::MAX, 1);
+    let page_number = Query::parse(request.query_string()).number(&["page"], 1..=u32::MAX, 1);
     let client = &user.caller.client;
     let balance = service.store.balance(client.clone()).await?.ok_or(ServiceError::NotFound("client"))?;
-    let statement = newest(number, |page| service.store.statement(client.clone(), page)).await?;
+    let statement = newest(page_number, |page| service.store.statement(client.clone(), page)).await?;
     let chart = load_chart(&service, client, service.clock.now()).await?;
     let template = Page {
         layout: user.layout(Section::Credits, &service),

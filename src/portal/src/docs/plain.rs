@@ -50,8 +50,9 @@ fn render_document(document: &Document, base: &str) -> String {
     let mut remaining = text.as_str();
     while let Some((before, link)) = remaining.split_once("](") {
         let Some((target, after)) = link.split_once(')') else { break };
-        let is_address = target.starts_with("https://") || target.starts_with('#');
-        let address = if is_address { None } else { served_path(document, target) };
+        // Only links to files of the repository change.
+        let is_link_to_file = !target.starts_with("https://") && !target.starts_with('#');
+        let address = if is_link_to_file { served_path(document, target) } else { None };
         match address {
             Some(address) => {
                 let (label_before, label) = before.rsplit_once('[').unwrap_or((before, ""));
@@ -62,7 +63,7 @@ fn render_document(document: &Document, base: &str) -> String {
                     .map_or((&*address, String::new()), |(path, part)| (path, format!("#{part}")));
                 let _ = write!(output, "{label_before}[{label}]({base}{path}.md{fragment})");
             }
-            None if is_address => {
+            None if !is_link_to_file => {
                 let _ = write!(output, "{before}]({target})");
             }
             // A link to a file that is not served becomes its label.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde::Serialize;
 
-use super::codes::entries;
+use super::codes::parse_entries;
 use super::links::anchor;
 use super::reference::{Operation, Reference};
 use super::site::{Document, PAGES, Source};
@@ -58,7 +58,7 @@ impl Index {
                     }
                 }
                 Source::Codes(document) => {
-                    entries(document).into_iter().for_each(|entry| add(entry.code.to_owned(), entry.code));
+                    parse_entries(document).into_iter().for_each(|entry| add(entry.code.to_owned(), entry.code));
                 }
                 Source::Overview => {}
                 Source::Section(section) => {

@@ -86,6 +86,7 @@ async fn create_from_form(
     rates: &RateLimits,
 ) -> Result<EventId, ApiError> {
     let caller = &user.caller;
+    // Events count towards the client's limit on orders, as in the API.
     rates.orders.take(&caller.client)?;
     let request: CreateEventRequest = form.to_object(SHAPE).into_request(service.request_context())?;
     let terms = request.terms(service.rules.time_zone);

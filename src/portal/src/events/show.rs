@@ -15,7 +15,7 @@ use sakshi_service::check_ins::{find_guest, search_guests};
 use sakshi_service::events::own_event;
 use sakshi_service::guest_list::GuestList;
 use sakshi_service::{Service, ServiceError};
-use sakshi_store::Page as Rows;
+use sakshi_store::Page as GuestPage;
 use sakshi_web::error::ApiError;
 use sakshi_web::query::Query;
 use sakshi_wire::events::EventAddresses;
@@ -127,10 +127,10 @@ pub(crate) async fn show(
 ) -> Result<HttpResponse, PortalError> {
     let event = own_event(&service, &user.caller.app.app_id, &path).await?;
     let mut query = Query::parse(request.query_string());
-    let number = query.number(&["page"], 1..=u32::MAX, 1);
+    let page_number = query.number(&["page"], 1..=u32::MAX, 1);
     let search_text = query.text("q").unwrap_or_default().trim().to_owned();
     let Newest { items: guests, pages } = if search_text.is_empty() {
-        load_guests(&service, &user, &event, number).await?
+        load_guests(&service, &user, &event, page_number).await?
     } else {
         Newest { items: find_guests(&service, &event, &search_text).await?, pages: Pages::new(1, 0) }
     };
@@ -159,11 +159,11 @@ async fn load_guests(
     service: &Service,
     user: &PortalUser,
     event: &Event,
-    number: u32,
+    page_number: u32,
 ) -> Result<Newest<Guest>, ServiceError> {
-    newest(number, async |page| {
+    newest(page_number, async |page| {
         let (items, total) = GuestList::new(service, &user.caller, event, page).each(Guest::from_row).await?;
-        Ok(Rows { items, total })
+        Ok(GuestPage { items, total })
     })
     .await
 }

@@ -34,9 +34,11 @@ const REMEMBERED_S: u32 = 180 * 24 * 3_600;
 
 /// The data for a new session.
 pub(crate) struct NewSession {
+    /// The user, or the API key, that the session acts for.
     pub(crate) holder: SessionHolder,
     pub(crate) client: ClientId,
     pub(crate) app: AppId,
+    /// Actor and action of the sign-in, for the log of the client.
     pub(crate) actor: Actor,
     pub(crate) action: Action,
 }
