@@ -74,6 +74,7 @@ impl Kiosk {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct State {
     status: &'static str,
+    /// The status in words.
     words: &'static str,
     /// `words` in the other alternating languages.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -84,6 +85,7 @@ struct State {
     /// Start and place.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     occasion: Vec<String>,
+    /// End of the event.
     until: String,
     /// True if a guest was registered since the previous state.
     registered: bool,
@@ -129,6 +131,7 @@ impl State {
         screen: &Screen,
         service: &Service,
     ) -> Self {
+        // There is always a first language.
         let (texts, others) = alternating_texts.split_first().unwrap_or((&ALL_TEXTS[0], &[]));
         let now = service.clock.now();
         let status = event.status(now);

@@ -33,8 +33,9 @@ pub(crate) async fn enter(
     refuse_cross_site(&request, &service)?;
     let open_door = find_door(&service, &path).await?;
     let form = read_form(&request, payload).await?;
-    let door_and_address = (path.clone(), rates.client_address(&request));
-    let allowance = rates.pins.take(&door_and_address).and_then(|()| rates.pins_of_doors.take(&door_and_address.0));
+    let door = path.into_inner();
+    let allowance =
+        rates.pins.take(&(door.clone(), rates.client_address(&request))).and_then(|()| rates.pins_of_doors.take(&door));
     if let Err(error) = allowance {
         let words =
             format!("Too many attempts. Try again in {} seconds.", error.retry_after().unwrap_or(RETRY_S_DEFAULT));

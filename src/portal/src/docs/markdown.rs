@@ -26,7 +26,7 @@ pub(super) fn credentials(base: &str) -> String {
     format!("export BASE='{base}' KEY='your API key' APP='your app id'\n")
 }
 
-/// Returns the shell helpers of the commands.
+/// Returns the shell helpers `api` and `field`, which the commands in the documents use.
 pub(super) fn helpers() -> String {
     let start = PAGES.iter().find_map(|page| page.document().filter(|document| document.file.ends_with("start.md")));
     let lines = start.map_or("", |document| document.text).lines();
@@ -190,7 +190,7 @@ impl<'a> Writer<'a> {
         self.push_html(html);
     }
 
-    /// Writes a named piece of code in several languages.
+    /// Writes a named piece of code in several languages, with the command as the first tab if there is one.
     fn push_tabs(&mut self, name: &str, shell: Option<&str>) {
         self.tabs_count += 1;
         self.push_html(tabs::render(name, shell, self.tabs_count));

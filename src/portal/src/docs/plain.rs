@@ -77,20 +77,21 @@ fn render_document(document: &Document, base: &str) -> String {
     output + remaining
 }
 
-/// Adds the code in other languages after each command with a name.
+/// Adds code in other languages: after a command that the comment `<!-- code: NAME -->` names, and in place of the
+/// comment `<!-- pieces: NAME -->`.
 fn add_other_languages(text: &str) -> String {
     let mut output = String::with_capacity(text.len());
-    let mut name = None;
+    let mut name_of_next_command = None;
     for line in text.lines() {
         // The name of the code to add after this line.
         let mut code_to_add = None;
         match line.strip_prefix("<!-- ").and_then(|line| line.strip_suffix(" -->")?.split_once(": ")) {
-            Some(("code", code)) => name = Some(code),
+            Some(("code", code)) => name_of_next_command = Some(code),
             Some((_, code)) => code_to_add = Some(code),
             None => {
                 output.push_str(line);
                 output.push('\n');
-                code_to_add = if line == "```" { name.take() } else { None };
+                code_to_add = if line == "```" { name_of_next_command.take() } else { None };
             }
         }
         for (language, block, piece) in code_to_add.into_iter().flat_map(code_in_languages) {
@@ -100,7 +101,7 @@ fn add_other_languages(text: &str) -> String {
     output
 }
 
-/// Inserts the helpers where a document links to them.
+/// Inserts the shell helpers `api` and `field`, which the commands need, where a document links to them.
 fn insert_helpers(text: &str, document: &Document, base: &str) -> String {
     if document.file.ends_with("start.md") {
         return text.to_owned();
