@@ -83,7 +83,7 @@ fn camel_case(name: &str) -> impl Iterator<Item = char> {
     lower_case_letters(name).map(|(begins_word, letter)| if begins_word { letter.to_ascii_uppercase() } else { letter })
 }
 
-/// Returns the lower_case_letters of a name in lower case, with true for the first letter of each word but the first.
+/// Returns the letters of a name in lower case, with true for the first letter of each word but the first.
 fn lower_case_letters(name: &str) -> impl Iterator<Item = (bool, char)> {
     let mut previous = '\0';
     name.chars().filter_map(move |letter| {
