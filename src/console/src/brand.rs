@@ -10,7 +10,7 @@ use sakshi_service::ServiceError;
 use sakshi_web::field::Field;
 use sakshi_web::form::Kind;
 use sakshi_web::html::redirect;
-use sakshi_wire::Sent;
+use sakshi_wire::ReceivedObject;
 use sakshi_wire::json::Json;
 
 use crate::error::ConsoleError;
@@ -91,7 +91,7 @@ fn fields(staff: &Staff, id: &ClientId, brand: &Brand, form: Option<&Form>) -> F
 }
 
 /// Builds the body of the request. A file that was not chosen stays, unless its removal was chosen.
-fn request_body(form: &mut Form) -> Sent {
+fn request_body(form: &mut Form) -> ReceivedObject {
     let remove = form.take("remove");
     let mut body = form.request_body(SHAPE);
     for (name, _) in FILES {

@@ -11,7 +11,7 @@ use sakshi_service::ServiceError;
 use sakshi_web::field::Field;
 use sakshi_web::form::Kind;
 use sakshi_web::html::{form_page, redirect};
-use sakshi_wire::Sent;
+use sakshi_wire::ReceivedObject;
 use sakshi_wire::json::Json;
 use serde_json::Value;
 
@@ -104,7 +104,7 @@ fn issue_part(staff: &Staff, id: &ClientId, form: &Form) -> Part {
 }
 
 /// Builds the body of a request for a key. The networks are in one field of the form.
-fn issue_body(form: &Form) -> Sent {
+fn issue_body(form: &Form) -> ReceivedObject {
     let mut body = form.request_body(SHAPE);
     for (name, value) in &mut body.0 {
         if let ("networks", Json::Text(text)) = (name.as_str(), &*value) {

@@ -11,7 +11,7 @@ use sakshi_web::body::read_bounded;
 use sakshi_web::error::ApiError;
 use sakshi_web::form::{self, CSRF_FIELD, Kind, Pairs, check_media_type};
 use sakshi_web::same_site::refuse_other_host;
-use sakshi_wire::Sent;
+use sakshi_wire::ReceivedObject;
 use serde_json::Value;
 
 use crate::error::ConsoleError;
@@ -45,7 +45,7 @@ impl Form {
     }
 
     /// Builds the body of a request from the fields.
-    pub(crate) fn request_body(&self, shape: &[(&str, Kind)]) -> Sent {
+    pub(crate) fn request_body(&self, shape: &[(&str, Kind)]) -> ReceivedObject {
         form::request_fields(self.pairs.iter(), shape)
     }
 
@@ -84,7 +84,11 @@ pub(crate) struct SubmittedForm {
 
 impl SubmittedForm {
     /// Performs an operation of the admin API, with the ids of the path.
-    pub(crate) async fn carry_out(&self, operation: &'static str, sent: Option<Sent>) -> Result<Value, ApiError> {
+    pub(crate) async fn carry_out(
+        &self,
+        operation: &'static str,
+        sent: Option<ReceivedObject>,
+    ) -> Result<Value, ApiError> {
         inside::carry_out(&self.staff.request, operation, sent).await
     }
 }

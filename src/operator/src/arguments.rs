@@ -16,7 +16,7 @@ use sakshi_store::PageRequest;
 use sakshi_web::body;
 use sakshi_web::error::ApiError;
 use sakshi_web::query::{next_page, parse_page};
-use sakshi_wire::{Body, Describe, Sent};
+use sakshi_wire::{Body, Describe, ReceivedObject};
 
 use super::InternalDeps;
 
@@ -93,7 +93,7 @@ impl FromRequest for Paged {
 pub(super) struct RequestBody<T>(pub(super) T);
 
 /// The body of an operation that a page of the console performs, in the extensions of the page's request.
-pub(super) struct PageBody(pub(super) Option<Sent>);
+pub(super) struct PageBody(pub(super) Option<ReceivedObject>);
 
 impl<T: Body> FromRequest for RequestBody<T> {
     type Error = ApiError;
@@ -109,7 +109,7 @@ impl<T: Body> FromRequest for RequestBody<T> {
                 Some(sent) => sent,
                 None => body.await?.sent,
             };
-            Ok(Self(sent.request(deps.urls.at(deps.clock.now()))?))
+            Ok(Self(sent.into_request(deps.urls.at(deps.clock.now()))?))
         })
     }
 }

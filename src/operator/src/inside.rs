@@ -9,7 +9,7 @@ use sakshi_domain::operator::{ProviderAccount, Role, SignIn};
 use sakshi_service::api_key::sha256;
 use sakshi_web::error::ApiError;
 use sakshi_web::subject::note_operator;
-use sakshi_wire::Sent;
+use sakshi_wire::ReceivedObject;
 use serde_json::{Value, json};
 
 use super::InternalDeps;
@@ -147,7 +147,11 @@ pub fn is_allowed(role: Role, operation: &str) -> bool {
 ///
 /// # Errors
 /// The error that the API would respond with.
-pub async fn carry_out(request: &HttpRequest, operation: &'static str, sent: Option<Sent>) -> Result<Value, ApiError> {
+pub async fn carry_out(
+    request: &HttpRequest,
+    operation: &'static str,
+    sent: Option<ReceivedObject>,
+) -> Result<Value, ApiError> {
     let row = operations().into_iter().find(|row| row.id == operation);
     let row = row.ok_or_else(|| ApiError::internal(json!({ "unknown": operation })))?;
     let caller = caller(request)?;

@@ -6,14 +6,14 @@
 use actix_web::HttpRequest;
 use actix_web::http::header::{Accept, Header as _, Quality, USER_AGENT};
 
-/// The media type that only the identity app prefers_intent_and_json for; browsers ask for HTML.
+/// The media type of an intent, which only the identity app prefers; browsers prefer HTML.
 pub(super) const JWT: &str = "application/jwt";
 const HTML: &str = "text/html";
 const JSON: &str = "application/json";
 
 /// Request headers that announce a prefetch: the current one (Fetch Metadata, `Sec-Purpose`) and those of older
 /// browsers.
-const PURPOSES: [&str; 4] = ["sec-purpose", "purpose", "x-purpose", "x-moz"];
+const PREFETCH_HEADERS: [&str; 4] = ["sec-purpose", "purpose", "x-purpose", "x-moz"];
 
 /// Returns true if the request prefers an intent.
 pub(super) fn wants_intent(request: &HttpRequest) -> bool {
@@ -38,17 +38,19 @@ pub(super) fn may_be_cross_site(request: &HttpRequest) -> bool {
 /// Returns true if the request prefers the JSON bodies of errors to a page.
 pub(super) fn wants_json(request: &HttpRequest) -> bool {
     let accept = AcceptHeader::from_request(request);
-    let prefers = |kind| accept.names(kind) && accept.rank(kind) > accept.rank(HTML);
+    let prefers = |media_type| accept.names(media_type) && accept.rank(media_type) > accept.rank(HTML);
     prefers(JSON) || prefers(JWT)
 }
 
 /// Returns true if a browser prefetches the URL. A prefetch must not cost a credit.
 fn is_prefetch(request: &HttpRequest) -> bool {
-    let values =
-        PURPOSES.iter().flat_map(|name| request.headers().get_all(*name)).filter_map(|value| value.to_str().ok());
+    let values = PREFETCH_HEADERS
+        .iter()
+        .flat_map(|name| request.headers().get_all(*name))
+        .filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split([',', ';'])).any(|word| {
-        let word = word.trim();
-        ["prefetch", "prerender", "preview"].iter().any(|known| word.eq_ignore_ascii_case(known))
+        let purpose = word.trim();
+        ["prefetch", "prerender", "preview"].iter().any(|prefetch| purpose.eq_ignore_ascii_case(prefetch))
     })
 }
 
@@ -77,19 +79,20 @@ impl AcceptHeader {
     }
 
     /// Returns true if the media type itself is named.
-    fn names(&self, kind: &str) -> bool {
-        let rank = self.rank(kind);
+    fn names(&self, media_type: &str) -> bool {
+        let rank = self.rank(media_type);
         rank.specificity == Specificity::Exact && rank.quality > Quality::ZERO
     }
 
-    fn rank(&self, kind: &str) -> Rank {
+    /// Returns the rank of a media type by the range that matches it best.
+    fn rank(&self, media_type: &str) -> Rank {
         let no_match = Rank { quality: Quality::ZERO, specificity: Specificity::NoMatch };
         let ranges = self.0.iter().map(|entry| {
             let range = &entry.item;
             let specificity = match (range.type_().as_str(), range.subtype().as_str()) {
-                _ if range.essence_str() == kind => Specificity::Exact,
+                _ if range.essence_str() == media_type => Specificity::Exact,
                 ("*", "*") => Specificity::AnyType,
-                (major, "*") if kind.split('/').next() == Some(major) => Specificity::AnySubtype,
+                (major, "*") if media_type.split('/').next() == Some(major) => Specificity::AnySubtype,
                 _ => Specificity::NoMatch,
             };
             Rank { quality: entry.quality, specificity }
@@ -107,11 +110,18 @@ mod tests {
 
     use super::*;
 
-    fn prefers_intent_and_json(headers: &[(&'static str, &str)]) -> (bool, bool) {
+    fn request_with(headers: &[(&'static str, &str)]) -> HttpRequest {
         let request =
             headers.iter().fold(TestRequest::get(), |request, (name, value)| request.append_header((*name, *value)));
-        let request = request.to_http_request();
-        (wants_intent(&request), wants_json(&request))
+        request.to_http_request()
+    }
+
+    fn prefers_intent(headers: &[(&'static str, &str)]) -> bool {
+        wants_intent(&request_with(headers))
+    }
+
+    fn prefers_json(accept: &str) -> bool {
+        wants_json(&request_with(&[("accept", accept)]))
     }
 
     #[test]
@@ -127,7 +137,7 @@ mod tests {
             "application/jwt, application/json",
             "text/plain, application/jwt",
         ] {
-            assert!(prefers_intent_and_json(&[("accept", accept)]).0, "{accept}");
+            assert!(prefers_intent(&[("accept", accept)]), "{accept}");
         }
         for accept in [
             "",
@@ -147,13 +157,10 @@ mod tests {
             "application/jwt2",
             "\"application/jwt\"",
         ] {
-            assert!(!prefers_intent_and_json(&[("accept", accept)]).0, "{accept}");
+            assert!(!prefers_intent(&[("accept", accept)]), "{accept}");
         }
-        assert!(
-            prefers_intent_and_json(&[("accept", "text/plain"), ("accept", "application/jwt")]).0,
-            "two headers are one list"
-        );
-        assert!(!prefers_intent_and_json(&[("accept", "application/jwt;q=0.9"), ("accept", "text/html")]).0);
+        assert!(prefers_intent(&[("accept", "text/plain"), ("accept", "application/jwt")]), "two headers are one list");
+        assert!(!prefers_intent(&[("accept", "application/jwt;q=0.9"), ("accept", "text/html")]));
     }
 
     #[test]
@@ -167,9 +174,9 @@ mod tests {
             ("x-purpose", "preview"),
             ("x-moz", "prefetch"),
         ] {
-            assert!(!prefers_intent_and_json(&[("accept", JWT), (name, value)]).0, "{name}: {value}");
+            assert!(!prefers_intent(&[("accept", JWT), (name, value)]), "{name}: {value}");
         }
-        assert!(prefers_intent_and_json(&[("accept", JWT), ("purpose", "verification")]).0);
+        assert!(prefers_intent(&[("accept", JWT), ("purpose", "verification")]));
     }
 
     #[test]
@@ -181,12 +188,12 @@ mod tests {
             JWT,
             "application/json;q=0.1",
         ] {
-            assert!(prefers_intent_and_json(&[("accept", accept)]).1, "{accept}");
+            assert!(prefers_json(accept), "{accept}");
         }
         for accept in
             ["", "*/*", "application/*", "text/html, application/json", "application/json;q=0", "text/html,*/*;q=0.8"]
         {
-            assert!(!prefers_intent_and_json(&[("accept", accept)]).1, "{accept}");
+            assert!(!prefers_json(accept), "{accept}");
         }
     }
 }

@@ -7,9 +7,9 @@ use sakshi_service::{Service, ServiceError};
 use sakshi_web::error::ApiError;
 
 /// Path of the icon.
-pub(super) const APP_ICON: &str = "/assets/app-icon";
-/// Policy for the icon: an SVG opened by itself could otherwise run scripts on our origin.
-pub(super) const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; sandbox";
+pub(super) const APP_ICON_PATH: &str = "/assets/app-icon";
+/// Content security policy for images: an SVG opened by itself could otherwise run scripts on our origin.
+pub(super) const IMAGE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; sandbox";
 
 /// Responds with the icon.
 ///
@@ -18,6 +18,8 @@ pub(super) const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; 
 pub(crate) async fn icon(service: Data<Service>) -> Result<HttpResponse, ApiError> {
     let icon = service.pages.app_icon.as_ref().ok_or(ServiceError::NotFound("icon"))?;
     let mut response = HttpResponse::Ok();
-    response.insert_header((CACHE_CONTROL, "public, max-age=3600")).insert_header((CONTENT_SECURITY_POLICY, POLICY));
+    response
+        .insert_header((CACHE_CONTROL, "public, max-age=3600"))
+        .insert_header((CONTENT_SECURITY_POLICY, IMAGE_POLICY));
     Ok(response.content_type(icon.content_type).body(icon.bytes.clone()))
 }

@@ -10,9 +10,9 @@ use sakshi_service::{Service, ServiceError};
 use sakshi_web::error::ApiError;
 use sakshi_web::rate_limit::RateLimits;
 
-use super::app_icon::POLICY;
+use super::app_icon::IMAGE_POLICY;
 
-/// The file behind an address never changes, but a logo may be withdrawn.
+/// Caching for a day only: the file at an address never changes, but a logo may be withdrawn.
 const CACHE_FOR_A_DAY: &str = "public, max-age=86400, immutable";
 
 /// Responds with a logo. A logo that is not cached counts towards the page limit of the caller's address.
@@ -35,7 +35,7 @@ pub(crate) async fn logo(
         }
     };
     let mut response = HttpResponse::Ok();
-    response.insert_header((CACHE_CONTROL, CACHE_FOR_A_DAY)).insert_header((CONTENT_SECURITY_POLICY, POLICY));
+    response.insert_header((CACHE_CONTROL, CACHE_FOR_A_DAY)).insert_header((CONTENT_SECURITY_POLICY, IMAGE_POLICY));
     Ok(response.content_type(logo.content_type).body(logo.bytes.clone()))
 }
 

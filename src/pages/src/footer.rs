@@ -26,7 +26,8 @@ impl RetentionLine {
         Self::new(&texts.guests_kept, retention.registrations(service.rules.registration_ttl), texts)
     }
 
-    /// Uses the largest unit that gives at least two, because the singular is another word in many languages.
+    /// Rounds a time up in the largest unit that gives at least two, because the singular is another word in many
+    /// languages.
     fn new(words: &'static Around, time: Duration, texts: &'static Texts) -> Self {
         let minutes = time.as_secs().div_ceil(60).max(2);
         let (number, unit) = match minutes {

@@ -10,19 +10,19 @@ use crate::platform::Platform;
 
 /// Returns the transactions and the values of a request's visit cookies.
 #[must_use]
-pub fn visits(request: &HttpRequest) -> Vec<(TxnId, String)> {
+pub fn read_visit_cookies(request: &HttpRequest) -> Vec<(TxnId, String)> {
     visit_cookies(request).collect()
 }
 
 /// Returns two flags: the request prefers an intent; the request prefers JSON.
 #[must_use]
-pub fn wants(request: &HttpRequest) -> (bool, bool) {
+pub fn wants_intent_and_json(request: &HttpRequest) -> (bool, bool) {
     (wants_intent(request), wants_json(request))
 }
 
 /// Returns a path of this service with the language that the request chooses, and the language's tag.
 #[must_use]
-pub fn address(request: &HttpRequest, path: &str) -> (String, &'static str) {
+pub fn localise(request: &HttpRequest, path: &str) -> (String, &'static str) {
     let language = PageLanguage::from_request(request, None);
     (language.localise(path), language.texts.tag)
 }

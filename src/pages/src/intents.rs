@@ -15,7 +15,7 @@ use sakshi_web::error::ApiError;
 
 use super::qr_code::QrCode;
 
-/// A cached intent.
+/// A cached intent, the signed request that launches the identity app.
 #[derive(Debug)]
 pub struct PageIntent {
     /// Intent JWT.
@@ -23,10 +23,12 @@ pub struct PageIntent {
     /// Expiry, in seconds since 1970.
     pub(super) exp: i64,
     reusable_until: Timestamp,
+    /// QR code for the identity app's own scanner, once it was drawn.
     code: OnceCell<Option<String>>,
 }
 
 impl PageIntent {
+    /// Decides how long an intent may be reused.
     fn new(jwt: String, now: Timestamp) -> Result<Self, ApiError> {
         let exp = decode_unverified(&jwt).map_err(ApiError::internal)?.exp;
         // At most a quarter of its lifetime, so that pages never show an intent that is about to expire.
@@ -54,7 +56,7 @@ impl PageIntents {
 
     /// Returns the cached intent of a transaction, while it may be reused.
     #[must_use]
-    pub fn current(&self, id: TxnId, now: Timestamp) -> Option<Rc<PageIntent>> {
+    pub fn find_reusable(&self, id: TxnId, now: Timestamp) -> Option<Rc<PageIntent>> {
         self.0.borrow().get(&id).filter(|intent| now < intent.reusable_until).cloned()
     }
 
@@ -62,7 +64,7 @@ impl PageIntents {
     ///
     /// # Errors
     /// An internal error when `jwt` is not an intent.
-    pub fn keep(&self, id: TxnId, jwt: String, now: Timestamp) -> Result<Rc<PageIntent>, ApiError> {
+    pub fn cache(&self, id: TxnId, jwt: String, now: Timestamp) -> Result<Rc<PageIntent>, ApiError> {
         let intent = Rc::new(PageIntent::new(jwt, now)?);
         let mut intents = self.0.borrow_mut();
         if intents.len() >= PAGE_INTENTS_KEPT_MAX {

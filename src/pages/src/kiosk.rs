@@ -21,42 +21,46 @@ use sakshi_service::entrance::CODE_SHOWN_MS;
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::error::ApiError;
 use sakshi_web::event_stream::{Next, STATE_INTERVAL, event_stream};
-use sakshi_web::html::page as rendered;
+use sakshi_web::html::page as html_page;
 use sakshi_web::rate_limit::RateLimits;
 use serde::Serialize;
 use tokio::time::{Instant, sleep_until};
 
 use super::event::refused::Refusal;
-use super::event::{find_event, occasion};
+use super::event::{find_event, start_and_place};
 use super::files::{KIOSK_SCRIPT, KIOSK_STYLE};
 use super::language::{PageLanguage, alternating_languages};
 use super::layout::Layout;
 use super::qr_code::QrCode;
 use super::requester::{Requester, client_name, organiser_line};
-use super::text::{TABLES, Texts};
+use super::text::{ALL_TEXTS, Texts};
 use super::time_left::date_and_time;
 
-/// State of an open event whose organiser is out of credits.
+/// Status of an open event that cannot accept guests, because its organiser is out of credits.
 const UNAVAILABLE: &str = "unavailable";
 
+/// The page for a screen at the entrance.
 #[derive(Template)]
 #[template(path = "kiosk.html")]
 struct Kiosk {
     layout: Layout,
     event: Arc<Event>,
+    /// Address of the server-sent events.
     stream: String,
     state: State,
-    moment: Moment,
+    clock: ScreenClock,
     code: String,
-    /// Texts that alternate.
-    turns: Vec<&'static Texts>,
+    /// The texts of the languages between which the screen alternates; of a single language without alternation.
+    alternating_texts: Vec<&'static Texts>,
 }
 
 impl Kiosk {
     /// Returns the attributes of an element in one of the alternating languages. Without the script only the first
     /// language is shown.
-    fn turn_attributes(&self, index: &usize) -> String {
-        let Some(texts) = self.turns.get(*index).filter(|_| self.turns.len() > 1) else { return String::new() };
+    fn alternation_attributes(&self, index: &usize) -> String {
+        let Some(texts) = self.alternating_texts.get(*index).filter(|_| self.alternating_texts.len() > 1) else {
+            return String::new();
+        };
         format!(" lang=\"{}\" dir=\"{}\"{}", texts.tag, texts.direction, if *index == 0 { "" } else { " hidden" })
     }
 
@@ -70,6 +74,7 @@ impl Kiosk {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct State {
     status: &'static str,
+    /// The status in words.
     words: &'static str,
     /// `words` in the other alternating languages.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -80,30 +85,31 @@ struct State {
     /// Start and place.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     occasion: Vec<String>,
+    /// End of the event.
     until: String,
     /// True if a guest was registered since the previous state.
     registered: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     places_left: Option<u32>,
-    /// Path data of the code, where the code changes.
+    /// Path data of the code, if the code changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<String>,
 }
 
-/// The time of a state and the remaining validity of its code, for a screen that loses its connection.
+/// The time on a screen, and the remaining validity of its code. A screen without a connection continues from them.
 #[derive(Debug, Serialize)]
-struct Moment {
+struct ScreenClock {
     /// Time by the event's clock: `18:04`.
     time: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     code_valid_ms: Option<u64>,
 }
 
-impl Moment {
+impl ScreenClock {
     fn new(event: &Event, now: Timestamp) -> Self {
-        let valid = code_time_left(now) + Duration::from_millis(CODE_SHOWN_MS.unsigned_abs());
+        let valid_for = code_time_left(now) + Duration::from_millis(CODE_SHOWN_MS.unsigned_abs());
         let code_valid_ms =
-            (!event.terms.entry.is_open()).then(|| u64::try_from(valid.as_millis()).unwrap_or_default());
+            (!event.terms.entry.is_open()).then(|| u64::try_from(valid_for.as_millis()).unwrap_or_default());
         Self { time: event.terms.time_zone.local(now).time, code_valid_ms }
     }
 }
@@ -114,23 +120,30 @@ struct Update {
     #[serde(flatten)]
     state: State,
     #[serde(flatten)]
-    moment: Moment,
+    clock: ScreenClock,
 }
 
 impl State {
-    fn new(event: &Event, client: Option<&str>, turns: &[&'static Texts], screen: &Screen, service: &Service) -> Self {
-        let (texts, others) = turns.split_first().unwrap_or((&TABLES[0], &[]));
+    fn new(
+        event: &Event,
+        client: Option<&str>,
+        alternating_texts: &[&'static Texts],
+        screen: &Screen,
+        service: &Service,
+    ) -> Self {
+        // There is always a first language.
+        let (texts, others) = alternating_texts.split_first().unwrap_or((&ALL_TEXTS[0], &[]));
         let now = service.clock.now();
         let status = event.status(now);
         let until = date_and_time(event.terms.expires_at, event.terms.time_zone, texts);
-        let occasion = occasion(&event.terms, texts);
+        let occasion = start_and_place(&event.terms, texts);
         let text = |text: &Option<EventText>| text.as_ref().map(|text| text.as_str().to_owned());
-        let unavailable = event.status_reason(now).is_some();
+        let is_unavailable = event.status_reason(now).is_some();
         let words = |texts: &&'static Texts| {
-            if unavailable { texts.event.unavailable_heading } else { texts.event.status(status) }
+            if is_unavailable { texts.event.unavailable_heading } else { texts.event.status(status) }
         };
         Self {
-            status: if unavailable { UNAVAILABLE } else { status.as_str() },
+            status: if is_unavailable { UNAVAILABLE } else { status.as_str() },
             words: words(texts),
             other_words: others.iter().map(words).collect(),
             name: event.terms.name.as_str().to_owned(),
@@ -139,7 +152,7 @@ impl State {
             occasion,
             until,
             registered: false,
-            places_left: (screen.places && matches!(status, EventStatus::Active | EventStatus::AtCapacity))
+            places_left: (screen.shows_places && matches!(status, EventStatus::Active | EventStatus::AtCapacity))
                 .then(|| event.remaining()),
             code: if event.terms.entry.is_open() || screen.key.is_none() {
                 None
@@ -150,7 +163,7 @@ impl State {
     }
 }
 
-/// Draws the current code.
+/// Draws the code that guests scan now.
 fn current_code(event: &Event, service: &Service) -> Result<QrCode, ApiError> {
     QrCode::for_entrance(&service.authority.code_url(event, service.clock.now())).map_err(ApiError::internal)
 }
@@ -181,7 +194,7 @@ async fn render_page(
     let event = find_event(service, path).await?;
     let screen = Screen::from_request(request, service, &event).map_err(ApiError::from)?;
     let language = screen.language(request, &event);
-    let turns = language.alternating_texts(&screen.languages);
+    let alternating_texts = language.alternating_texts(&screen.languages);
     let client = client_name(service, &event).await;
     let code = current_code(&event, service)?;
     let query = screen.query();
@@ -194,13 +207,13 @@ async fn render_page(
                 .requested_by(Requester::load_for_event(service, &event).await)
         },
         stream: language.localise(&format!("/e/{}/kiosk/events{}", event.id, screen.query_with_languages())),
-        state: State::new(&event, client.as_deref(), &turns, &screen, service),
-        moment: Moment::new(&event, service.clock.now()),
+        state: State::new(&event, client.as_deref(), &alternating_texts, &screen, service),
+        clock: ScreenClock::new(&event, service.clock.now()),
         code: code.inline(),
-        turns,
+        alternating_texts,
         event,
     };
-    Ok(rendered(StatusCode::OK, None, &template))
+    Ok(html_page(StatusCode::OK, None, &template))
 }
 
 /// Streams the state now, at each change, and every few seconds.
@@ -219,21 +232,21 @@ pub(crate) async fn events(
     let event = Arc::clone(&watch.borrow_and_update());
     let client = client_name(&service, &event).await;
     let screen = Screen::from_request(&request, &service, &event)?;
-    let turns = screen.language(&request, &event).alternating_texts(&screen.languages);
-    let mut last_sent = State::new(&event, client.as_deref(), &turns, &screen, &service);
+    let alternating_texts = screen.language(&request, &event).alternating_texts(&screen.languages);
+    let mut last_sent = State::new(&event, client.as_deref(), &alternating_texts, &screen, &service);
     let mut registrations = event.counts.registrations;
-    let first = Next::State(Update { state: last_sent.clone(), moment: Moment::new(&event, service.clock.now()) });
+    let first = Next::State(Update { state: last_sent.clone(), clock: ScreenClock::new(&event, service.clock.now()) });
     let drain = service.drain.clone();
     event_stream(&request, &drain, Some(id), &first, async move || {
         // The end of the event changes the state without a notification.
         let now = service.clock.now();
-        let (left, is_open) = {
+        let (until_end, is_open) = {
             let terms = &watch.borrow().terms;
             (terms.expires_at.since(now), terms.entry.is_open())
         };
-        let left = if left.is_zero() { STATE_INTERVAL } else { STATE_INTERVAL.min(left) };
+        let repeat_after = if until_end.is_zero() { STATE_INTERVAL } else { STATE_INTERVAL.min(until_end) };
         // A changing code changes the state, too.
-        let repeat_at = Instant::now() + if is_open { left } else { left.min(code_time_left(now)) };
+        let repeat_at = Instant::now() + if is_open { repeat_after } else { repeat_after.min(code_time_left(now)) };
         let mut is_watch_open = true;
         loop {
             let is_due = tokio::select! {
@@ -254,17 +267,17 @@ pub(crate) async fn events(
             let previous = std::mem::replace(&mut registrations, event.counts.registrations);
             let state = State {
                 registered: registrations > previous,
-                ..State::new(&event, client.as_deref(), &turns, &screen, &service)
+                ..State::new(&event, client.as_deref(), &alternating_texts, &screen, &service)
             };
             if is_due || state != last_sent {
                 last_sent = State { registered: false, ..state.clone() };
-                return Next::State(Update { state, moment: Moment::new(&event, service.clock.now()) });
+                return Next::State(Update { state, clock: ScreenClock::new(&event, service.clock.now()) });
             }
         }
     })
 }
 
-/// Returns the remaining time of the displayed code.
+/// Returns the time until the displayed code changes.
 fn code_time_left(now: Timestamp) -> Duration {
     Duration::from_millis((CODE_SHOWN_MS - now.millis().rem_euclid(CODE_SHOWN_MS)).unsigned_abs())
 }
@@ -273,7 +286,8 @@ fn code_time_left(now: Timestamp) -> Duration {
 struct Screen {
     /// Parameter `key=…`, if the key is right.
     key: Option<String>,
-    places: bool,
+    /// Parameter `places=1`: the screen shows the places left.
+    shows_places: bool,
     /// Languages that alternate.
     languages: Vec<Language>,
 }
@@ -289,8 +303,8 @@ impl Screen {
             .split('&')
             .find(|pair| pair.starts_with("key="))
             .filter(|_| service.authority.has_kiosk_key(event.id, query));
-        let places = key.is_some() && query.split('&').any(|pair| pair == "places=1");
-        let screen = Self { key: key.map(str::to_owned), places, languages: alternating_languages(query) };
+        let shows_places = key.is_some() && query.split('&').any(|pair| pair == "places=1");
+        let screen = Self { key: key.map(str::to_owned), shows_places, languages: alternating_languages(query) };
         if screen.may_show(event) { Ok(screen) } else { Err(ServiceError::NotFound("event")) }
     }
 
@@ -304,6 +318,7 @@ impl Screen {
         PageLanguage::from_request(request, Some(self.languages.first().copied().unwrap_or(event.terms.language)))
     }
 
+    /// Returns the query of the same screen, with the alternating languages.
     fn query_with_languages(&self) -> String {
         let query = self.query();
         let names: Vec<_> = self.languages.iter().map(|language| language.code().to_string()).collect();
@@ -316,7 +331,7 @@ impl Screen {
 
     /// Returns the query of the same screen, without the alternating languages: a link chooses a single language.
     fn query(&self) -> String {
-        let places = if self.places { "&places=1" } else { "" };
+        let places = if self.shows_places { "&places=1" } else { "" };
         self.key.as_ref().map_or_else(String::new, |key| format!("?{key}{places}"))
     }
 }

@@ -5,7 +5,7 @@ use actix_web::HttpRequest;
 
 use sakshi_domain::language::Language;
 
-use super::text::{TABLES, Texts, UnwrittenLanguage};
+use super::text::{ALL_TEXTS, Texts, UnwrittenLanguage};
 
 /// The texts of a page, in the language that the reader, the request or the browser chose.
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +77,7 @@ impl LanguageLink {
             address: with_language(address, texts),
             current: texts.tag == current.tag,
         };
-        TABLES.into_iter().map(link).collect()
+        ALL_TEXTS.into_iter().map(link).collect()
     }
 }
 
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn a_page_links_to_itself_in_every_language_and_marks_its_own() {
         let links = LanguageLink::all("/e/x", Texts::for_language(Language::parse("urdu").unwrap()));
-        assert_eq!(links.len(), TABLES.len());
+        assert_eq!(links.len(), ALL_TEXTS.len());
         let current: Vec<_> = links.iter().filter(|link| link.current).map(|link| link.address.as_str()).collect();
         assert_eq!(current, ["/e/x?lang=ur"]);
     }

@@ -33,6 +33,7 @@ pub(super) struct Link {
 /// Colour and mark of a notice.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Look {
+    /// Class in the style sheet, which sets the colour.
     tone: &'static str,
     /// SVG path data within 48 by 48.
     mark: &'static str,
@@ -46,6 +47,9 @@ pub(super) const CLOCK: Look = Look { tone: "quiet", mark: "M24 13a11 11 0 1 0 0
 pub(super) const QUESTION: Look =
     Look { tone: "quiet asks", mark: "M18.8 19a5.3 5.3 0 1 1 8 4.6c-1.9 1.2-2.8 2.2-2.8 4.4M24 34h.1" };
 pub(super) const DOTS: Look = Look { tone: "quiet", mark: "M14.5 24h.1M24 24h.1M33.5 24h.1" };
+
+/// Seconds until a busy page is loaded again, unless the error states a time.
+const RETRY_S_DEFAULT: u64 = 5;
 
 /// The identity app's code for a person who declined (authority protocol, error codes).
 const DECLINED: &str = "301";
@@ -81,9 +85,10 @@ impl Subject {
     }
 }
 
-/// A transaction's id for people: its last group, and the whole id on demand.
+/// A transaction's id that a person can quote: its last group, and the whole id on demand.
 #[derive(Debug)]
 pub(super) struct Reference {
+    /// Last group of the id.
     pub(super) short: String,
     pub(super) whole: String,
 }
@@ -104,6 +109,7 @@ pub(super) struct Receipt {
 }
 
 impl Receipt {
+    /// Builds the receipt of a verified person.
     fn new(service: &Service, state: &PageState, texts: &'static Texts) -> Option<Self> {
         let PageState::Verified(opened, at) = state else { return None };
         let claims = opened.terms.claims.iter().map(texts.claim).collect();
@@ -111,6 +117,7 @@ impl Receipt {
     }
 }
 
+/// A page with a single message.
 #[derive(Template)]
 #[template(path = "notice.html")]
 pub(super) struct Notice {
@@ -119,6 +126,7 @@ pub(super) struct Notice {
     /// Name of the event.
     pub(super) event: Option<String>,
     pub(super) heading: &'static str,
+    /// Paragraphs below the heading.
     pub(super) words: Vec<&'static str>,
     /// A tip, and the next step.
     pub(super) tips: Vec<&'static str>,
@@ -249,7 +257,7 @@ pub(super) fn render_busy(
     if let Some(detail) = error.detail() {
         tracing::error!(error.detail = detail.as_ref(), "a page could not be rendered");
     }
-    let seconds = error.retry_after().unwrap_or(5);
+    let seconds = error.retry_after().unwrap_or(RETRY_S_DEFAULT);
     let (look, heading, reason) = match error {
         ApiError::RateLimited { .. } => (CLOCK, texts.too_many_heading, texts.too_many),
         _ => (DOTS, texts.busy_heading, texts.busy),
@@ -269,7 +277,7 @@ pub(super) fn render_busy(
     page(error.status_code(), Some(seconds), &notice)
 }
 
-/// Returns the host of an address as written in URLs, so that lookalike letters stay visible.
+/// Returns the host of an address in its ASCII form, so that lookalike letters stay visible.
 pub(super) fn host(address: &str) -> String {
     Url::parse(address).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
 }

@@ -15,11 +15,11 @@ use sakshi_service::events::own_event;
 use sakshi_service::names::Names;
 use sakshi_web::authenticated::Authenticated;
 use sakshi_web::error::ApiError;
-use sakshi_web::html::{page as rendered, private};
+use sakshi_web::html::{page as html_page, private};
 use sakshi_web::query::Query;
 
 use super::claim_groups::group_claims;
-use super::event::occasion;
+use super::event::start_and_place;
 use super::files::{POSTER_A3_STYLE, POSTER_STYLE};
 use super::poster_text::{Block, Body, Heading, is_short};
 use super::qr_code::QrCode;
@@ -27,8 +27,18 @@ use super::requester::Organiser;
 use super::text::Texts;
 use super::time_left::date_and_time;
 
-/// Size of the claims' letters, in millimetres.
+// Sizes of letters on the drawing, in millimetres.
+const ORGANISER_SIZE: f64 = 5.5;
+const PURPOSE_SIZE: f64 = 4.6;
+const OCCASION_SIZE: f64 = 4.6;
+const CALL_SIZE: f64 = 9.0;
+const APP_SIZE: f64 = 5.0;
 const CLAIMS_SIZE: f64 = 4.2;
+const END_SIZE: f64 = 5.0;
+const ADDRESS_SIZE: f64 = 3.8;
+// Most lines of a text on the drawing.
+const ONE_LINE: usize = 1;
+const TWO_LINES: usize = 2;
 const SVG: &str = "image/svg+xml";
 
 /// The paper that a poster fills.
@@ -39,9 +49,19 @@ enum PaperSize {
     A3,
 }
 
-/// The printed forms.
+impl PaperSize {
+    /// Returns width and height.
+    const fn millimetres(self) -> (u16, u16) {
+        match self {
+            Self::A4 => (210, 297),
+            Self::A3 => (297, 420),
+        }
+    }
+}
+
+/// The formats in which an event's code is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Print {
+pub enum PrintFormat {
     /// The poster as a page that prints on one sheet.
     Page,
     /// The poster as one drawing, for layout programs.
@@ -52,8 +72,8 @@ pub enum Print {
     CodePng,
 }
 
-impl Print {
-    /// Responds for an event of an app.
+impl PrintFormat {
+    /// Responds with an event of an app in this format.
     ///
     /// # Errors
     /// 404 unless the app has such an event.
@@ -65,6 +85,7 @@ impl Print {
         event: &str,
     ) -> Result<HttpResponse, ApiError> {
         let mut query = Query::parse(request.query_string());
+        // The bare code has no paper size.
         let is_sheet = matches!(self, Self::Page | Self::Drawing);
         let size =
             if is_sheet { query.one_of("size", [("A4", PaperSize::A4), ("A3", PaperSize::A3)]) } else { PaperSize::A4 };
@@ -86,19 +107,20 @@ impl Print {
                 SVG,
                 render_drawing(&event, &PosterFacts::load(service, &event).await, &code, &address, size)?.into(),
             ),
-            Self::CodeSvg => file(SVG, code.file().into()),
+            Self::CodeSvg => file(SVG, code.svg_file().into()),
             Self::CodePng => file("image/png", code.png().map_err(ApiError::internal)?),
         }
     }
 }
 
+/// The poster as a page.
 #[derive(Template)]
 #[template(path = "poster.html")]
 struct Page<'a> {
     texts: &'static Texts,
     name: &'a str,
-    about: &'a PosterFacts,
-    /// Style of the name: the longer, the smaller.
+    facts: &'a PosterFacts,
+    /// Class for the length of the name: the longer the name, the smaller its letters.
     length: &'static str,
     style: String,
     code: String,
@@ -107,6 +129,7 @@ struct Page<'a> {
     address: String,
 }
 
+/// The poster as a drawing.
 #[derive(Template)]
 #[template(path = "poster.svg")]
 struct Sheet<'a> {
@@ -117,13 +140,15 @@ struct Sheet<'a> {
     logo: Option<&'a str>,
     heading: Heading,
     body: Body,
+    /// Millimetres per module of the code.
     code_scale: String,
     code_path: String,
 }
 
+/// Renders the poster as a page. `base` is the public address of this installation.
 fn render_page(
     event: &Event,
-    about: &PosterFacts,
+    facts: &PosterFacts,
     code: &QrCode,
     address: String,
     base: &str,
@@ -134,7 +159,7 @@ fn render_page(
     let poster = Page {
         texts,
         name,
-        about,
+        facts,
         length: match name.chars().count() {
             0..=40 => "short",
             41..=110 => "long",
@@ -147,7 +172,7 @@ fn render_page(
         expires_at: event.terms.expires_at,
         address,
     };
-    let mut response = rendered(StatusCode::OK, None, &poster);
+    let mut response = html_page(StatusCode::OK, None, &poster);
     let policy = format!(
         "default-src 'none'; style-src 'self' {base}; img-src data:; base-uri 'none'; form-action 'none'; \
             frame-ancestors 'none'"
@@ -180,7 +205,7 @@ impl PosterFacts {
         Self {
             organiser: organiser.map(|organiser| organiser.line),
             purpose: event.terms.purpose.as_ref().map(|purpose| purpose.as_str().to_owned()),
-            occasion: occasion(&event.terms, texts),
+            occasion: start_and_place(&event.terms, texts),
             app: service.pages.app_name_in(texts.tag).map(str::to_owned),
             claims: claim_labels(event, texts),
             logo: logo.map(|logo| format!("data:{};base64,{}", logo.content_type, STANDARD.encode(&logo.bytes))),
@@ -197,9 +222,10 @@ fn claim_labels(event: &Event, texts: &Texts) -> Vec<&'static str> {
     group_claims(&event.terms.claims, texts).into_iter().map(|group| group.heading).collect()
 }
 
+/// Renders the poster as a drawing.
 fn render_drawing(
     event: &Event,
-    about: &PosterFacts,
+    facts: &PosterFacts,
     code: &QrCode,
     address: &str,
     size: PaperSize,
@@ -208,16 +234,16 @@ fn render_drawing(
     let name = event.terms.name.as_str();
     let body = Body::new(
         texts,
-        about.logo.is_some(),
-        blocks_above_code(about, texts),
-        blocks_below_steps(event, about, address, texts),
+        facts.logo.is_some(),
+        blocks_above_code(facts, texts),
+        blocks_below_steps(event, facts, address, texts),
     );
     let sheet = Sheet {
-        paper: if size == PaperSize::A3 { (297, 420) } else { (210, 297) },
+        paper: size.millimetres(),
         texts,
         name,
-        logo: about.logo.as_deref(),
-        heading: Heading::new(name, texts, about.logo.is_some()),
+        logo: facts.logo.as_deref(),
+        heading: Heading::new(name, texts, facts.logo.is_some()),
         code_scale: format!("{:.5}", body.code.side / f64::from(u16::try_from(code.side()).unwrap_or(u16::MAX))),
         code_path: code.path(),
         body,
@@ -226,24 +252,24 @@ fn render_drawing(
 }
 
 /// Returns the texts between the name and the code.
-fn blocks_above_code(about: &PosterFacts, texts: &Texts) -> Vec<Block> {
-    let organiser = about.organiser.iter().map(|text| Block::new(text, 5.5, 1).with_own_direction());
-    let purpose = about.purpose.iter().map(|text| Block::new(text, 4.6, 2).with_own_direction());
-    let parts: Vec<_> = about.occasion.iter().map(|part| isolate(part)).collect();
-    let occasion = (!parts.is_empty()).then(|| Block::new(&parts.join(" · "), 4.6, 1));
-    let call = Block::new(texts.event.scan, 9.0, 1).bold();
+fn blocks_above_code(facts: &PosterFacts, texts: &Texts) -> Vec<Block> {
+    let organiser = facts.organiser.iter().map(|text| Block::new(text, ORGANISER_SIZE, ONE_LINE).with_own_direction());
+    let purpose = facts.purpose.iter().map(|text| Block::new(text, PURPOSE_SIZE, TWO_LINES).with_own_direction());
+    let parts: Vec<_> = facts.occasion.iter().map(|part| isolate(part)).collect();
+    let occasion = (!parts.is_empty()).then(|| Block::new(&parts.join(" · "), OCCASION_SIZE, ONE_LINE));
+    let call = Block::new(texts.event.scan, CALL_SIZE, ONE_LINE).bold();
     organiser.chain(purpose).chain(occasion).chain([call]).collect()
 }
 
 /// Returns the texts below the steps.
-fn blocks_below_steps(event: &Event, about: &PosterFacts, address: &str, texts: &Texts) -> Vec<Block> {
-    let app =
-        about.app.iter().map(|app| Block::new(&format!("{}: {}", texts.identity_app, isolate(app)), 5.0, 1).bold());
-    let claims = Block::new(&format!("{}: {}", texts.claims_heading, about.claims.join(" · ")), CLAIMS_SIZE, 2);
+fn blocks_below_steps(event: &Event, facts: &PosterFacts, address: &str, texts: &Texts) -> Vec<Block> {
+    let app_line = |app: &String| format!("{}: {}", texts.identity_app, isolate(app));
+    let app = facts.app.iter().map(|app| Block::new(&app_line(app), APP_SIZE, ONE_LINE).bold());
+    let claims = Block::new(&format!("{}: {}", texts.claims_heading, facts.claims.join(" · ")), CLAIMS_SIZE, TWO_LINES);
     let until = date_and_time(event.terms.expires_at, event.terms.time_zone, texts);
     let until = format!("{}{}{}", texts.event.open_until.before, isolate(&until), texts.event.open_until.after);
-    let address = Block::new(address, 3.8, 1).with_own_direction();
-    app.chain([claims, Block::new(&until, 5.0, 1), address]).collect()
+    let address = Block::new(address, ADDRESS_SIZE, ONE_LINE).with_own_direction();
+    app.chain([claims, Block::new(&until, END_SIZE, ONE_LINE), address]).collect()
 }
 
 /// Isolates a text, which gives it its own direction (Unicode Standard Annex 9, first strong isolate).
@@ -271,7 +297,7 @@ pub(crate) async fn page(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
-    Print::Page.respond(&request, &service, &caller.app.app_id, &path).await
+    PrintFormat::Page.respond(&request, &service, &caller.app.app_id, &path).await
 }
 
 /// Responds with the poster as one drawing, for layout programs.
@@ -295,7 +321,7 @@ pub(crate) async fn svg(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
-    Print::Drawing.respond(&request, &service, &caller.app.app_id, &path).await
+    PrintFormat::Drawing.respond(&request, &service, &caller.app.app_id, &path).await
 }
 
 /// Responds with the bare code as SVG, with its quiet zone.
@@ -317,7 +343,7 @@ pub(crate) async fn qr_svg(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
-    Print::CodeSvg.respond(&request, &service, &caller.app.app_id, &path).await
+    PrintFormat::CodeSvg.respond(&request, &service, &caller.app.app_id, &path).await
 }
 
 /// Responds with the bare code as PNG, with its quiet zone.
@@ -340,5 +366,5 @@ pub(crate) async fn qr_png(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
-    Print::CodePng.respond(&request, &service, &caller.app.app_id, &path).await
+    PrintFormat::CodePng.respond(&request, &service, &caller.app.app_id, &path).await
 }

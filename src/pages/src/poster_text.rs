@@ -5,7 +5,7 @@ use unicode_segmentation::UnicodeSegmentation as _;
 
 use super::text::Texts;
 
-/// A line and the position of its letters.
+/// A line of text, and the position of its baseline.
 #[derive(Debug)]
 pub(super) struct Line {
     pub(super) text: String,
@@ -21,17 +21,25 @@ pub(super) struct Heading {
     pub(super) direction: &'static str,
 }
 
-/// Letter sizes for a heading.
-const SIZES: [f64; 9] = [16.0, 13.0, 11.0, 10.0, 9.0, 8.0, 6.0, 5.0, 4.0];
+/// Letter sizes of a heading, largest first.
+const HEADING_SIZES: [f64; 9] = [16.0, 13.0, 11.0, 10.0, 9.0, 8.0, 6.0, 5.0, 4.0];
+const HEADING_SIZE_MIN: f64 = 4.0;
+/// Upper edge of the heading, without a logo.
 const HEADING_TOP: f64 = 12.0;
 const HEADING_HEIGHT: f64 = 34.0;
 /// Height of the logo above the name.
 const LOGO_HEIGHT: f64 = 14.0;
-const HEADING_WIDTH: f64 = 180.0;
+/// Width of the heading, and of the texts above and below the code.
+const TEXT_WIDTH: f64 = 180.0;
+/// Letter size of the steps.
 const STEP_SIZE: f64 = 5.0;
 const STEP_WIDTH: f64 = 58.0;
-/// Distance from the top of a step's number to the step's first line.
+/// Distance from the top of a step's number to the top of the step's text.
 const STEP_TEXT: f64 = 14.5;
+/// Radius of the disc with a step's number.
+const NUMBER_RADIUS: f64 = 6.5;
+/// Distance from the middle of a line to its baseline, in letter sizes.
+const BASELINE: f64 = 0.3;
 /// Lower edge of the print.
 const BOTTOM: f64 = 290.0;
 /// Space between texts.
@@ -39,22 +47,29 @@ const GAP: f64 = 1.5;
 /// Space around the code.
 const MARGIN: f64 = 4.0;
 const CODE_SIDE_MAX: f64 = 120.0;
-/// The columns of the steps.
+/// Middle of the sheet.
+const CENTRE: f64 = 105.0;
+/// Middles of the steps' columns.
 const COLUMNS: [f64; 3] = [42.0, 105.0, 168.0];
 
 impl Heading {
-    /// Sets a name on a sheet in the language of `texts`.
+    /// Breaks and places a name on a sheet in the language of `texts`.
     pub(super) fn new(name: &str, texts: &Texts, has_logo: bool) -> Self {
         let top = HEADING_TOP + if has_logo { LOGO_HEIGHT } else { 0.0 };
         let script = Script::of_text(name);
         let fits = |size: &&f64| {
-            break_lines(name, HEADING_WIDTH / **size).len() as f64 * **size * script.heading_leading() <= HEADING_HEIGHT
+            break_lines(name, TEXT_WIDTH / **size).len() as f64 * **size * script.heading_leading() <= HEADING_HEIGHT
         };
-        let size = SIZES.iter().find(fits).copied().unwrap_or(4.0);
-        let lines = break_evenly(name, HEADING_WIDTH / size);
+        let size = HEADING_SIZES.iter().find(fits).copied().unwrap_or(HEADING_SIZE_MIN);
+        let lines = break_evenly(name, TEXT_WIDTH / size);
         let leading = size * script.heading_leading();
-        let first = top + (HEADING_HEIGHT - lines.len() as f64 * leading) / 2.0 + leading / 2.0 + size * 0.3;
-        Self { size, lines: place_lines(lines, first, leading), direction: direction(name).unwrap_or(texts.direction) }
+        let first_baseline =
+            top + (HEADING_HEIGHT - lines.len() as f64 * leading) / 2.0 + leading / 2.0 + size * BASELINE;
+        Self {
+            size,
+            lines: place_lines(lines, first_baseline, leading),
+            direction: direction(name).unwrap_or(texts.direction),
+        }
     }
 }
 
@@ -62,6 +77,7 @@ impl Heading {
 #[derive(Debug)]
 pub(super) struct Block {
     pub(super) size: f64,
+    /// Font weight of CSS and SVG.
     pub(super) weight: u16,
     /// `ltr` or `rtl`, where it differs from that of the sheet.
     pub(super) direction: Option<&'static str>,
@@ -70,20 +86,20 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// Sets a text in letters of this size, or in smaller letters, at least half as large, to fit into `lines_max`
-    /// lines.
+    /// Breaks a text into at most `lines_max` lines in letters of this size. A longer text gets smaller letters, of at
+    /// least half the size.
     pub(super) fn new(text: &str, size: f64, lines_max: usize) -> Self {
         let sizes = (0..10).map(|step| size * (1.0 - f64::from(step) * 0.05));
-        let fits = |size: &f64| break_lines(text, HEADING_WIDTH / size).len() <= lines_max;
+        let fits = |size: &f64| break_lines(text, TEXT_WIDTH / size).len() <= lines_max;
         let size = (sizes.clone().find(fits).unwrap_or(size * 0.5) * 100.0).round() / 100.0;
         let leading = size * Script::of_text(text).leading();
-        let lines = break_evenly(text, HEADING_WIDTH / size);
+        let lines = break_evenly(text, TEXT_WIDTH / size);
         let height = lines.len() as f64 * leading;
         Self {
             size,
             weight: 400,
             direction: None,
-            lines: place_lines(lines, leading * 0.5 + size * 0.3, leading),
+            lines: place_lines(lines, leading / 2.0 + size * BASELINE, leading),
             height,
         }
     }
@@ -92,7 +108,7 @@ impl Block {
         Self { weight: 700, ..self }
     }
 
-    /// Sets a text by the organiser in the direction of its own letters.
+    /// Gives a text by the organiser the direction of its own letters.
     pub(super) fn with_own_direction(self) -> Self {
         Self { direction: self.lines.first().and_then(|line| direction(&line.text)), ..self }
     }
@@ -108,7 +124,7 @@ impl Block {
 
 /// Returns true if a text needs no more than two lines in letters of this size.
 pub(super) fn is_short(text: &str, size: f64) -> bool {
-    break_lines(text, HEADING_WIDTH / size).len() <= 2
+    break_lines(text, TEXT_WIDTH / size).len() <= 2
 }
 
 /// The sheet below the name. The code takes the room that the texts leave.
@@ -116,12 +132,12 @@ pub(super) fn is_short(text: &str, size: f64) -> bool {
 pub(super) struct Body {
     pub(super) blocks: Vec<Block>,
     pub(super) code: Square,
-    /// Middle of the numbers.
+    /// Middle of the steps' numbers.
     pub(super) numbers_y: f64,
     pub(super) steps: Vec<Step>,
 }
 
-/// The code's place.
+/// The place of the code, by its upper left corner.
 #[derive(Debug)]
 pub(super) struct Square {
     pub(super) x: f64,
@@ -133,26 +149,26 @@ impl Body {
     /// Places the texts `above` the code, the code, the steps, and the texts `below` the steps.
     pub(super) fn new(texts: &Texts, has_logo: bool, above: Vec<Block>, below: Vec<Block>) -> Self {
         let (mut above, mut below) = (above, below);
-        let mut upper = HEADING_TOP + HEADING_HEIGHT + if has_logo { LOGO_HEIGHT } else { 0.0 };
-        above.iter_mut().for_each(|block| block.place_below(&mut upper));
+        let mut code_area_top = HEADING_TOP + HEADING_HEIGHT + if has_logo { LOGO_HEIGHT } else { 0.0 };
+        above.iter_mut().for_each(|block| block.place_below(&mut code_area_top));
         let height = |blocks: &[Block]| blocks.iter().map(|block| block.height + GAP).sum::<f64>();
         let steps_height = STEP_TEXT + Step::height(texts) + MARGIN;
-        let lower = BOTTOM - height(&below) - steps_height;
-        let mut foot = lower + steps_height;
-        below.iter_mut().for_each(|block| block.place_below(&mut foot));
+        let code_area_bottom = BOTTOM - height(&below) - steps_height;
+        let mut steps_bottom = code_area_bottom + steps_height;
+        below.iter_mut().for_each(|block| block.place_below(&mut steps_bottom));
         above.append(&mut below);
-        let room = lower - upper;
+        let room = code_area_bottom - code_area_top;
         let side = round_to_hundredths((room - 2.0 * MARGIN).min(CODE_SIDE_MAX));
         let code = Square {
-            x: round_to_hundredths(105.0 - side / 2.0),
-            y: round_to_hundredths(upper + (room - side) / 2.0),
+            x: round_to_hundredths(CENTRE - side / 2.0),
+            y: round_to_hundredths(code_area_top + (room - side) / 2.0),
             side,
         };
         Self {
             blocks: above,
             code,
-            numbers_y: round_to_hundredths(lower + 6.5),
-            steps: Step::all(texts, lower + STEP_TEXT),
+            numbers_y: round_to_hundredths(code_area_bottom + NUMBER_RADIUS),
+            steps: Step::all(texts, code_area_bottom + STEP_TEXT),
         }
     }
 }
@@ -178,22 +194,22 @@ impl Step {
         texts.event.steps.iter().map(height).fold(0.0, f64::max)
     }
 
-    /// Sets the steps in reading direction, with the first lines below `top`.
+    /// Places the steps in reading direction, with their texts below `top`.
     fn all(texts: &Texts, top: f64) -> Vec<Self> {
         let mut columns = COLUMNS;
         if texts.is_right_to_left() {
             columns.reverse();
         }
-        let set = |text: &str| {
+        let lines = |text: &str| {
             let leading = STEP_SIZE * Script::of_text(text).leading();
-            place_lines(break_evenly(text, STEP_WIDTH / STEP_SIZE), top + leading * 0.5 + STEP_SIZE * 0.3, leading)
+            place_lines(break_evenly(text, STEP_WIDTH / STEP_SIZE), top + leading / 2.0 + STEP_SIZE * BASELINE, leading)
         };
-        let step = |(at, (text, x)): (usize, (&str, f64))| Self { number: at + 1, x, lines: set(text) };
+        let step = |(index, (text, x)): (usize, (&str, f64))| Self { number: index + 1, x, lines: lines(text) };
         texts.event.steps.into_iter().zip(columns).enumerate().map(step).collect()
     }
 }
 
-/// The height class of a script's lines.
+/// The scripts by the height of their lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Script {
     /// Letters that stand side by side.
@@ -255,12 +271,14 @@ const fn letter_width(letter: char) -> f64 {
     }
 }
 
+/// Returns the width of a text in letter sizes.
 fn text_width(text: &str) -> f64 {
     text.chars().map(letter_width).sum()
 }
 
-fn place_lines(lines: Vec<String>, first: f64, leading: f64) -> Vec<Line> {
-    let mut y = first - leading;
+/// Places lines below each other, at the distance `leading`.
+fn place_lines(lines: Vec<String>, first_baseline: f64, leading: f64) -> Vec<Line> {
+    let mut y = first_baseline - leading;
     let mut place_line = |text| {
         y += leading;
         Line { text, y: round_to_hundredths(y) }
@@ -288,17 +306,18 @@ fn break_lines(text: &str, width_max: f64) -> Vec<String> {
 
 /// Breaks a text into as few lines as [`break_lines`], and evens out their lengths without cutting more words.
 fn break_evenly(text: &str, width_max: f64) -> Vec<String> {
-    let widest = break_lines(text, width_max);
-    let longest = text.split_whitespace().map(text_width).fold(0.0, f64::max);
-    let narrower =
-        (1..10).map(|step| width_max * (1.0 - f64::from(step) * 0.05)).take_while(|narrower| *narrower >= longest);
-    narrower
-        .map(|narrower| break_lines(text, narrower))
-        .take_while(|lines| lines.len() == widest.len())
+    let full_width_lines = break_lines(text, width_max);
+    let longest_word = text.split_whitespace().map(text_width).fold(0.0, f64::max);
+    let narrower_widths =
+        (1..10).map(|step| width_max * (1.0 - f64::from(step) * 0.05)).take_while(|width| *width >= longest_word);
+    narrower_widths
+        .map(|width| break_lines(text, width))
+        .take_while(|lines| lines.len() == full_width_lines.len())
         .last()
-        .unwrap_or(widest)
+        .unwrap_or(full_width_lines)
 }
 
+/// Cuts a word into pieces of at most `width_max`, in letter sizes.
 fn cut_word(word: &str, width_max: f64) -> Vec<String> {
     let mut pieces = vec![String::new()];
     for letter in word.graphemes(true) {
@@ -343,13 +362,14 @@ mod tests {
     #[test]
     fn a_name_of_any_length_stays_within_the_heading() {
         let names = ["Tour", "A name of some length for an open day", "खुला दिवस", "یومِ کشادہ"].map(str::to_owned);
+        let has_logo = false;
         let long = ["W".repeat(200), "of it ".repeat(33), "वार्षिक सभा ".repeat(16), "سالانہ اجلاس ".repeat(15)];
         for name in names.into_iter().chain(long) {
-            let heading = Heading::new(&name, texts("english"), false);
+            let heading = Heading::new(&name, texts("english"), has_logo);
             let (first, last) = (heading.lines.first().unwrap().y, heading.lines.last().unwrap().y);
             assert!(first - heading.size >= 6.0 && last <= 48.0, "{name}: {first} to {last}");
             let widest = heading.lines.iter().map(|line| text_width(&line.text)).fold(0.0, f64::max);
-            assert!(widest * heading.size <= HEADING_WIDTH + 0.1, "{name}");
+            assert!(widest * heading.size <= TEXT_WIDTH + 0.1, "{name}");
         }
     }
 
@@ -370,13 +390,16 @@ mod tests {
             let long = [texts.event.unknown, texts.event.elsewhere].concat().chars().take(200).collect::<String>();
             let block = |size, lines_max| Block::new(&long, size, lines_max);
             let above = vec![block(5.0, 2), block(4.6, 2), block(4.4, 1), Block::new(texts.event.scan, 9.0, 1).bold()];
-            let body = Body::new(texts, true, above, vec![block(5.0, 1), block(4.2, 2), block(5.0, 1), block(3.6, 1)]);
+            let has_logo = true;
+            let body =
+                Body::new(texts, has_logo, above, vec![block(5.0, 1), block(4.2, 2), block(5.0, 1), block(3.6, 1)]);
             assert!(body.code.side >= 50.0 && body.code.side <= CODE_SIDE_MAX, "{}: {:?}", texts.tag, body.code);
             let last = body.blocks.last().unwrap();
             assert!(last.lines.last().unwrap().y <= BOTTOM, "{}: {last:?}", texts.tag);
-            let steps = body.steps.iter().flat_map(|step| &step.lines).map(|line| line.y).fold(0.0, f64::max);
+            let steps_bottom = body.steps.iter().flat_map(|step| &step.lines).map(|line| line.y).fold(0.0, f64::max);
             assert!(
-                steps < body.blocks[4].lines[0].y && body.code.y + body.code.side < body.numbers_y - 6.5,
+                steps_bottom < body.blocks[4].lines[0].y
+                    && body.code.y + body.code.side < body.numbers_y - NUMBER_RADIUS,
                 "{}",
                 texts.tag
             );

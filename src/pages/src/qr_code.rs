@@ -15,14 +15,16 @@ use qrcode::{Color, EcLevel};
 /// Light modules around the code (ISO/IEC 18004 §5.3.8).
 const QUIET_ZONE: usize = 4;
 /// Least side of a PNG in pixels: sharp at 8 cm and 300 dots per inch.
-const PNG_SIDE: usize = 1_000;
+const PNG_SIDE_MIN: usize = 1_000;
 /// Mask of codes for screens. Ids and intents are random, so no mask is better than another.
-const MASK: MaskPattern = MaskPattern::Checkerboard;
+const SCREEN_MASK: MaskPattern = MaskPattern::Checkerboard;
 
 /// A QR code.
 #[derive(Debug)]
 pub struct QrCode {
+    /// Modules of a side, without the quiet zone.
     width: usize,
+    /// Colours of the modules, row by row.
     colors: Vec<Color>,
 }
 
@@ -86,16 +88,17 @@ impl QrCode {
     }
 
     /// Returns an SVG file.
-    pub(crate) fn file(&self) -> String {
+    pub(crate) fn svg_file(&self) -> String {
         self.svg(r#"xmlns="http://www.w3.org/2000/svg""#)
     }
 
+    /// Returns an SVG element with these attributes.
     fn svg(&self, attributes: &str) -> String {
         let side = self.side();
-        let ground = format!(r##"<path fill="#fff" d="M0 0h{side}v{side}H0z"/>"##);
+        let background = format!(r##"<path fill="#fff" d="M0 0h{side}v{side}H0z"/>"##);
         let modules = format!(r##"<path stroke="#000" d="{}"/>"##, self.path());
         format!(
-            r##"<svg viewBox="0 0 {side} {side}" shape-rendering="crispEdges" {attributes}>{ground}{modules}</svg>"##
+            r##"<svg viewBox="0 0 {side} {side}" shape-rendering="crispEdges" {attributes}>{background}{modules}</svg>"##
         )
     }
 
@@ -104,7 +107,7 @@ impl QrCode {
     /// # Errors
     /// Any error of the encoder; none is expected.
     pub(crate) fn png(&self) -> Result<Vec<u8>, png::EncodingError> {
-        let scale = PNG_SIDE.div_ceil(self.side());
+        let scale = PNG_SIDE_MIN.div_ceil(self.side());
         let pixels = self.side() * scale;
         let bytes_per_row = pixels.div_ceil(8);
         let mut bits = Vec::with_capacity(bytes_per_row * pixels);
@@ -127,8 +130,10 @@ impl QrCode {
 
     /// Returns true if a module is dark, counted from the corner of the quiet zone.
     fn is_dark(&self, x: usize, y: usize) -> bool {
-        let inside = |at: usize| at.checked_sub(QUIET_ZONE).filter(|at| *at < self.width);
-        inside(x).zip(inside(y)).is_some_and(|(x, y)| self.colors[y * self.width + x] == Color::Dark)
+        let without_quiet_zone = |offset: usize| offset.checked_sub(QUIET_ZONE).filter(|index| *index < self.width);
+        without_quiet_zone(x)
+            .zip(without_quiet_zone(y))
+            .is_some_and(|(x, y)| self.colors[y * self.width + x] == Color::Dark)
     }
 }
 
@@ -143,8 +148,9 @@ fn encode_unmasked(text: &str, level: EcLevel) -> Result<Canvas, QrError> {
     Ok(canvas)
 }
 
+/// Applies the mask of codes for screens.
 fn apply_fixed_mask(mut canvas: Canvas) -> Canvas {
-    canvas.apply_mask(MASK);
+    canvas.apply_mask(SCREEN_MASK);
     canvas
 }
 

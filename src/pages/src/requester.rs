@@ -30,10 +30,10 @@ impl Requester {
         let client = Self::load(service, &event.client, &event.app).await?;
         let brand = event.terms.brand.clone().or(&client.brand);
         let Some(organiser) = organiser(&event.terms) else { return Some(Self { brand, ..client }) };
-        // A logo stands beside the name that an operator has reviewed with it.
+        // An operator has reviewed a logo together with a name, so the logo stands beside that name.
         let is_vetted = event.terms.brand.name.is_some() || brand.is_unset();
-        let (name, second) = if is_vetted { (organiser, &*client.name) } else { (&*client.name, organiser) };
-        let second_line = Some(second.to_owned()).filter(|second| second != name);
+        let (name, other_name) = if is_vetted { (organiser, &*client.name) } else { (&*client.name, organiser) };
+        let second_line = Some(other_name.to_owned()).filter(|other_name| other_name != name);
         Some(Self { name: name.to_owned(), second_line, brand })
     }
 
@@ -80,18 +80,20 @@ fn organiser(terms: &EventTerms) -> Option<&str> {
 /// The names and the logo of an event's organiser, for kiosk, poster and ticket.
 #[derive(Clone, Debug)]
 pub(crate) struct Organiser {
+    /// Organiser and client, as [`organiser_line`] formats them.
     pub(crate) line: String,
     pub(crate) logo: Option<LogoId>,
 }
 
 impl Organiser {
+    /// Loads the organiser; `None` while the store is unavailable.
     pub(crate) async fn load(service: &Service, event: &Event) -> Option<Self> {
         let DisplayNames { client, brand, .. } = Names::load(service, &event.client, &event.app).await?;
         Some(Self { line: organiser_line(&event.terms, &client), logo: event.terms.brand.logo.or(brand.logo) })
     }
 }
 
-/// Returns the name of an event's client.
+/// Returns the name of an event's client; `None` while the store is unavailable.
 pub(crate) async fn client_name(service: &Service, event: &Event) -> Option<String> {
     Some(Names::load(service, &event.client, &event.app).await?.client)
 }

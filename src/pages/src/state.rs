@@ -18,9 +18,9 @@ pub(super) enum PageState {
     Verified(Pending, Timestamp),
     /// Not verified.
     NotVerified(Pending, Failure),
-    /// The window has passed.
+    /// Expired without an outcome.
     Expired(Arc<Pending>),
-    /// Unknown, or no longer kept.
+    /// Unknown, or deleted after its retention.
     Unknown,
 }
 
@@ -36,7 +36,7 @@ impl PageState {
         }
     }
 
-    /// Reads a view. The outcome is unsealed only for the reason of a failure.
+    /// Converts the view of the transaction. The outcome is unsealed only for the reason of a failure.
     ///
     /// # Errors
     /// An internal error when the outcome cannot be unsealed.
@@ -77,7 +77,7 @@ impl PageState {
         }
     }
 
-    /// Returns the requester's address for the person, once the transaction has ended.
+    /// Returns the URL to which the requester wants the person to return, once the transaction has ended.
     pub(super) fn redirect_url(&self) -> Option<&str> {
         if matches!(self, Self::Waiting(_)) {
             return None;

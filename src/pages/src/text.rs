@@ -1,7 +1,7 @@
 //! The texts for residents and guests, a file for each language.
 //!
-//! A new language is a file with a [`Texts`] and a row in [`TABLES`]; the compiler requires every text and every claim.
-//! Digits are the English ones in every language, as in India's digital services.
+//! A new language is a file with a [`Texts`] and a row in [`ALL_TEXTS`]; the compiler requires every text and every
+//! claim. Digits are the English ones in every language, as in India's digital services.
 
 use actix_web::HttpRequest;
 use actix_web::http::header::{AcceptLanguage, Header as _, Preference, Quality};
@@ -34,7 +34,7 @@ mod urdu;
 pub(crate) use self::unwritten::UnwrittenLanguage;
 
 /// The texts of every language.
-pub(super) const TABLES: [&Texts; 17] = [
+pub(super) const ALL_TEXTS: [&Texts; 17] = [
     &assamese::TEXTS,
     &bengali::TEXTS,
     &english::TEXTS,
@@ -61,6 +61,7 @@ pub(crate) struct Around {
     pub(super) after: &'static str,
 }
 
+/// Builds a text with an insertion in the middle; either part may be empty.
 const fn around(before: &'static str, after: &'static str) -> Around {
     Around { before, after }
 }
@@ -78,18 +79,19 @@ pub struct Texts {
     pub(super) fonts: &'static str,
     /// Names of the months from January to December.
     pub(super) months: [&'static str; 12],
-    /// Template with `{day}`, `{month}`, `{year}` and `{time}`; in right-to-left scripts the time is kept together.
-    pub(super) moment: &'static str,
+    /// Template of a date and time with `{day}`, `{month}`, `{year}` and `{time}`. In right-to-left scripts the time is
+    /// kept together.
+    pub(super) date_time: &'static str,
     pub(super) brand: &'static str,
     pub(super) sandbox_badge: &'static str,
     pub(super) reference: &'static str,
     /// The word "language".
     pub(super) language: &'static str,
-    /// Around the name of this product.
+    /// Around the name of this product, in the footer.
     pub(super) checked_by: Around,
-    /// Around a time.
+    /// Around the retention of results.
     pub(super) results_kept: Around,
-    /// Around a time.
+    /// Around the retention of guests.
     pub(super) guests_kept: Around,
     pub(super) privacy: &'static str,
     /// Plurals of minutes, hours and days.
@@ -302,8 +304,9 @@ impl Texts {
         (&english::TEXTS, unwritten)
     }
 
+    /// Returns the texts of the language with a BCP 47 tag, in any case, if there are any.
     pub(super) fn with_tag(tag: &str) -> Option<&'static Self> {
-        TABLES.iter().find(|texts| texts.tag.eq_ignore_ascii_case(tag)).copied()
+        ALL_TEXTS.iter().find(|texts| texts.tag.eq_ignore_ascii_case(tag)).copied()
     }
 
     pub(super) fn is_right_to_left(&self) -> bool {

@@ -1,4 +1,4 @@
-//! The remaining time of a window, by the server's clock.
+//! Times on pages: the time until a transaction expires, and a date with its time of day.
 
 use std::fmt;
 
@@ -15,8 +15,8 @@ pub struct TimeLeft(pub u64);
 impl TimeLeft {
     /// Returns the time until a pending transaction expires.
     pub fn until_expiry(pending: &Pending, now: Timestamp) -> Self {
-        let left = pending.expires_at.since(now);
-        Self(left.as_secs() + u64::from(left.subsec_nanos() > 0))
+        let remaining = pending.expires_at.since(now);
+        Self(remaining.as_secs() + u64::from(remaining.subsec_nanos() > 0))
     }
 }
 
@@ -32,7 +32,7 @@ pub fn date_and_time(at: Timestamp, zone: TimeZone, texts: &Texts) -> String {
     let local = zone.local(at);
     let month = usize::try_from(local.month).ok().and_then(|month| texts.months.get(month.checked_sub(1)?));
     texts
-        .moment
+        .date_time
         .replace("{day}", &local.day.to_string())
         .replace("{month}", month.unwrap_or(&""))
         .replace("{year}", &local.year.to_string())
@@ -47,9 +47,13 @@ mod tests {
 
     #[test]
     fn a_time_is_formatted_in_its_time_zone() {
-        let at = Timestamp::parse_iso8601("2026-12-31T18:30:00Z").unwrap();
+        let new_year = Timestamp::parse_iso8601("2026-12-31T18:30:00Z").unwrap();
         let format = |zone, language| {
-            date_and_time(at, TimeZone::parse(zone).unwrap(), Texts::for_language(Language::parse(language).unwrap()))
+            date_and_time(
+                new_year,
+                TimeZone::parse(zone).unwrap(),
+                Texts::for_language(Language::parse(language).unwrap()),
+            )
         };
         assert_eq!(format("UTC", "english"), "31 December 2026, 18:30 UTC");
         assert_eq!(format("Asia/Kolkata", "english"), "1 January 2027, 00:00 IST");

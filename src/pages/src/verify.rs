@@ -40,17 +40,18 @@ pub(crate) async fn verify(
 ) -> Result<HttpResponse, ApiError> {
     let id = path.parse().ok();
     let mut source = id
-        .and_then(|id| PageIntents::of_worker(&request).current(id, service.clock.now()))
+        .and_then(|id| PageIntents::of_worker(&request).find_reusable(id, service.clock.now()))
         .map_or(IntentSource::Unknown, IntentSource::Cached);
     let is_cached = matches!(source, IntentSource::Cached(_));
     let state = match rates.pages.take(&rates.client_address(&request)) {
         Ok(()) => {
-            let (state, with_stored) = join(PageState::load(&service, id), source.or_stored(&service, id)).await;
-            source = with_stored;
+            let (state, stored_source) = join(PageState::load(&service, id), source.or_stored(&service, id)).await;
+            source = stored_source;
             state
         }
         Err(refusal) => Err(refusal),
     };
+    // A page with a cached intent has been noted before.
     if let (Ok(PageState::Waiting(pending)), false) = (&state, is_cached) {
         note_page(&service, pending.id);
     }
@@ -82,16 +83,18 @@ async fn render_pending(
     render_waiting(service, pending, &intent, language, Platform::from_request(request), asks_for_help(request)).await
 }
 
-/// The intent of a transaction as far as it is known before the transaction is loaded.
+/// The intent of a transaction, as far as it is known while the transaction is still being loaded.
 enum IntentSource {
     /// The intent in this worker's cache.
     Cached(Rc<PageIntent>),
     /// Parts of the intent from the store.
     Stored(Vec<u8>),
+    /// Neither the cache nor the store has the intent.
     Unknown,
 }
 
 impl IntentSource {
+    /// Looks in the store unless the intent is cached.
     async fn or_stored(self, service: &Service, id: Option<TxnId>) -> Self {
         match (self, id) {
             (Self::Unknown, Some(id)) => load_stored_intent(service, id).await.map_or(Self::Unknown, Self::Stored),
@@ -126,7 +129,7 @@ impl IntentLookup<'_> {
                 service.authority.sign_intent(pending, now).await?.jwt
             }
         };
-        PageIntents::of_worker(request).keep(pending.id, jwt, now)
+        PageIntents::of_worker(request).cache(pending.id, jwt, now)
     }
 }
 
@@ -163,6 +166,7 @@ pub(super) fn intent_response(jwt: String) -> HttpResponse {
     private(StatusCode::OK).content_type(JWT).body(jwt)
 }
 
+/// Returns true if the page is to unfold its help, as after a link to the identity app has failed.
 fn asks_for_help(request: &HttpRequest) -> bool {
     request.query_string().split('&').any(|pair| pair == "help=1")
 }

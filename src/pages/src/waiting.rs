@@ -11,7 +11,7 @@ use sakshi_service::page_settings::PageSettings;
 use sakshi_web::error::ApiError;
 use sakshi_web::html::page;
 
-use super::app_icon::APP_ICON;
+use super::app_icon::APP_ICON_PATH;
 use super::claim_groups::{ClaimGroup, group_claims};
 use super::intents::PageIntent;
 use super::language::PageLanguage;
@@ -36,57 +36,62 @@ enum Access {
 }
 
 impl Access {
+    /// Returns true if the app is expected on another device.
     const fn is_scan(&self) -> bool {
         matches!(self, Self::Scan { .. })
     }
 }
 
-/// The store that offers the identity app.
+/// An app store that offers the identity app.
 #[derive(Debug)]
-struct Store<'a> {
+struct AppStore<'a> {
     address: &'a str,
-    /// The devices that the store serves; `None` if this device is known.
+    /// The devices that the store serves; `None` if it is the store of this phone.
     devices: Option<&'static str>,
 }
 
-impl<'a> Store<'a> {
+impl<'a> AppStore<'a> {
+    /// Returns the store of a phone, or all stores if the platform is unknown.
     fn for_platform(pages: &'a PageSettings, platform: Platform) -> Vec<Self> {
-        let is_known = platform != Platform::Other;
+        let is_phone = platform != Platform::Other;
         let offer = |address: &'a Option<String>, store_platform, devices: &'static str| {
-            let address = address.as_deref().filter(|_| !is_known || platform == store_platform)?;
-            Some(Self { address, devices: (!is_known).then_some(devices) })
+            let address = address.as_deref().filter(|_| !is_phone || platform == store_platform)?;
+            Some(Self { address, devices: (!is_phone).then_some(devices) })
         };
         let android = offer(&pages.android_store, Platform::Android, "Android");
         android.into_iter().chain(offer(&pages.ios_store, Platform::Ios, "iPhone, iPad")).collect()
     }
 }
 
+/// The page of a pending transaction.
 #[derive(Template)]
 #[template(path = "waiting.html")]
 struct Waiting<'a> {
     layout: Layout,
+    /// Path of this page.
     path: String,
-    /// Address of this page.
+    /// Path of this page, with the chosen language.
     page: String,
     event_name: Option<String>,
     purpose: Option<&'a str>,
     groups: Vec<ClaimGroup>,
     app_name: Option<&'a str>,
     app_icon: Option<&'static str>,
-    stores: Vec<Store<'a>>,
+    stores: Vec<AppStore<'a>>,
     face_scan: bool,
     access: Access,
     sandbox_link: Option<String>,
     left: TimeLeft,
     /// Seconds until the links need a new intent, if the intent expires before the transaction.
     stale_s: Option<i64>,
+    /// True if the help is unfolded.
     help: bool,
     reference: Reference,
     /// Address and host of the site to which a person returns without an answer.
     back: Option<(&'a str, String)>,
 }
 
-/// Renders the page.
+/// Renders the page; `help` unfolds the help.
 ///
 /// # Errors
 /// An internal error when the address does not fit a QR code.
@@ -133,8 +138,8 @@ pub(super) async fn render_waiting(
         purpose: pending.terms.purpose(),
         groups: group_claims(&pending.terms.claims, texts),
         app_name: pages.app_name_in(texts.tag),
-        app_icon: pages.app_icon.is_some().then_some(APP_ICON),
-        stores: Store::for_platform(pages, platform),
+        app_icon: pages.app_icon.is_some().then_some(APP_ICON_PATH),
+        stores: AppStore::for_platform(pages, platform),
         face_scan: pending.terms.face_auth,
         access,
         sandbox_link: authority.sandbox.then(|| format!("/sandbox/app?req={}", intent.jwt)),

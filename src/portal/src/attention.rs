@@ -49,12 +49,12 @@ pub(super) async fn notices(
     days: &[(Day, DayFigures)],
 ) -> Result<Vec<Notice>, ServiceError> {
     let mut notices = credit_notices(service, caller).await?;
-    let lost = days.last().map_or(0, |(_, today)| today.lost);
-    if lost > 0 {
-        let words = if lost == 1 {
+    let lost_today = days.last().map_or(0, |(_, today)| today.lost);
+    if lost_today > 0 {
+        let words = if lost_today == 1 {
             "1 webhook was not delivered today.".to_owned()
         } else {
-            format!("{lost} webhooks were not delivered today.")
+            format!("{lost_today} webhooks were not delivered today.")
         };
         notices.push(Notice::new(words, "/portal/deliveries?state=lost", "See why").urgent());
     }
@@ -64,7 +64,7 @@ pub(super) async fn notices(
     Ok(notices)
 }
 
-/// Checks the balance, which all apps of the client use.
+/// Returns the notice of a low balance. All apps of the client use the balance.
 async fn credit_notices(service: &Service, caller: &Caller) -> Result<Vec<Notice>, ServiceError> {
     let (client, today) = (&caller.client, Day::containing(service.clock.now()));
     let balance = service.store.balance(client.clone()).await?.unwrap_or(0);
@@ -72,12 +72,12 @@ async fn credit_notices(service: &Service, caller: &Caller) -> Result<Vec<Notice
     if balance == 0 {
         return Ok(vec![notice("No credits are left. No verification can be opened.".to_owned()).urgent()]);
     }
-    let mut credits_used = 0;
+    let mut recent_use = 0;
     for app in service.store.list_apps(client.clone()).await? {
         let days = service.store.day_figures(app.app_id, today).await?;
-        credits_used += days.iter().rev().take(PACE_DAYS).map(|(_, figures)| figures.opened).sum::<u64>();
+        recent_use += days.iter().rev().take(PACE_DAYS).map(|(_, figures)| figures.opened).sum::<u64>();
     }
-    let days_left = balance.saturating_mul(PACE_DAYS as u64).checked_div(credits_used);
+    let days_left = balance.saturating_mul(PACE_DAYS as u64).checked_div(recent_use);
     let is_low = caller.limits.low_credits.is_some_and(|low| balance <= low);
     let words = match days_left.filter(|days| *days < CREDIT_DAYS_MIN) {
         Some(0) => format!("{balance} credits are left, less than for a day."),
@@ -89,7 +89,7 @@ async fn credit_notices(service: &Service, caller: &Caller) -> Result<Vec<Notice
     Ok(vec![notice(words)])
 }
 
-/// Finds events that turn guests away.
+/// Returns the notices of events that turn guests away.
 async fn event_notices(service: &Service, caller: &Caller) -> Result<Vec<Notice>, ServiceError> {
     let now = service.clock.now();
     let newest = newest_events(service, &caller.app.app_id).await?;
@@ -116,15 +116,15 @@ async fn event_notices(service: &Service, caller: &Caller) -> Result<Vec<Notice>
     Ok(notices)
 }
 
-/// Finds keys of the client about to expire.
+/// Returns the notices of keys of the client that expire soon.
 async fn key_notices(service: &Service, caller: &Caller) -> Result<Vec<Notice>, ServiceError> {
     let now = service.clock.now();
     let keys = service.store.list_keys(caller.client.clone()).await?;
-    let ending = keys.into_iter().filter(|key| key.revoked_at.is_none()).filter_map(|key| {
+    let notices = keys.into_iter().filter(|key| key.revoked_at.is_none()).filter_map(|key| {
         let end = key.expires_at.filter(|end| now < *end && *end < now + KEY_NOTICE)?;
         let name = if key.label.is_empty() { key.key_id.as_str().to_owned() } else { key.label };
         let words = format!("The API key “{name}” ends on");
         Some(Notice { at: Some(When::minute(end)), ..Notice::new(words, "/portal/keys", "Keys") })
     });
-    Ok(ending.collect())
+    Ok(notices.collect())
 }

@@ -27,7 +27,7 @@ const CONSENT_TEXT: &str = "I agree that this number is verified.";
 /// The form of a check that has an upstream here.
 struct CheckForm {
     check: &'static Check,
-    /// SessionForm values, or an example.
+    /// Submitted values, or an example.
     form: Form,
 }
 
@@ -37,9 +37,10 @@ impl CheckForm {
         format!("-{}", self.check.name)
     }
 
+    /// Returns the fields for the numbers and for the values to compare.
     fn fields(&self) -> Vec<Field<'_>> {
         let numbers = self.check.numbers.iter().map(|form| form.field);
-        let compared = self.check.compared.iter().map(|known| known.field);
+        let compared = self.check.compared.iter().map(|compared| compared.field);
         numbers
             .chain(compared)
             .map(|name| self.form.field(name, label(name), "text").with_id_suffix(self.check.name))
@@ -47,12 +48,13 @@ impl CheckForm {
     }
 }
 
-/// The request, and the API's response to it.
+/// A check that was run: the API's response, and the equivalent command.
 struct Exchange {
     body: JsonBody,
     commands: Vec<Command>,
 }
 
+/// The page with the form of each check.
 #[derive(Template)]
 #[template(path = "checks.html")]
 struct Page {
@@ -63,11 +65,12 @@ struct Page {
 }
 
 impl Page {
-    fn is_wrong(&self) -> bool {
-        self.rows.iter().any(|row| row.form.is_wrong())
+    fn has_errors(&self) -> bool {
+        self.rows.iter().any(|row| row.form.has_errors())
     }
 }
 
+/// Renders the page. `submitted` is a form with the name of its check; the other forms have examples.
 fn render_page(
     status: StatusCode,
     user: &PortalUser,
@@ -102,7 +105,7 @@ pub(crate) async fn show(user: PortalUser, service: Data<Service>) -> Result<Htt
 ///
 /// # Errors
 /// Any error that does not concern the form.
-pub(crate) async fn run(
+pub(crate) async fn submit(
     submitted: SessionForm,
     request: HttpRequest,
     service: Data<Service>,
@@ -130,15 +133,16 @@ async fn run_check(
 ) -> Result<Exchange, ApiError> {
     rates.init.take(&user.caller.app.app_id)?;
     rates.orders.take(&user.caller.client)?;
-    let answer =
-        verify(service, &user.caller, check, form.to_request(&[]), |named| adopt_request_id(request, named)).await?;
+    let response =
+        verify(service, &user.caller, check, form.to_object(&[]), |id_in_body| adopt_request_id(request, id_in_body))
+            .await?;
     user.log(service, Action::CheckMade, Vec::new()).await?;
-    let consent: &[&str] = if check.needs_consent { &["consent", "consent_text"] } else { &[] };
-    let names = check.numbers.iter().map(|form| form.field).chain(check.compared.iter().map(|known| known.field));
-    let sent_names = names.chain(consent.iter().copied()).filter(|name| !form.value(name).is_empty());
-    let body: Map<String, Value> = sent_names.map(|name| (name.to_owned(), form.value(name).into())).collect();
+    let consent_fields: &[&str] = if check.needs_consent { &["consent", "consent_text"] } else { &[] };
+    let names = check.numbers.iter().map(|form| form.field).chain(check.compared.iter().map(|compared| compared.field));
+    let filled_fields = names.chain(consent_fields.iter().copied()).filter(|name| !form.value(name).is_empty());
+    let body: Map<String, Value> = filled_fields.map(|name| (name.to_owned(), form.value(name).into())).collect();
     Ok(Exchange {
-        body: JsonBody::new(serde_json::to_string(&answer).map_err(ApiError::internal)?),
+        body: JsonBody::new(serde_json::to_string(&response).map_err(ApiError::internal)?),
         commands: vec![Curl(&service.authority.public_base).check(check, &body.into())],
     })
 }

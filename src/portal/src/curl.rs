@@ -13,8 +13,11 @@ use sakshi_wire::LanguageName;
 use serde_json::{Map, Value, json};
 
 const OVSE: &str = "/api/v1/nationalid-ovse";
-/// Time that the command "Extend it" adds to an event.
+/// Time by which the command "Extend it" moves the end of an event.
 const EXTENSION: Duration = Duration::from_secs(24 * 3_600);
+
+/// Places that the command "Raise the cap" adds to an event.
+const MORE_GUESTS: u32 = 10;
 
 /// A command to copy.
 #[derive(Debug)]
@@ -35,6 +38,7 @@ impl Command {
 pub(super) struct Curl<'a>(pub(super) &'a str);
 
 impl Curl<'_> {
+    /// Builds the command for a request of the API.
     fn command(self, title: &'static str, method: &str, path: &str, body: Option<&Value>) -> Command {
         let mut text = "curl -sS".to_owned();
         if method != "GET" && !(method == "POST" && body.is_some()) {
@@ -84,15 +88,20 @@ impl Curl<'_> {
     pub(super) fn event(self, id: EventId, terms: &EventTerms, now: Timestamp) -> Vec<Command> {
         let path = format!("{OVSE}/events/{id}");
         let guests = terms.max_guests.get();
-        let later = terms.expires_at.max(now) + EXTENSION;
-        let toggle = if terms.is_active { "Disable it" } else { "Enable it" };
+        let later_end = terms.expires_at.max(now) + EXTENSION;
+        let toggle_title = if terms.is_active { "Disable it" } else { "Enable it" };
         vec![
             self.create_event(terms),
             self.command("Read its status", "GET", &path, None),
             self.command("List its registrations", "GET", &format!("{path}/registrations?page=1&page_size=20"), None),
-            self.command("Raise the cap", "PATCH", &path, Some(&json!({ "max_guests": guests.saturating_add(10) }))),
-            self.command("Extend it", "PATCH", &path, Some(&json!({ "expires_at": later }))),
-            self.command(toggle, "PATCH", &path, Some(&json!({ "is_active": !terms.is_active }))),
+            self.command(
+                "Raise the cap",
+                "PATCH",
+                &path,
+                Some(&json!({ "max_guests": guests.saturating_add(MORE_GUESTS) })),
+            ),
+            self.command("Extend it", "PATCH", &path, Some(&json!({ "expires_at": later_end }))),
+            self.command(toggle_title, "PATCH", &path, Some(&json!({ "is_active": !terms.is_active }))),
             self.command("Get the poster", "GET", &format!("{path}/poster.svg"), None),
         ]
     }
@@ -183,13 +192,13 @@ mod tests {
     use sakshi_domain::transaction::OptionalTerms;
     use sakshi_service::url_policy::UrlPolicy;
     use sakshi_wire::ovse::InitRequest;
-    use sakshi_wire::{Sent, UrlRules as _};
+    use sakshi_wire::{ReceivedObject, UrlRules as _};
 
     use super::*;
 
     #[test]
     fn the_body_of_an_init_is_parsed_into_the_same_terms() {
-        let addresses = UrlPolicy::PUBLIC;
+        let url_policy = UrlPolicy::PUBLIC;
         let signature = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=".to_owned();
         let channels = [
             Channel::Web,
@@ -202,7 +211,7 @@ mod tests {
             client_reference_id: Some("order 7".into()),
             evidence: true,
             purpose: Some(EventText::parse("To open your savings account").unwrap()),
-            redirect_url: Some(addresses.page("https://shop.example/back?x=1").unwrap()),
+            redirect_url: Some(url_policy.page("https://shop.example/back?x=1").unwrap()),
             ..OptionalTerms::default()
         };
         for (channel, extras) in channels.into_iter().zip([None, Some(Box::new(extras)), None, None]) {
@@ -211,15 +220,15 @@ mod tests {
                 channel,
                 language: Language::parse("tamil").unwrap(),
                 face_auth: extras.is_none(),
-                webhook_url: Some(addresses.webhook("https://client.example/hook?a='b'").unwrap()),
+                webhook_url: Some(url_policy.webhook("https://client.example/hook?a='b'").unwrap()),
                 request_id: RequestId::mint(),
                 extras,
             };
             let body = init_body(&terms).to_string();
-            let sent = Sent::read(body.as_bytes()).unwrap();
-            let read: InitRequest = sent.request(addresses.at(Timestamp::from_millis(0))).unwrap();
-            let read = read.terms(terms.request_id.clone(), false);
-            assert_eq!(read, terms, "{body}");
+            let received = ReceivedObject::read(body.as_bytes()).unwrap();
+            let request: InitRequest = received.into_request(url_policy.at(Timestamp::from_millis(0))).unwrap();
+            let default_evidence = false;
+            assert_eq!(request.terms(terms.request_id.clone(), default_evidence), terms, "{body}");
         }
     }
 
@@ -257,7 +266,7 @@ mod tests {
             };
             let later = body("Extend it")["expires_at"].as_str().and_then(Timestamp::parse_iso8601).unwrap();
             assert!(later > now && later > expires_at, "{later}");
-            assert_eq!(body("Raise the cap")["max_guests"], 13);
+            assert_eq!(body("Raise the cap")["max_guests"], 3 + MORE_GUESTS);
             assert_eq!(body(if is_active { "Disable it" } else { "Enable it" })["is_active"], !is_active);
         }
     }
@@ -265,7 +274,7 @@ mod tests {
     #[test]
     fn a_shell_reads_a_quoted_text_as_one_word() {
         assert_eq!(shell_quote("a'; rm -rf $HOME #"), r"'a'\''; rm -rf $HOME #'");
-        let command = Curl("https://v.example").command("t", "PATCH", "/p", Some(&json!({ "name": "it's" })));
+        let command = Curl("https://v.example").command("title", "PATCH", "/p", Some(&json!({ "name": "it's" })));
         let expected = "curl -sS -X PATCH 'https://v.example/p' \\\n  -H \"X-API-KEY: $KEY\" -H \"X-API-APP-ID: \
             $APP\" -H 'Content-Type: application/json' \\\n  -d '{\"name\":\"it'\\''s\"}'";
         assert_eq!(command.text, expected);

@@ -32,6 +32,7 @@ struct Count {
     /// Advice for the receiver's developer.
     advice: &'static str,
     count: usize,
+    /// Query that limits the list to these webhooks.
     address: String,
 }
 
@@ -47,6 +48,7 @@ struct Row {
     subject: String,
 }
 
+/// The delivery log.
 #[derive(Template)]
 #[template(path = "deliveries.html")]
 struct Page {
@@ -58,28 +60,29 @@ struct Page {
     rows: Vec<Row>,
     /// Number of webhooks that match the filters.
     matching: usize,
-    /// Time back to which webhooks were read.
+    /// Time of the oldest webhook read, if there are older ones.
     older_than: Option<When>,
 }
 
+/// Returns the advice on the failure of a webhook; empty without a failure.
 fn advice_on(delivery: &DeliveryRecord) -> &'static str {
     delivery.attempt.and_then(|attempt| attempt.failure).map_or("", advice)
 }
 
 impl Row {
-    fn new(sent: &LoggedDelivery, now: Timestamp) -> Self {
-        let id = sent.subject.to_string();
-        let (path, kind) = match sent.subject {
+    fn new(logged: &LoggedDelivery, now: Timestamp) -> Self {
+        let id = logged.subject.to_string();
+        let (path, kind) = match logged.subject {
             Subject::Transaction(_) => (format!("/portal/transactions/{id}"), "Verification"),
-            Subject::Flow { .. } => (format!("/portal/orders/{id}"), sent.tells.as_deref().unwrap_or("Order")),
+            Subject::Flow { .. } => (format!("/portal/orders/{id}"), logged.tells.as_deref().unwrap_or("Order")),
         };
-        let short = id.rsplit('-').next().unwrap_or_default();
+        let short_id = id.rsplit('-').next().unwrap_or_default();
         Self {
-            at: When::recent(sent.delivery.claimed_at.unwrap_or(sent.delivery.queued_at), now),
-            receiver: sent.delivery.origin.clone(),
-            tag: DeliveryTag::summarize(&sent.delivery),
-            duration: sent.delivery.attempt.map(|attempt| format!("{} ms", attempt.duration_ms)).unwrap_or_default(),
-            subject: format!("{kind} {short}"),
+            at: When::recent(logged.delivery.claimed_at.unwrap_or(logged.delivery.queued_at), now),
+            receiver: logged.delivery.origin.clone(),
+            tag: DeliveryTag::summarize(&logged.delivery),
+            duration: logged.delivery.attempt.map(|attempt| format!("{} ms", attempt.duration_ms)).unwrap_or_default(),
+            subject: format!("{kind} {short_id}"),
             path,
         }
     }
@@ -99,10 +102,10 @@ pub(crate) async fn show(
     query.finish()?;
     let state: Option<WebhookState> = state.as_deref().and_then(|state| state.parse().ok());
     let DeliveryLog { deliveries, older_than } = delivery_log(&service, &user.caller).await?;
-    let matches = |sent: &&LoggedDelivery| {
-        state.is_none_or(|state| state == WebhookState::from_delivery(Some(&sent.delivery)))
-            && receiver.as_ref().is_none_or(|receiver| *receiver == sent.delivery.origin)
-            && result.as_ref().is_none_or(|result| *result == DeliveryTag::summarize(&sent.delivery).label)
+    let matches = |logged: &&LoggedDelivery| {
+        state.is_none_or(|state| state == WebhookState::from_delivery(Some(&logged.delivery)))
+            && receiver.as_ref().is_none_or(|receiver| *receiver == logged.delivery.origin)
+            && result.as_ref().is_none_or(|result| *result == DeliveryTag::summarize(&logged.delivery).label)
     };
     let now = service.clock.now();
     let matching: Vec<_> = deliveries.iter().filter(matches).collect();
@@ -118,7 +121,7 @@ pub(crate) async fn show(
             [Some(receiver.clone()), result.clone()].into_iter().flatten().collect::<Vec<_>>().join(", ")
         }),
         counts: count_by_result(&deliveries),
-        rows: matching.iter().take(LISTED_MAX).map(|sent| Row::new(sent, now)).collect(),
+        rows: matching.iter().take(LISTED_MAX).map(|logged| Row::new(logged, now)).collect(),
         matching: matching.len(),
         older_than: older_than.map(When::minute),
     };
@@ -160,7 +163,7 @@ mod tests {
     #[test]
     fn webhooks_are_counted_by_receiver_and_result_with_lost_ones_first() {
         let client = ClientId::generate();
-        let sent = |origin: &str, attempt| LoggedDelivery {
+        let logged = |origin: &str, attempt| LoggedDelivery {
             subject: Subject::Transaction(TxnId::generate(client.partition(), 0)),
             tells: None,
             delivery: DeliveryRecord {
@@ -172,15 +175,15 @@ mod tests {
             },
         };
         let [a, b] = ["https://a.example", "https://b.example"];
-        let answered = |status| Some(Attempt::from_status(status, 3));
+        let attempt_with = |status| Some(Attempt::from_status(status, 3));
         let log = [
-            sent(a, answered(200)),
-            sent(a, answered(200)),
-            sent(b, answered(503)),
-            sent(a, answered(200)),
-            sent(a, answered(503)),
-            sent(b, answered(503)),
-            sent(b, None),
+            logged(a, attempt_with(200)),
+            logged(a, attempt_with(200)),
+            logged(b, attempt_with(503)),
+            logged(a, attempt_with(200)),
+            logged(a, attempt_with(503)),
+            logged(b, attempt_with(503)),
+            logged(b, None),
         ];
         let counts: Vec<_> =
             count_by_result(&log).into_iter().map(|count| (count.receiver, count.tag.label, count.count)).collect();

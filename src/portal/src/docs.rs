@@ -35,7 +35,7 @@ use sakshi_web::query::Query;
 use sakshi_web::rate_limit::RateLimits;
 
 use self::codes::Entry;
-use self::reference::{Reference, Section, pieces};
+use self::reference::{Reference, Section, split_code};
 use self::search::{Hit, Index};
 use self::site::{PAGES, Page, Source, page_at};
 use super::layout::Layout;
@@ -46,12 +46,15 @@ use crate::files::{DOCS_SCRIPT, DOCS_STYLE};
 #[derive(Clone, Debug, Default)]
 pub struct DocsPages(Arc<Cache>);
 
+/// The texts that were built so far; HTML and Markdown are in the order of [`PAGES`].
 #[derive(Debug)]
 struct Cache {
     reference: OnceLock<Reference>,
     html: [OnceLock<Compressed>; PAGES_COUNT],
     markdown: [OnceLock<Compressed>; PAGES_COUNT],
+    /// The list of pages for language models.
     list: OnceLock<Compressed>,
+    /// The index of the search.
     index: OnceLock<Compressed>,
     postman: OnceLock<Compressed>,
     asyncapi: OnceLock<Compressed>,
@@ -67,7 +70,7 @@ impl Default for Cache {
     }
 }
 
-/// The navigation of a page: the rail, and links to the previous and the next page.
+/// The navigation of a page: the rail (the list of all pages), and links to the previous and the next page.
 struct Frame {
     style: String,
     script: String,
@@ -95,6 +98,7 @@ impl Frame {
     }
 }
 
+/// A page with a document.
 #[derive(Template)]
 #[template(path = "guide.html")]
 struct Guide {
@@ -111,6 +115,7 @@ struct InstallationLimits {
     limits: Vec<Limit>,
 }
 
+/// The page with the error codes.
 #[derive(Template)]
 #[template(path = "errors.html")]
 struct Codes {
@@ -119,6 +124,7 @@ struct Codes {
     entries: Vec<Entry>,
 }
 
+/// The first page of the reference.
 #[derive(Template)]
 #[template(path = "docs_overview.html")]
 struct Overview<'a> {
@@ -137,6 +143,7 @@ impl Overview<'_> {
     }
 }
 
+/// A page with the operations of a section.
 #[derive(Template)]
 #[template(path = "section.html")]
 struct Operations<'a> {
@@ -146,6 +153,7 @@ struct Operations<'a> {
     section: &'a Section,
 }
 
+/// The page with the results of a search.
 #[derive(Template)]
 #[template(path = "search.html")]
 struct SearchPage {
@@ -161,7 +169,7 @@ pub async fn redirect_to_start() -> HttpResponse {
 }
 
 /// A request for documentation, within the page limit of the caller's address.
-pub struct Reader {
+pub struct DocsRequest {
     request: HttpRequest,
     service: Data<Service>,
     document: Data<ApiDocument>,
@@ -169,7 +177,7 @@ pub struct Reader {
     rates: Data<RateLimits>,
 }
 
-impl FromRequest for Reader {
+impl FromRequest for DocsRequest {
     type Error = ApiError;
     type Future = Ready<Result<Self, ApiError>>;
 
@@ -183,15 +191,16 @@ impl FromRequest for Reader {
                 rates: request.app_data().cloned()?,
             })
         };
-        let reader = find_parts().ok_or_else(|| ApiError::internal("the documentation is not configured"));
-        ready(reader.and_then(|reader| {
-            reader.rates.pages.take(&reader.rates.client_address(request))?;
-            Ok(reader)
+        let docs = find_parts().ok_or_else(|| ApiError::internal("the documentation is not configured"));
+        ready(docs.and_then(|docs| {
+            docs.rates.pages.take(&docs.rates.client_address(request))?;
+            Ok(docs)
         }))
     }
 }
 
-impl Reader {
+impl DocsRequest {
+    /// Returns the reference, built at the first request.
     fn reference(&self) -> &Reference {
         self.pages.0.reference.get_or_init(|| Reference::from_document(&self.document.value()))
     }
@@ -206,41 +215,41 @@ impl Reader {
 ///
 /// # Errors
 /// 404 for an unknown page; 429 when one address sends too many requests.
-pub async fn show(reader: Reader) -> Result<HttpResponse, ApiError> {
-    let path = reader.request.path();
+pub async fn show(docs: DocsRequest) -> Result<HttpResponse, ApiError> {
+    let path = docs.request.path();
     let (path, is_markdown) = path.strip_suffix(".md").map_or((path, false), |path| (path, true));
     let (index, page) = page_at(path).ok_or(ServiceError::NotFound("path"))?;
-    let cache = &reader.pages.0;
+    let cache = &docs.pages.0;
     if is_markdown {
-        let text = cache.markdown[index]
-            .get_or_init(|| Compressed::new(plain::render(page, reader.reference(), reader.base())));
-        return Ok(respond(&reader.request, text, "text/markdown; charset=utf-8"));
+        let text =
+            cache.markdown[index].get_or_init(|| Compressed::new(plain::render(page, docs.reference(), docs.base())));
+        return Ok(respond(&docs.request, text, "text/markdown; charset=utf-8"));
     }
     let html = match cache.html[index].get() {
         Some(html) => html,
         None => {
-            let html = render_page(page, &reader).map_err(ApiError::internal)?;
+            let html = render_page(page, &docs).map_err(ApiError::internal)?;
             cache.html[index].get_or_init(|| Compressed::new(html))
         }
     };
-    Ok(respond(&reader.request, html, HTML))
+    Ok(respond(&docs.request, html, HTML))
 }
 
 const HTML: &str = "text/html; charset=utf-8";
 
-fn render_page(page: &'static Page, reader: &Reader) -> askama::Result<String> {
-    let (layout, frame) = (Layout::public(reader.service.authority.sandbox), Frame::new(page.path));
+fn render_page(page: &'static Page, docs: &DocsRequest) -> askama::Result<String> {
+    let (layout, frame) = (Layout::public(docs.service.authority.sandbox), Frame::new(page.path));
     match &page.source {
         Source::Document(document) => {
-            let mut html = markdown::render(document, reader.base());
+            let mut html = markdown::render(document, docs.base());
             if page.path == "/docs/limits" {
-                html += &InstallationLimits { limits: limits(&reader.rates) }.render()?;
+                html += &InstallationLimits { limits: limits(&docs.rates) }.render()?;
             }
             Guide { layout, frame, title: page.title(), html }.render()
         }
-        Source::Codes(document) => Codes { layout, frame, entries: codes::entries(document) }.render(),
-        Source::Overview => Overview { layout, frame, reference: reader.reference() }.render(),
-        Source::Section(anchor) => match reader.reference().section(anchor) {
+        Source::Codes(document) => Codes { layout, frame, entries: codes::parse_entries(document) }.render(),
+        Source::Overview => Overview { layout, frame, reference: docs.reference() }.render(),
+        Source::Section(anchor) => match docs.reference().section(anchor) {
             Some(section) => Operations { layout, frame, title: page.label, section }.render(),
             None => Err(askama::Error::Custom(format!("the API has no section {anchor}").into())),
         },
@@ -251,56 +260,55 @@ fn render_page(page: &'static Page, reader: &Reader) -> askama::Result<String> {
 ///
 /// # Errors
 /// 400 for other parameters; 429 when one address sends too many requests.
-pub async fn find(reader: Reader) -> Result<HttpResponse, ApiError> {
-    let mut query = Query::parse(reader.request.query_string());
+pub async fn search_page(docs: DocsRequest) -> Result<HttpResponse, ApiError> {
+    let mut query = Query::parse(docs.request.query_string());
     let words = query.text("q").unwrap_or_default();
     query.finish()?;
-    let hits = Index::build(reader.reference()).find(&words);
-    let layout = Layout::public(reader.service.authority.sandbox);
+    let hits = Index::build(docs.reference()).find(&words);
+    let layout = Layout::public(docs.service.authority.sandbox);
     let html =
         SearchPage { layout, frame: Frame::new("/docs/search"), words, hits }.render().map_err(ApiError::internal)?;
-    Ok(respond(&reader.request, &Compressed::new(html), HTML))
+    Ok(respond(&docs.request, &Compressed::new(html), HTML))
 }
 
 /// Responds with the index of the search, for the script.
 ///
 /// # Errors
 /// 429 when one address sends too many requests.
-pub async fn index(reader: Reader) -> Result<HttpResponse, ApiError> {
-    let index = reader.pages.0.index.get_or_init(|| Compressed::new(Index::build(reader.reference()).json()));
-    Ok(respond(&reader.request, index, "application/json"))
+pub async fn search_index(docs: DocsRequest) -> Result<HttpResponse, ApiError> {
+    let index = docs.pages.0.index.get_or_init(|| Compressed::new(Index::build(docs.reference()).json()));
+    Ok(respond(&docs.request, index, "application/json"))
 }
 
 /// Responds with the Postman collection.
 ///
 /// # Errors
 /// 429 when one address sends too many requests.
-pub async fn collection(reader: Reader) -> Result<HttpResponse, ApiError> {
-    let build =
-        || postman::collection(&reader.document.value(), reader.base(), reader.service.authority.sandbox).to_string();
-    Ok(respond(&reader.request, reader.pages.0.postman.get_or_init(|| Compressed::new(build())), "application/json"))
+pub async fn postman_collection(docs: DocsRequest) -> Result<HttpResponse, ApiError> {
+    let build = || postman::collection(&docs.document.value(), docs.base(), docs.service.authority.sandbox).to_string();
+    Ok(respond(&docs.request, docs.pages.0.postman.get_or_init(|| Compressed::new(build())), "application/json"))
 }
 
 /// Responds with the webhooks as an AsyncAPI document.
 ///
 /// # Errors
 /// 429 when one address sends too many requests.
-pub async fn webhooks(reader: Reader) -> Result<HttpResponse, ApiError> {
-    // The served text has no order marks.
+pub async fn asyncapi_document(docs: DocsRequest) -> Result<HttpResponse, ApiError> {
+    // Unlike `value()`, the served text has no `x-order` keys.
     let build = || {
-        serde_json::from_str(reader.document.text())
+        serde_json::from_str(docs.document.text())
             .map_or_else(|_| String::new(), |document| asyncapi::asyncapi(&document).to_string())
     };
-    Ok(respond(&reader.request, reader.pages.0.asyncapi.get_or_init(|| Compressed::new(build())), "application/json"))
+    Ok(respond(&docs.request, docs.pages.0.asyncapi.get_or_init(|| Compressed::new(build())), "application/json"))
 }
 
 /// Responds with `/llms.txt`, the list of pages for language models.
 ///
 /// # Errors
 /// 429 when one address sends too many requests.
-pub async fn list(reader: Reader) -> Result<HttpResponse, ApiError> {
-    let list = reader.pages.0.list.get_or_init(|| Compressed::new(plain::render_list(reader.base())));
-    Ok(respond(&reader.request, list, "text/plain; charset=utf-8"))
+pub async fn llms_txt(docs: DocsRequest) -> Result<HttpResponse, ApiError> {
+    let list = docs.pages.0.list.get_or_init(|| Compressed::new(plain::render_list(docs.base())));
+    Ok(respond(&docs.request, list, "text/plain; charset=utf-8"))
 }
 
 /// Responds with a public text, which caches and other origins may use.

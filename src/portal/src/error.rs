@@ -34,7 +34,7 @@ pub(crate) enum PortalError {
         /// Role of the person.
         actual: UserRole,
         /// True for the holder of an API key.
-        is_key: bool,
+        is_key_holder: bool,
     },
     /// A refusal of the error table.
     Refused(ApiError),
@@ -89,8 +89,8 @@ impl ResponseError for PortalError {
 impl PortalError {
     fn page(&self, layout: Layout, reference: Option<String>) -> HttpResponse {
         let mut response = match self {
-            Self::Role { required, actual, is_key } => {
-                Problem::from_role(*required, *actual, *is_key, layout).respond(self.status_code())
+            Self::Role { required, actual, is_key_holder } => {
+                Problem::from_role(*required, *actual, *is_key_holder, layout).respond(self.status_code())
             }
             Self::Refused(error) if *error != ApiError::CrossSite => {
                 Problem::from_error(error, layout, reference).respond(error.status_code())
@@ -138,8 +138,8 @@ impl Problem {
     }
 
     /// Builds the page for a person whose role is too low.
-    fn from_role(required: UserRole, actual: UserRole, is_key: bool, layout: Layout) -> Self {
-        let own = if is_key {
+    fn from_role(required: UserRole, actual: UserRole, is_key_holder: bool, layout: Layout) -> Self {
+        let own = if is_key_holder {
             "You are signed in with an API key, which cannot manage keys and people.".to_owned()
         } else {
             format!("You have the role “{actual}”, which {}.", describe_rights(actual))
@@ -148,7 +148,7 @@ impl Problem {
             layout,
             heading: "Your role does not allow this",
             words: format!("This needs the role “{required}”, which {}. {own}", describe_rights(required)),
-            next: if is_key { "Sign in as a user." } else { "Ask an admin of your team." },
+            next: if is_key_holder { "Sign in as a user." } else { "Ask an admin of your team." },
             reference: None,
         }
     }

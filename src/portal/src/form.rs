@@ -18,7 +18,7 @@ pub(super) use sakshi_web::form::Kind;
 use sakshi_web::form::{self, CSRF_FIELD, Pairs, check_media_type};
 use sakshi_web::rate_limit::RateLimits;
 use sakshi_web::same_site::refuse_cross_site;
-use sakshi_wire::Sent;
+use sakshi_wire::ReceivedObject;
 use url::form_urlencoded;
 
 use super::error::PortalError;
@@ -35,6 +35,7 @@ const ONCE_FIELD: &str = "once";
 #[derive(Debug, Default)]
 pub(super) struct Form {
     pairs: Pairs,
+    /// Validation errors: the path of the field, and the message.
     problems: Vec<(String, String)>,
     /// Error of the request as a whole.
     trouble: Option<String>,
@@ -64,6 +65,7 @@ impl Form {
         Self { pairs, ..Self::default() }
     }
 
+    /// Parses a body in the media type of forms.
     pub(super) fn read(bytes: &[u8]) -> Self {
         Self { pairs: form::parse(bytes), ..Self::default() }
     }
@@ -75,17 +77,17 @@ impl Form {
 
     /// Returns the submitted value of a field, if the form has the field.
     pub(super) fn submitted(&self, name: &str) -> Option<&str> {
-        self.pairs.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.pairs.iter().find(|(field, _)| field == name).map(|(_, value)| value.as_str())
     }
 
     /// Returns true if `value` is among the values of a field.
     pub(super) fn has(&self, name: &str, value: &str) -> bool {
-        self.pairs.iter().any(|(known, chosen)| known == name && chosen == value)
+        self.pairs.iter().any(|(field, submitted)| field == name && submitted == value)
     }
 
     /// Removes a field and returns its value.
     pub(super) fn take(&mut self, name: &str) -> Option<String> {
-        let mut values = self.pairs.extract_if(.., |(known, _)| known == name).map(|(_, value)| value);
+        let mut values = self.pairs.extract_if(.., |(field, _)| field == name).map(|(_, value)| value);
         values.next()
     }
 
@@ -108,22 +110,22 @@ impl Form {
         Field::new(name, label, kind, self.value(name), self.problem(name))
     }
 
-    /// Converts the form into the fields of a request. Fields outside the shape are included, and will be refused.
-    pub(super) fn to_request(&self, shape: &[(&str, Kind)]) -> Sent {
+    /// Converts the form into the object of a request. Fields outside the shape are included, and will be refused.
+    pub(super) fn to_object(&self, shape: &[(&str, Kind)]) -> ReceivedObject {
         form::request_fields(self.pairs.iter().filter(|(name, _)| name != ONCE_FIELD), shape)
     }
 
     /// Splits a field of words into one field for each word.
-    pub(super) fn split(&self, name: &str) -> Self {
-        let words = |(known, value): &(String, String)| {
-            let parts = if known == name {
+    pub(super) fn split_words(&self, name: &str) -> Self {
+        let split_field = |(field, value): &(String, String)| {
+            let parts = if field == name {
                 value.split([' ', ',']).filter(|part| !part.is_empty()).collect()
             } else {
                 vec![value.as_str()]
             };
-            parts.into_iter().map(|part| (known.clone(), part.to_owned())).collect::<Vec<_>>()
+            parts.into_iter().map(|part| (field.clone(), part.to_owned())).collect::<Vec<_>>()
         };
-        Self { pairs: self.pairs.iter().flat_map(words).collect(), ..Self::default() }
+        Self { pairs: self.pairs.iter().flat_map(split_field).collect(), ..Self::default() }
     }
 
     /// Returns the key and the digest of an idempotent request.
@@ -176,7 +178,7 @@ impl Form {
     }
 
     /// Returns true if there is an error.
-    pub(super) fn is_wrong(&self) -> bool {
+    pub(super) fn has_errors(&self) -> bool {
         self.trouble.is_some() || !self.problems.is_empty()
     }
 
@@ -276,7 +278,7 @@ mod tests {
 
     fn parse_request<B: Body>(form: &Form) -> Result<B, ApiError> {
         let now = Timestamp::parse_iso8601("2026-12-01T00:00:00Z").unwrap();
-        Ok(form.to_request(SHAPE).request(UrlPolicy::PUBLIC.at(now))?)
+        Ok(form.to_object(SHAPE).into_request(UrlPolicy::PUBLIC.at(now))?)
     }
 
     #[test]
@@ -296,15 +298,15 @@ mod tests {
 
     #[test]
     fn field_errors_are_shown_beside_their_fields_in_the_words_of_the_api() {
-        let sent = form("name=Fair&claims=name&claims=shoe&max_guests=many&expires_at=soon&colour=red");
-        let error = parse_request::<CreateEventRequest>(&sent).unwrap_err();
-        let (status, sent) = sent.with_error(error).unwrap();
+        let submitted = form("name=Fair&claims=name&claims=shoe&max_guests=many&expires_at=soon&colour=red");
+        let error = parse_request::<CreateEventRequest>(&submitted).unwrap_err();
+        let (status, submitted) = submitted.with_error(error).unwrap();
         assert_eq!(status, 400);
-        assert!(sent.problem("claims").unwrap().starts_with("Choice of details is not a known claim"));
-        assert!(sent.problem("max_guests").unwrap().starts_with("Places must be"));
-        assert!(sent.problem("expires_at").unwrap().contains("ISO 8601"));
-        assert_eq!(sent.problem("colour").unwrap(), "colour is not a field of this request.");
-        assert_eq!((sent.problem("max"), sent.value("max_guests")), (None, "many"), "submitted values stay");
+        assert!(submitted.problem("claims").unwrap().starts_with("Choice of details is not a known claim"));
+        assert!(submitted.problem("max_guests").unwrap().starts_with("Places must be"));
+        assert!(submitted.problem("expires_at").unwrap().contains("ISO 8601"));
+        assert_eq!(submitted.problem("colour").unwrap(), "colour is not a field of this request.");
+        assert_eq!((submitted.problem("max"), submitted.value("max_guests")), (None, "many"), "submitted values stay");
     }
 
     #[test]

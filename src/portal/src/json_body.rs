@@ -3,10 +3,10 @@
 use askama::Template;
 use askama::filters::HtmlSafe;
 
-/// Longest text in the indented body; longer texts, such as photos, are shortened.
-const TEXT_MAX: usize = 240;
-/// Length of a shortened text.
-const SHORTENED_LEN: usize = 40;
+/// Most characters of a text in the indented body; longer texts, such as photos, are shortened.
+const TEXT_CHARS_MAX: usize = 240;
+/// Characters of a shortened text.
+const SHORTENED_CHARS: usize = 40;
 
 /// A body as an element of a page. A page has at most one body.
 #[derive(Debug, Template)]
@@ -27,7 +27,7 @@ impl JsonBody {
         let mut pretty = String::new();
         let mut depth = 0_usize;
         let mut letters = self.raw.chars().peekable();
-        let line = |pretty: &mut String, depth| {
+        let begin_line = |pretty: &mut String, depth| {
             pretty.push('\n');
             pretty.extend(std::iter::repeat_n("  ", depth));
         };
@@ -35,12 +35,12 @@ impl JsonBody {
             match next {
                 '"' => {
                     let mut is_escaped = false;
-                    let end = |letter: &char| {
+                    let is_inside_text = |letter: &char| {
                         let is_inside = is_escaped || *letter != '"';
                         is_escaped = !is_escaped && *letter == '\\';
                         is_inside
                     };
-                    let text: String = letters.by_ref().take_while(end).collect();
+                    let text: String = letters.by_ref().take_while(is_inside_text).collect();
                     pretty.push_str(&quote(&text));
                 }
                 '{' | '[' => {
@@ -49,17 +49,17 @@ impl JsonBody {
                         pretty.push(end);
                     } else {
                         depth += 1;
-                        line(&mut pretty, depth);
+                        begin_line(&mut pretty, depth);
                     }
                 }
                 '}' | ']' => {
                     depth = depth.saturating_sub(1);
-                    line(&mut pretty, depth);
+                    begin_line(&mut pretty, depth);
                     pretty.push(next);
                 }
                 ',' => {
                     pretty.push(next);
-                    line(&mut pretty, depth);
+                    begin_line(&mut pretty, depth);
                 }
                 ':' => pretty.push_str(": "),
                 _ if next.is_ascii_whitespace() => {}
@@ -70,12 +70,13 @@ impl JsonBody {
     }
 }
 
+/// Quotes a text, shortened if it is long.
 fn quote(text: &str) -> String {
     let length = text.chars().count();
-    if length <= TEXT_MAX {
+    if length <= TEXT_CHARS_MAX {
         return format!("\"{text}\"");
     }
-    let start: String = text.chars().take(SHORTENED_LEN).collect();
+    let start: String = text.chars().take(SHORTENED_CHARS).collect();
     format!("\"{start}…\" ({length} characters)")
 }
 

@@ -39,6 +39,7 @@ struct Row {
     environments: String,
     networks: String,
     state: &'static str,
+    /// Style of the state.
     tag: &'static str,
     created_at: When,
     expires_at: Option<When>,
@@ -70,6 +71,7 @@ impl Row {
     }
 }
 
+/// The page of the API keys.
 #[derive(Template)]
 #[template(path = "keys.html")]
 struct Page {
@@ -89,6 +91,7 @@ struct Outcome {
     status: StatusCode,
     form: Form,
     is_revoked: bool,
+    /// Text of the key that has just been issued.
     issued: Option<String>,
 }
 
@@ -136,14 +139,16 @@ pub(crate) async fn issue_key(submitted: SessionForm, service: Data<Service>) ->
     }
 }
 
+/// Issues the key that the form describes, and returns its text.
 async fn issue_from_form(user: &PortalUser, service: &Service, form: &Form) -> Result<String, ServiceError> {
-    let request: IssueKeyRequest = form.split("networks").to_request(SHAPE).request(service.request_context())?;
+    let request: IssueKeyRequest =
+        form.split_words("networks").to_object(SHAPE).into_request(service.request_context())?;
     let IssuedKey { key_id, key } = issue(&service.store, &*service.clock, user.caller.client.clone(), request).await?;
     user.log(service, Action::KeyIssued, vec![Subject::Key(key_id)]).await?;
     Ok(key.reveal().to_owned())
 }
 
-/// Rotates or revokes a key, depending on the button.
+/// Rotates or revokes a key, as the form's button says.
 ///
 /// # Errors
 /// The client has no such key; the store is unavailable.
@@ -179,8 +184,9 @@ pub(crate) async fn change(
     }
 }
 
+/// Replaces a key, and returns the text of the new key.
 async fn rotate_from_form(service: &Service, id: &KeyId, form: &Form) -> Result<String, ServiceError> {
-    let request: RotateKeyRequest = form.to_request(ROTATION_SHAPE).request(service.request_context())?;
+    let request: RotateKeyRequest = form.to_object(ROTATION_SHAPE).into_request(service.request_context())?;
     let (issued, _) =
         rotate(&service.store, &*service.clock, id.clone(), request.overlap_s.map(|overlap| overlap.0)).await?;
     Ok(issued.key.reveal().to_owned())

@@ -49,21 +49,23 @@ pub(super) fn label(field: &str) -> &str {
     LABELS.iter().find(|(known, _)| *known == field).map_or(field, |(_, label)| label)
 }
 
-/// Formats an error as a sentence about the form.
-pub(super) fn sentence(field: &str, words: &str) -> String {
+/// Formats a validation error as a sentence. The API's message, such as `is required`, follows the label of the field.
+pub(super) fn sentence(field: &str, message: &str) -> String {
+    // The field, the beginning of the message, and the sentence instead.
     let special_cases =
         [("claims", "is required", "Choose at least one detail."), ("consent", "", "Tick that the person has agreed.")];
     if let Some((.., sentence)) =
-        special_cases.iter().find(|(name, start, _)| *name == field && words.starts_with(start))
+        special_cases.iter().find(|(name, start, _)| *name == field && message.starts_with(start))
     {
         return (*sentence).to_owned();
     }
     let subject = label(field.split('[').next().unwrap_or(field));
-    let words = match words.split_once(" together with ") {
+    // Some messages name a second field.
+    let message = match message.split_once(" together with ") {
         Some((problem, other)) => format!("{problem} together with {}", label(other)),
-        None => words.to_owned(),
+        None => message.to_owned(),
     };
-    format!("{subject} {words}.")
+    format!("{subject} {message}.")
 }
 
 #[cfg(test)]

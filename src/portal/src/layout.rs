@@ -117,32 +117,32 @@ impl Layout {
     }
 
     /// Returns the style sheet of the pages of keys, of the team and of an invitation.
-    pub(super) fn team(&self) -> String {
+    pub(super) fn team_style(&self) -> String {
         TEAM_STYLE.url()
     }
 
     /// Returns the style sheet of pages that show records.
-    pub(super) fn records(&self) -> String {
+    pub(super) fn records_style(&self) -> String {
         RECORDS_STYLE_SHEET.url()
     }
 
     /// Returns the style sheet of the page of credits.
-    pub(super) fn credits(&self) -> String {
+    pub(super) fn credits_style(&self) -> String {
         CREDITS_STYLE.url()
     }
 
     /// Returns the style sheet of the page of an event.
-    pub(super) fn event(&self) -> String {
+    pub(super) fn event_style(&self) -> String {
         EVENT_STYLE.url()
     }
 
     /// Returns the style sheet of pages that show bodies and facts.
-    pub(super) fn figures(&self) -> String {
+    pub(super) fn figures_style(&self) -> String {
         FIGURES_STYLE_SHEET.url()
     }
 
     /// Returns the style sheet of the forms that ask for claims.
-    pub(super) fn claims(&self) -> String {
+    pub(super) fn claims_style(&self) -> String {
         CLAIMS_STYLE.url()
     }
 

@@ -15,7 +15,7 @@ use super::trial::Choice;
 use super::when::input;
 use super::why::why;
 
-/// Statuses: in the query, for people, and as values.
+/// Statuses: the value in the query, the label, and the status.
 pub(super) const STATUSES: [(&str, &str, TransactionStatus); 4] = [
     ("waiting", "Waiting", TransactionStatus::Pending),
     ("verified", "Verified", TransactionStatus::Passed),
@@ -30,7 +30,7 @@ pub(super) const WEBHOOKS: [(WebhookState, &str); 4] = [
     (WebhookState::None, "None"),
 ];
 
-/// Filters with their names on chips.
+/// Filters: the name in the query, and the label.
 const FIELDS: [(&str, &str); 8] = [
     ("find", "Search"),
     ("status", "Status"),
@@ -45,7 +45,15 @@ const FIELDS: [(&str, &str); 8] = [
 /// The values of the filters.
 pub(super) struct ListFilters {
     values: [String; FIELDS.len()],
+    /// Number of the ledger entry before which the list begins; `None` for its start.
     before: Option<u64>,
+}
+
+/// An event that the filter offers.
+pub(super) struct EventChoice {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) is_chosen: bool,
 }
 
 /// An active filter: its words, and the query without the filter.
@@ -99,6 +107,7 @@ impl ListFilters {
                 query.append_pair(name, value);
             }
         }
+        // `before` is not a filter but a place in the list, which another filter would change.
         for (name, value) in changes.iter().filter(|(name, _)| *name == "before") {
             query.append_pair(name, value);
         }
@@ -111,14 +120,14 @@ impl ListFilters {
     }
 
     /// Returns the active filters.
-    pub(super) fn chips(&self, events: &[(String, String, bool)]) -> Vec<Chip> {
+    pub(super) fn chips(&self, events: &[EventChoice]) -> Vec<Chip> {
         let value_label = |name: &str, value: &str| {
             let label: Option<&str> = match name {
                 "status" => STATUSES.iter().find(|(known, ..)| *known == value).map(|(_, label, _)| *label),
                 "why" => Some(why(Some(value))),
                 "webhook" => WEBHOOKS.iter().find(|(known, _)| known.as_str() == value).map(|(_, label)| *label),
                 "channel" => CHANNELS.iter().find(|(known, _)| *known == value).map(|(_, label)| *label),
-                "event" => events.iter().find(|(id, ..)| id == value).map(|(_, name, _)| name.as_str()),
+                "event" => events.iter().find(|event| event.id == value).map(|event| event.name.as_str()),
                 _ => None,
             };
             label.unwrap_or(value).to_owned()

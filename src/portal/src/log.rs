@@ -22,8 +22,8 @@ use super::when::When;
 
 const ENTRIES_PER_PAGE: u32 = 50;
 
-/// Describes an action.
-const fn describe(action: Action) -> &'static str {
+/// Returns the label of an action.
+const fn action_label(action: Action) -> &'static str {
     match action {
         Action::SignedIn => "Signed in",
         Action::RecoveryCodeUsed => "Signed in with a recovery code",
@@ -96,7 +96,7 @@ impl Row {
         Self {
             at: When::second(entry.at),
             actor,
-            action: describe(entry.action),
+            action: action_label(entry.action),
             objects: entry.subjects.iter().map(|subject| Object::new(subject, names)).collect(),
             request_id: entry.request_id.as_str().to_owned(),
         }
@@ -110,6 +110,7 @@ struct Choice {
     is_chosen: bool,
 }
 
+/// The page of the log.
 #[derive(Template)]
 #[template(path = "log.html")]
 struct Page {
@@ -118,8 +119,11 @@ struct Page {
     actors: Vec<Choice>,
     rows: Vec<Row>,
     is_filtered: bool,
+    /// True for the page with the newest entries.
     is_first: bool,
+    /// Address of the page with older entries.
     older: Option<String>,
+    /// Days for which entries are stored.
     days: i64,
 }
 
@@ -156,7 +160,7 @@ pub(crate) async fn show(
     actors.push(choice("operator", "Operators", &actor));
     let template = Page {
         layout: user.layout(Section::Log, &service),
-        actions: Action::ALL.iter().map(|kind| choice(kind.as_str(), describe(*kind), &action)).collect(),
+        actions: Action::ALL.iter().map(|kind| choice(kind.as_str(), action_label(*kind), &action)).collect(),
         actors,
         rows: entries.entries.iter().map(|entry| Row::new(entry, &names)).collect(),
         is_filtered,
@@ -167,7 +171,8 @@ pub(crate) async fn show(
     Ok(page(StatusCode::OK, &template))
 }
 
-/// Parses a place in the log. Malformed text gives `None`, the newest entries.
+/// Parses the place in the log before which a page begins: `MONTH.NUMBER`. Malformed text gives `None`, the newest
+/// entries.
 fn parse_place(text: &str) -> Option<LogPlace> {
     let (month, number) = text.split_once('.')?;
     Some(LogPlace { month: month.parse().ok()?, number: number.parse().ok()? })

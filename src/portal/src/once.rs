@@ -36,6 +36,7 @@ pub const LINK_LIFETIME: Duration = Duration::from_secs(10 * 60);
 /// Sign-in page with the notice that the link was used or has expired.
 const SPENT_LINK_PAGE: &str = "/portal/sign-in?once=1";
 
+/// The page with the button that signs in.
 #[derive(Template)]
 #[template(path = "once.html")]
 struct Page<'a> {
@@ -48,14 +49,19 @@ struct Page<'a> {
 ///
 /// # Errors
 /// Any error of the store.
-pub async fn link(store: &Store, now: Timestamp, key: KeyDigest, app: AppId) -> Result<Option<String>, StoreError> {
+pub async fn create_link(
+    store: &Store,
+    now: Timestamp,
+    key: KeyDigest,
+    app: AppId,
+) -> Result<Option<String>, StoreError> {
     let mut bytes = [0; 32];
     if rand::fill(&mut bytes).is_err() {
         return Ok(None);
     }
     let (token, until) = (URL_SAFE_NO_PAD.encode(bytes), now + LINK_LIFETIME);
     let session = SessionRecord {
-        digest: digest(&token),
+        digest: link_digest(&token),
         holder: SessionHolder::Key(key),
         app,
         opened_at: now,
@@ -70,7 +76,7 @@ pub async fn link(store: &Store, now: Timestamp, key: KeyDigest, app: AppId) -> 
 
 /// Returns the digest of a link's token. It differs from the digest of a session, so the token does not work as a
 /// cookie.
-fn digest(token: &str) -> SessionDigest {
+fn link_digest(token: &str) -> SessionDigest {
     SessionDigest(sha256(&[b"sakshi portal link", token.as_bytes()]))
 }
 
@@ -86,7 +92,7 @@ pub(crate) async fn show(
 ) -> Result<HttpResponse, PortalError> {
     require_sandbox(&service)?;
     rates.pages.take(&rates.client_address(&request))?;
-    if service.store.load_session(digest(&token)).await?.is_none() {
+    if service.store.load_session(link_digest(&token)).await?.is_none() {
         return Ok(redirect(SPENT_LINK_PAGE));
     }
     Ok(page(StatusCode::OK, &Page { layout: Layout::signed_out(true), token: &token }))
@@ -96,7 +102,7 @@ pub(crate) async fn show(
 ///
 /// # Errors
 /// 404 outside a sandbox, 403 for a form of another site, 503 while the store is unavailable.
-pub(crate) async fn enter(
+pub(crate) async fn sign_in(
     PublicForm(form): PublicForm,
     token: Path<String>,
     request: HttpRequest,
@@ -105,7 +111,7 @@ pub(crate) async fn enter(
     require_sandbox(&service)?;
     form?;
     let gate = request.app_data::<Rc<KeyGate>>().ok_or_else(|| ApiError::internal("the portal is not configured"))?;
-    let Some(SessionRecord { holder, app, .. }) = service.store.take_session(digest(&token)).await? else {
+    let Some(SessionRecord { holder, app, .. }) = service.store.take_session(link_digest(&token)).await? else {
         return Ok(redirect(SPENT_LINK_PAGE));
     };
     match gate.admit_holder(&holder, &app).await {

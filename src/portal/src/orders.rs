@@ -4,6 +4,7 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
+use sakshi_domain::delivery::FlowDelivery;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::time::Timestamp;
 use sakshi_service::deliveries::ORDERS_MAX;
@@ -19,7 +20,7 @@ use super::portal_user::PortalUser;
 use super::trial::Choice;
 use super::when::When;
 
-/// Kinds of orders with their labels.
+/// Kinds of orders with their labels. An order is a flow that the client opened: eSign, locker, e-stamp or wealth data.
 const KINDS: [(&str, &str); 4] =
     [("esign", "eSign"), ("doclocker", "Document locker"), ("estamp", "E-stamp"), ("wealth", "Wealth data")];
 
@@ -58,7 +59,7 @@ struct Row {
 
 impl Row {
     fn new(order: &FlowDeliveries, now: Timestamp) -> Self {
-        let lines = order.deliveries.iter().map(|sent| DeliveryLine::describe(&sent.delivery));
+        let lines = order.deliveries.iter().map(|webhook| DeliveryLine::describe(&webhook.delivery));
         Self {
             id: order.state.header().id,
             kind: kind_label(order.state.kind()),
@@ -66,7 +67,7 @@ impl Row {
             opened: When::recent(order.state.header().opened_at, now),
             lost_webhooks: lines.filter(|line| line.is_lost).count(),
             webhooks: order.deliveries.len(),
-            last_webhook: order.deliveries.last().map(|sent| DeliveryTag::summarize(&sent.delivery)),
+            last_webhook: order.deliveries.last().map(|webhook| DeliveryTag::summarize(&webhook.delivery)),
         }
     }
 
@@ -75,6 +76,7 @@ impl Row {
     }
 }
 
+/// The list of orders.
 #[derive(Template)]
 #[template(path = "orders.html")]
 struct List {
@@ -119,12 +121,14 @@ pub(crate) async fn list(
 
 /// A webhook of an order.
 struct Webhook {
+    /// Kind and status of the report that caused the webhook.
     tells: String,
     tag: DeliveryTag,
     origin: String,
     line: DeliveryLine,
 }
 
+/// The page of an order.
 #[derive(Template)]
 #[template(path = "order.html")]
 struct Page {
@@ -136,6 +140,7 @@ struct Page {
     kept_until: When,
     request_id: String,
     webhooks: Vec<Webhook>,
+    /// True if a webhook was not delivered.
     has_lost: bool,
     commands: Vec<Command>,
 }
@@ -153,11 +158,11 @@ pub(crate) async fn show(
     let id: FlowId = path.parse().map_err(|_| unknown())?;
     let order = service.store.flow_deliveries(id).await?;
     let order = order.filter(|order| order.state.header().app == user.caller.app.app_id).ok_or_else(unknown)?;
-    let webhook = |sent: &sakshi_domain::delivery::FlowDelivery| Webhook {
-        tells: sent.tells.clone(),
-        tag: DeliveryTag::summarize(&sent.delivery),
-        origin: sent.delivery.origin.clone(),
-        line: DeliveryLine::describe(&sent.delivery),
+    let webhook = |FlowDelivery { tells, delivery, .. }: &FlowDelivery| Webhook {
+        tells: tells.clone(),
+        tag: DeliveryTag::summarize(delivery),
+        origin: delivery.origin.clone(),
+        line: DeliveryLine::describe(delivery),
     };
     let webhooks: Vec<_> = order.deliveries.iter().map(webhook).collect();
     let header = order.state.header();

@@ -17,6 +17,7 @@ use super::today::{Days, Today};
 /// The first steps are shown until a client has opened this many verifications, or has received a webhook.
 const BEGINNER_VERIFICATIONS_MAX: u64 = 10;
 
+/// The overview.
 #[derive(Template)]
 #[template(path = "overview.html")]
 struct Page {

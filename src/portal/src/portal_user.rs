@@ -76,12 +76,12 @@ impl Session {
 }
 
 impl PortalUser {
-    /// Authenticates a request, after counting it against the page limit of the caller's address.
+    /// Authenticates a request. Counts it against the page limit of the caller's address first.
     async fn authenticate(request: &HttpRequest, service: &Service) -> Result<Self, PortalError> {
-        let missing = || ApiError::internal("the portal is not configured");
-        let rates = request.app_data::<Data<RateLimits>>().ok_or_else(missing)?;
+        let not_configured = || ApiError::internal("the portal is not configured");
+        let rates = request.app_data::<Data<RateLimits>>().ok_or_else(not_configured)?;
         rates.pages.take(&rates.client_address(request))?;
-        let gate = request.app_data::<Rc<KeyGate>>().cloned().ok_or_else(missing)?;
+        let gate = request.app_data::<Rc<KeyGate>>().cloned().ok_or_else(not_configured)?;
         let id = COOKIE.session_id(request).ok_or(PortalError::SignIn { ended: false })?;
         let record = service.store.load_session(id.digest()).await?.ok_or(PortalError::SignIn { ended: true })?;
         let session = Session { gate, record };
@@ -117,7 +117,7 @@ impl PortalUser {
         if required > actual {
             tracing::info!(app.id = %self.caller.app.app_id, role.needed = required.as_str(), role = actual.as_str(),
                 "refused by role");
-            return Err(PortalError::Role { required, actual, is_key: self.person.name.is_none() });
+            return Err(PortalError::Role { required, actual, is_key_holder: self.person.name.is_none() });
         }
         Ok(())
     }
@@ -140,9 +140,9 @@ impl PortalUser {
     /// Extends the session, which ends after [`IDLE`] without use.
     async fn prolong(&self, service: &Service) -> Result<(), PortalError> {
         let record = &self.session.record;
-        let until = service.clock.now() + IDLE;
-        if until.since(record.idle_until) >= PROLONG_INTERVAL && record.idle_until < record.ends_at {
-            service.store.prolong_session(record.digest, until).await?;
+        let idle_until = service.clock.now() + IDLE;
+        if idle_until.since(record.idle_until) >= PROLONG_INTERVAL && record.idle_until < record.ends_at {
+            service.store.prolong_session(record.digest, idle_until).await?;
         }
         Ok(())
     }

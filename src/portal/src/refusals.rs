@@ -42,10 +42,10 @@ pub(crate) async fn show(
 ) -> Result<HttpResponse, PortalError> {
     let mut query = Query::parse(request.query_string());
     let search_text = query.text("find").unwrap_or_default();
-    let number = query.number(&["page"], 1..=u32::MAX, 1);
+    let page_number = query.number(&["page"], 1..=u32::MAX, 1);
     let mut requests = service.store.refusals(user.caller.app.app_id.clone()).await?;
     requests.retain(|request| search_text.is_empty() || request.request_id.as_str() == search_text);
-    let pages = Pages::new(number, requests.len() as u64);
+    let pages = Pages::new(page_number, requests.len() as u64);
     let page_requests = requests.into_iter().skip(((pages.page - 1) * ROWS) as usize).take(ROWS as usize);
     let template = Page {
         layout: user.layout(Section::Verifications, &service),

@@ -27,12 +27,17 @@ use super::layout::{Layout, page, redirect};
 use super::session::COOKIE;
 use super::team::entry::{NewSession, browser_cookie, client_host, count_attempt, is_secure, open_session};
 
+/// Seconds until another attempt, unless the error states a time.
+const RETRY_S_DEFAULT: u64 = 60;
+
+/// The sign-in page.
 #[derive(Template)]
 #[template(path = "sign_in.html")]
 struct Page<'a> {
     layout: Layout,
     /// Notice above the form.
     notice: Option<&'static str>,
+    /// Error of the last attempt.
     trouble: Option<String>,
     /// True if the form for keys is in use.
     by_key: bool,
@@ -52,14 +57,14 @@ struct SignInFields {
 }
 
 impl<'a> Page<'a> {
-    fn new(service: &Service, sent: &'a SignInFields, notice: Option<&'static str>, trouble: Option<String>) -> Self {
-        let app_id = if sent.app_id.contains(PREFIX) { "" } else { &sent.app_id };
+    fn new(service: &Service, fields: &'a SignInFields, notice: Option<&'static str>, trouble: Option<String>) -> Self {
+        let app_id = if fields.app_id.contains(PREFIX) { "" } else { &fields.app_id };
         Self {
             layout: Layout::signed_out(service.authority.sandbox),
             notice,
             trouble,
-            by_key: sent.by_key || (service.authority.sandbox && sent.email.is_empty()),
-            email: Field::new("email", "E-mail", "email", sent.email.as_str(), None).required().complete("username"),
+            by_key: fields.by_key || (service.authority.sandbox && fields.email.is_empty()),
+            email: Field::new("email", "E-mail", "email", fields.email.as_str(), None).required().complete("username"),
             password: Field::new("password", "Password", "password", "", None).required().complete("current-password"),
             code: Field::new("code", "Code", "text", "", None)
                 .hint("The six digits that your app shows now, or a recovery code.")
@@ -91,24 +96,24 @@ pub(crate) async fn show(request: HttpRequest, service: Data<Service>) -> HttpRe
 /// # Errors
 /// Any error that does not concern the form.
 pub(crate) async fn sign_in(
-    posted: PublicForm,
+    submitted: PublicForm,
     request: HttpRequest,
     service: Data<Service>,
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, PortalError> {
-    let PublicForm(form) = posted;
-    let mut sent = SignInFields::default();
+    let PublicForm(form) = submitted;
+    let mut fields = SignInFields::default();
     let outcome = match form {
         Ok(mut form) => {
-            sent = SignInFields {
+            fields = SignInFields {
                 by_key: form.submitted("key").is_some(),
                 email: form.take("email").unwrap_or_default(),
                 app_id: form.take("app_id").unwrap_or_default().trim().to_owned(),
             };
-            if sent.by_key {
-                sign_in_with_key(&request, &service, &form, &sent).await
+            if fields.by_key {
+                sign_in_with_key(&request, &service, &form, &fields).await
             } else {
-                sign_in_with_password(&request, &service, &rates, &form, &sent).await
+                sign_in_with_password(&request, &service, &rates, &form, &fields).await
             }
         }
         Err(error) => Err(error),
@@ -122,7 +127,7 @@ pub(crate) async fn sign_in(
         ) => {
             let words = match error {
                 ApiError::AddressNotAllowed => error.message(),
-                ApiError::Service(ServiceError::Unauthorized) if sent.by_key => {
+                ApiError::Service(ServiceError::Unauthorized) if fields.by_key => {
                     "This key and app id do not match, or the key is no longer valid.".to_owned()
                 }
                 ApiError::Service(ServiceError::Unauthorized) => {
@@ -130,22 +135,25 @@ pub(crate) async fn sign_in(
                         code."
                         .to_owned()
                 }
-                _ => format!("Too many attempts. Try again in {} seconds.", error.retry_after().unwrap_or(60)),
+                _ => format!(
+                    "Too many attempts. Try again in {} seconds.",
+                    error.retry_after().unwrap_or(RETRY_S_DEFAULT)
+                ),
             };
-            Ok(page(error.status_code(), &Page::new(&service, &sent, None, Some(words))))
+            Ok(page(error.status_code(), &Page::new(&service, &fields, None, Some(words))))
         }
         Err(error) => Err(error.into()),
     }
 }
 
-/// Opens a session for the holder of an API key.
+/// Opens a session for the holder of an API key, and returns its cookie.
 async fn sign_in_with_key(
     request: &HttpRequest,
     service: &Service,
     form: &Form,
-    sent: &SignInFields,
+    fields: &SignInFields,
 ) -> Result<Vec<String>, ApiError> {
-    let (key, app) = (form.value("key").trim(), sent.app_id.as_str());
+    let (key, app) = (form.value("key").trim(), fields.app_id.as_str());
     let gate = request.app_data::<Rc<KeyGate>>().ok_or_else(|| ApiError::internal("the portal is not configured"))?;
     let caller = gate.admit(key, app).await?;
     refuse_other_address(request, &caller)?;
@@ -159,17 +167,18 @@ async fn sign_in_with_key(
     Ok(vec![open_session(request, service, NewSession { holder, client, app, actor, action }).await?])
 }
 
-/// Opens a session for a user, in the first app of the client.
+/// Opens a session for a user, in the first app of the client, and returns its cookie and that of the browser.
 async fn sign_in_with_password(
     request: &HttpRequest,
     service: &Service,
     rates: &RateLimits,
     form: &Form,
-    sent: &SignInFields,
+    fields: &SignInFields,
 ) -> Result<Vec<String>, ApiError> {
-    count_attempt(request, service, rates, &sent.email)?;
+    count_attempt(request, service, rates, &fields.email)?;
     let address = client_host(request).ok_or_else(|| ApiError::internal("the portal is not configured"))?;
-    let credentials = users::SignIn { email: &sent.email, password: form.value("password"), code: form.value("code") };
+    let credentials =
+        users::SignIn { email: &fields.email, password: form.value("password"), code: form.value("code") };
     let SignedIn { user, epoch, by_recovery_code } = users::sign_in(service, address, credentials).await?;
     let User { user_id: id, client_id: client, name, .. } = user;
     let app =
@@ -182,7 +191,7 @@ async fn sign_in_with_password(
     let cookie =
         open_session(request, service, NewSession { holder, client, app, actor: Actor::User { id, name }, action })
             .await?;
-    Ok([cookie].into_iter().chain(browser_cookie(service, &sent.email)).collect())
+    Ok([cookie].into_iter().chain(browser_cookie(service, &fields.email)).collect())
 }
 
 /// Signs out.

@@ -14,6 +14,7 @@ use super::layout::{Layout, Section, page};
 use super::portal_user::PortalUser;
 use super::when::When;
 
+/// The status page.
 #[derive(Template)]
 #[template(path = "status.html")]
 struct Page {
@@ -27,17 +28,17 @@ struct Page {
 pub(crate) struct Limit {
     pub(crate) name: &'static str,
     pub(crate) allowed: String,
-    /// Owner of a quota, such as an address.
+    /// The kind of caller that has a quota of its own, such as an address.
     pub(crate) counted_per: &'static str,
 }
 
 /// Returns the limits of this installation.
 pub(crate) fn limits(rates: &RateLimits) -> Vec<Limit> {
-    let line = |(LimitState { name, quota, window, .. }, counted_per): (LimitState, &'static str)| {
+    let limit = |(LimitState { name, quota, window, .. }, counted_per): (LimitState, &'static str)| {
         let time = if window.as_secs() == 1 { "second".to_owned() } else { format!("{} seconds", window.as_secs()) };
         Limit { name, allowed: format!("{quota} in a {time}").replace("in a 60 seconds", "in a minute"), counted_per }
     };
-    rates.policies().into_iter().map(line).collect()
+    rates.policies().into_iter().map(limit).collect()
 }
 
 /// Shows the status page.

@@ -19,6 +19,7 @@ pub(super) struct Step {
     pub(super) style: &'static str,
 }
 
+// Styles of a step.
 const DONE: &str = "past";
 const FAILED: &str = "failed";
 const OPEN: &str = "ahead";
@@ -30,11 +31,15 @@ fn step(id: &'static str, style: &'static str, title: &str, at: Option<Timestamp
 /// Returns the steps of a transaction.
 pub(super) fn steps(summary: &TransactionSummary) -> Vec<Step> {
     let TransactionSummary { opened, status, page_seen_at, .. } = summary;
-    let from = opened.opened_at;
-    let after = |at: Timestamp| format!("after {}", format_duration(at.since(from)));
+    let after = |at: Timestamp| format!("after {}", format_duration(at.since(opened.opened_at)));
     let has_ended = *status != TransactionStatus::Pending;
-    let mut steps =
-        vec![step("opened", DONE, "Opened", Some(from), format!("channel {}", opened.terms.channel.name()))];
+    let mut steps = vec![step(
+        "opened",
+        DONE,
+        "Opened",
+        Some(opened.opened_at),
+        format!("channel {}", opened.terms.channel.name()),
+    )];
     steps.push(match page_seen_at {
         Some(at) => step("page", DONE, "Page opened", Some(*at), after(*at)),
         // A native app gets the intent in the response and opens no page.
@@ -66,6 +71,7 @@ pub(super) fn steps(summary: &TransactionSummary) -> Vec<Step> {
     steps
 }
 
+/// Returns the step of the webhook, which may be delivered, lost or on its way.
 fn webhook_step(summary: &TransactionSummary) -> Step {
     let Some(delivery) = &summary.delivery else {
         return step("delivery", OPEN, "No webhook", None, "no URL was given; poll the result");
@@ -79,6 +85,7 @@ fn webhook_step(summary: &TransactionSummary) -> Step {
     step("delivery", style, title, delivery.claimed_at, format!("{}: {words}", delivery.origin))
 }
 
+/// Returns the step of the first poll after the outcome.
 fn poll_step(summary: &TransactionSummary) -> Step {
     match summary.polled_at {
         Some(at) => step("polled", DONE, "Result fetched by your server", Some(at), ""),
@@ -96,6 +103,7 @@ mod tests {
 
     use super::*;
 
+    /// Returns the style and the title of each step.
     fn outline(summary: &TransactionSummary) -> Vec<(&'static str, String)> {
         steps(summary).into_iter().map(|step| (step.style, step.title)).collect()
     }

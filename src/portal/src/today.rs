@@ -6,6 +6,13 @@ use super::when::clock;
 
 /// Width of a bar with its gap, in units of the drawing.
 const STEP: usize = 20;
+/// Width of a bar.
+const BAR_WIDTH: usize = 14;
+/// Distance of a bar from the beginning of its step.
+const BAR_OFFSET: usize = 3;
+/// Outcomes of verifications: style and name.
+const OUTCOMES: [(&str, &str); 4] =
+    [("verified", "Verified"), ("declined", "Declined"), ("failed", "Failed"), ("unanswered", "No answer")];
 /// Height of the drawing, in its units.
 const HEIGHT: u64 = 120;
 
@@ -29,7 +36,7 @@ impl Today {
 #[derive(Debug)]
 pub(super) struct Days(pub(super) Vec<(Day, DayFigures)>);
 
-/// One part of every day, such as the verified ones, drawn as one path.
+/// The verifications of all days with one outcome, drawn as one path.
 pub(super) struct Stack {
     pub(super) style: &'static str,
     pub(super) name: &'static str,
@@ -37,7 +44,8 @@ pub(super) struct Stack {
     pub(super) path: String,
 }
 
-fn parts(figures: &DayFigures) -> [u64; 4] {
+/// Returns the verifications of a day by outcome, in the order of [`OUTCOMES`].
+fn counts_by_outcome(figures: &DayFigures) -> [u64; 4] {
     [figures.verified, figures.declined, figures.failed, figures.unanswered()]
 }
 
@@ -51,7 +59,7 @@ impl Days {
 
     /// Returns the number of verifications on the busiest day.
     pub(super) fn busiest(&self) -> u64 {
-        self.0.iter().map(|(_, figures)| parts(figures).iter().sum()).max().unwrap_or(0)
+        self.0.iter().map(|(_, figures)| counts_by_outcome(figures).iter().sum()).max().unwrap_or(0)
     }
 
     pub(super) const fn width(&self) -> usize {
@@ -63,37 +71,34 @@ impl Days {
         [self.0.first(), self.0.last()].map(|day| day.map_or_else(String::new, |(day, _)| date(*day)))
     }
 
-    /// Returns days with verifications, newest first, with the parts of each.
+    /// Returns days with verifications, newest first, with the verifications by outcome.
     pub(super) fn rows(&self) -> Vec<(String, [u64; 4])> {
         let busy_days = self.0.iter().rev().filter(|(_, figures)| figures.opened > 0);
-        busy_days.map(|(day, figures)| (date(*day), parts(figures))).collect()
+        busy_days.map(|(day, figures)| (date(*day), counts_by_outcome(figures))).collect()
     }
 
-    /// Returns each part of all days as one path, stacked upon the previous parts.
+    /// Returns one path for each outcome. The bars of a day are stacked upon each other.
     pub(super) fn stacks(&self) -> [Stack; 4] {
-        let (busiest, sum) = (self.busiest().max(1), parts(&self.sum()));
+        let (busiest, sums) = (self.busiest().max(1), counts_by_outcome(&self.sum()));
         let mut below = vec![0; self.0.len()];
-        [
-            ("verified", "Verified", 0),
-            ("declined", "Declined", 1),
-            ("failed", "Failed", 2),
-            ("unanswered", "No answer", 3),
-        ]
-        .map(|(style, name, part)| {
+        [0, 1, 2, 3].map(|outcome| {
+            let (style, name) = OUTCOMES[outcome];
             let mut path = String::new();
             for (index, ((_, figures), below)) in self.0.iter().zip(&mut below).enumerate() {
-                let count = parts(figures)[part];
+                let count = counts_by_outcome(figures)[outcome];
                 let (from, to) = (*below * HEIGHT / busiest, (*below + count) * HEIGHT / busiest);
                 *below += count;
                 if to > from {
-                    path += &format!("M{} {}h14v{}h-14z", index * STEP + 3, HEIGHT - to, to - from);
+                    let x = index * STEP + BAR_OFFSET;
+                    path += &format!("M{x} {}h{BAR_WIDTH}v{}h-{BAR_WIDTH}z", HEIGHT - to, to - from);
                 }
             }
-            Stack { style, name, count: sum[part], path }
+            Stack { style, name, count: sums[outcome], path }
         })
     }
 }
 
+/// Formats a day: `2026-03-01`.
 fn date(day: Day) -> String {
     day.begin().to_string().get(..10).unwrap_or_default().to_owned()
 }

@@ -51,13 +51,15 @@ enum AppEntry {
 /// The stage of the transaction.
 #[derive(Debug)]
 enum Stage {
+    /// Waiting for the person; `pending_body` is the response to a poll.
     Waiting {
         left: TimeLeft,
         until: When,
         entry: AppEntry,
         intent: String,
+        /// Link to the sandbox's identity app.
         sandbox: Option<String>,
-        stub: JsonBody,
+        pending_body: JsonBody,
     },
     /// Labels and names of the shared claims. Values and body are included only on request.
     Verified {
@@ -89,7 +91,7 @@ impl SharedClaim {
     pub(super) fn list(claims: &VerifiedClaims) -> Vec<Self> {
         let index = |name: &str| Claim::ALL.into_iter().position(|claim| credential_name(claim) == name);
         let shared_claim = |(name, value): (&String, &Value)| {
-            let value = unquoted(value);
+            let value = unquote(value);
             let label = index(name).map_or(name.clone(), |index| claim_label(Claim::ALL[index]).to_owned());
             // The first bytes of every JPEG, in Base64.
             Self { name: name.clone(), label, is_photo: value.starts_with("/9j/"), value }
@@ -101,7 +103,7 @@ impl SharedClaim {
 }
 
 /// Returns a value without the quotes of JSON.
-pub(super) fn unquoted(value: &Value) -> String {
+pub(super) fn unquote(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
@@ -111,6 +113,7 @@ struct LostWebhook {
     command: Command,
 }
 
+/// The page of a transaction.
 #[derive(Template)]
 #[template(path = "transaction.html")]
 struct Page {
@@ -122,7 +125,9 @@ struct Page {
     claims: String,
     channel: &'static str,
     language: &'static str,
+    /// URL of the webhook.
     webhook: Option<String>,
+    /// The webhook, if it was not delivered.
     lost: Option<LostWebhook>,
     /// True if the webhook may be resent, in the sandbox only.
     can_resend: bool,
@@ -175,7 +180,7 @@ pub(crate) async fn leave_details(_: PortalUser, path: Path<String>) -> HttpResp
     redirect(id.as_deref().unwrap_or("/portal/verifications"))
 }
 
-/// Visibility of the details.
+/// Visibility of the shared details.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Details {
     Hidden,
@@ -281,6 +286,7 @@ pub(crate) async fn resend_webhook(
     Ok(redirect(&format!("/portal/transactions/{id}{query}")))
 }
 
+/// Returns the stage of a pending transaction, with its intent.
 async fn waiting_stage(service: &Service, pending: &Pending) -> Result<Stage, ApiError> {
     let now = service.clock.now();
     let authority = &service.authority;
@@ -298,13 +304,13 @@ async fn waiting_stage(service: &Service, pending: &Pending) -> Result<Stage, Ap
         Channel::Android(_) => AppEntry::Link { address: authority.links.android_native(&intent), system: "Android" },
         Channel::Ios => AppEntry::Link { address: authority.links.ios(&intent), system: "iOS" },
     };
-    let stub = serde_json::to_string(&OvsePending::new(pending.id)).map_err(ApiError::internal)?;
+    let pending_body = serde_json::to_string(&OvsePending::new(pending.id)).map_err(ApiError::internal)?;
     Ok(Stage::Waiting {
         left: TimeLeft::until_expiry(pending, now),
         until: When::time(pending.expires_at),
         sandbox: authority.sandbox.then(|| format!("/sandbox/app?from=portal&req={intent}")),
         entry,
         intent,
-        stub: JsonBody::new(stub),
+        pending_body: JsonBody::new(pending_body),
     })
 }

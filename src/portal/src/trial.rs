@@ -22,6 +22,9 @@ use super::form::{Form, Kind, SessionForm, generate_once_value};
 use super::layout::{Layout, Section, page, redirect};
 use super::portal_user::PortalUser;
 
+/// The page of a transaction has the QR code, so the response to `init` needs none.
+const WITH_QR: bool = false;
+
 /// Kinds of the form's fields.
 const SHAPE: &[(&str, Kind)] = &[("claims", Kind::Words), ("face_auth", Kind::Flag)];
 
@@ -57,6 +60,7 @@ pub(super) struct Group {
 }
 
 impl Group {
+    /// Returns true if the folded claims are shown.
     pub(super) fn is_open(&self) -> bool {
         self.more.iter().any(|claim| claim.chosen)
     }
@@ -94,8 +98,8 @@ pub(super) fn groups(form: &Form) -> Vec<Group> {
         label: claim_label(claim).to_owned(),
         chosen: form.has("claims", claim.name()),
     };
-    let mut next = |count| claims.by_ref().take(count).map(choice).collect();
-    GROUPS.map(|(name, usual, more)| Group { name, usual: next(usual), more: next(more) }).into()
+    let mut next_choices = |count| claims.by_ref().take(count).map(choice).collect();
+    GROUPS.map(|(name, usual, more)| Group { name, usual: next_choices(usual), more: next_choices(more) }).into()
 }
 
 /// Returns the languages, with the form's choice.
@@ -105,6 +109,7 @@ pub(super) fn languages(form: &Form) -> Vec<Choice> {
     LANGUAGES.map(|name| Choice { value: name, label: capital(name), chosen: form.has("language", name) }).into()
 }
 
+/// The page with the form that opens a verification.
 #[derive(Template)]
 #[template(path = "trial.html")]
 struct Page {
@@ -113,6 +118,7 @@ struct Page {
     languages: Vec<Choice>,
     form: Form,
     balance: u64,
+    /// Idempotency key in a hidden field.
     once: String,
 }
 
@@ -148,7 +154,7 @@ pub(crate) async fn show(user: PortalUser, service: Data<Service>) -> Result<Htt
 ///
 /// # Errors
 /// Any error that does not concern the form.
-pub(crate) async fn open(
+pub(crate) async fn open_verification(
     submitted: SessionForm,
     request: HttpRequest,
     service: Data<Service>,
@@ -164,6 +170,7 @@ pub(crate) async fn open(
     }
 }
 
+/// Opens the transaction that the form describes; a repeated form opens no second transaction.
 async fn open_from_form(
     user: &PortalUser,
     form: &Form,
@@ -173,9 +180,9 @@ async fn open_from_form(
 ) -> Result<TxnId, ApiError> {
     let caller = &user.caller;
     rates.init.take(&caller.app.app_id)?;
-    let request_body: InitRequest = form.to_request(SHAPE).request(service.request_context())?;
+    let request_body: InitRequest = form.to_object(SHAPE).into_request(service.request_context())?;
     let terms = request_body.terms(request_id(request), user.caller.app.evidence);
-    let id = open_transaction(service, caller.clone(), terms, false, form.idempotent_request(caller, OPERATION))
+    let id = open_transaction(service, caller.clone(), terms, WITH_QR, form.idempotent_request(caller, OPERATION))
         .await?
         .into_answer()?
         .txn_id;

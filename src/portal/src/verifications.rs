@@ -20,7 +20,7 @@ use sakshi_store::{PageRequest, TransactionSummary};
 use super::delivery::DeliveryTag;
 use super::error::PortalError;
 use super::layout::{Layout, Section, page, redirect};
-use super::list_filters::{CHANNELS, ListFilters, STATUSES, WEBHOOKS};
+use super::list_filters::{CHANNELS, EventChoice, ListFilters, STATUSES, WEBHOOKS};
 use super::portal_user::PortalUser;
 use super::today::Today;
 use super::trial::Choice;
@@ -69,8 +69,8 @@ impl Row {
     /// Returns the client's own reference, or else the last group of the id, which is random enough to identify the
     /// transaction.
     fn title(&self) -> String {
-        let short = || self.summary.opened.id.to_string().rsplit('-').next().unwrap_or_default().to_owned();
-        reference(&self.summary.opened).map_or_else(short, str::to_owned)
+        let short_id = || self.summary.opened.id.to_string().rsplit('-').next().unwrap_or_default().to_owned();
+        reference(&self.summary.opened).map_or_else(short_id, str::to_owned)
     }
 
     /// Returns the first two claims, and the number of the others.
@@ -83,6 +83,7 @@ impl Row {
     }
 }
 
+/// The page of the list.
 #[derive(Template)]
 #[template(path = "verifications.html")]
 struct Page {
@@ -91,12 +92,14 @@ struct Page {
     statuses: Vec<Choice>,
     channels: Vec<Choice>,
     webhooks: Vec<Choice>,
+    /// Reasons for failures.
     whys: Vec<Choice>,
-    events: Vec<(String, String, bool)>,
+    events: Vec<EventChoice>,
     filters: ListFilters,
     rows: Vec<Row>,
     /// Number of verifications searched.
     searched: usize,
+    /// Query of the page with older verifications.
     older: Option<String>,
     /// Time back to which the list was searched, if there are older verifications.
     back_to: Option<When>,
@@ -133,10 +136,9 @@ pub(crate) async fn show(
         .pop()
         .map(|(_, today)| today)
         .unwrap_or_default();
-    let option = |event: &Event| {
+    let choice = |event: &Event| {
         let (id, name) = (event.id.to_string(), event.terms.name.as_str().to_owned());
-        let chosen = filters.get("event") == id;
-        (id, name, chosen)
+        EventChoice { is_chosen: filters.get("event") == id, id, name }
     };
     let template = Page {
         layout: user.layout(Section::Verifications, &service),
@@ -145,7 +147,7 @@ pub(crate) async fn show(
         channels: filters.choices("channel", CHANNELS),
         webhooks: filters.choices("webhook", WEBHOOKS.map(|(value, label)| (value.as_str(), label))),
         whys: filters.choices("why", FAILURES),
-        events: events.iter().map(option).collect(),
+        events: events.iter().map(choice).collect(),
         rows: verifications.into_iter().map(|summary| Row::new(summary, &names, now)).collect(),
         searched: looked_at,
         back_to: read_back_to.filter(|_| older.is_some()).map(When::minute),

@@ -11,7 +11,7 @@ use sakshi_service::budget::Stage;
 use sakshi_service::verifications::{list, reference};
 use sakshi_store::TransactionSummary;
 use sakshi_web::html::private;
-use sakshi_wire::csv::{BYTE_ORDER_MARK, cell};
+use sakshi_wire::csv::{BYTE_ORDER_MARK, quote_cell};
 
 use super::delivery::result;
 use super::error::PortalError;
@@ -23,6 +23,7 @@ use super::verifications::{event_names, newest_events};
 const LINES_MAX: usize = 10_000;
 /// Most reads of the list for a file. Each covers some thousand verifications.
 const LISTINGS_MAX: usize = 50;
+/// First line, with the names of the columns.
 const HEADER: &str = "txn_id,client_reference_id,status,code,channel,event_id,event,claims,opened_at,page_seen_at,\
     answered_at,took_s,webhook,webhook_result,polled_at\r\n";
 
@@ -38,6 +39,7 @@ pub(crate) async fn csv(
     let filters = ListFilters::from_query(request.query_string());
     let events = newest_events(&service, &user.caller.app.app_id).await?;
     let (filter, mut before) = filters.filter(&service, &user.caller, &events).await?;
+    // The memory of the response counts for the client, and may be revoked.
     let mut permit = service.memory.answers.permit(user.caller.owners(), Stage::Leaving);
     let (mut sheet, mut lines) = (format!("{BYTE_ORDER_MARK}{HEADER}"), 0);
     for _ in 0..LISTINGS_MAX {
@@ -60,6 +62,7 @@ pub(crate) async fn csv(
         .body(sheet))
 }
 
+/// Returns the line of a verification; `event` is the name of its event.
 fn line(summary: &TransactionSummary, event: &str) -> String {
     let TransactionSummary { opened, status, page_seen_at, verified_at, code, polled_at, delivery } = summary;
     let time = |at: Option<sakshi_domain::time::Timestamp>| at.map(|at| at.to_string()).unwrap_or_default();
@@ -67,12 +70,12 @@ fn line(summary: &TransactionSummary, event: &str) -> String {
     let duration = verified_at.map(|at| format!("{:.3}", at.since(opened.opened_at).as_secs_f64())).unwrap_or_default();
     [
         opened.id.to_string(),
-        cell(reference(opened).unwrap_or_default()),
+        quote_cell(reference(opened).unwrap_or_default()),
         status.as_str().to_owned(),
         code.clone().unwrap_or_default(),
         opened.terms.channel.name().to_owned(),
         opened.event.map(|event| event.to_string()).unwrap_or_default(),
-        cell(event),
+        quote_cell(event),
         claims.join(" "),
         opened.opened_at.to_string(),
         time(*page_seen_at),

@@ -41,12 +41,14 @@ impl Row {
     }
 }
 
+/// The page of the webhook URLs.
 #[derive(Template)]
 #[template(path = "webhooks.html")]
 struct Page {
     layout: Layout,
     rows: Vec<Row>,
     is_saved: bool,
+    /// Error of the form as a whole.
     trouble: Option<String>,
     /// Time for which a result can be fetched.
     result_ttl: String,
@@ -56,7 +58,7 @@ struct Page {
 }
 
 impl Page {
-    fn is_wrong(&self) -> bool {
+    fn has_errors(&self) -> bool {
         self.trouble.is_some() || self.rows.iter().any(|row| row.problem.is_some())
     }
 }
@@ -111,9 +113,9 @@ pub(crate) async fn set(submitted: SessionForm, service: Data<Service>) -> Resul
     let is_removal = form.take("remove").is_some();
     let request = if is_removal {
         Form::prefilled(&[("apiType", form.value("apiType")), ("webhookUrl", "")])
-            .to_request(&[("webhookUrl", Kind::Removable)])
+            .to_object(&[("webhookUrl", Kind::Removable)])
     } else {
-        form.to_request(&[])
+        form.to_object(&[])
     };
     match register_webhook(&service, &user.caller.app.app_id, request).await {
         Ok(_) => {

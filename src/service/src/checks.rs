@@ -4,7 +4,7 @@
 use sakshi_domain::checks::Check;
 use sakshi_domain::request_id::RequestId;
 use sakshi_outbound::upstream::check;
-use sakshi_wire::Sent;
+use sakshi_wire::ReceivedObject;
 use sakshi_wire::checks::{CheckAnswer, CheckRequest};
 
 use crate::authentication::Caller;
@@ -21,7 +21,7 @@ pub async fn verify(
     service: &Service,
     caller: &Caller,
     check: &'static Check,
-    sent: Sent,
+    sent: ReceivedObject,
     adopt: impl FnOnce(Option<RequestId>) -> RequestId,
 ) -> Result<CheckAnswer, ServiceError> {
     let source = service.upstreams.checks.get(check.name).ok_or(ServiceError::NotOffered)?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sakshi_domain::event::{Event, EventCounts, EventPatch, EventTerms};
 use sakshi_domain::ids::{AppId, EventId};
 use sakshi_store::{CreateEvent, CreateOutcome, PatchEventOutcome};
-use sakshi_wire::Sent;
+use sakshi_wire::ReceivedObject;
 use sakshi_wire::events::{CreateEventResponse, EventResponse, PatchEventRequest};
 
 use crate::authentication::Caller;
@@ -72,11 +72,11 @@ pub async fn change_event(
     service: &Service,
     app: &AppId,
     id: &str,
-    sent: Sent,
+    sent: ReceivedObject,
     only_if: Option<Vec<String>>,
 ) -> Result<Event, ServiceError> {
     let id = event_id(id)?;
-    let (request, spellings) = sent.spelled::<PatchEventRequest>(service.request_context())?;
+    let (request, spellings) = sent.into_request_with_spellings::<PatchEventRequest>(service.request_context())?;
     if !request.read_only.is_empty() {
         let event =
             service.events.get(id).await?.filter(|event| event.app == *app).ok_or(ServiceError::NotFound("event"))?;

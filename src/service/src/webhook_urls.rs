@@ -3,7 +3,7 @@
 //! No actor has a copy of them: a registered URL applies to the next report on every node.
 
 use sakshi_domain::ids::AppId;
-use sakshi_wire::Sent;
+use sakshi_wire::ReceivedObject;
 use sakshi_wire::webhook_urls::{RegisterWebhookRequest, WebhookSetting};
 
 use crate::{Service, ServiceError};
@@ -13,8 +13,12 @@ use crate::{Service, ServiceError};
 /// # Errors
 /// [`ServiceError::Invalid`] with every field that is not acceptable; [`ServiceError::Unauthorized`] without such an
 /// app.
-pub async fn register_webhook(service: &Service, app: &AppId, sent: Sent) -> Result<WebhookSetting, ServiceError> {
-    let request: RegisterWebhookRequest = sent.request(service.request_context())?;
+pub async fn register_webhook(
+    service: &Service,
+    app: &AppId,
+    sent: ReceivedObject,
+) -> Result<WebhookSetting, ServiceError> {
+    let request: RegisterWebhookRequest = sent.into_request(service.request_context())?;
     let (api_type, webhook_url) = (request.api_type, request.webhook_url.0);
     service
         .store

@@ -10,7 +10,7 @@ use sakshi_domain::invalid::Invalid;
 use sakshi_domain::limits::{BODY_PROGRESS_WINDOW, BODY_VALUES_MAX, SMALL_BODY_ARRIVAL_MAX};
 use sakshi_service::budget::{MemoryBudgets, OwnerPath};
 use sakshi_wire::json::{JsonError, JsonRefusal};
-use sakshi_wire::{NotRead, Sent};
+use sakshi_wire::{ReceivedObject, UnreadableBody};
 use tokio::time::timeout;
 
 use super::body_reader::{BodyError, BodyReader, declared_length};
@@ -28,7 +28,7 @@ const LIMIT_DEFAULT: usize = 64 * 1_024;
 #[derive(Debug)]
 pub struct Body {
     /// The parsed object; the wire types read requests from it.
-    pub sent: Sent,
+    pub sent: ReceivedObject,
     /// The bytes as received.
     pub bytes: Bytes,
 }
@@ -44,21 +44,21 @@ impl FromRequest for Body {
         Box::pin(async move {
             media_type?;
             let bytes = payload.await?;
-            Ok(Self { sent: Sent::read(&bytes)?, bytes })
+            Ok(Self { sent: ReceivedObject::read(&bytes)?, bytes })
         })
     }
 }
 
 /// Converts the refusal of a body that is not a JSON object.
-impl From<NotRead> for ApiError {
-    fn from(refusal: NotRead) -> Self {
+impl From<UnreadableBody> for ApiError {
+    fn from(refusal: UnreadableBody) -> Self {
         match refusal {
-            NotRead::Empty => Self::MalformedBody("The body is empty.".to_owned()),
-            NotRead::NoObject => Invalid::one("body", "must be a JSON object").into(),
-            NotRead::Json(JsonError { refusal: JsonRefusal::TooManyValues, .. }) => {
+            UnreadableBody::Empty => Self::MalformedBody("The body is empty.".to_owned()),
+            UnreadableBody::NoObject => Invalid::one("body", "must be a JSON object").into(),
+            UnreadableBody::Json(JsonError { refusal: JsonRefusal::TooManyValues, .. }) => {
                 Self::MalformedBody(format!("The body must hold at most {BODY_VALUES_MAX} values."))
             }
-            NotRead::Json(JsonError { line, column, .. }) => Self::MalformedBody(format!(
+            UnreadableBody::Json(JsonError { line, column, .. }) => Self::MalformedBody(format!(
                 "The body is not JSON or is nested too deeply: line {line}, column {column}."
             )),
         }

@@ -1,7 +1,7 @@
 //! Converts the forms of browsers to the fields of API requests.
 
 use actix_web::http::header::{CONTENT_TYPE, HeaderMap};
-use sakshi_wire::Sent;
+use sakshi_wire::ReceivedObject;
 use sakshi_wire::json::Json;
 use url::form_urlencoded;
 
@@ -69,7 +69,7 @@ pub fn parse(bytes: &[u8]) -> Pairs {
 }
 
 /// Converts the fields of a form to those of a request. Fields outside `shape` are included, so that they are refused.
-pub fn request_fields<'a>(pairs: impl Iterator<Item = &'a (String, String)>, shape: &[(&str, Kind)]) -> Sent {
+pub fn request_fields<'a>(pairs: impl Iterator<Item = &'a (String, String)>, shape: &[(&str, Kind)]) -> ReceivedObject {
     let mut members: Vec<(String, Json)> = Vec::new();
     for (name, text) in pairs {
         let kind = shape.iter().find(|(known, _)| known == name).map_or(Kind::Text, |(_, kind)| *kind);
@@ -80,7 +80,7 @@ pub fn request_fields<'a>(pairs: impl Iterator<Item = &'a (String, String)>, sha
             members.push((name.clone(), value));
         }
     }
-    Sent(members)
+    ReceivedObject(members)
 }
 
 /// Checks the media type of a form.

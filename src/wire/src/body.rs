@@ -22,22 +22,24 @@ macro_rules! json_name {
 macro_rules! body {
     (request $($definition:tt)+) => {
         $crate::body::define! {
-            (::serde::Serialize) (skip_serializing_if = "crate::body::Describe::is_absent") false $($definition)+
+            (::serde::Serialize) (skip_serializing_if = "crate::body::Describe::is_absent") of_request $($definition)+
         }
         $crate::body::readable! { $($definition)+ }
     };
     (report $($definition:tt)+) => {
-        $crate::body::define! { (::serde::Serialize, ::serde::Deserialize) () true $($definition)+ }
+        $crate::body::define! { (::serde::Serialize, ::serde::Deserialize) () of_response $($definition)+ }
         $crate::body::readable! { $($definition)+ }
     };
     (response $($definition:tt)+) => {
-        $crate::body::define! { (::serde::Serialize, ::serde::Deserialize) () true $($definition)+ }
+        $crate::body::define! { (::serde::Serialize, ::serde::Deserialize) () of_response $($definition)+ }
     };
 }
 
+/// Declares the struct of a body, and its schema. The arguments are the serde traits to derive, a serde attribute for
+/// every field, and the constructor of [`Properties`].
 macro_rules! define {
     (
-        $derives:tt $written:tt $is_written_whole:literal
+        $derives:tt $field_attribute:tt $properties:ident
         $(#[doc = $about:literal])+ $(#[derive($($derive:ident),+)])?
         pub struct $name:ident {
             $($(#[doc = $doc:literal])+ $(#[serde($($serde:tt)+)])? $field:ident $(as $json:literal)? : $type:ty,)+
@@ -49,7 +51,7 @@ macro_rules! define {
         #[derive $derives]
         pub struct $name {
             $($(#[doc = $doc])+
-            #[serde $written] $(#[serde($($serde)+)])? $(#[serde(rename = $json)])? pub $field: $type,)+
+            #[serde $field_attribute] $(#[serde($($serde)+)])? $(#[serde(rename = $json)])? pub $field: $type,)+
         }
 
         impl $crate::body::Describe for $name {
@@ -61,7 +63,7 @@ macro_rules! define {
                 if schemas.contains_key(stringify!($name)) {
                     return;
                 }
-                let mut object = $crate::body::Properties::new($is_written_whole);
+                let mut object = $crate::body::Properties::$properties();
                 $(<$type as $crate::body::Describe>::describe(
                     &mut object,
                     $crate::body::json_name!($field $($json)?),
@@ -77,7 +79,7 @@ macro_rules! define {
     };
 }
 
-/// Declares the schemas of field types.
+/// Implements [`Describe`] for field types, with the JSON schema after each type.
 macro_rules! described {
     ($($type:ty: $schema:tt)+) => {
         $(impl $crate::body::Describe for $type {
@@ -88,7 +90,7 @@ macro_rules! described {
     };
 }
 
-/// Declares field types with a named schema.
+/// Implements [`Describe`] for field types whose JSON schema has a name, to which bodies refer.
 macro_rules! named {
     ($($type:ty as $name:literal: $schema:tt)+) => {
         $(impl $crate::body::Describe for $type {
@@ -107,7 +109,7 @@ macro_rules! named {
 /// `anyOf` if only the names of their fields do: a generated client takes the first body that it can read.
 macro_rules! alternatives {
     (
-        $word:ident
+        $keyword:ident
         $(#[doc = $about:literal])+
         pub enum $name:ident {
             $($(#[doc = $doc:literal])+ $variant:ident($type:ty),)+
@@ -127,7 +129,7 @@ macro_rules! alternatives {
 
             fn collect(schemas: &mut $crate::body::Schemas) {
                 let bodies = [$(<$type as $crate::body::Describe>::schema()),+];
-                let schema = $crate::body::choice(stringify!($word), concat!($($about, "\n"),+), &bodies);
+                let schema = $crate::body::choice(stringify!($keyword), concat!($($about, "\n"),+), &bodies);
                 schemas.insert(stringify!($name).to_owned(), schema);
                 $(<$type as $crate::body::Describe>::collect(schemas);)+
             }
@@ -137,12 +139,12 @@ macro_rules! alternatives {
     };
 }
 
-/// Lets utoipa refer to a described type by its name.
+/// Implements the traits of utoipa for a body, so that operations can refer to its schema by name.
 macro_rules! openapi {
     ($name:ident) => {
         impl ::utoipa::PartialSchema for $name {
             fn schema() -> ::utoipa::openapi::RefOr<::utoipa::openapi::schema::Schema> {
-                $crate::body::wrapped(&$crate::body::schemas::<Self>()[stringify!($name)])
+                $crate::body::wrap_schema(&$crate::body::schemas::<Self>()[stringify!($name)])
             }
         }
 
@@ -155,13 +157,14 @@ macro_rules! openapi {
                 collected.extend(
                     $crate::body::schemas::<Self>()
                         .iter()
-                        .map(|(name, schema)| (name.clone(), $crate::body::wrapped(schema))),
+                        .map(|(name, schema)| (name.clone(), $crate::body::wrap_schema(schema))),
                 );
             }
         }
     };
 }
 
+/// Implements the strict reader of a body: every field is read, also after an error, so that all problems are reported.
 macro_rules! readable {
     (
         $(#[doc = $about:literal])+ $(#[derive($($derive:ident),+)])?
@@ -183,8 +186,8 @@ macro_rules! readable {
         }
 
         impl $crate::body::Field for $name {
-            fn read(value: $crate::json::Json, place: &mut $crate::fields::FieldReader<'_>) -> Option<Self> {
-                place.object(value)
+            fn read(value: $crate::json::Json, reader: &mut $crate::fields::FieldReader<'_>) -> Option<Self> {
+                reader.object(value)
             }
         }
     };
@@ -193,7 +196,7 @@ macro_rules! readable {
 pub(crate) use {alternatives, body, define, described, json_name, named, openapi, readable};
 
 /// Extension that holds a whole schema, because utoipa does not support every keyword of JSON Schema used here.
-pub const CARRIED: &str = "x-schema";
+pub const SCHEMA_EXTENSION: &str = "x-schema";
 
 /// Returns every named schema that a type refers to, itself included.
 pub(crate) fn schemas<T: Describe>() -> Schemas {
@@ -202,8 +205,8 @@ pub(crate) fn schemas<T: Describe>() -> Schemas {
     schemas
 }
 
-/// Wraps a schema in the extension [`CARRIED`]. The API crate unwraps it in the finished document.
-pub(crate) fn wrapped(schema: &serde_json::Value) -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
-    let extensions = utoipa::openapi::extensions::Extensions::from_iter([(CARRIED, schema.clone())]);
+/// Wraps a schema in the extension [`SCHEMA_EXTENSION`]. The API crate unwraps it in the finished document.
+pub(crate) fn wrap_schema(schema: &serde_json::Value) -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
+    let extensions = utoipa::openapi::extensions::Extensions::from_iter([(SCHEMA_EXTENSION, schema.clone())]);
     utoipa::openapi::schema::ObjectBuilder::new().extensions(Some(extensions)).into()
 }

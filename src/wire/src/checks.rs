@@ -18,17 +18,22 @@ use serde_json::{Value, json};
 
 use crate::body::{Describe, Field as _, Properties, reference};
 use crate::consent::{Consent, OptionalConsent};
-use crate::fields::{Context, Fields, Sent};
+use crate::fields::{Context, Fields, ReceivedObject};
 use crate::json::Json;
 use crate::text::{Always, Bounded};
+
+/// No field of these bodies is skipped when a body is written.
+const NEVER_SKIPPED: bool = false;
 
 /// A client's request for a check. `Debug` hides its values.
 pub struct CheckRequest {
     /// The correlation id. It overrides the header `X-Request-ID`.
     pub request_id: Option<RequestId>,
     check: &'static Check,
+    /// The numbers to check, in the order of [`Check::numbers`].
     numbers: Vec<String>,
     consent: Option<Consent>,
+    /// The values to compare with the record, in the order of [`Check::compared`].
     compared: Vec<Option<Text>>,
 }
 
@@ -37,8 +42,8 @@ impl CheckRequest {
     ///
     /// # Errors
     /// [`Invalid`] with every field that is invalid, missing or unknown.
-    pub fn read(check: &'static Check, sent: Sent, context: Context<'_>) -> Result<Self, Invalid> {
-        sent.read_by(context, |fields| {
+    pub fn read(check: &'static Check, received: ReceivedObject, context: Context<'_>) -> Result<Self, Invalid> {
+        received.read_with(context, |fields| {
             let numbers: Vec<_> = check.numbers.iter().map(|form| read_number(fields, form)).collect();
             let consent = if check.needs_consent {
                 Consent::take(fields, "consent").map(Some)
@@ -75,17 +80,19 @@ impl fmt::Debug for CheckRequest {
     }
 }
 
+/// Reads a number to check, such as a PAN. It is required, but its form is checked later, by [`CheckRequest::query`].
 fn read_number(fields: &mut Fields<'_>, form: &NumberForm) -> Option<String> {
-    fields.read(form.field, |place, value| match value {
-        None | Some(Json::Null) => place.refuse("is required"),
-        Some(value) => place.text(value),
+    fields.read(form.field, |reader, value| match value {
+        None | Some(Json::Null) => reader.refuse("is required"),
+        Some(value) => reader.text(value),
     })
 }
 
+/// Reads a value to compare with the record; `Some(None)` if the request has none.
 fn read_comparison(fields: &mut Fields<'_>, compared: &Compared) -> Option<Option<Text>> {
-    fields.read(compared.field, |place, value| match value {
+    fields.read(compared.field, |reader, value| match value {
         None | Some(Json::Null) => Some(None),
-        Some(value) => place.parsed(value, |text| compared.kind.parse(text)).map(Some),
+        Some(value) => reader.parsed(value, |text| compared.kind.parse(text)).map(Some),
     })
 }
 
@@ -131,62 +138,67 @@ impl Serialize for CheckData {
 #[must_use]
 pub fn schemas(check: &Check) -> [(String, Value); 3] {
     let [request, response, data] = ["Request", "Answer", "Data"].map(|part| format!("{}{part}", check.title));
-    let envelope = response_schema(&data);
-    [(request, request_schema(check)), (response, envelope), (data, data_schema(check))]
+    let response_schema = response_schema(&data);
+    [(request, request_schema(check)), (response, response_schema), (data, data_schema(check))]
 }
 
 fn request_schema(check: &Check) -> Value {
-    let mut object = Properties::new(false);
+    let mut object = Properties::of_request();
     for form in check.numbers {
         let schema = json!({ "type": "string", "pattern": form.pattern, "example": form.example });
-        object.add(form.field, schema, &format!("{}. Upper or lower case.", capitalised(form.rule)), true);
+        object.add_required(form.field, schema, &format!("{}. Upper or lower case.", capitalised(form.rule)));
     }
     if check.needs_consent {
-        Consent::describe(&mut object, "consent", "", false);
+        Consent::describe(&mut object, "consent", "", NEVER_SKIPPED);
     } else {
-        OptionalConsent::describe(&mut object, "consent", "", false);
+        OptionalConsent::describe(&mut object, "consent", "", NEVER_SKIPPED);
     }
     for compared in check.compared {
         let (schema, noun) = match compared.kind {
             ComparedKind::Name => (Bounded::<LABEL_CHARS_MAX>::schema(), "name"),
             ComparedKind::Birth => (Day::schema(), "date of birth"),
         };
-        object.add(compared.field, schema, &format!("A {noun} to compare with the {noun} on record."), false);
+        object.add_optional(compared.field, schema, &format!("A {noun} to compare with the {noun} on record."));
     }
     Option::<RequestId>::describe(
         &mut object,
         "request_id",
         "The correlation id. It overrides the header `X-Request-ID`. Default: that header, or a new id.",
-        false,
+        NEVER_SKIPPED,
     );
     object.into_schema("The number to verify, and values to compare with the source's record.")
 }
 
-fn response_schema(data: &str) -> Value {
-    let mut object = Properties::new(true);
+/// Returns the schema of the response, whose `data` has the schema with this name.
+fn response_schema(data_name: &str) -> Value {
+    let mut object = Properties::of_response();
     Always::<true>::describe(
         &mut object,
         "success",
         "Always true: the source has responded. See `status` for the result.",
-        false,
+        NEVER_SKIPPED,
     );
-    u16::describe(&mut object, "statusCode", "Always 200.", false);
-    String::describe(&mut object, "message", "The result in words, such as `PAN verified`. Decide by `status`.", false);
-    RequestId::describe(&mut object, "request_id", "The correlation id of the request.", false);
-    object.add("data", reference(data), "The source's record of the number.", true);
+    u16::describe(&mut object, "statusCode", "Always 200.", NEVER_SKIPPED);
+    String::describe(
+        &mut object,
+        "message",
+        "The result in words, such as `PAN verified`. Decide by `status`.",
+        NEVER_SKIPPED,
+    );
+    RequestId::describe(&mut object, "request_id", "The correlation id of the request.", NEVER_SKIPPED);
+    object.add_required("data", reference(data_name), "The source's record of the number.");
     object.into_schema("The result of a check.")
 }
 
 fn data_schema(check: &Check) -> Value {
-    let mut object = Properties::new(true);
+    let mut object = Properties::of_response();
     for form in check.numbers {
-        object.add(form.field, json!({ "type": "string" }), "The number in upper case.", true);
+        object.add_required(form.field, json!({ "type": "string" }), "The number in upper case.");
     }
-    object.add(
+    object.add_required(
         "status",
         CheckStatus::schema(),
         "`valid`, `invalid` (known to the source, but not in use) or `not_found`.",
-        true,
     );
     for detail in check.details {
         let schema = match detail.form {
@@ -194,7 +206,7 @@ fn data_schema(check: &Check) -> Value {
             DetailForm::Text => json!({ "type": ["string", "null"] }),
             DetailForm::Match(_) => json!({ "type": ["boolean", "null"] }),
         };
-        object.add(detail.field, schema, detail.about, true);
+        object.add_required(detail.field, schema, detail.about);
     }
     object.into_schema(
         "The source's record of the number. A field is null if the source has no value, or if the request had no value \

@@ -17,8 +17,8 @@ use crate::values::{CONTROLS_BUT_SPACING, not_blank};
 pub struct Consent(pub ConsentGiven);
 
 impl Field for Consent {
-    fn read(_: Json, place: &mut FieldReader<'_>) -> Option<Self> {
-        place.refuse("is read together with consent_text")
+    fn read(_: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
+        reader.refuse("is read together with consent_text")
     }
 
     fn take(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
@@ -37,6 +37,7 @@ impl Describe for Consent {
     }
 }
 
+/// Adds `consent` and `consent_text` to a request.
 fn describe_fields(object: &mut Properties, is_required: bool) {
     object.add("consent", Consent::schema(), "`Y`: the person has agreed to `consent_text`.", is_required);
     let text = json!({ "type": "string", "minLength": 1, "maxLength": CONSENT_TEXT_CHARS_MAX,
@@ -55,11 +56,11 @@ impl Serialize for Consent {
 
 /// `consent` and `consent_text` of a request that does not require them. The digest of the text is stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NotedConsent(pub Option<ConsentGiven>);
+pub struct RecordedConsent(pub Option<ConsentGiven>);
 
-impl Field for NotedConsent {
-    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
-        Consent::read(value, place).map(|Consent(given)| Self(Some(given)))
+impl Field for RecordedConsent {
+    fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
+        Consent::read(value, reader).map(|Consent(given)| Self(Some(given)))
     }
 
     fn take(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
@@ -68,7 +69,7 @@ impl Field for NotedConsent {
     }
 }
 
-impl Describe for NotedConsent {
+impl Describe for RecordedConsent {
     const REQUIRED: bool = false;
 
     fn schema() -> Value {
@@ -84,7 +85,7 @@ impl Describe for NotedConsent {
     }
 }
 
-impl Serialize for NotedConsent {
+impl Serialize for RecordedConsent {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.clone().map(Consent).serialize(serializer)
     }
@@ -95,12 +96,12 @@ impl Serialize for NotedConsent {
 pub struct OptionalConsent;
 
 impl Field for OptionalConsent {
-    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
-        NotedConsent::read(value, place).map(|_| Self)
+    fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
+        RecordedConsent::read(value, reader).map(|_| Self)
     }
 
     fn take(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
-        NotedConsent::take(fields, name).map(|_| Self)
+        RecordedConsent::take(fields, name).map(|_| Self)
     }
 }
 

@@ -13,7 +13,7 @@ const REWRITTEN_DIGITS_MIN: usize = 12;
 /// Quotes a value as a cell. Puts an apostrophe before a formula, also after a character that separates cells in
 /// another locale, and before a number or date that a spreadsheet would rewrite.
 #[must_use]
-pub fn cell(value: &str) -> String {
+pub fn quote_cell(value: &str) -> String {
     let guarded = value.split_inclusive(SEPARATORS).map(|part| {
         let guard = if part.trim_start_matches([' ', '"']).starts_with(FORMULA_SIGNS) || is_rewritten(part.trim()) {
             "'"
@@ -39,7 +39,7 @@ fn is_rewritten(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::cell;
+    use super::quote_cell;
 
     #[test]
     fn cells_are_neither_calculated_nor_split_nor_rewritten() {
@@ -69,7 +69,7 @@ mod tests {
             ("1990-02-14", "\"1990-02-14\""),
             ("0", "\"0\""),
         ] {
-            assert_eq!(cell(value), expected);
+            assert_eq!(quote_cell(value), expected);
         }
     }
 }

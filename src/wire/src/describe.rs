@@ -19,6 +19,7 @@ pub trait Describe {
     fn collect(_: &mut Schemas) {}
 
     /// Adds the field to its object. A type of several fields, which are read together, adds all of them.
+    /// `may_be_skipped` is true for a field that a response may omit.
     fn describe(object: &mut Properties, name: &str, about: &str, may_be_skipped: bool) {
         object.add(name, Self::schema(), about, !may_be_skipped && (object.is_written_whole || Self::REQUIRED));
     }
@@ -37,15 +38,27 @@ pub type Schemas = BTreeMap<String, Value>;
 pub struct Properties {
     /// True if every field is written, as in a response.
     pub(crate) is_written_whole: bool,
-    /// True if the object has fields without a description.
+    /// True if the object has fields that the document omits, such as a second spelling.
     pub(crate) has_undescribed: bool,
     properties: Map<String, Value>,
+    /// The names in the order of declaration.
     declared: Vec<String>,
+    /// The names of the required fields.
     required: Vec<Value>,
 }
 
 impl Properties {
-    pub(crate) fn new(is_written_whole: bool) -> Self {
+    /// Starts a request, which is written without absent fields and refuses unknown fields.
+    pub(crate) fn of_request() -> Self {
+        Self::new(false)
+    }
+
+    /// Starts a response or a report, which is written with all fields.
+    pub(crate) fn of_response() -> Self {
+        Self::new(true)
+    }
+
+    fn new(is_written_whole: bool) -> Self {
         Self {
             is_written_whole,
             has_undescribed: false,
@@ -53,6 +66,16 @@ impl Properties {
             declared: Vec::new(),
             required: Vec::new(),
         }
+    }
+
+    /// Adds a field that is always present.
+    pub(crate) fn add_required(&mut self, name: &str, schema: Value, about: &str) {
+        self.add(name, schema, about, true);
+    }
+
+    /// Adds a field that may be absent.
+    pub(crate) fn add_optional(&mut self, name: &str, schema: Value, about: &str) {
+        self.add(name, schema, about, false);
     }
 
     pub(crate) fn add(&mut self, name: &str, mut schema: Value, about: &str, is_required: bool) {
@@ -64,6 +87,7 @@ impl Properties {
         }
     }
 
+    /// Returns the JSON schema of the object.
     pub(crate) fn into_schema(mut self, about: &str) -> Value {
         // Required fields come first; otherwise fields are in the order of declaration.
         self.declared.sort_by_key(|name| !self.required.iter().any(|required| required == name));

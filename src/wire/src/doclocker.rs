@@ -41,15 +41,15 @@ body! { request
 pub struct DocumentKinds(pub Vec<Text>);
 
 impl Field for DocumentKinds {
-    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
+    fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
         let mut seen: Vec<String> = Vec::new();
-        let items = place.list(value, 1, DOCUMENTS_MAX)?;
-        let kinds = place.items(items, |place, item| {
-            let text = place.text(item)?;
+        let items = reader.list(value, 1, DOCUMENTS_MAX)?;
+        let kinds = reader.items(items, |reader, item| {
+            let text = reader.text(item)?;
             if seen.contains(&text) {
-                return place.refuse("is given twice");
+                return reader.refuse("is given twice");
             }
-            let kind = place.accept(Bounded::<LABEL_CHARS_MAX>::new(&text));
+            let kind = reader.accept(Bounded::<LABEL_CHARS_MAX>::new(&text));
             seen.push(text);
             kind.map(|kind| kind.0)
         });
@@ -169,10 +169,10 @@ impl fmt::Debug for Details {
 }
 
 impl Field for Details {
-    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
-        match place.accept(value.into_value(DETAILS_DEPTH_MAX))? {
+    fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
+        match reader.accept(value.into_value(DETAILS_DEPTH_MAX))? {
             Value::Object(members) => Some(Self(members)),
-            _ => place.refuse("must be an object"),
+            _ => reader.refuse("must be an object"),
         }
     }
 }

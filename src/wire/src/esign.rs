@@ -112,15 +112,15 @@ impl EsignRequest {
 pub struct InvitationEnd(pub Timestamp);
 
 impl Field for InvitationEnd {
-    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
-        let context = place.context?;
+    fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
+        let context = reader.context?;
         let is_allowed = |end: &Timestamp| context.now < *end && *end <= context.now + INVITATION_MAX;
-        let end = Timestamp::read(value, place)?;
-        place.accept(Some(end).filter(is_allowed).ok_or("must be in the future, at most 90 days from now")).map(Self)
+        let end = Timestamp::read(value, reader)?;
+        reader.accept(Some(end).filter(is_allowed).ok_or("must be in the future, at most 90 days from now")).map(Self)
     }
 
-    fn absent(place: &mut FieldReader<'_>) -> Option<Self> {
-        let context = place.context?;
+    fn absent(reader: &mut FieldReader<'_>) -> Option<Self> {
+        let context = reader.context?;
         Some(Self(context.now + INVITATION_DEFAULT))
     }
 }
@@ -196,7 +196,7 @@ body! { report
             fields.refuse("content", "must be absent or null unless documentStatus is Completed");
         }
         if let Some(signers) = &signer_info {
-            let expected = document_status_of(signers);
+            let expected = derive_document_status(signers);
             if document_status.is_some_and(|status| status != expected) {
                 fields.refuse("documentStatus", format!("must be {expected}, which follows from signerInfo"));
             }
@@ -208,9 +208,9 @@ body! { report
     }
 }
 
-/// Returns the status of a document with these signers. A rejection outranks an expiry, and an expiry outranks a
+/// Derives the status of a document from its signers. A rejection outranks an expiry, and an expiry outranks a
 /// pending signature.
-fn document_status_of(signers: &[EsignSigner]) -> SigningStatus {
+fn derive_document_status(signers: &[EsignSigner]) -> SigningStatus {
     let has_any = |status: &SigningStatus| signers.iter().any(|signer| signer.signer_status == *status);
     let by_rank = [SigningStatus::Rejected, SigningStatus::Expired, SigningStatus::Pending];
     by_rank.into_iter().find(has_any).unwrap_or(SigningStatus::Completed)
@@ -281,8 +281,8 @@ impl EsignReport for EsignOutcome {
     }
 
     fn lapsed(mut self) -> Self {
-        let waiting = self.signer_info.0.iter_mut().filter(|signer| signer.signer_status == SigningStatus::Pending);
-        waiting.for_each(|signer| signer.signer_status = SigningStatus::Expired);
+        let pending = self.signer_info.0.iter_mut().filter(|signer| signer.signer_status == SigningStatus::Pending);
+        pending.for_each(|signer| signer.signer_status = SigningStatus::Expired);
         Self { content: None, document_status: SigningStatus::Expired, ..self }
     }
 }

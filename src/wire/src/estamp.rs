@@ -61,8 +61,8 @@ body! { request
 }
 
 impl Field for EStampKind {
-    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
-        place.parsed(value, |text| {
+    fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
+        reader.parsed(value, |text| {
             let api_type: Option<ApiType> = text.parse().ok();
             api_type.ok_or("must be RegistryEStamp or PhysicalEStamp").and_then(Self::from_api_type)
         })
@@ -78,16 +78,16 @@ ApiType::PhysicalEStamp.as_str()] } }
 pub struct EmailAddress(pub Bounded<TEXT_CHARS_MAX>);
 
 impl Field for EmailAddress {
-    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
-        let text = place.text(value)?;
+    fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
+        let text = reader.text(value)?;
         if !text.split_once('@').is_some_and(|(user, host)| !user.is_empty() && !host.is_empty()) {
-            return Self::absent(place);
+            return Self::absent(reader);
         }
-        place.accept(Bounded::new(&text)).map(Self)
+        reader.accept(Bounded::new(&text)).map(Self)
     }
 
-    fn absent(place: &mut FieldReader<'_>) -> Option<Self> {
-        place.refuse("must be an e-mail address")
+    fn absent(reader: &mut FieldReader<'_>) -> Option<Self> {
+        reader.refuse("must be an e-mail address")
     }
 }
 

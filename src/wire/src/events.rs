@@ -200,7 +200,8 @@ impl PatchEventRequest {
     }
 }
 
-/// Read-only fields that a change may repeat, so that a client can send back the response to `GET`.
+/// Read-only fields in a change, by name. A change may repeat them, so that a client can send back the response to
+/// `GET`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReadOnlyFields(Vec<(&'static str, Json)>);
 
@@ -225,9 +226,10 @@ const READ_ONLY: [(&str, Drift); 17] = [
     ("created_at", Drift::Never),
 ];
 
-/// The change of a field since the client read the event.
+/// The changes of a read-only field that may occur between a client's `GET` and its change.
 #[derive(Clone, Copy, Debug)]
 enum Drift {
+    /// Nothing changes the field.
     Never,
     /// Guests raise the number.
     Up,
@@ -253,15 +255,14 @@ impl ReadOnlyFields {
     pub fn check(&self, event: &EventResponse) -> Result<(), Invalid> {
         let event = serde_json::to_value(event).unwrap_or_default();
         let mut invalid = Invalid::none();
-        for ((name, sent), (_, drift)) in
-            self.0.iter().filter_map(|sent| Some((sent, READ_ONLY.iter().find(|known| known.0 == sent.0)?)))
-        {
-            let (current, number) = (&event[name], sent.as_whole());
-            let is_accepted = match (drift, number, current.as_u64()) {
+        for (name, value) in &self.0 {
+            let Some((_, drift)) = READ_ONLY.iter().find(|(field, _)| field == name) else { continue };
+            let current = &event[name];
+            let is_accepted = match (drift, value.as_whole(), current.as_u64()) {
                 (Drift::Freely | Drift::UpAndDown, ..) => true,
-                (Drift::Up, Some(sent), Some(current)) => sent <= current,
-                (Drift::Down, Some(sent), Some(current)) => sent >= current,
-                _ => *sent == Json::from(current.clone()),
+                (Drift::Up, Some(number), Some(current)) => number <= current,
+                (Drift::Down, Some(number), Some(current)) => number >= current,
+                _ => *value == Json::from(current.clone()),
             };
             if !is_accepted {
                 invalid.add(*name, format!("is read-only and must be {current}, if it is given"));
@@ -272,25 +273,26 @@ impl ReadOnlyFields {
 }
 
 impl Field for ReadOnlyFields {
-    fn read(_: Json, place: &mut FieldReader<'_>) -> Option<Self> {
-        place.refuse("cannot be changed")
+    fn read(_: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
+        reader.refuse("cannot be changed")
     }
 
     fn take(fields: &mut Fields<'_>, _: &'static str) -> Option<Self> {
-        let read = READ_ONLY.map(|(name, drift)| {
-            let value = fields.read(name, |place, value| match (drift, value) {
+        let fields_read = READ_ONLY.map(|(name, drift)| {
+            // `Some(None)` for an absent field; `None` for a refused value.
+            let value = fields.read(name, |reader, value| match (drift, value) {
                 (_, None) => Some(None),
                 (Drift::Never, Some(value @ (Json::Text(_) | Json::List(_)))) => Some(Some(value)),
                 (Drift::Freely, Some(value @ (Json::Text(_) | Json::Null))) => Some(Some(value)),
                 (Drift::Up | Drift::Down | Drift::UpAndDown, Some(value)) if value.as_whole().is_some() => {
                     Some(Some(value))
                 }
-                _ => place.refuse("is read-only and must be as it was read, if it is given"),
+                _ => reader.refuse("is read-only and must be as it was read, if it is given"),
             });
             value.map(|value| value.map(|value| (name, value)))
         });
-        let sent: Option<Vec<_>> = read.into_iter().collect();
-        sent.map(|sent| Self(sent.into_iter().flatten().collect()))
+        let valid_fields: Option<Vec<_>> = fields_read.into_iter().collect();
+        valid_fields.map(|fields| Self(fields.into_iter().flatten().collect()))
     }
 }
 
@@ -310,7 +312,7 @@ impl Describe for ReadOnlyFields {
                 _ => schemas["EventResponse"]["properties"][name].clone(),
             };
             schema["readOnly"] = true.into();
-            object.add(name, schema, "Read-only. May be sent as it was read.", false);
+            object.add_optional(name, schema, "Read-only. May be sent as it was read.");
         }
     }
 

@@ -18,22 +18,22 @@ use crate::spelling::{Lookup, Spellings, first_per_field, is_spelling, split_pat
 /// Characters of an unknown field's name that an error repeats. Known names are shorter.
 const NAME_CHARS_MAX: usize = 128;
 
-/// Absent fields in most bodies; reserves room for their names.
+/// Number of absent fields for which [`Fields::read_body`] reserves room; most bodies have no more.
 const ABSENT_FIELDS_EXPECTED: usize = 8;
 
 /// A field type that can be read from received JSON.
 pub trait Field: Describe + Sized {
     /// Reads a value that is present and not null, and records its problems.
-    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self>;
+    fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self>;
 
     /// Returns the value of an absent field.
-    fn absent(place: &mut FieldReader<'_>) -> Option<Self> {
-        place.refuse("is required")
+    fn absent(reader: &mut FieldReader<'_>) -> Option<Self> {
+        reader.refuse("is required")
     }
 
     /// Returns the value of a null field.
-    fn null(place: &mut FieldReader<'_>) -> Option<Self> {
-        Self::absent(place)
+    fn null(reader: &mut FieldReader<'_>) -> Option<Self> {
+        Self::absent(reader)
     }
 
     /// Reads the field from its object.
@@ -74,7 +74,7 @@ pub struct Context<'c> {
 
 /// The reason why no field of a body was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotRead {
+pub enum UnreadableBody {
     /// The body is empty.
     Empty,
     /// The body is not JSON, or exceeds the limits of nesting or size.
@@ -83,23 +83,23 @@ pub enum NotRead {
     NoObject,
 }
 
-/// The members of an object that a client sent, as JSON or as a form.
+/// An object that a client sent, as JSON or as a form, before its members are validated.
 #[derive(Debug, Default)]
-pub struct Sent(pub Vec<(String, Json)>);
+pub struct ReceivedObject(pub Vec<(String, Json)>);
 
-impl Sent {
+impl ReceivedObject {
     /// Reads a JSON object of at most 10,000 values.
     ///
     /// # Errors
-    /// [`NotRead`] if the bytes are anything else.
-    pub fn read(bytes: &[u8]) -> Result<Self, NotRead> {
+    /// [`UnreadableBody`] if the bytes are anything else.
+    pub fn read(bytes: &[u8]) -> Result<Self, UnreadableBody> {
         if bytes.trim_ascii().is_empty() {
-            return Err(NotRead::Empty);
+            return Err(UnreadableBody::Empty);
         }
         match read(bytes, usize::MAX, &ValuesLeft::new(BODY_VALUES_MAX)) {
             Ok(Json::Object(members)) => Ok(Self(members)),
-            Ok(_) => Err(NotRead::NoObject),
-            Err(error) => Err(NotRead::Json(error)),
+            Ok(_) => Err(UnreadableBody::NoObject),
+            Err(error) => Err(UnreadableBody::Json(error)),
         }
     }
 
@@ -107,23 +107,23 @@ impl Sent {
     ///
     /// # Errors
     /// [`Invalid`] with every field that is invalid, missing or unknown.
-    pub fn request<B: Body>(self, context: Context<'_>) -> Result<B, Invalid> {
-        self.spelled(context).map(|(body, _)| body)
+    pub fn into_request<B: Body>(self, context: Context<'_>) -> Result<B, Invalid> {
+        self.into_request_with_spellings(context).map(|(body, _)| body)
     }
 
     /// Reads the request, and also returns the spellings of its fields.
     ///
     /// # Errors
-    /// As for [`Sent::request`].
-    pub fn spelled<B: Body>(self, context: Context<'_>) -> Result<(B, Spellings), Invalid> {
+    /// As for [`ReceivedObject::into_request`].
+    pub fn into_request_with_spellings<B: Body>(self, context: Context<'_>) -> Result<(B, Spellings), Invalid> {
         read_members(Some(context), self.0, B::read)
     }
 
     /// Reads a request with a function instead of a [`Body`].
     ///
     /// # Errors
-    /// As for [`Sent::request`].
-    pub(crate) fn read_by<'c, T>(
+    /// As for [`ReceivedObject::into_request`].
+    pub(crate) fn read_with<'c, T>(
         self,
         context: Context<'c>,
         read: impl FnOnce(&mut Fields<'c>) -> Option<T>,
@@ -212,13 +212,13 @@ impl<'c> FieldReader<'c> {
         )
     }
 
-    /// Reads the items of a list of `least` to `most` entries.
-    pub(crate) fn list(&mut self, value: Json, least: usize, most: usize) -> Option<Vec<Json>> {
+    /// Reads the items of a list of `min` to `max` entries.
+    pub(crate) fn list(&mut self, value: Json, min: usize, max: usize) -> Option<Vec<Json>> {
         match value {
-            Json::List(items) if (least..=most).contains(&items.len()) => Some(items),
+            Json::List(items) if (min..=max).contains(&items.len()) => Some(items),
             Json::List(_) => {
                 let entries = if self.context.is_some() { "entries" } else { "objects" };
-                self.refuse(format!("must hold {least} to {most} {entries}"))
+                self.refuse(format!("must hold {min} to {max} {entries}"))
             }
             _ => self.refuse("must be an array"),
         }
@@ -253,7 +253,7 @@ impl<'c> FieldReader<'c> {
         body
     }
 
-    /// Prefixes the paths of all problems after the first `earlier` ones.
+    /// Prefixes the paths of all problems except the first `earlier` ones, which were recorded before.
     fn prefix_problems(&mut self, earlier: usize, prefix: impl FnOnce() -> String) {
         if let Some(problems @ [_, ..]) = self.problems.get_mut(earlier..) {
             let prefix = prefix();
@@ -264,7 +264,7 @@ impl<'c> FieldReader<'c> {
 
 /// The unread members of an object, and the problems of its other members.
 pub struct Fields<'c> {
-    place: FieldReader<'c>,
+    reader: FieldReader<'c>,
     members: Vec<(String, Json)>,
     /// The fields read so far, in the order of declaration.
     lookups: Spellings,
@@ -279,9 +279,9 @@ impl<'c> Fields<'c> {
         read: impl FnOnce(&mut Self) -> Option<T>,
     ) -> (Option<T>, Vec<FieldError>, Spellings) {
         let lookups = Spellings(Vec::with_capacity(members.len() + ABSENT_FIELDS_EXPECTED));
-        let mut fields = Self { place: FieldReader { context, problems: Vec::new() }, members, lookups };
+        let mut fields = Self { reader: FieldReader { context, problems: Vec::new() }, members, lookups };
         let body = read(&mut fields);
-        let Self { place: FieldReader { mut problems, .. }, members, lookups } = fields;
+        let Self { reader: FieldReader { mut problems, .. }, members, lookups } = fields;
         problems.sort_by_cached_key(|problem| lookups.position(split_path(&problem.field).0));
         // Members that no field reads come last.
         for (name, _) in members {
@@ -299,28 +299,28 @@ impl<'c> Fields<'c> {
     /// Returns the context of a request; a report has none.
     #[must_use]
     pub const fn context(&self) -> Option<Context<'c>> {
-        self.place.context
+        self.reader.context
     }
 
     /// Returns true if there is a problem so far, or any member is still unread.
     pub(crate) const fn has_problems(&self) -> bool {
-        !self.place.problems.is_empty() || !self.members.is_empty()
+        !self.reader.problems.is_empty() || !self.members.is_empty()
     }
 
     /// Reads a field.
     pub fn take<T: Field>(&mut self, name: &'static str) -> Option<T> {
-        self.read(name, |place, value| match value {
-            None => T::absent(place),
-            Some(Json::Null) => T::null(place),
-            Some(value) => T::read(value, place),
+        self.read(name, |reader, value| match value {
+            None => T::absent(reader),
+            Some(Json::Null) => T::null(reader),
+            Some(value) => T::read(value, reader),
         })
     }
 
     /// Reads a text field that is validated together with others; `None` if it is absent or null.
     pub(crate) fn text(&mut self, name: &'static str) -> Option<String> {
-        self.read(name, |place, value| match value? {
+        self.read(name, |reader, value| match value? {
             Json::Null => None,
-            value => place.text(value),
+            value => reader.text(value),
         })
     }
 
@@ -332,16 +332,16 @@ impl<'c> Fields<'c> {
     ) -> Option<T> {
         let (sent_name, value) = self.remove(name).unzip();
         let has_value = !matches!(value, None | Some(Json::Null));
-        let earlier = self.place.problems.len();
-        let field = read(&mut self.place, value);
-        self.place.prefix_problems(earlier, || sent_name.as_deref().unwrap_or(name).to_owned());
+        let earlier = self.reader.problems.len();
+        let field = read(&mut self.reader, value);
+        self.reader.prefix_problems(earlier, || sent_name.as_deref().unwrap_or(name).to_owned());
         self.lookups.0.push(Lookup { name, sent_name, has_value });
         field
     }
 
     /// Records a problem of a field, or of a part of it such as `name[2]`.
     pub fn refuse(&mut self, path: &str, sentence: impl Into<String>) {
-        self.place.refuse_part::<()>(self.lookups.as_sent(path), sentence);
+        self.reader.refuse_part::<()>(self.lookups.as_sent(path), sentence);
     }
 
     /// Returns the value, or records the problems of the fields that were validated together.
@@ -361,17 +361,17 @@ impl<'c> Fields<'c> {
     }
 
     /// Records a missing or empty list that must have entries.
-    pub(crate) fn require_some<T>(&mut self, name: &'static str, list: Option<&Vec<T>>, most: usize) {
+    pub(crate) fn require_some<T>(&mut self, name: &'static str, list: Option<&Vec<T>>, max: usize) {
         if list.is_some_and(Vec::is_empty) {
             let has_value = self.lookups.0.iter().any(|lookup| lookup.name == name && lookup.has_value);
-            let sentence = if has_value { format!("must hold 1 to {most} objects") } else { "is required".to_owned() };
+            let sentence = if has_value { format!("must hold 1 to {max} objects") } else { "is required".to_owned() };
             self.refuse(name, sentence);
         }
     }
 
     /// Takes a field out of the members, with the name under which it was sent.
     fn remove(&mut self, name: &'static str) -> Option<(String, Json)> {
-        if self.place.context.is_none() {
+        if self.reader.context.is_none() {
             let index = self.members.iter().position(|(sent_name, _)| sent_name == name)?;
             return Some(self.members.remove(index));
         }
@@ -386,7 +386,7 @@ impl<'c> Fields<'c> {
             } else {
                 format!("is given as {sent_name} too; give one of them")
             };
-            self.place.refuse_part::<()>(first.clone(), sentence);
+            self.reader.refuse_part::<()>(first.clone(), sentence);
         }
         field
     }

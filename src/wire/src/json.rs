@@ -54,7 +54,7 @@ pub struct JsonError {
     pub column: usize,
 }
 
-/// The number of values that may still be read, from one text or several texts that belong together.
+/// The number of values that may still be read. Texts that belong together share one number.
 #[derive(Debug)]
 pub struct ValuesLeft(Cell<usize>);
 
@@ -66,7 +66,7 @@ impl ValuesLeft {
     }
 }
 
-/// A type into which a text can be read.
+/// A representation of JSON into which [`read`] reads a text: [`Json`] keeps repeated names, [`Value`] refuses them.
 pub trait Tree: From<Value> + From<Vec<Self>> {
     /// The members of an object.
     type Members: Default;
@@ -81,15 +81,15 @@ pub trait Tree: From<Value> + From<Vec<Self>> {
     fn object(members: Self::Members) -> Self;
 }
 
-/// Reads one JSON text whose objects and arrays nest at most `depth` deep, and never deeper than 127.
+/// Reads one JSON text. Its objects and arrays may nest at most `depth_max` deep, and never deeper than 127.
 ///
 /// # Errors
 /// [`JsonError`] with the reason and its position.
-pub fn read<T: Tree>(text: &[u8], depth: usize, left: &ValuesLeft) -> Result<T, JsonError> {
+pub fn read<T: Tree>(text: &[u8], depth_max: usize, values_left: &ValuesLeft) -> Result<T, JsonError> {
     let refusal = Cell::new(JsonRefusal::Malformed);
-    let mut reader = serde_json::Deserializer::from_slice(text);
-    let tree = Reader { depth, refusal: &refusal, left: &left.0, tree: PhantomData };
-    let value = tree.deserialize(&mut reader).and_then(|value| reader.end().map(|()| value));
+    let mut deserializer = serde_json::Deserializer::from_slice(text);
+    let reader = Reader { depth_left: depth_max, refusal: &refusal, values_left: &values_left.0, tree: PhantomData };
+    let value = reader.deserialize(&mut deserializer).and_then(|value| deserializer.end().map(|()| value));
     value.map_err(|error| JsonError { refusal: refusal.get(), line: error.line(), column: error.column() })
 }
 
@@ -97,8 +97,8 @@ pub fn read<T: Tree>(text: &[u8], depth: usize, left: &ValuesLeft) -> Result<T, 
 ///
 /// # Errors
 /// [`JsonRefusal`] with the reason.
-pub fn read_object(text: &[u8], depth: usize, left: &ValuesLeft) -> Result<Map<String, Value>, JsonRefusal> {
-    match read(text, depth, left) {
+pub fn read_object(text: &[u8], depth_max: usize, values_left: &ValuesLeft) -> Result<Map<String, Value>, JsonRefusal> {
+    match read(text, depth_max, values_left) {
         Ok(Value::Object(object)) => Ok(object),
         Ok(_) => Err(JsonRefusal::Malformed),
         Err(error) => Err(error.refusal),
@@ -213,10 +213,14 @@ impl Tree for Value {
     }
 }
 
+/// Reads a value with everything in it, as a serde visitor.
 struct Reader<'a, T> {
-    depth: usize,
+    /// Levels to which the value may still nest.
+    depth_left: usize,
+    /// The reason for an error, because a serde error carries only a text.
     refusal: &'a Cell<JsonRefusal>,
-    left: &'a Cell<usize>,
+    /// Values that may still be read.
+    values_left: &'a Cell<usize>,
     tree: PhantomData<T>,
 }
 
@@ -229,15 +233,16 @@ impl<T> Clone for Reader<'_, T> {
 impl<T> Copy for Reader<'_, T> {}
 
 impl<T> Reader<'_, T> {
+    /// Records the reason, and returns an error that stops the reading.
     fn refuse<E: Error>(self, refusal: JsonRefusal) -> E {
         self.refusal.set(refusal);
         E::custom("refused")
     }
 
-    /// Returns the reader for the items of an array or object.
+    /// Returns the reader for the items of an array or object, one level deeper.
     fn nested<E: Error>(self) -> Result<Self, E> {
-        match self.depth.checked_sub(1) {
-            Some(depth) => Ok(Self { depth, ..self }),
+        match self.depth_left.checked_sub(1) {
+            Some(depth_left) => Ok(Self { depth_left, ..self }),
             None => Err(self.refuse(JsonRefusal::TooDeep)),
         }
     }
@@ -247,8 +252,9 @@ impl<'de, T: Tree> DeserializeSeed<'de> for Reader<'_, T> {
     type Value = T;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
-        let left = self.left.get().checked_sub(1).ok_or_else(|| self.refuse(JsonRefusal::TooManyValues))?;
-        self.left.set(left);
+        let values_left =
+            self.values_left.get().checked_sub(1).ok_or_else(|| self.refuse(JsonRefusal::TooManyValues))?;
+        self.values_left.set(values_left);
         deserializer.deserialize_any(self)
     }
 }

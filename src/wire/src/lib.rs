@@ -34,9 +34,9 @@ pub mod transactions;
 pub mod wealth;
 pub mod webhook_urls;
 
-pub use body::{Body, CARRIED, Describe, Field, ORDER, Properties, Schemas};
+pub use body::{Body, Describe, Field, ORDER, Properties, SCHEMA_EXTENSION, Schemas};
 pub use consent::{Consent, OptionalConsent};
-pub use fields::{Context, FieldReader, Fields, NotRead, Sent, UrlRules, read_report};
+pub use fields::{Context, FieldReader, Fields, ReceivedObject, UnreadableBody, UrlRules, read_report};
 pub use language_name::LanguageName;
 pub use page_url::PageUrl;
 pub use polls::merge_polls;

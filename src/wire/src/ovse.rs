@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use unicode_segmentation::UnicodeSegmentation as _;
 
 use crate::body::{Describe, Field, Properties, Schemas, alternatives, body};
-use crate::consent::{NotedConsent, OptionalConsent};
+use crate::consent::{OptionalConsent, RecordedConsent};
 use crate::fields::{FieldReader, Fields};
 use crate::json::Json;
 use crate::text::{Always, Flag, PageAddress, Undescribed, Words};
@@ -57,7 +57,7 @@ body! { request
         qr: Flag<false>,
         /// Validated. The digest of the text is stored in the register of consents.
         #[serde(flatten)]
-        consent: NotedConsent,
+        consent: RecordedConsent,
         /// The correlation id. It overrides the header `X-Request-ID`. Default: that header, or a new id.
         request_id: Option<RequestId>,
     }
@@ -94,8 +94,8 @@ impl InitRequest {
 pub struct NameHint(pub String);
 
 impl Field for NameHint {
-    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
-        let Words(mut name) = Words::<TEXT_CHARS_MAX>::read(value, place)?;
+    fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
+        let Words(mut name) = Words::<TEXT_CHARS_MAX>::read(value, reader)?;
         if let Some((limit, _)) = name.char_indices().nth(NAME_HINT_CHARS_MAX) {
             // A single grapheme may be longer than the limit.
             let end = name.grapheme_indices(true).map(|(start, _)| start).take_while(|start| *start <= limit).last();
@@ -119,24 +119,25 @@ impl fmt::Debug for NameHint {
 }
 
 /// Pattern of an Android package id.
-const PACKAGE: &str = "^[A-Za-z][A-Za-z0-9_]*([.][A-Za-z][A-Za-z0-9_]*)+$";
+const PACKAGE_PATTERN: &str = "^[A-Za-z][A-Za-z0-9_]*([.][A-Za-z][A-Za-z0-9_]*)+$";
 /// Pattern of 32 bytes in Base64 or hexadecimal.
-const SHA_256: &str = "^([A-Za-z0-9+/_-]{42}[AEIMQUYcgkosw048]=?|[0-9A-Fa-f]{64}|([0-9A-Fa-f]{2}:){31}[0-9A-Fa-f]{2})$";
+const SHA_256_PATTERN: &str =
+    "^([A-Za-z0-9+/_-]{42}[AEIMQUYcgkosw048]=?|[0-9A-Fa-f]{64}|([0-9A-Fa-f]{2}:){31}[0-9A-Fa-f]{2})$";
 
-/// `channel`, and for channel `app` on Android also `app_id` and `app_signature`.
+/// The channel of a request: `channel`, and for channel `app` on Android also `app_id` and `app_signature`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChannelChoice(pub Channel);
 
 impl Field for ChannelChoice {
-    fn read(_: Json, place: &mut FieldReader<'_>) -> Option<Self> {
-        place.refuse("must be web, qr or app")
+    fn read(_: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
+        reader.refuse("must be web, qr or app")
     }
 
     fn take(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
-        let channel = fields.read(name, |place, value| match value {
-            None | Some(Json::Null) => place.refuse("is required"),
+        let channel = fields.read(name, |reader, value| match value {
+            None | Some(Json::Null) => reader.refuse("is required"),
             Some(Json::Text(word)) => Some(word),
-            Some(_) => place.refuse("must be web, qr or app"),
+            Some(_) => reader.refuse("must be web, qr or app"),
         });
         let (app_id, app_signature) = (fields.text("app_id"), fields.text("app_signature"));
         fields.accept(Channel::parse(&channel?, app_id.as_deref(), app_signature.as_deref())).map(Self)
@@ -151,17 +152,16 @@ impl Describe for ChannelChoice {
     fn describe(object: &mut Properties, name: &str, _: &str, _: bool) {
         let channel =
             "The channel to the identity app: `web` (browser on the phone), `qr` (QR code) or `app` (native app).";
-        object.add(name, Self::schema(), channel, true);
-        let app_id = json!({ "type": "string", "maxLength": ANDROID_PACKAGE_CHARS_MAX, "pattern": PACKAGE });
-        object.add(
+        object.add_required(name, Self::schema(), channel);
+        let app_id = json!({ "type": "string", "maxLength": ANDROID_PACKAGE_CHARS_MAX, "pattern": PACKAGE_PATTERN });
+        object.add_optional(
             "app_id",
             app_id,
             "The Android package id; only for channel `app` on Android, together with `app_signature`.",
-            false,
         );
         let signature =
             "The SHA-256 of the app's signing certificate in Base64 or hexadecimal; only together with `app_id`.";
-        object.add("app_signature", json!({ "type": "string", "pattern": SHA_256 }), signature, false);
+        object.add_optional("app_signature", json!({ "type": "string", "pattern": SHA_256_PATTERN }), signature);
     }
 }
 
@@ -284,7 +284,7 @@ impl Describe for OutcomeData {
     }
 }
 
-/// Declares the `data` of an outcome with one spelling of its keys.
+/// Declares the `data` of an outcome with one spelling of its keys: doc comment, name, and the keys.
 macro_rules! ovse_data {
     ($about:literal $name:ident $txn:literal $passed:literal $claims:literal $at:literal $code:literal
      $reference:literal) => {
@@ -338,7 +338,7 @@ body! { response
     /// The pending transaction. `txn_id` repeats its id.
     pub struct OvsePendingData {
         /// The id of the transaction.
-        camel as "txnId": TxnId,
+        camel_case_id as "txnId": TxnId,
         /// The id of the transaction, under its other spelling.
         txn_id: Undescribed<TxnId>,
         /// Always true.
@@ -353,7 +353,7 @@ impl OvsePending {
         Self {
             success: Always,
             pending: Always,
-            data: OvsePendingData { camel: txn_id, txn_id: Undescribed(txn_id), pending: Always },
+            data: OvsePendingData { camel_case_id: txn_id, txn_id: Undescribed(txn_id), pending: Always },
         }
     }
 }
@@ -361,7 +361,7 @@ impl OvsePending {
 /// The message of a verification that passed.
 pub const VERIFIED_MESSAGE: &str = "Verification successful";
 
-/// An [`OvseOutcome`] that serialises a transaction without copying its claims.
+/// A completed transaction that serialises as an [`OvseOutcome`], without a copy of its claims.
 #[derive(Clone, Copy, Debug)]
 pub struct OvsePayload<'a> {
     completed: &'a Completed,
@@ -390,19 +390,20 @@ impl Serialize for OvsePayload<'_> {
         body.serialize_field("statusCode", &200)?;
         body.serialize_field("message", self.message())?;
         body.serialize_field("request_id", &self.completed.opened.terms.request_id)?;
-        body.serialize_field("data", &Data(*self))?;
+        body.serialize_field("data", &PayloadData(*self))?;
         body.end()
     }
 }
 
-struct Data<'a>(OvsePayload<'a>);
+/// The `data` of the payload.
+struct PayloadData<'a>(OvsePayload<'a>);
 
-impl Serialize for Data<'_> {
+impl Serialize for PayloadData<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let OvsePayload { completed, spelling } = self.0;
-        let key = |snake, camel| match spelling {
-            KeyCase::SnakeCase => snake,
-            KeyCase::CamelCase => camel,
+        let key = |snake_case, camel_case| match spelling {
+            KeyCase::SnakeCase => snake_case,
+            KeyCase::CamelCase => camel_case,
         };
         let no_claims = VerifiedClaims::default();
         let (claims, failure): (&VerifiedClaims, Option<&Failure>) = match &completed.outcome {

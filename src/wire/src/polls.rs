@@ -16,8 +16,8 @@ pub fn merge_polls(schemas: &mut Schemas) {
     for poll in POLLS {
         let Some(parts) = schemas.get(poll).and_then(|schema| schema["oneOf"].as_array()).cloned() else { continue };
         let about = schemas[poll]["description"].clone();
-        let names: Vec<String> = parts.iter().filter_map(referenced_name).collect();
-        let merged = merge(schemas, poll, &names, &about);
+        let body_names: Vec<String> = parts.iter().filter_map(referenced_name).collect();
+        let merged = merge(schemas, poll, &body_names, &about);
         schemas.insert(poll.to_owned(), merged);
     }
     // Schemas of pending responses have no other use, and most of their parts are merged.
@@ -26,14 +26,15 @@ pub fn merge_polls(schemas: &mut Schemas) {
     schemas.retain(|name, _| !name.ends_with("PendingData") || text.contains(&format!("/{name}\"")));
 }
 
-/// Merges several bodies into one object; a field that is an object in each of them is merged too.
-fn merge(schemas: &mut Schemas, name: &str, parts: &[String], about: &Value) -> Value {
-    let parts: Vec<Value> = parts.iter().map(|part| schemas[part].clone()).collect();
+/// Merges several named bodies into one object, described by `about`. A field that is an object in each of them is
+/// merged too, into a schema of its own.
+fn merge(schemas: &mut Schemas, name: &str, body_names: &[String], about: &Value) -> Value {
+    let parts: Vec<Value> = body_names.iter().map(|body| schemas[body].clone()).collect();
     let mut has_undescribed = parts.iter().any(|part| part["additionalProperties"] == true);
     let mut properties = Map::new();
     for part in &parts {
-        for (field, schema) in in_order(&part["properties"]) {
-            let all: Vec<String> =
+        for (field, schema) in fields_in_order(&part["properties"]) {
+            let referenced: Vec<String> =
                 parts.iter().filter_map(|part| referenced_name(&part["properties"][field])).collect();
             if properties.contains_key(field) {
                 continue;
@@ -44,9 +45,9 @@ fn merge(schemas: &mut Schemas, name: &str, parts: &[String], about: &Value) -> 
                 continue;
             }
             let mut schema = schema.clone();
-            if all.len() == parts.len() && all.iter().any(|other| *other != all[0]) {
+            if referenced.len() == parts.len() && referenced.iter().any(|other| *other != referenced[0]) {
                 let inner = format!("{name}{}", capitalised(field));
-                let merged = merge(schemas, &inner, &all, &schemas[&all[0]]["description"].clone());
+                let merged = merge(schemas, &inner, &referenced, &schemas[&referenced[0]]["description"].clone());
                 schemas.insert(inner.clone(), merged);
                 schema["$ref"] = reference(&inner)["$ref"].take();
             }
@@ -54,8 +55,9 @@ fn merge(schemas: &mut Schemas, name: &str, parts: &[String], about: &Value) -> 
             properties.insert(field.clone(), schema);
         }
     }
-    let is_required =
-        |field: &&Value| parts.iter().all(|part| part["required"].as_array().is_some_and(|all| all.contains(field)));
+    let is_required = |field: &&Value| {
+        parts.iter().all(|part| part["required"].as_array().is_some_and(|names| names.contains(field)))
+    };
     let required: Vec<Value> =
         parts[0]["required"].as_array().into_iter().flatten().filter(is_required).cloned().collect();
     let mut schema = json!({ "type": "object", "description": about, "properties": properties });
@@ -69,7 +71,7 @@ fn merge(schemas: &mut Schemas, name: &str, parts: &[String], about: &Value) -> 
 }
 
 /// Returns the fields in the order of declaration.
-fn in_order(properties: &Value) -> Vec<(&String, &Value)> {
+fn fields_in_order(properties: &Value) -> Vec<(&String, &Value)> {
     let mut fields: Vec<_> = properties.as_object().into_iter().flatten().collect();
     fields.sort_by_key(|(_, field)| field[ORDER].as_u64());
     fields

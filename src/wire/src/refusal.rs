@@ -41,9 +41,9 @@ impl Describe for FieldError {
     fn collect(schemas: &mut Schemas) {
         let field =
             "The path of the field as it was sent, such as `claims[2]`, or the name of a header or query parameter.";
-        let mut problem = Properties::new(true);
-        problem.add("field", String::schema(), field, true);
-        problem.add("message", String::schema(), "The requirement, such as `must be web, qr or app`.", true);
+        let mut problem = Properties::of_response();
+        problem.add_required("field", String::schema(), field);
+        problem.add_required("message", String::schema(), "The requirement, such as `must be web, qr or app`.");
         schemas.insert("FieldProblem".to_owned(), problem.into_schema("An invalid field."));
     }
 }

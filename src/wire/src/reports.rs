@@ -222,25 +222,29 @@ impl AdmittedReport {
     ) -> Result<Transition<NextState>, ReportRefusal> {
         match (self, flow) {
             (Self::ESign(report), FlowState::ESign(flow)) => {
-                wrap(flow.report(report, digest, now), |flow| NextState::Flow(FlowState::ESign(flow)))
+                map_next_state(flow.report(report, digest, now), |flow| NextState::Flow(FlowState::ESign(flow)))
             }
             (Self::DocLocker(report), FlowState::DocLocker(flow)) => {
-                wrap(flow.report(report, digest, now), |flow| NextState::Flow(FlowState::DocLocker(flow)))
+                map_next_state(flow.report(report, digest, now), |flow| NextState::Flow(FlowState::DocLocker(flow)))
             }
             (Self::EStamp(report), FlowState::EStamp(flow)) => {
-                wrap(flow.report(report, digest, now), |flow| NextState::Flow(FlowState::EStamp(flow)))
+                map_next_state(flow.report(report, digest, now), |flow| NextState::Flow(FlowState::EStamp(flow)))
             }
             (Self::WealthConsent(report), FlowState::Wealth(consent)) => {
-                wrap(consent.report(report, digest, now), |consent| NextState::Flow(FlowState::Wealth(consent)))
+                map_next_state(consent.report(report, digest, now), |consent| {
+                    NextState::Flow(FlowState::Wealth(consent))
+                })
             }
             (Self::WealthData(report), FlowState::Wealth(consent)) => {
                 let fetch = if let Some(FetchState::Data(fetch)) = fetch { fetch } else { DataFetch::default() };
-                wrap(fetch.report(consent, report, digest), |fetch| NextState::Fetch(FetchState::Data(fetch)))
+                map_next_state(fetch.report(consent, report, digest), |fetch| NextState::Fetch(FetchState::Data(fetch)))
             }
             (Self::WealthHistorical(report), FlowState::Wealth(consent)) => {
                 let fetch =
                     if let Some(FetchState::Historical(fetch)) = fetch { fetch } else { HistoricalFetch::default() };
-                wrap(fetch.report(consent, report, digest), |fetch| NextState::Fetch(FetchState::Historical(fetch)))
+                map_next_state(fetch.report(consent, report, digest), |fetch| {
+                    NextState::Fetch(FetchState::Historical(fetch))
+                })
             }
             _ => Err(ReportRefusal::NotThisFlow),
         }
@@ -262,7 +266,8 @@ impl AdmittedReport {
         }
     }
 
-    /// Returns the target of the webhook that is due.
+    /// Returns the target of the webhook that is due: the URL in the request, or the kind of URL that the app has
+    /// registered.
     #[must_use]
     pub fn webhook_target<'a>(&self, flow: &'a FlowState) -> WebhookTarget<'a> {
         match (self, flow) {
@@ -296,10 +301,10 @@ impl AdmittedReport {
     }
 }
 
-/// Wraps the next state of a flow or fetch of any kind.
-fn wrap<S>(
+/// Converts the next state in a transition, from that of one kind of flow or fetch to that of any kind.
+fn map_next_state<S>(
     transition: Result<Transition<S>, ReportRefusal>,
-    state: impl FnOnce(S) -> NextState,
+    into_next_state: impl FnOnce(S) -> NextState,
 ) -> Result<Transition<NextState>, ReportRefusal> {
-    transition.map(|transition| transition.map(state))
+    transition.map(|transition| transition.map(into_next_state))
 }

@@ -18,7 +18,7 @@ pub(crate) struct Lookup {
 }
 
 impl Spellings {
-    /// Returns the problems under the names of the request.
+    /// Returns the same problems, with each field named as the request spells it.
     #[must_use]
     pub fn translate(&self, invalid: &Invalid) -> Invalid {
         let respelled =
@@ -66,24 +66,25 @@ fn is_within(path: &str, whole: &str) -> bool {
 
 /// Returns true if `sent_name` is a spelling of the name: `face_auth` and `faceAuth` are two of one name.
 pub(crate) fn is_spelling(sent_name: &str, name: &str) -> bool {
-    // The first byte is compared first, as most names do not match: every name is compared with every field.
+    // The first bytes are compared first, because every name is compared with every field, and few names match.
     sent_name == name
         || (sent_name.as_bytes().first() == name.as_bytes().first()
-            && (snake(name).eq(sent_name.chars()) || camel(name).eq(sent_name.chars())))
+            && (snake_case(name).eq(sent_name.chars()) || camel_case(name).eq(sent_name.chars())))
 }
 
 /// Spells the name as `face_auth`. Consecutive capitals are one word, as in `emailID`.
-fn snake(name: &str) -> impl Iterator<Item = char> {
-    letters(name).flat_map(|(begins_word, letter)| begins_word.then_some('_').into_iter().chain(Some(letter)))
+fn snake_case(name: &str) -> impl Iterator<Item = char> {
+    lower_case_letters(name)
+        .flat_map(|(begins_word, letter)| begins_word.then_some('_').into_iter().chain(Some(letter)))
 }
 
 /// Spells the name as `faceAuth`.
-fn camel(name: &str) -> impl Iterator<Item = char> {
-    letters(name).map(|(begins_word, letter)| if begins_word { letter.to_ascii_uppercase() } else { letter })
+fn camel_case(name: &str) -> impl Iterator<Item = char> {
+    lower_case_letters(name).map(|(begins_word, letter)| if begins_word { letter.to_ascii_uppercase() } else { letter })
 }
 
 /// Returns the letters of a name in lower case, with true for the first letter of each word but the first.
-fn letters(name: &str) -> impl Iterator<Item = (bool, char)> {
+fn lower_case_letters(name: &str) -> impl Iterator<Item = (bool, char)> {
     let mut previous = '\0';
     name.chars().filter_map(move |letter| {
         let begins_word =
@@ -99,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_field_has_two_spellings_and_no_other() {
-        for (sent, name) in [
+        for (sent_name, name) in [
             ("face_auth", "face_auth"),
             ("faceAuth", "face_auth"),
             ("txnId", "txnId"),
@@ -112,9 +113,9 @@ mod tests {
             ("base64_file_data", "base64FileData"),
             ("invitation_expire_time_stamp", "invitationExpireTimeStamp"),
         ] {
-            assert!(is_spelling(sent, name), "{sent}");
+            assert!(is_spelling(sent_name, name), "{sent_name}");
         }
-        for (sent, name) in [
+        for (sent_name, name) in [
             ("FaceAuth", "face_auth"),
             ("face_Auth", "face_auth"),
             ("faceauth", "face_auth"),
@@ -128,14 +129,14 @@ mod tests {
             ("EmailID", "emailID"),
             ("", "name"),
         ] {
-            assert!(!is_spelling(sent, name), "{sent}");
+            assert!(!is_spelling(sent_name, name), "{sent_name}");
         }
     }
 
     #[test]
     fn at_most_a_hundred_problems_are_reported() {
         let problems =
-            (0..1_000).map(|index| FieldError { field: format!("list[{index}]"), message: "is odd".to_owned() });
+            (0..1_000).map(|index| FieldError { field: format!("list[{index}]"), message: "is wrong".to_owned() });
         assert_eq!(first_per_field(problems).fields().len(), REPORT_PROBLEMS_MAX);
     }
 }

@@ -15,26 +15,26 @@ use crate::fields::FieldReader;
 use crate::json::Json;
 use crate::values::{CONTROLS, CONTROLS_BUT_LINES, not_blank};
 
-/// A text of 1 to `MOST` characters without control characters.
+/// A text of 1 to `MAX` characters without control characters.
 #[derive(Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub struct Words<const MOST: usize>(pub String);
+pub struct Words<const MAX: usize>(pub String);
 
 /// A name or description: 1 to 100 characters without control characters. Surrounding blanks are dropped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Label(pub Words<LABEL_CHARS_MAX>);
 
-/// A text of 1 to `MOST` characters that is not blank.
+/// A text of at most `MAX` characters that is not blank. Unlike [`Words`], it may have line breaks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub struct Bounded<const MOST: usize>(pub Text);
+pub struct Bounded<const MAX: usize>(pub Text);
 
 /// A client's own reference in a response: an empty string if the client sent none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reference(pub Option<Text>);
 
-/// The URL of a page for a person's browser.
+/// The URL of a page of the client, to which a person's browser is sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct PageAddress(pub HttpUrl);
@@ -53,55 +53,64 @@ pub struct Always<const VALUE: bool>;
 #[serde(transparent)]
 pub struct Undescribed<T>(pub T);
 
-/// A whole number from `LEAST` to `MOST`.
+/// A whole number from `MIN` to `MAX`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Whole<const LEAST: u64, const MOST: u64>(pub u64);
+pub struct Whole<const MIN: u64, const MAX: u64>(pub u64);
 
-/// A list of `LEAST` to `MOST` entries.
+/// A list of `MIN` to `MAX` entries.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct List<T, const LEAST: usize, const MOST: usize>(pub Vec<T>);
+pub struct List<T, const MIN: usize, const MAX: usize>(pub Vec<T>);
 
-/// A list of up to `MOST` entries; empty if it is absent.
+/// A list of up to `MAX` entries; empty if it is absent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct OptionalList<T, const MOST: usize>(pub Vec<T>);
+pub struct OptionalList<T, const MAX: usize>(pub Vec<T>);
 
 /// A field of a change. An absent field stays unchanged. Null is refused, unless the changed value may be null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Change<T>(pub Option<T>);
 
-impl<const MOST: usize> Field for Words<MOST> {
-    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
-        let text = place.text(value)?;
-        let is_valid = (1..=MOST).contains(&text.chars().count()) && !text.chars().any(is_unseen);
+impl<const MAX: usize> Field for Words<MAX> {
+    fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
+        let text = reader.text(value)?;
+        let is_valid = (1..=MAX).contains(&text.chars().count()) && !text.chars().any(is_unseen);
         if is_valid {
             Some(Self(text))
         } else {
-            place.refuse(format!("must be 1 to {MOST} characters without control characters"))
+            reader.refuse(format!("must be 1 to {MAX} characters without control characters"))
         }
     }
 }
 
-impl<const MOST: usize> Describe for Words<MOST> {
+impl<const MAX: usize> Describe for Words<MAX> {
     fn schema() -> Value {
-        json!({ "type": "string", "minLength": 1, "maxLength": MOST, "pattern": format!("^[^{CONTROLS}]+$") })
+        json!({ "type": "string", "minLength": 1, "maxLength": MAX, "pattern": format!("^[^{CONTROLS}]+$") })
     }
 }
 
 /// Hides the text, which may be personal data.
-impl<const MOST: usize> fmt::Debug for Words<MOST> {
+impl<const MAX: usize> fmt::Debug for Words<MAX> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Words({} bytes redacted)", self.0.len())
     }
 }
 
+impl Label {
+    /// Returns the text of the label.
+    #[must_use]
+    pub fn into_string(self) -> String {
+        let Words(text) = self.0;
+        text
+    }
+}
+
 impl Field for Label {
-    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
-        let text = place.text(value)?;
-        Words::read(Json::Text(text.trim().to_owned()), place).map(Self)
+    fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
+        let text = reader.text(value)?;
+        Words::read(Json::Text(text.trim().to_owned()), reader).map(Self)
     }
 }
 
@@ -111,28 +120,28 @@ impl Describe for Label {
     }
 }
 
-impl<const MOST: usize> Field for Bounded<MOST> {
-    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
-        place.parsed(value, Self::new)
+impl<const MAX: usize> Field for Bounded<MAX> {
+    fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
+        reader.parsed(value, Self::new)
     }
 }
 
-impl<const MOST: usize> Bounded<MOST> {
+impl<const MAX: usize> Bounded<MAX> {
     /// Accepts a text.
     ///
     /// # Errors
     /// A message that states the accepted form.
     pub fn new(text: &str) -> Result<Self, String> {
-        if text.chars().count() > MOST {
-            return Err(format!("must be 1 to {MOST} characters"));
+        if text.chars().count() > MAX {
+            return Err(format!("must be 1 to {MAX} characters"));
         }
         Text::not_blank(text).map(Self)
     }
 }
 
-impl<const MOST: usize> Describe for Bounded<MOST> {
+impl<const MAX: usize> Describe for Bounded<MAX> {
     fn schema() -> Value {
-        json!({ "type": "string", "minLength": 1, "maxLength": MOST, "pattern": not_blank(CONTROLS_BUT_LINES) })
+        json!({ "type": "string", "minLength": 1, "maxLength": MAX, "pattern": not_blank(CONTROLS_BUT_LINES) })
     }
 }
 
@@ -143,8 +152,8 @@ impl From<Option<Text>> for Reference {
 }
 
 impl Field for Reference {
-    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
-        Text::read(value, place).map(|text| Self::from(Some(text)))
+    fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
+        Text::read(value, reader).map(|text| Self::from(Some(text)))
     }
 
     fn absent(_: &mut FieldReader<'_>) -> Option<Self> {
@@ -171,17 +180,17 @@ impl<'de> Deserialize<'de> for Reference {
 }
 
 impl Field for PageAddress {
-    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
-        let context = place.context?;
-        place.parsed(value, |url| context.urls.page(url)).map(Self)
+    fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
+        let context = reader.context?;
+        reader.parsed(value, |url| context.urls.page(url)).map(Self)
     }
 }
 
 described! { PageAddress: { "type": "string", "format": "uri", "maxLength": URL_CHARS_MAX } }
 
 impl<const DEFAULT: bool> Field for Flag<DEFAULT> {
-    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
-        bool::read(value, place).map(Self)
+    fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
+        bool::read(value, reader).map(Self)
     }
 
     fn absent(_: &mut FieldReader<'_>) -> Option<Self> {
@@ -231,32 +240,32 @@ impl<T: Describe> Describe for Undescribed<T> {
     }
 }
 
-impl<const LEAST: u64, const MOST: u64> Field for Whole<LEAST, MOST> {
-    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
-        let number = value.as_whole().filter(|number| (LEAST..=MOST).contains(number)).map(Self);
-        place.accept(number.ok_or_else(|| format!("must be a whole number from {LEAST} to {MOST}")))
+impl<const MIN: u64, const MAX: u64> Field for Whole<MIN, MAX> {
+    fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
+        let number = value.as_whole().filter(|number| (MIN..=MAX).contains(number)).map(Self);
+        reader.accept(number.ok_or_else(|| format!("must be a whole number from {MIN} to {MAX}")))
     }
 }
 
-impl<const LEAST: u64, const MOST: u64> Describe for Whole<LEAST, MOST> {
+impl<const MIN: u64, const MAX: u64> Describe for Whole<MIN, MAX> {
     fn schema() -> Value {
-        let format = if i32::try_from(MOST).is_ok() { "int32" } else { "int64" };
-        json!({ "type": "integer", "format": format, "minimum": LEAST, "maximum": MOST })
+        let format = if i32::try_from(MAX).is_ok() { "int32" } else { "int64" };
+        json!({ "type": "integer", "format": format, "minimum": MIN, "maximum": MAX })
     }
 }
 
-impl<T: Field, const LEAST: usize, const MOST: usize> Field for List<T, LEAST, MOST> {
-    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
-        let items = place.list(value, LEAST, MOST)?;
-        place.items(items, |place, item| T::read(item, place)).map(Self)
+impl<T: Field, const MIN: usize, const MAX: usize> Field for List<T, MIN, MAX> {
+    fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
+        let items = reader.list(value, MIN, MAX)?;
+        reader.items(items, |reader, item| T::read(item, reader)).map(Self)
     }
 }
 
-impl<T: Describe, const LEAST: usize, const MOST: usize> Describe for List<T, LEAST, MOST> {
+impl<T: Describe, const MIN: usize, const MAX: usize> Describe for List<T, MIN, MAX> {
     fn schema() -> Value {
-        let mut list = json!({ "type": "array", "items": T::schema(), "maxItems": MOST });
-        if LEAST > 0 {
-            list["minItems"] = LEAST.into();
+        let mut list = json!({ "type": "array", "items": T::schema(), "maxItems": MAX });
+        if MIN > 0 {
+            list["minItems"] = MIN.into();
         }
         list
     }
@@ -266,7 +275,7 @@ impl<T: Describe, const LEAST: usize, const MOST: usize> Describe for List<T, LE
     }
 }
 
-impl<T, const LEAST: usize, const MOST: usize> Deref for List<T, LEAST, MOST> {
+impl<T, const MIN: usize, const MAX: usize> Deref for List<T, MIN, MAX> {
     type Target = Vec<T>;
 
     fn deref(&self) -> &Vec<T> {
@@ -274,9 +283,9 @@ impl<T, const LEAST: usize, const MOST: usize> Deref for List<T, LEAST, MOST> {
     }
 }
 
-impl<T: Field, const MOST: usize> Field for OptionalList<T, MOST> {
-    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
-        List::<T, 0, MOST>::read(value, place).map(|list| Self(list.0))
+impl<T: Field, const MAX: usize> Field for OptionalList<T, MAX> {
+    fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
+        List::<T, 0, MAX>::read(value, reader).map(|list| Self(list.0))
     }
 
     fn absent(_: &mut FieldReader<'_>) -> Option<Self> {
@@ -284,9 +293,9 @@ impl<T: Field, const MOST: usize> Field for OptionalList<T, MOST> {
     }
 }
 
-impl<T: Describe, const MOST: usize> Describe for OptionalList<T, MOST> {
+impl<T: Describe, const MAX: usize> Describe for OptionalList<T, MAX> {
     fn schema() -> Value {
-        List::<T, 0, MOST>::schema()
+        List::<T, 0, MAX>::schema()
     }
 
     /// Optional in a request, and always written in a response.
@@ -310,19 +319,19 @@ impl<T> Default for Change<T> {
 }
 
 impl<T: Field> Field for Change<T> {
-    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
-        T::read(value, place).map(|value| Self(Some(value)))
+    fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
+        T::read(value, reader).map(|value| Self(Some(value)))
     }
 
     fn absent(_: &mut FieldReader<'_>) -> Option<Self> {
         Some(Self(None))
     }
 
-    fn null(place: &mut FieldReader<'_>) -> Option<Self> {
+    fn null(reader: &mut FieldReader<'_>) -> Option<Self> {
         if T::REQUIRED {
-            return place.refuse("must not be null; leave it out to keep what is set");
+            return reader.refuse("must not be null; leave it out to keep what is set");
         }
-        T::null(place).map(|value| Self(Some(value)))
+        T::null(reader).map(|value| Self(Some(value)))
     }
 }
 

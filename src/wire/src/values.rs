@@ -101,8 +101,8 @@ pub(crate) fn not_blank(excluded: &str) -> String {
 macro_rules! parsed {
     ($($type:ty: $parse:expr;)+) => {
         $(impl Field for $type {
-            fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
-                place.parsed(value, $parse)
+            fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
+                reader.parsed(value, $parse)
             }
         })+
     };
@@ -126,29 +126,29 @@ parsed! {
 }
 
 impl Field for bool {
-    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
-        if let Json::Flag(flag) = value { Some(flag) } else { place.refuse("must be true or false") }
+    fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
+        if let Json::Flag(flag) = value { Some(flag) } else { reader.refuse("must be true or false") }
     }
 }
 
 impl Field for String {
-    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
-        place.text(value)
+    fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
+        reader.text(value)
     }
 }
 
 impl Field for Base64File {
-    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
-        let text = place.text(value)?;
-        place.accept(Self::new(text.into_boxed_str()))
+    fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
+        let text = reader.text(value)?;
+        reader.accept(Self::new(text.into_boxed_str()))
     }
 }
 
 /// Reads the URL of a webhook receiver.
 impl Field for HttpUrl {
-    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
-        let context = place.context?;
-        place.parsed(value, |url| context.urls.webhook(url))
+    fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
+        let context = reader.context?;
+        reader.parsed(value, |url| context.urls.webhook(url))
     }
 }
 
@@ -161,33 +161,33 @@ const FIRST_MILLI: i64 = -62_135_596_800_000;
 const LAST_MILLI: i64 = 253_402_300_799_999;
 
 impl Field for Timestamp {
-    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
-        if place.context.is_some() {
+    fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
+        if reader.context.is_some() {
             let time = if let Json::Text(text) = value { Self::parse_iso8601(&text) } else { None };
-            return place.accept(time.ok_or(ISO_8601));
+            return reader.accept(time.ok_or(ISO_8601));
         }
         // After conversion to UTC, other years could get a sign or a fifth digit, which readers refuse.
         let is_readable = |at: &Self| (FIRST_MILLI..=LAST_MILLI).contains(&at.millis());
-        place.parsed(value, |text| Self::parse_iso8601(text).filter(is_readable).ok_or(ISO_8601))
+        reader.parsed(value, |text| Self::parse_iso8601(text).filter(is_readable).ok_or(ISO_8601))
     }
 }
 
-impl<const MOST: u32> Field for Limit<MOST>
+impl<const MAX: u32> Field for Limit<MAX>
 where
     Self: Describe,
 {
-    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
+    fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
         // Zero is out of bounds, so a value that is not a number gets the same error.
         let count = value.as_whole().unwrap_or(0);
-        place.accept(Self::new(count))
+        reader.accept(Self::new(count))
     }
 }
 
 /// Reads a language by name in any case, or by code as number or text. Default: English.
 impl Field for Language {
-    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
+    fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
         // Zero is not a code, so a value that is not a number gets the same error.
-        place.accept(match value {
+        reader.accept(match value {
             Json::Text(name) => Self::parse(&name),
             code => Self::from_code(code.as_whole().unwrap_or(0)),
         })
@@ -224,13 +224,13 @@ impl Describe for Language {
 }
 
 impl Field for ClaimSet {
-    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
-        let Json::List(items) = value else { return place.refuse("must be an array of the names of claims") };
+    fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
+        let Json::List(items) = value else { return reader.refuse("must be an array of the names of claims") };
         // A name that is not text is read as the empty text, which names no claim.
         let names: Vec<&str> = items.iter().map(|item| if let Json::Text(name) = item { name } else { "" }).collect();
         let claims = Self::parse(&names).map_err(|invalid| {
             for problem in invalid.fields() {
-                place.refuse_part::<()>(problem.field.trim_start_matches("claims").to_owned(), &*problem.message);
+                reader.refuse_part::<()>(problem.field.trim_start_matches("claims").to_owned(), &*problem.message);
             }
         });
         claims.ok()
@@ -249,8 +249,8 @@ impl Describe for ClaimSet {
 
 /// Reads a field that may be absent or null.
 impl<T: Field> Field for Option<T> {
-    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
-        T::read(value, place).map(Some)
+    fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
+        T::read(value, reader).map(Some)
     }
 
     fn absent(_: &mut FieldReader<'_>) -> Option<Self> {
@@ -299,8 +299,8 @@ impl<T: Describe> Describe for Vec<T> {
 macro_rules! words {
     ($($type:ty),+ $(,)?) => {
         $(impl Field for $type {
-            fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
-                place.parsed(value, str::parse)
+            fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
+                reader.parsed(value, str::parse)
             }
         }
 

@@ -31,12 +31,12 @@ body! { request
 pub struct NewReceiver(pub Option<WebhookUrl>);
 
 impl Field for NewReceiver {
-    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
-        WebhookUrl::read(value, place).map(|url| Self(Some(url)))
+    fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
+        WebhookUrl::read(value, reader).map(|url| Self(Some(url)))
     }
 
-    fn absent(place: &mut FieldReader<'_>) -> Option<Self> {
-        place.refuse("is required; null removes the URL")
+    fn absent(reader: &mut FieldReader<'_>) -> Option<Self> {
+        reader.refuse("is required; null removes the URL")
     }
 
     fn null(_: &mut FieldReader<'_>) -> Option<Self> {

@@ -10,7 +10,7 @@ use sakshi_domain::limits::REPORT_PROBLEMS_MAX;
 use sakshi_domain::time::Timestamp;
 use sakshi_wire::checks::CheckRequest;
 use sakshi_wire::reports::FlowReport;
-use sakshi_wire::{Body, Context, Describe, NotRead, Schemas, Sent, UrlRules, read_report};
+use sakshi_wire::{Body, Context, Describe, ReceivedObject, Schemas, UnreadableBody, UrlRules, read_report};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -45,21 +45,23 @@ pub(crate) fn assert_echoes_nothing(invalid: &Invalid) {
 }
 
 fn read_request_as<B: Body + Describe + Serialize>(schemas: &'static OnceLock<Schemas>, bytes: &[u8]) {
-    let sent = match Sent::read(bytes) {
+    let sent = match ReceivedObject::read(bytes) {
         Ok(sent) => sent,
-        Err(NotRead::Json(error)) => return assert!(error.line >= 1),
-        Err(NotRead::Empty | NotRead::NoObject) => return,
+        Err(UnreadableBody::Json(error)) => return assert!(error.line >= 1),
+        Err(UnreadableBody::Empty | UnreadableBody::NoObject) => return,
     };
     assert!(
         !format!("{sent:?}").contains(CANARY) || sent.0.iter().any(|(name, _)| name.contains(CANARY)),
         "the debug text shows a value"
     );
-    match sent.request::<B>(context()) {
+    match sent.into_request::<B>(context()) {
         Ok(body) => {
             let written = serde_json::to_vec(&body).expect("a body is written");
             assert_described::<B>(schemas, &serde_json::from_slice(&written).expect("what is written is JSON"));
-            let reread: B =
-                Sent::read(&written).expect("a body is an object").request(context()).expect("what is written is read");
+            let reread: B = ReceivedObject::read(&written)
+                .expect("a body is an object")
+                .into_request(context())
+                .expect("what is written is read");
             assert_eq!(serde_json::to_vec(&reread).expect("a body is written"), written);
         }
         Err(invalid) => assert_echoes_nothing(&invalid),
@@ -152,7 +154,7 @@ pub(crate) fn reports(data: &[u8]) {
 
 pub(crate) fn checks(data: &[u8]) {
     let Some((index, body)) = letter_choice(data, CHECKS.len()) else { return };
-    let Ok(sent) = Sent::read(body) else { return };
+    let Ok(sent) = ReceivedObject::read(body) else { return };
     match CheckRequest::read(&CHECKS[index], sent, context()) {
         Ok(request) => {
             assert!(!format!("{request:?}").contains(CANARY), "the debug text shows a request");

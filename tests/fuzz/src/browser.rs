@@ -6,7 +6,7 @@ use actix_web::test::TestRequest;
 use sakshi_domain::limits::{PAGE_MAX, PAGE_SIZE_MAX};
 use sakshi_web::query::{Query, parse_page};
 use sakshi_web::same_site::is_of_page_at;
-use sakshi_wire::Sent;
+use sakshi_wire::ReceivedObject;
 use sakshi_wire::events::{CreateEventRequest, PatchEventRequest};
 use sakshi_wire::json::Json;
 
@@ -40,20 +40,20 @@ fn request(data: &[u8]) -> HttpRequest {
 
 pub(crate) fn headers(data: &[u8]) {
     let request = request(data);
-    if let Some((cookie, token)) = sakshi_portal::fuzzing::session(&request) {
+    if let Some((cookie, token)) = sakshi_portal::fuzzing::read_session(&request) {
         let pair = cookie.split(';').next().unwrap();
         let again = TestRequest::get().insert_header(("cookie", pair)).to_http_request();
-        assert_eq!(sakshi_portal::fuzzing::session(&again), Some((cookie.clone(), token.clone())));
+        assert_eq!(sakshi_portal::fuzzing::read_session(&again), Some((cookie.clone(), token.clone())));
         assert!(!cookie.contains(&token), "a form shows the session");
     }
-    for (txn, value) in sakshi_pages::fuzzing::visits(&request) {
+    for (txn, value) in sakshi_pages::fuzzing::read_visit_cookies(&request) {
         let again =
             TestRequest::get().insert_header(("cookie", format!("sakshi_visit_{txn}={value}"))).to_http_request();
-        assert_eq!(sakshi_pages::fuzzing::visits(&again), [(txn, value.trim_end().to_owned())]);
+        assert_eq!(sakshi_pages::fuzzing::read_visit_cookies(&again), [(txn, value.trim_end().to_owned())]);
     }
-    let (address, tag) = sakshi_pages::fuzzing::address(&request, "/e/x");
+    let (address, tag) = sakshi_pages::fuzzing::localise(&request, "/e/x");
     assert!(address == "/e/x" || address == format!("/e/x?lang={tag}"), "the address has another part of the request");
-    let (intent, _) = sakshi_pages::fuzzing::wants(&request);
+    let (intent, _) = sakshi_pages::fuzzing::wants_intent_and_json(&request);
     let accepts = |word: &str| {
         request
             .headers()
@@ -78,22 +78,22 @@ pub(crate) fn headers(data: &[u8]) {
 }
 
 pub(crate) fn forms(data: &[u8]) {
-    let sent = sakshi_portal::fuzzing::sent(data);
+    let sent = sakshi_portal::fuzzing::read_request(data);
     for (name, value) in &sent.0 {
         assert!(name != "once" && !matches!(value, Json::Object(_)));
         assert!(!matches!(value, Json::Text(text) if text.trim() != text || text.is_empty()));
     }
     for invalid in [read::<CreateEventRequest>(data), read::<PatchEventRequest>(data)].into_iter().flatten() {
         assert_echoes_nothing(&invalid);
-        let problems = sakshi_portal::fuzzing::problems(data, &invalid);
+        let problems = sakshi_portal::fuzzing::list_problems(data, &invalid);
         assert!(!problems.is_empty());
     }
     let _ = sent;
 }
 
 fn read<B: sakshi_wire::Body>(data: &[u8]) -> Option<sakshi_domain::invalid::Invalid> {
-    let Sent(members) = sakshi_portal::fuzzing::sent(data);
-    Sent(members).request::<B>(context()).err()
+    let ReceivedObject(members) = sakshi_portal::fuzzing::read_request(data);
+    ReceivedObject(members).into_request::<B>(context()).err()
 }
 
 pub(crate) fn queries(data: &[u8]) {

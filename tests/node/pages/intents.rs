@@ -14,7 +14,7 @@ use crate::pages_fixture::PagesFixture;
 
 async fn sign_and_keep(intents: &PageIntents, service: &Service, pending: &Pending, now: Timestamp) -> Rc<PageIntent> {
     let signed = service.authority.sign_intent(pending, now).await.unwrap();
-    intents.keep(pending.id, signed.jwt, now).unwrap()
+    intents.cache(pending.id, signed.jwt, now).unwrap()
 }
 
 #[actix_rt::test]
@@ -24,9 +24,9 @@ async fn a_signed_intent_is_reused_for_a_limited_time() {
     let intents = PageIntents::default();
     let signed = sign_and_keep(&intents, service, &pending, fixture.clock.now()).await;
     fixture.clock.advance(PAGE_INTENT_REUSED_MAX - Duration::from_millis(1));
-    assert_eq!(intents.current(pending.id, fixture.clock.now()).unwrap().jwt, signed.jwt);
+    assert_eq!(intents.find_reusable(pending.id, fixture.clock.now()).unwrap().jwt, signed.jwt);
     fixture.clock.advance(Duration::from_millis(1));
-    assert!(intents.current(pending.id, fixture.clock.now()).is_none());
+    assert!(intents.find_reusable(pending.id, fixture.clock.now()).is_none());
 }
 
 #[actix_rt::test]
@@ -37,8 +37,8 @@ async fn an_intent_near_its_end_is_reused_for_a_quarter_of_its_time() {
     let intents = PageIntents::default();
     let now = fixture.clock.now();
     sign_and_keep(&intents, &fixture.shared.service, &pending, now).await;
-    assert!(intents.current(pending.id, now + Duration::from_secs(4)).is_some());
-    assert!(intents.current(pending.id, now + Duration::from_secs(6)).is_none());
+    assert!(intents.find_reusable(pending.id, now + Duration::from_secs(4)).is_some());
+    assert!(intents.find_reusable(pending.id, now + Duration::from_secs(6)).is_none());
 }
 
 #[actix_rt::test]
@@ -55,6 +55,6 @@ async fn a_worker_keeps_only_the_newest_intents() {
         ids.push(pending.id);
     }
     let now = fixture.clock.now();
-    assert_eq!(ids.iter().filter(|id| intents.current(**id, now).is_some()).count(), PAGE_INTENTS_KEPT_MAX);
-    assert!(intents.current(first.id, fixture.clock.now()).is_none());
+    assert_eq!(ids.iter().filter(|id| intents.find_reusable(**id, now).is_some()).count(), PAGE_INTENTS_KEPT_MAX);
+    assert!(intents.find_reusable(first.id, fixture.clock.now()).is_none());
 }

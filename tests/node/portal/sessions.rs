@@ -7,7 +7,7 @@ use sakshi::public::ROUTES;
 use sakshi_domain::clock::Clock as _;
 use sakshi_domain::ids::AppId;
 use sakshi_domain::tenancy::App;
-use sakshi_portal::once::{LINK_LIFETIME, link};
+use sakshi_portal::once::{LINK_LIFETIME, create_link};
 use sakshi_service::api_key::ApiKey;
 use sakshi_web::routing::Audience;
 
@@ -166,7 +166,7 @@ async fn sign_in_attempts_are_rate_limited() {
 /// Returns the path of a link for the first client.
 async fn fresh_link(fixture: &PagesFixture) -> String {
     let (store, key) = (&fixture.shared.service.store, fixture.first.key.digest());
-    link(store, fixture.clock.now(), key, fixture.first.app.clone()).await.unwrap().unwrap()
+    create_link(store, fixture.clock.now(), key, fixture.first.app.clone()).await.unwrap().unwrap()
 }
 
 #[actix_rt::test]

@@ -42,7 +42,7 @@ pub(crate) async fn create(
 ) -> Result<HttpResponse, ApiError> {
     rates.orders.count(&request, &caller.client)?;
     let idempotent = idempotency::idempotent_request(&request, &caller, OPERATION, &body.bytes)?;
-    let event: CreateEventRequest = body.sent.request(service.request_context())?;
+    let event: CreateEventRequest = body.sent.into_request(service.request_context())?;
     let creation = create_event(&service, caller, event.terms(service.rules.time_zone), idempotent).await?;
     if let CreationAnswer::New { answer, .. } = &creation {
         note_event(&request, answer.event_id);

@@ -64,7 +64,7 @@ pub(crate) async fn status(
     service: Data<Service>,
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
-    let query: EsignStatusRequest = body.sent.request(service.request_context())?;
+    let query: EsignStatusRequest = body.sent.into_request(service.request_context())?;
     rates.polls.count(&request, &caller.app.app_id)?;
     Ok(poll_response(&request, poll_document(&service, &caller.app, &query.document_id).await?))
 }

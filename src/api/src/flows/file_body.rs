@@ -13,7 +13,7 @@ use sakshi_web::body_reader::{BodyReader, ReceivedBody, declared_length};
 use sakshi_web::error::ApiError;
 use sakshi_web::idempotency;
 use sakshi_web::query::Query;
-use sakshi_wire::{Body, Sent};
+use sakshi_wire::{Body, ReceivedObject};
 
 /// A parsed request with a file, and its share of the memory budget.
 pub(super) struct FileRequest<T> {
@@ -47,7 +47,7 @@ pub(super) async fn receive_file_request<T: Body + Send + 'static>(
     permit.pin()?;
     let parsing = service.cpu.run(caller.owners(), move || {
         let idempotent = key.map(|key| IdempotentRequest::new(key, operation, &bytes));
-        Ok::<_, ApiError>((Sent::read(&bytes)?.request(urls.at(now))?, idempotent))
+        Ok::<_, ApiError>((ReceivedObject::read(&bytes)?.into_request(urls.at(now))?, idempotent))
     });
     let (order, idempotent) = parsing.await??;
     Ok(FileRequest { order, idempotent, _permit: permit })

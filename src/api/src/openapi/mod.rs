@@ -22,7 +22,7 @@ use sakshi_web::query::Query;
 use sakshi_wire::estamp::EStampOutcome;
 use sakshi_wire::refusal::Error;
 use sakshi_wire::wealth::{WealthConsentChange, WealthDataNotice, WealthHistoricalNotice};
-use sakshi_wire::{CARRIED, Schemas, merge_polls};
+use sakshi_wire::{SCHEMA_EXTENSION, Schemas, merge_polls};
 use serde_json::{Value, json};
 use utoipa::OpenApi;
 
@@ -157,7 +157,7 @@ fn describe(public_base: &str, other_routes: utoipa::openapi::OpenApi, spelling:
     let components = &mut document["components"];
     if let Some(schemas) = components["schemas"].as_object_mut() {
         // Each declared schema holds the whole one, which has keywords that utoipa does not support.
-        schemas.values_mut().for_each(|schema| *schema = schema[CARRIED].take());
+        schemas.values_mut().for_each(|schema| *schema = schema[SCHEMA_EXTENSION].take());
         if let (Some(camel), KeyCase::CamelCase) = (schemas.remove("OvseDataCamelCase"), spelling) {
             schemas.insert("OvseData".to_owned(), camel);
         }

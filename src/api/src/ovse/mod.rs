@@ -54,7 +54,7 @@ pub(crate) async fn init(
 ) -> Result<HttpResponse, ApiError> {
     rates.init.count(&request, &caller.app.app_id)?;
     let idempotent = idempotency::idempotent_request(&request, &caller, OPERATION, &body.bytes)?;
-    let init: InitRequest = body.sent.request(service.request_context())?;
+    let init: InitRequest = body.sent.into_request(service.request_context())?;
     let request_id = adopt_request_id(&request, init.request_id.clone());
     let (with_qr, terms) = (init.qr.0, init.terms(request_id, caller.app.evidence));
     // Only the sandbox has a listener: a simulated person, whom the name hint tells how to answer.
@@ -95,7 +95,7 @@ pub(crate) async fn qr_intent(
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     rates.polls.count(&request, &caller.app.app_id)?;
-    let qr_intent: QrIntentRequest = body.sent.request(service.request_context())?;
+    let qr_intent: QrIntentRequest = body.sent.into_request(service.request_context())?;
     let id: TxnId = qr_intent.txn_id.parse().map_err(|_| ServiceError::TransactionNotFound)?;
     Ok(HttpResponse::Ok().json(transactions::qr_intent(&service, &caller.app, id).await?))
 }

@@ -2,7 +2,7 @@
 
 use sakshi_domain::http_url::{HttpUrl, Schemes, WebhookUrl};
 use sakshi_domain::time::Timestamp;
-use sakshi_wire::{Body, Context, Sent, UrlRules};
+use sakshi_wire::{Body, Context, ReceivedObject, UrlRules};
 use serde_json::Value;
 
 struct Https;
@@ -20,5 +20,5 @@ impl UrlRules for Https {
 /// Parses a request body, at the Unix epoch.
 pub(crate) fn parse_request<B: Body>(body: &Value) -> B {
     let context = Context { urls: &Https, now: Timestamp::from_millis(0) };
-    Sent::read(body.to_string().as_bytes()).unwrap().request(context).unwrap()
+    ReceivedObject::read(body.to_string().as_bytes()).unwrap().into_request(context).unwrap()
 }

@@ -30,7 +30,7 @@ use super::{format_time_and_gate, page_path};
 /// Largest form in bytes.
 const FORM_BYTES_MAX: usize = 4 * 1_024;
 /// Longest time between an offline scan and its request.
-const OFFLINE_MAX: std::time::Duration = DOOR_AFTER_END_MAX;
+const SCAN_AGE_MAX: std::time::Duration = DOOR_AFTER_END_MAX;
 
 /// The outcome of a check-in, as the script and the page's address name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -40,7 +40,7 @@ pub(super) enum State {
     In,
     /// The guest was checked in before.
     Already,
-    /// The ticket showed an old code when it was scanned: it may be a picture of the page.
+    /// The scanned code was no longer current: it may come from a picture of the ticket.
     Old,
     /// The event has no such guest.
     Unknown,
@@ -56,7 +56,9 @@ struct CheckInResponse {
     when: Option<String>,
     /// The path of the guest's photo, if photos were shared.
     photo: Option<String>,
+    /// Number of registered guests.
     registered: u32,
+    /// Number of guests who are checked in.
     inside: u32,
 }
 
@@ -71,13 +73,13 @@ pub(crate) async fn post(
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
     refuse_cross_site(&request, &service)?;
-    let open = super::require_session(&service, &request, find_late_door(&service, &path).await?)?;
+    let open_door = super::require_session(&service, &request, find_late_door(&service, &path).await?)?;
     let form = read_form(&request, payload).await?;
     let field = |name: &'static str| form.get(name).map_or("", String::as_str);
     let code: RegistrationCode =
         field("code").parse().map_err(|problem: &str| ApiError::from(Invalid::one("code", problem)))?;
     let now = service.clock.now();
-    let at = match field("at") {
+    let scanned_at = match field("at") {
         "" => now,
         text => parse_scan_time(text, now)
             .ok_or_else(|| ApiError::from(Invalid::one("at", "must be milliseconds since 1970, within a day")))?,
@@ -86,13 +88,13 @@ pub(crate) async fn post(
         "" => CheckInId::generate(),
         text => text.parse().map_err(|problem: &str| ApiError::from(Invalid::one("id", problem)))?,
     };
-    if at >= open.end() {
+    if scanned_at >= open_door.end() {
         return Err(ServiceError::NotFound("door").into());
     }
-    let (outcome, guest) = verify_and_check_in(&service, &open, code, field("proof"), (id, at)).await?;
+    let (outcome, guest) = verify_and_check_in(&service, &open_door, code, field("proof"), (id, scanned_at)).await?;
     let state = outcome.state();
     if request.headers().get(ACCEPT).is_some_and(|accept| accept.as_bytes().starts_with(b"application/json")) {
-        return Ok(private(StatusCode::OK).json(build_response(&open, code, outcome, guest, now)));
+        return Ok(private(StatusCode::OK).json(build_response(&open_door, code, outcome, guest, now)));
     }
     let query = match state {
         State::In => format!("done={}", id.get()),
@@ -101,7 +103,7 @@ pub(crate) async fn post(
         State::Unknown => "state=unknown".to_owned(),
     };
     Ok(private(StatusCode::SEE_OTHER)
-        .insert_header((LOCATION, format!("{}?guest={code}&{query}", page_path(&open))))
+        .insert_header((LOCATION, format!("{}?guest={code}&{query}", page_path(&open_door))))
         .finish())
 }
 
@@ -114,6 +116,7 @@ enum Outcome {
 }
 
 impl Outcome {
+    /// Returns the outcome as the page names it. A repeated request has the state of the first.
     const fn state(self) -> State {
         match self {
             Self::CheckIn(CheckInResult::New | CheckInResult::Repeated) => State::In,
@@ -124,16 +127,17 @@ impl Outcome {
     }
 }
 
-/// Checks in the guest unless the proof is old.
+/// Checks in the guest, unless the proof was no longer current at the time of the scan. The proof is the part of a
+/// ticket's code that changes; it is empty if staff have picked the guest by hand.
 async fn verify_and_check_in(
     service: &Service,
-    open: &OpenDoor,
+    open_door: &OpenDoor,
     code: RegistrationCode,
     proof: &str,
-    (id, at): (CheckInId, Timestamp),
+    (id, scanned_at): (CheckInId, Timestamp),
 ) -> Result<(Outcome, Option<ListedGuest>), ApiError> {
-    let event = &*open.event;
-    if !proof.is_empty() && !service.authority.is_shown(event.id, code, proof, at) {
+    let event = &*open_door.event;
+    if !proof.is_empty() && !service.authority.is_shown(event.id, code, proof, scanned_at) {
         let guest = find_listed_guest(service, event, code).await?;
         let outcome = match &guest {
             None => Outcome::NoSuchGuest,
@@ -142,21 +146,22 @@ async fn verify_and_check_in(
         };
         return Ok((outcome, guest));
     }
-    match check_in(service, event, code, open.door.name.as_ref(), (id, at)).await {
-        Ok((guest, done)) => Ok((Outcome::CheckIn(done), Some(guest))),
+    match check_in(service, event, code, open_door.door.name.as_ref(), (id, scanned_at)).await {
+        Ok((guest, result)) => Ok((Outcome::CheckIn(result), Some(guest))),
         Err(ServiceError::NotFound(_)) => Ok((Outcome::NoSuchGuest, None)),
         Err(error) => Err(error.into()),
     }
 }
 
+/// Builds the response to the page's script.
 fn build_response(
-    open: &OpenDoor,
+    open_door: &OpenDoor,
     code: RegistrationCode,
     outcome: Outcome,
     guest: Option<ListedGuest>,
     now: Timestamp,
 ) -> CheckInResponse {
-    let event = &*open.event;
+    let event = &*open_door.event;
     let counts = event.counts;
     CheckInResponse {
         state: outcome.state(),
@@ -166,17 +171,19 @@ fn build_response(
             .and_then(|guest| guest.check_in.as_ref())
             .map(|check_in| format_time_and_gate(event, check_in, now)),
         name: guest.map(|guest| guest.name).unwrap_or_default(),
-        photo: photo_path(open, code),
+        photo: photo_path(open_door, code),
         registered: counts.registrations,
+        // The event was read before the check-in.
         inside: counts.checked_in + u32::from(outcome == Outcome::CheckIn(CheckInResult::New)),
     }
 }
 
 /// Returns the path of a guest's photo, if the event asks for photos.
-pub(super) fn photo_path(open: &OpenDoor, code: RegistrationCode) -> Option<String> {
-    asks_for_photo(&open.event).then(|| format!("{}/photo/{code}", page_path(open)))
+pub(super) fn photo_path(open_door: &OpenDoor, code: RegistrationCode) -> Option<String> {
+    asks_for_photo(&open_door.event).then(|| format!("{}/photo/{code}", page_path(open_door)))
 }
 
+/// Returns true if guests share a photo.
 fn asks_for_photo(event: &Event) -> bool {
     event.terms.claims.contains(Claim::Photo)
 }
@@ -185,7 +192,7 @@ fn asks_for_photo(event: &Event) -> bool {
 /// be ahead.
 fn parse_scan_time(text: &str, now: Timestamp) -> Option<Timestamp> {
     let at = Timestamp::from_millis(text.parse().ok()?);
-    Some(at.min(now)).filter(|at| now.since(*at) <= OFFLINE_MAX)
+    Some(at.min(now)).filter(|at| now.since(*at) <= SCAN_AGE_MAX)
 }
 
 /// Reads the fields of a form.
@@ -204,9 +211,9 @@ mod tests {
     #[test]
     fn a_scan_time_is_at_most_now_and_at_most_a_day_old() {
         let now = Timestamp::from_millis(1_000_000_000_000);
-        let at = |text: &str| parse_scan_time(text, now).map(Timestamp::millis);
-        assert_eq!(at("999999999000"), Some(999_999_999_000));
-        assert_eq!(at("1000000000001"), Some(1_000_000_000_000));
-        assert_eq!([at("999000000000"), at("-1"), at("9223372036854775808"), at("soon")], [None; 4]);
+        let parse = |text: &str| parse_scan_time(text, now).map(Timestamp::millis);
+        assert_eq!(parse("999999999000"), Some(999_999_999_000));
+        assert_eq!(parse("1000000000001"), Some(1_000_000_000_000));
+        assert_eq!([parse("999000000000"), parse("-1"), parse("9223372036854775808"), parse("soon")], [None; 4]);
     }
 }

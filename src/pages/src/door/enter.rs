@@ -15,6 +15,9 @@ use sakshi_web::same_site::refuse_cross_site;
 use super::show::ask_for_pin;
 use super::{COOKIE_NAME, check_in::read_form, page_path};
 
+/// Seconds until another attempt, unless the error states a time.
+const RETRY_S_DEFAULT: u64 = 60;
+
 /// Admits a browser with the PIN. Attempts are limited per door and caller's address, and per door.
 ///
 /// # Errors
@@ -28,35 +31,38 @@ pub(crate) async fn enter(
 ) -> Result<HttpResponse, ApiError> {
     rates.pages.take(&rates.client_address(&request))?;
     refuse_cross_site(&request, &service)?;
-    let open = find_door(&service, &path).await?;
+    let open_door = find_door(&service, &path).await?;
     let form = read_form(&request, payload).await?;
-    let door_and_address = (path.clone(), rates.client_address(&request));
-    let allowance = rates.pins.take(&door_and_address).and_then(|()| rates.pins_of_doors.take(&door_and_address.0));
+    let door = path.into_inner();
+    let allowance =
+        rates.pins.take(&(door.clone(), rates.client_address(&request))).and_then(|()| rates.pins_of_doors.take(&door));
     if let Err(error) = allowance {
-        let words = format!("Too many attempts. Try again in {} seconds.", error.retry_after().unwrap_or(60));
-        return Ok(ask_for_pin(&service, &open, StatusCode::TOO_MANY_REQUESTS, Some(words)));
+        let words =
+            format!("Too many attempts. Try again in {} seconds.", error.retry_after().unwrap_or(RETRY_S_DEFAULT));
+        return Ok(ask_for_pin(&service, &open_door, StatusCode::TOO_MANY_REQUESTS, Some(words)));
     }
-    if !open.has_pin(form.get("pin").map_or("", |pin| pin.trim())) {
-        tracing::info!(event.id = %open.event.id, "a wrong PIN at a door");
+    if !open_door.has_pin(form.get("pin").map_or("", |pin| pin.trim())) {
+        tracing::info!(event.id = %open_door.event.id, "a wrong PIN at a door");
         return Ok(ask_for_pin(
             &service,
-            &open,
+            &open_door,
             StatusCode::FORBIDDEN,
             Some("This is not the PIN of this door.".into()),
         ));
     }
-    tracing::info!(event.id = %open.event.id, "a door was entered");
+    tracing::info!(event.id = %open_door.event.id, "a door was entered");
     Ok(private(StatusCode::SEE_OTHER)
-        .insert_header((LOCATION, page_path(&open)))
-        .append_header((SET_COOKIE, session_cookie(&service, &open, &page_path(&open))))
-        .append_header((SET_COOKIE, session_cookie(&service, &open, "/d/t")))
+        .insert_header((LOCATION, page_path(&open_door)))
+        .append_header((SET_COOKIE, session_cookie(&service, &open_door, &page_path(&open_door))))
+        .append_header((SET_COOKIE, session_cookie(&service, &open_door, "/d/t")))
         .finish())
 }
 
-/// Returns the value of `Set-Cookie` (RFC 6265 §4.1).
-fn session_cookie(service: &Service, open: &OpenDoor, cookie_path: &str) -> String {
+/// Returns the value of `Set-Cookie` (RFC 6265 §4.1) for a new session at the door, for pages below a path.
+fn session_cookie(service: &Service, open_door: &OpenDoor, cookie_path: &str) -> String {
     let secure = if service.authority.public_base.starts_with("https:") { "; Secure" } else { "" };
-    let (seconds, session) = ((open.end() + DOOR_GRACE).since(service.clock.now()).as_secs(), open.session(service));
-    let door = format!("{}{}", open.event.id, open.door.id.as_str());
+    let (seconds, session) =
+        ((open_door.end() + DOOR_GRACE).since(service.clock.now()).as_secs(), open_door.session(service));
+    let door = format!("{}{}", open_door.event.id, open_door.door.id.as_str());
     format!("{COOKIE_NAME}={door}.{session}; Path={cookie_path}; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}")
 }

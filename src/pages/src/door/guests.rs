@@ -10,6 +10,7 @@ use sakshi_authority::claims::credential_name;
 use sakshi_domain::claims::Claim;
 use sakshi_domain::event::RegistrationCode;
 use sakshi_service::check_ins::{find_guest, for_each_guest, guests_after};
+use sakshi_service::doors::OpenDoor;
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::error::ApiError;
 use sakshi_web::html::private;
@@ -24,12 +25,17 @@ const GUESTS_PER_PAGE: u32 = 2_000;
 /// Most guests of an event whose door gets a list. At a larger event the door requests guests one by one.
 const LISTED_GUESTS_MAX: u32 = 20_000;
 
+/// First bytes of every JPEG file. Nothing else is sent as a photo.
+const JPEG_START: &[u8] = b"\xff\xd8\xff";
+
 /// A page of guests, and the check-ins of all guests.
 #[derive(Debug, Serialize)]
 struct GuestList {
     /// The time in milliseconds since 1970.
     now: i64,
+    /// Number of registered guests.
     registered: u32,
+    /// Number of guests who are checked in.
     inside: u32,
     /// Codes and names of this page of guests.
     guests: Vec<(RegistrationCode, String)>,
@@ -51,19 +57,19 @@ pub(crate) async fn list(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
-    let open = find_entered_door(&service, &request, &path).await?;
+    let open_door = find_entered_door(&service, &request, &path).await?;
     let mut query = Query::parse(request.query_string());
     let after = query.number(&["after"], 0..=u64::from(u32::MAX), 0);
     let known_inside = query.number(&["inside"], 0..=u64::from(u32::MAX), u64::from(u32::MAX));
     query.finish()?;
-    let event = &*open.event;
+    let event = &*open_door.event;
     let many = event.counts.registrations > LISTED_GUESTS_MAX;
     let is_new = (after, known_inside) != (event.counts.registrations.into(), event.counts.checked_in.into());
     let (mut guests, mut checked_in) = (Vec::new(), None);
     if !many && is_new {
         let page = guests_after(&service, event, after, GUESTS_PER_PAGE).await?;
         if after + page.items.len() as u64 >= page.total {
-            checked_in = Some(check_in_bits(&service, &open).await?);
+            checked_in = Some(check_in_bits(&service, &open_door).await?);
         }
         guests = page.items.into_iter().map(|guest| (guest.code, guest.name)).collect();
     }
@@ -73,9 +79,9 @@ pub(crate) async fn list(
 }
 
 /// Returns one bit per guest, as [`GuestList::checked_in`] describes them.
-async fn check_in_bits(service: &Service, open: &sakshi_service::doors::OpenDoor) -> Result<String, ServiceError> {
+async fn check_in_bits(service: &Service, open_door: &OpenDoor) -> Result<String, ServiceError> {
     let mut bits: Vec<u8> = Vec::new();
-    for_each_guest(&service.store, open.event.id, |guest| {
+    for_each_guest(&service.store, open_door.event.id, |guest| {
         let index = usize::try_from(guest.number - 1).unwrap_or(usize::MAX);
         if index / 8 >= bits.len() {
             bits.push(0);
@@ -98,15 +104,15 @@ pub(crate) async fn photo(
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
     let (door, code) = path.into_inner();
-    let open = find_entered_door(&service, &request, &door).await?;
-    let none = || ApiError::from(ServiceError::NotFound("photo"));
-    let code = code.parse().map_err(|_| none())?;
-    let guest = find_guest(&service, &open.event, code).await?.ok_or_else(none)?;
-    let shared = guest.verified_claims.as_map().get(credential_name(Claim::Photo)).and_then(Value::as_str);
-    let bytes = shared
+    let open_door = find_entered_door(&service, &request, &door).await?;
+    let no_photo = || ApiError::from(ServiceError::NotFound("photo"));
+    let code = code.parse().map_err(|_| no_photo())?;
+    let guest = find_guest(&service, &open_door.event, code).await?.ok_or_else(no_photo)?;
+    let photo = guest.verified_claims.as_map().get(credential_name(Claim::Photo)).and_then(Value::as_str);
+    let bytes = photo
         .and_then(|text| BASE64_STANDARD.decode(text).ok())
-        .filter(|bytes| bytes.starts_with(b"\xff\xd8\xff"))
-        .ok_or_else(none)?;
+        .filter(|bytes| bytes.starts_with(JPEG_START))
+        .ok_or_else(no_photo)?;
     Ok(private(StatusCode::OK)
         .content_type("image/jpeg")
         .insert_header(("x-content-type-options", "nosniff"))

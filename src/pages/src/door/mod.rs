@@ -28,9 +28,9 @@ const COOKIE_NAME: &str = "sakshi_door";
 
 /// Returns the door in this browser's cookie, if its session is valid.
 async fn find_door_of_cookie(service: &Service, request: &HttpRequest) -> Result<Option<OpenDoor>, ApiError> {
-    let Some((path, session)) = cookie(request) else { return Ok(None) };
+    let Some((path, session)) = read_cookie(request) else { return Ok(None) };
     match find_door(service, path).await {
-        Ok(open) => Ok(open.is_session(service, session).then_some(open)),
+        Ok(open_door) => Ok(open_door.is_session(service, session).then_some(open_door)),
         Err(sakshi_service::ServiceError::NotFound(_)) => Ok(None),
         Err(error) => Err(error.into()),
     }
@@ -44,12 +44,14 @@ async fn find_entered_door(service: &Service, request: &HttpRequest, path: &str)
     require_session(service, request, find_door(service, path).await?)
 }
 
-fn require_session(service: &Service, request: &HttpRequest, open: OpenDoor) -> Result<OpenDoor, ApiError> {
-    if has_session(service, request, &open) { Ok(open) } else { Err(pin_required()) }
+/// Refuses a browser without a session at this door.
+fn require_session(service: &Service, request: &HttpRequest, open_door: OpenDoor) -> Result<OpenDoor, ApiError> {
+    if has_session(service, request, &open_door) { Ok(open_door) } else { Err(pin_required()) }
 }
 
-fn has_session(service: &Service, request: &HttpRequest, open: &OpenDoor) -> bool {
-    cookie(request).is_some_and(|(_, session)| open.is_session(service, session))
+/// Returns true if the browser has a session at this door: its PIN was entered there.
+fn has_session(service: &Service, request: &HttpRequest, open_door: &OpenDoor) -> bool {
+    read_cookie(request).is_some_and(|(_, session)| open_door.is_session(service, session))
 }
 
 fn pin_required() -> ApiError {
@@ -60,21 +62,22 @@ fn pin_required() -> ApiError {
     }
 }
 
-/// Returns the path of the door and the session from the cookie.
-fn cookie(request: &HttpRequest) -> Option<(&str, &str)> {
+/// Returns the path of the door and the session that the cookie carries.
+fn read_cookie(request: &HttpRequest) -> Option<(&str, &str)> {
     let values = request.headers().get_all(COOKIE).filter_map(|value| value.to_str().ok());
     let mut pairs = values.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
     pairs.find(|(name, _)| *name == COOKIE_NAME).and_then(|(_, value)| value.split_once('.'))
 }
 
 /// Returns the path of a door's page.
-fn page_path(open: &OpenDoor) -> String {
-    door_path(open.event.id, &open.door.id)
+fn page_path(open_door: &OpenDoor) -> String {
+    door_path(open_door.event.id, &open_door.door.id)
 }
 
-/// Formats time and gate of a check-in: `18:04, gate B`; on another day `27 November, 18:04, gate B`.
+/// Formats time and gate of a check-in: `18:04, gate B`, or for an earlier day `27 November, 18:04, gate B`.
 fn format_time_and_gate(event: &Event, check_in: &CheckIn, now: Timestamp) -> String {
-    let (at, today) = (event.terms.time_zone.local(check_in.at), event.terms.time_zone.local(now));
+    let zone = event.terms.time_zone;
+    let (at, today) = (zone.local(check_in.at), zone.local(now));
     let is_today = (at.year, at.month, at.day) == (today.year, today.month, today.day);
     let month = usize::try_from(at.month)
         .ok()

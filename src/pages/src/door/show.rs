@@ -28,18 +28,24 @@ use crate::time_left::date_and_time;
 const NEW_CHECK_IN_MAX: Duration = Duration::from_secs(60);
 const SEARCH_RESULTS_MAX: usize = 20;
 
+/// The page of a door for a browser that has entered the PIN.
 #[derive(Template)]
 #[template(path = "door.html")]
-struct Door {
+struct DoorPage {
     sandbox: bool,
     event: String,
     gate: String,
+    /// Path of the page.
     address: String,
+    /// End of the door.
     until: String,
+    /// Number of guests who are checked in.
     inside: u32,
     registered: u32,
     has_photos: bool,
+    /// Time of the response in milliseconds since 1970.
     now: i64,
+    /// Time zone of the event.
     zone: &'static str,
     search_text: String,
     result: Option<GuestCard>,
@@ -49,6 +55,7 @@ struct Door {
 
 /// The guest that the page is about.
 struct GuestCard {
+    /// Class in the style sheet.
     look: &'static str,
     heading: String,
     name: String,
@@ -66,21 +73,24 @@ struct GuestRow {
     inside: Option<String>,
 }
 
+/// The page that asks for the PIN of a door.
 #[derive(Template)]
 #[template(path = "door_pin.html")]
-struct Pin {
+struct PinPage {
     sandbox: bool,
     event: String,
     gate: String,
     address: String,
+    /// Error of the last attempt.
     trouble: Option<String>,
 }
 
+/// The page of a scanned ticket for a browser that has not entered the PIN of a door.
 #[derive(Template)]
 #[template(path = "door_none.html")]
-struct NotAtADoor;
+struct NotAtADoorPage;
 
-impl Door {
+impl DoorPage {
     fn style() -> String {
         DOOR_STYLE.url()
     }
@@ -90,13 +100,13 @@ impl Door {
     }
 }
 
-impl Pin {
+impl PinPage {
     fn style() -> String {
         DOOR_STYLE.url()
     }
 }
 
-impl NotAtADoor {
+impl NotAtADoorPage {
     fn style() -> String {
         DOOR_STYLE.url()
     }
@@ -113,41 +123,45 @@ pub(crate) async fn show(
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     rates.pages.take(&rates.client_address(&request))?;
-    let open = find_door(&service, &path).await?;
-    if !has_session(&service, &request, &open) {
-        return Ok(ask_for_pin(&service, &open, StatusCode::OK, None));
+    let open_door = find_door(&service, &path).await?;
+    if !has_session(&service, &request, &open_door) {
+        return Ok(ask_for_pin(&service, &open_door, StatusCode::OK, None));
     }
     let mut query = Query::parse(request.query_string());
     let search_text = query.text("q").unwrap_or_default();
     let (code, state) = (query.text("guest").unwrap_or_default(), query.text("state").unwrap_or_default());
-    let (new_check_in, now) = (query.text("done").and_then(|id| id.parse().ok()), service.clock.now());
+    let new_check_in = query.text("done").and_then(|id| id.parse().ok());
+    let now = service.clock.now();
     let result = match code.parse() {
-        Ok(code) => {
-            Some(guest_card(&open, (&state, new_check_in), find_listed_guest(&service, &open.event, code).await?, now))
-        }
+        Ok(code) => Some(guest_card(
+            &open_door,
+            (&state, new_check_in),
+            find_listed_guest(&service, &open_door.event, code).await?,
+            now,
+        )),
         Err(_) if state.is_empty() => None,
-        Err(_) => Some(guest_card(&open, (&state, None), None, now)),
+        Err(_) => Some(guest_card(&open_door, (&state, None), None, now)),
     };
     let guests = if search_text.trim().is_empty() {
         None
     } else {
-        Some(search_guests(&service, &open.event, &search_text, SEARCH_RESULTS_MAX).await?)
+        Some(search_guests(&service, &open_door.event, &search_text, SEARCH_RESULTS_MAX).await?)
     };
     let row = |guest: ListedGuest| GuestRow {
         code: guest.code.to_string(),
-        inside: guest.check_in.as_ref().map(|check_in| format_time_and_gate(&open.event, check_in, now)),
+        inside: guest.check_in.as_ref().map(|check_in| format_time_and_gate(&open_door.event, check_in, now)),
         name: guest.name,
     };
-    let event = &open.event;
+    let event = &open_door.event;
     Ok(page(
         StatusCode::OK,
         None,
-        &Door {
+        &DoorPage {
             sandbox: service.authority.sandbox,
             event: event.terms.name.as_str().to_owned(),
-            gate: gate_name(&open),
-            address: page_path(&open),
-            until: date_and_time(open.end(), event.terms.time_zone, Texts::for_language(Language::ENGLISH)),
+            gate: gate_name(&open_door),
+            address: page_path(&open_door),
+            until: date_and_time(open_door.end(), event.terms.time_zone, Texts::for_language(Language::ENGLISH)),
             inside: event.counts.checked_in,
             registered: event.counts.registrations,
             has_photos: event.terms.claims.contains(Claim::Photo),
@@ -160,10 +174,10 @@ pub(crate) async fn show(
     ))
 }
 
-/// Describes a guest. `state` and `new_check_in` come from the address and prove nothing: the store decides whether the
+/// Describes a guest. `state` and `new_check_in` are from the page's address and prove nothing: the store knows if the
 /// guest is checked in, and since when.
 fn guest_card(
-    open: &OpenDoor,
+    open_door: &OpenDoor,
     (state, new_check_in): (&str, Option<CheckInId>),
     guest: Option<ListedGuest>,
     now: Timestamp,
@@ -179,7 +193,7 @@ fn guest_card(
             request: None,
         };
     };
-    let inside = guest.check_in.as_ref().map(|check_in| format_time_and_gate(&open.event, check_in, now));
+    let inside = guest.check_in.as_ref().map(|check_in| format_time_and_gate(&open_door.event, check_in, now));
     let is_new = guest
         .check_in
         .as_ref()
@@ -190,31 +204,37 @@ fn guest_card(
         (None, "old") => ("warn", "This code is old. Ask to see the page itself, not a picture of it.".to_owned()),
         (None, _) => ("", "Not checked in yet".to_owned()),
     };
-    let photo = photo_path(open, guest.code);
+    let photo = photo_path(open_door, guest.code);
     let request = inside.is_none().then(|| CheckInId::generate().get());
     GuestCard { look, heading, name: guest.name, code: guest.code.to_string(), photo, request }
 }
 
-fn gate_name(open: &OpenDoor) -> String {
-    open.door.name.as_ref().map(EventText::as_str).unwrap_or_default().to_owned()
+fn gate_name(open_door: &OpenDoor) -> String {
+    open_door.door.name.as_ref().map(EventText::as_str).unwrap_or_default().to_owned()
 }
 
 /// Renders the page that asks for the PIN.
 pub(super) fn ask_for_pin(
     service: &Service,
-    open: &OpenDoor,
+    open_door: &OpenDoor,
     status: StatusCode,
     trouble: Option<String>,
 ) -> HttpResponse {
-    let event = open.event.terms.name.as_str().to_owned();
+    let event = open_door.event.terms.name.as_str().to_owned();
     page(
         status,
         None,
-        &Pin { sandbox: service.authority.sandbox, event, gate: gate_name(open), address: page_path(open), trouble },
+        &PinPage {
+            sandbox: service.authority.sandbox,
+            event,
+            gate: gate_name(open_door),
+            address: page_path(open_door),
+            trouble,
+        },
     )
 }
 
 /// Renders the page of a ticket for a browser that has not entered a door.
-pub(super) fn not_at_a_door() -> HttpResponse {
-    page(StatusCode::FORBIDDEN, None, &NotAtADoor)
+pub(super) fn render_not_at_a_door() -> HttpResponse {
+    page(StatusCode::FORBIDDEN, None, &NotAtADoorPage)
 }

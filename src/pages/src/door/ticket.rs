@@ -11,28 +11,29 @@ use sakshi_web::error::ApiError;
 use sakshi_web::html::private;
 use sakshi_web::rate_limit::RateLimits;
 
-use super::show::not_at_a_door;
+use super::show::render_not_at_a_door;
 use super::{find_door_of_cookie, page_path};
 
 /// Redirects to the guest at the door that this browser has entered.
 ///
 /// # Errors
 /// 429 when one address sends too many requests; any error of the store.
-pub(crate) async fn open(
+pub(crate) async fn redirect_to_guest(
     path: Path<String>,
     request: HttpRequest,
     service: Data<Service>,
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     rates.pages.take(&rates.client_address(&request))?;
-    let Some(open) = find_door_of_cookie(&service, &request).await? else { return Ok(not_at_a_door()) };
+    let Some(open_door) = find_door_of_cookie(&service, &request).await? else { return Ok(render_not_at_a_door()) };
+    // The proof is the part of the ticket's code that changes.
     let (code, proof) = path.split_once('.').unwrap_or((&path, ""));
     let state = match code.parse::<RegistrationCode>() {
-        Ok(code) if service.authority.is_shown(open.event.id, code, proof, service.clock.now()) => {
+        Ok(code) if service.authority.is_shown(open_door.event.id, code, proof, service.clock.now()) => {
             format!("guest={code}&state=shown")
         }
         Ok(code) => format!("guest={code}&state=old"),
         Err(_) => "state=unknown".to_owned(),
     };
-    Ok(private(StatusCode::SEE_OTHER).insert_header((LOCATION, format!("{}?{state}", page_path(&open)))).finish())
+    Ok(private(StatusCode::SEE_OTHER).insert_header((LOCATION, format!("{}?{state}", page_path(&open_door)))).finish())
 }

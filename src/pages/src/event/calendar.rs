@@ -16,11 +16,11 @@ use super::find_event;
 /// Most octets of a line; longer lines are folded (RFC 5545 §3.1).
 const LINE_BYTES_MAX: usize = 75;
 
-/// Responds with the file.
+/// Responds with the calendar file.
 ///
 /// # Errors
 /// 404 for an unknown event or one without a start; 429 when one address sends too many requests.
-pub(crate) async fn file(
+pub(crate) async fn download(
     path: Path<String>,
     request: HttpRequest,
     service: Data<Service>,
@@ -36,11 +36,12 @@ pub(crate) async fn file(
         .body(text))
 }
 
+/// Renders the calendar file of an event that starts at `start`.
 fn render_calendar(event: &Event, start: Timestamp, url: &str, now: Timestamp) -> String {
     let place = event.terms.place.as_ref().map(|place| format!("LOCATION:{}", escape(place.as_str())));
     let purpose =
         event.terms.purpose.as_ref().map(EventText::as_str).map(|purpose| format!("DESCRIPTION:{}", escape(purpose)));
-    let lines = [
+    let first_lines = [
         "BEGIN:VCALENDAR".to_owned(),
         "VERSION:2.0".to_owned(),
         "PRODID:-//sakshi//events//EN".to_owned(),
@@ -50,8 +51,8 @@ fn render_calendar(event: &Event, start: Timestamp, url: &str, now: Timestamp) -
         format!("DTSTART:{}", format_utc(start)),
         format!("SUMMARY:{}", escape(event.terms.name.as_str())),
     ];
-    let end = [format!("URL:{url}"), "END:VEVENT".to_owned(), "END:VCALENDAR".to_owned()];
-    lines.into_iter().chain(place).chain(purpose).chain(end).map(|line| fold(&line)).collect()
+    let last_lines = [format!("URL:{url}"), "END:VEVENT".to_owned(), "END:VCALENDAR".to_owned()];
+    first_lines.into_iter().chain(place).chain(purpose).chain(last_lines).map(|line| fold(&line)).collect()
 }
 
 /// Formats a time in UTC: `20261129T152900Z`.
@@ -60,6 +61,7 @@ fn format_utc(at: Timestamp) -> String {
     format!("{}Z", text.split('.').next().unwrap_or_default().replace(['-', ':'], ""))
 }
 
+/// Escapes a text value (RFC 5545 §3.3.11).
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {

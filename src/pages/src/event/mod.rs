@@ -23,8 +23,8 @@ use sakshi_web::error::ApiError;
 use crate::text::Texts;
 use crate::time_left::date_and_time;
 
-/// Returns the start and the place of an event for guests; unknown ones are left out.
-pub(super) fn occasion(terms: &EventTerms, texts: &Texts) -> Vec<String> {
+/// Returns the start and the place of an event as guests read them, without those that the organiser left out.
+pub(super) fn start_and_place(terms: &EventTerms, texts: &Texts) -> Vec<String> {
     let at = terms.starts_at.map(|at| date_and_time(at, terms.time_zone, texts));
     at.into_iter().chain(terms.place.as_ref().map(|place| place.as_str().to_owned())).collect()
 }

@@ -21,6 +21,7 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
+    /// Builds the refusal of a guest of a known event.
     pub(crate) fn for_event(event: &Event, error: ApiError) -> Self {
         Self { error, event: Some(Box::new(event.clone())) }
     }
@@ -75,8 +76,8 @@ impl Refusal {
             }
         };
         // A guest must not learn the organiser's balance, not from the status either.
-        let is_unfunded = self.error == ApiError::Service(ServiceError::InsufficientCredits);
-        let status = if is_unfunded { StatusCode::OK } else { self.error.status_code() };
+        let is_out_of_credits = self.error == ApiError::Service(ServiceError::InsufficientCredits);
+        let status = if is_out_of_credits { StatusCode::OK } else { self.error.status_code() };
         let retention = self.event.as_ref().map_or_else(ClientRetention::default, |event| event.terms.retention);
         let Subject { requester, event } = Subject::load_for_event(service, self.event.as_deref()).await;
         let notice = Notice {

@@ -19,7 +19,7 @@ use sakshi_web::same_site;
 use super::refused::Refusal;
 use super::start::{self, ANOTHER_GUEST};
 use super::ticket::{NextStep, render_ticket};
-use super::{find_event, occasion, visit};
+use super::{find_event, start_and_place, visit};
 use crate::accept::{may_be_cross_site, wants_intent};
 use crate::claim_groups::{ClaimGroup, group_claims};
 use crate::files::PICTURE_STYLE;
@@ -29,6 +29,7 @@ use crate::requester::Requester;
 use crate::time_left::date_and_time;
 use crate::verify::intent_response;
 
+/// The page of an event with the start button.
 #[derive(Template)]
 #[template(path = "event.html")]
 struct Page<'a> {
@@ -85,22 +86,23 @@ async fn render_page(
     let visits =
         visit::load_visits(service, request, &event).await.map_err(|error| Refusal::for_event(&event, error))?;
     let now = service.clock.now();
-    let closed = EventRefusal::from_status(event.status(now));
+    let refusal = EventRefusal::from_status(event.status(now));
     let language = PageLanguage::from_request(request, Some(event.terms.language));
     let path = format!("/e/{}", event.id);
     let admission = service.authority.admits(&event, request.query_string(), now);
     let under_way = visits.under_way.map(|pending| language.localise(&format!("/v/{}", pending.id)));
     if !visits.guests.is_empty() {
-        let open = closed.is_none();
-        let another = admission.filter(|_| open).map(|admission| start_address(&admission, &path, Some(ANOTHER_GUEST)));
+        let is_open = refusal.is_none();
+        let another =
+            admission.filter(|_| is_open).map(|admission| start_address(&admission, &path, Some(ANOTHER_GUEST)));
         let next = NextStep {
-            under_way: under_way.filter(|_| open),
+            under_way: under_way.filter(|_| is_open),
             another: another.map(|address| language.localise(&address)),
         };
         let page = render_ticket(service, &event, &visits.guests, language, &path, next).await;
         return Ok(with_start_headers(page, &visits.cookies));
     }
-    if let Some(refusal) = closed {
+    if let Some(refusal) = refusal {
         return Err(Refusal::for_event(&event, refusal.into()));
     }
     if under_way.is_none() {
@@ -117,7 +119,7 @@ async fn render_page(
             .for_guests(service, event.terms.retention)
             .requested_by(Requester::load_for_event(service, &event).await),
         groups: group_claims(&event.terms.claims, texts),
-        occasion: occasion(&event.terms, texts),
+        occasion: start_and_place(&event.terms, texts),
         until: date_and_time(event.terms.expires_at, event.terms.time_zone, texts),
         expires_at: event.terms.expires_at,
         under_way,
@@ -127,7 +129,7 @@ async fn render_page(
     Ok(with_start_headers(page(StatusCode::OK, None, &template), &visits.cookies))
 }
 
-/// Returns the target of the start button.
+/// Returns the target of the start button: the address of the start, with the part of the query that admits the guest.
 fn start_address(admission: &Admission, path: &str, extra_query: Option<&str>) -> String {
     let address = admission.address(&format!("{path}/start"));
     extra_query.map_or_else(
@@ -152,6 +154,7 @@ fn with_start_headers(mut response: HttpResponse, cookies: &[String]) -> HttpRes
     response
 }
 
+/// Opens a transaction for the identity app, and responds with its intent.
 async fn respond_with_intent(
     path: &str,
     request: &HttpRequest,

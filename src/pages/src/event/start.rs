@@ -53,7 +53,7 @@ pub(crate) async fn redirect_to_event(
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
     match path.parse::<EventId>() {
-        Ok(id) => Ok(redirect_to(&language(&request).localise(&format!("/e/{id}")), None)),
+        Ok(id) => Ok(redirect_to(&chosen_language(&request).localise(&format!("/e/{id}")), None)),
         Err(_) => {
             Refusal::from(ApiError::Service(ServiceError::NotFound("event"))).respond(&request, &service, &path).await
         }
@@ -81,7 +81,7 @@ async fn start_or_continue(
     if let Some(refusal) = EventRefusal::from_status(event.status(service.clock.now())) {
         return Err(refusal.into());
     }
-    let language = language(request);
+    let language = chosen_language(request);
     let visits = visit::load_visits(service, request, event).await?;
     if let Some(pending) = visits.under_way {
         return Ok(redirect_to(&language.localise(&format!("/v/{}", pending.id)), None));
@@ -96,8 +96,8 @@ async fn start_or_continue(
     ))
 }
 
-/// Returns the guest's choice of language, to keep it in links.
-fn language(request: &HttpRequest) -> PageLanguage {
+/// Returns the language that the guest chose, which links keep.
+fn chosen_language(request: &HttpRequest) -> PageLanguage {
     PageLanguage::from_request(request, None)
 }
 

@@ -16,7 +16,7 @@ use sakshi_web::query::Query;
 use sakshi_web::rate_limit::RateLimits;
 use serde_json::json;
 
-use super::occasion;
+use super::start_and_place;
 use super::visit::RegisteredGuest;
 use crate::files::{TICKET_SCRIPT, TICKET_STYLE};
 use crate::language::PageLanguage;
@@ -25,9 +25,10 @@ use crate::qr_code::QrCode;
 use crate::requester::{Organiser, Requester};
 use crate::time_left::date_and_time;
 
+/// The page with the tickets of the guests who registered in this browser.
 #[derive(Template)]
 #[template(path = "ticket.html")]
-struct Ticket<'a> {
+struct TicketPage<'a> {
     layout: Layout,
     name: &'a str,
     organiser: Option<String>,
@@ -38,6 +39,7 @@ struct Ticket<'a> {
     next: NextStep,
 }
 
+/// A registered guest with the ticket.
 #[derive(Debug)]
 struct Guest {
     initials: String,
@@ -46,6 +48,7 @@ struct Guest {
     code_svg: String,
     /// Path that returns the current code at any time.
     current_code_path: String,
+    /// Time of the verification.
     at: Timestamp,
     at_in_words: String,
 }
@@ -59,7 +62,7 @@ pub(crate) struct NextStep {
     pub(crate) another: Option<String>,
 }
 
-/// Renders the page, which is at `path`.
+/// Renders the tickets of these guests, for the page at `path`.
 pub(crate) async fn render_ticket(
     service: &Service,
     event: &Event,
@@ -88,11 +91,11 @@ pub(crate) async fn render_ticket(
     let layout =
         Layout { style: TICKET_STYLE.url(), script: TICKET_SCRIPT.url(), ..Layout::new(service, language, path) };
     let layout = layout.for_guests(service, event.terms.retention).requested_by(requester);
-    let ticket = Ticket {
+    let ticket = TicketPage {
         layout,
         name: event.terms.name.as_str(),
         organiser: Organiser::load(service, event).await.map(|organiser| organiser.line),
-        occasion: occasion(&event.terms, language.texts),
+        occasion: start_and_place(&event.terms, language.texts),
         calendar: event.terms.starts_at.map(|_| format!("/e/{}/event.ics", event.id)),
         guests: guests.iter().map(guest).collect(),
         next,
@@ -100,6 +103,7 @@ pub(crate) async fn render_ticket(
     page(StatusCode::OK, None, &ticket)
 }
 
+/// Draws the code that a door scans now.
 fn draw_code(service: &Service, event: EventId, code: RegistrationCode) -> Result<QrCode, ApiError> {
     QrCode::for_screen(&service.authority.ticket_url(event, code, service.clock.now())).map_err(ApiError::internal)
 }
@@ -108,7 +112,7 @@ fn draw_code(service: &Service, event: EventId, code: RegistrationCode) -> Resul
 ///
 /// # Errors
 /// 404 without the key; 429 when one address sends too many requests.
-pub(crate) async fn current(
+pub(crate) async fn current_code(
     path: Path<String>,
     request: HttpRequest,
     service: Data<Service>,

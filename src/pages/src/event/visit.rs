@@ -23,17 +23,18 @@ use sakshi_store::{CompletedRecord, Sealed};
 use sakshi_web::error::ApiError;
 use unicode_segmentation::UnicodeSegmentation as _;
 
-/// Prefix of a cookie's name, before its transaction's id. The cookie is sent to the pages of its event only.
+/// Prefix of the name of a visit's cookie, before the id of its transaction. Browsers send the cookie to the pages of
+/// its event only.
 const COOKIE_PREFIX: &str = "sakshi_visit_";
 /// Value of a cookie until its guest is registered.
 const STARTED: &str = "started";
-/// Visits of a browser that are looked up, newest first. Each may be a query to the store.
+/// Most visits of a browser that are looked up, newest first. Each may be a query to the store.
 const VISITS_MAX: usize = 8;
-/// Words of a name that get initials.
+/// Most words of a name that get initials.
 const WORDS_MAX: usize = 4;
-/// Dots after an initial.
+/// Most dots after an initial.
 const DOTS_MAX: usize = 3;
-/// Code points of an initial: a letter may have any number of combining signs.
+/// Most code points of an initial: a letter may have any number of combining signs.
 const CODE_POINTS_MAX: usize = 8;
 
 /// A registered guest.
@@ -69,15 +70,15 @@ impl RegisteredGuest {
 
 /// Returns the first letter of each word, with dots for the rest: `A••• R••`.
 fn initials(name: &str) -> String {
-    let word = |word: &str| {
+    let abbreviate = |word: &str| {
         let mut letters = word.graphemes(true);
         let first: String = letters.next()?.chars().take(CODE_POINTS_MAX).collect();
         Some(first + &"•".repeat(letters.take(DOTS_MAX).count()))
     };
-    name.split_whitespace().take(WORDS_MAX).filter_map(word).collect::<Vec<_>>().join(" ")
+    name.split_whitespace().take(WORDS_MAX).filter_map(abbreviate).collect::<Vec<_>>().join(" ")
 }
 
-/// The visits of this browser to one event.
+/// The visits of this browser to one event: the verifications that it started there.
 #[derive(Debug, Default)]
 pub(super) struct Visits {
     /// The guest's pending verification.
@@ -90,19 +91,20 @@ pub(super) struct Visits {
 
 /// Returns the value of `Set-Cookie` (RFC 6265 §4.1) for a new transaction.
 pub(super) fn started_cookie(service: &Service, event: &Event, txn: TxnId) -> String {
-    cookie(service, event, txn, STARTED, service.rules.window + service.rules.result_ttl)
+    set_cookie_value(service, event, txn, STARTED, service.rules.window + service.rules.result_ttl)
 }
 
 /// Returns the value of `Set-Cookie` for a registered guest, valid as long as the event and its registrations are kept.
 pub(crate) fn registered_cookie(service: &Service, event: &Event, guest: &RegisteredGuest) -> String {
     let plain = [guest.at.millis().to_be_bytes(), guest.number.to_be_bytes()].concat();
-    let sealed = service.vault.seal(&owner(event.id, guest.txn), &plain);
+    let sealed = service.vault.seal(&seal_owner(event.id, guest.txn), &plain);
     let lifetime = (event.terms.expires_at + event.terms.retention.registrations(service.rules.registration_ttl))
         .since(service.clock.now());
-    cookie(service, event, guest.txn, &BASE64_URL_SAFE_NO_PAD.encode(sealed.as_bytes()), lifetime)
+    set_cookie_value(service, event, guest.txn, &BASE64_URL_SAFE_NO_PAD.encode(sealed.as_bytes()), lifetime)
 }
 
-fn cookie(service: &Service, event: &Event, txn: TxnId, value: &str, lifetime: Duration) -> String {
+/// Returns the value of `Set-Cookie` for a visit. A lifetime of zero deletes the cookie.
+fn set_cookie_value(service: &Service, event: &Event, txn: TxnId, value: &str, lifetime: Duration) -> String {
     let secure = if service.authority.public_base.starts_with("https:") { "; Secure" } else { "" };
     let seconds = lifetime.as_secs();
     format!("{COOKIE_PREFIX}{txn}={value}; Path=/e/{}; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}", event.id)
@@ -134,24 +136,24 @@ pub(super) async fn load_visits(service: &Service, request: &HttpRequest, event:
                 visits.guests.extend(guest);
             }
             _ if cookie_guest.is_some() => visits.guests.extend(cookie_guest),
-            _ => visits.cookies.push(cookie(service, event, txn, "", Duration::ZERO)),
+            _ => visits.cookies.push(set_cookie_value(service, event, txn, "", Duration::ZERO)),
         }
     }
     visits.guests.sort_by_key(|guest| std::cmp::Reverse(guest.at));
     Ok(visits)
 }
 
-/// Returns the registered guest in a cookie's value.
+/// Returns the registered guest in a cookie's value; `None` if the value is not sealed for this visit.
 fn unseal_guest(service: &Service, event: EventId, txn: TxnId, value: &str) -> Option<RegisteredGuest> {
     let sealed = Sealed::from_bytes(BASE64_URL_SAFE_NO_PAD.decode(value).ok()?)?;
-    let plain = service.vault.open(&owner(event, txn), &sealed).ok()?;
+    let plain = service.vault.open(&seal_owner(event, txn), &sealed).ok()?;
     let (at, number) = plain.split_first_chunk()?;
     let at = Timestamp::from_millis(i64::from_be_bytes(*at));
     Some(RegisteredGuest { txn, number: u64::from_be_bytes(number.try_into().ok()?), at, initials: String::new() })
 }
 
-/// Returns the owner for whom a cookie's value is sealed.
-fn owner(event: EventId, txn: TxnId) -> Vec<u8> {
+/// Returns the owner for whom the cookie of a visit is sealed: its value opens for this event and transaction only.
+fn seal_owner(event: EventId, txn: TxnId) -> Vec<u8> {
     [b"visit".as_slice(), event.as_bytes(), txn.as_bytes()].concat()
 }
 

@@ -23,7 +23,7 @@ pub(super) static TEXTS: Texts = Texts {
         "November",
         "December",
     ],
-    moment: "{day} {month} {year}, {time}",
+    date_time: "{day} {month} {year}, {time}",
     brand: "Identity check",
     sandbox_badge: "Sandbox",
     reference: "Reference",

@@ -10,7 +10,7 @@ pub(super) static TEXTS: Texts = Texts {
     direction: "ltr",
     fonts: "'Noto Sans Devanagari', 'Nirmala UI', 'Kohinoor Devanagari'",
     months: ["जनवरी", "फरवरी", "मार्च", "अप्रैल", "मई", "जून", "जुलाइ", "अगस्त", "सितम्बर", "अक्टूबर", "नवम्बर", "दिसम्बर"],
-    moment: "{day} {month} {year}, {time}",
+    date_time: "{day} {month} {year}, {time}",
     brand: "पहचानक सत्यापन",
     sandbox_badge: "परीक्षण",
     reference: "सन्दर्भ संख्या",

@@ -10,7 +10,7 @@ pub(super) static TEXTS: Texts = Texts {
     direction: "ltr",
     fonts: "'Noto Sans Oriya', 'Nirmala UI', 'Oriya Sangam MN'",
     months: ["ଜାନୁଆରୀ", "ଫେବୃଆରୀ", "ମାର୍ଚ୍ଚ", "ଅପ୍ରେଲ", "ମଇ", "ଜୁନ", "ଜୁଲାଇ", "ଅଗଷ୍ଟ", "ସେପ୍ଟେମ୍ବର", "ଅକ୍ଟୋବର", "ନଭେମ୍ବର", "ଡିସେମ୍ବର"],
-    moment: "{day} {month} {year}, {time}",
+    date_time: "{day} {month} {year}, {time}",
     brand: "ପରିଚୟ ଯାଞ୍ଚ",
     sandbox_badge: "ପରୀକ୍ଷାମୂଳକ",
     reference: "ସନ୍ଦର୍ଭ ସଂଖ୍ୟା",

@@ -10,7 +10,7 @@ pub(super) static TEXTS: Texts = Texts {
     direction: "ltr",
     fonts: "'Noto Sans Gurmukhi', 'Nirmala UI', 'Gurmukhi Sangam MN'",
     months: ["ਜਨਵਰੀ", "ਫ਼ਰਵਰੀ", "ਮਾਰਚ", "ਅਪ੍ਰੈਲ", "ਮਈ", "ਜੂਨ", "ਜੁਲਾਈ", "ਅਗਸਤ", "ਸਤੰਬਰ", "ਅਕਤੂਬਰ", "ਨਵੰਬਰ", "ਦਸੰਬਰ"],
-    moment: "{day} {month} {year}, {time}",
+    date_time: "{day} {month} {year}, {time}",
     brand: "ਪਛਾਣ ਦੀ ਤਸਦੀਕ",
     sandbox_badge: "ਪਰਖ",
     reference: "ਹਵਾਲਾ ਨੰਬਰ",

@@ -10,7 +10,7 @@ pub(super) static TEXTS: Texts = Texts {
     direction: "ltr",
     fonts: "'Noto Sans Devanagari', 'Nirmala UI', 'Kohinoor Devanagari'",
     months: ["जनवरी", "फरवरी", "मार्च", "अप्रैल", "मई", "जून", "जुलाई", "अगस्त", "सितम्बर", "अक्तूबर", "नवम्बर", "दिसम्बर"],
-    moment: "{day} {month} {year}, {time}",
+    date_time: "{day} {month} {year}, {time}",
     brand: "परिचयसत्यापनम्",
     sandbox_badge: "परीक्षणम्",
     reference: "सन्दर्भसङ्ख्या",

@@ -10,7 +10,7 @@ pub(super) static TEXTS: Texts = Texts {
     direction: "ltr",
     fonts: "'Noto Sans Tamil', 'Nirmala UI', 'Tamil Sangam MN'",
     months: ["ஜனவரி", "பிப்ரவரி", "மார்ச்", "ஏப்ரல்", "மே", "ஜூன்", "ஜூலை", "ஆகஸ்ட்", "செப்டம்பர்", "அக்டோபர்", "நவம்பர்", "டிசம்பர்"],
-    moment: "{day} {month} {year}, {time}",
+    date_time: "{day} {month} {year}, {time}",
     brand: "அடையாளச் சரிபார்ப்பு",
     sandbox_badge: "சோதனை",
     reference: "குறிப்பு எண்",

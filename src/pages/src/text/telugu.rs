@@ -10,7 +10,7 @@ pub(super) static TEXTS: Texts = Texts {
     direction: "ltr",
     fonts: "'Noto Sans Telugu', 'Nirmala UI', 'Kohinoor Telugu'",
     months: ["జనవరి", "ఫిబ్రవరి", "మార్చి", "ఏప్రిల్", "మే", "జూన్", "జులై", "ఆగస్టు", "సెప్టెంబర్", "అక్టోబర్", "నవంబర్", "డిసెంబర్"],
-    moment: "{day} {month} {year}, {time}",
+    date_time: "{day} {month} {year}, {time}",
     brand: "గుర్తింపు ధ్రువీకరణ",
     sandbox_badge: "పరీక్ష",
     reference: "సూచన సంఖ్య",

@@ -4,7 +4,7 @@ use actix_web::test::TestRequest;
 use sakshi_domain::claims::Claim;
 use sakshi_domain::language::Language;
 
-use super::{Around, EventTexts, Reasons, TABLES, Texts, Tips, UnwrittenLanguage};
+use super::{ALL_TEXTS, Around, EventTexts, Reasons, Texts, Tips, UnwrittenLanguage};
 
 /// Names that stay in Latin letters in every language.
 const NAMES: [&str; 6] = ["Android", "iPhone", "iPad", "QR", "PIN", "C/O"];
@@ -56,7 +56,7 @@ list_texts! {
         declined_heading not_verified_heading nothing_shared start_again new_link expired_heading expired
         unknown_heading unknown busy_heading busy busy_again too_many_heading too_many try_again close_page
         continue_to taken_there stay back_to not_now shared_heading tips event reasons
-    } without { tag direction fonts moment app_names claim }
+    } without { tag direction fonts date_time app_names claim }
 }
 
 list_texts! {
@@ -78,7 +78,7 @@ list_texts! {
     } without {}
 }
 
-/// Lists every text of a language.
+/// Lists every text of a language, also those that [`AllTexts`] leaves out.
 fn list_all(texts: &Texts) -> Vec<&'static str> {
     let claims = Claim::ALL.map(texts.claim);
     [texts.all_texts(), vec![texts.app_names.before, texts.app_names.after], claims.to_vec()].concat()
@@ -119,7 +119,7 @@ fn every_language_has_texts_or_is_listed_as_unwritten() {
 
 #[test]
 fn every_text_is_present_and_in_the_script_of_its_language() {
-    for texts in TABLES {
+    for texts in ALL_TEXTS {
         for text in list_all(texts) {
             assert!(!text.trim().is_empty(), "{}: an empty text", texts.tag);
             let plain = NAMES.iter().fold(text.to_owned(), |text, name| text.replace(name, ""));
@@ -133,14 +133,14 @@ fn every_text_is_present_and_in_the_script_of_its_language() {
         }
         assert_eq!(texts.is_right_to_left(), texts.tag == "ur");
         for part in ["{day}", "{month}", "{year}", "{time}"] {
-            assert_eq!(texts.moment.matches(part).count(), 1, "{}: {part}", texts.tag);
+            assert_eq!(texts.date_time.matches(part).count(), 1, "{}: {part}", texts.tag);
         }
     }
 }
 
-/// Words for "living" mean "not dead", not "in front of the camera". "Over 18" excludes people who are 18. The other
-/// words read as "applicant", "safe", a telephone on a table, admission to a school, or a location instead of a seat;
-/// or they address the reader as a man.
+/// The words for "living" mean "not dead" instead of "in front of the camera". "Over 18" excludes people who are 18.
+/// The other words read as "applicant", "safe", a telephone on a table, admission to a school, or a location instead
+/// of a seat; or they address the reader as a man.
 #[test]
 fn no_text_contains_a_misleading_word() {
     let words = [
@@ -180,22 +180,23 @@ fn no_text_contains_a_misleading_word() {
 
 #[test]
 fn sentences_end_as_their_script_ends_them() {
-    for texts in TABLES {
-        let foreign: &[char] = match texts.tag {
+    for texts in ALL_TEXTS {
+        let marks_of_other_scripts: &[char] = match texts.tag {
             "as" | "bn" | "hi" | "mai" | "ne" | "or" | "pa" | "sa" => &['.', '\''],
             "ur" => &['.', ',', ';', '?', '।', '\''],
             _ => &['।', '\''],
         };
         for text in list_all(texts) {
-            assert!(!text.contains(foreign), "{}: {text}", texts.tag);
+            assert!(!text.contains(marks_of_other_scripts), "{}: {text}", texts.tag);
         }
     }
 }
 
 #[test]
 fn no_text_is_copied_from_another_language() {
-    for texts in TABLES {
-        for other in TABLES.iter().filter(|other| other.tag != texts.tag) {
+    for texts in ALL_TEXTS {
+        for other in ALL_TEXTS.iter().filter(|other| other.tag != texts.tag) {
+            // Short texts, such as names of months, may be equal in related languages.
             let copied = list_all(texts)
                 .into_iter()
                 .zip(list_all(other))

@@ -14,7 +14,7 @@ pub(crate) struct UnwrittenLanguage {
     pub(crate) endonym: &'static str,
 }
 
-const ALL: [UnwrittenLanguage; 6] = [
+const UNWRITTEN_LANGUAGES: [UnwrittenLanguage; 6] = [
     UnwrittenLanguage { tag: "brx", name: "Bodo", endonym: "बड़ो" },
     UnwrittenLanguage { tag: "doi", name: "Dogri", endonym: "डोगरी" },
     UnwrittenLanguage { tag: "ks", name: "Kashmiri", endonym: "کٲشُر" },
@@ -25,6 +25,6 @@ const ALL: [UnwrittenLanguage; 6] = [
 
 impl UnwrittenLanguage {
     pub(crate) fn with_tag(tag: &str) -> Option<&'static Self> {
-        ALL.iter().find(|language| language.tag.eq_ignore_ascii_case(tag))
+        UNWRITTEN_LANGUAGES.iter().find(|language| language.tag.eq_ignore_ascii_case(tag))
     }
 }

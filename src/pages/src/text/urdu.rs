@@ -11,7 +11,7 @@ pub(super) static TEXTS: Texts = Texts {
     fonts: "'Helvetica Neue', Roboto, 'Noto Sans', 'Trebuchet MS', 'Noto Nastaliq Urdu', 'Urdu Typesetting', 'Noto \
         Naskh Arabic'",
     months: ["جنوری", "فروری", "مارچ", "اپریل", "مئی", "جون", "جولائی", "اگست", "ستمبر", "اکتوبر", "نومبر", "دسمبر"],
-    moment: "{day} {month} {year}، \u{2066}{time}\u{2069}",
+    date_time: "{day} {month} {year}، \u{2066}{time}\u{2069}",
     brand: "شناخت کی تصدیق",
     sandbox_badge: "آزمائشی",
     reference: "حوالہ نمبر",

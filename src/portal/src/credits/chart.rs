@@ -9,6 +9,8 @@ const DAY_MS: i64 = 86_400_000;
 const STEP: u64 = 20;
 /// Height of the drawing, in its units.
 const HEIGHT: u64 = 120;
+/// Least height of a bar, so that it is visible.
+const BAR_HEIGHT_MIN: u64 = 4;
 /// Days whose use predicts how long the balance lasts.
 const PACE_DAYS: usize = 7;
 /// Longest estimate that is given in days.
@@ -18,8 +20,8 @@ const ESTIMATE_DAYS_MAX: u128 = 365;
 #[derive(Debug)]
 pub(super) struct Chart {
     /// Day of the first bar, in days since 1970.
-    first: i64,
-    used: Vec<u64>,
+    first_day: i64,
+    credits_by_day: Vec<u64>,
     now: Timestamp,
     /// Time of the oldest entry read, if unread entries are within the chart.
     pub(super) cut_at: Option<Timestamp>,
@@ -34,9 +36,10 @@ pub(super) struct Bar {
     pub(super) y: u64,
     pub(super) height: u64,
     pub(super) day: String,
-    pub(super) used: u64,
+    pub(super) credits: u64,
 }
 
+/// Returns the day of a time, in days since 1970.
 fn day(at: Timestamp) -> i64 {
     at.millis().div_euclid(DAY_MS)
 }
@@ -45,47 +48,50 @@ impl Chart {
     /// Builds an empty chart that ends today.
     pub(super) fn until(now: Timestamp) -> Self {
         let days = usize::try_from(DAYS).unwrap_or_default();
-        Self { first: day(now) - DAYS + 1, used: vec![0; days], now, cut_at: None, since: None }
+        Self { first_day: day(now) - DAYS + 1, credits_by_day: vec![0; days], now, cut_at: None, since: None }
     }
 
     /// Counts debits.
     pub(super) fn count(&mut self, entries: &[LedgerEntry]) {
         for entry in entries.iter().filter(|entry| entry.kind == EntryKind::Debit) {
-            let index = usize::try_from(day(entry.at) - self.first).ok();
-            if let Some(used) = index.and_then(|index| self.used.get_mut(index)) {
-                *used += entry.amount.unsigned_abs();
+            let index = usize::try_from(day(entry.at) - self.first_day).ok();
+            if let Some(credits) = index.and_then(|index| self.credits_by_day.get_mut(index)) {
+                *credits += entry.amount.unsigned_abs();
             }
         }
     }
 
     /// Returns true if a time is before the first bar.
     pub(super) fn is_before(&self, at: Timestamp) -> bool {
-        day(at) < self.first
+        day(at) < self.first_day
     }
 
+    /// Returns the credits used on all days.
     pub(super) fn total(&self) -> u64 {
-        self.used.iter().sum()
+        self.credits_by_day.iter().sum()
     }
 
+    /// Returns the credits used on the busiest day.
     pub(super) fn busiest(&self) -> u64 {
-        self.used.iter().copied().max().unwrap_or(0)
+        self.credits_by_day.iter().copied().max().unwrap_or(0)
     }
 
+    /// Formats the day of a bar: `2026-03-01`.
     fn date(&self, index: usize) -> String {
-        let day = self.first + i64::try_from(index).unwrap_or_default();
+        let day = self.first_day + i64::try_from(index).unwrap_or_default();
         Timestamp::from_millis(day * DAY_MS).to_string().get(..10).unwrap_or_default().to_owned()
     }
 
-    pub(super) fn from(&self) -> String {
+    pub(super) fn first_date(&self) -> String {
         self.date(0)
     }
 
-    pub(super) fn to(&self) -> String {
-        self.date(self.used.len().saturating_sub(1))
+    pub(super) fn last_date(&self) -> String {
+        self.date(self.credits_by_day.len().saturating_sub(1))
     }
 
     pub(super) fn width(&self) -> u64 {
-        STEP * self.used.len() as u64
+        STEP * self.credits_by_day.len() as u64
     }
 
     /// Returns the number at the top of the scale: round and even.
@@ -101,20 +107,21 @@ impl Chart {
     /// Returns the credits used in the last seven days, and the length of that time in milliseconds. Returns `None`
     /// with less history, because a first afternoon does not predict a week.
     fn pace(&self) -> Option<(u64, i64)> {
-        let window = self.used.len().saturating_sub(PACE_DAYS);
-        let index = |at| usize::try_from(day(at) - self.first).unwrap_or(0);
+        // Index of the first of the seven days.
+        let window = self.credits_by_day.len().saturating_sub(PACE_DAYS);
+        let index = |at| usize::try_from(day(at) - self.first_day).unwrap_or(0);
         let (from, millis) = match self.cut_at.filter(|at| index(*at) >= window) {
             Some(at) if self.since.is_some_and(|since| index(since) <= window) => {
                 (index(at), (self.now.millis() - at.millis()).max(1))
             }
             Some(_) => return None,
             None => {
-                let first_use = self.used.iter().position(|used| *used > 0)?;
-                let begin = (self.first + i64::try_from(window).unwrap_or_default()) * DAY_MS;
+                let first_use = self.credits_by_day.iter().position(|used| *used > 0)?;
+                let begin = (self.first_day + i64::try_from(window).unwrap_or_default()) * DAY_MS;
                 (first_use <= window).then_some((window, (self.now.millis() - begin).max(DAY_MS)))?
             }
         };
-        let used = self.used.iter().skip(from).sum();
+        let used = self.credits_by_day.iter().skip(from).sum();
         (used > 0).then_some((used, millis))
     }
 
@@ -133,11 +140,11 @@ impl Chart {
     /// Returns the bars. A day with any use has a visible bar.
     pub(super) fn bars(&self) -> Vec<Bar> {
         let top = self.scale_top();
-        let bar = |(index, used): (usize, &u64)| {
-            let height = if *used == 0 { 0 } else { (used * HEIGHT / top).max(4) };
-            Bar { x: index as u64 * STEP, y: HEIGHT - height, height, day: self.date(index), used: *used }
+        let bar = |(index, credits): (usize, &u64)| {
+            let height = if *credits == 0 { 0 } else { (credits * HEIGHT / top).max(BAR_HEIGHT_MIN) };
+            Bar { x: index as u64 * STEP, y: HEIGHT - height, height, day: self.date(index), credits: *credits }
         };
-        self.used.iter().enumerate().map(bar).collect()
+        self.credits_by_day.iter().enumerate().map(bar).collect()
     }
 }
 
@@ -163,14 +170,14 @@ mod tests {
             entry(EntryKind::Debit, 1, "2026-03-31T00:00:00Z"),
         ]);
         assert_eq!(
-            (chart.total(), chart.busiest(), chart.from(), chart.to()),
+            (chart.total(), chart.busiest(), chart.first_date(), chart.last_date()),
             (5, 4, "2026-03-01".into(), "2026-03-30".into())
         );
         let bars = chart.bars();
         let drawn: Vec<_> = bars
             .iter()
             .filter(|bar| bar.height > 0)
-            .map(|bar| (bar.x, bar.y, bar.height, bar.day.as_str(), bar.used))
+            .map(|bar| (bar.x, bar.y, bar.height, bar.day.as_str(), bar.credits))
             .collect();
         assert_eq!(drawn, [(0, 90, 30, "2026-03-01", 1), (580, 0, 120, "2026-03-30", 4)]);
         assert!(chart.is_before(Timestamp::parse_iso8601("2026-02-28T23:59:59Z").unwrap()));
@@ -184,7 +191,8 @@ mod tests {
             entry(EntryKind::Debit, 1, "2026-03-29T00:00:00Z"),
             entry(EntryKind::Debit, 10_000, "2026-03-30T00:00:00Z"),
         ]);
-        assert_eq!(chart.bars()[28].height, 4);
+        // The last bar but one is the day with a single credit.
+        assert_eq!(chart.bars()[28].height, BAR_HEIGHT_MIN);
     }
 
     #[test]
@@ -193,7 +201,7 @@ mod tests {
             [(0, 2), (1, 2), (2, 2), (3, 4), (7, 8), (9, 20), (21, 40), (99, 200), (801, 2_000), (u64::MAX, u64::MAX)]
         {
             let mut chart = Chart::until(Timestamp::from_millis(0));
-            chart.used[3] = most;
+            chart.credits_by_day[3] = most;
             assert_eq!(chart.scale_top(), top, "{most}");
         }
     }
@@ -201,10 +209,10 @@ mod tests {
     #[test]
     fn the_estimate_uses_seven_days_and_needs_as_much_history() {
         let at = |text: &str| Timestamp::parse_iso8601(text).unwrap();
-        let days_left = |used: &[(usize, u64)], cut_at: Option<&str>, balance| {
+        let days_left = |credits_by_days_ago: &[(usize, u64)], cut_at: Option<&str>, balance| {
             let mut chart = Chart::until(at("2026-03-30T12:00:00Z"));
-            for (days_ago, count) in used {
-                chart.used[29 - days_ago] = *count;
+            for (days_ago, count) in credits_by_days_ago {
+                chart.credits_by_day[29 - days_ago] = *count;
             }
             chart.cut_at = cut_at.map(at);
             chart.since = Some(at("2026-01-01T00:00:00Z"));

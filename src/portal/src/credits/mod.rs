@@ -62,6 +62,7 @@ impl Row {
     }
 }
 
+/// The page of credits.
 #[derive(Template)]
 #[template(path = "credits.html")]
 struct Page {
@@ -84,10 +85,10 @@ pub(crate) async fn show(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
-    let number = Query::parse(request.query_string()).number(&["page"], 1..=u32::MAX, 1);
+    let page_number = Query::parse(request.query_string()).number(&["page"], 1..=u32::MAX, 1);
     let client = &user.caller.client;
     let balance = service.store.balance(client.clone()).await?.ok_or(ServiceError::NotFound("client"))?;
-    let statement = newest(number, |page| service.store.statement(client.clone(), page)).await?;
+    let statement = newest(page_number, |page| service.store.statement(client.clone(), page)).await?;
     let chart = load_chart(&service, client, service.clock.now()).await?;
     let template = Page {
         layout: user.layout(Section::Credits, &service),
@@ -105,20 +106,20 @@ pub(crate) async fn show(
 async fn load_chart(service: &Service, client: &ClientId, now: Timestamp) -> Result<Chart, ApiError> {
     let mut chart = Chart::until(now);
     let read = |page| service.store.statement(client.clone(), PageRequest { page, page_size: ENTRIES_PER_READ });
-    let begin = read(1).await?;
-    chart.since = begin.items.first().map(|entry| entry.at);
-    let total = begin.total;
-    let last = u32::try_from(total.div_ceil(u64::from(ENTRIES_PER_READ))).unwrap_or(u32::MAX);
-    let first = last.saturating_sub(READS_MAX).saturating_add(1).max(1);
-    let mut oldest = None;
-    for number in (first..=last).rev() {
+    let first_page = read(1).await?;
+    chart.since = first_page.items.first().map(|entry| entry.at);
+    let total = first_page.total;
+    let last_page = u32::try_from(total.div_ceil(u64::from(ENTRIES_PER_READ))).unwrap_or(u32::MAX);
+    let oldest_page = last_page.saturating_sub(READS_MAX).saturating_add(1).max(1);
+    let mut oldest_entry_at = None;
+    for number in (oldest_page..=last_page).rev() {
         let entries = read(number).await?.items;
         chart.count(&entries);
-        oldest = entries.first().map(|entry| entry.at);
-        if oldest.is_none_or(|at| chart.is_before(at)) {
+        oldest_entry_at = entries.first().map(|entry| entry.at);
+        if oldest_entry_at.is_none_or(|at| chart.is_before(at)) {
             return Ok(chart);
         }
     }
-    chart.cut_at = oldest.filter(|_| first > 1);
+    chart.cut_at = oldest_entry_at.filter(|_| oldest_page > 1);
     Ok(chart)
 }

@@ -13,29 +13,30 @@ pub(super) struct Entry {
     pub(super) advice: String,
 }
 
-/// Returns the rows of the document whose first cell is a code.
-pub(super) fn entries(document: &Document) -> Vec<Entry> {
-    let entry = |line: &'static str| {
+/// Parses the table of error codes in a document. Each of its rows begins with a code between backticks.
+pub(super) fn parse_entries(document: &Document) -> Vec<Entry> {
+    let parse_row = |line: &'static str| {
         let mut cells = line.strip_prefix("| `")?.strip_suffix(" |")?.split(" | ");
         let (code, status, sentence, advice) =
             (cells.next()?.strip_suffix('`')?, cells.next()?, cells.next()?, cells.next()?);
         Some(Entry { code, status, sentence, advice: links_to_labels(advice) })
     };
-    document.text.lines().filter_map(entry).collect()
+    document.text.lines().filter_map(parse_row).collect()
 }
 
 /// Replaces links by their labels, because the linked files are not served.
 fn links_to_labels(text: &str) -> String {
-    let mut words = String::with_capacity(text.len());
+    let mut output = String::with_capacity(text.len());
     let mut remaining = text;
     while let Some((before, link)) = remaining.split_once('[') {
-        words.push_str(before);
+        output.push_str(before);
+        // A bracket without a target stays as it is.
         let parts = link.split_once("](").and_then(|(label, target)| Some((label, target.split_once(')')?.1)));
         let (label, after) = parts.filter(|(label, _)| !label.contains('[')).unwrap_or(("[", link));
-        words.push_str(label);
+        output.push_str(label);
         remaining = after;
     }
-    words + remaining
+    output + remaining
 }
 
 #[cfg(test)]
@@ -46,7 +47,7 @@ mod tests {
     #[test]
     fn every_row_of_the_document_is_an_entry() {
         let Some((_, Page { source: Source::Codes(document), .. })) = page_at("/docs/errors") else { panic!() };
-        let entries = entries(document);
+        let entries = parse_entries(document);
         let rows = document.text.lines().filter(|line| line.starts_with("| `")).count();
         assert!(entries.len() == rows && rows > 30, "{} of {rows}", entries.len());
         assert!(entries.iter().all(|entry| !entry.advice.is_empty() && !entry.advice.contains("](")));

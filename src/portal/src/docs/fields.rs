@@ -6,6 +6,9 @@ use serde_json::Value;
 /// Depth to which nested fields are listed.
 const DEPTH_MAX: usize = 4;
 
+/// A text with which no name of a field ends.
+const NO_FIELD: &str = " ";
+
 /// A field of a body, or a parameter.
 #[derive(Debug)]
 pub(super) struct Row {
@@ -48,6 +51,7 @@ pub(super) fn rows(document: &Value, schema: &Value) -> Vec<Row> {
     rows
 }
 
+/// Adds the fields of a schema. Their names begin with `prefix`; `depth` counts the levels above them.
 fn collect(document: &Value, schema: &Value, prefix: &str, depth: usize, rows: &mut Vec<Row>) {
     let schema = resolve(document, schema);
     for choice in ["allOf", "oneOf", "anyOf"].iter().filter_map(|word| schema[word].as_array()).flatten() {
@@ -60,7 +64,7 @@ fn collect(document: &Value, schema: &Value, prefix: &str, depth: usize, rows: &
         }
         let is_required = schema["required"]
             .as_array()
-            .is_some_and(|required| required.iter().any(|field| name.ends_with(field.as_str().unwrap_or(" "))));
+            .is_some_and(|required| required.iter().any(|field| name.ends_with(field.as_str().unwrap_or(NO_FIELD))));
         let described = [field, resolve(document, field)].into_iter().find(|schema| schema["description"].is_string());
         let about = described.map_or_else(String::new, |schema| text(&schema["description"]));
         rows.push(Row { kind: describe_type(document, field), is_required, about, name: name.clone() });
@@ -102,13 +106,13 @@ fn describe_type(document: &Value, schema: &Value) -> String {
         .unwrap_or_default();
     let bounds =
         [("minLength", "maxLength", " characters"), ("minItems", "maxItems", " items"), ("minimum", "maximum", "")];
-    let bounds = bounds.iter().filter_map(|(least, most, unit)| {
-        let (least, most) = (&schema[least], &schema[most]);
-        match (least.is_null(), most.is_null()) {
+    let bounds = bounds.iter().filter_map(|(min, max, unit)| {
+        let (min, max) = (&schema[min], &schema[max]);
+        match (min.is_null(), max.is_null()) {
             (true, true) => None,
-            (false, true) => Some(format!(", at least {least}{unit}")),
-            (true, false) => Some(format!(", at most {most}{unit}")),
-            (false, false) => Some(format!(", {least} to {most}{unit}")),
+            (false, true) => Some(format!(", at least {min}{unit}")),
+            (true, false) => Some(format!(", at most {max}{unit}")),
+            (false, false) => Some(format!(", {min} to {max}{unit}")),
         }
     });
     format!("{types}{items}{format}{}", bounds.collect::<String>())

@@ -26,7 +26,7 @@ pub(super) fn credentials(base: &str) -> String {
     format!("export BASE='{base}' KEY='your API key' APP='your app id'\n")
 }
 
-/// Returns the shell helpers of the commands.
+/// Returns the shell helpers `api` and `field`, which the commands in the documents use.
 pub(super) fn helpers() -> String {
     let start = PAGES.iter().find_map(|page| page.document().filter(|document| document.file.ends_with("start.md")));
     let lines = start.map_or("", |document| document.text).lines();
@@ -48,24 +48,26 @@ pub(super) fn render(document: &Document, base: &str) -> String {
     html
 }
 
-/// Converts the events of a document into those of its page.
+/// Converts the events of a parsed document into those of its page.
 struct Writer<'a> {
     document: &'a Document,
     base: &'a str,
     output: Vec<Event<'a>>,
+    /// Text of the last heading.
     heading: String,
+    /// False inside a link that becomes its label.
     is_link_shown: bool,
     /// Title of a link's target, in place of a file name.
-    target: Option<String>,
+    target_title: Option<String>,
     /// True if the helpers replace the rest of the paragraph.
     needs_helpers: bool,
-    labels: Labels,
+    labels: ColumnLabels,
     /// Kind and text of the code block that is being read.
     code: Option<(String, String)>,
     /// Name of the next command in other languages.
-    name: Option<String>,
+    code_name: Option<String>,
     /// Number of commands with tabs so far.
-    tabs: usize,
+    tabs_count: usize,
 }
 
 impl<'a> Writer<'a> {
@@ -76,18 +78,18 @@ impl<'a> Writer<'a> {
             output: Vec::new(),
             heading: String::new(),
             is_link_shown: true,
-            target: None,
+            target_title: None,
             needs_helpers: false,
-            labels: Labels::default(),
+            labels: ColumnLabels::default(),
             code: None,
-            name: None,
-            tabs: 0,
+            code_name: None,
+            tabs_count: 0,
         }
     }
 
-    /// Converts an event, the first of the `remaining` ones.
+    /// Converts an event. `remaining` begins with the event, because a heading's id needs the text that follows.
     fn convert(&mut self, event: Event<'a>, remaining: &[Event<'_>]) {
-        self.labels.follow(&event);
+        self.labels.observe(&event);
         if let Some((_, text)) = &mut self.code {
             match event {
                 Event::End(TagEnd::CodeBlock) => self.finish_code(),
@@ -119,19 +121,19 @@ impl<'a> Writer<'a> {
             Event::Start(Tag::Link { link_type, dest_url, title, id }) => match served_path(self.document, &dest_url) {
                 Some(dest_url) => {
                     self.is_link_shown = true;
-                    self.target = title_at(&dest_url);
+                    self.target_title = title_at(&dest_url);
                     self.output.push(Event::Start(Tag::Link { link_type, dest_url: dest_url.into(), title, id }));
                 }
                 None => self.is_link_shown = false,
             },
             Event::End(TagEnd::Link) => {
-                self.target = None;
+                self.target_title = None;
                 if self.is_link_shown {
                     self.output.push(event);
                 }
             }
-            Event::Text(text) if text.ends_with(".md") && self.target.is_some() => {
-                self.output.push(Event::Text(self.target.take().unwrap_or_default().into()));
+            Event::Text(text) if text.ends_with(".md") && self.target_title.is_some() => {
+                self.output.push(Event::Text(self.target_title.take().unwrap_or_default().into()));
             }
             Event::Start(Tag::Heading { level, classes, attrs, .. }) => {
                 self.heading = heading_text(remaining);
@@ -145,7 +147,7 @@ impl<'a> Writer<'a> {
             Event::TaskListMarker(_) => self.output.push(Event::Text("☐ ".into())),
             Event::Html(text) | Event::InlineHtml(text) => {
                 match text.trim().strip_suffix(" -->").and_then(|text| text.split_once(": ")) {
-                    Some(("<!-- code", name)) => self.name = Some(name.to_owned()),
+                    Some(("<!-- code", name)) => self.code_name = Some(name.to_owned()),
                     Some(("<!-- pieces", name)) => self.push_tabs(name, None),
                     _ => self.output.push(Event::Text(text)),
                 }
@@ -176,9 +178,10 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// Writes the code block that was read: as commands, in tabs, or as plain text.
     fn finish_code(&mut self) {
         let Some((language, text)) = self.code.take() else { return };
-        let html = match (language.as_str(), self.name.take()) {
+        let html = match (language.as_str(), self.code_name.take()) {
             ("sh", Some(name)) => return self.push_tabs(&name, Some(&text)),
             ("sh", None) => command(&text, &self.heading),
             _ if text.contains(CREDENTIALS[0].0) => command(&text, &self.heading),
@@ -187,10 +190,10 @@ impl<'a> Writer<'a> {
         self.push_html(html);
     }
 
-    /// Writes a named piece of code in several languages.
+    /// Writes a named piece of code in several languages, with the command as the first tab if there is one.
     fn push_tabs(&mut self, name: &str, shell: Option<&str>) {
-        self.tabs += 1;
-        self.push_html(tabs::render(name, shell, self.tabs));
+        self.tabs_count += 1;
+        self.push_html(tabs::render(name, shell, self.tabs_count));
     }
 
     fn push_html(&mut self, html: String) {
@@ -212,15 +215,16 @@ pub(super) fn command(text: &str, label: &str) -> String {
 
 /// The labels of a table's columns, and the cell that is being written.
 #[derive(Debug, Default)]
-struct Labels {
+struct ColumnLabels {
     columns: Vec<String>,
     /// Number of the cell from 1, in a row of the body.
     cell: usize,
     is_in_head: bool,
 }
 
-impl Labels {
-    fn follow(&mut self, event: &Event<'_>) {
+impl ColumnLabels {
+    /// Takes note of an event of the table.
+    fn observe(&mut self, event: &Event<'_>) {
         match event {
             Event::Start(Tag::TableHead) => *self = Self { is_in_head: true, ..Self::default() },
             Event::End(TagEnd::TableHead) => self.is_in_head = false,
@@ -236,10 +240,12 @@ impl Labels {
         }
     }
 
+    /// Returns true in the body of a table.
     const fn is_in_body(&self) -> bool {
         !self.is_in_head
     }
 
+    /// Returns the label of the current cell's column.
     fn current(&self) -> &str {
         self.cell.checked_sub(1).and_then(|cell| self.columns.get(cell)).map_or("", String::as_str)
     }

@@ -6,7 +6,7 @@ use super::links::{served_path, title_at};
 use super::markdown::{credentials, helpers, text_for};
 use super::reference::{Reference, Section};
 use super::site::{Document, PAGES, Page, Source};
-use super::tabs::pieces;
+use super::tabs::code_in_languages;
 
 /// Renders a page as Markdown, with full addresses in its links.
 pub(super) fn render(page: &Page, reference: &Reference, base: &str) -> String {
@@ -43,14 +43,16 @@ pub(super) fn render_list(base: &str) -> String {
     text
 }
 
+/// Renders a document, with full addresses in its links.
 fn render_document(document: &Document, base: &str) -> String {
-    let text = insert_helpers(&add_pieces(&text_for(document, base)), document, base);
+    let text = insert_helpers(&add_other_languages(&text_for(document, base)), document, base);
     let mut output = String::with_capacity(text.len());
     let mut remaining = text.as_str();
     while let Some((before, link)) = remaining.split_once("](") {
         let Some((target, after)) = link.split_once(')') else { break };
-        let is_address = target.starts_with("https://") || target.starts_with('#');
-        let address = if is_address { None } else { served_path(document, target) };
+        // Only links to files of the repository change.
+        let is_link_to_file = !target.starts_with("https://") && !target.starts_with('#');
+        let address = if is_link_to_file { served_path(document, target) } else { None };
         match address {
             Some(address) => {
                 let (label_before, label) = before.rsplit_once('[').unwrap_or((before, ""));
@@ -61,7 +63,7 @@ fn render_document(document: &Document, base: &str) -> String {
                     .map_or((&*address, String::new()), |(path, part)| (path, format!("#{part}")));
                 let _ = write!(output, "{label_before}[{label}]({base}{path}.md{fragment})");
             }
-            None if is_address => {
+            None if !is_link_to_file => {
                 let _ = write!(output, "{before}]({target})");
             }
             // A link to a file that is not served becomes its label.
@@ -75,30 +77,31 @@ fn render_document(document: &Document, base: &str) -> String {
     output + remaining
 }
 
-/// Adds the code in other languages after each command with a name.
-fn add_pieces(text: &str) -> String {
+/// Adds code in other languages: after a command that the comment `<!-- code: NAME -->` names, and in place of the
+/// comment `<!-- pieces: NAME -->`.
+fn add_other_languages(text: &str) -> String {
     let mut output = String::with_capacity(text.len());
-    let mut name = None;
+    let mut name_of_next_command = None;
     for line in text.lines() {
-        // Name of the code to add after this line.
-        let mut due = None;
+        // The name of the code to add after this line.
+        let mut code_to_add = None;
         match line.strip_prefix("<!-- ").and_then(|line| line.strip_suffix(" -->")?.split_once(": ")) {
-            Some(("code", code)) => name = Some(code),
-            Some((_, code)) => due = Some(code),
+            Some(("code", code)) => name_of_next_command = Some(code),
+            Some((_, code)) => code_to_add = Some(code),
             None => {
                 output.push_str(line);
                 output.push('\n');
-                due = if line == "```" { name.take() } else { None };
+                code_to_add = if line == "```" { name_of_next_command.take() } else { None };
             }
         }
-        for (language, block, piece) in due.into_iter().flat_map(pieces) {
+        for (language, block, piece) in code_to_add.into_iter().flat_map(code_in_languages) {
             let _ = write!(output, "\n{language}:\n\n```{block}\n{piece}```\n");
         }
     }
     output
 }
 
-/// Inserts the helpers where a document links to them.
+/// Inserts the shell helpers `api` and `field`, which the commands need, where a document links to them.
 fn insert_helpers(text: &str, document: &Document, base: &str) -> String {
     if document.file.ends_with("start.md") {
         return text.to_owned();
@@ -109,6 +112,7 @@ fn insert_helpers(text: &str, document: &Document, base: &str) -> String {
     text.replace("need [the helpers](start.md#authenticate).", &introduction)
 }
 
+/// Renders the rules for all operations, and the list of operations.
 fn render_overview(reference: &Reference, base: &str) -> String {
     let mut text = format!(
         "# Reference\n\n{}\n\nAs documents: [OpenAPI]({base}/openapi.json), [AsyncAPI]({base}/docs/asyncapi.json), \
@@ -125,6 +129,7 @@ fn render_overview(reference: &Reference, base: &str) -> String {
     text
 }
 
+/// Renders the operations of a section.
 fn render_section(label: &str, section: &Section) -> String {
     let mut text = format!("# {label}\n\n{}\n", section.about);
     for operation in &section.operations {

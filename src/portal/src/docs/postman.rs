@@ -14,14 +14,14 @@ const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 pub(super) fn collection(document: &Value, base: &str, is_sandbox: bool) -> Value {
     let mut folders: Vec<Value> = Vec::new();
     if is_sandbox {
-        folders.push(json!({ "name": "A verification, step by step", "item": steps() }));
+        folders.push(json!({ "name": "A verification, step by step", "item": verification_steps() }));
     }
     for tag in document["tags"].as_array().into_iter().flatten() {
         let paths = document["paths"].as_object().into_iter().flat_map(members_in_order);
         let requests: Vec<Value> = paths
             .flat_map(|(path, item)| METHODS.iter().map(move |method| (path, *method, &item[method])))
             .filter(|(_, _, operation)| operation["tags"][0] == tag["name"])
-            .map(|(path, method, operation)| request(document, path, method, operation))
+            .map(|(path, method, operation)| build_request(document, path, method, operation))
             .collect();
         if !requests.is_empty() {
             folders.push(json!({ "name": tag["name"], "description": tag["description"], "item": requests }));
@@ -38,7 +38,7 @@ pub(super) fn collection(document: &Value, base: &str, is_sandbox: bool) -> Valu
 }
 
 /// Builds the request for an operation.
-fn request(document: &Value, path: &str, method: &str, operation: &Value) -> Value {
+fn build_request(document: &Value, path: &str, method: &str, operation: &Value) -> Value {
     let segments = path.split('/').map(|part| {
         part.strip_prefix('{')
             .and_then(|part| part.strip_suffix('}'))
@@ -51,7 +51,7 @@ fn request(document: &Value, path: &str, method: &str, operation: &Value) -> Val
         .flatten()
         .map(|parameter| resolve(document, parameter))
         .collect();
-    let parameters_in = |place: &'static str| parameters.iter().filter(move |parameter| parameter["in"] == place);
+    let parameters_in = |location: &'static str| parameters.iter().filter(move |parameter| parameter["in"] == location);
     let query: Vec<Value> = parameters_in("query")
         .map(|parameter| {
             json!({ "key": parameter["name"], "value": "", "disabled": true,
@@ -88,10 +88,12 @@ fn request(document: &Value, path: &str, method: &str, operation: &Value) -> Val
     json!({ "name": operation["summary"], "request": request })
 }
 
+/// Returns the headers that authenticate a request.
 fn credentials() -> Vec<Value> {
     vec![json!({ "key": "X-API-KEY", "value": "{{KEY}}" }), json!({ "key": "X-API-APP-ID", "value": "{{APP}}" })]
 }
 
+/// Returns a JSON body in the form of the collection.
 fn json_body(body: &Value) -> Value {
     let raw = serde_json::to_string_pretty(body).unwrap_or_default();
     json!({ "mode": "raw", "raw": raw, "options": { "raw": { "language": "json" } } })
@@ -107,7 +109,7 @@ fn example(content: &Value) -> Option<Value> {
 }
 
 /// Builds the requests of a verification in a sandbox. The scripts of a request set the variables for later requests.
-fn steps() -> Vec<Value> {
+fn verification_steps() -> Vec<Value> {
     let step = |name: &str, method: &str, path: &str, body: Option<Value>, tests: &[&str]| {
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
         let mut url = Map::new();
@@ -118,8 +120,8 @@ fn steps() -> Vec<Value> {
         if let Some(body) = body {
             request["body"] = json_body(&body);
         }
-        let ok = "pm.test('the status is 200', () => pm.response.to.have.status(200));";
-        let lines: Vec<&str> = std::iter::once(ok).chain(tests.iter().copied()).collect();
+        let status_test = "pm.test('the status is 200', () => pm.response.to.have.status(200));";
+        let lines: Vec<&str> = std::iter::once(status_test).chain(tests.iter().copied()).collect();
         json!({ "name": name, "request": request, "event": [{ "listen": "test", "script": { "type": "text/javascript",
             "exec": lines } }] })
     };

@@ -47,7 +47,7 @@ pub(super) struct Part {
 }
 
 /// Splits a text into pieces, each with a flag: true for code between backticks.
-pub(super) fn pieces(text: &str) -> Vec<(&str, bool)> {
+pub(super) fn split_code(text: &str) -> Vec<(&str, bool)> {
     text.split('`')
         .enumerate()
         .map(|(index, piece)| (piece, index % 2 == 1))
@@ -58,16 +58,16 @@ pub(super) fn pieces(text: &str) -> Vec<(&str, bool)> {
 impl Reference {
     pub(super) fn from_document(document: &Value) -> Self {
         let mut sections = Vec::new();
-        for tag in list(&document["tags"]) {
+        for tag in items(&document["tags"]) {
             let in_section = |operation: &Value| operation["tags"][0] == tag["name"];
-            let operations = object(&document["paths"]).flat_map(|(path, item)| {
+            let operations = members(&document["paths"]).flat_map(|(path, item)| {
                 let described = METHODS.into_iter().filter(|method| in_section(&item[method]));
                 described.map(move |method| Operation::from_document(document, method, path, &item[method]))
             });
             let (name, about) = (text(&tag["name"]), text(&tag["description"]));
             sections.push(Section { anchor: anchor(&name), about, operations: operations.collect() });
         }
-        let webhooks = object(&document["webhooks"]).map(|(name, item)| Operation {
+        let webhooks = members(&document["webhooks"]).map(|(name, item)| Operation {
             anchor: format!("webhook-{name}"),
             ..Operation::from_document(document, "post", name, &item["post"])
         });
@@ -90,10 +90,10 @@ impl Reference {
 
 impl Operation {
     fn from_document(document: &Value, method: &str, path: &str, operation: &Value) -> Self {
-        let parameters =
-            list(&operation["parameters"]).map(|parameter| Row::from_parameter(document, resolve(document, parameter)));
+        let parameters = items(&operation["parameters"])
+            .map(|parameter| Row::from_parameter(document, resolve(document, parameter)));
         let responses =
-            || object(&operation["responses"]).map(|(status, response)| (status, resolve(document, response)));
+            || members(&operation["responses"]).map(|(status, response)| (status, resolve(document, response)));
         let success =
             responses().find(|(status, _)| status.starts_with('2')).map_or(&Value::Null, |(_, response)| response);
         let parts = [
@@ -118,7 +118,7 @@ impl Part {
     fn from_body(document: &Value, name: &'static str, body: &Value) -> Self {
         let content = &body["content"]["application/json"];
         let pretty = |value: &Value| serde_json::to_string_pretty(value).unwrap_or_default();
-        let named = object(&content["examples"]).map(|(_, example)| {
+        let named = members(&content["examples"]).map(|(_, example)| {
             (example["summary"].as_str().unwrap_or("Example").to_owned(), pretty(&example["value"]))
         });
         let unnamed = content.get("example").map(|example| ("Example".to_owned(), pretty(example)));
@@ -127,16 +127,16 @@ impl Part {
 }
 
 /// Returns the entries of a list; nothing for another value.
-fn list(value: &Value) -> impl Iterator<Item = &Value> {
+fn items(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
 /// Returns the members of an object; nothing for another value.
-fn object(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
+fn members(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
     value.as_object().into_iter().flat_map(members_in_order)
 }
 
-/// Converts a name into a fragment of an address.
+/// Converts a name into a fragment of an address: `POST /init` becomes `post-init`.
 fn anchor(name: &str) -> String {
     let words: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
     words.join("-").to_lowercase()

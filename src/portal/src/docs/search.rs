@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde::Serialize;
 
-use super::codes::entries;
+use super::codes::parse_entries;
 use super::links::anchor;
 use super::reference::{Operation, Reference};
 use super::site::{Document, PAGES, Source};
@@ -14,41 +14,41 @@ const HITS_MAX: usize = 40;
 
 /// Returns a document's headings, and the code words in the first cells of its tables, each with its heading.
 fn searchable_words(document: &Document) -> Vec<(String, String)> {
-    let (mut all, mut heading) = (Vec::new(), String::new());
+    let (mut words, mut heading) = (Vec::new(), String::new());
     for line in document.text.lines().skip(1) {
         if line.starts_with('#') {
             heading = line.trim_start_matches('#').trim().replace('`', "");
-            all.push((heading.clone(), heading.clone()));
+            words.push((heading.clone(), heading.clone()));
         } else if let Some(cell) = line.strip_prefix("| ").and_then(|row| row.split(" |").next()) {
-            all.extend(cell.split('`').skip(1).step_by(2).map(|word| (word.to_owned(), heading.clone())));
+            words.extend(cell.split('`').skip(1).step_by(2).map(|word| (word.to_owned(), heading.clone())));
         }
     }
-    all
+    words
 }
 
-/// A result of a search. The script of the page reads these field names.
+/// An entry of the index. The script of the page reads these field names.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Hit {
     /// Heading, operation or code.
     pub(super) words: String,
-    /// Page of the place.
+    /// Label of the page.
     pub(super) page: &'static str,
-    /// Address of the place.
+    /// Path of the page, with the fragment of the heading.
     pub(super) to: String,
 }
 
-/// Everything that can be found.
+/// The headings, operations and codes of all pages.
 #[derive(Debug)]
 pub(super) struct Index(Vec<Hit>);
 
 impl Index {
     /// Builds the index of all pages.
     pub(super) fn build(reference: &Reference) -> Self {
-        let mut places = Vec::new();
+        let mut hits = Vec::new();
         for page in PAGES {
             let mut add = |words: String, fragment: &str| {
                 let to = if fragment.is_empty() { page.path.to_owned() } else { format!("{}#{fragment}", page.path) };
-                places.push(Hit { words, page: page.label, to });
+                hits.push(Hit { words, page: page.label, to });
             };
             add(page.title(), "");
             match &page.source {
@@ -58,7 +58,7 @@ impl Index {
                     }
                 }
                 Source::Codes(document) => {
-                    entries(document).into_iter().for_each(|entry| add(entry.code.to_owned(), entry.code));
+                    parse_entries(document).into_iter().for_each(|entry| add(entry.code.to_owned(), entry.code));
                 }
                 Source::Overview => {}
                 Source::Section(section) => {
@@ -72,12 +72,12 @@ impl Index {
                 }
             }
         }
-        let mut seen = HashSet::new();
-        places.retain(|place: &Hit| seen.insert((place.words.clone(), place.to.clone())));
-        Self(places)
+        let mut known = HashSet::new();
+        hits.retain(|hit: &Hit| known.insert((hit.words.clone(), hit.to.clone())));
+        Self(hits)
     }
 
-    /// Returns the places that contain all words, whole pages first.
+    /// Returns the entries that contain all words, whole pages first.
     pub(super) fn find(&self, words: &str) -> Vec<Hit> {
         let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
         if words.is_empty() {

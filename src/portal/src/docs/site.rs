@@ -71,12 +71,14 @@ pub(super) fn page_at(path: &str) -> Option<(usize, &'static Page)> {
     PAGES.iter().enumerate().find(|(_, page)| page.path == path)
 }
 
+/// Builds a [`Document`] from a path in the repository.
 macro_rules! document {
     ($file:literal) => {
         Document { file: $file, text: include_str!(concat!("../../../../", $file)) }
     };
 }
 
+/// Builds the pages by part of the rail: path, label and source.
 macro_rules! pages {
     ($($part:literal: { $($path:literal $label:literal $kind:ident($source:tt);)+ })+) => {
         &[$($(Page { path: $path, label: $label, part: $part, source: pages!(@$kind $source) }),+),+]

@@ -9,12 +9,12 @@ const LANGUAGES: [(&str, &str, &str, &str); 3] = [
     ("Java", "//", "java", include_str!("../../../../examples/java/Pieces.java")),
 ];
 
-/// Returns a piece of an example: the lines between its mark and the next mark, without indentation.
+/// Returns a named piece of an example: the lines between the comments `code: NAME` and `end`, without indentation.
 fn piece(source: &str, comment: &str, name: &str) -> Option<String> {
-    let begin = format!("{comment} code: {name}");
+    let first_mark = format!("{comment} code: {name}");
     let lines: Vec<&str> = source
         .lines()
-        .skip_while(|line| line.trim() != begin)
+        .skip_while(|line| line.trim() != first_mark)
         .skip(1)
         .take_while(|line| line.trim() != format!("{comment} end"))
         .collect();
@@ -24,7 +24,7 @@ fn piece(source: &str, comment: &str, name: &str) -> Option<String> {
 }
 
 /// Returns a piece in each language, with the language's name and its name for a code block.
-pub(super) fn pieces(name: &str) -> impl Iterator<Item = (&'static str, &'static str, String)> {
+pub(super) fn code_in_languages(name: &str) -> impl Iterator<Item = (&'static str, &'static str, String)> {
     LANGUAGES
         .into_iter()
         .filter_map(move |(language, comment, block, source)| Some((language, block, piece(source, comment, name)?)))
@@ -34,7 +34,7 @@ pub(super) fn pieces(name: &str) -> impl Iterator<Item = (&'static str, &'static
 pub(super) fn render(name: &str, shell: Option<&str>, number: usize) -> String {
     let shell = shell.map(|shell| ("curl", shell.to_owned()));
     let tabs: Vec<(&str, String)> =
-        shell.into_iter().chain(pieces(name).map(|(language, _, piece)| (language, piece))).collect();
+        shell.into_iter().chain(code_in_languages(name).map(|(language, _, piece)| (language, piece))).collect();
     let mut html = "<fieldset class=\"tabs\"><legend class=\"unseen\">Language</legend>\n".to_owned();
     for (index, (language, _)) in tabs.iter().enumerate() {
         let id = format!("tab-{number}-{index}");
@@ -72,7 +72,7 @@ mod tests {
             .collect();
         assert!(names.len() > 5, "{names:?}");
         for name in names {
-            assert_eq!(pieces(name).count(), LANGUAGES.len(), "{name}");
+            assert_eq!(code_in_languages(name).count(), LANGUAGES.len(), "{name}");
         }
     }
 }

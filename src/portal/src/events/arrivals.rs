@@ -18,12 +18,19 @@ const MINUTE_MS: i64 = 60_000;
 const RECENT_MS: i64 = 10 * MINUTE_MS;
 /// Width of a bar with its gap, in units of the drawing.
 const STEP: i64 = 20;
+/// Width of a bar.
+const BAR_WIDTH: i64 = 16;
+/// Distance of a bar from the beginning of its step.
+const BAR_OFFSET: i64 = 2;
+/// Least height of a bar, so that it is visible.
+const BAR_HEIGHT_MIN: u64 = 3;
 /// Height of the drawing, in its units.
 const HEIGHT: u64 = 100;
 
 /// Registered guests by time.
 #[derive(Debug)]
 pub(super) struct Arrivals {
+    /// Number of guests in each interval.
     counts: Vec<u64>,
     /// Length of an interval.
     minutes: i64,
@@ -49,6 +56,7 @@ impl Arrivals {
         Ok(Some(Self::from_times(&times, service.clock.now())))
     }
 
+    /// Counts the guests, by their times of registration in milliseconds since 1970.
     fn from_times(times: &[i64], now: Timestamp) -> Self {
         let recent = times.iter().filter(|at| now.millis() - **at < RECENT_MS).count() as u64;
         let (Some(first), Some(last)) = (times.iter().min(), times.iter().max()) else {
@@ -61,16 +69,16 @@ impl Arrivals {
             .find(|minutes| bars(*minutes) <= BARS_MAX)
             .unwrap_or(longest * (bars(longest) / BARS_MAX + 1));
         let interval = minutes * MINUTE_MS;
-        let begin = first.div_euclid(interval);
+        let first_interval = first.div_euclid(interval);
         let bars = bars(minutes).max(BARS_MIN);
         let mut counts = vec![0; usize::try_from(bars).unwrap_or_default()];
         for at in times {
-            let index = usize::try_from(at.div_euclid(interval) - begin).ok();
+            let index = usize::try_from(at.div_euclid(interval) - first_interval).ok();
             if let Some(count) = index.and_then(|index| counts.get_mut(index)) {
                 *count += 1;
             }
         }
-        let start = |index: i64| Timestamp::from_millis((begin + index) * interval);
+        let start = |index: i64| Timestamp::from_millis((first_interval + index) * interval);
         Self { minutes, from: start(0), to: start(bars), recent, counts }
     }
 
@@ -79,6 +87,7 @@ impl Arrivals {
         self.counts.is_empty()
     }
 
+    /// Returns the number of guests in the busiest interval.
     pub(super) fn busiest(&self) -> u64 {
         self.counts.iter().copied().max().unwrap_or(0)
     }
@@ -95,11 +104,12 @@ impl Arrivals {
     /// Returns the bars as one path. An interval with any arrival has a visible bar.
     pub(super) fn path(&self) -> String {
         let busiest = self.busiest().max(1);
-        let bar = |(x, count): (i64, &u64)| {
-            let height = (count * HEIGHT / busiest).max(3);
-            format!("M{} {}h16v{height}h-16z", x + 2, HEIGHT - height)
+        let bar = |(index, count): (i64, &u64)| {
+            let height = (count * HEIGHT / busiest).max(BAR_HEIGHT_MIN);
+            let x = index * STEP + BAR_OFFSET;
+            format!("M{x} {}h{BAR_WIDTH}v{height}h-{BAR_WIDTH}z", HEIGHT - height)
         };
-        (0..).step_by(20).zip(&self.counts).filter(|(_, count)| **count > 0).map(bar).collect()
+        (0..).zip(&self.counts).filter(|(_, count)| **count > 0).map(bar).collect()
     }
 }
 
@@ -119,7 +129,9 @@ mod tests {
             let arrivals = arrivals_at(&[0, last / 2, last], last);
             assert_eq!((arrivals.minutes, arrivals.counts.iter().sum::<u64>()), (minutes, 3), "{last}");
             assert!(
-                arrivals.counts.len() <= 48 && arrivals.from.millis() <= 0 && arrivals.to.millis() > last * MINUTE_MS,
+                arrivals.counts.len() <= BARS_MAX as usize
+                    && arrivals.from.millis() <= 0
+                    && arrivals.to.millis() > last * MINUTE_MS,
                 "{arrivals:?}"
             );
         }

@@ -27,19 +27,24 @@ const SHAPE: &[(&str, Kind)] =
 /// Default time until the end of the event.
 const DEFAULT_DURATION: Duration = Duration::from_secs(7 * 24 * 3_600);
 
+/// The page with the form for a new event.
 #[derive(Template)]
 #[template(path = "event_new.html")]
-struct New {
+struct NewEventPage {
     layout: Layout,
     groups: Vec<Group>,
     languages: Vec<Choice>,
     form: Form,
+    /// Idempotency key in a hidden field.
     once: String,
 }
 
 fn render_page(status: StatusCode, user: &PortalUser, form: Form, service: &Service) -> HttpResponse {
     let layout = user.layout(Section::Events, service);
-    page(status, &New { layout, groups: groups(&form), languages: languages(&form), form, once: generate_once_value() })
+    page(
+        status,
+        &NewEventPage { layout, groups: groups(&form), languages: languages(&form), form, once: generate_once_value() },
+    )
 }
 
 /// Shows the form.
@@ -73,6 +78,7 @@ pub(crate) async fn create(
     }
 }
 
+/// Creates the event that the form describes; a repeated form creates no second event.
 async fn create_from_form(
     user: &PortalUser,
     form: &Form,
@@ -80,8 +86,9 @@ async fn create_from_form(
     rates: &RateLimits,
 ) -> Result<EventId, ApiError> {
     let caller = &user.caller;
+    // Events count towards the client's limit on orders, as in the API.
     rates.orders.take(&caller.client)?;
-    let request: CreateEventRequest = form.to_request(SHAPE).request(service.request_context())?;
+    let request: CreateEventRequest = form.to_object(SHAPE).into_request(service.request_context())?;
     let terms = request.terms(service.rules.time_zone);
     let id = create_event(service, caller.clone(), terms, form.idempotent_request(caller, OPERATION))
         .await?

@@ -22,12 +22,12 @@ use sakshi_store::PageRequest;
 use sakshi_web::error::ApiError;
 use sakshi_web::html::private;
 use sakshi_web::listener::{CloseWatch, close_connection_when};
-use sakshi_wire::csv::{BYTE_ORDER_MARK, cell};
+use sakshi_wire::csv::{BYTE_ORDER_MARK, quote_cell};
 use sakshi_wire::guests::RegistrationRow;
 
 use crate::error::PortalError;
 use crate::portal_user::PortalUser;
-use crate::transaction::unquoted;
+use crate::transaction::unquote;
 
 /// Responds with the guests, oldest first.
 ///
@@ -41,14 +41,15 @@ pub(crate) async fn csv(
 ) -> Result<HttpResponse, PortalError> {
     let event = own_event(&service, &user.caller.app.app_id, &path).await?;
     user.log(&service, Action::GuestsListed, vec![Subject::Event(event.id)]).await?;
+    // The memory of the response counts for the client, and may be revoked.
     let permit = service.memory.answers.permit(user.caller.owners(), Stage::Leaving);
     let watch = close_connection_when(&request, permit.wait_until_revoked());
     let list = GuestList::new(&service, &user.caller, &event, PageRequest { page: 1, page_size: u32::MAX });
-    let claims = columns(event.terms.claims);
-    let head = format!("{BYTE_ORDER_MARK}{}", header(&claims));
+    let claims = column_claims(event.terms.claims);
+    let first_line = format!("{BYTE_ORDER_MARK}{}", header(&claims));
     let mut sheet = Sheet { list, claims, permit, is_complete: false, _watch: watch };
-    let first = sheet.write_slice().await?;
-    let pieces = iter([Ok(Bytes::from(head)), Ok(first)]).chain(sheet.into_stream());
+    let first_slice = sheet.write_slice().await?;
+    let pieces = iter([Ok(Bytes::from(first_line)), Ok(first_slice)]).chain(sheet.into_stream());
     Ok(private(StatusCode::OK)
         .insert_header((CONTENT_TYPE, "text/csv; charset=utf-8; header=present"))
         .insert_header((CONTENT_DISPOSITION, format!("attachment; filename=\"guests-{}.csv\"", event.id)))
@@ -66,6 +67,7 @@ struct Sheet {
 }
 
 impl Sheet {
+    /// Reads the next guests, and returns their lines.
     async fn write_slice(&mut self) -> Result<Bytes, ApiError> {
         self.permit.grow_to(GUEST_SLICE_BYTES)?;
         let claims = Arc::clone(&self.claims);
@@ -94,7 +96,7 @@ impl Sheet {
 }
 
 /// Returns the claims that have columns.
-pub(super) fn columns(claims: ClaimSet) -> Arc<[Claim]> {
+pub(super) fn column_claims(claims: ClaimSet) -> Arc<[Claim]> {
     claims.iter().filter(|claim| *claim != Claim::Photo).collect()
 }
 
@@ -115,19 +117,21 @@ pub(super) fn fixed_values(guest: &RegistrationRow) -> [String; 6] {
     ]
 }
 
+/// Returns the first line, with the names of the columns.
 fn header(claims: &[Claim]) -> String {
     let names = claims.iter().map(|claim| claim.name());
     format!("{}\r\n", FIXED_COLUMNS.into_iter().chain(names).collect::<Vec<_>>().join(","))
 }
 
+/// Returns the line of a guest.
 fn line(claims: &[Claim], guest: &RegistrationRow) -> String {
     let shared = guest.verified_claims.as_map();
-    let claim = |claim: &Claim| shared.get(credential_name(*claim)).map(unquoted).unwrap_or_default();
+    let claim = |claim: &Claim| shared.get(credential_name(*claim)).map(unquote).unwrap_or_default();
     let [id, code, verified_at, earlier, checked_in_at, gate] = fixed_values(guest);
-    let mut line = [id, cell(&code), verified_at, earlier, checked_in_at, cell(&gate)].join(",");
+    let mut line = [id, quote_cell(&code), verified_at, earlier, checked_in_at, quote_cell(&gate)].join(",");
     for value in claims.iter().map(claim) {
         line.push(',');
-        line.push_str(&cell(&value));
+        line.push_str(&quote_cell(&value));
     }
     line + "\r\n"
 }
@@ -144,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_guest_is_a_line_with_the_requested_claims_without_the_photo() {
-        let claims = columns([Claim::Photo, Claim::Name, Claim::AgeAbove18, Claim::Dob].into_iter().collect());
+        let claims = column_claims([Claim::Photo, Claim::Name, Claim::AgeAbove18, Claim::Dob].into_iter().collect());
         assert_eq!(
             header(&claims),
             "txn_id,registration_code,verified_at,possible_duplicate_of,checked_in_at,gate,name,dob,age_above_18\r\n"

@@ -45,9 +45,9 @@ pub(crate) async fn show(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
-    let number = Query::parse(request.query_string()).number(&["page"], 1..=u32::MAX, 1);
+    let page_number = Query::parse(request.query_string()).number(&["page"], 1..=u32::MAX, 1);
     let app = &user.caller.app.app_id;
-    let events = newest(number, |page| service.store.list_events(app.clone(), page)).await?;
+    let events = newest(page_number, |page| service.store.list_events(app.clone(), page)).await?;
     let row = |event: &Event| Row {
         id: event.id.to_string(),
         name: event.terms.name.as_str().to_owned(),

@@ -20,9 +20,10 @@ use sakshi_service::Service;
 
 use crate::when::EventTime;
 
-/// The state of an event: its style and its label.
+/// The state of an event on pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct EventState {
+    /// Name of the state in the style sheet and in the event stream.
     status: &'static str,
     label: &'static str,
 }

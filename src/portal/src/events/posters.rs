@@ -2,7 +2,7 @@
 
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
-use sakshi_pages::poster::Print;
+use sakshi_pages::poster::PrintFormat;
 use sakshi_service::Service;
 
 use crate::error::PortalError;
@@ -18,7 +18,7 @@ pub(crate) async fn page(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
-    Ok(Print::Page.respond(&request, &service, &user.caller.app.app_id, &path).await?)
+    Ok(PrintFormat::Page.respond(&request, &service, &user.caller.app.app_id, &path).await?)
 }
 
 /// Responds with the poster as a drawing.
@@ -31,7 +31,7 @@ pub(crate) async fn svg(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
-    Ok(Print::Drawing.respond(&request, &service, &user.caller.app.app_id, &path).await?)
+    Ok(PrintFormat::Drawing.respond(&request, &service, &user.caller.app.app_id, &path).await?)
 }
 
 /// Responds with the bare code as SVG.
@@ -44,7 +44,7 @@ pub(crate) async fn qr_svg(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
-    Ok(Print::CodeSvg.respond(&request, &service, &user.caller.app.app_id, &path).await?)
+    Ok(PrintFormat::CodeSvg.respond(&request, &service, &user.caller.app.app_id, &path).await?)
 }
 
 /// Responds with the bare code as PNG.
@@ -57,5 +57,5 @@ pub(crate) async fn qr_png(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
-    Ok(Print::CodePng.respond(&request, &service, &user.caller.app.app_id, &path).await?)
+    Ok(PrintFormat::CodePng.respond(&request, &service, &user.caller.app.app_id, &path).await?)
 }

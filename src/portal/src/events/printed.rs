@@ -32,6 +32,7 @@ struct Line {
     is_duplicate: bool,
 }
 
+/// The list of an event's guests, for printing.
 #[derive(Template)]
 #[template(path = "event_guests.html")]
 struct Page {
@@ -41,8 +42,8 @@ struct Page {
     now: EventTime,
 }
 
-/// Returns true if the guests of an event fit on paper.
-pub(super) const fn fits(event: &Event) -> bool {
+/// Returns true if an event has few enough guests for a printed list.
+pub(super) const fn fits_paper(event: &Event) -> bool {
     event.counts.registrations <= GUESTS_MAX
 }
 
@@ -56,7 +57,7 @@ pub(crate) async fn show(
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
     let event = own_event(&service, &user.caller.app.app_id, &path).await?;
-    if !fits(&event) {
+    if !fits_paper(&event) {
         return Err(ServiceError::NotFound("list").into());
     }
     user.log(&service, Action::GuestsListed, vec![Subject::Event(event.id)]).await?;

@@ -43,8 +43,8 @@ const GATE: &str = "gate";
 /// Hidden field with the tag of the event's version when the form was opened.
 const TAG: &str = "if_match";
 
-/// A door of the event.
-struct OpenDoor {
+/// An open door of the event: a page for staff at the entrance, with its PIN.
+struct DoorRow {
     id: String,
     name: String,
     url: String,
@@ -52,6 +52,7 @@ struct OpenDoor {
     until: EventTime,
 }
 
+/// The page of an event's settings.
 #[derive(Template)]
 #[template(path = "event_settings.html")]
 struct Page {
@@ -65,7 +66,7 @@ struct Page {
     door_form: Form,
     /// Value of the field [`TAG`].
     tag: String,
-    doors: Vec<OpenDoor>,
+    doors: Vec<DoorRow>,
     commands: Vec<Command>,
 }
 
@@ -152,13 +153,14 @@ pub(crate) async fn patch(
     let tag = form.take(TAG);
     // Inputs have no seconds. A time that the person has not changed is not sent, and keeps its seconds.
     for name in ["starts_at", "expires_at"] {
-        let input_value = Timestamp::parse_iso8601(form.value(name)).map_or_else(|| form.value(name).to_owned(), input);
-        if input_value == event_value(&event, name) {
+        let submitted_time =
+            Timestamp::parse_iso8601(form.value(name)).map_or_else(|| form.value(name).to_owned(), input);
+        if submitted_time == event_value(&event, name) {
             form.take(name);
         }
     }
     let only_if = tag.clone().map(|tag| vec![tag]);
-    match change_event(&service, &user.caller.app.app_id, &path, form.to_request(SHAPE), only_if).await {
+    match change_event(&service, &user.caller.app.app_id, &path, form.to_object(SHAPE), only_if).await {
         Ok(event) => {
             user.log(&service, Action::EventChanged, vec![Subject::Event(event.id)]).await?;
             Ok(redirect(&format!("/portal/events/{}/settings?done=saved", event.id)))
@@ -176,7 +178,7 @@ pub(crate) async fn patch(
 ///
 /// # Errors
 /// Any error that does not concern the form.
-pub(crate) async fn doors(
+pub(crate) async fn change_doors(
     submitted: SessionForm,
     path: Path<String>,
     service: Data<Service>,
@@ -219,7 +221,7 @@ async fn render_page(
     let Outcome { status, confirmation, form, door_form, tag } = outcome;
     let event = own_event(service, &user.caller.app.app_id, path).await?;
     let now = service.clock.now();
-    let door = |door: &sakshi_domain::event::Door| OpenDoor {
+    let door = |door: &sakshi_domain::event::Door| DoorRow {
         id: door.id.as_str().to_owned(),
         name: door.name.as_ref().map_or_else(|| "Door".to_owned(), |name| name.as_str().to_owned()),
         url: door_url(service, event.id, &door.id),

@@ -15,7 +15,7 @@ use sakshi_service::check_ins::{find_guest, search_guests};
 use sakshi_service::events::own_event;
 use sakshi_service::guest_list::GuestList;
 use sakshi_service::{Service, ServiceError};
-use sakshi_store::Page as Rows;
+use sakshi_store::Page as GuestPage;
 use sakshi_web::error::ApiError;
 use sakshi_web::query::Query;
 use sakshi_wire::events::EventAddresses;
@@ -23,7 +23,7 @@ use sakshi_wire::guests::RegistrationRow;
 
 use super::arrivals::Arrivals;
 use super::live::Counts;
-use super::workbook::fits;
+use super::workbook::fits_workbook;
 use super::{event_time, printed};
 use crate::error::PortalError;
 use crate::layout::{Layout, Section, page};
@@ -41,6 +41,7 @@ struct Guest {
     name: Option<String>,
     photo: Option<String>,
     at: Timestamp,
+    /// Time and gate of the check-in.
     checked_in: Option<(Timestamp, Option<String>)>,
     /// Id of an earlier guest who may be the same person.
     duplicate_of: Option<String>,
@@ -49,6 +50,7 @@ struct Guest {
 }
 
 impl Guest {
+    /// Separates the name and the photo from the other shared claims.
     fn from_row(row: &RegistrationRow) -> Self {
         let mut shared = SharedClaim::list(&row.verified_claims);
         let mut take = |matches: &dyn Fn(&SharedClaim) -> bool| {
@@ -69,6 +71,7 @@ impl Guest {
     }
 }
 
+/// The page of an event.
 #[derive(Template)]
 #[template(path = "event.html")]
 struct Page {
@@ -88,12 +91,14 @@ struct Page {
 }
 
 impl Page {
+    /// Returns true if the page links the workbook.
     fn has_workbook(&self) -> bool {
-        fits(&self.event)
+        fits_workbook(&self.event)
     }
 
+    /// Returns true if the page links the printed list.
     fn has_paper(&self) -> bool {
-        printed::fits(&self.event)
+        printed::fits_paper(&self.event)
     }
 
     fn time(&self, at: &Timestamp) -> EventTime {
@@ -122,10 +127,10 @@ pub(crate) async fn show(
 ) -> Result<HttpResponse, PortalError> {
     let event = own_event(&service, &user.caller.app.app_id, &path).await?;
     let mut query = Query::parse(request.query_string());
-    let number = query.number(&["page"], 1..=u32::MAX, 1);
+    let page_number = query.number(&["page"], 1..=u32::MAX, 1);
     let search_text = query.text("q").unwrap_or_default().trim().to_owned();
     let Newest { items: guests, pages } = if search_text.is_empty() {
-        load_guests(&service, &user, &event, number).await?
+        load_guests(&service, &user, &event, page_number).await?
     } else {
         Newest { items: find_guests(&service, &event, &search_text).await?, pages: Pages::new(1, 0) }
     };
@@ -154,11 +159,11 @@ async fn load_guests(
     service: &Service,
     user: &PortalUser,
     event: &Event,
-    number: u32,
+    page_number: u32,
 ) -> Result<Newest<Guest>, ServiceError> {
-    newest(number, async |page| {
+    newest(page_number, async |page| {
         let (items, total) = GuestList::new(service, &user.caller, event, page).each(Guest::from_row).await?;
-        Ok(Rows { items, total })
+        Ok(GuestPage { items, total })
     })
     .await
 }

@@ -21,10 +21,10 @@ use sakshi_web::error::ApiError;
 use sakshi_web::html::private;
 use sakshi_wire::guests::RegistrationRow;
 
-use super::guests::{columns, fixed_values};
+use super::guests::{column_claims, fixed_values};
 use crate::error::PortalError;
 use crate::portal_user::PortalUser;
-use crate::transaction::unquoted;
+use crate::transaction::unquote;
 use crate::trial::claim_label;
 
 /// Most cells of a workbook.
@@ -41,8 +41,8 @@ const FIXED_COLUMNS: [&str; 6] =
 const XLSX_TYPE: &str = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
 
 /// Returns true if the guests of an event fit into a workbook.
-pub(super) fn fits(event: &Event) -> bool {
-    event.counts.registrations as usize * (FIXED_COLUMNS.len() + columns(event.terms.claims).len()) <= CELLS_MAX
+pub(super) fn fits_workbook(event: &Event) -> bool {
+    event.counts.registrations as usize * (FIXED_COLUMNS.len() + column_claims(event.terms.claims).len()) <= CELLS_MAX
 }
 
 /// Responds with the guests, oldest first.
@@ -55,11 +55,11 @@ pub(crate) async fn xlsx(
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
     let event = own_event(&service, &user.caller.app.app_id, &path).await?;
-    if !fits(&event) {
+    if !fits_workbook(&event) {
         return Err(ServiceError::NotFound("workbook").into());
     }
     user.log(&service, Action::GuestsListed, vec![Subject::Event(event.id)]).await?;
-    let claims = columns(event.terms.claims);
+    let claims = column_claims(event.terms.claims);
     let mut permit = service.memory.answers.permit(user.caller.owners(), Stage::Leaving);
     let mut list = GuestList::new(
         &service,
@@ -83,24 +83,28 @@ pub(crate) async fn xlsx(
     permit.pin().map_err(ApiError::from)?;
     let head = FIXED_COLUMNS.map(str::to_owned).into_iter();
     let head: Vec<String> = head.chain(claims.iter().map(|claim| claim_label(*claim).to_owned())).collect();
-    let file =
-        service.cpu.run(user.caller.owners(), move || workbook(&head, &rows)).await?.map_err(ApiError::internal)?;
+    let file = service
+        .cpu
+        .run(user.caller.owners(), move || build_workbook(&head, &rows))
+        .await?
+        .map_err(ApiError::internal)?;
     Ok(private(StatusCode::OK)
         .insert_header((CONTENT_DISPOSITION, format!("attachment; filename=\"guests-{}.xlsx\"", event.id)))
         .content_type(XLSX_TYPE)
         .body(file))
 }
 
+/// Returns the cells of a guest.
 fn row(claims: &[Claim], guest: &RegistrationRow) -> Vec<String> {
     let shared = guest.verified_claims.as_map();
     let value = |claim: &Claim| {
-        shared.get(credential_name(*claim)).map(unquoted).unwrap_or_default().chars().take(CELL_CHARS_MAX).collect()
+        shared.get(credential_name(*claim)).map(unquote).unwrap_or_default().chars().take(CELL_CHARS_MAX).collect()
     };
     fixed_values(guest).into_iter().chain(claims.iter().map(value)).collect()
 }
 
 /// Builds a workbook with one sheet of texts. The first line stays in view.
-fn workbook(head: &[String], rows: &[Vec<String>]) -> Result<Vec<u8>, XlsxError> {
+fn build_workbook(head: &[String], rows: &[Vec<String>]) -> Result<Vec<u8>, XlsxError> {
     let mut workbook = Workbook::new();
     let (text, bold) = (Format::new().set_num_format("@"), Format::new().set_bold());
     let sheet = workbook.add_worksheet().set_name("Guests")?;
@@ -129,7 +133,7 @@ mod tests {
     fn every_value_of_a_workbook_is_text() {
         let texts = ["=1+1", "0560001", "+919999900000", "1990-02-14", "12345678901234567890", "आशा"];
         let rows: Vec<_> = texts.iter().map(|text| vec![(*text).to_owned()]).collect();
-        let file = workbook(&["Name".to_owned()], &rows).unwrap();
+        let file = build_workbook(&["Name".to_owned()], &rows).unwrap();
         let mut read = Xlsx::new(Cursor::new(file)).unwrap();
         let sheet = read.worksheet_range("Guests").unwrap();
         let cells: Vec<_> = sheet.rows().map(|row| row[0].clone()).collect();

@@ -18,6 +18,7 @@ use crate::portal_user::PortalUser;
 use crate::roles::describe_rights;
 use crate::when::When;
 
+/// A session of the user.
 struct Row {
     id: String,
     opened_at: When,
@@ -36,7 +37,8 @@ struct Page {
     rows: Vec<Row>,
 }
 
-/// Returns the user of a session, with the epoch of the user's credentials. Refuses the holder of an API key.
+/// Returns the user of a session, with the epoch of the user's credentials, which changes with the password. The holder
+/// of an API key is refused.
 fn require_user(user: &PortalUser) -> Result<(UserId, i64), ServiceError> {
     match user.session.holder() {
         SessionHolder::User { id, epoch } => Ok((id.clone(), *epoch)),
@@ -44,10 +46,13 @@ fn require_user(user: &PortalUser) -> Result<(UserId, i64), ServiceError> {
     }
 }
 
-async fn sessions(user: &PortalUser, service: &Service) -> Result<Vec<SessionRecord>, PortalError> {
+/// Returns the user's sessions that are still valid: a new password ends earlier sessions.
+async fn list_sessions(user: &PortalUser, service: &Service) -> Result<Vec<SessionRecord>, PortalError> {
     let (id, epoch) = require_user(user)?;
-    let is_current_epoch =
-        |session: &SessionRecord| matches!(&session.holder, SessionHolder::User { epoch: own, .. } if *own == epoch);
+    let is_current_epoch = |session: &SessionRecord| match &session.holder {
+        SessionHolder::User { epoch: session_epoch, .. } => *session_epoch == epoch,
+        SessionHolder::Key(_) => false,
+    };
     Ok(service.store.list_sessions(id).await?.into_iter().filter(is_current_epoch).collect())
 }
 
@@ -67,7 +72,7 @@ pub(crate) async fn show(user: PortalUser, service: Data<Service>) -> Result<Htt
         is_current: session.digest == current,
     };
     let template = Page {
-        rows: sessions(&user, &service).await?.into_iter().map(row).collect(),
+        rows: list_sessions(&user, &service).await?.into_iter().map(row).collect(),
         layout: user.plain_layout(&service),
         name: account.name.as_str().to_owned(),
         email: account.email.as_str().to_owned(),
@@ -88,7 +93,7 @@ pub(crate) async fn end(submitted: SessionForm, service: Data<Service>) -> Resul
     } else {
         let digest =
             URL_SAFE_NO_PAD.decode(form.value("end")).ok().and_then(|bytes| bytes.try_into().ok()).map(SessionDigest);
-        let sessions = sessions(&user, &service).await?;
+        let sessions = list_sessions(&user, &service).await?;
         let session =
             sessions.iter().find(|session| Some(session.digest) == digest).ok_or(ServiceError::NotFound("session"))?;
         service.store.end_session(session.digest).await?;

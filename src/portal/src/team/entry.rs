@@ -22,20 +22,23 @@ use sakshi_web::edge::request_id;
 use sakshi_web::error::ApiError;
 use sakshi_web::rate_limit::RateLimits;
 
-use super::sight::{browser, network};
-use crate::session::{COOKIE as SESSION, IDLE, LIFETIME};
+use super::session_origin::{describe_browser, network_of};
+use crate::session::{COOKIE as SESSION_COOKIE, IDLE, LIFETIME};
 
 /// Cookie of a browser that has signed in before: a random mark, and the proof that this service issued it.
 const COOKIE_NAME: &str = "sakshi_browser";
+/// Length of the random mark.
 const MARK_BYTES: usize = 16;
 /// Seconds for which a browser is recognised.
 const REMEMBERED_S: u32 = 180 * 24 * 3_600;
 
 /// The data for a new session.
 pub(crate) struct NewSession {
+    /// The user, or the API key, that the session acts for.
     pub(crate) holder: SessionHolder,
     pub(crate) client: ClientId,
     pub(crate) app: AppId,
+    /// Actor and action of the sign-in, for the log of the client.
     pub(crate) actor: Actor,
     pub(crate) action: Action,
 }
@@ -47,10 +50,10 @@ pub(crate) async fn open_session(
     session: NewSession,
 ) -> Result<String, ApiError> {
     let NewSession { holder, client, app, actor, action } = session;
-    if let Some(previous) = SESSION.session_id(request) {
+    if let Some(previous) = SESSION_COOKIE.session_id(request) {
         service.store.end_session(previous.digest()).await?;
     }
-    let id = SESSION.mint().ok_or_else(|| ApiError::internal("the system has no randomness"))?;
+    let id = SESSION_COOKIE.mint().ok_or_else(|| ApiError::internal("the system has no randomness"))?;
     let now = service.clock.now();
     append(service, &client, actor, action, Vec::new(), request_id(request)).await?;
     tracing::info!(app.id = %app, "portal session opened");
@@ -59,8 +62,10 @@ pub(crate) async fn open_session(
         holder,
         app,
         opened_at: now,
-        network: client_host(request).map(network).unwrap_or_default(),
-        browser: browser(request.headers().get(USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default()),
+        network: client_host(request).map(network_of).unwrap_or_default(),
+        browser: describe_browser(
+            request.headers().get(USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default(),
+        ),
         idle_until: now + IDLE,
         ends_at: now + LIFETIME,
     };
@@ -78,7 +83,7 @@ pub(crate) fn client_host(request: &HttpRequest) -> Option<IpAddr> {
     request.app_data::<Data<RateLimits>>().map(|rates| rates.host(request))
 }
 
-/// Counts an attempt to sign in to the account with an e-mail address.
+/// Counts an attempt to sign in to an account, per browser if the browser has signed in to it before.
 ///
 /// # Errors
 /// 429 after too many attempts.
@@ -111,10 +116,12 @@ pub(crate) fn browser_cookie(service: &Service, email: &str) -> Option<String> {
     ))
 }
 
+/// Returns the digest of an e-mail address, in place of the address in limits and proofs.
 fn account_digest(email: &str) -> [u8; 32] {
     sha256(&[b"sakshi account", email.trim().to_lowercase().as_bytes()])
 }
 
+/// Returns the bytes that a browser's proof authenticates: the account, and the mark of the browser.
 fn proof_subject(account: &[u8], mark: &str) -> Vec<u8> {
     [account, mark.as_bytes()].concat()
 }

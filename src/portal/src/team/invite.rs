@@ -21,9 +21,10 @@ use crate::error::PortalError;
 use crate::form::{Form, PublicForm};
 use crate::layout::{Layout, page};
 
-/// Name that the authenticator app shows.
+/// Name of this service in the authenticator app.
 const ISSUER: &str = "Sakshi";
 
+/// The page of an invitation.
 #[derive(Template)]
 #[template(path = "invite.html")]
 struct Page {
@@ -33,11 +34,11 @@ struct Page {
     email: String,
     role: &'static str,
     link: String,
-    /// Secret of the app as a QR code.
+    /// Secret of the authenticator app as a QR code.
     code: String,
-    /// Secret of the app in letters.
+    /// Secret of the authenticator app in letters.
     secret: String,
-    /// Secret of the app, sealed for the form.
+    /// Secret of the authenticator app, sealed, for a hidden field of the form.
     sealed: String,
     form: Form,
 }
@@ -64,7 +65,7 @@ async fn render_page(
     let sealed = form.submitted("setup");
     let (user, secret, sealed) = match open_invite(service, link, sealed).await {
         Ok(opened) => opened,
-        Err(ServiceError::NotFound(_)) => return Ok(ended_link(service)),
+        Err(ServiceError::NotFound(_)) => return Ok(render_ended_link(service)),
         Err(error) => return Err(error.into()),
     };
     let client = service.store.load_client(user.client_id.clone()).await?.map(|client| client.name).unwrap_or_default();
@@ -89,7 +90,7 @@ async fn render_page(
 }
 
 /// Renders the page of a link that no longer works.
-fn ended_link(service: &Service) -> HttpResponse {
+fn render_ended_link(service: &Service) -> HttpResponse {
     page(StatusCode::NOT_FOUND, &EndedLinkPage { layout: Layout::signed_out(service.authority.sandbox) })
 }
 
@@ -111,13 +112,13 @@ pub(crate) async fn show(
 ///
 /// # Errors
 /// Any error that does not concern the form.
-pub(crate) async fn enter(
-    posted: PublicForm,
+pub(crate) async fn accept_invitation(
+    submitted: PublicForm,
     path: Path<String>,
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
-    let PublicForm(form) = posted;
+    let PublicForm(form) = submitted;
     let form = form?;
     let address = client_host(&request).ok_or_else(|| ApiError::internal("the portal is not configured"))?;
     let acceptance = Acceptance {
@@ -135,7 +136,7 @@ pub(crate) async fn enter(
                 &RecoveryCodesPage { layout: Layout::signed_out(service.authority.sandbox), codes },
             ))
         }
-        Err(ServiceError::NotFound(_)) => Ok(ended_link(&service)),
+        Err(ServiceError::NotFound(_)) => Ok(render_ended_link(&service)),
         Err(error) => {
             let (status, form) = form.with_error(error)?;
             render_page(&service, &path, status, form).await

@@ -30,7 +30,9 @@ struct Row {
     email: String,
     role: UserRole,
     state: &'static str,
+    /// Style of the state.
     tag: &'static str,
+    /// Time that belongs to the state.
     since: When,
     signed_in_at: Option<When>,
     is_self: bool,
@@ -68,6 +70,7 @@ struct InviteLink {
     until: When,
 }
 
+/// The page of the team.
 #[derive(Template)]
 #[template(path = "team.html")]
 struct Page {
@@ -77,6 +80,7 @@ struct Page {
     confirmation: Option<&'static str>,
     link: Option<InviteLink>,
     roles: Vec<(UserRole, &'static str)>,
+    /// True if people may sign in with an API key.
     allows_keys: bool,
 }
 
@@ -94,7 +98,7 @@ async fn render_page(user: &PortalUser, service: &Service, outcome: Outcome) -> 
     let (client, now) = (user.caller.client.clone(), service.clock.now());
     let users = service.store.list_users(client.clone()).await?;
     let allows_keys = service.store.load_client(client).await?.is_some_and(|client| client.portal_key_sign_in);
-    let own = user.actor();
+    let actor = user.actor();
     let link = link.map(|(user, Invitation { url, until, .. })| InviteLink {
         name: user.name.as_str().to_owned(),
         email: user.email.as_str().to_owned(),
@@ -103,7 +107,7 @@ async fn render_page(user: &PortalUser, service: &Service, outcome: Outcome) -> 
     });
     let template = Page {
         layout: user.layout(Section::Team, service),
-        rows: users.iter().map(|user| Row::new(user, own.id(), now)).collect(),
+        rows: users.iter().map(|user| Row::new(user, actor.id(), now)).collect(),
         form,
         confirmation,
         link,
@@ -155,18 +159,19 @@ async fn invite_from_form(
     let email = invalid.check("email", form.value("email").trim().parse());
     let role = invalid.check("role", form.value("role").parse());
     let (Some(name), Some(email), Some(role)) = (name, email, role) else { return Err(invalid.into()) };
-    let new = NewUser { client: user.caller.client.clone(), name, email, role };
-    let link = invite(&service.store, &*service.clock, &service.authority.public_base, new).await?;
-    let invited = own_user(&service.store, &user.caller.client, link.user_id.clone()).await?;
-    log_change(user, service, Action::UserInvited, &link.user_id).await?;
-    Ok((invited, link))
+    let new_user = NewUser { client: user.caller.client.clone(), name, email, role };
+    let invitation = invite(&service.store, &*service.clock, &service.authority.public_base, new_user).await?;
+    let invited_user = own_user(&service.store, &user.caller.client, invitation.user_id.clone()).await?;
+    log_change(user, service, Action::UserInvited, &invitation.user_id).await?;
+    Ok((invited_user, invitation))
 }
 
+/// Appends a change of a user to the log of the client.
 async fn log_change(user: &PortalUser, service: &Service, action: Action, id: &UserId) -> Result<(), ServiceError> {
     user.log(service, action, vec![Subject::User(id.clone())]).await
 }
 
-/// Changes a user, depending on the button.
+/// Changes, resets or removes a user, as the form's button says.
 ///
 /// # Errors
 /// 404 for a user of another client; 503 while the store is unavailable.

@@ -4,4 +4,4 @@ pub(crate) mod account;
 pub(crate) mod entry;
 pub(crate) mod invite;
 pub(crate) mod list;
-mod sight;
+mod session_origin;

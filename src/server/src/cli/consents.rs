@@ -4,7 +4,7 @@
 use clap::{Args, ValueEnum};
 use sakshi_client::internal;
 use sakshi_domain::limits::PAGE_SIZE_MAX;
-use sakshi_wire::csv::{BYTE_ORDER_MARK, cell};
+use sakshi_wire::csv::{BYTE_ORDER_MARK, quote_cell};
 use sakshi_wire::operator::consents::ConsentEntry;
 use serde_json::{Value, json};
 
@@ -98,5 +98,5 @@ fn csv_line(entry: &ConsentEntry) -> String {
         Value::Array(items) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "),
         other => other.to_string(),
     };
-    FIELDS.iter().map(|field| cell(&text(&entry[*field]))).collect::<Vec<_>>().join(",")
+    FIELDS.iter().map(|field| quote_cell(&text(&entry[*field]))).collect::<Vec<_>>().join(",")
 }

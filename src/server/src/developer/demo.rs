@@ -80,7 +80,7 @@ async fn run_steps(
     let api = Client::new(sakshi_client::http(TIMEOUT, false)?, node.public_base.parse()?, credentials);
     verify(&api, &receiver, &mut timeline).await?;
     print_next_commands(timeline.out(), &node, &first, &receiver)?;
-    let link = once::link(&node.store, SystemClock.now(), first.key.digest(), first.app.clone()).await?;
+    let link = once::create_link(&node.store, SystemClock.now(), first.key.digest(), first.app.clone()).await?;
     print_link(timeline.out(), &node.public_base, link.as_deref())?;
     Ok((node, signals, receiver, directory))
 }

@@ -2,31 +2,31 @@
 
 use super::*;
 
-fn read_value(text: &[u8], depth: usize) -> Result<Value, JsonRefusal> {
-    read(text, depth, &ValuesLeft::new(1_000)).map_err(|error| error.refusal)
+fn read_value(text: &[u8], depth_max: usize) -> Result<Value, JsonRefusal> {
+    read(text, depth_max, &ValuesLeft::new(1_000)).map_err(|error| error.refusal)
 }
 
-fn read_json(text: &[u8], values: usize) -> Result<Json, JsonError> {
-    read(text, usize::MAX, &ValuesLeft::new(values))
+fn read_json(text: &[u8], values_max: usize) -> Result<Json, JsonError> {
+    read(text, usize::MAX, &ValuesLeft::new(values_max))
 }
 
 #[test]
 fn a_document_is_read_exactly_as_sent() {
-    let sent = br#" {"a": [1, -2, 1.0, 1e3, 18446744073709551615], "a": null, "b": {"c": "\u00e9", "d": true}} "#;
+    let text = br#" {"a": [1, -2, 1.0, 1e3, 18446744073709551615], "a": null, "b": {"c": "\u00e9", "d": true}} "#;
     let float = |number| Json::Number(Number::from_f64(number).unwrap());
     let numbers =
         [Json::Number(1.into()), Json::Number((-2).into()), float(1.0), float(1e3), Json::Number(u64::MAX.into())];
     let inner = vec![("c".to_owned(), Json::Text("é".to_owned())), ("d".to_owned(), Json::Flag(true))];
     let members = [("a", Json::List(numbers.to_vec())), ("a", Json::Null), ("b", Json::Object(inner))];
     assert_eq!(
-        read_json(sent, 100).unwrap(),
+        read_json(text, 100).unwrap(),
         Json::Object(members.map(|(name, value)| (name.to_owned(), value)).to_vec())
     );
 }
 
 #[test]
 fn a_number_survives_reading_and_writing() {
-    for sent in [
+    for text in [
         "18446744073709551615",
         "-9223372036854775808",
         "8.446744078446745e+40",
@@ -34,8 +34,9 @@ fn a_number_survives_reading_and_writing() {
         "1.7976931348623157e308",
         "0.1",
     ] {
-        let read: Value = read(sent.as_bytes(), 0, &ValuesLeft::new(1)).unwrap();
-        assert_eq!(read.to_string(), sent.replace("308", "+308"), "{sent}");
+        let number: Value = read(text.as_bytes(), 0, &ValuesLeft::new(1)).unwrap();
+        // Writing adds a plus to a positive exponent.
+        assert_eq!(number.to_string(), text.replace("308", "+308"), "{text}");
     }
 }
 
@@ -74,6 +75,7 @@ fn debug_output_hides_the_value() {
 
 #[test]
 fn a_text_with_too_many_values_is_refused() {
+    // The list itself counts as a value, too.
     let list = |values: usize| format!("[0{}]", ",0".repeat(values - 2));
     assert!(read_json(list(1_000).as_bytes(), 1_000).is_ok());
     assert_eq!(read_json(list(1_001).as_bytes(), 1_000).unwrap_err().refusal, JsonRefusal::TooManyValues);
@@ -105,9 +107,10 @@ fn anything_but_one_json_text_is_refused() {
 
 #[test]
 fn the_limit_on_values_is_shared_by_texts_that_belong_together() {
-    let left = ValuesLeft::new(7);
-    let read = |text: &[u8]| read::<Value>(text, 16, &left).map_err(|error| error.refusal);
-    assert!(read(br#"{"a":[1,{}]}"#).is_ok(), "four values");
+    // The first text has four values, so three are left for the second, which has four.
+    let values_left = ValuesLeft::new(7);
+    let read = |text: &[u8]| read::<Value>(text, 16, &values_left).map_err(|error| error.refusal);
+    assert!(read(br#"{"a":[1,{}]}"#).is_ok());
     assert_eq!(read(br#"[1,2,3]"#), Err(JsonRefusal::TooManyValues));
     let many = format!("[{}]", r#"{"":0},"#.repeat(600_000));
     assert_eq!(read_value(many.as_bytes(), 16), Err(JsonRefusal::TooManyValues));

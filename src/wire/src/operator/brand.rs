@@ -77,8 +77,8 @@ pub struct PictureFile(pub Icon);
 macro_rules! files {
     ($($file:ident: $parse:expr, $kinds:literal, $bytes_max:expr;)+) => {
         $(impl Field for $file {
-            fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
-                place.parsed(value, |text| {
+            fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
+                reader.parsed(value, |text| {
                     let icon = STANDARD.decode(text).ok().and_then($parse);
                     icon.map(Self).ok_or_else(|| format!("must be a {} file of at most {} bytes in Base64", $kinds,
                         $bytes_max))
@@ -105,14 +105,14 @@ files! {
 }
 
 impl Field for Colour {
-    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
-        place.parsed(value, str::parse::<Self>)
+    fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
+        reader.parsed(value, str::parse::<Self>)
     }
 }
 
 impl Field for Contact {
-    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
-        place.parsed(value, str::parse::<Self>)
+    fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
+        reader.parsed(value, str::parse::<Self>)
     }
 }
 

@@ -27,7 +27,7 @@ body! { request
     check(fields) {
         let is_adjustment = matches!(kind, Some(Some(MoveKind(EntryKind::Adjust))));
         if amount.is_some_and(|amount: Amount| amount.0 < 1 && !is_adjustment) {
-            fields.refuse("amount", Amount::sentence());
+            fields.refuse("amount", Amount::refusal());
         }
     }
 }
@@ -47,8 +47,8 @@ impl MoveCreditsRequest {
 pub struct MoveKind(pub EntryKind);
 
 impl Field for MoveKind {
-    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
-        place.one_of(&value, [("grant", Self(EntryKind::Grant)), ("adjust", Self(EntryKind::Adjust))])
+    fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
+        reader.one_of(&value, [("grant", Self(EntryKind::Grant)), ("adjust", Self(EntryKind::Adjust))])
     }
 }
 
@@ -60,16 +60,17 @@ described! { MoveKind: { "type": "string", "enum": ["grant", "adjust"], "default
 pub struct Amount(pub i64);
 
 impl Amount {
-    fn sentence() -> String {
+    /// Returns the error for an amount out of bounds.
+    fn refusal() -> String {
         format!("must be a whole number from 1 to {CREDITS_PER_MOVE_MAX}, or below zero for an adjustment")
     }
 }
 
 impl Field for Amount {
-    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
+    fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
         let amount = if let Json::Number(amount) = value { amount.as_i64() } else { None };
         let in_bounds = amount.filter(|amount| (1..=CREDITS_PER_MOVE_MAX).contains(&amount.unsigned_abs()));
-        place.accept(in_bounds.map(Self).ok_or_else(Self::sentence))
+        reader.accept(in_bounds.map(Self).ok_or_else(Self::refusal))
     }
 }
 
@@ -126,8 +127,8 @@ body! { response
 impl From<GrantRequest> for GrantRequestResponse {
     fn from(request: GrantRequest) -> Self {
         let GrantRequest { id, client, movement, asked_by, asked_at, ends_at, state, decided } = request;
-        let (decided_by, decided_at) = decided.unzip();
-        let (decided_by, decided_by_name) = decided_by.map(|by| (by.id, by.name)).unzip();
+        let (decider, decided_at) = decided.unzip();
+        let (decided_by, decided_by_name) = decider.map(|operator| (operator.id, operator.name)).unzip();
         Self {
             grant_id: id,
             client_id: client,

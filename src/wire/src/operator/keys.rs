@@ -56,16 +56,16 @@ body! { request
 pub struct Environments(pub Vec<Profile>);
 
 impl Field for Environments {
-    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
+    fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
         let items = match value {
             Json::List(items) if !items.is_empty() => items,
-            _ => return place.refuse(ENVIRONMENTS_RULE),
+            _ => return reader.refuse(ENVIRONMENTS_RULE),
         };
         // An item that is not text is read as the empty text, which names no environment.
-        let read = |place: &mut FieldReader<'_>, item| {
-            place.accept(if let Json::Text(name) = item { name } else { String::new() }.parse())
+        let read = |reader: &mut FieldReader<'_>, item| {
+            reader.accept(if let Json::Text(name) = item { name } else { String::new() }.parse())
         };
-        place.items(items, read).map(Self)
+        reader.items(items, read).map(Self)
     }
 }
 
@@ -80,15 +80,15 @@ impl Serialize for KeyNetworks {
 }
 
 impl Field for KeyNetworks {
-    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
+    fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
         let items = match value {
             Json::List(items) if (1..=Networks::MAX).contains(&items.len()) => items,
-            _ => return place.refuse(NETWORKS_RULE),
+            _ => return reader.refuse(NETWORKS_RULE),
         };
-        let read = |place: &mut FieldReader<'_>, item| {
-            place.accept(parse_network(if let Json::Text(text) = &item { text } else { "" }))
+        let read = |reader: &mut FieldReader<'_>, item| {
+            reader.accept(parse_network(if let Json::Text(text) = &item { text } else { "" }))
         };
-        place.items(items, read).map(|networks| Self(Networks(networks)))
+        reader.items(items, read).map(|networks| Self(Networks(networks)))
     }
 }
 

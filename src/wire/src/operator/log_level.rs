@@ -43,13 +43,13 @@ body! { response
 /// Prefix of the service's own targets.
 const OWN_TARGETS: &str = "sakshi";
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
-const CHARS_MAX: usize = 500;
+const FILTER_CHARS_MAX: usize = 500;
 const LEVEL_RULE: &str =
     "must be off, error, warn, info, debug or trace, or a list of target=level such as sakshi_store=debug";
 const OWN_TARGETS_RULE: &str =
     "must have debug and trace for targets that begin with sakshi alone: libraries may log secrets there";
-/// The pattern of one level.
-const LEVEL: &str =
+/// The pattern of an item: a level, or a target and its level.
+const ITEM_PATTERN: &str =
     "(off|error|warn|info|debug|trace|[A-Za-z0-9_:]+=(off|error|warn|info)|sakshi[A-Za-z0-9_:]*=(debug|trace))";
 
 /// Log levels by target. Libraries may log secrets at `debug` and `trace`, so these two levels are only for targets of
@@ -64,10 +64,10 @@ impl LogFilter {
     /// # Errors
     /// A message that states the accepted form.
     pub fn new(text: &str) -> Result<Self, &'static str> {
-        if text.len() > CHARS_MAX {
+        if text.len() > FILTER_CHARS_MAX {
             return Err("must be 1 to 500 characters");
         }
-        text.split(',').try_for_each(|item| directive(item.trim_matches(' ')).map(drop))?;
+        text.split(',').try_for_each(|item| to_directives(item.trim_matches(' ')).map(drop))?;
         Ok(Self(text.to_owned()))
     }
 
@@ -80,13 +80,14 @@ impl LogFilter {
     /// Returns the directives for the logger. A bare `debug` or `trace` applies to the service's own targets only.
     #[must_use]
     pub fn directives(&self) -> String {
-        let items: Vec<String> = self.0.split(',').filter_map(|item| directive(item.trim_matches(' ')).ok()).collect();
+        let items: Vec<String> =
+            self.0.split(',').filter_map(|item| to_directives(item.trim_matches(' ')).ok()).collect();
         items.join(",")
     }
 }
 
 /// Converts an item of a filter to directives for the logger.
-fn directive(item: &str) -> Result<String, &'static str> {
+fn to_directives(item: &str) -> Result<String, &'static str> {
     let (target, level) = item.split_once('=').map_or((None, item), |(target, level)| (Some(target), level));
     if !LEVELS.contains(&level) {
         return Err(LEVEL_RULE);
@@ -107,15 +108,15 @@ fn directive(item: &str) -> Result<String, &'static str> {
 }
 
 impl Field for LogFilter {
-    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
-        place.parsed(value, Self::new)
+    fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
+        reader.parsed(value, Self::new)
     }
 }
 
 impl Describe for LogFilter {
     fn schema() -> Value {
-        json!({ "type": "string", "minLength": 1, "maxLength": CHARS_MAX, "pattern": format!("^ *{LEVEL} *(, *{LEVEL} \
-            *)*$") })
+        let pattern = format!("^ *{ITEM_PATTERN} *(, *{ITEM_PATTERN} *)*$");
+        json!({ "type": "string", "minLength": 1, "maxLength": FILTER_CHARS_MAX, "pattern": pattern })
     }
 }
 

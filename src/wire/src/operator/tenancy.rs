@@ -62,15 +62,15 @@ impl PatchClientRequest {
     /// Returns the change.
     #[must_use]
     pub fn patch(self) -> ClientPatch {
-        // The bounds of the fields are below those of these types.
-        let to_u32 = |Whole(most): Whole<0, EVENTS_MAX>| u32::try_from(most).unwrap_or(u32::MAX);
-        let to_positive = |most: u64| u32::try_from(most).ok().and_then(NonZeroU32::new);
+        // The bounds of these fields fit into 32 bits, so neither conversion changes a number.
+        let to_u32 = |Whole(limit): Whole<0, EVENTS_MAX>| u32::try_from(limit).unwrap_or(u32::MAX);
+        let to_positive = |number: u64| u32::try_from(number).ok().and_then(NonZeroU32::new);
         ClientPatch {
-            name: self.name.0.map(|name| name.0.0),
+            name: self.name.0.map(Label::into_string),
             suspended: self.suspended.0,
-            requests_per_second: self.requests_per_second.0.map(|most| most.and_then(|most| to_positive(most.0))),
-            events_per_app: self.events_per_app.0.map(|most| most.map(to_u32)),
-            low_credits: self.low_credits.0.map(|most| most.map(|most| most.0)),
+            requests_per_second: self.requests_per_second.0.map(|limit| limit.and_then(|limit| to_positive(limit.0))),
+            events_per_app: self.events_per_app.0.map(|limit| limit.map(to_u32)),
+            low_credits: self.low_credits.0.map(|threshold| threshold.map(|threshold| threshold.0)),
             result_ttl_s: self.result_ttl_s.0.map(|seconds| seconds.and_then(|seconds| to_positive(seconds.0))),
             registration_ttl_days: self.registration_ttl_days.0.map(|days| days.and_then(|days| to_positive(days.0))),
             brand: BrandPatch::default(),
@@ -139,8 +139,8 @@ impl From<Client> for ClientResponse {
             name,
             created_at,
             suspended_at,
-            requests_per_second: limits.requests_per_second.map(|most| Whole(most.get().into())),
-            events_per_app: limits.events_per_app.map(|most| Whole(most.into())),
+            requests_per_second: limits.requests_per_second.map(|limit| Whole(limit.get().into())),
+            events_per_app: limits.events_per_app.map(|limit| Whole(limit.into())),
             low_credits: limits.low_credits.map(Whole),
             result_ttl_s: limits.retention.result_ttl_s.map(|seconds| Whole(seconds.get().into())),
             registration_ttl_days: limits.retention.registration_ttl_days.map(|days| Whole(days.get().into())),
@@ -262,8 +262,8 @@ impl AppResponse {
 }
 
 impl Field for KeyCase {
-    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
-        place.one_of(&value, [("snake_case", Self::SnakeCase), ("camelCase", Self::CamelCase)])
+    fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
+        reader.one_of(&value, [("snake_case", Self::SnakeCase), ("camelCase", Self::CamelCase)])
     }
 }
 

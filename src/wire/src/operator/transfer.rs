@@ -94,8 +94,8 @@ body! { request
 pub struct DigestText(pub KeyDigest);
 
 impl Field for DigestText {
-    fn read(value: Json, place: &mut FieldReader<'_>) -> Option<Self> {
-        place.parsed(value, |text| {
+    fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
+        reader.parsed(value, |text| {
             parse_digest(text).map(|digest| Self(KeyDigest(digest))).ok_or("must be 64 lower-case hexadecimal digits")
         })
     }
@@ -113,7 +113,8 @@ fn parse_digest(text: &str) -> Option<[u8; 32]> {
 impl serde::Serialize for DigestText {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut text = String::with_capacity(64);
-        for byte in self.0.0 {
+        let KeyDigest(bytes) = self.0;
+        for byte in bytes {
             // Writing to a string cannot fail.
             let _ = write!(text, "{byte:02x}");
         }
@@ -123,6 +124,7 @@ impl serde::Serialize for DigestText {
 
 described! { DigestText: { "type": "string", "pattern": "^[0-9a-f]{64}$" } }
 
+/// Builds a label from a stored text, which was validated before.
 fn label(text: String) -> Label {
     Label(Words(text))
 }
@@ -168,7 +170,7 @@ impl From<ExportedClient> for ClientTransfer {
         let ExportedClient { client: ExportedClientRecord { client_id, name, created_at }, apps, keys } = exported;
         let app = |app: ExportedApp| TransferredApp {
             app_id: app.app_id,
-            name: app.name.0.0,
+            name: app.name.into_string(),
             created_at: app.created_at,
             settings: AppPatch {
                 payload_spelling: app.payload_spelling.0,
@@ -183,7 +185,7 @@ impl From<ExportedClient> for ClientTransfer {
             key: ApiKeyRecord {
                 key_id: key.key_id,
                 client_id: client_id.clone(),
-                label: key.label.map(|label| label.0.0).unwrap_or_default(),
+                label: key.label.map(Label::into_string).unwrap_or_default(),
                 environments: key.environments.unwrap_or_default().0,
                 networks: key.networks.unwrap_or_default().0,
                 created_at: key.created_at,
@@ -193,7 +195,7 @@ impl From<ExportedClient> for ClientTransfer {
         };
         let keys = keys.0.into_iter().map(key).collect();
         let apps = apps.0.into_iter().map(app).collect();
-        Self { client: Client::new(client_id, name.0.0, created_at), apps, keys }
+        Self { client: Client::new(client_id, name.into_string(), created_at), apps, keys }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::esign::EsignRequest;
 use crate::estamp::EStampInitRequest;
 use crate::wealth::WealthConsentRequest;
 
-fn document() -> Value {
+fn esign_body() -> Value {
     json!({"documentInfo": {"name": "Loan agreement", "content": "QUJD"}, "documentReferenceId": "loan-7",
         "signerInfo": [{"signerName": "Asha Rao", "signer_ref_id": "borrower"}, {"signerName": "Vikram Sample"}],
         "responseUrl": "https://client.example/hook"})
@@ -22,7 +22,7 @@ fn document() -> Value {
 
 #[test]
 fn an_invitation_of_a_signer_lasts_a_week_by_default() {
-    let request: EsignRequest = read(&document().to_string());
+    let request: EsignRequest = read(&esign_body().to_string());
     assert_eq!(request.signer_info[1].invitation_expire_time_stamp.0, at(NOW) + INVITATION_DEFAULT);
     let client = ClientId::generate();
     let id = FlowId::generate(client.partition(), 0);
@@ -68,7 +68,7 @@ fn every_problem_of_an_esign_request_is_reported_by_its_path() {
     ];
     assert_eq!(invalid_fields::<EsignRequest>(&body.to_string()), expected);
     for signers in [0, SIGNERS_MAX + 1] {
-        let mut body = document();
+        let mut body = esign_body();
         body["signerInfo"] = vec![json!({"signerName": "A"}); signers].into();
         assert_eq!(
             problems::<EsignRequest>(&body.to_string()),
@@ -81,7 +81,7 @@ fn every_problem_of_an_esign_request_is_reported_by_its_path() {
 fn a_file_has_at_most_ten_mebibytes() {
     // Three bytes become four characters.
     let with_file = |bytes: usize| {
-        let mut body = document();
+        let mut body = esign_body();
         body["documentInfo"]["content"] =
             format!("{}{}", "QUFB".repeat(bytes / 3), ["", "QQ==", "QUE="][bytes % 3]).into();
         body.to_string()

@@ -8,12 +8,12 @@ mod requests;
 use sakshi_domain::http_url::{HttpUrl, Schemes, WebhookUrl};
 use sakshi_domain::time::Timestamp;
 
-use crate::{Body, Context, Sent, UrlRules};
+use crate::{Body, Context, ReceivedObject, UrlRules};
 
 /// Accepts only https URLs, and no webhook to 127.0.0.1.
-struct Strict;
+struct StrictUrlRules;
 
-impl UrlRules for Strict {
+impl UrlRules for StrictUrlRules {
     fn webhook(&self, text: &str) -> Result<WebhookUrl, &'static str> {
         HttpUrl::parse_if(text, Schemes::HttpsOnly, |url| url.host_str() != Some("127.0.0.1"), "must not be internal")
     }
@@ -30,16 +30,19 @@ fn at(text: &str) -> Timestamp {
 }
 
 fn context() -> Context<'static> {
-    Context { urls: &Strict, now: at(NOW) }
+    Context { urls: &StrictUrlRules, now: at(NOW) }
 }
 
 fn read<B: Body>(json: &str) -> B {
-    Sent::read(json.as_bytes()).unwrap().request(context()).unwrap_or_else(|invalid| panic!("{json}: {invalid}"))
+    ReceivedObject::read(json.as_bytes())
+        .unwrap()
+        .into_request(context())
+        .unwrap_or_else(|invalid| panic!("{json}: {invalid}"))
 }
 
 /// Returns every problem as field and message.
 fn problems<B: Body>(json: &str) -> Vec<(String, String)> {
-    match Sent::read(json.as_bytes()).unwrap().request::<B>(context()) {
+    match ReceivedObject::read(json.as_bytes()).unwrap().into_request::<B>(context()) {
         Ok(_) => Vec::new(),
         Err(invalid) => {
             invalid.fields().iter().map(|problem| (problem.field.clone(), problem.message.clone())).collect()

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use crate::ovse::{OutcomeData, OvsePayload, OvsePending, OvseResult};
 
-fn completed(outcome: Outcome) -> Completed {
+fn completed_transaction(outcome: Outcome) -> Completed {
     let extras = OptionalTerms { client_reference_id: Some("order-7".into()), ..OptionalTerms::default() };
     let terms = Terms {
         claims: ClaimSet::from_iter([Claim::Name]),
@@ -39,15 +39,15 @@ fn completed(outcome: Outcome) -> Completed {
     Completed { opened, verified_at: Timestamp::from_millis(1_000), outcome, answer: AnswerDigest([0; 32]) }
 }
 
-fn verified() -> Completed {
+fn verified_transaction() -> Completed {
     let claims: Map<String, Value> = [("residentName".to_owned(), json!("Asha Rao"))].into_iter().collect();
-    completed(Outcome::Verified(Arc::new(VerifiedClaims::new(claims))))
+    completed_transaction(Outcome::Verified(Arc::new(VerifiedClaims::new(claims))))
 }
 
 #[test]
 fn the_default_spelling_has_snake_case_keys_in_data() {
     assert_eq!(
-        serde_json::to_value(OvsePayload::new(&verified(), KeyCase::SnakeCase)).unwrap(),
+        serde_json::to_value(OvsePayload::new(&verified_transaction(), KeyCase::SnakeCase)).unwrap(),
         json!({"success": true, "statusCode": 200, "message": "Verification successful", "request_id": "req-1",
             "data": {
             "txn_id": "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11", "pending": false, "verification_passed": true,
@@ -58,7 +58,7 @@ fn the_default_spelling_has_snake_case_keys_in_data() {
 
 #[test]
 fn the_other_spelling_has_camel_case_keys_in_data() {
-    let body = serde_json::to_value(OvsePayload::new(&verified(), KeyCase::CamelCase)).unwrap();
+    let body = serde_json::to_value(OvsePayload::new(&verified_transaction(), KeyCase::CamelCase)).unwrap();
     let keys: Vec<&str> = body["data"].as_object().unwrap().keys().map(String::as_str).collect();
     let mut expected = ["txnId", "pending", "verificationPassed", "verifiedClaims", "verifiedAt", "clientReferenceId"];
     expected.sort_unstable();
@@ -69,7 +69,7 @@ fn the_other_spelling_has_camel_case_keys_in_data() {
 
 #[test]
 fn a_failure_has_its_reason_twice_and_its_code_once() {
-    let failed = completed(Outcome::NotVerified(Failure::new("User Reject", Some("301"))));
+    let failed = completed_transaction(Outcome::NotVerified(Failure::new("User Reject", Some("301"))));
     let body = serde_json::to_value(OvsePayload::new(&failed, KeyCase::SnakeCase)).unwrap();
     assert_eq!((body["success"].clone(), body["statusCode"].clone()), (json!(false), json!(200)));
     assert_eq!(body["message"], "User Reject");
@@ -91,10 +91,12 @@ fn a_pending_response_has_the_id_in_both_spellings() {
 
 #[test]
 fn every_payload_matches_the_described_result() {
-    let failed = completed(Outcome::NotVerified(Failure::new("User Reject", Some("301"))));
-    for (completed, case) in
-        [(verified(), KeyCase::SnakeCase), (verified(), KeyCase::CamelCase), (failed, KeyCase::CamelCase)]
-    {
+    let failed = completed_transaction(Outcome::NotVerified(Failure::new("User Reject", Some("301"))));
+    for (completed, case) in [
+        (verified_transaction(), KeyCase::SnakeCase),
+        (verified_transaction(), KeyCase::CamelCase),
+        (failed, KeyCase::CamelCase),
+    ] {
         let written = serde_json::to_value(OvsePayload::new(&completed, case)).unwrap();
         let read: OvseResult = serde_json::from_value(written.clone()).unwrap();
         assert_eq!(serde_json::to_value(&read).unwrap(), written, "no member is added or lost");

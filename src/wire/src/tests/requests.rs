@@ -20,11 +20,11 @@ use crate::operator::keys::{IssueKeyRequest, RotateKeyRequest};
 use crate::operator::tenancy::{CreateClientRequest, PatchAppRequest};
 use crate::ovse::{InitRequest, QrIntentRequest};
 use crate::webhook_urls::RegisterWebhookRequest;
-use crate::{NotRead, body::body};
+use crate::{UnreadableBody, body::body};
 
 body! { request
     /// A request for tests.
-    pub struct Probe {
+    pub struct SampleRequest {
         /// A flag.
         face_auth: bool,
         /// A number.
@@ -39,7 +39,7 @@ body! { request
         list_of: Option<crate::List<String, 0, 99>>,
     }
     check(fields) {
-        fields.refuse("list_of[2].part", "is odd");
+        fields.refuse("list_of[2].part", "is wrong");
     }
 }
 
@@ -63,7 +63,7 @@ fn problems_are_reported_as_spelled_and_in_the_order_of_declaration() {
                 ("faceAuth", "must be true or false"),
                 ("maxGuests", "must be a whole number from 1 to 9"),
                 ("time_zone", "must be 1 to 3 characters without control characters"),
-                ("list_of[2].part", "is odd"),
+                ("list_of[2].part", "is wrong"),
                 ("x", "is not a field of this request"),
                 ("y", "is not a field of this request"),
             ],
@@ -74,7 +74,7 @@ fn problems_are_reported_as_spelled_and_in_the_order_of_declaration() {
                 ("face_auth", "is required"),
                 ("max_guests", "must be a whole number from 1 to 9"),
                 ("timeZone", "must not be null; leave it out to keep what is set"),
-                ("listOf[2].part", "is odd"),
+                ("listOf[2].part", "is wrong"),
             ],
         ),
         (
@@ -82,7 +82,7 @@ fn problems_are_reported_as_spelled_and_in_the_order_of_declaration() {
             vec![
                 ("faceAuth", "is given as face_auth too; give one of them"),
                 ("max_guests", "is given more than once"),
-                ("list_of[2].part", "is odd"),
+                ("list_of[2].part", "is wrong"),
             ],
         ),
         (
@@ -108,7 +108,7 @@ fn problems_are_reported_as_spelled_and_in_the_order_of_declaration() {
     ] {
         let expected: Vec<_> =
             expected.into_iter().map(|(field, sentence)| (field.to_owned(), sentence.to_owned())).collect();
-        assert_eq!(problems::<Probe>(body), expected, "{body}");
+        assert_eq!(problems::<SampleRequest>(body), expected, "{body}");
     }
     let long = "n".repeat(1_000);
     let unknown = format!(r#"{{"guestName": "A", "{long}": 1}}"#);
@@ -131,19 +131,19 @@ fn at_most_a_hundred_problems_are_reported() {
 #[test]
 fn only_an_object_is_read_and_debug_output_hides_its_values() {
     for body in ["[]", "7", "null", "\"text\"", "[[1], 2]"] {
-        assert_eq!(Sent::read(body.as_bytes()).unwrap_err(), NotRead::NoObject, "{body}");
+        assert_eq!(ReceivedObject::read(body.as_bytes()).unwrap_err(), UnreadableBody::NoObject, "{body}");
     }
-    assert!(matches!(Sent::read(b"{"), Err(NotRead::Json(_))));
-    assert!(!format!("{:?}", Sent::read(br#"{"name": "Asha"}"#).unwrap()).contains("Asha"));
+    assert!(matches!(ReceivedObject::read(b"{"), Err(UnreadableBody::Json(_))));
+    assert!(!format!("{:?}", ReceivedObject::read(br#"{"name": "Asha"}"#).unwrap()).contains("Asha"));
 }
 
 #[test]
 fn a_large_text_is_moved_out_of_the_body_without_a_copy() {
     let text = "A".repeat(1_000_000);
-    let sent = Sent::read(format!(r#"{{"guestName": "{text}"}}"#).as_bytes()).unwrap();
-    let Json::Text(content) = &sent.0[0].1 else { panic!() };
+    let received = ReceivedObject::read(format!(r#"{{"guestName": "{text}"}}"#).as_bytes()).unwrap();
+    let Json::Text(content) = &received.0[0].1 else { panic!() };
     let before = content.as_ptr();
-    assert_eq!(sent.request::<Guest>(context()).unwrap().guest_name.as_ptr(), before);
+    assert_eq!(received.into_request::<Guest>(context()).unwrap().guest_name.as_ptr(), before);
 }
 
 #[test]
@@ -236,8 +236,8 @@ fn in_a_change_absent_means_unchanged_and_null_removes() {
 
 #[test]
 fn a_later_problem_is_reported_in_the_spelling_of_the_request() {
-    let sent = Sent::read(br#"{"maxGuests": 1, "name": "x"}"#).unwrap();
-    let (_, spellings) = sent.spelled::<PatchEventRequest>(context()).unwrap();
+    let received = ReceivedObject::read(br#"{"maxGuests": 1, "name": "x"}"#).unwrap();
+    let (_, spellings) = received.into_request_with_spellings::<PatchEventRequest>(context()).unwrap();
     let later = sakshi_domain::invalid::Invalid::one("max_guests", "is too low");
     assert_eq!(spellings.translate(&later).fields()[0].field, "maxGuests");
 }
@@ -281,8 +281,9 @@ fn a_webhook_url_is_registered_or_removed_in_either_spelling() {
 
 #[test]
 fn a_malformed_number_is_reported_only_if_the_rest_is_valid() {
-    let read =
-        |check: &'static Check, body: &str| CheckRequest::read(check, Sent::read(body.as_bytes()).unwrap(), context());
+    let read = |check: &'static Check, body: &str| {
+        CheckRequest::read(check, ReceivedObject::read(body.as_bytes()).unwrap(), context())
+    };
     let invalid_fields = |check: &'static Check, body: &str| -> Vec<String> {
         read(check, body).unwrap_err().fields().iter().map(|problem| problem.field.to_string()).collect()
     };

@@ -22,7 +22,8 @@ use serde_json::{Value, json};
 
 use crate::fixtures::*;
 
-/// A report in short: its kind, status and content.
+/// A report in short: its kind, and the parts that decide whether its webhook is due. `content` distinguishes reports
+/// that are otherwise equal. `Half` is an eSign report in which one of two signers has signed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum ShortReport {
     ESign { status: &'static str, content: u8 },
@@ -35,27 +36,34 @@ enum ShortReport {
 use ShortReport::{Consent, Data, DocLocker, ESign, EStamp, Historical};
 
 fn any_report() -> impl Strategy<Value = ShortReport> {
-    let words = |words: &'static [&'static str]| (select(words), 0..2_u8);
+    let status_and_content = |statuses: &'static [&'static str]| (select(statuses), 0..2_u8);
     prop_oneof![
-        words(&["Pending", "Half", "Completed", "Rejected", "Expired"])
+        status_and_content(&["Pending", "Half", "Completed", "Rejected", "Expired"])
             .prop_map(|(status, content)| ESign { status, content }),
-        words(&["Pending", "Fetched", "Failed"]).prop_map(|(status, content)| DocLocker { status, content }),
-        words(&["Pending", "Completed", "Rejected"]).prop_map(|(status, content)| EStamp { status, content }),
-        words(&["Accepted", "Rejected", "Revoked", "Expiring Soon", "Expired"])
+        status_and_content(&["Pending", "Fetched", "Failed"])
+            .prop_map(|(status, content)| DocLocker { status, content }),
+        status_and_content(&["Pending", "Completed", "Rejected"])
+            .prop_map(|(status, content)| EStamp { status, content }),
+        status_and_content(&["Accepted", "Rejected", "Revoked", "Expiring Soon", "Expired"])
             .prop_map(|(status, content)| Consent { status, content }),
-        (0..3_u8, words(&["RAW", "ANALYSED"])).prop_map(|(txn, (data_type, content))| Data { txn, data_type, content }),
+        (0..3_u8, status_and_content(&["RAW", "ANALYSED"])).prop_map(|(txn, (data_type, content))| Data {
+            txn,
+            data_type,
+            content
+        }),
         (0..2_u8, 1..3_u8, 0..2_u8).prop_map(|(account, from, content)| Historical { account, from, content }),
     ]
 }
 
-/// Returns the key of the webhook that the model expects for a report, given the keys sent before.
-fn expected_webhook(report: ShortReport, sent: &mut HashSet<String>) -> Option<String> {
+/// Returns the key of the webhook that the model expects for a report, if any, and adds it to the keys sent so far.
+fn expected_webhook(report: ShortReport, sent_keys: &mut HashSet<String>) -> Option<String> {
+    // A consent moves to a higher rank only; the last three statuses are final.
     let rank = |status: &str| {
-        ["Accepted", "Expiring Soon", "Revoked Expired Rejected"].iter().position(|words| words.contains(status))
+        ["Accepted", "Expiring Soon", "Revoked Expired Rejected"].iter().position(|statuses| statuses.contains(status))
     };
     let earlier: Vec<&str> = ["Accepted", "Expiring Soon", "Revoked", "Expired", "Rejected"]
         .into_iter()
-        .filter(|status| sent.contains(*status))
+        .filter(|status| sent_keys.contains(*status))
         .collect();
     let key = match report {
         ESign { status: "Pending" | "Half", .. }
@@ -72,7 +80,7 @@ fn expected_webhook(report: ShortReport, sent: &mut HashSet<String>) -> Option<S
         Data { txn, data_type, .. } => format!("{txn} {data_type}"),
         Historical { account, from, .. } => format!("{account} {from}"),
     };
-    sent.insert(key.clone()).then_some(key)
+    sent_keys.insert(key.clone()).then_some(key)
 }
 
 /// The flows and fetches that a store would hold, and the webhooks that it would queue.
@@ -83,11 +91,16 @@ struct FlowStore {
     consent: WealthConsent,
     data: HashMap<u8, DataFetch>,
     historical: HashMap<(u8, u8), HistoricalFetch>,
+    /// The keys of the queued webhooks.
     queued: Vec<String>,
 }
 
 /// Stores the result of a transition. Returns true if the report was a repetition.
-fn apply<S>(transition: Result<Transition<S>, ReportRefusal>, queued: &mut Vec<String>, store: impl FnOnce(S)) -> bool {
+fn store_transition<S>(
+    transition: Result<Transition<S>, ReportRefusal>,
+    queued: &mut Vec<String>,
+    store: impl FnOnce(S),
+) -> bool {
     match transition {
         Ok(Transition::Repeated) => return true,
         Ok(Transition::Progressed { next }) => store(next),
@@ -103,10 +116,10 @@ fn apply<S>(transition: Result<Transition<S>, ReportRefusal>, queued: &mut Vec<S
 impl FlowStore {
     fn new() -> Self {
         Self {
-            esign: esign(),
-            doclocker: doclocker(),
-            estamp: estamp(),
-            consent: consent(),
+            esign: new_esign_flow(),
+            doclocker: new_locker_flow(),
+            estamp: new_estamp_flow(),
+            consent: requested_consent(),
             data: HashMap::new(),
             historical: HashMap::new(),
             queued: Vec::new(),
@@ -122,40 +135,43 @@ impl FlowStore {
                 let admitted = self.esign.admit(read_report::<Report<EsignOutcome>>(&body).unwrap());
                 let transition =
                     admitted.and_then(|report| self.esign.report(&report, digest(&report), before_expiry()));
-                apply(transition, queued, |next| self.esign = next)
+                store_transition(transition, queued, |next| self.esign = next)
             }
             DocLocker { .. } => {
                 let report = self.doclocker.admit(read_report::<Report<DocLockerOutcome>>(&body).unwrap()).unwrap();
-                apply(self.doclocker.report(&report, digest(&report), before_expiry()), queued, |next| {
+                store_transition(self.doclocker.report(&report, digest(&report), before_expiry()), queued, |next| {
                     self.doclocker = next;
                 })
             }
             EStamp { .. } => {
                 let report = self.estamp.admit(read_report::<Report<EStampOutcome>>(&body).unwrap()).unwrap();
-                apply(self.estamp.report(&report, digest(&report), before_expiry()), queued, |next| self.estamp = next)
+                store_transition(self.estamp.report(&report, digest(&report), before_expiry()), queued, |next| {
+                    self.estamp = next
+                })
             }
             Consent { .. } => {
                 let report = self.consent.admit(read_report::<Report<WealthConsentChange>>(&body).unwrap()).unwrap();
-                apply(self.consent.report(&report, digest(&report), before_expiry()), queued, |next| {
+                store_transition(self.consent.report(&report, digest(&report), before_expiry()), queued, |next| {
                     self.consent = next;
                 })
             }
             Data { txn, .. } => {
                 let fetch = self.data.entry(txn).or_default();
                 let report = self.consent.admit(read_report::<Report<WealthDataNotice>>(&body).unwrap()).unwrap();
-                apply(fetch.report(&self.consent, &report, digest(&report)), queued, |next| *fetch = next)
+                store_transition(fetch.report(&self.consent, &report, digest(&report)), queued, |next| *fetch = next)
             }
             Historical { account, from, .. } => {
                 let fetch = self.historical.entry((account, from)).or_default();
                 let report = self.consent.admit(read_report::<Report<WealthHistoricalNotice>>(&body).unwrap()).unwrap();
-                apply(fetch.report(&self.consent, &report, digest(&report)), queued, |next| *fetch = next)
+                store_transition(fetch.report(&self.consent, &report, digest(&report)), queued, |next| *fetch = next)
             }
         }
     }
 }
 
+/// Builds the connector's body of a report from a golden file.
 fn body_of(short: ShortReport) -> Vec<u8> {
-    let numbered = |content: u8| json!(format!("content {content}"));
+    let numbered_text = |content: u8| json!(format!("content {content}"));
     match short {
         ESign { status, content } => {
             let golden = match status {
@@ -163,8 +179,8 @@ fn body_of(short: ShortReport) -> Vec<u8> {
                 "Expired" => ESIGN_EXPIRED,
                 _ => ESIGN_COMPLETED,
             };
-            report(golden, |body: &mut Value| {
-                body["signerInfo"][1]["signerName"] = numbered(content);
+            connector_body(golden, |body: &mut Value| {
+                body["signerInfo"][1]["signerName"] = numbered_text(content);
                 match status {
                     "Pending" => unsigned(body),
                     "Half" => half_signed(body),
@@ -173,29 +189,29 @@ fn body_of(short: ShortReport) -> Vec<u8> {
             })
         }
         DocLocker { status, content } => {
-            report(if status == "Failed" { DOCLOCKER_FAILED } else { DOCLOCKER_FETCHED }, |body| {
-                body["message"] = numbered(content);
+            connector_body(if status == "Failed" { DOCLOCKER_FAILED } else { DOCLOCKER_FETCHED }, |body| {
+                body["message"] = numbered_text(content);
                 if status == "Pending" {
                     body["data"]["docs"][1]["status"] = json!("Pending");
                 }
             })
         }
         EStamp { status, content } => {
-            report(if status == "Rejected" { ESTAMP_REJECTED } else { ESTAMP_COMPLETED }, |body| {
-                body["message"] = numbered(content);
+            connector_body(if status == "Rejected" { ESTAMP_REJECTED } else { ESTAMP_COMPLETED }, |body| {
+                body["message"] = numbered_text(content);
                 body["data"]["workflowStatus"] = json!(status);
             })
         }
-        Consent { status, content } => report(CONSENT_ACCEPTED, |body| {
+        Consent { status, content } => connector_body(CONSENT_ACCEPTED, |body| {
             body["status"] = json!(status);
             body["userSessionId"] = json!(format!("session-{content}"));
         }),
-        Data { txn, data_type, content } => report(DATA_RAW, |body| {
+        Data { txn, data_type, content } => connector_body(DATA_RAW, |body| {
             body["txnId"] = json!(format!("fetch-{txn}"));
             body["dataType"] = json!(data_type);
-            body["desc"] = numbered(content);
+            body["desc"] = numbered_text(content);
         }),
-        Historical { account, from, content } => report(HISTORICAL, |body| {
+        Historical { account, from, content } => connector_body(HISTORICAL, |body| {
             body["accountId"] = json!(format!("account-{account}"));
             body["fromDate"] = json!(format!("2020-04-0{from}"));
             body["fipId"] = json!(format!("fip-{content}"));
@@ -208,14 +224,15 @@ proptest! {
 
     #[test]
     fn each_expected_webhook_is_queued_exactly_once(reports in prop::collection::vec(any_report(), 1..60)) {
-        let (mut store, mut sent) = (FlowStore::new(), HashSet::new());
+        let (mut store, mut sent_keys) = (FlowStore::new(), HashSet::new());
         for report in reports {
             let before = store.queued.len();
-            let repeated = store.handle(report);
-            let queued = store.queued.len() - before;
-            prop_assert_eq!(queued, usize::from(expected_webhook(report, &mut sent).is_some()), "{:?}", report);
-            prop_assert!(!(repeated && queued > 0));
-            if queued > 0 {
+            let is_repetition = store.handle(report);
+            let queued_now = store.queued.len() - before;
+            let is_webhook_expected = expected_webhook(report, &mut sent_keys).is_some();
+            prop_assert_eq!(queued_now, usize::from(is_webhook_expected), "{:?}", report);
+            prop_assert!(!(is_repetition && queued_now > 0));
+            if queued_now > 0 {
                 prop_assert!(store.handle(report), "a second copy is a repetition: {:?}", report);
             }
         }
@@ -224,12 +241,12 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_the_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), at in 0..900_usize) {
+    fn no_bytes_make_the_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), offset in 0..900_usize) {
         prop_assert!(read_report::<Report<EsignOutcome>>(&bytes).is_err());
-        let mut body = report(DOCLOCKER_FETCHED, |_| ());
-        let at = at % body.len();
-        let end = body.len().min(at + bytes.len());
-        body[at..end].copy_from_slice(&bytes[..end - at]);
+        let mut body = connector_body(DOCLOCKER_FETCHED, unchanged);
+        let offset = offset % body.len();
+        let end = body.len().min(offset + bytes.len());
+        body[offset..end].copy_from_slice(&bytes[..end - offset]);
         let _ = read_report::<Report<DocLockerOutcome>>(&body);
     }
 }

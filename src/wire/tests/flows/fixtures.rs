@@ -16,7 +16,7 @@ use sakshi_wire::read_report;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-pub(crate) const FLOW: &str = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
+pub(crate) const FLOW_ID: &str = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
 pub(crate) const ESIGN_COMPLETED: &str = include_str!("../golden/esign_completed.json");
 pub(crate) const ESIGN_REJECTED: &str = include_str!("../golden/esign_rejected.json");
 pub(crate) const ESIGN_EXPIRED: &str = include_str!("../golden/esign_expired.json");
@@ -41,9 +41,9 @@ pub(crate) fn before_expiry() -> Timestamp {
     at("2026-02-01T00:00:00Z")
 }
 
-pub(crate) fn header() -> FlowHeader {
+pub(crate) fn flow_header() -> FlowHeader {
     FlowHeader {
-        id: FLOW.parse().unwrap(),
+        id: FLOW_ID.parse().unwrap(),
         client: "cl_1".parse().unwrap(),
         app: "app_1".parse().unwrap(),
         opened_at: at("2026-01-31T09:00:00Z"),
@@ -53,16 +53,16 @@ pub(crate) fn header() -> FlowHeader {
 }
 
 /// Returns a flow with the two signers of the golden files, neither of whom has signed.
-pub(crate) fn esign() -> EsignFlow {
+pub(crate) fn new_esign_flow() -> EsignFlow {
     let payload = read_report::<EsignOutcome>(&edited(ESIGN_REJECTED, unsigned)).unwrap();
     let reference = Some(Text::parse("loan-agreement-7").unwrap());
     EsignFlow::Pending(EsignPending::new(
-        EsignTerms { header: header(), reference, response_url: None },
+        EsignTerms { header: flow_header(), reference, response_url: None },
         payload.signers(),
     ))
 }
 
-/// Changes a body so that no signer has signed.
+/// Changes an eSign body so that no signer has signed.
 pub(crate) fn unsigned(body: &mut Value) {
     body["documentStatus"] = json!("Pending");
     body["content"] = Value::Null;
@@ -73,7 +73,7 @@ pub(crate) fn unsigned(body: &mut Value) {
     }
 }
 
-/// Changes a body so that the first signer has signed and the second has not.
+/// Changes an eSign body so that the first signer has signed and the second has not.
 pub(crate) fn half_signed(body: &mut Value) {
     body["documentStatus"] = json!("Pending");
     body["content"] = Value::Null;
@@ -81,17 +81,23 @@ pub(crate) fn half_signed(body: &mut Value) {
     body["signerInfo"][1]["nationalIdAuditInfo"] = Value::Null;
 }
 
-pub(crate) fn doclocker() -> DocLockerFlow {
-    DocLockerFlow::new(header())
+/// Returns a locker flow without a report so far.
+pub(crate) fn new_locker_flow() -> DocLockerFlow {
+    DocLockerFlow::new(flow_header())
 }
 
-pub(crate) fn estamp() -> EStampFlow {
-    EStampFlow::new(EStampTerms { header: header(), kind: EStampKind::Registry })
+/// Returns an e-stamp flow without a report so far.
+pub(crate) fn new_estamp_flow() -> EStampFlow {
+    EStampFlow::new(EStampTerms { header: flow_header(), kind: EStampKind::Registry })
 }
 
-pub(crate) fn consent() -> WealthConsent {
-    WealthConsent::Asked(WealthTerms { header: header(), consent_handle: "handle-1".parse().unwrap() })
+/// Returns a wealth-data consent that the person has not answered.
+pub(crate) fn requested_consent() -> WealthConsent {
+    WealthConsent::Asked(WealthTerms { header: flow_header(), consent_handle: "handle-1".parse().unwrap() })
 }
+
+/// Leaves a body as it is in the golden file.
+pub(crate) fn unchanged(_: &mut Value) {}
 
 /// Returns a golden file with a change.
 pub(crate) fn edited(golden: &str, edit: impl FnOnce(&mut Value)) -> Vec<u8> {
@@ -101,14 +107,14 @@ pub(crate) fn edited(golden: &str, edit: impl FnOnce(&mut Value)) -> Vec<u8> {
 }
 
 /// Returns a golden file as a connector's body, with the app and a change.
-pub(crate) fn report(golden: &str, edit: impl FnOnce(&mut Value)) -> Vec<u8> {
+pub(crate) fn connector_body(golden: &str, edit: impl FnOnce(&mut Value)) -> Vec<u8> {
     edited(golden, |body| {
         body["app_id"] = json!("app_1");
         edit(body);
     })
 }
 
-/// Returns a digest that stands in for the SHA-256 of a payload.
+/// Returns a digest of a payload, in place of its SHA-256. Equal payloads have equal digests.
 pub(crate) fn digest<P: Serialize>(admitted: &Admitted<P>) -> ReportDigest {
     let mut hasher = DefaultHasher::new();
     serde_json::to_string(admitted).unwrap().hash(&mut hasher);
@@ -117,7 +123,7 @@ pub(crate) fn digest<P: Serialize>(admitted: &Admitted<P>) -> ReportDigest {
     ReportDigest(digest)
 }
 
-/// Returns the canonical text of a document; equal documents have the same.
+/// Returns the text of a JSON document without spaces and with sorted members, to compare documents.
 pub(crate) fn canonical(json: &str) -> String {
     serde_json::from_str::<Value>(json).unwrap().to_string()
 }

@@ -12,37 +12,38 @@ use serde_json::{Value, json};
 
 use crate::fixtures::*;
 
+/// Reads a connector's body of one kind, and returns its problems; `None` if it is valid.
 type Validate = fn(&[u8]) -> Option<Invalid>;
 
-fn esign_form(bytes: &[u8]) -> Option<Invalid> {
+fn validate_esign(bytes: &[u8]) -> Option<Invalid> {
     read_report::<Report<EsignOutcome>>(bytes).err()
 }
 
-fn doclocker_form(bytes: &[u8]) -> Option<Invalid> {
+fn validate_doclocker(bytes: &[u8]) -> Option<Invalid> {
     read_report::<Report<DocLockerOutcome>>(bytes).err()
 }
 
-fn estamp_form(bytes: &[u8]) -> Option<Invalid> {
+fn validate_estamp(bytes: &[u8]) -> Option<Invalid> {
     read_report::<Report<EStampOutcome>>(bytes).err()
 }
 
-fn consent_form(bytes: &[u8]) -> Option<Invalid> {
+fn validate_consent(bytes: &[u8]) -> Option<Invalid> {
     read_report::<Report<WealthConsentChange>>(bytes).err()
 }
 
-fn data_form(bytes: &[u8]) -> Option<Invalid> {
+fn validate_data(bytes: &[u8]) -> Option<Invalid> {
     read_report::<Report<WealthDataNotice>>(bytes).err()
 }
 
-fn historical_form(bytes: &[u8]) -> Option<Invalid> {
+fn validate_historical(bytes: &[u8]) -> Option<Invalid> {
     read_report::<Report<WealthHistoricalNotice>>(bytes).err()
 }
 
 /// Each kind of report: its validation, its golden file, and the members that may be absent or null.
-const KINDS: [(Validate, &str, &[&str]); 8] = [
-    (esign_form, ESIGN_COMPLETED, &["documentReferenceId", "signerRefId", "rejectReason"]),
+const REPORT_KINDS: [(Validate, &str, &[&str]); 8] = [
+    (validate_esign, ESIGN_COMPLETED, &["documentReferenceId", "signerRefId", "rejectReason"]),
     (
-        doclocker_form,
+        validate_doclocker,
         DOCLOCKER_FETCHED,
         &[
             "request_id",
@@ -52,32 +53,32 @@ const KINDS: [(Validate, &str, &[&str]); 8] = [
             "data.docs[1].details",
         ],
     ),
-    (estamp_form, ESTAMP_COMPLETED, &["remarks"]),
-    (consent_form, CONSENT_ACCEPTED, &["userSessionId"]),
-    (data_form, DATA_RAW, &["desc", "errMsg", "errStage", "fiRequestTrigger"]),
-    (data_form, DATA_ANALYSED, &["desc", "errMsg", "errStage", "fiRequestTrigger"]),
+    (validate_estamp, ESTAMP_COMPLETED, &["remarks"]),
+    (validate_consent, CONSENT_ACCEPTED, &["userSessionId"]),
+    (validate_data, DATA_RAW, &["desc", "errMsg", "errStage", "fiRequestTrigger"]),
+    (validate_data, DATA_ANALYSED, &["desc", "errMsg", "errStage", "fiRequestTrigger"]),
     (
-        data_form,
+        validate_data,
         DATA_FAILED,
         &["sessionId", "accountId", "fiType", "fipId", "desc", "fiRequestTrigger", "maskedAccountNumber"],
     ),
-    (historical_form, HISTORICAL, &[]),
+    (validate_historical, HISTORICAL, &[]),
 ];
 
-/// Collects every member of a document: its path as in errors, and as a JSON pointer.
-fn collect_members(value: &Value, path: &str, pointer: &str, found: &mut Vec<(String, String)>) {
+/// Collects every member of a document, by its path in errors and its JSON pointer: `docs[0].status`, `/docs/0/status`.
+fn collect_members(value: &Value, path: &str, pointer: &str, members: &mut Vec<(String, String)>) {
     match value {
         Value::Object(object) => {
             for (name, value) in object {
                 let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
                 let pointer = format!("{pointer}/{name}");
-                collect_members(value, &path, &pointer, found);
-                found.push((path, pointer));
+                collect_members(value, &path, &pointer, members);
+                members.push((path, pointer));
             }
         }
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
-                collect_members(item, &format!("{path}[{index}]"), &format!("{pointer}/{index}"), found);
+                collect_members(item, &format!("{path}[{index}]"), &format!("{pointer}/{index}"), members);
             }
         }
         _ => {}
@@ -89,7 +90,7 @@ fn members_of(report: &Value) -> Vec<(String, String)> {
     let mut members = Vec::new();
     collect_members(report, "", "", &mut members);
     members.retain(|(path, _)| !path.contains(".details."));
-    assert!(members.len() > 8);
+    assert!(members.len() > 8, "every golden file has more members");
     members
 }
 
@@ -106,19 +107,20 @@ fn with_member(report: &Value, pointer: &str, value: Option<Value>) -> Vec<u8> {
     serde_json::to_vec(&report).unwrap()
 }
 
+/// Returns true if a problem of the field at this path was reported.
 fn names_field(invalid: Option<Invalid>, path: &str) -> bool {
     invalid.is_some_and(|invalid| invalid.fields().iter().any(|problem| problem.field == path))
 }
 
 #[test]
 fn every_member_that_is_not_nullable_is_required() {
-    for (validate, golden, nullable) in KINDS {
-        let valid: Value = serde_json::from_slice(&report(golden, |_| ())).unwrap();
+    for (validate, golden, nullable) in REPORT_KINDS {
+        let valid: Value = serde_json::from_slice(&connector_body(golden, unchanged)).unwrap();
         for (path, pointer) in members_of(&valid) {
-            let optional = nullable.iter().any(|name| path == *name || path.rsplit('.').next() == Some(name));
+            let is_nullable = nullable.iter().any(|name| path == *name || path.rsplit('.').next() == Some(name));
             for value in [None, Some(Value::Null)] {
-                let refused = validate(&with_member(&valid, &pointer, value));
-                assert_eq!(names_field(refused.clone(), &path), !optional, "{path}: {refused:?}");
+                let invalid = validate(&with_member(&valid, &pointer, value));
+                assert_eq!(names_field(invalid.clone(), &path), !is_nullable, "{path}: {invalid:?}");
             }
         }
     }
@@ -126,17 +128,17 @@ fn every_member_that_is_not_nullable_is_required() {
 
 #[test]
 fn a_member_of_another_type_is_refused_by_its_path() {
-    for (validate, golden, _) in KINDS {
-        let valid: Value = serde_json::from_slice(&report(golden, |_| ())).unwrap();
+    for (validate, golden, _) in REPORT_KINDS {
+        let valid: Value = serde_json::from_slice(&connector_body(golden, unchanged)).unwrap();
         for (path, pointer) in members_of(&valid) {
-            let wrong =
+            let wrong_value =
                 if valid.pointer(&pointer).unwrap().is_object() { json!("text") } else { json!({"an": "object"}) };
-            let refused = if path.ends_with("details") || path.ends_with("issued") || path.ends_with("AuditInfo") {
+            let invalid = if path.ends_with("details") || path.ends_with("issued") || path.ends_with("AuditInfo") {
                 validate(&with_member(&valid, &pointer, Some(json!("text"))))
             } else {
-                validate(&with_member(&valid, &pointer, Some(wrong)))
+                validate(&with_member(&valid, &pointer, Some(wrong_value)))
             };
-            assert!(names_field(refused.clone(), &path), "{path}: {refused:?}");
+            assert!(names_field(invalid.clone(), &path), "{path}: {invalid:?}");
         }
     }
 }
@@ -144,38 +146,43 @@ fn a_member_of_another_type_is_refused_by_its_path() {
 #[test]
 fn values_are_not_converted_to_the_type_of_a_member() {
     for (validate, golden, field, wrong) in [
-        (esign_form as Validate, ESIGN_COMPLETED, "/signerInfo/0/nationalIdAuditInfo/yearOfBirth", json!(1990)),
-        (doclocker_form, DOCLOCKER_FETCHED, "/data/docs/0/issued/size", json!(48_211)),
-        (doclocker_form, DOCLOCKER_FETCHED, "/success", json!("true")),
-        (doclocker_form, DOCLOCKER_FETCHED, "/statusCode", json!("200")),
-        (doclocker_form, DOCLOCKER_FETCHED, "/statusCode", json!(200.5)),
-        (estamp_form, ESTAMP_COMPLETED, "/statusCode", json!(600)),
-        (historical_form, HISTORICAL, "/fromDate", json!("2020-04-01T00:00:00Z")),
-        (consent_form, CONSENT_ACCEPTED, "/consentStartDate", json!("2026-01-31T09:30:00Z")),
-        (esign_form, ESIGN_COMPLETED, "/content", json!("not Base64!")),
-        (esign_form, ESIGN_COMPLETED, "/signerInfo/0/invitationExpireTimeStamp", json!("9999-12-31T23:59:59-00:01")),
-        (esign_form, ESIGN_COMPLETED, "/signerInfo/0/invitationExpireTimeStamp", json!("2026-02-07T09:30:00")),
+        (validate_esign as Validate, ESIGN_COMPLETED, "/signerInfo/0/nationalIdAuditInfo/yearOfBirth", json!(1990)),
+        (validate_doclocker, DOCLOCKER_FETCHED, "/data/docs/0/issued/size", json!(48_211)),
+        (validate_doclocker, DOCLOCKER_FETCHED, "/success", json!("true")),
+        (validate_doclocker, DOCLOCKER_FETCHED, "/statusCode", json!("200")),
+        (validate_doclocker, DOCLOCKER_FETCHED, "/statusCode", json!(200.5)),
+        (validate_estamp, ESTAMP_COMPLETED, "/statusCode", json!(600)),
+        (validate_historical, HISTORICAL, "/fromDate", json!("2020-04-01T00:00:00Z")),
+        (validate_consent, CONSENT_ACCEPTED, "/consentStartDate", json!("2026-01-31T09:30:00Z")),
+        (validate_esign, ESIGN_COMPLETED, "/content", json!("not Base64!")),
+        (
+            validate_esign,
+            ESIGN_COMPLETED,
+            "/signerInfo/0/invitationExpireTimeStamp",
+            json!("9999-12-31T23:59:59-00:01"),
+        ),
+        (validate_esign, ESIGN_COMPLETED, "/signerInfo/0/invitationExpireTimeStamp", json!("2026-02-07T09:30:00")),
     ] {
-        let valid = serde_json::from_slice(&report(golden, |_| ())).unwrap();
-        let refused = validate(&with_member(&valid, field, Some(wrong)));
-        assert!(refused.is_some_and(|refused| !refused.to_string().contains("Base64!")), "{field}");
+        let valid = serde_json::from_slice(&connector_body(golden, unchanged)).unwrap();
+        let invalid = validate(&with_member(&valid, field, Some(wrong)));
+        assert!(invalid.is_some_and(|invalid| !invalid.to_string().contains("Base64!")), "{field}");
     }
 }
 
 #[test]
 fn an_unknown_member_is_refused_at_every_level() {
-    for (validate, golden, _) in KINDS {
-        let valid: Value = serde_json::from_slice(&report(golden, |_| ())).unwrap();
-        let mut places = vec![(String::new(), String::new())];
-        places.extend(
+    for (validate, golden, _) in REPORT_KINDS {
+        let valid: Value = serde_json::from_slice(&connector_body(golden, unchanged)).unwrap();
+        let mut objects = vec![(String::new(), String::new())];
+        objects.extend(
             members_of(&valid)
                 .into_iter()
                 .filter(|(path, pointer)| valid.pointer(pointer).unwrap().is_object() && !path.ends_with("details")),
         );
-        for (path, pointer) in places {
+        for (path, pointer) in objects {
             let expected = if path.is_empty() { "shoe_size".to_owned() } else { format!("{path}.shoe_size") };
-            let refused = validate(&with_member(&valid, &format!("{pointer}/shoe_size"), Some(json!(42))));
-            assert!(names_field(refused.clone(), &expected), "{expected}: {refused:?}");
+            let invalid = validate(&with_member(&valid, &format!("{pointer}/shoe_size"), Some(json!(42))));
+            assert!(names_field(invalid.clone(), &expected), "{expected}: {invalid:?}");
         }
     }
 }
@@ -184,45 +191,45 @@ fn an_unknown_member_is_refused_at_every_level() {
 fn an_unknown_status_is_refused_with_the_accepted_ones() {
     let cases: [(Validate, &str, &str, &str); 9] = [
         (
-            esign_form,
+            validate_esign,
             ESIGN_COMPLETED,
             "/documentStatus",
             "documentStatus: must be one of Completed, Rejected, Expired, Pending",
         ),
         (
-            esign_form,
+            validate_esign,
             ESIGN_COMPLETED,
             "/signerInfo/1/signerStatus",
             "signerInfo[1].signerStatus: must be one of Completed, Rejected, Expired, Pending",
         ),
         (
-            doclocker_form,
+            validate_doclocker,
             DOCLOCKER_FETCHED,
             "/data/docs/0/status",
             "data.docs[0].status: must be one of Fetched, Pending, Failed",
         ),
         (
-            estamp_form,
+            validate_estamp,
             ESTAMP_COMPLETED,
             "/data/workflowStatus",
             "data.workflowStatus: must be one of Completed, Rejected, Expired, Pending",
         ),
         (
-            estamp_form,
+            validate_estamp,
             ESTAMP_COMPLETED,
             "/data/signatoriesInfo/0/status",
             "data.signatoriesInfo[0].status: must be one of Completed, Rejected, Expired, Pending",
         ),
         (
-            consent_form,
+            validate_consent,
             CONSENT_ACCEPTED,
             "/status",
             "status: must be one of Accepted, Rejected, Revoked, Expiring Soon, Expired",
         ),
-        (data_form, DATA_RAW, "/fiDataStatus", "fiDataStatus: must be one of SUCCESS, FAILED"),
-        (data_form, DATA_RAW, "/dataType", "dataType: must be one of RAW, ANALYSED"),
+        (validate_data, DATA_RAW, "/fiDataStatus", "fiDataStatus: must be one of SUCCESS, FAILED"),
+        (validate_data, DATA_RAW, "/dataType", "dataType: must be one of RAW, ANALYSED"),
         (
-            historical_form,
+            validate_historical,
             HISTORICAL,
             "/status",
             "status: must be one of HISTORICAL_DATA_FETCH_SUCCESS, HISTORICAL_DATA_FETCH_PARTIAL_SUCCESS, \
@@ -230,37 +237,37 @@ fn an_unknown_status_is_refused_with_the_accepted_ones() {
         ),
     ];
     for (validate, golden, pointer, expected) in cases {
-        let valid = serde_json::from_slice(&report(golden, |_| ())).unwrap();
-        let refused = validate(&with_member(&valid, pointer, Some(json!("Bogus")))).unwrap();
-        assert_eq!(refused.to_string(), expected);
+        let valid = serde_json::from_slice(&connector_body(golden, unchanged)).unwrap();
+        let invalid = validate(&with_member(&valid, pointer, Some(json!("Bogus")))).unwrap();
+        assert_eq!(invalid.to_string(), expected);
     }
 }
 
 #[test]
 fn members_that_contradict_each_other_are_refused() {
     let cases: [(Validate, &str, &str, Value, &str); 8] = [
-        (esign_form, ESIGN_COMPLETED, "/signerInfo/1/signerStatus", json!("Pending"), "documentStatus"),
-        (esign_form, ESIGN_REJECTED, "/documentStatus", json!("Completed"), "documentStatus"),
-        (esign_form, ESIGN_REJECTED, "/content", json!("QUJD"), "content"),
-        (esign_form, ESIGN_COMPLETED, "/signerInfo/1/signerId", json!("signer-1"), "signerInfo"),
-        (doclocker_form, DOCLOCKER_FETCHED, "/success", json!(false), "success"),
-        (estamp_form, ESTAMP_REJECTED, "/success", json!(true), "success"),
-        (consent_form, CONSENT_ACCEPTED, "/consentEndDate", json!("2026-01-31 09:29:59"), "consentEndDate"),
-        (historical_form, HISTORICAL, "/toDate", json!("2020-03-31"), "toDate"),
+        (validate_esign, ESIGN_COMPLETED, "/signerInfo/1/signerStatus", json!("Pending"), "documentStatus"),
+        (validate_esign, ESIGN_REJECTED, "/documentStatus", json!("Completed"), "documentStatus"),
+        (validate_esign, ESIGN_REJECTED, "/content", json!("QUJD"), "content"),
+        (validate_esign, ESIGN_COMPLETED, "/signerInfo/1/signerId", json!("signer-1"), "signerInfo"),
+        (validate_doclocker, DOCLOCKER_FETCHED, "/success", json!(false), "success"),
+        (validate_estamp, ESTAMP_REJECTED, "/success", json!(true), "success"),
+        (validate_consent, CONSENT_ACCEPTED, "/consentEndDate", json!("2026-01-31 09:29:59"), "consentEndDate"),
+        (validate_historical, HISTORICAL, "/toDate", json!("2020-03-31"), "toDate"),
     ];
     for (validate, golden, pointer, value, expected) in cases {
-        let valid = serde_json::from_slice(&report(golden, |_| ())).unwrap();
-        let refused = validate(&with_member(&valid, pointer, Some(value)));
-        assert!(names_field(refused.clone(), expected), "{pointer}: {refused:?}");
+        let valid = serde_json::from_slice(&connector_body(golden, unchanged)).unwrap();
+        let invalid = validate(&with_member(&valid, pointer, Some(value)));
+        assert!(names_field(invalid.clone(), expected), "{pointer}: {invalid:?}");
     }
 }
 
 #[test]
 fn all_problems_are_reported_together() {
-    let refused = consent_form(
-        br#"{"status": "Odd", "accounts": [{"accountId": 7}], "x": 1, "x": 2, "consentId": "c", "consentId": "d"}"#,
+    let invalid = validate_consent(
+        br#"{"status": "Bogus", "accounts": [{"accountId": 7}], "x": 1, "x": 2, "consentId": "c", "consentId": "d"}"#,
     );
-    let refused: Vec<String> = refused.unwrap().fields().iter().map(|problem| problem.field.clone()).collect();
+    let invalid_fields: Vec<String> = invalid.unwrap().fields().iter().map(|problem| problem.field.clone()).collect();
     for field in [
         "app_id",
         "uniqueIdentifier",
@@ -271,21 +278,21 @@ fn all_problems_are_reported_together() {
         "x",
         "consentId",
     ] {
-        assert!(refused.iter().any(|found| found == field), "{field} in {refused:?}");
+        assert!(invalid_fields.iter().any(|invalid| invalid == field), "{field} in {invalid_fields:?}");
     }
 }
 
 #[test]
 fn missing_empty_and_repeated_members_have_different_errors() {
-    let valid: Value = serde_json::from_slice(&report(CONSENT_ACCEPTED, |_| ())).unwrap();
+    let valid: Value = serde_json::from_slice(&connector_body(CONSENT_ACCEPTED, unchanged)).unwrap();
     let too_few = format!("must hold 1 to {ACCOUNTS_MAX} objects");
     for (accounts, sentence) in [(None, "is required"), (Some(Value::Null), "is required"), (Some(json!([])), &too_few)]
     {
-        let refused = consent_form(&with_member(&valid, "/accounts", accounts)).unwrap();
-        assert_eq!(refused.to_string(), format!("accounts: {sentence}"));
+        let invalid = validate_consent(&with_member(&valid, "/accounts", accounts)).unwrap();
+        assert_eq!(invalid.to_string(), format!("accounts: {sentence}"));
     }
-    let refused = consent_form(valid.to_string().replacen('{', r#"{"consentId": "c", "#, 1).as_bytes()).unwrap();
-    assert_eq!(refused.to_string(), "consentId: is given twice");
+    let invalid = validate_consent(valid.to_string().replacen('{', r#"{"consentId": "c", "#, 1).as_bytes()).unwrap();
+    assert_eq!(invalid.to_string(), "consentId: is given twice");
 }
 
 #[test]
@@ -305,33 +312,34 @@ fn an_error_for_a_malformed_or_too_large_body_does_not_repeat_it() {
         &many,
         &" ".repeat(REPORT_BYTES_MAX + 1),
     ] {
-        let refused = esign_form(text.as_bytes()).unwrap();
-        assert!(refused.fields()[0].field == "body" && !refused.to_string().contains("secret"), "{refused}");
-        assert_eq!(refused.to_string().contains("bytes"), text.len() > REPORT_BYTES_MAX, "{refused}");
+        let invalid = validate_esign(text.as_bytes()).unwrap();
+        assert!(invalid.fields()[0].field == "body" && !invalid.to_string().contains("secret"), "{invalid}");
+        assert_eq!(invalid.to_string().contains("bytes"), text.len() > REPORT_BYTES_MAX, "{invalid}");
     }
-    let mut largest = report(ESIGN_COMPLETED, |_| ());
+    let mut largest = connector_body(ESIGN_COMPLETED, unchanged);
     largest.resize(REPORT_BYTES_MAX, b' ');
-    assert_eq!(esign_form(&largest), None);
+    assert_eq!(validate_esign(&largest), None);
     assert!(names_field(
-        esign_form(&report(ESIGN_COMPLETED, |body| body["signerInfo"] = signers.into())),
+        validate_esign(&connector_body(ESIGN_COMPLETED, |body| body["signerInfo"] = signers.into())),
         "signerInfo"
     ));
     assert!(names_field(
-        consent_form(&report(CONSENT_ACCEPTED, |body| body["accounts"] = accounts.into())),
+        validate_consent(&connector_body(CONSENT_ACCEPTED, |body| body["accounts"] = accounts.into())),
         "accounts"
     ));
     let members: serde_json::Map<String, Value> = (0..500).map(|number| (format!("x{number}"), Value::Null)).collect();
-    let refused = esign_form(&serde_json::to_vec(&members).unwrap()).unwrap();
-    assert_eq!(refused.fields().len(), REPORT_PROBLEMS_MAX);
+    let invalid = validate_esign(&serde_json::to_vec(&members).unwrap()).unwrap();
+    assert_eq!(invalid.fields().len(), REPORT_PROBLEMS_MAX);
 }
 
 #[test]
 fn details_of_a_document_are_free_form_but_bounded_and_unambiguous() {
     let validate_details = |details: &str| {
-        let text =
-            String::from_utf8(report(DOCLOCKER_FETCHED, |body| body["data"]["docs"][0]["details"] = json!("HERE")))
-                .unwrap();
-        doclocker_form(text.replace("\"HERE\"", details).as_bytes())
+        let text = String::from_utf8(connector_body(DOCLOCKER_FETCHED, |body| {
+            body["data"]["docs"][0]["details"] = json!("HERE")
+        }))
+        .unwrap();
+        validate_doclocker(text.replace("\"HERE\"", details).as_bytes())
     };
     assert_eq!(
         validate_details(r#"{"marks": [{"subject": "Maths", "score": 91.5, "passed": true, "note": null}]}"#),
@@ -346,18 +354,26 @@ fn details_of_a_document_are_free_form_but_bounded_and_unambiguous() {
 #[test]
 fn debug_output_hides_personal_data() {
     let outputs = [
-        format!("{:?}", esign().admit(read_report::<Report<EsignOutcome>>(&report(ESIGN_COMPLETED, |_| ())).unwrap())),
         format!(
             "{:?}",
-            doclocker().admit(read_report::<Report<DocLockerOutcome>>(&report(DOCLOCKER_FETCHED, |_| ())).unwrap())
+            new_esign_flow()
+                .admit(read_report::<Report<EsignOutcome>>(&connector_body(ESIGN_COMPLETED, unchanged)).unwrap())
         ),
         format!(
             "{:?}",
-            estamp().admit(read_report::<Report<EStampOutcome>>(&report(ESTAMP_COMPLETED, |_| ())).unwrap())
+            new_locker_flow()
+                .admit(read_report::<Report<DocLockerOutcome>>(&connector_body(DOCLOCKER_FETCHED, unchanged)).unwrap())
         ),
         format!(
             "{:?}",
-            consent().admit(read_report::<Report<WealthConsentChange>>(&report(CONSENT_ACCEPTED, |_| ())).unwrap())
+            new_estamp_flow()
+                .admit(read_report::<Report<EStampOutcome>>(&connector_body(ESTAMP_COMPLETED, unchanged)).unwrap())
+        ),
+        format!(
+            "{:?}",
+            requested_consent().admit(
+                read_report::<Report<WealthConsentChange>>(&connector_body(CONSENT_ACCEPTED, unchanged)).unwrap()
+            )
         ),
     ];
     for text in outputs {

@@ -17,12 +17,13 @@ use serde_json::{Value, json};
 
 use crate::fixtures::*;
 
+/// Checks that a payload serialises as its golden file.
 fn assert_same(name: &str, golden: &str, payload: &impl Serialize) {
     assert_eq!(serde_json::to_value(payload).unwrap().to_string(), canonical(golden), "{name}");
 }
 
-/// Returns the names of an object's members, in the order of a file.
-fn names(json: &str) -> Vec<String> {
+/// Returns the names of all members in an indented JSON text, in their order.
+fn member_names(json: &str) -> Vec<String> {
     let lines = json.lines().filter(|line| line.trim_start().starts_with('"'));
     lines.map(|line| line.trim_start().split('"').nth(1).unwrap().to_owned()).collect()
 }
@@ -30,55 +31,69 @@ fn names(json: &str) -> Vec<String> {
 #[test]
 fn every_payload_is_sent_as_specified_and_without_the_app() {
     for golden in [ESIGN_COMPLETED, ESIGN_REJECTED, ESIGN_EXPIRED] {
-        let sent = esign().admit(read_report::<Report<EsignOutcome>>(&report(golden, |_| ())).unwrap()).unwrap();
+        let sent = new_esign_flow()
+            .admit(read_report::<Report<EsignOutcome>>(&connector_body(golden, unchanged)).unwrap())
+            .unwrap();
         assert_same("esign", golden, &sent);
     }
     for golden in [DOCLOCKER_FETCHED, DOCLOCKER_FAILED] {
         assert_same(
             "doclocker",
             golden,
-            &doclocker().admit(read_report::<Report<DocLockerOutcome>>(&report(golden, |_| ())).unwrap()).unwrap(),
+            &new_locker_flow()
+                .admit(read_report::<Report<DocLockerOutcome>>(&connector_body(golden, unchanged)).unwrap())
+                .unwrap(),
         );
     }
     for golden in [ESTAMP_COMPLETED, ESTAMP_REJECTED] {
         assert_same(
             "estamp",
             golden,
-            &estamp().admit(read_report::<Report<EStampOutcome>>(&report(golden, |_| ())).unwrap()).unwrap(),
+            &new_estamp_flow()
+                .admit(read_report::<Report<EStampOutcome>>(&connector_body(golden, unchanged)).unwrap())
+                .unwrap(),
         );
     }
     for golden in [CONSENT_ACCEPTED, CONSENT_EXPIRING_SOON, CONSENT_REJECTED] {
         assert_same(
             "wealth-consent",
             golden,
-            &consent().admit(read_report::<Report<WealthConsentChange>>(&report(golden, |_| ())).unwrap()).unwrap(),
+            &requested_consent()
+                .admit(read_report::<Report<WealthConsentChange>>(&connector_body(golden, unchanged)).unwrap())
+                .unwrap(),
         );
     }
     for golden in [DATA_RAW, DATA_ANALYSED, DATA_FAILED] {
         assert_same(
             "wealth-data",
             golden,
-            &consent().admit(read_report::<Report<WealthDataNotice>>(&report(golden, |_| ())).unwrap()).unwrap(),
+            &requested_consent()
+                .admit(read_report::<Report<WealthDataNotice>>(&connector_body(golden, unchanged)).unwrap())
+                .unwrap(),
         );
     }
-    let sent =
-        consent().admit(read_report::<Report<WealthHistoricalNotice>>(&report(HISTORICAL, |_| ())).unwrap()).unwrap();
+    let sent = requested_consent()
+        .admit(read_report::<Report<WealthHistoricalNotice>>(&connector_body(HISTORICAL, unchanged)).unwrap())
+        .unwrap();
     assert_same("wealth-historical", HISTORICAL, &sent);
 }
 
 #[test]
 fn members_are_in_the_order_of_the_specification() {
-    let sent = esign().admit(read_report::<Report<EsignOutcome>>(&report(ESIGN_COMPLETED, |_| ())).unwrap()).unwrap();
-    assert_eq!(names(&serde_json::to_string_pretty(&sent).unwrap()), names(ESIGN_COMPLETED));
-    let sent = doclocker()
+    let sent = new_esign_flow()
+        .admit(read_report::<Report<EsignOutcome>>(&connector_body(ESIGN_COMPLETED, unchanged)).unwrap())
+        .unwrap();
+    assert_eq!(member_names(&serde_json::to_string_pretty(&sent).unwrap()), member_names(ESIGN_COMPLETED));
+    let sent = new_locker_flow()
         .admit(
-            read_report::<Report<DocLockerOutcome>>(&report(DOCLOCKER_FETCHED, |body| {
+            read_report::<Report<DocLockerOutcome>>(&connector_body(DOCLOCKER_FETCHED, |body| {
                 body["data"]["docs"][0]["details"] = json!({"dob": "1990-02-14", "name": "Asha Rao"});
             }))
             .unwrap(),
         )
         .unwrap();
-    let (mut sent, mut golden) = (names(&serde_json::to_string_pretty(&sent).unwrap()), names(DOCLOCKER_FETCHED));
+    let (mut sent, mut golden) =
+        (member_names(&serde_json::to_string_pretty(&sent).unwrap()), member_names(DOCLOCKER_FETCHED));
     // The members inside `details` belong to the issuer and have no order.
     for list in [&mut sent, &mut golden] {
         list.retain(|name| !["dob", "name"].contains(&name.as_str()));
@@ -88,32 +103,36 @@ fn members_are_in_the_order_of_the_specification() {
 
 #[test]
 fn fields_that_an_upstream_leaves_out_are_filled_in_from_the_flow() {
-    let bare = report(DOCLOCKER_FETCHED, |body| {
+    let bare = connector_body(DOCLOCKER_FETCHED, |body| {
         body.as_object_mut().unwrap().remove("request_id");
         body["data"]["docs"][1] = json!({"docType": "class_x_marksheet", "status": "Failed"});
     });
     assert_same(
         "doclocker",
         DOCLOCKER_FETCHED,
-        &doclocker().admit(read_report::<Report<DocLockerOutcome>>(&bare).unwrap()).unwrap(),
+        &new_locker_flow().admit(read_report::<Report<DocLockerOutcome>>(&bare).unwrap()).unwrap(),
     );
-    let bare = report(ESIGN_REJECTED, |body| {
+    let bare = connector_body(ESIGN_REJECTED, |body| {
         let body = body.as_object_mut().unwrap();
         body.remove("documentReferenceId");
         body.remove("content");
     });
-    assert_same("esign", ESIGN_REJECTED, &esign().admit(read_report::<Report<EsignOutcome>>(&bare).unwrap()).unwrap());
+    assert_same(
+        "esign",
+        ESIGN_REJECTED,
+        &new_esign_flow().admit(read_report::<Report<EsignOutcome>>(&bare).unwrap()).unwrap(),
+    );
 }
 
 #[test]
 fn timestamps_with_an_offset_are_sent_in_utc() {
-    let moved = report(ESIGN_COMPLETED, |body| {
+    let moved = connector_body(ESIGN_COMPLETED, |body| {
         body["signerInfo"][0]["invitationExpireTimeStamp"] = json!("2026-02-07T15:00:00+05:30");
     });
     assert_same(
         "esign",
         ESIGN_COMPLETED,
-        &esign().admit(read_report::<Report<EsignOutcome>>(&moved).unwrap()).unwrap(),
+        &new_esign_flow().admit(read_report::<Report<EsignOutcome>>(&moved).unwrap()).unwrap(),
     );
 }
 
@@ -124,7 +143,7 @@ fn a_poll_returns_the_webhook_body_once_the_flow_has_ended() {
     let ended = read_report::<EsignOutcome>(ESIGN_COMPLETED.as_bytes()).unwrap();
     assert_same("esign", ESIGN_COMPLETED, &EsignStatus::from(ended));
 
-    let id = FLOW.parse().unwrap();
+    let id = FLOW_ID.parse().unwrap();
     assert_same("doclocker", include_str!("../golden/doclocker_poll_pending.json"), &DocLockerDetails::new(id, None));
     let ended = read_report::<DocLockerOutcome>(DOCLOCKER_FETCHED.as_bytes()).unwrap();
     assert_same("doclocker", DOCLOCKER_FETCHED, &DocLockerDetails::new(id, Some(ended)));
@@ -149,7 +168,7 @@ fn a_pan_response_matches_its_golden_file() {
     };
     let mut result = query.with_status(CheckStatus::Valid);
     result.details = vec![text("individual"), Some(DetailValue::Match(true)), None, text("y")];
-    assert_same("pan", include_str!("../golden/pan_valid.json"), &CheckAnswer::new(header().request_id, result));
+    assert_same("pan", include_str!("../golden/pan_valid.json"), &CheckAnswer::new(flow_header().request_id, result));
 }
 
 #[test]

@@ -28,19 +28,19 @@ const SYSTEMS: [(&str, &str); 7] = [
 ];
 
 /// Describes the browser with a `User-Agent`.
-pub(super) fn browser(user_agent: &str) -> String {
-    let find = |known: &[(&str, &'static str)]| {
-        known.iter().find(|(part, _)| user_agent.contains(part)).map(|(_, name)| *name)
+pub(super) fn describe_browser(user_agent: &str) -> String {
+    let find = |names: &[(&str, &'static str)]| {
+        names.iter().find(|(part, _)| user_agent.contains(part)).map(|(_, name)| *name)
     };
     let program = find(&PROGRAMS).unwrap_or("A browser");
     find(&SYSTEMS).map_or_else(|| program.to_owned(), |system| format!("{program} on {system}"))
 }
 
 /// Returns the network of an address: an IPv4 /24, or an IPv6 /48.
-pub(super) fn network(address: IpAddr) -> String {
+pub(super) fn network_of(address: IpAddr) -> String {
     match address.to_canonical() {
-        IpAddr::V4(four) => format!("{}/24", Ipv4Addr::from(u32::from(four) & !0xFF)),
-        IpAddr::V6(six) => format!("{}/48", Ipv6Addr::from(u128::from(six) >> 80 << 80)),
+        IpAddr::V4(address) => format!("{}/24", Ipv4Addr::from(u32::from(address) & !0xFF)),
+        IpAddr::V6(address) => format!("{}/48", Ipv6Addr::from(u128::from(address) >> 80 << 80)),
     }
 }
 
@@ -63,14 +63,14 @@ mod tests {
             ("Mozilla/5.0 (Linux; Android 14; Pixel 8) Chrome/126.0 Mobile Safari/537.36", "Chrome on Android"),
             ("", "A browser"),
         ] {
-            assert_eq!(browser(user_agent), expected);
+            assert_eq!(describe_browser(user_agent), expected);
         }
     }
 
     #[test]
     fn a_network_does_not_identify_a_single_computer() {
-        assert_eq!(network("203.0.113.77".parse().unwrap()), "203.0.113.0/24");
-        assert_eq!(network("::ffff:203.0.113.77".parse().unwrap()), "203.0.113.0/24");
-        assert_eq!(network("2001:db8:1:2:3:4:5:6".parse().unwrap()), "2001:db8:1::/48");
+        assert_eq!(network_of("203.0.113.77".parse().unwrap()), "203.0.113.0/24");
+        assert_eq!(network_of("::ffff:203.0.113.77".parse().unwrap()), "203.0.113.0/24");
+        assert_eq!(network_of("2001:db8:1:2:3:4:5:6".parse().unwrap()), "2001:db8:1::/48");
     }
 }
