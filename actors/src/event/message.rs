@@ -15,7 +15,7 @@ pub type EventWatch = watch::Receiver<Arc<Event>>;
 /// Asks for the event with its counts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GetEvent {
-    /// True if a recent read is enough.
+    /// True if a read of the last 300 ms is enough, as it is for pages.
     pub(crate) recent: bool,
 }
 

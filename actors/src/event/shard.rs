@@ -21,6 +21,7 @@ impl ShardActor for EventActor {
     type Shared = Arc<EventContext>;
     const KIND: &'static str = "event";
 
+    /// Byte 11 of an event's id is random.
     fn random_byte(id: &EventId) -> u8 {
         id.as_bytes()[11]
     }
@@ -54,7 +55,7 @@ impl RecordActor for EventActor {
 impl Question<EventActor> for GetEvent {
     type Answer = Option<Arc<Event>>;
 
-    fn unknown(&self) -> Option<Arc<Event>> {
+    fn answer_without_record(&self) -> Option<Arc<Event>> {
         None
     }
 }
@@ -62,7 +63,7 @@ impl Question<EventActor> for GetEvent {
 impl Question<EventActor> for WatchEvent {
     type Answer = Option<EventWatch>;
 
-    fn unknown(&self) -> Option<EventWatch> {
+    fn answer_without_record(&self) -> Option<EventWatch> {
         None
     }
 }
@@ -74,6 +75,7 @@ pub(crate) fn notify_event(shards: &Shards<EventActor>, id: EventId, changed: Op
     }
 }
 
+/// An event or its guests have changed; see [`notify_event`].
 #[derive(Clone, Debug, Message)]
 #[rtype(result = "()")]
 struct EventChanged {

@@ -40,11 +40,11 @@ impl Actor for ChangeListener {
 }
 
 /// Streams the notices. Skips those that this node was too slow to receive.
-fn notices(ended: Receiver<TxnId>) -> impl Stream<Item = TxnId> {
-    unfold(ended, |mut ended| async move {
+fn notices(receiver: Receiver<TxnId>) -> impl Stream<Item = TxnId> {
+    unfold(receiver, |mut receiver| async move {
         loop {
-            match ended.recv().await {
-                Ok(id) => return Some((id, ended)),
+            match receiver.recv().await {
+                Ok(id) => return Some((id, receiver)),
                 Err(RecvError::Lagged(_)) => {}
                 Err(RecvError::Closed) => return None,
             }

@@ -71,7 +71,7 @@ impl Row {
         let id = sent.subject.to_string();
         let (path, kind) = match sent.subject {
             Subject::Transaction(_) => (format!("/portal/transactions/{id}"), "Verification"),
-            Subject::Flow { .. } => (format!("/portal/orders/{id}"), sent.tells.as_deref().unwrap_or("Order")),
+            Subject::Flow { .. } => (format!("/portal/orders/{id}"), sent.summary.as_deref().unwrap_or("Order")),
         };
         let short = id.rsplit('-').next().unwrap_or_default();
         Self {
@@ -162,7 +162,7 @@ mod tests {
         let client = ClientId::generate();
         let sent = |origin: &str, attempt| LoggedDelivery {
             subject: Subject::Transaction(TxnId::generate(client.partition(), 0)),
-            tells: None,
+            summary: None,
             delivery: DeliveryRecord {
                 id: DeliveryId(1),
                 origin: origin.to_owned(),

@@ -154,7 +154,7 @@ pub(crate) async fn show(
     let order = service.store.flow_deliveries(id).await?;
     let order = order.filter(|order| order.state.header().app == user.caller.app.app_id).ok_or_else(unknown)?;
     let webhook = |sent: &sakshi_domain::delivery::FlowDelivery| Webhook {
-        tells: sent.tells.clone(),
+        tells: sent.summary.clone(),
         tag: DeliveryTag::summarize(&sent.delivery),
         origin: sent.delivery.origin.clone(),
         line: DeliveryLine::describe(&sent.delivery),

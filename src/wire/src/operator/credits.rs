@@ -125,8 +125,8 @@ body! { response
 
 impl From<GrantRequest> for GrantRequestResponse {
     fn from(request: GrantRequest) -> Self {
-        let GrantRequest { id, client, movement, asked_by, asked_at, ends_at, state, decided } = request;
-        let (decided_by, decided_at) = decided.unzip();
+        let GrantRequest { id, client, movement, requested_by, requested_at, ends_at, state, decision } = request;
+        let (decided_by, decided_at) = decision.unzip();
         let (decided_by, decided_by_name) = decided_by.map(|by| (by.id, by.name)).unzip();
         Self {
             grant_id: id,
@@ -135,9 +135,9 @@ impl From<GrantRequest> for GrantRequestResponse {
             amount: movement.amount,
             reference: movement.reference,
             state,
-            asked_by: asked_by.id,
-            asked_by_name: asked_by.name,
-            asked_at,
+            asked_by: requested_by.id,
+            asked_by_name: requested_by.name,
+            asked_at: requested_at,
             ends_at,
             decided_by,
             decided_by_name,

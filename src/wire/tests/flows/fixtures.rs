@@ -90,7 +90,7 @@ pub(crate) fn estamp() -> EStampFlow {
 }
 
 pub(crate) fn consent() -> WealthConsent {
-    WealthConsent::Asked(WealthTerms { header: header(), consent_handle: "handle-1".parse().unwrap() })
+    WealthConsent::Requested(WealthTerms { header: header(), consent_handle: "handle-1".parse().unwrap() })
 }
 
 /// Returns a golden file with a change.

@@ -68,7 +68,7 @@ fn a_locker_flow_ends_when_no_document_is_pending() {
     assert_eq!(report_locker(&flow, DOCLOCKER_FETCHED, waiting), Ok(Transition::Repeated));
     let (flow, key) = with_webhook(report_locker(&flow, DOCLOCKER_FETCHED, |_| ()));
     assert_eq!(key, format!("doclocker app_1 {FLOW}"));
-    assert!(matches!(&flow, DocLockerFlow::Ended { end, .. } if end.how == DocLockerEnd::Fetched));
+    assert!(matches!(&flow, DocLockerFlow::Ended { end, .. } if end.outcome == DocLockerEnd::Fetched));
     for _ in 0..3 {
         assert_eq!(report_locker(&flow, DOCLOCKER_FETCHED, |_| ()), Ok(Transition::Repeated));
     }
@@ -133,7 +133,7 @@ fn a_consent_only_moves_forward() {
                 (Ok(Transition::WebhookDue { .. }), from) => assert!(follows(from, to), "{from:?} to {to}"),
                 (Err(refusal), Some(from)) => {
                     assert!(
-                        !follows(Some(from), to) && refusal == ReportRefusal::MoveNotAllowed { from, to },
+                        !follows(Some(from), to) && refusal == ReportRefusal::StatusChangeNotAllowed { from, to },
                         "{from} to {to}"
                     );
                 }
