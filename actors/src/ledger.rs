@@ -1,8 +1,8 @@
 //! The credit ledger: the one actor through which every credit of the node moves, in order for each client.
 //!
-//! While a step of a client is committed, further movements of the client wait, and then share the next step (one commit
-//! of the store): the guests of a kiosk are all debits of one client. Failures here change no balance, because the store applies each
-//! movement once.
+//! While a step of a client is committed, further movements of the client wait, and then share the next step (one
+//! commit of the store): the guests of a kiosk are all debits of one client. Failures here change no balance, because
+//! the store applies each movement once.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -321,8 +321,8 @@ impl Tree {
         }
     }
 
-    /// Stops further webhook attempts and waits for those in flight, for `time_max` at most. Returns the number still in
-    /// flight.
+    /// Stops further webhook attempts and waits for those in flight, for `time_max` at most. Returns the number still
+    /// in flight.
     pub async fn drain(&self, time_max: Duration) -> usize {
         let deadline = tokio::time::Instant::now() + time_max;
         // The dispatcher may begin attempts until it has received this message. A stopped dispatcher begins none.

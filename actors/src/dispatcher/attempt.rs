@@ -72,9 +72,9 @@ enum BodyError {
 }
 
 impl Attempter {
-    /// Makes the attempt. `completed` is the delivery's transaction, if it is in memory; otherwise the store is read. The
-    /// body must fit the reserved memory. Returns `true` if the attempt did not begin and must be retried later; its body
-    /// is loaded again then. Sends nothing if the receiver's name has not resolved for too long.
+    /// Makes the attempt. `completed` is the delivery's transaction, if it is in memory; otherwise the store is read.
+    /// The body must fit the reserved memory. Returns `true` if the attempt did not begin and must be retried later;
+    /// its body is loaded again then. Sends nothing if the receiver's name has not resolved for too long.
     pub(super) async fn attempt(
         &self,
         due: DueDelivery,
@@ -95,7 +95,8 @@ impl Attempter {
         }
     }
 
-    /// Makes the attempt; see [`Self::attempt`]. Sets `has_begun` before the claim, so that a panic after it is not retried.
+    /// Makes the attempt; see [`Self::attempt`]. Sets `has_begun` before the claim: from then on, a panic is not
+    /// retried.
     async fn attempt_in_span(
         &self,
         due: DueDelivery,

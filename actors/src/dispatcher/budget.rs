@@ -328,7 +328,8 @@ mod tests {
 
     #[actix::test]
     async fn a_client_with_many_origins_has_no_more_than_is_free() {
-        // The largest body has 16 MiB. A client may take as much as it leaves free: four bodies here, then two of the rest.
+        // The largest body has 16 MiB. A client may take as much as it leaves free: four bodies here, then two of the
+        // rest.
         let fixture = Fixture::new(128 * MIB, 32 * MIB);
         let reserve = |number: usize, client: &str| fixture.reserve(BodyKind::Flow, &format!("{client}{number}"));
         let first_client: Vec<_> = (0..9).map_while(|number| reserve(number, "a").ok()).collect();

@@ -104,8 +104,8 @@ pub(crate) struct WebhookDispatcher {
     generation: u64,
     /// True while the process shuts down; no further attempt begins.
     paused: bool,
-    /// The completed transaction whose delivery is being queued. It spares a read if the attempt begins at once; a later
-    /// attempt reads the transaction again.
+    /// The completed transaction whose delivery is being queued. It spares a read if the attempt begins at once; a
+    /// later attempt reads the transaction again.
     just_completed: Option<(DeliveryId, Box<CompletedRecord>)>,
 }
 

@@ -55,7 +55,7 @@ pub(super) struct ReceiverQueue {
     behind: bool,
     /// First delivery not queued since the last refill began. Notices are not strictly ordered, so later deliveries may
     /// have been queued.
-    missed: Option<DeliveryId>,
+    first_missed: Option<DeliveryId>,
     refilling: bool,
 }
 
@@ -244,7 +244,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_delivery_knows_its_wait_and_whether_its_receiver_was_busy() {
         let (mut queue, one_second) = (ReceiverQueue::default(), Duration::from_secs(1));
-        // Returns the id, the seconds waited and the busy mark of the attempt. At the limit of two, ends an attempt instead.
+        // Returns the id, the seconds waited and the busy mark of the attempt. At the limit of two, ends an attempt
+        // instead.
         let mut begin_after_a_second = async |ids: &[u64]| {
             ids.iter().for_each(|id| assert!(queue.push(delivery(*id), Source::NoticeOrScan)));
             tokio::time::advance(one_second).await;

@@ -84,7 +84,7 @@ impl EventActor {
             refreshing: false,
             outdated: false,
             following: false,
-            waiting: Vec::new(),
+            waiting_readers: Vec::new(),
             reading: false,
         }
     }
@@ -192,8 +192,9 @@ impl EventActor {
         }
     }
 
-    /// Reads the event for a question and applies `then` to it. The read begins after the question. One read is under way
-    /// at a time, and questions that arrive during a read share the next one. So a crowd waits for two reads at most.
+    /// Reads the event for a question and applies `then` to it. The read begins after the question. One read is under
+    /// way at a time, and questions that arrive during a read share the next one. So a crowd waits for two reads at
+    /// most.
     fn read<T: 'static>(
         &mut self,
         ctx: &mut Context<Self>,

@@ -60,7 +60,7 @@ impl SlowReceiver {
         Self { receiver, arrivals }
     }
 
-    async fn next(&mut self) -> Arrival {
+    async fn next_request(&mut self) -> Arrival {
         timeout(TIMEOUT, self.arrivals.recv()).await.expect("a request in time").unwrap()
     }
 }
@@ -118,8 +118,8 @@ fn twenty_receivers_that_hang_on_large_bodies_delay_no_other_receiver() {
             assert_eq!(receiver.wait_for(expected, TIMEOUT).await.len(), expected);
         }
         assert_eq!(fixture.unclaimed_deliveries().await, 1, "a webhook without memory is not claimed");
-        // Twenty receivers, and the first one twice. The dispatcher takes a slot for a moment to see whether an attempt can
-        // begin.
+        // Twenty receivers, and the first one twice. The dispatcher takes a slot for a moment to see whether an attempt
+        // can begin.
         wait_until("a webhook without memory holds no slot", || fixture.tree.attempts_in_flight() == 21).await;
         let reserved = fixture.tree.webhook_body_bytes();
         assert!((21 * BODY_BYTES..21 * (BODY_BYTES + 2_048)).contains(&reserved), "{reserved}");

@@ -45,7 +45,7 @@ impl Fixture {
         yield_often().await;
     }
 
-    async fn has(&self, id: TxnId) -> bool {
+    async fn is_stored(&self, id: TxnId) -> bool {
         self.store.load_transaction(id).await.unwrap().is_some()
     }
 }

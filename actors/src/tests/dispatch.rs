@@ -110,7 +110,7 @@ impl FakeResolver {
     const UNANSWERED: &str = "http://unanswered.example";
 
     fn new() -> Arc<Self> {
-        Arc::new(Self { answer_received: watch::Sender::new(None), sent: Mutex::default() })
+        Arc::new(Self { answer_received: watch::Sender::new(None), origins_sent_to: Mutex::default() })
     }
 
     fn origins_sent_to(&self) -> Vec<String> {

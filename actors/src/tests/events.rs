@@ -36,7 +36,7 @@ impl Fixture {
         (id, self.transactions.open(opening).await.unwrap())
     }
 
-    async fn event(&self, id: EventId) -> Event {
+    async fn get_event(&self, id: EventId) -> Event {
         match self.events.get(id).await.unwrap() {
             Some(event) => (*event).clone(),
             None => panic!("the event is gone"),

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::Fixture;
 
 impl Fixture {
-    fn flow(&self, id: FlowId) -> TestFlow {
+    fn test_flow(&self, id: FlowId) -> TestFlow {
         TestFlow { id, party: Party { client: self.client.clone(), app: self.app.clone(), now: self.clock.now() } }
     }
 

@@ -87,7 +87,8 @@ impl Fixture {
         Self { ledger: Ledger { actor, accounts, store, ask_timeout: Duration::from_secs(3_600) }, engine }
     }
 
-    async fn client(&self, credits: u64) -> ClientId {
+    /// Creates a client with credits. The steps of later movements wait at the gate.
+    async fn create_client(&self, credits: u64) -> ClientId {
         let client = Client::new(ClientId::generate(), "Test".into(), NOW);
         let id = client.client_id.clone();
         self.engine.gate.add_permits(100);

@@ -146,7 +146,8 @@ impl TransactionActor {
         }
     }
 
-    fn note_expiry(&self) {
+    /// Counts and logs the end of the window.
+    fn record_expiry(&self) {
         metrics::counter!("sakshi_transactions_expired_total").increment(1);
         tracing::debug!(txn.id = %self.id, "transaction expired");
     }
@@ -415,7 +416,7 @@ mod tests {
     use sakshi_store::CompletedRecord;
 
     use super::*;
-    use crate::tests::ended;
+    use crate::tests::completed_record;
 
     #[test]
     fn an_outcome_of_another_transaction_or_answer_is_refused() {

@@ -46,8 +46,8 @@ impl<A: ShardActor> Shards<A> {
         Arc::new(Self { places, nodes, root: root.clone(), shared, live_max: bounds.live.div_ceil(count) })
     }
 
-    /// Starts a shard on the current arbiter with the first free number, and returns the number. A number is free at the
-    /// start, or when its worker has died. `None` if all are taken.
+    /// Starts a shard on the current arbiter with the first free number, and returns the number. A number is free at
+    /// the start, or when its worker has died. `None` if all are taken.
     pub fn start_here(&self) -> Option<usize> {
         for (index, place) in self.places.iter().enumerate() {
             let mut place = place.write().unwrap_or_else(PoisonError::into_inner);

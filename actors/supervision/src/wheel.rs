@@ -24,12 +24,12 @@ pub(crate) struct Wheel<K> {
     buckets: BTreeMap<i64, Vec<K>>,
     len: usize,
     /// Position at which tidying continues: a bucket, and an index in it.
-    tidied: (i64, usize),
+    tidy_position: (i64, usize),
 }
 
 impl<K> Default for Wheel<K> {
     fn default() -> Self {
-        Self { buckets: BTreeMap::new(), len: 0, tidied: (i64::MIN, 0) }
+        Self { buckets: BTreeMap::new(), len: 0, tidy_position: (i64::MIN, 0) }
     }
 }
 

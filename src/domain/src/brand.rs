@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn a_colour_that_is_too_light_is_refused_with_its_contrast() {
         assert_eq!("#7A1F3D".parse::<Colour>().unwrap().to_string(), "#7a1f3d");
-        let refused = |text: &str| text.parse::<Colour>().unwrap_err();
+        let refusal = |text: &str| text.parse::<Colour>().unwrap_err();
         assert_eq!(refusal("#ffcc00"), "must be darker: its contrast with the page is 1.4, and at least 4.5 is needed");
         for text in ["", "7a1f3d", "#7a1f3", "#7a1f3d0", "#+a1f3d", "red", "#é1f3d"] {
             assert_eq!(refusal(text), "must be a colour such as #7a1f3d", "{text}");

@@ -157,7 +157,7 @@ impl TransferredKey {
 }
 
 /// Lists the names of the fields whose values differ.
-macro_rules! changed {
+macro_rules! changed_fields {
     ($before:expr, $after:expr, $($field:ident)+) => {
         [$((stringify!($field), $before.$field != $after.$field)),+].into_iter().filter_map(|(name,
             differs)| differs.then_some(name)).collect()

@@ -81,12 +81,12 @@ pub struct DayFigures {
     /// Webhooks that were not delivered, or perhaps not.
     pub lost: u64,
     /// Number of answers per bucket of [`ANSWER_SPANS`]; an answer counts in the first bucket that is long enough.
-    pub took: [u64; ANSWER_SPANS.len()],
+    pub answer_times: [u64; ANSWER_SPANS.len()],
 }
 
 impl DayFigures {
     /// Counts an answer that came `took` after the opening.
-    pub fn answer(&mut self, kind: AnswerKind, took: Duration) {
+    pub fn count_answer(&mut self, kind: AnswerKind, took: Duration) {
         match kind {
             AnswerKind::Verified => self.verified += 1,
             AnswerKind::Declined => self.declined += 1,

@@ -54,7 +54,7 @@ impl GrantRequest {
     /// # Errors
     /// [`DecisionRefusal::SamePerson`] if the requesting operator confirms; [`DecisionRefusal::Decided`] after another
     /// decision.
-    pub fn check(&self, by: &Signatory, decision: GrantState) -> Result<(), DecisionRefusal> {
+    pub fn check_decision(&self, by: &Signatory, decision: GrantState) -> Result<(), DecisionRefusal> {
         if decision == GrantState::Confirmed && by.is_same_as(&self.requested_by) {
             return Err(DecisionRefusal::SamePerson);
         }

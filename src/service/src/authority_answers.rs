@@ -14,7 +14,9 @@ const HTTP_ERROR: &str = "307";
 /// Counter of the identity app's answers.
 #[derive(Debug, Default)]
 pub struct AuthorityAnswers {
+    /// Other answers, reports of a service that is down, and reports of HTTP errors.
     recent: RecentCounts<3>,
+    /// Time of the last answer.
     last: Mutex<Option<Timestamp>>,
 }
 
@@ -32,6 +34,7 @@ pub struct AnswerCounts {
 }
 
 impl AuthorityAnswers {
+    /// Counts an answer, under the index of its kind in `recent`.
     pub(crate) fn count(&self, answer: &Answer, now: Timestamp) {
         self.recent.count(match answer {
             Answer::Failure { failure: Failure { code, .. }, .. } if code.as_deref() == Some(SERVICE_DOWN) => 1,

@@ -21,11 +21,11 @@ pub async fn verify(
     service: &Service,
     caller: &Caller,
     check: &'static Check,
-    sent: Sent,
+    body: Sent,
     adopt: impl FnOnce(Option<RequestId>) -> RequestId,
 ) -> Result<CheckAnswer, ServiceError> {
     let source = service.upstreams.checks.get(check.name).ok_or(ServiceError::NotOffered)?;
-    let mut request = CheckRequest::read(check, sent, service.request_context())?;
+    let mut request = CheckRequest::read(check, body, service.request_context())?;
     let id_in_body = request.request_id.take();
     let query = request.query().map_err(ServiceError::MalformedNumber)?;
     let request_id = adopt(id_in_body);

@@ -48,12 +48,12 @@ pub async fn delivery_log(service: &Service, caller: &Caller) -> Result<Delivery
         .collect();
     for order in service.store.list_flows(caller.client.clone(), caller.app.app_id.clone(), ORDERS_MAX).await? {
         let flow = order.state.header().id;
-        deliveries.extend(order.deliveries.into_iter().map(|sent| LoggedDelivery {
-            subject: Subject::Flow { flow, webhook: sent.webhook },
-            summary: Some(sent.summary),
-            delivery: sent.delivery,
+        deliveries.extend(order.deliveries.into_iter().map(|queued| LoggedDelivery {
+            subject: Subject::Flow { flow, webhook: queued.webhook },
+            summary: Some(queued.summary),
+            delivery: queued.delivery,
         }));
     }
-    deliveries.sort_by_key(|sent| std::cmp::Reverse(sent.delivery.queued_at));
+    deliveries.sort_by_key(|logged| std::cmp::Reverse(logged.delivery.queued_at));
     Ok(DeliveryLog { deliveries, older_than })
 }

@@ -72,11 +72,11 @@ pub async fn change_event(
     service: &Service,
     app: &AppId,
     id: &str,
-    sent: Sent,
+    body: Sent,
     only_if: Option<Vec<String>>,
 ) -> Result<Event, ServiceError> {
     let id = event_id(id)?;
-    let (request, spellings) = sent.spelled::<PatchEventRequest>(service.request_context())?;
+    let (request, spellings) = body.spelled::<PatchEventRequest>(service.request_context())?;
     if !request.read_only.is_empty() {
         let event =
             service.events.get(id).await?.filter(|event| event.app == *app).ok_or(ServiceError::NotFound("event"))?;

@@ -76,7 +76,7 @@ mod tests {
             clock.advance(Duration::from_secs(1));
         }
         let at = |seconds| Some(start + Duration::from_secs(seconds));
-        for (from, to, all) in [
+        for (from, to, expected) in [
             (None, None, 1..11),
             (at(3), None, 4..11),
             (None, at(3), 1..4),
@@ -85,14 +85,15 @@ mod tests {
             (at(11), None, 11..11),
             (at(5), at(2), 6..6),
         ] {
-            let all: Vec<u64> = all.collect();
-            let mut listed = Vec::new();
+            let expected: Vec<u64> = expected.collect();
+            let mut numbers = Vec::new();
             for page in 1..=4 {
-                let found = statement(&store, &client, PageRequest { page, page_size: 3 }, from, to).await.unwrap();
-                assert_eq!(found.total, all.len() as u64, "{from:?} {to:?}");
-                listed.extend(found.items.iter().map(|entry| entry.seq));
+                let page_of_entries =
+                    statement(&store, &client, PageRequest { page, page_size: 3 }, from, to).await.unwrap();
+                assert_eq!(page_of_entries.total, expected.len() as u64, "{from:?} {to:?}");
+                numbers.extend(page_of_entries.items.iter().map(|entry| entry.seq));
             }
-            assert_eq!(listed, all, "{from:?} {to:?}");
+            assert_eq!(numbers, expected, "{from:?} {to:?}");
         }
     }
 }

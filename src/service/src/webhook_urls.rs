@@ -13,8 +13,8 @@ use crate::{Service, ServiceError};
 /// # Errors
 /// [`ServiceError::Invalid`] with every field that is not acceptable; [`ServiceError::Unauthorized`] without such an
 /// app.
-pub async fn register_webhook(service: &Service, app: &AppId, sent: Sent) -> Result<WebhookSetting, ServiceError> {
-    let request: RegisterWebhookRequest = sent.request(service.request_context())?;
+pub async fn register_webhook(service: &Service, app: &AppId, body: Sent) -> Result<WebhookSetting, ServiceError> {
+    let request: RegisterWebhookRequest = body.request(service.request_context())?;
     let (api_type, webhook_url) = (request.api_type, request.webhook_url.0);
     service
         .store

@@ -102,12 +102,12 @@ impl Document {
     async fn write(&mut self) -> Result<(Vec<u8>, u64), ApiError> {
         self.permit.grow_to(GUEST_SLICE_BYTES)?;
         let is_begun = self.is_begun;
-        let Slice { mut made, total } = self.list.next(move |rows| rows_to_json(&rows, is_begun)).await?;
-        self.permit.grow_to(made.len())?;
-        self.is_begun = self.is_begun || !made.is_empty();
-        self.is_complete = self.list.is_read(total);
+        let Slice { converted: mut json, total } = self.list.next(move |rows| rows_to_json(&rows, is_begun)).await?;
+        self.permit.grow_to(json.len())?;
+        self.is_begun = self.is_begun || !json.is_empty();
+        self.is_complete = self.list.is_exhausted(total);
         if self.is_complete {
-            made.extend_from_slice(
+            json.extend_from_slice(
                 match next_page(&self.path, self.page, total) {
                     Some(next) => format!(r#"],"next":"{next}"}}"#),
                     None => "]}".to_owned(),
@@ -115,7 +115,7 @@ impl Document {
                 .as_bytes(),
             );
         }
-        Ok((made, total))
+        Ok((json, total))
     }
 
     /// Streams the remaining pieces. Each piece is serialized after the client has received the previous piece.

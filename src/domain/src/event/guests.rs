@@ -65,8 +65,8 @@ impl fmt::Debug for EventSecret {
     }
 }
 
-/// A trait by which an event recognises a person who registers twice, as SHA-256: the credential's id, the holder's key, or the name with
-/// the date of birth. It is never stored.
+/// A trait by which an event recognises a person who registers twice, as SHA-256: the credential's id, the holder's
+/// key, or the name with the date of birth. It is never stored.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Trait(pub [u8; 32]);
 
@@ -308,7 +308,7 @@ pub enum DoorChange {
 ///
 /// # Errors
 /// A message, if the event has too many doors.
-pub(super) fn apply(
+pub(super) fn apply_door_change(
     doors: &mut Vec<Door>,
     change: DoorChange,
     event_end: Timestamp,

@@ -100,8 +100,8 @@ impl EsignPending {
         Self { terms, signers, latest: None }
     }
 
-    /// Returns the expiry of the first open invitation; without that signature the document cannot be completed. Without
-    /// an open invitation, returns the end of time.
+    /// Returns the expiry of the first open invitation; without that signature the document cannot be completed.
+    /// Without an open invitation, returns the end of time.
     #[must_use]
     pub fn deadline(&self) -> Timestamp {
         let open_invitations = self.signers.iter().filter(|signer| signer.status == SigningStatus::Pending);

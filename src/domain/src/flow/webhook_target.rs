@@ -57,6 +57,10 @@ mod tests {
         WebhookUrl::parse(&format!("https://{name}.example/"), Schemes::HttpsOnly).unwrap()
     }
 
+    /// Whether the operator has set the app's URLs for wealth data.
+    const WITH_URLS: bool = true;
+    const WITHOUT_URLS: bool = false;
+
     fn app(has_urls: bool) -> App {
         let url = |name| has_urls.then(|| url(name));
         App {

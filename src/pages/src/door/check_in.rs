@@ -133,7 +133,7 @@ async fn verify_and_check_in(
     (id, at): (CheckInId, Timestamp),
 ) -> Result<(Outcome, Option<ListedGuest>), ApiError> {
     let event = &*open.event;
-    if !proof.is_empty() && !service.authority.is_shown(event.id, code, proof, at) {
+    if !proof.is_empty() && !service.authority.was_proof_shown(event.id, code, proof, at) {
         let guest = find_listed_guest(service, event, code).await?;
         let outcome = match &guest {
             None => Outcome::NoSuchGuest,

@@ -56,7 +56,8 @@ pub(crate) async fn enter(
 /// Returns the value of `Set-Cookie` (RFC 6265 §4.1).
 fn session_cookie(service: &Service, open: &OpenDoor, cookie_path: &str) -> String {
     let secure = if service.authority.public_base.starts_with("https:") { "; Secure" } else { "" };
-    let (seconds, session) = ((open.end() + DOOR_GRACE).since(service.clock.now()).as_secs(), open.session(service));
+    let (seconds, session) =
+        ((open.end() + DOOR_GRACE).since(service.clock.now()).as_secs(), open.make_session(service));
     let door = format!("{}{}", open.event.id, open.door.id.as_str());
     format!("{COOKIE_NAME}={door}.{session}; Path={cookie_path}; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}")
 }

@@ -28,7 +28,7 @@ pub(crate) async fn open(
     let Some(open) = find_door_of_cookie(&service, &request).await? else { return Ok(not_at_a_door()) };
     let (code, proof) = path.split_once('.').unwrap_or((&path, ""));
     let state = match code.parse::<RegistrationCode>() {
-        Ok(code) if service.authority.is_shown(open.event.id, code, proof, service.clock.now()) => {
+        Ok(code) if service.authority.was_proof_shown(open.event.id, code, proof, service.clock.now()) => {
             format!("guest={code}&state=shown")
         }
         Ok(code) => format!("guest={code}&state=old"),

@@ -157,7 +157,7 @@ async fn load_guests(
     number: u32,
 ) -> Result<Newest<Guest>, ServiceError> {
     newest(number, async |page| {
-        let (items, total) = GuestList::new(service, &user.caller, event, page).each(Guest::from_row).await?;
+        let (items, total) = GuestList::new(service, &user.caller, event, page).convert_all(Guest::from_row).await?;
         Ok(Rows { items, total })
     })
     .await
