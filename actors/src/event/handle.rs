@@ -67,9 +67,9 @@ impl Events {
     /// [`AskError`] when there is no answer; the event may or may not have been changed.
     pub async fn patch(&self, id: EventId, app: AppId, patch: EventPatch) -> Result<PatchEventOutcome, AskError> {
         let _permits = self.router.admit(self.router.shards.index_of(&id))?;
-        let patched = self.context.store.patch_event(id, app, patch);
+        let store_call = self.context.store.patch_event(id, app, patch);
         let outcome =
-            tokio::time::timeout(self.router.ask_timeout, patched).await.map_err(|_| AskError::NoAnswer)??;
+            tokio::time::timeout(self.router.ask_timeout, store_call).await.map_err(|_| AskError::NoAnswer)??;
         if let PatchEventOutcome::Patched(event) = &outcome {
             tracing::info!(event.id = %id, event.status = event.status(self.context.clock.now()).as_str(),
                 "event changed");
@@ -90,9 +90,9 @@ impl Events {
         check_in: CheckIn,
     ) -> Result<CheckInOutcome, AskError> {
         let _permits = self.router.admit(self.router.shards.index_of(&id))?;
-        let checked_in = self.context.store.check_in(id, guest_number, check_in);
+        let store_call = self.context.store.check_in(id, guest_number, check_in);
         let outcome =
-            tokio::time::timeout(self.router.ask_timeout, checked_in).await.map_err(|_| AskError::NoAnswer)??;
+            tokio::time::timeout(self.router.ask_timeout, store_call).await.map_err(|_| AskError::NoAnswer)??;
         notify_event(&self.router.shards, id, None);
         Ok(outcome)
     }

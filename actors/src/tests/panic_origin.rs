@@ -30,8 +30,8 @@ impl Engine for FaultyEngine {
     }
 
     fn read(&self, queries: Vec<Query>) -> StoreFuture<Answers> {
-        let is_listed = queries.iter().any(|query| query.key().table.name == "lapsing");
-        assert!(!is_listed || !self.panics_on_listing.swap(false, Ordering::SeqCst), "as the test asked");
+        let is_listing = queries.iter().any(|query| query.key().table.name == "lapsing");
+        assert!(!is_listing || !self.panics_on_listing.swap(false, Ordering::SeqCst), "as the test asked");
         self.engine.read(queries)
     }
 

@@ -116,7 +116,7 @@ impl TransactionActor {
         matches!(self.view, Some(View::Pending(_)))
     }
 
-    /// Returns true if this actor knows that the window is over.
+    /// Returns true if the actor knows that the transaction's window is over, which only a witness does.
     fn is_over(&self, pending: &Pending) -> bool {
         self.role == Role::Witness && self.context.is_over(pending)
     }

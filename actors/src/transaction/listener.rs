@@ -15,7 +15,7 @@ use tokio::sync::broadcast::error::RecvError;
 use super::actor::TransactionActor;
 use super::message::EndedElsewhere;
 
-/// Routes notices to the shards.
+/// Routes notices of transactions that ended on other nodes to the shards.
 #[derive(Debug)]
 pub(crate) struct ChangeListener {
     store: Store,
@@ -34,13 +34,13 @@ impl Actor for ChangeListener {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         if let Some(ended) = self.store.ended_elsewhere() {
-            ctx.add_stream(notices(ended));
+            ctx.add_stream(stream_ids(ended));
         }
     }
 }
 
-/// Streams the notices. Skips those that this node was too slow to receive.
-fn notices(receiver: Receiver<TxnId>) -> impl Stream<Item = TxnId> {
+/// Streams the ids of transactions that other nodes have ended. Skips those that this node was too slow to receive.
+fn stream_ids(receiver: Receiver<TxnId>) -> impl Stream<Item = TxnId> {
     unfold(receiver, |mut receiver| async move {
         loop {
             match receiver.recv().await {

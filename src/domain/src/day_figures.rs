@@ -94,8 +94,8 @@ impl DayFigures {
         }
         let millis = took.as_millis();
         let last = self.answer_times.len() - 1;
-        self.answer_times[ANSWER_SPANS.iter().position(|span| millis <= u128::from(*span) * 1_000).unwrap_or(last)] +=
-            1;
+        let bucket = ANSWER_SPANS.iter().position(|span| millis <= u128::from(*span) * 1_000).unwrap_or(last);
+        self.answer_times[bucket] += 1;
     }
 
     /// Returns the number of answered verifications.

@@ -124,7 +124,7 @@ impl WealthConsent {
         }
     }
 
-    /// Checks a report of any of the three streams against the flow.
+    /// Checks a report against the flow: on its consent, its data or a historical fetch.
     ///
     /// # Errors
     /// [`ReportRefusal::NotThisFlow`] for another flow or app; [`ReportRefusal::Contradicts`] for another handle or

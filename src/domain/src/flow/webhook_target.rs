@@ -57,7 +57,7 @@ mod tests {
         WebhookUrl::parse(&format!("https://{name}.example/"), Schemes::HttpsOnly).unwrap()
     }
 
-    /// Whether the operator has set the app's URLs for wealth data.
+    /// The operator has set the app's URLs for wealth data.
     const WITH_URLS: bool = true;
     const WITHOUT_URLS: bool = false;
 
