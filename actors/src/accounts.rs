@@ -34,7 +34,7 @@ struct Queue {
     state: State,
 }
 
-/// Progress of a client's steps.
+/// Progress of a client's [`Step`]s.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     #[default]

@@ -106,13 +106,13 @@ impl Actor for CreditLedger {
 }
 
 impl Supervised for CreditLedger {
-    /// Begins all waiting movements. Steps under way continue.
+    /// Begins a [`Step`] for each client with waiting movements. Steps under way continue.
     fn restarting(&mut self, ctx: &mut Self::Context) {
         self.accounts.clients_waiting().into_iter().for_each(|client| ctx.notify(MovementsWait(client)));
     }
 }
 
-/// Movements of a client wait.
+/// Movements of a client wait: begin a step.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 struct MovementsWait(ClientId);

@@ -145,6 +145,7 @@ fn waiting_movements_of_a_client_share_a_step_in_order() {
         };
         let release = async {
             fixture.engine.gate.add_permits(1);
+            // A step opens at most 64 transactions.
             wait_until("a full step", || fixture.batches_per_step() == [1, 64]).await;
             let other_opening = fixture.ledger.open(opening(&other_client));
             let release_all = async {

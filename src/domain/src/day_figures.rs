@@ -85,14 +85,14 @@ pub struct DayFigures {
 }
 
 impl DayFigures {
-    /// Counts an answer that came `took` after the opening.
-    pub fn count_answer(&mut self, kind: AnswerKind, took: Duration) {
+    /// Counts an answer that came `elapsed` after the opening.
+    pub fn count_answer(&mut self, kind: AnswerKind, elapsed: Duration) {
         match kind {
             AnswerKind::Verified => self.verified += 1,
             AnswerKind::Declined => self.declined += 1,
             AnswerKind::Failed => self.failed += 1,
         }
-        let millis = took.as_millis();
+        let millis = elapsed.as_millis();
         let last = self.answer_times.len() - 1;
         let bucket = ANSWER_SPANS.iter().position(|span| millis <= u128::from(*span) * 1_000).unwrap_or(last);
         self.answer_times[bucket] += 1;
