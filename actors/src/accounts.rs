@@ -163,8 +163,9 @@ impl Accounts {
         queue.map(|queue| queue.state = State::UnderWay).is_some()
     }
 
-    /// Returns the clients with waiting movements, for a ledger that restarts.
-    pub(crate) fn clients_waiting(&self) -> Vec<ClientId> {
+    /// Resets the state of every client, because the ledger restarts. Returns the clients with waiting movements; the
+    /// ledger must begin their next steps.
+    pub(crate) fn reset_after_restart(&self) -> Vec<ClientId> {
         let mut queues = self.queues();
         queues
             .values_mut()

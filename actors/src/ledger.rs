@@ -108,7 +108,7 @@ impl Actor for CreditLedger {
 impl Supervised for CreditLedger {
     /// Begins a [`Step`] for each client with waiting movements. Steps under way continue.
     fn restarting(&mut self, ctx: &mut Self::Context) {
-        self.accounts.clients_waiting().into_iter().for_each(|client| ctx.notify(MovementsWait(client)));
+        self.accounts.reset_after_restart().into_iter().for_each(|client| ctx.notify(MovementsWait(client)));
     }
 }
 

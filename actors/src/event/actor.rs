@@ -307,8 +307,8 @@ impl Handler<Inquiry<WatchEvent>> for EventActor {
 impl Handler<Refresh> for EventActor {
     type Result = ();
 
-    fn handle(&mut self, Refresh { changed }: Refresh, ctx: &mut Self::Context) {
-        if let Some(event) = changed {
+    fn handle(&mut self, Refresh { changed_event }: Refresh, ctx: &mut Self::Context) {
+        if let Some(event) = changed_event {
             self.publish(&event, ctx);
         }
         self.refresh(self.notify_interval(), ctx);

@@ -68,10 +68,11 @@ impl Question<EventActor> for WatchEvent {
     }
 }
 
-/// Notifies a live event actor that its guests have changed, or that the organiser has `changed` the event.
-pub(crate) fn notify_event(shards: &Shards<EventActor>, id: EventId, changed: Option<Arc<Event>>) {
+/// Notifies a live event actor of a change: `changed_event` is the event after the organiser's change; `None` if only
+/// its guests have changed.
+pub(crate) fn notify_event(shards: &Shards<EventActor>, id: EventId, changed_event: Option<Arc<Event>>) {
     if let Some(shard) = shards.shard_of(&id) {
-        shard.do_send(EventChanged { id, changed });
+        shard.do_send(EventChanged { id, changed_event });
     }
 }
 
@@ -80,16 +81,16 @@ pub(crate) fn notify_event(shards: &Shards<EventActor>, id: EventId, changed: Op
 #[rtype(result = "()")]
 struct EventChanged {
     id: EventId,
-    changed: Option<Arc<Event>>,
+    changed_event: Option<Arc<Event>>,
 }
 
 impl Handler<EventChanged> for Shard<EventActor> {
     type Result = ();
 
-    fn handle(&mut self, EventChanged { id, changed }: EventChanged, _: &mut Self::Context) {
+    fn handle(&mut self, EventChanged { id, changed_event }: EventChanged, _: &mut Self::Context) {
         if let Some(actor) = self.get(&id) {
-            let end = changed.as_ref().map(|event| event.terms.expires_at);
-            actor.do_send(Refresh { changed });
+            let end = changed_event.as_ref().map(|event| event.terms.expires_at);
+            actor.do_send(Refresh { changed_event });
             if let Some(end) = end {
                 self.wake_at(id, end.millis());
             }

@@ -33,8 +33,8 @@ impl Actor for ChangeListener {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        if let Some(ended) = self.store.ended_elsewhere() {
-            ctx.add_stream(stream_ids(ended));
+        if let Some(ended_ids) = self.store.ended_elsewhere() {
+            ctx.add_stream(stream_ids(ended_ids));
         }
     }
 }

@@ -17,7 +17,7 @@ pub(crate) struct Node {
     name: String,
     kind: &'static str,
     /// True for a group, which may have any number of actors; an empty group is not down.
-    group: bool,
+    is_group: bool,
     live: AtomicI64,
     /// See [`NodeView::restarts`].
     restarts: AtomicU64,
@@ -91,7 +91,7 @@ impl Node {
         Arc::new(Self {
             name,
             kind,
-            group: group_requests_max.is_some(),
+            is_group: group_requests_max.is_some(),
             live: AtomicI64::new(0),
             restarts: AtomicU64::new(0),
             requests: Gate::new(group_requests_max.unwrap_or(0)),
@@ -105,7 +105,7 @@ impl Node {
     }
 
     pub(crate) const fn is_group(&self) -> bool {
-        self.group
+        self.is_group
     }
 
     /// Adds a node below this one.
@@ -166,7 +166,7 @@ impl Node {
     pub(crate) fn view(&self) -> NodeView {
         let children =
             self.children.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|child| child.view()).collect();
-        let is_up = self.live() > 0 || self.group;
+        let is_up = self.live() > 0 || self.is_group;
         let history = self.history();
         NodeView {
             name: self.name.clone(),

@@ -148,9 +148,10 @@ mod tests {
     #[test]
     fn a_slice_may_take_a_part_of_a_step() {
         let mut wheel = Wheel::default();
-        ids(20).iter().for_each(|id| wheel.add(*id, if *id < 10 { 250 } else { 500 }));
-        assert_eq!(wheel.take_due(500, 15).len(), 15);
-        assert_eq!(wheel.take_due(500, 15).len(), 5);
+        let (first_step, second_step) = (TICK_MS, 2 * TICK_MS);
+        ids(20).iter().for_each(|id| wheel.add(*id, if *id < 10 { first_step } else { second_step }));
+        assert_eq!(wheel.take_due(second_step, 15).len(), 15);
+        assert_eq!(wheel.take_due(second_step, 15).len(), 5);
     }
 
     #[test]

@@ -274,8 +274,8 @@ fn drop_older_half(fetches: &mut HashMap<String, Fetch>, is_candidate: impl Fn(&
 }
 
 impl Parts {
-    /// Fetches and verifies the issuer's answer on a credential's status. Also returns the time until which the answer may
-    /// be used.
+    /// Fetches and verifies the issuer's answer on a credential's status. Also returns the time until which the answer
+    /// may be used.
     async fn fetch_answer(&self, reference: &StatusReference, owners: OwnerPath) -> (Answer, Instant) {
         let began_at = Instant::now();
         let answer = timeout(STATUS_FETCH_MAX, self.fetch_document(reference, owners)).await;

@@ -19,11 +19,11 @@ pub async fn statement(
     to: Option<Timestamp>,
 ) -> Result<Page<LedgerEntry>, ServiceError> {
     let skipped = match from {
-        Some(from) => entries_before(store, client, from).await?,
+        Some(from) => count_entries_before(store, client, from).await?,
         None => 0,
     };
     let end = match to {
-        Some(to) => Some(entries_before(store, client, to).await?.max(skipped)),
+        Some(to) => Some(count_entries_before(store, client, to).await?.max(skipped)),
         None => None,
     };
     let mut entries = store.ledger_entries(client.clone(), skipped + page.offset(), page.page_size).await?;
@@ -36,7 +36,7 @@ pub async fn statement(
 ///
 /// # Errors
 /// Any error of the store.
-pub async fn entries_before(store: &Store, client: &ClientId, time: Timestamp) -> Result<u64, ServiceError> {
+pub async fn count_entries_before(store: &Store, client: &ClientId, time: Timestamp) -> Result<u64, ServiceError> {
     let (mut before, mut after) = (0, store.ledger_entries(client.clone(), 0, 1).await?.total);
     while before < after {
         let middle = before + (after - before) / 2;
