@@ -12,15 +12,15 @@ use sakshi_store::{CreditOutcome, OpenOutcome, OpenTransaction, StoreError};
 use sakshi_trace::invariant::{Part, holds};
 use tokio::sync::oneshot;
 
-/// Maximum transactions of one client per engine step; other clients wait for the step.
+/// Maximum transactions of one client per step (one commit of the store); other clients wait for the step.
 const OPENS_PER_STEP_MAX: usize = 64;
 
 /// Waiting movements and last known balances, by client.
 #[derive(Debug, Default)]
 pub(crate) struct Accounts {
     queues: Mutex<HashMap<ClientId, Queue>>,
-    /// Balances after the last movements on this node; after a refusal, the cost minus one. Other nodes may have moved
-    /// them since.
+    /// Balances after the last movements on this node. A refusal reveals only an upper bound: the cost minus one. Other
+    /// nodes may have changed the balances since.
     balances: Mutex<HashMap<ClientId, u64>>,
 }
 
@@ -34,6 +34,7 @@ struct Queue {
     state: State,
 }
 
+/// Progress of a client's [`Step`]s.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     #[default]
@@ -67,7 +68,7 @@ pub(crate) struct MoveCredits {
 
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
-/// Movements that the store makes in one step.
+/// Movements of one client that the store makes in one commit.
 #[derive(Debug)]
 pub(crate) enum Step {
     Open(Vec<Open>),
@@ -108,15 +109,15 @@ impl Accounts {
         let mut queues = self.queues();
         let queue = queues.entry(client.clone()).or_default();
         queue.waiting.push_back(movement);
-        let begins = match queue.state {
+        let must_begin = match queue.state {
             State::Idle => true,
             State::UnderWay => false,
-            State::Pausing => queue.need_not_wait(),
+            State::Pausing => queue.may_begin_step(),
         };
-        if begins {
+        if must_begin {
             queue.state = State::UnderWay;
         }
-        begins
+        must_begin
     }
 
     /// Takes the movements of the next step. Drops movements whose caller no longer waits.
@@ -147,7 +148,7 @@ impl Accounts {
         let Some(queue) = queues.get_mut(client) else { return Next::Nothing };
         let next;
         (next, queue.state) = match queue.waiting.is_empty() {
-            _ if !queue.need_not_wait() => (Next::Pause, State::Pausing),
+            _ if !queue.may_begin_step() => (Next::Pause, State::Pausing),
             true => (Next::Nothing, State::Idle),
             false => (Next::Step, State::UnderWay),
         };
@@ -162,8 +163,9 @@ impl Accounts {
         queue.map(|queue| queue.state = State::UnderWay).is_some()
     }
 
-    /// Returns the clients with waiting movements, for a ledger that restarts.
-    pub(crate) fn clients_waiting(&self) -> Vec<ClientId> {
+    /// Resets the state of every client, because the ledger restarts. Returns the clients with waiting movements; the
+    /// ledger must begin their next steps.
+    pub(crate) fn reset_after_restart(&self) -> Vec<ClientId> {
         let mut queues = self.queues();
         queues
             .values_mut()
@@ -190,13 +192,14 @@ fn remove_if_unused(queues: &mut HashMap<ClientId, Queue>, client: &ClientId) {
 }
 
 impl Queue {
-    /// Returns true if a step need not wait: nothing is announced, or the step is full.
-    fn need_not_wait(&self) -> bool {
+    /// Returns true if a step may begin now: no movement is announced, or the step is full.
+    fn may_begin_step(&self) -> bool {
         self.announced == 0 || self.waiting.len() >= OPENS_PER_STEP_MAX
     }
 }
 
 impl Movement {
+    /// Returns true if the caller still waits for the reply.
     fn is_awaited(&self) -> bool {
         match self {
             Self::Open(open) => !open.reply.is_closed(),

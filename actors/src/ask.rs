@@ -38,7 +38,7 @@ pub(crate) trait Question<A: RecordActor>: Clone + Send + 'static {
     type Answer: Send + 'static;
 
     /// Returns the answer for a missing record.
-    fn unknown(&self) -> Self::Answer;
+    fn answer_without_record(&self) -> Self::Answer;
 
     /// Answers from the record. If the answer needs an actor, gives the record back.
     fn try_answer(&self, record: A::Record, _: &A::Shared) -> Result<Self::Answer, A::Record> {
@@ -63,7 +63,7 @@ pub(crate) struct Inquiry<Q> {
 pub(crate) struct Ask<A: ShardActor, Q> {
     pub(crate) id: A::Id,
     pub(crate) inquiry: Inquiry<Q>,
-    /// True if an actor ended without answering, so that the record must be asked.
+    /// True if an actor ended without answering; the shard then answers from the record.
     pub(crate) actor_ended: bool,
 }
 
@@ -148,7 +148,9 @@ where
         let (shard, shared) = (ctx.address(), self.shared().clone());
         let load = inquiry.origin.in_scope(|| A::load(&shared, id));
         Box::pin(async move {
-            let Some(record) = load.await.map_err(Unanswered::Store)? else { return Ok(inquiry.question.unknown()) };
+            let Some(record) = load.await.map_err(Unanswered::Store)? else {
+                return Ok(inquiry.question.answer_without_record());
+            };
             match inquiry.question.try_answer(record, &shared) {
                 Ok(answer) => Ok(answer),
                 Err(_) if is_full => Err(Unanswered::Full),

@@ -49,13 +49,15 @@ impl AuditForwarder {
         Self { store, receiver, failure_pause: None }
     }
 
-    fn send(&mut self, ctx: &mut Context<Self>) {
-        let round = send(self.store.clone(), Arc::clone(&self.receiver));
+    /// Sends a batch, then schedules the next round.
+    fn begin_round(&mut self, ctx: &mut Context<Self>) {
+        let round = run_round(self.store.clone(), Arc::clone(&self.receiver));
         ctx.spawn(round.into_actor(self).map(|round, forwarder, ctx| {
-            ctx.run_later(forwarder.pause_after(round), Self::send);
+            ctx.run_later(forwarder.pause_after(round), Self::begin_round);
         }));
     }
 
+    /// Returns the pause after a round. Logs when rounds begin to fail and when they succeed again.
     fn pause_after(&mut self, round: Round) -> Duration {
         let (pause, error) = match round {
             Round::Idle => (IDLE_PAUSE, None),
@@ -74,27 +76,28 @@ impl AuditForwarder {
     }
 }
 
-/// Sends one batch.
-async fn send(store: Store, receiver: Arc<dyn SendAuditLog>) -> Round {
+/// Sends one batch. Turns an error of the store into a failed round.
+async fn run_round(store: Store, receiver: Arc<dyn SendAuditLog>) -> Round {
     match send_batch(&store, &*receiver).await {
         Ok(round) => round,
         Err(error) => Round::Failed(error.to_string()),
     }
 }
 
+/// Sends the next batch if this node holds the lease, and records how far the log is sent.
 async fn send_batch(store: &Store, receiver: &dyn SendAuditLog) -> Result<Round, StoreError> {
     let unsent = store.take_audit_push(LEASE, BATCH_ENTRIES_MAX).await?;
     set_unsent_gauge(unsent.waiting);
-    let Some((from, mut entries)) = unsent.next else { return Ok(Round::Idle) };
+    let Some((sent_head, mut entries)) = unsent.next else { return Ok(Round::Idle) };
     shorten_to_byte_limit(&mut entries);
-    let to = from.after(&entries);
+    let batch_head = sent_head.after(&entries);
     if let Err(error) = receiver.send(entries.into_iter().map(to_message).collect()).await {
         return Ok(Round::Failed(error.to_string()));
     }
-    if !store.settle_audit_push(from, to, LEASE).await? {
+    if !store.settle_audit_push(sent_head, batch_head, LEASE).await? {
         return Ok(Round::Idle);
     }
-    let unsent_left = unsent.waiting.saturating_sub(to.number - from.number);
+    let unsent_left = unsent.waiting.saturating_sub(batch_head.number - sent_head.number);
     set_unsent_gauge(unsent_left);
     Ok(if unsent_left == 0 { Round::Idle } else { Round::Busy })
 }
@@ -125,7 +128,7 @@ impl Actor for AuditForwarder {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        self.send(ctx);
+        self.begin_round(ctx);
     }
 }
 
@@ -145,7 +148,7 @@ mod tests {
             hash: AuditHash::NONE,
             entry: "x".repeat(bytes),
         };
-        for (sizes, left) in [
+        for (sizes, entries_sent) in [
             (vec![BATCH_BYTES_MAX + 1, 1], 1),
             (vec![1, BATCH_BYTES_MAX], 1),
             (vec![1, BATCH_BYTES_MAX - 1, 1], 2),
@@ -153,7 +156,11 @@ mod tests {
         ] {
             let mut entries: Vec<_> = sizes.iter().zip(1..).map(|(bytes, number)| record(number, *bytes)).collect();
             shorten_to_byte_limit(&mut entries);
-            assert_eq!((entries.len(), AuditHead::NONE.after(&entries).number), (left, left as u64), "{sizes:?}");
+            assert_eq!(
+                (entries.len(), AuditHead::NONE.after(&entries).number),
+                (entries_sent, entries_sent as u64),
+                "{sizes:?}"
+            );
         }
     }
 }

@@ -22,7 +22,7 @@ const FLUSH_PAUSE: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) struct Tally {
     clock: Arc<dyn Clock>,
-    fresh: Mutex<BTreeMap<AppId, BTreeMap<Day, DayFigures>>>,
+    unflushed: Mutex<BTreeMap<AppId, BTreeMap<Day, DayFigures>>>,
     /// Additions whose call failed, though the store may have made them. They are retried with the same `call_id`.
     failed: Mutex<Vec<Addition>>,
 }
@@ -38,26 +38,27 @@ struct Addition {
 
 impl Tally {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Arc<Self> {
-        Arc::new(Self { clock, fresh: Mutex::default(), failed: Mutex::default() })
+        Arc::new(Self { clock, unflushed: Mutex::default(), failed: Mutex::default() })
     }
 
+    /// Changes the figures of an app and day.
     fn count(&self, app: &AppId, day: Day, change: impl FnOnce(&mut DayFigures)) {
-        let mut fresh = lock(&self.fresh);
-        let days = match fresh.get_mut(app) {
+        let mut unflushed = lock(&self.unflushed);
+        let days = match unflushed.get_mut(app) {
             Some(days) => days,
-            None => fresh.entry(app.clone()).or_default(),
+            None => unflushed.entry(app.clone()).or_default(),
         };
         change(days.entry(day).or_default());
     }
 
     /// Counts a transaction that was opened.
-    pub(crate) fn count_opened(&self, app: &AppId, at: Timestamp) {
-        self.count(app, Day::containing(at), |figures| figures.opened += 1);
+    pub(crate) fn count_opened(&self, app: &AppId, opened_at: Timestamp) {
+        self.count(app, Day::containing(opened_at), |figures| figures.opened += 1);
     }
 
-    /// Counts an answer.
-    pub(crate) fn count_answer(&self, app: &AppId, kind: AnswerKind, opened_at: Timestamp, at: Timestamp) {
-        self.count(app, Day::containing(opened_at), |figures| figures.answer(kind, at.since(opened_at)));
+    /// Counts the answer to a transaction, on the day on which it was opened.
+    pub(crate) fn count_answer(&self, app: &AppId, kind: AnswerKind, opened_at: Timestamp, answered_at: Timestamp) {
+        self.count(app, Day::containing(opened_at), |figures| figures.count_answer(kind, answered_at.since(opened_at)));
     }
 
     /// Counts a webhook attempt.
@@ -69,7 +70,7 @@ impl Tally {
     /// Adds the new figures to the store. Additions that fail are retried in the next flush.
     pub(crate) async fn flush(&self, store: &Store) {
         let mut additions = std::mem::take(&mut *lock(&self.failed));
-        for (app, days) in std::mem::take(&mut *lock(&self.fresh)) {
+        for (app, days) in std::mem::take(&mut *lock(&self.unflushed)) {
             additions.extend(days.into_iter().map(|(day, figures)| Addition {
                 app: app.clone(),
                 day,
@@ -90,7 +91,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Flushes a tally.
+/// Adds a tally's figures to the store every [`FLUSH_PAUSE`].
 #[derive(Debug)]
 pub(crate) struct FiguresWriter {
     store: Store,

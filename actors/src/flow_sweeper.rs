@@ -1,4 +1,4 @@
-//! The flow sweeper: ends documents that were not signed in time.
+//! The flow sweeper: ends documents (flows that wait for signatures) that were not signed in time.
 //!
 //! Every node sweeps, and several may find the same document; the store ends it once. A node whose clock is not trusted
 //! ends no documents.
@@ -23,7 +23,7 @@ const DOCUMENTS_PER_SWEEP: usize = 500;
 /// Documents ended at a time. Each is read, sealed and written as a whole, and many may fall due together.
 const CONCURRENT_LAPSES: usize = 4;
 
-/// Finds documents that have lapsed.
+/// Ends the documents that have lapsed, again and again.
 #[derive(Debug)]
 pub(crate) struct FlowSweeper {
     flows: Flows,
@@ -35,15 +35,16 @@ impl FlowSweeper {
         Self { flows, clock }
     }
 
-    fn sweep(&mut self, ctx: &mut Context<Self>) {
-        let sweep = sweep(self.flows.clone(), Arc::clone(&self.clock));
-        ctx.spawn(sweep.into_actor(self).map(|pause, _, ctx| {
-            ctx.run_later(pause, Self::sweep);
+    /// Sweeps, then schedules the next sweep.
+    fn begin_sweep(&mut self, ctx: &mut Context<Self>) {
+        let pause = sweep(self.flows.clone(), Arc::clone(&self.clock));
+        ctx.spawn(pause.into_actor(self).map(|pause, _, ctx| {
+            ctx.run_later(pause, Self::begin_sweep);
         }));
     }
 }
 
-/// Sweeps once. Returns the pause after it.
+/// Ends the documents that have lapsed, up to [`DOCUMENTS_PER_SWEEP`]. Returns the pause before the next sweep.
 async fn sweep(flows: Flows, clock: Arc<TrustedClock>) -> Duration {
     let ids = match flows.store.lapsed_flows(DOCUMENTS_PER_SWEEP).await {
         Ok(ids) => ids,
@@ -58,7 +59,7 @@ async fn sweep(flows: Flows, clock: Arc<TrustedClock>) -> Duration {
     if is_full && lapsed > 0 { BUSY_PAUSE } else { IDLE_PAUSE }
 }
 
-/// Ends one document. Returns true if it has lapsed.
+/// Ends one document. Returns false if it could not, or need not, be ended.
 async fn lapse(flows: &Flows, clock: &TrustedClock, id: FlowId) -> bool {
     // The clock may have jumped since the last sweep.
     if clock.now().is_none() {
@@ -77,7 +78,7 @@ impl Actor for FlowSweeper {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        self.sweep(ctx);
+        self.begin_sweep(ctx);
     }
 }
 

@@ -42,7 +42,7 @@ impl Flows {
     /// [`AskError`] when there is no answer; the flow may or may not have been opened, and the call may be repeated.
     pub async fn open(&self, open: OpenFlow) -> Result<CreateOutcome, AskError> {
         let (id, kind) = (open.flow.header().id, open.flow.kind());
-        let outcome = self.run(|store| store.open_flow(open)).await?;
+        let outcome = self.call_store(|store| store.open_flow(open)).await?;
         if outcome == CreateOutcome::Created {
             metrics::counter!("sakshi_flows_opened_total", "flow" => kind).increment(1);
             tracing::info!(flow.id = %id, flow.kind = kind, "flow opened");
@@ -56,7 +56,8 @@ impl Flows {
     /// [`AskError`] when there is no answer; the report may or may not have been recorded, and may be sent again.
     pub async fn report(&self, report: FlowReport) -> Result<ReportFlowOutcome, AskError> {
         let (id, kind) = (report.flow(), report.kind());
-        let outcome = self.run(|store| store.report_flow(ReportFlow { report, result_ttl: self.result_ttl })).await;
+        let outcome =
+            self.call_store(|store| store.report_flow(ReportFlow { report, result_ttl: self.result_ttl })).await;
         let result = match &outcome {
             Ok(ReportFlowOutcome::Accepted { queued, .. }) => {
                 self.notify_dispatcher(queued.clone());
@@ -77,7 +78,7 @@ impl Flows {
     /// # Errors
     /// [`AskError`] when there is no answer; asking again is safe.
     pub async fn get(&self, id: FlowId, app: AppId) -> Result<Option<FlowRecord>, AskError> {
-        self.run(|store| store.load_flow(id, app)).await
+        self.call_store(|store| store.load_flow(id, app)).await
     }
 
     /// Ends a document if its invitation has ended by the store's clock.
@@ -101,9 +102,10 @@ impl Flows {
         }
     }
 
-    async fn run<T>(&self, operation: impl FnOnce(&Store) -> StoreFuture<T>) -> Result<T, AskError> {
+    /// Calls the store within the limits on calls in flight and on time.
+    async fn call_store<T>(&self, call: impl FnOnce(&Store) -> StoreFuture<T>) -> Result<T, AskError> {
         let _permit = self.admission.enter().ok_or(AskError::Overloaded)?;
-        match tokio::time::timeout(self.ask_timeout, operation(&self.store)).await {
+        match tokio::time::timeout(self.ask_timeout, call(&self.store)).await {
             Ok(outcome) => Ok(outcome?),
             Err(_) => Err(AskError::NoAnswer),
         }

@@ -1,8 +1,8 @@
 //! The credit ledger: the one actor through which every credit of the node moves, in order for each client.
 //!
-//! While a step of a client is committed, further movements of the client wait, and then share one step of the engine:
-//! the guests of a kiosk are all debits of one client. Failures here change no balance, because the store applies each
-//! movement once.
+//! While a step of a client is committed, further movements of the client wait, and then share the next step (one
+//! commit of the store): the guests of a kiosk are all debits of one client. Failures here change no balance, because
+//! the store applies each movement once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,13 +33,14 @@ impl CreditLedger {
         Self { store, accounts }
     }
 
+    /// Makes the next step of a client in the background, if movements wait.
     fn begin_step(&mut self, client: ClientId, ctx: &Context<Self>) {
         let Some(step) = self.accounts.take_step(&client) else { return };
         let (store, accounts, ledger) = (self.store.clone(), Arc::clone(&self.accounts), ctx.address());
         actix_rt::spawn(async move {
             let _notice = StepEndNotice { client: client.clone(), ledger };
             match step {
-                Step::Open(waiting) => open_all(&store, &accounts, &client, waiting).await,
+                Step::Open(openings) => open_all(&store, &accounts, &client, openings).await,
                 Step::Move(MoveCredits { movement, reply }) => {
                     let outcome = store.move_credits(client.clone(), movement.clone()).await;
                     let outcome = outcome.and_then(|outcome| {
@@ -57,8 +58,8 @@ impl CreditLedger {
 }
 
 /// Opens transactions of one client and answers each caller.
-async fn open_all(store: &Store, accounts: &Accounts, client: &ClientId, waiting: Vec<Open>) {
-    let (opens, replies): (Vec<_>, Vec<_>) = waiting.into_iter().map(|Open { open, reply }| (open, reply)).unzip();
+async fn open_all(store: &Store, accounts: &Accounts, client: &ClientId, openings: Vec<Open>) {
+    let (opens, replies): (Vec<_>, Vec<_>) = openings.into_iter().map(|Open { open, reply }| (open, reply)).unzip();
     let costs: Vec<u64> = opens.iter().map(|open| open.cost).collect();
     let outcomes = match store.open_transactions(opens).await {
         Ok(outcomes) => check_outcomes(&outcomes, &costs)
@@ -75,14 +76,14 @@ async fn open_all(store: &Store, accounts: &Accounts, client: &ClientId, waiting
     }
 }
 
-/// Refuses the outcomes of a step, unless each opening has one.
+/// Refuses the outcomes of a step, unless each opening has one and each balance is in range.
 fn check_outcomes(outcomes: &[Result<OpenOutcome, StoreError>], costs: &[u64]) -> Result<(), Broken> {
     ensure(Part::Ledger, "an opening has one outcome", outcomes.len() == costs.len())?;
-    let is_paid = |outcome: &Result<OpenOutcome, StoreError>| match outcome {
+    let has_valid_balance = |outcome: &Result<OpenOutcome, StoreError>| match outcome {
         Ok(OpenOutcome::Opened { balance }) => i64::try_from(*balance).is_ok(),
         _ => true,
     };
-    ensure(Part::Ledger, "a balance is at least nothing and at most its range", outcomes.iter().all(is_paid))
+    ensure(Part::Ledger, "a balance is at least nothing and at most its range", outcomes.iter().all(has_valid_balance))
 }
 
 /// Refuses an entry that does not match its movement.
@@ -105,13 +106,13 @@ impl Actor for CreditLedger {
 }
 
 impl Supervised for CreditLedger {
-    /// Begins all waiting movements. Steps under way continue.
+    /// Begins a [`Step`] for each client with waiting movements. Steps under way continue.
     fn restarting(&mut self, ctx: &mut Self::Context) {
-        self.accounts.clients_waiting().into_iter().for_each(|client| ctx.notify(MovementsWait(client)));
+        self.accounts.reset_after_restart().into_iter().for_each(|client| ctx.notify(MovementsWait(client)));
     }
 }
 
-/// Movements of a client wait.
+/// Movements of a client wait: begin a step.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 struct MovementsWait(ClientId);
@@ -184,7 +185,7 @@ impl Ledger {
     /// Any error of the store; the transaction may or may not have been opened.
     pub(crate) async fn open(&self, open: OpenTransaction) -> Result<OpenOutcome, StoreError> {
         let opened = async {
-            let _step = self.store.span_of("open_transaction");
+            let _span = self.store.span_of("open_transaction");
             let client = open.pending.client.clone();
             self.ask(client, |reply| Movement::Open(Open { open, reply })).await
         };
@@ -214,6 +215,7 @@ impl Ledger {
         Ok(self.store.balance(client.clone()).await?.is_none_or(|balance| balance < cost))
     }
 
+    /// Queues a movement and waits for its outcome.
     async fn ask<T>(&self, client: ClientId, movement: impl FnOnce(Reply<T>) -> Movement) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
         if self.accounts.push(&client, movement(reply)) {
@@ -246,14 +248,14 @@ mod tests {
     fn an_entry_that_does_not_match_its_movement_is_refused() {
         let movement = CreditMove { kind: EntryKind::Grant, amount: 5, reference: "r".to_owned() };
         let CreditMove { kind, amount, reference } = movement.clone();
-        let own = LedgerEntry { seq: 1, kind, amount, balance_after: 5, reference, at: Timestamp::from_millis(0) };
+        let matching = LedgerEntry { seq: 1, kind, amount, balance_after: 5, reference, at: Timestamp::from_millis(0) };
         let broken = |entry| check_entry(&CreditOutcome::Moved(entry), &movement).err().map(Broken::name);
-        assert_eq!(broken(own.clone()), None);
+        assert_eq!(broken(matching.clone()), None);
         for (entry, name) in [
-            (LedgerEntry { amount: 6, ..own.clone() }, "credits move as they were asked to"),
-            (LedgerEntry { kind: EntryKind::Adjust, ..own.clone() }, "credits move as they were asked to"),
-            (LedgerEntry { seq: 0, ..own.clone() }, "an entry of a ledger has a number"),
-            (LedgerEntry { balance_after: 4, ..own }, "a balance was at least nothing before it moved"),
+            (LedgerEntry { amount: 6, ..matching.clone() }, "credits move as they were asked to"),
+            (LedgerEntry { kind: EntryKind::Adjust, ..matching.clone() }, "credits move as they were asked to"),
+            (LedgerEntry { seq: 0, ..matching.clone() }, "an entry of a ledger has a number"),
+            (LedgerEntry { balance_after: 4, ..matching }, "a balance was at least nothing before it moved"),
         ] {
             assert_eq!(broken(entry), Some(name));
         }

@@ -26,12 +26,12 @@ pub enum RevealError {
 pub(crate) fn reveal(vault: &Vault, record: CompletedRecord) -> Result<Completed, RevealError> {
     let CompletedRecord { opened, verified_at, answer, outcome, passed, .. } = record;
     let outcome = reveal_outcome(vault, opened.id, &outcome)?;
-    let claims = if let Outcome::Verified(claims) = &outcome { claims.as_map().len() } else { 0 };
+    let claim_count = if let Outcome::Verified(claims) = &outcome { claims.as_map().len() } else { 0 };
     ensure(Part::Live, "an outcome that opens says what its record says", outcome.passed() == passed)?;
     ensure(
         Part::Live,
         "an outcome has no more claims than were asked for",
-        claims <= opened.terms.claims.iter().count(),
+        claim_count <= opened.terms.claims.iter().count(),
     )?;
     Ok(Completed { opened, verified_at, outcome, answer })
 }
@@ -52,20 +52,20 @@ mod tests {
     use sakshi_store::seal_outcome;
 
     use super::*;
-    use crate::tests::{ended, vault};
+    use crate::tests::{completed_record, vault};
 
     #[test]
     fn an_outcome_that_contradicts_its_record_is_not_shown() {
-        let (vault, own) = (vault(), ended(1));
+        let (vault, record) = (vault(), completed_record(1));
         let broken = |record| match reveal(&vault, record) {
             Err(RevealError::Broken(broken)) => Some(broken.name()),
             _ => None,
         };
-        assert_eq!(broken(own.clone()), None);
-        let failed = seal_outcome(&vault, own.opened.id, &Outcome::NotVerified(Failure::new("no", None)));
-        let other = CompletedRecord { outcome: failed, ..own.clone() };
+        assert_eq!(broken(record.clone()), None);
+        let failed = seal_outcome(&vault, record.opened.id, &Outcome::NotVerified(Failure::new("no", None)));
+        let other = CompletedRecord { outcome: failed, ..record.clone() };
         assert_eq!(broken(other), Some("an outcome that opens says what its record says"));
-        let mut without_claims = own;
+        let mut without_claims = record;
         without_claims.opened.terms.claims = ClaimSet::default();
         assert_eq!(broken(without_claims), Some("an outcome has no more claims than were asked for"));
     }

@@ -53,7 +53,7 @@ pub(crate) struct ShardRouter<A: ShardActor> {
     pub(crate) shards: Arc<Shards<A>>,
     pub(crate) admission: Arc<Gate>,
     pub(crate) ask_timeout: Duration,
-    /// The shard that serves new ids.
+    /// Index of the worker's own shard, which serves new ids.
     pub(crate) local: usize,
 }
 
@@ -70,7 +70,7 @@ impl<A: ShardActor> ShardRouter<A> {
         self.shards.shard_byte(self.local, coarse_time())
     }
 
-    /// Admits a question to a shard.
+    /// Admits a question to a shard. It stays admitted while the caller keeps the permits.
     ///
     /// # Errors
     /// [`AskError::Overloaded`] when the shard or the node has too many in flight.

@@ -242,7 +242,7 @@ impl Tree {
         }
     }
 
-    /// Returns true if every shard has started.
+    /// Returns true if every shard has started, so that the tree can serve all ids.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.transactions.all_started() && self.events.all_started()
@@ -321,14 +321,17 @@ impl Tree {
         }
     }
 
-    /// Stops further webhook attempts and waits for those in flight, for `time` at most. Returns the number still in
-    /// flight.
-    pub async fn drain(&self, time: Duration) -> usize {
-        let end = tokio::time::Instant::now() + time;
+    /// Stops further webhook attempts and waits for those in flight, for `time_max` at most. Returns the number still
+    /// in flight.
+    pub async fn drain(&self, time_max: Duration) -> usize {
+        let deadline = tokio::time::Instant::now() + time_max;
         // The dispatcher may begin attempts until it has received this message. A stopped dispatcher begins none.
-        let _ = self.dispatcher.send(Pause).timeout(time).await;
-        let still_in_flight =
-            self.in_flight.attempts.wait_until_empty(end.saturating_duration_since(tokio::time::Instant::now())).await;
+        let _ = self.dispatcher.send(Pause).timeout(time_max).await;
+        let still_in_flight = self
+            .in_flight
+            .attempts
+            .wait_until_empty(deadline.saturating_duration_since(tokio::time::Instant::now()))
+            .await;
         // After the timeout, the figures of the last seconds are lost.
         let _ = tokio::time::timeout(FIGURES_TIMEOUT, self.tally.flush(&self.store)).await;
         still_in_flight

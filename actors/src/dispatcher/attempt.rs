@@ -72,38 +72,40 @@ enum BodyError {
 }
 
 impl Attempter {
-    /// Makes the attempt. `just_ended` spares a read of the transaction. The body must fit the reserved memory. Returns
-    /// `true` if the attempt did not begin and must be retried later; its body is loaded again then. Sends nothing if
-    /// the receiver's name has not resolved for too long.
+    /// Makes the attempt. `completed` is the delivery's transaction, if it is in memory; otherwise the store is read.
+    /// The body must fit the reserved memory. Returns `true` if the attempt did not begin and must be retried later;
+    /// its body is loaded again then. Sends nothing if the receiver's name has not resolved for too long.
     pub(super) async fn attempt(
         &self,
         due: DueDelivery,
-        just_ended: Option<Box<CompletedRecord>>,
+        completed: Option<Box<CompletedRecord>>,
         memory: Reservation,
     ) -> bool {
         let (id, subject, has_begun) = (due.delivery.id, due.delivery.subject, Cell::new(false));
         let span = sakshi_trace::webhook(|| due.delivery.receiver.origin.clone(), id);
-        let attempt = AssertUnwindSafe(self.attempt_in_span(due, just_ended, memory, &has_begun)).catch_unwind();
+        let attempt = AssertUnwindSafe(self.attempt_in_span(due, completed, memory, &has_begun)).catch_unwind();
         match attempt.instrument(span).await {
             Ok(retry) => retry,
             // The webhook may have been sent. An unclaimed delivery stays as it is, and a scan finds it again.
             Err(_) if has_begun.get() => {
-                self.settle(id, subject, Attempt::unknown()).await;
+                self.record_outcome(id, subject, Attempt::unknown()).await;
                 false
             }
             Err(_) => true,
         }
     }
 
+    /// Makes the attempt; see [`Self::attempt`]. Sets `has_begun` before the claim: from then on, a panic is not
+    /// retried.
     async fn attempt_in_span(
         &self,
         due: DueDelivery,
-        just_ended: Option<Box<CompletedRecord>>,
+        completed: Option<Box<CompletedRecord>>,
         mut memory: Reservation,
         has_begun: &Cell<bool>,
     ) -> bool {
         let DueDelivery { delivery, waited, receiver_was_busy, unresolved } = due;
-        let Content { url, body, queued_at } = match self.load_content(&delivery, just_ended).await {
+        let Content { url, body, queued_at } = match self.load_content(&delivery, completed).await {
             Ok(content) => content,
             // The record was erased after it was queued, or lost. If this fails, a scan finds the delivery again.
             Err(BodyError::Gone) => return self.store.forget_delivery(delivery.id, delivery.subject).await.is_err(),
@@ -130,11 +132,11 @@ impl Attempter {
         check_coherence(attempt);
         let busy = if receiver_was_busy { "true" } else { "false" };
         metrics::histogram!("sakshi_webhook_delay_seconds", "receiver_busy" => busy).record(waited.as_secs_f64());
-        log(&delivery, attempt);
+        log_and_count(&delivery, attempt);
         if let Some(app) = &delivery.app {
             self.tally.count_attempt(app, attempt.outcome == DeliveryOutcome::Delivered);
         }
-        self.settle(delivery.id, delivery.subject, attempt).await;
+        self.record_outcome(delivery.id, delivery.subject, attempt).await;
         false
     }
 
@@ -142,19 +144,19 @@ impl Attempter {
     async fn load_content(
         &self,
         delivery: &QueuedDelivery,
-        just_ended: Option<Box<CompletedRecord>>,
+        completed: Option<Box<CompletedRecord>>,
     ) -> Result<Content, BodyError> {
         match delivery.subject {
             Subject::Transaction(txn) => {
                 let app = delivery.app.clone().ok_or(BodyError::Gone)?;
-                let (record, app) = match just_ended {
+                let (record, app) = match completed {
                     Some(record) => (*record, self.store.load_app(app).await?),
-                    None => self.load(txn, app).await?,
+                    None => self.load_completed(txn, app).await?,
                 };
                 let (url, queued_at) = (record.webhook_url(&self.vault)?, Some(record.verified_at));
                 check_ownership(delivery, txn, &record.opened, record.refused.is_some())?;
                 check_receiver(delivery, &url)?;
-                Ok(Content { url, body: self.outcome_body(record, app, delivery.stored_bytes)?, queued_at })
+                Ok(Content { url, body: self.build_outcome_body(record, app, delivery.stored_bytes)?, queued_at })
             }
             Subject::Flow { flow, webhook } => {
                 let (url, payload) = self.store.load_webhook(flow, webhook).await?.ok_or(BodyError::Gone)?;
@@ -164,7 +166,7 @@ impl Attempter {
         }
     }
 
-    async fn load(&self, txn: TxnId, app: AppId) -> Result<(CompletedRecord, Option<App>), BodyError> {
+    async fn load_completed(&self, txn: TxnId, app: AppId) -> Result<(CompletedRecord, Option<App>), BodyError> {
         match self.store.load_transaction_with_app(txn, app).await? {
             Some((TransactionRecord::Completed(record), app)) => Ok((record, app)),
             Some((TransactionRecord::Pending(_) | TransactionRecord::Expired(_), _)) => Err(BodyError::NotCompleted),
@@ -172,7 +174,8 @@ impl Attempter {
         }
     }
 
-    fn outcome_body(
+    /// Builds the body that reports the outcome of a verification.
+    fn build_outcome_body(
         &self,
         record: CompletedRecord,
         app: Option<App>,
@@ -192,7 +195,7 @@ impl Attempter {
         Ok(body)
     }
 
-    async fn settle(&self, id: DeliveryId, subject: Subject, attempt: Attempt) {
+    async fn record_outcome(&self, id: DeliveryId, subject: Subject, attempt: Attempt) {
         retry_until_recorded(|| self.store.settle_delivery(id, subject, attempt)).await;
     }
 }
@@ -214,11 +217,12 @@ fn check_ownership(delivery: &QueuedDelivery, txn: TxnId, opened: &Pending, is_r
     ensure(Part::Dispatcher, "a guest without a place has no webhook", !is_refused)
 }
 
+/// Refuses a webhook whose URL is not at the receiver for which it was queued.
 fn check_receiver(delivery: &QueuedDelivery, url: &WebhookUrl) -> Result<(), Broken> {
     ensure(Part::Dispatcher, "a webhook goes where it was queued for", url.origin() == delivery.receiver.origin)
 }
 
-/// Checks that outcome, failure and status agree. The attempt is recorded in any case.
+/// Checks that outcome, failure and status agree. A broken invariant is reported, and the attempt is recorded anyway.
 fn check_coherence(attempt: Attempt) -> bool {
     let Attempt { outcome, failure, status, .. } = attempt;
     let (is_delivered, is_rejected) = (outcome == DeliveryOutcome::Delivered, outcome == DeliveryOutcome::Rejected);
@@ -238,13 +242,14 @@ fn check_coherence(attempt: Attempt) -> bool {
     )
 }
 
+/// Returns the outcome of a delivery that waited for its receiver's name to resolve, and was not sent.
 fn unresolved_for(waited: Duration) -> Attempt {
     let duration_ms = u32::try_from(waited.as_millis()).unwrap_or(u32::MAX);
     Attempt::unanswered(DeliveryOutcome::Unresolved, FailureReason::Dns, Some(AttemptPart::Name), duration_ms)
 }
 
 /// Logs and counts an attempt. The receiver is named by its origin alone.
-fn log(delivery: &QueuedDelivery, attempt: Attempt) {
+fn log_and_count(delivery: &QueuedDelivery, attempt: Attempt) {
     metrics::counter!("sakshi_webhook_attempts_total", "outcome" => attempt.outcome.as_str()).increment(1);
     metrics::histogram!("sakshi_webhook_attempt_seconds").record(f64::from(attempt.duration_ms) / 1_000.0);
     sakshi_trace::current().record("http.response.status_code", attempt.status);
@@ -301,18 +306,18 @@ mod tests {
             app: Some(opened.app.clone()),
             stored_bytes: 0,
         };
-        let broken = |delivery: &QueuedDelivery, txn, is_refused| {
+        let broken_invariant = |delivery: &QueuedDelivery, txn, is_refused| {
             check_ownership(delivery, txn, &opened, is_refused).err().map(Broken::name)
         };
-        assert_eq!(broken(&own, txn, false), None);
+        assert_eq!(broken_invariant(&own, txn, false), None);
         let other = TxnId::generate(opened.client.partition(), 0);
-        assert_eq!(broken(&own, other, false), Some("a webhook tells of its own transaction"));
-        assert_eq!(broken(&own, txn, true), Some("a guest without a place has no webhook"));
+        assert_eq!(broken_invariant(&own, other, false), Some("a webhook tells of its own transaction"));
+        assert_eq!(broken_invariant(&own, txn, true), Some("a guest without a place has no webhook"));
         let other_app = QueuedDelivery { app: Some(AppId::generate()), ..own.clone() };
-        assert_eq!(broken(&other_app, txn, false), Some("a webhook is of its own app"));
+        assert_eq!(broken_invariant(&other_app, txn, false), Some("a webhook is of its own app"));
         let mut other_client = own.clone();
         other_client.receiver.client = ClientId::generate();
-        assert_eq!(broken(&other_client, txn, false), Some("a webhook goes to its own client"));
+        assert_eq!(broken_invariant(&other_client, txn, false), Some("a webhook goes to its own client"));
         let broken_for = |url: &str| {
             check_receiver(&own, &HttpUrl::parse(url, Schemes::HttpAndHttps).unwrap()).err().map(Broken::name)
         };
@@ -324,18 +329,19 @@ mod tests {
 
     #[test]
     fn an_incoherent_attempt_breaks_an_invariant() {
-        let broken = |attempt| broken_by(|| _ = check_coherence(attempt));
-        let failed = Attempt::unanswered(DeliveryOutcome::TimedOut, FailureReason::TimedOut, None, 5);
+        const DURATION_MS: u32 = 5;
+        let broken_invariants = |attempt| broken_by(|| _ = check_coherence(attempt));
+        let failed = Attempt::unanswered(DeliveryOutcome::TimedOut, FailureReason::TimedOut, None, DURATION_MS);
         for coherent in [
-            Attempt::from_status(204, 5),
-            Attempt::from_status(500, 5),
-            Attempt::from_status(302, 5),
+            Attempt::from_status(204, DURATION_MS),
+            Attempt::from_status(500, DURATION_MS),
+            Attempt::from_status(302, DURATION_MS),
             failed,
             Attempt::unknown(),
         ] {
-            assert_eq!(broken(coherent), Vec::<&str>::new(), "{coherent:?}");
+            assert_eq!(broken_invariants(coherent), Vec::<&str>::new(), "{coherent:?}");
         }
-        let delivered = Attempt::from_status(200, 5);
+        let delivered = Attempt::from_status(200, DURATION_MS);
         for (incoherent, name) in [
             (
                 Attempt { failure: failed.failure, ..delivered },
@@ -346,7 +352,7 @@ mod tests {
             (Attempt { status: None, ..delivered }, "a webhook is delivered if it was answered with success"),
             (Attempt { status: Some(500), ..failed }, "only a webhook that was answered has a status"),
         ] {
-            assert_eq!(broken(incoherent), [name], "{incoherent:?}");
+            assert_eq!(broken_invariants(incoherent), [name], "{incoherent:?}");
         }
     }
 }

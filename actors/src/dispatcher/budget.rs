@@ -83,7 +83,7 @@ impl ByteBounds {
     pub const FLOWS: Self = Self { total: 384 * 1_024 * 1_024, per_origin: 24 * 1_024 * 1_024 };
 }
 
-/// The budget that is used up.
+/// The part of a budget that is too small for a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exceeded {
     /// The share of its client or of its origin.
@@ -108,6 +108,7 @@ impl KindBudget {
         Self { bounds, reserved: 0, by_client: HashMap::new(), by_receiver: HashMap::new() }
     }
 
+    /// Checks that a body of this size fits.
     fn check(&self, receiver: &Receiver, bytes: usize) -> Result<(), Exceeded> {
         let receiver_bytes = self.by_receiver.get(receiver).copied().unwrap_or(0);
         let client_bytes = self.by_client.get(&receiver.client).copied().unwrap_or(0);
@@ -124,7 +125,7 @@ impl KindBudget {
         }
     }
 
-    /// Replaces `from` reserved bytes by `to`.
+    /// Replaces `from` reserved bytes of a receiver by `to`.
     fn change(&mut self, receiver: &Arc<Receiver>, from: usize, to: usize) {
         holds(Part::Bounds, "webhook memory that is given back was reserved", self.reserved >= from);
         self.reserved = self.reserved.saturating_sub(from).saturating_add(to);
@@ -167,6 +168,7 @@ fn change_share<K: Hash + Eq>(shares: &mut HashMap<K, usize>, owner: K, from: us
 /// Memory of all bodies that are loaded or being loaded. Like the attempts, it outlives a restart of the dispatcher.
 #[derive(Debug)]
 pub(super) struct Budget {
+    /// Budgets by [`BodyKind`], which is the index.
     kinds: RefCell<[KindBudget; 2]>,
     /// Bytes reserved for all kinds, for metrics.
     reserved: Arc<AtomicUsize>,
@@ -213,6 +215,7 @@ impl Budget {
         self.notify.set(notify);
     }
 
+    /// Replaces `from` reserved bytes of a receiver by `to`.
     fn change(&self, kind: BodyKind, receiver: &Arc<Receiver>, from: usize, to: usize) {
         let mut kinds = self.kinds.borrow_mut();
         kinds[kind as usize].change(receiver, from, to);
@@ -261,6 +264,7 @@ mod tests {
 
     const MIB: usize = 1_024 * 1_024;
 
+    /// Counts the notifications about released memory.
     struct Counter(Rc<Cell<usize>>);
 
     impl Actor for Counter {
@@ -324,6 +328,8 @@ mod tests {
 
     #[actix::test]
     async fn a_client_with_many_origins_has_no_more_than_is_free() {
+        // The largest body has 16 MiB. A client may take as much as it leaves free: four bodies here, then two of the
+        // rest.
         let fixture = Fixture::new(128 * MIB, 32 * MIB);
         let reserve = |number: usize, client: &str| fixture.reserve(BodyKind::Flow, &format!("{client}{number}"));
         let first_client: Vec<_> = (0..9).map_while(|number| reserve(number, "a").ok()).collect();

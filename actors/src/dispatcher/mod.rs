@@ -104,9 +104,9 @@ pub(crate) struct WebhookDispatcher {
     generation: u64,
     /// True while the process shuts down; no further attempt begins.
     paused: bool,
-    /// The transaction whose delivery is being queued. If the delivery must wait, the transaction is not kept but read
-    /// again.
-    just_ended: Option<(DeliveryId, Box<CompletedRecord>)>,
+    /// The completed transaction whose delivery is being queued. It spares a read if the attempt begins at once; a
+    /// later attempt reads the transaction again.
+    just_completed: Option<(DeliveryId, Box<CompletedRecord>)>,
 }
 
 impl WebhookDispatcher {
@@ -129,7 +129,7 @@ impl WebhookDispatcher {
             caught_up: false,
             generation: 0,
             paused: false,
-            just_ended: None,
+            just_completed: None,
         }
     }
 
@@ -143,6 +143,7 @@ impl WebhookDispatcher {
         ctx.spawn(due.into_actor(self).map(|due, dispatcher, ctx| dispatcher.enqueue_scanned(due, ctx)));
     }
 
+    /// Queues the batch of a scan. Schedules the next scan at once if the outbox was not read to its end yet.
     fn enqueue_scanned(&mut self, due: Result<Vec<QueuedDelivery>, StoreError>, ctx: &mut Context<Self>) {
         self.scanning = false;
         let Ok(due) = due else { return };
@@ -173,24 +174,26 @@ impl WebhookDispatcher {
     /// Gives a receiver a turn if it has something to send and may begin an attempt, as soon as its name resolves.
     fn make_ready(&mut self, receiver: &Arc<Receiver>, ctx: &mut Context<Self>) {
         let next = self.queues.with(receiver, |queue| queue.become_ready(self.in_flight_per_origin)).flatten();
-        let Some(since) = next else { return };
-        let mut resolves = self.attempter.client.resolves(&receiver.origin, since);
-        if let Some(resolves) = (&mut resolves).now_or_never() {
-            return self.take_turn(receiver, resolves, since);
+        let Some(waiting_since) = next else { return };
+        let mut resolution = self.attempter.client.resolves(&receiver.origin, waiting_since);
+        if let Some(resolves) = (&mut resolution).now_or_never() {
+            return self.give_turn(receiver, resolves, waiting_since);
         }
-        let resolved =
-            NameResolved { receiver: Arc::clone(receiver), generation: self.generation, since, resolves: true };
+        let (receiver, generation) = (Arc::clone(receiver), self.generation);
+        // Reported unchanged if the lookup panics; the attempt is then made.
+        let resolved = NameResolved { receiver, generation, waiting_since, resolves: true };
         let mut report = ReportResolved::begin(ctx.address(), resolved);
         actix_rt::spawn(async move {
-            let resolves = resolves.await;
+            let resolves = resolution.await;
             if let Some(resolved) = &mut report.resolved {
                 resolved.resolves = resolves;
             }
         });
     }
 
-    fn take_turn(&mut self, receiver: &Arc<Receiver>, resolves: bool, since: Instant) {
-        if self.queues.with(receiver, |queue| queue.note_resolution(resolves, since)).is_some() {
+    /// Gives a receiver a turn after its name has resolved, or has not resolved in time.
+    fn give_turn(&mut self, receiver: &Arc<Receiver>, resolves: bool, waiting_since: Instant) {
+        if self.queues.with(receiver, |queue| queue.note_resolution(resolves, waiting_since)).is_some() {
             self.ready.push(Arc::clone(receiver));
         }
     }
@@ -257,6 +260,7 @@ impl WebhookDispatcher {
         None
     }
 
+    /// Begins the attempt at the receiver's next delivery, in a task of its own.
     fn begin_attempt(
         &mut self,
         receiver: &Arc<Receiver>,
@@ -279,7 +283,7 @@ impl WebhookDispatcher {
             return;
         }
         let attempter = Rc::clone(&self.attempter);
-        let just_ended = self.just_ended.take_if(|(ended, _)| *ended == id).map(|(_, record)| record);
+        let completed = self.just_completed.take_if(|(delivery_id, _)| *delivery_id == id).map(|(_, record)| record);
         let ended = AttemptEnded { receiver: Arc::clone(receiver), id, generation: self.generation, retry: true };
         let mut report = ReportAtEnd {
             dispatcher: ctx.address(),
@@ -288,7 +292,7 @@ impl WebhookDispatcher {
             _permit: self.attempts.enter_unbounded(),
         };
         actix_rt::spawn(async move {
-            let retry = attempter.attempt(due, just_ended, memory).await;
+            let retry = attempter.attempt(due, completed, memory).await;
             if let Some(ended) = &mut report.ended {
                 ended.retry = retry;
             }
@@ -317,7 +321,7 @@ impl Supervised for WebhookDispatcher {
         self.scan_after = None;
         self.scanning = false;
         self.caught_up = false;
-        self.just_ended = None;
+        self.just_completed = None;
         self.generation += 1;
     }
 }
@@ -330,11 +334,11 @@ pub(crate) struct DeliveryQueued(pub QueuedDelivery, pub Option<Box<CompletedRec
 impl Handler<DeliveryQueued> for WebhookDispatcher {
     type Result = ();
 
-    fn handle(&mut self, DeliveryQueued(delivery, ended): DeliveryQueued, ctx: &mut Self::Context) {
-        self.just_ended = ended.map(|record| (delivery.id, record));
+    fn handle(&mut self, DeliveryQueued(delivery, completed): DeliveryQueued, ctx: &mut Self::Context) {
+        self.just_completed = completed.map(|record| (delivery.id, record));
         self.enqueue(delivery, Source::NoticeOrScan, ctx);
         self.dispatch(ctx);
-        self.just_ended = None;
+        self.just_completed = None;
     }
 }
 
@@ -342,6 +346,7 @@ impl Handler<DeliveryQueued> for WebhookDispatcher {
 struct ReportAtEnd {
     dispatcher: Addr<WebhookDispatcher>,
     ended: Option<AttemptEnded>,
+    /// Held until the attempt has ended, like the permit.
     _slot: FairSlot<ClientId>,
     _permit: Permit,
 }
@@ -384,9 +389,10 @@ impl Drop for ReportResolved {
 #[rtype(result = "()")]
 struct NameResolved {
     receiver: Arc<Receiver>,
+    /// [`WebhookDispatcher::generation`] when the lookup began.
     generation: u64,
     /// Time from which the next delivery has waited.
-    since: Instant,
+    waiting_since: Instant,
     /// True if the resolver has answered.
     resolves: bool,
 }
@@ -396,7 +402,7 @@ impl Handler<NameResolved> for WebhookDispatcher {
 
     fn handle(&mut self, resolved: NameResolved, ctx: &mut Self::Context) {
         if resolved.generation == self.generation {
-            self.take_turn(&resolved.receiver, resolved.resolves, resolved.since);
+            self.give_turn(&resolved.receiver, resolved.resolves, resolved.waiting_since);
             self.dispatch(ctx);
         }
     }
@@ -408,6 +414,7 @@ impl Handler<NameResolved> for WebhookDispatcher {
 struct AttemptEnded {
     receiver: Arc<Receiver>,
     id: DeliveryId,
+    /// [`WebhookDispatcher::generation`] when the attempt began.
     generation: u64,
     /// True if the attempt could not begin; a scan will find the delivery again.
     retry: bool,
@@ -451,6 +458,7 @@ impl WebhookDispatcher {
         }));
     }
 
+    /// Queues the batch of a refill, and reads on if the queue still has room.
     fn enqueue_refill(
         &mut self,
         receiver: &Arc<Receiver>,
@@ -458,10 +466,10 @@ impl WebhookDispatcher {
         ctx: &mut Context<Self>,
     ) {
         // After a failure of the store, the next attempt or scan tries again.
-        let more = due.as_ref().map_or(true, |due| due.len() == BATCH);
-        let (failed, until) = (due.is_err(), due.as_ref().ok().and_then(|due| due.last()).map(|last| last.id));
+        let has_more = due.as_ref().map_or(true, |due| due.len() == BATCH);
+        let (failed, last_id) = (due.is_err(), due.as_ref().ok().and_then(|due| due.last()).map(|last| last.id));
         due.unwrap_or_default().into_iter().for_each(|delivery| self.enqueue(delivery, Source::Refill, ctx));
-        self.queues.update(receiver, |queue| queue.finish_refill(until, more));
+        self.queues.update(receiver, |queue| queue.finish_refill(last_id, has_more));
         if !failed {
             self.refill(receiver, ctx);
         }

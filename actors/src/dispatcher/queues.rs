@@ -74,9 +74,9 @@ impl Queues {
         let queues = self.lock();
         let total = queues.len();
         let mut longest: Vec<_> =
-            queues.iter().map(|(receiver, queue)| (Reverse(queue.load()), receiver, queue)).collect();
-        longest.sort_unstable_by(|(load, receiver, _), (other_load, other, _)| {
-            (load, &receiver.origin).cmp(&(other_load, &other.origin))
+            queues.iter().map(|(receiver, queue)| (Reverse(queue.waiting_and_in_flight()), receiver, queue)).collect();
+        longest.sort_unstable_by(|(counts, receiver, _), (other_counts, other, _)| {
+            (counts, &receiver.origin).cmp(&(other_counts, &other.origin))
         });
         let views =
             longest.into_iter().take(limit).map(|(Reverse((waiting, in_flight)), receiver, queue)| ReceiverView {
@@ -84,7 +84,7 @@ impl Queues {
                 origin: receiver.origin.clone(),
                 waiting,
                 in_flight,
-                oldest_s: queue.oldest().map(|arrived_at| arrived_at.elapsed().as_secs()),
+                oldest_s: queue.oldest_arrival().map(|arrived_at| arrived_at.elapsed().as_secs()),
             });
         (views.collect(), total)
     }

@@ -51,10 +51,11 @@ pub(super) struct ReceiverQueue {
     unresolved_since: Option<Instant>,
     /// Last delivery of the outbox that the queue has seen.
     seen_until: Option<DeliveryId>,
+    /// True if the outbox has deliveries for this receiver that the queue must read.
     behind: bool,
     /// First delivery not queued since the last refill began. Notices are not strictly ordered, so later deliveries may
     /// have been queued.
-    missed: Option<DeliveryId>,
+    first_missed: Option<DeliveryId>,
     refilling: bool,
 }
 
@@ -65,7 +66,7 @@ impl ReceiverQueue {
         let is_new = self.seen_until.is_none_or(|seen| id > seen);
         if self.queued.len() >= QUEUED_MAX || (self.behind && is_new && source == Source::NoticeOrScan) {
             self.behind = true;
-            self.missed = Some(self.missed.map_or(id, |missed| missed.min(id)));
+            self.first_missed = Some(self.first_missed.map_or(id, |missed| missed.min(id)));
             return false;
         }
         if !self.behind {
@@ -80,8 +81,8 @@ impl ReceiverQueue {
         holds(Part::Dispatcher, "a queue of a receiver has its bound", self.queued.len() <= QUEUED_MAX)
     }
 
-    /// Becomes ready if the receiver should get a turn; its name must resolve first. Returns the time since which the
-    /// delivery has waited for that.
+    /// Marks the receiver ready for a turn, unless it is ready, has nothing to send or has all its attempts in flight.
+    /// Returns the time since which its next delivery has waited for the receiver's name to resolve.
     pub(super) fn become_ready(&mut self, in_flight_max: usize) -> Option<Instant> {
         if self.in_flight >= in_flight_max {
             self.full_at = Some(Instant::now());
@@ -95,9 +96,9 @@ impl ReceiverQueue {
         Some(self.unresolved_since.map_or_else(Instant::now, |since| since.max(*arrived_at)))
     }
 
-    /// Records whether the name has resolved, or failed for good, for a delivery that has waited since `since`.
-    pub(super) fn note_resolution(&mut self, resolves: bool, since: Instant) {
-        self.unresolved_since = if resolves { None } else { self.unresolved_since.or(Some(since)) };
+    /// Notes the end of a lookup of the receiver's name. `resolves` is false if the resolver still fails.
+    pub(super) fn note_resolution(&mut self, resolves: bool, waiting_since: Instant) {
+        self.unresolved_since = if resolves { None } else { self.unresolved_since.or(Some(waiting_since)) };
     }
 
     /// Returns the memory that the next delivery needs.
@@ -130,28 +131,28 @@ impl ReceiverQueue {
         let is_needed = self.behind && !self.refilling && self.queued.len() + BATCH <= QUEUED_MAX;
         is_needed.then(|| {
             self.refilling = true;
-            if let Some(DeliveryId(missed)) = self.missed.take() {
+            if let Some(DeliveryId(missed)) = self.first_missed.take() {
                 self.seen_until = self.seen_until.min(Some(DeliveryId(missed.saturating_sub(1))));
             }
             self.seen_until
         })
     }
 
-    /// Ends a refill that has read the outbox up to `until`; `more` is true if the outbox did not end there.
-    pub(super) fn finish_refill(&mut self, until: Option<DeliveryId>, more: bool) {
+    /// Ends a refill that has read the outbox up to `until`; `has_more` is true if the outbox did not end there.
+    pub(super) fn finish_refill(&mut self, until: Option<DeliveryId>, has_more: bool) {
         holds(Part::Dispatcher, "a refill that ends was under way", self.refilling);
         self.refilling = false;
         self.seen_until = self.seen_until.max(until);
-        self.behind = more || self.missed.is_some();
+        self.behind = has_more || self.first_missed.is_some();
     }
 
     /// Returns the numbers of waiting webhooks and of attempts in flight.
-    pub(super) fn load(&self) -> (usize, usize) {
+    pub(super) fn waiting_and_in_flight(&self) -> (usize, usize) {
         (self.queued.len(), self.in_flight)
     }
 
     /// Returns the time at which the first waiting delivery arrived.
-    pub(super) fn oldest(&self) -> Option<Instant> {
+    pub(super) fn oldest_arrival(&self) -> Option<Instant> {
         self.queued.front().map(|(arrived_at, _)| *arrived_at)
     }
 
@@ -163,6 +164,8 @@ impl ReceiverQueue {
 
 #[cfg(test)]
 mod tests {
+    //! The tests' numbers follow from [`QUEUED_MAX`] of 1000 and [`BATCH`] of 500.
+
     use sakshi_domain::delivery::Receiver;
     use sakshi_domain::ids::{ClientId, TxnId};
     use sakshi_trace::invariant::broken_by;
@@ -175,6 +178,7 @@ mod tests {
         QueuedDelivery { id: DeliveryId(id), subject, receiver, app: None, stored_bytes: 0 }
     }
 
+    /// Starts up to `count` attempts; returns the ids of their deliveries.
     fn start_attempts(queue: &mut ReceiverQueue, count: usize) -> Vec<u64> {
         (0..count).filter_map(|_| queue.start_attempt()).map(|due| due.delivery.id.0).collect()
     }
@@ -239,10 +243,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_delivery_knows_its_wait_and_whether_its_receiver_was_busy() {
-        let (mut queue, second) = (ReceiverQueue::default(), Duration::from_secs(1));
-        let mut begin = async |ids: &[u64]| {
+        let (mut queue, one_second) = (ReceiverQueue::default(), Duration::from_secs(1));
+        // Returns the id, the seconds waited and the busy mark of the attempt. At the limit of two, ends an attempt
+        // instead.
+        let mut begin_after_a_second = async |ids: &[u64]| {
             ids.iter().for_each(|id| assert!(queue.push(delivery(*id), Source::NoticeOrScan)));
-            tokio::time::advance(second).await;
+            tokio::time::advance(one_second).await;
             let is_ready = queue.become_ready(2).is_some();
             let due = is_ready.then(|| queue.start_attempt()).flatten();
             if !is_ready {
@@ -250,34 +256,34 @@ mod tests {
             }
             due.map(|due| (due.delivery.id.0, due.waited.as_secs(), due.receiver_was_busy))
         };
-        assert_eq!(begin(&[1, 2, 3]).await, Some((1, 1, false)));
-        assert_eq!(begin(&[]).await, Some((2, 2, false)));
-        assert_eq!(begin(&[4]).await, None, "two are in flight");
-        assert_eq!(begin(&[]).await, Some((3, 4, true)));
-        assert_eq!(begin(&[]).await, None, "again");
-        assert_eq!((begin(&[5]).await, begin(&[]).await), (Some((4, 4, true)), None));
-        assert_eq!((begin(&[6]).await, begin(&[]).await), (Some((5, 3, true)), None));
-        assert_eq!(begin(&[]).await, Some((6, 3, true)));
+        assert_eq!(begin_after_a_second(&[1, 2, 3]).await, Some((1, 1, false)));
+        assert_eq!(begin_after_a_second(&[]).await, Some((2, 2, false)));
+        assert_eq!(begin_after_a_second(&[4]).await, None, "two are in flight");
+        assert_eq!(begin_after_a_second(&[]).await, Some((3, 4, true)));
+        assert_eq!(begin_after_a_second(&[]).await, None, "again");
+        assert_eq!((begin_after_a_second(&[5]).await, begin_after_a_second(&[]).await), (Some((4, 4, true)), None));
+        assert_eq!((begin_after_a_second(&[6]).await, begin_after_a_second(&[]).await), (Some((5, 3, true)), None));
+        assert_eq!(begin_after_a_second(&[]).await, Some((6, 3, true)));
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_wait_for_a_name_begins_at_arrival_or_at_its_first_failure() {
-        let (mut queue, second, start) = (ReceiverQueue::default(), Duration::from_secs(1), Instant::now());
-        let since = |queue: &mut ReceiverQueue| queue.become_ready(9).map(|since| (since - start).as_secs());
-        let waited =
+        let (mut queue, one_second, start) = (ReceiverQueue::default(), Duration::from_secs(1), Instant::now());
+        let wait_began_s = |queue: &mut ReceiverQueue| queue.become_ready(9).map(|since| (since - start).as_secs());
+        let waited_s =
             |queue: &mut ReceiverQueue| queue.start_attempt().unwrap().unresolved.map(|waited| waited.as_secs());
         assert!((1..=2).all(|id| queue.push(delivery(id), Source::NoticeOrScan)));
-        tokio::time::advance(second).await;
-        assert_eq!(since(&mut queue), Some(1), "it waited for something else before");
-        assert_eq!(since(&mut queue), None, "it waits already");
-        tokio::time::advance(second).await;
+        tokio::time::advance(one_second).await;
+        assert_eq!(wait_began_s(&mut queue), Some(1), "it waited for something else before");
+        assert_eq!(wait_began_s(&mut queue), None, "it waits already");
+        tokio::time::advance(one_second).await;
         queue.push(delivery(3), Source::NoticeOrScan);
-        queue.note_resolution(false, start + second);
-        assert_eq!((waited(&mut queue), since(&mut queue)), (Some(1), Some(1)), "the name fails since then");
-        queue.note_resolution(false, start + second);
-        assert_eq!((waited(&mut queue), since(&mut queue)), (Some(1), Some(2)), "it came later");
-        queue.note_resolution(true, start + 2 * second);
-        assert_eq!(waited(&mut queue), None);
+        queue.note_resolution(false, start + one_second);
+        assert_eq!((waited_s(&mut queue), wait_began_s(&mut queue)), (Some(1), Some(1)), "the name fails since then");
+        queue.note_resolution(false, start + one_second);
+        assert_eq!((waited_s(&mut queue), wait_began_s(&mut queue)), (Some(1), Some(2)), "it came later");
+        queue.note_resolution(true, start + 2 * one_second);
+        assert_eq!(waited_s(&mut queue), None);
     }
 
     #[test]

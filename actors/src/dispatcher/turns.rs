@@ -51,14 +51,14 @@ mod tests {
 
     #[test]
     fn clients_take_turns_up_to_their_share_of_the_slots() {
-        let [many, one] = [(); 2].map(|()| ClientId::generate());
+        let [busy_client, small_client] = [ClientId::generate(), ClientId::generate()];
         let (mut turns, slots) = (Turns::default(), FairSlots::new(6));
         let receiver =
             |client: &ClientId, origin: &str| Arc::new(Receiver { client: client.clone(), origin: origin.into() });
         for origin in ["a", "b", "c", "d", "e"] {
-            turns.push(receiver(&many, origin));
+            turns.push(receiver(&busy_client, origin));
         }
-        turns.push(receiver(&one, "x"));
+        turns.push(receiver(&small_client, "x"));
         let mut slots_taken = Vec::new();
         let mut origins = Vec::new();
         while let Some((receiver, slot)) = turns.next(&slots) {
@@ -66,7 +66,7 @@ mod tests {
             slots_taken.push(slot);
         }
         assert_eq!(origins, ["a", "x", "b", "c"], "the client has three slots, and two are free");
-        turns.push(receiver(&one, "y"));
+        turns.push(receiver(&small_client, "y"));
         assert_eq!(turns.next(&slots).map(|(receiver, _slot)| receiver.origin.clone()).as_deref(), Some("y"));
         slots_taken.clear();
         assert_eq!(turns.next(&slots).map(|(receiver, _slot)| receiver.origin.clone()).as_deref(), Some("d"));

@@ -32,7 +32,7 @@ const NOTIFY_INTERVAL_PER_WATCHER: Duration = Duration::from_micros(200);
 /// Pause between two reads of a watched event that other nodes may change.
 const FOLLOW_PAUSE: Duration = Duration::from_millis(300);
 
-/// Free places that an event needs for pages to show a stale read: more than the guests who come between two reads.
+/// Free places that an event must have for its pages to show a recent read. More guests cannot come between two reads.
 const FREE_PLACES_MIN: u32 = 500;
 
 /// Dependencies of the event actors of a node.
@@ -55,17 +55,19 @@ pub(crate) struct EventActor {
     notified_at: Option<Instant>,
     /// True if watchers must still be notified of the last read, because they were notified too recently.
     notification_due: bool,
+    /// True while a read for watchers is scheduled or under way.
     refreshing: bool,
     /// True if something happened since the last read for watchers began.
     outdated: bool,
     /// True if the event is read again every [`FOLLOW_PAUSE`] while it has watchers.
     following: bool,
     /// Callers who wait for the read that begins when the current one has ended.
-    waiting: Vec<Reader>,
+    waiting_readers: Vec<Reader>,
+    /// True while a read for callers is under way.
     reading: bool,
 }
 
-/// A caller who asked for the event.
+/// Sends the event to a caller who asked for it.
 type Reader = oneshot::Sender<Result<Option<Arc<Event>>, StoreError>>;
 
 impl EventActor {
@@ -82,7 +84,7 @@ impl EventActor {
             refreshing: false,
             outdated: false,
             following: false,
-            waiting: Vec::new(),
+            waiting_readers: Vec::new(),
             reading: false,
         }
     }
@@ -97,7 +99,7 @@ impl EventActor {
     }
 
     /// Returns the last read, if it is recent enough for a page.
-    fn recent(&self) -> Option<Arc<Event>> {
+    fn recent_read(&self) -> Option<Arc<Event>> {
         let age = self.context.clock.monotonic().saturating_sub(self.read_at?);
         let latest = self.latest.as_ref()?.borrow();
         (age < FOLLOW_PAUSE && latest.has_room_for(FREE_PLACES_MIN)).then(|| Arc::clone(&latest))
@@ -158,11 +160,11 @@ impl EventActor {
         self.refreshing = true;
         ctx.run_later(pause, |actor, ctx| {
             actor.outdated = false;
-            let (began, load) = actor.load();
+            let (began_at, load) = actor.load();
             ctx.spawn(load.into_actor(actor).map(move |loaded, actor, ctx| {
                 actor.refreshing = false;
                 if let Ok(Some(event)) = loaded {
-                    actor.read_at = Some(began);
+                    actor.read_at = Some(began_at);
                     actor.publish(&Arc::new(event), ctx);
                 }
                 if mem::take(&mut actor.outdated) {
@@ -174,13 +176,14 @@ impl EventActor {
 
     /// Begins to read the event regularly where other nodes may change it. Nodes do not announce changes to each other:
     /// few nodes watch an event, and its guests come to all of them.
-    fn follow(&mut self, ctx: &mut Context<Self>) {
+    fn begin_following(&mut self, ctx: &mut Context<Self>) {
         if !self.following && self.context.store.is_shared() {
             self.following = true;
             ctx.run_later(FOLLOW_PAUSE, Self::read_again);
         }
     }
 
+    /// Reads the event for its watchers, and schedules the next read while it has any.
     fn read_again(&mut self, ctx: &mut Context<Self>) {
         self.refresh(Duration::ZERO, ctx);
         self.following = self.is_watched() || self.reading;
@@ -189,15 +192,16 @@ impl EventActor {
         }
     }
 
-    /// Answers from a read that begins after the question. One read is under way at a time; questions that arrive
-    /// during a read share the next one. So a crowd waits for two reads at most.
+    /// Reads the event for a question and applies `then` to it. The read begins after the question. One read is under
+    /// way at a time, and questions that arrive during a read share the next one. So a crowd waits for two reads at
+    /// most.
     fn read<T: 'static>(
         &mut self,
         ctx: &mut Context<Self>,
         then: impl FnOnce(&mut Self, Option<Arc<Event>>) -> T + 'static,
     ) -> ResponseActFuture<Self, Result<T, StoreError>> {
         let (reader, answer) = oneshot::channel();
-        self.waiting.push(reader);
+        self.waiting_readers.push(reader);
         self.begin_read(ctx);
         Box::pin(answer.into_actor(self).map(move |answer, actor, ctx| {
             let event = answer
@@ -210,19 +214,20 @@ impl EventActor {
         }))
     }
 
+    /// Begins the next read for callers, unless one is under way or nobody waits.
     fn begin_read(&mut self, ctx: &mut Context<Self>) {
-        if self.reading || self.waiting.is_empty() {
+        if self.reading || self.waiting_readers.is_empty() {
             return;
         }
         self.reading = true;
-        let readers = mem::take(&mut self.waiting);
+        let readers = mem::take(&mut self.waiting_readers);
         metrics::counter!("sakshi_event_reads_total").increment(1);
-        let (began, load) = self.load();
+        let (began_at, load) = self.load();
         ctx.spawn(load.into_actor(self).map(move |loaded, actor, ctx| {
             actor.reading = false;
             let event = loaded.map(|event| event.map(Arc::new));
             if let Ok(Some(event)) = &event {
-                actor.read_at = Some(began);
+                actor.read_at = Some(began_at);
                 actor.publish(event, ctx);
             }
             for reader in readers {
@@ -234,14 +239,14 @@ impl EventActor {
     }
 }
 
-/// Checks that one read of an event can follow another.
+/// Checks that a read of an event is consistent, and that it can follow `latest`, the read before it.
 fn can_follow(latest: Option<&Event>, event: &Event) -> bool {
     let is_same = |latest: &Event| {
         (&latest.client, &latest.app, latest.created_at) == (&event.client, &event.app, event.created_at)
     };
-    let (counts, most) = (&event.counts, event.terms.max_guests.get());
+    let (counts, max_guests) = (&event.counts, event.terms.max_guests.get());
     holds(Part::Live, "an event stays of its client and app", latest.is_none_or(is_same))
-        && holds(Part::Live, "an event has no more guests than places", counts.registrations <= most)
+        && holds(Part::Live, "an event has no more guests than places", counts.registrations <= max_guests)
         && holds(
             Part::Live,
             "an event has no more guests inside than guests",
@@ -274,7 +279,7 @@ impl Supervised for EventActor {
         self.refreshing = false;
         self.outdated = false;
         self.following = false;
-        self.waiting.clear();
+        self.waiting_readers.clear();
         self.reading = false;
     }
 }
@@ -283,7 +288,7 @@ impl Handler<Inquiry<GetEvent>> for EventActor {
     type Result = ResponseActFuture<Self, Result<Option<Arc<Event>>, StoreError>>;
 
     fn handle(&mut self, Inquiry { question, origin }: Inquiry<GetEvent>, ctx: &mut Self::Context) -> Self::Result {
-        if let Some(event) = self.recent().filter(|_| question.recent) {
+        if let Some(event) = self.recent_read().filter(|_| question.recent) {
             return Box::pin(std::future::ready(Ok(Some(event))).into_actor(self));
         }
         origin.in_scope(|| self.read(ctx, |_, event| event))
@@ -294,7 +299,7 @@ impl Handler<Inquiry<WatchEvent>> for EventActor {
     type Result = ResponseActFuture<Self, Result<Option<EventWatch>, StoreError>>;
 
     fn handle(&mut self, Inquiry { origin, .. }: Inquiry<WatchEvent>, ctx: &mut Self::Context) -> Self::Result {
-        self.follow(ctx);
+        self.begin_following(ctx);
         origin.in_scope(|| self.read(ctx, |actor, _| actor.latest.as_ref().map(watch::Sender::subscribe)))
     }
 }
@@ -302,8 +307,8 @@ impl Handler<Inquiry<WatchEvent>> for EventActor {
 impl Handler<Refresh> for EventActor {
     type Result = ();
 
-    fn handle(&mut self, Refresh { changed }: Refresh, ctx: &mut Self::Context) {
-        if let Some(event) = changed {
+    fn handle(&mut self, Refresh { changed_event }: Refresh, ctx: &mut Self::Context) {
+        if let Some(event) = changed_event {
             self.publish(&event, ctx);
         }
         self.refresh(self.notify_interval(), ctx);
@@ -343,8 +348,8 @@ mod tests {
         let event = records::event(id, client, AppId::generate(), Timestamp::from_millis(0), Duration::from_secs(60));
         let counts =
             EventCounts { registrations: 10, duplicates: 9, checked_in: 10, scans: 13, abandoned: 2, pending: 1 };
-        let broken = |counts| broken_by(|| _ = can_follow(Some(&event), &Event { counts, ..event.clone() }));
-        assert_eq!(broken(counts), Vec::<&str>::new());
+        let broken_invariants = |counts| broken_by(|| _ = can_follow(Some(&event), &Event { counts, ..event.clone() }));
+        assert_eq!(broken_invariants(counts), Vec::<&str>::new());
         for (counts, name) in [
             (EventCounts { registrations: 11, ..counts }, "an event has no more guests than places"),
             (EventCounts { checked_in: 11, ..counts }, "an event has no more guests inside than guests"),
@@ -352,9 +357,12 @@ mod tests {
             (EventCounts { scans: 9, abandoned: 0, ..counts }, "an event has no more guests than scans"),
             (EventCounts { pending: 12, ..counts }, "scans that wait or are abandoned were counted"),
         ] {
-            assert_eq!(broken(counts), [name]);
+            assert_eq!(broken_invariants(counts), [name]);
         }
-        let other = Event { app: AppId::generate(), ..event.clone() };
-        assert_eq!(broken_by(|| _ = can_follow(Some(&event), &other)), ["an event stays of its client and app"]);
+        let event_of_another_app = Event { app: AppId::generate(), ..event.clone() };
+        assert_eq!(
+            broken_by(|| _ = can_follow(Some(&event), &event_of_another_app)),
+            ["an event stays of its client and app"]
+        );
     }
 }

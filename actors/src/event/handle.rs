@@ -50,14 +50,14 @@ impl Events {
         self.router.ask_about(id, WatchEvent).await
     }
 
-    /// Returns the latest event for a watcher. New credits of a client are not announced, so an event without credits
-    /// is read again when `is_due`.
-    pub async fn latest(&self, watch: &mut EventWatch, is_due: bool) -> Arc<Event> {
+    /// Returns the latest event for a watcher. New credits of a client are not announced to watchers, so
+    /// `reread_unfunded` reads an event of a client without credits again.
+    pub async fn latest(&self, watch: &mut EventWatch, reread_unfunded: bool) -> Arc<Event> {
         let event = Arc::clone(&watch.borrow_and_update());
-        if event.is_funded || !is_due {
+        if event.is_funded || !reread_unfunded {
             return event;
         }
-        // Without an answer of the store, the watched event stays.
+        // If the store does not answer, the watched event is returned.
         self.get(event.id).await.ok().flatten().unwrap_or(event)
     }
 
@@ -67,8 +67,9 @@ impl Events {
     /// [`AskError`] when there is no answer; the event may or may not have been changed.
     pub async fn patch(&self, id: EventId, app: AppId, patch: EventPatch) -> Result<PatchEventOutcome, AskError> {
         let _permits = self.router.admit(self.router.shards.index_of(&id))?;
-        let change = self.context.store.patch_event(id, app, patch);
-        let outcome = tokio::time::timeout(self.router.ask_timeout, change).await.map_err(|_| AskError::NoAnswer)??;
+        let store_call = self.context.store.patch_event(id, app, patch);
+        let outcome =
+            tokio::time::timeout(self.router.ask_timeout, store_call).await.map_err(|_| AskError::NoAnswer)??;
         if let PatchEventOutcome::Patched(event) = &outcome {
             tracing::info!(event.id = %id, event.status = event.status(self.context.clock.now()).as_str(),
                 "event changed");
@@ -77,15 +78,21 @@ impl Events {
         Ok(outcome)
     }
 
-    /// Checks in a guest, once.
+    /// Checks in the guest with this number at the event, once.
     ///
     /// # Errors
     /// [`AskError`] when there is no answer; the guest may or may not have been checked in. The same check-in may be
     /// retried.
-    pub async fn check_in(&self, id: EventId, number: u64, check_in: CheckIn) -> Result<CheckInOutcome, AskError> {
+    pub async fn check_in(
+        &self,
+        id: EventId,
+        guest_number: u64,
+        check_in: CheckIn,
+    ) -> Result<CheckInOutcome, AskError> {
         let _permits = self.router.admit(self.router.shards.index_of(&id))?;
-        let step = self.context.store.check_in(id, number, check_in);
-        let outcome = tokio::time::timeout(self.router.ask_timeout, step).await.map_err(|_| AskError::NoAnswer)??;
+        let store_call = self.context.store.check_in(id, guest_number, check_in);
+        let outcome =
+            tokio::time::timeout(self.router.ask_timeout, store_call).await.map_err(|_| AskError::NoAnswer)??;
         notify_event(&self.router.shards, id, None);
         Ok(outcome)
     }

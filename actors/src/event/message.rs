@@ -15,7 +15,7 @@ pub type EventWatch = watch::Receiver<Arc<Event>>;
 /// Asks for the event with its counts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GetEvent {
-    /// True if a recent read is enough.
+    /// True if a read of the last 300 ms is enough, as it is for pages.
     pub(crate) recent: bool,
 }
 
@@ -27,8 +27,8 @@ pub(crate) struct WatchEvent;
 #[derive(Clone, Debug, Message)]
 #[rtype(result = "()")]
 pub(crate) struct Refresh {
-    /// The changed event, if the organiser has changed it.
-    pub(crate) changed: Option<Arc<Event>>,
+    /// The event after the organiser's change; `None` if only its guests have changed.
+    pub(crate) changed_event: Option<Arc<Event>>,
 }
 
 impl Message for Inquiry<GetEvent> {

@@ -21,6 +21,7 @@ impl ShardActor for EventActor {
     type Shared = Arc<EventContext>;
     const KIND: &'static str = "event";
 
+    /// Byte 11 of an event's id is random.
     fn random_byte(id: &EventId) -> u8 {
         id.as_bytes()[11]
     }
@@ -54,7 +55,7 @@ impl RecordActor for EventActor {
 impl Question<EventActor> for GetEvent {
     type Answer = Option<Arc<Event>>;
 
-    fn unknown(&self) -> Option<Arc<Event>> {
+    fn answer_without_record(&self) -> Option<Arc<Event>> {
         None
     }
 }
@@ -62,32 +63,34 @@ impl Question<EventActor> for GetEvent {
 impl Question<EventActor> for WatchEvent {
     type Answer = Option<EventWatch>;
 
-    fn unknown(&self) -> Option<EventWatch> {
+    fn answer_without_record(&self) -> Option<EventWatch> {
         None
     }
 }
 
-/// Notifies a live event actor that its guests have changed, or that the organiser has `changed` the event.
-pub(crate) fn notify_event(shards: &Shards<EventActor>, id: EventId, changed: Option<Arc<Event>>) {
+/// Notifies a live event actor of a change: `changed_event` is the event after the organiser's change; `None` if only
+/// its guests have changed.
+pub(crate) fn notify_event(shards: &Shards<EventActor>, id: EventId, changed_event: Option<Arc<Event>>) {
     if let Some(shard) = shards.shard_of(&id) {
-        shard.do_send(EventChanged { id, changed });
+        shard.do_send(EventChanged { id, changed_event });
     }
 }
 
+/// An event or its guests have changed; see [`notify_event`].
 #[derive(Clone, Debug, Message)]
 #[rtype(result = "()")]
 struct EventChanged {
     id: EventId,
-    changed: Option<Arc<Event>>,
+    changed_event: Option<Arc<Event>>,
 }
 
 impl Handler<EventChanged> for Shard<EventActor> {
     type Result = ();
 
-    fn handle(&mut self, EventChanged { id, changed }: EventChanged, _: &mut Self::Context) {
+    fn handle(&mut self, EventChanged { id, changed_event }: EventChanged, _: &mut Self::Context) {
         if let Some(actor) = self.get(&id) {
-            let end = changed.as_ref().map(|event| event.terms.expires_at);
-            actor.do_send(Refresh { changed });
+            let end = changed_event.as_ref().map(|event| event.terms.expires_at);
+            actor.do_send(Refresh { changed_event });
             if let Some(end) = end {
                 self.wake_at(id, end.millis());
             }

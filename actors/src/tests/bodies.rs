@@ -26,13 +26,14 @@ impl Fixture {
     /// Opens a document and reports it as signed, with a file, so that its webhook is due.
     async fn send_file_to(&self, receiver: &WebhookReceiver, bytes: usize) -> FlowId {
         let id = self.open_document(&receiver.url("/hook")).await;
-        let outcome = self.flows.report(self.signed_file(id, bytes)).await;
+        let outcome = self.flows.report(self.signed_report_with_file(id, bytes)).await;
         assert!(matches!(outcome, Ok(ReportFlowOutcome::Accepted { queued: Some(_), .. })), "{outcome:?}");
         id
     }
 
+    /// Completes a transaction, so that its webhook is due.
     async fn send_verification_to(&self, receiver: &WebhookReceiver) {
-        let id = self.open_for(Some(&receiver.url("/hook"))).await.unwrap();
+        let id = self.open_with_webhook(Some(&receiver.url("/hook"))).await.unwrap();
         self.complete(id, verified(1)).await;
     }
 
@@ -59,7 +60,7 @@ impl SlowReceiver {
         Self { receiver, arrivals }
     }
 
-    async fn next(&mut self) -> Arrival {
+    async fn next_request(&mut self) -> Arrival {
         timeout(TIMEOUT, self.arrivals.recv()).await.expect("a request in time").unwrap()
     }
 }
@@ -117,7 +118,8 @@ fn twenty_receivers_that_hang_on_large_bodies_delay_no_other_receiver() {
             assert_eq!(receiver.wait_for(expected, TIMEOUT).await.len(), expected);
         }
         assert_eq!(fixture.unclaimed_deliveries().await, 1, "a webhook without memory is not claimed");
-        // The dispatcher takes a slot for a moment to see whether an attempt can begin.
+        // Twenty receivers, and the first one twice. The dispatcher takes a slot for a moment to see whether an attempt
+        // can begin.
         wait_until("a webhook without memory holds no slot", || fixture.tree.attempts_in_flight() == 21).await;
         let reserved = fixture.tree.webhook_body_bytes();
         assert!((21 * BODY_BYTES..21 * (BODY_BYTES + 2_048)).contains(&reserved), "{reserved}");
@@ -136,8 +138,9 @@ fn twenty_receivers_that_hang_on_large_bodies_delay_no_other_receiver() {
 #[test]
 fn without_free_memory_files_wait_in_turn_but_verifications_do_not() {
     run(async {
-        let least = ByteBounds { total: 0, per_origin: 0 };
-        let webhooks = DispatchBounds { in_flight: IN_FLIGHT, flow_bytes: least, ..large_bounds().webhooks };
+        // Bounds are raised to the size of one largest body.
+        let one_body = ByteBounds { total: 0, per_origin: 0 };
+        let webhooks = DispatchBounds { in_flight: IN_FLIGHT, flow_bytes: one_body, ..large_bounds().webhooks };
         let fixture = Fixture::patient(TreeBounds { webhooks, ..large_bounds() }).await;
         let mut slow = Vec::new();
         for _ in 0..3 {
@@ -145,20 +148,20 @@ fn without_free_memory_files_wait_in_turn_but_verifications_do_not() {
             fixture.send_file_to(&receiver.receiver, FILE_BYTES).await;
             slow.push(receiver);
         }
-        let first = slow[0].next().await;
+        let first = slow[0].next_request().await;
         let healthy = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
         fixture.send_verification_to(&healthy).await;
         assert_eq!(healthy.wait_for(1, TIMEOUT).await.len(), 1, "the first file is not answered yet");
         fixture.send_file_to(&healthy, 3_000).await;
         first.respond(Behaviour::Answer(200));
-        let second = slow[1].next().await;
+        let second = slow[1].next_request().await;
         assert_eq!(
             healthy.received().len(),
             1,
             "a small body does not overtake the third file, which has waited longer"
         );
         second.respond(Behaviour::Answer(200));
-        slow[2].next().await.respond(Behaviour::Answer(200));
+        slow[2].next_request().await.respond(Behaviour::Answer(200));
         assert_eq!(healthy.wait_for(2, TIMEOUT).await.len(), 2);
         wait_until("no memory is reserved", || fixture.tree.webhook_body_bytes() == 0).await;
         assert_eq!(fixture.unclaimed_deliveries().await, 0);
@@ -201,7 +204,7 @@ fn small_payloads_to_one_origin_are_sent_concurrently() {
         }
         let mut unanswered = Vec::new();
         for _ in 0..16 {
-            unanswered.push(slow.next().await);
+            unanswered.push(slow.next_request().await);
         }
         wait_until("as many as may be in flight to one origin", || fixture.tree.attempts_in_flight() == 16).await;
         assert!(slow.arrivals.try_recv().is_err());
@@ -209,7 +212,7 @@ fn small_payloads_to_one_origin_are_sent_concurrently() {
             arrival.respond(Behaviour::Answer(200));
         }
         for _ in 0..4 {
-            slow.next().await.respond(Behaviour::Answer(200));
+            slow.next_request().await.respond(Behaviour::Answer(200));
         }
         wait_until("nothing is in flight", || fixture.tree.attempts_in_flight() == 0).await;
         fixture.end().await;

@@ -33,7 +33,7 @@ fn id_on_shard(fixture: &Fixture, index: u8) -> TxnId {
 fn a_stuck_shard_times_out_while_others_answer() {
     run(async {
         let bounds = TreeBounds { shards: 2, ask_timeout: Duration::from_millis(200), ..large_bounds() };
-        let fixture = Fixture::with(bounds).await;
+        let fixture = Fixture::with_bounds(bounds).await;
         let (arbiter, release) = start_stuck_shard(&fixture);
         let began = Instant::now();
         assert_eq!(fixture.transactions.get(id_on_shard(&fixture, 1)).await.unwrap_err(), AskError::NoAnswer);
@@ -50,7 +50,7 @@ fn a_stuck_shard_times_out_while_others_answer() {
 fn a_question_beyond_the_admission_limit_is_refused_at_once() {
     run(async {
         let bounds = TreeBounds { shards: 2, in_flight: 3, ask_timeout: Duration::from_secs(30), ..large_bounds() };
-        let fixture = Fixture::with(bounds).await;
+        let fixture = Fixture::with_bounds(bounds).await;
         let (arbiter, release) = start_stuck_shard(&fixture);
         for _ in 0..3 {
             let (transactions, id) = (fixture.transactions.clone(), id_on_shard(&fixture, 1));
@@ -70,7 +70,7 @@ fn a_question_beyond_the_admission_limit_is_refused_at_once() {
 fn a_full_shard_refuses_only_its_own_callers() {
     run(async {
         let bounds = TreeBounds { shards: 2, mailbox_depth: 2, ask_timeout: Duration::from_secs(30), ..large_bounds() };
-        let fixture = Fixture::with(bounds).await;
+        let fixture = Fixture::with_bounds(bounds).await;
         let (arbiter, release) = start_stuck_shard(&fixture);
         for _ in 0..2 {
             let (transactions, id) = (fixture.transactions.clone(), id_on_shard(&fixture, 1));
@@ -88,10 +88,10 @@ fn a_full_shard_refuses_only_its_own_callers() {
 #[test]
 fn a_node_full_of_live_transactions_refuses_another_and_charges_nothing() {
     run(async {
-        let fixture = Fixture::with(TreeBounds { live_transactions: 2, ..large_bounds() }).await;
+        let fixture = Fixture::with_bounds(TreeBounds { live_transactions: 2, ..large_bounds() }).await;
         fixture.open().await;
         fixture.open().await;
-        assert_eq!(fixture.open_for(None).await.unwrap_err(), AskError::Overloaded);
+        assert_eq!(fixture.open_with_webhook(None).await.unwrap_err(), AskError::Overloaded);
         assert_eq!(fixture.credits_spent().await, 2);
         fixture.end().await;
     });

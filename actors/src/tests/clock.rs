@@ -45,7 +45,7 @@ impl Fixture {
         yield_often().await;
     }
 
-    async fn has(&self, id: TxnId) -> bool {
+    async fn is_stored(&self, id: TxnId) -> bool {
         self.store.load_transaction(id).await.unwrap().is_some()
     }
 }
@@ -53,7 +53,7 @@ impl Fixture {
 #[test]
 fn a_clock_that_is_two_days_ahead_for_twenty_seconds_deletes_nothing() {
     run(async {
-        let fixture = Fixture::with(large_bounds()).await;
+        let fixture = Fixture::with_bounds(large_bounds()).await;
         let (pending, completed) = (fixture.open().await, fixture.open().await);
         fixture.complete(completed, verified(1)).await;
         fixture.start_here().await;
@@ -63,27 +63,27 @@ fn a_clock_that_is_two_days_ahead_for_twenty_seconds_deletes_nothing() {
             fixture.clock.advance(IDLE_PAUSE);
             fixture.sweep().await;
         }
-        assert!(!fixture.has(completed).await, "the transaction is over by that clock");
+        assert!(!fixture.is_stored(completed).await, "the transaction is over by that clock");
         fixture.clock.jump(-TWO_DAYS_MS);
         fixture.sweep().await;
-        assert!(fixture.has(pending).await && fixture.has(completed).await);
+        assert!(fixture.is_stored(pending).await && fixture.is_stored(completed).await);
     });
 }
 
 #[test]
 fn a_clock_that_has_run_evenly_for_an_hour_deletes_again() {
-    for (time, is_stored) in [(CLOCK_AGREEMENT - MILLISECOND, true), (CLOCK_AGREEMENT, false)] {
+    for (elapsed, is_still_stored) in [(CLOCK_AGREEMENT - MILLISECOND, true), (CLOCK_AGREEMENT, false)] {
         run(async {
-            let fixture = Fixture::with(large_bounds()).await;
+            let fixture = Fixture::with_bounds(large_bounds()).await;
             let expired = fixture.open().await;
             fixture.start_here().await;
             tokio::time::pause();
             fixture.clock.jump(TWO_DAYS_MS);
             fixture.sweep().await;
-            fixture.clock.advance(time);
+            fixture.clock.advance(elapsed);
             fixture.sweep().await;
             fixture.clock.jump(-TWO_DAYS_MS);
-            assert_eq!(fixture.has(expired).await, is_stored, "{time:?}");
+            assert_eq!(fixture.is_stored(expired).await, is_still_stored, "{elapsed:?}");
         });
     }
 }
@@ -91,7 +91,7 @@ fn a_clock_that_has_run_evenly_for_an_hour_deletes_again() {
 #[test]
 fn a_clock_that_an_operator_accepts_deletes_with_the_next_sweep() {
     run(async {
-        let fixture = Fixture::with(large_bounds()).await;
+        let fixture = Fixture::with_bounds(large_bounds()).await;
         let expired = fixture.open().await;
         let tree = fixture.start_here().await;
         assert_eq!(tree.accept_clock(), None);
@@ -103,14 +103,14 @@ fn a_clock_that_an_operator_accepts_deletes_with_the_next_sweep() {
         assert_eq!(tree.accept_clock(), None);
         fixture.sweep().await;
         fixture.clock.jump(-TWO_DAYS_MS);
-        assert!(!fixture.has(expired).await);
+        assert!(!fixture.is_stored(expired).await);
     });
 }
 
 #[test]
 fn a_node_that_starts_far_from_its_stores_time_deletes_nothing() {
     run(async {
-        let fixture = Fixture::with(large_bounds()).await;
+        let fixture = Fixture::with_bounds(large_bounds()).await;
         let pending = fixture.open().await;
         tokio::time::pause();
         fixture.clock.jump(TWO_DAYS_MS);
@@ -120,7 +120,7 @@ fn a_node_that_starts_far_from_its_stores_time_deletes_nothing() {
             fixture.sweep().await;
         }
         fixture.clock.jump(-TWO_DAYS_MS);
-        assert!(fixture.has(pending).await);
+        assert!(fixture.is_stored(pending).await);
     });
 }
 
@@ -140,7 +140,7 @@ fn a_document_does_not_lapse_by_a_clock_that_jumped() {
         tokio::time::resume();
         fixture.clock.jump(-ahead);
         assert!(receiver.received().is_empty());
-        let signed = fixture.flows.report(fixture.signed(id, ["Completed"; 2])).await;
+        let signed = fixture.flows.report(fixture.signed_report(id, ["Completed"; 2])).await;
         assert!(matches!(signed, Ok(ReportFlowOutcome::Accepted { .. })), "{signed:?}");
         receiver.wait_for(1, Duration::from_secs(20)).await;
         fixture.end().await;
@@ -150,13 +150,13 @@ fn a_document_does_not_lapse_by_a_clock_that_jumped() {
 #[test]
 fn a_clock_that_jumps_after_it_was_read_deletes_nothing() {
     run(async {
-        let fixture = Fixture::with(large_bounds()).await;
+        let fixture = Fixture::with_bounds(large_bounds()).await;
         let pending = fixture.open().await;
         let clock = TrustedClock::starting(fixture.clock.clone(), fixture.store.last_sweep().await.unwrap());
         let now = clock.now().unwrap();
         fixture.clock.jump(TWO_DAYS_MS);
         fixture.store.sweep(now, 100).await.unwrap();
         fixture.clock.jump(-TWO_DAYS_MS);
-        assert!(fixture.has(pending).await);
+        assert!(fixture.is_stored(pending).await);
     });
 }

@@ -39,7 +39,8 @@ fn a_dispatcher_that_crashes_sends_every_webhook_once() {
         let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
         let url = receiver.url("/hook");
         for mark in 0..60 {
-            let id = fixture.open_for(Some(&url)).await.unwrap();
+            let id = fixture.open_with_webhook(Some(&url)).await.unwrap();
+            // Three times in sixty.
             if mark % 20 == 10 {
                 fixture.tree.dispatcher.do_send(Panic);
             }
@@ -56,9 +57,9 @@ fn a_dispatcher_that_crashes_sends_every_webhook_once() {
 
 /// Panics in the middle of every attempt.
 #[derive(Debug)]
-struct Panicking;
+struct PanickingClient;
 
-impl SendWebhook for Panicking {
+impl SendWebhook for PanickingClient {
     fn attempt<'a>(&'a self, _: &'a WebhookUrl, _: Bytes) -> Pin<Box<dyn Future<Output = Attempt> + Send + 'a>> {
         Box::pin(async { panic!("as the test asked") })
     }
@@ -69,7 +70,7 @@ fn an_attempt_that_panics_has_an_unknown_outcome_and_is_not_repeated() {
     run(async {
         let fixture = Fixture::new().await;
         fixture.tree.stop();
-        let (panicking, _escalations) = fixture.start_with(Arc::new(Panicking)).await;
+        let (panicking, _escalations) = fixture.start_with_client(Arc::new(PanickingClient)).await;
         let transactions = panicking.start_shard().unwrap().transactions;
         let id = transactions.new_id(&fixture.client);
         let opening = fixture.opening(id, Some("http://127.0.0.1:9/hook"));
@@ -102,18 +103,18 @@ fn an_attempt_that_panics_has_an_unknown_outcome_and_is_not_repeated() {
 struct FakeResolver {
     /// State of the pending origin: `None` while its lookup is pending, then true if it resolves.
     answer_received: watch::Sender<Option<bool>>,
-    sent: Mutex<Vec<String>>,
+    origins_sent_to: Mutex<Vec<String>>,
 }
 
 impl FakeResolver {
     const UNANSWERED: &str = "http://unanswered.example";
 
     fn new() -> Arc<Self> {
-        Arc::new(Self { answer_received: watch::Sender::new(None), sent: Mutex::default() })
+        Arc::new(Self { answer_received: watch::Sender::new(None), origins_sent_to: Mutex::default() })
     }
 
-    fn sent_origins(&self) -> Vec<String> {
-        self.sent.lock().unwrap().clone()
+    fn origins_sent_to(&self) -> Vec<String> {
+        self.origins_sent_to.lock().unwrap().clone()
     }
 }
 
@@ -127,14 +128,14 @@ impl SendWebhook for FakeResolver {
     }
 
     fn attempt<'a>(&'a self, url: &'a WebhookUrl, _: Bytes) -> Pin<Box<dyn Future<Output = Attempt> + Send + 'a>> {
-        self.sent.lock().unwrap().push(url.origin().to_owned());
+        self.origins_sent_to.lock().unwrap().push(url.origin().to_owned());
         Box::pin(async { Attempt::from_status(200, 1) })
     }
 }
 
 /// Starts a tree with this resolver, and queues a delivery to each origin.
 async fn start_sending_to(fixture: &Fixture, resolver: &Arc<FakeResolver>, origins: &[&str]) -> (Tree, Vec<TxnId>) {
-    let (tree, _escalations) = fixture.start_with(Arc::<FakeResolver>::clone(resolver)).await;
+    let (tree, _escalations) = fixture.start_with_client(Arc::<FakeResolver>::clone(resolver)).await;
     let transactions = tree.start_shard().unwrap().transactions;
     let mut ids = Vec::new();
     for origin in origins {
@@ -173,7 +174,7 @@ fn webhooks_wait_for_a_name_unclaimed_and_are_sent_once() {
         let (tree, ids) = start_sending_to(
             &fixture,
             &resolver,
-            &[FakeResolver::UNANSWERED, FakeResolver::UNANSWERED, "http://lit.example"],
+            &[FakeResolver::UNANSWERED, FakeResolver::UNANSWERED, "http://resolved.example"],
         )
         .await;
         assert_eq!(wait_for_outcome(&fixture, ids[2]).await, DeliveryOutcome::Delivered);
@@ -183,7 +184,10 @@ fn webhooks_wait_for_a_name_unclaimed_and_are_sent_once() {
         for id in &ids {
             assert_eq!(wait_for_outcome(&fixture, *id).await, DeliveryOutcome::Delivered);
         }
-        assert_eq!(resolver.sent_origins(), ["http://lit.example", FakeResolver::UNANSWERED, FakeResolver::UNANSWERED]);
+        assert_eq!(
+            resolver.origins_sent_to(),
+            ["http://resolved.example", FakeResolver::UNANSWERED, FakeResolver::UNANSWERED]
+        );
         tree.stop();
         fixture.end().await;
     });
@@ -201,7 +205,7 @@ fn webhooks_whose_name_does_not_resolve_in_time_are_not_sent() {
         for id in ids {
             assert_eq!(wait_for_outcome(&fixture, id).await, DeliveryOutcome::Unresolved);
         }
-        assert!(resolver.sent_origins().is_empty());
+        assert!(resolver.origins_sent_to().is_empty());
         tree.stop();
         fixture.end().await;
     });
@@ -217,7 +221,7 @@ fn webhooks_that_wait_for_a_name_do_not_delay_a_drain_and_stay_due() {
         assert_eq!(tree.drain(TIMEOUT).await, 0);
         resolver.answer_received.send_replace(Some(true));
         assert_eq!(tree.drain(TIMEOUT).await, 0);
-        assert!(resolver.sent_origins().is_empty());
+        assert!(resolver.origins_sent_to().is_empty());
         tree.stop();
         assert_eq!(fixture.unclaimed_deliveries().await, 1);
         fixture.end().await;

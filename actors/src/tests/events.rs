@@ -8,33 +8,35 @@ use futures_util::future::join_all;
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 use sakshi_domain::clock::Clock as _;
 use sakshi_domain::event::{Event, EventPatch, EventRefusal, EventStatus, MaxGuests};
-use sakshi_domain::ids::EventId;
+use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_kit::records;
 use sakshi_store::{CreateEvent, CreateOutcome, OpenOutcome, PatchEventOutcome};
 
 use super::{Fixture, run, verified, wait_until};
 use crate::CompleteReply;
 
+/// Time from the creation of the tests' events to their end.
 const LIFE: Duration = Duration::from_secs(7_200);
 
 impl Fixture {
-    async fn create_event(&self, guests: u64) -> EventId {
+    async fn create_event(&self, max_guests: u64) -> EventId {
         let id = self.events.new_id(&self.client);
         let mut event = records::event(id, self.client.clone(), self.app.clone(), self.clock.now(), LIFE);
-        event.terms.max_guests = MaxGuests::new(guests).unwrap();
+        event.terms.max_guests = MaxGuests::new(max_guests).unwrap();
         let outcome = self.store.create_event(CreateEvent { event, most: None, idempotency: None }).await.unwrap();
         assert_eq!(outcome, CreateOutcome::Created);
         id
     }
 
-    async fn scan(&self, event: EventId) -> (sakshi_domain::ids::TxnId, OpenOutcome) {
+    /// Opens the transaction of a guest who scanned the event's code.
+    async fn scan(&self, event: EventId) -> (TxnId, OpenOutcome) {
         let id = self.transactions.new_id(&self.client);
         let mut opening = self.opening(id, None);
         Arc::make_mut(&mut opening.pending).event = Some(event);
         (id, self.transactions.open(opening).await.unwrap())
     }
 
-    async fn event(&self, id: EventId) -> Event {
+    async fn get_event(&self, id: EventId) -> Event {
         match self.events.get(id).await.unwrap() {
             Some(event) => (*event).clone(),
             None => panic!("the event is gone"),
@@ -58,7 +60,7 @@ fn a_guest_after_the_last_place_is_refused_on_every_delivery() {
             wait_until("the actors have ended", || fixture.tree.live_transactions() == 0).await;
         }
         assert_eq!(fixture.scan(event).await.1, OpenOutcome::EventRefused(EventRefusal::Full));
-        let counts = fixture.event(event).await.counts;
+        let counts = fixture.get_event(event).await.counts;
         assert_eq!((counts.registrations, counts.scans), (1, 2));
         assert_eq!(fixture.credits_spent().await, 2, "one credit per scan, none for the refused one");
         fixture.end().await;
@@ -97,7 +99,7 @@ fn watchers_are_notified_less_often_the_more_there_are() {
             let max_guests = MaxGuests::new(places).unwrap();
             let patch = EventPatch { max_guests: Some(max_guests), ..EventPatch::default() };
             fixture.events.patch(event, fixture.app.clone(), patch).await.unwrap();
-            assert_eq!(fixture.event(event).await.terms.max_guests, max_guests, "a reader sees the change at once");
+            assert_eq!(fixture.get_event(event).await.terms.max_guests, max_guests, "a reader sees the change at once");
             assert!(watch.changed().await.is_ok());
             assert_eq!(watch.borrow_and_update().terms.max_guests, max_guests);
             times.push(tokio::time::Instant::now());
@@ -110,19 +112,19 @@ fn watchers_are_notified_less_often_the_more_there_are() {
 }
 
 #[test]
-fn an_event_actor_ends_with_its_event_or_its_extension() {
+fn an_event_actor_ends_with_its_event_or_with_the_extended_event() {
     run(async {
         let fixture = Fixture::new().await;
         let (ending, extended) = (fixture.create_event(5).await, fixture.create_event(5).await);
-        fixture.event(ending).await;
-        fixture.event(extended).await;
+        fixture.get_event(ending).await;
+        fixture.get_event(extended).await;
         assert_eq!(fixture.live_events(), 2);
         let patch = EventPatch { expires_at: Some(fixture.clock.now() + LIFE * 2), ..EventPatch::default() };
         fixture.events.patch(extended, fixture.app.clone(), patch).await.unwrap();
         fixture.clock.advance(LIFE);
         wait_until("the ended one is gone", || fixture.live_events() == 1).await;
-        assert_eq!(fixture.event(extended).await.status(fixture.clock.now()), EventStatus::Active);
-        assert_eq!(fixture.event(ending).await.status(fixture.clock.now()), EventStatus::Expired);
+        assert_eq!(fixture.get_event(extended).await.status(fixture.clock.now()), EventStatus::Active);
+        assert_eq!(fixture.get_event(ending).await.status(fixture.clock.now()), EventStatus::Expired);
         assert_eq!(fixture.scan(ending).await.1, OpenOutcome::EventRefused(EventRefusal::Expired));
         fixture.end().await;
     });
@@ -157,7 +159,7 @@ fn a_crowd_shares_reads_and_each_reader_sees_earlier_changes() {
         run(async {
             let fixture = Fixture::new().await;
             let event = fixture.create_event(5).await;
-            fixture.event(event).await;
+            fixture.get_event(event).await;
             for scans in 1..=3 {
                 fixture.scan(event).await;
                 let crowd = join_all((0..200).map(|_| fixture.events.get(event))).await;
@@ -174,20 +176,21 @@ fn a_crowd_shares_reads_and_each_reader_sees_earlier_changes() {
 
 #[test]
 fn a_page_may_show_a_recent_read_while_no_limit_is_near() {
-    for (guests, seen) in [(500, 0), (499, 1)] {
+    // With fewer than 500 free places the event is read again.
+    for (max_guests, scans_shown) in [(500, 0), (499, 1)] {
         run(async {
             let fixture = Fixture::new().await;
-            let event = fixture.create_event(guests).await;
-            let recent = async || fixture.events.get_recent(event).await.unwrap().unwrap().counts.scans;
-            fixture.event(event).await;
+            let event = fixture.create_event(max_guests).await;
+            let recent_scans = async || fixture.events.get_recent(event).await.unwrap().unwrap().counts.scans;
+            fixture.get_event(event).await;
             fixture.scan(event).await;
             fixture.clock.advance(Duration::from_millis(299));
-            assert_eq!((recent().await, guests), (seen, guests));
+            assert_eq!((recent_scans().await, max_guests), (scans_shown, max_guests));
             fixture.clock.advance(Duration::from_millis(1));
-            assert_eq!(recent().await, 1);
+            assert_eq!(recent_scans().await, 1);
             fixture.scan(event).await;
-            assert_eq!(fixture.event(event).await.counts.scans, 2, "other readers see the current event");
-            assert_eq!(recent().await, 2);
+            assert_eq!(fixture.get_event(event).await.counts.scans, 2, "other readers see the current event");
+            assert_eq!(recent_scans().await, 2);
             let patch = EventPatch { is_active: Some(false), ..EventPatch::default() };
             fixture.events.patch(event, fixture.app.clone(), patch).await.unwrap();
             assert!(
@@ -203,10 +206,10 @@ fn a_page_may_show_a_recent_read_while_no_limit_is_near() {
 fn an_unknown_event_admits_no_guest_and_starts_no_actor() {
     run(async {
         let fixture = Fixture::new().await;
-        let nowhere = fixture.events.new_id(&fixture.client);
-        assert_eq!(fixture.events.get(nowhere).await.unwrap(), None);
-        assert!(fixture.events.watch(nowhere).await.unwrap().is_none());
-        assert_eq!(fixture.scan(nowhere).await.1, OpenOutcome::EventNotFound);
+        let unknown_event = fixture.events.new_id(&fixture.client);
+        assert_eq!(fixture.events.get(unknown_event).await.unwrap(), None);
+        assert!(fixture.events.watch(unknown_event).await.unwrap().is_none());
+        assert_eq!(fixture.scan(unknown_event).await.1, OpenOutcome::EventNotFound);
         assert_eq!((fixture.live_events(), fixture.credits_spent().await), (0, 0));
         fixture.end().await;
     });

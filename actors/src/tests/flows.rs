@@ -20,8 +20,8 @@ fn three_identical_reports_make_one_delivery() {
     run(async {
         let fixture = Fixture::new().await;
         let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
-        let id = fixture.open_locker(&receiver.url("/hook")).await;
-        let reports = (0..3).map(|_| fixture.flows.report(fixture.fetched(id, 300)));
+        let id = fixture.open_locker_flow(&receiver.url("/hook")).await;
+        let reports = (0..3).map(|_| fixture.flows.report(fixture.locker_report(id, 300)));
         let outcomes = join_all(reports).await;
         let began = Instant::now();
         let queued = outcomes
@@ -43,12 +43,12 @@ fn three_identical_reports_make_one_delivery() {
 fn only_the_app_of_a_flow_can_read_it() {
     run(async {
         let fixture = Fixture::new().await;
-        let id = fixture.open_locker(NOWHERE).await;
+        let id = fixture.open_locker_flow(NOWHERE).await;
         let record = fixture.flows.get(id, fixture.app.clone()).await.unwrap().unwrap();
         assert!(matches!(record.state, FlowState::DocLocker(_)));
         assert_eq!(fixture.flows.get(id, AppId::generate()).await, Ok(None));
         let unknown = fixture.flows.new_id(&fixture.client);
-        assert_eq!(fixture.flows.report(fixture.fetched(unknown, 3)).await, Ok(ReportFlowOutcome::NotFound));
+        assert_eq!(fixture.flows.report(fixture.locker_report(unknown, 3)).await, Ok(ReportFlowOutcome::NotFound));
         fixture.end().await;
     });
 }
@@ -60,7 +60,7 @@ fn a_report_during_a_drain_is_accepted_and_its_webhook_sent_after_a_restart() {
         let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
         let id = fixture.open_document(&receiver.url("/hook")).await;
         assert_eq!(fixture.tree.drain(TIMEOUT).await, 0);
-        let outcome = fixture.flows.report(fixture.signed(id, SIGNED)).await;
+        let outcome = fixture.flows.report(fixture.signed_report(id, SIGNED)).await;
         assert!(matches!(outcome, Ok(ReportFlowOutcome::Accepted { queued: Some(_), .. })), "{outcome:?}");
         assert_eq!(fixture.store.due_deliveries(None, None, 10).await.unwrap().len(), 1);
         assert_eq!((fixture.tree.attempts_in_flight(), receiver.received().len()), (0, 0));

@@ -47,7 +47,7 @@ fn a_document_lapses_after_its_deadline_and_not_a_millisecond_earlier() {
         tokio::time::resume();
         expect_one_webhook(&fixture, &receiver, id).await;
         assert_within(began.elapsed(), Duration::from_secs(10), "the end without the invitation's time");
-        let late = fixture.flows.report(fixture.signed(id, ["Completed"; 2])).await;
+        let late = fixture.flows.report(fixture.signed_report(id, ["Completed"; 2])).await;
         assert!(matches!(late, Ok(ReportFlowOutcome::Refused(_))), "{late:?}");
         fixture.end().await;
     });
@@ -58,7 +58,7 @@ fn a_document_that_another_node_opened_lapses_all_the_same() {
     run(async {
         let fixture = Fixture::new().await;
         let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
-        let open = fixture.document(&receiver.url("/opened-by-another-node"));
+        let open = fixture.document_opening(&receiver.url("/opened-by-another-node"));
         let id = open.flow.header().id;
         assert_eq!(fixture.store.open_flow(open).await, Ok(CreateOutcome::Created));
         fixture.clock.advance(INVITED);

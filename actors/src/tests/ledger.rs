@@ -87,7 +87,8 @@ impl Fixture {
         Self { ledger: Ledger { actor, accounts, store, ask_timeout: Duration::from_secs(3_600) }, engine }
     }
 
-    async fn client(&self, credits: u64) -> ClientId {
+    /// Creates a client with credits. The steps of later movements wait at the gate.
+    async fn create_client(&self, credits: u64) -> ClientId {
         let client = Client::new(ClientId::generate(), "Test".into(), NOW);
         let id = client.client_id.clone();
         self.engine.gate.add_permits(100);
@@ -134,30 +135,33 @@ fn opening(client: &ClientId) -> OpenTransaction {
 fn waiting_movements_of_a_client_share_a_step_in_order() {
     run(async {
         let fixture = Fixture::new();
-        let (client, other) = (fixture.client(100).await, fixture.client(100).await);
+        let (client, other_client) = (fixture.create_client(100).await, fixture.create_client(100).await);
         let mut opens = vec![fixture.start_step(&client).await];
         opens.extend((1..70).map(|_| fixture.start_opening(&client)));
-        let work = async {
+        let movements = async {
             let opened = join_all(opens).await;
             let moved = fixture.ledger.move_credits(client.clone(), grant(5, "later")).await;
             (opened, moved)
         };
-        let watch = async {
+        let release = async {
             fixture.engine.gate.add_permits(1);
+            // A step opens at most 64 transactions.
             wait_until("a full step", || fixture.batches_per_step() == [1, 64]).await;
-            let elsewhere = fixture.ledger.open(opening(&other));
-            let more = async {
+            let other_opening = fixture.ledger.open(opening(&other_client));
+            let release_all = async {
                 wait_until("the step of another client", || fixture.batches_per_step() == [1, 64, 1]).await;
                 fixture.engine.gate.add_permits(100);
             };
-            tokio::join!(elsewhere, more).0
+            tokio::join!(other_opening, release_all).0
         };
-        let ((opened, moved), elsewhere) = tokio::join!(work, watch);
-        assert_eq!(elsewhere, Ok(OpenOutcome::Opened { balance: 99 }));
+        let ((opened, moved), other_opening) = tokio::join!(movements, release);
+        assert_eq!(other_opening, Ok(OpenOutcome::Opened { balance: 99 }));
         let balances: Vec<_> = opened.into_iter().map(Result::unwrap).collect();
         let expected: Vec<_> = (0..70).map(|number| OpenOutcome::Opened { balance: 99 - number }).collect();
         assert_eq!(balances, expected, "in the order of arrival");
+        // After the first grant and seventy openings.
         assert!(matches!(moved, Ok(CreditOutcome::Moved(entry)) if entry.seq == 72 && entry.balance_after == 35));
+        // The first opening, a full step, the other client's opening, the five openings left, and the grant.
         assert_eq!(fixture.batches_per_step(), [1, 64, 1, 5, 1]);
     });
 }
@@ -166,7 +170,7 @@ fn waiting_movements_of_a_client_share_a_step_in_order() {
 fn a_movement_without_a_waiting_caller_is_dropped() {
     run(async {
         let fixture = Fixture::new();
-        let client = fixture.client(10).await;
+        let client = fixture.create_client(10).await;
         let first = fixture.start_step(&client).await;
         drop(fixture.start_opening(&client));
         let last = fixture.start_opening(&client);
@@ -183,14 +187,14 @@ fn a_movement_without_a_waiting_caller_is_dropped() {
 fn a_client_lacks_credits_until_a_grant() {
     run(async {
         let fixture = Fixture::new();
-        let client = fixture.client(1).await;
+        let client = fixture.create_client(1).await;
         fixture.engine.gate.add_permits(100);
         let ledger = &fixture.ledger;
         assert_eq!(ledger.lacks_credits(&client, 1).await, Ok(false), "no balance is known");
         assert_eq!(ledger.open(opening(&client)).await, Ok(OpenOutcome::Opened { balance: 0 }));
         assert_eq!(ledger.lacks_credits(&client, 1).await, Ok(true));
         assert_eq!(ledger.open(opening(&client)).await, Ok(OpenOutcome::InsufficientCredits));
-        // As another node would.
+        // Grants a credit as another node would.
         ledger.store.move_credits(client.clone(), grant(1, "elsewhere")).await.unwrap();
         assert_eq!(ledger.lacks_credits(&client, 1).await, Ok(false));
         assert_eq!(ledger.open(opening(&client)).await, Ok(OpenOutcome::Opened { balance: 0 }));
@@ -201,7 +205,7 @@ fn a_client_lacks_credits_until_a_grant() {
 fn a_failed_step_fails_each_of_its_movements_and_the_next_step_begins() {
     run(async {
         let fixture = Fixture::new();
-        let client = fixture.client(10).await;
+        let client = fixture.create_client(10).await;
         let opens = [fixture.start_step(&client).await, fixture.start_opening(&client), fixture.start_opening(&client)];
         fixture.engine.gate.close();
         let outcomes = join_all(opens).await;
@@ -214,17 +218,18 @@ fn a_step_waits_for_announced_movements_only() {
     let accounts = Arc::<Accounts>::default();
     let client = ClientId::generate();
     let mut replies = vec![];
+    // Returns true if the ledger must be asked to begin a step.
     let mut push = || {
         let (reply, answer) = oneshot::channel();
         replies.push(answer);
         accounts.push(&client, Movement::Open(Open { open: opening(&client), reply }))
     };
-    let size = || match accounts.take_step(&client) {
+    let take_step_size = || match accounts.take_step(&client) {
         Some(Step::Open(opens)) => opens.len(),
         other => panic!("{other:?}"),
     };
     assert!(push(), "the ledger must begin a step");
-    assert_eq!(size(), 1);
+    assert_eq!(take_step_size(), 1);
     assert!(!push() && !push(), "further movements wait for the end of the step");
     let [first, second] = [accounts.announce(&client), accounts.announce(&client)];
     assert_eq!(accounts.after_step(&client), Next::Pause);
@@ -233,14 +238,14 @@ fn a_step_waits_for_announced_movements_only() {
     drop(second);
     assert!(push(), "all announced movements have arrived");
     assert!(!accounts.end_pause(&client), "the pause is over");
-    assert_eq!(size(), 4);
+    assert_eq!(take_step_size(), 4);
 
     let late = accounts.announce(&client);
     assert_eq!(accounts.after_step(&client), Next::Pause);
     assert!(accounts.end_pause(&client));
     assert!(accounts.take_step(&client).is_none(), "no movement has arrived");
     assert!(push(), "the ledger must begin a step, although more is announced");
-    assert_eq!(size(), 1);
+    assert_eq!(take_step_size(), 1);
     drop(late);
     assert_eq!(accounts.after_step(&client), Next::Nothing);
     assert_eq!(format!("{accounts:?}"), format!("{:?}", Accounts::default()), "a client without movements is removed");
@@ -250,7 +255,7 @@ fn a_step_waits_for_announced_movements_only() {
 fn an_announced_movement_that_never_arrives_only_delays_a_step() {
     run(async {
         let fixture = Fixture::new();
-        let client = fixture.client(10).await;
+        let client = fixture.create_client(10).await;
         let first = fixture.start_step(&client).await;
         let second = fixture.start_opening(&client);
         let _announced = fixture.ledger.accounts.announce(&client);
@@ -267,7 +272,7 @@ fn an_announced_movement_that_never_arrives_only_delays_a_step() {
 fn withdrawing_an_announcement_twice_breaks_an_invariant() {
     let (accounts, client) = (Arc::new(Accounts::default()), ClientId::generate());
     assert_eq!(broken_by(|| drop(accounts.announce(&client))), Vec::<&str>::new());
-    let twice = accounts.announce(&client);
+    let withdrawn = accounts.announce(&client);
     accounts.withdraw(&client);
-    assert_eq!(broken_by(|| drop(twice)), ["an announced movement is counted until it has come"]);
+    assert_eq!(broken_by(|| drop(withdrawn)), ["an announced movement is counted until it has come"]);
 }

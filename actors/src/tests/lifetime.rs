@@ -184,11 +184,11 @@ fn a_question_behind_the_end_of_a_transaction_is_answered_from_the_store() {
             replay_window: WINDOW,
             result_ttl: WINDOW,
         };
-        let end = shard.send(ask(id, complete));
-        let behind = shard.send(ask(id, GetTransaction { fresh: true }));
-        let (end, behind) = tokio::join!(end, behind);
-        assert!(matches!(end, Ok(Ok(CompleteReply::Accepted))));
-        assert!(matches!(behind, Ok(Err(Unanswered::Gone))), "{behind:?}");
+        let end_reply = shard.send(ask(id, complete));
+        let next_reply = shard.send(ask(id, GetTransaction { fresh: true }));
+        let (end_reply, next_reply) = tokio::join!(end_reply, next_reply);
+        assert!(matches!(end_reply, Ok(Ok(CompleteReply::Accepted))));
+        assert!(matches!(next_reply, Ok(Err(Unanswered::Gone))), "{next_reply:?}");
         fixture.store.erase(ErasureSubject::Transaction(id)).await.unwrap();
         assert!(matches!(fixture.transactions.get(id).await, Ok(View::Unknown)));
         fixture.end().await;
@@ -197,7 +197,7 @@ fn a_question_behind_the_end_of_a_transaction_is_answered_from_the_store() {
 
 /// The shard learns late that an actor has ended, and would otherwise ask that actor for ever.
 #[test]
-fn a_question_that_an_ended_actor_left_is_answered_from_the_record() {
+fn a_question_that_an_ended_actor_did_not_answer_is_answered_from_the_record() {
     run(async {
         let fixture = Fixture::new().await;
         let id = fixture.open().await;

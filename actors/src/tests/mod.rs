@@ -104,10 +104,10 @@ pub(super) fn run(test: impl Future<Output = ()>) {
 
 impl Fixture {
     pub(super) async fn new() -> Self {
-        Self::with(large_bounds()).await
+        Self::with_bounds(large_bounds()).await
     }
 
-    pub(super) async fn with(bounds: TreeBounds) -> Self {
+    pub(super) async fn with_bounds(bounds: TreeBounds) -> Self {
         Self::start(bounds, Duration::from_secs(2)).await
     }
 
@@ -168,12 +168,15 @@ impl Fixture {
 
     /// Continues as another client. Returns the previous client.
     pub(super) async fn become_another_client(&mut self) -> ClientId {
-        let other = create_funded_client(&self.store, self.clock.now()).await;
-        std::mem::replace(&mut self.client, other)
+        let next_client = create_funded_client(&self.store, self.clock.now()).await;
+        std::mem::replace(&mut self.client, next_client)
     }
 
     /// Starts another tree on the same store, with this webhook client.
-    pub(super) async fn start_with(&self, client: Arc<dyn SendWebhook>) -> (Tree, mpsc::UnboundedReceiver<Escalation>) {
+    pub(super) async fn start_with_client(
+        &self,
+        client: Arc<dyn SendWebhook>,
+    ) -> (Tree, mpsc::UnboundedReceiver<Escalation>) {
         Tree::start(TreeConfig { client, ..self.config.clone() }, large_bounds()).await.unwrap()
     }
 
@@ -182,6 +185,7 @@ impl Fixture {
         Tree::start(self.config.clone(), large_bounds()).await.unwrap()
     }
 
+    /// Builds the opening of a transaction whose outcome goes to this webhook.
     pub(super) fn opening(&self, id: TxnId, webhook: Option<&str>) -> OpenTransaction {
         let mut pending = records::pending(id, self.client.clone(), self.app.clone(), self.clock.now());
         pending.terms.webhook_url = webhook.map(|url| HttpUrl::parse(url, Schemes::HttpAndHttps).unwrap());
@@ -189,10 +193,10 @@ impl Fixture {
     }
 
     pub(super) async fn open(&self) -> TxnId {
-        self.open_for(None).await.unwrap()
+        self.open_with_webhook(None).await.unwrap()
     }
 
-    pub(super) async fn open_for(&self, webhook: Option<&str>) -> Result<TxnId, AskError> {
+    pub(super) async fn open_with_webhook(&self, webhook: Option<&str>) -> Result<TxnId, AskError> {
         let id = self.transactions.new_id(&self.client);
         let outcome = self.transactions.open(self.opening(id, webhook)).await?;
         assert!(matches!(outcome, OpenOutcome::Opened { .. }), "{outcome:?}");
@@ -220,6 +224,7 @@ impl Fixture {
         self.transactions.complete(pending.id, complete).await.unwrap()
     }
 
+    /// Completes a transaction with the person's answer.
     pub(super) async fn complete(&self, id: TxnId, answer: Answer) -> CompleteReply {
         let complete = Complete {
             answer,
@@ -244,10 +249,12 @@ impl Fixture {
     }
 }
 
+/// Builds an answer that verifies the person. Equal marks give equal answers.
 pub(super) fn verified(mark: u8) -> Answer {
     records::credential([mark; 32])
 }
 
+/// Builds the answer of a person who declines.
 pub(super) fn declined() -> Answer {
     Answer::Failure { failure: Failure::new("User Reject", Some("301")), digest: AnswerDigest([1; 32]) }
 }
@@ -269,7 +276,7 @@ pub(super) async fn wait_until(goal: &str, holds: impl Fn() -> bool) {
 }
 
 /// Builds a transaction completed by a credential with this mark. Equal marks give equal transactions.
-pub(crate) fn ended(mark: u8) -> CompletedRecord {
+pub(crate) fn completed_record(mark: u8) -> CompletedRecord {
     let client: ClientId = "cl_1".parse().unwrap();
     let mut id = *TxnId::generate(client.partition(), 0).as_bytes();
     id[1..].fill(mark);

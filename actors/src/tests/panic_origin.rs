@@ -18,25 +18,25 @@ use crate::{Complete, CompleteReply, Handles, NodeView, Tree, TreeConfig, note_p
 
 /// An engine that panics once when a batch is committed, or when documents that have lapsed are listed.
 #[derive(Clone, Debug)]
-struct Faulty {
+struct FaultyEngine {
     engine: MemoryEngine,
-    fails: Arc<AtomicBool>,
-    fails_to_list: Arc<AtomicBool>,
+    panics_on_commit: Arc<AtomicBool>,
+    panics_on_listing: Arc<AtomicBool>,
 }
 
-impl Engine for Faulty {
+impl Engine for FaultyEngine {
     fn system(&self) -> &'static str {
         "memory"
     }
 
     fn read(&self, queries: Vec<Query>) -> StoreFuture<Answers> {
-        let is_listed = queries.iter().any(|query| query.key().table.name == "lapsing");
-        assert!(!is_listed || !self.fails_to_list.swap(false, Ordering::SeqCst), "as the test asked");
+        let is_listing = queries.iter().any(|query| query.key().table.name == "lapsing");
+        assert!(!is_listing || !self.panics_on_listing.swap(false, Ordering::SeqCst), "as the test asked");
         self.engine.read(queries)
     }
 
     fn commit(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
-        assert!(!self.fails.swap(false, Ordering::SeqCst), "as the test asked");
+        assert!(!self.panics_on_commit.swap(false, Ordering::SeqCst), "as the test asked");
         self.engine.commit(batches)
     }
 
@@ -53,17 +53,17 @@ impl Engine for Faulty {
     }
 }
 
-fn faulty(fixture: &Fixture) -> Faulty {
+fn faulty_engine(fixture: &Fixture) -> FaultyEngine {
     let engine = MemoryEngine::new(fixture.clock.clone());
-    Faulty { engine, fails: Arc::default(), fails_to_list: Arc::default() }
+    FaultyEngine { engine, panics_on_commit: Arc::default(), panics_on_listing: Arc::default() }
 }
 
 #[test]
 fn an_actor_without_requests_is_restarted_after_a_panic() {
     run(async {
         let fixture = Fixture::new().await;
-        let engine = faulty(&fixture);
-        engine.fails_to_list.store(true, Ordering::SeqCst);
+        let engine = faulty_engine(&fixture);
+        engine.panics_on_listing.store(true, Ordering::SeqCst);
         let retention = Retention { expired: WINDOW, events: WINDOW, consents: WINDOW };
         let vault = Arc::clone(&fixture.config.vault);
         let store = Store::new(Box::new(engine), vault, retention, NodeId::ALONE, None);
@@ -87,7 +87,7 @@ fn a_panic_in_a_handler_is_recorded_with_its_request_and_place() {
     }));
     run(async {
         let fixture = Fixture::new().await;
-        let engine = faulty(&fixture);
+        let engine = faulty_engine(&fixture);
         let retention = Retention { expired: WINDOW, events: WINDOW, consents: WINDOW };
         let store =
             Store::new(Box::new(engine.clone()), Arc::clone(&fixture.config.vault), retention, NodeId::ALONE, None);
@@ -100,7 +100,7 @@ fn a_panic_in_a_handler_is_recorded_with_its_request_and_place() {
         let opening = OpenTransaction { pending, cost: 1, idempotency: None, pending_max: None, intent: None };
         transactions.open(opening).await.unwrap();
 
-        engine.fails.store(true, Ordering::SeqCst);
+        engine.panics_on_commit.store(true, Ordering::SeqCst);
         let complete = Complete {
             answer: verified(1),
             known: None,

@@ -37,8 +37,8 @@ fn a_panic_in_one_transaction_loses_no_state_and_disturbs_no_neighbour() {
         let mut neighbours = Vec::new();
         for id in &ids[1..] {
             let watch = shard.send(ask(*id, Subscribe)).await.unwrap().unwrap();
-            let Some(changed) = watch else { panic!("refused") };
-            neighbours.push(changed);
+            let Some(change) = watch else { panic!("refused") };
+            neighbours.push(change);
         }
         fixture.panic_in(ids[0]);
         // This question waits in the crashed actor's mailbox and is answered after the restart.
@@ -66,6 +66,7 @@ fn a_transaction_that_keeps_crashing_is_given_up_and_rebuilt_on_demand() {
         let id = fixture.open().await;
         for crash in 1..=4 {
             fixture.panic_in(id);
+            // The fourth crash in a row ends the actor.
             wait_until("it has crashed", || fixture.restarts("transactions-0") >= crash).await;
             wait_until("it is back or gone", || fixture.tree.live_transactions() == i64::from(crash < 4)).await;
             if crash < 4 {
@@ -160,21 +161,21 @@ fn a_shard_in_a_crash_loop_escalates() {
 fn a_shard_with_many_crashing_transactions_starts_over_then_escalates() {
     run(async {
         let mut fixture = Fixture::new().await;
-        let mut given_up = 0;
+        let mut actors_given_up = 0;
         let escalated = loop {
             let id = fixture.open().await;
             for _ in 0..4 {
                 fixture.panic_in(id);
             }
             wait_until("it was given up", || fixture.tree.live_transactions() == 0).await;
-            given_up += 1;
+            actors_given_up += 1;
             if let Ok(failure) = fixture.escalations.try_recv() {
                 break failure;
             }
-            assert!(given_up < 100, "nothing escalated");
+            assert!(actors_given_up < 100, "nothing escalated");
         };
         assert_eq!(escalated.actor, "transactions-0");
-        assert!(given_up > 5, "a single shard does not end the process at once: {given_up}");
+        assert!(actors_given_up > 5, "a single shard does not end the process at once: {actors_given_up}");
         fixture.tree.stop();
     });
 }

@@ -116,7 +116,7 @@ impl TransactionActor {
         matches!(self.view, Some(View::Pending(_)))
     }
 
-    /// Returns true if this actor knows that the window is over.
+    /// Returns true if the actor knows that the transaction's window is over, which only a witness does.
     fn is_over(&self, pending: &Pending) -> bool {
         self.role == Role::Witness && self.context.is_over(pending)
     }
@@ -146,7 +146,8 @@ impl TransactionActor {
         }
     }
 
-    fn note_expiry(&self) {
+    /// Counts and logs the end of the window.
+    fn record_expiry(&self) {
         metrics::counter!("sakshi_transactions_expired_total").increment(1);
         tracing::debug!(txn.id = %self.id, "transaction expired");
     }
@@ -241,8 +242,8 @@ impl Handler<Inquiry<Complete>> for TransactionActor {
                 return AtomicResponse::new(Box::pin(std::future::ready(Ok(complete.reply(view))).into_actor(self)));
             }
         };
-        let commit =
-            origin.in_scope(|| self.context.store.complete_transaction(transition(&pending, &complete, &self.context)));
+        let commit = origin
+            .in_scope(|| self.context.store.complete_transaction(completion_step(&pending, &complete, &self.context)));
         AtomicResponse::new(Box::pin(commit.into_actor(self).map(move |outcome, actor, ctx| {
             let outcome = outcome.and_then(|outcome| {
                 check_outcome(&outcome, actor.id, &complete).map(|()| outcome).map_err(StoreError::from)
@@ -259,7 +260,7 @@ impl Handler<Inquiry<Complete>> for TransactionActor {
 }
 
 /// Builds the step for the store, with the outcome sealed. The store decides whether the window is over.
-fn transition(pending: &Arc<Pending>, complete: &Complete, context: &TransactionContext) -> CompleteTransaction {
+fn completion_step(pending: &Arc<Pending>, complete: &Complete, context: &TransactionContext) -> CompleteTransaction {
     let outcome = complete.answer.outcome();
     let credential = match &complete.answer {
         Answer::Credential { identity, holder_bound, .. } => {
@@ -361,7 +362,7 @@ impl Handler<Inquiry<Expire>> for TransactionActor {
         AtomicResponse::new(Box::pin(expire.into_actor(self).map(|outcome, actor, ctx| {
             let view = match outcome? {
                 ExpireOutcome::Expired(pending) => {
-                    actor.note_expiry();
+                    actor.record_expiry();
                     actor.notify_own_event(&pending);
                     View::Expired(Arc::new(pending))
                 }
@@ -379,7 +380,7 @@ impl Handler<Deadline> for TransactionActor {
 
     fn handle(&mut self, _: Deadline, ctx: &mut Self::Context) {
         match self.view(ctx) {
-            View::Expired(_) => self.note_expiry(),
+            View::Expired(_) => self.record_expiry(),
             View::Pending(_) if self.role != Role::Witness => {
                 let load = self.context.store.load_transaction(self.id);
                 ctx.wait(load.into_actor(self).map(|loaded, actor, ctx| {
@@ -387,7 +388,7 @@ impl Handler<Deadline> for TransactionActor {
                         actor.update_from(loaded, ctx);
                     }
                     match actor.view {
-                        Some(View::Expired(_)) => actor.note_expiry(),
+                        Some(View::Expired(_)) => actor.record_expiry(),
                         Some(View::Pending(_)) => _ = ctx.notify_later(Deadline, DEADLINE_RECHECK),
                         _ => {}
                     }
@@ -415,23 +416,23 @@ mod tests {
     use sakshi_store::CompletedRecord;
 
     use super::*;
-    use crate::tests::ended;
+    use crate::tests::completed_record;
 
     #[test]
     fn an_outcome_of_another_transaction_or_answer_is_refused() {
-        let own = ended(1);
-        let (id, complete) = (own.opened.id, complete(records::credential([1; 32])));
-        let broken = |record: CompletedRecord| {
+        let own = completed_record(1);
+        let (id, complete) = (own.opened.id, complete_message(records::credential([1; 32])));
+        let broken_invariant = |record: CompletedRecord| {
             check_outcome(&CompleteOutcome::Completed { record, queued: None, repeated: false }, id, &complete)
                 .err()
                 .map(Broken::name)
         };
-        assert_eq!(broken(own.clone()), None);
+        assert_eq!(broken_invariant(own.clone()), None);
         let guest = |refused| {
             let opened = Pending { event: Some(EventId::generate(id.partition(), 0)), ..own.opened.clone() };
             CompletedRecord { opened, refused, passed: refused.is_none(), ..own.clone() }
         };
-        assert_eq!(broken(guest(Some(EventRefusal::Full))), None);
+        assert_eq!(broken_invariant(guest(Some(EventRefusal::Full))), None);
         let other = Pending { id: TxnId::generate(id.partition(), 0), ..own.opened.clone() };
         for (record, name) in [
             (CompletedRecord { opened: other, ..own.clone() }, "an answer ends its own transaction"),
@@ -452,18 +453,18 @@ mod tests {
                 "a guest without a place has not passed",
             ),
         ] {
-            assert_eq!(broken(record), Some(name));
+            assert_eq!(broken_invariant(record), Some(name));
         }
         let again =
             check_outcome(&CompleteOutcome::AlreadyCompleted(own.clone()), id, &complete).err().map(Broken::name);
         assert_eq!(again, Some("a transaction is completed by one answer"));
-        let other = ended(2);
+        let other = completed_record(2);
         let other_id = other.opened.id;
         assert_eq!(
             check_outcome(&CompleteOutcome::AlreadyCompleted(other), other_id, &complete).err().map(Broken::name),
             None
         );
-        let declined = self::complete(Answer::Failure {
+        let declined = complete_message(Answer::Failure {
             failure: Failure::new("User Reject", Some("301")),
             digest: AnswerDigest([1; 32]),
         });
@@ -472,7 +473,7 @@ mod tests {
         assert_eq!(passes.err().map(Broken::name), Some("a transaction passes if its answer does"));
     }
 
-    fn complete(answer: Answer) -> Complete {
+    fn complete_message(answer: Answer) -> Complete {
         let (replay_window, result_ttl) = (Duration::ZERO, Duration::ZERO);
         Complete {
             answer,

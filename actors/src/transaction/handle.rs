@@ -78,6 +78,7 @@ impl Transactions {
     /// [`AskError::Overloaded`] when its shard or the node has too many in flight, or too many live.
     pub fn check_room(&self, id: TxnId) -> Result<(), AskError> {
         let index = self.router.shards.index_of(&id);
+        // The permits only show that there is room.
         drop(self.router.admit(index)?);
         if self.router.shards.is_full(index) { Err(AskError::Overloaded) } else { Ok(()) }
     }
@@ -116,17 +117,17 @@ impl Transactions {
         loop {
             let watch = self.router.ask_about(id, Subscribe).await?;
             let view = self.get(id).await?;
-            let left = end.saturating_duration_since(tokio::time::Instant::now());
-            if !matches!(view, View::Pending(_)) || left.is_zero() {
+            let remaining = end.saturating_duration_since(tokio::time::Instant::now());
+            if !matches!(view, View::Pending(_)) || remaining.is_zero() {
                 return Ok(view);
             }
-            // The next read shows what has changed.
+            // The next read shows the change.
             match watch {
-                Some(changed) => {
-                    let pause = sleep(left.min(RECHECK));
-                    tokio::select! { _ = changed => {}, () = pause => {} }
+                Some(change) => {
+                    let pause = sleep(remaining.min(RECHECK));
+                    tokio::select! { _ = change => {}, () = pause => {} }
                 }
-                None => sleep(left.min(UNWATCHED_RECHECK)).await,
+                None => sleep(remaining.min(UNWATCHED_RECHECK)).await,
             }
         }
     }

@@ -15,7 +15,7 @@ use tokio::sync::broadcast::error::RecvError;
 use super::actor::TransactionActor;
 use super::message::EndedElsewhere;
 
-/// Routes notices to the shards.
+/// Routes notices of transactions that ended on other nodes to the shards.
 #[derive(Debug)]
 pub(crate) struct ChangeListener {
     store: Store,
@@ -33,18 +33,18 @@ impl Actor for ChangeListener {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        if let Some(ended) = self.store.ended_elsewhere() {
-            ctx.add_stream(notices(ended));
+        if let Some(ended_ids) = self.store.ended_elsewhere() {
+            ctx.add_stream(stream_ids(ended_ids));
         }
     }
 }
 
-/// Streams the notices. Skips those that this node was too slow to receive.
-fn notices(ended: Receiver<TxnId>) -> impl Stream<Item = TxnId> {
-    unfold(ended, |mut ended| async move {
+/// Streams the ids of transactions that other nodes have ended. Skips those that this node was too slow to receive.
+fn stream_ids(receiver: Receiver<TxnId>) -> impl Stream<Item = TxnId> {
+    unfold(receiver, |mut receiver| async move {
         loop {
-            match ended.recv().await {
-                Ok(id) => return Some((id, ended)),
+            match receiver.recv().await {
+                Ok(id) => return Some((id, receiver)),
                 Err(RecvError::Lagged(_)) => {}
                 Err(RecvError::Closed) => return None,
             }

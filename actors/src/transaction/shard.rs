@@ -22,6 +22,7 @@ impl ShardActor for TransactionActor {
     type Shared = Arc<TransactionContext>;
     const KIND: &'static str = "transaction";
 
+    /// Byte 15 of a transaction's id is random.
     fn random_byte(id: &TxnId) -> u8 {
         id.as_bytes()[15]
     }
@@ -65,7 +66,7 @@ const fn is_pending(record: &TransactionRecord) -> bool {
 impl Question<TransactionActor> for GetTransaction {
     type Answer = View;
 
-    fn unknown(&self) -> View {
+    fn answer_without_record(&self) -> View {
         View::Unknown
     }
 
@@ -81,7 +82,7 @@ impl Question<TransactionActor> for GetTransaction {
 impl Question<TransactionActor> for Subscribe {
     type Answer = Option<Watcher>;
 
-    fn unknown(&self) -> Option<Watcher> {
+    fn answer_without_record(&self) -> Option<Watcher> {
         None
     }
 
@@ -97,7 +98,7 @@ impl Question<TransactionActor> for Subscribe {
 impl Question<TransactionActor> for Expire {
     type Answer = View;
 
-    fn unknown(&self) -> View {
+    fn answer_without_record(&self) -> View {
         View::Unknown
     }
 
@@ -109,7 +110,7 @@ impl Question<TransactionActor> for Expire {
 impl Question<TransactionActor> for Complete {
     type Answer = CompleteReply;
 
-    fn unknown(&self) -> CompleteReply {
+    fn answer_without_record(&self) -> CompleteReply {
         CompleteReply::Unknown
     }
 

@@ -9,6 +9,9 @@ use actix::Addr;
 
 use crate::shard_actor::ShardActor;
 
+/// Number of maps: one for each value of the random byte of an id.
+const MAPS: usize = 256;
+
 /// Live actors by id.
 #[derive(Debug)]
 pub(crate) struct Children<A: ShardActor> {
@@ -18,7 +21,7 @@ pub(crate) struct Children<A: ShardActor> {
 
 impl<A: ShardActor> Default for Children<A> {
     fn default() -> Self {
-        Self { maps: (0..256).map(|_| HashMap::new()).collect(), len: 0 }
+        Self { maps: (0..MAPS).map(|_| HashMap::new()).collect(), len: 0 }
     }
 }
 

@@ -16,6 +16,7 @@ use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Debug)]
 pub struct FairSlots<K: Clone + Eq + Hash>(Arc<Mutex<State<K>>>);
 
+/// The slots in use and the callers that wait for one.
 #[derive(Debug)]
 struct State<K: Clone + Eq + Hash> {
     total: usize,
@@ -85,13 +86,13 @@ impl<K: Clone + Eq + Hash> FairSlots<K> {
 }
 
 impl<K: Clone + Eq + Hash> State<K> {
-    fn count_by_owner(&self, owner: &K) -> usize {
+    fn slots_taken_by(&self, owner: &K) -> usize {
         self.by_owner.get(owner).copied().unwrap_or(0)
     }
 
     /// Takes a slot. Returns false if the owner must not have another.
     fn take(&mut self, owner: &K) -> bool {
-        let is_allowed = self.count_by_owner(owner) < self.free;
+        let is_allowed = self.slots_taken_by(owner) < self.free;
         if is_allowed {
             self.free -= 1;
             *self.by_owner.entry(owner.clone()).or_default() += 1;
@@ -99,6 +100,7 @@ impl<K: Clone + Eq + Hash> State<K> {
         is_allowed
     }
 
+    /// Frees a slot of this owner.
     fn release(&mut self, owner: &K) {
         self.free += 1;
         if let Some(slots) = self.by_owner.get_mut(owner) {
@@ -112,7 +114,7 @@ impl<K: Clone + Eq + Hash> State<K> {
     /// Takes a slot for the waiting owner with the fewest slots; among equals, for the first.
     fn take_for_next(&mut self) -> Option<(K, oneshot::Sender<FairSlot<K>>)> {
         self.waiting.retain(|(_, sender)| !sender.is_closed());
-        let (index, _) = self.waiting.iter().enumerate().min_by_key(|(_, (owner, _))| self.count_by_owner(owner))?;
+        let (index, _) = self.waiting.iter().enumerate().min_by_key(|(_, (owner, _))| self.slots_taken_by(owner))?;
         let owner = self.waiting.get(index)?.0.clone();
         if self.take(&owner) { self.waiting.remove(index) } else { None }
     }
@@ -159,13 +161,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_waiting_owner_with_the_fewest_slots_comes_first() {
-        let (slots, second) = (FairSlots::new(4), Duration::from_secs(1));
+        let (slots, one_second) = (FairSlots::new(4), Duration::from_secs(1));
         let (mut slots_of_a, slots_of_b) = (take_all(&slots, &"a"), take_all(&slots, &"b"));
         assert_eq!((slots_of_a.len(), slots_of_b.len(), slots.in_use()), (2, 1, 3));
         let _last = slots.enter(&"d").unwrap();
         let wait = |owner: &'static str| {
             let slots = slots.clone();
-            tokio::spawn(async move { slots.enter_within(&owner, second).await })
+            tokio::spawn(async move { slots.enter_within(&owner, one_second).await })
         };
         let (greedy, modest) = (wait("a"), wait("c"));
         tokio::task::yield_now().await;
@@ -173,17 +175,17 @@ mod tests {
         let modest = modest.await.unwrap();
         assert!(modest.is_some(), "c has no slot, and came later");
         assert!(greedy.await.unwrap().is_none(), "a has a slot, and no other is free");
-        let gone = wait("e");
+        let aborted = wait("e");
         tokio::task::yield_now().await;
-        gone.abort();
+        aborted.abort();
         let patient = wait("f");
         tokio::task::yield_now().await;
         drop(slots_of_b);
         assert!(patient.await.unwrap().is_some(), "a caller that has given up blocks nobody");
-        let many: Vec<_> = (0..5).map(|_| wait("a")).collect();
+        let waiting_calls: Vec<_> = (0..5).map(|_| wait("a")).collect();
         tokio::task::yield_now().await;
         assert_eq!(slots.lock().waiting.len(), 4, "of one owner, at most as many callers wait as there are slots");
-        for waiting in many {
+        for waiting in waiting_calls {
             drop(waiting.await);
         }
         assert_eq!(slots.in_use(), 3);
@@ -219,14 +221,14 @@ mod interleavings {
     fn in_every_interleaving_a_freed_slot_goes_to_a_caller_that_still_waits() {
         let scenario = || {
             let slots = FairSlots::new(1);
-            let only = slots.enter(&"a").unwrap();
+            let only_slot = slots.enter(&"a").unwrap();
             let (sender, mut receiver) = oneshot::channel();
-            let (gone, gone_receiver) = oneshot::channel();
-            slots.lock().waiting.extend([("gone", gone), ("patient", sender)]);
-            let gives_up = shuttle::thread::spawn(move || drop(gone_receiver));
-            let leaves = shuttle::thread::spawn(move || drop(only));
-            gives_up.join().unwrap();
-            leaves.join().unwrap();
+            let (abandoned, abandoned_receiver) = oneshot::channel();
+            slots.lock().waiting.extend([("gone", abandoned), ("patient", sender)]);
+            let abandoning = shuttle::thread::spawn(move || drop(abandoned_receiver));
+            let freeing = shuttle::thread::spawn(move || drop(only_slot));
+            abandoning.join().unwrap();
+            freeing.join().unwrap();
             let slot = receiver.try_recv().unwrap();
             assert_eq!((slot.owner, slots.in_use()), ("patient", 1));
         };

@@ -15,7 +15,9 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 #[derive(Debug)]
 pub struct Gate {
     permits_max: usize,
+    /// Number of permits taken.
     inside: AtomicUsize,
+    /// Notified when the last permit is returned.
     emptied: Notify,
 }
 
@@ -39,6 +41,7 @@ impl Gate {
         self.take().0
     }
 
+    /// Takes a permit. Returns it with the number of permits that were taken before.
     fn take(self: &Arc<Self>) -> (Permit, usize) {
         let before = self.inside.fetch_add(1, Ordering::AcqRel);
         (Permit(Arc::clone(self)), before)

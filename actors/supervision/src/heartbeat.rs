@@ -14,6 +14,7 @@ type LastBeat = (String, Arc<AtomicU64>);
 /// The last heartbeats of all arbiters.
 #[derive(Clone, Debug)]
 pub struct Heartbeats {
+    /// Creation of this record.
     began: Instant,
     timeout: Duration,
     arbiters: Arc<Mutex<Vec<LastBeat>>>,
@@ -28,7 +29,7 @@ impl Heartbeats {
 
     /// Records heartbeats of the current arbiter until it ends. A restarted arbiter takes over its old name.
     pub fn beat_here(&self, name: &str) {
-        let last = Arc::new(AtomicU64::new(self.elapsed()));
+        let last = Arc::new(AtomicU64::new(self.elapsed_ms()));
         {
             let mut arbiters = self.arbiters.lock().unwrap_or_else(PoisonError::into_inner);
             arbiters.retain(|(known, _)| known != name);
@@ -37,7 +38,7 @@ impl Heartbeats {
         let beats = self.clone();
         actix_rt::spawn(async move {
             loop {
-                last.store(beats.elapsed(), Ordering::Relaxed);
+                last.store(beats.elapsed_ms(), Ordering::Relaxed);
                 tokio::time::sleep(beats.timeout / BEATS_PER_TIMEOUT).await;
             }
         });
@@ -46,14 +47,14 @@ impl Heartbeats {
     /// Returns the name of an arbiter that has been silent for too long.
     #[must_use]
     pub fn hung_arbiter(&self) -> Option<String> {
-        let now = self.elapsed();
+        let now = self.elapsed_ms();
         let timeout = u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX);
         let arbiters = self.arbiters.lock().unwrap_or_else(PoisonError::into_inner);
         let silent = |last: &AtomicU64| now.saturating_sub(last.load(Ordering::Relaxed)) > timeout;
         arbiters.iter().find(|(_, last)| silent(last)).map(|(name, _)| name.clone())
     }
 
-    fn elapsed(&self) -> u64 {
+    fn elapsed_ms(&self) -> u64 {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 }
@@ -79,15 +80,15 @@ mod tests {
             beats.beat_here("running");
             let arbiter = actix_rt::Arbiter::new();
             let (release, stuck) = mpsc::channel::<()>();
-            let there = beats.clone();
+            let hung_beats = beats.clone();
             arbiter.spawn_fn(move || {
-                there.beat_here("stuck");
+                hung_beats.beat_here("stuck");
                 // Ends with an error as soon as the sender is gone.
                 let _ = stuck.recv();
             });
             wait_until("the stuck one is noticed", || beats.hung_arbiter().as_deref() == Some("stuck")).await;
-            let noticed = beats.elapsed();
-            wait_until("it hangs for longer", || beats.elapsed() > noticed + 5).await;
+            let noticed_ms = beats.elapsed_ms();
+            wait_until("it hangs for longer", || beats.elapsed_ms() > noticed_ms + 5).await;
             assert_eq!(beats.hung_arbiter().as_deref(), Some("stuck"), "the arbiter still hangs");
             drop(release);
             wait_until("it runs again", || beats.hung_arbiter().is_none()).await;

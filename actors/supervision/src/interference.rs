@@ -16,20 +16,22 @@ pub enum Interference {
     Hang(Duration),
 }
 
-/// Chooses the fault of an actor of this type on this arbiter.
+/// Chooses a fault before a poll, from the arbiter's number and the name of the actor's type.
 pub type Interfere = Box<dyn FnMut(u32, &'static str) -> Option<Interference>>;
 
 thread_local! {
+    /// Chooses the faults of this thread's actors; `None` outside a simulation.
     static INTERFERE: RefCell<Option<Interfere>> = const { RefCell::new(None) };
 }
 
 tokio::task_local! {
+    /// Number of the simulated arbiter on which the current task runs.
     static ARBITER: u32;
 }
 
 /// Sets the faults for the actors of this thread.
-pub fn interfere_with(interfere: Interfere) {
-    INTERFERE.with_borrow_mut(|current| *current = Some(interfere));
+pub fn interfere_with(choose_fault: Interfere) {
+    INTERFERE.with_borrow_mut(|current| *current = Some(choose_fault));
 }
 
 /// Runs work that starts its actors on this arbiter.
@@ -43,19 +45,19 @@ pub async fn while_on_arbiter<W: Future>(arbiter: u32, work: W) -> W::Output {
 }
 
 /// Returns the current arbiter; 0 if none is set.
-pub(crate) fn arbiter() -> u32 {
+pub(crate) fn current_arbiter() -> u32 {
     ARBITER.try_with(|arbiter| *arbiter).unwrap_or(0)
 }
 
 /// Wraps work for another thread of execution, so that it keeps the current arbiter.
 pub(crate) fn keep_arbiter(work: impl FnOnce()) -> impl FnOnce() {
-    let arbiter = arbiter();
+    let arbiter = current_arbiter();
     move || on_arbiter(arbiter, work)
 }
 
 /// Returns the fault for the next poll of an actor of type `A`.
 pub(crate) fn next_fault<A>(arbiter: u32) -> Option<Interference> {
-    INTERFERE.with_borrow_mut(|interfere| {
-        interfere.as_mut().and_then(|interfere| interfere(arbiter, std::any::type_name::<A>()))
+    INTERFERE.with_borrow_mut(|choose_fault| {
+        choose_fault.as_mut().and_then(|choose| choose(arbiter, std::any::type_name::<A>()))
     })
 }

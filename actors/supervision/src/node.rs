@@ -17,8 +17,9 @@ pub(crate) struct Node {
     name: String,
     kind: &'static str,
     /// True for a group, which may have any number of actors; an empty group is not down.
-    group: bool,
+    is_group: bool,
     live: AtomicI64,
+    /// See [`NodeView::restarts`].
     restarts: AtomicU64,
     /// Counts and bounds the requests to its actors.
     requests: Arc<Gate>,
@@ -30,7 +31,8 @@ pub(crate) struct Node {
 #[derive(Debug, Default)]
 struct History {
     /// Time of the start or the last restart.
-    since: Option<Instant>,
+    started_at: Option<Instant>,
+    /// See [`NodeView::last_exit`].
     last_exit: Option<&'static str>,
     last_panic: Option<LastPanic>,
 }
@@ -76,22 +78,23 @@ pub struct NodeView {
 impl Node {
     /// Builds a node for one actor.
     pub(crate) fn new(name: impl Into<String>, kind: &'static str) -> Arc<Self> {
-        Self::create(name.into(), kind, false, 0)
+        Self::create(name.into(), kind, None)
     }
 
     /// Builds a node for any number of actors, with at most `requests_max` requests in flight.
     pub(crate) fn group(name: impl Into<String>, kind: &'static str, requests_max: usize) -> Arc<Self> {
-        Self::create(name.into(), kind, true, requests_max)
+        Self::create(name.into(), kind, Some(requests_max))
     }
 
-    fn create(name: String, kind: &'static str, group: bool, requests_max: usize) -> Arc<Self> {
+    /// Builds the node of a group with this limit on requests, or of a single actor.
+    fn create(name: String, kind: &'static str, group_requests_max: Option<usize>) -> Arc<Self> {
         Arc::new(Self {
             name,
             kind,
-            group,
+            is_group: group_requests_max.is_some(),
             live: AtomicI64::new(0),
             restarts: AtomicU64::new(0),
-            requests: Gate::new(requests_max),
+            requests: Gate::new(group_requests_max.unwrap_or(0)),
             history: Mutex::default(),
             children: Mutex::new(Vec::new()),
         })
@@ -102,7 +105,7 @@ impl Node {
     }
 
     pub(crate) const fn is_group(&self) -> bool {
-        self.group
+        self.is_group
     }
 
     /// Adds a node below this one.
@@ -117,7 +120,7 @@ impl Node {
 
     /// Notes a start or restart of the node itself: of its single actor, or of its shard.
     pub(crate) fn note_started(&self) {
-        self.history().since = Some(Instant::now());
+        self.history().started_at = Some(Instant::now());
     }
 
     /// Notes that this shard starts over because its actors keep failing.
@@ -163,7 +166,7 @@ impl Node {
     pub(crate) fn view(&self) -> NodeView {
         let children =
             self.children.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|child| child.view()).collect();
-        let is_up = self.live() > 0 || self.group;
+        let is_up = self.live() > 0 || self.is_group;
         let history = self.history();
         NodeView {
             name: self.name.clone(),
@@ -173,7 +176,7 @@ impl Node {
             restarts: self.restarts.load(Ordering::Relaxed),
             last_exit: history.last_exit,
             last_panic: history.last_panic.clone(),
-            age_s: history.since.filter(|_| is_up).map(|since| since.elapsed().as_secs()),
+            age_s: history.started_at.filter(|_| is_up).map(|started_at| started_at.elapsed().as_secs()),
             mailbox: self.requests.inside(),
             children,
         }

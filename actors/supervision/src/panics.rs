@@ -8,7 +8,7 @@ use std::path::Path;
 /// Place of a panic that no hook has noted.
 const UNKNOWN: &str = "unknown";
 
-/// The note of a panic.
+/// A panic: its place, and the request that was being handled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Panic {
     /// File and line, without the folders of the build machine.
@@ -18,6 +18,7 @@ pub(crate) struct Panic {
 }
 
 thread_local! {
+    /// The panic that the hook noted last, until [`take_panic`].
     static LATEST: RefCell<Option<Panic>> = const { RefCell::new(None) };
 }
 
@@ -45,10 +46,11 @@ fn shorten_path(file: &str) -> &str {
     if !Path::new(file).is_absolute() {
         return file;
     }
-    let after_name =
-        |rest: &'static str| file.split_once(rest).and_then(|(_, rest)| rest.split_once('/')).map(|(_, rest)| rest);
-    let name = || file.rsplit('/').next().unwrap_or(file);
-    after_name("/registry/src/").or_else(|| after_name("/rustc/")).unwrap_or_else(name)
+    // The first folder below these is the registry's name or the compiler's version.
+    let path_below =
+        |folder: &'static str| file.split_once(folder).and_then(|(_, path)| path.split_once('/')).map(|(_, path)| path);
+    let file_name = || file.rsplit('/').next().unwrap_or(file);
+    path_below("/registry/src/").or_else(|| path_below("/rustc/")).unwrap_or_else(file_name)
 }
 
 #[cfg(test)]
@@ -64,7 +66,7 @@ mod tests {
                 "actix-0.13.5/src/context.rs",
             ),
             ("/rustc/4a4ef493e3a1488c/library/core/src/cell.rs", "library/core/src/cell.rs"),
-            ("/build/sakshi/target/out/made.rs", "made.rs"),
+            ("/build/sakshi/target/out/generated.rs", "generated.rs"),
         ] {
             assert_eq!(shorten_path(file), expected);
         }

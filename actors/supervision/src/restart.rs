@@ -26,8 +26,9 @@ use crate::panics::{Panic, take_panic};
 pub(crate) const RESTARTS_MAX: usize = 3;
 /// The sliding window within which restarts are counted.
 const WINDOW: Duration = Duration::from_secs(60);
-/// Pause before the second restart of a window; it doubles with each further one.
+/// Pause before the second restart of a window; it doubles with each further one, [`DOUBLINGS_MAX`] times.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const DOUBLINGS_MAX: usize = 6;
 
 /// Reason for the end of an actor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +46,7 @@ pub(crate) trait Supervisor: 'static {
     fn handle_panic(&self, panic: Panic) -> Option<Duration>;
     /// Returns true if the supervisor has forgotten the actor. The actor then ends before its next message, because a
     /// new actor may have its id.
-    fn were_failures_reset(&self) -> bool {
+    fn has_forgotten_actor(&self) -> bool {
         false
     }
     /// Handles the end of the actor.
@@ -56,6 +57,7 @@ pub(crate) trait Supervisor: 'static {
 #[derive(Clone, Debug)]
 pub(crate) struct RestartBudget {
     restarts_max: usize,
+    /// Times of the last crashes, the oldest first.
     crashes: VecDeque<Instant>,
 }
 
@@ -78,7 +80,7 @@ impl RestartBudget {
         self.crashes.push_back(now);
         Some(match self.crashes.len() {
             1 => Duration::ZERO,
-            crashes => FIRST_PAUSE.saturating_mul(1 << (crashes - 2).min(6)),
+            crashes => FIRST_PAUSE.saturating_mul(1 << (crashes - 2).min(DOUBLINGS_MAX)),
         })
     }
 
@@ -101,7 +103,7 @@ where
         pause: None,
         supervisor,
         #[cfg(feature = "simulation")]
-        arbiter: interference::arbiter(),
+        arbiter: interference::current_arbiter(),
     });
     address
 }
@@ -111,7 +113,9 @@ struct RestartLoop<A, S>
 where
     A: Actor<Context = Context<A>> + Supervised,
 {
+    /// The actor with its context; `None` after its end.
     running: Option<ContextFut<A, Context<A>>>,
+    /// Pause before the actor is polled again.
     pause: Option<Pin<Box<Sleep>>>,
     supervisor: S,
     #[cfg(feature = "simulation")]
@@ -136,7 +140,7 @@ where
                 }
                 this.pause = None;
             }
-            if this.supervisor.were_failures_reset() {
+            if this.supervisor.has_forgotten_actor() {
                 return this.finish(ExitReason::Stopped);
             }
             let Some(running) = &mut this.running else { return Poll::Ready(()) };

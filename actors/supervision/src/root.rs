@@ -14,6 +14,9 @@ use crate::node::{Node, NodeView};
 use crate::panics::Panic;
 use crate::restart::{self, ExitReason, RESTARTS_MAX, RestartBudget, Supervisor};
 
+/// Capacity of an actor's mailbox, the default of actix. Messages beyond it are accepted, too.
+const MAILBOX_CAPACITY: usize = 16;
+
 /// A failure that restarts did not end; the process should drain and exit non-zero.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Escalation {
@@ -50,7 +53,7 @@ impl Root {
         let node = Node::new(name, kind);
         self.add_child(Arc::clone(&node));
         let root = self.clone();
-        let (sender, receiver) = channel(16);
+        let (sender, receiver) = channel(MAILBOX_CAPACITY);
         let begin = move || {
             node.note_actor_started();
             node.note_started();

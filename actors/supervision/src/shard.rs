@@ -31,8 +31,10 @@ pub struct Shard<A: ShardActor> {
     wheel: Wheel<A::Id>,
     /// True while the wheel turns, which it does while it has timers.
     is_turning: bool,
+    /// The scheduled turn of the wheel.
     next_turn: Option<SpawnHandle>,
-    me: Addr<Self>,
+    address: Addr<Self>,
+    /// Live actors at which the shard counts as full.
     live_max: usize,
 }
 
@@ -41,12 +43,12 @@ impl<A: ShardActor> Shard<A> {
     pub(crate) fn start(node: Arc<Node>, shared: A::Shared, root: Root, live_max: usize) -> Addr<Self> {
         metrics::counter!("sakshi_actor_restarts_total", "actor" => A::KIND).increment(0);
         let context = Context::new();
-        let me: Addr<Self> = context.address();
+        let address: Addr<Self> = context.address();
         let failures = Rc::new(ShardFailures::new(
             Arc::clone(&node),
             root.clone(),
-            me.clone().recipient(),
-            me.clone().recipient(),
+            address.clone().recipient(),
+            address.clone().recipient(),
         ));
         node.note_started();
         let shard = Self {
@@ -56,7 +58,7 @@ impl<A: ShardActor> Shard<A> {
             wheel: Wheel::default(),
             is_turning: false,
             next_turn: None,
-            me,
+            address,
             live_max,
         };
         restart::start(context, shard, RootChild::new(root, node, "registry"))
@@ -80,16 +82,16 @@ impl<A: ShardActor> Shard<A> {
     /// Starts an actor.
     pub fn start_child(&mut self, id: A::Id, actor: A) -> Addr<A> {
         self.failures.node.note_actor_started();
-        let child = restart::start(Context::new(), actor, self.failures.child(id));
+        let child = restart::start(Context::new(), actor, self.failures.supervisor_of(id));
         self.children.insert(id, child.clone());
         child
     }
 
-    /// Sends [`Deadline`] to an actor at this time, if it is still live then.
-    pub fn wake_at(&mut self, id: A::Id, millis: i64) {
-        self.wheel.set(id, millis);
+    /// Sends [`Deadline`] to an actor at this time, in milliseconds since the Unix epoch, if it is still live then.
+    pub fn wake_at(&mut self, id: A::Id, at_ms: i64) {
+        self.wheel.add(id, at_ms);
         if !std::mem::replace(&mut self.is_turning, true) {
-            self.me.do_send(Turn);
+            self.address.do_send(Turn);
         }
     }
 
@@ -152,7 +154,7 @@ impl<A: ShardActor> Handler<Turn> for Shard<A> {
     type Result = ();
 
     fn handle(&mut self, _: Turn, ctx: &mut Self::Context) {
-        // A message from before a restart may have arrived first.
+        // A message from before a restart may have scheduled a turn already.
         if let Some(next) = self.next_turn.replace(ctx.run_later(TICK, Self::turn)) {
             ctx.cancel_future(next);
         }

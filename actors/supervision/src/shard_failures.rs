@@ -38,10 +38,14 @@ pub(crate) struct StartOver;
 pub(crate) struct ShardFailures<A: ShardActor> {
     pub(crate) node: Arc<Node>,
     root: Root,
+    /// The shard, which is notified when an actor ends.
     ended: Recipient<ChildEnded<A::Id>>,
+    /// The shard, which is told to forget all its actors.
     start_over: Recipient<StartOver>,
-    crashes: RefCell<HashMap<A::Id, RestartBudget>>,
-    given_up: RefCell<RestartBudget>,
+    /// Budgets of the actors that have crashed.
+    restart_budgets: RefCell<HashMap<A::Id, RestartBudget>>,
+    /// Budget of actors that the shard may give up before it starts over.
+    give_up_budget: RefCell<RestartBudget>,
     /// Number of times that the shard has forgotten all its actors.
     resets: Cell<u64>,
 }
@@ -53,27 +57,36 @@ impl<A: ShardActor> ShardFailures<A> {
         ended: Recipient<ChildEnded<A::Id>>,
         start_over: Recipient<StartOver>,
     ) -> Self {
-        let given_up = RefCell::new(RestartBudget::new(GIVEN_UP_MAX));
-        Self { node, root, ended, start_over, crashes: RefCell::default(), given_up, resets: Cell::new(0) }
+        let give_up_budget = RefCell::new(RestartBudget::new(GIVEN_UP_MAX));
+        Self {
+            node,
+            root,
+            ended,
+            start_over,
+            restart_budgets: RefCell::default(),
+            give_up_budget,
+            resets: Cell::new(0),
+        }
     }
 
     /// Builds the supervisor of an actor that starts now.
-    pub(crate) fn child(self: &Rc<Self>, id: A::Id) -> ShardChild<A> {
+    pub(crate) fn supervisor_of(self: &Rc<Self>, id: A::Id) -> ShardChild<A> {
         ShardChild { id, failures: Rc::clone(self), resets_at_start: self.resets.get() }
     }
 
     /// Notes that the shard has forgotten all actors.
     pub(crate) fn note_all_forgotten(&self) {
-        self.resets.update(|times| times + 1);
+        self.resets.update(|resets| resets + 1);
     }
 
+    /// Starts the shard over, or escalates, if too many actors have been given up.
     fn handle_given_up(&self, id: A::Id) {
         tracing::error!(actor.kind = A::KIND, actor.id = %id, "an actor keeps failing and was given up");
-        if self.given_up.borrow_mut().spend().is_some() {
+        if self.give_up_budget.borrow_mut().spend().is_some() {
             return;
         }
         if self.root.may_reset_shard() {
-            *self.given_up.borrow_mut() = RestartBudget::new(GIVEN_UP_MAX);
+            *self.give_up_budget.borrow_mut() = RestartBudget::new(GIVEN_UP_MAX);
             self.start_over.do_send(StartOver);
         } else {
             self.root.escalate(self.node.name());
@@ -91,18 +104,18 @@ pub(crate) struct ShardChild<A: ShardActor> {
 }
 
 impl<A: ShardActor> Supervisor for ShardChild<A> {
-    fn were_failures_reset(&self) -> bool {
+    fn has_forgotten_actor(&self) -> bool {
         self.failures.resets.get() != self.resets_at_start
     }
 
     fn handle_panic(&self, panic: Panic) -> Option<Duration> {
         self.failures.node.note_panic(panic);
         metrics::counter!("sakshi_actor_restarts_total", "actor" => A::KIND).increment(1);
-        let mut crashes = self.failures.crashes.borrow_mut();
-        if crashes.len() >= BUDGETS_MAX {
-            crashes.retain(|_, budget| budget.has_recent_crash());
+        let mut budgets = self.failures.restart_budgets.borrow_mut();
+        if budgets.len() >= BUDGETS_MAX {
+            budgets.retain(|_, budget| budget.has_recent_crash());
         }
-        let pause = crashes.entry(self.id).or_insert_with(|| RestartBudget::new(RESTARTS_MAX)).spend();
+        let pause = budgets.entry(self.id).or_insert_with(|| RestartBudget::new(RESTARTS_MAX)).spend();
         tracing::error!(actor.kind = A::KIND, actor.id = %self.id, restart.pause = ?pause, "an actor panicked");
         pause
     }
@@ -141,8 +154,9 @@ mod tests {
             let node = Node::group("shard", "registry", 10);
             let failures =
                 Rc::new(ShardFailures::<Obedient>::new(node, root, shard.clone().recipient(), shard.recipient()));
-            let crash = |id| failures.child(id).handle_panic(take_panic());
-            let budgets = || failures.crashes.borrow().len();
+            let crash = |id| failures.supervisor_of(id).handle_panic(take_panic());
+            let budgets = || failures.restart_budgets.borrow().len();
+            // A thousand crashes that become old, then as many as reach BUDGETS_MAX.
             (0..1_000).for_each(|id| assert_eq!(crash(id), Some(Duration::ZERO)));
             advance(Duration::from_secs(61)).await;
             (1_000..1_024).for_each(|id| assert_eq!(crash(id), Some(Duration::ZERO)));

@@ -24,15 +24,18 @@ pub struct ShardBounds {
 
 /// Shards by number.
 pub struct Shards<A: ShardActor> {
+    /// One place per shard number; empty until a worker starts its shard there.
     places: Vec<RwLock<Option<Addr<Shard<A>>>>>,
+    /// Visible states of the shards, by number.
     nodes: Vec<Arc<Node>>,
     root: Root,
     shared: A::Shared,
+    /// Maximum live actors of one shard.
     live_max: usize,
 }
 
 impl<A: ShardActor> Shards<A> {
-    /// Creates places for shards named after `name`. The shards start with their workers.
+    /// Prepares shards named `{name}-{number}`. Each worker starts its shard with [`Self::start_here`].
     #[must_use]
     pub fn new(root: &Root, name: &str, kind: &'static str, shared: A::Shared, bounds: ShardBounds) -> Arc<Self> {
         let count = bounds.shards;
@@ -43,8 +46,8 @@ impl<A: ShardActor> Shards<A> {
         Arc::new(Self { places, nodes, root: root.clone(), shared, live_max: bounds.live.div_ceil(count) })
     }
 
-    /// Starts a shard on the current arbiter, in the first free place, and returns its number. A place is free at the
-    /// start, or when its worker has died. `None` if all places are taken.
+    /// Starts a shard on the current arbiter with the first free number, and returns the number. A number is free at
+    /// the start, or when its worker has died. `None` if all are taken.
     pub fn start_here(&self) -> Option<usize> {
         for (index, place) in self.places.iter().enumerate() {
             let mut place = place.write().unwrap_or_else(PoisonError::into_inner);
@@ -57,7 +60,7 @@ impl<A: ShardActor> Shards<A> {
         None
     }
 
-    /// Returns the shard at a place, if it has started.
+    /// Returns the shard with this number, if it has started.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<Addr<Shard<A>>> {
         self.places.get(index)?.read().unwrap_or_else(PoisonError::into_inner).clone()
@@ -75,13 +78,13 @@ impl<A: ShardActor> Shards<A> {
         self.get(self.index_of(id))
     }
 
-    /// Takes a permit for one request to the shard at a place, unless too many are in flight.
+    /// Takes a permit for one request to the shard with this number, unless too many are in flight.
     #[must_use]
     pub fn admit(&self, index: usize) -> Option<Permit> {
         self.nodes[index].requests().enter()
     }
 
-    /// Returns true if the shard at a place has the maximum of live actors.
+    /// Returns true if the shard with this number has the maximum of live actors.
     #[must_use]
     pub fn is_full(&self, index: usize) -> bool {
         self.nodes[index].live() >= i64::try_from(self.live_max).unwrap_or(i64::MAX)

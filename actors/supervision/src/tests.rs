@@ -14,6 +14,7 @@ use crate::{Deadline, Escalation, LastPanic, NodeView, Root, Shard, ShardActor, 
 /// Number of a shard, and a number within it.
 type Id = u16;
 
+/// An actor that obeys [`Command`]s.
 #[derive(Debug)]
 pub(crate) struct Obedient;
 
@@ -92,12 +93,12 @@ impl Handler<Start> for Shard<Obedient> {
 /// Asks which of these actors the shard knows, and whether it is full.
 #[derive(Clone, Debug, Message)]
 #[rtype(result = "(Vec<Id>, bool)")]
-struct Known(Vec<Id>);
+struct ListKnown(Vec<Id>);
 
-impl Handler<Known> for Shard<Obedient> {
-    type Result = MessageResult<Known>;
+impl Handler<ListKnown> for Shard<Obedient> {
+    type Result = MessageResult<ListKnown>;
 
-    fn handle(&mut self, Known(ids): Known, _: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, ListKnown(ids): ListKnown, _: &mut Self::Context) -> Self::Result {
         let known = ids.into_iter().filter(|id| self.get(id).is_some()).collect();
         MessageResult((known, self.is_full()))
     }
@@ -109,14 +110,15 @@ pub(crate) fn in_a_system(test: impl Future<Output = ()>) {
     actix_rt::System::with_tokio_rt(runtime).block_on(test);
 }
 
+/// Builds shards under a root of their own, with the root's escalations.
 fn shards(count: usize, live: usize) -> (Arc<Shards<Obedient>>, Root, UnboundedReceiver<Escalation>) {
     let (root, escalations) = Root::new();
     let shards = Shards::new(&root, "shard", "registry", (), ShardBounds { shards: count, live, requests: 10 });
     (shards, root, escalations)
 }
 
-/// Returns a snapshot of the first shard.
-fn first(root: &Root) -> NodeView {
+/// Returns a snapshot of the root's first child, which is the first shard in most tests.
+fn first_child(root: &Root) -> NodeView {
     root.view().children.swap_remove(0)
 }
 
@@ -152,14 +154,14 @@ fn an_actor_that_has_ended_is_removed_from_its_shard() {
         assert_eq!(shards.start_here(), Some(0));
         let shard = shards.get(0).unwrap();
         let child = shard.send(Start(1)).await.unwrap();
-        assert_eq!(shard.send(Known(vec![1, 2])).await.unwrap(), (vec![1], false));
+        assert_eq!(shard.send(ListKnown(vec![1, 2])).await.unwrap(), (vec![1], false));
         shard.send(Start(2)).await.unwrap();
-        assert_eq!(shard.send(Known(vec![1, 2])).await.unwrap(), (vec![1, 2], true));
+        assert_eq!(shard.send(ListKnown(vec![1, 2])).await.unwrap(), (vec![1, 2], true));
         assert_eq!(shards.live(), 2);
         child.do_send(Command::Stop);
         settle().await;
-        assert_eq!(shard.send(Known(vec![1, 2])).await.unwrap(), (vec![2], false));
-        assert_eq!(first(&root).live, 1);
+        assert_eq!(shard.send(ListKnown(vec![1, 2])).await.unwrap(), (vec![2], false));
+        assert_eq!(first_child(&root).live, 1);
     });
 }
 
@@ -176,10 +178,10 @@ fn a_shard_that_panics_or_starts_over_forgets_its_actors() {
             } else {
                 shard.send(StartOver).await.unwrap();
             }
-            assert_eq!(shard.send(Known(vec![1])).await.unwrap(), (vec![], false));
+            assert_eq!(shard.send(ListKnown(vec![1])).await.unwrap(), (vec![], false));
             assert!(child.send(Command::Answer).await.is_err(), "a new actor may have its id");
             settle().await;
-            let NodeView { restarts: seen, live, .. } = first(&root);
+            let NodeView { restarts: seen, live, .. } = first_child(&root);
             assert_eq!((seen, live), (restarts, 0));
         }
     });
@@ -193,16 +195,16 @@ fn a_node_shows_place_request_and_count_of_its_last_panic() {
         let (shards, root, _escalations) = shards(1, 2);
         shards.start_here();
         let shard = shards.get(0).unwrap();
-        assert_eq!(first(&root).last_panic, None);
+        assert_eq!(first_child(&root).last_panic, None);
         for (id, count) in [(1, 1), (1, 2), (2, 3)] {
             let child = shard.send(Start(id)).await.unwrap();
             assert!(child.send(Command::Panic).await.is_err());
-            let LastPanic { place, request_id, count: seen, .. } = first(&root).last_panic.unwrap();
+            let LastPanic { place, request_id, count: seen, .. } = first_child(&root).last_panic.unwrap();
             assert_eq!((request_id.as_deref(), seen), (Some("order-42"), count));
             assert!(place.starts_with("actors/supervision/src/tests.rs:"), "{place}");
         }
         assert!(shard.send(Command::Panic).await.is_err());
-        assert_eq!(first(&root).last_panic.map(|last| last.count), Some(1), "elsewhere");
+        assert_eq!(first_child(&root).last_panic.map(|last| last.count), Some(1), "elsewhere");
     });
 }
 
@@ -213,12 +215,12 @@ fn the_age_of_a_node_counts_from_its_last_restart() {
         let single = root.start(&actix_rt::Arbiter::current(), "single", "obedient", || Obedient);
         single.send(Command::Answer).await.unwrap();
         advance(Duration::from_secs(7)).await;
-        assert_eq!((root.view().age_s, first(&root).age_s), (Some(7), Some(7)));
+        assert_eq!((root.view().age_s, first_child(&root).age_s), (Some(7), Some(7)));
         assert!(single.send(Command::Panic).await.is_err());
-        assert_eq!((root.view().age_s, first(&root).age_s), (Some(7), Some(0)));
+        assert_eq!((root.view().age_s, first_child(&root).age_s), (Some(7), Some(0)));
         single.do_send(Command::Stop);
         settle().await;
-        assert_eq!((first(&root).state, first(&root).age_s), ("down", None));
+        assert_eq!((first_child(&root).state, first_child(&root).age_s), ("down", None));
     });
 }
 
@@ -234,7 +236,7 @@ fn a_shard_that_keeps_panicking_escalates_and_does_not_count_itself() {
         }
         settle().await;
         assert_eq!(escalations.try_recv().unwrap().actor, "shard-0");
-        assert_eq!(first(&root).live, 0);
+        assert_eq!(first_child(&root).live, 0);
         assert_eq!(shards.start_here(), Some(0), "its place is free");
     });
 }

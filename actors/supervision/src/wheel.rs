@@ -10,8 +10,9 @@ pub(crate) const SLICE: usize = 256;
 /// Timers checked for ended actors before other work gets a turn: a third of a millisecond when every check misses the
 /// processor's caches.
 pub(crate) const TIMERS_TIDIED: usize = 1_024;
-/// Slices of [`TIMERS_TIDIED`] per tick while many actors have ended, and the pause between them.
+/// Slices of [`TIMERS_TIDIED`] per tick while many actors have ended.
 pub(crate) const TIDIED_PER_TICK: u32 = 4;
+/// Pause between two of these slices.
 pub(crate) const TIDY_PAUSE: Duration = Duration::from_millis(20);
 /// The step of the wheel.
 pub(crate) const TICK: Duration = Duration::from_millis(250);
@@ -23,19 +24,19 @@ pub(crate) struct Wheel<K> {
     buckets: BTreeMap<i64, Vec<K>>,
     len: usize,
     /// Position at which tidying continues: a bucket, and an index in it.
-    tidied: (i64, usize),
+    tidy_position: (i64, usize),
 }
 
 impl<K> Default for Wheel<K> {
     fn default() -> Self {
-        Self { buckets: BTreeMap::new(), len: 0, tidied: (i64::MIN, 0) }
+        Self { buckets: BTreeMap::new(), len: 0, tidy_position: (i64::MIN, 0) }
     }
 }
 
 impl<K> Wheel<K> {
-    /// Wakes `id` at the first step that is not before `at`, in milliseconds since the Unix epoch.
-    pub(crate) fn set(&mut self, id: K, at: i64) {
-        let step = at.saturating_add(TICK_MS - 1).div_euclid(TICK_MS);
+    /// Adds an id that is due at the first step not before `at_ms`, in milliseconds since the Unix epoch.
+    pub(crate) fn add(&mut self, id: K, at_ms: i64) {
+        let step = at_ms.saturating_add(TICK_MS - 1).div_euclid(TICK_MS);
         self.buckets.entry(step).or_default().push(id);
         self.len += 1;
     }
@@ -50,17 +51,17 @@ impl<K> Wheel<K> {
         self.len > live + live / 8 + TIMERS_TIDIED
     }
 
-    /// Takes at most `limit` ids that are due at `now`.
-    pub(crate) fn take_due(&mut self, now: i64, limit: usize) -> Vec<K> {
+    /// Takes at most `limit` ids that are due at `now_ms`.
+    pub(crate) fn take_due(&mut self, now_ms: i64, limit: usize) -> Vec<K> {
         let mut due = Vec::new();
         while due.len() < limit {
             let Some(mut bucket) = self.buckets.first_entry() else { break };
-            if bucket.key().saturating_mul(TICK_MS) > now {
+            if bucket.key().saturating_mul(TICK_MS) > now_ms {
                 break;
             }
             let ids = bucket.get_mut();
-            let first = ids.len().saturating_sub(limit - due.len());
-            due.extend(ids.drain(first..));
+            let first_taken = ids.len().saturating_sub(limit - due.len());
+            due.extend(ids.drain(first_taken..));
             if ids.is_empty() {
                 bucket.remove();
             }
@@ -72,14 +73,14 @@ impl<K> Wheel<K> {
     /// Checks the next `limit` ids, and drops those for which `keep` returns false.
     pub(crate) fn tidy(&mut self, limit: usize, keep: impl Fn(&K) -> bool) {
         let mut checks_left = limit;
-        let (begin, mut index) = self.tidied;
-        for (step, ids) in self.buckets.range_mut(begin..) {
-            if *step != begin {
+        let (first_step, mut index) = self.tidy_position;
+        for (step, ids) in self.buckets.range_mut(first_step..) {
+            if *step != first_step {
                 index = 0;
             }
             while index < ids.len() {
                 if checks_left == 0 {
-                    self.tidied = (*step, index);
+                    self.tidy_position = (*step, index);
                     return;
                 }
                 checks_left -= 1;
@@ -94,7 +95,7 @@ impl<K> Wheel<K> {
                 ids.shrink_to_fit();
             }
         }
-        self.tidied = (i64::MIN, 0);
+        self.tidy_position = (i64::MIN, 0);
     }
 }
 
@@ -105,6 +106,7 @@ mod tests {
 
     use super::*;
 
+    /// Returns ids from 0 on.
     fn ids(count: u32) -> Vec<u32> {
         (0..count).collect()
     }
@@ -114,7 +116,7 @@ mod tests {
         let mut wheel = Wheel::default();
         let ids = ids(3);
         for (id, at) in ids.iter().zip([1_000, 1_001, 5_000]) {
-            wheel.set(*id, at);
+            wheel.add(*id, at);
         }
         assert!(wheel.take_due(999, 10).is_empty());
         assert_eq!(wheel.take_due(1_000, 10), [ids[0]]);
@@ -127,7 +129,7 @@ mod tests {
     fn ids_that_are_due_together_come_in_slices_and_none_is_lost() {
         let mut wheel = Wheel::default();
         let all = ids(1_000);
-        all.iter().for_each(|id| wheel.set(*id, 10));
+        all.iter().for_each(|id| wheel.add(*id, 10));
         let mut woken = Vec::new();
         loop {
             let slice = wheel.take_due(250, 256);
@@ -146,9 +148,10 @@ mod tests {
     #[test]
     fn a_slice_may_take_a_part_of_a_step() {
         let mut wheel = Wheel::default();
-        ids(20).iter().for_each(|id| wheel.set(*id, if *id < 10 { 250 } else { 500 }));
-        assert_eq!(wheel.take_due(500, 15).len(), 15);
-        assert_eq!(wheel.take_due(500, 15).len(), 5);
+        let (first_step, second_step) = (TICK_MS, 2 * TICK_MS);
+        ids(20).iter().for_each(|id| wheel.add(*id, if *id < 10 { first_step } else { second_step }));
+        assert_eq!(wheel.take_due(second_step, 15).len(), 15);
+        assert_eq!(wheel.take_due(second_step, 15).len(), 5);
     }
 
     #[test]
@@ -156,7 +159,7 @@ mod tests {
         let mut wheel = Wheel::default();
         let ids = ids(10);
         for (index, id) in ids.iter().enumerate() {
-            wheel.set(*id, i64::try_from(index).unwrap() * 250);
+            wheel.add(*id, i64::try_from(index).unwrap() * 250);
         }
         for _ in 0..4 {
             wheel.tidy(4, |id| *id != ids[3] && *id != ids[9]);
@@ -169,27 +172,27 @@ mod tests {
     fn a_round_of_tidying_checks_a_bounded_number_of_ids() {
         let mut wheel = Wheel::default();
         let ids = ids(1_000);
-        ids.iter().for_each(|id| wheel.set(*id, 250));
-        let (kept, ended) = ids.split_at(300);
-        let kept: HashSet<_> = kept.iter().collect();
+        ids.iter().for_each(|id| wheel.add(*id, 250));
+        let (live, ended) = ids.split_at(300);
+        let live: HashSet<_> = live.iter().collect();
         for _ in 0..10 {
             let checks = Cell::new(0);
             wheel.tidy(100, |id| {
                 checks.set(checks.get() + 1);
-                kept.contains(id)
+                live.contains(id)
             });
             assert_eq!(checks.get(), 100);
         }
         let due = wheel.take_due(250, 1_000);
-        assert!(due.len() == kept.len() && due.iter().all(|id| !ended.contains(id)), "each was checked once");
+        assert!(due.len() == live.len() && due.iter().all(|id| !ended.contains(id)), "each was checked once");
     }
 
     #[test]
     fn a_wheel_may_have_an_eighth_and_one_slice_of_ended_timers() {
         let mut wheel = Wheel::default();
-        ids(16 + 2 + 1_024).iter().for_each(|id| wheel.set(*id, 250));
+        ids(16 + 2 + 1_024).iter().for_each(|id| wheel.add(*id, 250));
         assert!(!wheel.is_untidy(16));
-        wheel.set(2_000, 250);
+        wheel.add(2_000, 250);
         assert!(wheel.is_untidy(16));
     }
 
@@ -197,14 +200,14 @@ mod tests {
     fn a_wheel_is_untidy_while_many_of_its_timers_are_of_ended_actors() {
         let mut wheel = Wheel::default();
         let ids = ids(3_000);
-        ids.iter().for_each(|id| wheel.set(*id, 250));
+        ids.iter().for_each(|id| wheel.add(*id, 250));
         assert!(!wheel.is_untidy(3_000) && !wheel.is_untidy(2_000), "a few are not worth the time");
         assert!(wheel.is_untidy(1_500));
         wheel.tidy(ids.len(), |id| ids[..1_500].contains(id));
         assert!(!wheel.is_untidy(1_500));
         wheel.take_due(250, 1_400);
         assert!(!wheel.is_untidy(0));
-        ids[..2_000].iter().for_each(|id| wheel.set(*id, 500));
+        ids[..2_000].iter().for_each(|id| wheel.add(*id, 500));
         assert!(wheel.is_untidy(100));
     }
 }

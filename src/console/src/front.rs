@@ -43,11 +43,11 @@ fn grants_part(staff: &Staff, grants: &[GrantRequest]) -> Part {
             GrantState::Confirmed => ("good", false),
             GrantState::Refused => ("bad", false),
         };
-        let is_own = grant.asked_by.is(&staff.caller.signatory());
+        let is_own = grant.requested_by.is_same_as(&staff.caller.signatory());
         let button = |action: &str, label: &str| {
             FormView::new(staff, format!("/console/grants/{}/{action}", grant.id), label).cell()
         };
-        let decision = match &grant.decided {
+        let decision = match &grant.decision {
             Some((by, at)) => Cell::Many(vec![Cell::text(by.name.clone()), Cell::at(*at)]),
             None if may_decide && is_own => {
                 Cell::Many(vec![Cell::text("Another operator must confirm it."), button("refuse", "Withdraw")])
@@ -59,7 +59,7 @@ fn grants_part(staff: &Staff, grants: &[GrantRequest]) -> Part {
             Cell::link("clients", &grant.client),
             Cell::number(grant.movement.amount),
             Cell::text(grant.movement.reference.clone()),
-            Cell::Many(vec![Cell::text(grant.asked_by.name.clone()), Cell::at(grant.asked_at)]),
+            Cell::Many(vec![Cell::text(grant.requested_by.name.clone()), Cell::at(grant.requested_at)]),
             Cell::at(grant.ends_at),
             Cell::tag(class, grant.state.as_str()),
             decision,

@@ -42,7 +42,7 @@ impl Brand {
         *self == Self::default()
     }
 
-    /// Fills unset parts from another brand.
+    /// Fills unset parts from a fallback.
     #[must_use]
     pub fn or(self, fallback: &Self) -> Self {
         Self {
@@ -112,8 +112,8 @@ impl FromStr for LogoId {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let digits = text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        let number = u128::from_str_radix(text, 16).ok().filter(|_| digits);
+        let has_valid_digits = text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        let number = u128::from_str_radix(text, 16).ok().filter(|_| has_valid_digits);
         number.map(|number| Self(number.to_be_bytes())).ok_or("must be 32 hexadecimal digits")
     }
 }
@@ -195,8 +195,8 @@ pub fn css([red, green, blue]: [u8; 3]) -> String {
 
 /// Mixes a colour with a share of another colour, in percent.
 fn mix(colour: [u8; 3], with: [u8; 3], share: u16) -> [u8; 3] {
-    let part = |own: u8, other: u8| ((u16::from(own) * (100 - share) + u16::from(other) * share) / 100) as u8;
-    [part(colour[0], with[0]), part(colour[1], with[1]), part(colour[2], with[2])]
+    let mix_part = |own: u8, other: u8| ((u16::from(own) * (100 - share) + u16::from(other) * share) / 100) as u8;
+    [mix_part(colour[0], with[0]), mix_part(colour[1], with[1]), mix_part(colour[2], with[2])]
 }
 
 /// Returns the contrast of two colours, from 1 to 21 (WCAG 2.2, "contrast ratio").
@@ -263,7 +263,7 @@ impl FromStr for Contact {
 }
 
 /// Implements `TryFrom<String>` for types that are stored as text.
-macro_rules! as_text {
+macro_rules! impl_try_from_string {
     ($($type:ty),+) => {
         $(impl TryFrom<String> for $type {
             type Error = <Self as FromStr>::Err;
@@ -274,7 +274,7 @@ macro_rules! as_text {
         })+
     };
 }
-as_text!(LogoId, Colour, Contact);
+impl_try_from_string!(LogoId, Colour, Contact);
 
 impl From<LogoId> for String {
     fn from(id: LogoId) -> Self {
@@ -301,10 +301,10 @@ mod tests {
     #[test]
     fn a_colour_that_is_too_light_is_refused_with_its_contrast() {
         assert_eq!("#7A1F3D".parse::<Colour>().unwrap().to_string(), "#7a1f3d");
-        let refused = |text: &str| text.parse::<Colour>().unwrap_err();
-        assert_eq!(refused("#ffcc00"), "must be darker: its contrast with the page is 1.4, and at least 4.5 is needed");
+        let refusal = |text: &str| text.parse::<Colour>().unwrap_err();
+        assert_eq!(refusal("#ffcc00"), "must be darker: its contrast with the page is 1.4, and at least 4.5 is needed");
         for text in ["", "7a1f3d", "#7a1f3", "#7a1f3d0", "#+a1f3d", "red", "#é1f3d"] {
-            assert_eq!(refused(text), "must be a colour such as #7a1f3d", "{text}");
+            assert_eq!(refusal(text), "must be a colour such as #7a1f3d", "{text}");
         }
     }
 

@@ -78,6 +78,7 @@ impl Channel {
     }
 }
 
+/// Checks the form of an Android package id.
 fn check_package(text: &str) -> Result<(), &'static str> {
     let is_segment = |part: &str| {
         part.starts_with(|first: char| first.is_ascii_alphabetic())
@@ -127,6 +128,7 @@ fn parse_hexadecimal(text: &str) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
+    /// Base64 of a SHA-256 digest.
     const SIGNATURE: &str = "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=";
 
     #[test]
@@ -162,18 +164,18 @@ mod tests {
 
     #[test]
     fn android_fields_alone_malformed_or_on_another_channel_are_refused() {
-        let field = |channel, app_id, signature| {
+        let refused_field = |channel, app_id, signature| {
             Channel::parse(channel, app_id, signature).unwrap_err().fields()[0].field.clone()
         };
-        assert_eq!(field("app", Some("com.example.app"), None), "app_signature");
-        assert_eq!(field("app", None, Some(SIGNATURE)), "app_id");
-        assert_eq!(field("web", Some("com.example.app"), Some(SIGNATURE)), "app_id");
-        let long = format!("com.{}", "x".repeat(ANDROID_PACKAGE_CHARS_MAX));
-        for package in ["com.1x.app", "example", long.as_str()] {
-            assert_eq!(field("app", Some(package), Some(SIGNATURE)), "app_id", "{package}");
+        assert_eq!(refused_field("app", Some("com.example.app"), None), "app_signature");
+        assert_eq!(refused_field("app", None, Some(SIGNATURE)), "app_id");
+        assert_eq!(refused_field("web", Some("com.example.app"), Some(SIGNATURE)), "app_id");
+        let long_package = format!("com.{}", "x".repeat(ANDROID_PACKAGE_CHARS_MAX));
+        for package in ["com.1x.app", "example", long_package.as_str()] {
+            assert_eq!(refused_field("app", Some(package), Some(SIGNATURE)), "app_id", "{package}");
         }
-        assert_eq!(field("app", Some("com.example.app"), Some("c2hvcnQ=")), "app_signature");
-        assert_eq!(field("sms", None, None), "channel");
-        assert_eq!(field("WEB", None, None), "channel");
+        assert_eq!(refused_field("app", Some("com.example.app"), Some("c2hvcnQ=")), "app_signature");
+        assert_eq!(refused_field("sms", None, None), "channel");
+        assert_eq!(refused_field("WEB", None, None), "channel");
     }
 }

@@ -35,8 +35,8 @@ pub struct Check {
     pub path: &'static str,
     /// The last word of the `operationId`, and the first of the schema names.
     pub title: &'static str,
-    /// The subject of result messages, such as `PAN`.
-    pub noun: &'static str,
+    /// The subject of result messages, such as `PAN` in `PAN verified`.
+    pub subject: &'static str,
     /// The number with an article, as the object of "Verify".
     pub object: &'static str,
     /// True if the person's consent is required.
@@ -203,7 +203,7 @@ impl CheckQuery {
 }
 
 impl CheckResult {
-    /// Returns the result in words, such as `PAN verified`.
+    /// Returns the result as a message for people, such as `PAN verified`.
     #[must_use]
     pub fn message(&self) -> String {
         let predicate = match self.status {
@@ -211,7 +211,7 @@ impl CheckResult {
             CheckStatus::Invalid => "is not in use",
             CheckStatus::NotFound => "not found",
         };
-        format!("{} {predicate}", self.check.noun)
+        format!("{} {predicate}", self.check.subject)
     }
 }
 
@@ -262,16 +262,19 @@ mod tests {
     #[test]
     fn a_query_compares_only_the_requested_fields() {
         let check = CHECKS.iter().find(|check| check.compared.len() > 1).unwrap();
-        let (requested, other) = (check.compared[0].source_field, check.compared[1].source_field);
+        let (requested_field, other_field) = (check.compared[0].source_field, check.compared[1].source_field);
         let mut compared = vec![None; check.compared.len()];
         compared[0] = Some(Text::parse("Asha Rao").unwrap());
         let query = CheckQuery { check, numbers: vec![], consent: None, compared };
-        assert_eq!([query.compares(requested), query.compares(other), query.compares("unknown")], [true, false, false]);
+        assert_eq!(
+            [query.compares(requested_field), query.compares(other_field), query.compares("unknown")],
+            [true, false, false]
+        );
     }
 
     #[test]
     fn the_message_of_a_result_names_the_number_and_its_status() {
-        let check = CHECKS.iter().find(|check| check.noun == "PAN").unwrap();
+        let check = CHECKS.iter().find(|check| check.subject == "PAN").unwrap();
         let query = CheckQuery { check, numbers: vec![], consent: None, compared: vec![] };
         let messages = [CheckStatus::Valid, CheckStatus::Invalid, CheckStatus::NotFound]
             .map(|status| query.with_status(status).message());

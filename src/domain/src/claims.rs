@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::invalid::Invalid;
 use crate::limits::CLAIMS_MAX;
 
+/// Declares [`Claim`] with the name of each variant in the API.
 macro_rules! claims {
     ($($variant:ident $name:literal),+ $(,)?) => {
         /// A claim about the person.

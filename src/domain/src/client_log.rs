@@ -149,7 +149,7 @@ pub struct LogFilter {
 impl LogFilter {
     /// Returns true if an entry matches.
     #[must_use]
-    pub fn has(&self, entry: &LogEntry) -> bool {
+    pub fn matches(&self, entry: &LogEntry) -> bool {
         self.action.is_none_or(|action| action == entry.action)
             && self.actor.as_deref().is_none_or(|actor| actor == entry.actor.id())
     }

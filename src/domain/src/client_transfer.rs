@@ -118,9 +118,9 @@ impl From<App> for TransferredApp {
 }
 
 impl TransferredApp {
-    /// Returns the app after the import.
+    /// Returns the app after its import into this client, over the existing record if there is one.
     #[must_use]
-    pub fn onto(&self, client: &ClientId, known: Option<&App>) -> App {
+    pub fn import_over(&self, client: &ClientId, known: Option<&App>) -> App {
         let mut app = known.cloned().unwrap_or_else(|| App {
             app_id: self.app_id.clone(),
             client_id: client.clone(),
@@ -141,7 +141,7 @@ impl TransferredApp {
 impl TransferredKey {
     /// Returns the key after the import, which never extends the validity of a key: the first revocation and the
     /// earlier expiry apply.
-    fn onto(&self, known: Option<&Self>) -> Self {
+    fn import_over(&self, known: Option<&Self>) -> Self {
         let Some(Self { key: known, .. }) = known else { return self.clone() };
         let earlier = |first: Option<Timestamp>, second: Option<Timestamp>| first.into_iter().chain(second).min();
         let key = ApiKeyRecord {
@@ -157,7 +157,7 @@ impl TransferredKey {
 }
 
 /// Lists the names of the fields whose values differ.
-macro_rules! changed {
+macro_rules! changed_fields {
     ($before:expr, $after:expr, $($field:ident)+) => {
         [$((stringify!($field), $before.$field != $after.$field)),+].into_iter().filter_map(|(name,
             differs)| differs.then_some(name)).collect()
@@ -187,49 +187,49 @@ impl ClientTransfer {
         invalid.or_ok()
     }
 
-    /// Computes the import into an installation with these records.
+    /// Computes the records that an import writes into an installation with these existing records.
     ///
     /// # Errors
     /// [`Invalid`] with every id or digest that belongs to another record there, by its path.
-    pub fn onto(&self, known: &KnownClient) -> Result<ClientImport, Invalid> {
+    pub fn plan_import(&self, known: &KnownClient) -> Result<ClientImport, Invalid> {
         let (mut invalid, owner) = (Invalid::none(), &self.client.client_id);
         let client = known
             .client
             .as_ref()
             .map_or_else(|| self.client.clone(), |known| Client { name: self.client.name.clone(), ..known.clone() });
         let mut import = ClientImport { client, apps: Vec::new(), keys: Vec::new(), records: Vec::new() };
-        let changed = known.client.as_ref().map(|before| changed!(before, import.client, name));
-        import.record(RecordKind::Client, owner.as_str(), changed);
+        let changed = known.client.as_ref().map(|before| changed_fields!(before, import.client, name));
+        import.add_outcome(RecordKind::Client, owner.as_str(), changed);
         for (index, (app, known)) in self.apps.iter().zip(&known.apps).enumerate() {
             if known.as_ref().is_some_and(|known| known.client_id != *owner) {
                 invalid.add(format!("apps[{index}].app_id"), "belongs to another client here");
                 continue;
             }
-            let after = app.onto(owner, known.as_ref());
+            let after = app.import_over(owner, known.as_ref());
             let changed = known.as_ref().map(|before| {
-                changed!(before, after,
+                changed_fields!(before, after,
                     name payload_spelling evidence consent_webhook_url data_webhook_url historical_webhook_url)
             });
-            if import.record(RecordKind::App, app.app_id.as_str(), changed) {
+            if import.add_outcome(RecordKind::App, app.app_id.as_str(), changed) {
                 import.apps.push(after);
             }
         }
-        for (index, (sent, (by_id, by_digest))) in self.keys.iter().zip(&known.keys).enumerate() {
+        for (index, (key, (by_id, by_digest))) in self.keys.iter().zip(&known.keys).enumerate() {
             if by_id.as_ref().is_some_and(|known| known.key.client_id != *owner) {
                 invalid.add(format!("keys[{index}].key_id"), "belongs to another client here");
                 continue;
             }
-            let same_digest = by_id.as_ref().is_none_or(|known| known.digest == sent.digest);
-            if !same_digest || by_digest.as_ref().is_some_and(|id| *id != sent.key.key_id) {
+            let same_digest = by_id.as_ref().is_none_or(|known| known.digest == key.digest);
+            if !same_digest || by_digest.as_ref().is_some_and(|id| *id != key.key.key_id) {
                 invalid.add(format!("keys[{index}].digest"), "belongs to another key here");
                 continue;
             }
-            let after = sent.onto(by_id.as_ref());
+            let after = key.import_over(by_id.as_ref());
             let changed = by_id.as_ref().map(|TransferredKey { key: before, .. }| {
                 let after = &after.key;
-                changed!(before, after, label environments networks expires_at revoked_at)
+                changed_fields!(before, after, label environments networks expires_at revoked_at)
             });
-            if import.record(RecordKind::Key, sent.key.key_id.as_str(), changed) {
+            if import.add_outcome(RecordKind::Key, key.key.key_id.as_str(), changed) {
                 import.keys.push(after);
             }
         }
@@ -240,12 +240,12 @@ impl ClientTransfer {
 impl ClientImport {
     /// Returns true if the import creates or changes any record.
     #[must_use]
-    pub fn does_something(&self) -> bool {
+    pub fn has_changes(&self) -> bool {
         self.records.iter().any(|record| record.outcome != ImportOutcome::Unchanged)
     }
 
-    /// Records the outcome for a record; `changed` is `None` for a new one. Returns true if the record must be written.
-    fn record(&mut self, kind: RecordKind, id: &str, changed: Option<Vec<&'static str>>) -> bool {
+    /// Adds the outcome for a record; `changed` is `None` for a new one. Returns true if the record must be written.
+    fn add_outcome(&mut self, kind: RecordKind, id: &str, changed: Option<Vec<&'static str>>) -> bool {
         let outcome = match &changed {
             None => ImportOutcome::Created,
             Some(changed) if changed.is_empty() => ImportOutcome::Unchanged,
@@ -262,6 +262,7 @@ mod tests {
     use crate::network::Networks;
     use crate::profile::Profile;
 
+    /// Builds a key whose digest has this byte throughout.
     fn key(client: &ClientId, digest: u8) -> TransferredKey {
         let key = ApiKeyRecord {
             key_id: KeyId::generate(),
@@ -299,22 +300,26 @@ mod tests {
             known.key = ApiKeyRecord { expires_at, revoked_at, ..known.key };
             known
         };
-        let imported = |known: TransferredKey, expires_at, revoked_at| {
-            let mut sent = transfer.clone();
-            sent.keys[0].key =
-                ApiKeyRecord { expires_at, revoked_at, environments: vec![Profile::Stage], ..sent.keys[0].key.clone() };
+        let import_over_known = |known: TransferredKey, expires_at, revoked_at| {
+            let mut new_transfer = transfer.clone();
+            new_transfer.keys[0].key = ApiKeyRecord {
+                expires_at,
+                revoked_at,
+                environments: vec![Profile::Stage],
+                ..new_transfer.keys[0].key.clone()
+            };
             let known = KnownClient {
                 client: Some(transfer.client.clone()),
                 keys: vec![(Some(known), None)],
                 ..KnownClient::default()
             };
-            let key = sent.onto(&known).unwrap().keys.remove(0).key;
+            let key = new_transfer.plan_import(&known).unwrap().keys.remove(0).key;
             assert_eq!(key.environments, [Profile::Stage]);
             (key.expires_at, key.revoked_at)
         };
-        assert_eq!(imported(known_as(at(5), at(3)), at(9), None), (at(5), at(3)));
-        assert_eq!(imported(known_as(at(5), None), at(4), at(7)), (at(4), at(7)));
-        assert_eq!(imported(known_as(None, at(3)), None, at(2)), (None, at(3)));
+        assert_eq!(import_over_known(known_as(at(5), at(3)), at(9), None), (at(5), at(3)));
+        assert_eq!(import_over_known(known_as(at(5), None), at(4), at(7)), (at(4), at(7)));
+        assert_eq!(import_over_known(known_as(None, at(3)), None, at(2)), (None, at(3)));
     }
 
     #[test]
@@ -338,8 +343,8 @@ mod tests {
         let kinds = [RecordKind::Client, RecordKind::App, RecordKind::Key, RecordKind::Key];
 
         let nothing_known = KnownClient { client: None, apps: vec![None], keys: vec![(None, None), (None, None)] };
-        let import = transfer.onto(&nothing_known).unwrap();
-        assert!(import.does_something());
+        let import = transfer.plan_import(&nothing_known).unwrap();
+        assert!(import.has_changes());
         assert_eq!(outcomes(&import), kinds.map(|kind| (kind, ImportOutcome::Created)));
         assert_eq!((import.apps.len(), &import.keys), (1, &transfer.keys));
 
@@ -349,15 +354,15 @@ mod tests {
             apps: import.apps.iter().cloned().map(Some).collect(),
             keys: transfer.keys.iter().map(known_key).collect(),
         };
-        let again = transfer.onto(&known).unwrap();
-        assert!(!again.does_something());
-        assert_eq!(outcomes(&again), kinds.map(|kind| (kind, ImportOutcome::Unchanged)));
-        assert_eq!((again.apps.len(), again.keys.len()), (0, 0));
+        let repeated_import = transfer.plan_import(&known).unwrap();
+        assert!(!repeated_import.has_changes());
+        assert_eq!(outcomes(&repeated_import), kinds.map(|kind| (kind, ImportOutcome::Unchanged)));
+        assert_eq!((repeated_import.apps.len(), repeated_import.keys.len()), (0, 0));
 
         transfer.client.name = "Bank of the North".into();
         transfer.apps[0].name = "Kiosks".into();
         transfer.keys[1].key.label = "desk".into();
-        let changed = transfer.onto(&known).unwrap();
+        let changed = transfer.plan_import(&known).unwrap();
         let outcomes: Vec<_> =
             changed.records.iter().map(|record| (record.outcome, record.changed.join(" "))).collect();
         let name = || (ImportOutcome::Changed, "name".to_owned());
@@ -380,10 +385,10 @@ mod tests {
         let with_other_digest = TransferredKey { digest: KeyDigest([9; 32]), ..transfer.keys[1].clone() };
         let known = KnownClient {
             client: None,
-            apps: vec![Some(app.onto(&other, None))],
+            apps: vec![Some(app.import_over(&other, None))],
             keys: vec![(Some(of_other_client), None), (Some(with_other_digest), None), (None, Some(KeyId::generate()))],
         };
-        let refused = transfer.onto(&known).unwrap_err();
+        let refused = transfer.plan_import(&known).unwrap_err();
         let fields: Vec<&str> = refused.fields().iter().map(|problem| problem.field.as_str()).collect();
         assert_eq!(fields, ["apps[0].app_id", "keys[0].key_id", "keys[1].digest", "keys[2].digest"]);
         assert!(refused.to_string().contains("; keys[0].key_id: belongs to another client here; "), "{refused}");

@@ -30,45 +30,46 @@ impl Clock for SystemClock {
     }
 
     fn monotonic(&self) -> Duration {
-        static FIRST: LazyLock<Instant> = LazyLock::new(Instant::now);
-        FIRST.elapsed()
+        static FIRST_CALL: LazyLock<Instant> = LazyLock::new(Instant::now);
+        FIRST_CALL.elapsed()
     }
 }
 
 /// A clock for tests, which moves only by [`ManualClock::advance`] and [`ManualClock::jump`].
 #[derive(Debug)]
 pub struct ManualClock {
-    now: AtomicI64,
-    /// Milliseconds of `now` that are due to jumps.
-    jumped: AtomicI64,
+    /// The wall time in milliseconds since the Unix epoch.
+    now_ms: AtomicI64,
+    /// The part of `now_ms` that is due to jumps.
+    jumped_ms: AtomicI64,
 }
 
 impl ManualClock {
     /// Creates a clock that shows `start`.
     #[must_use]
     pub const fn starting_at(start: Timestamp) -> Self {
-        Self { now: AtomicI64::new(start.millis()), jumped: AtomicI64::new(0) }
+        Self { now_ms: AtomicI64::new(start.millis()), jumped_ms: AtomicI64::new(0) }
     }
 
     /// Advances the time.
     pub fn advance(&self, span: Duration) {
-        self.now.fetch_add(i64::try_from(span.as_millis()).unwrap_or(i64::MAX), Ordering::SeqCst);
+        self.now_ms.fetch_add(i64::try_from(span.as_millis()).unwrap_or(i64::MAX), Ordering::SeqCst);
     }
 
     /// Sets the clock forward or back. The monotonic time does not change.
     pub fn jump(&self, millis: i64) {
-        self.jumped.fetch_add(millis, Ordering::SeqCst);
-        self.now.fetch_add(millis, Ordering::SeqCst);
+        self.jumped_ms.fetch_add(millis, Ordering::SeqCst);
+        self.now_ms.fetch_add(millis, Ordering::SeqCst);
     }
 }
 
 impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
-        Timestamp::from_millis(self.now.load(Ordering::SeqCst))
+        Timestamp::from_millis(self.now_ms.load(Ordering::SeqCst))
     }
 
     fn monotonic(&self) -> Duration {
-        let elapsed = self.now.load(Ordering::SeqCst).saturating_sub(self.jumped.load(Ordering::SeqCst));
+        let elapsed = self.now_ms.load(Ordering::SeqCst).saturating_sub(self.jumped_ms.load(Ordering::SeqCst));
         Duration::from_millis(u64::try_from(elapsed).unwrap_or(0))
     }
 }

@@ -48,7 +48,9 @@ impl Reading {
 /// Comparison of the wall clock with a monotonic clock, from reading to reading.
 #[derive(Clone, Copy, Debug)]
 pub struct ClockWatch {
+    /// The latest reading.
     last: Reading,
+    /// Set while the wall clock cannot be trusted.
     untrusted: Option<Untrusted>,
 }
 
@@ -62,11 +64,11 @@ struct Untrusted {
 }
 
 impl ClockWatch {
-    /// Starts with a first reading. `known` is the last time of an earlier run; a difference of more than
+    /// Starts with a first reading. `last_known` is the last time of an earlier run; a difference of more than
     /// [`CLOCK_STOPPED_MAX`] counts as a jump.
     #[must_use]
-    pub fn starting(first: Reading, known: Option<Timestamp>) -> Self {
-        let trusted = Reading { wall: known.unwrap_or(first.wall), ..first };
+    pub fn starting(first: Reading, last_known: Option<Timestamp>) -> Self {
+        let trusted = Reading { wall: last_known.unwrap_or(first.wall), ..first };
         let untrusted = is_beyond(first.gained_since(trusted), CLOCK_STOPPED_MAX)
             .then_some(Untrusted { trusted, jumped_at: first.monotonic });
         Self { last: first, untrusted }
@@ -98,6 +100,7 @@ impl ClockWatch {
         self.untrusted.map(|untrusted| self.jump_from(untrusted.trusted))
     }
 
+    /// Returns the jump from the last trusted reading to the latest one.
     fn jump_from(&self, trusted: Reading) -> ClockJump {
         ClockJump { since: trusted.wall, ahead_ms: self.last.gained_since(trusted) }
     }
@@ -123,71 +126,72 @@ mod tests {
     const START: i64 = 1_800_000_000_000;
 
     /// Returns a reading with the wall clock ahead by `gained_ms`.
-    fn at(elapsed_ms: i64, gained_ms: i64) -> Reading {
+    fn reading_at(elapsed_ms: i64, gained_ms: i64) -> Reading {
         Reading {
             wall: Timestamp::from_millis(START + elapsed_ms + gained_ms),
             monotonic: Duration::from_millis(elapsed_ms.unsigned_abs()),
         }
     }
 
+    /// Returns a jump after the time `since_ms`, in milliseconds from the start.
     fn jump(since_ms: i64, ahead_ms: i64) -> ClockJump {
         ClockJump { since: Timestamp::from_millis(START + since_ms), ahead_ms }
     }
 
     #[test]
     fn slewing_clocks_and_late_readings_are_no_jump() {
-        let mut watch = ClockWatch::starting(at(0, 0), None);
+        let mut watch = ClockWatch::starting(reading_at(0, 0), None);
         // 500 ppm, the maximum NTP slew, for a day; then a day without a comparison; then the limit itself, both ways.
         let slewing = (1..=8_640).map(|reading| (reading * 10_000, reading * 5));
         let later = [(48 * HOUR, 8_640 * 10), (48 * HOUR + 1, 8_640 * 10 + 5 * MINUTE), (48 * HOUR + 2, 8_640 * 10)];
         for (elapsed, gained) in slewing.chain(later) {
-            assert_eq!(watch.compare(at(elapsed, gained)), Agreement::Holds, "{elapsed} {gained}");
+            assert_eq!(watch.compare(reading_at(elapsed, gained)), Agreement::Holds, "{elapsed} {gained}");
         }
     }
 
     #[test]
     fn a_jump_of_more_than_five_minutes_is_reported_once() {
         for ahead in [5 * MINUTE + 1, -5 * MINUTE - 1, 48 * HOUR, -48 * HOUR] {
-            let mut watch = ClockWatch::starting(at(0, 0), None);
-            watch.compare(at(10_000, 0));
-            assert_eq!(watch.compare(at(20_000, ahead)), Agreement::Broken(jump(10_000, ahead)));
-            assert_eq!(watch.compare(at(30_000, ahead)), Agreement::Awaited);
+            let mut watch = ClockWatch::starting(reading_at(0, 0), None);
+            watch.compare(reading_at(10_000, 0));
+            assert_eq!(watch.compare(reading_at(20_000, ahead)), Agreement::Broken(jump(10_000, ahead)));
+            assert_eq!(watch.compare(reading_at(30_000, ahead)), Agreement::Awaited);
             assert_eq!(watch.jump(), Some(jump(10_000, ahead)));
         }
     }
 
     #[test]
     fn the_clock_is_trusted_again_after_an_hour_without_a_jump() {
-        let mut watch = ClockWatch::starting(at(0, 0), None);
-        watch.compare(at(0, 48 * HOUR));
-        assert_eq!(watch.compare(at(HOUR - 1, 48 * HOUR)), Agreement::Awaited);
-        assert_eq!(watch.compare(at(HOUR, 0)), Agreement::Broken(jump(0, 0)), "the way back is a jump as well");
-        assert_eq!(watch.compare(at(2 * HOUR - 1, 0)), Agreement::Awaited);
-        assert_eq!(watch.compare(at(2 * HOUR, 0)), Agreement::Restored);
-        assert_eq!((watch.compare(at(2 * HOUR, 0)), watch.jump()), (Agreement::Holds, None));
+        let mut watch = ClockWatch::starting(reading_at(0, 0), None);
+        watch.compare(reading_at(0, 48 * HOUR));
+        assert_eq!(watch.compare(reading_at(HOUR - 1, 48 * HOUR)), Agreement::Awaited);
+        assert_eq!(watch.compare(reading_at(HOUR, 0)), Agreement::Broken(jump(0, 0)), "the way back is a jump as well");
+        assert_eq!(watch.compare(reading_at(2 * HOUR - 1, 0)), Agreement::Awaited);
+        assert_eq!(watch.compare(reading_at(2 * HOUR, 0)), Agreement::Restored);
+        assert_eq!((watch.compare(reading_at(2 * HOUR, 0)), watch.jump()), (Agreement::Holds, None));
     }
 
     #[test]
     fn a_start_more_than_an_hour_from_the_known_time_is_a_jump() {
         for (known, ahead) in [(-HOUR, HOUR), (HOUR, -HOUR), (0, 0)] {
-            let watch = ClockWatch::starting(at(0, 0), Some(Timestamp::from_millis(START + known)));
+            let watch = ClockWatch::starting(reading_at(0, 0), Some(Timestamp::from_millis(START + known)));
             assert_eq!(watch.jump(), None, "{ahead}");
         }
         for known in [-HOUR - 1, HOUR + 1] {
-            let mut watch = ClockWatch::starting(at(0, 0), Some(Timestamp::from_millis(START + known)));
+            let mut watch = ClockWatch::starting(reading_at(0, 0), Some(Timestamp::from_millis(START + known)));
             assert_eq!(watch.jump(), Some(jump(known, -known)));
-            assert_eq!(watch.compare(at(0, 0)), Agreement::Awaited);
-            assert_eq!(watch.compare(at(HOUR, 0)), Agreement::Restored);
+            assert_eq!(watch.compare(reading_at(0, 0)), Agreement::Awaited);
+            assert_eq!(watch.compare(reading_at(HOUR, 0)), Agreement::Restored);
         }
     }
 
     #[test]
     fn an_accepted_clock_is_trusted_until_the_next_jump() {
-        let mut watch = ClockWatch::starting(at(0, 0), None);
+        let mut watch = ClockWatch::starting(reading_at(0, 0), None);
         assert_eq!(watch.accept(), None);
-        watch.compare(at(0, 48 * HOUR));
+        watch.compare(reading_at(0, 48 * HOUR));
         assert_eq!(watch.accept(), Some(jump(0, 48 * HOUR)));
-        assert_eq!((watch.compare(at(1, 48 * HOUR)), watch.accept()), (Agreement::Holds, None));
-        assert_eq!(watch.compare(at(2, 0)), Agreement::Broken(jump(1 + 48 * HOUR, -48 * HOUR)));
+        assert_eq!((watch.compare(reading_at(1, 48 * HOUR)), watch.accept()), (Agreement::Holds, None));
+        assert_eq!(watch.compare(reading_at(2, 0)), Agreement::Broken(jump(1 + 48 * HOUR, -48 * HOUR)));
     }
 }

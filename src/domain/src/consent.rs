@@ -43,7 +43,8 @@ pub struct Consent {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub purpose: Option<String>,
     /// The requested claims, or the requested fields of the check.
-    pub asked: Vec<String>,
+    #[serde(rename = "asked")]
+    pub requested: Vec<String>,
     /// The language of the pages.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub language: Option<Language>,
@@ -71,7 +72,7 @@ impl Consent {
             app: opened.app.clone(),
             event: opened.event,
             purpose: opened.terms.purpose().map(str::to_owned),
-            asked: claim_names(opened.terms.claims),
+            requested: claim_names(opened.terms.claims),
             language: Some(opened.terms.language),
             text: opened.terms.extras.as_ref().and_then(|extras| extras.consent_text),
             release: RELEASE.to_owned(),
@@ -88,9 +89,9 @@ impl Consent {
         kind: &str,
         id: String,
         app: AppId,
-        asked: Vec<String>,
+        requested: Vec<String>,
         text: ConsentDigest,
-        at: Timestamp,
+        requested_at: Timestamp,
     ) -> Self {
         Self {
             kind: kind.to_owned(),
@@ -98,11 +99,11 @@ impl Consent {
             app,
             event: None,
             purpose: None,
-            asked,
+            requested,
             language: None,
             text: Some(text),
             release: RELEASE.to_owned(),
-            opened_at: at,
+            opened_at: requested_at,
             answer: ConsentAnswer::Given,
             code: None,
         }

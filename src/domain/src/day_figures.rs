@@ -81,20 +81,21 @@ pub struct DayFigures {
     /// Webhooks that were not delivered, or perhaps not.
     pub lost: u64,
     /// Number of answers per bucket of [`ANSWER_SPANS`]; an answer counts in the first bucket that is long enough.
-    pub took: [u64; ANSWER_SPANS.len()],
+    pub answer_times: [u64; ANSWER_SPANS.len()],
 }
 
 impl DayFigures {
-    /// Counts an answer that came `took` after the opening.
-    pub fn answer(&mut self, kind: AnswerKind, took: Duration) {
+    /// Counts an answer that came `elapsed` after the opening.
+    pub fn count_answer(&mut self, kind: AnswerKind, elapsed: Duration) {
         match kind {
             AnswerKind::Verified => self.verified += 1,
             AnswerKind::Declined => self.declined += 1,
             AnswerKind::Failed => self.failed += 1,
         }
-        let millis = took.as_millis();
-        let last = self.took.len() - 1;
-        self.took[ANSWER_SPANS.iter().position(|span| millis <= u128::from(*span) * 1_000).unwrap_or(last)] += 1;
+        let millis = elapsed.as_millis();
+        let last = self.answer_times.len() - 1;
+        let bucket = ANSWER_SPANS.iter().position(|span| millis <= u128::from(*span) * 1_000).unwrap_or(last);
+        self.answer_times[bucket] += 1;
     }
 
     /// Returns the number of answered verifications.
@@ -112,15 +113,15 @@ impl DayFigures {
     /// Estimates the median answer time from the buckets; `None` without answers.
     #[must_use]
     pub fn median(&self) -> Option<Duration> {
-        let all: u64 = self.took.iter().sum();
-        let (mut counted, mut begin) = (0, 0);
-        for (span, count) in ANSWER_SPANS.into_iter().zip(self.took) {
-            if count > 0 && (counted + count) * 2 >= all {
+        let total: u64 = self.answer_times.iter().sum();
+        let (mut before, mut bucket_start) = (0, 0);
+        for (span, count) in ANSWER_SPANS.into_iter().zip(self.answer_times) {
+            if count > 0 && (before + count) * 2 >= total {
                 // Answers within a bucket are assumed to be spread evenly.
-                let millis = (all - counted * 2) * (span - begin) * 1_000 / (count * 2);
-                return Some(Duration::from_millis(begin * 1_000 + millis));
+                let millis = (total - before * 2) * (span - bucket_start) * 1_000 / (count * 2);
+                return Some(Duration::from_millis(bucket_start * 1_000 + millis));
             }
-            (counted, begin) = (counted + count, span);
+            (before, bucket_start) = (before + count, span);
         }
         None
     }
@@ -134,8 +135,8 @@ impl AddAssign<&Self> for DayFigures {
         self.failed += other.failed;
         self.delivered += other.delivered;
         self.lost += other.lost;
-        for (sum, more) in self.took.iter_mut().zip(other.took) {
-            *sum += more;
+        for (sum, count) in self.answer_times.iter_mut().zip(other.answer_times) {
+            *sum += count;
         }
     }
 }
@@ -144,9 +145,10 @@ impl AddAssign<&Self> for DayFigures {
 mod tests {
     use super::*;
 
+    /// Returns figures with nine openings and answers after these times.
     fn figures_with_answers(seconds: &[u64]) -> DayFigures {
         let mut figures = DayFigures { opened: 9, ..DayFigures::default() };
-        seconds.iter().for_each(|seconds| figures.answer(AnswerKind::Verified, Duration::from_secs(*seconds)));
+        seconds.iter().for_each(|seconds| figures.count_answer(AnswerKind::Verified, Duration::from_secs(*seconds)));
         figures
     }
 
@@ -165,7 +167,7 @@ mod tests {
     fn answers_count_by_code_and_other_openings_as_unanswered() {
         let mut figures = figures_with_answers(&[3, 4]);
         for code in [Some("301"), Some("302"), None] {
-            figures.answer(AnswerKind::from_outcome(false, code), Duration::ZERO);
+            figures.count_answer(AnswerKind::from_outcome(false, code), Duration::ZERO);
         }
         assert_eq!((figures.verified, figures.declined, figures.failed, figures.unanswered()), (2, 1, 2, 4));
     }

@@ -196,7 +196,7 @@ pub struct AttemptFailure {
 }
 
 string_enum!(
-    /// Knowledge about the sending of a webhook.
+    /// Receipt of a webhook, as far as the outcome of its attempt proves it.
     Sent {
         /// The receiver responded.
         Yes = "yes",
@@ -208,7 +208,7 @@ string_enum!(
 );
 
 impl DeliveryOutcome {
-    /// Returns what the outcome proves about the sending. Only `Sent::No` proves that the receiver has nothing.
+    /// Returns the receipt that the outcome proves. Only `Sent::No` proves that the receiver has nothing.
     #[must_use]
     pub const fn sent(self) -> Sent {
         match self {
@@ -291,7 +291,7 @@ pub struct FlowDelivery {
     pub webhook: DedupDigest,
     /// The kind of report and its status, without personal data: `wealth-data RAW SUCCESS`. Empty for
     /// deliveries of versions that did not record it.
-    pub tells: String,
+    pub summary: String,
     /// The delivery.
     pub delivery: DeliveryRecord,
 }

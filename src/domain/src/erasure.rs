@@ -42,15 +42,15 @@ impl ErasureSubject {
     /// Reads a subject of this kind; `None` if the text is not an id of the kind.
     #[must_use]
     pub fn parse(kind: ErasureKind, id: &str) -> Option<Self> {
-        fn read<T: FromStr>(id: &str, subject: fn(T) -> ErasureSubject) -> Option<ErasureSubject> {
+        fn parse_id<T: FromStr>(id: &str, subject: fn(T) -> ErasureSubject) -> Option<ErasureSubject> {
             id.parse().ok().map(subject)
         }
         match kind {
-            ErasureKind::Transaction => read(id, Self::Transaction),
-            ErasureKind::Flow => read(id, Self::Flow),
-            ErasureKind::Event => read(id, Self::Event),
-            ErasureKind::App => read(id, Self::App),
-            ErasureKind::Client => read(id, Self::Client),
+            ErasureKind::Transaction => parse_id(id, Self::Transaction),
+            ErasureKind::Flow => parse_id(id, Self::Flow),
+            ErasureKind::Event => parse_id(id, Self::Event),
+            ErasureKind::App => parse_id(id, Self::App),
+            ErasureKind::Client => parse_id(id, Self::Client),
         }
     }
 }

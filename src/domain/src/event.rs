@@ -110,10 +110,10 @@ impl EventText {
     }
 }
 
-/// A limit of 1 to `MOST`.
+/// A limit of 1 to `MAX`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Limit<const MOST: u32>(u32);
+pub struct Limit<const MAX: u32>(u32);
 
 /// A limit on guests.
 pub type MaxGuests = Limit<GUESTS_MAX>;
@@ -121,15 +121,15 @@ pub type MaxGuests = Limit<GUESTS_MAX>;
 /// A limit on credits that the guests of an event spend.
 pub type CreditBudget = Limit<EVENT_BUDGET_MAX>;
 
-impl<const MOST: u32> Limit<MOST> {
+impl<const MAX: u32> Limit<MAX> {
     /// Parses a limit.
     ///
     /// # Errors
     /// A message that names the bounds.
     pub fn new(count: u64) -> Result<Self, String> {
         match u32::try_from(count) {
-            Ok(count) if (1..=MOST).contains(&count) => Ok(Self(count)),
-            _ => Err(format!("must be a whole number from 1 to {MOST}")),
+            Ok(count) if (1..=MAX).contains(&count) => Ok(Self(count)),
+            _ => Err(format!("must be a whole number from 1 to {MAX}")),
         }
     }
 
@@ -347,6 +347,7 @@ mod tests {
 
     const START: Timestamp = Timestamp::from_millis(1_000_000);
 
+    /// Returns an event with ten places, for one minute.
     fn event(registrations: u32) -> Event {
         let client = ClientId::generate();
         Event {

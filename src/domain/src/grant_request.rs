@@ -28,15 +28,15 @@ pub struct GrantRequest {
     /// The movement.
     pub movement: CreditMove,
     /// The requesting operator.
-    pub asked_by: Signatory,
+    pub requested_by: Signatory,
     /// Time of the request.
-    pub asked_at: Timestamp,
+    pub requested_at: Timestamp,
     /// Time at which the request is deleted, decided or not.
     pub ends_at: Timestamp,
     /// The state of the request.
     pub state: GrantState,
     /// The deciding operator, and the time of the decision.
-    pub decided: Option<(Signatory, Timestamp)>,
+    pub decision: Option<(Signatory, Timestamp)>,
 }
 
 /// The reason why an operator may not decide a request.
@@ -54,8 +54,8 @@ impl GrantRequest {
     /// # Errors
     /// [`DecisionRefusal::SamePerson`] if the requesting operator confirms; [`DecisionRefusal::Decided`] after another
     /// decision.
-    pub fn check(&self, by: &Signatory, decision: GrantState) -> Result<(), DecisionRefusal> {
-        if decision == GrantState::Confirmed && by.is(&self.asked_by) {
+    pub fn check_decision(&self, by: &Signatory, decision: GrantState) -> Result<(), DecisionRefusal> {
+        if decision == GrantState::Confirmed && by.is_same_as(&self.requested_by) {
             return Err(DecisionRefusal::SamePerson);
         }
         let is_open = self.state == GrantState::Pending || self.state == decision;
@@ -77,20 +77,20 @@ mod tests {
             id: GrantId::generate(),
             client: ClientId::generate(),
             movement: CreditMove { kind: EntryKind::Grant, amount: 10, reference: "invoice 7".to_owned() },
-            asked_by: signatory("op_1"),
-            asked_at: Timestamp::from_millis(0),
+            requested_by: signatory("op_1"),
+            requested_at: Timestamp::from_millis(0),
             ends_at: Timestamp::from_millis(1),
             state,
-            decided: None,
+            decision: None,
         }
     }
 
     #[test]
     fn only_another_operator_confirms_but_the_requester_may_withdraw() {
         let pending = request(GrantState::Pending);
-        assert_eq!(pending.check(&signatory("op_1"), GrantState::Confirmed), Err(DecisionRefusal::SamePerson));
-        assert_eq!(pending.check(&signatory("op_2"), GrantState::Confirmed), Ok(()));
-        assert_eq!(pending.check(&signatory("op_1"), GrantState::Refused), Ok(()));
+        assert_eq!(pending.check_decision(&signatory("op_1"), GrantState::Confirmed), Err(DecisionRefusal::SamePerson));
+        assert_eq!(pending.check_decision(&signatory("op_2"), GrantState::Confirmed), Ok(()));
+        assert_eq!(pending.check_decision(&signatory("op_1"), GrantState::Refused), Ok(()));
     }
 
     #[test]
@@ -99,8 +99,8 @@ mod tests {
             [(GrantState::Confirmed, GrantState::Refused), (GrantState::Refused, GrantState::Confirmed)]
         {
             let decided = request(before);
-            assert_eq!(decided.check(&signatory("op_2"), before), Ok(()));
-            assert_eq!(decided.check(&signatory("op_2"), after), Err(DecisionRefusal::Decided(before)));
+            assert_eq!(decided.check_decision(&signatory("op_2"), before), Ok(()));
+            assert_eq!(decided.check_decision(&signatory("op_2"), after), Err(DecisionRefusal::Decided(before)));
         }
     }
 }

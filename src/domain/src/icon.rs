@@ -18,13 +18,13 @@ impl Icon {
 
     /// Reads a PNG or SVG file; `None` if it is neither, or too large.
     #[must_use]
-    pub fn of_file(bytes: Vec<u8>) -> Option<Self> {
-        Self::of_picture(bytes).filter(|icon| icon.content_type != JPEG && icon.bytes.len() <= Self::BYTES_MAX)
+    pub fn from_icon_file(bytes: Vec<u8>) -> Option<Self> {
+        Self::from_picture_file(bytes).filter(|icon| icon.content_type != JPEG && icon.bytes.len() <= Self::BYTES_MAX)
     }
 
     /// Reads a JPEG, PNG or SVG file; `None` if it is none of them, or too large.
     #[must_use]
-    pub fn of_picture(bytes: Vec<u8>) -> Option<Self> {
+    pub fn from_picture_file(bytes: Vec<u8>) -> Option<Self> {
         let content_type = if is_png(&bytes) {
             "image/png"
         } else if is_jpeg(&bytes) {
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn an_icon_is_a_small_png_or_svg_file() {
-        let content_type = |bytes: &[u8]| Icon::of_file(bytes.to_vec()).map(|icon| icon.content_type);
+        let content_type = |bytes: &[u8]| Icon::from_icon_file(bytes.to_vec()).map(|icon| icon.content_type);
         assert_eq!(content_type(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR...\0\0\0\0IEND\xaeB`\x82"), Some("image/png"));
         assert_eq!(
             content_type(b"\xef\xbb\xbf<?xml version='1.0'?>\n<!-- made --><!DOCTYPE svg PUBLIC 'x'>\n<svg\n/>"),
@@ -96,7 +96,7 @@ mod tests {
         ] {
             assert_eq!(content_type(other), None);
         }
-        let picture = |bytes: &[u8]| Icon::of_picture(bytes.to_vec()).map(|icon| icon.content_type);
+        let picture = |bytes: &[u8]| Icon::from_picture_file(bytes.to_vec()).map(|icon| icon.content_type);
         assert_eq!(picture(b"\xff\xd8\xff\xe0..\xff\xd9"), Some("image/jpeg"));
         assert_eq!(picture(&[b"<svg>".as_slice(), &[b' '; Icon::BYTES_MAX]].concat()), Some("image/svg+xml"));
         for other in

@@ -179,8 +179,8 @@ impl fmt::Display for EventId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut number = self.0.iter().fold(0_u128, |number, byte| (number << 8) | u128::from(*byte));
         let mut text = [b'0'; EVENT_ID_CHARS];
-        for place in text.iter_mut().rev() {
-            *place = BASE62[usize::try_from(number % 62).unwrap_or(0)];
+        for digit in text.iter_mut().rev() {
+            *digit = BASE62[usize::try_from(number % 62).unwrap_or(0)];
             number /= 62;
         }
         f.write_str(std::str::from_utf8(&text).unwrap_or_default())

@@ -60,8 +60,8 @@ impl Invalid {
 impl fmt::Display for Invalid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, problem) in self.0.iter().enumerate() {
-            let gap = if index == 0 { "" } else { "; " };
-            write!(f, "{gap}{}: {}", problem.field, problem.message)?;
+            let separator = if index == 0 { "" } else { "; " };
+            write!(f, "{separator}{}: {}", problem.field, problem.message)?;
         }
         Ok(())
     }

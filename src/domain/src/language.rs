@@ -15,35 +15,41 @@ struct Row {
     accepted_by_name: bool,
 }
 
-const fn row(name: &'static str, tag: &'static str, accepted_by_name: bool) -> Row {
-    Row { name, tag, accepted_by_name }
+/// Returns the row of a language that requests may name.
+const fn named(name: &'static str, tag: &'static str) -> Row {
+    Row { name, tag, accepted_by_name: true }
+}
+
+/// Returns the row of a language that requests give only by its code.
+const fn coded(name: &'static str, tag: &'static str) -> Row {
+    Row { name, tag, accepted_by_name: false }
 }
 
 /// Row N holds the language with code N + 1.
 const TABLE: [Row; 23] = [
-    row("assamese", "as", true),
-    row("bengali", "bn", true),
-    row("bodo", "brx", false),
-    row("dogri", "doi", false),
-    row("gujarati", "gu", true),
-    row("hindi", "hi", true),
-    row("kannada", "kn", true),
-    row("kashmiri", "ks", false),
-    row("konkani", "kok", false),
-    row("maithili", "mai", false),
-    row("malayalam", "ml", true),
-    row("manipuri", "mni", false),
-    row("marathi", "mr", true),
-    row("nepali", "ne", true),
-    row("oriya", "or", true),
-    row("punjabi", "pa", true),
-    row("sanskrit", "sa", false),
-    row("santali", "sat", false),
-    row("sindhi", "sd", false),
-    row("tamil", "ta", true),
-    row("telugu", "te", true),
-    row("urdu", "ur", true),
-    row("english", "en", true),
+    named("assamese", "as"),
+    named("bengali", "bn"),
+    coded("bodo", "brx"),
+    coded("dogri", "doi"),
+    named("gujarati", "gu"),
+    named("hindi", "hi"),
+    named("kannada", "kn"),
+    coded("kashmiri", "ks"),
+    coded("konkani", "kok"),
+    coded("maithili", "mai"),
+    named("malayalam", "ml"),
+    coded("manipuri", "mni"),
+    named("marathi", "mr"),
+    named("nepali", "ne"),
+    named("oriya", "or"),
+    named("punjabi", "pa"),
+    coded("sanskrit", "sa"),
+    coded("santali", "sat"),
+    coded("sindhi", "sd"),
+    named("tamil", "ta"),
+    named("telugu", "te"),
+    named("urdu", "ur"),
+    named("english", "en"),
 ];
 
 /// The accepted values, for error messages.

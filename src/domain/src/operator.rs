@@ -35,7 +35,7 @@ pub struct Signatory {
 impl Signatory {
     /// Returns true if both are the same operator.
     #[must_use]
-    pub fn is(&self, other: &Self) -> bool {
+    pub fn is_same_as(&self, other: &Self) -> bool {
         self.id == other.id
     }
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-const DAY: u64 = 24 * 3_600;
+/// Seconds of a day.
+const DAY_S: u64 = 24 * 3_600;
 
 /// A client's own retention times. A transaction, flow or event keeps the times that applied at its opening.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,7 +36,7 @@ impl ClientRetention {
     /// Returns the client's own retention of an event with its guests, if set.
     #[must_use]
     pub fn own_registrations(&self) -> Option<Duration> {
-        self.registration_ttl_days.map(|days| Duration::from_secs(u64::from(days.get()) * DAY))
+        self.registration_ttl_days.map(|days| Duration::from_secs(u64::from(days.get()) * DAY_S))
     }
 
     /// Returns the retention of an event with its guests, at most that of the settings.
@@ -55,8 +56,8 @@ mod tests {
         let seconds = Duration::from_secs;
         assert_eq!((own.result(seconds(90)), own.result(seconds(30))), (seconds(60), seconds(30)));
         assert_eq!(
-            (own.registrations(seconds(5 * DAY)), own.registrations(seconds(DAY))),
-            (seconds(2 * DAY), seconds(DAY))
+            (own.registrations(seconds(5 * DAY_S)), own.registrations(seconds(DAY_S))),
+            (seconds(2 * DAY_S), seconds(DAY_S))
         );
         assert_eq!(ClientRetention::default().result(seconds(90)), seconds(90));
         assert!(ClientRetention::default().is_usual() && !own.is_usual());

@@ -42,14 +42,14 @@ impl Timestamp {
     #[must_use]
     pub fn parse_iso8601(text: &str) -> Option<Self> {
         let read = |text: &str| DateTime::parse_from_rfc3339(text).ok();
-        read(text).or_else(|| read(&as_rfc3339(text)?)).map(|at| Self(at.timestamp_millis()))
+        read(text).or_else(|| read(&to_rfc3339(text)?)).map(|at| Self(at.timestamp_millis()))
     }
 }
 
 /// Adds the parts that RFC 3339 requires and ISO 8601 does not: seconds, and the minutes of the offset after a colon.
-fn as_rfc3339(text: &str) -> Option<String> {
-    const DATE: usize = "2026-12-31T".len();
-    let (date, time) = text.split_at_checked(DATE)?;
+fn to_rfc3339(text: &str) -> Option<String> {
+    const DATE_CHARS: usize = "2026-12-31T".len();
+    let (date, time) = text.split_at_checked(DATE_CHARS)?;
     let (clock, offset) = time.split_at_checked(time.find(['Z', 'z', '+', '-'])?)?;
     let seconds = if clock.len() == "18:30".len() { ":00" } else { "" };
     let offset = match offset.split_at_checked("+05".len()) {

@@ -25,7 +25,7 @@ pub struct ZonedTime {
     /// Hours and minutes: `14:05`.
     pub time: String,
     /// Abbreviation of the zone, such as `IST`; `UTC+05:45` if it has none.
-    pub clock: String,
+    pub zone: String,
 }
 
 impl TimeZone {
@@ -54,14 +54,14 @@ impl TimeZone {
         let utc = DateTime::from_timestamp_millis(at.millis()).map_or(NaiveDateTime::MIN, |utc| utc.naive_utc());
         let local = self.0.from_utc_datetime(&utc);
         let minutes = local.offset().fix().local_minus_utc() / 60;
-        let clock = match local.offset().abbreviation() {
+        let zone = match local.offset().abbreviation() {
             Some(name) if name.starts_with(|first: char| first.is_ascii_alphabetic()) => name.to_owned(),
             _ => {
                 format!("UTC{}{:02}:{:02}", if minutes < 0 { '-' } else { '+' }, minutes.abs() / 60, minutes.abs() % 60)
             }
         };
         let time = format!("{:02}:{:02}", local.hour(), local.minute());
-        ZonedTime { year: local.year(), month: local.month(), day: local.day(), time, clock }
+        ZonedTime { year: local.year(), month: local.month(), day: local.day(), time, zone }
     }
 }
 
@@ -96,21 +96,17 @@ mod tests {
     #[test]
     fn a_time_is_converted_to_local_time() {
         let at = Timestamp::parse_iso8601("2026-12-31T18:30:00Z").unwrap();
-        for (zone, day, time, clock) in [
+        for (name, day, time, zone) in [
             ("Asia/Kolkata", (2027, 1, 1), "00:00", "IST"),
             ("Asia/Kathmandu", (2027, 1, 1), "00:15", "UTC+05:45"),
             ("America/St_Johns", (2026, 12, 31), "15:00", "NST"),
             ("UTC", (2026, 12, 31), "18:30", "UTC"),
         ] {
-            let local = TimeZone::parse(zone).unwrap().local(at);
-            assert_eq!(
-                ((local.year, local.month, local.day), &*local.time, &*local.clock),
-                (day, time, clock),
-                "{zone}"
-            );
+            let local = TimeZone::parse(name).unwrap().local(at);
+            assert_eq!(((local.year, local.month, local.day), &*local.time, &*local.zone), (day, time, zone), "{name}");
         }
         let summer = Timestamp::parse_iso8601("2026-07-01T12:00:00Z").unwrap();
-        assert_eq!(TimeZone::parse("Europe/Berlin").unwrap().local(summer).clock, "CEST");
+        assert_eq!(TimeZone::parse("Europe/Berlin").unwrap().local(summer).zone, "CEST");
     }
 
     #[test]

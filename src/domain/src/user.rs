@@ -138,6 +138,7 @@ impl FromStr for Email {
     }
 }
 
+/// Returns true if a host has at least two labels, none of them empty.
 fn is_host(host: &str) -> bool {
     host.contains('.') && host.split('.').all(|label| !label.is_empty())
 }

@@ -90,7 +90,7 @@ fn entry(client_id: ClientId, KeptConsent { consent, answered_at }: KeptConsent)
         app_id: consent.app,
         event_id: consent.event,
         purpose: consent.purpose,
-        asked: consent.asked,
+        asked: consent.requested,
         language: consent.language.map(LanguageName),
         consent_text_sha256: consent.text,
         release: consent.release,

@@ -36,7 +36,7 @@ pub fn date_and_time(at: Timestamp, zone: TimeZone, texts: &Texts) -> String {
         .replace("{day}", &local.day.to_string())
         .replace("{month}", month.unwrap_or(&""))
         .replace("{year}", &local.year.to_string())
-        .replace("{time}", &format!("{} {}", local.time, local.clock))
+        .replace("{time}", &format!("{} {}", local.time, local.zone))
 }
 
 #[cfg(test)]

@@ -74,7 +74,7 @@ impl Row {
         let id = logged.subject.to_string();
         let (path, kind) = match logged.subject {
             Subject::Transaction(_) => (format!("/portal/transactions/{id}"), "Verification"),
-            Subject::Flow { .. } => (format!("/portal/orders/{id}"), logged.tells.as_deref().unwrap_or("Order")),
+            Subject::Flow { .. } => (format!("/portal/orders/{id}"), logged.summary.as_deref().unwrap_or("Order")),
         };
         let short_id = id.rsplit('-').next().unwrap_or_default();
         Self {
@@ -165,7 +165,7 @@ mod tests {
         let client = ClientId::generate();
         let logged = |origin: &str, attempt| LoggedDelivery {
             subject: Subject::Transaction(TxnId::generate(client.partition(), 0)),
-            tells: None,
+            summary: None,
             delivery: DeliveryRecord {
                 id: DeliveryId(1),
                 origin: origin.to_owned(),

@@ -5,7 +5,7 @@ use sakshi_domain::event::Event;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::TransactionStatus;
 use sakshi_service::authentication::Caller;
-use sakshi_service::statement::entries_before;
+use sakshi_service::statement::count_entries_before;
 use sakshi_service::verifications::Filter;
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::query::Query;
@@ -160,7 +160,7 @@ impl ListFilters {
         };
         let mut before = self.before;
         if let Some(to) = active("to").and_then(parse_time) {
-            let end = entries_before(&service.store, &caller.client, to).await? + 1;
+            let end = count_entries_before(&service.store, &caller.client, to).await? + 1;
             before = Some(before.map_or(end, |before| before.min(end)));
         }
         let filter = Filter {

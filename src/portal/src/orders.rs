@@ -158,8 +158,8 @@ pub(crate) async fn show(
     let id: FlowId = path.parse().map_err(|_| unknown())?;
     let order = service.store.flow_deliveries(id).await?;
     let order = order.filter(|order| order.state.header().app == user.caller.app.app_id).ok_or_else(unknown)?;
-    let webhook = |FlowDelivery { tells, delivery, .. }: &FlowDelivery| Webhook {
-        tells: tells.clone(),
+    let webhook = |FlowDelivery { summary, delivery, .. }: &FlowDelivery| Webhook {
+        tells: summary.clone(),
         tag: DeliveryTag::summarize(delivery),
         origin: delivery.origin.clone(),
         line: DeliveryLine::describe(delivery),

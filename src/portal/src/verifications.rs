@@ -126,7 +126,7 @@ pub(crate) async fn show(
     }
     let events = newest_events(&service, app).await?;
     let (filter, before) = filters.filter(&service, &user.caller, &events).await?;
-    let Listing { verifications, older, read_back_to, looked_at } =
+    let Listing { verifications, older, read_back_to, read_count } =
         list(&service, &user.caller, &filter, before, LISTED_MAX).await?;
     let (now, names) = (service.clock.now(), event_names(&service, &events, &verifications).await?);
     let today = service
@@ -149,7 +149,7 @@ pub(crate) async fn show(
         whys: filters.choices("why", FAILURES),
         events: events.iter().map(choice).collect(),
         rows: verifications.into_iter().map(|summary| Row::new(summary, &names, now)).collect(),
-        searched: looked_at,
+        searched: read_count,
         back_to: read_back_to.filter(|_| older.is_some()).map(When::minute),
         older: older.map(|before| filters.query_with(&[("before", &before.to_string())])),
         result_ttl: in_words(service.rules.result_ttl),

@@ -157,9 +157,9 @@ pub(crate) fn watch(settings: &Settings, egress: &Egress, authority: Arc<Authori
                 () = authority.issuer_keys.wait_for_request() => {}
             }
             fetched_at = Instant::now();
-            authority.issuer_keys.begin();
+            authority.issuer_keys.begin_read();
             let changed = refresh(&mut source, &authority).await;
-            authority.issuer_keys.finish(changed);
+            authority.issuer_keys.finish_read(changed);
         }
     });
     Ok(())

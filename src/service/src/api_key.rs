@@ -13,6 +13,7 @@ use sakshi_domain::tenancy::KeyDigest;
 
 /// Prefix of every key.
 pub const PREFIX: &str = "sk_";
+/// Random bytes of a key.
 const RANDOM_BYTES: usize = 26;
 const CHECKSUM_BYTES: usize = 4;
 /// Number of characters of a key.
@@ -30,9 +31,9 @@ impl ApiKey {
     #[must_use]
     pub fn issue() -> Option<(Self, KeyDigest)> {
         let mut bytes = [0_u8; RANDOM_BYTES + CHECKSUM_BYTES];
-        let (random, sum) = bytes.split_at_mut(RANDOM_BYTES);
+        let (random, stored_checksum) = bytes.split_at_mut(RANDOM_BYTES);
         rand::fill(random).ok()?;
-        sum.copy_from_slice(&checksum(random));
+        stored_checksum.copy_from_slice(&checksum(random));
         let key = Self(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes)));
         let digest = key.digest();
         Some((key, digest))
@@ -44,8 +45,8 @@ impl ApiKey {
         let body = text.strip_prefix(PREFIX).filter(|_| text.len() == KEY_CHARS)?;
         let mut bytes = [0_u8; RANDOM_BYTES + CHECKSUM_BYTES];
         URL_SAFE_NO_PAD.decode_slice(body, &mut bytes).ok().filter(|length| *length == bytes.len())?;
-        let (random, sum) = bytes.split_at(RANDOM_BYTES);
-        (checksum(random) == sum).then(|| Self(text.to_owned()))
+        let (random, stored_checksum) = bytes.split_at(RANDOM_BYTES);
+        (checksum(random) == stored_checksum).then(|| Self(text.to_owned()))
     }
 
     /// Returns the digest that is stored.
@@ -67,6 +68,7 @@ impl fmt::Debug for ApiKey {
     }
 }
 
+/// Returns the first bytes of a SHA-256, by which a mistyped key is detected.
 fn checksum(random: &[u8]) -> [u8; CHECKSUM_BYTES] {
     let full = sha256(&[b"sakshi api key", random]);
     [full[0], full[1], full[2], full[3]]

@@ -54,7 +54,7 @@ pub struct Caller {
     pub limits: ClientLimits,
     /// Networks from which the key may be used; at most a second old.
     pub networks: Arc<Networks>,
-    check: Check,
+    last_check: Check,
 }
 
 impl Caller {
@@ -70,21 +70,21 @@ impl Caller {
     /// # Errors
     /// [`ServiceError::Unauthorized`] when the pair is no longer valid; any error of the store.
     pub async fn recheck(&self) -> Result<(), ServiceError> {
-        if Instant::now() < self.check.until {
+        if Instant::now() < self.last_check.until {
             return Ok(());
         }
-        let gate = self.check.gate.upgrade().ok_or(ServiceError::Unauthorized)?;
-        gate.admit_holder(&self.check.holder, &self.app.app_id).await.map(drop)
+        let gate = self.last_check.gate.upgrade().ok_or(ServiceError::Unauthorized)?;
+        gate.admit_holder(&self.last_check.holder, &self.app.app_id).await.map(drop)
     }
 
     /// Waits until a check finds that the caller is no longer valid. Keeps waiting while the store cannot answer, so
     /// the caller must be checked once more before an action.
     pub async fn until_revoked(&self) {
-        let mut until = self.check.until;
+        let mut until = self.last_check.until;
         loop {
             sleep_until(until.into()).await;
-            let Some(gate) = self.check.gate.upgrade() else { return };
-            match next_check(gate.admit_holder(&self.check.holder, &self.app.app_id).await) {
+            let Some(gate) = self.last_check.gate.upgrade() else { return };
+            match next_check(gate.admit_holder(&self.last_check.holder, &self.app.app_id).await) {
                 Some(next) => until = next,
                 None => return,
             }
@@ -93,9 +93,9 @@ impl Caller {
 }
 
 /// Returns the time of the caller's next check; `None` if the caller is no longer valid.
-fn next_check(checked: CallerResult) -> Option<Instant> {
-    match checked {
-        Ok(caller) => Some(caller.check.until),
+fn next_check(last: CallerResult) -> Option<Instant> {
+    match last {
+        Ok(caller) => Some(caller.last_check.until),
         Err(ServiceError::Unauthorized) => None,
         Err(_) => Some(Instant::now() + CACHE_TIME),
     }
@@ -110,13 +110,15 @@ struct Check {
 }
 
 type CallerResult = Result<Caller, ServiceError>;
+/// A question to the store, shared by all callers with the same pair.
 type Lookup = Shared<LocalBoxFuture<'static, CallerResult>>;
-/// The result of an admission: ready at once for a cached pair.
+/// The result of [`KeyGate::admit`]: ready at once for a cached pair.
 type Admission = Either<Ready<CallerResult>, LocalBoxFuture<'static, CallerResult>>;
 
-/// SHA-256 of key and app.
+/// A pair of key and app, as SHA-256.
 type Pair = [u8; 32];
 
+/// A cached result, valid until a time.
 struct Entry {
     until: Instant,
     result: CachedResult,
@@ -126,10 +128,10 @@ enum CachedResult {
     /// The caller, or `None` for a refusal.
     Known(Option<Caller>),
     /// A question to the store is in flight.
-    Asking(Lookup),
+    InFlight(Lookup),
 }
 
-/// The gate of one worker, which holds it as app data (`Rc<KeyGate>`).
+/// Authenticates the callers of one worker, and caches the results. The worker holds it as app data (`Rc<KeyGate>`).
 pub struct KeyGate {
     store: Store,
     clock: Arc<dyn Clock>,
@@ -162,8 +164,8 @@ impl Grant {
 }
 
 /// Records the use of a key. If the store fails, the next use is recorded instead.
-async fn note_use(store: &Store, key: KeyDigest, known: Option<Timestamp>, now: Timestamp) {
-    if let Err(error) = store.note_key_use(key, known, now, USE_INTERVAL).await {
+async fn note_use(store: &Store, key: KeyDigest, last_use: Option<Timestamp>, now: Timestamp) {
+    if let Err(error) = store.note_key_use(key, last_use, now, USE_INTERVAL).await {
         tracing::warn!(%error, "the use of a key was not noted");
     }
 }
@@ -207,24 +209,26 @@ impl KeyGate {
         self.entries.borrow().len()
     }
 
+    /// Returns the result for a pair that is cached or being looked up.
     fn find_cached(&self, pair: Pair) -> Option<Admission> {
         let entries = self.entries.borrow();
         let entry = entries.get(&pair).filter(|entry| Instant::now() < entry.until)?;
         Some(match &entry.result {
             CachedResult::Known(caller) => Either::Left(ready(caller.clone().ok_or(ServiceError::Unauthorized))),
-            CachedResult::Asking(lookup) => Either::Right(lookup.clone().boxed_local()),
+            CachedResult::InFlight(lookup) => Either::Right(lookup.clone().boxed_local()),
         })
     }
 
+    /// Asks the store for the grant of a holder. Callers with the same pair join this question.
     fn start_lookup(self: &Rc<Self>, pair: Pair, holder: SessionHolder, app: AppId) -> Lookup {
         let until = Instant::now() + CACHE_TIME;
-        let question = self.load_grant(&holder, app);
+        let grant = self.load_grant(&holder, app);
         let gate = Rc::downgrade(self);
         let lookup = async move {
-            let grant = question.await;
+            let grant = grant.await;
             let Some(gate) = gate.upgrade() else { return Err(ServiceError::Unauthorized) };
             match grant {
-                Ok(grant) => gate.finish_lookup((pair, holder), grant, until),
+                Ok(grant) => gate.finish_lookup(pair, holder, grant, until),
                 Err(error) => {
                     tracing::error!(error = %error, "a key could not be looked up");
                     gate.entries.borrow_mut().remove(&pair);
@@ -233,7 +237,7 @@ impl KeyGate {
             }
         };
         let lookup = lookup.boxed_local().shared();
-        self.cache(pair, Entry { until, result: CachedResult::Asking(lookup.clone()) });
+        self.cache(pair, Entry { until, result: CachedResult::InFlight(lookup.clone()) });
         lookup
     }
 
@@ -246,24 +250,24 @@ impl KeyGate {
         let (store, now, profile) = (self.store.clone(), self.clock.now(), self.profile);
         match holder {
             SessionHolder::Key(key) => {
-                let (key, question) = (*key, store.find_key(*key, app));
+                let (key, lookup) = (*key, store.find_key(*key, app));
                 async move {
-                    let Some(found) = question.await?.filter(|found| found.key.is_valid(now, profile)) else {
+                    let Some(key_grant) = lookup.await?.filter(|key_grant| key_grant.key.is_valid(now, profile)) else {
                         return Ok(None);
                     };
-                    if found.used_at.is_none_or(|used| now.since(used) >= USE_INTERVAL) {
-                        note_use(&store, key, found.used_at, now).await;
+                    if key_grant.used_at.is_none_or(|used| now.since(used) >= USE_INTERVAL) {
+                        note_use(&store, key, key_grant.used_at, now).await;
                     }
-                    Ok(Some(Grant::for_key(found)))
+                    Ok(Some(Grant::for_key(key_grant)))
                 }
                 .boxed_local()
             }
             SessionHolder::User { id, epoch } => {
-                let (epoch, question) = (*epoch, store.find_user(id.clone(), app));
+                let (epoch, lookup) = (*epoch, store.find_user(id.clone(), app));
                 async move {
-                    Ok(question
+                    Ok(lookup
                         .await?
-                        .filter(|found| found.user.is_active() && found.epoch == epoch)
+                        .filter(|user_grant| user_grant.user.is_active() && user_grant.epoch == epoch)
                         .map(Grant::for_user))
                 }
                 .boxed_local()
@@ -271,9 +275,11 @@ impl KeyGate {
         }
     }
 
+    /// Builds and caches the caller of a grant: at most until `until`, and no longer than the key is valid.
     fn finish_lookup(
         self: &Rc<Self>,
-        (pair, holder): (Pair, SessionHolder),
+        pair: Pair,
+        holder: SessionHolder,
         grant: Option<Grant>,
         mut until: Instant,
     ) -> CallerResult {
@@ -286,14 +292,15 @@ impl KeyGate {
             if let Some(end) = expires_at {
                 until = until.min(Instant::now() + end.since(now));
             }
-            let check = Check { gate: Rc::downgrade(self), holder, until };
+            let last_check = Check { gate: Rc::downgrade(self), holder, until };
             let Client { client_id: client, limits, .. } = client;
-            Some(Caller { client, app: Arc::new(app), actor, role, limits, networks: Arc::new(networks), check })
+            Some(Caller { client, app: Arc::new(app), actor, role, limits, networks: Arc::new(networks), last_check })
         });
         self.cache(pair, Entry { until, result: CachedResult::Known(caller.clone()) });
         caller.ok_or(ServiceError::Unauthorized)
     }
 
+    /// Caches a result. If the cache is full, evicts expired results, then refused and pending ones, then all.
     fn cache(&self, pair: Pair, entry: Entry) {
         let mut entries = self.entries.borrow_mut();
         if entries.len() >= PAIRS_MAX && !entries.contains_key(&pair) {
@@ -381,7 +388,7 @@ mod tests {
             assert_eq!(self.gate.cached_pairs(), PAIRS_MAX);
         }
 
-        fn has(&self, number: usize) -> bool {
+        fn is_cached(&self, number: usize) -> bool {
             self.gate.entries.borrow().contains_key(&pair(number))
         }
     }
@@ -397,15 +404,15 @@ mod tests {
     #[actix_rt::test]
     async fn a_result_is_cached_for_less_than_a_second_and_no_longer_than_its_key() {
         let fixture = Fixture::new().await;
-        for (left, cache_time) in [
+        for (key_lifetime, cache_time) in [
             (None, CACHE_TIME),
             (Some(HOUR), CACHE_TIME),
             (Some(Duration::from_millis(100)), Duration::from_millis(100)),
         ] {
-            let begun = Instant::now();
-            let caller = fixture.admit_new_key(left.map(|left| NOW + left)).await;
-            let until = caller.check.until;
-            assert!(until >= begun + cache_time && until <= Instant::now() + cache_time, "{left:?}");
+            let start = Instant::now();
+            let caller = fixture.admit_new_key(key_lifetime.map(|lifetime| NOW + lifetime)).await;
+            let until = caller.last_check.until;
+            assert!(until >= start + cache_time && until <= Instant::now() + cache_time, "{key_lifetime:?}");
         }
         assert_eq!(fixture.gate.cached_pairs(), 3);
     }
@@ -414,10 +421,10 @@ mod tests {
     async fn a_caller_is_checked_again_only_after_the_last_check_is_too_old() {
         let fixture = Fixture::new().await;
         let mut caller = fixture.admit_new_key(None).await;
-        caller.check.until = Instant::now() + HOUR;
+        caller.last_check.until = Instant::now() + HOUR;
         fixture.store.close();
         assert_eq!(caller.recheck().await, Ok(()));
-        caller.check.until = Instant::now();
+        caller.last_check.until = Instant::now();
         assert!(matches!(caller.recheck().await, Err(ServiceError::Unavailable { .. })));
     }
 
@@ -444,19 +451,19 @@ mod tests {
         // Expired results are evicted first,
         fixture.fill(Entry { until: Instant::now(), result: known() }, refused);
         fixture.gate.cache(pair(last), entry_for_an_hour(known()));
-        assert!(!fixture.has(first) && fixture.has(1) && fixture.has(last));
+        assert!(!fixture.is_cached(first) && fixture.is_cached(1) && fixture.is_cached(last));
         assert_eq!(fixture.gate.cached_pairs(), PAIRS_MAX);
 
         // then refused and pending ones,
         fixture.fill(entry_for_an_hour(known()), refused);
         fixture.gate.cache(pair(last), entry_for_an_hour(refused()));
-        assert!(fixture.has(first) && fixture.has(last));
+        assert!(fixture.is_cached(first) && fixture.is_cached(last));
         assert_eq!(fixture.gate.cached_pairs(), 2);
 
         // then all.
         fixture.fill(entry_for_an_hour(known()), known);
         fixture.gate.cache(pair(last), entry_for_an_hour(refused()));
-        assert!(fixture.has(last));
+        assert!(fixture.is_cached(last));
         assert_eq!(fixture.gate.cached_pairs(), 1);
     }
 

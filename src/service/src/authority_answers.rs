@@ -11,10 +11,19 @@ const SERVICE_DOWN: &str = "306";
 /// Failure code when the app has received an HTTP error.
 const HTTP_ERROR: &str = "307";
 
+/// Index in [`AuthorityAnswers::recent`] of the answers without these codes.
+const OTHERS: usize = 0;
+/// Index of the answers with the code [`SERVICE_DOWN`].
+const SERVICE_DOWNS: usize = 1;
+/// Index of the answers with the code [`HTTP_ERROR`].
+const HTTP_ERRORS: usize = 2;
+
 /// Counter of the identity app's answers.
 #[derive(Debug, Default)]
 pub struct AuthorityAnswers {
+    /// Other answers, reports of a service that is down, and reports of HTTP errors.
     recent: RecentCounts<3>,
+    /// Time of the last answer.
     last: Mutex<Option<Timestamp>>,
 }
 
@@ -32,11 +41,14 @@ pub struct AnswerCounts {
 }
 
 impl AuthorityAnswers {
+    /// Counts an answer.
     pub(crate) fn count(&self, answer: &Answer, now: Timestamp) {
         self.recent.count(match answer {
-            Answer::Failure { failure: Failure { code, .. }, .. } if code.as_deref() == Some(SERVICE_DOWN) => 1,
-            Answer::Failure { failure: Failure { code, .. }, .. } if code.as_deref() == Some(HTTP_ERROR) => 2,
-            _ => 0,
+            Answer::Failure { failure: Failure { code, .. }, .. } if code.as_deref() == Some(SERVICE_DOWN) => {
+                SERVICE_DOWNS
+            }
+            Answer::Failure { failure: Failure { code, .. }, .. } if code.as_deref() == Some(HTTP_ERROR) => HTTP_ERRORS,
+            _ => OTHERS,
         });
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
     }

@@ -103,14 +103,14 @@ pub async fn answer_callback(
         OpenOrCompleted::Completed(_) => None,
     };
     let (target, body) = (Arc::new(target), Arc::new(body));
-    let mut judged = judge_within_budget(service, &target, content_type, &body, &permit).await;
+    let mut judged_body = judge_within_budget(service, &target, content_type, &body, &permit).await;
     // The issuer may have a new key since its keys were read.
-    if let Some(key_id) = judged.as_ref().and_then(|judged| judged.unknown_key.as_deref())
+    if let Some(key_id) = judged_body.as_ref().and_then(|body| body.unknown_key.as_deref())
         && service.authority.issuer_keys.reread(key_id).await
     {
-        judged = judge_within_budget(service, &target, content_type, &body, &permit).await;
+        judged_body = judge_within_budget(service, &target, content_type, &body, &permit).await;
     }
-    let Some(JudgedBody { form, answer, .. }) = judged else {
+    let Some(JudgedBody { form, answer, .. }) = judged_body else {
         return (CallbackOutcome::TryAgain, None);
     };
     match &answer {
@@ -121,6 +121,7 @@ pub async fn answer_callback(
     if let Ok((answer, _)) = &answer {
         service.authority.answers.count(answer, service.clock.now());
     }
+    // The answer with the credential's validity, the guest's details and the sealed evidence.
     let answer = match answer {
         Ok((answer, None)) => Ok((answer, Duration::ZERO, GuestDetails::default(), None)),
         Ok((answer, Some(mut credential))) => {
@@ -159,6 +160,7 @@ pub async fn answer_callback(
     (outcome, Some(form))
 }
 
+/// Logs why a callback could not be served, and returns the outcome for which the app delivers it again.
 fn try_again(error: &sakshi_actors::AskError) -> CallbackOutcome {
     tracing::warn!(%error, "a callback could not be served and will be delivered again");
     CallbackOutcome::TryAgain
@@ -171,16 +173,16 @@ async fn check_status(
     credential: VerifiedCredential,
     permit: &MemoryPermit,
 ) -> Result<Option<Sealed>, CallbackOutcome> {
-    let checked = tokio::select! {
-        checked = service.authority.status.check(&credential.status, &target.owners) => checked,
+    let result = tokio::select! {
+        result = service.authority.status.check(&credential.status, &target.owners) => result,
         () = permit.wait_until_revoked() => return Err(drop_for_memory()),
     };
-    let document = checked.map_err(|refusal| match refusal {
+    let status_document = result.map_err(|refusal| match refusal {
         StatusRefusal::Credential(refusal) => CallbackOutcome::CredentialRefused(refusal),
         StatusRefusal::Unavailable(_) => CallbackOutcome::StatusUnavailable,
     })?;
     let Some(mut proof) = credential.proof else { return Ok(None) };
-    proof.status = document.map(|document| StatusProof {
+    proof.status = status_document.map(|document| StatusProof {
         token: document.token.clone(),
         key: Value::clone(&document.key),
         checked_at: document.read_at,
@@ -191,6 +193,7 @@ async fn check_status(
     })
 }
 
+/// Counts a callback whose body was dropped to free memory; the app delivers it again.
 fn drop_for_memory() -> CallbackOutcome {
     metrics::counter!("sakshi_callbacks_unread_total", "reason" => "memory").increment(1);
     CallbackOutcome::TryAgain
@@ -237,7 +240,7 @@ async fn judge_within_budget(
         .cpu
         .run(owners, move || judge_body(&authority, &target, content_type.as_deref(), (*body).as_ref(), now));
     tokio::select! {
-        judged = work => judged.inspect_err(|error| tracing::warn!(?error, "a callback was not verified and will be \
+        result = work => result.inspect_err(|error| tracing::warn!(?error, "a callback was not verified and will be \
             delivered again")).ok(),
         () = permit.wait_until_revoked() => {
             drop_for_memory();
@@ -281,6 +284,7 @@ fn judge_body(
     JudgedBody { form: message.form, answer, unknown_key }
 }
 
+/// Verifies the credential or reads the failure in a body about a pending transaction.
 fn judge_message(
     authority: &AuthorityContext,
     pending: &Pending,
@@ -297,9 +301,9 @@ fn judge_message(
             let expectation = Expectation { nonce: pending.id, audience, now, requested: pending.terms.claims };
             let verified =
                 authority.verifier.verify(credential, &expectation).map_err(CallbackOutcome::CredentialRefused)?;
-            let checked =
+            let claims_check =
                 check_claims(pending.terms.claims, verified.claims.as_map(), verified.missing, verified.malformed);
-            checked.map_err(|_| CallbackOutcome::TryAgain)?;
+            claims_check.map_err(|_| CallbackOutcome::TryAgain)?;
             let minimised =
                 if pending.terms.keeps_evidence() { sdjwt::minimised(credential, pending.terms.claims) } else { None };
             let proof = minimised.map(|credential| Proof {
@@ -369,24 +373,24 @@ mod tests {
         let claims_of = |claims: &[Claim]| -> Map<String, Value> {
             claims.iter().map(|claim| (claims::credential_name(*claim).to_owned(), json!("x"))).collect()
         };
-        let broken = |kept: &[Claim], missing: &[Claim], malformed: &[Claim]| {
+        let broken_invariant = |kept: &[Claim], missing: &[Claim], malformed: &[Claim]| {
             check_claims(requested, &claims_of(kept), set(missing), set(malformed)).err().map(Broken::name)
         };
-        assert_eq!(broken(&[Claim::Name], &[Claim::Dob], &[Claim::Email]), None);
+        assert_eq!(broken_invariant(&[Claim::Name], &[Claim::Dob], &[Claim::Email]), None);
         assert_eq!(
-            broken(&[Claim::Name, Claim::Photo], &[Claim::Dob], &[]),
+            broken_invariant(&[Claim::Name, Claim::Photo], &[Claim::Dob], &[]),
             Some("a claim that is kept was asked for")
         );
         assert_eq!(
-            broken(&[Claim::Name], &[Claim::Dob, Claim::Photo], &[]),
+            broken_invariant(&[Claim::Name], &[Claim::Dob, Claim::Photo], &[]),
             Some("a claim that is missing was asked for")
         );
         assert_eq!(
-            broken(&[Claim::Name], &[Claim::Dob], &[Claim::Photo]),
+            broken_invariant(&[Claim::Name], &[Claim::Dob], &[Claim::Photo]),
             Some("a claim that is malformed was asked for")
         );
         assert_eq!(
-            broken(&[Claim::Name], &[Claim::Dob], &[]),
+            broken_invariant(&[Claim::Name], &[Claim::Dob], &[]),
             Some("a claim that was asked for is kept, missing or malformed")
         );
     }

@@ -22,10 +22,12 @@ use crate::service::Service;
 
 /// Milliseconds for which the page of a guest shows one proof.
 pub const PROOF_SHOWN_MS: i64 = 30_000;
+/// Period of the key of a ticket page, which does not change.
+const NO_PERIOD: i64 = 0;
 /// Prefix of the path in a ticket's code; the registration code, a full stop and the proof follow.
 pub const TICKETS: &str = "/d/t/";
 /// Number of guests read at a time; their names are small.
-const SLICE: u32 = 1_000;
+const GUESTS_PER_READ: u32 = 1_000;
 
 /// A guest in the list of a door.
 #[derive(Clone, Debug)]
@@ -65,37 +67,39 @@ impl AuthorityContext {
     /// Makes the key with which a guest's page requests its current code.
     #[must_use]
     pub fn ticket_key(&self, event: EventId, code: RegistrationCode) -> String {
-        self.callbacks.capabilities().make(Purpose::TicketPage, &ticket(event, code, 0))
+        self.callbacks.capabilities().make(Purpose::TicketPage, &ticket(event, code, NO_PERIOD))
     }
 
     /// Returns true for a key that [`Self::ticket_key`] has made.
     #[must_use]
     pub fn is_ticket_key(&self, event: EventId, code: RegistrationCode, key: &str) -> bool {
-        self.callbacks.capabilities().is_genuine(Purpose::TicketPage, &ticket(event, code, 0), key)
+        self.callbacks.capabilities().is_genuine(Purpose::TicketPage, &ticket(event, code, NO_PERIOD), key)
     }
 
     /// Makes the proof in the ticket page of a guest at `now`.
     #[must_use]
     pub fn ticket_proof(&self, event: EventId, code: RegistrationCode, now: Timestamp) -> String {
-        self.callbacks.capabilities().make(Purpose::Ticket, &ticket(event, code, step(now)))
+        self.callbacks.capabilities().make(Purpose::Ticket, &ticket(event, code, proof_period(now)))
     }
 
-    /// Returns true if the ticket page of the guest showed the proof at `scanned_at`, or one step before or after.
+    /// Returns true if the ticket page of the guest showed the proof at `scanned_at`, or one period before or after.
     #[must_use]
-    pub fn is_shown(&self, event: EventId, code: RegistrationCode, proof: &str, scanned_at: Timestamp) -> bool {
+    pub fn was_proof_shown(&self, event: EventId, code: RegistrationCode, proof: &str, scanned_at: Timestamp) -> bool {
         let matches =
-            |step| self.callbacks.capabilities().is_genuine(Purpose::Ticket, &ticket(event, code, step), proof);
-        let step = step(scanned_at);
-        [step, step - 1, step + 1].into_iter().any(matches)
+            |period| self.callbacks.capabilities().is_genuine(Purpose::Ticket, &ticket(event, code, period), proof);
+        let period = proof_period(scanned_at);
+        [period, period - 1, period + 1].into_iter().any(matches)
     }
 }
 
-const fn step(at: Timestamp) -> i64 {
+/// Returns the number of the period in which one proof is shown.
+const fn proof_period(at: Timestamp) -> i64 {
     at.millis().div_euclid(PROOF_SHOWN_MS)
 }
 
-fn ticket(event: EventId, code: RegistrationCode, step: i64) -> Vec<u8> {
-    [&event.as_bytes()[..], &code.value().to_be_bytes(), &step.to_be_bytes()].concat()
+/// Returns the bytes from which the capabilities of a ticket are made.
+fn ticket(event: EventId, code: RegistrationCode, period: i64) -> Vec<u8> {
+    [&event.as_bytes()[..], &code.value().to_be_bytes(), &period.to_be_bytes()].concat()
 }
 
 /// The outcome of a check-in.
@@ -220,26 +224,31 @@ pub async fn search_guests(
     }
     let words: Arc<[String]> = words.split_whitespace().map(str::to_lowercase).collect();
     let owners = OwnerPath::app(&event.client, &event.app);
-    let mut found = Vec::new();
-    let mut end = u64::from(event.counts.registrations);
-    while end > 0 && found.len() < limit {
-        let start = end.saturating_sub(SLICE.into());
-        let rows = Rows { offset: start, limit: u32::try_from(end - start).unwrap_or(SLICE), max_bytes: usize::MAX };
+    let mut guests = Vec::new();
+    let mut unread_end = u64::from(event.counts.registrations);
+    while unread_end > 0 && guests.len() < limit {
+        let start = unread_end.saturating_sub(GUESTS_PER_READ.into());
+        let rows = Rows {
+            offset: start,
+            limit: u32::try_from(unread_end - start).unwrap_or(GUESTS_PER_READ),
+            max_bytes: usize::MAX,
+        };
         let slice = service.store.list_guests(event.id, rows).await?.items;
         let (vault, secret, words) = (Arc::clone(&service.vault), event.terms.secret, Arc::clone(&words));
         let work = move || {
-            let guests = slice.into_iter().rev().map(|guest| to_listed(&vault, &secret, guest));
-            guests
+            let listed = slice.into_iter().rev().map(|guest| to_listed(&vault, &secret, guest));
+            listed
                 .filter(|guest| guest.as_ref().map_or(true, |guest| has_words(guest, &words)))
                 .collect::<Result<Vec<_>, _>>()
         };
-        found.extend(service.cpu.run(owners.clone(), work).await??);
-        end = start;
+        guests.extend(service.cpu.run(owners.clone(), work).await??);
+        unread_end = start;
     }
-    found.truncate(limit);
-    Ok(found)
+    guests.truncate(limit);
+    Ok(guests)
 }
 
+/// Returns true if each word begins a part of the guest's name.
 fn has_words(guest: &ListedGuest, words: &[String]) -> bool {
     let name = guest.name.to_lowercase();
     words.iter().all(|word| name.split_whitespace().any(|part| part.starts_with(word)))
@@ -252,7 +261,7 @@ fn has_words(guest: &ListedGuest, words: &[String]) -> bool {
 pub async fn for_each_guest(store: &Store, event: EventId, mut visit: impl FnMut(&Guest)) -> Result<(), ServiceError> {
     let mut offset = 0;
     loop {
-        let page = store.list_guests(event, Rows { offset, limit: SLICE, max_bytes: usize::MAX }).await?;
+        let page = store.list_guests(event, Rows { offset, limit: GUESTS_PER_READ, max_bytes: usize::MAX }).await?;
         page.items.iter().for_each(&mut visit);
         offset += page.items.len() as u64;
         if page.items.is_empty() || offset >= page.total {
@@ -261,6 +270,7 @@ pub async fn for_each_guest(store: &Store, event: EventId, mut visit: impl FnMut
     }
 }
 
+/// Builds a guest of the list; decrypts the name.
 fn to_listed(vault: &Vault, secret: &EventSecret, guest: Guest) -> Result<ListedGuest, ServiceError> {
     let name = vault.open(guest.txn.as_bytes(), &guest.name).map_err(ServiceError::internal)?;
     let Guest { number, txn, verified_at, check_in, duplicate_of, .. } = guest;

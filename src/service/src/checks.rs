@@ -11,7 +11,7 @@ use crate::authentication::Caller;
 use crate::consents::{self, ConsentDeclaration};
 use crate::{Service, ServiceError};
 
-/// Verifies a client's request; `adopt` chooses the request's id, given the id in the body. "Not found" is a valid
+/// Verifies a client's request; `choose_id` chooses the request's id, given the id in the body. "Not found" is a valid
 /// answer.
 ///
 /// # Errors
@@ -21,14 +21,14 @@ pub async fn verify(
     service: &Service,
     caller: &Caller,
     check: &'static Check,
-    sent: ReceivedObject,
-    adopt: impl FnOnce(Option<RequestId>) -> RequestId,
+    body: ReceivedObject,
+    choose_id: impl FnOnce(Option<RequestId>) -> RequestId,
 ) -> Result<CheckAnswer, ServiceError> {
     let source = service.upstreams.checks.get(check.name).ok_or(ServiceError::NotOffered)?;
-    let mut request = CheckRequest::read(check, sent, service.request_context())?;
+    let mut request = CheckRequest::read(check, body, service.request_context())?;
     let id_in_body = request.request_id.take();
     let query = request.query().map_err(ServiceError::MalformedNumber)?;
-    let request_id = adopt(id_in_body);
+    let request_id = choose_id(id_in_body);
     if let Some(consent) = &query.consent {
         let (client, app, id) = (&caller.client, &caller.app.app_id, request_id.to_string());
         let details = query.compared_fields();

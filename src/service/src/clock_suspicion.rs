@@ -8,6 +8,7 @@ use metrics::counter;
 use sakshi_authority::sdjwt::CredentialRefusal;
 use tokio::time::Instant;
 
+/// Time over which credentials are counted.
 const WINDOW: Duration = Duration::from_secs(60);
 /// Minimum refusals in a window; with fewer, a single sender may be to blame.
 const REFUSALS_MIN: u32 = 5;
@@ -16,28 +17,39 @@ const REFUSALS_MIN: u32 = 5;
 #[derive(Debug, Default)]
 pub struct ClockSuspicion(Mutex<Option<Window>>);
 
+/// The time of a credential, compared with this node's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Timing {
+    InTime,
+    Future,
+    Past,
+}
+
+/// Counts of credentials since a time.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     began: Instant,
+    /// Credentials that were accepted, or refused for their times.
     judged: u32,
     /// Refused as issued or valid in the future: this clock may be behind.
     future: u32,
     /// Refused as expired or bound at another time: this clock may be ahead.
     past: u32,
+    /// True once the window was logged.
     is_reported: bool,
 }
 
 impl ClockSuspicion {
     /// Notes the result of verifying a credential.
     pub fn note(&self, refusal: Option<CredentialRefusal>) {
-        let (future, past) = match refusal {
-            None => (0, 0),
-            Some(CredentialRefusal::IssuedInFuture | CredentialRefusal::NotYetValid) => (1, 0),
-            Some(CredentialRefusal::Expired | CredentialRefusal::KeyBindingTime) => (0, 1),
+        let timing = match refusal {
+            None => Timing::InTime,
+            Some(CredentialRefusal::IssuedInFuture | CredentialRefusal::NotYetValid) => Timing::Future,
+            Some(CredentialRefusal::Expired | CredentialRefusal::KeyBindingTime) => Timing::Past,
             // Other refusals say nothing about times.
             Some(_) => return,
         };
-        if let Some(Window { judged, future, past, .. }) = self.count(future, past) {
+        if let Some(Window { judged, future, past, .. }) = self.count(timing) {
             counter!("sakshi_clock_suspected_total").increment(1);
             tracing::error!(
                 credentials.judged = judged,
@@ -49,7 +61,7 @@ impl ClockSuspicion {
     }
 
     /// Counts a credential. Returns the window if most of its credentials are refused and it was not returned yet.
-    fn count(&self, future: u32, past: u32) -> Option<Window> {
+    fn count(&self, timing: Timing) -> Option<Window> {
         let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let new_window = Window { began: Instant::now(), judged: 0, future: 0, past: 0, is_reported: false };
         let window = current.get_or_insert(new_window);
@@ -57,8 +69,8 @@ impl ClockSuspicion {
             *window = new_window;
         }
         window.judged += 1;
-        window.future += future;
-        window.past += past;
+        window.future += u32::from(timing == Timing::Future);
+        window.past += u32::from(timing == Timing::Past);
         let refused = window.future + window.past;
         let is_suspect = refused >= REFUSALS_MIN && 2 * refused > window.judged && !window.is_reported;
         window.is_reported |= is_suspect;
@@ -73,18 +85,18 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_clock_is_suspected_once_a_minute_when_most_credentials_are_out_of_time() {
         let suspicion = ClockSuspicion::default();
-        assert!((1..REFUSALS_MIN).all(|_| suspicion.count(1, 0).is_none()), "too few");
-        let window = suspicion.count(0, 1).unwrap();
-        assert_eq!((window.judged, window.future, window.past), (5, 4, 1));
-        assert!((0..10).all(|_| suspicion.count(1, 0).is_none()), "reported already");
+        assert!((1..REFUSALS_MIN).all(|_| suspicion.count(Timing::Future).is_none()), "too few");
+        let window = suspicion.count(Timing::Past).unwrap();
+        assert_eq!((window.judged, window.future, window.past), (REFUSALS_MIN, REFUSALS_MIN - 1, 1));
+        assert!((0..10).all(|_| suspicion.count(Timing::Future).is_none()), "reported already");
         tokio::time::advance(WINDOW).await;
-        assert!((1..REFUSALS_MIN).all(|_| suspicion.count(1, 0).is_none()));
-        assert!(suspicion.count(1, 0).is_some());
+        assert!((1..REFUSALS_MIN).all(|_| suspicion.count(Timing::Future).is_none()));
+        assert!(suspicion.count(Timing::Future).is_some());
     }
 
     #[tokio::test(start_paused = true)]
     async fn some_old_credentials_among_good_ones_raise_no_suspicion() {
         let suspicion = ClockSuspicion::default();
-        assert!((0..100).all(|_| suspicion.count(0, 0).is_none() && suspicion.count(0, 1).is_none()));
+        assert!((0..100).all(|_| suspicion.count(Timing::InTime).is_none() && suspicion.count(Timing::Past).is_none()));
     }
 }

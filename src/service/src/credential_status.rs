@@ -29,6 +29,7 @@ use crate::budget::{MemoryBudget, OwnerPath, Stage};
 use crate::issuer_keys::IssuerKeys;
 pub use crate::status_rules::{StatusPolicy, StatusRules};
 
+/// The `Accept` header of a fetch.
 const ACCEPTED_TYPES: &str = "application/statuslist+jwt, application/jwt, application/json;q=0.5";
 
 /// Client that fetches status answers.
@@ -104,12 +105,14 @@ impl StatusFailure {
     }
 }
 
+/// The result of a fetch.
 type Answer = Result<Arc<StatusDocument>, StatusFailure>;
 
 /// A fetch, in flight or finished.
 #[derive(Clone)]
 struct Fetch {
-    began: Instant,
+    began_at: Instant,
+    /// The answer, and the time until which it may be used.
     answer: Shared<BoxFuture<'static, (Answer, Instant)>>,
 }
 
@@ -128,6 +131,7 @@ impl Fetch {
 #[derive(Clone)]
 pub struct StatusChecks(Arc<Parts>);
 
+/// Dependencies and cache of the checks.
 struct Parts {
     rules: StatusRules,
     source: Arc<dyn FetchStatus>,
@@ -170,7 +174,7 @@ impl StatusChecks {
         owners: &OwnerPath,
     ) -> Result<Option<Arc<StatusDocument>>, StatusRefusal> {
         let policy = self.0.rules.policy;
-        let (outcome, checked) = match status {
+        let (outcome, result) = match status {
             _ if policy == StatusPolicy::Off => return Ok(None),
             CredentialStatus::Absent if policy == StatusPolicy::IfPresent => ("absent", Ok(None)),
             CredentialStatus::Absent => refuse(CredentialRefusal::StatusMissing),
@@ -190,9 +194,10 @@ impl StatusChecks {
             },
         };
         counter!("sakshi_credential_status_checks_total", "outcome" => outcome).increment(1);
-        checked
+        result
     }
 
+    /// Loads the status document, and the refusal if the credential is not valid by it.
     async fn load_state(
         &self,
         reference: &StatusReference,
@@ -201,9 +206,9 @@ impl StatusChecks {
         if !self.0.rules.permits(&reference.url) {
             return Err(StatusFailure::HostNotListed);
         }
-        let (fetch, is_own) = self.fetch(reference, owners);
+        let (fetch, was_begun) = self.fetch(reference, owners);
         let mut answer = fetch.answer.await.0;
-        if !is_own && matches!(answer, Err(StatusFailure::Evicted)) {
+        if !was_begun && matches!(answer, Err(StatusFailure::Evicted)) {
             // The cancelled fetch belonged to another owner, which had too many.
             answer = self.fetch(reference, owners).0.answer.await.0;
         }
@@ -216,12 +221,12 @@ impl StatusChecks {
     fn fetch(&self, reference: &StatusReference, owners: &OwnerPath) -> (Fetch, bool) {
         let key = reference.answer_key();
         let mut fetches = self.lock();
-        if let Some(known) = fetches.get(&key).filter(|known| known.is_fresh()) {
-            return (known.clone(), false);
+        if let Some(cached) = fetches.get(&key).filter(|cached| cached.is_fresh()) {
+            return (cached.clone(), false);
         }
         let (parts, reference, owners) = (Arc::clone(&self.0), reference.clone(), owners.clone());
         let fetch = Fetch {
-            began: Instant::now(),
+            began_at: Instant::now(),
             answer: async move { parts.fetch_answer(&reference, owners).await }.boxed().shared(),
         };
         // The fetch runs to its end even if nobody waits for it, so that the slot of its owner is freed.
@@ -258,23 +263,25 @@ fn make_room_for_bytes(fetches: &mut HashMap<String, Fetch>) {
     }
 }
 
+/// Removes the older half of the finished fetches that `is_candidate` selects.
 fn drop_older_half(fetches: &mut HashMap<String, Fetch>, is_candidate: impl Fn(&Fetch) -> bool) {
     let is_removable = |fetch: &Fetch| fetch.answer.peek().is_some() && is_candidate(fetch);
     let mut ages: Vec<Instant> =
-        fetches.values().filter(|fetch| is_removable(fetch)).map(|fetch| fetch.began).collect();
+        fetches.values().filter(|fetch| is_removable(fetch)).map(|fetch| fetch.began_at).collect();
     ages.sort_unstable();
     let Some(median) = ages.get(ages.len() / 2).copied() else { return };
-    fetches.retain(|_, fetch| fetch.began > median || !is_removable(fetch));
+    fetches.retain(|_, fetch| fetch.began_at > median || !is_removable(fetch));
 }
 
 impl Parts {
-    /// Fetches and verifies an answer. Also returns the time until which the answer may be used.
+    /// Fetches and verifies the issuer's answer on a credential's status. Also returns the time until which the answer
+    /// may be used.
     async fn fetch_answer(&self, reference: &StatusReference, owners: OwnerPath) -> (Answer, Instant) {
-        let began = Instant::now();
+        let began_at = Instant::now();
         let answer = timeout(STATUS_FETCH_MAX, self.fetch_document(reference, owners)).await;
         let answer = answer.unwrap_or(Err(StatusFailure::NotFetched(DocumentError::TimedOut)));
         let result = answer.as_ref().map_or_else(|failure| failure.code(), |_| "fetched");
-        histogram!("sakshi_credential_status_fetch_seconds", "result" => result).record(began.elapsed());
+        histogram!("sakshi_credential_status_fetch_seconds", "result" => result).record(began_at.elapsed());
         if answer.as_ref().is_ok_and(|document| document.bytes() > 0) {
             make_room_for_bytes(&mut self.fetches.lock().unwrap_or_else(PoisonError::into_inner));
         }
@@ -289,17 +296,18 @@ impl Parts {
         (answer, Instant::now() + ttl)
     }
 
+    /// Fetches an answer and verifies its signature.
     async fn fetch_document(&self, reference: &StatusReference, owners: OwnerPath) -> Answer {
         let slot = self.slots.take(owners, Stage::Waiting, 1).map_err(|_| StatusFailure::Overloaded)?;
         let body = tokio::select! {
             body = Arc::clone(&self.source).fetch(reference.url.clone()) => body.map_err(StatusFailure::NotFetched)?,
             () = slot.wait_until_revoked() => return Err(StatusFailure::Evicted),
         };
-        let read = || self.verifier.read_status(reference, &body, self.clock.now());
-        let document = match read() {
+        let read_document = || self.verifier.read_status(reference, &body, self.clock.now());
+        let document = match read_document() {
             // The issuer may have a new key since its keys were read.
-            Err(StatusFault::KeyUnknown) if self.reread(&body).await => read()?,
-            other => other?,
+            Err(StatusFault::KeyUnknown) if self.reread_issuer_keys(&body).await => read_document()?,
+            result => result?,
         };
         if !reference.is_list() {
             // An answer about another credential is not cached.
@@ -308,7 +316,8 @@ impl Parts {
         Ok(Arc::new(document))
     }
 
-    async fn reread(&self, body: &[u8]) -> bool {
+    /// Reads the issuer's keys again for an answer. Returns true if the keys have changed.
+    async fn reread_issuer_keys(&self, body: &[u8]) -> bool {
         match sdjwt::status_key_id(body) {
             Some(key_id) => self.issuer_keys.reread(&key_id).await,
             None => false,
@@ -414,6 +423,7 @@ mod tests {
         }
         assert!(fixture.checks.check(&fixture.status("good"), &owners(2)).await.is_ok());
         let answers: Vec<_> = join_all(hanging).await.into_iter().map(Result::unwrap).collect();
+        // One hanging fetch gives way; ten more than the maximum are refused.
         let count = |failure| answers.iter().filter(|answer| **answer == unavailable(failure)).count();
         assert_eq!((count(StatusFailure::Overloaded), count(StatusFailure::Evicted)), (10, 1));
         assert_eq!(count(StatusFailure::NotFetched(DocumentError::TimedOut)), STATUS_FETCHES_MAX - 1);

@@ -16,7 +16,7 @@ pub struct LoggedDelivery {
     /// The verification or order that the webhook reports.
     pub subject: Subject,
     /// The change of an order that the webhook reports.
-    pub tells: Option<String>,
+    pub summary: Option<String>,
     /// The delivery and its attempt.
     pub delivery: DeliveryRecord,
 }
@@ -38,7 +38,7 @@ pub async fn delivery_log(service: &Service, caller: &Caller) -> Result<Delivery
     let listing = list(service, caller, &Filter::default(), None, usize::MAX).await?;
     let older_than = listing.read_back_to.filter(|_| listing.older.is_some());
     let to_logged = |(id, delivery): (_, Option<DeliveryRecord>)| {
-        delivery.map(|delivery| LoggedDelivery { subject: Subject::Transaction(id), tells: None, delivery })
+        delivery.map(|delivery| LoggedDelivery { subject: Subject::Transaction(id), summary: None, delivery })
     };
     let mut deliveries: Vec<_> = listing
         .verifications
@@ -48,12 +48,12 @@ pub async fn delivery_log(service: &Service, caller: &Caller) -> Result<Delivery
         .collect();
     for order in service.store.list_flows(caller.client.clone(), caller.app.app_id.clone(), ORDERS_MAX).await? {
         let flow = order.state.header().id;
-        deliveries.extend(order.deliveries.into_iter().map(|sent| LoggedDelivery {
-            subject: Subject::Flow { flow, webhook: sent.webhook },
-            tells: Some(sent.tells),
-            delivery: sent.delivery,
+        deliveries.extend(order.deliveries.into_iter().map(|queued| LoggedDelivery {
+            subject: Subject::Flow { flow, webhook: queued.webhook },
+            summary: Some(queued.summary),
+            delivery: queued.delivery,
         }));
     }
-    deliveries.sort_by_key(|sent| std::cmp::Reverse(sent.delivery.queued_at));
+    deliveries.sort_by_key(|logged| std::cmp::Reverse(logged.delivery.queued_at));
     Ok(DeliveryLog { deliveries, older_than })
 }

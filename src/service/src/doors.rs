@@ -16,6 +16,7 @@ use crate::error::ServiceError;
 use crate::events::own_event;
 use crate::service::Service;
 
+/// The error for a door beyond [`DOORS_MAX`].
 const TOO_MANY: ServiceError = ServiceError::Conflict {
     code: "limit_reached",
     message: "An event has at most 50 doors. Close one that is not used first.",
@@ -106,7 +107,7 @@ pub fn door_path(event: EventId, door: &DoorId) -> String {
 /// # Errors
 /// [`ServiceError::NotFound`] if there is no such door; any error of the store.
 pub async fn find_door(service: &Service, path: &str) -> Result<OpenDoor, ServiceError> {
-    door_at(service, path, service.clock.now()).await
+    door_open_at(service, path, service.clock.now()).await
 }
 
 /// Finds the door with this path. Also finds a door whose link ended less than [`DOOR_GRACE`] ago, for its late scans.
@@ -114,10 +115,11 @@ pub async fn find_door(service: &Service, path: &str) -> Result<OpenDoor, Servic
 /// # Errors
 /// As [`find_door`].
 pub async fn find_late_door(service: &Service, path: &str) -> Result<OpenDoor, ServiceError> {
-    door_at(service, path, service.clock.now() - DOOR_GRACE).await
+    door_open_at(service, path, service.clock.now() - DOOR_GRACE).await
 }
 
-async fn door_at(service: &Service, path: &str, at: Timestamp) -> Result<OpenDoor, ServiceError> {
+/// Finds the door with this path, if its link has not ended at a time.
+async fn door_open_at(service: &Service, path: &str, at: Timestamp) -> Result<OpenDoor, ServiceError> {
     let not_found = || ServiceError::NotFound("door");
     let (event, door) = path.split_at_checked(EVENT_ID_CHARS).ok_or_else(not_found)?;
     let event: EventId = event.parse().map_err(|_| not_found())?;
@@ -141,17 +143,18 @@ impl OpenDoor {
 
     /// Makes the cookie value for a visitor who entered the PIN.
     #[must_use]
-    pub fn session(&self, service: &Service) -> String {
-        service.authority.callbacks.capabilities().make(Purpose::Door, &self.subject())
+    pub fn make_session(&self, service: &Service) -> String {
+        service.authority.callbacks.capabilities().make(Purpose::Door, &self.session_bytes())
     }
 
-    /// Returns true for a cookie value that [`OpenDoor::session`] has made.
+    /// Returns true for a cookie value that [`OpenDoor::make_session`] has made.
     #[must_use]
     pub fn is_session(&self, service: &Service, value: &str) -> bool {
-        service.authority.callbacks.capabilities().is_genuine(Purpose::Door, &self.subject(), value)
+        service.authority.callbacks.capabilities().is_genuine(Purpose::Door, &self.session_bytes(), value)
     }
 
-    fn subject(&self) -> Vec<u8> {
+    /// Returns the bytes from which a session of the door is made. A new PIN ends the sessions.
+    fn session_bytes(&self) -> Vec<u8> {
         [self.event.id.as_bytes(), self.door.id.as_str().as_bytes(), self.door.pin.as_str().as_bytes()].concat()
     }
 }
@@ -175,6 +178,7 @@ fn check_end(event: &Event, expires_at: Option<Timestamp>, now: Timestamp) -> Re
     Ok(())
 }
 
+/// Opens or closes a door of an event.
 async fn change_doors(service: &Service, event: &Event, change: DoorChange) -> Result<(), ServiceError> {
     let patch = EventPatch { door: Some(change), ..EventPatch::default() };
     match service.events.patch(event.id, event.app.clone(), patch).await? {

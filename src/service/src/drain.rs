@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
+/// Stage of the shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     Serving,
@@ -68,9 +69,9 @@ impl Drain {
         self.in_flight.inside()
     }
 
-    /// Waits until no request is in flight, for `time` at most. Returns the number still in flight.
-    pub async fn finish(&self, time: Duration) -> usize {
-        self.in_flight.wait_until_empty(time).await
+    /// Waits until no request is in flight, for `time_max` at most. Returns the number still in flight.
+    pub async fn finish(&self, time_max: Duration) -> usize {
+        self.in_flight.wait_until_empty(time_max).await
     }
 }
 

@@ -17,19 +17,21 @@ pub const CODE_SHOWN_MS: i64 = 30_000;
 /// Minimum milliseconds for which a page can start verifications; the maximum is twice as long.
 const PASS_MS: i64 = 300_000;
 
-/// Names of query parameters: a code and a pass in the address of an event's page, and the key in the kiosk's address.
+/// Name of the query parameter with a code, in the address of an event's page.
 const CODE: &str = "code";
+/// Name of the query parameter with a pass, in the address of an event's page.
 const PASS: &str = "pass";
+/// Name of the query parameter with the key, in the kiosk's address.
 const KEY: &str = "key";
 
-/// Permission to start at an event.
+/// Permission to start at an event: a pass for the query of its pages, or `None` where entry is open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admission(Option<String>);
 
 impl Admission {
     /// Adds the permission to an address of the event.
     #[must_use]
-    pub fn address(&self, address: &str) -> String {
+    pub fn add_to(&self, address: &str) -> String {
         self.0.as_ref().map_or_else(|| address.to_owned(), |pass| format!("{address}?{PASS}={pass}"))
     }
 }
@@ -64,20 +66,21 @@ impl AuthorityContext {
         )
     }
 
-    /// Returns the permission to start for this query. If entry is not open, the query must have a recent code or a
-    /// pass.
+    /// Returns the permission to start with this query; `None` without one. If entry is not open, the query must have a
+    /// recent code or a pass.
     #[must_use]
-    pub fn admits(&self, event: &Event, query: &str, now: Timestamp) -> Option<Admission> {
+    pub fn find_admission(&self, event: &Event, query: &str, now: Timestamp) -> Option<Admission> {
         if event.terms.entry.is_open() {
             return Some(Admission(None));
         }
-        let has = |name, purpose, length_ms: i64| {
-            let step = now.millis().div_euclid(length_ms);
-            let subject = |step| subject(event.id, step);
-            let matches = |value: &str, step| self.callbacks.capabilities().is_genuine(purpose, &subject(step), value);
-            parameter(query, name).is_some_and(|value| matches(value, step) || matches(value, step - 1))
+        let has_capability = |name, purpose, period_ms: i64| {
+            let period = now.millis().div_euclid(period_ms);
+            let matches = |value: &str, period| {
+                self.callbacks.capabilities().is_genuine(purpose, &entry_bytes(event.id, period), value)
+            };
+            parameter(query, name).is_some_and(|value| matches(value, period) || matches(value, period - 1))
         };
-        let has_code = has(CODE, Purpose::EntryCode, CODE_SHOWN_MS);
+        let has_code = has_capability(CODE, Purpose::EntryCode, CODE_SHOWN_MS);
         if has_code {
             return Some(Admission(Some(self.make_capability(
                 Purpose::EntryPass,
@@ -85,17 +88,19 @@ impl AuthorityContext {
                 now.millis().div_euclid(PASS_MS),
             ))));
         }
-        let has_pass = has(PASS, Purpose::EntryPass, PASS_MS);
+        let has_pass = has_capability(PASS, Purpose::EntryPass, PASS_MS);
         has_pass.then(|| Admission(parameter(query, PASS).map(str::to_owned)))
     }
 
-    fn make_capability(&self, purpose: Purpose, id: EventId, step: i64) -> String {
-        self.callbacks.capabilities().make(purpose, &subject(id, step))
+    /// Makes a code or a pass for a period of time.
+    fn make_capability(&self, purpose: Purpose, id: EventId, period: i64) -> String {
+        self.callbacks.capabilities().make(purpose, &entry_bytes(id, period))
     }
 }
 
-fn subject(id: EventId, step: i64) -> Vec<u8> {
-    [&id.as_bytes()[..], &step.to_be_bytes()].concat()
+/// Returns the bytes from which a code or a pass is made.
+fn entry_bytes(id: EventId, period: i64) -> Vec<u8> {
+    [&id.as_bytes()[..], &period.to_be_bytes()].concat()
 }
 
 /// Returns the value of a query parameter, which needs no decoding for a capability.

@@ -57,7 +57,7 @@ pub async fn create_event(
 /// # Errors
 /// [`ServiceError::NotFound`] unless the app has such an event; any error of the store.
 pub async fn own_event(service: &Service, app: &AppId, id: &str) -> Result<Arc<Event>, ServiceError> {
-    match service.events.get(event_id(id)?).await? {
+    match service.events.get(parse_event_id(id)?).await? {
         Some(event) if event.app == *app => Ok(event),
         _ => Err(ServiceError::NotFound("event")),
     }
@@ -67,16 +67,16 @@ pub async fn own_event(service: &Service, app: &AppId, id: &str) -> Result<Arc<E
 ///
 /// # Errors
 /// [`ServiceError::Invalid`] with every field that is not acceptable; [`ServiceError::EventChanged`] if the event's
-/// terms have none of the tags in `only_if`; [`ServiceError::NotFound`] unless the app has such an event.
+/// terms have none of the entity tags in `only_if`; [`ServiceError::NotFound`] unless the app has such an event.
 pub async fn change_event(
     service: &Service,
     app: &AppId,
     id: &str,
-    sent: ReceivedObject,
+    body: ReceivedObject,
     only_if: Option<Vec<String>>,
 ) -> Result<Event, ServiceError> {
-    let id = event_id(id)?;
-    let (request, spellings) = sent.into_request_with_spellings::<PatchEventRequest>(service.request_context())?;
+    let id = parse_event_id(id)?;
+    let (request, spellings) = body.into_request_with_spellings::<PatchEventRequest>(service.request_context())?;
     if !request.read_only.is_empty() {
         let event =
             service.events.get(id).await?.filter(|event| event.app == *app).ok_or(ServiceError::NotFound("event"))?;
@@ -97,6 +97,6 @@ pub fn event_response(service: &Service, event: &Event) -> EventResponse {
     EventResponse::new(event, service.authority.event_addresses(event.id), service.clock.now())
 }
 
-fn event_id(text: &str) -> Result<EventId, ServiceError> {
+fn parse_event_id(text: &str) -> Result<EventId, ServiceError> {
     text.parse().map_err(|_| ServiceError::NotFound("event"))
 }

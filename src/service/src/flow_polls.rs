@@ -42,15 +42,15 @@ pub struct PollAnswer {
 /// [`ServiceError::NotFound`] unless the app has such a document; [`ServiceError::Overloaded`] without memory or a
 /// permit for the read; any error of the store.
 pub async fn poll_document(service: &Service, app: &App, id: &str) -> Result<PollAnswer, ServiceError> {
-    let (_, record) = fetch(service, app, id).await?;
+    let (_, record) = load_flow(service, app, id).await?;
     match (record.state, record.latest) {
-        (FlowState::ESign(EsignFlow::Ended(_)), Some(sent)) => answer(service, app, sent, Ok).await,
+        (FlowState::ESign(EsignFlow::Ended(_)), Some(report)) => build_answer(service, app, report, Ok).await,
         (FlowState::ESign(EsignFlow::Pending(_)), Some(latest)) => {
             let stub = |latest: Vec<u8>| {
                 let latest: EsignOutcome = read_report(&latest).map_err(|_| unreadable_payload())?;
                 to_json(&EsignStatus::from(latest))
             };
-            answer(service, app, latest, stub).await
+            build_answer(service, app, latest, stub).await
         }
         _ => Err(NOT_FOUND),
     }
@@ -61,15 +61,17 @@ pub async fn poll_document(service: &Service, app: &App, id: &str) -> Result<Pol
 /// # Errors
 /// As [`poll_document`].
 pub async fn poll_locker(service: &Service, app: &App, id: &str) -> Result<PollAnswer, ServiceError> {
-    let (id, record) = fetch(service, app, id).await?;
+    let (id, record) = load_flow(service, app, id).await?;
     match (record.state, record.latest) {
-        (FlowState::DocLocker(DocLockerFlow::Ended { .. }), Some(sent)) => answer(service, app, sent, Ok).await,
+        (FlowState::DocLocker(DocLockerFlow::Ended { .. }), Some(report)) => {
+            build_answer(service, app, report, Ok).await
+        }
         (FlowState::DocLocker(DocLockerFlow::Pending { .. }), Some(latest)) => {
             let stub = move |latest: Vec<u8>| {
                 let latest = read_report(&latest).map_err(|_| unreadable_payload())?;
                 to_json(&DocLockerDetails::new(id, Some(latest)))
             };
-            answer(service, app, latest, stub).await
+            build_answer(service, app, latest, stub).await
         }
         (FlowState::DocLocker(DocLockerFlow::Pending { .. }), None) => {
             Ok(PollAnswer { json: to_json(&DocLockerDetails::new(id, None))?, permit: None })
@@ -78,7 +80,8 @@ pub async fn poll_locker(service: &Service, app: &App, id: &str) -> Result<PollA
     }
 }
 
-async fn fetch(service: &Service, app: &App, id: &str) -> Result<(FlowId, FlowRecord), ServiceError> {
+/// Loads a flow of this app, with at most as many others at a time as [`Service::flow_fetches`] permits.
+async fn load_flow(service: &Service, app: &App, id: &str) -> Result<(FlowId, FlowRecord), ServiceError> {
     let id: FlowId = id.parse().map_err(|_| NOT_FOUND)?;
     let permit = service.flow_fetches.acquire().await?;
     let record = service.flows.get(id, app.app_id.clone()).await?;
@@ -87,7 +90,7 @@ async fn fetch(service: &Service, app: &App, id: &str) -> Result<(FlowId, FlowRe
 }
 
 /// Decrypts a payload and writes the answer from it.
-async fn answer(
+async fn build_answer(
     service: &Service,
     app: &App,
     latest: SealedPayload,

@@ -110,7 +110,7 @@ pub async fn request_consent(
         let answer =
             WealthConsentResponse { unique_identifier: header.id, consent_handle: handle.clone(), request_url: page };
         Ok(AcceptedOrder {
-            flow: FlowState::Wealth(WealthConsent::Asked(WealthTerms { header, consent_handle: handle })),
+            flow: FlowState::Wealth(WealthConsent::Requested(WealthTerms { header, consent_handle: handle })),
             payload: None,
             answer,
         })

@@ -32,13 +32,13 @@ pub struct GuestList {
     /// Number of guests before the next guest.
     after: u64,
     /// Maximum number of guests left to read.
-    left: u32,
+    remaining: u32,
 }
 
 /// A slice of guests, converted.
 pub struct Slice<T> {
     /// Result of the conversion.
-    pub made: T,
+    pub converted: T,
     /// Number of guests of the event.
     pub total: u64,
 }
@@ -47,30 +47,39 @@ impl GuestList {
     /// Creates the list of one page of an event's guests; the caller is charged for its work.
     #[must_use]
     pub fn new(service: &Service, caller: &Caller, event: &Event, page: PageRequest) -> Self {
-        let Rows { offset: after, limit: left, .. } = page.into();
+        let Rows { offset: after, limit: remaining, .. } = page.into();
         let (store, vault, cpu) = (service.store.clone(), Arc::clone(&service.vault), service.cpu.clone());
-        Self { store, vault, cpu, owners: caller.owners(), event: event.id, secret: event.terms.secret, after, left }
+        Self {
+            store,
+            vault,
+            cpu,
+            owners: caller.owners(),
+            event: event.id,
+            secret: event.terms.secret,
+            after,
+            remaining,
+        }
     }
 
     /// Returns true when all guests have been read; `total` is the number of the event's guests.
     #[must_use]
-    pub fn is_read(&self, total: u64) -> bool {
-        self.left == 0 || self.after >= total
+    pub fn is_exhausted(&self, total: u64) -> bool {
+        self.remaining == 0 || self.after >= total
     }
 
     /// Reads all slices and converts every guest. Also returns the number of guests on all pages.
     ///
     /// # Errors
     /// As [`GuestList::next`].
-    pub async fn each<T: Send + 'static>(
+    pub async fn convert_all<T: Send + 'static>(
         mut self,
-        make: fn(&RegistrationRow) -> T,
+        convert: fn(&RegistrationRow) -> T,
     ) -> Result<(Vec<T>, u64), ServiceError> {
         let mut all = Vec::new();
         loop {
-            let slice = self.next(move |rows| Ok(rows.iter().map(make).collect::<Vec<T>>())).await?;
-            all.extend(slice.made);
-            if self.is_read(slice.total) {
+            let slice = self.next(move |rows| Ok(rows.iter().map(convert).collect::<Vec<T>>())).await?;
+            all.extend(slice.converted);
+            if self.is_exhausted(slice.total) {
                 return Ok((all, slice.total));
             }
         }
@@ -83,27 +92,27 @@ impl GuestList {
     /// [`ServiceError::Overloaded`] without processor time.
     pub async fn next<T: Send + 'static>(
         &mut self,
-        make: impl FnOnce(Vec<RegistrationRow>) -> Result<T, ServiceError> + Send + 'static,
+        convert: impl FnOnce(Vec<RegistrationRow>) -> Result<T, ServiceError> + Send + 'static,
     ) -> Result<Slice<T>, ServiceError> {
-        let rows = Rows { offset: self.after, limit: self.left, max_bytes: GUEST_SLICE_BYTES };
+        let rows = Rows { offset: self.after, limit: self.remaining, max_bytes: GUEST_SLICE_BYTES };
         let page = self.store.list_registrations(self.event, rows).await?;
         let rows = u32::try_from(page.items.len()).unwrap_or(u32::MAX);
         let bytes: usize = page.items.iter().map(|guest| guest.outcome.size()).sum();
         let (vault, secret) = (Arc::clone(&self.vault), self.secret);
         let work = move || {
-            make(
+            convert(
                 page.items
                     .into_iter()
                     .map(|guest| open_registration(&vault, &secret, guest))
                     .collect::<Result<_, _>>()?,
             )
         };
-        let made =
+        let converted =
             if bytes <= GUEST_SLICE_INLINE_BYTES { work() } else { self.cpu.run(self.owners.clone(), work).await? }?;
         self.after += u64::from(rows);
         // Guests may have been removed since the first slice.
-        self.left = if rows == 0 { 0 } else { self.left - rows };
-        Ok(Slice { made, total: page.total })
+        self.remaining = if rows == 0 { 0 } else { self.remaining - rows };
+        Ok(Slice { converted, total: page.total })
     }
 }
 

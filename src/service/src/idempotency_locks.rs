@@ -34,6 +34,7 @@ const LEASE_RETRY_PAUSE: Duration = Duration::from_millis(50);
 pub struct IdempotencyLocks {
     /// Queues of the keys under which requests wait or run.
     queues: Arc<Mutex<HashMap<IdempotencyScope, Arc<Queue<()>>>>>,
+    /// Slots of the clients for requests that wait or run.
     requests: FairSlots<ClientId>,
     wait_max: Duration,
 }
@@ -89,6 +90,7 @@ impl IdempotencyLocks {
         Ok(IdempotencyLock { _lease: lease, _turn: turn, _place: place })
     }
 
+    /// Takes a place in the queue of a key.
     fn join_queue(
         &self,
         client: &ClientId,
@@ -111,6 +113,7 @@ impl IdempotencyLocks {
     }
 }
 
+/// Calls `take` until it returns true, or until the deadline.
 async fn retry_until_true(
     mut take: impl AsyncFnMut() -> Result<bool, ServiceError>,
     until: Instant,
@@ -212,6 +215,7 @@ mod tests {
             Ok(attempts == 5)
         };
         assert_eq!(retry_until_true(free_at_fifth_attempt, until).await, Ok(()));
+        // Four pauses of ten have passed.
         assert_eq!((attempts, Instant::now()), (5, until - 6 * LEASE_RETRY_PAUSE));
         assert_eq!(retry_until_true(async || Ok(false), until).await, Err(ServiceError::Overloaded));
         assert_eq!(Instant::now(), until);
@@ -223,11 +227,12 @@ mod tests {
         let locks = IdempotencyLocks::new(Duration::from_millis(1));
         let _hangs = locks.acquire(&store, &client(), scope(1)).await.unwrap();
         assert_eq!(locks.acquire(&store, &client(), scope(1)).await.map(|_| ()).unwrap_err(), ServiceError::Overloaded);
-        let many: Vec<_> = (0..REQUESTS_PER_KEY_MAX).map(|_| locks.join_queue(&client(), scope(3)).unwrap()).collect();
+        let full_queue: Vec<_> =
+            (0..REQUESTS_PER_KEY_MAX).map(|_| locks.join_queue(&client(), scope(3)).unwrap()).collect();
         let is_refused =
             |client: &ClientId, key| locks.join_queue(client, key).map(|_| ()) == Err(ServiceError::Overloaded);
         assert!(is_refused(&client(), scope(3)) && !is_refused(&client(), scope(4)));
-        drop(many);
+        drop(full_queue);
         assert!(!is_refused(&client(), scope(3)));
     }
 
@@ -238,9 +243,9 @@ mod tests {
             digest: std::array::from_fn(|index| number.to_be_bytes()[index % 8]),
             ..scope(0)
         };
-        let hang: Vec<_> =
+        let hanging: Vec<_> =
             (0..REQUESTS_MAX).map_while(|number| locks.join_queue(&client(), key(number)).ok()).collect();
-        assert_eq!(hang.len(), REQUESTS_MAX / 2);
+        assert_eq!(hanging.len(), REQUESTS_MAX / 2);
         assert!(locks.join_queue(&ClientId::generate(), key(0)).is_ok());
     }
 }

@@ -20,11 +20,14 @@ const WAIT_MAX: Duration = Duration::from_secs(6);
 #[derive(Clone, Debug, Default)]
 pub struct IssuerKeys(Arc<Shared>);
 
+/// State that the requests and the reader of the keys share.
 #[derive(Debug, Default)]
 struct Shared {
     requests: Mutex<Requests>,
-    wanted: Notify,
+    /// Notified when a read is requested.
+    read_requested: Notify,
     reads: watch::Sender<Reads>,
+    /// Hashes key ids, which strangers may choose at any length.
     hasher: RandomState,
 }
 
@@ -39,12 +42,14 @@ struct Reads {
 /// Requests for reads.
 #[derive(Debug, Default)]
 struct Requests {
+    /// True if somebody reads the keys on request.
     has_reader: bool,
     /// Number of reads that have begun.
     begun: u64,
     /// Number of the last requested read.
-    wanted: u64,
-    last_began: Option<Instant>,
+    requested: u64,
+    /// Time at which the last read began.
+    last_began_at: Option<Instant>,
     /// By the hash of a key id: the time of the request, and the number of the read that answers it.
     ids: HashMap<u64, (Instant, u64)>,
 }
@@ -83,9 +88,9 @@ impl IssuerKeys {
         }
         let read = requests.begun + 1;
         requests.ids.insert(id, (now, read));
-        requests.wanted = read;
+        requests.requested = read;
         drop(requests);
-        self.0.wanted.notify_one();
+        self.0.read_requested.notify_one();
         Some(read)
     }
 
@@ -97,14 +102,16 @@ impl IssuerKeys {
     /// Waits, as the reader, until a read is requested and may begin. Dropping the future loses no request.
     pub async fn wait_for_request(&self) {
         loop {
-            let (is_wanted, last_began) = {
+            let (is_requested, last_began_at) = {
                 let requests = self.lock();
-                (requests.wanted > requests.begun, requests.last_began)
+                (requests.requested > requests.begun, requests.last_began_at)
             };
-            if !is_wanted {
-                self.0.wanted.notified().await;
-            } else if let Some(last_began) = last_began.filter(|began| began.elapsed() < JWKS_REREAD_SPACING) {
-                sleep_until(last_began + JWKS_REREAD_SPACING).await;
+            if !is_requested {
+                self.0.read_requested.notified().await;
+            } else if let Some(last_began_at) =
+                last_began_at.filter(|began_at| began_at.elapsed() < JWKS_REREAD_SPACING)
+            {
+                sleep_until(last_began_at + JWKS_REREAD_SPACING).await;
             } else {
                 return;
             }
@@ -112,14 +119,14 @@ impl IssuerKeys {
     }
 
     /// Notes, as the reader, that a read begins. Ids requested from now on wait for the next read.
-    pub fn begin(&self) {
+    pub fn begin_read(&self) {
         let mut requests = self.lock();
         requests.begun += 1;
-        requests.last_began = Some(Instant::now());
+        requests.last_began_at = Some(Instant::now());
     }
 
     /// Notes, as the reader, that the read has finished.
-    pub fn finish(&self, changed: bool) {
+    pub fn finish_read(&self, changed: bool) {
         self.0.reads.send_modify(|reads| {
             reads.finished += 1;
             reads.changes += u64::from(changed);
@@ -136,15 +143,15 @@ mod tests {
     use super::*;
 
     /// Reads once for each of the answers. Returns the times at which the reads began.
-    async fn read<const READS: usize>(keys: &IssuerKeys, answers: [bool; READS]) -> Vec<Instant> {
-        let mut began = Vec::new();
+    async fn serve_reads<const READS: usize>(keys: &IssuerKeys, answers: [bool; READS]) -> Vec<Instant> {
+        let mut began_at = Vec::new();
         for changed in answers {
             keys.wait_for_request().await;
-            keys.begin();
-            began.push(Instant::now());
-            keys.finish(changed);
+            keys.begin_read();
+            began_at.push(Instant::now());
+            keys.finish_read(changed);
         }
-        began
+        began_at
     }
 
     #[tokio::test(start_paused = true)]
@@ -153,25 +160,25 @@ mod tests {
         assert!(!keys.reread("a").await, "no reader exists");
         keys.set_has_reader();
         for (id, changed) in [("a", true), ("b", false)] {
-            let (answer, _) = tokio::join!(keys.reread(id), read(&keys, [changed]));
+            let (answer, _) = tokio::join!(keys.reread(id), serve_reads(&keys, [changed]));
             assert_eq!(answer, changed);
         }
-        let requests = Instant::now();
+        let start = Instant::now();
         assert!(!keys.reread("c").await, "the reader takes too long");
-        assert_eq!(requests.elapsed(), WAIT_MAX);
+        assert_eq!(start.elapsed(), WAIT_MAX);
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_id_is_read_once_a_minute_and_concurrent_requests_share_the_read() {
         let keys = IssuerKeys::default();
         keys.set_has_reader();
-        let (first, second, _) = tokio::join!(keys.reread("new"), keys.reread("new"), read(&keys, [true]));
+        let (first, second, _) = tokio::join!(keys.reread("new"), keys.reread("new"), serve_reads(&keys, [true]));
         assert!(first && second);
-        let requests = Instant::now();
+        let start = Instant::now();
         assert!(!keys.reread("new").await);
-        assert_eq!(requests.elapsed(), Duration::ZERO, "no read, no wait");
+        assert_eq!(start.elapsed(), Duration::ZERO, "no read, no wait");
         tokio::time::advance(JWKS_REREAD_INTERVAL).await;
-        let (again, _) = tokio::join!(keys.reread("new"), read(&keys, [true]));
+        let (again, _) = tokio::join!(keys.reread("new"), serve_reads(&keys, [true]));
         assert!(again);
     }
 
@@ -186,22 +193,23 @@ mod tests {
         };
         let issuer = async {
             tokio::time::sleep(Duration::from_secs(5)).await;
-            let requests = Instant::now();
+            let start = Instant::now();
             assert!(keys.reread("new").await);
-            requests.elapsed()
+            start.elapsed()
         };
         let reader = async {
-            let mut began = Vec::new();
+            let mut began_at = Vec::new();
             loop {
-                began.extend(read(&keys, [began.len() == 3]).await);
-                if began.len() == 5 {
-                    return began;
+                // Only the fourth read finds the new key.
+                began_at.extend(serve_reads(&keys, [began_at.len() == 3]).await);
+                if began_at.len() == 5 {
+                    return began_at;
                 }
             }
         };
-        let (_, waited, began) = tokio::join!(stranger, issuer, reader);
+        let (_, waited, began_at) = tokio::join!(stranger, issuer, reader);
         assert!(waited <= JWKS_REREAD_SPACING, "{waited:?}");
-        assert!(began.windows(2).all(|pair| pair[1] - pair[0] >= JWKS_REREAD_SPACING), "{began:?}");
+        assert!(began_at.windows(2).all(|pair| pair[1] - pair[0] >= JWKS_REREAD_SPACING), "{began_at:?}");
         assert!(keys.lock().ids.len() <= JWKS_IDS_KEPT_MAX);
     }
 }

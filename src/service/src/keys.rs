@@ -113,9 +113,9 @@ pub async fn load(store: &Store, id: KeyId) -> Result<ApiKeyRecord, ServiceError
 /// Any error of the store.
 pub async fn list(store: &Store, client: ClientId) -> Result<Vec<KeyResponse>, ServiceError> {
     let uses = store.key_uses(client.clone()).await?;
-    let listed = |key: ApiKeyRecord| {
+    let to_response = |key: ApiKeyRecord| {
         let last_used_at = uses.iter().find(|(id, _)| *id == key.key_id).map(|(_, at)| *at);
         KeyResponse { last_used_at, ..key.into() }
     };
-    Ok(store.list_keys(client).await?.into_iter().map(listed).collect())
+    Ok(store.list_keys(client).await?.into_iter().map(to_response).collect())
 }

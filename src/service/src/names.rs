@@ -17,8 +17,9 @@ const NAME_CACHE_TIME: Duration = Duration::from_secs(5);
 /// Maximum cached names.
 const NAMES_MAX: usize = 1_024;
 
-/// Maximum cached logos, and the time for which a logo is cached: after it, a removed logo is not shown.
+/// Maximum cached logos.
 const LOGOS_MAX: usize = 64;
+/// Time for which a logo is cached; after it, a removed logo is not shown.
 const LOGO_CACHE_TIME: Duration = Duration::from_secs(300);
 
 /// The names of a client and one of its apps.
@@ -49,7 +50,7 @@ impl Names {
     /// Returns the names of an app and its client; `None` when the store cannot answer.
     pub async fn load(service: &Service, client: &ClientId, app: &AppId) -> Option<DisplayNames> {
         let (now, key) = (service.clock.monotonic(), (client.clone(), app.clone()));
-        if let Some(display_names) = service.names.cached(&key, now) {
+        if let Some(display_names) = service.names.cached_names(&key, now) {
             return Some(display_names);
         }
         let (client, app) =
@@ -60,7 +61,7 @@ impl Names {
             app: app.ok().flatten().map(|app| app.name),
             brand,
         };
-        service.names.cache(key, display_names.clone(), now);
+        service.names.cache_names(key, display_names.clone(), now);
         Some(display_names)
     }
 
@@ -87,7 +88,7 @@ impl Names {
         Ok(Some(logo))
     }
 
-    fn cached(&self, key: &(ClientId, AppId), now: Duration) -> Option<DisplayNames> {
+    fn cached_names(&self, key: &(ClientId, AppId), now: Duration) -> Option<DisplayNames> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         entries
             .get(key)
@@ -95,7 +96,7 @@ impl Names {
             .map(|(_, display_names)| display_names.clone())
     }
 
-    fn cache(&self, key: (ClientId, AppId), display_names: DisplayNames, now: Duration) {
+    fn cache_names(&self, key: (ClientId, AppId), display_names: DisplayNames, now: Duration) {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         if entries.len() >= NAMES_MAX {
             entries.retain(|_, (read_at, _)| now < *read_at + NAME_CACHE_TIME);
@@ -117,15 +118,15 @@ mod tests {
             |number: usize| DisplayNames { client: format!("Shop {number}"), app: None, brand: Brand::default() };
         let ids: Vec<_> = (0..=NAMES_MAX).map(|_| (ClientId::generate(), AppId::generate())).collect();
         for (number, id) in ids.iter().enumerate() {
-            names.cache(id.clone(), display_names(number), Duration::ZERO);
+            names.cache_names(id.clone(), display_names(number), Duration::ZERO);
         }
-        let last = NAME_CACHE_TIME - Duration::from_millis(1);
+        let just_before = NAME_CACHE_TIME - Duration::from_millis(1);
         assert_eq!(
-            (names.cached(&ids[0], last), names.cached(&ids[0], NAME_CACHE_TIME)),
+            (names.cached_names(&ids[0], just_before), names.cached_names(&ids[0], NAME_CACHE_TIME)),
             (Some(display_names(0)), None)
         );
-        assert_eq!(names.cached(&ids[NAMES_MAX], last), None);
-        names.cache(ids[NAMES_MAX].clone(), display_names(NAMES_MAX), NAME_CACHE_TIME);
-        assert_eq!(names.cached(&ids[NAMES_MAX], NAME_CACHE_TIME), Some(display_names(NAMES_MAX)));
+        assert_eq!(names.cached_names(&ids[NAMES_MAX], just_before), None);
+        names.cache_names(ids[NAMES_MAX].clone(), display_names(NAMES_MAX), NAME_CACHE_TIME);
+        assert_eq!(names.cached_names(&ids[NAMES_MAX], NAME_CACHE_TIME), Some(display_names(NAMES_MAX)));
     }
 }

@@ -11,7 +11,7 @@ use crate::api_key::sha256;
 /// Seconds of a step.
 const STEP_S: i64 = 30;
 /// Number of steps by which the clock of a phone may be wrong.
-const DRIFT: i64 = 1;
+const DRIFT_STEPS: i64 = 1;
 /// Number of bytes of a secret (RFC 4226 §4 R6).
 const SECRET_BYTES: usize = 20;
 /// Number of recovery codes of a user.
@@ -60,7 +60,7 @@ pub fn step_of(secret: &Secret, code: &str, now: Timestamp) -> Option<i64> {
     let current = now.millis().div_euclid(1_000 * STEP_S);
     let matches = |step: &i64| verify_slices_are_equal(code_at(secret, *step).as_bytes(), code.as_bytes()).is_ok();
     // All steps are compared, even after a match.
-    let matching: Vec<i64> = (current - DRIFT..=current + DRIFT).filter(matches).collect();
+    let matching: Vec<i64> = (current - DRIFT_STEPS..=current + DRIFT_STEPS).filter(matches).collect();
     matching.first().copied()
 }
 
@@ -121,6 +121,7 @@ pub fn recovery_digest(user: &UserId, code: &str) -> [u8; 32] {
     sha256(&[b"sakshi recovery code", user.as_str().as_bytes(), code.as_bytes()])
 }
 
+/// Encodes a secret in Base32: each five bytes as eight characters.
 fn base32(bytes: &[u8; SECRET_BYTES]) -> String {
     let number = |five: &[u8]| five.iter().fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
     let characters = |five: &[u8]| {
@@ -149,6 +150,7 @@ mod tests {
 
     #[test]
     fn a_code_is_valid_in_its_own_step_and_the_steps_next_to_it() {
+        // Step 100 begins at second 3000.
         let at = |second: i64| Timestamp::from_millis(second * 1_000);
         let code = code_at(&SECRET, 100);
         for (second, step) in [(2_969, None), (2_970, Some(100)), (3_000, Some(100)), (3_059, Some(100)), (3_060, None)]

@@ -3,8 +3,8 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// Listener for opened verifications.
-pub trait HearOpened: Debug + Send + Sync {
+/// Listens for verifications that clients open.
+pub trait OpenedListener: Debug + Send + Sync {
     /// Checks a hint of the person's name.
     ///
     /// # Errors
@@ -15,6 +15,6 @@ pub trait HearOpened: Debug + Send + Sync {
     fn opened(&self, intent: &str, hint: &str);
 }
 
-/// The listener in the app data.
+/// The listener, as app data of the HTTP server.
 #[derive(Clone, Debug)]
-pub struct OnOpened(pub Arc<dyn HearOpened>);
+pub struct OnOpened(pub Arc<dyn OpenedListener>);

@@ -24,8 +24,8 @@ impl PageSettings {
     /// Returns the identity app's name in the language with this tag, or else its general name.
     #[must_use]
     pub fn app_name_in(&self, tag: &str) -> Option<&str> {
-        let own = self.app_names.iter().find(|(language, _)| language.tag() == tag).map(|(_, name)| name);
-        own.or(self.app_name.as_ref()).map(String::as_str)
+        let name_in_language = self.app_names.iter().find(|(language, _)| language.tag() == tag).map(|(_, name)| name);
+        name_in_language.or(self.app_name.as_ref()).map(String::as_str)
     }
 }
 

@@ -18,7 +18,7 @@ const COMMON: &str = include_str!("../assets/common_passwords.txt");
 ///
 /// # Errors
 /// A sentence with the rule that the password breaks.
-pub fn check(password: &str, user: &User) -> Result<(), &'static str> {
+pub fn check_new_password(password: &str, user: &User) -> Result<(), &'static str> {
     if password.chars().count() < CHARS_MIN {
         return Err("must have at least 12 characters");
     }
@@ -32,8 +32,8 @@ pub fn check(password: &str, user: &User) -> Result<(), &'static str> {
     if COMMON.lines().any(|common| common == password) {
         return Err("is among those that are tried first; choose another one");
     }
-    let own = [user.email.as_str().to_owned(), user.name.as_str().to_lowercase()];
-    if own.contains(&password) {
+    let personal_texts = [user.email.as_str().to_owned(), user.name.as_str().to_lowercase()];
+    if personal_texts.contains(&password) {
         return Err("must be neither your name nor your e-mail address");
     }
     Ok(())
@@ -81,11 +81,11 @@ mod tests {
         for refused in
             ["elevenchars", "Password1234", "aaaaaaaabbbbbbbb", "ASHA@example.com", "asha lakshmi rao", "नमस्तेजी"]
         {
-            assert!(check(refused, &user).is_err(), "{refused}");
+            assert!(check_new_password(refused, &user).is_err(), "{refused}");
         }
         for accepted in ["    a b c d    ", "यह मेरा गुप्त शब्द है", "mango tree on the hill"]
         {
-            assert_eq!(check(accepted, &user), Ok(()), "{accepted}");
+            assert_eq!(check_new_password(accepted, &user), Ok(()), "{accepted}");
         }
     }
 

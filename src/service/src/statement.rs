@@ -19,11 +19,11 @@ pub async fn statement(
     to: Option<Timestamp>,
 ) -> Result<Page<LedgerEntry>, ServiceError> {
     let skipped = match from {
-        Some(from) => entries_before(store, client, from).await?,
+        Some(from) => count_entries_before(store, client, from).await?,
         None => 0,
     };
     let end = match to {
-        Some(to) => Some(entries_before(store, client, to).await?.max(skipped)),
+        Some(to) => Some(count_entries_before(store, client, to).await?.max(skipped)),
         None => None,
     };
     let mut entries = store.ledger_entries(client.clone(), skipped + page.offset(), page.page_size).await?;
@@ -36,7 +36,7 @@ pub async fn statement(
 ///
 /// # Errors
 /// Any error of the store.
-pub async fn entries_before(store: &Store, client: &ClientId, time: Timestamp) -> Result<u64, ServiceError> {
+pub async fn count_entries_before(store: &Store, client: &ClientId, time: Timestamp) -> Result<u64, ServiceError> {
     let (mut before, mut after) = (0, store.ledger_entries(client.clone(), 0, 1).await?.total);
     while before < after {
         let middle = before + (after - before) / 2;
@@ -76,7 +76,7 @@ mod tests {
             clock.advance(Duration::from_secs(1));
         }
         let at = |seconds| Some(start + Duration::from_secs(seconds));
-        for (from, to, all) in [
+        for (from, to, expected) in [
             (None, None, 1..11),
             (at(3), None, 4..11),
             (None, at(3), 1..4),
@@ -85,14 +85,15 @@ mod tests {
             (at(11), None, 11..11),
             (at(5), at(2), 6..6),
         ] {
-            let all: Vec<u64> = all.collect();
-            let mut listed = Vec::new();
+            let expected: Vec<u64> = expected.collect();
+            let mut numbers = Vec::new();
             for page in 1..=4 {
-                let found = statement(&store, &client, PageRequest { page, page_size: 3 }, from, to).await.unwrap();
-                assert_eq!(found.total, all.len() as u64, "{from:?} {to:?}");
-                listed.extend(found.items.iter().map(|entry| entry.seq));
+                let page_of_entries =
+                    statement(&store, &client, PageRequest { page, page_size: 3 }, from, to).await.unwrap();
+                assert_eq!(page_of_entries.total, expected.len() as u64, "{from:?} {to:?}");
+                numbers.extend(page_of_entries.items.iter().map(|entry| entry.seq));
             }
-            assert_eq!(listed, all, "{from:?} {to:?}");
+            assert_eq!(numbers, expected, "{from:?} {to:?}");
         }
     }
 }

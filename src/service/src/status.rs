@@ -37,22 +37,24 @@ pub struct Webhooks {
 /// # Errors
 /// Any error of the store.
 pub async fn status(service: &Service, caller: &Caller) -> Result<Status, ServiceError> {
-    let flows = &service.upstreams;
-    let named = [
-        ("esign", &flows.esign),
-        ("doclocker", &flows.doclocker),
-        ("estamp", &flows.estamp),
-        ("wealth", &flows.wealth),
+    let upstreams = &service.upstreams;
+    let flow_upstreams = [
+        ("esign", &upstreams.esign),
+        ("doclocker", &upstreams.doclocker),
+        ("estamp", &upstreams.estamp),
+        ("wealth", &upstreams.wealth),
     ];
-    let named = named.into_iter().filter_map(|(name, upstream)| Some((name, upstream.as_ref()?.recent())));
-    let checks = flows.checks.iter().map(|(name, upstream)| (*name, upstream.recent()));
+    let flow_upstreams =
+        flow_upstreams.into_iter().filter_map(|(name, upstream)| Some((name, upstream.as_ref()?.recent())));
+    let checks = upstreams.checks.iter().map(|(name, upstream)| (*name, upstream.recent()));
     Ok(Status {
         authority: service.authority.answers.counts(),
-        upstreams: named.chain(checks).collect(),
+        upstreams: flow_upstreams.chain(checks).collect(),
         webhooks: count_webhooks(service, caller).await?,
     })
 }
 
+/// Counts the webhooks of the newest transactions by outcome.
 async fn count_webhooks(service: &Service, caller: &Caller) -> Result<Webhooks, ServiceError> {
     let newest = list(service, caller, &Filter::default(), None, TRANSACTIONS_COUNTED).await?.verifications;
     let mut webhooks = Webhooks::default();

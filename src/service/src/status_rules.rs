@@ -45,6 +45,9 @@ impl StatusRules {
 mod tests {
     use super::*;
 
+    const HTTPS_ONLY: bool = false;
+    const ALLOW_HTTP: bool = true;
+
     #[test]
     fn hosts_are_compared_with_their_ports() {
         let rules = |hosts: &[&str], allow_http| StatusRules {
@@ -55,12 +58,12 @@ mod tests {
         let permits =
             |hosts: &[&str], allow_http, url: &str| rules(hosts, allow_http).permits(&Url::parse(url).unwrap());
         assert!(
-            permits(&["a.example"], false, "https://A.example/1")
-                && permits(&["a.example:443"], false, "https://a.example/1")
+            permits(&["a.example"], HTTPS_ONLY, "https://A.example/1")
+                && permits(&["a.example:443"], HTTPS_ONLY, "https://a.example/1")
         );
         assert!(
-            permits(&["a.example:8443"], false, "https://a.example:8443/1")
-                && permits(&["127.0.0.1:80"], true, "http://127.0.0.1/")
+            permits(&["a.example:8443"], HTTPS_ONLY, "https://a.example:8443/1")
+                && permits(&["127.0.0.1:80"], ALLOW_HTTP, "http://127.0.0.1/")
         );
         for (hosts, url) in [
             (&["a.example"][..], "http://a.example/1"),
@@ -70,7 +73,7 @@ mod tests {
             (&["a.example"], "https://a.example.evil/1"),
             (&[], "https://a.example/1"),
         ] {
-            assert!(!permits(hosts, false, url), "{url}");
+            assert!(!permits(hosts, HTTPS_ONLY, url), "{url}");
         }
     }
 }

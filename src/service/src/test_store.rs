@@ -16,6 +16,7 @@ pub(crate) const RETENTION: Retention = Retention {
     consents: Duration::from_secs(3_600),
 };
 
+/// Opens a store, which lasts as long as the directory.
 pub(crate) fn store(clock: Arc<dyn Clock>) -> (TempDir, EmbeddedStore) {
     let directory = tempfile::tempdir().unwrap();
     let options = EmbeddedOptions {

@@ -234,17 +234,17 @@ async fn open(service: &Service, opening: OpenTransaction) -> Result<Option<Seal
 fn check_opening(opening: &OpenTransaction) -> Result<(), Broken> {
     let (Pending { id, client, event, opened_at, expires_at, terms, .. }, stored) =
         (&*opening.pending, &opening.idempotency);
-    let is_own = |partition| partition == client.partition();
-    ensure(Part::Service, "a transaction is in the partition of its client", is_own(id.partition()))?;
+    let is_of_client = |partition| partition == client.partition();
+    ensure(Part::Service, "a transaction is in the partition of its client", is_of_client(id.partition()))?;
     ensure(
         Part::Service,
         "a guest's event is in the partition of its client",
-        event.is_none_or(|event| is_own(event.partition())),
+        event.is_none_or(|event| is_of_client(event.partition())),
     )?;
     ensure(
         Part::Service,
         "a kept answer is in the partition of its client",
-        stored.as_ref().is_none_or(|stored| is_own(stored.scope.partition)),
+        stored.as_ref().is_none_or(|stored| is_of_client(stored.scope.partition)),
     )?;
     ensure(Part::Service, "a window ends after it began", opened_at < expires_at)?;
     ensure(Part::Service, "a transaction costs its credits", opening.cost == CREDITS_PER_VERIFICATION)?;
@@ -286,20 +286,21 @@ pub async fn await_outcome(
     wait: Duration,
 ) -> Result<OpenOrCompleted, ServiceError> {
     let app = &caller.app;
-    let found = own_transaction(service, app, id).await?;
-    if wait.is_zero() || matches!(found, OpenOrCompleted::Completed(_)) {
-        return Ok(found);
+    let current = own_transaction(service, app, id).await?;
+    if wait.is_zero() || matches!(current, OpenOrCompleted::Completed(_)) {
+        return Ok(current);
     }
-    let changed = service.transactions.wait_for_end(id, wait);
-    let found = tokio::select! {
-        later = changed => check_owner(later?, app),
-        () = service.drain.wait_until_begun() => Ok(found),
+    let end = service.transactions.wait_for_end(id, wait);
+    let after_wait = tokio::select! {
+        ended = end => check_owner(ended?, app),
+        () = service.drain.wait_until_begun() => Ok(current),
         () = caller.until_revoked() => return Err(ServiceError::Unauthorized),
     };
     caller.recheck().await?;
-    found
+    after_wait
 }
 
+/// Returns the transaction if it is of this app and has not expired.
 fn check_owner(view: View, app: &App) -> Result<OpenOrCompleted, ServiceError> {
     let opened = match &view {
         View::Pending(opened) | View::Expired(opened) => Some(&**opened),
@@ -402,8 +403,8 @@ mod tests {
     #[test]
     fn a_transaction_of_another_app_is_not_found_in_any_state() {
         let opened = pending();
-        let own = records::app(opened.app.clone(), opened.client.clone());
-        let other = records::app(AppId::generate(), opened.client.clone());
+        let own_app = records::app(opened.app.clone(), opened.client.clone());
+        let other_app = records::app(AppId::generate(), opened.client.clone());
         let completed = CompletedRecord {
             opened: opened.clone(),
             verified_at: opened.opened_at,
@@ -422,14 +423,16 @@ mod tests {
             View::Expired(opened),
             View::Unknown,
         ];
-        let [waits, ended, expired, unknown] = states.clone().map(|view| check_owner(view, &own));
-        assert!(matches!(waits, Ok(OpenOrCompleted::Pending(_))) && matches!(ended, Ok(OpenOrCompleted::Completed(_))));
+        let [pending, ended, expired, unknown] = states.clone().map(|view| check_owner(view, &own_app));
+        assert!(
+            matches!(pending, Ok(OpenOrCompleted::Pending(_))) && matches!(ended, Ok(OpenOrCompleted::Completed(_)))
+        );
         assert!(
             matches!(expired, Err(ServiceError::TransactionExpired))
                 && matches!(unknown, Err(ServiceError::TransactionNotFound))
         );
-        for found in states.map(|view| check_owner(view, &other)) {
-            assert!(matches!(found, Err(ServiceError::TransactionNotFound)));
+        for result in states.map(|view| check_owner(view, &other_app)) {
+            assert!(matches!(result, Err(ServiceError::TransactionNotFound)));
         }
     }
 
@@ -442,25 +445,28 @@ mod tests {
             pending_max: None,
             intent: None,
         };
-        let broken = |opening: OpenTransaction| check_opening(&opening).err().map(Broken::name);
+        let broken_invariant = |opening: OpenTransaction| check_opening(&opening).err().map(Broken::name);
         let own = Pending { client: "cl_1".parse().unwrap(), ..pending() };
         let own = Pending { id: TxnId::generate(own.client.partition(), 0), ..own };
-        let other = Partition::all().find(|partition| *partition != own.client.partition()).unwrap();
-        assert_eq!(broken(opening(own.clone())), None);
+        let other_partition = Partition::all().find(|partition| *partition != own.client.partition()).unwrap();
+        assert_eq!(broken_invariant(opening(own.clone())), None);
         let guest = |event| Pending { event: Some(event), ..own.clone() };
         let event = EventId::generate(own.client.partition(), 0);
-        assert_eq!(broken(OpenTransaction { pending_max: Some(1), ..opening(guest(event)) }), None);
-        let scope = IdempotencyScope { partition: other, digest: [0; 32] };
+        assert_eq!(broken_invariant(OpenTransaction { pending_max: Some(1), ..opening(guest(event)) }), None);
+        let scope = IdempotencyScope { partition: other_partition, digest: [0; 32] };
         let answer = Vault::new(&[vec![7; 32].into()]).unwrap().seal(b"owner", b"answer");
         let stored = IdempotentAnswer { scope, request: [0; 32], answer, until: own.expires_at };
         let mut without_claims = own.clone();
         without_claims.terms.claims = sakshi_domain::claims::ClaimSet::default();
         for (opening, name) in [
             (
-                opening(Pending { id: TxnId::generate(other, 0), ..own.clone() }),
+                opening(Pending { id: TxnId::generate(other_partition, 0), ..own.clone() }),
                 "a transaction is in the partition of its client",
             ),
-            (opening(guest(EventId::generate(other, 0))), "a guest's event is in the partition of its client"),
+            (
+                opening(guest(EventId::generate(other_partition, 0))),
+                "a guest's event is in the partition of its client",
+            ),
             (
                 OpenTransaction { idempotency: Some(stored), ..opening(own.clone()) },
                 "a kept answer is in the partition of its client",
@@ -470,7 +476,7 @@ mod tests {
             (opening(without_claims), "a transaction asks for claims"),
             (opening(guest(event)), "only a guest has no more than the scans of an event beside"),
         ] {
-            assert_eq!(broken(opening), Some(name));
+            assert_eq!(broken_invariant(opening), Some(name));
         }
         let other_client = records::app(own.app.clone(), ClientId::generate());
         assert_eq!(

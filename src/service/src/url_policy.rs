@@ -18,7 +18,7 @@ impl UrlPolicy {
     /// Rules of production: https, and no webhook to an internal address.
     pub const PUBLIC: Self = Self { schemes: Schemes::HttpsOnly, targets: AddressPolicy { allow_private: false } };
 
-    /// Returns the context for parsing the requests of this time.
+    /// Returns the context for parsing a request that arrives at `now`.
     #[must_use]
     pub const fn at(&self, now: Timestamp) -> Context<'_> {
         Context { urls: self, now }

@@ -22,16 +22,18 @@ use crate::api_key::sha256;
 use crate::budget::{Owner, OwnerPath};
 use crate::error::ServiceError;
 use crate::one_time_code::{EnteredCode, Secret, generate_recovery_codes, generate_secret, recovery_digest, step_of};
-use crate::passwords::{ITERATIONS, check, generate_salt, hash};
+use crate::passwords::{ITERATIONS, check_new_password, generate_salt, hash};
 use crate::service::Service;
 
 /// The error for an e-mail address that another user has.
 pub const EMAIL_TAKEN: ServiceError =
     ServiceError::Conflict { code: "email_taken", message: "Another user has this e-mail address." };
+/// The error for a user beyond the limit of a client.
 const TOO_MANY: ServiceError = ServiceError::Conflict {
     code: "limit_reached",
     message: "A client has at most 500 users. Remove those who have left first.",
 };
+/// Random bytes of a link.
 const LINK_BYTES: usize = 32;
 
 /// A user to be invited.
@@ -82,6 +84,7 @@ impl Link {
     }
 }
 
+/// The error when the system has no randomness.
 fn no_randomness() -> ServiceError {
     ServiceError::Internal("the system gives no random bytes".to_owned())
 }
@@ -91,9 +94,14 @@ fn no_randomness() -> ServiceError {
 /// # Errors
 /// [`EMAIL_TAKEN`]; [`ServiceError::Conflict`] when the client has too many users; [`ServiceError::NotFound`] without
 /// such a client; any error of the store.
-pub async fn invite(store: &Store, clock: &dyn Clock, base: &str, new: NewUser) -> Result<Invitation, ServiceError> {
+pub async fn invite(
+    store: &Store,
+    clock: &dyn Clock,
+    base: &str,
+    new_user: NewUser,
+) -> Result<Invitation, ServiceError> {
     let (link, user_id, now) = (Link::generate()?, UserId::generate(), clock.now());
-    let NewUser { client: client_id, name, email, role } = new;
+    let NewUser { client: client_id, name, email, role } = new_user;
     let until = now + INVITE_TTL;
     let user = User {
         user_id: user_id.clone(),
@@ -179,16 +187,16 @@ pub async fn accept(
     let digest = Link::parse(form.link).ok_or(ServiceError::NotFound("link"))?.digest();
     let user = service.store.find_invite(digest).await?.ok_or(ServiceError::NotFound("link"))?;
     let mut invalid = Invalid::none();
-    if let Err(problem) = check(form.password, &user) {
+    if let Err(problem) = check_new_password(form.password, &user) {
         invalid.add("password", problem);
     }
     let secret = unseal(service, digest, form.sealed);
     let code = EnteredCode::parse(form.code);
-    let is_code = |secret: &Secret| {
+    let is_current_code = |secret: &Secret| {
         matches!(&code, EnteredCode::OneTime(code) if step_of(secret, code,
         service.clock.now()).is_some())
     };
-    let Some(totp) = secret.filter(is_code) else {
+    let Some(totp) = secret.filter(is_current_code) else {
         invalid.add("code", "must be the one that the app shows now");
         return Err(invalid.into());
     };
@@ -244,29 +252,29 @@ pub struct SignedIn {
 /// [`ServiceError::Unauthorized`] for any wrong credential; [`ServiceError::Overloaded`] without processor time; any
 /// error of the store.
 pub async fn sign_in(service: &Service, address: IpAddr, form: SignIn<'_>) -> Result<SignedIn, ServiceError> {
-    let found = match form.email.trim().parse::<Email>() {
+    let account = match form.email.trim().parse::<Email>() {
         Ok(email) => service.store.find_signing_in(email).await?,
         Err(_) => None,
     };
-    let (salt, iterations) = found
+    let (salt, iterations) = account
         .as_ref()
         .map_or(([0; 16], ITERATIONS), |SigningIn { credential, .. }| (credential.salt, credential.iterations));
     let hash = hash_password(service, address, form.password, salt, iterations).await?;
-    let found = found.filter(|found| verify_slices_are_equal(&found.credential.hash, &hash).is_ok());
-    let Some(SigningIn { user, credential, epoch }) = found else { return Err(ServiceError::Unauthorized) };
+    let account = account.filter(|account| verify_slices_are_equal(&account.credential.hash, &hash).is_ok());
+    let Some(SigningIn { user, credential, epoch }) = account else { return Err(ServiceError::Unauthorized) };
     let id = user.user_id.clone();
-    let (is_used, by_recovery_code) = match EnteredCode::parse(form.code) {
+    let (is_code_accepted, by_recovery_code) = match EnteredCode::parse(form.code) {
         EnteredCode::OneTime(code) => match step_of(&credential.totp, &code, service.clock.now()) {
             Some(step) => (service.store.use_code(id, epoch, step).await?, false),
             None => (false, false),
         },
         EnteredCode::Recovery(code) => {
             let digest = recovery_digest(&id, &code);
-            let is_known = credential.recovery.iter().any(|known| verify_slices_are_equal(known, &digest).is_ok());
+            let is_known = credential.recovery.iter().any(|stored| verify_slices_are_equal(stored, &digest).is_ok());
             (is_known && service.store.use_recovery_code(id, epoch, digest).await?, true)
         }
     };
-    if !is_used {
+    if !is_code_accepted {
         return Err(ServiceError::Unauthorized);
     }
     tracing::info!(user.id = %user.user_id, "user signed in");

@@ -54,19 +54,21 @@ pub struct Filter {
 }
 
 impl Filter {
-    fn admits(&self, found: &TransactionSummary) -> bool {
-        let TransactionSummary { opened, status, code, delivery, .. } = found;
+    /// Returns true if a verification matches every field that is set.
+    fn admits(&self, verification: &TransactionSummary) -> bool {
+        let TransactionSummary { opened, status, code, delivery, .. } = verification;
         self.status.is_none_or(|wanted| wanted == *status)
             && self.channel.as_deref().is_none_or(|channel| channel == opened.terms.channel.name())
             && self.event.is_none_or(|event| Some(event) == opened.event)
             && self.code.as_ref().is_none_or(|wanted| Some(wanted) == code.as_ref())
             && self.webhook.is_none_or(|state| state == WebhookState::from_delivery(delivery.as_ref()))
-            && self.text.as_ref().is_none_or(|text| self.contains(text, opened))
+            && self.text.as_ref().is_none_or(|text| self.matches_text(text, opened))
             && self.exact_reference.as_deref().is_none_or(|exact| Some(exact) == reference(opened))
             && self.from.is_none_or(|from| opened.opened_at >= from)
     }
 
-    fn contains(&self, text: &str, opened: &Pending) -> bool {
+    /// Returns true if the reference, the id or the event of a verification matches the text.
+    fn matches_text(&self, text: &str, opened: &Pending) -> bool {
         let text = text.to_ascii_lowercase();
         let id = opened.id.to_string();
         reference(opened).is_some_and(|reference| reference.to_ascii_lowercase().contains(&text))
@@ -85,7 +87,7 @@ pub struct Listing {
     /// Time of the oldest entry that was read; `None` without any.
     pub read_back_to: Option<Timestamp>,
     /// Number of the app's retained verifications that were read, admitted or not.
-    pub looked_at: usize,
+    pub read_count: usize,
 }
 
 /// Lists the newest verifications of the caller's app, at most `limit`. With `before`, lists those with lower ledger
@@ -140,14 +142,15 @@ struct Ledger<'a> {
 }
 
 impl Ledger<'_> {
+    /// Lists at most `limit` verifications that the filter admits; see the function [`list`].
     async fn list(&self, filter: &Filter, before: Option<u64>, limit: usize) -> Result<Listing, ServiceError> {
         let mut next = match before {
             Some(before) => before.saturating_sub(1),
             None => self.entries(0, 1).await?.total,
         };
         let (end, mut chunk) = (next.saturating_sub(self.read_max), CHUNK_FIRST);
-        let mut listing = Listing { verifications: Vec::new(), older: None, read_back_to: None, looked_at: 0 };
-        let mut any_found = false;
+        let mut listing = Listing { verifications: Vec::new(), older: None, read_back_to: None, read_count: 0 };
+        let mut any_stored = false;
         while next > end {
             let first = next.saturating_sub(chunk).max(end);
             chunk = (chunk * 2).min(CHUNK_MAX);
@@ -156,18 +159,20 @@ impl Ledger<'_> {
             if entries.is_empty() {
                 return Ok(listing);
             }
-            for (entry, found) in entries.iter().zip(self.summaries(&entries).await?) {
+            for (entry, summary) in entries.iter().zip(self.summaries(&entries).await?) {
                 next = entry.seq - 1;
                 if filter.from.is_some_and(|from| entry.at < from) {
                     return Ok(listing);
                 }
                 listing.read_back_to = Some(entry.at);
-                any_found |= found.is_some();
-                let Some(own) = found.filter(|found| self.app.is_none_or(|app| found.opened.app == *app)) else {
+                any_stored |= summary.is_some();
+                let Some(verification) =
+                    summary.filter(|summary| self.app.is_none_or(|app| summary.opened.app == *app))
+                else {
                     continue;
                 };
-                listing.looked_at += 1;
-                listing.verifications.extend(Some(own).filter(|own| filter.admits(own)));
+                listing.read_count += 1;
+                listing.verifications.extend(Some(verification).filter(|verification| filter.admits(verification)));
                 if listing.verifications.len() == limit {
                     // An older entry always exists: a grant precedes the first debit.
                     listing.older = Some(next + 1);
@@ -176,11 +181,12 @@ impl Ledger<'_> {
             }
         }
         // Transactions are removed in about the order of their opening, so if none of these is left, no older one is.
-        let is_end = !any_found && listing.read_back_to.is_some_and(|at| at < self.kept_since);
+        let is_end = !any_stored && listing.read_back_to.is_some_and(|at| at < self.kept_since);
         listing.older = (next > 0 && !is_end).then_some(next + 1);
         Ok(listing)
     }
 
+    /// Reads `count` entries of the ledger after the first `offset` entries.
     async fn entries(&self, offset: u64, count: u64) -> Result<Page<LedgerEntry>, ServiceError> {
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         Ok(self.store.ledger_entries(self.client.clone(), offset, count).await?)
@@ -192,8 +198,9 @@ impl Ledger<'_> {
             (entry.kind == EntryKind::Debit).then(|| entry.reference.parse::<TxnId>().ok()).flatten()
         };
         let ids: Vec<_> = entries.iter().map(id).collect();
-        let mut found = self.store.summarise_transactions(ids.iter().flatten().copied().collect()).await?.into_iter();
-        Ok(ids.into_iter().map(|id| id.and_then(|_| found.next().flatten())).collect())
+        let ids_of_debits = ids.iter().flatten().copied().collect();
+        let mut summaries = self.store.summarise_transactions(ids_of_debits).await?.into_iter();
+        Ok(ids.into_iter().map(|id| id.and_then(|_| summaries.next().flatten())).collect())
     }
 }
 
@@ -216,7 +223,7 @@ mod tests {
 
     const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
     /// Maximum entries that a listing reads in these tests.
-    const READ: u64 = 200;
+    const ENTRIES_READ: u64 = 200;
     /// Number of the ledger entry that grants the client's credits.
     const GRANT: u64 = 1;
 
@@ -231,7 +238,7 @@ mod tests {
     }
 
     impl Fixture {
-        async fn with(transactions: u64) -> Self {
+        async fn with_transactions(transactions: u64) -> Self {
             let clock = Arc::new(ManualClock::starting_at(START));
             let (_directory, store) = test_store::store(clock.clone());
             let client = Client::new(ClientId::generate(), "Bank".into(), START);
@@ -264,22 +271,28 @@ mod tests {
         }
 
         async fn list(&self, kept_since: Timestamp, filter: &Filter, before: Option<u64>) -> Listing {
-            let ledger =
-                Ledger { store: &self.store, client: &self.client, app: Some(&self.app), kept_since, read_max: READ };
+            let ledger = Ledger {
+                store: &self.store,
+                client: &self.client,
+                app: Some(&self.app),
+                kept_since,
+                read_max: ENTRIES_READ,
+            };
             ledger.list(filter, before, 20).await.unwrap()
         }
     }
 
     fn ids(listing: &Listing) -> Vec<TxnId> {
-        listing.verifications.iter().map(|found| found.opened.id).collect()
+        listing.verifications.iter().map(|verification| verification.opened.id).collect()
     }
 
     #[tokio::test]
     async fn each_verification_of_the_app_is_listed_once_newest_first() {
-        let fixture = Fixture::with(45).await;
+        let fixture = Fixture::with_transactions(45).await;
         fixture.open(AppId::generate()).await;
         let newest_first: Vec<_> = fixture.opened.iter().rev().copied().collect();
         let mut before = None;
+        // The app's entries have the numbers 2 to 46; a part has twenty.
         for (listed, older) in [(&newest_first[..20], 27), (&newest_first[20..40], 7)] {
             let listing = fixture.list(START, &Filter::default(), before).await;
             assert_eq!((ids(&listing), listing.older), (listed.to_vec(), Some(older)));
@@ -288,16 +301,16 @@ mod tests {
         let last = fixture.list(START, &Filter::default(), before).await;
         assert_eq!((ids(&last), last.older, last.read_back_to), (newest_first[40..].to_vec(), None, Some(START)));
         let none = fixture.list(START, &Filter::default(), Some(GRANT)).await;
-        assert_eq!(none, Listing { verifications: vec![], older: None, read_back_to: None, looked_at: 0 });
+        assert_eq!(none, Listing { verifications: vec![], older: None, read_back_to: None, read_count: 0 });
     }
 
     #[tokio::test]
     async fn a_listing_reads_a_bounded_part_and_returns_where_to_continue() {
-        let fixture = Fixture::with(2 * READ).await;
-        let nothing = Filter { channel: Some("qr".into()), ..Filter::default() };
+        let fixture = Fixture::with_transactions(2 * ENTRIES_READ).await;
+        let matches_nothing = Filter { channel: Some("qr".into()), ..Filter::default() };
         let mut before = None;
-        for older in [Some(READ + GRANT + 1), Some(GRANT + 1), None] {
-            let listing = fixture.list(START, &nothing, before).await;
+        for older in [Some(ENTRIES_READ + GRANT + 1), Some(GRANT + 1), None] {
+            let listing = fixture.list(START, &matches_nothing, before).await;
             assert_eq!((ids(&listing), listing.older, listing.read_back_to), (vec![], older, Some(START)));
             before = listing.older;
         }
@@ -305,21 +318,21 @@ mod tests {
 
     #[tokio::test]
     async fn a_listing_ends_where_no_transaction_is_stored() {
-        let fixture = Fixture::with(READ + 1).await;
-        let (nothing, older) = (Filter { channel: Some("qr".into()), ..Filter::default() }, Some(GRANT + 2));
+        let fixture = Fixture::with_transactions(ENTRIES_READ + 1).await;
+        let (matches_nothing, older) = (Filter { channel: Some("qr".into()), ..Filter::default() }, Some(GRANT + 2));
         let later = START + Duration::from_millis(1);
-        assert_eq!(fixture.list(later, &nothing, None).await.older, older, "some are not removed yet");
+        assert_eq!(fixture.list(later, &matches_nothing, None).await.older, older, "some are not removed yet");
         fixture.clock.advance(WINDOW + test_store::RETENTION.expired);
         fixture.store.sweep(fixture.clock.now(), fixture.opened.len()).await.unwrap();
-        assert_eq!(fixture.list(START, &nothing, None).await.older, older, "older transactions may be stored");
-        assert_eq!(fixture.list(later, &nothing, None).await.older, None);
+        assert_eq!(fixture.list(START, &matches_nothing, None).await.older, older, "older transactions may be stored");
+        assert_eq!(fixture.list(later, &matches_nothing, None).await.older, None);
     }
 
     #[test]
     fn a_filter_admits_a_verification_that_matches_all_its_fields() {
         let client = ClientId::generate();
         let event = EventId::generate(client.partition(), 0);
-        let other = TransactionSummary {
+        let pending_verification = TransactionSummary {
             opened: records::pending(TxnId::generate(client.partition(), 0), client, AppId::generate(), START),
             status: TransactionStatus::Pending,
             page_seen_at: None,
@@ -328,8 +341,11 @@ mod tests {
             polled_at: None,
             delivery: None,
         };
-        let mut guest =
-            TransactionSummary { status: TransactionStatus::Failed, code: Some("301".into()), ..other.clone() };
+        let mut guest = TransactionSummary {
+            status: TransactionStatus::Failed,
+            code: Some("301".into()),
+            ..pending_verification.clone()
+        };
         guest.opened.id = TxnId::generate(guest.opened.client.partition(), 0);
         guest.opened.event = Some(event);
         guest.opened.terms.channel = Channel::Qr;
@@ -357,11 +373,11 @@ mod tests {
         ];
         assert!(!with_text(&id[33..]).admits(&guest), "three characters are part of many ids");
         for filter in filters {
-            assert!(filter.admits(&guest) && !filter.admits(&other), "{filter:?}");
-            let one_more = Filter { from: Some(START + Duration::from_millis(1)), ..filter };
-            assert!(!one_more.admits(&guest), "{one_more:?}");
+            assert!(filter.admits(&guest) && !filter.admits(&pending_verification), "{filter:?}");
+            let later = Filter { from: Some(START + Duration::from_millis(1)), ..filter };
+            assert!(!later.admits(&guest), "{later:?}");
         }
-        assert!(Filter::default().admits(&other));
+        assert!(Filter::default().admits(&pending_verification));
         let webhook = |attempt| {
             WebhookState::from_delivery(
                 guest.delivery.clone().map(|delivery| DeliveryRecord { attempt, ..delivery }).as_ref(),

@@ -16,9 +16,9 @@ use crate::{Service, ServiceError};
 pub async fn register_webhook(
     service: &Service,
     app: &AppId,
-    sent: ReceivedObject,
+    body: ReceivedObject,
 ) -> Result<WebhookSetting, ServiceError> {
-    let request: RegisterWebhookRequest = sent.into_request(service.request_context())?;
+    let request: RegisterWebhookRequest = body.into_request(service.request_context())?;
     let (api_type, webhook_url) = (request.api_type, request.webhook_url.0);
     service
         .store

@@ -104,10 +104,10 @@ impl StreamedPage {
     async fn write_slice(&mut self) -> Result<(Vec<u8>, u64), ApiError> {
         self.permit.grow_to(GUEST_SLICE_BYTES)?;
         let is_begun = self.is_begun;
-        let Slice { made: mut json, total } = self.list.next(move |rows| rows_to_json(&rows, is_begun)).await?;
+        let Slice { converted: mut json, total } = self.list.next(move |rows| rows_to_json(&rows, is_begun)).await?;
         self.permit.grow_to(json.len())?;
         self.is_begun = self.is_begun || !json.is_empty();
-        self.is_complete = self.list.is_read(total);
+        self.is_complete = self.list.is_exhausted(total);
         if self.is_complete {
             json.extend_from_slice(
                 match next_page(&self.path, self.page, total) {

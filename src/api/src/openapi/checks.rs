@@ -77,7 +77,7 @@ fn example_request(check: &Check) -> Value {
     let mut request: Value = check.numbers.iter().map(|form| (form.field.to_owned(), json!(form.example))).collect();
     if check.needs_consent {
         request["consent"] = json!("Y");
-        request["consent_text"] = json!(format!("I agree that my {} is verified.", check.noun));
+        request["consent_text"] = json!(format!("I agree that my {} is verified.", check.subject));
     }
     for compared in check.compared.iter().filter(|compared| compared.kind == ComparedKind::Name) {
         request[compared.field] = json!("Asha Rao");

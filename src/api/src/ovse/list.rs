@@ -5,7 +5,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use sakshi_domain::limits::{PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
 use sakshi_domain::transaction::TransactionStatus;
 use sakshi_service::Service;
-use sakshi_service::statement::entries_before;
+use sakshi_service::statement::count_entries_before;
 use sakshi_service::verifications::{Filter, list, reference};
 use sakshi_store::TransactionSummary;
 use sakshi_web::authenticated::Authenticated;
@@ -63,7 +63,7 @@ pub(crate) async fn transactions(
     let mut before = (before < BEFORE_MAX).then_some(before);
     if let Some(to) = to {
         // A position is the number of an entry in the client's ledger, from 1.
-        let first_excluded = entries_before(&service.store, &caller.client, to).await? + 1;
+        let first_excluded = count_entries_before(&service.store, &caller.client, to).await? + 1;
         before = Some(before.map_or(first_excluded, |before| before.min(first_excluded)));
     }
     let filter = Filter { status, exact_reference: exact_reference.clone(), from, ..Filter::default() };

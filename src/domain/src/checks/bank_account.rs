@@ -8,7 +8,7 @@ pub(super) const BANK_ACCOUNT: Check = Check {
     path: "/api/v1/bank-account/verify",
     title: "BankAccount",
     object: "a bank account",
-    noun: "Account",
+    subject: "Account",
     needs_consent: true,
     numbers: &[
         NumberForm {

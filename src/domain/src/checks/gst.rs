@@ -7,7 +7,7 @@ pub(super) const GST: Check = Check {
     path: "/api/v1/gst/verify",
     title: "Gst",
     object: "a GSTIN",
-    noun: "GSTIN",
+    subject: "GSTIN",
     needs_consent: true,
     numbers: &[NumberForm {
         field: "gstin",

@@ -7,7 +7,7 @@ pub(super) const IFSC: Check = Check {
     path: "/api/v1/ifsc/verify",
     title: "Ifsc",
     object: "an IFSC",
-    noun: "IFSC",
+    subject: "IFSC",
     needs_consent: false,
     numbers: &[NumberForm {
         field: "ifsc",

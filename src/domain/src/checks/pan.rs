@@ -7,7 +7,7 @@ pub(super) const PAN: Check = Check {
     path: "/api/v1/pan/verify",
     title: "Pan",
     object: "a PAN",
-    noun: "PAN",
+    subject: "PAN",
     needs_consent: true,
     numbers: &[NumberForm {
         field: "pan",

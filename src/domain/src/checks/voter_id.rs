@@ -7,7 +7,7 @@ pub(super) const VOTER_ID: Check = Check {
     path: "/api/v1/voter-id/verify",
     title: "VoterId",
     object: "a voter ID",
-    noun: "Voter ID",
+    subject: "Voter ID",
     needs_consent: true,
     numbers: &[NumberForm {
         field: "epic_number",

@@ -108,7 +108,7 @@ impl Event {
         terms.purpose = patch.purpose.unwrap_or(terms.purpose);
         terms.on_duplicate = patch.on_duplicate.unwrap_or(terms.on_duplicate);
         if let Some(change) = patch.door {
-            invalid.check("door", guests::apply(&mut terms.doors, change, terms.expires_at, now));
+            invalid.check("door", guests::apply_door_change(&mut terms.doors, change, terms.expires_at, now));
         }
         terms.brand.apply(patch.brand);
         invalid.or_ok().map(|()| terms)

@@ -65,8 +65,8 @@ impl fmt::Debug for EventSecret {
     }
 }
 
-/// SHA-256 of a trait that identifies a person within an event: the credential's id, the holder's key, or the name with
-/// the date of birth. It is never stored.
+/// A trait by which an event recognises a person who registers twice, as SHA-256: the credential's id, the holder's
+/// key, or the name with the date of birth. It is never stored.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Trait(pub [u8; 32]);
 
@@ -115,11 +115,11 @@ impl FromStr for RegistrationCode {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let refusal = "must be the six characters of a guest's page, such as 7KMQ2X";
-        let letters = || text.bytes().filter(|byte| !matches!(byte, b' ' | b'-'));
-        if letters().count() != CODE_CHARS as usize {
+        let characters = || text.bytes().filter(|byte| !matches!(byte, b' ' | b'-'));
+        if characters().count() != CODE_CHARS as usize {
             return Err(refusal);
         }
-        letters()
+        characters()
             .try_fold(0, |value, byte| {
                 let letter = CODE_LETTERS.iter().zip(0..).find(|(letter, _)| **letter == byte.to_ascii_uppercase());
                 letter.map(|(_, index)| value << 5 | index).ok_or(refusal)
@@ -253,7 +253,7 @@ impl DoorId {
     pub fn generate() -> Self {
         let letters = b"23456789abcdefghjkmnpqrstuvwxyz";
         let random = Uuid::new_v4();
-        // Bytes 6 and 8 of a UUID are not random.
+        // Twelve random bytes: 6 and 8 of a UUID are not random.
         let bytes = random.as_bytes()[..6].iter().chain(&random.as_bytes()[10..]);
         Self(bytes.map(|byte| char::from(letters[usize::from(*byte) % letters.len()])).collect())
     }
@@ -308,7 +308,7 @@ pub enum DoorChange {
 ///
 /// # Errors
 /// A message, if the event has too many doors.
-pub(super) fn apply(
+pub(super) fn apply_door_change(
     doors: &mut Vec<Door>,
     change: DoorChange,
     event_end: Timestamp,
@@ -316,7 +316,7 @@ pub(super) fn apply(
 ) -> Result<(), String> {
     doors.retain(|door| door.end(event_end) + DOOR_GRACE > now);
     match change {
-        // A retry.
+        // A retry changes nothing.
         DoorChange::Open(door) if doors.iter().any(|known| known.id == door.id) => Ok(()),
         DoorChange::Open(_) if doors.len() >= DOORS_MAX => {
             Err(format!("an event has at most {DOORS_MAX} doors; close one first"))
@@ -336,12 +336,13 @@ pub(super) fn apply(
 mod tests {
     use super::*;
 
-    fn door(number: i64) -> Door {
+    /// Returns a door whose link ends after this many milliseconds.
+    fn door(end_ms: i64) -> Door {
         Door {
             id: DoorId::generate(),
             pin: Pin::generate(),
             name: None,
-            expires_at: Some(Timestamp::from_millis(number)),
+            expires_at: Some(Timestamp::from_millis(end_ms)),
         }
     }
 
@@ -349,16 +350,17 @@ mod tests {
     fn ended_doors_are_removed_and_a_retry_changes_nothing() {
         let (now, end, mut doors) = (Timestamp::from_millis(10), Timestamp::from_millis(15), Vec::new());
         for _ in 0..DOORS_MAX {
-            apply(&mut doors, DoorChange::Open(door(20)), end, now).unwrap();
+            apply_door_change(&mut doors, DoorChange::Open(door(20)), end, now).unwrap();
         }
         let one_more = door(30);
-        assert!(apply(&mut doors, DoorChange::Open(one_more.clone()), end, now).is_err());
+        assert!(apply_door_change(&mut doors, DoorChange::Open(one_more.clone()), end, now).is_err());
         let known = doors[3].clone();
-        assert_eq!(apply(&mut doors, DoorChange::Open(known), end, now), Ok(()));
+        assert_eq!(apply_door_change(&mut doors, DoorChange::Open(known), end, now), Ok(()));
         assert_eq!(doors.len(), DOORS_MAX);
-        apply(&mut doors, DoorChange::Open(one_more.clone()), end, Timestamp::from_millis(20) + DOOR_GRACE).unwrap();
+        apply_door_change(&mut doors, DoorChange::Open(one_more.clone()), end, Timestamp::from_millis(20) + DOOR_GRACE)
+            .unwrap();
         assert_eq!(doors.iter().map(|door| &door.id).collect::<Vec<_>>(), [&one_more.id]);
-        apply(&mut doors, DoorChange::Close(one_more.id), end, now).unwrap();
+        apply_door_change(&mut doors, DoorChange::Close(one_more.id), end, now).unwrap();
         assert_eq!(doors, []);
     }
 

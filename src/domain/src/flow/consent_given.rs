@@ -26,7 +26,7 @@ impl ConsentGiven {
             invalid.add("consent", "is required and must be Y, given by the end user");
         }
         let text = consent_text.unwrap_or_default();
-        check(consent, Some(text), &mut invalid);
+        check_fields(consent, Some(text), &mut invalid);
         invalid.or_ok().map(|()| Self(text.into()))
     }
 
@@ -36,7 +36,7 @@ impl ConsentGiven {
     /// As for [`ConsentGiven::parse`], but not for absent fields.
     pub fn parse_optional(consent: Option<&str>, consent_text: Option<&str>) -> Result<Option<Self>, Invalid> {
         let mut invalid = Invalid::none();
-        check(consent, consent_text, &mut invalid);
+        check_fields(consent, consent_text, &mut invalid);
         invalid.or_ok().map(|()| consent_text.map(|text| Self(text.into())))
     }
 
@@ -76,21 +76,23 @@ impl<'de> Deserialize<'de> for ConsentDigest {
         let text = String::deserialize(deserializer)?;
         let byte = |index: usize| text.get(2 * index..2 * index + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok());
         let mut bytes = [0; 32];
-        for (index, slot) in bytes.iter_mut().enumerate() {
-            *slot = byte(index).ok_or_else(|| D::Error::custom("expected 64 hexadecimal digits"))?;
+        for (index, parsed) in bytes.iter_mut().enumerate() {
+            *parsed = byte(index).ok_or_else(|| D::Error::custom("expected 64 hexadecimal digits"))?;
         }
         Ok(Self(bytes))
     }
 }
 
-/// Adds the problems of the fields that are present.
-fn check(consent: Option<&str>, consent_text: Option<&str>, invalid: &mut Invalid) {
+/// Adds the problems of the fields that are present to `invalid`.
+fn check_fields(consent: Option<&str>, consent_text: Option<&str>, invalid: &mut Invalid) {
     if consent.is_some_and(|consent| consent != "Y") {
         invalid.add("consent", "must be Y, given by the end user");
     }
-    let is_unseen = |c: char| c.is_control() && !matches!(c, '\r' | '\n' | '\t');
+    let is_forbidden_control = |c: char| c.is_control() && !matches!(c, '\r' | '\n' | '\t');
     let is_declaration = |text: &str| {
-        !text.trim().is_empty() && text.chars().count() <= CONSENT_TEXT_CHARS_MAX && !text.chars().any(is_unseen)
+        !text.trim().is_empty()
+            && text.chars().count() <= CONSENT_TEXT_CHARS_MAX
+            && !text.chars().any(is_forbidden_control)
     };
     if !consent_text.is_none_or(is_declaration) {
         let sentence = format!(

@@ -14,7 +14,7 @@ pub struct Day(NaiveDate);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LocalTime(NaiveDateTime);
 
-const LOCAL_TIME: &str = "%Y-%m-%d %H:%M:%S";
+const LOCAL_TIME_FORMAT: &str = "%Y-%m-%d %H:%M:%S";
 
 impl Day {
     /// Reads a day. chrono alone would also accept a sign and fewer digits.
@@ -33,7 +33,7 @@ impl LocalTime {
     /// # Errors
     /// A message that states the accepted form.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
-        let time = NaiveDateTime::parse_from_str(text, LOCAL_TIME).ok().map(Self);
+        let time = NaiveDateTime::parse_from_str(text, LOCAL_TIME_FORMAT).ok().map(Self);
         // Few receivers can read a leap second.
         time.filter(|time| time.to_string() == text && !text.ends_with(":60"))
             .ok_or("must be a date and time such as 2026-01-31 09:30:00")
@@ -48,7 +48,7 @@ impl fmt::Display for Day {
 
 impl fmt::Display for LocalTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.format(LOCAL_TIME).fmt(f)
+        self.0.format(LOCAL_TIME_FORMAT).fmt(f)
     }
 }
 

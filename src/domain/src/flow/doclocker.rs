@@ -92,8 +92,8 @@ impl DocLockerFlow {
     pub fn admit<P: DocLockerReport>(&self, report: Report<P>) -> Result<Admitted<P>, ReportRefusal> {
         let Report { app, mut payload } = report;
         self.header().check_ids(&app, payload.transaction())?;
-        let own = self.header().check_request_id(payload.request_id().as_ref())?;
-        *payload.request_id() = Some(own);
+        let request_id = self.header().check_request_id(payload.request_id().as_ref())?;
+        *payload.request_id() = Some(request_id);
         Ok(Admitted::new(payload))
     }
 
@@ -108,7 +108,7 @@ impl DocLockerFlow {
         now: Timestamp,
     ) -> Result<Transition<Self>, ReportRefusal> {
         let header = match self {
-            Self::Ended { end, .. } => return end.judge_repeat(digest, end.how.as_str()),
+            Self::Ended { end, .. } => return end.check_repeat(digest, end.outcome.as_str()),
             Self::Pending { latest, .. } if *latest == Some(digest) => return Ok(Transition::Repeated),
             Self::Pending { header, .. } => header.clone(),
         };
@@ -116,9 +116,9 @@ impl DocLockerFlow {
             return Ok(Transition::Progressed { next: Self::Pending { header, latest: Some(digest) } });
         }
         let webhook = DedupKey::doclocker(&header.app, header.id);
-        let how = if report.payload().success() { DocLockerEnd::Fetched } else { DocLockerEnd::Failed };
+        let outcome = if report.payload().success() { DocLockerEnd::Fetched } else { DocLockerEnd::Failed };
         Ok(Transition::WebhookDue {
-            next: Self::Ended { header, end: FlowEnd { how, at: now, report: digest } },
+            next: Self::Ended { header, end: FlowEnd { outcome, at: now, report: digest } },
             webhook,
         })
     }

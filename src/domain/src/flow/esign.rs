@@ -101,14 +101,15 @@ impl EsignPending {
     }
 
     /// Returns the expiry of the first open invitation; without that signature the document cannot be completed.
+    /// Without an open invitation, returns the end of time.
     #[must_use]
     pub fn deadline(&self) -> Timestamp {
-        let open = self.signers.iter().filter(|signer| signer.status == SigningStatus::Pending);
-        open.map(|signer| signer.invited_until).min().unwrap_or(Timestamp::from_millis(i64::MAX))
+        let open_invitations = self.signers.iter().filter(|signer| signer.status == SigningStatus::Pending);
+        open_invitations.map(|signer| signer.invited_until).min().unwrap_or(Timestamp::from_millis(i64::MAX))
     }
 
     /// Returns true if a report names the same signers and withdraws no signature.
-    fn agrees(&self, signers: &[SignerState]) -> bool {
+    fn agrees_with(&self, signers: &[SignerState]) -> bool {
         let agrees = |(known, signer): (&SignerState, &SignerState)| {
             known.signer == signer.signer && (known.status == SigningStatus::Pending || known.status == signer.status)
         };
@@ -134,13 +135,13 @@ impl EsignFlow {
         let Report { app, mut payload } = report;
         let EsignTerms { header, reference, .. } = self.terms();
         header.check_ids(&app, payload.document())?;
-        let reported = payload.reference();
-        if reported.is_some() && reported != reference {
+        let reported_reference = payload.reference();
+        if reported_reference.is_some() && reported_reference != reference {
             return Err(ReportRefusal::Contradicts("documentReferenceId"));
         }
-        reported.clone_from(reference);
+        reported_reference.clone_from(reference);
         match self {
-            Self::Pending(pending) if !pending.agrees(&payload.signers()) => {
+            Self::Pending(pending) if !pending.agrees_with(&payload.signers()) => {
                 Err(ReportRefusal::Contradicts("signerInfo"))
             }
             Self::Pending(_) | Self::Ended(_) => Ok(Admitted::new(payload)),
@@ -159,7 +160,7 @@ impl EsignFlow {
         now: Timestamp,
     ) -> Result<Transition<Self>, ReportRefusal> {
         let pending = match self {
-            Self::Ended(ended) => return ended.end.judge_repeat(digest, ended.end.how.as_str()),
+            Self::Ended(ended) => return ended.end.check_repeat(digest, ended.end.outcome.as_str()),
             Self::Pending(pending) if pending.latest == Some(digest) => return Ok(Transition::Repeated),
             Self::Pending(pending) => pending,
         };
@@ -174,7 +175,7 @@ impl EsignFlow {
             };
         }
         let webhook = DedupKey::esign(&terms.header.app, terms.header.id);
-        let end = FlowEnd { how: payload.status(), at: now, report: digest };
+        let end = FlowEnd { outcome: payload.status(), at: now, report: digest };
         Ok(Transition::WebhookDue { next: Self::Ended(EsignEnded { terms, end }), webhook })
     }
 

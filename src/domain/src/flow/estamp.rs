@@ -123,17 +123,17 @@ impl EStampFlow {
         now: Timestamp,
     ) -> Result<Transition<Self>, ReportRefusal> {
         let terms = match self {
-            Self::Ended { end, .. } => return end.judge_repeat(digest, end.how.as_str()),
+            Self::Ended { end, .. } => return end.check_repeat(digest, end.outcome.as_str()),
             Self::Pending { latest, .. } if *latest == Some(digest) => return Ok(Transition::Repeated),
             Self::Pending { terms, .. } => terms.clone(),
         };
-        let how = report.payload().status();
-        if how == WorkflowStatus::Pending {
+        let status = report.payload().status();
+        if status == WorkflowStatus::Pending {
             return Ok(Transition::Progressed { next: Self::Pending { terms, latest: Some(digest) } });
         }
         let webhook = DedupKey::estamp(&terms.header.app, terms.header.id);
         Ok(Transition::WebhookDue {
-            next: Self::Ended { terms, end: FlowEnd { how, at: now, report: digest } },
+            next: Self::Ended { terms, end: FlowEnd { outcome: status, at: now, report: digest } },
             webhook,
         })
     }

@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::{FILE_BYTES_MAX, FILE_CHARS_MAX};
 
-/// Characters that are decoded at a time, and the number of bytes that they encode.
+/// Characters that are decoded at a time.
 const CHUNK_CHARS: usize = 4_096;
+/// Bytes that a chunk encodes.
 const CHUNK_BYTES: usize = CHUNK_CHARS / 4 * 3;
 
 /// A file of 1 byte to 10 MiB as standard Base64 with padding. `Debug` hides it, and it cannot be cloned.
@@ -21,7 +22,7 @@ const CHUNK_BYTES: usize = CHUNK_CHARS / 4 * 3;
 pub struct Base64File(Box<str>);
 
 impl Base64File {
-    /// Accepts a file, without a copy.
+    /// Checks the Base64 text of a file, and takes it over without a copy.
     ///
     /// # Errors
     /// A message that states the accepted form.
@@ -74,9 +75,9 @@ mod tests {
     fn a_file_of_at_most_ten_mebibytes_is_accepted_without_a_copy() {
         let text = file(FILE_BYTES_MAX);
         assert_eq!(text.len(), FILE_CHARS_MAX);
-        let before = text.as_ptr();
+        let address = text.as_ptr();
         let accepted = Base64File::new(text).unwrap();
-        assert_eq!(accepted.as_str().as_ptr(), before, "the text was moved, not copied");
+        assert_eq!(accepted.as_str().as_ptr(), address, "the text was moved, not copied");
         assert!(Base64File::new(file(FILE_BYTES_MAX + 1)).is_err());
     }
 

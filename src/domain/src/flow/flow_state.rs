@@ -77,8 +77,8 @@ impl FlowState {
             Self::ESign(flow) => matches!(flow, EsignFlow::Ended(_)),
             Self::DocLocker(flow) => matches!(flow, DocLockerFlow::Ended { .. }),
             Self::EStamp(flow) => matches!(flow, EStampFlow::Ended { .. }),
-            Self::Wealth(WealthConsent::Asked(_)) => false,
-            Self::Wealth(WealthConsent::Moved(moved)) => match moved.status() {
+            Self::Wealth(WealthConsent::Requested(_)) => false,
+            Self::Wealth(WealthConsent::Reported(consent)) => match consent.status() {
                 ConsentStatus::Rejected | ConsentStatus::Revoked | ConsentStatus::Expired => true,
                 ConsentStatus::Accepted | ConsentStatus::ExpiringSoon => false,
             },
@@ -89,14 +89,14 @@ impl FlowState {
     #[must_use]
     pub fn status(&self) -> &'static str {
         match self {
-            Self::ESign(EsignFlow::Ended(ended)) => ended.end.how.as_str(),
-            Self::DocLocker(DocLockerFlow::Ended { end, .. }) => end.how.as_str(),
-            Self::EStamp(EStampFlow::Ended { end, .. }) => end.how.as_str(),
-            Self::Wealth(WealthConsent::Moved(moved)) => moved.status().as_str(),
+            Self::ESign(EsignFlow::Ended(ended)) => ended.end.outcome.as_str(),
+            Self::DocLocker(DocLockerFlow::Ended { end, .. }) => end.outcome.as_str(),
+            Self::EStamp(EStampFlow::Ended { end, .. }) => end.outcome.as_str(),
+            Self::Wealth(WealthConsent::Reported(consent)) => consent.status().as_str(),
             Self::ESign(EsignFlow::Pending(_))
             | Self::DocLocker(DocLockerFlow::Pending { .. })
             | Self::EStamp(EStampFlow::Pending { .. })
-            | Self::Wealth(WealthConsent::Asked(_)) => "Pending",
+            | Self::Wealth(WealthConsent::Requested(_)) => "Pending",
         }
     }
 
@@ -110,13 +110,13 @@ impl FlowState {
     }
 
     /// Returns the time until which to keep the flow after a report at `now`. An ended flow is kept for `result_ttl`, a
-    /// pending one until `result_ttl` past its deadline; a pending flow is never kept shorter than `before`.
+    /// pending one until `result_ttl` past its deadline; a pending flow is never kept shorter than `previous_end`.
     #[must_use]
-    pub fn kept_until(&self, before: Timestamp, now: Timestamp, result_ttl: Duration) -> Timestamp {
+    pub fn kept_until(&self, previous_end: Timestamp, now: Timestamp, result_ttl: Duration) -> Timestamp {
         if self.has_ended() {
             return now + result_ttl;
         }
         let lapse = self.deadline().filter(|at| at.millis() < i64::MAX).unwrap_or(now);
-        before.max(now.max(lapse) + result_ttl)
+        previous_end.max(now.max(lapse) + result_ttl)
     }
 }

@@ -95,7 +95,8 @@ impl<S> Transition<S> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowEnd<E> {
     /// The outcome.
-    pub how: E,
+    #[serde(rename = "how")]
+    pub outcome: E,
     /// Time at which the final report was accepted.
     pub at: Timestamp,
     /// The final report.
@@ -103,11 +104,11 @@ pub struct FlowEnd<E> {
 }
 
 impl<E> FlowEnd<E> {
-    /// Checks a report after the end of the flow. `status` is the final status.
+    /// Checks a report after the end of the flow. `status` is the final status, for the error.
     ///
     /// # Errors
     /// [`ReportRefusal::AlreadyEnded`], unless the report is a copy of the final report.
-    pub(super) fn judge_repeat<S>(
+    pub(super) fn check_repeat<S>(
         &self,
         digest: ReportDigest,
         status: &'static str,
@@ -136,7 +137,7 @@ pub enum ReportRefusal {
     ReportedDifferently,
     /// A consent cannot change from the current status to the reported one.
     #[error("a consent that is {from} cannot become {to}")]
-    MoveNotAllowed {
+    StatusChangeNotAllowed {
         /// The current status.
         from: ConsentStatus,
         /// The reported status.

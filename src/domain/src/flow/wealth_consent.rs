@@ -31,28 +31,30 @@ pub struct WealthTerms {
 #[serde(rename_all = "snake_case")]
 pub enum WealthConsent {
     /// No status was reported yet.
-    Asked(WealthTerms),
+    #[serde(rename = "asked")]
+    Requested(WealthTerms),
     /// At least one status was reported.
-    Moved(MovedConsent),
+    #[serde(rename = "moved")]
+    Reported(ReportedConsent),
 }
 
 /// A consent with at least one reported status.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MovedConsent {
+pub struct ReportedConsent {
     /// The opening terms.
     #[serde(rename = "opened")]
     pub terms: WealthTerms,
     /// The id of the consent, fixed by the first report.
     pub consent: ForeignId,
     /// The first status.
-    pub first: ConsentMove,
+    pub first: StatusChange,
     /// The later statuses, each different from all earlier ones.
-    pub later: Vec<ConsentMove>,
+    pub later: Vec<StatusChange>,
 }
 
 /// A change of the status of a consent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ConsentMove {
+pub struct StatusChange {
     /// The new status.
     pub status: ConsentStatus,
     /// Time at which the report was accepted.
@@ -61,20 +63,21 @@ pub struct ConsentMove {
     pub report: ReportDigest,
 }
 
-impl MovedConsent {
+impl ReportedConsent {
     /// Returns the current status.
     #[must_use]
     pub fn status(&self) -> ConsentStatus {
         self.later.last().unwrap_or(&self.first).status
     }
 
-    fn find(&self, status: ConsentStatus) -> Option<&ConsentMove> {
+    /// Returns the earlier change to this status, if there was one.
+    fn find_change(&self, status: ConsentStatus) -> Option<&StatusChange> {
         std::iter::once(&self.first).chain(&self.later).find(|earlier| earlier.status == status)
     }
 }
 
 /// Returns true if a consent may change from one status to another.
-const fn may_move(from: ConsentStatus, to: ConsentStatus) -> bool {
+const fn may_change(from: ConsentStatus, to: ConsentStatus) -> bool {
     use ConsentStatus::{Accepted, Expired, ExpiringSoon, Rejected, Revoked};
     match (from, to) {
         (Accepted, ExpiringSoon | Revoked | Expired) | (ExpiringSoon, Revoked | Expired) => true,
@@ -108,7 +111,7 @@ impl WealthConsent {
     #[must_use]
     pub const fn terms(&self) -> &WealthTerms {
         match self {
-            Self::Asked(terms) | Self::Moved(MovedConsent { terms, .. }) => terms,
+            Self::Requested(terms) | Self::Reported(ReportedConsent { terms, .. }) => terms,
         }
     }
 
@@ -116,12 +119,12 @@ impl WealthConsent {
     #[must_use]
     pub const fn consent_id(&self) -> Option<&ForeignId> {
         match self {
-            Self::Asked(_) => None,
-            Self::Moved(moved) => Some(&moved.consent),
+            Self::Requested(_) => None,
+            Self::Reported(reported) => Some(&reported.consent),
         }
     }
 
-    /// Checks a report of any of the three streams against the flow.
+    /// Checks a report against the flow: on its consent, its data or a historical fetch.
     ///
     /// # Errors
     /// [`ReportRefusal::NotThisFlow`] for another flow or app; [`ReportRefusal::Contradicts`] for another handle or
@@ -142,7 +145,7 @@ impl WealthConsent {
     ///
     /// # Errors
     /// [`ReportRefusal::ReportedDifferently`] if the status was reported before with other content;
-    /// [`ReportRefusal::MoveNotAllowed`] if the status may not follow the current one.
+    /// [`ReportRefusal::StatusChangeNotAllowed`] if the status may not follow the current one.
     pub fn report(
         &self,
         report: &Admitted<impl ConsentReport>,
@@ -151,21 +154,27 @@ impl WealthConsent {
     ) -> Result<Transition<Self>, ReportRefusal> {
         let (payload, terms) = (report.payload(), self.terms());
         let status = payload.status();
-        let new = ConsentMove { status, at: now, report: digest };
+        let change = StatusChange { status, at: now, report: digest };
         let next = match self {
-            Self::Asked(terms) => {
-                MovedConsent { terms: terms.clone(), consent: payload.consent().clone(), first: new, later: Vec::new() }
-            }
-            Self::Moved(moved) => match moved.find(status) {
+            Self::Requested(terms) => ReportedConsent {
+                terms: terms.clone(),
+                consent: payload.consent().clone(),
+                first: change,
+                later: Vec::new(),
+            },
+            Self::Reported(reported) => match reported.find_change(status) {
                 Some(earlier) if earlier.report == digest => return Ok(Transition::Repeated),
                 Some(_) => return Err(ReportRefusal::ReportedDifferently),
-                None if !may_move(moved.status(), status) => {
-                    return Err(ReportRefusal::MoveNotAllowed { from: moved.status(), to: status });
+                None if !may_change(reported.status(), status) => {
+                    return Err(ReportRefusal::StatusChangeNotAllowed { from: reported.status(), to: status });
                 }
-                None => MovedConsent { later: moved.later.iter().copied().chain([new]).collect(), ..moved.clone() },
+                None => ReportedConsent {
+                    later: reported.later.iter().copied().chain([change]).collect(),
+                    ..reported.clone()
+                },
             },
         };
         let webhook = DedupKey::wealth_consent(&terms.header.app, payload.consent(), status);
-        Ok(Transition::WebhookDue { next: Self::Moved(next), webhook })
+        Ok(Transition::WebhookDue { next: Self::Reported(next), webhook })
     }
 }

@@ -49,7 +49,7 @@ impl DataFetch {
         digest: ReportDigest,
     ) -> Result<Transition<Self>, ReportRefusal> {
         let (fetch, data_type) = report.payload().fetch();
-        let (raw, analysed) = self.parts();
+        let (raw, analysed) = self.reports();
         let next = match (data_type, raw, analysed) {
             (DataType::Raw, Some(earlier), _) | (DataType::Analysed, _, Some(earlier)) => {
                 return if earlier == digest {
@@ -68,7 +68,7 @@ impl DataFetch {
     }
 
     /// Returns the reports of raw and analysed data.
-    const fn parts(self) -> (Option<ReportDigest>, Option<ReportDigest>) {
+    const fn reports(self) -> (Option<ReportDigest>, Option<ReportDigest>) {
         match self {
             Self::Awaited => (None, None),
             Self::Raw(raw) => (Some(raw), None),

@@ -57,6 +57,10 @@ mod tests {
         WebhookUrl::parse(&format!("https://{name}.example/"), Schemes::HttpsOnly).unwrap()
     }
 
+    /// The operator has set the app's URLs for wealth data.
+    const WITH_URLS: bool = true;
+    const WITHOUT_URLS: bool = false;
+
     fn app(has_urls: bool) -> App {
         let url = |name| has_urls.then(|| url(name));
         App {
@@ -86,25 +90,25 @@ mod tests {
     fn each_kind_has_its_own_url_or_none() {
         let mut registered = RegisteredUrls::default();
         for (target, _) in TARGETS {
-            assert_eq!(target.webhook_url(&registered, &app(false)), None, "{target:?}");
+            assert_eq!(target.webhook_url(&registered, &app(WITHOUT_URLS)), None, "{target:?}");
         }
         for api_type in ApiType::ALL {
             registered.set(*api_type, Some(url(&api_type.as_str().to_lowercase())));
         }
         for (target, name) in TARGETS {
-            assert_eq!(target.webhook_url(&registered, &app(true)), Some(&url(name)), "{target:?}");
+            assert_eq!(target.webhook_url(&registered, &app(WITH_URLS)), Some(&url(name)), "{target:?}");
         }
         registered.set(ApiType::DocLocker, None);
-        assert_eq!(WebhookTarget::DocLocker.webhook_url(&registered, &app(true)), None);
+        assert_eq!(WebhookTarget::DocLocker.webhook_url(&registered, &app(WITH_URLS)), None);
         assert_eq!(registered.iter().count(), 3);
     }
 
     #[test]
     fn the_response_url_of_an_esign_request_overrides_the_registered_one() {
-        let (own, mut registered) = (url("own"), RegisteredUrls::default());
-        let target = WebhookTarget::ESign { response_url: Some(&own) };
-        assert_eq!(target.webhook_url(&registered, &app(false)), Some(&own));
+        let (response_url, mut registered) = (url("own"), RegisteredUrls::default());
+        let target = WebhookTarget::ESign { response_url: Some(&response_url) };
+        assert_eq!(target.webhook_url(&registered, &app(WITHOUT_URLS)), Some(&response_url));
         registered.set(ApiType::ESign, Some(url("esign")));
-        assert_eq!(target.webhook_url(&registered, &app(false)), Some(&own));
+        assert_eq!(target.webhook_url(&registered, &app(WITHOUT_URLS)), Some(&response_url));
     }
 }

@@ -137,7 +137,7 @@ async fn verify_and_check_in(
     (id, scanned_at): (CheckInId, Timestamp),
 ) -> Result<(Outcome, Option<ListedGuest>), ApiError> {
     let event = &*open_door.event;
-    if !proof.is_empty() && !service.authority.is_shown(event.id, code, proof, scanned_at) {
+    if !proof.is_empty() && !service.authority.was_proof_shown(event.id, code, proof, scanned_at) {
         let guest = find_listed_guest(service, event, code).await?;
         let outcome = match &guest {
             None => Outcome::NoSuchGuest,

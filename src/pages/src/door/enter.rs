@@ -62,7 +62,7 @@ pub(crate) async fn enter(
 fn session_cookie(service: &Service, open_door: &OpenDoor, cookie_path: &str) -> String {
     let secure = if service.authority.public_base.starts_with("https:") { "; Secure" } else { "" };
     let (seconds, session) =
-        ((open_door.end() + DOOR_GRACE).since(service.clock.now()).as_secs(), open_door.session(service));
+        ((open_door.end() + DOOR_GRACE).since(service.clock.now()).as_secs(), open_door.make_session(service));
     let door = format!("{}{}", open_door.event.id, open_door.door.id.as_str());
     format!("{COOKIE_NAME}={door}.{session}; Path={cookie_path}; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}")
 }

@@ -29,7 +29,7 @@ pub(crate) async fn redirect_to_guest(
     // The proof is the part of the ticket's code that changes.
     let (code, proof) = path.split_once('.').unwrap_or((&path, ""));
     let state = match code.parse::<RegistrationCode>() {
-        Ok(code) if service.authority.is_shown(open_door.event.id, code, proof, service.clock.now()) => {
+        Ok(code) if service.authority.was_proof_shown(open_door.event.id, code, proof, service.clock.now()) => {
             format!("guest={code}&state=shown")
         }
         Ok(code) => format!("guest={code}&state=old"),

@@ -89,7 +89,7 @@ async fn render_page(
     let refusal = EventRefusal::from_status(event.status(now));
     let language = PageLanguage::from_request(request, Some(event.terms.language));
     let path = format!("/e/{}", event.id);
-    let admission = service.authority.admits(&event, request.query_string(), now);
+    let admission = service.authority.find_admission(&event, request.query_string(), now);
     let under_way = visits.under_way.map(|pending| language.localise(&format!("/v/{}", pending.id)));
     if !visits.guests.is_empty() {
         let is_open = refusal.is_none();
@@ -110,7 +110,7 @@ async fn render_page(
     }
     let PageLanguage { texts, .. } = language;
     let (page_address, start) = match &admission {
-        Some(admission) => (admission.address(&path), language.localise(&start_address(admission, &path, None))),
+        Some(admission) => (admission.add_to(&path), language.localise(&start_address(admission, &path, None))),
         // The button continues the verification that this browser has started.
         None => (path.clone(), String::new()),
     };
@@ -131,7 +131,7 @@ async fn render_page(
 
 /// Returns the target of the start button: the address of the start, with the part of the query that admits the guest.
 fn start_address(admission: &Admission, path: &str, extra_query: Option<&str>) -> String {
-    let address = admission.address(&format!("{path}/start"));
+    let address = admission.add_to(&format!("{path}/start"));
     extra_query.map_or_else(
         || address.clone(),
         |query| format!("{address}{}{query}", if address.contains('?') { '&' } else { '?' }),

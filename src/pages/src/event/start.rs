@@ -121,7 +121,7 @@ pub(super) async fn open_transaction(
     request: &HttpRequest,
     event: &Event,
 ) -> Result<(Arc<Pending>, String), ApiError> {
-    if service.authority.admits(event, request.query_string(), service.clock.now()).is_none() {
+    if service.authority.find_admission(event, request.query_string(), service.clock.now()).is_none() {
         return Err(ServiceError::CodeExpired.into());
     }
     rates.event_starts.take(&(event.id, rates.client_address(request)))?;

@@ -73,9 +73,9 @@ impl Sheet {
         let claims = Arc::clone(&self.claims);
         let slice =
             self.list.next(move |rows| Ok(rows.iter().map(|row| line(&claims, row)).collect::<String>())).await?;
-        self.permit.grow_to(slice.made.len())?;
-        self.is_complete = self.list.is_read(slice.total);
-        Ok(slice.made.into())
+        self.permit.grow_to(slice.converted.len())?;
+        self.is_complete = self.list.is_exhausted(slice.total);
+        Ok(slice.converted.into())
     }
 
     /// Streams the slices. A slice is written when the client has taken the previous slice.

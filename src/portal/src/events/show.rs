@@ -162,7 +162,7 @@ async fn load_guests(
     page_number: u32,
 ) -> Result<Newest<Guest>, ServiceError> {
     newest(page_number, async |page| {
-        let (items, total) = GuestList::new(service, &user.caller, event, page).each(Guest::from_row).await?;
+        let (items, total) = GuestList::new(service, &user.caller, event, page).convert_all(Guest::from_row).await?;
         Ok(GuestPage { items, total })
     })
     .await

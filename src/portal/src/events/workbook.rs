@@ -72,10 +72,10 @@ pub(crate) async fn xlsx(
         let row_claims = claims.clone();
         let slice =
             list.next(move |guests| Ok(guests.iter().map(|guest| row(&row_claims, guest)).collect::<Vec<_>>())).await?;
-        bytes += slice.made.iter().flatten().map(|text| text.len() * TEXT_FACTOR + CELL_BYTES).sum::<usize>();
+        bytes += slice.converted.iter().flatten().map(|text| text.len() * TEXT_FACTOR + CELL_BYTES).sum::<usize>();
         permit.grow_to(bytes).map_err(ApiError::from)?;
-        rows.extend(slice.made);
-        if list.is_read(slice.total) {
+        rows.extend(slice.converted);
+        if list.is_exhausted(slice.total) {
             break;
         }
     }

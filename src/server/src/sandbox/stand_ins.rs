@@ -20,7 +20,7 @@ use sakshi_sandbox::app::{self, AppError, SandboxApp, answer_by_hint, check_hint
 use sakshi_sandbox::inbox::Inboxes;
 use sakshi_sandbox::issuer::SandboxIssuer;
 use sakshi_sandbox::upstreams::{self, FlowError, SandboxUpstreams, SandboxUpstreamsOptions};
-use sakshi_service::opened::{HearOpened, OnOpened};
+use sakshi_service::opened::{OnOpened, OpenedListener};
 use sakshi_store::{Store, StoreError};
 use sakshi_web::error::ApiError;
 use sakshi_web::routing::resource;
@@ -156,7 +156,7 @@ impl StandIns {
 #[derive(Debug)]
 struct SimulatedPerson(Data<SandboxApp>);
 
-impl HearOpened for SimulatedPerson {
+impl OpenedListener for SimulatedPerson {
     fn check(&self, hint: &str) -> Result<(), String> {
         check_hint(hint)
     }

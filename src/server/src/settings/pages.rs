@@ -47,7 +47,7 @@ fn parse_name_in_language(text: &str) -> Result<(Language, String), &'static str
 }
 
 fn read_icon(path: &str) -> Result<Icon, &'static str> {
-    let icon = std::fs::read(path).ok().and_then(Icon::of_file);
+    let icon = std::fs::read(path).ok().and_then(Icon::from_icon_file);
     icon.ok_or("must be the path of a readable PNG or SVG file of at most 16384 bytes")
 }
 

@@ -25,6 +25,7 @@ use crate::error::ServiceError;
 const NICENESS: i32 = 10;
 /// Number of charges after which owners with negligible use are removed.
 const CHARGES_UNTIL_PRUNED: u32 = 1_024;
+/// Use up to which an owner is forgotten.
 const NEGLIGIBLE: Duration = Duration::from_micros(1);
 
 /// The processor time of a node for untrusted work, shared by its workers and listeners.
@@ -35,19 +36,23 @@ pub struct CpuBudget {
     has_threads: bool,
 }
 
+/// The waiting work, and the use of the threads by owner.
 #[derive(Debug)]
 struct Queue {
     threads: usize,
+    /// Threads that run no work.
     free: usize,
-    waiting: Vec<Waiting>,
+    waiting: Vec<WaitingWork>,
     used: CpuUsage,
     charges_since_cleanup: u32,
+    /// Processor time used since the start, for metrics.
     total_used: Duration,
+    /// Number of refused requests for a thread, for metrics.
     refused: u64,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct WaitingWork {
     owners: OwnerPath,
     /// Closed when the waiting future was dropped.
     slot: oneshot::Sender<Slot>,
@@ -102,7 +107,7 @@ impl CpuBudget {
                 lower_priority();
             }
             // The drop, after the work or while it unwinds, charges the time and starts the next work.
-            let _running = Running { slot, owners, since: thread_time() };
+            let _running = Running { slot, owners, time_before: thread_time() };
             work()
         };
         if has_threads {
@@ -112,6 +117,7 @@ impl CpuBudget {
         }
     }
 
+    /// Waits for a thread. Refuses the work that would run last when too much waits.
     async fn wait_for_slot(&self, owners: OwnerPath) -> Result<Slot, ServiceError> {
         let receiver = {
             let mut queue = self.lock();
@@ -120,7 +126,7 @@ impl CpuBudget {
                 return Ok(Slot(self.clone()));
             }
             let (slot, receiver) = oneshot::channel();
-            queue.waiting.push(Waiting { owners, slot });
+            queue.waiting.push(WaitingWork { owners, slot });
             if queue.waiting.len() > CPU_WAITING_MAX {
                 drop(queue.take_last());
             }
@@ -155,13 +161,13 @@ impl CpuBudget {
 
 impl Queue {
     /// Removes the work that runs next.
-    fn take_first(&mut self) -> Option<Waiting> {
+    fn take_first(&mut self) -> Option<WaitingWork> {
         let (_, first) = self.ranks().min()?;
         Some(self.waiting.remove(first))
     }
 
     /// Removes the work that would run last.
-    fn take_last(&mut self) -> Option<Waiting> {
+    fn take_last(&mut self) -> Option<WaitingWork> {
         let (_, last) = self.ranks().max()?;
         Some(self.waiting.remove(last))
     }
@@ -176,6 +182,7 @@ impl Queue {
             .map(move |(index, waiting)| (self.used.per_owner(waiting.owners.path(), now), index))
     }
 
+    /// Charges the time to its owners. Removes owners with negligible use from time to time.
     fn charge(&mut self, owners: &OwnerPath, used: Duration) {
         let now = Instant::now();
         self.total_used += used;
@@ -191,24 +198,27 @@ impl Queue {
 /// Processor time of an owner and its inner owners; it decays by half in each [`CPU_USAGE_HALF_LIFE`].
 #[derive(Debug)]
 struct CpuUsage {
+    /// Use at the time of the last charge.
     used: Duration,
-    at: Instant,
+    charged_at: Instant,
     inner: HashMap<Owner, CpuUsage>,
 }
 
 impl CpuUsage {
-    fn zero(at: Instant) -> Self {
-        Self { used: Duration::ZERO, at, inner: HashMap::new() }
+    fn zero(now: Instant) -> Self {
+        Self { used: Duration::ZERO, charged_at: now, inner: HashMap::new() }
     }
 
-    fn now(&self, now: Instant) -> Duration {
-        let halvings = now.saturating_duration_since(self.at).as_secs_f64() / CPU_USAGE_HALF_LIFE.as_secs_f64();
+    /// Returns the use that is left at `now`.
+    fn decayed(&self, now: Instant) -> Duration {
+        let halvings = now.saturating_duration_since(self.charged_at).as_secs_f64() / CPU_USAGE_HALF_LIFE.as_secs_f64();
         self.used.mul_f64((-halvings).exp2())
     }
 
+    /// Charges the time to each owner on the path, and to the root.
     fn charge(&mut self, path: &[Owner], used: Duration, now: Instant) {
-        self.used = self.now(now) + used;
-        self.at = now;
+        self.used = self.decayed(now) + used;
+        self.charged_at = now;
         if let Some((outer, inner_path)) = path.split_first() {
             self.inner.entry(outer.clone()).or_insert_with(|| Self::zero(now)).charge(inner_path, used, now);
         }
@@ -219,17 +229,19 @@ impl CpuUsage {
         let mut level = Some(self);
         let use_of = |owner: &Owner| {
             level = level.and_then(|usage| usage.inner.get(owner));
-            level.map_or(Duration::ZERO, |usage| usage.now(now))
+            level.map_or(Duration::ZERO, |usage| usage.decayed(now))
         };
         path.iter().map(use_of).collect()
     }
 
+    /// Returns the use of the outermost owner that has used most.
     fn largest(&self, now: Instant) -> Duration {
-        self.inner.values().map(|owner| owner.now(now)).max().unwrap_or_default()
+        self.inner.values().map(|owner| owner.decayed(now)).max().unwrap_or_default()
     }
 
+    /// Removes owners with negligible use.
     fn prune(&mut self, now: Instant) {
-        self.inner.retain(|_, owner| owner.now(now) > NEGLIGIBLE);
+        self.inner.retain(|_, owner| owner.decayed(now) > NEGLIGIBLE);
         self.inner.values_mut().for_each(|owner| owner.prune(now));
     }
 }
@@ -255,16 +267,17 @@ impl Drop for Slot {
     }
 }
 
-/// Work in progress.
+/// Work in progress; its drop charges the owners.
 struct Running {
     slot: Slot,
     owners: OwnerPath,
-    since: Duration,
+    /// Processor time of the thread before the work.
+    time_before: Duration,
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let used = thread_time().saturating_sub(self.since);
+        let used = thread_time().saturating_sub(self.time_before);
         self.slot.0.lock().charge(&self.owners, used);
     }
 }
@@ -298,6 +311,7 @@ mod tests {
 
     use super::*;
 
+    /// Returns the path of a sender whose address ends in this byte.
     fn owners(last: u8) -> OwnerPath {
         OwnerPath::new([Owner::Address(IpAddr::from([203, 0, 113, last]))])
     }
@@ -307,20 +321,20 @@ mod tests {
         budget: &CpuBudget,
         owner: u8,
     ) -> (mpsc::Sender<()>, tokio::task::JoinHandle<Result<(), ServiceError>>) {
-        let (end, end_receiver) = mpsc::channel::<()>();
-        let (begun, begun_receiver) = oneshot::channel();
+        let (release, released) = mpsc::channel::<()>();
+        let (started, start) = oneshot::channel();
         let budget = budget.clone();
         let work = async move {
             budget
                 .run(owners(owner), move || {
-                    _ = begun.send(());
-                    _ = end_receiver.recv();
+                    _ = started.send(());
+                    _ = released.recv();
                 })
                 .await
         };
         let work = tokio::spawn(work);
-        begun_receiver.await.unwrap();
-        (end, work)
+        start.await.unwrap();
+        (release, work)
     }
 
     async fn wait_until_waiting(budget: &CpuBudget, waiting: usize) {
@@ -332,28 +346,28 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[tokio::test]
     async fn untrusted_work_has_a_lower_priority_than_its_caller() {
-        let own = || rustix::process::getpriority_process(None).unwrap();
-        let niceness = CpuBudget::new(1).run(owners(1), own).await.unwrap();
-        assert_eq!(niceness, (own() + NICENESS).min(19));
+        let current_niceness = || rustix::process::getpriority_process(None).unwrap();
+        let niceness = CpuBudget::new(1).run(owners(1), current_niceness).await.unwrap();
+        assert_eq!(niceness, (current_niceness() + NICENESS).min(19));
     }
 
     #[tokio::test]
     async fn work_of_the_owner_with_the_least_use_runs_first() {
         let budget = CpuBudget::new(1);
         budget.lock().charge(&owners(1), Duration::from_secs(1));
-        let (end, occupied) = occupy(&budget, 1).await;
+        let (release, occupied) = occupy(&budget, 1).await;
         let order = Arc::new(Mutex::new(Vec::new()));
-        let ask = |by: u8| {
+        let run_for = |owner: u8| {
             let (budget, order) = (budget.clone(), Arc::clone(&order));
-            tokio::spawn(async move { budget.run(owners(by), move || order.lock().unwrap().push(by)).await })
+            tokio::spawn(async move { budget.run(owners(owner), move || order.lock().unwrap().push(owner)).await })
         };
-        let mut tasks: Vec<_> = (0..5).map(|_| ask(1)).collect();
+        let mut tasks: Vec<_> = (0..5).map(|_| run_for(1)).collect();
         wait_until_waiting(&budget, 5).await;
-        tasks.push(ask(2));
+        tasks.push(run_for(2));
         wait_until_waiting(&budget, 6).await;
-        drop(end);
+        drop(release);
         occupied.await.unwrap().unwrap();
-        assert!(join_all(tasks).await.into_iter().all(|done| done.unwrap().is_ok()));
+        assert!(join_all(tasks).await.into_iter().all(|result| result.unwrap().is_ok()));
         assert_eq!(*order.lock().unwrap(), [2, 1, 1, 1, 1, 1]);
         assert!(budget.lock().used.per_owner(owners(1).path(), Instant::now())[0] > Duration::from_millis(500));
     }
@@ -361,16 +375,16 @@ mod tests {
     #[tokio::test]
     async fn a_dropped_future_leaves_the_queue_and_a_panic_frees_its_thread() {
         let budget = CpuBudget::new(1);
-        let (end, occupied) = occupy(&budget, 1).await;
-        let gone = tokio::spawn({
+        let (release, occupied) = occupy(&budget, 1).await;
+        let dropped = tokio::spawn({
             let budget = budget.clone();
             async move { budget.run(owners(2), || ()).await }
         });
         wait_until_waiting(&budget, 1).await;
-        gone.abort();
-        assert!(gone.await.is_err());
+        dropped.abort();
+        assert!(dropped.await.is_err());
         assert_eq!(budget.lock().waiting.len(), 0);
-        drop(end);
+        drop(release);
         occupied.await.unwrap().unwrap();
         assert!(matches!(budget.run(owners(3), || panic!("broken")).await, Err::<(), _>(ServiceError::Internal(_))));
         assert_eq!(budget.run(owners(3), || 7).await, Ok(7));
@@ -381,22 +395,25 @@ mod tests {
     async fn beyond_the_bound_work_of_the_heaviest_owner_is_refused() {
         let budget = CpuBudget::new(1);
         budget.lock().charge(&owners(1), Duration::from_secs(1));
-        let (end, occupied) = occupy(&budget, 1).await;
-        let ask = |by: u8| {
+        let (release, occupied) = occupy(&budget, 1).await;
+        let run_for = |owner: u8| {
             let budget = budget.clone();
-            tokio::spawn(async move { budget.run(owners(by), || ()).await })
+            tokio::spawn(async move { budget.run(owners(owner), || ()).await })
         };
-        let greedy: Vec<_> = (0..CPU_WAITING_MAX).map(|_| ask(1)).collect();
+        let greedy: Vec<_> = (0..CPU_WAITING_MAX).map(|_| run_for(1)).collect();
         wait_until_waiting(&budget, CPU_WAITING_MAX).await;
-        let honest = ask(2);
+        let honest = run_for(2);
         while budget.lock().refused == 0 {
             yield_now().await;
         }
-        drop(end);
+        drop(release);
         occupied.await.unwrap().unwrap();
         assert_eq!(honest.await.unwrap(), Ok(()));
-        let refused =
-            join_all(greedy).await.into_iter().filter(|done| matches!(done, Ok(Err(ServiceError::Overloaded)))).count();
+        let refused = join_all(greedy)
+            .await
+            .into_iter()
+            .filter(|result| matches!(result, Ok(Err(ServiceError::Overloaded))))
+            .count();
         assert_eq!(refused, 1);
     }
 
@@ -413,15 +430,15 @@ mod tests {
 
     #[test]
     fn use_decays_by_half_lives_and_negligible_use_is_removed() {
-        let begun = Instant::now();
-        let mut usage = CpuUsage::zero(begun);
-        usage.charge(owners(1).path(), Duration::from_secs(8), begun);
-        let later = begun + 3 * CPU_USAGE_HALF_LIFE;
+        let start = Instant::now();
+        let mut usage = CpuUsage::zero(start);
+        usage.charge(owners(1).path(), Duration::from_secs(8), start);
+        let later = start + 3 * CPU_USAGE_HALF_LIFE;
         assert_eq!(usage.per_owner(owners(1).path(), later), [Duration::from_secs(1)]);
         assert_eq!(usage.largest(later), Duration::from_secs(1));
         usage.prune(later);
         assert_eq!(usage.inner.len(), 1);
-        usage.prune(begun + 40 * CPU_USAGE_HALF_LIFE);
+        usage.prune(start + 40 * CPU_USAGE_HALF_LIFE);
         assert!(usage.inner.is_empty());
         usage.charge(owners(1).path(), NEGLIGIBLE, later);
         usage.prune(later);
@@ -431,24 +448,24 @@ mod tests {
     #[test]
     fn owners_with_negligible_use_are_removed_after_many_charges() {
         let budget = CpuBudget::new(1);
-        let known = || budget.lock().used.inner.len();
+        let known_owners = || budget.lock().used.inner.len();
         for charge in 1..CHARGES_UNTIL_PRUNED {
             budget.lock().charge(&owners(u8::try_from(charge % 200).unwrap()), Duration::ZERO);
         }
-        assert!(known() > 1);
+        assert!(known_owners() > 1);
         budget.lock().charge(&owners(255), Duration::from_secs(1));
-        assert_eq!(known(), 1);
+        assert_eq!(known_owners(), 1);
         assert_eq!(budget.lock().total_used, Duration::from_secs(1), "the total remains");
         budget.lock().charge(&owners(1), Duration::ZERO);
-        assert_eq!(known(), 2, "the count starts again");
+        assert_eq!(known_owners(), 2, "the count starts again");
     }
 
     #[tokio::test]
     async fn the_time_of_work_is_charged_to_its_owner() {
         let budget = CpuBudget::new(1);
         let work = || {
-            let begun = thread_time();
-            while thread_time() - begun < Duration::from_millis(20) {}
+            let start = thread_time();
+            while thread_time() - start < Duration::from_millis(20) {}
         };
         budget.run(owners(1), work).await.unwrap();
         // The charge follows the result.

@@ -92,6 +92,7 @@ impl From<BudgetExhausted> for ServiceError {
 #[derive(Clone, Debug)]
 pub struct MemoryBudget(Arc<Shared>);
 
+/// The limit and the permits of a budget.
 #[derive(Debug)]
 struct Shared {
     kind: &'static str,
@@ -104,9 +105,11 @@ struct Shared {
 struct Ledger {
     usage: Usage,
     records: HashMap<HoldingId, Record>,
-    next: HoldingId,
+    next_id: HoldingId,
     bytes_by_stage: [usize; Stage::ALL.len()],
+    /// Number of refused permits, for metrics.
     refused: u64,
+    /// Number of revoked permits, for metrics.
     revoked: u64,
 }
 
@@ -121,7 +124,8 @@ struct Record {
 }
 
 impl Ledger {
-    fn set(&mut self, id: HoldingId, change: impl FnOnce(&mut Holding, &mut Stage)) {
+    /// Changes the record of a permit and all counts with it. Does nothing after a revocation.
+    fn update(&mut self, id: HoldingId, change: impl FnOnce(&mut Holding, &mut Stage)) {
         let Some(record) = self.records.get_mut(&id) else { return };
         let old = record.holding;
         let bytes_by_stage = &mut self.bytes_by_stage[record.stage as usize];
@@ -134,8 +138,9 @@ impl Ledger {
         holds(Part::Bounds, "memory of all stages is that of all owners", total == self.usage.bytes());
     }
 
+    /// Removes a permit and the bytes that it holds.
     fn remove(&mut self, id: HoldingId) -> Option<Record> {
-        self.set(id, |holding, _| *holding = Holding::default());
+        self.update(id, |holding, _| *holding = Holding::default());
         self.records.remove(&id)
     }
 
@@ -144,7 +149,7 @@ impl Ledger {
         let record = self.records.get(&id).ok_or(BudgetExhausted)?;
         let (old, owners) = (record.holding, record.owners.clone());
         // During the growth the holding is compared with the others, even if it cannot be revoked later.
-        self.set(id, |holding, _| *holding = Holding { bytes, revocable: true });
+        self.update(id, |holding, _| *holding = Holding { bytes, revocable: true });
         while self.usage.bytes() > bytes_max {
             match self.usage.choose_to_revoke(owners.path(), id) {
                 Some(largest) if largest != id => {
@@ -155,12 +160,12 @@ impl Ledger {
                 }
                 _ => {
                     self.refused += 1;
-                    self.set(id, |holding, _| *holding = old);
+                    self.update(id, |holding, _| *holding = old);
                     return Err(BudgetExhausted);
                 }
             }
         }
-        self.set(id, |holding, _| holding.revocable = old.revocable);
+        self.update(id, |holding, _| holding.revocable = old.revocable);
         self.check_bound(bytes_max);
         Ok(())
     }
@@ -169,15 +174,17 @@ impl Ledger {
         holds(Part::Bounds, "memory that is granted is within its budget", self.usage.bytes() <= bytes_max);
     }
 
+    /// Makes a permit irrevocable; see [`MemoryPermit::pin`].
     fn pin(&mut self, id: HoldingId, bytes_max: usize) -> Result<(), BudgetExhausted> {
         let record = self.records.get(&id).ok_or(BudgetExhausted)?;
-        let (pinned_by_all, pinned_by_owner) = self.usage.pinned(record.owners.path());
+        let (pinned_by_all, pinned_by_owner) = self.usage.pinned_bytes(record.owners.path());
+        // Half of the bytes that other owners have not pinned.
         let share = (bytes_max - (pinned_by_all - pinned_by_owner).min(bytes_max)) / 2;
         if pinned_by_owner > 0 && pinned_by_owner + record.holding.bytes > share {
             self.refused += 1;
             return Err(BudgetExhausted);
         }
-        self.set(id, |holding, _| holding.revocable = false);
+        self.update(id, |holding, _| holding.revocable = false);
         Ok(())
     }
 }
@@ -194,8 +201,8 @@ impl MemoryBudget {
     pub fn permit(&self, owners: OwnerPath, stage: Stage) -> MemoryPermit {
         let revoked = Arc::new(Semaphore::new(0));
         let mut ledger = self.lock();
-        let id = ledger.next;
-        ledger.next += 1;
+        let id = ledger.next_id;
+        ledger.next_id += 1;
         let holding = Holding { bytes: 0, revocable: true };
         ledger.records.insert(id, Record { owners, holding, stage, revoked: Arc::clone(&revoked) });
         drop(ledger);
@@ -264,14 +271,14 @@ impl MemoryPermit {
     /// Shrinks the holding to at most this many bytes.
     pub fn shrink_to(&mut self, bytes: usize) {
         if bytes < self.bytes {
-            self.budget.lock().set(self.id, |holding, _| holding.bytes = bytes);
+            self.budget.lock().update(self.id, |holding, _| holding.bytes = bytes);
             self.bytes = bytes;
         }
     }
 
     /// Moves the bytes to another stage.
     pub fn set_stage(&mut self, stage: Stage) {
-        self.budget.lock().set(self.id, |_, current| *current = stage);
+        self.budget.lock().update(self.id, |_, current| *current = stage);
     }
 
     /// Makes the permit irrevocable, because its body is being processed. An outermost owner may always pin one body,

@@ -40,7 +40,7 @@ impl Usage {
     }
 
     /// Returns the bytes that cannot be revoked: of all owners, and of the outermost owner on the path.
-    pub(super) fn pinned(&self, path: &[Owner]) -> (usize, usize) {
+    pub(super) fn pinned_bytes(&self, path: &[Owner]) -> (usize, usize) {
         let pinned = |usage: &Self| usage.bytes - usage.revocable;
         (pinned(self), path.first().and_then(|outer| self.inner.get(outer)).map_or(0, pinned))
     }
@@ -67,20 +67,21 @@ impl Usage {
     }
 
     /// Chooses the holding to revoke: from the outermost owner inwards the owner that holds most, then its largest
-    /// holding. In a tie the newcomer is chosen, so that two owners do not revoke each other's holdings in turn.
+    /// holding. In a tie the newcomer (`path` and `id`) is chosen, so that two owners do not revoke each other's
+    /// holdings in turn.
     pub(super) fn choose_to_revoke(&self, path: &[Owner], id: HoldingId) -> Option<HoldingId> {
-        let next = path.first();
-        let owner = self.inner.iter().filter(|(_, owner)| owner.revocable > 0);
-        let owner = owner.max_by_key(|(name, owner)| (owner.bytes, next == Some(*name)));
-        let own = self.holdings.iter().filter(|(_, holding)| holding.revocable && holding.bytes > 0);
-        let own = own.max_by_key(|(own_id, holding)| (holding.bytes, **own_id == id));
-        match (owner, own) {
-            (Some((_, owner)), Some((own_id, holding))) if holding.bytes > owner.bytes => Some(*own_id),
-            (Some((name, owner)), _) => {
+        let newcomer = path.first();
+        let candidates = self.inner.iter().filter(|(_, usage)| usage.revocable > 0);
+        let largest_owner = candidates.max_by_key(|(owner, usage)| (usage.bytes, newcomer == Some(*owner)));
+        let candidates = self.holdings.iter().filter(|(_, holding)| holding.revocable && holding.bytes > 0);
+        let largest_holding = candidates.max_by_key(|(holding_id, holding)| (holding.bytes, **holding_id == id));
+        match (largest_owner, largest_holding) {
+            (Some((_, usage)), Some((holding_id, holding))) if holding.bytes > usage.bytes => Some(*holding_id),
+            (Some((owner, usage)), _) => {
                 // The newcomer is not below other owners.
-                owner.choose_to_revoke(if next == Some(name) { &path[1..] } else { &[] }, id)
+                usage.choose_to_revoke(if newcomer == Some(owner) { &path[1..] } else { &[] }, id)
             }
-            (None, own) => own.map(|(own_id, _)| *own_id),
+            (None, largest_holding) => largest_holding.map(|(holding_id, _)| *holding_id),
         }
     }
 }
@@ -97,9 +98,9 @@ mod tests {
         let mut usage = Usage::default();
         let mut change = |old, new| broken_by(|| usage.change(&[], 1, old, new));
         assert_eq!(change(holding(0, true), holding(5, true)), Vec::<&str>::new());
-        let [once, revoked] =
+        let [bytes_invariant, revocable_invariant] =
             ["memory of an owner is given back once", "memory that can be revoked is given back once"];
-        assert_eq!(change(holding(6, true), holding(0, true)), [once, revoked]);
+        assert_eq!(change(holding(6, true), holding(0, true)), [bytes_invariant, revocable_invariant]);
         assert_eq!(change(holding(0, true), holding(5, true)), Vec::<&str>::new());
         assert_eq!(change(holding(5, false), holding(0, true)), ["memory that can be revoked is a part of all"]);
     }

@@ -90,7 +90,7 @@ pub(crate) async fn a_grant_request_is_decided_once_by_a_second_operator(test: &
     let (store, command) = (test.store(), grant_command(signatory("op_1"), 500));
     let Ok(AskGrantOutcome::Kept(request)) = store.ask_grant(command.clone()).await else { panic!() };
     assert_eq!(
-        (request.state, request.asked_at, request.ends_at),
+        (request.state, request.requested_at, request.ends_at),
         (GrantState::Pending, test.now(), test.now() + GRANT_REQUEST_TTL)
     );
     test.advance(MOMENT);
@@ -109,7 +109,7 @@ pub(crate) async fn a_grant_request_is_decided_once_by_a_second_operator(test: &
     assert_eq!(decide("op_1", GrantState::Confirmed).await, refused);
     for operator in ["op_2", "op_3"] {
         let Ok(DecideGrantOutcome::Decided(decided)) = decide(operator, GrantState::Confirmed).await else { panic!() };
-        assert_eq!((decided.state, decided.decided), (GrantState::Confirmed, Some((signatory("op_2"), test.now()))));
+        assert_eq!((decided.state, decided.decision), (GrantState::Confirmed, Some((signatory("op_2"), test.now()))));
     }
     let refused = Ok(DecideGrantOutcome::Refused(DecisionRefusal::Decided(GrantState::Confirmed)));
     assert_eq!(decide("op_1", GrantState::Refused).await, refused);
@@ -125,7 +125,7 @@ pub(crate) async fn an_undecided_grant_request_expires_and_can_be_made_again(tes
     let Ok(AskGrantOutcome::Kept(second)) = store.ask_grant(AskGrant { by: signatory("op_2"), ..command }).await else {
         panic!()
     };
-    assert_eq!((second.asked_by, second.asked_at), (signatory("op_2"), test.now()));
+    assert_eq!((second.requested_by, second.requested_at), (signatory("op_2"), test.now()));
     assert_eq!(store.grant_requests().await.unwrap().len(), 1);
     let unknown = DecideGrant { id: GrantId::generate(), ..command_to_decide };
     assert_eq!(store.decide_grant(unknown).await, Ok(DecideGrantOutcome::NotFound));

@@ -108,7 +108,7 @@ pub(crate) fn locker_with_retention(test: &impl TestStore, party: &Party, retent
 
 pub(crate) fn wealth_flow(test: &impl TestStore, party: &Party) -> Flow {
     let terms = |header| WealthTerms { header, consent_handle: "handle-1".parse().unwrap() };
-    flow(test, party, |header| FlowState::Wealth(WealthConsent::Asked(terms(header))))
+    flow(test, party, |header| FlowState::Wealth(WealthConsent::Requested(terms(header))))
 }
 
 pub(crate) fn document_flow(test: &impl TestStore, party: &Party, response_url: Option<&str>) -> Flow {

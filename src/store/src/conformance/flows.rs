@@ -325,7 +325,7 @@ pub(crate) async fn the_operator_sees_the_deliveries_of_a_flow_in_order_with_sum
     store.settle_delivery(queued[1].id, queued[1].subject, attempt).await.unwrap();
     let overview = store.flow_deliveries(flow.id).await.unwrap().unwrap();
     assert_eq!((overview.state.kind(), overview.state.status()), ("wealth", "Expiring Soon"));
-    let summaries: Vec<_> = overview.deliveries.iter().map(|delivery| delivery.tells.as_str()).collect();
+    let summaries: Vec<_> = overview.deliveries.iter().map(|delivery| delivery.summary.as_str()).collect();
     let historical = "wealth-historical HISTORICAL_DATA_FETCH_SUCCESS";
     let expected = [
         "wealth-consent Accepted",
@@ -375,7 +375,7 @@ pub(crate) async fn a_document_lapses_by_the_clock_of_the_store_and_is_reported_
     else {
         panic!("the document has not ended")
     };
-    assert_eq!(ended.end.how, SigningStatus::Expired);
+    assert_eq!(ended.end.outcome, SigningStatus::Expired);
     assert_eq!((due_subjects(test).await.len(), test.store().lapsed_flows(10).await), (1, Ok(vec![])));
     test.advance(RESULT_TTL);
     sweep_all(test).await;

@@ -82,8 +82,8 @@ async fn summary(test: &impl TestStore, id: TxnId) -> crate::TransactionSummary 
 pub(crate) async fn the_figures_of_a_day_add_up_and_a_repeated_call_counts_once(test: &impl TestStore) {
     let (store, app, today) = (test.store(), AppId::generate(), Day::containing(test.now()));
     let mut first = DayFigures { opened: 3, lost: 1, ..DayFigures::default() };
-    first.answer(AnswerKind::Verified, MINUTE);
-    first.answer(AnswerKind::Declined, WINDOW);
+    first.count_answer(AnswerKind::Verified, MINUTE);
+    first.count_answer(AnswerKind::Declined, WINDOW);
     let second = DayFigures { opened: 2, failed: 1, delivered: 4, ..DayFigures::default() };
     for (call, figures) in [(1, &first), (2, &second)] {
         // Only an engine that may lose a response recognises a repeated call.

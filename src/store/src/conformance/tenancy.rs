@@ -136,7 +136,7 @@ fn brand() -> Brand {
 }
 
 pub(crate) async fn a_logo_is_stored_until_it_is_removed(test: &impl TestStore) {
-    let (id, logo) = (LogoId([9; 16]), Icon::of_file(b"<svg/>".to_vec()).unwrap());
+    let (id, logo) = (LogoId([9; 16]), Icon::from_icon_file(b"<svg/>".to_vec()).unwrap());
     assert_eq!(test.store().load_logo(id).await, Ok(None));
     for _ in 0..2 {
         test.store().keep_logo(id, logo.clone()).await.unwrap();

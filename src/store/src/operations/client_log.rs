@@ -81,7 +81,7 @@ impl Store {
             entries_read += 1;
             place.number -= 1;
             let entry = client_log::decode_entry(self.vault(), &list.id, values)?;
-            if query.filter.has(&entry) {
+            if query.filter.matches(&entry) {
                 page.entries.push(entry);
             }
         }

@@ -114,7 +114,7 @@ impl Store {
                     return store.confirmed(DecideGrantOutcome::NotFound).await;
                 };
                 let request = decode_request(store.vault(), id.clone(), &record)?;
-                if let Err(refusal) = request.check(&by, decision) {
+                if let Err(refusal) = request.check_decision(&by, decision) {
                     return Ok(DecideGrantOutcome::Refused(refusal));
                 }
                 if request.state != GrantState::Pending {

@@ -80,7 +80,7 @@ impl Store {
     pub fn load_logo(&self, id: LogoId) -> StoreFuture<Option<Icon>> {
         self.run(move |store| async move {
             match store.record(tenancy::logo(id)).await? {
-                Some(record) => Icon::of_picture(record.bytes("file").to_vec())
+                Some(record) => Icon::from_picture_file(record.bytes("file").to_vec())
                     .map(Some)
                     .ok_or_else(|| StoreError::unreadable("a logo")),
                 None => store.confirmed(None).await,

@@ -34,11 +34,11 @@ impl Store {
             let mut imported = None;
             for _ in 0..ATTEMPTS {
                 let (existing, known) = store.read_existing_records(&transfer).await?;
-                let mut changes = match transfer.onto(&known) {
+                let mut changes = match transfer.plan_import(&known) {
                     Ok(changes) => changes,
                     Err(invalid) => return Ok(Err(invalid)),
                 };
-                let is_complete = !changes.does_something();
+                let is_complete = !changes.has_changes();
                 // A retry no longer reports records that the first attempt wrote, so the first report stands.
                 let records = imported.get_or_insert(std::mem::take(&mut changes.records));
                 if is_complete || store.commit_in_order(import(store.vault(), &changes, &existing, at)?).await? {

@@ -125,18 +125,18 @@ pub(crate) fn decode_request(vault: &Vault, id: GrantId, record: &Record) -> Res
     let owner = id.as_str().as_bytes();
     let SealedRequest { client, kind, amount, reference, by } =
         unseal_of_console(vault, owner, record.bytes("request"))?;
-    let decided = match record.time("decided_at") {
+    let decision = match record.time("decided_at") {
         Some(at) => Some((unseal_of_console(vault, owner, record.bytes("decided_by"))?, at)),
         None => None,
     };
     Ok(GrantRequest {
         client,
         movement: CreditMove { kind, amount, reference },
-        asked_by: by,
-        asked_at: Timestamp::from_millis(record.integer("asked_at")),
+        requested_by: by,
+        requested_at: Timestamp::from_millis(record.integer("asked_at")),
         ends_at: Timestamp::from_millis(record.integer("ends_at")),
         state: record.parsed("state")?,
-        decided,
+        decision,
         id,
     })
 }

@@ -13,12 +13,12 @@ const TOOK_FIELDS: [&str; ANSWER_SPANS.len()] = [
 ];
 
 fn nonzero_fields(figures: &DayFigures) -> impl Iterator<Item = (&'static str, u64)> {
-    let DayFigures { opened, verified, declined, failed, delivered, lost, took } = figures;
+    let DayFigures { opened, verified, declined, failed, delivered, lost, answer_times } = figures;
     let named = [("opened", *opened), ("verified", *verified), ("declined", *declined), ("failed", *failed)];
     named
         .into_iter()
         .chain([("delivered", *delivered), ("lost", *lost)])
-        .chain(TOOK_FIELDS.into_iter().zip(*took))
+        .chain(TOOK_FIELDS.into_iter().zip(*answer_times))
         .filter(|(_, count)| *count > 0)
 }
 
@@ -46,6 +46,6 @@ pub(crate) fn decode_figures(record: &Record) -> DayFigures {
         failed: count("failed"),
         delivered: count("delivered"),
         lost: count("lost"),
-        took: TOOK_FIELDS.map(count),
+        answer_times: TOOK_FIELDS.map(count),
     }
 }

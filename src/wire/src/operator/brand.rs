@@ -100,8 +100,8 @@ macro_rules! files {
     };
 }
 files! {
-    LogoFile: Icon::of_file, "PNG or SVG", Icon::BYTES_MAX;
-    PictureFile: Icon::of_picture, "JPEG, PNG or SVG", Icon::PICTURE_BYTES_MAX;
+    LogoFile: Icon::from_icon_file, "PNG or SVG", Icon::BYTES_MAX;
+    PictureFile: Icon::from_picture_file, "JPEG, PNG or SVG", Icon::PICTURE_BYTES_MAX;
 }
 
 impl Field for Colour {

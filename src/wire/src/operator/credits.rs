@@ -126,8 +126,8 @@ body! { response
 
 impl From<GrantRequest> for GrantRequestResponse {
     fn from(request: GrantRequest) -> Self {
-        let GrantRequest { id, client, movement, asked_by, asked_at, ends_at, state, decided } = request;
-        let (decider, decided_at) = decided.unzip();
+        let GrantRequest { id, client, movement, requested_by, requested_at, ends_at, state, decision } = request;
+        let (decider, decided_at) = decision.unzip();
         let (decided_by, decided_by_name) = decider.map(|operator| (operator.id, operator.name)).unzip();
         Self {
             grant_id: id,
@@ -136,9 +136,9 @@ impl From<GrantRequest> for GrantRequestResponse {
             amount: movement.amount,
             reference: movement.reference,
             state,
-            asked_by: asked_by.id,
-            asked_by_name: asked_by.name,
-            asked_at,
+            asked_by: requested_by.id,
+            asked_by_name: requested_by.name,
+            asked_at: requested_at,
             ends_at,
             decided_by,
             decided_by_name,

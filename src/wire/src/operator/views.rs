@@ -258,7 +258,7 @@ body! { response
 
 impl From<FlowDelivery> for FlowWebhook {
     fn from(queued: FlowDelivery) -> Self {
-        let FlowDelivery { webhook, tells, delivery } = queued;
+        let FlowDelivery { webhook, summary, delivery } = queued;
         let state = match (&delivery.attempt, delivery.claimed_at) {
             (Some(attempt), _) => attempt.outcome.as_str(),
             (None, Some(_)) => "under_way",
@@ -266,7 +266,7 @@ impl From<FlowDelivery> for FlowWebhook {
         };
         Self {
             id: delivery.id.0,
-            tells,
+            tells: summary,
             state: state.into(),
             reason: delivery.attempt.and_then(|attempt| attempt.failure).map(|failure| failure.reason),
             part: delivery.attempt.and_then(|attempt| attempt.failure).and_then(|failure| failure.part),

@@ -93,7 +93,7 @@ pub(crate) fn new_estamp_flow() -> EStampFlow {
 
 /// Returns a wealth-data consent that the person has not answered.
 pub(crate) fn requested_consent() -> WealthConsent {
-    WealthConsent::Asked(WealthTerms { header: flow_header(), consent_handle: "handle-1".parse().unwrap() })
+    WealthConsent::Requested(WealthTerms { header: flow_header(), consent_handle: "handle-1".parse().unwrap() })
 }
 
 /// Leaves a body as it is in the golden file.

@@ -54,7 +54,7 @@ fn the_last_signature_completes_the_document_with_one_webhook() {
     };
     assert_eq!(webhook.as_str(), format!("esign app_1 {FLOW_ID}"));
     assert!(matches!(&next, EsignFlow::Ended(EsignEnded { end,
-            .. }) if end.how == SigningStatus::Completed && end.at == before_expiry()));
+            .. }) if end.outcome == SigningStatus::Completed && end.at == before_expiry()));
     for _ in 0..3 {
         assert_eq!(
             report_to(&next, &connector_body(ESIGN_COMPLETED, unchanged), before_expiry()),

@@ -73,7 +73,7 @@ fn a_locker_flow_ends_when_no_document_is_pending() {
     assert_eq!(report_locker(&flow, DOCLOCKER_FETCHED, with_pending_document), Ok(Transition::Repeated));
     let (flow, key) = with_webhook(report_locker(&flow, DOCLOCKER_FETCHED, unchanged));
     assert_eq!(key, format!("doclocker app_1 {FLOW_ID}"));
-    assert!(matches!(&flow, DocLockerFlow::Ended { end, .. } if end.how == DocLockerEnd::Fetched));
+    assert!(matches!(&flow, DocLockerFlow::Ended { end, .. } if end.outcome == DocLockerEnd::Fetched));
     for _ in 0..3 {
         assert_eq!(report_locker(&flow, DOCLOCKER_FETCHED, unchanged), Ok(Transition::Repeated));
     }
@@ -143,7 +143,7 @@ fn a_consent_only_moves_forward() {
                 (Ok(Transition::WebhookDue { .. }), from) => assert!(is_allowed(from, to), "{from:?} to {to}"),
                 (Err(refusal), Some(from)) => {
                     assert!(
-                        !is_allowed(Some(from), to) && refusal == ReportRefusal::MoveNotAllowed { from, to },
+                        !is_allowed(Some(from), to) && refusal == ReportRefusal::StatusChangeNotAllowed { from, to },
                         "{from} to {to}"
                     );
                 }

@@ -39,7 +39,7 @@ async fn every_esign_outcome_ends_the_document_as_its_name_says() {
         let (status, answer) = scene.play("esign", id, outcome).await;
         assert_eq!((status, reports_in(&answer)), (200, accepted(&vec!["esign"; reports])), "{outcome}: {answer}");
         let FlowState::ESign(flow) = scene.service.flow_state(id) else { panic!("{outcome}") };
-        let actual = if let EsignFlow::Ended(ended) = &flow { Some(ended.end.how) } else { None };
+        let actual = if let EsignFlow::Ended(ended) = &flow { Some(ended.end.outcome) } else { None };
         assert_eq!(actual, end, "{outcome}");
     }
 }
@@ -102,7 +102,7 @@ async fn every_locker_outcome_is_accepted_and_a_document_is_a_pdf() {
         let (status, answer) = scene.play("doclocker", id, outcome).await;
         assert_eq!((status, reports_in(&answer)), (200, accepted(&["doclocker"])), "{outcome}: {answer}");
         let FlowState::DocLocker(flow) = scene.service.flow_state(id) else { panic!("{outcome}") };
-        let actual = if let DocLockerFlow::Ended { end, .. } = &flow { Some(end.how) } else { None };
+        let actual = if let DocLockerFlow::Ended { end, .. } = &flow { Some(end.outcome) } else { None };
         assert_eq!(actual, end, "{outcome}");
         let data = &scene.service.arrived()[0].body["data"];
         let docs: Vec<&str> =
@@ -153,7 +153,7 @@ async fn every_estamp_outcome_is_accepted() {
         let (status, answer) = scene.play("estamp", id, outcome).await;
         assert_eq!((status, reports_in(&answer)), (200, accepted(&["estamp"])), "{outcome}: {answer}");
         let FlowState::EStamp(flow) = scene.service.flow_state(id) else { panic!("{outcome}") };
-        let actual = if let EStampFlow::Ended { end, .. } = &flow { Some(end.how) } else { None };
+        let actual = if let EStampFlow::Ended { end, .. } = &flow { Some(end.outcome) } else { None };
         assert_eq!(actual, end, "{outcome}");
         let data = &scene.service.arrived()[0].body["data"];
         let first = &data["signatoriesInfo"][0];
@@ -203,7 +203,7 @@ async fn every_wealth_data_outcome_is_accepted() {
         let (code, answer) = scene.play("wealth", id, outcome).await;
         assert_eq!((code, reports_in(&answer)), (200, accepted(kinds)), "{outcome}: {answer}");
         let FlowState::Wealth(flow) = scene.service.flow_state(id) else { panic!("{outcome}") };
-        let actual = if let WealthConsent::Moved(moved) = &flow { Some(moved.status()) } else { None };
+        let actual = if let WealthConsent::Reported(consent) = &flow { Some(consent.status()) } else { None };
         assert_eq!(actual, status, "{outcome}");
     }
 }

@@ -167,7 +167,7 @@ impl Scene {
         let (status, answer) = self.order("wealth", &with(order, &json!({"consent_text": "I <agree>."}))).await;
         assert_eq!((status, answer["requestUrl"].clone()), (200, json!(format!("{PUBLIC_BASE}/sandbox/wealth/{id}"))));
         let consent_handle = answer["consentHandle"].as_str().unwrap().parse().unwrap();
-        self.service.open(FlowState::Wealth(WealthConsent::Asked(WealthTerms { header: opened, consent_handle })));
+        self.service.open(FlowState::Wealth(WealthConsent::Requested(WealthTerms { header: opened, consent_handle })));
         id
     }
 

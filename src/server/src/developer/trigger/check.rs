@@ -43,7 +43,7 @@ pub(super) async fn drive(
     let mut numbers = numbers[check.name].as_array().into_iter().flatten();
     let number = numbers.find(|number| number["status"] == status_word || number["behaviour"] == status_word);
     let number =
-        number.ok_or_else(|| CliError::Refused(format!("the sandbox knows no {} for this outcome", check.noun)))?;
+        number.ok_or_else(|| CliError::Refused(format!("the sandbox knows no {} for this outcome", check.subject)))?;
 
     let mut order: Value =
         check.numbers.iter().map(|form| (form.field.to_owned(), number[form.field].clone())).collect();

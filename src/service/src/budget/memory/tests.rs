@@ -30,7 +30,8 @@ fn sender(last: u8) -> OwnerPath {
     OwnerPath::new([address(last), Owner::Client(client), Owner::Transaction(txn)])
 }
 
-fn holding(budget: &MemoryBudget, owners: OwnerPath, bytes: usize) -> MemoryPermit {
+/// Takes a permit for arriving bytes.
+fn take(budget: &MemoryBudget, owners: OwnerPath, bytes: usize) -> MemoryPermit {
     let mut permit = budget.permit(owners, Stage::Arriving);
     permit.grow_to(bytes).unwrap();
     permit
@@ -45,9 +46,9 @@ fn count_revoked_and_refused(budget: &MemoryBudget) -> (u64, u64) {
 #[test]
 fn only_the_largest_holding_is_revoked() {
     let budget = budget(100);
-    let small = holding(&budget, sender(1), 20);
-    let large = holding(&budget, sender(2), 70);
-    let newcomer = holding(&budget, sender(3), 30);
+    let small = take(&budget, sender(1), 20);
+    let large = take(&budget, sender(2), 70);
+    let newcomer = take(&budget, sender(3), 30);
     assert!(large.is_revoked() && !small.is_revoked() && !newcomer.is_revoked());
     assert_eq!((budget.bytes_held(), count_revoked_and_refused(&budget)), (50, (1, 0)));
     assert_eq!(budget.lock().usage.outermost(), (2, 30));
@@ -58,8 +59,8 @@ fn only_the_largest_holding_is_revoked() {
 #[test]
 fn many_transactions_of_a_sender_count_as_one_owner() {
     let budget = budget(100);
-    let first_sender: Vec<_> = (0..9).map(|_| holding(&budget, sender(1), 10)).collect();
-    let newcomer = holding(&budget, sender(2), 40);
+    let first_sender: Vec<_> = (0..9).map(|_| take(&budget, sender(1), 10)).collect();
+    let newcomer = take(&budget, sender(2), 40);
     assert_eq!((first_sender.iter().filter(|permit| permit.is_revoked()).count(), newcomer.is_revoked()), (3, false));
     let mut one_more = budget.permit(sender(1), Stage::Arriving);
     assert_eq!(
@@ -72,17 +73,17 @@ fn many_transactions_of_a_sender_count_as_one_owner() {
 #[test]
 fn a_greedy_sender_does_not_push_out_others_at_its_address() {
     let budget = budget(100);
-    let greedy = holding(&budget, sender(1), 60);
-    let honest = holding(&budget, sender(1), 30);
-    let another = holding(&budget, sender(1), 20);
+    let greedy = take(&budget, sender(1), 60);
+    let honest = take(&budget, sender(1), 30);
+    let another = take(&budget, sender(1), 20);
     assert!(greedy.is_revoked() && !honest.is_revoked() && !another.is_revoked());
 }
 
 #[test]
 fn a_newcomer_that_would_hold_most_is_refused() {
     let budget = budget(100);
-    let first = holding(&budget, sender(1), 50);
-    let mut second = holding(&budget, sender(2), 50);
+    let first = take(&budget, sender(1), 50);
+    let mut second = take(&budget, sender(2), 50);
     assert_eq!(second.grow_to(51), Err(BudgetExhausted));
     assert_eq!((first.is_revoked(), second.is_revoked(), budget.bytes_held()), (false, false, 100));
     assert_eq!(count_revoked_and_refused(&budget), (0, 1));
@@ -93,7 +94,7 @@ fn a_newcomer_that_would_hold_most_is_refused() {
 #[test]
 fn a_newcomer_is_refused_if_it_would_hold_as_much_as_another() {
     let budget = budget(99);
-    let first = holding(&budget, sender(1), 50);
+    let first = take(&budget, sender(1), 50);
     assert_eq!(budget.permit(sender(2), Stage::Arriving).grow_to(50), Err(BudgetExhausted));
     assert!(!first.is_revoked());
 }
@@ -101,10 +102,10 @@ fn a_newcomer_is_refused_if_it_would_hold_as_much_as_another() {
 #[test]
 fn only_unpinned_holdings_of_an_owner_are_revoked() {
     let (budget, owners) = (budget(100), sender(1));
-    let mut pinned = holding(&budget, owners.clone(), 60);
+    let mut pinned = take(&budget, owners.clone(), 60);
     pinned.pin().unwrap();
-    let other = holding(&budget, owners, 20);
-    let newcomer = holding(&budget, sender(2), 30);
+    let other = take(&budget, owners, 20);
+    let newcomer = take(&budget, sender(2), 30);
     assert!(!pinned.is_revoked() && other.is_revoked() && !newcomer.is_revoked());
 }
 
@@ -113,9 +114,9 @@ fn holdings_of_an_owner_compete_with_those_of_its_inner_owners() {
     for (by_itself, by_inner) in [(60, 30), (30, 60), (45, 45)] {
         let budget = budget(100);
         let client = Owner::Client(ClientId::generate());
-        let own = holding(&budget, OwnerPath::new([address(1)]), by_itself);
-        let inner = holding(&budget, OwnerPath::new([address(1), client]), by_inner);
-        let _newcomer = holding(&budget, sender(2), 20);
+        let own = take(&budget, OwnerPath::new([address(1)]), by_itself);
+        let inner = take(&budget, OwnerPath::new([address(1), client]), by_inner);
+        let _newcomer = take(&budget, sender(2), 20);
         assert_eq!((own.is_revoked(), inner.is_revoked()), (by_itself > by_inner, by_itself <= by_inner));
     }
 }
@@ -123,12 +124,12 @@ fn holdings_of_an_owner_compete_with_those_of_its_inner_owners() {
 #[test]
 fn a_pinned_permit_cannot_be_revoked_but_counts() {
     let budget = budget(100);
-    let mut pinned = holding(&budget, sender(1), 60);
+    let mut pinned = take(&budget, sender(1), 60);
     pinned.pin().unwrap();
     assert!(budget.take(sender(1), Stage::Arriving, 50).is_err(), "the sender holds most");
     assert!(budget.take(sender(2), Stage::Arriving, 50).is_err(), "no holding can be revoked");
-    let other = holding(&budget, sender(2), 40);
-    let third = holding(&budget, sender(3), 30);
+    let other = take(&budget, sender(2), 40);
+    let third = take(&budget, sender(3), 30);
     assert!(!pinned.is_revoked() && other.is_revoked() && !third.is_revoked());
 }
 
@@ -136,7 +137,7 @@ fn a_pinned_permit_cannot_be_revoked_but_counts() {
 fn one_body_may_be_pinned_and_more_up_to_half_of_the_rest() {
     let budget = budget(100);
     let pin = |last: u8, bytes: usize| {
-        let mut permit = holding(&budget, sender(last), bytes);
+        let mut permit = take(&budget, sender(last), bytes);
         permit.pin().map(|()| permit)
     };
     let (first, second) = (pin(1, 25).unwrap(), pin(1, 25).unwrap());
@@ -151,12 +152,12 @@ fn one_body_may_be_pinned_and_more_up_to_half_of_the_rest() {
 #[tokio::test]
 async fn a_revoked_permit_notifies_earlier_and_later_waiters() {
     let budget = budget(100);
-    let (first, second) = (holding(&budget, sender(1), 90), holding(&budget, sender(2), 5));
+    let (first, second) = (take(&budget, sender(1), 90), take(&budget, sender(2), 5));
     let notified = tokio::spawn(async move { first.wait_until_revoked().await });
     tokio::task::yield_now().await;
-    let third = holding(&budget, sender(3), 50);
+    let third = take(&budget, sender(3), 50);
     notified.await.unwrap();
-    let _fourth = (holding(&budget, sender(4), 40), holding(&budget, sender(5), 30));
+    let _fourth = (take(&budget, sender(4), 40), take(&budget, sender(5), 30));
     third.wait_until_revoked().await;
     third.wait_until_revoked().await;
     assert!(!second.is_revoked());
@@ -165,7 +166,7 @@ async fn a_revoked_permit_notifies_earlier_and_later_waiters() {
 #[test]
 fn bytes_are_counted_by_stage() {
     let budget = budget(100);
-    let mut permit = holding(&budget, sender(1), 30);
+    let mut permit = take(&budget, sender(1), 30);
     let _leaving = budget.take(sender(2), Stage::Leaving, 20).unwrap();
     permit.set_stage(Stage::Waiting);
     assert_eq!(budget.lock().bytes_by_stage, [0, 30, 20]);
@@ -179,9 +180,9 @@ proptest! {
         let client = ClientId::generate();
         let txns: Vec<TxnId> = (0..4).map(|_| TxnId::generate(client.partition(), 0)).collect();
         let mut permits: Vec<MemoryPermit> = Vec::new();
-        for (outer, txn, bytes, action) in steps {
-            let owners = OwnerPath::new([address(outer), Owner::Transaction(txns[usize::from(txn)])]);
-            let chosen = usize::from(outer * 4 + txn);
+        for (address_byte, txn, bytes, action) in steps {
+            let owners = OwnerPath::new([address(address_byte), Owner::Transaction(txns[usize::from(txn)])]);
+            let chosen = usize::from(address_byte * 4 + txn);
             match action {
                 0 => drop(budget.take(owners, Stage::Leaving, bytes).map(|permit| permits.push(permit))),
                 1 if chosen < permits.len() => drop(permits.swap_remove(chosen)),
@@ -208,11 +209,11 @@ proptest! {
 #[test]
 fn inconsistent_counts_break_an_invariant() {
     let budget = budget(100);
-    let permit = holding(&budget, sender(1), 20);
+    let permit = take(&budget, sender(1), 20);
     budget.lock().bytes_by_stage[Stage::Arriving as usize] = 19;
     let names = broken_by(|| drop(permit));
     assert_eq!(names, ["memory of a stage is given back once"]);
-    let permit = holding(&budget, sender(1), 20);
+    let permit = take(&budget, sender(1), 20);
     budget.lock().bytes_by_stage[Stage::Waiting as usize] = 5;
     assert_eq!(broken_by(|| drop(permit)), ["memory of all stages is that of all owners"]);
     budget.lock().bytes_by_stage[Stage::Waiting as usize] = 0;

@@ -103,7 +103,7 @@ async fn assert_flows_equal(from: &Store, to: &Store, flows: &[(FlowId, AppId)])
         assert_same!(from, to, store => {
             let found = store.flow_deliveries(*flow).await.unwrap().unwrap();
             let deliveries = found.deliveries.into_iter();
-            let without_ids = deliveries.map(|one| (one.webhook, one.tells, without_id(Some(one.delivery))));
+            let without_ids = deliveries.map(|one| (one.webhook, one.summary, without_id(Some(one.delivery))));
             let mut deliveries: Vec<_> = without_ids.collect();
             deliveries.sort_by_key(|(webhook, ..)| webhook.0);
             (found.state, found.kept_until, deliveries)

@@ -104,7 +104,7 @@ async fn use_tenancy(test: &impl TestStore) -> ClientId {
     let mut transfer = store.export_client(client.clone()).await.unwrap().unwrap();
     transfer.keys[0].key.label = "counter".into();
     store.import_client(transfer, test.now()).await.unwrap().unwrap();
-    store.keep_logo(LogoId([1; 16]), Icon::of_file(b"<svg/>".to_vec()).unwrap()).await.unwrap();
+    store.keep_logo(LogoId([1; 16]), Icon::from_icon_file(b"<svg/>".to_vec()).unwrap()).await.unwrap();
     let person = join_user(test, &client, "planted-one@example.com", 1).await;
     let invited = user(test, &client, "planted-two@example.com");
     store.invite_user(invited, InviteDigest([2; 32]), test.now() + WINDOW).await.unwrap();
