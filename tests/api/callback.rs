@@ -102,13 +102,13 @@ async fn a_different_callback_for_a_finished_transaction_gets_409() {
     identity_app.approve(&verified, "asha").await;
     identity_app.fail(&failed, "301", "User Reject").await;
     for format in CallbackFormat::BOTH {
-        let answers = [
+        let conflicting = [
             (&verified, format.failure(&verified.txn, "301", "User Reject")),
             (&verified, format.success(&verified.txn, &identity_app.credential(&verified, "vikram"))),
             (&failed, format.success(&failed.txn, &identity_app.credential(&failed, "asha"))),
             (&failed, format.failure(&failed.txn, "302", "Liveness")),
         ];
-        for (opened, body) in answers {
+        for (opened, body) in conflicting {
             format.reply(&identity_app.post(opened, format, body).await, &opened.txn, 409);
         }
     }
@@ -124,11 +124,11 @@ async fn one_of_several_concurrent_callbacks_wins() {
         let opened = backend.open(&["name"]).await;
         let credentials = ["asha", "vikram", "asha", "vikram", "asha", "vikram"]
             .map(|resident| (resident, identity_app.credential(&opened, resident)));
-        let sent = credentials.iter().map(|(resident, credential)| {
+        let callbacks = credentials.iter().map(|(resident, credential)| {
             let (opened, identity_app) = (&opened, &identity_app);
             async move { (*resident, identity_app.present(opened, credential).await.status) }
         });
-        let answers = join_all(sent).await;
+        let answers = join_all(callbacks).await;
         let winners: Vec<&str> =
             answers.iter().filter(|(_, status)| *status == 200).map(|(resident, _)| *resident).collect();
         assert_eq!(winners.len(), 1, "{answers:?}");

@@ -10,15 +10,17 @@ use serde_json::{Value, json};
 
 const ERASURES: &str = "/admin/v1/erasures";
 
+/// Erases a subject, such as a transaction, and returns the number of erased records of each kind.
 async fn erase(node: &TestNode, kind: &str, id: &str) -> Value {
     node.operator().post(ERASURES, &json!({"kind": kind, "id": id})).await.ok()
 }
 
+/// Returns the counts of an erasure: these, and zero for every other kind of record.
 fn erased_counts(counts: &Value) -> Value {
-    let mut all = json!({"transactions": 0, "registrations": 0, "events": 0, "flows": 0, "answers": 0, "refusals": 0,
-        "users": 0});
-    all.as_object_mut().unwrap().extend(counts.as_object().unwrap().clone());
-    all
+    let mut all_counts = json!({"transactions": 0, "registrations": 0, "events": 0, "flows": 0, "answers": 0,
+        "refusals": 0, "users": 0});
+    all_counts.as_object_mut().unwrap().extend(counts.as_object().unwrap().clone());
+    all_counts
 }
 
 #[tokio::test]
@@ -88,12 +90,12 @@ async fn an_erased_guest_leaves_a_place_without_claims() {
     assert!(!guests[1]["verified_claims"].as_object().unwrap().is_empty(), "{guests:?}");
     assert_eq!(event.counts().await, ("active".to_owned(), 2, 2, 0));
 
-    let late = event.scan().await;
+    let added_guest = event.scan().await;
     let (mut listed, mut path) = (Vec::new(), Some(format!("{}/registrations?page_size=1", event.path())));
     while let Some(page) = path {
         let page = organiser.get(&page).await.ok();
         if listed.is_empty() {
-            identity_app.approve(&late, "asha").await;
+            identity_app.approve(&added_guest, "asha").await;
             erase(&node, "transaction", &remaining.txn).await;
         }
         listed.extend(page["registrations"].as_array().unwrap().iter().map(|guest| guest["txn_id"].clone()));
@@ -101,7 +103,7 @@ async fn an_erased_guest_leaves_a_place_without_claims() {
     }
     assert_eq!(
         listed,
-        [&erased.txn, &remaining.txn, &late.txn].map(|txn| json!(txn)),
+        [&erased.txn, &remaining.txn, &added_guest.txn].map(|txn| json!(txn)),
         "a guest was added and a guest was erased between pages"
     );
 
