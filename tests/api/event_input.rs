@@ -161,6 +161,7 @@ async fn invalid_page_parameters_are_refused_by_name() {
     }
 }
 
+/// Disables and reads an event, and lists its guests; returns the answers.
 async fn call_each_operation(backend: &Backend, id: &str) -> Vec<Answer> {
     let path = format!("{EVENTS}/{id}");
     let disable = Answer::receive(backend.request(Method::PATCH, &path).json(&json!({"is_active": false}))).await;
@@ -220,6 +221,7 @@ async fn guests_get_404_for_an_unknown_event() {
     }
 }
 
+/// Creates an event under an idempotency key.
 async fn create_once(backend: &Backend, key: &str, body: &Value) -> Answer {
     Answer::receive(backend.request(Method::POST, EVENTS).header("Idempotency-Key", key).json(body)).await
 }

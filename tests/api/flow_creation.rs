@@ -16,6 +16,7 @@ fn member_names(value: &Value) -> Vec<&str> {
     members
 }
 
+/// Checks an order: the flow, its body, and the headers for the upstream.
 fn assert_ordered(order: &Order, flow: Flow, body: &Value) {
     assert_eq!((order.flow.as_str(), &order.body), (flow.name(), body));
     assert_eq!(order.headers["authorization"], format!("Bearer {TOKEN}"));
@@ -61,16 +62,17 @@ async fn twenty_signers_are_ordered_and_answered_in_signing_order() {
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(0).await;
     let mut body = Flow::Esign.body_with(&[("/documentReferenceId", None)]);
-    let many: Vec<Value> = (0..20).map(|number| json!({"signerName": format!("Signer Number {number}")})).collect();
-    body["signerInfo"] = json!(many);
-    let opened =
-        backend.open_flow_with(Flow::Esign, &json!({"documentInfo": body["documentInfo"], "signerInfo": many})).await;
+    let signers: Vec<Value> = (0..20).map(|number| json!({"signerName": format!("Signer Number {number}")})).collect();
+    body["signerInfo"] = json!(signers);
+    let opened = backend
+        .open_flow_with(Flow::Esign, &json!({"documentInfo": body["documentInfo"], "signerInfo": signers}))
+        .await;
     assert_eq!(opened.answer["documentReferenceId"], "");
     let body = upstream.last_order().body;
-    let ordered = body["signerInfo"].as_array().expect("signers");
-    let returned = opened.answer["signerInfo"].as_array().expect("signers");
-    assert_eq!((ordered.len(), returned.len()), (20, 20));
-    for (number, (order, answer)) in ordered.iter().zip(returned).enumerate() {
+    let ordered_signers = body["signerInfo"].as_array().expect("signers");
+    let returned_signers = opened.answer["signerInfo"].as_array().expect("signers");
+    assert_eq!((ordered_signers.len(), returned_signers.len()), (20, 20));
+    for (number, (order, answer)) in ordered_signers.iter().zip(returned_signers).enumerate() {
         assert_eq!(order["signerName"], format!("Signer Number {number}"), "in the order of signing");
         assert_eq!(order["signerId"], answer["signerId"]);
         assert_eq!(answer["signerRefId"], "");
@@ -203,13 +205,13 @@ async fn a_retry_under_the_same_key_gets_the_first_response_and_orders_nothing()
     let mut node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(0).await;
     let bodies = Flow::ALL.map(|flow| (flow, flow.body()));
-    let mut first = Vec::new();
+    let mut first_answers = Vec::new();
     for (flow, body) in &bodies {
-        first.push(backend.open_flow_once(&format!("key-{}", flow.name()), *flow, body).await);
+        first_answers.push(backend.open_flow_once(&format!("key-{}", flow.name()), *flow, body).await);
     }
     assert_eq!(upstream.orders().len(), 4);
-    for run in 0..2 {
-        for ((flow, body), first) in bodies.iter().zip(&first) {
+    for attempt in 0..2 {
+        for ((flow, body), first) in bodies.iter().zip(&first_answers) {
             first.ok();
             let again = backend.open_flow_once(&format!("key-{}", flow.name()), *flow, body).await;
             assert_eq!((again.status, &again.text), (200, &first.text), "{}", flow.name());
@@ -218,7 +220,7 @@ async fn a_retry_under_the_same_key_gets_the_first_response_and_orders_nothing()
                 (None, Some("true"))
             );
         }
-        if run == 0 {
+        if attempt == 0 {
             node.kill().await;
             node.launch().await;
         }
@@ -250,14 +252,14 @@ async fn concurrent_requests_under_one_key_order_and_open_one_flow() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(0).await;
-    for (ordered, flow) in Flow::ALL.into_iter().enumerate() {
+    for (orders_before, flow) in Flow::ALL.into_iter().enumerate() {
         let (key, body) = (flow.name(), flow.body());
         let answers = join_all((0..20).map(|_| backend.open_flow_once(key, flow, &body))).await;
         for answer in &answers {
             assert_eq!((answer.status, &answer.text), (200, &answers[0].text));
         }
-        let first = answers.iter().filter(|answer| answer.header("idempotency-replayed").is_none()).count();
-        assert_eq!((first, upstream.orders().len()), (1, ordered + 1), "{flow:?}");
+        let opening_count = answers.iter().filter(|answer| answer.header("idempotency-replayed").is_none()).count();
+        assert_eq!((opening_count, upstream.orders().len()), (1, orders_before + 1), "{flow:?}");
     }
 }
 

@@ -18,15 +18,17 @@ const DAY: std::time::Duration = std::time::Duration::from_secs(86_400);
 /// A change at a JSON pointer of a valid body, and the path that the error must name.
 type Case = (&'static str, Option<Value>, &'static str);
 
+/// Returns the case of a body with another value at the pointer.
 fn set(pointer: &'static str, value: Value, path: &'static str) -> Case {
     (pointer, Some(value), path)
 }
 
+/// Returns the case of a body without the member at the pointer.
 const fn without(pointer: &'static str, path: &'static str) -> Case {
     (pointer, None, path)
 }
 
-/// Checks that every case is refused with its path, and that nothing of it reaches the upstream.
+/// Checks that every case is refused with its path, and that nothing is ordered from the upstream.
 async fn assert_refused(flow: Flow, cases: Vec<Case>) {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
@@ -211,16 +213,16 @@ async fn the_same_field_in_both_spellings_gets_400_at_every_depth() {
         (Flow::EStamp, "/signatoriesInfo/0", "emailID", "email_id"),
         (Flow::Wealth, "", "consentText", "consent_text"),
     ];
-    for (flow, place, camel, snake) in cases {
+    for (flow, pointer, camel, snake) in cases {
         let mut body = flow.body();
-        let object = body.pointer_mut(place).expect("a place");
+        let object = body.pointer_mut(pointer).expect("a member");
         let value = if object[camel].is_null() { object[snake].clone() } else { object[camel].clone() };
         object[camel] = value.clone();
         object[snake] = value;
-        let path = place.trim_start_matches('/').replace("/0", "[0]").replace("/1", "[1]");
+        let path = pointer.trim_start_matches('/').replace("/0", "[0]").replace("/1", "[1]");
         let path = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
         let fields = backend.try_open_flow(flow, &body).await.refused_fields();
-        assert!(fields == [path(camel)] || fields == [path(snake)], "{fields:?} for {place}/{camel}");
+        assert!(fields == [path(camel)] || fields == [path(snake)], "{fields:?} for {pointer}/{camel}");
     }
     assert!(upstream.orders().is_empty());
 }
@@ -239,8 +241,8 @@ async fn an_http_or_internal_response_url_is_refused_unless_allowed() {
     assert!(upstream.orders().is_empty());
 }
 
-/// Posts a body of any format.
-async fn post(backend: &Backend, flow: Flow, content_type: &str, body: impl Into<Body>) -> Answer {
+/// Posts a body of any format to the operation that opens a flow.
+async fn post_body(backend: &Backend, flow: Flow, content_type: &str, body: impl Into<Body>) -> Answer {
     Answer::receive(backend.request(Method::POST, flow.path()).header("content-type", content_type).body(body)).await
 }
 
@@ -253,14 +255,14 @@ async fn a_body_that_is_no_json_object_gets_400_and_another_type_415() {
         for body in
             ["", "{", "[]", "null", "\"text\"", "{\"consent\":\"Y\"}{}", "{\"consent\":\"Y\",\"consent\":\"Y\"}"]
         {
-            let answer = post(&backend, flow, "application/json", body).await;
+            let answer = post_body(&backend, flow, "application/json", body).await;
             assert_eq!(answer.status, 400, "{flow:?} {body}: {}", answer.text);
             answer.refusal(400);
         }
         let deep = format!("{{\"documentInfo\":{}{}}}", "[".repeat(20_000), "]".repeat(20_000));
-        assert_eq!(post(&backend, flow, "application/json", deep).await.status, 400, "{flow:?}");
-        assert_eq!(post(&backend, flow, "application/json", vec![b'{', 0xff, b'}']).await.status, 400, "{flow:?}");
-        let form = post(&backend, flow, "application/x-www-form-urlencoded", "consent=Y").await;
+        assert_eq!(post_body(&backend, flow, "application/json", deep).await.status, 400, "{flow:?}");
+        assert_eq!(post_body(&backend, flow, "application/json", vec![b'{', 0xff, b'}']).await.status, 400, "{flow:?}");
+        let form = post_body(&backend, flow, "application/x-www-form-urlencoded", "consent=Y").await;
         assert_eq!(form.refusal(415), "unsupported_media_type", "{flow:?}");
         let get = backend.get(flow.path()).await;
         assert_eq!((get.refusal(405), get.header("allow")), ("method_not_allowed".to_owned(), Some("POST")));
@@ -273,16 +275,28 @@ async fn a_body_over_the_limit_of_its_flow_gets_413() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(1).await;
-    for (flow, bytes) in
-        [(Flow::Esign, 14 << 20), (Flow::EStamp, 14 << 20), (Flow::DocLocker, 65_537), (Flow::Wealth, 65_537)]
-    {
+    let (with_file, without_file) = (14 << 20, 65_537);
+    for (flow, too_many_bytes) in [
+        (Flow::Esign, with_file),
+        (Flow::EStamp, with_file),
+        (Flow::DocLocker, without_file),
+        (Flow::Wealth, without_file),
+    ] {
         // Whitespace, so that only the length can be wrong.
         let mut body = flow.body().to_string().into_bytes();
-        body.resize(bytes + 65_536, b' ');
+        body.resize(too_many_bytes + 65_536, b' ');
         let chunks: Vec<_> = body.chunks(60_000).map(|chunk| Ok::<_, std::io::Error>(chunk.to_vec())).collect();
-        assert_eq!(post(&backend, flow, "application/json", body).await.refusal(413), "body_too_large", "{flow:?}");
+        assert_eq!(
+            post_body(&backend, flow, "application/json", body).await.refusal(413),
+            "body_too_large",
+            "{flow:?}"
+        );
         let streamed = Body::wrap_stream(futures_util::stream::iter(chunks));
-        assert_eq!(post(&backend, flow, "application/json", streamed).await.refusal(413), "body_too_large", "{flow:?}");
+        assert_eq!(
+            post_body(&backend, flow, "application/json", streamed).await.refusal(413),
+            "body_too_large",
+            "{flow:?}"
+        );
     }
     assert!(upstream.orders().is_empty());
 }
@@ -299,9 +313,9 @@ async fn announced_bodies_that_never_arrive_take_no_memory() {
         );
         Raw::post(&node, Flow::EStamp.path(), &headers, b"").await
     };
-    let mut announced = Vec::new();
+    let mut connections = Vec::new();
     for _ in 0..2 * FILE_REQUEST_BYTES_HELD_MAX / FILE_REQUEST_BYTES_MAX {
-        announced.push(announce(FILE_REQUEST_BYTES_MAX).await);
+        connections.push(announce(FILE_REQUEST_BYTES_MAX).await);
     }
     backend.open_flow(Flow::EStamp).await;
     assert_eq!(announce(FILE_REQUEST_BYTES_MAX + 1).await.status().await, 413, "before the body arrives");
@@ -321,7 +335,7 @@ async fn every_flow_without_both_headers_gets_401() {
     assert!(upstream.orders().is_empty());
 }
 
-/// Repeats a request until the rate is used up.
+/// Repeats a request until it is refused for its rate.
 async fn assert_limited(operation: &str, mut request: impl AsyncFnMut() -> Answer) {
     for _ in 0..50 {
         let answer = request().await;
@@ -361,11 +375,11 @@ async fn flows_and_inits_share_a_rate_limit() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[("LIMITS__INIT_PER_SECOND_PER_APP", "2")]).await;
     let backend = node.backend(200).await;
-    let body = json!({"docs": ["driving_licence"], "consent": "Y", "consent_text": CONSENT_TEXT});
+    let locker_body = json!({"docs": ["driving_licence"], "consent": "Y", "consent_text": CONSENT_TEXT});
     let mut limited = 0;
     for round in 0..60 {
         let flow = [Flow::DocLocker, Flow::Wealth][round % 2];
-        let body = if flow == Flow::DocLocker { body.clone() } else { flow.body() };
+        let body = if flow == Flow::DocLocker { locker_body.clone() } else { flow.body() };
         let answer = backend.try_open_flow(flow, &body).await;
         if answer.status == 429 {
             assert_eq!(answer.refusal(429), "rate_limited");
@@ -375,8 +389,8 @@ async fn flows_and_inits_share_a_rate_limit() {
     }
     assert!(limited > 20, "only {limited} of 60 were limited");
     // Sent concurrently, so that a slow machine does not matter.
-    let body = json!({"claims": ["name"], "channel": "qr"});
-    let after = join_all((0..20).map(|_| backend.init(&body))).await;
-    let limited = after.iter().find(|answer| answer.status == 429).expect("inits share the rate limit");
+    let init_body = json!({"claims": ["name"], "channel": "qr"});
+    let inits = join_all((0..20).map(|_| backend.init(&init_body))).await;
+    let limited = inits.iter().find(|answer| answer.status == 429).expect("inits share the rate limit");
     assert_eq!(limited.refusal(429), "rate_limited");
 }

@@ -13,9 +13,9 @@ use sakshi_kit::upstream::{CAPABILITY, Upstream, UpstreamBehaviour};
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use serde_json::{Value, json};
 
-use crate::profiles::{intent_key, production};
+use crate::profiles::{production_settings, write_intent_key};
 
-/// Returns the flow that the last order would have opened.
+/// Returns the flow that the last order would have opened, had the upstream accepted it.
 fn flow_of_last_order(upstream: &Upstream, flow: Flow, backend: &Backend) -> OpenedFlow {
     let order = upstream.last_order().body;
     OpenedFlow::read(flow, &backend.app, &order, &order)
@@ -189,26 +189,23 @@ async fn a_slow_upstream_does_not_delay_other_flows() {
 #[tokio::test]
 async fn a_flow_without_an_upstream_gets_501_outside_the_sandbox() {
     let keys = tempfile::tempdir().expect("a directory");
-    let mut settings = production(&intent_key(keys.path()));
-    settings[0].1 = "stage".to_owned();
+    let mut settings = production_settings(&write_intent_key(keys.path()));
+    // The last value of a setting counts.
+    settings.push(("PROFILE", "stage".to_owned()));
     let settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
     let node = TestNode::start_with(&settings).await;
     let backend = node.backend(1).await;
     for flow in Flow::ALL {
         assert_eq!(backend.try_open_flow(flow, &flow.body()).await.refusal(501), "not_offered", "{flow:?}");
     }
-    for (kind, number) in [
+    for (kind, body) in [
         ("pan", json!({"pan": "ABCPE1234F"})),
         ("gst", json!({"gstin": "27AAPFU0939F1ZV"})),
         ("bank-account", json!({"account_number": "123456789012", "ifsc": "EXMP0001234"})),
         ("ifsc", json!({"ifsc": "EXMP0001234"})),
         ("voter-id", json!({"epic_number": "ABC1234567"})),
     ] {
-        assert_eq!(
-            backend.post(&format!("/api/v1/{kind}/verify"), &number).await.refusal(501),
-            "not_offered",
-            "{kind}"
-        );
+        assert_eq!(backend.post(&format!("/api/v1/{kind}/verify"), &body).await.refusal(501), "not_offered", "{kind}");
     }
     assert_eq!(backend.get("/api/v1/credits").await.ok()["balance"], Value::from(1));
 }

@@ -7,9 +7,10 @@ use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::INIT;
 use sakshi_kit::node::TestNode;
 
-fn body_with(change: &Value) -> Value {
+/// Returns a valid body with these fields changed or added.
+fn body_with(changes: &Value) -> Value {
     let mut body = json!({"claims": ["name"], "channel": "qr"});
-    for (name, value) in change.as_object().expect("an object") {
+    for (name, value) in changes.as_object().expect("an object") {
         body[name] = value.clone();
     }
     body
@@ -95,6 +96,7 @@ async fn the_same_field_in_both_spellings_gets_400() {
     assert_eq!(node.operator().balance(&backend.client).await, 1);
 }
 
+/// The message about a language that is not accepted.
 const LANGUAGE_MESSAGE: &str = "must be english, hindi, marathi, gujarati, tamil, telugu, bengali, kannada, malayalam, \
                         punjabi, urdu, assamese, oriya or nepali, or a code from 1 to 23";
 const CLAIM_MESSAGE: &str = "is not a known claim; the claims are name, local_name, photo, dob, gender, age_above_18, \

@@ -16,6 +16,7 @@ async fn a_secret_in_a_log_line_fails_the_test() {
         node.log().into_iter().find(|line| line.contains("transaction opened"))
     })
     .await;
+    // A word that the node has logged is declared a secret.
     node.secrets.watch_for(logged.rsplit(' ').next().expect("a word"));
     assert!(catch_unwind(AssertUnwindSafe(|| node.stop())).is_err());
 }

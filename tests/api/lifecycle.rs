@@ -122,33 +122,33 @@ async fn an_occupied_port_is_named_in_the_error() {
 async fn healthcheck_reports_readiness_by_its_exit_code() {
     let mut node = TestNode::start().await;
     let url = node.addresses.internal("");
-    let check =
+    let run_healthcheck =
         |node: &TestNode| Process::run(&["healthcheck", "--url", &url], node.environment(), node.directory.path());
-    let ready = check(&node);
-    assert_eq!((ready.status.code(), ready.out.trim()), (Some(0), "ready"));
+    let while_ready = run_healthcheck(&node);
+    assert_eq!((while_ready.status.code(), while_ready.out.trim()), (Some(0), "ready"));
     node.stop();
-    let stopped = check(&node);
-    assert_eq!(stopped.status.code(), Some(1), "{}", stopped.err);
-    assert!(stopped.out.contains("not reachable"), "{}", stopped.out);
+    let after_stop = run_healthcheck(&node);
+    assert_eq!(after_stop.status.code(), Some(1), "{}", after_stop.err);
+    assert!(after_stop.out.contains("not reachable"), "{}", after_stop.out);
 }
 
 #[tokio::test]
 async fn operator_commands_do_the_same_as_the_admin_api() {
     let node = TestNode::start().await;
     let url = node.addresses.internal("");
-    let admin = |words: &[&str]| {
+    let run_admin = |words: &[&str]| {
         let words = [&["admin", "--url", &url, "--json"], words].concat();
         let output = Process::run(&words, node.environment(), node.directory.path());
         assert_eq!(output.status.code(), Some(0), "{words:?}: {}", output.err);
         serde_json::from_str::<Value>(&output.out).expect("JSON")
     };
-    let client = admin(&["clients", "create", "Client"])["client_id"].as_str().unwrap().to_owned();
-    let app = admin(&["apps", "create", &client, "App"])["app_id"].as_str().unwrap().to_owned();
-    let key = admin(&["keys", "issue", &client])["api_key"].as_str().unwrap().to_owned();
-    assert_eq!(admin(&["credits", "grant", &client, "3", "--reference", "invoice-1"])["balance"], 3);
+    let client = run_admin(&["clients", "create", "Client"])["client_id"].as_str().unwrap().to_owned();
+    let app = run_admin(&["apps", "create", &client, "App"])["app_id"].as_str().unwrap().to_owned();
+    let key = run_admin(&["keys", "issue", &client])["api_key"].as_str().unwrap().to_owned();
+    assert_eq!(run_admin(&["credits", "grant", &client, "3", "--reference", "invoice-1"])["balance"], 3);
     node.backend(0).await.with_credentials(&key, &app).open(&["name"]).await;
-    assert_eq!(admin(&["credits", "balance", &client])["balance"], 2);
-    assert_eq!(admin(&["credits", "statement", &client])["total"], 2);
-    assert_eq!(admin(&["credits", "audit"])["clean"], true);
-    assert_eq!(admin(&["tree"])["restarts"], json!(0));
+    assert_eq!(run_admin(&["credits", "balance", &client])["balance"], 2);
+    assert_eq!(run_admin(&["credits", "statement", &client])["total"], 2);
+    assert_eq!(run_admin(&["credits", "audit"])["clean"], true);
+    assert_eq!(run_admin(&["tree"])["restarts"], json!(0));
 }

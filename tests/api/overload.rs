@@ -35,7 +35,7 @@ async fn each_app_has_its_own_rate_limit_for_inits_and_polls() {
     let node = TestNode::start_with(&settings).await;
     let (backend, other) = (node.backend(200).await, node.backend(2).await);
     let body = json!({"claims": ["name"], "channel": "qr"});
-    let (mut opened, mut limited) = (0, None);
+    let (mut opened_count, mut limited) = (0, None);
     for _ in 0..100 {
         let answer = backend.init(&body).await;
         if answer.status == 429 {
@@ -43,12 +43,12 @@ async fn each_app_has_its_own_rate_limit_for_inits_and_polls() {
             break;
         }
         answer.ok();
-        opened += 1;
+        opened_count += 1;
     }
     let limited = limited.expect("a 429");
     assert_eq!(limited.refusal(429), "rate_limited");
     assert_has_retry_after(&limited);
-    assert_eq!(node.operator().balance(&backend.client).await, 200 - opened);
+    assert_eq!(node.operator().balance(&backend.client).await, 200 - opened_count);
 
     let others_txn = other.open(&["name"]).await;
     let mut statuses = Vec::new();
