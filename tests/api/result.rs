@@ -45,15 +45,15 @@ async fn a_long_poll_is_answered_as_soon_as_the_transaction_completes() {
         let opened = backend.open(&["name"]).await;
         let (path, caller) = (format!("{}?wait=30", result_path(&opened.txn)), backend.clone());
         let mut poll = tokio::spawn(async move { (caller.get(&path).await, Instant::now()) });
-        let waited = tokio::time::timeout(Duration::from_millis(300), &mut poll).await;
-        assert!(waited.is_err(), "the poll waits while the transaction is pending");
+        let early_answer = tokio::time::timeout(Duration::from_millis(300), &mut poll).await;
+        assert!(early_answer.is_err(), "the poll waits while the transaction is pending");
         let credential = identity_app.credential(&opened, "asha");
-        let accepted = identity_app.present(&opened, &credential).await;
-        let completed = Instant::now();
-        assert_eq!(accepted.status, 200);
+        let reply = identity_app.present(&opened, &credential).await;
+        let completed_at = Instant::now();
+        assert_eq!(reply.status, 200);
         let (answer, answered_at) = poll.await.expect("the poll ends");
         assert_eq!(answer.ok()["data"]["verification_passed"], true);
-        delays.push(answered_at.saturating_duration_since(completed));
+        delays.push(answered_at.saturating_duration_since(completed_at));
     }
     // The median, so that a pause of the machine does not count against the service.
     delays.sort_unstable();
@@ -68,9 +68,9 @@ async fn a_long_poll_ends_with_a_stub_after_its_wait() {
     let started = Instant::now();
     let answer = backend.get(&format!("{}?wait=1", result_path(&opened.txn))).await;
     assert_eq!(answer.ok()["pending"], true);
-    let took = started.elapsed();
-    assert!(took >= Duration::from_millis(990), "{took:?}");
-    assert_within(took, Duration::from_secs(5), "a long poll of one second");
+    let elapsed = started.elapsed();
+    assert!(elapsed >= Duration::from_millis(990), "{elapsed:?}");
+    assert_within(elapsed, Duration::from_secs(5), "a long poll of one second");
     for (query, field) in
         [("wait=31", "wait"), ("wait=-1", "wait"), ("wait=x", "wait"), ("wait=1&wait=2", "wait"), ("size=1", "size")]
     {

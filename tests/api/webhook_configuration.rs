@@ -38,9 +38,10 @@ async fn a_url_can_be_registered_replaced_and_removed_for_each_api() {
     for api_type in API_TYPES {
         backend.register(api_type, &format!("https://client.example/hooks/{api_type}")).await;
     }
-    let mut all = API_TYPES.map(|api_type| (api_type.to_owned(), format!("https://client.example/hooks/{api_type}")));
-    all.sort_unstable();
-    assert_eq!(registered_urls(&backend).await, all);
+    let mut expected =
+        API_TYPES.map(|api_type| (api_type.to_owned(), format!("https://client.example/hooks/{api_type}")));
+    expected.sort_unstable();
+    assert_eq!(registered_urls(&backend).await, expected);
     assert!(registered_urls(&neighbour).await.is_empty(), "each app has its own URLs");
 
     backend.register("ESign", "https://client.example/elsewhere").await;
@@ -54,9 +55,9 @@ async fn a_url_can_be_registered_replaced_and_removed_for_each_api() {
         assert_eq!(removed, json!({"success": true, "data": {"apiType": "ESign", "webhookUrl": null}}));
         assert_eq!(registered_urls(&backend).await.len(), 3);
     }
-    let snake = json!({"api_type": "ESign", "webhook_url": "https://client.example/snake"});
+    let in_snake_case = json!({"api_type": "ESign", "webhook_url": "https://client.example/snake"});
     assert_eq!(
-        backend.configure(&snake).await.ok()["data"],
+        backend.configure(&in_snake_case).await.ok()["data"],
         json!({"apiType": "ESign", "webhookUrl": "https://client.example/snake"})
     );
 }
@@ -97,9 +98,9 @@ async fn every_bad_field_gets_a_400_that_names_it_and_registers_nothing() {
     for (body, field) in cases {
         assert_eq!(backend.configure(&body).await.refused_fields(), [field], "{body}");
     }
-    let both =
+    let both_spellings =
         backend.configure(&json!({"apiType": "ESign", "api_type": "ESign", "webhookUrl": url})).await.refused_fields();
-    assert!(both == ["apiType"] || both == ["api_type"], "{both:?}");
+    assert!(both_spellings == ["apiType"] || both_spellings == ["api_type"], "{both_spellings:?}");
     let mut problems = backend.configure(&json!({"apiType": "OVSE", "webhookUrl": "nowhere"})).await.refused_fields();
     problems.sort_unstable();
     assert_eq!(problems, ["apiType", "webhookUrl"]);

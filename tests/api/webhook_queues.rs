@@ -11,16 +11,16 @@ use sakshi_kit::node::TestNode;
 use sakshi_kit::outbox::txn_of;
 use sakshi_kit::waiting::{TIMEOUT, assert_within};
 
-/// Completes `count` transactions that report to one URL, several at a time.
+/// Completes `count` transactions with webhooks to one URL, several at a time.
 async fn complete_many(backend: &Backend, identity_app: &IdentityApp, url: &str, count: usize) -> Vec<Opened> {
-    let mut all = Vec::with_capacity(count);
-    while all.len() < count {
-        let batch = (count - all.len()).min(25);
+    let mut completed = Vec::with_capacity(count);
+    while completed.len() < count {
+        let batch = (count - completed.len()).min(25);
         let opened = join_all((0..batch).map(|_| backend.open_reported(&["name"], url))).await;
         join_all(opened.iter().map(|opened| identity_app.approve(opened, "asha"))).await;
-        all.extend(opened);
+        completed.extend(opened);
     }
-    all
+    completed
 }
 
 #[tokio::test]
@@ -47,12 +47,12 @@ async fn a_receiver_that_closes_idle_connections_loses_no_delivery() {
     let (backend, identity_app, operator) = (node.backend(400).await, node.identity_app(), node.operator());
     let receiver = WebhookReceiver::start(Behaviour::CloseIdle).await.unwrap();
     let opened = complete_many(&backend, &identity_app, &receiver.url("/"), 400).await;
-    let received = receiver.wait_for(400, TIMEOUT).await;
-    let mut sent: Vec<String> = opened.iter().map(|opened| opened.txn.clone()).collect();
-    let mut arrived: Vec<String> = received.iter().map(|webhook| txn_of(&webhook.body)).collect();
-    sent.sort_unstable();
+    let webhooks = receiver.wait_for(400, TIMEOUT).await;
+    let mut expected: Vec<String> = opened.iter().map(|opened| opened.txn.clone()).collect();
+    let mut arrived: Vec<String> = webhooks.iter().map(|webhook| txn_of(&webhook.body)).collect();
+    expected.sort_unstable();
     arrived.sort_unstable();
-    assert_eq!(arrived, sent, "each arrives once");
+    assert_eq!(arrived, expected, "each arrives once");
     for opened in &opened {
         assert_eq!(operator.outcome(&opened.txn).await, "delivered");
     }
