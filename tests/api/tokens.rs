@@ -140,6 +140,7 @@ async fn the_encryption_key_is_unwrapped_by_the_token_and_only_by_the_right_key(
     let (mut node, token) = prepare_node_with_token(&[]);
     token.import("wrapping", "02");
     let [wrapped_key, other_wrapped_key] = [[7; 32], [9; 32]].map(|mut key: [u8; 32]| {
+        // A key of one repeated byte is refused.
         key[0] = 1;
         wrap_key(node.directory.path(), &key)
     });
