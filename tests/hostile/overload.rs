@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sakshi_kit::crowd::{Crowd, RetryPolicy};
+use sakshi_kit::crowd::{Crowd, RetryPolicy, Second};
 use sakshi_kit::node::TestNode;
 use serde_json::json;
 
@@ -36,19 +36,19 @@ async fn an_overloaded_node_charges_each_client_at_most_once_and_recovers() {
     let seconds = Duration::from_secs;
     let capacity = crowd.capacity(CLIENTS, seconds(2)).await;
     let before = node.operator().balance(&backend.client).await;
-    let begun = crowd.seconds().len();
+    let seconds_before = crowd.seconds().len();
     crowd.send_clients(2.0 * capacity, if is_long { seconds(60) } else { seconds(6) }).await;
     crowd.wait_until_done().await;
-    let all = crowd.seconds().split_off(begun);
-    let [came, served, refused, gave_up] = [0, 1, 2, 3].map(|figure| {
-        all.iter().map(|second| [second.arrived, second.served, second.refused, second.gave_up][figure]).sum::<u64>()
-    });
+    let overload = crowd.seconds().split_off(seconds_before);
+    let sum = |figure: fn(&Second) -> u64| overload.iter().map(figure).sum::<u64>();
+    let (arrived, served) = (sum(|second| second.arrived), sum(|second| second.served));
+    let (refused, gave_up) = (sum(|second| second.refused), sum(|second| second.gave_up));
     eprintln!(
-        "{capacity:.0} inits a second; of twice as many {came} came, {served} were served, {gave_up} gave up, \
+        "{capacity:.0} inits a second; of twice as many {arrived} came, {served} were served, {gave_up} gave up, \
             {refused} refusals"
     );
     let charged = before - node.operator().balance(&backend.client).await;
-    assert!((served..=came).contains(&charged), "{charged} were charged of {came}, {served} were served");
+    assert!((served..=arrived).contains(&charged), "{charged} were charged of {arrived}, {served} were served");
     for number in 0..INITS_AFTERWARDS {
         let answer =
             backend.init_once(&format!("afterwards-{number}"), &json!({"claims": ["name"], "channel": "qr"})).await;
