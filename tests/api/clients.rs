@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use sakshi_client::public::EVENTS;
 use sakshi_kit::answer::Answer;
-use sakshi_kit::event::{BROWSER, PROGRAM, TestEvent, terms};
+use sakshi_kit::event::{BROWSER, EventCounts, PROGRAM, TestEvent, terms};
 use sakshi_kit::node::TestNode;
 use sakshi_kit::portal::Browser;
 use sakshi_kit::waiting::{TIMEOUT, assert_within, eventually};
@@ -50,7 +50,7 @@ async fn a_suspended_client_is_refused_while_its_pending_verifications_go_on() {
         (backend.result(&pending.txn).await.status == 200).then_some(())
     })
     .await;
-    assert_eq!(event.counts().await, ("active".to_owned(), 1, 1, 0));
+    assert_eq!(event.counts().await, EventCounts { status: "active", registered: 1, scanned: 1, abandoned: 0 });
     assert!(browser.is_redirected_to_sign_in("/portal").await, "an ended session stays ended");
 }
 

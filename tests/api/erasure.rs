@@ -1,7 +1,7 @@
 //! An operator's erasure: the data is gone for everybody at once, and the ledger stays.
 
 use sakshi_kit::answer::Answer;
-use sakshi_kit::event::{BROWSER, TestEvent, terms};
+use sakshi_kit::event::{BROWSER, EventCounts, TestEvent, terms};
 use sakshi_kit::node::TestNode;
 use sakshi_kit::portal::Browser;
 use sakshi_kit::waiting::TIMEOUT;
@@ -88,7 +88,7 @@ async fn an_erased_guest_leaves_a_place_without_claims() {
         "{guests:?}"
     );
     assert!(!guests[1]["verified_claims"].as_object().unwrap().is_empty(), "{guests:?}");
-    assert_eq!(event.counts().await, ("active".to_owned(), 2, 2, 0));
+    assert_eq!(event.counts().await, EventCounts { status: "active", registered: 2, scanned: 2, abandoned: 0 });
 
     let added_guest = event.scan().await;
     let (mut listed, mut path) = (Vec::new(), Some(format!("{}/registrations?page_size=1", event.path())));

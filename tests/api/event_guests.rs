@@ -5,7 +5,9 @@ use reqwest::Method;
 use reqwest::header::{ACCEPT, ORIGIN, SET_COOKIE};
 
 use sakshi_kit::answer::Answer;
-use sakshi_kit::event::{BROWSER, EVENTS, IDENTITY_APP, PROGRAM, TestEvent, cookie_of, redirect_txn, terms};
+use sakshi_kit::event::{
+    BROWSER, EVENTS, EventCounts, IDENTITY_APP, PROGRAM, TestEvent, cookie_of, redirect_txn, terms,
+};
 use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use serde_json::json;
@@ -93,7 +95,7 @@ async fn viewing_an_event_never_spends_a_credit() {
         (303, Some(&*event_page)),
         "a link to the start redirects to the page with the button"
     );
-    assert_eq!(event.counts().await, ("active".to_owned(), 0, 0, 0));
+    assert_eq!(event.counts().await, EventCounts { status: "active", registered: 0, scanned: 0, abandoned: 0 });
     assert_eq!(node.operator().balance(&organiser.client).await, 3);
 }
 
@@ -102,9 +104,9 @@ async fn an_event_without_credits_shows_unavailable_to_guests_and_402_to_program
     let node = TestNode::start().await;
     let (organiser, identity_app) = (node.backend(1).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
-    let pressed = event.press(None).await;
+    let pressed = event.press_in_new_browser().await;
     let paid = event.follow(&pressed).await;
-    for page in [event.press(None).await, Answer::receive(event.visit(Method::GET, BROWSER)).await] {
+    for page in [event.press_in_new_browser().await, Answer::receive(event.visit(Method::GET, BROWSER)).await] {
         assert_eq!(
             (page.status, page.header("location"), page.header(SET_COOKIE.as_str())),
             (200, None, None),
@@ -131,11 +133,15 @@ async fn an_event_without_credits_shows_unavailable_to_guests_and_402_to_program
     for request in [event.button(PROGRAM), event.visit(Method::GET, PROGRAM), event.visit(Method::GET, IDENTITY_APP)] {
         assert_eq!(Answer::receive(request).await.refusal(402), "insufficient_credits");
     }
-    assert_eq!(event.counts().await, ("active".to_owned(), 0, 1, 0), "unpaid scans are not counted");
+    assert_eq!(
+        event.counts().await,
+        EventCounts { status: "active", registered: 0, scanned: 1, abandoned: 0 },
+        "unpaid scans are not counted"
+    );
     identity_app.approve(&paid, "asha").await;
     node.operator().grant(&organiser.client, 1, "later").await;
     identity_app.approve(&event.scan().await, "asha").await;
-    assert_eq!(event.counts().await, ("active".to_owned(), 2, 2, 0));
+    assert_eq!(event.counts().await, EventCounts { status: "active", registered: 2, scanned: 2, abandoned: 0 });
 }
 
 #[tokio::test]
@@ -147,7 +153,7 @@ async fn concurrent_guests_start_exactly_as_many_verifications_as_credits_remain
     let started = answers.iter().filter(|answer| answer.status == 303).count();
     let refused = answers.iter().filter(|answer| answer.status == 402).count();
     assert_eq!((started, refused), (7, 25 - 7));
-    assert_eq!((event.counts().await.2, node.operator().balance(&organiser.client).await), (7, 0));
+    assert_eq!((event.counts().await.scanned, node.operator().balance(&organiser.client).await), (7, 0));
 }
 
 #[tokio::test]
@@ -177,7 +183,7 @@ async fn another_site_cannot_press_the_button() {
         let fetched = Answer::receive(from_other_site(event.visit(Method::GET, IDENTITY_APP))).await;
         assert_eq!(fetched.refusal(403), "cross_site", "{headers:?}");
     }
-    assert_eq!((event.counts().await.2, node.operator().balance(&organiser.client).await), (0, 3));
+    assert_eq!((event.counts().await.scanned, node.operator().balance(&organiser.client).await), (0, 3));
     let own_origin = node.addresses.public("");
     assert_eq!(
         Answer::receive(event.button(BROWSER).header(ORIGIN, own_origin)).await.status,
@@ -192,10 +198,10 @@ async fn a_browser_resumes_its_verification_without_a_second_charge() {
     let node = TestNode::start().await;
     let (organiser, identity_app) = (node.backend(13).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
-    let first = event.press(None).await;
+    let first = event.press_in_new_browser().await;
     let cookie = cookie_of(&first);
     for _ in 0..3 {
-        let again = event.press(Some(&cookie)).await;
+        let again = event.press_with_cookies(&cookie).await;
         assert_eq!(
             (again.status, redirect_txn(&again), again.header(SET_COOKIE.as_str())),
             (303, redirect_txn(&first), None)
@@ -208,13 +214,17 @@ async fn a_browser_resumes_its_verification_without_a_second_charge() {
 
     let other_event = TestEvent::open(&node, &organiser, &terms(5)).await;
     assert_ne!(
-        redirect_txn(&other_event.press(Some(&cookie)).await),
+        redirect_txn(&other_event.press_with_cookies(&cookie).await),
         redirect_txn(&first),
         "another event is another visit"
     );
-    assert_ne!(redirect_txn(&event.press(None).await), redirect_txn(&first), "another browser is another guest");
+    assert_ne!(
+        redirect_txn(&event.press_in_new_browser().await),
+        redirect_txn(&first),
+        "another browser is another guest"
+    );
     identity_app.approve(&event.follow(&first).await, "asha").await;
-    let registered = event.press(Some(&cookie)).await;
+    let registered = event.press_with_cookies(&cookie).await;
     assert_eq!(
         registered.header("location"),
         Some(&*format!("/e/{}", event.id)),
@@ -224,14 +234,14 @@ async fn a_browser_resumes_its_verification_without_a_second_charge() {
     assert_ne!(redirect_txn(&other_guest), redirect_txn(&first));
     let both_cookies = format!("{cookie}; {}", cookie_of(&other_guest));
     assert_eq!(
-        redirect_txn(&event.press(Some(&both_cookies)).await),
+        redirect_txn(&event.press_with_cookies(&both_cookies).await),
         redirect_txn(&other_guest),
         "each guest of one phone has a visit"
     );
     identity_app.fail(&event.follow(&other_guest).await, "301", "User Reject").await;
     let ended_cookie = cookie_of(&other_guest);
     assert_ne!(
-        redirect_txn(&event.press(Some(&ended_cookie)).await),
+        redirect_txn(&event.press_with_cookies(&ended_cookie).await),
         redirect_txn(&other_guest),
         "an ended verification is not resumed"
     );
@@ -248,10 +258,10 @@ async fn a_browser_resumes_its_verification_without_a_second_charge() {
         &format!("{unknown}=started"),
         &forged,
     ] {
-        let started = event.press(Some(&format!("other=1; sakshi_visit_{visit}"))).await;
+        let started = event.press_with_cookies(&format!("other=1; sakshi_visit_{visit}")).await;
         assert!(started.status == 303 && ![&*txn_without_event, unknown].contains(&redirect_txn(&started)), "{visit}");
     }
-    assert_eq!((event.counts().await.2, other_event.counts().await.2), (11, 1));
+    assert_eq!((event.counts().await.scanned, other_event.counts().await.scanned), (11, 1));
     assert_eq!(node.operator().balance(&organiser.client).await, 0);
 }
 
@@ -263,11 +273,11 @@ async fn a_guest_with_many_attempts_is_still_recognised() {
     // A browser sends its cookies in the order of their arrival.
     let mut cookies = Vec::new();
     for _ in 0..12 {
-        let pressed = event.press(Some(&cookies.join("; "))).await;
+        let pressed = event.press_with_cookies(&cookies.join("; ")).await;
         cookies.push(cookie_of(&pressed));
         identity_app.fail(&event.follow(&pressed).await, "301", "User Reject").await;
     }
-    let pressed = event.press(Some(&cookies.join("; "))).await;
+    let pressed = event.press_with_cookies(&cookies.join("; ")).await;
     cookies.push(cookie_of(&pressed));
     identity_app.approve(&event.follow(&pressed).await, "asha").await;
     let page = Answer::receive(event.visit(Method::GET, BROWSER).header("cookie", cookies.join("; "))).await;
@@ -284,7 +294,7 @@ async fn a_guest_with_many_attempts_is_still_recognised() {
         !cleared.is_empty() && cleared.iter().all(|cookie| !cookie.contains(redirect_txn(&pressed))),
         "{cleared:?}"
     );
-    let pressed_again = event.press(Some(&cookies.join("; "))).await;
+    let pressed_again = event.press_with_cookies(&cookies.join("; ")).await;
     assert_eq!(pressed_again.header("location"), Some(&*format!("/e/{}", event.id)));
     assert_eq!(node.operator().balance(&organiser.client).await, 7);
 }
@@ -295,7 +305,7 @@ async fn a_registered_guest_still_sees_the_ticket_after_the_result_is_deleted() 
     let (organiser, identity_app) = (node.backend(2).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(1)).await;
     let other_event = TestEvent::open(&node, &organiser, &terms(1)).await;
-    let pressed = event.press(None).await;
+    let pressed = event.press_in_new_browser().await;
     let opened = event.follow(&pressed).await;
     identity_app.approve(&opened, "asha").await;
     let page = |cookie: &str| Answer::receive(event.visit(Method::GET, BROWSER).header("cookie", cookie));
@@ -348,7 +358,7 @@ async fn a_registered_guest_still_sees_the_ticket_after_the_result_is_deleted() 
         assert!(is_ticket(&page(&cookie).await));
         assert_eq!(event.patch(&json!({"is_active": true})).await.ok()["status"], "at_capacity");
     }
-    assert_eq!(event.counts().await, ("at_capacity".to_owned(), 1, 1, 0));
+    assert_eq!(event.counts().await, EventCounts { status: "at_capacity", registered: 1, scanned: 1, abandoned: 0 });
 }
 
 #[tokio::test]
@@ -360,7 +370,7 @@ async fn an_identity_app_that_scans_the_event_code_gets_an_intent() {
     assert_eq!((fetched.status, fetched.header("content-type")), (200, Some(IDENTITY_APP)), "{}", fetched.text);
     let intent = sakshi_authority::intent::decode_unverified(&fetched.text).expect("an intent");
     let opened = event.read_intent(&intent.txn.to_string(), &fetched.text);
-    assert_eq!((event.counts().await.2, node.operator().balance(&organiser.client).await), (1, 2));
+    assert_eq!((event.counts().await.scanned, node.operator().balance(&organiser.client).await), (1, 2));
     identity_app.approve(&opened, "asha").await;
     assert_eq!(event.registered_txns().await, [opened.txn]);
     let fetched_later = Answer::receive(event.visit(Method::GET, IDENTITY_APP)).await;
@@ -381,6 +391,9 @@ async fn starts_of_guests_at_one_address_are_limited_as_configured() {
         assert!(answer.header("retry-after").expect("a Retry-After").parse::<u32>().unwrap() >= 1);
     }
     let started = 60 - limited.len() as u64;
-    assert_eq!((event.counts().await.2, node.operator().balance(&organiser.client).await), (started, 500 - started));
+    assert_eq!(
+        (event.counts().await.scanned, node.operator().balance(&organiser.client).await),
+        (started, 500 - started)
+    );
     assert_eq!(Answer::receive(event.visit(Method::GET, BROWSER)).await.status, 200, "viewing has its own limit");
 }

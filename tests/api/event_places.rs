@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::Opened;
-use sakshi_kit::event::{BROWSER, TestEvent, terms};
+use sakshi_kit::event::{BROWSER, EventCounts, TestEvent, terms};
 use sakshi_kit::identity_app::{CallbackFormat, IdentityApp};
 use sakshi_kit::node::TestNode;
 use sakshi_kit::outbox::txn_of;
@@ -34,7 +34,7 @@ async fn repeated_scans_cost_no_more_than_the_pending_maximum() {
     let node = TestNode::start().await;
     let (organiser, identity_app) = (node.backend(100).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
-    let answers = join_all((0..60).map(|_| event.press(None))).await;
+    let answers = join_all((0..60).map(|_| event.press_in_new_browser())).await;
     let (admitted, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 303);
     // Without its own maximum, a small event admits twenty pending guests.
     assert_eq!((admitted.len(), refused.len()), (20, 40));
@@ -52,10 +52,10 @@ async fn repeated_scans_cost_no_more_than_the_pending_maximum() {
     let opened = event.follow(admitted[0]).await;
     assert_eq!(post_credential(&identity_app, &opened).await.status, 200);
     event.scan().await;
-    assert_eq!(event.press(None).await.status, 429);
+    assert_eq!(event.press_in_new_browser().await.status, 429);
     assert_eq!(event.patch(&json!({"max_pending": 21})).await.ok()["max_pending"], 21);
     event.scan().await;
-    assert_eq!(event.press(None).await.status, 429);
+    assert_eq!(event.press_in_new_browser().await.status, 429);
     assert_eq!(event.patch(&json!({"max_pending": null})).await.ok()["max_pending"], Value::Null);
     for invalid in [json!(0), json!(1_000_001), json!("many"), json!(2.5)] {
         let refused = event.patch(&json!({"max_pending": invalid})).await;
@@ -69,7 +69,11 @@ async fn ten_of_forty_concurrent_guests_get_the_ten_places_and_thirty_get_409() 
     let (organiser, identity_app, receiver) = (node.backend(100).await, node.identity_app(), start_receiver().await);
     let event = TestEvent::open_reported(&node, &organiser, 10, &receiver.url("/hook")).await;
     let scans = join_all((0..40).map(|_| event.scan())).await;
-    assert_eq!(event.counts().await, ("active".to_owned(), 0, 40, 0), "a scan takes no place");
+    assert_eq!(
+        event.counts().await,
+        EventCounts { status: "active", registered: 0, scanned: 40, abandoned: 0 },
+        "a scan takes no place"
+    );
 
     let answers = join_all(scans.iter().map(|opened| post_credential(&identity_app, opened))).await;
     let (mut registered, mut refused) = (Vec::new(), Vec::new());
@@ -84,7 +88,7 @@ async fn ten_of_forty_concurrent_guests_get_the_ten_places_and_thirty_get_409() 
     }
     assert_eq!((registered.len(), refused.len()), (10, 30));
     assert_eq!(node.operator().balance(&organiser.client).await, 60, "one credit for each scan, registered or not");
-    assert_eq!(event.counts().await, ("at_capacity".to_owned(), 10, 40, 0));
+    assert_eq!(event.counts().await, EventCounts { status: "at_capacity", registered: 10, scanned: 40, abandoned: 0 });
 
     let guests = event.registrations().await;
     for guest in &guests {
@@ -123,7 +127,7 @@ async fn concurrent_scans_and_answers_never_exceed_the_places() {
     let (organiser, identity_app, receiver) = (node.backend(100).await, node.identity_app(), start_receiver().await);
     let event = TestEvent::open_reported(&node, &organiser, 10, &receiver.url("/hook")).await;
     let scanned_and_registered = join_all((0..40).map(|_| async {
-        let pressed = event.press(None).await;
+        let pressed = event.press_in_new_browser().await;
         if pressed.status == 409 {
             return (0, 0);
         }
@@ -136,7 +140,10 @@ async fn concurrent_scans_and_answers_never_exceed_the_places() {
     let (scans, registered) =
         scanned_and_registered.iter().fold((0, 0), |total, guest| (total.0 + guest.0, total.1 + guest.1));
     assert_eq!(registered, 10);
-    assert_eq!(event.counts().await, ("at_capacity".to_owned(), 10, scans, 0));
+    assert_eq!(
+        event.counts().await,
+        EventCounts { status: "at_capacity", registered: 10, scanned: scans, abandoned: 0 }
+    );
     assert_eq!(
         node.operator().balance(&organiser.client).await,
         100 - scans,
@@ -155,7 +162,7 @@ async fn a_raised_guest_limit_admits_new_guests_but_not_refused_ones() {
     let credential = identity_app.credential(&second, "asha");
     assert_eq!(identity_app.present(&second, &credential).await.status, 409);
     assert_eq!(Answer::receive(event.visit(Method::GET, BROWSER)).await.status, 409);
-    assert_eq!(event.press(None).await.status, 409);
+    assert_eq!(event.press_in_new_browser().await.status, 409);
     assert_eq!(node.operator().balance(&organiser.client).await, 8);
 
     let changed = event.patch(&json!({"max_guests": 2})).await.ok();
@@ -165,7 +172,7 @@ async fn a_raised_guest_limit_admits_new_guests_but_not_refused_ones() {
     );
     assert_eq!(identity_app.present(&second, &credential).await.status, 409, "a repeated callback gets the same reply");
     identity_app.approve(&event.scan().await, "asha").await;
-    assert_eq!(event.counts().await, ("at_capacity".to_owned(), 2, 3, 0));
+    assert_eq!(event.counts().await, EventCounts { status: "at_capacity", registered: 2, scanned: 3, abandoned: 0 });
     assert_eq!(receiver.wait_for(2, TIMEOUT).await.len(), 2);
 }
 
@@ -177,7 +184,7 @@ async fn a_disabled_event_refuses_new_scans_and_credentials_of_earlier_scans() {
     let pending = event.scan().await;
     assert_eq!(event.patch(&json!({"is_active": false})).await.ok()["status"], "disabled");
     assert_eq!(Answer::receive(event.visit(Method::GET, BROWSER)).await.status, 410);
-    assert_eq!(event.press(None).await.status, 410);
+    assert_eq!(event.press_in_new_browser().await.status, 410);
     let answer = post_credential(&identity_app, &pending).await;
     assert_eq!(CallbackFormat::Json.reply(&answer, &pending.txn, 410), "The event was disabled");
     let result = organiser.result(&pending.txn).await.ok();
@@ -186,7 +193,7 @@ async fn a_disabled_event_refuses_new_scans_and_credentials_of_earlier_scans() {
         (&json!(false), &json!("event_closed")),
         "{result}"
     );
-    assert_eq!(event.counts().await, ("disabled".to_owned(), 0, 1, 0));
+    assert_eq!(event.counts().await, EventCounts { status: "disabled", registered: 0, scanned: 1, abandoned: 0 });
     assert!(event.registrations().await.is_empty() && !is_reported(&node, &pending.txn).await);
     assert_eq!(node.operator().balance(&organiser.client).await, 9);
 
@@ -202,11 +209,12 @@ async fn an_abandoned_scan_costs_a_credit_and_takes_no_place() {
     let event = TestEvent::open(&node, &organiser, &terms(1)).await;
     let abandoned = event.scan().await;
     let late_credential = identity_app.credential(&abandoned, "asha");
-    eventually("the end of the window", TIMEOUT, || async { (event.counts().await.3 == 1).then_some(()) }).await;
-    assert_eq!(event.counts().await, ("active".to_owned(), 0, 1, 1));
+    eventually("the end of the window", TIMEOUT, || async { (event.counts().await.abandoned == 1).then_some(()) })
+        .await;
+    assert_eq!(event.counts().await, EventCounts { status: "active", registered: 0, scanned: 1, abandoned: 1 });
     assert_eq!(identity_app.present(&abandoned, &late_credential).await.status, 410);
     identity_app.approve(&event.scan().await, "asha").await;
-    assert_eq!(event.counts().await, ("at_capacity".to_owned(), 1, 2, 1));
+    assert_eq!(event.counts().await, EventCounts { status: "at_capacity", registered: 1, scanned: 2, abandoned: 1 });
     assert_eq!(node.operator().balance(&organiser.client).await, 8);
 }
 
@@ -218,9 +226,13 @@ async fn a_guest_who_declines_takes_no_place_and_is_not_reported() {
     let declined = event.scan().await;
     assert_eq!(identity_app.fail(&declined, "301", "User Reject").await.status, 200);
     assert_eq!(organiser.result(&declined.txn).await.ok()["data"]["error_code"], "301");
-    assert_eq!(event.counts().await, ("active".to_owned(), 0, 1, 0), "a declined verification is not abandoned");
+    assert_eq!(
+        event.counts().await,
+        EventCounts { status: "active", registered: 0, scanned: 1, abandoned: 0 },
+        "a declined verification is not abandoned"
+    );
     identity_app.approve(&event.scan().await, "asha").await;
-    assert_eq!(event.counts().await, ("at_capacity".to_owned(), 1, 2, 0));
+    assert_eq!(event.counts().await, EventCounts { status: "at_capacity", registered: 1, scanned: 2, abandoned: 0 });
     assert_eq!(receiver.wait_for(1, TIMEOUT).await.len(), 1);
     assert!(!is_reported(&node, &declined.txn).await);
     assert_eq!(node.operator().balance(&organiser.client).await, 8);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use sakshi_kit::answer::Answer;
 use sakshi_kit::event::{
-    BROWSER, EVENTS, IDENTITY_APP, PROGRAM, TestEvent, cookie_of, redirect_txn, terms, timestamp_in,
+    BROWSER, EVENTS, EventCounts, IDENTITY_APP, PROGRAM, TestEvent, cookie_of, redirect_txn, terms, timestamp_in,
 };
 use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
@@ -81,7 +81,7 @@ async fn an_ended_event_accepts_neither_scans_nor_credentials() {
         assert_eq!(identity_app.present(&pending, &credential).await.status, 410);
     }
     assert_eq!(organiser.result(&pending.txn).await.ok()["data"]["error_code"], "event_closed");
-    assert_eq!(event.counts().await, ("expired".to_owned(), 0, 1, 0));
+    assert_eq!(event.counts().await, EventCounts { status: "expired", registered: 0, scanned: 1, abandoned: 0 });
     assert_eq!(node.operator().balance(&organiser.client).await, 4);
 }
 
@@ -218,7 +218,7 @@ async fn an_event_survives_a_kill_unchanged() {
         identity_app.approve(&scan, "asha").await;
         event.patch(&json!({"max_guests": 3})).await.ok();
     }
-    let pressed = event.press(None).await;
+    let pressed = event.press_in_new_browser().await;
     disabled.patch(&json!({"is_active": false, "name": "Cancelled"})).await.ok();
     let before = (event.state().await, event.registrations().await, disabled.state().await);
     node.kill().await;
@@ -226,12 +226,12 @@ async fn an_event_survives_a_kill_unchanged() {
     assert_eq!((event.state().await, event.registrations().await, disabled.state().await), before);
     assert_refusing(&disabled, "disabled", EVENT_CLOSED).await;
     assert_eq!(
-        redirect_txn(&event.press(Some(&cookie_of(&pressed))).await),
+        redirect_txn(&event.press_with_cookies(&cookie_of(&pressed)).await),
         redirect_txn(&pressed),
         "a pending guest continues"
     );
     identity_app.approve(&event.follow(&pressed).await, "asha").await;
-    assert_eq!(event.counts().await, ("at_capacity".to_owned(), 3, 3, 0));
+    assert_eq!(event.counts().await, EventCounts { status: "at_capacity", registered: 3, scanned: 3, abandoned: 0 });
     assert_refusing(&event, "at_capacity", EVENT_FULL).await;
     assert_eq!(node.operator().balance(&organiser.client).await, 7);
 }
@@ -244,7 +244,7 @@ async fn guests_see_organiser_purpose_and_times_in_the_events_time_zone() {
     terms["expires_at"] = json!("2027-01-31T18:30:00Z");
     let event = TestEvent::open(&node, &organiser, &terms).await;
     assert_eq!(event.state().await["time_zone"], "Asia/Kathmandu");
-    let pressed = event.press(None).await;
+    let pressed = event.press_in_new_browser().await;
     let opened = event.follow(&pressed).await;
     let page = || Answer::receive(event.visit(Method::GET, BROWSER));
     let kiosk = async || node.get(&format!("/e/{}/kiosk", event.id)).await;

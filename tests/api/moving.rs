@@ -1,7 +1,7 @@
 //! `sakshi move`: an installation moves from its own file to Redis and back, and its users see no difference.
 
 use sakshi_kit::backend::{Backend, Opened};
-use sakshi_kit::event::{TestEvent, terms};
+use sakshi_kit::event::{EventCounts, TestEvent, terms};
 use sakshi_kit::node::{TestNode, on_redis};
 use sakshi_kit::process::{Process, ProcessOutput};
 use sakshi_kit::redis::RedisServer;
@@ -109,7 +109,7 @@ async fn a_node_moves_to_redis_and_back_without_loss() {
     for opened in [&guest, &pending] {
         identity_app.approve(opened, "asha").await;
     }
-    assert_eq!(event.counts().await, ("active".to_owned(), 2, 2, 0));
+    assert_eq!(event.counts().await, EventCounts { status: "active", registered: 2, scanned: 2, abandoned: 0 });
     assert_eq!(backend.result(&pending.txn).await.ok()["data"]["verification_passed"], true);
     assert_audit_log_verified(&node).await;
 
