@@ -28,7 +28,7 @@ fn assert_specified_401(answer: &Answer, case: &str) {
 #[tokio::test]
 async fn a_missing_or_empty_header_is_answered_with_the_401_of_the_specification() {
     let node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let (key, app) = (backend.key.as_str(), backend.app.as_str());
     let cases: [(&str, &[(&str, &str)]); 6] = [
         ("no header", &[]),
@@ -54,7 +54,7 @@ async fn a_missing_or_empty_header_is_answered_with_the_401_of_the_specification
 async fn an_unknown_revoked_or_foreign_key_is_answered_like_a_missing_key() {
     let node = TestNode::start().await;
     let operator = node.operator();
-    let (backend, other) = (node.backend(1).await, node.backend(1).await);
+    let (backend, other) = (node.backend_with_credits(1).await, node.backend_with_credits(1).await);
     let (revoked_id, revoked_key) = operator.issue_key(&backend.client, &json!({})).await;
     operator.delete(&format!("/admin/v1/keys/{revoked_id}")).await.ok();
     let mut changed_key = backend.key.clone();
@@ -97,7 +97,7 @@ async fn ping_needs_no_headers() {
 #[tokio::test]
 async fn one_key_works_for_every_app_of_its_client() {
     let node = TestNode::start().await;
-    let backend = node.backend(2).await;
+    let backend = node.backend_with_credits(2).await;
     let second = node.operator().create_app(&backend.client).await;
     let opened = backend.open(&["name"]).await;
     let as_second = backend.with_credentials(&backend.key, &second);
@@ -139,7 +139,7 @@ async fn a_key_works_only_from_its_networks_as_reported_by_the_trusted_proxy() {
 async fn a_key_issued_for_other_environments_does_not_work_here() {
     let node = TestNode::start().await;
     let operator = node.operator();
-    let backend = node.backend(5).await;
+    let backend = node.backend_with_credits(5).await;
     let (_, foreign_key) = operator.issue_key(&backend.client, &json!({"environments": ["production", "stage"]})).await;
     let (_, own_key) = operator.issue_key(&backend.client, &json!({"environments": ["sandbox"]})).await;
     let body = json!({"claims": ["name"], "channel": "qr"});
@@ -154,7 +154,7 @@ async fn a_key_issued_for_other_environments_does_not_work_here() {
 async fn a_key_is_refused_after_its_expiry() {
     let node = TestNode::start().await;
     let operator = node.operator();
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let terms_until = |expires_at: Value| json!({"expires_at": expires_at});
     let path = format!("/admin/v1/clients/{}/keys", backend.client);
     let refused = operator.post(&path, &terms_until(json!("2020-01-01T00:00:00Z"))).await;

@@ -48,7 +48,7 @@ async fn a_backup_under_load_holds_every_earlier_answer_and_consistent_ledgers()
     if node.redis.is_some() {
         return;
     }
-    let (backend, identity_app) = (node.backend(100_000).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(100_000).await, node.identity_app());
     let before = backend.open(&["name"]).await;
     identity_app.approve(&before, "asha").await;
     let result = backend.result(&before.txn).await.text;
@@ -123,7 +123,7 @@ async fn webhooks_pending_in_a_backup_are_not_sent_after_a_restore() {
     if node.redis.is_some() {
         return;
     }
-    let (backend, identity_app) = (node.backend(10).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(10).await, node.identity_app());
     let receiver = WebhookReceiver::start(Behaviour::Hang).await.unwrap();
     let (first, waiting) = (
         backend.open_reported(&["name"], &receiver.url("/first")).await,
@@ -158,7 +158,7 @@ async fn a_damaged_or_foreign_backup_is_refused_and_the_store_is_unchanged() {
     if node.redis.is_some() {
         return;
     }
-    let backend = node.backend(5).await;
+    let backend = node.backend_with_credits(5).await;
     let txn = backend.open(&["name"]).await.txn;
     let target = node.directory.path().display().to_string();
     let output = run_sakshi(&node, &["backup", &target]);
@@ -206,7 +206,7 @@ async fn commands_require_only_the_settings_they_use() {
     if node.redis.is_some() {
         return;
     }
-    let (backend, target) = (node.backend(5).await, node.directory.path().display().to_string());
+    let (backend, target) = (node.backend_with_credits(5).await, node.directory.path().display().to_string());
     let mut settings = BTreeMap::from([
         ("SAKSHI__PROFILE".to_owned(), "production".to_owned()),
         ("SAKSHI__STORE__PATH".to_owned(), node.store().display().to_string()),
@@ -269,7 +269,7 @@ async fn a_backup_of_a_newer_schema_is_refused_with_the_message_of_serve() {
     if node.redis.is_some() {
         return;
     }
-    let (backend, target) = (node.backend(5).await, node.directory.path().display().to_string());
+    let (backend, target) = (node.backend_with_credits(5).await, node.directory.path().display().to_string());
     let file = run_sakshi(&node, &["backup", &target]).out.split(": ").next().unwrap().to_owned();
     node.stop();
     let set_version = |file: &Path, version: i64| {

@@ -152,7 +152,7 @@ async fn a_verification_works_with_a_token_tls_and_a_proxy() {
     node.launch().await;
     assert_certificate_required(&node, &bank).await;
 
-    let backend = node.backend(2).await;
+    let backend = node.backend_with_credits(2).await;
     let hook = "https://receiver.bank.example/hook";
     let opened =
         backend.open_with(&json!({"claims": ["name"], "channel": "qr", "webhook_url": hook, "evidence": true})).await;

@@ -24,7 +24,7 @@ async fn get_page(node: &TestNode, path: &str) -> Answer {
 #[tokio::test]
 async fn a_verify_page_shows_the_brand_of_the_client() {
     let node = TestNode::start().await;
-    let (backend, operator) = (node.backend(2).await, node.operator());
+    let (backend, operator) = (node.backend_with_credits(2).await, node.operator());
     let brand = brand_path("clients", &backend.client);
     assert_eq!(
         operator.get(&brand).await.ok(),
@@ -72,7 +72,7 @@ async fn a_verify_page_shows_the_brand_of_the_client() {
 #[tokio::test]
 async fn the_pages_of_an_event_show_its_own_brand_before_the_clients() {
     let node = TestNode::start().await;
-    let (backend, operator) = (node.backend(3).await, node.operator());
+    let (backend, operator) = (node.backend_with_credits(3).await, node.operator());
     operator
         .patch(&brand_path("clients", &backend.client), &json!({"name": "Meridian Bank", "colour": "#7a1f3d"}))
         .await
@@ -132,7 +132,7 @@ async fn the_pages_of_an_event_show_its_own_brand_before_the_clients() {
 #[tokio::test]
 async fn a_logo_is_followed_by_the_clients_name_and_then_the_organiser() {
     let node = TestNode::start().await;
-    let (backend, operator) = (node.backend(1).await, node.operator());
+    let (backend, operator) = (node.backend_with_credits(1).await, node.operator());
     let mut terms = terms(5);
     terms["organiser"] = json!("State Bank");
     let event = TestEvent::open(&node, &backend, &terms).await;
@@ -158,7 +158,7 @@ async fn a_logo_is_followed_by_the_clients_name_and_then_the_organiser() {
 #[tokio::test]
 async fn an_invalid_brand_is_refused_and_changes_nothing() {
     let node = TestNode::start().await;
-    let (backend, operator) = (node.backend(0).await, node.operator());
+    let (backend, operator) = (node.backend_with_credits(0).await, node.operator());
     let brand = brand_path("clients", &backend.client);
     let large = STANDARD.encode([b"<svg>".as_slice(), &[b' '; 16_384]].concat());
     for (field, values) in [

@@ -13,7 +13,7 @@ const CALLBACK_BYTES_MAX: usize = 4 * 1_024 * 1_024;
 #[tokio::test]
 async fn garbage_gets_400_and_leaves_the_transaction_pending() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     let txn = &opened.txn;
     let deep = format!("{}{}", "<a>".repeat(20_000), "</a>".repeat(20_000));
@@ -64,7 +64,7 @@ async fn garbage_gets_400_and_leaves_the_transaction_pending() {
 #[tokio::test]
 async fn xml_entities_and_document_types_are_refused() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     let secret = node.directory.path().join("secret.txt");
     std::fs::write(&secret, "content-of-a-local-file").unwrap();
@@ -93,7 +93,7 @@ async fn xml_entities_and_document_types_are_refused() {
 #[tokio::test]
 async fn a_wrong_capability_and_an_unknown_transaction_get_the_same_404() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(2).await, node.identity_app());
     let (opened, other) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
     let capability = opened.intent.cb.rsplit('/').next().unwrap().to_owned();
     let other_capability = other.intent.cb.rsplit('/').next().unwrap();
@@ -120,7 +120,7 @@ async fn a_wrong_capability_and_an_unknown_transaction_get_the_same_404() {
 #[tokio::test]
 async fn a_body_for_another_transaction_than_its_address_gets_400() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(2).await, node.identity_app());
     let (opened, other) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
     for format in CallbackFormat::BOTH {
         for txn in [&*other.txn, "seven", "&lt;b&gt;"] {
@@ -134,7 +134,7 @@ async fn a_body_for_another_transaction_than_its_address_gets_400() {
 #[tokio::test]
 async fn a_callback_over_four_mebibytes_gets_413() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     for format in CallbackFormat::BOTH {
         let too_large = format.success(&opened.txn, &"a".repeat(CALLBACK_BYTES_MAX));
@@ -158,7 +158,7 @@ async fn a_callback_over_four_mebibytes_gets_413() {
 #[tokio::test]
 async fn a_media_type_other_than_xml_or_json_gets_415() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     let body = CallbackFormat::Json.failure(&opened.txn, "301", "User Reject");
     for content_type in ["image/png", "application/x-www-form-urlencoded", "text/html"] {
@@ -173,7 +173,7 @@ async fn a_media_type_other_than_xml_or_json_gets_415() {
 #[tokio::test]
 async fn a_long_code_or_message_of_the_app_is_truncated() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     let answer = identity_app.fail(&opened, &"9".repeat(5_000), &format!("\u{202e}\u{0}{}", "é".repeat(5_000))).await;
     assert_eq!(answer.status, 200, "{}", answer.text);
@@ -186,7 +186,7 @@ async fn a_long_code_or_message_of_the_app_is_truncated() {
 #[tokio::test]
 async fn a_genuine_callback_is_accepted_despite_a_flood_from_its_address() {
     let node = TestNode::start_with(&[("LIMITS__CALLBACKS_PER_SECOND_PER_ADDRESS", "3")]).await;
-    let (backend, identity_app) = (node.backend(5).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(5).await, node.identity_app());
     let unknown_callback = node.addresses.public("/cb/01890000-0000-7000-8000-000000000000/AAAAAAAAAAAAAAAAAAAAAAAA");
     let mut refused = 0;
     for round in 0..5 {
@@ -204,7 +204,7 @@ async fn a_genuine_callback_is_accepted_despite_a_flood_from_its_address() {
 #[tokio::test]
 async fn callbacks_of_an_address_are_limited_as_configured() {
     let node = TestNode::start_with(&[("LIMITS__CALLBACKS_PER_SECOND_PER_ADDRESS", "3")]).await;
-    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     let mut limited = None;
     for _ in 0..200 {

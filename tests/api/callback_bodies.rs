@@ -22,7 +22,7 @@ fn headers_for(length: usize, format: CallbackFormat) -> String {
 #[tokio::test]
 async fn a_wrong_capability_gets_its_404_before_the_body_arrives() {
     let node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let opened = backend.open(&["name"]).await;
     let path = format!("/cb/{}/abcdefabcdefabcdefabcdef", opened.txn);
     let json =
@@ -41,7 +41,7 @@ async fn a_wrong_capability_gets_its_404_before_the_body_arrives() {
 #[tokio::test]
 async fn a_rate_limited_address_gets_its_429_before_the_body_arrives() {
     let node = TestNode::start_with(&[("LIMITS__CALLBACKS_PER_SECOND_PER_ADDRESS", "1")]).await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let opened = backend.open(&["name"]).await;
     let headers = headers_for(CALLBACK_BYTES_MAX, CallbackFormat::Json);
     let limited = eventually("a 429", TIMEOUT, || async {

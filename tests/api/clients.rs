@@ -16,11 +16,11 @@ use serde_json::{Value, json};
 async fn a_suspended_client_is_refused_while_its_pending_verifications_go_on() {
     let node = TestNode::start().await;
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
-    let (backend, operator, identity_app) = (node.backend(10).await, node.operator(), node.identity_app());
+    let (backend, operator, identity_app) = (node.backend_with_credits(10).await, node.operator(), node.identity_app());
     let browser = Browser::signed_in(&node, &backend).await;
     let event = TestEvent::open(&node, &backend, &terms(5)).await;
     let (pending, guest) = (backend.open_reported(&["name"], &receiver.url("/hook")).await, event.scan().await);
-    let other = node.backend(1).await;
+    let other = node.backend_with_credits(1).await;
 
     let path = format!("/admin/v1/clients/{}", backend.client);
     let changed_client = operator.patch(&path, &json!({"suspended": true})).await.ok();
@@ -57,7 +57,7 @@ async fn a_suspended_client_is_refused_while_its_pending_verifications_go_on() {
 #[tokio::test]
 async fn a_change_of_a_client_is_in_the_audit_log() {
     let node = TestNode::start().await;
-    let (backend, operator) = (node.backend(0).await, node.operator());
+    let (backend, operator) = (node.backend_with_credits(0).await, node.operator());
     let path = format!("/admin/v1/clients/{}", backend.client);
     let change = json!({"name": "Acme Bank", "requests_per_second": 7, "events_per_app": 3, "low_credits": 1_000});
     let changed = operator.patch(&path, &change).await.ok();
@@ -98,7 +98,8 @@ async fn a_change_of_a_client_is_in_the_audit_log() {
 #[tokio::test]
 async fn a_client_is_limited_to_its_requests_per_second() {
     let node = TestNode::start().await;
-    let (backend, other, operator) = (node.backend(0).await, node.backend(0).await, node.operator());
+    let (backend, other, operator) =
+        (node.backend_with_credits(0).await, node.backend_with_credits(0).await, node.operator());
     let second_app = backend.with_credentials(&backend.key, &operator.create_app(&backend.client).await);
     operator.patch(&format!("/admin/v1/clients/{}", backend.client), &json!({"requests_per_second": 1})).await.ok();
     // The limit takes effect within a second; then one of two concurrent requests exceeds it.
@@ -118,7 +119,7 @@ async fn a_client_is_limited_to_its_requests_per_second() {
 #[tokio::test]
 async fn an_app_has_no_more_events_than_the_operator_allows() {
     let node = TestNode::start().await;
-    let (backend, operator) = (node.backend(0).await, node.operator());
+    let (backend, operator) = (node.backend_with_credits(0).await, node.operator());
     let path = format!("/admin/v1/clients/{}", backend.client);
     operator.patch(&path, &json!({"events_per_app": 1})).await.ok();
     TestEvent::open(&node, &backend, &terms(5)).await;
@@ -135,7 +136,7 @@ async fn an_app_has_no_more_events_than_the_operator_allows() {
 #[tokio::test]
 async fn a_client_is_counted_as_low_on_credits_by_its_own_limit() {
     let mut node = TestNode::start().await;
-    let (backend, operator) = (node.backend(500).await, node.operator());
+    let (backend, operator) = (node.backend_with_credits(500).await, node.operator());
     let low_clients = |node: &TestNode| {
         let operator = node.operator();
         async move {
@@ -159,8 +160,12 @@ async fn a_client_is_counted_as_low_on_credits_by_its_own_limit() {
 #[tokio::test]
 async fn a_client_may_have_a_shorter_retention_of_results() {
     let node = TestNode::start().await;
-    let (backend, other, operator, identity_app) =
-        (node.backend(1_000).await, node.backend(5).await, node.operator(), node.identity_app());
+    let (backend, other, operator, identity_app) = (
+        node.backend_with_credits(1_000).await,
+        node.backend_with_credits(5).await,
+        node.operator(),
+        node.identity_app(),
+    );
     let path = format!("/admin/v1/clients/{}", backend.client);
     let (opened_before, of_other_client) = (backend.open(&["name"]).await, other.open(&["name"]).await);
     operator.patch(&path, &json!({"result_ttl_s": 1, "registration_ttl_days": 1})).await.ok();

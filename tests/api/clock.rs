@@ -33,7 +33,7 @@ async fn a_clock_jump_stops_deletion_until_an_operator_accepts_the_clock() {
     if node.redis.is_some() {
         return;
     }
-    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(1).await, node.identity_app());
     identity_app.approve(&backend.open(&["name"]).await, "asha").await;
     assert!(!clock_has_jumped(&node).await);
     let accepted_nothing = node.admin(&["accept-clock"]).await;

@@ -25,7 +25,7 @@ async fn connectors_report_to_their_own_listener_with_the_token_of_the_flow() {
     let connector_addresses = Addresses::fixed(address, address);
 
     // The sandbox's own upstreams report to this listener too.
-    let backend = node.backend(0).await;
+    let backend = node.backend_with_credits(0).await;
     for (flow, outcome) in [(Flow::DocLocker, "fetched"), (Flow::Esign, "completed")] {
         let opened = backend.open_flow(flow).await;
         let url = node.addresses.public(&format!("/sandbox/flows/{}/{}", opened.flow.name(), opened.id));

@@ -32,7 +32,7 @@ async fn register_entries(node: &TestNode, client: &str, query: &str) -> Vec<Val
 #[tokio::test]
 async fn the_register_lists_answered_verifications_with_purpose_and_without_claims() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(9).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(9).await, node.identity_app());
     let request = json!({"claims": ["name", "dob"], "channel": "web", "language": "hindi", "purpose": PURPOSE,
         "consent": "Y", "consent_text": CONSENT_TEXT});
     let opened = Opened::read(&backend.post("/api/v1/nationalid-ovse/init", &request).await.ok());
@@ -112,7 +112,7 @@ async fn the_register_lists_checks_and_flows_when_they_are_requested() {
 #[tokio::test]
 async fn an_operator_exports_the_register_as_jsonl_or_csv() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(5).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(5).await, node.identity_app());
     let request = json!({"claims": ["name"], "channel": "web", "purpose": PURPOSE});
     let opened = Opened::read(&backend.post("/api/v1/nationalid-ovse/init", &request).await.ok());
     identity_app.approve(&opened, "asha").await;

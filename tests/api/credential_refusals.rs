@@ -194,7 +194,7 @@ fn bad_bindings(issuer: &TestIssuer, opened: &Opened) -> Vec<RefusedCredential> 
 #[tokio::test]
 async fn every_refused_credential_gets_400_and_leaves_the_transaction_pending() {
     let node = TestNode::start().await;
-    let (backend, identity_app, operator) = (node.backend(2).await, node.identity_app(), node.operator());
+    let (backend, identity_app, operator) = (node.backend_with_credits(2).await, node.identity_app(), node.operator());
     let opened = backend.open(&["name", "dob", "gender"]).await;
     let issuer = &node.issuer;
     let cases = [
@@ -234,7 +234,7 @@ fn refusal_lines(metrics: &str) -> impl Iterator<Item = &str> {
 #[tokio::test]
 async fn a_bare_credential_is_refused_if_key_binding_is_required() {
     let node = TestNode::start_with(&[("AUTHORITY__KEY_BINDING", "required")]).await;
-    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     let bare = node.issuer.sign(&node.issuer.valid_draft());
     assert_eq!(identity_app.present(&opened, &bare).await.status, 400);
@@ -246,7 +246,7 @@ async fn a_bare_credential_is_refused_if_key_binding_is_required() {
 #[tokio::test]
 async fn a_bound_credential_is_refused_if_key_binding_is_off() {
     let node = TestNode::start_with(&[("AUTHORITY__KEY_BINDING", "off")]).await;
-    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     let bare = node.issuer.sign(&node.issuer.valid_draft());
     let bound = node.issuer.bind(&bare, &opened, |_, _| {});

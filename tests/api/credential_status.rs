@@ -21,7 +21,7 @@ async fn start_with_status_host(settings: &[(&str, &str)]) -> (TestNode, StatusH
     let host = StatusHost::start().await;
     let node =
         TestNode::start_with(&[&[("AUTHORITY__STATUS_HOSTS", host.authority.as_str())], settings].concat()).await;
-    let backend = node.backend(10_000).await;
+    let backend = node.backend_with_credits(10_000).await;
     (node, host, backend)
 }
 

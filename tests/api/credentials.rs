@@ -9,7 +9,7 @@ use sakshi_kit::other_issuers::{Library, issue};
 #[tokio::test]
 async fn a_missing_requested_claim_fails_the_verification() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(1).await, node.identity_app());
     let opened = backend.open(&["name", "email", "mobile"]).await;
     let issuer = &node.issuer;
     let credential = issuer.sign(&issuer.draft(&[("residentName", json!("Asha Rao")), ("email", json!(" "))]));
@@ -25,7 +25,7 @@ async fn a_missing_requested_claim_fails_the_verification() {
 #[tokio::test]
 async fn unrequested_claims_and_id_numbers_are_never_passed_on() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(1).await, node.identity_app());
     let opened = backend.open(&["name", "address"]).await;
     let id_number = "999941057058";
     node.secrets.watch_for(id_number);
@@ -57,7 +57,7 @@ async fn unrequested_claims_and_id_numbers_are_never_passed_on() {
 #[tokio::test]
 async fn different_spellings_of_a_value_are_normalised() {
     let node = TestNode::start().await;
-    let (backend, identity_app, issuer) = (node.backend(20).await, node.identity_app(), &node.issuer);
+    let (backend, identity_app, issuer) = (node.backend_with_credits(20).await, node.identity_app(), &node.issuer);
     for (claim, name, issued, expected) in [
         ("dob", "dob", json!("14-02-1990"), json!("1990-02-14")),
         ("dob", "dob", json!("14/02/1990"), json!("1990-02-14")),
@@ -80,7 +80,7 @@ async fn different_spellings_of_a_value_are_normalised() {
 #[tokio::test]
 async fn a_claim_in_an_unknown_form_fails_the_verification_and_is_not_passed_on() {
     let node = TestNode::start().await;
-    let (backend, identity_app, issuer) = (node.backend(20).await, node.identity_app(), &node.issuer);
+    let (backend, identity_app, issuer) = (node.backend_with_credits(20).await, node.identity_app(), &node.issuer);
     for (claim, name, issued) in [
         ("dob", "dob", json!("31/02/1990")),
         ("dob", "dob", json!(19_900_102)),
@@ -111,7 +111,7 @@ async fn a_claim_in_an_unknown_form_fails_the_verification_and_is_not_passed_on(
 #[tokio::test]
 async fn an_issuers_key_is_accepted_for_that_issuer_only() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     let mut draft = node.issuer.valid_draft();
     draft.payload["iss"] = json!("https://issuer.sandbox.invalid");
@@ -123,7 +123,7 @@ async fn an_issuers_key_is_accepted_for_that_issuer_only() {
 #[tokio::test]
 async fn a_used_bare_credential_is_refused_for_another_transaction() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(3).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(3).await, node.identity_app());
     let (first, second) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
     let bare = identity_app.bare_credential(first.intent.requested(), "asha");
     assert_eq!(identity_app.present(&first, &bare).await.status, 200);
@@ -137,7 +137,7 @@ async fn a_used_bare_credential_is_refused_for_another_transaction() {
 #[tokio::test]
 async fn a_replayed_credential_is_refused_in_every_form() {
     let node = TestNode::start().await;
-    let (backend, identity_app, issuer) = (node.backend(8).await, node.identity_app(), &node.issuer);
+    let (backend, identity_app, issuer) = (node.backend_with_credits(8).await, node.identity_app(), &node.issuer);
     for bound in [false, true] {
         let (first, second) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
         let draft = issuer.valid_draft();
@@ -175,7 +175,7 @@ async fn a_replayed_credential_is_refused_in_every_form() {
 #[tokio::test]
 async fn a_bare_credential_completes_only_one_of_two_concurrent_transactions() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(20).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(20).await, node.identity_app());
     for _ in 0..5 {
         let (first, second) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
         let bare = identity_app.bare_credential(first.intent.requested(), "asha");
@@ -207,7 +207,7 @@ fn library_request(changes: &Value) -> Value {
 async fn assert_credentials_accepted(library: Library) {
     let issued = issue(library, &library_request(&json!({})));
     let node = TestNode::trusting(TestIssuer::generate(), &issued["jwks"], &[]).await;
-    let (backend, identity_app) = (node.backend(4).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(4).await, node.identity_app());
     for has_key_binding in [false, true] {
         let opened = backend.open(&["name", "dob", "photo"]).await;
         let terms = json!({"private_jwk": issued["private_jwk"], "with_kb": has_key_binding, "nonce": opened.txn,
@@ -246,7 +246,7 @@ async fn bare_and_bound_credentials_of_an_independent_node_issuer_are_accepted()
 #[tokio::test]
 async fn an_untrusted_issuer_with_the_same_library_is_refused() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     let stranger = issue(Library::Python, &library_request(&json!({"kid": issuer::KID})));
     assert_eq!(identity_app.present(&opened, stranger["credential"].as_str().unwrap()).await.status, 400);

@@ -28,7 +28,7 @@ fn checked_balance(statement: &[Value]) -> i64 {
 #[tokio::test]
 async fn twenty_five_credits_pay_for_exactly_twenty_five_of_eighty_inits() {
     let node = TestNode::start().await;
-    let backend = node.backend(25).await;
+    let backend = node.backend_with_credits(25).await;
     let body = json!({"claims": ["name"], "channel": "qr"});
     let answers = join_all((0..80).map(|_| backend.init(&body))).await;
     let opened_txns: Vec<String> = answers
@@ -54,7 +54,7 @@ async fn twenty_five_credits_pay_for_exactly_twenty_five_of_eighty_inits() {
 #[tokio::test]
 async fn a_grant_counts_once_per_reference() {
     let node = TestNode::start().await;
-    let (backend, operator) = (node.backend(0).await, node.operator());
+    let (backend, operator) = (node.backend_with_credits(0).await, node.operator());
     let path = format!("/admin/v1/clients/{}/credits", backend.client);
     let grant = json!({"amount": 10, "reference": "invoice-1"});
     let answers = join_all((0..8).map(|_| operator.post(&path, &grant))).await;
@@ -70,7 +70,7 @@ async fn a_grant_counts_once_per_reference() {
 #[tokio::test]
 async fn an_adjustment_never_takes_a_balance_below_zero() {
     let node = TestNode::start().await;
-    let (backend, operator) = (node.backend(3).await, node.operator());
+    let (backend, operator) = (node.backend_with_credits(3).await, node.operator());
     let path = format!("/admin/v1/clients/{}/credits", backend.client);
     let adjust = |amount: i64, reference: &str| json!({"kind": "adjust", "amount": amount, "reference": reference});
     assert_eq!(operator.post(&path, &adjust(-2, "a")).await.ok()["balance"], 1);
@@ -92,7 +92,7 @@ async fn an_adjustment_never_takes_a_balance_below_zero() {
 #[tokio::test]
 async fn clients_do_not_spend_each_others_credits() {
     let node = TestNode::start().await;
-    let (poor, rich) = (node.backend(1).await, node.backend(100).await);
+    let (poor, rich) = (node.backend_with_credits(1).await, node.backend_with_credits(100).await);
     let body = json!({"claims": ["name"], "channel": "qr"});
     let (poor_answers, rich_answers) =
         tokio::join!(join_all((0..20).map(|_| poor.init(&body))), join_all((0..20).map(|_| rich.init(&body))));
@@ -105,7 +105,7 @@ async fn clients_do_not_spend_each_others_credits() {
 #[tokio::test]
 async fn a_statement_is_paged_in_order() {
     let node = TestNode::start().await;
-    let (backend, operator) = (node.backend(10).await, node.operator());
+    let (backend, operator) = (node.backend_with_credits(10).await, node.operator());
     for _ in 0..10 {
         backend.open(&["name"]).await;
     }

@@ -27,7 +27,7 @@ async fn exhausted_public_connections_block_neither_webhooks_nor_the_operator() 
     for figure in ["descriptors.limit=400", "descriptors.public=78", "descriptors.webhooks=79"] {
         assert!(warning.contains(figure), "{warning}");
     }
-    let (backend, identity_app, operator) = (node.backend(20).await, node.identity_app(), node.operator());
+    let (backend, identity_app, operator) = (node.backend_with_credits(20).await, node.identity_app(), node.operator());
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
     let mut transactions = Vec::new();
     for number in 0..WEBHOOKS {

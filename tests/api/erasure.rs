@@ -27,7 +27,7 @@ fn erased_counts(counts: &Value) -> Value {
 async fn an_erased_verification_is_gone_for_client_resident_portal_and_operator() {
     let node = TestNode::start().await;
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
-    let (backend, operator, identity_app) = (node.backend(5).await, node.operator(), node.identity_app());
+    let (backend, operator, identity_app) = (node.backend_with_credits(5).await, node.operator(), node.identity_app());
     let body = json!({"claims": ["name"], "channel": "web", "client_reference_id": "order-7",
         "webhook_url": receiver.url("/hook")});
     let opened = sakshi_kit::backend::Opened::read(&backend.init_once("key-1", &body).await.ok());
@@ -74,7 +74,7 @@ async fn an_erased_verification_is_gone_for_client_resident_portal_and_operator(
 #[tokio::test]
 async fn an_erased_guest_leaves_a_place_without_claims() {
     let node = TestNode::start().await;
-    let (organiser, identity_app) = (node.backend(9).await, node.identity_app());
+    let (organiser, identity_app) = (node.backend_with_credits(9).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
     let (erased, remaining) = (event.scan().await, event.scan().await);
     identity_app.approve(&erased, "asha").await;
@@ -122,7 +122,7 @@ async fn an_erased_guest_leaves_a_place_without_claims() {
 #[tokio::test]
 async fn the_erase_command_prints_its_counts_and_takes_one_subject() {
     let node = TestNode::start().await;
-    let backend = node.backend(5).await;
+    let backend = node.backend_with_credits(5).await;
     backend.open(&["name"]).await;
     let output = node.admin(&["erase", "--client", &backend.client]).await;
     assert!(output.status.success(), "{}{}", output.out, output.err);

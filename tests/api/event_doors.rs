@@ -77,7 +77,7 @@ async fn register(node: &TestNode, event: &TestEvent, residents: &[&str]) -> Vec
 
 /// Opens an event for ten guests, with some terms changed, and returns it with its organiser.
 async fn open_event(node: &TestNode, changes: &[(&str, Value)]) -> (Backend, TestEvent) {
-    let organiser = node.backend(20).await;
+    let organiser = node.backend_with_credits(20).await;
     let mut event_terms = terms(10);
     for (field, value) in changes {
         event_terms[*field] = value.clone();
@@ -164,7 +164,7 @@ async fn the_api_checks_in_a_guest_once() {
     }
     let unknown = if codes.contains(&"222222".to_owned()) { "222223" } else { "222222" };
     assert_eq!(organiser.post(&path, &json!({ "code": unknown })).await.status, 404);
-    let other = node.backend(1).await;
+    let other = node.backend_with_credits(1).await;
     assert_eq!(other.post(&path, &json!({ "code": codes[1] })).await.status, 404, "the event of another app");
 }
 
@@ -203,7 +203,7 @@ async fn a_door_opens_with_its_pin_and_ends_with_its_link() {
     let listed = &doors["doors"][0];
     assert!(listed["name"] == "Gate B" && listed["pin"].is_null(), "{doors}");
     let door_path = format!("{}/doors/{}", event.path(), listed["door_id"].as_str().expect("an id"));
-    assert_eq!(node.backend(1).await.delete(&door_path).await.status, 404, "another app");
+    assert_eq!(node.backend_with_credits(1).await.delete(&door_path).await.status, 404, "another app");
     assert_eq!(organiser.delete(&door_path).await.status, 204);
     assert_eq!((door.get("").await.status, door.get("/guests").await.status), (404, 404));
     assert_eq!(organiser.delete(&door_path).await.status, 404);

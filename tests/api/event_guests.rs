@@ -17,7 +17,7 @@ use crate::init::intent_count;
 #[tokio::test]
 async fn guests_cannot_choose_the_request_id_that_the_organiser_sees() {
     let node = TestNode::start().await;
-    let (organiser, identity_app) = (node.backend(2).await, node.identity_app());
+    let (organiser, identity_app) = (node.backend_with_credits(2).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
     for request in [event.visit(Method::GET, IDENTITY_APP), event.button(BROWSER)] {
         let answer = Answer::receive(request.header("X-Request-ID", "order-4711")).await;
@@ -37,7 +37,7 @@ async fn guests_cannot_choose_the_request_id_that_the_organiser_sees() {
 #[tokio::test]
 async fn the_intent_of_a_guest_is_signed_once_for_all_pages() {
     let mut node = TestNode::start_with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
-    let organiser = node.backend(3).await;
+    let organiser = node.backend_with_credits(3).await;
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
     let scanned = event.scan().await;
     let jwt = scanned.answer["intentJwt"].as_str().unwrap();
@@ -61,7 +61,7 @@ async fn the_intent_of_a_guest_is_signed_once_for_all_pages() {
 #[tokio::test]
 async fn viewing_an_event_never_spends_a_credit() {
     let node = TestNode::start().await;
-    let organiser = node.backend(3).await;
+    let organiser = node.backend_with_credits(3).await;
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
     for _ in 0..20 {
         for accept in [BROWSER, "*/*", PROGRAM] {
@@ -102,7 +102,7 @@ async fn viewing_an_event_never_spends_a_credit() {
 #[tokio::test]
 async fn an_event_without_credits_shows_unavailable_to_guests_and_402_to_programs() {
     let node = TestNode::start().await;
-    let (organiser, identity_app) = (node.backend(1).await, node.identity_app());
+    let (organiser, identity_app) = (node.backend_with_credits(1).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
     let pressed = event.press_in_new_browser().await;
     let paid = event.follow(&pressed).await;
@@ -147,7 +147,7 @@ async fn an_event_without_credits_shows_unavailable_to_guests_and_402_to_program
 #[tokio::test]
 async fn concurrent_guests_start_exactly_as_many_verifications_as_credits_remain() {
     let node = TestNode::start().await;
-    let organiser = node.backend(7).await;
+    let organiser = node.backend_with_credits(7).await;
     let event = TestEvent::open(&node, &organiser, &terms(50)).await;
     let answers = join_all((0..25).map(|_| Answer::receive(event.button(PROGRAM)))).await;
     let started = answers.iter().filter(|answer| answer.status == 303).count();
@@ -159,7 +159,7 @@ async fn concurrent_guests_start_exactly_as_many_verifications_as_credits_remain
 #[tokio::test]
 async fn another_site_cannot_press_the_button() {
     let node = TestNode::start().await;
-    let organiser = node.backend(3).await;
+    let organiser = node.backend_with_credits(3).await;
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
     let foreign_headers: [&[(&str, &str)]; 5] = [
         &[("sec-fetch-site", "cross-site")],
@@ -196,7 +196,7 @@ async fn another_site_cannot_press_the_button() {
 #[tokio::test]
 async fn a_browser_resumes_its_verification_without_a_second_charge() {
     let node = TestNode::start().await;
-    let (organiser, identity_app) = (node.backend(13).await, node.identity_app());
+    let (organiser, identity_app) = (node.backend_with_credits(13).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
     let first = event.press_in_new_browser().await;
     let cookie = cookie_of(&first);
@@ -268,7 +268,7 @@ async fn a_browser_resumes_its_verification_without_a_second_charge() {
 #[tokio::test]
 async fn a_guest_with_many_attempts_is_still_recognised() {
     let node = TestNode::start().await;
-    let (organiser, identity_app) = (node.backend(20).await, node.identity_app());
+    let (organiser, identity_app) = (node.backend_with_credits(20).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
     // A browser sends its cookies in the order of their arrival.
     let mut cookies = Vec::new();
@@ -302,7 +302,7 @@ async fn a_guest_with_many_attempts_is_still_recognised() {
 #[tokio::test]
 async fn a_registered_guest_still_sees_the_ticket_after_the_result_is_deleted() {
     let node = TestNode::start_with(&[("OVSE__RESULT_TTL_S", "5")]).await;
-    let (organiser, identity_app) = (node.backend(2).await, node.identity_app());
+    let (organiser, identity_app) = (node.backend_with_credits(2).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(1)).await;
     let other_event = TestEvent::open(&node, &organiser, &terms(1)).await;
     let pressed = event.press_in_new_browser().await;
@@ -364,7 +364,7 @@ async fn a_registered_guest_still_sees_the_ticket_after_the_result_is_deleted() 
 #[tokio::test]
 async fn an_identity_app_that_scans_the_event_code_gets_an_intent() {
     let node = TestNode::start().await;
-    let (organiser, identity_app) = (node.backend(3).await, node.identity_app());
+    let (organiser, identity_app) = (node.backend_with_credits(3).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(1)).await;
     let fetched = Answer::receive(event.visit(Method::GET, IDENTITY_APP)).await;
     assert_eq!((fetched.status, fetched.header("content-type")), (200, Some(IDENTITY_APP)), "{}", fetched.text);
@@ -381,7 +381,7 @@ async fn an_identity_app_that_scans_the_event_code_gets_an_intent() {
 #[tokio::test]
 async fn starts_of_guests_at_one_address_are_limited_as_configured() {
     let node = TestNode::start_with(&[("LIMITS__EVENT_STARTS_PER_SECOND_PER_ADDRESS", "2")]).await;
-    let organiser = node.backend(500).await;
+    let organiser = node.backend_with_credits(500).await;
     let event = TestEvent::open(&node, &organiser, &terms(500)).await;
     let answers = join_all((0..60).map(|_| Answer::receive(event.button(PROGRAM)))).await;
     let limited: Vec<&Answer> = answers.iter().filter(|answer| answer.status != 303).collect();

@@ -32,7 +32,7 @@ async fn post_credential(identity_app: &IdentityApp, opened: &Opened) -> Answer 
 #[tokio::test]
 async fn repeated_scans_cost_no_more_than_the_pending_maximum() {
     let node = TestNode::start().await;
-    let (organiser, identity_app) = (node.backend(100).await, node.identity_app());
+    let (organiser, identity_app) = (node.backend_with_credits(100).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
     let answers = join_all((0..60).map(|_| event.press_in_new_browser())).await;
     let (admitted, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 303);
@@ -66,7 +66,8 @@ async fn repeated_scans_cost_no_more_than_the_pending_maximum() {
 #[tokio::test]
 async fn ten_of_forty_concurrent_guests_get_the_ten_places_and_thirty_get_409() {
     let node = TestNode::start().await;
-    let (organiser, identity_app, receiver) = (node.backend(100).await, node.identity_app(), start_receiver().await);
+    let (organiser, identity_app, receiver) =
+        (node.backend_with_credits(100).await, node.identity_app(), start_receiver().await);
     let event = TestEvent::open_reported(&node, &organiser, 10, &receiver.url("/hook")).await;
     let scans = join_all((0..40).map(|_| event.scan())).await;
     assert_eq!(
@@ -124,7 +125,8 @@ async fn ten_of_forty_concurrent_guests_get_the_ten_places_and_thirty_get_409() 
 #[tokio::test]
 async fn concurrent_scans_and_answers_never_exceed_the_places() {
     let node = TestNode::start().await;
-    let (organiser, identity_app, receiver) = (node.backend(100).await, node.identity_app(), start_receiver().await);
+    let (organiser, identity_app, receiver) =
+        (node.backend_with_credits(100).await, node.identity_app(), start_receiver().await);
     let event = TestEvent::open_reported(&node, &organiser, 10, &receiver.url("/hook")).await;
     let scanned_and_registered = join_all((0..40).map(|_| async {
         let pressed = event.press_in_new_browser().await;
@@ -155,7 +157,8 @@ async fn concurrent_scans_and_answers_never_exceed_the_places() {
 #[tokio::test]
 async fn a_raised_guest_limit_admits_new_guests_but_not_refused_ones() {
     let node = TestNode::start().await;
-    let (organiser, identity_app, receiver) = (node.backend(10).await, node.identity_app(), start_receiver().await);
+    let (organiser, identity_app, receiver) =
+        (node.backend_with_credits(10).await, node.identity_app(), start_receiver().await);
     let event = TestEvent::open_reported(&node, &organiser, 1, &receiver.url("/hook")).await;
     let (first, second) = (event.scan().await, event.scan().await);
     identity_app.approve(&first, "asha").await;
@@ -179,7 +182,8 @@ async fn a_raised_guest_limit_admits_new_guests_but_not_refused_ones() {
 #[tokio::test]
 async fn a_disabled_event_refuses_new_scans_and_credentials_of_earlier_scans() {
     let node = TestNode::start().await;
-    let (organiser, identity_app, receiver) = (node.backend(10).await, node.identity_app(), start_receiver().await);
+    let (organiser, identity_app, receiver) =
+        (node.backend_with_credits(10).await, node.identity_app(), start_receiver().await);
     let event = TestEvent::open_reported(&node, &organiser, 10, &receiver.url("/hook")).await;
     let pending = event.scan().await;
     assert_eq!(event.patch(&json!({"is_active": false})).await.ok()["status"], "disabled");
@@ -205,7 +209,7 @@ async fn a_disabled_event_refuses_new_scans_and_credentials_of_earlier_scans() {
 #[tokio::test]
 async fn an_abandoned_scan_costs_a_credit_and_takes_no_place() {
     let node = TestNode::start_with(&[("OVSE__WINDOW_S", "8")]).await;
-    let (organiser, identity_app) = (node.backend(10).await, node.identity_app());
+    let (organiser, identity_app) = (node.backend_with_credits(10).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(1)).await;
     let abandoned = event.scan().await;
     let late_credential = identity_app.credential(&abandoned, "asha");
@@ -221,7 +225,8 @@ async fn an_abandoned_scan_costs_a_credit_and_takes_no_place() {
 #[tokio::test]
 async fn a_guest_who_declines_takes_no_place_and_is_not_reported() {
     let node = TestNode::start().await;
-    let (organiser, identity_app, receiver) = (node.backend(10).await, node.identity_app(), start_receiver().await);
+    let (organiser, identity_app, receiver) =
+        (node.backend_with_credits(10).await, node.identity_app(), start_receiver().await);
     let event = TestEvent::open_reported(&node, &organiser, 1, &receiver.url("/hook")).await;
     let declined = event.scan().await;
     assert_eq!(identity_app.fail(&declined, "301", "User Reject").await.status, 200);
@@ -241,7 +246,7 @@ async fn a_guest_who_declines_takes_no_place_and_is_not_reported() {
 #[tokio::test]
 async fn a_registration_is_reported_to_the_events_current_webhook_url() {
     let node = TestNode::start().await;
-    let (organiser, identity_app) = (node.backend(10).await, node.identity_app());
+    let (organiser, identity_app) = (node.backend_with_credits(10).await, node.identity_app());
     let (first_receiver, second_receiver) = (start_receiver().await, start_receiver().await);
     let event = TestEvent::open_reported(&node, &organiser, 10, &first_receiver.url("/hook")).await;
     let (first, second, third) = (event.scan().await, event.scan().await, event.scan().await);

@@ -42,7 +42,7 @@ async fn assert_refusing(event: &TestEvent, status: &str, (http_status, code): R
 #[tokio::test]
 async fn the_status_is_the_first_of_disabled_expired_at_capacity_and_active() {
     let node = TestNode::start().await;
-    let (organiser, identity_app) = (node.backend(5).await, node.identity_app());
+    let (organiser, identity_app) = (node.backend_with_credits(5).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(1)).await;
     assert_active(&event).await;
     identity_app.approve(&event.scan().await, "asha").await;
@@ -70,7 +70,7 @@ async fn the_status_is_the_first_of_disabled_expired_at_capacity_and_active() {
 #[tokio::test]
 async fn an_ended_event_accepts_neither_scans_nor_credentials() {
     let node = TestNode::start().await;
-    let (organiser, identity_app) = (node.backend(5).await, node.identity_app());
+    let (organiser, identity_app) = (node.backend_with_credits(5).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
     let pending = event.scan().await;
     let credential = identity_app.credential(&pending, "asha");
@@ -88,7 +88,7 @@ async fn an_ended_event_accepts_neither_scans_nor_credentials() {
 #[tokio::test]
 async fn an_event_ends_at_the_time_set_at_its_creation() {
     let node = TestNode::start().await;
-    let organiser = node.backend(1).await;
+    let organiser = node.backend_with_credits(1).await;
     let mut short_terms = terms(5);
     short_terms["expires_at"] = json!(timestamp_in(Duration::from_secs(2)));
     let event = TestEvent::open(&node, &organiser, &short_terms).await;
@@ -102,7 +102,7 @@ async fn an_event_ends_at_the_time_set_at_its_creation() {
 #[tokio::test]
 async fn the_language_in_a_status_is_accepted_in_requests() {
     let node = TestNode::start().await;
-    let organiser = node.backend(1).await;
+    let organiser = node.backend_with_credits(1).await;
     let stored_language = async |requested: Value| {
         let mut event_terms = terms(10);
         event_terms["language"] = requested;
@@ -127,7 +127,7 @@ async fn the_language_in_a_status_is_accepted_in_requests() {
 #[tokio::test]
 async fn the_status_shows_the_terms_of_the_event() {
     let node = TestNode::start_with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
-    let organiser = node.backend(1).await;
+    let organiser = node.backend_with_credits(1).await;
     let mut event_terms = terms(250);
     event_terms["language"] = json!("Hindi");
     event_terms["webhook_url"] = json!("https://hooks.example/guests?venue=7");
@@ -169,7 +169,7 @@ async fn the_status_shows_the_terms_of_the_event() {
 #[tokio::test]
 async fn pages_of_registrations_are_stable_while_guests_register() {
     let node = TestNode::start().await;
-    let (organiser, identity_app) = (node.backend(20).await, node.identity_app());
+    let (organiser, identity_app) = (node.backend_with_credits(20).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(20)).await;
     let (mut registered, mut listed_in_pages) = (Vec::new(), Vec::new());
     let mut pages = Vec::new();
@@ -210,7 +210,7 @@ async fn pages_of_registrations_are_stable_while_guests_register() {
 #[tokio::test]
 async fn an_event_survives_a_kill_unchanged() {
     let mut node = TestNode::start_with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
-    let (organiser, identity_app) = (node.backend(10).await, node.identity_app());
+    let (organiser, identity_app) = (node.backend_with_credits(10).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(1)).await;
     let disabled = TestEvent::open(&node, &organiser, &terms(1)).await;
     for _ in 0..2 {
@@ -239,7 +239,7 @@ async fn an_event_survives_a_kill_unchanged() {
 #[tokio::test]
 async fn guests_see_organiser_purpose_and_times_in_the_events_time_zone() {
     let node = TestNode::start_with(&[("OVSE__TIME_ZONE", "Asia/Kathmandu")]).await;
-    let (organiser, identity_app) = (node.backend(2).await, node.identity_app());
+    let (organiser, identity_app) = (node.backend_with_credits(2).await, node.identity_app());
     let mut terms = terms(3);
     terms["expires_at"] = json!("2027-01-31T18:30:00Z");
     let event = TestEvent::open(&node, &organiser, &terms).await;

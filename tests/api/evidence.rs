@@ -51,7 +51,7 @@ async fn complete_with_evidence() -> (TestNode, StatusHost, Backend, Opened) {
     let payload = json!({"iss": ISSUER, "sub": CREDENTIAL_ID, "status": "VALID", "iat": now(), "exp": now() + 60});
     let header = json!({"alg": "ES256", "typ": "JWT", "kid": KID});
     host.publish("status", Reply::Body(node.issuer.issuer.sign(&header, &payload).expect("a signature")));
-    let backend = node.backend(9).await;
+    let backend = node.backend_with_credits(9).await;
     let opened = open_with(&backend, EVIDENCE_REQUESTED).await;
     assert_eq!(backend.get(&evidence_path(&opened.txn)).await.refusal(404), "not_found", "no evidence exists yet");
     let mut draft = node.issuer.valid_draft();
@@ -189,7 +189,7 @@ async fn a_forged_evidence_file_is_refused_despite_a_valid_seal() {
 #[tokio::test]
 async fn evidence_holds_only_requested_claims_of_passed_verifications() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(9).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(9).await, node.identity_app());
     let shared = [("residentName", json!("Asha Rao")), ("dob", json!("14-02-1990")), ("gender", json!("F"))];
     // Presents a credential with these disclosed claims, and perhaps one that is not disclosed separately.
     let present_and_get = async |opened: &Opened, claims: &[(&str, Value)], plain_claim: Option<&str>| {
@@ -226,7 +226,8 @@ async fn evidence_holds_only_requested_claims_of_passed_verifications() {
 #[tokio::test]
 async fn evidence_is_stored_if_requested_and_erased_with_the_result() {
     let node = TestNode::start().await;
-    let (backend, other, identity_app) = (node.backend(900).await, node.backend(1).await, node.identity_app());
+    let (backend, other, identity_app) =
+        (node.backend_with_credits(900).await, node.backend_with_credits(1).await, node.identity_app());
     let complete_and_get = async |evidence: EvidenceMember| {
         let opened = open_with(&backend, evidence).await;
         identity_app.approve(&opened, "asha").await;

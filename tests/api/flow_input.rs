@@ -32,7 +32,7 @@ const fn without(pointer: &'static str, path: &'static str) -> Case {
 async fn assert_refused(flow: Flow, cases: Vec<Case>) {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     for (pointer, value, path) in cases {
         let excerpt =
             value.as_ref().map_or_else(|| "none".to_owned(), |value| value.to_string().chars().take(80).collect());
@@ -168,7 +168,7 @@ async fn every_bad_field_of_an_e_stamp_request_gets_a_400_that_names_its_path() 
 async fn all_problems_are_named_at_once() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let body = json!({"document_info": {"name": " ", "content": "no Base64!", "colour": "red"}, "consent": "N",
         "signer_info": [{"signer_name": "A", "hat": 1}, {"signerName": 7}, "B", {}], "responseUrl": "nowhere"});
     let expected = [
@@ -196,7 +196,7 @@ async fn all_problems_are_named_at_once() {
 async fn the_same_field_in_both_spellings_gets_400_at_every_depth() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let cases = [
         (Flow::Esign, "", "documentInfo", "document_info"),
         (Flow::Esign, "", "signerInfo", "signer_info"),
@@ -232,7 +232,7 @@ async fn an_http_or_internal_response_url_is_refused_unless_allowed() {
     let upstream = Upstream::start().await;
     let settings = [("WEBHOOKS__ALLOW_HTTP", "false"), ("WEBHOOKS__ALLOW_PRIVATE_TARGETS", "false")];
     let node = TestNode::ordering_from(&upstream, &settings).await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     for url in ["http://client.example/hook", "https://127.0.0.1/hook", "https://[::1]/hook", "https://10.0.0.1/hook"] {
         let answer =
             backend.try_open_flow(Flow::Esign, &Flow::Esign.body_with(&[("/responseUrl", Some(json!(url)))])).await;
@@ -250,7 +250,7 @@ async fn post_body(backend: &Backend, flow: Flow, content_type: &str, body: impl
 async fn a_body_that_is_no_json_object_gets_400_and_another_type_415() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     for flow in Flow::ALL {
         for body in
             ["", "{", "[]", "null", "\"text\"", "{\"consent\":\"Y\"}{}", "{\"consent\":\"Y\",\"consent\":\"Y\"}"]
@@ -274,7 +274,7 @@ async fn a_body_that_is_no_json_object_gets_400_and_another_type_415() {
 async fn a_body_over_the_limit_of_its_flow_gets_413() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let (with_file, without_file) = (14 << 20, 65_537);
     for (flow, too_many_bytes) in [
         (Flow::Esign, with_file),
@@ -305,7 +305,7 @@ async fn a_body_over_the_limit_of_its_flow_gets_413() {
 async fn announced_bodies_that_never_arrive_take_no_memory() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
-    let backend = node.backend(0).await;
+    let backend = node.backend_with_credits(0).await;
     let announce = async |bytes: usize| {
         let Backend { key, app, .. } = &backend;
         let headers = format!(
@@ -325,7 +325,7 @@ async fn announced_bodies_that_never_arrive_take_no_memory() {
 async fn every_flow_without_both_headers_gets_401() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
-    let (backend, other) = (node.backend(1).await, node.backend(1).await);
+    let (backend, other) = (node.backend_with_credits(1).await, node.backend_with_credits(1).await);
     for flow in Flow::ALL {
         let bare = Answer::receive(node.http.post(node.addresses.public(flow.path())).json(&flow.body())).await;
         assert_eq!(bare.refusal(401), "unauthorized", "{flow:?}");
@@ -354,7 +354,7 @@ async fn every_order_and_poll_is_rate_limited() {
     let limits = [("LIMITS__INIT_PER_SECOND_PER_APP", "1"), ("LIMITS__POLLS_PER_SECOND_PER_APP", "1")];
     let node = TestNode::ordering_from(&upstream, &limits).await;
     for flow in Flow::ALL {
-        let backend = node.backend(0).await;
+        let backend = node.backend_with_credits(0).await;
         let opened = backend.open_flow(flow).await;
         assert_limited(&format!("an order of {flow:?}"), async || backend.try_open_flow(flow, &flow.body()).await)
             .await;
@@ -362,7 +362,7 @@ async fn every_order_and_poll_is_rate_limited() {
             assert_limited(&format!("a poll of {flow:?}"), async || backend.poll(&opened).await).await;
         }
     }
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let opened = backend.open(&["name"]).await;
     assert_limited("a QR value", async || {
         backend.post("/api/v1/nationalid-ovse/qr-intent", &json!({"txnId": opened.txn})).await
@@ -374,7 +374,7 @@ async fn every_order_and_poll_is_rate_limited() {
 async fn flows_and_inits_share_a_rate_limit() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[("LIMITS__INIT_PER_SECOND_PER_APP", "2")]).await;
-    let backend = node.backend(200).await;
+    let backend = node.backend_with_credits(200).await;
     let locker_body = json!({"docs": ["driving_licence"], "consent": "Y", "consent_text": CONSENT_TEXT});
     let mut limited = 0;
     for round in 0..60 {

@@ -125,7 +125,7 @@ async fn large_webhooks_to_a_hanging_receiver_delay_nobody_and_fill_no_memory() 
     let fixture =
         FlowFixture::start_with(&[("SERVER__DRAIN_TIMEOUT_S", "1"), ("WEBHOOKS__TIMEOUT_MS", "600000")]).await;
     let hanging = WebhookReceiver::start(Behaviour::Hang).await.expect("a port");
-    let neighbour = fixture.node.backend(0).await;
+    let neighbour = fixture.node.backend_with_credits(0).await;
     neighbour.register("ESign", &fixture.hook("ESign")).await;
     fixture.backend.register("ESign", &hanging.url("/secret-path/ESign")).await;
     let before = fixture.node.process().peak_resident_bytes();
@@ -193,8 +193,8 @@ async fn large_orders_at_a_hanging_upstream_leave_room_for_other_clients() {
     let fixture =
         FlowFixture::start_with(&[("SERVER__DRAIN_TIMEOUT_S", "1"), ("UPSTREAMS__TIMEOUT_MS", "600000")]).await;
     let large_body = Flow::Esign.body_with(&[("/documentInfo/content", Some(json!(largest_file(9))))]);
-    let (second, third) = (fixture.node.backend(0).await, fixture.node.backend(0).await);
-    let fourth = fixture.node.backend(0).await;
+    let (second, third) = (fixture.node.backend_with_credits(0).await, fixture.node.backend_with_credits(0).await);
+    let fourth = fixture.node.backend_with_credits(0).await;
     fixture.upstream.set_behaviour(UpstreamBehaviour::Hang);
     let mut waiting_requests = Vec::new();
     for (number, backend) in (1..).zip([&fixture.backend, &fixture.backend, &second, &third]) {

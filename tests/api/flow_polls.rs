@@ -136,7 +136,7 @@ async fn an_expired_document_without_a_webhook_url_can_be_polled() {
 #[tokio::test]
 async fn unknown_and_foreign_flows_get_the_same_404() {
     let fixture = FlowFixture::start().await;
-    let neighbour = fixture.node.backend(0).await;
+    let neighbour = fixture.node.backend_with_credits(0).await;
     let (esign, locker) =
         (fixture.backend.open_flow(Flow::Esign).await, fixture.backend.open_flow(Flow::DocLocker).await);
     let (stamp, wealth) =

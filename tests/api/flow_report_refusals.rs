@@ -95,7 +95,7 @@ async fn reports_require_the_connector_token_and_the_admin_api_its_own() {
 async fn a_report_about_an_unknown_or_foreign_flow_gets_404() {
     let fixture = FlowFixture::with_webhooks().await;
     let flows = open_each_kind(&fixture).await;
-    let neighbour = fixture.node.backend(0).await;
+    let neighbour = fixture.node.backend_with_credits(0).await;
     for ReportableFlow { kind, opened, golden } in &flows {
         // Some reports have the id of their flow in a member `data`.
         let id_pointer = format!("/{}", opened.flow.id());

@@ -31,7 +31,7 @@ async fn each_report_is_sent_as_the_golden_payload_to_the_url_of_its_kind() {
     ];
     for (number, (flow, body, kind, hook, golden)) in cases.into_iter().enumerate() {
         // A separate app, because some deduplication keys belong to the app, not to the flow.
-        let backend = fixture.node.backend(0).await;
+        let backend = fixture.node.backend_with_credits(0).await;
         fixture.register_all(&backend).await;
         let opened = backend.open_flow_with(flow, body).await;
         fixture.connector.report_new(kind, &opened.report(golden)).await;
@@ -81,7 +81,7 @@ async fn an_esign_webhook_goes_to_the_response_url_or_the_registered_url() {
 #[tokio::test]
 async fn a_webhook_url_belongs_to_one_app_and_one_kind() {
     let fixture = FlowFixture::with_webhooks().await;
-    let neighbour = fixture.node.backend(0).await;
+    let neighbour = fixture.node.backend_with_credits(0).await;
     for (flow, kind, golden) in [
         (Flow::Esign, "esign", ESIGN_REJECTED),
         (Flow::DocLocker, "doclocker", DOCLOCKER_FAILED),

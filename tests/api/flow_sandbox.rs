@@ -22,7 +22,7 @@ struct Sandbox {
 impl Sandbox {
     async fn start() -> Self {
         let node = TestNode::start().await;
-        let backend = node.backend(0).await;
+        let backend = node.backend_with_credits(0).await;
         let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
         for api_type in API_TYPES {
             backend.register(api_type, &receiver.url(&format!("/secret-path/{api_type}"))).await;

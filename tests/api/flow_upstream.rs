@@ -45,7 +45,7 @@ fn assert_discloses_nothing(answer: &Answer) {
 async fn a_failed_upstream_gives_502_and_leaves_the_idempotency_key_unused() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
-    let (backend, connector) = (node.backend(0).await, node.connector());
+    let (backend, connector) = (node.backend_with_credits(0).await, node.connector());
     let behaviours = [
         UpstreamBehaviour::Status(500),
         UpstreamBehaviour::Status(201),
@@ -84,7 +84,7 @@ async fn a_failed_upstream_gives_502_and_leaves_the_idempotency_key_unused() {
 async fn an_upstream_response_against_the_contract_gives_502() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
-    let (backend, connector) = (node.backend(0).await, node.connector());
+    let (backend, connector) = (node.backend_with_credits(0).await, node.connector());
     let url = format!("https://upstream.example/{CAPABILITY}");
     let cases = [
         (Flow::Esign, json!({})),
@@ -117,7 +117,7 @@ async fn an_upstream_response_against_the_contract_gives_502() {
 async fn a_slow_upstream_gives_504_and_opens_no_flow() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[("UPSTREAMS__TIMEOUT_MS", "400")]).await;
-    let (backend, connector) = (node.backend(0).await, node.connector());
+    let (backend, connector) = (node.backend_with_credits(0).await, node.connector());
     for flow in Flow::ALL {
         upstream.set_behaviour(UpstreamBehaviour::Hang);
         let started = Instant::now();
@@ -138,7 +138,7 @@ async fn a_slow_upstream_gives_504_and_opens_no_flow() {
 async fn an_unreachable_upstream_gives_502() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
-    let backend = node.backend(0).await;
+    let backend = node.backend_with_credits(0).await;
     drop(upstream);
     for flow in Flow::ALL {
         assert_eq!(backend.try_open_flow(flow, &flow.body()).await.refusal(502), "upstream_failed");
@@ -149,7 +149,7 @@ async fn an_unreachable_upstream_gives_502() {
 async fn an_order_does_not_follow_a_redirect() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
-    let backend = node.backend(0).await;
+    let backend = node.backend_with_credits(0).await;
     let elsewhere = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
     upstream.set_behaviour(UpstreamBehaviour::Redirect(elsewhere.url("/orders")));
     for flow in Flow::ALL {
@@ -167,7 +167,7 @@ async fn a_slow_upstream_does_not_delay_other_flows() {
     }
     node.set("UPSTREAMS__WEALTH_URL", &slow.url("wealth"));
     node.launch().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     slow.set_behaviour(UpstreamBehaviour::Hang);
     let hanging: Vec<_> = (0..64)
         .map(|_| {
@@ -194,7 +194,7 @@ async fn a_flow_without_an_upstream_gets_501_outside_the_sandbox() {
     settings.push(("PROFILE", "stage".to_owned()));
     let settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
     let node = TestNode::start_with(&settings).await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     for flow in Flow::ALL {
         assert_eq!(backend.try_open_flow(flow, &flow.body()).await.refusal(501), "not_offered", "{flow:?}");
     }

@@ -73,7 +73,7 @@ impl Listener {
 #[tokio::test]
 async fn the_listen_command_of_the_portal_opens_an_inbox_for_the_app() {
     let node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let page = Browser::signed_in(&node, &backend).await.get("/portal/webhooks").await.text;
     let command = element_text(&page, "listen");
     let line = command
@@ -104,7 +104,7 @@ async fn balance(backend: &Backend) -> Value {
 #[tokio::test]
 async fn trigger_needs_only_the_public_url_a_key_and_an_app() {
     let node = TestNode::start().await;
-    let backend = node.backend(3).await;
+    let backend = node.backend_with_credits(3).await;
     let (base, environment) = (node.addresses.public(""), developer_environment(&backend.key, &backend.app));
     for flow in [
         &["ovse"][..],
@@ -133,7 +133,7 @@ async fn trigger_needs_only_the_public_url_a_key_and_an_app() {
 #[tokio::test]
 async fn the_url_of_a_listener_receives_the_webhooks_of_every_flow() {
     let node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let listener = Listener::start(&node, &backend, &[]).await;
     let (base, environment) = (node.addresses.public(""), developer_environment(&backend.key, &backend.app));
     let kinds = [
@@ -155,7 +155,8 @@ async fn the_url_of_a_listener_receives_the_webhooks_of_every_flow() {
 #[tokio::test]
 async fn a_wrong_setting_is_explained_and_costs_no_credit() {
     let node = TestNode::start().await;
-    let (backend, other, poor) = (node.backend(1).await, node.backend(1).await, node.backend(0).await);
+    let (backend, other, poor) =
+        (node.backend_with_credits(1).await, node.backend_with_credits(1).await, node.backend_with_credits(0).await);
     let (base, internal) = (node.addresses.public(""), node.addresses.internal(""));
     for (key, app, base, message) in [
         ("sk_wrong", &*backend.app, &*base, "does not take this API key with this app id"),
@@ -180,7 +181,7 @@ async fn a_wrong_setting_is_explained_and_costs_no_credit() {
 #[tokio::test]
 async fn an_unreachable_webhook_url_is_detected_before_a_credit_is_spent() {
     let node = TestNode::start_with(&[("SERVER__PUBLIC_BASE_URL", "http://127.0.0.1:9")]).await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let output = trigger(&["ovse"], &node.addresses.public(""), &developer_environment(&backend.key, &backend.app));
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(
@@ -194,7 +195,7 @@ async fn an_unreachable_webhook_url_is_detected_before_a_credit_is_spent() {
 #[tokio::test]
 async fn listen_forwards_webhooks_unchanged_and_survives_an_outage_of_the_target() {
     let node = TestNode::start().await;
-    let backend = node.backend(3).await;
+    let backend = node.backend_with_credits(3).await;
     let (target, mut forwarded_requests) = listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
     let listener = Listener::start(&node, &backend, &["--forward", &target.url("/hooks?from=sandbox")]).await;
 
@@ -230,7 +231,7 @@ async fn listen_forwards_webhooks_unchanged_and_survives_an_outage_of_the_target
 #[tokio::test]
 async fn a_local_listener_forwards_webhooks_too() {
     let node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let target = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
     let (directory, target_url) = (tempfile::tempdir().unwrap(), target.url("/"));
     let arguments = ["listen", "--json", "--port", "0", "--forward", &target_url];
@@ -247,7 +248,7 @@ async fn a_local_listener_forwards_webhooks_too() {
 #[tokio::test]
 async fn listen_reports_missing_settings_and_a_replaced_inbox() {
     let node = TestNode::start().await;
-    let backend = node.backend(0).await;
+    let backend = node.backend_with_credits(0).await;
     let directory = tempfile::tempdir().unwrap();
     let run = |words: &[&str], key: &str| {
         Process::run(&[&["listen"], words].concat(), &developer_environment(key, &backend.app), directory.path())
@@ -292,7 +293,7 @@ async fn open_inbox(backend: &Backend) -> (String, String) {
 #[tokio::test]
 async fn an_inbox_gives_its_webhooks_only_to_its_own_app() {
     let node = TestNode::start().await;
-    let (backend, other) = (node.backend(0).await, node.backend(0).await);
+    let (backend, other) = (node.backend_with_credits(0).await, node.backend_with_credits(0).await);
     let (path, url) = open_inbox(&backend).await;
     assert_eq!(backend.get(&path).await.ok(), json!({ "webhook": null }), "the inbox begins empty");
     let poll = tokio::spawn({
@@ -321,7 +322,7 @@ async fn an_inbox_gives_its_webhooks_only_to_its_own_app() {
 #[tokio::test]
 async fn attempts_and_settings_are_visible_only_to_their_own_app() {
     let node = TestNode::start().await;
-    let (backend, other) = (node.backend(1).await, node.backend(0).await);
+    let (backend, other) = (node.backend_with_credits(1).await, node.backend_with_credits(0).await);
     let (_, url) = open_inbox(&backend).await;
     let opened = backend.open_reported(&["name"], &url).await;
     let delivery_path = format!("/sandbox/transactions/{}/delivery", opened.txn);
@@ -357,6 +358,6 @@ async fn attempts_and_settings_are_visible_only_to_their_own_app() {
 async fn an_inbox_is_refused_if_its_url_leads_to_another_node() {
     let node = TestNode::start().await;
     let other_node = TestNode::start_with(&[("SERVER__PUBLIC_BASE_URL", &node.addresses.public(""))]).await;
-    let backend = other_node.backend(0).await;
+    let backend = other_node.backend_with_credits(0).await;
     assert_eq!(backend.post("/sandbox/inboxes", &json!({})).await.refusal(502), "inbox_unreachable");
 }

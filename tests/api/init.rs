@@ -24,7 +24,7 @@ fn app_signature() -> String {
 #[tokio::test]
 async fn channels_web_and_qr_return_a_request_url() {
     let node = TestNode::start().await;
-    let backend = node.backend(2).await;
+    let backend = node.backend_with_credits(2).await;
     for channel in ["web", "qr"] {
         let opened = backend.open_with(&json!({"claims": ["name", "dob"], "channel": channel})).await;
         let expected: &[&str] = match channel {
@@ -50,7 +50,7 @@ pub(crate) async fn intent_count(node: &TestNode, made: &str) -> u64 {
 async fn a_page_shows_the_intent_signed_by_init() {
     // A restarted process has other ports, and intents contain the callback address.
     let mut node = TestNode::start_with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
-    let backend = node.backend(3).await;
+    let backend = node.backend_with_credits(3).await;
     let web_opened = backend.open_with(&json!({"claims": ["name"], "channel": "web"})).await;
     let app_opened = backend.open_with(&json!({"claims": ["name"], "channel": "app"})).await;
     let jwt = web_opened.answer["intentJwt"].as_str().unwrap().to_owned();
@@ -75,7 +75,7 @@ async fn a_page_shows_the_intent_signed_by_init() {
 #[tokio::test]
 async fn channel_app_returns_an_intent_uri_on_android_and_a_url_on_ios() {
     let node = TestNode::start().await;
-    let backend = node.backend(2).await;
+    let backend = node.backend_with_credits(2).await;
     let body = json!({"claims": ["name"], "channel": "app", "app_id": "com.example.bank",
         "app_signature": app_signature()});
     let android = backend.open_with(&body).await;
@@ -98,7 +98,7 @@ async fn channel_app_returns_an_intent_uri_on_android_and_a_url_on_ios() {
 #[tokio::test]
 async fn a_request_for_a_qr_code_gets_its_value_in_the_same_response() {
     let node = TestNode::start().await;
-    let backend = node.backend(4).await;
+    let backend = node.backend_with_credits(4).await;
     for (channel, link) in [("web", "iosAppUri"), ("qr", "requestUrl"), ("app", "iosAppUri")] {
         let opened = backend.open_with(&json!({"claims": ["name"], "channel": channel, "qr": true})).await;
         assert!(member_names(&opened.answer).contains(&link), "{}", opened.answer);
@@ -115,7 +115,7 @@ async fn a_request_for_a_qr_code_gets_its_value_in_the_same_response() {
 #[tokio::test]
 async fn a_long_name_hint_is_cut_between_visible_letters() {
     let node = TestNode::start().await;
-    let backend = node.backend(3).await;
+    let backend = node.backend_with_credits(3).await;
     let hint_in_intent = async |hint: &str| {
         backend.open_with(&json!({"claims": ["name"], "channel": "qr", "name_hint": hint})).await.intent.ht.unwrap()
     };
@@ -129,7 +129,7 @@ async fn a_long_name_hint_is_cut_between_visible_letters() {
 #[tokio::test]
 async fn a_transaction_expires_fifteen_minutes_after_its_init() {
     let node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let before = sakshi_kit::issuer::now();
     let opened = backend.open(&["name"]).await;
     let text = opened.answer["expiresAt"].as_str().unwrap();
@@ -142,7 +142,7 @@ async fn a_transaction_expires_fifteen_minutes_after_its_init() {
 #[tokio::test]
 async fn the_intent_contains_the_requested_terms() {
     let node = TestNode::start().await;
-    let backend = node.backend(2).await;
+    let backend = node.backend_with_credits(2).await;
     let body = json!({"claims": ["name", "dob", "gender"], "channel": "qr", "language": "tamil", "face_auth": false,
         "name_hint": "A. Rao"});
     let opened = backend.open_with(&body).await;
@@ -172,7 +172,7 @@ async fn the_intent_contains_the_requested_terms() {
 #[tokio::test]
 async fn every_claim_of_the_specification_can_be_requested() {
     let node = TestNode::start().await;
-    let backend = node.backend(31).await;
+    let backend = node.backend_with_credits(31).await;
     let names: Vec<&str> = Claim::ALL.iter().map(|claim| claim.name()).collect();
     assert_eq!(names.len(), 30);
     for name in &names {
@@ -186,7 +186,7 @@ async fn every_claim_of_the_specification_can_be_requested() {
 #[tokio::test]
 async fn languages_are_accepted_by_name_in_any_case_and_by_code() {
     let node = TestNode::start().await;
-    let backend = node.backend(100).await;
+    let backend = node.backend_with_credits(100).await;
     let codes_by_name = [
         ("english", "23"),
         ("hindi", "6"),
@@ -219,7 +219,7 @@ async fn languages_are_accepted_by_name_in_any_case_and_by_code() {
 #[tokio::test]
 async fn fields_are_accepted_in_both_spellings() {
     let node = TestNode::start().await;
-    let backend = node.backend(2).await;
+    let backend = node.backend_with_credits(2).await;
     let signature = app_signature();
     let snake = json!({
         "claims": ["name"], "channel": "app", "face_auth": false, "webhook_url": "https://client.example/hook",
@@ -243,7 +243,7 @@ async fn fields_are_accepted_in_both_spellings() {
 #[tokio::test]
 async fn opening_a_transaction_debits_one_credit() {
     let node = TestNode::start().await;
-    let backend = node.backend(3).await;
+    let backend = node.backend_with_credits(3).await;
     let opened = backend.open(&["name"]).await;
     assert_eq!(node.operator().balance(&backend.client).await, 2);
     let statement = node.operator().statement(&backend.client).await;
@@ -255,7 +255,7 @@ async fn opening_a_transaction_debits_one_credit() {
 #[tokio::test]
 async fn init_without_credits_gets_402_and_opens_nothing() {
     let node = TestNode::start().await;
-    let backend = node.backend(0).await;
+    let backend = node.backend_with_credits(0).await;
     let answer = backend.init(&json!({"claims": ["name"], "channel": "qr"})).await;
     assert_eq!(answer.refusal(402), "insufficient_credits");
     let operator = node.operator();

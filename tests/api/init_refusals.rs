@@ -19,7 +19,7 @@ fn body_with(changes: &Value) -> Value {
 #[tokio::test]
 async fn every_bad_field_gets_a_400_that_names_it_and_costs_nothing() {
     let node = TestNode::start().await;
-    let backend = node.backend(10).await;
+    let backend = node.backend_with_credits(10).await;
     let signature = "BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=";
     let long = "x".repeat(2_100);
     let cases = [
@@ -84,7 +84,7 @@ async fn every_bad_field_gets_a_400_that_names_it_and_costs_nothing() {
 #[tokio::test]
 async fn the_same_field_in_both_spellings_gets_400() {
     let node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     for (snake, camel, value) in [
         ("face_auth", "faceAuth", json!(true)),
         ("webhook_url", "webhookUrl", json!("https://client.example/")),
@@ -108,7 +108,7 @@ const CLAIM_MESSAGE: &str = "is not a known claim; the claims are name, local_na
 #[tokio::test]
 async fn each_error_message_says_what_would_be_accepted() {
     let node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     for (body, expected) in [
         (
             r#"{"claims":["zz"],"channel":"fax","face_auth":"x"}"#,
@@ -170,7 +170,7 @@ async fn each_error_message_says_what_would_be_accepted() {
 #[tokio::test]
 async fn all_problems_are_named_at_once() {
     let node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let body = json!({"claims": ["shoe_size", "name", "hat_size"], "channel": "fax", "language": "klingon",
         "webhook_url": "nowhere"});
     let fields = backend.init(&body).await.refused_fields();
@@ -182,7 +182,7 @@ async fn all_problems_are_named_at_once() {
 #[tokio::test]
 async fn an_http_webhook_is_refused_unless_allowed() {
     let node = TestNode::start_with(&[("WEBHOOKS__ALLOW_HTTP", "false")]).await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let fields = backend.init(&body_with(&json!({"webhook_url": "http://client.example/"}))).await.refused_fields();
     assert_eq!(fields, ["webhook_url"]);
 }

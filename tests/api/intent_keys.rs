@@ -36,7 +36,7 @@ async fn the_next_key_is_published_before_it_signs_and_takes_over_at_its_time() 
         format!("next {} {takeover_time}, later {} 2099-01-01T00:00:00Z", path("next.pem"), path("later.pem"));
     node.set("AUTHORITY__FURTHER_INTENT_KEYS", &further_keys);
     node.launch().await;
-    let backend = node.backend(1_000).await;
+    let backend = node.backend_with_credits(1_000).await;
     let jwks = node.get("/.well-known/jwks.json").await.ok();
     let kids: Vec<&str> = jwks["keys"].as_array().unwrap().iter().map(|key| key["kid"].as_str().unwrap()).collect();
     assert_eq!(kids, ["sakshi-1", "next", "later"]);
@@ -102,7 +102,7 @@ async fn an_intent_can_be_verified_with_the_published_key_it_names() {
             (Some("application/json"), Some("public, max-age=300"))
         );
         let jwks = answer.ok();
-        let opened = node.backend(1).await.open(&["name"]).await;
+        let opened = node.backend_with_credits(1).await.open(&["name"]).await;
         let jwt = opened.answer["intentJwt"].as_str().unwrap();
         let key = key_of(&jwks, jwt);
         assert_eq!((&key["kty"], &key["use"]), (&json!(kind), &json!("sig")));

@@ -35,7 +35,7 @@ async fn present_for_status(node: &TestNode, backend: &Backend, credential: &str
 #[tokio::test]
 async fn a_new_key_in_the_file_is_accepted_without_a_restart() {
     let node = TestNode::start().await;
-    let (backend, next) = (node.backend(50).await, TestIssuer::generate());
+    let (backend, next) = (node.backend_with_credits(50).await, TestIssuer::generate());
     let file = node.directory.path().join("jwks.json");
     std::fs::write(&file, jwks_with_kid(&next, "next").to_string()).unwrap();
     assert_eq!(
@@ -69,7 +69,7 @@ async fn a_new_key_in_the_file_is_accepted_without_a_restart() {
 #[tokio::test]
 async fn a_rotation_is_not_delayed_by_unusable_keys_and_random_key_ids() {
     let (node, next) = (TestNode::start().await, TestIssuer::generate());
-    let (backend, stranger) = (node.backend(5_000).await, TestIssuer::generate());
+    let (backend, stranger) = (node.backend_with_credits(5_000).await, TestIssuer::generate());
     let mut keys = node.issuer.jwks()["keys"].as_array().unwrap().clone();
     let mut off_curve = keys[0].clone();
     off_curve["y"] = off_curve["x"].clone();
@@ -113,7 +113,7 @@ async fn a_rotation_is_not_delayed_by_unusable_keys_and_random_key_ids() {
 #[tokio::test]
 async fn an_unknown_key_id_reloads_the_file_at_most_once_a_minute() {
     let node = TestNode::start().await;
-    let (backend, stranger) = (node.backend(50).await, TestIssuer::generate());
+    let (backend, stranger) = (node.backend_with_credits(50).await, TestIssuer::generate());
     for _ in 0..5 {
         assert_eq!(present_for_status(&node, &backend, &credential_with_kid(&stranger, "stranger")).await, 400);
     }
@@ -148,7 +148,7 @@ async fn published_keys_are_fetched_and_survive_an_outage_of_the_issuer() {
     let copy = node.directory.path().join("jwks.json");
     std::fs::remove_file(&copy).unwrap();
     node.launch().await;
-    let backend = node.backend(50).await;
+    let backend = node.backend_with_credits(50).await;
     assert_eq!(present_for_status(&node, &backend, &credential_with_kid(&first, "first")).await, 200);
     assert_eq!(std::fs::read_to_string(&copy).unwrap(), *document.lock().unwrap());
 

@@ -111,7 +111,7 @@ async fn a_store_is_not_opened_with_a_foreign_key() {
     let (own_key, foreign_key) =
         ("MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=", "ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA=");
     let mut node = TestNode::start_with(&[("STORE__ENCRYPTION_KEY", own_key)]).await;
-    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     node.stop();
     node.set("STORE__ENCRYPTION_KEY", foreign_key);

@@ -27,7 +27,7 @@ async fn rotate_key(node: &mut TestNode) {
 #[tokio::test]
 async fn results_and_pending_transactions_survive_a_rotation_of_the_encryption_key() {
     let mut node = start_with_old_key().await;
-    let (backend, identity_app) = (node.backend(3).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(3).await, node.identity_app());
     let (completed, pending) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
     identity_app.approve(&completed, "asha").await;
     let before = backend.result(&completed.txn).await.text;
@@ -42,7 +42,7 @@ async fn results_and_pending_transactions_survive_a_rotation_of_the_encryption_k
 #[tokio::test]
 async fn everything_is_resealed_under_load_and_the_old_key_can_be_removed() {
     let mut node = start_with_old_key().await;
-    let (backend, identity_app) = (node.backend(100_000).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(100_000).await, node.identity_app());
     let mut results = Vec::new();
     for _ in 0..40 {
         let opened = backend.open(&["name", "photo"]).await;
@@ -108,7 +108,7 @@ async fn everything_is_resealed_under_load_and_the_old_key_can_be_removed() {
 #[tokio::test]
 async fn values_that_no_key_opens_are_reported_with_exit_code_1() {
     let mut node = start_with_old_key().await;
-    let backend = node.backend(3).await;
+    let backend = node.backend_with_credits(3).await;
     backend.open(&["name"]).await;
     rotate_key(&mut node).await;
     node.stop();

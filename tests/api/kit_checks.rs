@@ -10,7 +10,7 @@ use sakshi_kit::waiting::{TIMEOUT, eventually};
 #[tokio::test]
 async fn a_secret_in_a_log_line_fails_the_test() {
     let mut node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     backend.open(&["name"]).await;
     let logged = eventually("a line about the transaction", TIMEOUT, || async {
         node.log().into_iter().find(|line| line.contains("transaction opened"))
@@ -24,7 +24,7 @@ async fn a_secret_in_a_log_line_fails_the_test() {
 #[tokio::test]
 async fn personal_data_from_a_report_in_a_log_line_fails_the_test() {
     let mut node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     backend.open(&["name"]).await;
     let logged = eventually("a line about the transaction", TIMEOUT, || async {
         node.log().into_iter().find(|line| line.contains("transaction opened"))

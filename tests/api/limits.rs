@@ -24,7 +24,7 @@ async fn create_event(organiser: &Backend) -> Answer {
 #[tokio::test]
 async fn each_client_has_its_own_rate_limit_for_new_events() {
     let node = TestNode::start_with(&[("LIMITS__ORDERS_PER_SECOND_PER_CLIENT", "2")]).await;
-    let (organiser, other) = (node.backend(1).await, node.backend(1).await);
+    let (organiser, other) = (node.backend_with_credits(1).await, node.backend_with_credits(1).await);
     let created = send_for_statuses(40, async || create_event(&organiser).await).await;
     assert!(created.starts_with(&[200, 200]) && created.contains(&429), "{created:?}");
     assert_eq!(create_event(&other).await.status, 200);
@@ -38,7 +38,7 @@ async fn each_client_has_its_own_rate_limit_for_new_events() {
 #[tokio::test]
 async fn an_app_has_at_most_the_events_of_the_settings_or_its_clients_limit() {
     let node = TestNode::start_with(&[("LIMITS__EVENTS_PER_APP", "2")]).await;
-    let (organiser, other) = (node.backend(1).await, node.backend(1).await);
+    let (organiser, other) = (node.backend_with_credits(1).await, node.backend_with_credits(1).await);
     let change = json!({"events_per_app": 3});
     node.operator().patch(&format!("/admin/v1/clients/{}", other.client), &change).await.ok();
     assert_eq!(send_for_statuses(4, async || create_event(&organiser).await).await, [200, 200, 409, 409]);
@@ -49,7 +49,7 @@ async fn an_app_has_at_most_the_events_of_the_settings_or_its_clients_limit() {
 #[tokio::test]
 async fn invalid_keys_are_limited_by_address_and_a_valid_key_still_works() {
     let node = TestNode::start_with(&[("LIMITS__PAGES_PER_SECOND_PER_ADDRESS", "3")]).await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let invalid = backend.with_credentials("sk_none", &backend.app);
     let refused = send_for_statuses(40, async || invalid.get("/api/v1/credits").await).await;
     assert!(refused.starts_with(&[401, 401, 401]) && refused.contains(&429), "{refused:?}");
@@ -59,7 +59,7 @@ async fn invalid_keys_are_limited_by_address_and_a_valid_key_still_works() {
 #[tokio::test]
 async fn a_browser_without_fetch_metadata_gets_a_button_and_spends_nothing() {
     let node = TestNode::start().await;
-    let organiser = node.backend(5).await;
+    let organiser = node.backend_with_credits(5).await;
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
     let old_browser = || {
         event

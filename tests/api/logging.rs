@@ -11,7 +11,7 @@ use sakshi_kit::waiting::{TIMEOUT, eventually};
 #[tokio::test]
 async fn a_request_is_logged_in_one_line_with_its_route_caller_and_transaction() {
     let node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let opened = backend.open(&["name"]).await;
     Answer::receive(backend.request(Method::GET, &result_path(&opened.txn)).header("X-Request-ID", "order-7/log"))
         .await
@@ -60,7 +60,7 @@ async fn level_info_logs_every_request_except_probes() {
 #[tokio::test]
 async fn the_log_has_the_address_of_a_caller_and_the_network_of_a_resident() {
     let node = TestNode::start_with(&[("SERVER__TRUSTED_PROXIES", "127.0.0.1")]).await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let opened = backend.open(&["name"]).await;
     let through_proxy = |request: reqwest::RequestBuilder| request.header("X-Forwarded-For", "198.51.100.7");
     Answer::receive(through_proxy(backend.request(Method::GET, &result_path(&opened.txn)))).await.ok();
@@ -113,7 +113,7 @@ async fn the_log_begins_with_the_version_and_the_warnings_about_settings() {
 #[tokio::test]
 async fn every_log_line_is_an_object_in_the_json_format() {
     let mut node = TestNode::start_with(&[("TELEMETRY__LOG_FORMAT", "json")]).await;
-    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     identity_app.approve(&opened, "asha").await;
     let output = node.stop();
@@ -133,7 +133,7 @@ async fn every_log_line_is_an_object_in_the_json_format() {
 #[tokio::test]
 async fn log_lines_of_a_verification_share_its_id_and_refusals_name_their_code() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(2).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     identity_app.approve(&opened, "asha").await;
     let lines_of_verification = eventually("the lines", TIMEOUT, || async {

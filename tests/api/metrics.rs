@@ -43,7 +43,7 @@ async fn a_fresh_node_has_a_series_of_every_counter() {
 async fn callbacks_and_webhooks_are_counted_for_the_objectives() {
     let fixture = FlowFixture::with_webhooks().await;
     let node = &fixture.node;
-    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(2).await, node.identity_app());
     let opened = backend.open_reported(&["name"], &fixture.hook("ovse")).await;
     assert_eq!(identity_app.present(&opened, "none").await.status, 400);
     identity_app.approve(&opened, "asha").await;
@@ -78,7 +78,7 @@ async fn work_adds_no_series_that_a_fresh_node_lacks() {
     let FlowFixture { node, backend, connector, .. } = &fixture;
     let series_before = counter_series(node).await;
     // A verification: refused, replayed and approved.
-    let (backend_ovse, identity_app) = (node.backend(2).await, node.identity_app());
+    let (backend_ovse, identity_app) = (node.backend_with_credits(2).await, node.identity_app());
     let (first, second) =
         (backend_ovse.open_reported(&["name"], &fixture.hook("ovse")).await, backend_ovse.open(&["name"]).await);
     assert_eq!(identity_app.present(&first, "none").await.status, 400);

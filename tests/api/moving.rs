@@ -84,7 +84,7 @@ async fn a_node_moves_to_redis_and_back_without_loss() {
         WebhookReceiver::start(Behaviour::Hang).await.unwrap(),
         WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap(),
     );
-    let (backend, identity_app) = (node.backend(50).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(50).await, node.identity_app());
     let ended = backend.open(&["name"]).await;
     identity_app.approve(&ended, "asha").await;
     let event = TestEvent::open(&node, &backend, &terms(5)).await;

@@ -27,7 +27,7 @@ impl Fixture {
     async fn start(answer: DnsAnswer) -> Self {
         let (name_server, mut node) = (NameServer::start(answer), TestNode::unlaunched(&[]));
         node.launch_with_name_server(&name_server).await;
-        let (backend, identity_app) = (node.backend(20).await, Arc::new(node.identity_app()));
+        let (backend, identity_app) = (node.backend_with_credits(20).await, Arc::new(node.identity_app()));
         let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
         Self { name_server, node, backend, identity_app, receiver }
     }
@@ -110,7 +110,7 @@ async fn webhooks_without_a_dns_answer_in_time_are_unresolved() {
         (NameServer::start(DnsAnswer::Silence), TestNode::unlaunched(&[("WEBHOOKS__TIMEOUT_MS", "1000")]));
     node.set("WEBHOOKS__CONNECT_TIMEOUT_MS", "1000");
     node.launch_with_name_server(&name_server).await;
-    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(2).await, node.identity_app());
     for _ in 0..2 {
         let opened = backend.open_reported(&["name"], "http://a.example/hook").await;
         identity_app.approve(&opened, "asha").await;

@@ -17,7 +17,7 @@ use sakshi_kit::waiting::{TIMEOUT, assert_within, eventually};
 #[tokio::test]
 async fn a_rotated_key_and_its_successor_both_work_during_the_overlap() {
     let node = TestNode::start().await;
-    let (backend, operator) = (node.backend(10).await, node.operator());
+    let (backend, operator) = (node.backend_with_credits(10).await, node.operator());
     let rotate = |overlap: u64| {
         let (operator, path) = (operator.clone(), format!("/admin/v1/keys/{}/rotate", backend.key_id));
         async move { operator.post(&path, &json!({"overlap_s": overlap})).await }
@@ -44,7 +44,7 @@ async fn a_rotated_key_and_its_successor_both_work_during_the_overlap() {
 #[tokio::test]
 async fn a_revoked_key_is_refused_on_every_worker_within_a_second() {
     let node = TestNode::start_with(&[("SERVER__WORKERS", "4")]).await;
-    let (backend, operator) = (node.backend(10).await, node.operator());
+    let (backend, operator) = (node.backend_with_credits(10).await, node.operator());
     // A connection belongs to one worker, so each request takes a new one.
     let new_connection =
         || reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).timeout(TIMEOUT).build().unwrap();
@@ -74,7 +74,7 @@ async fn a_revoked_key_is_refused_on_every_worker_within_a_second() {
 #[tokio::test]
 async fn keys_are_listed_without_their_secrets() {
     let node = TestNode::start().await;
-    let (backend, operator) = (node.backend(0).await, node.operator());
+    let (backend, operator) = (node.backend_with_credits(0).await, node.operator());
     let path = format!("/admin/v1/clients/{}/keys", backend.client);
     let listed = operator.get(&path).await;
     assert!(listed.ok()["keys"][0]["key_id"] == json!(backend.key_id) && !listed.text.contains(&backend.key));
@@ -101,7 +101,7 @@ fn collect_nodes<'a>(node: &'a Value, predicate: &dyn Fn(&Value) -> bool, matche
 #[tokio::test]
 async fn the_tree_shows_every_supervised_actor_and_counts_live_transactions() {
     let node = TestNode::start().await;
-    let (backend, identity_app, operator) = (node.backend(6).await, node.identity_app(), node.operator());
+    let (backend, identity_app, operator) = (node.backend_with_credits(6).await, node.identity_app(), node.operator());
     let mut opened = Vec::new();
     for _ in 0..6 {
         opened.push(backend.open(&["name"]).await);
@@ -135,7 +135,7 @@ async fn the_tree_shows_every_supervised_actor_and_counts_live_transactions() {
 #[tokio::test]
 async fn a_single_node_is_shown_with_its_tree_its_receivers_and_its_figures() {
     let node = TestNode::start().await;
-    let (backend, operator) = (node.backend(3).await, node.operator());
+    let (backend, operator) = (node.backend_with_credits(3).await, node.operator());
     for _ in 0..3 {
         backend.open(&["name"]).await;
     }
@@ -174,7 +174,7 @@ fn live_transactions(tree: &Value) -> u64 {
 #[tokio::test]
 async fn the_audit_covers_every_client() {
     let node = TestNode::start().await;
-    let (first, second) = (node.backend(5).await, node.backend(7).await);
+    let (first, second) = (node.backend_with_credits(5).await, node.backend_with_credits(7).await);
     first.open(&["name"]).await;
     let audit = node.operator().get("/admin/v1/credits/audit").await.ok();
     assert_eq!(audit["clean"], true);
@@ -225,7 +225,7 @@ async fn the_admin_token_is_accepted_only_as_a_bearer_token() {
 #[tokio::test]
 async fn metrics_hold_no_ids_no_urls_and_nothing_personal() {
     let node = TestNode::start().await;
-    let (backend, identity_app, operator) = (node.backend(9).await, node.identity_app(), node.operator());
+    let (backend, identity_app, operator) = (node.backend_with_credits(9).await, node.identity_app(), node.operator());
     let receiver = sakshi_sandbox::receiver::WebhookReceiver::start(sakshi_sandbox::receiver::Behaviour::Answer(200))
         .await
         .unwrap();
@@ -259,7 +259,7 @@ async fn metrics_hold_no_ids_no_urls_and_nothing_personal() {
 #[tokio::test]
 async fn prometheus_accepts_the_metrics() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(9).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(9).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     identity_app.approve(&opened, "asha").await;
     let page = node.operator().probe("/metrics").await.text;
@@ -315,7 +315,7 @@ async fn prometheus_accepts_the_metrics() {
 #[tokio::test]
 async fn support_finds_transactions_and_refusals_without_shared_data() {
     let node = TestNode::start().await;
-    let (backend, identity_app, operator) = (node.backend(2).await, node.identity_app(), node.operator());
+    let (backend, identity_app, operator) = (node.backend_with_credits(2).await, node.identity_app(), node.operator());
     let opened = backend.open(&["name"]).await;
     let path = format!("/admin/v1/transactions/{}", opened.txn);
     let pending_view = operator.get(&path).await.ok();

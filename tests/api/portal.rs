@@ -12,7 +12,7 @@ use sakshi_kit::waiting::{TIMEOUT, eventually};
 #[tokio::test]
 async fn the_session_cookie_is_http_only_and_no_page_contains_the_key() {
     let node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let mut browser = Browser::at(&node);
     let answer = browser.sign_in(&backend.key, &backend.app).await;
     assert_eq!((answer.status, answer.header("location"), &*answer.text), (303, Some("/portal"), ""));
@@ -54,7 +54,7 @@ async fn the_sandbox_redirects_a_browser_to_the_portal() {
 #[tokio::test]
 async fn a_form_without_the_csrf_token_of_its_session_changes_nothing() {
     let node = TestNode::start().await;
-    let backend = node.backend(5).await;
+    let backend = node.backend_with_credits(5).await;
     let browser = Browser::signed_in(&node, &backend).await;
     let foreign_token = Browser::signed_in(&node, &backend).await.csrf_token().await;
     let event = [
@@ -94,7 +94,7 @@ async fn a_form_without_the_csrf_token_of_its_session_changes_nothing() {
 #[tokio::test]
 async fn a_trial_debits_one_credit_even_if_its_form_is_sent_ten_times() {
     let node = TestNode::start().await;
-    let backend = node.backend(3).await;
+    let backend = node.backend_with_credits(3).await;
     let browser = Browser::signed_in(&node, &backend).await;
     let form = browser.get("/portal/trial").await.text;
     let (token, form_id) = (hidden_field(&form, CSRF_FIELD), hidden_field(&form, "once"));
@@ -124,7 +124,7 @@ async fn a_trial_debits_one_credit_even_if_its_form_is_sent_ten_times() {
 #[tokio::test]
 async fn a_trial_shows_the_claims_and_the_exact_response_of_a_poll() {
     let node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let browser = Browser::signed_in(&node, &backend).await;
     let trial = browser.trial().await;
     assert_eq!(element_text(&trial.page, "body"), backend.result(&trial.opened.txn).await.text);
@@ -137,7 +137,7 @@ async fn a_trial_shows_the_claims_and_the_exact_response_of_a_poll() {
 #[tokio::test]
 async fn a_revoked_key_ends_its_sessions_and_no_others() {
     let node = TestNode::start().await;
-    let (backend, operator) = (node.backend(1).await, node.operator());
+    let (backend, operator) = (node.backend_with_credits(1).await, node.operator());
     let (key_id, key) = operator.issue_key(&backend.client, &json!({})).await;
     let remaining = Browser::signed_in(&node, &backend).await;
     let ended = Browser::signed_in(&node, &backend.with_credentials(&key, &backend.app)).await;
@@ -160,7 +160,7 @@ async fn a_revoked_key_ends_its_sessions_and_no_others() {
 #[tokio::test]
 async fn data_of_another_client_is_neither_shown_nor_changed() {
     let node = TestNode::start().await;
-    let (backend, other) = (node.backend(2).await, node.backend(2).await);
+    let (backend, other) = (node.backend_with_credits(2).await, node.backend_with_credits(2).await);
     let (browser, stranger) = (Browser::signed_in(&node, &backend).await, Browser::signed_in(&node, &other).await);
     let trial = browser.trial().await;
     let event = [("name", "Open day"), ("claims", "name"), ("max_guests", "5"), ("language", "english")];
@@ -205,7 +205,7 @@ async fn proposed_end(browser: &Browser) -> String {
 #[tokio::test]
 async fn an_event_is_created_with_organiser_purpose_and_time_zone() {
     let node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let browser = Browser::signed_in(&node, &backend).await;
     assert!(
         browser.get("/portal/events/new").await.text.contains("value=\"Asia/Kolkata\""),
@@ -246,9 +246,11 @@ async fn an_event_is_created_with_organiser_purpose_and_time_zone() {
 #[tokio::test]
 async fn the_guest_workbook_of_an_event_is_available_only_to_its_app() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
-    let (browser, stranger) =
-        (Browser::signed_in(&node, &backend).await, Browser::signed_in(&node, &node.backend(1).await).await);
+    let (backend, identity_app) = (node.backend_with_credits(2).await, node.identity_app());
+    let (browser, stranger) = (
+        Browser::signed_in(&node, &backend).await,
+        Browser::signed_in(&node, &node.backend_with_credits(1).await).await,
+    );
     let event = TestEvent::open(&node, &backend, &terms(5)).await;
     identity_app.approve(&event.scan().await, "asha").await;
     let page = format!("/portal/events/{}", event.id);

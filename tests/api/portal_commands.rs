@@ -49,7 +49,7 @@ fn output_of(outputs: &[(String, String)], title: &str) -> Value {
 #[tokio::test]
 async fn the_commands_of_a_trial_open_encode_and_poll_a_transaction() {
     let node = TestNode::start().await;
-    let backend = node.backend(2).await;
+    let backend = node.backend_with_credits(2).await;
     let browser = Browser::signed_in(&node, &backend).await;
     let trial = browser.trial().await;
     let (key_prompt, commands) = commands(&trial.page);
@@ -68,7 +68,7 @@ async fn the_commands_of_a_trial_open_encode_and_poll_a_transaction() {
 #[tokio::test]
 async fn the_commands_of_events_webhooks_and_credits_do_what_their_titles_say() {
     let node = TestNode::start().await;
-    let backend = node.backend(2).await;
+    let backend = node.backend_with_credits(2).await;
     let browser = Browser::signed_in(&node, &backend).await;
     let name = "O'Brien's \"ball\" $(id) `id` \\n";
     let created = backend

@@ -22,7 +22,7 @@ async fn wait_for_list_with(browser: &Browser, request_id: &str) -> String {
 #[tokio::test]
 async fn a_refused_request_is_found_by_its_error_id_without_sent_values() {
     let node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let browser = Browser::signed_in(&node, &backend).await;
     assert!(browser.get(LIST).await.text.contains("Nothing was refused"));
 
@@ -54,7 +54,7 @@ async fn a_refused_request_is_found_by_its_error_id_without_sent_values() {
 #[tokio::test]
 async fn refusals_are_visible_only_to_their_own_app() {
     let node = TestNode::start().await;
-    let (backend, other) = (node.backend(1).await, node.backend(1).await);
+    let (backend, other) = (node.backend_with_credits(1).await, node.backend_with_credits(1).await);
     let app = node.operator().create_app(&backend.client).await;
     let second = backend.with_credentials(&backend.key, &app);
     let stranger = backend.with_credentials(&other.key, &backend.app);

@@ -19,7 +19,7 @@ fn listed_txns(page: &str) -> Vec<String> {
 #[tokio::test]
 async fn the_list_shows_every_verification_of_its_app_once_newest_first() {
     let node = TestNode::start().await;
-    let backend = node.backend(140).await;
+    let backend = node.backend_with_credits(140).await;
     let other_app = node.operator().create_app(&backend.client).await;
     let other = backend.with_credentials(&backend.key, &other_app);
     let browser = Browser::signed_in(&node, &backend).await;
@@ -49,7 +49,7 @@ async fn the_list_shows_every_verification_of_its_app_once_newest_first() {
 #[tokio::test]
 async fn verifications_are_found_by_status_channel_event_reference_and_id() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(10).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(10).await, node.identity_app());
     let browser = Browser::signed_in(&node, &backend).await;
     let pending =
         backend.open_with(&json!({"claims": ["name"], "channel": "web", "client_reference_id": "Order 7&8"})).await;
@@ -100,7 +100,7 @@ async fn verifications_are_found_by_status_channel_event_reference_and_id() {
         (redirect.status, redirect.header("location")),
         (303, Some(&*format!("/portal/transactions/{}", declined.txn)))
     );
-    let stranger = node.backend(1).await;
+    let stranger = node.backend_with_credits(1).await;
     let foreign_txn = stranger.open(&["name"]).await.txn;
     let page = browser.get(&format!("{LIST}?find={foreign_txn}")).await;
     assert!(page.status == 200 && page.text.contains("Nothing found"), "{}", page.text);
@@ -110,7 +110,7 @@ async fn verifications_are_found_by_status_channel_event_reference_and_id() {
 #[tokio::test]
 async fn the_page_of_a_transaction_shows_the_outcome_of_its_webhook() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(2).await, node.identity_app());
     let browser = Browser::signed_in(&node, &backend).await;
     let unused_address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let opened = backend.open_reported(&["name"], &format!("http://{unused_address}/")).await;
@@ -158,7 +158,7 @@ async fn the_page_of_a_transaction_shows_the_outcome_of_its_webhook() {
 async fn a_sandbox_developer_can_resend_a_webhook() {
     let node = TestNode::start().await;
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
-    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(2).await, node.identity_app());
     let browser = Browser::signed_in(&node, &backend).await;
     let opened = backend.open_reported(&["name"], &receiver.url("/hook")).await;
     let page = format!("/portal/transactions/{}", opened.txn);
@@ -175,6 +175,6 @@ async fn a_sandbox_developer_can_resend_a_webhook() {
     let received = receiver.wait_for(2, TIMEOUT).await;
     assert!(received.len() == 2 && received[0].body == received[1].body, "the same bytes");
     assert!(browser.get(&format!("{page}?again=delivered")).await.text.contains("id=\"repeated\">delivered<"));
-    let stranger = Browser::signed_in(&node, &node.backend(1).await).await;
+    let stranger = Browser::signed_in(&node, &node.backend_with_credits(1).await).await;
     assert_eq!(stranger.send(&page, &[]).await.status, 404, "another client's transaction");
 }

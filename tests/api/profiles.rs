@@ -79,7 +79,7 @@ async fn production_neither_trusts_nor_serves_the_sandbox() {
     let with_sandbox_token = node.http.get(node.addresses.internal("/admin/v1/clients")).bearer_auth(ADMIN_TOKEN);
     assert_eq!(sakshi_kit::answer::Answer::receive(with_sandbox_token).await.status, 401);
 
-    let (backend, operator) = (node.backend(2).await, node.operator());
+    let (backend, operator) = (node.backend_with_credits(2).await, node.operator());
     assert_eq!(operator.get("/admin/v1/clients").await.ok()["total"], 1);
     let http_webhook = json!({"claims": ["name"], "channel": "qr", "webhook_url": "http://client.example/"});
     assert_eq!(backend.init(&http_webhook).await.refused_fields(), ["webhook_url"]);

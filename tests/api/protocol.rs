@@ -14,7 +14,7 @@ async fn post_init(backend: &Backend, content_type: &str, body: Vec<u8>) -> Answ
 #[tokio::test]
 async fn a_body_that_is_not_json_gets_400_and_costs_nothing() {
     let node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     for body in [
         "",
         "{",
@@ -55,7 +55,7 @@ async fn a_body_that_is_not_json_gets_400_and_costs_nothing() {
 #[tokio::test]
 async fn a_body_over_the_limit_gets_413() {
     let node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let large = json!({"claims": ["name"], "channel": "qr", "name_hint": "x".repeat(70_000)}).to_string();
     assert_eq!(
         post_init(&backend, "application/json", large.clone().into_bytes()).await.refusal(413),
@@ -72,7 +72,7 @@ async fn a_body_over_the_limit_gets_413() {
 #[tokio::test]
 async fn another_media_type_gets_415_and_a_missing_one_means_json() {
     let node = TestNode::start().await;
-    let backend = node.backend(3).await;
+    let backend = node.backend_with_credits(3).await;
     let body = json!({"claims": ["name"], "channel": "qr"}).to_string().into_bytes();
     for content_type in ["text/plain", "application/xml", "application/x-www-form-urlencoded", "application/jsonx"] {
         assert_eq!(
@@ -90,7 +90,7 @@ async fn another_media_type_gets_415_and_a_missing_one_means_json() {
 #[tokio::test]
 async fn another_method_gets_a_405_that_lists_the_allowed_methods() {
     let node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     for (method, path, allow) in [
         (Method::GET, INIT, "POST"),
         (Method::DELETE, INIT, "POST"),
@@ -125,7 +125,7 @@ async fn an_unknown_path_gets_a_404_in_the_error_envelope() {
 #[tokio::test]
 async fn a_request_id_is_echoed_or_generated() {
     let node = TestNode::start().await;
-    let backend = node.backend(2).await;
+    let backend = node.backend_with_credits(2).await;
     let body = json!({"claims": ["name"], "channel": "qr"});
     let with_own_id =
         Answer::receive(backend.request(Method::POST, INIT).header("X-Request-ID", "order-7/a").json(&body)).await;
@@ -151,7 +151,7 @@ async fn a_request_id_is_echoed_or_generated() {
 #[tokio::test]
 async fn responses_of_the_api_are_json() {
     let node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let opened = backend.init(&json!({"claims": ["name"], "channel": "qr"})).await;
     assert_eq!(opened.header("content-type"), Some("application/json"));
     let refused = backend.init(&json!({})).await;
@@ -161,7 +161,7 @@ async fn responses_of_the_api_are_json() {
 #[tokio::test]
 async fn sandbox_app_errors_are_json_for_programs_and_pages_for_people() {
     let (node, other_node) = (TestNode::start().await, TestNode::start().await);
-    let (backend, other_backend) = (node.backend(1).await, other_node.backend(1).await);
+    let (backend, other_backend) = (node.backend_with_credits(1).await, other_node.backend_with_credits(1).await);
     let (own, foreign) = (backend.open(&["name"]).await, other_backend.open(&["name"]).await);
     let path = node.addresses.public("/sandbox/app/answer");
     for (body, status, code, message) in [

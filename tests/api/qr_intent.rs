@@ -18,7 +18,7 @@ async fn request_qr_payload(backend: &Backend, txn: &str) -> String {
 #[tokio::test]
 async fn the_qr_value_holds_a_signed_intent_for_the_same_transaction() {
     let node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let body = json!({"claims": ["name", "pincode"], "channel": "qr", "language": "urdu", "face_auth": false});
     let opened = backend.open_with(&body).await;
     let payload = request_qr_payload(&backend, &opened.txn).await;
@@ -40,7 +40,7 @@ async fn the_qr_value_holds_a_signed_intent_for_the_same_transaction() {
 #[tokio::test]
 async fn a_credential_for_the_qr_intent_completes_the_transaction() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(1).await, node.identity_app());
     let mut opened = backend.open(&["name"]).await;
     opened.intent =
         decode_unverified(&decode_qr_payload(&request_qr_payload(&backend, &opened.txn).await).unwrap()).unwrap();
@@ -51,7 +51,7 @@ async fn a_credential_for_the_qr_intent_completes_the_transaction() {
 #[tokio::test]
 async fn a_qr_value_is_free_for_every_channel() {
     let node = TestNode::start().await;
-    let backend = node.backend(3).await;
+    let backend = node.backend_with_credits(3).await;
     for channel in ["web", "qr", "app"] {
         let opened = backend.open_with(&json!({"claims": ["name"], "channel": channel})).await;
         request_qr_payload(&backend, &opened.txn).await;
@@ -63,7 +63,7 @@ async fn a_qr_value_is_free_for_every_channel() {
 #[tokio::test]
 async fn an_unknown_or_foreign_transaction_gets_404() {
     let node = TestNode::start().await;
-    let (backend, other) = (node.backend(1).await, node.backend(1).await);
+    let (backend, other) = (node.backend_with_credits(1).await, node.backend_with_credits(1).await);
     let opened = backend.open(&["name"]).await;
     assert_eq!(other.post(QR_INTENT, &json!({"txnId": opened.txn})).await.refusal(404), "transaction_not_found");
     let unknown = json!({"txnId": uuid::Uuid::new_v4()});
@@ -73,7 +73,7 @@ async fn an_unknown_or_foreign_transaction_gets_404() {
 #[tokio::test]
 async fn a_completed_transaction_gets_409_and_an_expired_one_410() {
     let node = TestNode::start_with(&[("OVSE__WINDOW_S", "8")]).await;
-    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(2).await, node.identity_app());
     let completed = backend.open(&["name"]).await;
     identity_app.approve(&completed, "asha").await;
     assert_eq!(backend.post(QR_INTENT, &json!({"txnId": completed.txn})).await.refusal(409), "already_completed");
@@ -88,7 +88,7 @@ async fn a_completed_transaction_gets_409_and_an_expired_one_410() {
 #[tokio::test]
 async fn a_bad_request_names_its_field() {
     let node = TestNode::start().await;
-    let backend = node.backend(0).await;
+    let backend = node.backend_with_credits(0).await;
     for (body, field) in [
         (json!({}), "txnId"),
         (json!({"txnId": 7}), "txnId"),

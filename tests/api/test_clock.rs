@@ -18,7 +18,7 @@ async fn end_window(node: &TestNode, txn: &str) -> Answer {
 #[tokio::test]
 async fn an_ended_window_is_over_at_once_for_polls_pages_and_the_identity_app() {
     let mut node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(1).await, node.identity_app());
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
     let opened = backend.open_reported(&["name"], &receiver.url("/")).await;
     let (caller, path) = (backend.clone(), format!("{}?wait=30", result_path(&opened.txn)));
@@ -47,7 +47,7 @@ async fn an_ended_window_is_over_at_once_for_polls_pages_and_the_identity_app() 
 #[tokio::test]
 async fn a_window_can_be_ended_only_while_the_transaction_is_pending() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(1).await, node.identity_app());
     let completed = backend.open(&["name"]).await;
     identity_app.approve(&completed, "asha").await;
     assert_eq!(end_window(&node, &completed.txn).await.refusal(409), "already_completed");
@@ -64,7 +64,7 @@ async fn a_window_can_be_ended_only_while_the_transaction_is_pending() {
 #[tokio::test]
 async fn a_guest_whose_window_is_ended_counts_as_abandoned() {
     let node = TestNode::start().await;
-    let organiser = node.backend(1).await;
+    let organiser = node.backend_with_credits(1).await;
     let event = TestEvent::open(&node, &organiser, &terms(3)).await;
     let scanned = event.scan().await;
     end_window(&node, &scanned.txn).await.ok();

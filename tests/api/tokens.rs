@@ -42,7 +42,7 @@ async fn intents_are_signed_on_the_token_and_its_public_key_is_published() {
     let published = node.get("/.well-known/jwks.json").await.ok();
     let expected = IntentKey::from_pem(intent_key()).unwrap().public_jwk();
     assert_eq!((&published["keys"][0]["n"], &published["keys"][0]["e"]), (&expected["n"], &expected["e"]));
-    let (backend, body) = (node.backend(40).await, init_body());
+    let (backend, body) = (node.backend_with_credits(40).await, init_body());
     let opened = futures_util::future::join_all((0..32).map(|_| backend.init(&body))).await;
     for opened in opened {
         let intent = opened.ok()["intentJwt"].as_str().unwrap().to_owned();
@@ -55,7 +55,7 @@ async fn intents_are_signed_on_the_token_and_its_public_key_is_published() {
 async fn a_node_without_its_token_is_not_ready_and_charges_nothing() {
     let (mut node, token) = prepare_node_with_token(&[]);
     node.launch().await;
-    let backend = node.backend(5).await;
+    let backend = node.backend_with_credits(5).await;
     backend.init(&init_body()).await.ok();
     token.remove();
     let refused = eventually("a refusal", TOKEN_TIMEOUT, async || {
@@ -148,7 +148,7 @@ async fn the_encryption_key_is_unwrapped_by_the_token_and_only_by_the_right_key(
     node.set("STORE__ENCRYPTION_KEY_WRAPPED", &wrapped_key);
     node.set("STORE__UNWRAPPING_KEY", &token.uri("wrapping"));
     node.launch().await;
-    let backend = node.backend(2).await;
+    let backend = node.backend_with_credits(2).await;
     let opened = backend.init(&init_body()).await.ok();
     node.restart().await;
     let poll = backend.get(&format!("/api/v1/nationalid-ovse/result/{}", opened["txnId"].as_str().unwrap())).await;
@@ -169,7 +169,7 @@ async fn the_encryption_key_can_come_from_a_command() {
     node.set("STORE__ENCRYPTION_KEY", "");
     node.set("STORE__ENCRYPTION_KEY_COMMAND", "/bin/echo,q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA=");
     node.launch().await;
-    node.backend(1).await.init(&init_body()).await.ok();
+    node.backend_with_credits(1).await.init(&init_body()).await.ok();
     node.stop();
     node.set("STORE__ENCRYPTION_KEY_COMMAND", "/bin/false");
     let refused = Process::run(&["check-config"], node.environment(), node.directory.path());

@@ -34,7 +34,7 @@ async fn open_traced(backend: &Backend, traceparent: &str, webhook: &str) -> Ope
 async fn callback_and_webhook_traces_link_to_the_callers_trace() {
     let collector = Collector::start().await;
     let node = TestNode::start_with(&[("TELEMETRY__OTLP_ENDPOINT", &collector.url)]).await;
-    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(2).await, node.identity_app());
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
     let opened = open_traced(&backend, &traceparent("01"), &receiver.url("/hook/secret-path")).await;
     identity_app.approve(&opened, "asha").await;
@@ -93,7 +93,7 @@ async fn callback_and_webhook_traces_link_to_the_callers_trace() {
 async fn an_order_carries_its_trace_to_the_upstream() {
     let (collector, upstream) = (Collector::start().await, Upstream::start().await);
     let node = TestNode::ordering_from(&upstream, &[("TELEMETRY__OTLP_ENDPOINT", &collector.url)]).await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let flow = Flow::EStamp;
     backend.open_flow_once("order-7", flow, &flow.body()).await.ok();
     let order = collector.span("upstream order", |_| true).await;
@@ -109,14 +109,14 @@ async fn sampling_depends_on_the_trace_id_and_not_on_the_callers_flag() {
     let mut node =
         TestNode::start_with(&[("TELEMETRY__OTLP_ENDPOINT", &collector.url), ("TELEMETRY__TRACES_PER_THOUSAND", "0")])
             .await;
-    let backend = node.backend(3).await;
+    let backend = node.backend_with_credits(3).await;
     open_traced(&backend, &traceparent("01"), "https://example.com/hook").await;
     node.stop();
     assert!(collector.spans().is_empty(), "{:?}", collector.spans());
 
     let collector = Collector::start().await;
     let mut node = TestNode::start_with(&[("TELEMETRY__OTLP_ENDPOINT", &collector.url)]).await;
-    let backend = node.backend(3).await;
+    let backend = node.backend_with_credits(3).await;
     open_traced(&backend, &traceparent("00"), "https://example.com/hook").await;
     open_traced(&backend, "no traceparent", "https://example.com/hook").await;
     // Pending spans are sent before the process ends.
@@ -129,7 +129,7 @@ async fn sampling_depends_on_the_trace_id_and_not_on_the_callers_flag() {
 #[tokio::test]
 async fn an_unavailable_collector_loses_spans_and_nothing_else() {
     let mut node = TestNode::start_with(&[("TELEMETRY__OTLP_ENDPOINT", "http://127.0.0.1:9")]).await;
-    let (backend, identity_app) = (node.backend(3).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(3).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     identity_app.approve(&opened, "asha").await;
     assert_eq!(backend.result(&opened.txn).await.status, 200);

@@ -32,7 +32,7 @@ async fn one_key_works_in_stage_and_production_and_is_revoked_at_both() {
     let key_path = write_intent_key(directory.path());
     let (stage, production) =
         (start_installation("stage", &key_path).await, start_installation("production", &key_path).await);
-    let stage_backend = stage.backend(2).await;
+    let stage_backend = stage.backend_with_credits(2).await;
     let (_, stage_key) = stage.operator().issue_key(&stage_backend.client, &json!({"environments": ["stage"]})).await;
     let exported = run_admin(&stage, &["clients", "export", &stage_backend.client]);
     assert!(
@@ -89,7 +89,8 @@ async fn one_key_works_in_stage_and_production_and_is_revoked_at_both() {
 #[tokio::test]
 async fn an_import_is_refused_with_the_path_of_every_problem() {
     let node = TestNode::start().await;
-    let (operator, owner, other) = (node.operator(), node.backend(0).await, node.backend(0).await);
+    let (operator, owner, other) =
+        (node.operator(), node.backend_with_credits(0).await, node.backend_with_credits(0).await);
     let path = "/admin/v1/clients/import";
     let export = operator.get(&format!("/admin/v1/clients/{}/export", owner.client)).await.ok();
     let changed_export = |changes: &[(&str, Value)]| {

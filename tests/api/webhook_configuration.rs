@@ -33,7 +33,7 @@ async fn registered_urls(backend: &Backend) -> Vec<(String, String)> {
 #[tokio::test]
 async fn a_url_can_be_registered_replaced_and_removed_for_each_api() {
     let node = TestNode::start().await;
-    let (backend, neighbour) = (node.backend(0).await, node.backend(0).await);
+    let (backend, neighbour) = (node.backend_with_credits(0).await, node.backend_with_credits(0).await);
     assert!(registered_urls(&backend).await.is_empty());
     for api_type in API_TYPES {
         backend.register(api_type, &format!("https://client.example/hooks/{api_type}")).await;
@@ -65,7 +65,7 @@ async fn a_url_can_be_registered_replaced_and_removed_for_each_api() {
 #[tokio::test]
 async fn registered_urls_survive_a_restart() {
     let mut node = TestNode::start().await;
-    let backend = node.backend(0).await;
+    let backend = node.backend_with_credits(0).await;
     backend.register("DocLocker", "https://client.example/hooks").await;
     node.kill().await;
     node.launch().await;
@@ -75,7 +75,7 @@ async fn registered_urls_survive_a_restart() {
 #[tokio::test]
 async fn every_bad_field_gets_a_400_that_names_it_and_registers_nothing() {
     let node = TestNode::start().await;
-    let backend = node.backend(0).await;
+    let backend = node.backend_with_credits(0).await;
     let url = "https://client.example/hooks";
     let long = format!("https://client.example/{}", "x".repeat(2_048));
     let cases = [
@@ -111,7 +111,7 @@ async fn every_bad_field_gets_a_400_that_names_it_and_registers_nothing() {
 async fn http_and_internal_urls_are_refused_unless_allowed() {
     let node =
         TestNode::start_with(&[("WEBHOOKS__ALLOW_HTTP", "false"), ("WEBHOOKS__ALLOW_PRIVATE_TARGETS", "false")]).await;
-    let backend = node.backend(0).await;
+    let backend = node.backend_with_credits(0).await;
     for host in ["127.0.0.1", "localhost", "[::1]", "10.0.0.1", "169.254.169.254", "[::ffff:127.0.0.1]", "0x7f000001"] {
         let refused =
             backend.configure(&json!({"apiType": "ESign", "webhookUrl": format!("https://{host}/hook")})).await;
@@ -125,7 +125,7 @@ async fn http_and_internal_urls_are_refused_unless_allowed() {
 #[tokio::test]
 async fn an_account_configures_its_own_webhooks_with_its_own_credentials() {
     let node = TestNode::start().await;
-    let backend = node.backend(0).await;
+    let backend = node.backend_with_credits(0).await;
     for method in [Method::GET, Method::PUT] {
         let bare = node
             .http
@@ -147,7 +147,7 @@ async fn an_account_configures_its_own_webhooks_with_its_own_credentials() {
 #[tokio::test]
 async fn an_operator_sets_and_removes_the_three_urls_of_wealth_data() {
     let node = TestNode::start().await;
-    let (backend, operator) = (node.backend(0).await, node.operator());
+    let (backend, operator) = (node.backend_with_credits(0).await, node.operator());
     let path = format!("/admin/v1/apps/{}", backend.app);
     let names = ["consent_webhook_url", "data_webhook_url", "historical_webhook_url"];
     for name in names {

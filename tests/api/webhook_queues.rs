@@ -26,7 +26,7 @@ async fn complete_many(backend: &Backend, identity_app: &IdentityApp, url: &str,
 #[tokio::test]
 async fn a_hundred_webhooks_to_a_hanging_receiver_do_not_delay_a_healthy_one() {
     let node = TestNode::start_with(&[("SERVER__DRAIN_TIMEOUT_S", "1")]).await;
-    let (backend, identity_app) = (node.backend(110).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(110).await, node.identity_app());
     let hanging = WebhookReceiver::start(Behaviour::Hang).await.unwrap();
     let healthy = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
     complete_many(&backend, &identity_app, &hanging.url("/"), 100).await;
@@ -44,7 +44,8 @@ async fn a_hundred_webhooks_to_a_hanging_receiver_do_not_delay_a_healthy_one() {
 #[tokio::test]
 async fn a_receiver_that_closes_idle_connections_loses_no_delivery() {
     let node = TestNode::start().await;
-    let (backend, identity_app, operator) = (node.backend(400).await, node.identity_app(), node.operator());
+    let (backend, identity_app, operator) =
+        (node.backend_with_credits(400).await, node.identity_app(), node.operator());
     let receiver = WebhookReceiver::start(Behaviour::CloseIdle).await.unwrap();
     let opened = complete_many(&backend, &identity_app, &receiver.url("/"), 400).await;
     let webhooks = receiver.wait_for(400, TIMEOUT).await;
@@ -62,7 +63,7 @@ async fn a_receiver_that_closes_idle_connections_loses_no_delivery() {
 async fn deliveries_queued_for_a_slow_receiver_are_all_sent() {
     let node =
         TestNode::start_with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "2"), ("WEBHOOKS__MAX_IN_FLIGHT", "4")]).await;
-    let (backend, identity_app) = (node.backend(30).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(30).await, node.identity_app());
     let receiver = WebhookReceiver::start(Behaviour::SlowAnswer(Duration::from_millis(20))).await.unwrap();
     complete_many(&backend, &identity_app, &receiver.url("/"), 30).await;
     assert_eq!(receiver.wait_for(30, TIMEOUT).await.len(), 30);

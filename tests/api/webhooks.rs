@@ -38,7 +38,7 @@ async fn complete(identity_app: &IdentityApp, opened: &Opened, passes: bool) {
 #[tokio::test]
 async fn the_body_is_golden_in_the_apps_spelling_and_equals_the_result() {
     let node = TestNode::start().await;
-    let (backend, identity_app, operator) = (node.backend(4).await, node.identity_app(), node.operator());
+    let (backend, identity_app, operator) = (node.backend_with_credits(4).await, node.identity_app(), node.operator());
     let receiver = start_receiver(Behaviour::Answer(200)).await;
     let cases = [
         ("snake_case", true, include_str!("golden/verified_snake_case.json")),
@@ -73,7 +73,7 @@ async fn the_body_is_golden_in_the_apps_spelling_and_equals_the_result() {
 #[tokio::test]
 async fn a_webhook_is_one_json_post_without_custom_headers() {
     let node = TestNode::start().await;
-    let (backend, identity_app, operator) = (node.backend(1).await, node.identity_app(), node.operator());
+    let (backend, identity_app, operator) = (node.backend_with_credits(1).await, node.identity_app(), node.operator());
     let receiver = start_receiver(Behaviour::Answer(204)).await;
     let opened = open_reported_to(&backend, &receiver, "order-7").await;
     identity_app.approve(&opened, "asha").await;
@@ -94,7 +94,7 @@ async fn a_webhook_is_one_json_post_without_custom_headers() {
 #[tokio::test]
 async fn a_repeated_callback_sends_no_second_webhook_even_after_a_restart() {
     let mut node = TestNode::start_with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
-    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(2).await, node.identity_app());
     let receiver = start_receiver(Behaviour::Answer(200)).await;
     let opened = open_reported_to(&backend, &receiver, "order-7").await;
     let credential = identity_app.credential(&opened, "asha");
@@ -114,7 +114,7 @@ async fn a_repeated_callback_sends_no_second_webhook_even_after_a_restart() {
 #[tokio::test]
 async fn a_transaction_without_a_webhook_url_sends_nothing() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     identity_app.approve(&opened, "asha").await;
     assert_eq!(backend.result(&opened.txn).await.ok()["success"], true);
@@ -125,7 +125,7 @@ async fn a_transaction_without_a_webhook_url_sends_nothing() {
 #[tokio::test]
 async fn an_expired_transaction_sends_no_webhook() {
     let node = TestNode::start_with(&[("OVSE__WINDOW_S", "1")]).await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let receiver = start_receiver(Behaviour::Answer(200)).await;
     let opened = open_reported_to(&backend, &receiver, "order-7").await;
     sakshi_kit::waiting::eventually("expiry", TIMEOUT, || async {
@@ -140,7 +140,7 @@ async fn an_expired_transaction_sends_no_webhook() {
 #[tokio::test]
 async fn a_failed_attempt_is_not_retried_and_its_outcome_is_recorded() {
     let node = TestNode::start_with(&[("WEBHOOKS__TIMEOUT_MS", "700"), ("WEBHOOKS__CONNECT_TIMEOUT_MS", "500")]).await;
-    let (backend, identity_app, operator) = (node.backend(20).await, node.identity_app(), node.operator());
+    let (backend, identity_app, operator) = (node.backend_with_credits(20).await, node.identity_app(), node.operator());
     let redirect_target = start_receiver(Behaviour::Answer(200)).await;
     let cases = [
         (Behaviour::Answer(500), "rejected", "yes", json!(500)),
@@ -173,7 +173,7 @@ async fn a_failed_attempt_is_not_retried_and_its_outcome_is_recorded() {
 #[tokio::test]
 async fn a_missing_receiver_is_recorded_as_unreachable() {
     let node = TestNode::start().await;
-    let (backend, identity_app, operator) = (node.backend(2).await, node.identity_app(), node.operator());
+    let (backend, identity_app, operator) = (node.backend_with_credits(2).await, node.identity_app(), node.operator());
     let unused_address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for (url, outcome, reason, part) in [
         (format!("http://{unused_address}/"), "unreachable", "refused", "connection"),
@@ -201,7 +201,7 @@ async fn a_missing_receiver_is_recorded_as_unreachable() {
 #[tokio::test]
 async fn internal_addresses_are_blocked_unless_allowed() {
     let mut node = TestNode::start().await;
-    let (backend, identity_app, operator) = (node.backend(20).await, node.identity_app(), node.operator());
+    let (backend, identity_app, operator) = (node.backend_with_credits(20).await, node.identity_app(), node.operator());
     let receiver = start_receiver(Behaviour::Answer(200)).await;
     let port = receiver.address().port();
     let hosts = [

@@ -36,7 +36,7 @@ fn copy_directory(from: &Path, to: &Path) {
 #[tokio::test]
 async fn a_damaged_store_is_refused_with_an_error_that_names_it() {
     let mut node = TestNode::start().await;
-    let backend = node.backend(5).await;
+    let backend = node.backend_with_credits(5).await;
     for _ in 0..5 {
         backend.open(&["name"]).await;
     }

@@ -12,7 +12,7 @@ const WEBHOOKS: usize = 10;
 async fn queued_webhooks_are_sent_after_a_kill_and_one_in_flight_is_not_repeated() {
     let settings = [("SERVER__PUBLIC_BASE_URL", "https://verify.example"), ("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1")];
     let mut node = TestNode::start_with(&settings).await;
-    let (backend, identity_app) = (node.backend(10).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(10).await, node.identity_app());
     let receiver = WebhookReceiver::start(Behaviour::Hang).await.expect("a port");
     let opened = approve_many(WEBHOOKS, &backend, &identity_app, &receiver).await;
     assert_eq!(receiver.wait_for(1, TIMEOUT).await.len(), 1, "one is in flight, nine are queued");
@@ -32,7 +32,7 @@ async fn queued_webhooks_are_sent_after_a_kill_and_one_in_flight_is_not_repeated
 #[tokio::test]
 async fn a_settled_delivery_does_not_change_over_several_kills() {
     let mut node = TestNode::start_with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
-    let (backend, identity_app) = (node.backend(3).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(3).await, node.identity_app());
     let receiver = WebhookReceiver::start(Behaviour::Answer(500)).await.expect("a port");
     let opened = backend.open_reported(&["name"], &receiver.url("/hook")).await;
     identity_app.approve(&opened, "asha").await;

@@ -29,7 +29,7 @@ async fn connections_kept_open_by_one_address_harm_no_other_client_behind_haprox
     let balancer = Balancer::start(&nodes).await;
     let honest = HonestClient::create(&nodes[0]).await.through(&balancer.addresses);
     let baseline = honest.measure(VERIFICATIONS).await;
-    let event = TestEvent::open(&nodes[0], &nodes[0].backend(100).await, &terms(5)).await;
+    let event = TestEvent::open(&nodes[0], &nodes[0].backend_with_credits(100).await, &terms(5)).await;
     let address = balancer.addresses.public("").trim_start_matches("http://").parse().expect("an address");
     for (attack_name, request) in attacks(&event) {
         let attack = attack(ATTACKER, address, &request);

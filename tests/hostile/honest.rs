@@ -32,7 +32,7 @@ pub(crate) struct Measurements {
 impl HonestClient {
     /// Creates a client with its own key and credits.
     pub(crate) async fn create(node: &TestNode) -> Self {
-        Self { backend: node.backend(10_000).await, identity_app: node.identity_app() }
+        Self { backend: node.backend_with_credits(10_000).await, identity_app: node.identity_app() }
     }
 
     /// Returns this client with other addresses of the service.

@@ -14,7 +14,7 @@ pub(crate) const CHUNKS: [&str; 6] =
 #[tokio::test]
 async fn a_malformed_chunk_is_refused_as_a_client_error() {
     let node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let opened = backend.open(&["name"]).await;
     let (key, app) = (&backend.key, &backend.app);
     let headers_with_key = format!("x-api-key: {key}\r\nx-api-app-id: {app}\r\n{CHUNKED}");

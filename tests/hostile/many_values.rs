@@ -46,7 +46,7 @@ async fn attack_with(attack: &str, body: impl Fn(&Opened) -> String) {
     let node = TestNode::start().await;
     let honest = HonestClient::create(&node).await;
     let baseline = honest.measure(VERIFICATIONS).await;
-    let (attacker, identity_app) = (node.backend(SENDERS).await, node.identity_app());
+    let (attacker, identity_app) = (node.backend_with_credits(SENDERS).await, node.identity_app());
     let mut senders = Vec::new();
     let is_over = Arc::new(AtomicBool::new(false));
     let before = node.process().resident_bytes();

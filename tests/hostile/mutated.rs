@@ -85,7 +85,7 @@ async fn attack(backend: Backend, identity_app: IdentityApp, seed: u64) -> BTree
 #[tokio::test]
 async fn a_mutated_callback_is_refused_or_keeps_its_signed_meaning() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(100_000).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(100_000).await, node.identity_app());
     let strangers = (0..STRANGERS).map(|seed| attack(backend.clone(), identity_app.clone(), seed));
     let mut statuses = BTreeMap::new();
     for (status, count) in join_all(strangers).await.into_iter().flatten() {

@@ -85,7 +85,7 @@ async fn connections_kept_open_by_one_address_harm_no_other_client() {
     node.launch_with_descriptors(DESCRIPTORS).await;
     let honest = HonestClient::create(&node).await;
     let baseline = honest.measure(VERIFICATIONS).await;
-    let event = TestEvent::open(&node, &node.backend(100).await, &terms(5)).await;
+    let event = TestEvent::open(&node, &node.backend_with_credits(100).await, &terms(5)).await;
     let address = node.addresses.public("").trim_start_matches("http://").parse().expect("an address");
     for (attack_name, request) in attacks(&event) {
         let attack = attack(ATTACKER, address, &request);

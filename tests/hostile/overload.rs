@@ -20,7 +20,7 @@ async fn an_overloaded_node_charges_each_client_at_most_once_and_recovers() {
     let mut node = TestNode::unlaunched(&[("SERVER__WORKERS", "2")]);
     node.set_variable("SAKSHI_LOG", "off");
     node.launch().await;
-    let backend = node.backend(CREDITS).await;
+    let backend = node.backend_with_credits(CREDITS).await;
     let address = node.addresses.public("").trim_start_matches("http://").parse().expect("an address");
     let body = r#"{"claims":["name"],"channel":"qr"}"#;
     let head = format!(

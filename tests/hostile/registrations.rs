@@ -57,7 +57,7 @@ pub(crate) async fn request_unread(node: &TestNode, backend: &Backend, path: &st
 #[tokio::test]
 async fn each_guest_is_listed_once_however_large_the_photos() {
     let node = TestNode::start().await;
-    let organiser = node.backend(1_000).await;
+    let organiser = node.backend_with_credits(1_000).await;
     let event = create_event_with_photos(&node, &organiser).await;
     let whole_list = organiser.get(&guest_list_path(&event)).await;
     assert!(whole_list.text.len() > 16 * 1_024 * 1_024, "{}", whole_list.text.len());
@@ -82,7 +82,7 @@ async fn each_guest_is_listed_once_however_large_the_photos() {
 #[tokio::test]
 async fn lists_with_photos_harm_no_other_client_whether_read_or_not() {
     let node = TestNode::start().await;
-    let organiser = node.backend(1_000).await;
+    let organiser = node.backend_with_credits(1_000).await;
     let event = create_event_with_photos(&node, &organiser).await;
     let honest = HonestClient::create(&node).await;
     let baseline = honest.measure(VERIFICATIONS).await;

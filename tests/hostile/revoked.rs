@@ -17,7 +17,7 @@ const REVOCATION_TIME_MAX: Duration = Duration::from_millis(1_500);
 #[tokio::test]
 async fn a_long_poll_ends_when_its_key_is_revoked_and_shows_no_claims() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     let poll = backend.request(Method::GET, &format!("{}?wait=30", result_path(&opened.txn)));
     let poll_task = tokio::spawn(Answer::receive(poll));
@@ -37,7 +37,7 @@ async fn a_long_poll_ends_when_its_key_is_revoked_and_shows_no_claims() {
 #[tokio::test]
 async fn an_init_completed_after_its_key_is_revoked_debits_nothing() {
     let node = TestNode::start().await;
-    let backend = node.backend(5).await;
+    let backend = node.backend_with_credits(5).await;
     let body = json!({"claims": ["name"], "channel": "qr"}).to_string();
     let (beginning, last) = body.as_bytes().split_at(body.len() - 1);
     let (key, app) = (&backend.key, &backend.app);

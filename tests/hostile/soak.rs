@@ -299,7 +299,7 @@ impl Attackers {
     /// Polls with new clients, and revokes the key of each while its poll waits.
     async fn poll_with_revoked_keys(self: Arc<Self>) {
         while self.begin_attempt(Attack::RevokedKeys) {
-            let client = self.node.backend(1).await;
+            let client = self.node.backend_with_credits(1).await;
             let opened = client.open(&["name"]).await;
             let poll = client.request(Method::GET, &format!("{}?wait=30", result_path(&opened.txn)));
             let waiting = tokio::spawn(Answer::receive(poll));
@@ -369,13 +369,13 @@ async fn all_attacks_at_once_refuse_and_delay_no_honest_client() {
     // Production settings, except for the callbacks of all phones, which share one address here.
     let settings = [("LIMITS__PAGES_PER_SECOND_PER_ADDRESS", "600"), ("SERVER__TRUSTED_PROXIES", "127.0.0.1")];
     let node = Arc::new(TestNode::ordering_from(&upstream, &settings).await);
-    let client = node.backend(1_000_000).await;
+    let client = node.backend_with_credits(1_000_000).await;
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
     client.register("ESign", &receiver.url("/secret-path/ESign")).await;
     let event = create_event_with_photos(&node, &client).await;
     // Secrecy is tested elsewhere, and this would be a million texts to search for.
     let identity_app = IdentityApp::new(&node.store(), node.http.clone(), node.addresses.clone(), Secrets::default());
-    let mut honest = node.backend(1_000_000).await;
+    let mut honest = node.backend_with_credits(1_000_000).await;
     honest.secrets = Secrets::default();
 
     eprintln!("| | requests | refused | median | p99 | slowest | p99 of init | of callback | of poll | resident |");

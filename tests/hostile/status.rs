@@ -26,7 +26,7 @@ async fn callbacks_whose_status_check_hangs_delay_no_other_client() {
     let node = TestNode::start_with(&[("AUTHORITY__STATUS_HOSTS", &host.authority)]).await;
     let honest = HonestClient::create(&node).await;
     let baseline = honest.measure(VERIFICATIONS).await;
-    let (attacker, victim) = (node.backend(2_000).await, node.backend(10).await);
+    let (attacker, victim) = (node.backend_with_credits(2_000).await, node.backend_with_credits(10).await);
     let issuer = &node.issuer;
     let opened = join_all((0..CALLBACKS).map(|_| attacker.open(&["name"]))).await;
     let credentials: Vec<String> = (0..CALLBACKS)

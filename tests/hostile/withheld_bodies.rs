@@ -18,7 +18,7 @@ const INCOMPLETE_MIB_MAX: u64 = 160;
 
 /// Opens transactions as strangers at a public event, which gives them callback addresses.
 async fn scan_as_strangers(node: &TestNode, count: usize) -> (TestEvent, Vec<Opened>) {
-    let organiser = node.backend(1_000).await;
+    let organiser = node.backend_with_credits(1_000).await;
     let event = TestEvent::open(node, &organiser, &terms(1_000)).await;
     let mut opened = Vec::new();
     for _ in 0..count {
@@ -68,7 +68,7 @@ async fn callbacks_without_their_last_byte_harm_no_other_client() {
 #[tokio::test]
 async fn a_callback_of_an_expired_transaction_is_refused_before_its_body_arrives() {
     let node = TestNode::start_with(&[("OVSE__WINDOW_S", "1")]).await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let opened = backend.open(&["name"]).await;
     eventually("the end of the window", TIMEOUT, || async {
         (backend.result(&opened.txn).await.status == 410).then_some(())

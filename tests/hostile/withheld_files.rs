@@ -25,7 +25,7 @@ pub(crate) async fn announce_order(node: &TestNode, backend: &Backend, body: &[u
 #[tokio::test]
 async fn files_withheld_by_one_tenant_block_no_order_of_another() {
     let fixture = FlowFixture::with_webhooks().await;
-    let neighbour = fixture.node.backend(0).await;
+    let neighbour = fixture.node.backend_with_credits(0).await;
     let (incomplete, mut connections) = (vec![b' '; ORDER_BYTES_MAX - 1], Vec::new());
     for body in [&b"{"[..], &incomplete] {
         for _ in 0..WITHHELD {
