@@ -46,6 +46,7 @@ fn start_load(backend: &Backend, is_loading: &Arc<AtomicBool>) -> Vec<JoinHandle
 async fn a_backup_under_load_holds_every_earlier_answer_and_consistent_ledgers() {
     let mut node = TestNode::start().await;
     if node.redis.is_some() {
+        // Only the embedded store has this command.
         return;
     }
     let (backend, identity_app) = (node.backend_with_credits(100_000).await, node.identity_app());
@@ -121,6 +122,7 @@ async fn webhooks_pending_in_a_backup_are_not_sent_after_a_restore() {
     let mut node =
         TestNode::start_with(&[("WEBHOOKS__MAX_IN_FLIGHT", "1"), ("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1")]).await;
     if node.redis.is_some() {
+        // Only the embedded store has this command.
         return;
     }
     let (backend, identity_app) = (node.backend_with_credits(10).await, node.identity_app());
@@ -156,6 +158,7 @@ async fn webhooks_pending_in_a_backup_are_not_sent_after_a_restore() {
 async fn a_damaged_or_foreign_backup_is_refused_and_the_store_is_unchanged() {
     let mut node = TestNode::start().await;
     if node.redis.is_some() {
+        // Only the embedded store has this command.
         return;
     }
     let backend = node.backend_with_credits(5).await;
@@ -204,6 +207,7 @@ const ENCRYPTION_KEY: &str = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
 async fn commands_require_only_the_settings_they_use() {
     let mut node = TestNode::start_with(&[("STORE__ENCRYPTION_KEY", ENCRYPTION_KEY)]).await;
     if node.redis.is_some() {
+        // Only the embedded store has this command.
         return;
     }
     let (backend, target) = (node.backend_with_credits(5).await, node.directory.path().display().to_string());
@@ -244,6 +248,7 @@ async fn commands_require_only_the_settings_they_use() {
 async fn a_backup_onto_a_full_disk_leaves_no_files() {
     let mut node = TestNode::start().await;
     if node.redis.is_some() {
+        // Only the embedded store has this command.
         return;
     }
     node.stop();
@@ -267,6 +272,7 @@ async fn a_backup_onto_a_full_disk_leaves_no_files() {
 async fn a_backup_of_a_newer_schema_is_refused_with_the_message_of_serve() {
     let mut node = TestNode::start().await;
     if node.redis.is_some() {
+        // Only the embedded store has this command.
         return;
     }
     let (backend, target) = (node.backend_with_credits(5).await, node.directory.path().display().to_string());
@@ -305,6 +311,7 @@ async fn a_backup_of_a_newer_schema_is_refused_with_the_message_of_serve() {
 async fn every_command_refuses_a_store_of_a_newer_release_and_leaves_it_unchanged() {
     let mut node = TestNode::start().await;
     if node.redis.is_some() {
+        // Only the embedded store has this command.
         return;
     }
     let backup = node.directory.path().join("backups");

@@ -144,7 +144,8 @@ async fn a_callback_over_four_mebibytes_gets_413() {
     let unannounced = Body::wrap_stream(futures_util::stream::iter(chunks));
     assert_eq!(
         Answer::receive(identity_app.request(&opened.callback_path(), "application/xml", unannounced)).await.status,
-        413
+        413,
+        "without a declared length"
     );
     let within_limit = CallbackFormat::Json.success(&opened.txn, &"a".repeat(CALLBACK_BYTES_MAX - 500));
     assert_eq!(

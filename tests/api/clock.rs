@@ -31,6 +31,7 @@ async fn a_node_on_redis_shows_the_clock_offset_of_redis() {
 async fn a_clock_jump_stops_deletion_until_an_operator_accepts_the_clock() {
     let mut node = TestNode::start().await;
     if node.redis.is_some() {
+        // The test changes the file of the embedded store.
         return;
     }
     let (backend, identity_app) = (node.backend_with_credits(1).await, node.identity_app());

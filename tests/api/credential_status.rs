@@ -93,6 +93,7 @@ async fn the_issuers_status_response_decides_whether_a_credential_is_accepted() 
     };
     let in_json_object = json!({"token": status_response(issuer, |_, _| {})}).to_string();
     let name_by_url = |payload: &mut Value| payload["sub"] = host.url("by-url").into();
+    // Path, response about the credential, and then the callback's status, its reason and the counted outcome.
     let cases = [
         ("valid", status_response(issuer, |_, _| {}), 200, "", "valid"),
         ("state", with_status("state", "Active"), 200, "", "valid"),
@@ -142,6 +143,7 @@ async fn an_unusable_status_response_gives_the_callback_a_503() {
         encode(r#"{"alg":"none"}"#),
         encode(json!({"sub": CREDENTIAL_ID, "status": "valid", "iat": now()}).to_string())
     );
+    // The counted outcome, and the response about the credential.
     let cases = [
         ("unreachable", Reply::Closed),
         ("http_status", Reply::Status("500 Internal Server Error", "X-None: 1")),
@@ -225,6 +227,7 @@ async fn token_status_lists_of_every_bit_width_are_read() {
     }
     let url = |path: &str| host.url(path);
     let eight_valid: [u8; 8] = [0; 8];
+    // Path, the counted outcome, and the list.
     let cases = [
         ("beyond", "malformed", status_list(issuer, &url("beyond"), 8, &eight_valid[..1], |_, _| {})),
         ("other-sub", "foreign", status_list(issuer, &url("elsewhere"), 8, &eight_valid, |_, _| {})),

@@ -58,7 +58,7 @@ async fn unrequested_claims_and_id_numbers_are_never_passed_on() {
 async fn different_spellings_of_a_value_are_normalised() {
     let node = TestNode::start().await;
     let (backend, identity_app, issuer) = (node.backend_with_credits(20).await, node.identity_app(), &node.issuer);
-    for (claim, name, issued, expected) in [
+    for (claim, credential_name, issued, expected) in [
         ("dob", "dob", json!("14-02-1990"), json!("1990-02-14")),
         ("dob", "dob", json!("14/02/1990"), json!("1990-02-14")),
         ("dob", "dob", json!("1990-02-14"), json!("1990-02-14")),
@@ -70,7 +70,7 @@ async fn different_spellings_of_a_value_are_normalised() {
         ("pincode", "Pincode", json!("560000"), json!("560000")),
     ] {
         let opened = backend.open(&[claim]).await;
-        let credential = issuer.sign(&issuer.draft(&[(name, issued.clone())]));
+        let credential = issuer.sign(&issuer.draft(&[(credential_name, issued.clone())]));
         assert_eq!(identity_app.present(&opened, &credential).await.status, 200, "{issued}");
         let claims = backend.result(&opened.txn).await.ok()["data"]["verified_claims"].clone();
         assert_eq!(claims.as_object().unwrap().values().next(), Some(&expected), "{issued}");
@@ -81,7 +81,7 @@ async fn different_spellings_of_a_value_are_normalised() {
 async fn a_claim_in_an_unknown_form_fails_the_verification_and_is_not_passed_on() {
     let node = TestNode::start().await;
     let (backend, identity_app, issuer) = (node.backend_with_credits(20).await, node.identity_app(), &node.issuer);
-    for (claim, name, issued) in [
+    for (claim, credential_name, issued) in [
         ("dob", "dob", json!("31/02/1990")),
         ("dob", "dob", json!(19_900_102)),
         ("dob", "dob", json!("99/99/9999")),
@@ -92,7 +92,8 @@ async fn a_claim_in_an_unknown_form_fails_the_verification_and_is_not_passed_on(
         ("nri_status", "isNRI", json!("unknown")),
     ] {
         let opened = backend.open(&["name", claim]).await;
-        let credential = issuer.sign(&issuer.draft(&[("residentName", json!("Asha Rao")), (name, issued.clone())]));
+        let credential =
+            issuer.sign(&issuer.draft(&[("residentName", json!("Asha Rao")), (credential_name, issued.clone())]));
         assert_eq!(identity_app.present(&opened, &credential).await.status, 200, "{issued}");
         let result = backend.result(&opened.txn).await.ok();
         assert_eq!(

@@ -21,6 +21,7 @@ async fn guests_cannot_choose_the_request_id_that_the_organiser_sees() {
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
     for request in [event.visit(Method::GET, IDENTITY_APP), event.button(BROWSER)] {
         let answer = Answer::receive(request.header("X-Request-ID", "order-4711")).await;
+        // The identity app gets the intent at once; a browser is redirected to the verify page.
         let opened = match answer.status {
             200 => {
                 event.read_intent(&sakshi_authority::intent::decode_unverified(&answer.text).unwrap().txn, &answer.text)

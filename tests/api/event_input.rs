@@ -24,6 +24,7 @@ fn terms_with(field: &str, value: Value) -> Value {
 async fn an_invalid_event_is_refused_with_the_name_of_each_field() {
     let node = TestNode::start().await;
     let organiser = node.backend_with_credits(1).await;
+    // Body, and the fields that the error names.
     let cases = [
         (json!({}), vec!["name", "claims", "max_guests", "expires_at"]),
         (terms_with("name", json!("")), vec!["name"]),
@@ -84,6 +85,7 @@ async fn an_invalid_change_of_an_event_is_refused_and_changes_nothing() {
         identity_app.approve(&event.scan().await, "asha").await;
     }
     let before = event.state().await;
+    // Change, and the fields that the error names.
     let cases = [
         (json!({"max_guests": 1}), vec!["max_guests"]),
         (json!({"max_guests": 0}), vec!["max_guests"]),

@@ -147,6 +147,7 @@ async fn members_in_either_spelling_give_the_same_order() {
     let backend = node.backend_with_credits(0).await;
     let camel = Flow::Esign.body();
     let invitation_end = &camel["signerInfo"][0]["invitationExpireTimeStamp"];
+    // Flow, body in the other spelling, and members of the order.
     let cases = [
         (
             Flow::Esign,

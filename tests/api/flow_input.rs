@@ -197,6 +197,7 @@ async fn the_same_field_in_both_spellings_gets_400_at_every_depth() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend_with_credits(1).await;
+    // Flow, pointer to an object, and both spellings of one of its members.
     let cases = [
         (Flow::Esign, "", "documentInfo", "document_info"),
         (Flow::Esign, "", "signerInfo", "signer_info"),

@@ -136,6 +136,7 @@ async fn a_report_about_an_unknown_or_foreign_flow_gets_404() {
 async fn an_invalid_report_gets_a_400_that_names_the_path() {
     let fixture = FlowFixture::with_webhooks().await;
     let flows = open_each_kind(&fixture).await;
+    // Kind of report, pointer to a member, its new value (none removes it), and the path that the error names.
     let cases: [(&str, &str, Option<Value>, &str); 26] = [
         ("esign", "/documentStatus", Some(json!("Signed")), "documentStatus"),
         ("esign", "/documentStatus", None, "documentStatus"),
@@ -239,6 +240,7 @@ async fn assert_contradicts(fixture: &FlowFixture, kind: &str, report: &Value, s
 #[tokio::test]
 async fn an_ended_flow_refuses_a_different_report() {
     let fixture = FlowFixture::with_webhooks().await;
+    // Flow, the report that ends it, and another report.
     let contradictions = [
         (Flow::Esign, ESIGN_COMPLETED, ESIGN_REJECTED),
         (Flow::Esign, ESIGN_REJECTED, ESIGN_COMPLETED),
@@ -261,6 +263,7 @@ async fn a_report_that_contradicts_its_flow_gets_a_409_that_names_the_field() {
     let fixture = FlowFixture::with_webhooks().await;
     let flows = open_each_kind(&fixture).await;
     let signers = flows[0].opened.report(ESIGN_COMPLETED)["signerInfo"].as_array().expect("signers").clone();
+    // Kind of report, pointer to a member, its new value, and the field that the error names.
     let cases = [
         ("esign", "/documentReferenceId", json!("loan-8"), "documentReferenceId"),
         ("esign", "/signerInfo/0/signerId", json!("signer-3"), "signerInfo"),

@@ -12,6 +12,7 @@ async fn each_report_is_sent_as_the_golden_payload_to_the_url_of_its_kind() {
     let physical = Flow::EStamp.body_with(&[("/apiType", Some(json!("PhysicalEStamp")))]);
     let (esign, locker, wealth) = (Flow::Esign.body(), Flow::DocLocker.body(), Flow::Wealth.body());
     let registry = Flow::EStamp.body();
+    // Flow, body that opens it, kind of report, URL of the webhook, and golden payload.
     let cases = [
         (Flow::Esign, &esign, "esign", "ESign", ESIGN_COMPLETED),
         (Flow::Esign, &esign, "esign", "ESign", ESIGN_REJECTED),

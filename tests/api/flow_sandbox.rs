@@ -57,6 +57,7 @@ impl Sandbox {
 #[tokio::test]
 async fn each_sandbox_outcome_ends_its_flow_accordingly() {
     let sandbox = Sandbox::start().await;
+    // Flow, chosen outcome, and a member of the webhook with its value.
     let cases = [
         (Flow::Esign, "completed", "/documentStatus", json!("Completed")),
         (Flow::Esign, "rejected", "/documentStatus", json!("Rejected")),

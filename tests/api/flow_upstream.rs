@@ -86,6 +86,7 @@ async fn an_upstream_response_against_the_contract_gives_502() {
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let (backend, connector) = (node.backend_with_credits(0).await, node.connector());
     let url = format!("https://upstream.example/{CAPABILITY}");
+    // Flow, and a response of its upstream.
     let cases = [
         (Flow::Esign, json!({})),
         (Flow::Esign, json!({"signerInfo": []})),

@@ -22,6 +22,7 @@ async fn every_bad_field_gets_a_400_that_names_it_and_costs_nothing() {
     let backend = node.backend_with_credits(10).await;
     let signature = "BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=";
     let long = "x".repeat(2_100);
+    // Body, and the field that the error names.
     let cases = [
         (json!({"channel": "qr"}), "claims"),
         (json!({"claims": ["name"]}), "channel"),

@@ -78,9 +78,11 @@ async fn work_adds_no_series_that_a_fresh_node_lacks() {
     let FlowFixture { node, backend, connector, .. } = &fixture;
     let series_before = counter_series(node).await;
     // A verification: refused, replayed and approved.
-    let (backend_ovse, identity_app) = (node.backend_with_credits(2).await, node.identity_app());
-    let (first, second) =
-        (backend_ovse.open_reported(&["name"], &fixture.hook("ovse")).await, backend_ovse.open(&["name"]).await);
+    let (verification_backend, identity_app) = (node.backend_with_credits(2).await, node.identity_app());
+    let (first, second) = (
+        verification_backend.open_reported(&["name"], &fixture.hook("ovse")).await,
+        verification_backend.open(&["name"]).await,
+    );
     assert_eq!(identity_app.present(&first, "none").await.status, 400);
     let bare = identity_app.bare_credential(first.intent.requested(), "asha");
     assert_eq!(identity_app.present(&first, &bare).await.status, 200);

@@ -78,6 +78,7 @@ async fn a_node_moves_to_redis_and_back_without_loss() {
     ])
     .await;
     if node.redis.is_some() {
+        // The move begins with the embedded store.
         return;
     }
     let (hanging, receiver) = (

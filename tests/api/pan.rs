@@ -94,6 +94,7 @@ async fn bad_fields_get_a_400_before_a_malformed_pan_gets_422() {
     let fixture = FlowFixture::start().await;
     let mut without_pan = valid_body();
     without_pan.as_object_mut().expect("an object").remove("pan");
+    // Body, and the field that the error names.
     let cases = [
         (without_pan, "pan"),
         (body_with("pan", json!(7)), "pan"),

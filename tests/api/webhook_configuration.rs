@@ -78,6 +78,7 @@ async fn every_bad_field_gets_a_400_that_names_it_and_registers_nothing() {
     let backend = node.backend_with_credits(0).await;
     let url = "https://client.example/hooks";
     let long = format!("https://client.example/{}", "x".repeat(2_048));
+    // Body, and the field that the error names.
     let cases = [
         (json!({"webhookUrl": url}), "apiType"),
         (json!({"apiType": "OVSE", "webhookUrl": url}), "apiType"),

@@ -142,6 +142,7 @@ async fn a_failed_attempt_is_not_retried_and_its_outcome_is_recorded() {
     let node = TestNode::start_with(&[("WEBHOOKS__TIMEOUT_MS", "700"), ("WEBHOOKS__CONNECT_TIMEOUT_MS", "500")]).await;
     let (backend, identity_app, operator) = (node.backend_with_credits(20).await, node.identity_app(), node.operator());
     let redirect_target = start_receiver(Behaviour::Answer(200)).await;
+    // Behaviour of the receiver, recorded outcome, whether the request was sent, and its HTTP status.
     let cases = [
         (Behaviour::Answer(500), "rejected", "yes", json!(500)),
         (Behaviour::Answer(404), "rejected", "yes", json!(404)),

@@ -13,6 +13,7 @@ use super::document;
 use crate::root;
 
 const DOCUMENT: &str = "docs/invariants.md";
+/// The line before the generated tables.
 const BEGIN: &str = "<!-- The tables are written by the test. -->\n";
 
 /// Collects the names of live invariants by part, from the calls of `ensure` and `holds` in a folder of Rust files.
@@ -35,6 +36,7 @@ fn collect_live_invariants(folder: &Path, names: &mut BTreeMap<String, Vec<Strin
     }
 }
 
+/// Returns true if a word names a part of the service, such as the store.
 fn is_part(word: &str) -> bool {
     Part::ALL.iter().any(|part| format!("{part:?}") == word)
 }

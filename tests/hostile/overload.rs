@@ -35,7 +35,7 @@ async fn an_overloaded_node_charges_each_client_at_most_once_and_recovers() {
     let crowd = Crowd::new(address, RetryPolicy::Budget, Arc::new(request));
     let seconds = Duration::from_secs;
     let capacity = crowd.capacity(CLIENTS, seconds(2)).await;
-    let before = node.operator().balance(&backend.client).await;
+    let balance_before = node.operator().balance(&backend.client).await;
     let seconds_before = crowd.seconds().len();
     crowd.send_clients(2.0 * capacity, if is_long { seconds(60) } else { seconds(6) }).await;
     crowd.wait_until_done().await;
@@ -47,7 +47,7 @@ async fn an_overloaded_node_charges_each_client_at_most_once_and_recovers() {
         "{capacity:.0} inits a second; of twice as many {arrived} came, {served} were served, {gave_up} gave up, \
             {refused} refusals"
     );
-    let charged = before - node.operator().balance(&backend.client).await;
+    let charged = balance_before - node.operator().balance(&backend.client).await;
     assert!((served..=arrived).contains(&charged), "{charged} were charged of {arrived}, {served} were served");
     for number in 0..INITS_AFTERWARDS {
         let answer =

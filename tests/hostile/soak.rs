@@ -153,7 +153,7 @@ const LINE_BYTES_PER_SECOND: f64 = 125e6;
 
 impl Line {
     /// Waits until the line is free, and occupies it for the time of these bytes.
-    async fn take(&self, bytes: usize) {
+    async fn wait_for_turn(&self, bytes: usize) {
         let turn = {
             let mut free_at = self.0.lock().unwrap();
             let turn = (*free_at).max(tokio::time::Instant::now());
@@ -164,6 +164,7 @@ impl Line {
     }
 }
 
+/// An attack; [`ATTACK_NAMES`] describes each, in this order.
 #[derive(Clone, Copy)]
 enum Attack {
     WithheldBodies,
@@ -182,7 +183,6 @@ enum Attack {
 #[derive(Default)]
 struct AttackCounts([AtomicUsize; 10]);
 
-/// A description of each [`Attack`].
 const ATTACK_NAMES: [&str; 10] = [
     "callbacks announced or without their last byte",
     "orders with files announced or without their last byte",
@@ -220,7 +220,7 @@ impl Attackers {
         let event = TestEvent::open(&self.node, &self.client, &terms(100_000)).await;
         while self.begin_attempt(Attack::WithheldBodies) {
             let stranger = event.scan().await;
-            self.line.take(body.len()).await;
+            self.line.wait_for_turn(body.len()).await;
             let mut raw =
                 Raw::announce(&self.node, &stranger.callback_path(), withheld_bodies::CALLBACK_BYTES_MAX, &body).await;
             raw.status().await;
@@ -230,7 +230,7 @@ impl Attackers {
     /// Sends orders without the rest of their file.
     async fn withhold_files(self: Arc<Self>, body: Vec<u8>) {
         while self.begin_attempt(Attack::WithheldFiles) {
-            self.line.take(body.len()).await;
+            self.line.wait_for_turn(body.len()).await;
             withheld_files::announce_order(&self.node, &self.client, &body).await.status().await;
         }
     }
@@ -242,7 +242,7 @@ impl Attackers {
         while self.begin_attempt(attack) {
             let request =
                 self.identity_app.request(&opened.callback_path(), CallbackFormat::Json.content_type(), body.clone());
-            self.line.take(body.len()).await;
+            self.line.wait_for_turn(body.len()).await;
             drop(request.send().await);
         }
     }

@@ -22,6 +22,7 @@ const MEMORY_MIB_MAX: u64 = 48;
 #[tokio::test]
 async fn callbacks_whose_status_check_hangs_delay_no_other_client() {
     let host = StatusHost::start().await;
+    // No status request is answered, unless its path is published below.
     host.publish_others(Reply::Never);
     let node = TestNode::start_with(&[("AUTHORITY__STATUS_HOSTS", &host.authority)]).await;
     let honest = HonestClient::create(&node).await;

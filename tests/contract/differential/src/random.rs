@@ -46,6 +46,7 @@ impl Random {
         crate::issuer::digest_of(&text)
     }
 
+    /// Puts the items into a random order.
     pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));

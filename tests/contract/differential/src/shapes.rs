@@ -33,6 +33,7 @@ pub(crate) struct DisclosureMaker<'a> {
 /// Names of members that are not claims.
 const NAMES: [&str; 12] =
     ["house", "floor", "street", "note", "पता", "ñ", "a b", "0", "7", "UID", "emoji 🙂", "constructor"];
+/// Texts of several scripts, with characters that JSON escapes or that SD-JWTs use as separators.
 const TEXTS: [&str; 12] = [
     "",
     "Asha Rao",
@@ -50,7 +51,7 @@ const TEXTS: [&str; 12] = [
 const NUMBERS: [&str; 10] = ["0", "1", "-1", "560001", "1.5", "-0.25", "1e3", "2.0", "9007199254740991", "0.1"];
 
 impl DisclosureMaker<'_> {
-    /// Makes a disclosure and returns its digest.
+    /// Makes a disclosure of a value, which has no name in an array, and returns its digest.
     pub(crate) fn make_disclosure(&mut self, name: Option<&str>, value: Tree) -> String {
         let salt = if self.random.percent(3) { String::new() } else { self.random.salt(22) };
         let mut parts = vec![Tree::Text(salt)];

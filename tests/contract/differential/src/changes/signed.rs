@@ -42,6 +42,7 @@ fn lists_of_digests(tree: &mut Tree) -> Vec<&mut Vec<Tree>> {
 /// Changes a list of digests, or adds a malformed digest.
 fn change_digests(draft: &mut Draft, random: &mut Random) -> String {
     let chosen = random.below(10);
+    // Seven of ten changes concern a list of digests.
     let mut lists = lists_of_digests(&mut draft.payload);
     if chosen < 7 && !lists.is_empty() {
         let at = random.below(lists.len());
