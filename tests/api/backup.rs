@@ -26,6 +26,11 @@ fn files_of(directory: &Path) -> Vec<PathBuf> {
     files
 }
 
+/// Returns the backups of a directory, the oldest first, without their checksums.
+fn backups_in(directory: &Path) -> Vec<PathBuf> {
+    files_of(directory).into_iter().filter(|path| path.extension().is_some_and(|end| end == "db")).collect()
+}
+
 /// Opens transactions from four tasks while `is_loading` is true. Each task returns the number that it opened.
 fn start_load(backend: &Backend, is_loading: &Arc<AtomicBool>) -> Vec<JoinHandle<usize>> {
     let open_all = |_| {
@@ -85,8 +90,7 @@ async fn a_backup_under_load_holds_every_earlier_answer_and_consistent_ledgers()
         page.contains("\nsakshi_store_backup_timestamp_seconds 1"),
         "the metrics show the time of the backup: {page}"
     );
-    let backups: Vec<_> =
-        files_of(&target).into_iter().filter(|path| path.extension().is_some_and(|end| end == "db")).collect();
+    let backups = backups_in(&target);
     assert_eq!((backups.len(), files_of(&target).len()), (3, 6), "each with its checksum: {backups:?}");
     let future_backup = target.join("sakshi-20990101T000000.000Z.db");
     std::fs::write(&future_backup, "").unwrap();

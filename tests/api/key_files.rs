@@ -9,7 +9,7 @@ use sakshi_kit::issuer::TestIssuer;
 use sakshi_kit::node::{TestNode, environment, intent_key};
 use sakshi_kit::process::{Process, ProcessOutput};
 
-use crate::profiles::production;
+use crate::profiles::production_settings;
 
 /// An RSA key of 1,024 bits.
 const SMALL_KEY: &str = include_str!("golden/rsa_1024.pem");
